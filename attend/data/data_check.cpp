@@ -314,7 +314,8 @@ class FileCheck {
   OddLines other_form_{"other_form",
                        "name images of another size, or sounds of another rate, than the first",
                        "convert them: training stops there"};
-  OddLines coloured_{"coloured", "name images in colour", "they are read in grey"};
+  OddLines coloured_{"coloured", "name images in colour",
+                     "they are read in grey, unless data.colours is true"};
 };
 
 Overlap compare(const FileCheck& first, const FileCheck& other, const FileSummary& first_summary,

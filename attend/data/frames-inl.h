@@ -10,7 +10,7 @@ SourceKind number_set_kind();
 SourceKind picture_set_kind();
 SourceKind molecule_kind();
 
-// Numbers [H, W] in 0 .. 1 as a picture.
-Image grey_image(const at::Tensor& values);
+// Numbers [C, H, W] in 0 .. 1 as a picture of 1 or 3 channels.
+Image shown_image(const at::Tensor& values);
 
 }  // namespace attend

@@ -6,20 +6,28 @@
 
 namespace attend {
 
-// A picture in grey, one byte per pixel, row by row; 0 is black.
+// A picture, row by row, one byte for each pixel and channel; 0 is black.
 struct Image {
   int64_t height = 0;
   int64_t width = 0;
   std::string pixels;
-  bool coloured = false;  // whether a colour space was read as grey
+  bool coloured = false;  // whether its file has a colour space
+  int64_t channels = 1;   // grey; 3: red, green and blue
 };
 
-// Reads a PNG picture of any kind: colours become grey, and what is transparent is laid on black.
-// Errors name the file: no PNG, one that is damaged or cut off, over 16 million pixels.
-Image read_png(const std::string& path);
+// How a picture is read.
+enum class Colours { grey, rgb };
+
+// Reads a PNG picture of any kind: colours become grey, or grey becomes equal colours, and what is
+// transparent is laid on black. Errors name the file: no PNG, one that is damaged or cut off, over
+// 16 million pixels.
+Image read_png(const std::string& path, Colours colours = Colours::grey);
 
 // The same for the bytes of a file; messages call it `name`.
-Image parse_png(std::string_view bytes, const std::string& name);
+Image parse_png(std::string_view bytes, const std::string& name, Colours colours = Colours::grey);
+
+// A grey picture in three equal colours; one in colours stays as it is.
+Image in_rgb(const Image& image);
 
 // The bytes of such a file.
 std::string png_bytes(const Image& image);

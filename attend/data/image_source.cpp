@@ -6,11 +6,14 @@
 #include "attend/base/suffix.h"
 #include "attend/data/embedded_file.h"
 #include "attend/data/frames-inl.h"
+#include "attend/data/image_resize.h"
 
 namespace attend {
 namespace {
 
 using at::Tensor;
+
+constexpr int64_t maximum_resized = int64_t{1} << 26;
 
 // "file:17"; no number: the file itself.
 std::pair<std::string, int64_t> file_and_index(const std::string& name) {
@@ -31,11 +34,12 @@ bool names_image(std::string_view source) {
 
 class ImageFrames : public FrameReader {
  public:
-  explicit ImageFrames(const FrameConfig& config) : config_(config) {}
+  explicit ImageFrames(const FrameConfig& config)
+      : config_(config), reader_(config.colours ? Colours::rgb : Colours::grey) {}
 
   FileForm form(const std::string& name) override {
     const Image image = reader_.read(name);
-    return {{image.height, image.width}, image.coloured};
+    return {{image.height, image.width}, image.coloured && image.channels == 1};
   }
 
   Tensor read(const std::string& name) override {
@@ -67,21 +71,43 @@ std::vector<std::string> patch_names(const std::string& /*source*/, const FrameC
 Image picture_of_patches(const Tensor& frames, const FrameConfig& config) {
   // Patches behind the longest source that is read are missing.
   const int64_t missing = config.rows() * config.columns() - frames.size(0);
-  return grey_image(at::constant_pad_nd(frames, {0, 0, 0, missing})
-                        .view({config.rows(), config.columns(), config.patch, config.patch})
-                        .transpose(1, 2)
-                        .reshape({config.rows() * config.patch, config.columns() * config.patch}));
+  return shown_image(
+      at::constant_pad_nd(frames, {0, 0, 0, missing})
+          .view({config.rows(), config.columns(), config.channels(), config.patch, config.patch})
+          .permute({2, 0, 3, 1, 4})
+          .reshape(
+              {config.channels(), config.rows() * config.patch, config.columns() * config.patch}));
+}
+
+// Of the size that the configuration has.
+Image fitted(const Image& image, const FrameConfig& config, const std::string& name) {
+  const int64_t height = config.resized_height > 0 ? config.resized_height : config.image_height;
+  const int64_t width = config.resized_width > 0 ? config.resized_width : config.image_width;
+  if (config.resize == Resizing::none &&
+      (image.height != config.image_height || image.width != config.image_width))
+    fail("{}: is {} pixels high and {} wide; this model reads {} by {}, so scale or cut it", name,
+         image.height, image.width, config.image_height, config.image_width);
+  if (config.resize == Resizing::none) return image;
+  if (height < config.image_height || width < config.image_width)
+    fail("data.resized_height and data.resized_width are {} by {}, less than {} by {} of images",
+         height, width, config.image_height, config.image_width);
+  // Between the two directions it has this height and that width.
+  if (image.height * width > maximum_resized)
+    fail("{}: is {} pixels high, too many to make {} by {} of it; scale it down", name,
+         image.height, height, width);
+  return middle(resized(image, height, width, config.resize), config.image_height,
+                config.image_width);
 }
 
 }  // namespace
 
 Image ImageReader::read(const std::string& name) {
-  if (holds_file(name)) return parse_png(held_file(name), shown_source(name));
+  if (holds_file(name)) return parse_png(held_file(name), shown_source(name), colours_);
   const auto [path, index] = file_and_index(name);
   if (index < 0) {
     if (!has_suffix(path, ".png"))
       fail("{}: an image is a file.png, or file.idx:17 for one of an IDX file", path);
-    return read_png(path);
+    return read_png(path, colours_);
   }
   if (path != path_) {
     images_ = read_idx(path);
@@ -91,27 +117,31 @@ Image ImageReader::read(const std::string& name) {
     fail("{}: holds [{}] and no images, which are [count, height, width]", path,
          fmt::join(images_.shape, ", "));
   try {
-    return {images_.shape[1], images_.shape[2], std::string(images_.entry(index))};
+    const Image image{images_.shape[1], images_.shape[2], std::string(images_.entry(index))};
+    return colours_ == Colours::rgb ? in_rgb(image) : image;
   } catch (const Error& error) {
     fail("{}: {}", path, error.what());
   }
 }
 
-Tensor image_frames(const Image& image, const FrameConfig& config, const std::string& name) {
-  if (image.height != config.image_height || image.width != config.image_width)
-    fail("{}: is {} pixels high and {} wide; this model reads {} by {}, so scale or cut it", name,
-         image.height, image.width, config.image_height, config.image_width);
+Tensor image_frames(const Image& read, const FrameConfig& config, const std::string& name) {
+  const Image image = fitted(read, config, name);
+  const int64_t channels = config.channels();
+  if (image.channels != channels)
+    fail("{}: has {} channels; this model reads {} (data.colours)", name, image.channels, channels);
   const int64_t patch = config.patch, columns = config.columns();
   const int64_t top = (config.rows() * patch - image.height) / 2;
   const int64_t left = (columns * patch - image.width) / 2;
-  Tensor frames = at::zeros({config.rows() * columns, patch * patch}, at::kFloat);
+  Tensor frames = at::zeros({config.rows() * columns, channels * patch * patch}, at::kFloat);
   auto* values = frames.data_ptr<float>();
   const auto* pixel = reinterpret_cast<const unsigned char*>(image.pixels.data());
   for (int64_t y = top; y < top + image.height; ++y) {
     for (int64_t x = left; x < left + image.width; ++x) {
       const int64_t frame = y / patch * columns + x / patch;
       const int64_t within = y % patch * patch + x % patch;
-      values[frame * patch * patch + within] = static_cast<float>(*pixel++) / 255;
+      for (int64_t channel = 0; channel < channels; ++channel)
+        values[(frame * channels + channel) * patch * patch + within] =
+            static_cast<float>(*pixel++) / 255;
     }
   }
   return frames;
@@ -126,7 +156,8 @@ SourceKind image_kind() {
           .measure = take_size,
           .shape =
               [](const FrameConfig& config) {
-                return FrameShape{config.patch * config.patch, config.rows(), config.columns()};
+                return FrameShape{config.channels() * config.patch * config.patch, config.rows(),
+                                  config.columns(), config.channels()};
               },
           .reader = [](const FrameConfig& config) -> std::unique_ptr<FrameReader> {
             return std::make_unique<ImageFrames>(config);

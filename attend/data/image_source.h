@@ -15,15 +15,20 @@ namespace attend {
 // place of a name the PNG itself (data/embedded_file.h).
 class ImageReader {
  public:
+  explicit ImageReader(Colours colours = Colours::grey) : colours_(colours) {}
+
   Image read(const std::string& name);  // Errors name the file
 
  private:
+  Colours colours_;
   std::string path_;
   IdxArray images_;
 };
 
-// An image's square patches, row by row: [S, patch^2] in 0 .. 1. Around it, where the patches go
-// past it, are zeros, as many on either side. Error, naming it, on an image of another size.
+// An image's square patches, row by row: [S, channels patch^2] in 0 .. 1, one channel after
+// another. Around it, where the patches go past it, are zeros, as many on either side. An image of
+// another size is resized, and its middle taken, where the configuration says so. Error, naming it,
+// where it does not, and on another number of channels.
 at::Tensor image_frames(const Image& image, const FrameConfig& config, const std::string& name);
 
 }  // namespace attend

@@ -96,13 +96,14 @@ Image row_of_pictures(const Tensor& frames, const FrameConfig& config) {
   Image row;
   std::vector<Image> pictures;
   for (const Tensor& frame : frames.unbind())
-    pictures.push_back(image.picture(frame.view({-1, config.patch * config.patch}), config));
+    pictures.push_back(image.picture(frame.view({-1, image.shape(config).depth}), config));
   row.height = pictures[0].height;
   row.width = pictures[0].width * std::ssize(pictures);
+  row.channels = pictures[0].channels;
+  const int64_t bytes = pictures[0].width * row.channels;
   for (int64_t y = 0; y < row.height; ++y)
     for (const Image& picture : pictures)
-      row.pixels.append(picture.pixels, static_cast<size_t>(y * picture.width),
-                        static_cast<size_t>(picture.width));
+      row.pixels.append(picture.pixels, static_cast<size_t>(y * bytes), static_cast<size_t>(bytes));
   return row;
 }
 

@@ -56,7 +56,8 @@ std::vector<std::string> frame_times(const std::string& /*source*/, const FrameC
 Image spectrogram(const Tensor& frames, const FrameConfig& config) {
   const Tensor bands = frames.reshape({-1, config.mel_bands});
   const Tensor least = bands.min();
-  return grey_image(((bands - least) / (bands.max() - least).clamp_min(1e-6)).t().flip(0));
+  return shown_image(
+      ((bands - least) / (bands.max() - least).clamp_min(1e-6)).t().flip(0).unsqueeze(0));
 }
 
 }  // namespace

@@ -22,6 +22,14 @@ Settings FrameConfig::settings() {
        .minimum = 0,
        .maximum = 4096,
        .is_measured = true},
+      {"data.colours", &colours, "whether images are read as red, green and blue, or as grey"},
+      {"data.resize", &resize,
+       "what becomes of an image of another size; none: an error; bilinear, bicubic: it is made to "
+       "have that size"},
+      {"data.resized_height", &resized_height,
+       "pixels that resizing gives an image, whose middle is read; 0: as data.image_height", 0,
+       4096},
+      {"data.resized_width", &resized_width, "the same across; 0: as data.image_width", 0, 4096},
       {"data.sample_rate", &sample_rate, "samples per second of every sound", 1000, 192000},
       {"data.mel_bands", &mel_bands, "mel bands of a sound's spectrum", 1, 256},
       {"data.stack", &stack, "windows of 10 ms that make a frame", 1, 64},
@@ -63,11 +71,14 @@ at::Tensor KeptFrames::read(const std::string& name) {
   return frames_.emplace(name, reader(name).read(name)).first->second;
 }
 
-Image grey_image(const at::Tensor& values) {
-  const at::Tensor bytes = (values * 255).round().clamp(0, 255).to(at::kByte).contiguous();
-  return {bytes.size(0), bytes.size(1),
-          std::string(reinterpret_cast<const char*>(bytes.data_ptr<uint8_t>()),
-                      static_cast<size_t>(bytes.numel()))};
+Image shown_image(const at::Tensor& values) {
+  const at::Tensor bytes =
+      (values * 255).round().clamp(0, 255).to(at::kByte).permute({1, 2, 0}).contiguous();
+  return {.height = bytes.size(0),
+          .width = bytes.size(1),
+          .pixels = std::string(reinterpret_cast<const char*>(bytes.data_ptr<uint8_t>()),
+                                static_cast<size_t>(bytes.numel())),
+          .channels = bytes.size(2)};
 }
 
 std::string placed_source(const std::string& source, const std::string& table) {

@@ -37,6 +37,7 @@ class FrameReader {
 struct FrameShape {
   int64_t depth = 0;              // numbers of a frame
   int64_t rows = 0, columns = 0;  // of the grid; 0: there is none
+  int64_t channels = 1;           // of each pixel of an image, one after another in a frame
   // Where frames see their neighbours alone, as the atoms of a molecule do, how many neighbours a
   // frame has at most. Its last numbers are so many steps, from its place to those of its
   // neighbours, and then of what kind the edge to each of them is, from 1; 0: there is none.
@@ -49,7 +50,7 @@ struct FrameShape {
 struct SourceKind {
   const char* name;  // in data.source_units
   bool on_grid;      // frames of all sources lie on one grid, else in a row
-  bool has_colours;  // its files may have some, which are not read
+  bool has_colours;  // its files may have some, which are read where the configuration says so
   // The setting that divides the numbers of frames; null: they are near 1 by themselves.
   const char* scale_key = nullptr;
   // Whether a source is written as the name of such files. Null: it names none and could be a text.

@@ -26,6 +26,7 @@ Tokens vector_tokens(const Subject& subject, const TracedAttention& attention) {
     // A language model's text begins with a start token and ends with the answer.
     const bool has_bos = attention.site.part == NetworkPart::layers;
     if (before > 0) tokens = {has_bos ? "<s>" : "<class>"};
+    tokens.resize(static_cast<size_t>(before), "<register>");
     tokens.insert(tokens.end(), subject.source.begin(), subject.source.end());
     if (has_bos) tokens.insert(tokens.end(), subject.target.begin(), subject.target.end());
   }

@@ -7,11 +7,6 @@ using Use = TensorUse;
 
 const EncoderType& bert_type() {
   static const EncoderType type = {
-      .depth = "hidden_size",
-      .layers = "num_hidden_layers",
-      .heads = "num_attention_heads",
-      .feed_forward = "intermediate_size",
-      .activation = "hidden_act",
       .dropout = "hidden_dropout_prob",
       .attention_dropout = "attention_probs_dropout_prob",
       .label_dropout = "classifier_dropout",

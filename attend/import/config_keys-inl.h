@@ -18,6 +18,11 @@ struct ConfigKey {
 // a value that is not honoured. A null counts as left out.
 void check_keys(const JsonPlace& config, const std::vector<ConfigKey>& own);
 
+constexpr double most_dropout = 0.95;
+
+// The place, among these, of the one class that config.json names. Error on another.
+size_t architecture_in(const JsonPlace& config, const std::vector<std::string>& known);
+
 // A whole number from 1 to `most`, which must be there.
 int64_t size_in(const JsonPlace& config, const char* key, int64_t most);
 

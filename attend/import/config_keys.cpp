@@ -1,3 +1,5 @@
+#include <fmt/ranges.h>
+
 #include <algorithm>
 #include <iterator>
 #include <set>
@@ -128,6 +130,17 @@ void check_keys(const JsonPlace& config, const std::vector<ConfigKey>& own) {
       config.member(name.c_str())
           .refuse("is {}, which is not honoured; only {} is", in_quotes(value.dump()), key->only);
   }
+}
+
+size_t architecture_in(const JsonPlace& config, const std::vector<std::string>& known) {
+  const JsonPlace names = config.member("architectures");
+  const std::vector<JsonPlace> all = names.list();
+  if (all.size() != 1) names.refuse("has {} names; one is read", all.size());
+  const std::string name = all[0].text();
+  const auto found = std::find(known.begin(), known.end(), name);
+  if (found == known.end())
+    all[0].refuse("is {}, which is not read; {} are", in_quotes(name), fmt::join(known, ", "));
+  return static_cast<size_t>(found - known.begin());
 }
 
 int64_t size_in(const JsonPlace& config, const char* key, int64_t most) {

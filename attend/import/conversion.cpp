@@ -51,11 +51,22 @@ class Conversion {
   }
 
  private:
+  // [channels, 1], as a patch has them.
+  Tensor of_channels(double PixelScale::*number) const {
+    std::vector<double> numbers;
+    for (const PixelScale& channel : model_.images->pixels) numbers.push_back(channel.*number);
+    return at::tensor(numbers, at::kDouble).unsqueeze(1);
+  }
+
   static bool may_be_absent(TensorUse use) {
     return use == TensorUse::repeated || use == TensorUse::unused;
   }
 
   void take(const TensorRow& row) {
+    if (row.use == TensorUse::zero) {
+      made_.tensors[row.ours] = at::zeros(outline_[row.ours].sizes());
+      return;
+    }
     auto found = theirs_.tensors.find(model_.prefix + row.theirs);
     if (found == theirs_.tensors.end()) found = theirs_.tensors.find(row.theirs);
     if (found == theirs_.tensors.end() && may_be_absent(row.use)) return;
@@ -74,6 +85,13 @@ class Conversion {
                            (row.use == TensorUse::repeated && shape[0] == rows_.size(0));
     if (of_tokens) shape[0] = model_.tokens;
     if (row.use == TensorUse::position_rows) shape[0] = model_.positions;
+    if (row.use == TensorUse::class_tokens) shape[1] = 1;
+    if (row.use == TensorUse::class_positions || row.use == TensorUse::grid_positions)
+      shape = {1, model_.positions, shape.back()};
+    if (row.use == TensorUse::patch_weights) {
+      const FrameConfig& frames = model_.images->frames;
+      shape = {shape[0], frames.channels(), frames.patch, frames.patch};
+    }
     // Any number of types.
     if (row.use == TensorUse::first_row_added && tensor.dim() > 0 && tensor.size(0) > 0)
       shape[0] = tensor.size(0);
@@ -109,6 +127,22 @@ class Conversion {
       case TensorUse::first_row_added:
         made = made + tensor.slice(0, 0, 1);
         return;
+      case TensorUse::class_tokens:
+        made = made.defined() ? at::cat({made, tensor}, 1) : tensor;
+        return;
+      case TensorUse::class_positions:
+        made = made + tensor.slice(1, 0, model_.first_position);
+        return;
+      case TensorUse::grid_positions:
+        made = tensor[0].slice(0, model_.first_position);
+        return;
+      case TensorUse::patch_weights:
+        patch_map_ = tensor.to(at::kDouble).flatten(2) * of_channels(&PixelScale::gain);
+        made = patch_map_.flatten(1).to(at::kFloat);
+        return;
+      case TensorUse::patch_biases:
+        made = (tensor - (patch_map_ * of_channels(&PixelScale::zero)).sum({1, 2})).to(at::kFloat);
+        return;
       case TensorUse::repeated: {
         const bool of_tokens = made.size(0) == rows_.size(0);
         if (!tensor.equal(of_tokens ? made.slice(0, fixed_tokens) : made))
@@ -116,6 +150,7 @@ class Conversion {
                folder_, in_quotes(name));
         return;
       }
+      case TensorUse::zero:
       case TensorUse::unused:
         return;
     }
@@ -126,7 +161,8 @@ class Conversion {
   const std::string& folder_;
   const torch::OrderedDict<std::string, Tensor> outline_;
   const int64_t maximum_length_;
-  Tensor rows_;  // of theirs, for each token of ours
+  Tensor rows_;       // of theirs, for each token of ours
+  Tensor patch_map_;  // [depth, channels, pixels of a patch], of the row of patch_weights
   std::set<std::string> used_;
   TensorFile made_;
 };

@@ -29,11 +29,11 @@ std::vector<TensorRow> distilbert_tensors() {
 // DistilBERT (Sanh et al. 2019).
 const EncoderType& distilbert_type() {
   static const EncoderType type = {
-      .depth = "dim",
-      .layers = "n_layers",
-      .heads = "n_heads",
-      .feed_forward = "hidden_dim",
-      .activation = "activation",
+      .sizes = {.depth = "dim",
+                .layers = "n_layers",
+                .heads = "n_heads",
+                .feed_forward = "hidden_dim",
+                .activation = "activation"},
       .dropout = "dropout",
       .attention_dropout = "attention_dropout",
       .label_dropout = "seq_classif_dropout",

@@ -6,6 +6,7 @@
 
 #include "attend/import/config_keys-inl.h"
 #include "attend/import/foreign_model-inl.h"
+#include "attend/models/source_encoder.h"
 
 namespace attend::internal {
 
@@ -22,14 +23,23 @@ struct EncoderArchitecture {
   bool gelu_below_words = false;
 };
 
+// What config.json calls the sizes of layers.
+struct LayerKeys {
+  const char* depth = "hidden_size";
+  const char* layers = "num_hidden_layers";
+  const char* heads = "num_attention_heads";
+  const char* feed_forward = "intermediate_size";
+  const char* activation = "hidden_act";
+};
+
+// Reads what these keys say. Error on a size that is not read, and on heads that do not divide the
+// depth.
+void read_layer_sizes(const JsonPlace& config, const LayerKeys& keys, SourceEncoderConfig& encoder);
+
 // A type whose models are BERT's encoder (Devlin et al. 2019): post-norm layers, learned positions,
-// a norm of the embeddings. The first members are the keys of its config.json.
+// a norm of the embeddings. The first members are keys of its config.json.
 struct EncoderType {
-  const char* depth;
-  const char* layers;
-  const char* heads;
-  const char* feed_forward;
-  const char* activation;
+  LayerKeys sizes = {};
   const char* dropout;
   const char* attention_dropout;
   const char* label_dropout;

@@ -7,19 +7,11 @@ namespace attend::internal {
 namespace {
 
 constexpr int64_t most_tokens = 900'000;  // a vocabulary has a million
-constexpr double most_dropout = 0.95;
 
-const EncoderArchitecture& architecture_in(const JsonPlace& config, const EncoderType& type) {
-  const JsonPlace names = config.member("architectures");
-  const std::vector<JsonPlace> all = names.list();
-  if (all.size() != 1) names.refuse("has {} names; one is read", all.size());
-  const std::string name = all[0].text();
-  std::string known;
-  for (const EncoderArchitecture& row : type.architectures) {
-    if (row.name == name) return row;
-    known += (known.empty() ? "" : ", ") + row.name;
-  }
-  all[0].refuse("is {}, which is not read; {} are", in_quotes(name), known);
+const EncoderArchitecture& architecture_of(const JsonPlace& config, const EncoderType& type) {
+  std::vector<std::string> names;
+  for (const EncoderArchitecture& row : type.architectures) names.push_back(row.name);
+  return type.architectures[architecture_in(config, names)];
 }
 
 // The encoder of each of ours.
@@ -35,14 +27,7 @@ const char* type_of(EncoderHead head) {
 }
 
 void read_sizes(const JsonPlace& config, const EncoderType& type, SourceEncoderConfig& encoder) {
-  encoder.depth = size_in(config, type.depth, 65536);
-  encoder.layers = size_in(config, type.layers, 256);
-  encoder.heads = size_in(config, type.heads, 1024);
-  encoder.feed_forward = size_in(config, type.feed_forward, 262144);
-  if (encoder.depth % encoder.heads != 0)
-    config.member(type.heads)
-        .refuse("is {}, which does not divide {}, {}", encoder.heads, type.depth, encoder.depth);
-  encoder.activation = activation_in(config, type.activation);
+  read_layer_sizes(config, type.sizes, encoder);
   encoder.dropout = real_in(config, type.dropout, 0.1, 0, most_dropout);
   encoder.attention_dropout = real_in(config, type.attention_dropout, 0.1, 0, most_dropout);
   encoder.epsilon =
@@ -71,7 +56,7 @@ void read_head(const JsonPlace& config, const EncoderType& type,
     ours.class_token = false;
     ours.output_layer = true;
     if (architecture.gelu_below_words && encoder.activation != HiddenActivation::gelu)
-      config.member(type.activation)
+      config.member(type.sizes.activation)
           .refuse("is not gelu, which the layer below masked words of {} has", architecture.name);
   }
   if (architecture.head != EncoderHead::labels) return;
@@ -86,9 +71,21 @@ void read_head(const JsonPlace& config, const EncoderType& type,
 
 }  // namespace
 
+void read_layer_sizes(const JsonPlace& config, const LayerKeys& keys,
+                      SourceEncoderConfig& encoder) {
+  encoder.depth = size_in(config, keys.depth, 65536);
+  encoder.layers = size_in(config, keys.layers, 256);
+  encoder.heads = size_in(config, keys.heads, 1024);
+  encoder.feed_forward = size_in(config, keys.feed_forward, 262144);
+  if (encoder.depth % encoder.heads != 0)
+    config.member(keys.heads)
+        .refuse("is {}, which does not divide {}, {}", encoder.heads, keys.depth, encoder.depth);
+  encoder.activation = activation_in(config, keys.activation);
+}
+
 ForeignModel read_encoder(const JsonPlace& config, const EncoderType& type) {
   check_keys(config, type.keys);
-  const EncoderArchitecture& architecture = architecture_in(config, type);
+  const EncoderArchitecture& architecture = architecture_of(config, type);
   ForeignModel model;
   model.architecture = architecture.name;
   model.config.type = type_of(architecture.head);

@@ -1,9 +1,11 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
+#include "attend/data/frame_config.h"
 #include "attend/models/model_config.h"
 #include "attend/tokenizers/json.h"
 
@@ -16,6 +18,12 @@ enum class TensorUse {
   token_biases,     // the same, of their scores
   position_rows,    // its rows from ForeignModel::first_position on
   first_row_added,  // to each row of a parameter that an earlier row of the table made
+  class_tokens,     // [1, 1, depth], behind those of earlier rows of the table
+  class_positions,  // [1, positions, depth], of which those of the class tokens are added to them
+  grid_positions,   // the same, of which the others are copied
+  patch_weights,    // of a convolution over pixels, scaled for ours
+  patch_biases,     // of the same
+  zero,             // there is no tensor: the parameter is 0
   repeated,         // has the numbers of the parameter once more; need not be there
   unused,           // need not be there
 };
@@ -27,6 +35,17 @@ struct TensorRow {
   TensorUse use = TensorUse::copied;
 };
 
+// They read gain (x - zero) in place of a channel's x, which is 0 .. 1.
+struct PixelScale {
+  double gain = 1, zero = 0;
+};
+
+// How images are read.
+struct ForeignImages {
+  FrameConfig frames = {};
+  std::vector<PixelScale> pixels = {};  // a channel each
+};
+
 // What a config.json describes.
 struct ForeignModel {
   std::string architecture;
@@ -34,10 +53,11 @@ struct ForeignModel {
   std::string prefix;  // which their names may begin with
   std::vector<TensorRow> tensors;
   int64_t layers = 0;
-  int64_t tokens = 0;               // rows of the embedding
-  int64_t positions = 0;            // rows of that of positions
-  int64_t first_position = 0;       // the row of a text's first token
-  std::vector<std::string> labels;  // by number; empty where it has none
+  int64_t tokens = 0;                        // rows of the embedding
+  int64_t positions = 0;                     // rows of that of positions
+  int64_t first_position = 0;                // the row of the source's first token or patch
+  std::optional<ForeignImages> images = {};  // empty: sources are texts
+  std::vector<std::string> labels;           // by number; empty where it has none
 };
 
 // A row of the table of types.
@@ -50,5 +70,7 @@ struct ForeignType {
 ForeignModel read_bert(const JsonPlace& config);
 ForeignModel read_distilbert(const JsonPlace& config);
 ForeignModel read_roberta(const JsonPlace& config);
+ForeignModel read_vit(const JsonPlace& config);
+ForeignModel read_deit(const JsonPlace& config);
 
 }  // namespace attend::internal

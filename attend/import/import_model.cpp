@@ -11,6 +11,7 @@
 #include "attend/import/conversion-inl.h"
 #include "attend/import/foreign_tokenizer-inl.h"
 #include "attend/import/hub_folder-inl.h"
+#include "attend/import/image_processor-inl.h"
 #include "attend/import/sentence_encoder-inl.h"
 #include "attend/models/model_folder.h"
 #include "attend/models/model_size.h"
@@ -21,11 +22,11 @@ namespace internal {
 namespace {
 
 const std::vector<ForeignType>& foreign_types() {
-  static const std::vector<ForeignType> table = {{"bert", read_bert},
-                                                 {"distilbert", read_distilbert},
-                                                 {"roberta", read_roberta},
-                                                 {"xlm-roberta", read_roberta},
-                                                 {"camembert", read_roberta}};
+  static const std::vector<ForeignType> table = {
+      {"bert", read_bert},         {"distilbert", read_distilbert},
+      {"roberta", read_roberta},   {"xlm-roberta", read_roberta},
+      {"camembert", read_roberta}, {"vit", read_vit},
+      {"deit", read_deit}};
   return table;
 }
 
@@ -62,8 +63,18 @@ std::vector<std::string> token_names(const ForeignTokenizer& tokenizer, int64_t 
 }
 
 // What config.toml and the vocabularies say.
-PairModel description_of(const ForeignModel& foreign, const ForeignTokenizer& tokenizer,
-                         const std::string& folder) {
+PairModel description_of_images(const ForeignModel& foreign, const std::string& folder) {
+  PairModel model;
+  model.config = foreign.config;
+  model.text = model.config.row().text;
+  model.text.frames = foreign.images->frames;
+  model.target_vocabulary = in_order(foreign.labels, folder);
+  check_memory(model);
+  return model;
+}
+
+PairModel description_of_texts(const ForeignModel& foreign, const ForeignTokenizer& tokenizer,
+                               const std::string& folder) {
   PairModel model;
   model.config = foreign.config;
   model.text = model.config.row().text;
@@ -105,17 +116,27 @@ ImportedModel import_model(const std::string& folder, const std::string& out) {
   if (std::filesystem::exists(out)) lock.emplace(take_unused(out));
   const JsonFile config = read_foreign_config(folder);
   ForeignModel foreign = foreign_type_in(config.place()).read(config.place());
-  read_sentence_encoder(folder, foreign.config.of<EmbedderConfig>());
-  const ForeignTokenizer tokenizer = read_foreign_tokenizer(folder);
-  PairModel model = description_of(foreign, tokenizer, folder);
+  std::optional<ForeignTokenizer> tokenizer;
+  PairModel model;
+  int64_t fixed_row = 0;
+  if (foreign.images) {
+    read_image_processor(folder, *foreign.images);
+    model = description_of_images(foreign, folder);
+  } else {
+    read_sentence_encoder(folder, foreign.config.of<EmbedderConfig>());
+    tokenizer.emplace(read_foreign_tokenizer(folder));
+    model = description_of_texts(foreign, *tokenizer, folder);
+    fixed_row = tokenizer->mask.value_or(0);
+  }
   const TensorFile weights =
-      converted(foreign, read_foreign_tensors(folder), model, tokenizer.mask.value_or(0), folder);
+      converted(foreign, read_foreign_tensors(folder), model, fixed_row, folder);
   if (!lock) lock.emplace(take_unused(out));
-  tokenizer.tokenizer.save(out + "/tokenizer.json");
+  if (tokenizer) tokenizer->tokenizer.save(out + "/tokenizer.json");
   write_safetensors(out + "/weights.safetensors", weights);
   model.codecs = make_codecs(with_codes_in(out, model.text));
   save_description(model, out);
-  ImportedModel result{foreign.architecture, model.config.type, 0, tokenizer.tokenizer.size()};
+  ImportedModel result{foreign.architecture, model.config.type};
+  if (tokenizer) result.tokens = tokenizer->tokenizer.size();
   for (const auto& [name, tensor] : weights.tensors) result.weights += tensor.numel();
   return result;
 }

@@ -10,13 +10,14 @@ struct ImportedModel {
   std::string architecture;  // by its own name, such as BertForMaskedLM
   std::string type;          // model.type of the folder that was made
   int64_t weights = 0;       // numbers
-  int64_t tokens = 0;        // of the tokenizer
+  int64_t tokens = 0;        // of the tokenizer; 0: sources are images
 };
 
 // Makes a model folder of a folder in the format of Hugging Face's transformers: config.json,
 // model.safetensors or its shards with their index, and tokenizer.json, or vocab.txt and
-// tokenizer_config.json; of a sentence encoder also modules.json and what it names. Answers are
-// those of transformers; docs/pretrained.md says which types are read.
+// tokenizer_config.json; of a sentence encoder also modules.json and what it names; of images
+// preprocessor_config.json in place of a tokenizer. Answers are those of transformers;
+// docs/pretrained.md says which types are read.
 //
 // Everything in the folder is checked before anything is written. Errors name the file, and: a type
 // or an architecture that is not read, a setting that is not known or not honoured, a tensor that

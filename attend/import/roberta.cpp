@@ -37,12 +37,7 @@ std::vector<EncoderArchitecture> roberta_architectures() {
 }
 
 const EncoderType& roberta_type() {
-  static const EncoderType type = {.depth = "hidden_size",
-                                   .layers = "num_hidden_layers",
-                                   .heads = "num_attention_heads",
-                                   .feed_forward = "intermediate_size",
-                                   .activation = "hidden_act",
-                                   .dropout = "hidden_dropout_prob",
+  static const EncoderType type = {.dropout = "hidden_dropout_prob",
                                    .attention_dropout = "attention_probs_dropout_prob",
                                    .label_dropout = "classifier_dropout",
                                    .epsilon = "layer_norm_eps",

@@ -40,6 +40,8 @@ Settings ClassifierConfig::settings() {
        "how the vectors of a source become one; fixed: by learned queries; class: by a token more; "
        "multi_head: by a learned query with model.heads heads; first: by the first token, such as "
        "a tokenizer puts in front"},
+      {"model.registers", &registers,
+       "learned vectors beside the token of pooling class, which layers read", 0, 256},
       {"model.pooling_normaliser", &pooling_normaliser,
        "makes weights of the learned queries' scores: " + pooling_normalisers()},
       {"model.queries", &queries, "fixed queries, each of which gives a vector", 1, 1024},
@@ -74,6 +76,9 @@ void ClassifierConfig::check() const {
       fail("model.heads is {}, which does not divide model.depth, {}; take one that does", heads,
            depth);
   }
+  if (registers > 0 && pooling != Pooling::class_token)
+    fail("model.registers is {}, which stand beside the token of model.pooling class; take 0",
+         registers);
   if ((pooling == Pooling::class_token || pooling == Pooling::first_token) && layers == 0)
     fail(
         "model.pooling is {}, whose token reads the others in layers; set model.layers to 1 or "
@@ -84,15 +89,15 @@ void ClassifierConfig::check() const {
 Classifier::Classifier(const ClassifierConfig& config, const SourceShape& source,
                        int64_t target_tokens)
     : pooling_(config.pooling),
+      class_tokens_(config.class_tokens()),
       hidden_activation_(config.hidden_activation),
       answers_numbers_(target_tokens == number_targets),
       word_dropout_(config.word_dropout),
       output_dropout_(config.output_dropout) {
   config.check();
   const int64_t depth = config.depth;
-  encoder_ = register_module(
-      "encoder",
-      std::make_shared<SourceEncoder>(source, config, config.pooling == Pooling::class_token));
+  encoder_ =
+      register_module("encoder", std::make_shared<SourceEncoder>(source, config, class_tokens_));
   const bool fixed = config.pooling == Pooling::fixed_dot || config.pooling == Pooling::fixed_mlp;
   const bool reads = fixed || config.pooling == Pooling::multi_head;
   // Running sums form no weights, and those of inducing points are none of tokens.
@@ -155,8 +160,8 @@ Tensor Classifier::word_weights(const Tensor& source, const Tensor& lengths) {
     weights.select(1, 0).fill_(1);
     weights = rolled_out(weights, trace);
     if (pooling_ == Pooling::first_token) return weights;
-    weights = weights.slice(1, 1);
-    // A hard head may look at nothing but the token.
+    weights = weights.slice(1, class_tokens_);
+    // A hard head may look at nothing but those tokens.
     return weights / weights.sum(1, true).clamp_min(std::numeric_limits<float>::min());
   }
   Tensor weights = word_mask(words);
@@ -186,7 +191,8 @@ Tensor Classifier::log_probabilities(const Batch& batch, const Pass& pass) {
 
 TopVectors Classifier::top_vectors(int64_t source_length, int64_t /*target_length*/) const {
   if (fixed_ || multi_head_) return {};
-  if (pooling_ == Pooling::class_token) return {1, at::eye(source_length + 1).slice(0, 0, 1)};
+  if (pooling_ == Pooling::class_token)
+    return {class_tokens_, at::eye(class_tokens_ + source_length).slice(0, 0, 1)};
   if (pooling_ == Pooling::first_token) return {0, at::eye(source_length).slice(0, 0, 1)};
   return {0, at::ones({1, source_length}) / static_cast<double>(source_length)};
 }
@@ -202,7 +208,7 @@ Tensor Classifier::objective(const Batch& batch, const Pass& pass, double smooth
 
 Tensor Classifier::encodings(const Tensor& source, const Tensor& lengths, const Pass& pass) {
   const Tensor vectors = encoder_->forward(to_device(source), lengths, pass).vectors;
-  return pooling_ == Pooling::class_token ? vectors.slice(1, 1) : vectors;
+  return vectors.slice(1, class_tokens_);
 }
 
 // The whole network is one step, which needs the source alone.

@@ -25,6 +25,8 @@ inline EnumNames names_of(Pooling) {
 
 struct ClassifierConfig : SourceEncoderConfig {
   Pooling pooling = Pooling::mean;
+  int64_t registers = 0;  // learned vectors behind the class token, which layers read and nothing
+                          // else does (Darcet et al. 2024), such as DeiT's for distillation
   std::string pooling_normaliser = "softmax";  // of learned queries, as FixedAttention takes it
   int64_t queries = 1;                         // fixed ones; multi_head has one
   int64_t attention_depth = 128;               // hidden units of fixed_mlp
@@ -35,6 +37,7 @@ struct ClassifierConfig : SourceEncoderConfig {
 
   Settings settings();  // keys model.*
   void check() const;   // Error when they do not fit each other
+  int64_t class_tokens() const { return pooling == Pooling::class_token ? 1 + registers : 0; }
   // The setting because of which nothing attends, where nothing does.
   std::string why_no_weights() const;
 };
@@ -79,6 +82,7 @@ class Classifier : public PairNetwork {
   at::Tensor pooled(const StackSource& words, const Pass& pass) const;
 
   Pooling pooling_;
+  int64_t class_tokens_;
   HiddenActivation hidden_activation_;
   bool answers_numbers_;
   bool attends_;

@@ -29,8 +29,8 @@ Embedder::Embedder(const EmbedderConfig& config, const SourceShape& source)
   config.check();
   if (source.is_frames())
     fail("a model of type embedder reads texts, no images, sounds, sets or molecules");
-  encoder_ = register_module(
-      "encoder", std::make_shared<SourceEncoder>(source, config, /*class_token=*/false));
+  encoder_ = register_module("encoder",
+                             std::make_shared<SourceEncoder>(source, config, /*class_tokens=*/0));
 }
 
 Tensor Embedder::encodings(const Tensor& source, const Tensor& lengths, const Pass& pass) {

@@ -64,7 +64,7 @@ void SourceEncoderConfig::check() const {
 }
 
 SourceEncoder::SourceEncoder(const SourceShape& shape, const SourceEncoderConfig& config,
-                             bool class_token)
+                             int64_t class_tokens)
     : shape_(shape),
       sinusoidal_(config.positions == Positions::sinusoidal),
       dropout_(config.layers > 0 || config.recurrent_layers > 0 ? config.dropout : 0),
@@ -82,11 +82,12 @@ SourceEncoder::SourceEncoder(const SourceShape& shape, const SourceEncoderConfig
         "recurrent", std::make_shared<BidirectionalEncoder>(
                          config.cell, config.depth, config.depth,
                          RecurrentLayers{config.recurrent_layers, config.dropout, false}));
-  if (class_token && shape.has_neighbours())
+  if (class_tokens > 0 && shape.has_neighbours())
     fail("model.pooling is class, and no bond leads to its token; take mean, sum or multi_head");
   // Small, as learned positions are.
-  if (class_token)
-    class_token_ = register_parameter("class_token", torch::randn({1, 1, config.depth}) * 0.02);
+  if (class_tokens > 0)
+    class_token_ =
+        register_parameter("class_token", torch::randn({1, class_tokens, config.depth}) * 0.02);
   if (config.normalise_input)
     norm_ = register_module(
         "norm",
@@ -116,8 +117,8 @@ StackSource SourceEncoder::forward(const Tensor& source, const Tensor& lengths, 
     result.vectors =
         recurrent_->forward(attend::dropout(result.vectors, dropout_, pass), lengths.cpu(), pass);
   if (class_token_.defined()) {
-    result.vectors = at::cat({class_token_.expand({source.size(0), 1, -1}), result.vectors}, 1);
-    result.lengths = lengths + 1;
+    result.vectors = at::cat({class_token_.expand({source.size(0), -1, -1}), result.vectors}, 1);
+    result.lengths = lengths + class_token_.size(1);
   }
   if (norm_) result.vectors = norm_->forward(result.vectors);
   result.vectors = attend::dropout(result.vectors, dropout_, pass);

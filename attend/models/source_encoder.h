@@ -42,16 +42,16 @@ struct SourceEncoderConfig : LayersConfig {
 
 // Tokens, images or sounds as vectors that know each other (BERT, Devlin et al. 2019; the Vision
 // Transformer, Dosovitskiy et al. 2021): SourceInput, positions, perhaps bidirectional recurrent
-// layers, perhaps a vector more that belongs to no token, the class token, perhaps a norm, and a
+// layers, perhaps vectors more that belong to no token, class tokens, perhaps a norm, and a
 // TransformerStack over them. Where frames tell of neighbours, as the atoms of a molecule do, each
 // sees itself and those alone in its layers (graph attention), with a learned bias for each kind of
 // edge.
 class SourceEncoder : public torch::nn::Module {
  public:
-  SourceEncoder(const SourceShape& shape, const SourceEncoderConfig& config, bool class_token);
+  SourceEncoder(const SourceShape& shape, const SourceEncoderConfig& config, int64_t class_tokens);
 
   // source [B, S] int64 or frames [B, S, F], lengths [B] from 1 -> vectors [B, S, depth] and
-  // lengths; with a class token, which is the first vector, both are longer by 1. Error as
+  // lengths; with class tokens, which are the first vectors, both are longer by these. Error as
   // SourceInput and LearnedPositions.
   StackSource forward(const at::Tensor& source, const at::Tensor& lengths, const Pass& pass);
 
@@ -71,7 +71,7 @@ class SourceEncoder : public torch::nn::Module {
   std::shared_ptr<SourceInput> input_;
   std::shared_ptr<LearnedPositions> positions_;      // null where they are not learned
   std::shared_ptr<BidirectionalEncoder> recurrent_;  // null without recurrent layers
-  at::Tensor class_token_;                           // [1, 1, depth]; undefined: none
+  at::Tensor class_token_;                           // [1, n, depth]; undefined: none
   torch::nn::LayerNorm norm_{nullptr};               // null where the input is not normalised
   std::shared_ptr<TransformerStack> layers_;         // null without layers
   std::shared_ptr<const PackedStack> packed_;        // null until pack(), and where it gives false

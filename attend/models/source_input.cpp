@@ -14,24 +14,24 @@ using at::Tensor;
 
 // Pixels per side of the square patches of an image.
 int64_t patch_side(const SourceShape& shape) {
-  return std::lround(std::sqrt(static_cast<double>(shape.depth)));
+  return std::lround(std::sqrt(static_cast<double>(shape.depth / shape.channels)));
 }
 
-// Patches [B, S, side^2], row by row, as one image [B, 1, H, W].
+// Patches [B, S, C side^2], row by row, as one image [B, C, H, W].
 Tensor image_of(const Tensor& patches, const SourceShape& shape) {
   const auto [height, width] = shape.grid;
   const int64_t side = patch_side(shape);
-  return patches.reshape({-1, height, width, side, side})
-      .transpose(2, 3)
-      .reshape({-1, 1, height * side, width * side});
+  return patches.reshape({-1, height, width, shape.channels, side, side})
+      .permute({0, 3, 1, 4, 2, 5})
+      .reshape({-1, shape.channels, height * side, width * side});
 }
 
 Tensor patches_of(const Tensor& image, const SourceShape& shape) {
   const auto [height, width] = shape.grid;
   const int64_t side = patch_side(shape);
-  return image.reshape({-1, height, side, width, side})
-      .transpose(2, 3)
-      .reshape({-1, height * width, side * side});
+  return image.reshape({-1, shape.channels, height, side, width, side})
+      .permute({0, 2, 4, 1, 3, 5})
+      .reshape({-1, height * width, shape.channels * side * side});
 }
 
 // Each image by its own offsets, with zeros behind.
@@ -41,10 +41,11 @@ Tensor shifted(const Tensor& image, int64_t most, const Pass& pass) {
     const Tensor offsets = at::randint(0, 2 * most + 1, {count, 1, 1}, pass.generator, at::kLong);
     return (offsets + at::arange(size).view(shape)).to(image.device());
   };
-  const Tensor padded = at::constant_pad_nd(image.squeeze(1), {most, most, most, most});
+  const Tensor padded = at::constant_pad_nd(image, {most, most, most, most});
   const Tensor which = at::arange(count, image.options().dtype(at::kLong)).view({count, 1, 1});
-  return padded.index({which, places(image.size(2), {1, -1, 1}), places(image.size(3), {1, 1, -1})})
-      .unsqueeze(1);
+  const Tensor rows = places(image.size(2), {1, -1, 1}),
+               columns = places(image.size(3), {1, 1, -1});
+  return padded.index({which, at::indexing::Slice(), rows, columns}).permute({0, 3, 1, 2});
 }
 
 torch::nn::Conv2d convolution(int64_t from, int64_t to) {
@@ -89,7 +90,7 @@ SourceInput::SourceInput(const SourceShape& shape, int64_t depth, const ImageInp
   }
   int64_t channels = shape.features();
   if (image.convolutions > 0) {
-    channels = 1;
+    channels = shape.channels;
     for (int64_t i = 0; i <= image.convolutions; ++i) {
       const int64_t next = image.channels << i;
       convolutions_.push_back(

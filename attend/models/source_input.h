@@ -26,8 +26,9 @@ struct SourceShape {
   int64_t features() const { return depth - 2 * neighbours; }
 
   int64_t tokens = 0;
-  int64_t depth = 0;   // of a frame
-  GridSize grid = {};  // of the patches of an image, row by row; otherwise 0 by 0
+  int64_t depth = 0;     // of a frame
+  GridSize grid = {};    // of the patches of an image, row by row; otherwise 0 by 0
+  int64_t channels = 1;  // of an image, one after another in each patch
   std::shared_ptr<const NodeGraph> graph = nullptr;  // whose nodes the tokens are, in their order,
                                                      // behind the fixed ones; null: of none
   int64_t neighbours = 0, neighbour_kinds = 0;       // of frames, as FrameShape has them

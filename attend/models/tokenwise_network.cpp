@@ -24,7 +24,7 @@ TokenwiseNetwork::TokenwiseNetwork(const SourceEncoderConfig& config, const Sour
         "transformer, "
         "vit or set");
   encoder_ =
-      register_module("encoder", std::make_shared<SourceEncoder>(source, config, class_token));
+      register_module("encoder", std::make_shared<SourceEncoder>(source, config, before_source_));
 }
 
 Tensor TokenwiseNetwork::vectors(const Tensor& source, const Tensor& lengths, const Pass& pass) {

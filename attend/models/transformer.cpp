@@ -50,7 +50,7 @@ Transformer::Transformer(const TransformerConfig& config, const SourceShape& sou
   if (source.is_frames()) {
     frames_ = register_module(
         "source_encoder",
-        std::make_shared<SourceEncoder>(source, encoder_config(config), /*class_token=*/false));
+        std::make_shared<SourceEncoder>(source, encoder_config(config), /*class_tokens=*/0));
   } else {
     source_embedding_ = register_module(
         "source_embedding",

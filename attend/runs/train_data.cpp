@@ -97,9 +97,10 @@ void tell_form(const std::vector<Example>& examples, const TextConfig& text,
                     name, others, name_of(text.normalise)));
 }
 
-void tell_colours(const SourceKind& kind, const std::string& file, const Tell& tell) {
-  if (kind.has_colours && kind.reader({})->form(file).coloured)
-    tell(fmt::format("{}: is in colour; images are read in grey", file));
+void tell_colours(const SourceKind& kind, const FrameConfig& config, const std::string& file,
+                  const Tell& tell) {
+  if (kind.has_colours && kind.reader(config)->form(file).coloured)
+    tell(fmt::format("{}: is in colour; images are read in grey (data.colours = false)", file));
 }
 
 // A network learns badly from numbers far from those that its first weights are drawn for.
@@ -299,7 +300,7 @@ PairData read_training_data(const TrainOptions& options, const RunConfig& config
     frames = std::make_shared<KeptFrames>(*kind, config.text.frames);
     if (options.skip_bad)
       left_out += take_out_unreadable({&texts.train, &texts.valid}, *frames, options.data, tell);
-    tell_colours(*kind, texts.train[0].source, tell);
+    tell_colours(*kind, config.text.frames, texts.train[0].source, tell);
     tell_large_numbers(*kind, *frames, texts.train, options.data, tell);
   }
   const TextCodecs codecs = make_codecs(config.text);

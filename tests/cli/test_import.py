@@ -1,7 +1,9 @@
 """Models of transformers become model folders that the other commands take."""
 
+import base64
 import json
 import re
+import shutil
 
 import program
 from foreign import write_foreign
@@ -21,14 +23,14 @@ class Import(program.Case):
         self.assertIn("rollout", rows)
         return rows
 
-    def explain_by_all(self, text):
+    def explain_by_all(self, text, first="[CLS]"):
         """Each method answers, or says in one line why it does not."""
         answered = 0
         for method in self.methods():
             run = self.attend("explain", "model", text, "--method", method, "--json")
             if run.returncode == 0:
                 record = json.loads(run.stdout.splitlines()[0])
-                self.assertEqual(record["source"][0], "[CLS]", method)
+                self.assertEqual(record["source"][0], first, method)
                 answered += 1
             else:
                 self.assertEqual((run.returncode, run.stderr.count("\n")), (2, 1), run.stderr)
@@ -88,6 +90,25 @@ class Import(program.Case):
         self.write("pairs.tsv", f"{text}\tLABEL_1\nParis\tLABEL_0\n")
         self.succeed("evaluate", "model", "--data", "pairs.tsv")
         self.explain_by_all(text)
+
+    def test_images_are_answered_and_explained(self):
+        for name in ("ViTForImageClassification", "DeiTForImageClassification"):
+            case = self.imported(name)
+            for source, expected in zip(case["texts"], case["answers"], strict=True):
+                self.write("one.png", base64.b64decode(source.partition(",")[2]))
+                for asked in (source, "one.png"):
+                    record = json.loads(self.succeed("predict", "model", "--json", "--beam", 2,
+                                                     "--nbest", 2, stdin=asked).stdout)
+                    found = {each["target"]: each["log_probability"]
+                             for each in record["predictions"]}
+                    for label, number in zip(("LABEL_0", "LABEL_1"), expected, strict=True):
+                        self.assertAlmostEqual(found[label], number, places=5)
+            if name.startswith("ViT"):
+                shutil.rmtree(self.folder / "model")
+                shutil.rmtree(self.folder / "theirs")
+        self.explain_by_all("one.png", "row 1, column 1")
+        self.succeed("explain", "model", "one.png", "--out", "page.html")
+        self.succeed("explain", "model", "one.png", "--view", "model", "--out", "heads.svg")
 
     def test_another_model_begins_with_the_weights(self):
         self.imported("BertModel")

@@ -57,6 +57,52 @@ TEST(ImageFrames, ArePatchesRowByRow) {
               HasSubstr("y.png: is 2 pixels high and 2 wide; this model reads 3 by 4"));
 }
 
+TEST(ImageFrames, HoldOneColourAfterAnother) {
+  std::string pixels;
+  for (int value = 0; value < 24; ++value) pixels += static_cast<char>(value);
+  const std::string png = png_bytes(pixels, 4, 2, PNG_FORMAT_RGB);
+  const FrameConfig config{.patch = 2, .image_height = 2, .image_width = 4, .colours = true};
+  const Image image = parse_png(png, "x.png", Colours::rgb);
+  EXPECT_EQ(image.pixels, pixels);
+  const at::Tensor frames = image_frames(image, config, "x");
+  const at::Tensor wanted = at::tensor({0, 3, 12, 15, 1, 4,  13, 16, 2, 5,  14, 17,  //
+                                        6, 9, 18, 21, 7, 10, 19, 22, 8, 11, 20, 23})
+                                .view({2, 12});
+  EXPECT_TRUE(at::allclose(frames * 255, wanted.to(at::kFloat), 1e-6, 1e-6));
+  const Image picture = source_kind("image")->picture(frames, config);
+  EXPECT_EQ(picture.pixels, pixels);
+  EXPECT_EQ(parse_png(attend::png_bytes(picture), "x.png", Colours::rgb).pixels, pixels);
+  EXPECT_EQ(source_kind("images")->picture(frames.view({1, 24}), config).pixels, pixels);
+  EXPECT_EQ(in_rgb({1, 2, "ab"}).pixels, "aaabbb");
+  EXPECT_THAT(refusal([&] {
+                image_frames({2, 4, "abcdefgh"}, config, "y.png");
+              }),
+              HasSubstr("y.png: has 1 channels; this model reads 3 (data.colours)"));
+}
+
+TEST(ImageFrames, AreOfTheMiddleOfAResizedImage) {
+  FrameConfig config{.patch = 1,
+                     .image_height = 1,
+                     .image_width = 2,
+                     .resize = Resizing::bilinear,
+                     .resized_height = 1,
+                     .resized_width = 4};
+  // Each of the four is 1/8, 3/8, 3/8 and 1/8 of the two pixels that it covers and their
+  // neighbours.
+  const std::string row("\x00\x40\x80\xc0\x00\x40\x80\xc0", 8);
+  const at::Tensor frames = image_frames({1, 8, row}, config, "x") * 255;
+  EXPECT_TRUE(at::allclose(frames.flatten(), at::tensor({128.f, 64.f}))) << frames;
+  EXPECT_THAT(refusal([&] {
+                image_frames({int64_t{1} << 26, 1, ""}, config, "tall.png");
+              }),
+              HasSubstr("tall.png: is 67108864 pixels high"));
+  config.resized_width = 1;
+  EXPECT_THAT(refusal([&] {
+                image_frames({1, 8, row}, config, "x");
+              }),
+              HasSubstr("data.resized_width are 1 by 1, less than 1 by 2"));
+}
+
 // A kind whose files are numbers; how often each is read.
 std::map<std::string, int> reads;
 int64_t measured = 0;

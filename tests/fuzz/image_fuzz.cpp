@@ -1,4 +1,4 @@
-#include "attend/data/image.h"
+#include "attend/data/image_resize.h"
 #include "tests/fuzz/fuzz.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
@@ -8,6 +8,10 @@ int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
     fuzz::expect(static_cast<int64_t>(image.pixels.size()) == image.height * image.width);
     // Larger ones would be slow, and no different.
     if (image.pixels.size() > 4096) return;
+    const Image colours = parse_png(fuzz::text(data, size), "input", Colours::rgb);
+    fuzz::expect(colours.pixels.size() == 3 * image.pixels.size());
+    const Image half = resized(colours, (image.height + 1) / 2, 2 * image.width, Resizing::bicubic);
+    fuzz::expect(half.pixels.size() == static_cast<size_t>(half.height * half.width * 3));
     fuzz::expect(parse_png(png_bytes(image), "input").pixels == image.pixels);
   });
 }

@@ -1,5 +1,6 @@
 #include <gmock/gmock.h>
 
+#include "attend/data/image_resize.h"
 #include "attend/import/import_model.h"
 #include "attend/inference/model.h"
 #include "tests/import/foreign_folder.h"
@@ -53,6 +54,21 @@ TEST_P(EveryGoldenCase, AnswersAsTransformersDoes) {
     EXPECT_THAT(numbers_of(one, model, one["texts"][i]),
                 testing::Pointwise(testing::DoubleNear(1e-5), expected))
         << one["texts"][i];
+  }
+}
+
+// The bytes that Pillow gives.
+TEST(Resized, IsWhatPillowMakes) {
+  for (const json& one : test::golden()["resizing"]) {
+    const int64_t height = one["from"][0], width = one["from"][1];
+    Image image{.height = height, .width = width, .pixels = "", .channels = 3};
+    for (int64_t k = 0; k < height * width * 3; ++k)
+      image.pixels += static_cast<char>(k * 53 % 256);
+    const auto way = value_of<Resizing>(one["way"].get<std::string>(), "way");
+    const Image made = resized(image, one["to"][0], one["to"][1], way);
+    std::vector<int> bytes;
+    for (const char byte : made.pixels) bytes.push_back(static_cast<unsigned char>(byte));
+    EXPECT_EQ(bytes, one["pixels"].get<std::vector<int>>()) << one["way"] << one["from"];
   }
 }
 

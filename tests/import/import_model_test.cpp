@@ -111,6 +111,61 @@ TEST(ImportModel, NamesWhatALabelOrAPoolingLacks) {
               HasSubstr("'models.Dense'"));
 }
 
+TEST(ImportModel, NamesWhatIsDoneToImagesAndNotHonoured) {
+  const auto with = [](const char* key, const json& value) {
+    return refused("DeiTForImageClassification", [&](ForeignFolder& foreign) {
+      foreign.files["preprocessor_config.json"][key] = value;
+    });
+  };
+  EXPECT_THAT(with("resample", 1), HasSubstr("preprocessor_config.json: resample is 1"));
+  EXPECT_THAT(with("size", {{"shortest_edge", 8}}), HasSubstr("size has no height and width"));
+  EXPECT_THAT(with("size", 5), HasSubstr("crop_size is larger than size"));
+  EXPECT_THAT(with("size", 100000), HasSubstr("size is 100000; 1 to 4096 are read"));
+  EXPECT_THAT(with("crop_size", 7), HasSubstr("makes images of 7 by 7 pixels"));
+  EXPECT_THAT(with("do_center_crop", false), HasSubstr("makes images of 7 by 8 pixels"));
+  EXPECT_THAT(with("do_resize", false), HasSubstr("do_resize is false"));
+  EXPECT_THAT(with("do_pad", true), HasSubstr("do_pad is 'true', which is not honoured"));
+  EXPECT_THAT(with("do_flip_channel_order", true),
+              HasSubstr("has the key 'do_flip_channel_order'"));
+  EXPECT_THAT(with("image_mean", json::array({0, 0})), HasSubstr("image_mean has 2 numbers"));
+  EXPECT_THAT(with("image_std", json::array({1, 0, 1})), HasSubstr("is 0; 1e-06 to 1e6 is read"));
+  EXPECT_THAT(with("image_std", "1"), HasSubstr("image_std is no number"));
+  EXPECT_THAT(with("image_processor_type", "BitImageProcessor"),
+              HasSubstr("'BitImageProcessor', which is not read; ViTImageProcessor"));
+  EXPECT_THAT(refused("ViTForImageClassification",
+                      [](ForeignFolder& all) { all.files.erase("preprocessor_config.json"); }),
+              HasSubstr("preprocessor_config.json: is missing"));
+}
+
+TEST(ImportModel, NamesWhatIsNotHonouredOfAVisionTransformer) {
+  const auto with = [](const char* key, const json& value) {
+    return refused("DeiTForImageClassification",
+                   [&](ForeignFolder& foreign) { foreign.config()[key] = value; });
+  };
+  EXPECT_THAT(with("patch_size", 4),
+              HasSubstr("patch_size is 4, which does not divide image_size"));
+  EXPECT_THAT(with("num_channels", 2), HasSubstr("num_channels is 2; 1 and 3 are read"));
+  EXPECT_THAT(with("qkv_bias", false), HasSubstr("belongs to no part"));
+  EXPECT_THAT(with("architectures", json::array({"DeiTForImageClassificationWithTeacher"})),
+              HasSubstr("'DeiTForImageClassificationWithTeacher', which is not read"));
+  EXPECT_THAT(with("image_size", 8), HasSubstr("image_size of config.json is 8 by 8"));
+}
+
+// What older files call things, and what they leave out.
+TEST(ImportModel, ReadsOlderImageProcessors) {
+  const test::TemporaryFolder folder;
+  ForeignFolder foreign("DeiTForImageClassification");
+  foreign.files["preprocessor_config.json"]["size"] = 8;
+  foreign.write(folder / "newer");
+  foreign.files["preprocessor_config.json"] = {
+      {"feature_extractor_type", "DeiTFeatureExtractor"}, {"size", 8}, {"crop_size", 6}};
+  foreign.write(folder / "older");
+  import_model(folder / "newer", folder / "one");
+  import_model(folder / "older", folder / "two");
+  for (const char* name : {"/config.toml", "/weights.safetensors"})
+    EXPECT_EQ(test::contents(folder / "one" + name), test::contents(folder / "two" + name));
+}
+
 TEST(ImportModel, ReadsShardsAsTheWhole) {
   const test::TemporaryFolder folder;
   ForeignFolder foreign("BertModel");

@@ -137,6 +137,7 @@ inline std::vector<SomeNetwork> some_networks() {
       {"classifier_number", {"model.recurrent_layers=1"}, {12}, number_targets},
       {"vit", {"model.convolutions=1"}, image},
       {"vit_number", {}, image, number_targets},
+      {"vit_registers", {"model.registers=2", "model.layers=2"}, image},
       {"set", {"model.inducing_points=5"}, SourceShape(3, {})},
       {"set_self", {"model.inducing_points=0"}, {12}, number_targets},
       {"set_bound", {"model.inducing_points=0"}, bound_source()},

@@ -23,9 +23,9 @@ SourceEncoderConfig small(Positions positions) {
 }
 
 std::shared_ptr<SourceEncoder> make(const SourceShape& shape, const SourceEncoderConfig& config,
-                                    bool class_token = false) {
+                                    int64_t class_tokens = 0) {
   torch::manual_seed(3);
-  auto encoder = std::make_shared<SourceEncoder>(shape, config, class_token);
+  auto encoder = std::make_shared<SourceEncoder>(shape, config, class_tokens);
   encoder->to(torch::kDouble);
   return encoder;
 }
@@ -66,7 +66,7 @@ TEST(SourceEncoder, KnowsRowsAndColumnsOfAnImage) {
 }
 
 TEST(SourceEncoder, PutsItsTokenFirst) {
-  const auto encoder = make(SourceShape(9), small(Positions::learned), /*class_token=*/true);
+  const auto encoder = make(SourceShape(9), small(Positions::learned), /*class_tokens=*/1);
   const StackSource found =
       encoder->forward(torch::tensor({{4, 5}, {6, 0}}), torch::tensor({2, 1}), {});
   EXPECT_EQ(found.vectors.sizes(), (std::vector<int64_t>{2, 3, 6}));

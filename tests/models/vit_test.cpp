@@ -113,6 +113,57 @@ TEST(Vit, IsTheFormula) {
   }
 }
 
+// Their vectors stand behind the class token's, and no patch's position is theirs.
+TEST(Vit, ReadsRegistersAndAnswersWithout) {
+  VitConfig config = small();
+  config.registers = 2;
+  const auto network = make(config);
+  const Tensor images = torch::randn({1, 6, 4}, torch::kDouble), lengths = torch::tensor({6});
+  const TopVectors top = network->top_vectors(6, 1);
+  EXPECT_EQ(top.before_source, 3);
+  EXPECT_TRUE(at::equal(top.shares, at::eye(9).slice(0, 0, 1)));
+  EXPECT_EQ(network->encodings(images, lengths, {}).size(1), 6);
+  const Tensor weights = network->word_weights(images, lengths);
+  EXPECT_EQ(weights.sizes(), (std::vector<int64_t>{1, 6}));
+  EXPECT_NEAR(weights.sum().item<double>(), 1, 1e-12);
+  AttentionTrace trace;
+  const Tensor logits = network->logits(images, lengths, Pass{}.watched_by(trace));
+  EXPECT_EQ(trace.attentions()[0].weights().size(2), 9);
+  const torch::NoGradGuard no_gradients;
+  network->named_parameters()["encoder.class_token"].slice(1, 1).select(2, 0) += 1;
+  EXPECT_FALSE(at::allclose(network->logits(images, lengths, {}), logits, 1e-3, 1e-3));
+  config.pooling = Pooling::mean;
+  EXPECT_THROW(config.check(), Error);
+}
+
+// Flips, shifts and convolutions move all colours of a place together: where two of three have no
+// weights, an image is answered as a grey one.
+TEST(Vit, ReadsColours) {
+  VitConfig config = small();
+  config.image = {.convolutions = 1, .channels = 2, .flip = true, .shift = 1};
+  SourceShape colours(12, {2, 3});
+  colours.channels = 3;
+  torch::manual_seed(3);
+  Classifier network(config, colours, targets);
+  Classifier one(config, shape, targets);
+  network.to(torch::kDouble);
+  one.to(torch::kDouble);
+  const torch::NoGradGuard no_gradients;
+  const std::string first = "encoder.input.convolution0.weight";
+  auto parameters = network.named_parameters();
+  parameters[first].slice(1, 1).zero_();
+  for (const auto& item : one.named_parameters())
+    item.value().copy_(item.key() == first ? parameters[first].slice(1, 0, 1)
+                                           : parameters[item.key()]);
+  const Tensor grey = torch::randn({4, 6, 4}, torch::kDouble), lengths = torch::full({4}, 6);
+  const auto answer = [&](Classifier& asked, const Tensor& images) {
+    return asked.logits(images, lengths,
+                        {.generator = at::make_generator<at::CPUGeneratorImpl>(5)});
+  };
+  EXPECT_TRUE(at::allclose(answer(network, torch::cat({grey, 2 * grey, -grey}, 2)),
+                           answer(one, grey), 1e-10, 1e-10));
+}
+
 TEST(Vit, KnowsWhereAPatchIs) {
   const Tensor image = torch::randn({1, 6, 4}, torch::kDouble), lengths = torch::tensor({6});
   const Tensor turned = image.flip(1);

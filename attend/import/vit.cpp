@@ -1,0 +1,126 @@
+#include "attend/models/vit.h"
+
+#include <utility>
+
+#include "attend/import/config_keys-inl.h"
+#include "attend/import/encoder-inl.h"
+#include "attend/import/foreign_model-inl.h"
+
+namespace attend::internal {
+namespace {
+
+using Use = TensorUse;
+
+// A Vision Transformer (Dosovitskiy et al. 2021): pre-norm layers over patches, and in front of
+// them learned tokens, of which the first is read.
+struct VisionType {
+  std::string architecture;
+  std::string prefix;
+  std::vector<std::string> class_tokens;
+};
+
+std::vector<ConfigKey> vision_keys() {
+  return {{"hidden_size"},
+          {"num_hidden_layers"},
+          {"num_attention_heads"},
+          {"intermediate_size"},
+          {"hidden_act"},
+          {"hidden_dropout_prob"},
+          {"attention_probs_dropout_prob"},
+          {"layer_norm_eps"},
+          {"image_size"},
+          {"patch_size"},
+          {"num_channels"},
+          {"qkv_bias"},
+          // Of classes that are not read.
+          {"encoder_stride"},
+          {"pooler_output_size"},
+          {"pooler_act"}};
+}
+
+std::vector<TensorRow> vision_tensors(const VisionType& type, bool projection_biases) {
+  std::vector<TensorRow> rows;
+  for (const std::string& token : type.class_tokens)
+    rows.push_back({"embeddings." + token, "encoder.class_token", Use::class_tokens});
+  const std::vector<TensorRow> others = {
+      {"embeddings.position_embeddings", "encoder.class_token", Use::class_positions},
+      {"embeddings.position_embeddings", "encoder.positions.table", Use::grid_positions},
+      {"embeddings.patch_embeddings.projection.weight", "encoder.input.weight", Use::patch_weights},
+      {"embeddings.patch_embeddings.projection.bias", "encoder.input.bias", Use::patch_biases},
+      {"layernorm.weight", "encoder.layers.norm.weight"},
+      {"layernorm.bias", "encoder.layers.norm.bias"},
+      {"classifier.weight", "output.weight"},
+      {"classifier.bias", "output.bias"}};
+  rows.insert(rows.end(), others.begin(), others.end());
+  struct Part {
+    const char *theirs, *ours;
+    bool is_projection = false;
+  };
+  for (const auto& [theirs, ours, is_projection] :
+       {Part{"attention.attention.query", "self.query", true},
+        Part{"attention.attention.key", "self.key", true},
+        Part{"attention.attention.value", "self.value", true},
+        Part{"attention.output.dense", "self.output"}, Part{"layernorm_before", "self_norm"},
+        Part{"intermediate.dense", "feed_forward.hidden"},
+        Part{"output.dense", "feed_forward.output"}, Part{"layernorm_after", "feed_forward_norm"}})
+    for (const char* kind : {"weight", "bias"}) {
+      const bool is_zero = is_projection && !projection_biases && std::string_view(kind) == "bias";
+      rows.push_back({fmt::format("encoder.layer.{{}}.{}.{}", theirs, kind),
+                      fmt::format("encoder.layers.layer{{}}_{}.{}", ours, kind),
+                      is_zero ? Use::zero : Use::copied});
+    }
+  return rows;
+}
+
+void read_images(const JsonPlace& config, FrameConfig& frames) {
+  const int64_t side = size_in(config, "image_size", 4096);
+  frames.patch = size_in(config, "patch_size", 256);
+  if (side % frames.patch != 0)
+    config.member("patch_size")
+        .refuse("is {}, which does not divide image_size, {}", frames.patch, side);
+  frames.image_height = frames.image_width = side;
+  const int64_t channels = config.number("num_channels", 3);
+  if (channels != 1 && channels != 3)
+    config.member("num_channels").refuse("is {}; 1 and 3 are read", channels);
+  frames.colours = channels == 3;
+}
+
+ForeignModel read_vision(const JsonPlace& config, const VisionType& type) {
+  check_keys(config, vision_keys());
+  ForeignModel model;
+  architecture_in(config, {type.architecture});
+  model.architecture = type.architecture;
+  model.config.type = "vit";
+  auto& ours = model.config.of<VitConfig>();
+  read_layer_sizes(config, {}, ours);
+  ours.dropout = real_in(config, "hidden_dropout_prob", 0, 0, most_dropout);
+  ours.attention_dropout = real_in(config, "attention_probs_dropout_prob", 0, 0, most_dropout);
+  ours.epsilon = real_in(config, "layer_norm_eps", 1e-12, 1e-15, 1);
+  ours.self.bias = MechanismSettings::no_bias;
+  ours.registers = std::ssize(type.class_tokens) - 1;
+  model.images.emplace();
+  read_images(config, model.images->frames);
+  const FrameConfig& frames = model.images->frames;
+  ours.maximum_source_length = frames.rows() * frames.columns();
+  model.prefix = type.prefix;
+  model.tensors = vision_tensors(type, config.flag("qkv_bias", true));
+  model.layers = ours.layers;
+  model.first_position = std::ssize(type.class_tokens);
+  model.positions = model.first_position + ours.maximum_source_length;
+  model.labels = labels_in(config);
+  return model;
+}
+
+}  // namespace
+
+ForeignModel read_vit(const JsonPlace& config) {
+  return read_vision(config, {"ViTForImageClassification", "vit.", {"cls_token"}});
+}
+
+// Touvron et al. 2021. Answers are read off the class token, not off that of distillation.
+ForeignModel read_deit(const JsonPlace& config) {
+  return read_vision(config,
+                     {"DeiTForImageClassification", "deit.", {"cls_token", "distillation_token"}});
+}
+
+}  // namespace attend::internal
