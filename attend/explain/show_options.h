@@ -15,8 +15,11 @@ enum class ExplanationView {
   heads,      // each head of one layer
   model,      // each head of every layer
   graph,      // all layers as one graph of tokens
+  effects,    // what the answer loses without each head
 };
-inline EnumNames names_of(ExplanationView) { return {"alignment", "heads", "model", "graph"}; }
+inline EnumNames names_of(ExplanationView) {
+  return {"alignment", "heads", "model", "graph", "effects"};
+}
 
 // What a method shall look at. A number below 1 or one that does not exist is an Error.
 struct MethodChoice {
