@@ -4,6 +4,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <cmath>
 #include <cstdlib>
 #include <optional>
 #include <sstream>
@@ -19,6 +20,7 @@
 #include "attend/cli/progress.h"
 #include "attend/explain/answer_page.h"
 #include "attend/explain/explanation_markdown.h"
+#include "attend/explain/knock_out.h"
 #include "attend/explain/layer_maps.h"
 #include "attend/explain/shown.h"
 #include "attend/pictures/alignment.h"
@@ -29,6 +31,7 @@ namespace {
 
 struct ExplainOptions : DecodeOptions {
   std::string folder, text, out, target, against;
+  std::vector<std::string> without;
   ShowOptions show;
   bool json = false;
 };
@@ -71,16 +74,52 @@ std::string page(const ExplainOptions& options, const Subject& subject,
   return out.str();
 }
 
+// The heads of the map, those without which the answer loses most first.
+void print_effects(const Alignment& map) {
+  struct Row {
+    std::string head;
+    double effect;
+  };
+  std::vector<Row> rows;
+  for (size_t row = 0; row < map.target.size(); ++row)
+    for (size_t column = 0; column < map.source.size(); ++column)
+      rows.push_back({fmt::format("{}.head.{}", map.target[row], column + 1),
+                      map.scores->at(static_cast<int64_t>(row), static_cast<int64_t>(column))});
+  std::erase_if(rows, [](const Row& row) { return std::isnan(row.effect); });
+  std::stable_sort(rows.begin(), rows.end(),
+                   [](const Row& a, const Row& b) { return a.effect > b.effect; });
+  fmt::print("  {:<28} {:>12}\n", "without", "loses");
+  for (const Row& row : rows) fmt::print("  {:<28} {:>12.4f}\n", row.head, row.effect);
+}
+
 // What is asked for but in the file.
 void print(const ExplainOptions& options, const Shown& shown) {
   if (options.json) {
     fmt::print("{}", shown_json(shown));
     return;
   }
-  if (options.out.empty())
+  if (options.out.empty() && options.show.view == ExplanationView::effects)
+    print_effects(shown.maps[0]);
+  else if (options.out.empty())
     for (const Alignment& map : shown.maps)
       fmt::print("{}", alignment_text(map, terminal_options()));
   for (const TestedMethod& method : shown.methods) fmt::print("{}", evidence_text(method.card));
+}
+
+void print_knock_out(const ExplainOptions& options, const Model& model, const Subject& subject) {
+  if (!options.out.empty() || !options.show.method.empty() || options.show.evidence)
+    fail("--without: tells what becomes of the answer; leave --out, --method and --evidence out");
+  const KnockOut told = knock_out(subject, options.text, options.search, options.without);
+  if (options.json) {
+    fmt::print("{}\n", knock_out_json(told));
+    return;
+  }
+  const bool number = model.answers_numbers();
+  fmt::print("{:<16} {:.4f}, without {} {:.4f}\n", number ? "number" : "log probability",
+             told.before, told.without, told.after);
+  if (!number)
+    fmt::print("{:<16} {} of {} places have another token\n", "changed", told.changed, told.places);
+  fmt::print("{:<16} {}\n", "answer then", told.new_answer);
 }
 
 void run_explain(const ExplainOptions& options) {
@@ -91,6 +130,7 @@ void run_explain(const ExplainOptions& options) {
   loading.threads = 1;
   const Model model(options.folder, loading);
   const Subject subject = explained(options, model);
+  if (!options.without.empty()) return print_knock_out(options, model, subject);
   const ExplainFile* file = format_of(explain_files(), options.out);
   const bool whole_page = file && file->page;
   Shown shown;
@@ -123,11 +163,15 @@ std::string footer() {
          "\n"
          "  lens        what would be answered behind each layer (logit lens, nostalgebraist "
          "2020)\n"
+         "  effects     what the answer loses, in nats, without each head\n"
+         "Heads, for --without: encoder.1.head.2, decoder.1.self, decoder.1-3.source.head.4, "
+         "layer.2, pooling\n"
          "Examples:\n"
          "  attend explain model attention\n"
          "  attend explain model attention --out attention.html\n"
          "  attend explain model attention --method integrated_gradients --evidence\n"
          "  attend explain model attention --against 'T' --method integrated_gradients\n"
+         "  attend explain model attention --without decoder.1.source.head.2,encoder.1\n"
          "  attend explain model attention --view heads --layer 1 --out heads.png\n"
          "  attend explain model attention --view graph --out graph.svg\n"
          "  attend explain model attention --target 'AH0 T' --out attention.align\n"
@@ -152,6 +196,10 @@ void add_explain_command(CLI::App& app) {
   command->add_option("--against", options->against,
                       "why the answer and not this one: a token, for each place, or as many tokens "
                       "as the answer has");
+  command
+      ->add_option("--without", options->without,
+                   "tell what becomes of the answer without these heads: see below")
+      ->delimiter(',');
   command->add_option("--method", options->show.method, "how; else the weights: see below");
   add_named_option<ExplanationView>(*command, "--view", options->show.view, "what to show");
   command->add_option("--layer", options->show.choice.layer, "from 1; else the last");
@@ -164,7 +212,7 @@ void add_explain_command(CLI::App& app) {
   command->add_flag(
       "--json", options->json,
       "print {title, source, target, weights, scores, evidence: [{name, value, bar, passed, "
-      "missing}]}");
+      "missing}]}, or with --without {without, before, after, changed, places, answer}");
   // Needs no model.
   command->add_flag_callback(
       "--markdown",

@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 
 #include "attend/base/error.h"
+#include "attend/explain/knock_out.h"
 
 namespace attend {
 namespace {
@@ -97,6 +98,7 @@ ExplanationPage answer_page(const Subject& subject, const TestedMethods& tested,
   for (const LayerMap& map : maps) {
     PageMap shown;
     shown.name = map.name;
+    shown.key = attention_key(map.site);
     shown.rows = lists.place(map.row_sequence(), map.name, map.rows);
     shown.columns = lists.place(map.column_sequence(), map.name, map.columns);
     for (int64_t head = 0; head < map.weights.size(0); ++head)

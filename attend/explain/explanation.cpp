@@ -8,6 +8,7 @@
 
 #include "attend/base/error.h"
 #include "attend/explain/answer_page.h"
+#include "attend/explain/knock_out.h"
 #include "attend/explain/layer_maps.h"
 #include "attend/explain/shown.h"
 #include "attend/inference/model.h"
@@ -63,6 +64,13 @@ std::string explain_answer(const Model& model, const ExplanationRequest& request
       compared_with(answered_subject(model, request.text, request.search, request.target, watch),
                     request.against);
   check_stopped(is_stopped);
+  if (!request.without.empty()) {
+    if (request.form != ExplanationForm::json)
+      fail("what becomes of an answer without heads is told as json; take that format");
+    return knock_out_json(
+               knock_out(subject, request.text, request.search, request.without, watch)) +
+           '\n';
+  }
   switch (request.form) {
     case ExplanationForm::json:
       return maps_json(shown_of(model, subject, request));

@@ -3,6 +3,7 @@
 #include <cstdint>
 #include <functional>
 #include <string>
+#include <vector>
 
 #include "attend/base/enum_names.h"
 #include "attend/decode/search_options.h"
@@ -27,14 +28,17 @@ struct ExplanationRequest {
   std::string target = {};    // in place of the model's answer
   std::string against = {};   // another that the answer is compared with; empty: none
   SearchOptions search = {};  // by which the model answers
-  ShowOptions show = {};      // pages heed the method, its choice and `evidence` alone
+  // Heads that are switched off, as named_heads() has them: told is what becomes of the answer, in
+  // place of what is shown of it. Takes the form json.
+  std::vector<std::string> without = {};
+  ShowOptions show = {};  // pages heed the method, its choice and `evidence` alone
   ExplanationForm form = ExplanationForm::json;
 };
 
 // Explains an answer, over the picture of its source where it has one. Error as answered_subject(),
-// compared_with(), show() and method_scores(). Any number of threads may explain with one model.
-// `is_stopped` is asked between the steps of the search, and the methods; true ends the work with
-// an Error.
+// compared_with(), knock_out(), show() and method_scores(). Any number of threads may explain with
+// one model. `is_stopped` is asked between the steps of the search, and the methods; true ends the
+// work with an Error.
 std::string explain_answer(const Model& model, const ExplanationRequest& request,
                            const std::function<bool()>& is_stopped = {});
 

@@ -16,9 +16,10 @@ enum class ExplanationView {
   model,      // each head of every layer
   graph,      // all layers as one graph of tokens
   lens,       // what would be answered behind each layer
+  effects,    // what the answer loses without each head
 };
 inline EnumNames names_of(ExplanationView) {
-  return {"alignment", "heads", "model", "graph", "lens"};
+  return {"alignment", "heads", "model", "graph", "lens", "effects"};
 }
 
 // What a method shall look at. A number below 1 or one that does not exist is an Error.

@@ -4,12 +4,14 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
 #include <set>
 #include <utility>
 
 #include "attend/base/error.h"
 #include "attend/data/image.h"
 #include "attend/explain/explanation_json.h"
+#include "attend/explain/knock_out.h"
 #include "attend/explain/layer_answers.h"
 #include "attend/explain/map_graph.h"
 #include "attend/explain/weight_grids.h"
@@ -156,6 +158,36 @@ void show_lens(const ShowOptions& options, const Subject& subject, Shown& shown)
   }
 }
 
+// A row for each attention, a column for each of its heads; those that are not there have no
+// number.
+void show_effects(const ShowOptions& options, const Subject& subject, Shown& shown) {
+  if (!options.method.empty() || options.choice.layer || options.choice.head)
+    fail("view effects: is of all heads, by no method; leave method, layer and head out");
+  Alignment map;
+  map.title = "effect of each head";
+  std::vector<std::vector<double>> rows;
+  double sum = 0;
+  for (const HeadEffect& one : head_effects(subject)) {
+    const std::string key = attention_key(one.head.site);
+    if (map.target.empty() || map.target.back() != key) {
+      map.target.push_back(key);
+      rows.emplace_back();
+    }
+    rows.back().push_back(one.effect);
+    sum += std::abs(one.effect);
+    if (rows.back().size() > map.source.size())
+      map.source.push_back(fmt::format("head {}", rows.back().size()));
+  }
+  at::Tensor effects = at::full({std::ssize(rows), std::ssize(map.source)}, NAN, at::kDouble);
+  for (size_t row = 0; row < rows.size(); ++row)
+    effects[static_cast<int64_t>(row)]
+        .slice(0, 0, std::ssize(rows[row]))
+        .copy_(at::tensor(rows[row], at::kDouble));
+  map.weights = grid_of((effects.abs() / (sum > 0 ? sum : 1)).to(at::kFloat));
+  map.scores = grid_of(effects.to(at::kFloat));
+  shown.maps.push_back(std::move(map));
+}
+
 }  // namespace
 
 std::optional<SourcePicture> source_picture(const Model& model, const std::string& name) {
@@ -181,6 +213,9 @@ Shown show(const Subject& subject, const ShowOptions& options) {
     case ExplanationView::heads:
     case ExplanationView::model:
       show_layers(options, subject, shown);
+      break;
+    case ExplanationView::effects:
+      show_effects(options, subject, shown);
       break;
   }
   return shown;

@@ -152,6 +152,7 @@ ordered_json page_texts(const ExplanationPage& page) {
     ordered_json heads = ordered_json::array();
     for (const PageHead& head : map.heads) heads.push_back(head_json(head, block++));
     maps.push_back({{"name", visible_text(map.name)},
+                    {"key", visible_text(map.key)},
                     {"rows", map.rows},
                     {"columns", map.columns},
                     {"heads", std::move(heads)}});

@@ -84,6 +84,7 @@ struct PageMap {
   size_t rows = 0;
   size_t columns = 0;
   std::vector<PageHead> heads;
+  std::string key = {};  // what heads of it are called to a server: "encoder.1"; may be empty
 };
 
 // One test that an explanation passed or failed, or that could not be made.

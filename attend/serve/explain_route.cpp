@@ -18,7 +18,7 @@ namespace {
 
 // The work grows as the square of the text's length, and more.
 constexpr size_t most_explained_bytes = 4096;
-constexpr double most_numbered = 10000, most_explained_beam = 64;
+constexpr double most_numbered = 10000, most_explained_beam = 64, most_named_heads = 1000;
 
 struct ExplainRequest {
   std::string model;
@@ -31,6 +31,7 @@ struct ExplainRequest {
             {"text", &asked.text, 0, 0, true},
             {"target", &asked.target},
             {"against", &asked.against},
+            {"without", &asked.without, 1, most_named_heads},
             {"beam", &asked.search.beam, 1, most_explained_beam},
             {"view", &show.view},
             {"method", &show.method},

@@ -87,6 +87,33 @@ class Translation(program.Case):
         self.refused("--against", "B", "--method", "attention", names=["compares no two", "take occlusion"])
         self.refused("--against", "B", "--method", "jacobian", names=["compares no two", "take gradient"])
 
+    def test_heads_are_switched_off(self):
+        record = json.loads(self.explain("--json", "--without", "encoder,decoder.1.source.head.2"))
+        self.assertEqual(record["without"], "encoder, decoder.1.source.head.2")
+        self.assertNotEqual(record["before"], record["after"])
+        self.assertEqual(list(record), ["without", "before", "after", "changed", "places", "answer"])
+        text = self.explain("--without", "decoder.1")
+        self.assertRegex(text, r"log probability +-\d+\.\d{4}, without decoder\.1 -\d+\.\d{4}\n"
+                               r"changed +\d of \d places have another token\nanswer then ")
+        self.refused("--without", "encoder.3", names=["'encoder.3'", "encoder.2 with 2 heads", "encoder.1.head.2"])
+        self.refused("--without", "encoder", "--out", "x.svg", names=["leave --out"])
+
+    def test_effects_are_those_of_each_head(self):
+        record, = self.maps("--view", "effects")
+        self.assertEqual(record["target"], ["encoder.1", "encoder.2", "decoder.1.self", "decoder.1.source"])
+        self.assertEqual(record["source"], ["head 1", "head 2"])
+        told = json.loads(self.explain("--json", "--without", "encoder.2.head.1"))
+        self.assertAlmostEqual(record["scores"][1][0], told["before"] - told["after"], places=5)
+        self.assertAlmostEqual(sum(map(sum, record["weights"])), 1, places=5)
+        rows = [line.split() for line in self.explain("--view", "effects").splitlines()]
+        self.assertEqual(rows[0], ["without", "loses"])
+        losses = [float(row[1]) for row in rows[1:]]
+        self.assertEqual((len(losses), losses), (8, sorted(losses, reverse=True)))
+        self.explain("--view", "effects", "--out", "x.svg")
+        self.assertIn("decoder.1.source", (self.folder / "x.svg").read_text())
+        self.refused("--view", "effects", "--layer", 1, names=["leave method, layer and head out"])
+        self.refused("--view", "effects", "--evidence", names=["leave the view effects"])
+
     def test_the_card_is_printed(self):
         text = self.explain("--method", "attention", "--evidence")
         for figure in ("comprehensiveness", "permuted_weights", "tau_random_weights"):

@@ -46,6 +46,9 @@ class Explain(program.Case):
                 (("--target", "D A D", "--head", 1), {"target": "D A D", "head": 1}),
                 (("--beam", 4, "--words"), {"beam": 4, "words": True}),
                 (("--target", "D A D", "--against", "B"), {"target": "D A D", "against": "B"}),
+                (("--without", "encoder.1.head.2,decoder.1.source"),
+                 {"without": ["encoder.1.head.2", "decoder.1.source"]}),
+                (("--view", "effects"), {"view": "effects"}),
                 (("--view", "model"), {"view": "model"})):
             lines = self.explain("--json", *options).splitlines()
             status, headers, body = self.ask(**fields)
@@ -88,12 +91,16 @@ class Explain(program.Case):
                 ({"method": "rolout"}, 422, None, "did you mean rollout?"),
                 ({"head": 0}, 422, "head", "from 1"),
                 ({"head": 3}, 422, None, "head 3"),
-                ({"view": "sideways"}, 422, "view", "alignment, heads, model, graph"),
+                ({"view": "sideways"}, 422, "view", "alignment, heads, model, graph, effects"),
                 ({"view": "graph"}, 422, None, "take the format svg"),
                 ({"view": "heads", "evidence": True}, 422, None, "leave the view heads out"),
                 ({"target": "B ? B"}, 422, None, "'?' is no token"),
                 ({"against": "?"}, 422, None, "'?' is no token"),
-                ({"against": "B", "method": "norms"}, 422, None, "compares no two"),
+                ({"target": "D A D", "against": "B", "method": "norms"}, 422, None, "compares no two"),
+                ({"without": ["coder.1"]}, 422, None, "no such heads"),
+                ({"without": []}, 422, "without", "from 1"),
+                ({"without": ["encoder"], "format": "svg"}, 422, None, "take that format"),
+                ({"view": "effects", "head": 1}, 422, None, "leave method, layer and head out"),
                 ({"model": "plain"}, 422, None, "model.score = none"),
                 ({"model": "other"}, 404, "model", "/v1/models"),
                 ({"texts": ["a"]}, 422, "texts", "did you mean text?")):

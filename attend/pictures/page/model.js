@@ -1,5 +1,7 @@
-// All layers and heads as thumbnails; one opens as a matrix.
-async function makeModelView(host, page, open) {
+// All layers and heads as thumbnails; one opens as a matrix. `parts`, where there are some, has an element `above` them
+// and makes those `below` a head.
+async function makeModelView(host, page, open, parts) {
+  if (parts) host.append(parts.above);
   host.append(element('p', {class: 'soft'},
     'Each picture is one head, coloured up to its own largest weight. Choose one to see its matrix.'));
   const thumbnails = await unpackThumbnails(page);
@@ -20,7 +22,7 @@ async function makeModelView(host, page, open) {
         'aria-label': `${map.name}, head ${number + 1}: largest weight ${exact(Math.fround(about.scale))}`,
       }, canvas);
       button.addEventListener('click', () => open(layer, number));
-      heads.append(button);
+      heads.append(parts ? element('div', {}, button, ...parts.below(map, number)) : button);
       pictures.push([canvas, thumbnails[about.block]]);
     });
     host.append(element('div', {class: 'layer'}, element('h3', {}, map.name), heads));

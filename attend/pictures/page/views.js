@@ -1,8 +1,8 @@
 // The views of an explanation, the tabs that lead to them, and what is chosen in them.
 class Explanation {
   // `tabs` and `main` are elements to fill. Ids begin with `prefix`, by which explanations of one document differ.
-  // `changed` is told the name of a view that is shown.
-  constructor(page, tabs, main, {prefix = '', changed = () => {}} = {}) {
+  // `changed` is told the name of a view that is shown; `parts` is for makeModelView().
+  constructor(page, tabs, main, {prefix = '', changed = () => {}, parts = null} = {}) {
     Object.assign(this, {page, tabs, main, prefix, changed});
     this.chosen = {map: Math.max(0, page.maps.findIndex(map => map.heads.length > 0)), head: 0};
     const hasMaps = page.maps.some(map => map.heads.length > 0);
@@ -11,7 +11,7 @@ class Explanation {
       picture: {name: 'Picture', there: hasPicture, make: host => makePictureView(host, page)},
       alignment: {name: 'Alignment', there: page.methods.length > 0, make: host => makeMethodsView(host, page, prefix)},
       model: {name: 'Model', there: hasMaps,
-              make: host => makeModelView(host, page, (map, head) => this.openMatrix(map, head))},
+              make: host => makeModelView(host, page, (map, head) => this.openMatrix(map, head), parts)},
       heads: {name: 'Heads', there: hasMaps, make: host => makeHeadsView(host, this)},
       matrix: {name: 'Matrix', there: hasMaps, make: host => makeMatrixView(host, this)},
     };

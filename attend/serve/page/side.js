@@ -39,6 +39,7 @@ class Side {
 
   async explain() {
     const {fields, signal} = this;
+    this.switches = new HeadSwitches(more => ask('v1/explain', {...fields, ...more}, signal), this.model);
     try {
       this.busy('Drawing what it looked at');
       this.showViews(await askPage(fields, signal));
@@ -163,6 +164,7 @@ class Side {
     this.views.replaceChildren();
     this.explanation = new Explanation(page, this.tabs, this.views, {
       prefix: this.prefix,
+      parts: this.switches,
       changed: view => { this.view = view; },
     });
     if (before) Object.assign(this.explanation.chosen, before.chosen);

@@ -1,0 +1,198 @@
+#include "attend/explain/knock_out.h"
+
+#include <ATen/core/grad_mode.h>
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <limits>
+#include <nlohmann/json.hpp>
+#include <optional>
+#include <string_view>
+#include <utility>
+
+#include "attend/base/error.h"
+#include "attend/base/parse_number.h"
+#include "attend/data/json_line.h"
+#include "attend/explain/ablated_network-inl.h"
+#include "attend/inference/predictor.h"
+
+namespace attend {
+namespace {
+
+constexpr std::string_view self_side = "self", source_side = "source", head_word = "head";
+
+std::string part_key(const Site& site) {
+  const std::string name = TracedAttention{{site.part, 0, false}, {}}.name();
+  return name.empty() ? "attention" : name;
+}
+
+struct NumberRange {
+  int64_t first = 1, last = std::numeric_limits<int64_t>::max();
+  bool holds(int64_t number) const { return first <= number && number <= last; }
+};
+
+// "3" or "1-4"; none of other texts.
+std::optional<NumberRange> number_range(std::string_view text) {
+  const size_t dash = text.find('-');
+  const auto first = parse_number<int64_t>(text.substr(0, dash));
+  const auto last =
+      dash == std::string_view::npos ? first : parse_number<int64_t>(text.substr(dash + 1));
+  if (!first || !last || *first < 1 || *last < *first) return std::nullopt;
+  return NumberRange{*first, *last};
+}
+
+std::vector<std::string_view> split_at_dots(std::string_view text) {
+  std::vector<std::string_view> parts;
+  for (size_t dot = 0; dot != std::string_view::npos;) {
+    dot = text.find('.');
+    parts.push_back(text.substr(0, dot));
+    if (dot != std::string_view::npos) text.remove_prefix(dot + 1);
+  }
+  return parts;
+}
+
+// A name of heads, taken apart.
+struct HeadSelector {
+  std::string part;
+  std::optional<NumberRange> layers = {}, heads = {};
+  std::string side = {};  // empty: both
+
+  bool holds(const AttentionHead& one) const {
+    const std::string_view own = one.site.reads_source ? source_side : self_side;
+    return part == part_key(one.site) && (!layers || layers->holds(one.site.layer)) &&
+           (side.empty() || side == own) && (!heads || heads->holds(one.head + 1));
+  }
+};
+
+// None of a text that is no such name.
+std::optional<HeadSelector> head_selector(std::string_view name) {
+  const std::vector<std::string_view> words = split_at_dots(name);
+  HeadSelector selector{.part = std::string(words[0])};
+  size_t next = 1;
+  if (next < words.size() && (selector.layers = number_range(words[next]))) ++next;
+  if (next < words.size() && (words[next] == self_side || words[next] == source_side))
+    selector.side = words[next++];
+  if (next + 1 < words.size() && words[next] == head_word) {
+    selector.heads = number_range(words[next + 1]);
+    next += 2;
+    if (!selector.heads) return std::nullopt;
+  }
+  return next == words.size() ? std::optional(selector) : std::nullopt;
+}
+
+// "encoder.1 with 2 heads, decoder.1.self with 2 heads".
+std::string listed_heads(const std::vector<AttentionHead>& all) {
+  std::string text;
+  for (size_t i = 0; i < all.size(); ++i) {
+    if (i + 1 < all.size() && all[i + 1].site == all[i].site) continue;
+    text += fmt::format("{}{} with {} {}", text.empty() ? "" : ", ", attention_key(all[i].site),
+                        all[i].head + 1, all[i].head == 0 ? "head" : "heads");
+  }
+  return text;
+}
+
+// The answer as a network computes it.
+struct Computed {
+  double value = 0;    // as KnockOut::before
+  at::Tensor answers;  // int64 [T]: the most probable tokens
+};
+
+Computed computed(const Subject& subject, PairNetwork& network) {
+  const at::Tensor all = trace_network(network, subject.batch, {.attentions = false}).distributions;
+  Computed result;
+  result.answers = considered(subject, all)[0].argmax(1).cpu();
+  const double sum = preferences(subject, all).sum().item<double>();
+  result.value =
+      subject.model.answers_numbers() ? subject.model.text.target_scale.number(sum) : sum;
+  return result;
+}
+
+std::string best_answer(const PairModel& model, std::shared_ptr<PairNetwork> network,
+                        const std::string& text, const SearchOptions& search,
+                        const AnswerWatch& watch) {
+  PairModel other = model;
+  other.network = std::move(network);
+  const Model answering = Predictor::as_model(
+      std::make_unique<Predictor>(std::move(other), ModelOptions{.threads = 1}));
+  Answer answer;
+  answering.answer_each(
+      {text}, search, {}, [&](size_t, Answer taken) { answer = std::move(taken); }, watch);
+  return answer.best().text;
+}
+
+std::string joined_names(const std::vector<std::string>& names) {
+  return fmt::format("{}", fmt::join(names, ", "));
+}
+
+}  // namespace
+
+std::string attention_key(const Site& site) {
+  std::string key = part_key(site);
+  if (site.layer > 0) key += fmt::format(".{}", site.layer);
+  if (site.part == NetworkPart::decoder)
+    key += fmt::format(".{}", site.reads_source ? source_side : self_side);
+  return key;
+}
+
+std::vector<AttentionHead> heads_of(const NetworkTrace& trace) {
+  std::vector<AttentionHead> all;
+  for (const TracedAttention& one : trace.attentions)
+    for (int64_t head = 0; head < one.heads(); ++head) all.push_back({one.site, head});
+  if (all.empty()) fail("nothing in the model attends, so there are no heads to switch off");
+  return all;
+}
+
+std::vector<AttentionHead> named_heads(const std::vector<std::string>& names,
+                                       const std::vector<AttentionHead>& all) {
+  std::vector<AttentionHead> named;
+  for (const std::string& name : names) {
+    const std::optional<HeadSelector> selector = head_selector(name);
+    const size_t before = named.size();
+    for (const AttentionHead& one : all)
+      if (selector && selector->holds(one)) named.push_back(one);
+    if (named.size() == before)
+      fail("without {}: the model has no such heads; it has {}; write encoder.1.head.2",
+           in_quotes(name), listed_heads(all));
+  }
+  return named;
+}
+
+KnockOut knock_out(const Subject& subject, const std::string& text, const SearchOptions& search,
+                   const std::vector<std::string>& names, const AnswerWatch& watch) {
+  const at::NoGradGuard not_recorded;
+  const NetworkTrace trace = trace_network(subject.network(), subject.batch);
+  const auto network = ablated_network(subject.model.network, named_heads(names, heads_of(trace)));
+  const Computed before = computed(subject, subject.network());
+  const Computed after = computed(subject, *network);
+  return {.without = joined_names(names),
+          .before = before.value,
+          .after = after.value,
+          .changed = (before.answers != after.answers).sum().item<int64_t>(),
+          .places = subject.target_length(),
+          .new_answer = best_answer(subject.model, network, text, search, watch)};
+}
+
+std::string knock_out_json(const KnockOut& told) {
+  return json_line(nlohmann::ordered_json{{"without", told.without},
+                                          {"before", told.before},
+                                          {"after", told.after},
+                                          {"changed", told.changed},
+                                          {"places", told.places},
+                                          {"answer", told.new_answer}});
+}
+
+std::vector<HeadEffect> head_effects(const Subject& subject, const Report& report) {
+  const at::NoGradGuard not_recorded;
+  const NetworkTrace trace = trace_network(subject.network(), subject.batch);
+  const double before = computed(subject, subject.network()).value;
+  std::vector<HeadEffect> effects;
+  const std::vector<AttentionHead> all = heads_of(trace);
+  for (const AttentionHead& one : all) {
+    if (report) report(std::ssize(effects), std::ssize(all));
+    const auto network = ablated_network(subject.model.network, {one});
+    effects.push_back({one, before - computed(subject, *network).value});
+  }
+  return effects;
+}
+
+}  // namespace attend
