@@ -101,7 +101,7 @@ void print(const ExplainOptions& options, const Shown& shown) {
   if (options.out.empty() && options.show.view == ExplanationView::effects)
     print_effects(shown.maps[0]);
   else if (options.out.empty())
-    for (const Alignment& map : shown.maps)
+    for (const Alignment& map : titled_maps(shown))
       fmt::print("{}", alignment_text(map, terminal_options()));
   for (const TestedMethod& method : shown.methods) fmt::print("{}", evidence_text(method.card));
 }
@@ -212,7 +212,7 @@ void add_explain_command(CLI::App& app) {
   command->add_flag(
       "--json", options->json,
       "print {title, source, target, weights, scores, evidence: [{name, value, bar, passed, "
-      "missing}]}, or with --without {without, before, after, changed, places, answer}");
+      "missing}], patterns}, or with --without {without, before, after, changed, places, answer}");
   // Needs no model.
   command->add_flag_callback(
       "--markdown",

@@ -22,7 +22,7 @@ namespace {
 
 std::string maps_png(const Shown& shown) {
   if (shown.maps.size() > 1) return render_png(shown_svg(shown));
-  const Alignment& map = shown.maps[0];
+  const Alignment map = titled_maps(shown)[0];
   return shown.picture ? panels_png(map, *shown.picture) : alignment_png(map);
 }
 

@@ -16,17 +16,22 @@ class AnswerEvidence {
  public:
   AnswerEvidence(const Subject& subject, const WeightTestOptions& options);
 
+  // The tokens of the source that figures of a map look at: method_scope(), of the rows.
+  at::Tensor scope(const MethodRow& method, const MethodChoice& choice);
+
   // Means over the tokens of the answer of the probability lost without the best tokens of a
-  // source, and with them alone.
+  // source in scope, and without the others there; none where nothing is in scope. What is out of
+  // scope stays as it is.
   struct Erased {
     double without = 0, with = 0;
   };
-  Erased erase(const at::Tensor& scores);
-  Erased erase_in_random_order();
+  std::optional<Erased> erase(const at::Tensor& scores, const at::Tensor& scope);
+  std::optional<Erased> erase_in_random_order(const at::Tensor& scope);
 
   // The share of the answer's tokens that change without their source token of the largest score,
-  // and without another, the mean over all of them.
-  FigureValue flips_by_token(const at::Tensor& scores);
+  // and without another, the mean over all of them, in scope. Tokens with one key there say
+  // nothing.
+  FigureValue flips_by_token(const at::Tensor& scores, const at::Tensor& scope);
 
   // The weights that the answer is read off; null where there are none.
   const WeightTests* weight_tests();
@@ -60,8 +65,10 @@ class AnswerEvidence {
   // the tokens.
   std::map<std::vector<int64_t>, at::Tensor> kept_;
   at::Tensor erased_scores_;  // of the last call of erase(), and its result
-  Erased erased_;
+  std::optional<Erased> erased_;
+  at::Tensor random_scope_;  // of the last call of erase_in_random_order(), and its result
   std::optional<Erased> random_;
+  at::Tensor reached_;  // the scope of methods that have none of their own
 
   // An untrained network's model, and the trace of the answer by it.
   struct Untrained {

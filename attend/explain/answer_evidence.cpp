@@ -91,7 +91,16 @@ void AnswerEvidence::read_kept(const std::set<std::vector<int64_t>>& sets) {
     kept_.emplace(std::move(unread[i]), left[static_cast<int64_t>(i)]);
 }
 
-AnswerEvidence::Erased AnswerEvidence::erase(const Tensor& scores) {
+Tensor AnswerEvidence::scope(const MethodRow& method, const MethodChoice& choice) {
+  MethodChoice own = choice;
+  own.tokens = rows_;
+  if (method.scope != nullptr) return method_scope(method, subject_, trace_, own);
+  if (!reached_.defined()) reached_ = method_scope(method, subject_, trace_, own);
+  return reached_;
+}
+
+std::optional<AnswerEvidence::Erased> AnswerEvidence::erase(const Tensor& scores,
+                                                            const Tensor& scope) {
   struct Asked {
     int64_t row;
     std::vector<int64_t> without, with;
@@ -99,16 +108,23 @@ AnswerEvidence::Erased AnswerEvidence::erase(const Tensor& scores) {
   if (erased_scores_.is_same(scores)) return erased_;
   std::vector<Asked> asked;
   std::set<std::vector<int64_t>> sets;
-  const Tensor order = scores.argsort(1, /*descending=*/true);
-  const int64_t length = subject_.source_length();
   for (const int64_t row : rows_) {
+    const Tensor keys = scope[row].nonzero().squeeze(1);
+    const Tensor others = scope[row].logical_not().nonzero().squeeze(1);
+    const Tensor order =
+        keys.index_select(0, scores[row].index_select(0, keys).argsort(0, /*descending=*/true));
     for (const double share : erased_shares) {
-      const auto count = std::max<int64_t>(1, std::llround(share * static_cast<double>(length)));
-      asked.push_back({row, kept_tokens(order[row].slice(0, count)),
-                       kept_tokens(order[row].slice(0, 0, count))});
+      if (keys.size(0) == 0) break;
+      const auto count =
+          std::max<int64_t>(1, std::llround(share * static_cast<double>(keys.size(0))));
+      asked.push_back({row, kept_tokens(at::cat({order.slice(0, count), others})),
+                       kept_tokens(at::cat({order.slice(0, 0, count), others}))});
       sets.insert({asked.back().without, asked.back().with});
     }
   }
+  erased_scores_ = scores;
+  erased_.reset();
+  if (asked.empty()) return erased_;
   read_kept(sets);
   Erased sum;
   for (const Asked& one : asked) {
@@ -117,17 +133,17 @@ AnswerEvidence::Erased AnswerEvidence::erase(const Tensor& scores) {
     sum.with += before - kept_.at(one.with)[one.row].item<double>();
   }
   const auto count = static_cast<double>(asked.size());
-  erased_scores_ = scores;
-  erased_ = {sum.without / count, sum.with / count};
+  erased_ = Erased{sum.without / count, sum.with / count};
   return erased_;
 }
 
-AnswerEvidence::Erased AnswerEvidence::erase_in_random_order() {
-  if (random_) return *random_;
+std::optional<AnswerEvidence::Erased> AnswerEvidence::erase_in_random_order(const Tensor& scope) {
+  if (random_scope_.defined() && random_scope_.equal(scope)) return random_;
   auto draws = at::make_generator<at::CPUGeneratorImpl>(options_.seed);
-  random_ =
-      erase(at::rand({subject_.target_length(), subject_.source_length()}, draws, at::kDouble));
-  return *random_;
+  random_scope_ = scope;
+  random_ = erase(
+      at::rand({subject_.target_length(), subject_.source_length()}, draws, at::kDouble), scope);
+  return random_;
 }
 
 void AnswerEvidence::read_without_each() {
@@ -138,17 +154,21 @@ void AnswerEvidence::read_without_each() {
   changed_ = (without.answers != answered_.unsqueeze(0)).t().contiguous();
 }
 
-FigureValue AnswerEvidence::flips_by_token(const Tensor& scores) {
-  const int64_t length = subject_.source_length();
-  if (length < 2) return {.missing = "the source has one token"};
+FigureValue AnswerEvidence::flips_by_token(const Tensor& scores, const Tensor& scope) {
+  if (subject_.source_length() < 2) return {.missing = "the source has one token"};
   read_without_each();
-  double of_largest = 0, of_others = 0;
+  double of_largest = 0, of_others = 0, count = 0;
   for (const int64_t row : rows_) {
-    const double largest = changed_[row][scores[row].argmax().item<int64_t>()].item<bool>() ? 1 : 0;
+    const Tensor keys = scope[row].nonzero().squeeze(1);
+    if (keys.size(0) < 2) continue;
+    const Tensor changed = changed_[row].index_select(0, keys);
+    const Tensor best = scores[row].index_select(0, keys).argmax();
+    const double largest = changed[best.item<int64_t>()].item<bool>() ? 1 : 0;
     of_largest += largest;
-    of_others += (changed_[row].sum().item<double>() - largest) / static_cast<double>(length - 1);
+    of_others += (changed.sum().item<double>() - largest) / static_cast<double>(keys.size(0) - 1);
+    ++count;
   }
-  const auto count = static_cast<double>(rows_.size());
+  if (count == 0) return {.missing = "no token has two keys in scope"};
   return {of_largest / count, of_others / count};
 }
 
@@ -159,12 +179,11 @@ const WeightTests* AnswerEvidence::weight_tests() {
 }
 
 FigureValue AnswerEvidence::tau(const MappedScores& map, const std::vector<Tensor>& others) const {
-  const Tensor scope = method_scope(map.method, subject_, trace_, map.choice);
   double sum = 0;
   int64_t count = 0;
   bool ranked = false;
   for (const int64_t row : rows_) {
-    const Tensor keys = scope[row].nonzero().squeeze(1);
+    const Tensor keys = map.scope[row].nonzero().squeeze(1);
     if (keys.size(0) < least_ranked) continue;
     ranked = true;
     const Tensor own = map.scores[row].index_select(0, keys);

@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 
 #include "attend/base/error.h"
+#include "attend/explain/head_patterns.h"
 #include "attend/explain/knock_out.h"
 
 namespace attend {
@@ -95,14 +96,18 @@ ExplanationPage answer_page(const Subject& subject, const TestedMethods& tested,
     shown.card = method.card;
     page.methods.push_back(std::move(shown));
   }
+  const std::vector<HeadPatterns> patterns =
+      maps.empty() ? std::vector<HeadPatterns>{} : head_patterns(subject);
   for (const LayerMap& map : maps) {
     PageMap shown;
     shown.name = map.name;
     shown.key = attention_key(map.site);
     shown.rows = lists.place(map.row_sequence(), map.name, map.rows);
     shown.columns = lists.place(map.column_sequence(), map.name, map.columns);
-    for (int64_t head = 0; head < map.weights.size(0); ++head)
+    for (int64_t head = 0; head < map.weights.size(0); ++head) {
       shown.heads.push_back(page_head(map.weights[head], detail));
+      shown.notes.push_back(named_pattern(patterns_of(patterns, map.site, head)));
+    }
     page.maps.push_back(std::move(shown));
   }
   return page;

@@ -71,6 +71,10 @@ at::Tensor answer_scope(const Subject&, const NetworkTrace&, const MethodChoice&
 at::Tensor shifted_scope(const Subject&, const NetworkTrace&, const MethodChoice&);
 at::Tensor layers_scope(const Subject&, const NetworkTrace&, const MethodChoice&);
 
+// That of methods which follow no weights: the tokens that the answer depends on at all. For a
+// network that tells the vectors of its source.
+at::Tensor reached_scope(const Subject&, const NetworkTrace&, const MethodChoice&);
+
 // The mean weights of a layer's heads, [rows, columns] in float64; where layers add to what they
 // read, half of them kept for that.
 at::Tensor layer_map(const Subject& subject, const TracedAttention& attention);

@@ -20,16 +20,24 @@ bool below(const FigureValue& figure) { return figure.value < figure.other; }
 bool any_value(const FigureValue&) { return true; }
 bool at_least_5_hundredths(const FigureValue& figure) { return figure.value >= 0.05; }
 
+Figure erased(AnswerEvidence& evidence, const MappedScores& map,
+              double AnswerEvidence::Erased::*member) {
+  const auto best = evidence.erase(map.scores, map.scope);
+  const auto random = evidence.erase_in_random_order(map.scope);
+  if (!best || !random) return FigureValue{.missing = "no token has a key in scope"};
+  return FigureValue{(*best).*member, (*random).*member};
+}
+
 Figure comprehensiveness(AnswerEvidence& evidence, const MappedScores& map) {
-  return FigureValue{evidence.erase(map.scores).without, evidence.erase_in_random_order().without};
+  return erased(evidence, map, &AnswerEvidence::Erased::without);
 }
 
 Figure sufficiency(AnswerEvidence& evidence, const MappedScores& map) {
-  return FigureValue{evidence.erase(map.scores).with, evidence.erase_in_random_order().with};
+  return erased(evidence, map, &AnswerEvidence::Erased::with);
 }
 
 Figure flips_by_token(AnswerEvidence& evidence, const MappedScores& map) {
-  return evidence.flips_by_token(map.scores);
+  return evidence.flips_by_token(map.scores, map.scope);
 }
 
 // A figure of the weights says something of maps that are made of them.
@@ -123,10 +131,11 @@ std::vector<MeasuredFigure> EvidenceTester::measure(const MethodRow& method, con
                                                     const std::vector<const FigureRow*>& rows,
                                                     const MethodChoice& choice) {
   const at::NoGradGuard not_recorded;
+  const Tensor scope = evidence_->scope(method, choice);
   std::vector<MeasuredFigure> figures;
   for (const FigureRow& row : figure_table()) {
     if (!rows.empty() && std::find(rows.begin(), rows.end(), &row) == rows.end()) continue;
-    if (const Figure figure = row.measure(*evidence_, {method, choice, scores}))
+    if (const Figure figure = row.measure(*evidence_, {method, choice, scores, scope}))
       figures.push_back({&row, *figure});
   }
   return figures;

@@ -25,6 +25,7 @@ struct MappedScores {
   const MethodRow& method;
   const MethodChoice& choice;
   const at::Tensor& scores;  // [T, S]
+  const at::Tensor& scope;   // bool [T, S]: method_scope()
 };
 
 // What is measured of a map, one row a figure.

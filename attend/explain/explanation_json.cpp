@@ -44,8 +44,8 @@ ordered_json figure_json(const EvidenceFigure& figure) {
 
 }  // namespace
 
-std::string alignment_json(const Alignment& alignment,
-                           const std::vector<EvidenceFigure>& evidence) {
+std::string alignment_json(const Alignment& alignment, const std::vector<EvidenceFigure>& evidence,
+                           const HeadPatterns& patterns) {
   check_grid(alignment, alignment.weights);
   ordered_json document{{"title", alignment.title},
                         {"source", alignment.source},
@@ -56,6 +56,8 @@ std::string alignment_json(const Alignment& alignment,
     document["scores"] = grid_json(*alignment.scores);
   }
   for (const EvidenceFigure& figure : evidence) document["evidence"].push_back(figure_json(figure));
+  for (size_t i = 0; i < patterns.shares.size(); ++i)
+    document["patterns"][head_pattern_table()[i].name] = patterns.shares[i];
   return json_line(document);
 }
 

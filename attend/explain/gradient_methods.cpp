@@ -83,18 +83,22 @@ Tensor among_all(const Subject& subject, const std::vector<int64_t>& tokens, con
   return at::zeros(shape, rows.options()).index_copy(0, at::tensor(tokens), rows);
 }
 
+// What is differentiated of log probabilities [B, T, V]: [B, T].
+using Differentiated = std::function<Tensor(const Tensor& distributions)>;
+
 // The derivatives of what is explained of each token, on a copy of its own, by the variables
 // [copies,
 // ..] of a pass: one backward pass does for many. Each is returned as [T, ..], float64 on the CPU.
 using Variables = std::function<std::vector<Tensor>(const NetworkTrace& trace)>;
 std::vector<Tensor> token_derivatives(const Subject& subject, const MethodChoice& choice,
-                                      const TraceOptions& options, const Variables& variables) {
+                                      const TraceOptions& options, const Variables& variables,
+                                      const Differentiated& differentiated) {
   std::vector<std::vector<Tensor>> parts;
   const std::vector<int64_t> tokens = tokens_of(subject, choice);
   for (const Tensor& which : at::tensor(tokens).split(copies_for(subject))) {
     const NetworkTrace trace =
         trace_network(subject.network(), repeated(subject.batch, which.size(0)), options);
-    const Tensor own = preferences(subject, trace.distributions).gather(1, which.unsqueeze(1));
+    const Tensor own = differentiated(trace.distributions).gather(1, which.unsqueeze(1));
     const std::vector<Tensor> by = variables(trace);
     const auto slopes = torch::autograd::grad({own.sum()}, by, {}, /*retain_graph=*/false,
                                               /*create_graph=*/false, /*allow_unused=*/true);
@@ -106,6 +110,13 @@ std::vector<Tensor> token_derivatives(const Subject& subject, const MethodChoice
   joined.reserve(parts.size());
   for (const auto& each : parts) joined.push_back(among_all(subject, tokens, at::cat(each)));
   return joined;
+}
+
+std::vector<Tensor> token_derivatives(const Subject& subject, const MethodChoice& choice,
+                                      const TraceOptions& options, const Variables& variables) {
+  return token_derivatives(subject, choice, options, variables, [&](const Tensor& distributions) {
+    return preferences(subject, distributions);
+  });
 }
 
 // The gradients [T, S, depth] of what is explained of each token.
@@ -377,6 +388,20 @@ Tensor relevance(const Subject& subject, const NetworkTrace& trace, const Method
   for (const Tensor& which : at::tensor(tokens).split(copies_for(subject)))
     rows.push_back(relevant_source(subject, trace, which));
   return among_all(subject, tokens, at::cat(rows));
+}
+
+// A sum of all that could be answered, with weights that no derivative of it would cancel, moves
+// with every token that the answer can see.
+Tensor reached_scope(const Subject& subject, const NetworkTrace&, const MethodChoice& choice) {
+  const auto input = [](const NetworkTrace& copies) { return std::vector{copies.input}; };
+  const auto drawn_sum = [](const Tensor& distributions) {
+    const Tensor weights = at::randn({distributions.size(2)}, fixed_draws(), at::kDouble);
+    const Tensor possible = distributions.masked_fill(distributions == -INFINITY, 0.0);
+    return (possible * weights.to(possible.options())).sum(2);
+  };
+  const TraceOptions options{.gradients = true, .attentions = false};
+  const Tensor slopes = token_derivatives(subject, choice, options, input, drawn_sum)[0];
+  return (of_source(subject, slopes) != 0).any(2);
 }
 
 // How much less probable, in nats, the answer is when the token is not there.

@@ -102,7 +102,7 @@ std::vector<MethodRow> forward_methods() {
        ScoresOf::network, ScoreScale::lengths, false, layer_contributions, layers_scope},
       {"norms", "|| sum_h a_tj v_j W_O ||", "the length of what each token adds to the context",
        "Kobayashi et al. 2020", "1 forward", MethodNeeds::weights, ScoresOf::network,
-       ScoreScale::lengths, true, value_norms},
+       ScoreScale::lengths, true, value_norms, answer_scope},
       {"shifted", "a_(t+1)j", "where the decoder looks once it has read its token",
        "Chen et al. 2020", "1 forward", MethodNeeds::decoder, ScoresOf::network,
        ScoreScale::weights, true, shifted_alignment, shifted_scope},
@@ -247,9 +247,11 @@ Tensor method_scores(const MethodRow& method, const Subject& subject, const Meth
 
 Tensor method_scope(const MethodRow& method, const Subject& subject, const NetworkTrace& trace,
                     const MethodChoice& choice) {
-  if (method.scope == nullptr)
+  const at::AutoGradMode records(true);
+  if (method.scope != nullptr) return method.scope(subject, trace, choice).cpu();
+  if (!why_no_vectors(trace).empty())
     return at::ones({subject.target_length(), subject.source_length()}, at::kBool);
-  return method.scope(subject, trace, choice).cpu();
+  return reached_scope(subject, trace, choice);
 }
 
 Tensor drawn_scores(const MethodRow& method, const Tensor& scores) {

@@ -66,7 +66,8 @@ struct MethodRow {
   // [T, S] of the target's tokens, EOS included.
   at::Tensor (*scores)(const Subject& subject, const NetworkTrace& trace,
                        const MethodChoice& choice);
-  // Where the scores may differ from 0 for some weights, bool [T, S]; null: everywhere.
+  // Where the scores may differ from 0 for some weights, bool [T, S]; null: wherever the answer
+  // can see.
   at::Tensor (*scope)(const Subject& subject, const NetworkTrace& trace,
                       const MethodChoice& choice) = nullptr;
   DefaultFor default_for = DefaultFor::nothing;
@@ -97,7 +98,8 @@ at::Tensor method_scores(const MethodRow& method, const Subject& subject,
                          const MethodChoice& choice = {});
 
 // The tokens of the source that the method can speak of, bool [T, S] on the CPU: those in the scope
-// of the weights that it reads.
+// of the weights that it reads; of a method that reads none, those that the answer depends on, or
+// all where the network does not tell. Of choice.tokens alone, if there are some.
 at::Tensor method_scope(const MethodRow& method, const Subject& subject, const NetworkTrace& trace,
                         const MethodChoice& choice = {});
 

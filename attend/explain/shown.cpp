@@ -113,15 +113,18 @@ void show_layers(const ShowOptions& options, const Subject& subject, Shown& show
     fail("layer {}: there are {} in the view {}: {}", layer, maps.size(), name_of(options.view),
          numbered_names(maps));
   const bool all = options.view == ExplanationView::model && !options.choice.layer;
+  const std::vector<HeadPatterns> patterns = head_patterns(subject);
   for (size_t i = 0; i < maps.size(); ++i) {
     if (!all && static_cast<int64_t>(i) + 1 != layer) continue;
     if (shown.maps.empty())
       shown.of_one_sequence = maps[i].row_sequence() == maps[i].column_sequence();
     const int64_t first = options.choice.head.value_or(1);
     const int64_t last = options.choice.head.value_or(maps[i].weights.size(0));
-    for (int64_t head = first; head <= last; ++head)
+    for (int64_t head = first; head <= last; ++head) {
       add_map(options, maps[i].rows, maps[i].columns, one_head(maps[i], head).weights[0],
               fmt::format("{}, head {}", maps[i].name, head), shown.maps);
+      shown.patterns.push_back(patterns_of(patterns, maps[i].site, head - 1));
+    }
   }
 }
 
@@ -228,12 +231,21 @@ TestedMethods first_method(const Subject& subject, const ShowOptions& options) {
   return {.methods = {{row, scores.slice(0, 0, std::ssize(subject.target))}}};
 }
 
+std::vector<Alignment> titled_maps(const Shown& shown) {
+  std::vector<Alignment> maps = shown.maps;
+  for (size_t i = 0; i < shown.patterns.size(); ++i)
+    if (const std::string pattern = named_pattern(shown.patterns[i]); !pattern.empty())
+      maps[i].title += ": " + pattern;
+  return maps;
+}
+
 std::string shown_json(const Shown& shown) {
   std::string lines;
   for (size_t i = 0; i < shown.maps.size(); ++i) {
-    const bool tested = i < shown.methods.size();
-    lines += alignment_json(shown.maps[i],
-                            tested ? shown.methods[i].card : std::vector<EvidenceFigure>{}) +
+    lines += alignment_json(
+                 shown.maps[i],
+                 i < shown.methods.size() ? shown.methods[i].card : std::vector<EvidenceFigure>{},
+                 i < shown.patterns.size() ? shown.patterns[i] : HeadPatterns{}) +
              '\n';
   }
   return lines;
@@ -241,8 +253,9 @@ std::string shown_json(const Shown& shown) {
 
 std::string shown_svg(const Shown& shown) {
   constexpr int64_t columns = 4;
-  if (shown.maps.size() > 1) return thumbnails_svg(shown.maps, columns);
-  const Alignment& map = shown.maps[0];
+  const std::vector<Alignment> maps = titled_maps(shown);
+  if (maps.size() > 1) return thumbnails_svg(maps, columns);
+  const Alignment& map = maps[0];
   return shown.picture ? panels_svg(map, *shown.picture) : alignment_svg(map);
 }
 

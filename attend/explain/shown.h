@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "attend/explain/answer_page.h"
+#include "attend/explain/head_patterns.h"
 #include "attend/explain/show_options.h"
 #include "attend/pictures/alignment.h"
 #include "attend/pictures/layer_graph.h"
@@ -17,7 +18,9 @@ struct Shown {
   std::vector<Alignment> maps = {};
   bool of_one_sequence = false;            // the first map's sides are one
   std::vector<TestedMethod> methods = {};  // of the first maps, in their order
-  std::string text = {};                   // the source, as it was given
+  // Of maps of heads, in their order; without shares where a head is not of self-attention.
+  std::vector<HeadPatterns> patterns = {};
+  std::string text = {};  // the source, as it was given
   std::optional<SourcePicture> picture = {};
   std::optional<LayerGraph> graph = {};  // in place of maps
 };
@@ -33,6 +36,9 @@ Shown show(const Subject& subject, const ShowOptions& options);
 // The map of the options' method alone, not tested; without a map, but a note that says why, where
 // none is named and default_method() has none.
 TestedMethods first_method(const Subject& subject, const ShowOptions& options);
+
+// The maps, whose titles say what their heads do, for people.
+std::vector<Alignment> titled_maps(const Shown& shown);
 
 // A line of JSON for each map (attend/explain/explanation_json.h).
 std::string shown_json(const Shown& shown);

@@ -150,7 +150,10 @@ ordered_json page_texts(const ExplanationPage& page) {
   ordered_json maps = ordered_json::array();
   for (const PageMap& map : page.maps) {
     ordered_json heads = ordered_json::array();
-    for (const PageHead& head : map.heads) heads.push_back(head_json(head, block++));
+    for (size_t i = 0; i < map.heads.size(); ++i) {
+      heads.push_back(head_json(map.heads[i], block++));
+      if (i < map.notes.size()) heads.back()["note"] = visible_text(map.notes[i]);
+    }
     maps.push_back({{"name", visible_text(map.name)},
                     {"key", visible_text(map.key)},
                     {"rows", map.rows},

@@ -84,6 +84,7 @@ struct PageMap {
   size_t rows = 0;
   size_t columns = 0;
   std::vector<PageHead> heads;
+  std::vector<std::string> notes = {};  // what each head does, a word or two; none: nobody knows
   std::string key = {};  // what heads of it are called to a server: "encoder.1"; may be empty
 };
 

@@ -38,7 +38,13 @@ class Translation(program.Case):
     def test_every_view_has_its_maps(self):
         heads = self.maps("--view", "heads", "--layer", 1)
         self.assertEqual([one["title"] for one in heads], ["encoder 1, head 1", "encoder 1, head 2"])
-        self.assertEqual(len(self.maps("--view", "model")), 8)
+        every = self.maps("--view", "model")
+        self.assertEqual(len(every), 8)
+        for one in every:
+            own = "over the source" not in one["title"]
+            self.assertEqual(list(one.get("patterns", {})),
+                             ["previous_token", "first_token", "duplicate_token", "induction"] if own else [])
+            self.assertTrue(all(0 <= share <= 1 for share in one.get("patterns", {}).values()))
         one, = self.maps("--view", "heads", "--layer", 4, "--head", 2)
         self.assertEqual(one["title"], "decoder 1 over the source, head 2")
 

@@ -187,6 +187,40 @@ TEST(Evidence, FollowsTheScopesOfAllLayers) {
   EXPECT_EQ(seen("rollout"), 2);
 }
 
+// What a scope hides is neither ranked nor counted, whatever a method says of it.
+TEST(Evidence, OfEveryMethodLooksAtWhatTheAnswerSeesAlone) {
+  SmallModel narrow("narrow", "classifier",
+                    {"model.depth=8", "model.heads=2", "model.layers=2", "model.scope=window:2",
+                     "model.pooling=class"});
+  SmallModel window = test::model_with_rules("window");
+  for (SmallModel* small : {&narrow, &window}) {
+    small->source = "a b c d e a b c";
+    const Subject subject = small->subject();
+    EvidenceTester tester(subject, {.permutations = 5, .steps = 3, .networks = 1});
+    for (const MethodRow& row : method_table()) {
+      if (!why_not(row, subject, tester.trace()).empty()) continue;
+      SCOPED_TRACE(small->name + ' ' + row.name);
+      const Tensor scores = method_scores(row, subject, tester.trace());
+      const Tensor hidden =
+          method_scope(row, subject, tester.trace(), tester.choice()).logical_not();
+      EXPECT_TRUE(small == &window || hidden.any().item<bool>());
+      const auto before = tester.measure(row, scores);
+      const auto after = tester.measure(row, scores.masked_fill(hidden, 1e6));
+      ASSERT_EQ(before.size(), after.size());
+      for (size_t i = 0; i < before.size(); ++i) {
+        EXPECT_EQ(before[i].figure.value, after[i].figure.value) << before[i].row->name;
+        EXPECT_EQ(before[i].figure.other, after[i].figure.other) << before[i].row->name;
+      }
+    }
+  }
+  // Two layers of windows of two reach four tokens; occlusion, which moves the others, would say
+  // more.
+  const Subject subject = narrow.subject();
+  const NetworkTrace trace = trace_network(subject.network(), subject.batch, {.gradients = true});
+  for (const char* name : {"gradient", "occlusion", "jacobian"})
+    EXPECT_TRUE(method_scope(find_method(name), subject, trace)[0].equal(at::arange(8) < 4));
+}
+
 TEST(Evidence, IsTheSameEachTimeAndLeavesTheDefaultGeneratorAlone) {
   for (const char* name : {"seq2seq", "classifier_mean"}) {
     SCOPED_TRACE(name);

@@ -120,6 +120,26 @@ class Page(unittest.TestCase):
                      "[...document.querySelectorAll('.side .choice label')].some(one => one.textContent.startsWith('norms'))")
         self.assertQuiet(browser)
 
+    def test_a_head_is_switched_off(self):
+        browser = self.browse()
+        self.type(browser, "bab")
+        browser.wait(TESTED)
+        browser.click("#side1-tab-model")
+        browser.wait("document.querySelector('.heads .switch')")
+        browser.click(".heads .switch")
+        browser.wait("document.querySelector('.switches .answer')")
+        told = json.loads(self.succeed("explain", "words", "bab", "--beam", 5, "--json",
+                                       "--without", "decoder.source.head.1"))
+        self.assertEqual(self.text(browser, ".switches .asked"), "decoder.source.head.1")
+        self.assertEqual(self.text(browser, ".switches .answer"), told["answer"])
+        self.assertEqual(self.text(browser, ".heads .switch"), "off")
+        browser.click(".switches .bar button")
+        browser.wait("document.querySelector('.effect').textContent")
+        self.assertEqual(self.text(browser, ".effect")[0], "−" if told["before"] > told["after"] else "+")
+        browser.click(".heads .switch")
+        browser.wait("document.querySelector('.switches .instead').hidden")
+        self.assertQuiet(browser)
+
     def test_an_answer_is_shown_as_it_grows(self):
         browser = self.browse()
         browser.run("window.grown = []; new MutationObserver(records => {"

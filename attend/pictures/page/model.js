@@ -3,7 +3,8 @@
 async function makeModelView(host, page, open, parts) {
   if (parts) host.append(parts.above);
   host.append(element('p', {class: 'soft'},
-    'Each picture is one head, coloured up to its own largest weight. Choose one to see its matrix.'));
+    'Each picture is one head, coloured up to its own largest weight. Choose one to see its matrix. ' +
+    'A head that has half of its weights or more on the keys of a pattern has its name, and that share.'));
   const thumbnails = await unpackThumbnails(page);
   const most = Math.max(...page.maps.map(map => map.heads.length));
   const one = page.maps.length === 1;
@@ -18,11 +19,13 @@ async function makeModelView(host, page, open, parts) {
     map.heads.forEach((about, number) => {
       const canvas = element('canvas', {'aria-hidden': 'true'});
       const button = element('button', {
-        type: 'button', title: `${map.name}, head ${number + 1}`,
-        'aria-label': `${map.name}, head ${number + 1}: largest weight ${exact(Math.fround(about.scale))}`,
+        type: 'button', title: `${map.name}, head ${number + 1}${about.note ? `: ${about.note}` : ''}`,
+        'aria-label': `${map.name}, head ${number + 1}: largest weight ${exact(Math.fround(about.scale))}` +
+                      (about.note ? `, ${about.note}` : ''),
       }, canvas);
       button.addEventListener('click', () => open(layer, number));
-      heads.append(parts ? element('div', {}, button, ...parts.below(map, number)) : button);
+      const name = about.note ? [element('span', {class: 'does'}, about.note)] : [];
+      heads.append(element('div', {}, button, ...name, ...(parts ? parts.below(map, number) : [])));
       pictures.push([canvas, thumbnails[about.block]]);
     });
     host.append(element('div', {class: 'layer'}, element('h3', {}, map.name), heads));

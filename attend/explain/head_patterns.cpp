@@ -1,0 +1,152 @@
+#include "attend/explain/head_patterns.h"
+
+#include <ATen/CPUGeneratorImpl.h>
+#include <ATen/core/grad_mode.h>
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <map>
+
+#include "attend/explain/attention_methods-inl.h"
+
+namespace attend {
+namespace {
+
+using at::Tensor;
+
+constexpr int64_t most_repeated = 25;  // tokens, each of them twice
+
+Tensor previous_keys(const Tensor& tokens) {
+  const Tensor places = at::arange(tokens.size(0));
+  return places.unsqueeze(1) - 1 == places;
+}
+
+Tensor first_keys(const Tensor& tokens) {
+  return (at::arange(tokens.size(0)) == 0).expand({tokens.size(0), -1});
+}
+
+// The other places of the same token; a causal scope leaves the earlier ones.
+Tensor duplicate_keys(const Tensor& tokens) {
+  return (tokens.unsqueeze(1) == tokens).fill_diagonal_(false);
+}
+
+// What followed the same token elsewhere.
+Tensor induction_keys(const Tensor& tokens) {
+  Tensor keys = duplicate_keys(tokens).roll(1, 1);
+  keys.select(1, 0).fill_(false);
+  return keys;
+}
+
+// Equal numbers for equal names.
+Tensor numbered(const std::vector<std::string>& names) {
+  std::map<std::string, int64_t> numbers;
+  std::vector<int64_t> tokens;
+  tokens.reserve(names.size());
+  for (const std::string& name : names)
+    tokens.push_back(numbers.emplace(name, std::ssize(numbers)).first->second);
+  return at::tensor(tokens, at::kLong);
+}
+
+// So many tokens of a vocabulary, all different, twice; none where it holds or allows too few.
+std::vector<int64_t> repeated_draws(int64_t vocabulary, int64_t most, const at::Generator& draws) {
+  constexpr int64_t first = Vocabulary::unknown + 1;
+  const int64_t count = std::min({most_repeated, most / 2, vocabulary - first});
+  if (count < 2) return {};
+  const Tensor drawn =
+      at::randperm(vocabulary - first, draws, at::kLong).slice(0, 0, count) + first;
+  const Tensor twice = at::cat({drawn, drawn});
+  return {twice.data_ptr<int64_t>(), twice.data_ptr<int64_t>() + twice.numel()};
+}
+
+bool has_decoder(const Subject& subject) {
+  const NetworkTrace trace = trace_network(subject.network(), subject.batch);
+  return std::any_of(trace.attentions.begin(), trace.attentions.end(),
+                     [](const auto& one) { return one.site.part == NetworkPart::decoder; });
+}
+
+}  // namespace
+
+const std::vector<HeadPatternRow>& head_pattern_table() {
+  static const std::vector<HeadPatternRow> table = {
+      {"previous_token", "the token before", "Voita et al. 2019", previous_keys},
+      {"first_token", "the first token, where weight goes that nothing needs", "Xiao et al. 2024",
+       first_keys},
+      {"duplicate_token", "the same token elsewhere", "Wang et al. 2023", duplicate_keys},
+      {"induction", "what followed the same token elsewhere", "Olsson et al. 2022", induction_keys},
+  };
+  return table;
+}
+
+const HeadPatternRow* HeadPatterns::name() const {
+  const auto largest = std::max_element(shares.begin(), shares.end());
+  if (largest == shares.end() || *largest < named_share) return nullptr;
+  return &head_pattern_table()[static_cast<size_t>(largest - shares.begin())];
+}
+
+Tensor pattern_shares(const Tensor& weights, const Tensor& scope, const Tensor& tokens) {
+  const Tensor chosen = scope.logical_and(scope.sum(2, true) > 1);
+  const Tensor amounts = weights.abs() * chosen;
+  const Tensor sums = amounts.sum({1, 2});
+  std::vector<Tensor> shares;
+  for (const HeadPatternRow& row : head_pattern_table())
+    shares.push_back((amounts * row.keys(tokens)).sum({1, 2}) / sums.masked_fill(sums == 0, 1.0));
+  return at::stack(shares, 1);
+}
+
+Subject with_repeated_tokens(const Subject& subject) {
+  const PairModel& model = subject.model;
+  if (subject.batch.source.is_floating_point() || model.graph != nullptr) return subject;
+  const auto draws = at::make_generator<at::CPUGeneratorImpl>(1);
+  EncodedPair pair;
+  pair.source = repeated_draws(model.source_vocabulary.size(),
+                               model.maximum_source_length() - subject.target_length(), draws);
+  if (pair.source.empty()) return subject;
+  const Tensor& target = subject.batch.target;
+  pair.target = {target.data_ptr<int64_t>(), target.data_ptr<int64_t>() + target.numel()};
+  pair.no_eos = true;
+  if (model.config.row().is_tokenwise()) {
+    // It has a token for each of the source, whatever that is.
+    pair.target.assign(pair.source.size(), Vocabulary::eos);
+  } else if (has_decoder(subject)) {
+    const std::vector<int64_t> answer = repeated_draws(
+        model.target_vocabulary.size(), subject.network().maximum_answer_length(), draws);
+    if (!answer.empty()) pair.target = answer;
+  }
+  return make_subject(model, pair);
+}
+
+HeadPatterns patterns_of(const std::vector<HeadPatterns>& all, const Site& site, int64_t head) {
+  for (const HeadPatterns& one : all)
+    if (one.site == site && one.head == head) return one;
+  return {.site = site, .head = head};
+}
+
+std::string named_pattern(const HeadPatterns& head) {
+  const HeadPatternRow* row = head.name();
+  if (row == nullptr) return {};
+  return fmt::format("{} {:.2f}", row->name,
+                     *std::max_element(head.shares.begin(), head.shares.end()));
+}
+
+std::vector<HeadPatterns> head_patterns(const Subject& subject) {
+  const at::NoGradGuard not_recorded;
+  const Subject repeated = with_repeated_tokens(subject);
+  const NetworkTrace trace = trace_network(repeated.network(), repeated.batch);
+  std::vector<HeadPatterns> found;
+  for (const LayerMap& map : layer_maps(repeated, trace)) {
+    if (map.row_sequence() != map.column_sequence()) continue;
+    const auto attention =
+        std::find_if(trace.attentions.begin(), trace.attentions.end(),
+                     [&](const TracedAttention& one) { return one.site == map.site; });
+    const Tensor shares = pattern_shares(float64_on_cpu(map.weights),
+                                         traced_scope(*attention).cpu(), numbered(map.columns));
+    for (int64_t head = 0; head < shares.size(0); ++head) {
+      const Tensor row = shares[head].contiguous();
+      found.push_back(
+          {map.site, head, {row.data_ptr<double>(), row.data_ptr<double>() + row.numel()}});
+    }
+  }
+  return found;
+}
+
+}  // namespace attend

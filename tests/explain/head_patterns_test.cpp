@@ -1,0 +1,109 @@
+#include "attend/explain/head_patterns.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "tests/explain/subjects.h"
+
+namespace attend {
+namespace head_patterns_test {
+
+using at::Tensor;
+using test::small_model;
+using test::small_models;
+using test::SmallModel;
+
+// The share of each pattern by the definitions, in loops: key j of row i.
+bool is_key(const std::string& pattern, const std::vector<int64_t>& tokens, int64_t i, int64_t j) {
+  const auto token = [&](int64_t place) { return tokens[static_cast<size_t>(place)]; };
+  if (pattern == "previous_token") return j == i - 1;
+  if (pattern == "first_token") return j == 0;
+  if (pattern == "duplicate_token") return j != i && token(j) == token(i);
+  return j > 0 && j - 1 != i && token(j - 1) == token(i);
+}
+
+TEST(HeadPatterns, SharesAreThoseOfTheDefinitions) {
+  const std::vector<int64_t> tokens = {7, 5, 6, 5, 5, 7, 6};
+  const auto n = std::ssize(tokens);
+  at::manual_seed(3);
+  const Tensor weights = at::rand({2, n, n}, at::kDouble);
+  for (const bool causal : {true, false}) {
+    const Tensor scope =
+        causal ? at::ones({2, n, n}, at::kBool).tril() : at::ones({2, n, n}, at::kBool);
+    const Tensor found = pattern_shares(weights, scope, at::tensor(tokens, at::kLong));
+    for (int64_t head = 0; head < 2; ++head) {
+      int64_t column = 0;
+      for (const HeadPatternRow& row : head_pattern_table()) {
+        double on = 0, all = 0;
+        for (int64_t i = causal ? 1 : 0; i < n; ++i) {
+          for (int64_t j = 0; j < (causal ? i + 1 : n); ++j) {
+            const double weight = weights[head][i][j].item<double>();
+            all += weight;
+            on += is_key(row.name, tokens, i, j) ? weight : 0;
+          }
+        }
+        EXPECT_NEAR(found[head][column++].item<double>(), on / all, 1e-12) << row.name;
+      }
+    }
+  }
+}
+
+// A head that does what a row says, and only that, has the row's name.
+TEST(HeadPatterns, NameHeadsByWhatTheyDo) {
+  const Tensor tokens = at::tensor({4, 8, 6, 4, 8, 6}, at::kLong);
+  const Tensor causal = at::ones({1, 6, 6}, at::kBool).tril();
+  for (const HeadPatternRow& row : head_pattern_table()) {
+    Tensor weights = row.keys(tokens).unsqueeze(0).logical_and(causal).to(at::kDouble);
+    const Tensor shares = pattern_shares(weights, causal, tokens)[0].contiguous();
+    HeadPatterns head{{}, 0, {shares.data_ptr<double>(), shares.data_ptr<double>() + 4}};
+    ASSERT_NE(head.name(), nullptr);
+    EXPECT_STREQ(head.name()->name, row.name);
+    EXPECT_NEAR(*std::max_element(head.shares.begin(), head.shares.end()), 1, 1e-12);
+    for (double& share : head.shares) share *= 0.4;
+    EXPECT_EQ(head.name(), nullptr);
+  }
+  const Tensor alone = pattern_shares(at::ones({1, 1, 1}, at::kDouble),
+                                      at::ones({1, 1, 1}, at::kBool), at::tensor({4}, at::kLong));
+  EXPECT_EQ(alone.abs().max().item<double>(), 0) << "a single key says nothing";
+}
+
+TEST(HeadPatterns, OfEveryTypeAreSharesOrThereIsNoSelfAttention) {
+  int64_t heads = 0;
+  for (const SmallModel& small : small_models()) {
+    SCOPED_TRACE(small.name);
+    const Subject subject = small.subject();
+    int64_t wanted = 0;
+    for (const LayerMap& map : layer_maps(subject, trace_network(subject.network(), subject.batch)))
+      wanted += map.row_sequence() == map.column_sequence() ? map.weights.size(0) : 0;
+    const std::vector<HeadPatterns> found = head_patterns(subject);
+    EXPECT_EQ(std::ssize(found), wanted);
+    for (const HeadPatterns& one : found) {
+      EXPECT_EQ(one.shares.size(), head_pattern_table().size());
+      for (const double share : one.shares) {
+        EXPECT_GE(share, 0);
+        EXPECT_LE(share, 1 + 1e-9);
+      }
+    }
+    heads += wanted;
+  }
+  EXPECT_GT(heads, 20);
+}
+
+TEST(HeadPatterns, AreReadOffRepeatedTokens) {
+  const SmallModel small = small_model("transformer");
+  const Subject repeated = with_repeated_tokens(small.subject());
+  ASSERT_EQ(repeated.source.size(), 10U);  // five letters, twice
+  ASSERT_EQ(repeated.target.size(), 6U);
+  for (const auto* tokens : {&repeated.source, &repeated.target}) {
+    const size_t half = tokens->size() / 2;
+    const std::set<std::string> different(tokens->begin(), tokens->end());
+    EXPECT_EQ(different.size(), half);
+    for (size_t i = 0; i < half; ++i) EXPECT_EQ((*tokens)[i], (*tokens)[i + half]);
+  }
+  EXPECT_EQ(with_repeated_tokens(small.subject()).source, repeated.source) << "the same each time";
+  const SmallModel label = small_model("classifier_class");
+  EXPECT_EQ(with_repeated_tokens(label.subject()).target, label.subject().target);
+}
+
+}  // namespace head_patterns_test
+}  // namespace attend
