@@ -4,10 +4,22 @@ import base64
 import json
 import re
 import shutil
+import struct
+import zlib
 
 import program
 from foreign import write_foreign
 from program import settings
+
+
+def png_of_size(width, height):
+    """A picture of black that claims that size, with a row of it."""
+    def chunk(kind, content):
+        check = zlib.crc32(kind + content)
+        return struct.pack(">I", len(content)) + kind + content + struct.pack(">I", check)
+
+    return (b"\x89PNG\r\n\x1a\n" + chunk(b"IHDR", struct.pack(">IIBBBBB", width, height, 8, 0, 0, 0, 0))
+            + chunk(b"IDAT", zlib.compress(bytes(width + 1))) + chunk(b"IEND", b""))
 
 
 class Import(program.Case):
@@ -159,6 +171,93 @@ class Import(program.Case):
         self.refuse("import", "nowhere", "--out", "model", names=["nowhere", "config.json"])
         self.refuse("train", "--data", "x", "--out", "y", "--set", "model.type=embedder",
                     names=["--init"])
+
+    def refuse_folder(self, name, change, names):
+        """The import of a folder that `change` was called with; nothing is written."""
+        folder = self.folder / "theirs"
+        write_foreign(name, folder)
+        change(folder)
+        self.refuse("import", "theirs", "--out", "model", names=names)
+        shutil.rmtree(folder)
+
+    def test_claims_of_size_are_one_line(self):
+        def config(**changed):
+            def change(folder):
+                path = folder / "config.json"
+                path.write_text(json.dumps(json.loads(path.read_text()) | changed))
+            return change
+
+        self.refuse_folder("BertModel", config(hidden_size=65536, num_attention_heads=1024,
+                                               num_hidden_layers=256, intermediate_size=262144,
+                                               vocab_size=900000), ["GB"])
+        self.refuse_folder("BertModel", config(vocab_size=10 ** 12), ["vocab_size"])
+        self.refuse_folder("ViTForImageClassification", config(image_size=10 ** 5), ["image_size"])
+        self.refuse_folder("ViTForImageClassification", config(hidden_size=None), ["hidden_size"])
+
+    def test_shards_of_more_than_the_memory_are_one_line(self):
+        """200 GB, of which the disk holds nothing."""
+        folder = self.folder / "theirs"
+        write_foreign("BertModel", folder)
+        (folder / "model.safetensors").unlink()
+        shards = [f"{i}.safetensors" for i in range(4)]
+        for shard in shards:
+            with open(folder / shard, "wb") as file:
+                file.truncate(50 * 10 ** 9)
+        self.write("theirs/model.safetensors.index.json",
+                   json.dumps({"weight_map": {str(i): shard for i, shard in enumerate(shards)}}))
+        run = self.attend("import", "theirs", "--out", "model")
+        self.assertEqual(run.returncode, 2, run.stderr)
+        self.assertRegex(run.stderr, r"\Aattend: [^\n]*(shards of over|safetensors)[^\n]*\n\Z")
+        self.assertFalse((self.folder / "model").exists())
+
+    def test_shards_and_vocabularies_that_are_broken_are_one_line(self):
+        def cut_shard(folder):
+            whole = folder / "model.safetensors"
+            content = whole.read_bytes()
+            (folder / "one.safetensors").write_bytes(content[:-100])
+            (folder / "model.safetensors.index.json").write_text(
+                json.dumps({"weight_map": {"x": "one.safetensors"}}))
+            whole.unlink()
+
+        def tokenizer(change):
+            def changed(folder):
+                path = folder / "tokenizer.json"
+                document = json.loads(path.read_text())
+                change(document["model"])
+                path.write_text(json.dumps(document))
+            return changed
+
+        def hole(model):
+            model["vocab"][next(iter(model["vocab"]))] = 10 ** 6
+
+        def double(model):
+            first, second = list(model["vocab"])[:2]
+            model["vocab"][first] = model["vocab"][second]
+
+        def merge_without_blank(model):
+            model["merges"][0] = "".join(model["merges"][0])
+
+        def words(content):
+            def changed(folder):
+                (folder / "tokenizer.json").unlink()
+                (folder / "vocab.txt").write_text(content)
+            return changed
+
+        self.refuse_folder("BertModel", cut_shard, ["one.safetensors"])
+        self.refuse_folder("BertModel", tokenizer(hole), ["tokenizer.json"])
+        self.refuse_folder("BertModel", tokenizer(double), ["tokenizer.json"])
+        self.refuse_folder("RobertaForMaskedLM", tokenizer(merge_without_blank),
+                           ["tokenizer.json", "merges"])
+        self.refuse_folder("BertModel", words("[PAD]\n[UNK]\n[CLS]\n[SEP]\n[MASK]\n[PAD]\n"),
+                           ["vocab.txt:6", "twice"])
+        self.refuse_folder("BertModel", words("a\n"), ["no special token"])
+
+    def test_an_image_of_any_size_is_one_line(self):
+        self.imported("ViTForImageClassification")
+        for width, height, names in ((10 ** 5, 10 ** 5, ["large.png", "100000 x 100000"]),
+                                     (1, 10 ** 7, ["large.png"])):
+            self.write("large.png", png_of_size(width, height))
+            self.refuse("predict", "model", stdin="large.png", names=names)
 
 
 if __name__ == "__main__":

@@ -1,0 +1,112 @@
+// A file of a folder that transformers saved, the others being as they should; the first byte says
+// which file.
+#include <array>
+#include <filesystem>
+#include <string>
+
+#include "attend/data/safetensors.h"
+#include "attend/import/foreign_model-inl.h"
+#include "attend/import/foreign_tokenizer-inl.h"
+#include "attend/import/hub_folder-inl.h"
+#include "attend/import/image_processor-inl.h"
+#include "attend/import/sentence_encoder-inl.h"
+#include "tests/fuzz/fuzz.h"
+#include "tests/support/files.h"
+
+namespace attend::fuzz {
+namespace {
+
+using namespace attend::internal;
+
+// What a type makes of a config.json describes a network.
+void read_config(std::string_view document) {
+  for (const auto read : {read_bert, read_distilbert, read_roberta, read_vit, read_deit})
+    accept_errors([&] {
+      const std::string name = "input";
+      const Json json = parse_json(document, name);
+      const ForeignModel model = read({json, name});
+      expect(model.layers > 0 && model.positions > model.first_position);
+      expect(model.tokens > 0 || model.images.has_value());
+      model.config.chosen().check();
+    });
+}
+
+struct ForeignFile {
+  const char* name;
+  void (*read)(const std::string& folder);
+  const char* usual = nullptr;  // what it holds while others take their turn; null: it is not there
+};
+
+void read_sentences(const std::string& folder) {
+  EmbedderConfig config;
+  read_sentence_encoder(folder, config);
+  expect(config.maximum_source_length > 0);
+}
+
+void read_tokenizer(const std::string& folder) {
+  const ForeignTokenizer tokenizer = read_foreign_tokenizer(folder);
+  expect(!tokenizer.mask || *tokenizer.mask < tokenizer.tokenizer.size());
+}
+
+void read_images(const std::string& folder) {
+  ForeignImages images{.frames = {.image_height = 6, .image_width = 6, .colours = true}};
+  read_image_processor(folder, images);
+  expect(images.pixels.size() == 3);
+}
+
+void read_tensors(const std::string& folder) {
+  expect(read_foreign_tensors(folder).tensors.size() == 1);
+}
+
+constexpr std::array<ForeignFile, 6> files = {{
+    {"modules.json", read_sentences,
+     R"([{"path": "", "type": "Transformer"}, {"path": "1_Pooling", "type": "Pooling"}])"},
+    {"1_Pooling/config.json", read_sentences, R"({"pooling_mode": "mean"})"},
+    {"sentence_bert_config.json", read_sentences},
+    {"tokenizer_config.json", read_tokenizer},
+    {"preprocessor_config.json", read_images},
+    {"model.safetensors.index.json", read_tensors},
+}};
+
+// Files of a folder that can be read; each is put back after its turn.
+class Folder {
+ public:
+  Folder() {
+    std::filesystem::create_directory(folder_ / "1_Pooling");
+    folder_.write("vocab.txt", "[PAD]\n[UNK]\n[CLS]\n[SEP]\n[MASK]\na\n");
+    write_safetensors(folder_ / "one.safetensors", {{{"x", at::zeros({2})}}, {}});
+    for (const ForeignFile& file : files) put_back(file);
+  }
+
+  void read(const ForeignFile& file, std::string_view bytes) {
+    folder_.write(file.name, bytes);
+    accept_errors([&] { file.read(folder_.path()); }, folder_.path());
+    put_back(file);
+  }
+
+ private:
+  void put_back(const ForeignFile& file) {
+    if (file.usual != nullptr)
+      folder_.write(file.name, file.usual);
+    else
+      std::filesystem::remove(folder_ / file.name);
+  }
+
+  test::TemporaryFolder folder_;
+};
+
+}  // namespace
+}  // namespace attend::fuzz
+
+int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
+  using namespace attend::fuzz;
+  if (size == 0) return 0;
+  static Folder folder;
+  const std::string_view bytes = text(data + 1, size - 1);
+  const size_t which = data[0] % (files.size() + 1);
+  if (which == files.size())
+    read_config(bytes);
+  else
+    folder.read(files[which], bytes);
+  return 0;
+}
