@@ -13,6 +13,11 @@ namespace attend::kernels {
 // too, row by row, when it comes. Sums of products of bytes are exact.
 enum class WeightType { float32, bfloat16, int8 };
 
+// In bytes.
+constexpr int64_t weight_size(WeightType type) {
+  return type == WeightType::float32 ? 4 : type == WeightType::bfloat16 ? 2 : 1;
+}
+
 // The weight and bias of a linear map in the order in which products read them: panels of columns,
 // each [depth][panel], or of bytes four by four [depth / 4][panel], so that a product runs through
 // memory from one end to the other. Zeros fill the last panel.

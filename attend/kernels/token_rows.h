@@ -7,8 +7,9 @@
 namespace attend::kernels {
 
 // The logits of rows over tokens, y_rt = w_t . a_r + b_t, and what a search asks of them. Panels of
-// tokens are looked at as they are computed: no array of rows x tokens is, unless `all` is wanted.
-// Each row is computed by itself: its bits do not depend on the rows beside it.
+// tokens are looked at as they are computed: no array of rows x tokens is, unless `all` is wanted,
+// or helpers (kernels/helpers.h) compute the logits of few rows. Each row is computed by itself:
+// its bits do not depend on the rows beside it.
 struct TokenRows {
   int64_t rows = 0;
   const PackedMatrix* matrix = nullptr;  // a column a token

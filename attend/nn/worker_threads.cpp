@@ -7,8 +7,22 @@
 #include <system_error>
 
 #include "attend/base/error.h"
+#include "attend/kernels/cpu.h"
 
 namespace attend {
+namespace {
+
+// A helper keeps a core busy while it waits: a few of them gain the most of what there is to gain,
+// and without a core of its own a helper is in the way.
+int64_t most_helpers(int64_t threads) {
+  constexpr int64_t useful = 3;
+  const Cpu cpu = probe_cpu();
+  const int64_t cores =
+      cpu.quota > 0 ? std::min(cpu.cores, static_cast<int64_t>(cpu.quota)) : cpu.cores;
+  return std::clamp<int64_t>(std::min(threads, cores) - 1, 0, useful);
+}
+
+}  // namespace
 
 struct WorkerThreads::Call {
   const std::function<void(int64_t)>& work;
@@ -22,7 +36,8 @@ struct WorkerThreads::Call {
   bool is_done() const { return ended == begun && (begun == jobs || error); }
 };
 
-WorkerThreads::WorkerThreads(int64_t count) {
+WorkerThreads::WorkerThreads(int64_t count)
+    : helpers_(most_helpers(count), [this] { call_helper(); }) {
   count = std::max<int64_t>(1, count);
   threads_.reserve(static_cast<size_t>(count));
   try {
@@ -44,9 +59,19 @@ void WorkerThreads::stop() {
   {
     const std::lock_guard lock(mutex_);
     stopping_ = true;
+    tell_whether_wanted();
   }
   changed_.notify_all();
   for (std::thread& thread : threads_) thread.join();
+}
+
+void WorkerThreads::call_helper() {
+  if (sleeping_ == 0 || is_helper_called_) return;
+  {
+    const std::lock_guard lock(mutex_);
+    is_helper_called_ = true;
+  }
+  changed_.notify_all();
 }
 
 void WorkerThreads::serve() {
@@ -54,14 +79,25 @@ void WorkerThreads::serve() {
   // this thread's own number when it is first asked for it.
   at::get_num_threads();
   omp_set_num_threads(1);
+  kernels::help_this_thread(&helpers_);
   std::unique_lock lock(mutex_);
   while (true) {
-    changed_.wait(lock, [&] { return stopping_ || !waiting_.empty(); });
+    ++sleeping_;
+    changed_.wait(lock, [&] { return wanted_ || is_helper_called_; });
+    --sleeping_;
+    if (!wanted_) {
+      is_helper_called_ = false;
+      lock.unlock();
+      helpers_.help([this] { return wanted_.load(); });
+      lock.lock();
+      continue;
+    }
     if (waiting_.empty()) return;
     Call& call = *waiting_.front();
     waiting_.pop_front();
     const int64_t job = call.begun++;
     if (call.begun < call.jobs) waiting_.push_back(&call);
+    tell_whether_wanted();
     lock.unlock();
     std::exception_ptr error;
     try {
@@ -85,6 +121,7 @@ void WorkerThreads::abandon(Call& call, int64_t job, const std::exception_ptr& e
   call.failed = job;
   call.error = error;
   std::erase(waiting_, &call);
+  tell_whether_wanted();
 }
 
 void WorkerThreads::run(int64_t jobs, const std::function<void(int64_t)>& work,
@@ -93,6 +130,7 @@ void WorkerThreads::run(int64_t jobs, const std::function<void(int64_t)>& work,
   Call call{.work = work, .jobs = jobs, .tells = static_cast<bool>(tell)};
   std::unique_lock lock(mutex_);
   waiting_.push_back(&call);
+  tell_whether_wanted();
   changed_.notify_all();
   while (true) {
     changed_.wait(lock, [&] { return !call.untold.empty() || call.is_done(); });

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <atomic>
 #include <condition_variable>
 #include <cstdint>
 #include <deque>
@@ -9,10 +10,14 @@
 #include <thread>
 #include <vector>
 
+#include "attend/kernels/helpers.h"
+
 namespace attend {
 
 // Threads that compute what others ask for. Each uses one thread of LibTorch: the small products of
-// a recurrent step do not gain from more. The threads of the callers keep their settings.
+// a recurrent step do not gain from more. Those that have no job help the others with packed
+// products (kernels/helpers.h), as many as there are cores for them. The threads of the callers
+// keep their settings.
 class WorkerThreads {
  public:
   // At least one. Error where the system starts no more.
@@ -38,6 +43,10 @@ class WorkerThreads {
   struct Call;
   void serve();
   void stop();
+  // Has a thread that sleeps help.
+  void call_helper();
+  // After each change of what it says.
+  void tell_whether_wanted() { wanted_ = stopping_ || !waiting_.empty(); }
   // Begins no more jobs of a call, which ends by the exception of the first by number.
   void abandon(Call& call, int64_t job, const std::exception_ptr& error);
 
@@ -45,6 +54,10 @@ class WorkerThreads {
   std::condition_variable changed_;
   std::deque<Call*> waiting_;  // those with jobs that have not begun
   bool stopping_ = false;
+  std::atomic<bool> wanted_ = false;            // there is a job to begin, or all end
+  std::atomic<int64_t> sleeping_ = 0;           // threads that wait for a job
+  std::atomic<bool> is_helper_called_ = false;  // and none has come so far
+  kernels::Helpers helpers_;
   std::vector<std::thread> threads_;
 };
 

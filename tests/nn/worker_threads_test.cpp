@@ -8,6 +8,8 @@
 #include <stdexcept>
 #include <string>
 
+#include "attend/kernels/cpu.h"
+
 namespace attend {
 namespace worker_threads_test {
 
@@ -49,6 +51,27 @@ TEST(WorkerThreads, SeveralCallersShareThem) {
   for (std::thread& caller : callers) caller.join();
   for (size_t c = 0; c < sums.size(); ++c)
     EXPECT_EQ(sums[c], 50 * (10 + 5 * static_cast<int64_t>(c)));
+}
+
+TEST(WorkerThreads, ThoseWithoutAJobHelp) {
+  const Cpu cpu = probe_cpu();
+  if (cpu.cores < 2 || (cpu.quota > 0 && cpu.quota < 2))
+    GTEST_SKIP() << "SKIPPED: there is no core for a helper";
+  WorkerThreads threads(2);
+  threads.run(1, [](int64_t) {
+    const std::thread::id mine = std::this_thread::get_id();
+    std::atomic<bool> is_helped = false;
+    while (!is_helped)
+      kernels::share_parts(16, [&](int64_t) {
+        if (std::this_thread::get_id() != mine) is_helped = true;
+        std::this_thread::yield();
+      });
+  });
+}
+
+TEST(WorkerThreads, AreNotHelpedWithoutAnother) {
+  WorkerThreads threads(1);
+  threads.run(1, [](int64_t) { EXPECT_FALSE(kernels::is_helped()); });
 }
 
 TEST(WorkerThreads, ThrowsTheFirstExceptionAndGoesOn) {

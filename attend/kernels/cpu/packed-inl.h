@@ -7,10 +7,12 @@
 
 #include <hwy/cache_control.h>
 
+#include <algorithm>
 #include <memory>
 
 #include "attend/kernels/cpu/bytes-inl.h"
 #include "attend/kernels/cpu/matmul-inl.h"
+#include "attend/kernels/helpers.h"
 #include "attend/kernels/packed_matrix.h"
 
 HWY_BEFORE_NAMESPACE();
@@ -23,25 +25,33 @@ inline constexpr int64_t kPackedRows = 64;
 // the hardware fetches ahead only to the end of a page.
 inline constexpr int64_t kFetchedAhead = 64;  // steps of the depth, a line or two each
 
+// Vectors of columns that few rows are multiplied with at once. One or two rows have registers for
+// more than MultiplyPanel takes: they read the lines of a panel one after another, and more sums
+// are under way at once.
+template <int kR>
+inline constexpr int kVectorsOfFewRows =
+    kR <= 2 && 2 * kPanel<float> <= PackedMatrix::panel ? 2 * kVectorsPerStep : kVectorsPerStep;
+
 // kR rows with one panel, in the order of MultiplyPanel.
 template <int kR, class W>
 HWY_NOINLINE void AddFewRows(const W* weights, int64_t depth, const float* a, int64_t a_stride,
                              const Rows<float>& out) {
   const Tag<float> d;
   constexpr int64_t lanes = kLanes<float>;
-  for (int64_t c = 0; c < PackedMatrix::panel; c += kPanel<float>) {
-    Vec<float> sum[kR][kVectorsPerStep];
+  constexpr int kV = kVectorsOfFewRows<kR>;
+  for (int64_t c = 0; c < PackedMatrix::panel; c += kV * lanes) {
+    Vec<float> sum[kR][kV];
 #pragma GCC unroll 16
     for (int r = 0; r < kR; ++r) {
 #pragma GCC unroll 16
-      for (int v = 0; v < kVectorsPerStep; ++v)
+      for (int v = 0; v < kV; ++v)
         sum[r][v] = hn::LoadU(d, out.data + r * out.stride + c + v * lanes);
     }
     const W* HWY_RESTRICT right = weights + c;
     for (int64_t k = 0; k < depth; ++k, right += PackedMatrix::panel) {
-      Vec<float> columns[kVectorsPerStep];
+      Vec<float> columns[kV];
 #pragma GCC unroll 16
-      for (int v = 0; v < kVectorsPerStep; ++v) {
+      for (int v = 0; v < kV; ++v) {
         columns[v] = Load(right + v * lanes);
         if (v * lanes % (64 / sizeof(W)) == 0)
           hwy::Prefetch(right + v * lanes + kFetchedAhead * PackedMatrix::panel);
@@ -50,13 +60,13 @@ HWY_NOINLINE void AddFewRows(const W* weights, int64_t depth, const float* a, in
       for (int r = 0; r < kR; ++r) {
         const auto x = hn::Set(d, a[r * a_stride + k]);
 #pragma GCC unroll 16
-        for (int v = 0; v < kVectorsPerStep; ++v) sum[r][v] = hn::MulAdd(x, columns[v], sum[r][v]);
+        for (int v = 0; v < kV; ++v) sum[r][v] = hn::MulAdd(x, columns[v], sum[r][v]);
       }
     }
 #pragma GCC unroll 16
     for (int r = 0; r < kR; ++r) {
 #pragma GCC unroll 16
-      for (int v = 0; v < kVectorsPerStep; ++v)
+      for (int v = 0; v < kV; ++v)
         hn::StoreU(sum[r][v], d, out.data + r * out.stride + c + v * lanes);
     }
   }
@@ -138,6 +148,27 @@ HWY_INLINE void AddPanel(const PackedMatrix& matrix, int64_t column, const LeftR
     case WeightType::int8:
       return left.add_bytes(matrix, column, first, rows, out);
   }
+}
+
+// A part of a matrix takes some microseconds, ten times as long as to hand it over.
+inline constexpr int64_t kSharedBytes = int64_t{1} << 15;
+
+// The columns of such a part, whole panels.
+inline int64_t SharedColumns(const PackedMatrix& matrix) {
+  const int64_t panel_bytes = PackedMatrix::panel * matrix.depth() * weight_size(matrix.type());
+  return PackedMatrix::panel *
+         std::max<int64_t>(1, kSharedBytes / std::max<int64_t>(1, panel_bytes));
+}
+
+// Calls compute(first, end) with ranges of columns, whole panels, that threads share. Each product
+// is computed as always, whoever computes it.
+template <class Compute>
+void ShareColumns(const PackedMatrix& matrix, const Compute& compute) {
+  const int64_t together = SharedColumns(matrix);
+  share_parts((matrix.columns() + together - 1) / together, [&](int64_t part) {
+    const int64_t first = part * together;
+    compute(first, std::min(first + together, matrix.padded_columns()));
+  });
 }
 
 // NOLINTNEXTLINE(google-readability-namespace-comments)

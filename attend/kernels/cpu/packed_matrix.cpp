@@ -42,15 +42,17 @@ HWY_INLINE void Rectify(int64_t rows, const Rows<float>& out) {
 void PackedRows(const PackedProducts& p) {
   const PackedMatrix& matrix = *p.matrix;
   const LeftRows left(matrix, p.rows, p.a, p.a_stride);
-  for (int64_t column = 0; column < matrix.columns(); column += PackedMatrix::panel) {
-    for (int64_t row = 0; row < p.rows; row += kPackedRows) {
-      const int64_t rows = std::min(kPackedRows, p.rows - row);
-      const Rows<float> out{p.out + row * p.out_stride + column, p.out_stride};
-      BeginRows(matrix.bias(column), rows, p.accumulate, out);
-      AddPanel(matrix, column, left, row, rows, out);
-      if (p.relu) Rectify(rows, out);
+  ShareColumns(matrix, [&](int64_t begin, int64_t end) HWY_ATTR {
+    for (int64_t column = begin; column < end; column += PackedMatrix::panel) {
+      for (int64_t row = 0; row < p.rows; row += kPackedRows) {
+        const int64_t rows = std::min(kPackedRows, p.rows - row);
+        const Rows<float> out{p.out + row * p.out_stride + column, p.out_stride};
+        BeginRows(matrix.bias(column), rows, p.accumulate, out);
+        AddPanel(matrix, column, left, row, rows, out);
+        if (p.relu) Rectify(rows, out);
+      }
     }
-  }
+  });
 }
 
 // The sum of f(k) over the depth, f of a vector of places and of one place.

@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
+#include <memory>
 #include <vector>
 
 #include "attend/kernels/cpu/packed-inl.h"
@@ -115,53 +116,83 @@ HWY_INLINE void PanelLogits(const TokenRows& p, const LeftRows& left, int64_t co
               kNever);
 }
 
-void Finish(const TokenRows& p, const std::vector<TokenRow>& rows) {
-  const int64_t tokens = p.matrix->columns();
-  for (int64_t r = 0; r < p.rows; ++r) {
-    const float sum = rows[static_cast<size_t>(r)].log_sum();
-    for (int64_t n = 0; n < p.best; ++n) p.log_probabilities[r * p.best + n] -= sum;
-    if (p.all == nullptr) continue;
-    float* all = p.all + r * tokens;
-    for (int64_t t = 0; t < tokens; ++t) all[t] -= sum;
+// What all rows have so far, from panels that come in their order.
+class AllRows {
+ public:
+  explicit AllRows(const TokenRows& p)
+      : p_(p), given_(GivenTokens(p)), given_logits_(given_.size()) {
+    rows_.reserve(static_cast<size_t>(p.rows));
+    for (int64_t r = 0; r < p.rows; ++r) rows_.emplace_back(p, r);
   }
-}
+
+  // The logits of `count` rows from `first` on for the panel of tokens from `column` on.
+  HWY_INLINE void add(const float* block, int64_t column, int64_t first, int64_t count) {
+    const int64_t there = std::min(PackedMatrix::panel, p_.matrix->columns() - column);
+    for (int64_t r = 0; r < count; ++r) {
+      const float* logits = block + r * PackedMatrix::panel;
+      rows_[static_cast<size_t>(first + r)].add(logits, column);
+      if (p_.all != nullptr)
+        std::copy_n(logits, there, p_.all + (first + r) * p_.matrix->columns() + column);
+    }
+    while (given_done_ < given_.size() && given_[given_done_].token < column) ++given_done_;
+    for (size_t n = given_done_; n < given_.size() && given_[n].token < column + there; ++n)
+      if (given_[n].row >= first && given_[n].row < first + count)
+        given_logits_[n] =
+            block[(given_[n].row - first) * PackedMatrix::panel + given_[n].token - column];
+  }
+
+  void finish() {
+    for (size_t n = 0; n < given_.size(); ++n) {
+      float* values = p_.log_probabilities + given_[n].row * p_.best;
+      std::fill_n(values, p_.best, kNever);
+      values[0] = given_logits_[n];
+      p_.tokens[given_[n].row * p_.best] = given_[n].token;
+    }
+    const int64_t tokens = p_.matrix->columns();
+    for (int64_t r = 0; r < p_.rows; ++r) {
+      const float sum = rows_[static_cast<size_t>(r)].log_sum();
+      for (int64_t n = 0; n < p_.best; ++n) p_.log_probabilities[r * p_.best + n] -= sum;
+      if (p_.all == nullptr) continue;
+      float* all = p_.all + r * tokens;
+      for (int64_t t = 0; t < tokens; ++t) all[t] -= sum;
+    }
+  }
+
+ private:
+  const TokenRows& p_;
+  std::vector<TokenRow> rows_;
+  std::vector<Given> given_;
+  std::vector<float> given_logits_;
+  size_t given_done_ = 0;  // those of earlier panels
+};
+
+// Rows whose logits threads share: they are kept until all are there.
+constexpr int64_t kSharedRows = 8;
 
 void AllTokenRows(const TokenRows& p) {
-  std::vector<TokenRow> rows;
-  rows.reserve(static_cast<size_t>(p.rows));
-  for (int64_t r = 0; r < p.rows; ++r) rows.emplace_back(p, r);
-  const std::vector<Given> given = GivenTokens(p);
-  std::vector<float> of_given(given.size());
-  size_t next = 0;
-  HWY_ALIGN float block[kPackedRows * PackedMatrix::panel];
-  const int64_t tokens = p.matrix->columns();
-  const LeftRows left(*p.matrix, p.rows, p.a, p.a_stride);
-  for (int64_t column = 0; column < tokens; column += PackedMatrix::panel) {
-    const int64_t there = std::min(PackedMatrix::panel, tokens - column);
-    size_t end = next;
-    while (end < given.size() && given[end].token < column + there) ++end;
-    for (int64_t first = 0; first < p.rows; first += kPackedRows) {
-      const int64_t count = std::min(kPackedRows, p.rows - first);
-      PanelLogits(p, left, column, first, count, block);
-      for (int64_t r = 0; r < count; ++r) {
-        const float* logits = block + r * PackedMatrix::panel;
-        rows[static_cast<size_t>(first + r)].add(logits, column);
-        if (p.all != nullptr) std::copy_n(logits, there, p.all + (first + r) * tokens + column);
+  AllRows all(p);
+  const PackedMatrix& matrix = *p.matrix;
+  const LeftRows left(matrix, p.rows, p.a, p.a_stride);
+  if (p.rows <= kSharedRows && matrix.columns() > SharedColumns(matrix) && is_helped()) {
+    const std::unique_ptr<float[]> logits(
+        new float[static_cast<size_t>(p.rows * matrix.padded_columns())]);
+    ShareColumns(matrix, [&](int64_t first, int64_t end) HWY_ATTR {
+      for (int64_t column = first; column < end; column += PackedMatrix::panel)
+        PanelLogits(p, left, column, 0, p.rows, logits.get() + p.rows * column);
+    });
+    for (int64_t column = 0; column < matrix.columns(); column += PackedMatrix::panel)
+      all.add(logits.get() + p.rows * column, column, 0, p.rows);
+  } else {
+    HWY_ALIGN float block[kPackedRows * PackedMatrix::panel];
+    for (int64_t column = 0; column < matrix.columns(); column += PackedMatrix::panel) {
+      for (int64_t first = 0; first < p.rows; first += kPackedRows) {
+        const int64_t count = std::min(kPackedRows, p.rows - first);
+        PanelLogits(p, left, column, first, count, block);
+        all.add(block, column, first, count);
       }
-      for (size_t n = next; n < end; ++n)
-        if (given[n].row >= first && given[n].row < first + count)
-          of_given[n] =
-              block[(given[n].row - first) * PackedMatrix::panel + given[n].token - column];
     }
-    next = end;
   }
-  for (size_t n = 0; n < given.size(); ++n) {
-    float* values = p.log_probabilities + given[n].row * p.best;
-    std::fill_n(values, p.best, kNever);
-    values[0] = of_given[n];
-    p.tokens[given[n].row * p.best] = given[n].token;
-  }
-  Finish(p, rows);
+  all.finish();
 }
 
 // NOLINTNEXTLINE(google-readability-namespace-comments)
