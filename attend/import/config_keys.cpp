@@ -137,6 +137,13 @@ int64_t size_in(const JsonPlace& config, const char* key, int64_t most) {
   return size;
 }
 
+int64_t token_in(const JsonPlace& config, const char* key, int64_t tokens) {
+  const JsonPlace place = config.member(key);
+  const int64_t id = place.number();
+  if (id < 0 || id >= tokens) place.refuse("is {}; there are {} tokens", id, tokens);
+  return id;
+}
+
 double real_in(const JsonPlace& config, const char* key, double otherwise, double least,
                double most) {
   const double value = config.real(key, otherwise);
@@ -145,8 +152,8 @@ double real_in(const JsonPlace& config, const char* key, double otherwise, doubl
   return value;
 }
 
-HiddenActivation activation_in(const JsonPlace& config, const char* key) {
-  const std::string name = config.text(key, "gelu");
+HiddenActivation activation_in(const JsonPlace& config, const char* key, const char* otherwise) {
+  const std::string name = config.text(key, otherwise);
   std::string known;
   for (const ActivationName& row : activation_names()) {
     if (row.name == name) return row.activation;

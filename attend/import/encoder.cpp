@@ -6,22 +6,6 @@
 namespace attend::internal {
 namespace {
 
-constexpr int64_t most_tokens = 900'000;  // a vocabulary has a million
-constexpr double most_dropout = 0.95;
-
-const EncoderArchitecture& architecture_in(const JsonPlace& config, const EncoderType& type) {
-  const JsonPlace names = config.member("architectures");
-  const std::vector<JsonPlace> all = names.list();
-  if (all.size() != 1) names.refuse("has {} names; one is read", all.size());
-  const std::string name = all[0].text();
-  std::string known;
-  for (const EncoderArchitecture& row : type.architectures) {
-    if (row.name == name) return row;
-    known += (known.empty() ? "" : ", ") + row.name;
-  }
-  all[0].refuse("is {}, which is not read; {} are", in_quotes(name), known);
-}
-
 // The encoder of each of ours.
 SourceEncoderConfig& encoder_of(ModelConfig& config, EncoderHead head) {
   if (head == EncoderHead::masked_words) return config.of<MaskedLanguageModelConfig>();
@@ -88,7 +72,7 @@ void read_head(const JsonPlace& config, const EncoderType& type,
 
 ForeignModel read_encoder(const JsonPlace& config, const EncoderType& type) {
   check_keys(config, type.keys);
-  const EncoderArchitecture& architecture = architecture_in(config, type);
+  const EncoderArchitecture& architecture = architecture_in(config, type.architectures);
   ForeignModel model;
   model.architecture = architecture.name;
   model.config.type = type_of(architecture.head);

@@ -1,6 +1,8 @@
 #pragma once
 
+#include <array>
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -12,6 +14,7 @@ namespace attend::internal {
 // How a tensor of theirs becomes a parameter of ours.
 enum class TensorUse {
   copied,
+  transposed,       // of a layer whose weight has a row for each number that it reads (Conv1D)
   token_rows,       // has a row for each of their tokens
   token_biases,     // the same, of their scores
   position_rows,    // its rows from ForeignModel::first_position on
@@ -22,9 +25,18 @@ enum class TensorUse {
 
 // A row of a table of names.
 struct TensorRow {
-  std::string theirs;     // {} stands for the number of a layer
+  std::string theirs;     // {} stands for the number of a layer; empty: no tensor, but zeros
   std::string ours = {};  // the same; empty where it is unused
   TensorUse use = TensorUse::copied;
+  // One of so many equal parts of what a layer gives is taken.
+  int64_t part = 0, parts = 1;
+};
+
+// Which of their tokens the fixed ones of our vocabulary stand for.
+struct FixedTokens {
+  std::array<int64_t, 4> rows = {};  // whose vectors they have, by our ids
+  // The token that ends answers, which EOS alone then does; none: no answer has a fixed token.
+  std::optional<int64_t> end = {};
 };
 
 // What a config.json describes.
@@ -34,10 +46,11 @@ struct ForeignModel {
   std::string prefix;  // which their names may begin with
   std::vector<TensorRow> tensors;
   int64_t layers = 0;
-  int64_t tokens = 0;               // rows of the embedding
-  int64_t positions = 0;            // rows of that of positions
-  int64_t first_position = 0;       // the row of a text's first token
-  std::vector<std::string> labels;  // by number; empty where it has none
+  int64_t tokens = 0;                // rows of the embedding
+  int64_t positions = 0;             // rows of that of positions
+  int64_t first_position = 0;        // the row of a text's first token
+  std::vector<std::string> labels;   // by number; empty where it has none
+  std::optional<FixedTokens> fixed;  // none: all stand for the mask
 };
 
 // A row of the table of types.
@@ -50,5 +63,6 @@ struct ForeignType {
 ForeignModel read_bert(const JsonPlace& config);
 ForeignModel read_distilbert(const JsonPlace& config);
 ForeignModel read_roberta(const JsonPlace& config);
+ForeignModel read_gpt2(const JsonPlace& config);
 
 }  // namespace attend::internal

@@ -21,11 +21,9 @@ namespace internal {
 namespace {
 
 const std::vector<ForeignType>& foreign_types() {
-  static const std::vector<ForeignType> table = {{"bert", read_bert},
-                                                 {"distilbert", read_distilbert},
-                                                 {"roberta", read_roberta},
-                                                 {"xlm-roberta", read_roberta},
-                                                 {"camembert", read_roberta}};
+  static const std::vector<ForeignType> table = {
+      {"bert", read_bert},           {"distilbert", read_distilbert}, {"roberta", read_roberta},
+      {"xlm-roberta", read_roberta}, {"camembert", read_roberta},     {"gpt2", read_gpt2}};
   return table;
 }
 
@@ -68,7 +66,8 @@ PairModel description_of(const ForeignModel& foreign, const ForeignTokenizer& to
   model.config = foreign.config;
   model.text = model.config.row().text;
   model.text.source_units = tokenizer_units;
-  if (model.config.fills()) model.text.target_units = tokenizer_units;
+  const bool is_one = model.config.row().learns_from_text();  // the answer's vocabulary
+  if (is_one) model.text.target_units = tokenizer_units;
   model.text.tokenizer = "tokenizer.json";
   if (tokenizer.tokenizer.size() > foreign.tokens)
     fail("{}: the tokenizer has {} tokens, and vocab_size of config.json is {}", folder,
@@ -77,10 +76,16 @@ PairModel description_of(const ForeignModel& foreign, const ForeignTokenizer& to
     fail("{}: {} guesses masked words, and tokenizer_config.json names no mask_token", folder,
          foreign.architecture);
   model.source_vocabulary = in_order(token_names(tokenizer, foreign.tokens), folder);
-  model.target_vocabulary =
-      model.config.fills() ? model.source_vocabulary : in_order(foreign.labels, folder);
+  model.target_vocabulary = is_one ? model.source_vocabulary : in_order(foreign.labels, folder);
   check_memory(model);
   return model;
+}
+
+// Unknown stands for a mask, and no text makes the others.
+FixedTokens masks(const ForeignTokenizer& tokenizer) {
+  FixedTokens fixed;
+  fixed.rows.fill(tokenizer.mask.value_or(0));
+  return fixed;
 }
 
 // Takes the folder, in which nothing may be but what a killed import leaves: config.toml is written
@@ -108,8 +113,8 @@ ImportedModel import_model(const std::string& folder, const std::string& out) {
   read_sentence_encoder(folder, foreign.config.of<EmbedderConfig>());
   const ForeignTokenizer tokenizer = read_foreign_tokenizer(folder);
   PairModel model = description_of(foreign, tokenizer, folder);
-  const TensorFile weights =
-      converted(foreign, read_foreign_tensors(folder), model, tokenizer.mask.value_or(0), folder);
+  const TensorFile weights = converted(foreign, read_foreign_tensors(folder), model,
+                                       foreign.fixed ? *foreign.fixed : masks(tokenizer), folder);
   if (!lock) lock.emplace(take_unused(out));
   tokenizer.tokenizer.save(out + "/tokenizer.json");
   write_safetensors(out + "/weights.safetensors", weights);
