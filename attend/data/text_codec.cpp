@@ -83,6 +83,7 @@ std::vector<std::string> TextCodec::split_rest(std::string_view text) const {
 }
 
 std::vector<std::string> TextCodec::split_lines(std::string_view text) const {
+  if (tokenizer) return split(text);
   const std::vector<std::string> line_break =
       units == Units::byte ? split_units("\n", Units::byte) : std::vector<std::string>{"\n"};
   std::vector<std::string> tokens;

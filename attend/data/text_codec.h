@@ -30,12 +30,14 @@ struct TextCodec {
   // Prepared and split. With language_token the first word is a token, unchanged (Johnson et al.
   // 2017), and the rest is split. Errors as prepared, and where that word is not written as <..>.
   std::vector<std::string> split(std::string_view text) const;
-  // Splits a text of several lines in the same way; a line break becomes a token of its own.
+  // Splits a text of several lines in the same way; a line break becomes a token of its own, but
+  // where a tokenizer splits the text as a whole.
   std::vector<std::string> split_lines(std::string_view text) const;
   // Calls f(tokens) for each line of a text: the tokens of all of it at once would take many times
-  // its size.
+  // its size. A tokenizer sees it whole, as what it makes of a line depends on the next.
   template <class F>
   void for_each_line(std::string_view text, F f) const {
+    if (tokenizer) return f(split(text));
     for (size_t begin = 0; begin < text.size();) {
       const size_t end = std::min(text.find('\n', begin), text.size() - 1) + 1;
       f(split_lines(text.substr(begin, end - begin)));

@@ -1,5 +1,3 @@
-#include <fmt/ranges.h>
-
 #include <algorithm>
 #include <iterator>
 #include <set>
@@ -132,22 +130,18 @@ void check_keys(const JsonPlace& config, const std::vector<ConfigKey>& own) {
   }
 }
 
-size_t architecture_in(const JsonPlace& config, const std::vector<std::string>& known) {
-  const JsonPlace names = config.member("architectures");
-  const std::vector<JsonPlace> all = names.list();
-  if (all.size() != 1) names.refuse("has {} names; one is read", all.size());
-  const std::string name = all[0].text();
-  const auto found = std::find(known.begin(), known.end(), name);
-  if (found == known.end())
-    all[0].refuse("is {}, which is not read; {} are", in_quotes(name), fmt::join(known, ", "));
-  return static_cast<size_t>(found - known.begin());
-}
-
 int64_t size_in(const JsonPlace& config, const char* key, int64_t most) {
   const JsonPlace place = config.member(key);
   const int64_t size = place.number();
   if (size < 1 || size > most) place.refuse("is {}; 1 to {} are read", size, most);
   return size;
+}
+
+int64_t token_in(const JsonPlace& config, const char* key, int64_t tokens) {
+  const JsonPlace place = config.member(key);
+  const int64_t id = place.number();
+  if (id < 0 || id >= tokens) place.refuse("is {}; there are {} tokens", id, tokens);
+  return id;
 }
 
 double real_in(const JsonPlace& config, const char* key, double otherwise, double least,
@@ -158,8 +152,8 @@ double real_in(const JsonPlace& config, const char* key, double otherwise, doubl
   return value;
 }
 
-HiddenActivation activation_in(const JsonPlace& config, const char* key) {
-  const std::string name = config.text(key, "gelu");
+HiddenActivation activation_in(const JsonPlace& config, const char* key, const char* otherwise) {
+  const std::string name = config.text(key, otherwise);
   std::string known;
   for (const ActivationName& row : activation_names()) {
     if (row.name == name) return row.activation;

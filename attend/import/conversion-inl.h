@@ -10,10 +10,8 @@
 namespace attend::internal {
 
 // The weights of `ours`, whose vocabularies are made and whose network is not, of their tensors.
-// `fixed_row` is the row of the embedding that the fixed tokens of our vocabulary have; no text
-// makes them but unknown, which stands for a mask. Messages name `folder`. Error on a tensor that
-// is missing, left over, of another shape or type.
+// Messages name `folder`. Error on a tensor that is missing, left over, of another shape or type.
 TensorFile converted(const ForeignModel& model, const TensorFile& theirs, const PairModel& ours,
-                     int64_t fixed_row, const std::string& folder);
+                     const FixedTokens& fixed, const std::string& folder);
 
 }  // namespace attend::internal

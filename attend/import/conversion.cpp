@@ -1,5 +1,6 @@
 #include <fmt/ranges.h>
 
+#include <algorithm>
 #include <set>
 #include <vector>
 
@@ -21,23 +22,23 @@ constexpr double never = -1e4;
 class Conversion {
  public:
   Conversion(const ForeignModel& model, const TensorFile& theirs, const PairModel& ours,
-             int64_t fixed_row, const std::string& folder)
+             const FixedTokens& fixed, const std::string& folder)
       : model_(model),
         theirs_(theirs),
         folder_(folder),
         outline_(outline(ours)->named_parameters()),
-        maximum_length_(ours.config.chosen().maximum_source_length()) {
-    std::vector<int64_t> rows(fixed_tokens, fixed_row);
+        fixed_(fixed) {
+    std::vector<int64_t> rows(fixed.rows.begin(), fixed.rows.end());
     for (int64_t id = 0; id < model.tokens; ++id) rows.push_back(id);
     rows_ = at::tensor(rows, at::kLong);
   }
 
   TensorFile all() {
     for (const TensorRow& row : model_.tensors) {
-      const bool layered = row.theirs.find("{}") != std::string::npos;
+      const bool layered = (row.theirs + row.ours).find("{}") != std::string::npos;
       for (int64_t layer = 0; layer < (layered ? model_.layers : 1); ++layer)
         take({fmt::format(fmt::runtime(row.theirs), layer),
-              fmt::format(fmt::runtime(row.ours), layer), row.use});
+              fmt::format(fmt::runtime(row.ours), layer), row.use, row.part, row.parts});
     }
     for (const auto& [name, tensor] : theirs_.tensors)
       if (!used_.contains(name))
@@ -63,10 +64,7 @@ class Conversion {
   }
 
   void take(const TensorRow& row) {
-    if (row.use == TensorUse::zero) {
-      made_.tensors[row.ours] = at::zeros(outline_[row.ours].sizes());
-      return;
-    }
+    if (row.theirs.empty()) return use(row, "", at::zeros(shape_of(row, {})));
     auto found = theirs_.tensors.find(model_.prefix + row.theirs);
     if (found == theirs_.tensors.end()) found = theirs_.tensors.find(row.theirs);
     if (found == theirs_.tensors.end() && may_be_absent(row.use)) return;
@@ -84,6 +82,8 @@ class Conversion {
     const bool of_tokens = row.use == TensorUse::token_rows || row.use == TensorUse::token_biases ||
                            (row.use == TensorUse::repeated && shape[0] == rows_.size(0));
     if (of_tokens) shape[0] = model_.tokens;
+    shape[0] *= row.parts;
+    if (row.use == TensorUse::transposed) std::reverse(shape.begin(), shape.end());
     if (row.use == TensorUse::position_rows) shape[0] = model_.positions;
     if (row.use == TensorUse::class_tokens) shape[1] = 1;
     if (row.use == TensorUse::class_positions || row.use == TensorUse::grid_positions)
@@ -108,21 +108,41 @@ class Conversion {
            in_quotes(name));
   }
 
+  // What the row takes of a tensor, along the axis of what the layer gives.
+  static Tensor part_of(const TensorRow& row, const Tensor& tensor, int64_t axis) {
+    const int64_t size = tensor.size(axis) / row.parts;
+    return tensor.slice(axis, row.part * size, (row.part + 1) * size);
+  }
+
+  // The scores of tokens without those that no answer has.
+  Tensor token_biases(const Tensor& theirs) const {
+    Tensor made = theirs.index_select(0, rows_);
+    made.slice(0, 0, fixed_tokens).fill_(never);
+    if (fixed_.end) {
+      made[Vocabulary::eos] = theirs[*fixed_.end];
+      made[fixed_tokens + *fixed_.end] = never;
+    }
+    return made;
+  }
+
   void use(const TensorRow& row, const std::string& name, const Tensor& tensor) {
     Tensor& made = made_.tensors[row.ours];
     switch (row.use) {
       case TensorUse::copied:
-        made = tensor;
+        made = part_of(row, tensor, 0).contiguous();
+        return;
+      case TensorUse::transposed:
+        made = part_of(row, tensor, 1).t().contiguous();
         return;
       case TensorUse::token_rows:
         made = tensor.index_select(0, rows_);
         return;
       case TensorUse::token_biases:
-        made = tensor.index_select(0, rows_);
-        made.slice(0, 0, fixed_tokens).fill_(never);
+        made = token_biases(tensor);
         return;
       case TensorUse::position_rows:
-        made = tensor.slice(0, model_.first_position, model_.first_position + maximum_length_);
+        made = tensor.slice(0, model_.first_position,
+                            model_.first_position + outline_[row.ours].size(0));
         return;
       case TensorUse::first_row_added:
         made = made + tensor.slice(0, 0, 1);
@@ -150,7 +170,6 @@ class Conversion {
                folder_, in_quotes(name));
         return;
       }
-      case TensorUse::zero:
       case TensorUse::unused:
         return;
     }
@@ -160,7 +179,7 @@ class Conversion {
   const TensorFile& theirs_;
   const std::string& folder_;
   const torch::OrderedDict<std::string, Tensor> outline_;
-  const int64_t maximum_length_;
+  const FixedTokens& fixed_;
   Tensor rows_;       // of theirs, for each token of ours
   Tensor patch_map_;  // [depth, channels, pixels of a patch], of the row of patch_weights
   std::set<std::string> used_;
@@ -170,8 +189,8 @@ class Conversion {
 }  // namespace
 
 TensorFile converted(const ForeignModel& model, const TensorFile& theirs, const PairModel& ours,
-                     int64_t fixed_row, const std::string& folder) {
-  return Conversion(model, theirs, ours, fixed_row, folder).all();
+                     const FixedTokens& fixed, const std::string& folder) {
+  return Conversion(model, theirs, ours, fixed, folder).all();
 }
 
 }  // namespace attend::internal

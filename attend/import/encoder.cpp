@@ -6,14 +6,6 @@
 namespace attend::internal {
 namespace {
 
-constexpr int64_t most_tokens = 900'000;  // a vocabulary has a million
-
-const EncoderArchitecture& architecture_of(const JsonPlace& config, const EncoderType& type) {
-  std::vector<std::string> names;
-  for (const EncoderArchitecture& row : type.architectures) names.push_back(row.name);
-  return type.architectures[architecture_in(config, names)];
-}
-
 // The encoder of each of ours.
 SourceEncoderConfig& encoder_of(ModelConfig& config, EncoderHead head) {
   if (head == EncoderHead::masked_words) return config.of<MaskedLanguageModelConfig>();
@@ -85,7 +77,7 @@ void read_layer_sizes(const JsonPlace& config, const LayerKeys& keys,
 
 ForeignModel read_encoder(const JsonPlace& config, const EncoderType& type) {
   check_keys(config, type.keys);
-  const EncoderArchitecture& architecture = architecture_of(config, type);
+  const EncoderArchitecture& architecture = architecture_in(config, type.architectures);
   ForeignModel model;
   model.architecture = architecture.name;
   model.config.type = type_of(architecture.head);

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <optional>
 #include <string>
@@ -14,6 +15,7 @@ namespace attend::internal {
 // How a tensor of theirs becomes a parameter of ours.
 enum class TensorUse {
   copied,
+  transposed,       // of a layer whose weight has a row for each number that it reads (Conv1D)
   token_rows,       // has a row for each of their tokens
   token_biases,     // the same, of their scores
   position_rows,    // its rows from ForeignModel::first_position on
@@ -23,16 +25,24 @@ enum class TensorUse {
   grid_positions,   // the same, of which the others are copied
   patch_weights,    // of a convolution over pixels, scaled for ours
   patch_biases,     // of the same
-  zero,             // there is no tensor: the parameter is 0
   repeated,         // has the numbers of the parameter once more; need not be there
   unused,           // need not be there
 };
 
 // A row of a table of names.
 struct TensorRow {
-  std::string theirs;     // {} stands for the number of a layer
+  std::string theirs;     // {} stands for the number of a layer; empty: no tensor, but zeros
   std::string ours = {};  // the same; empty where it is unused
   TensorUse use = TensorUse::copied;
+  // One of so many equal parts of what a layer gives is taken.
+  int64_t part = 0, parts = 1;
+};
+
+// Which of their tokens the fixed ones of our vocabulary stand for.
+struct FixedTokens {
+  std::array<int64_t, 4> rows = {};  // whose vectors they have, by our ids
+  // The token that ends answers, which EOS alone then does; none: no answer has a fixed token.
+  std::optional<int64_t> end = {};
 };
 
 // They read gain (x - zero) in place of a channel's x, which is 0 .. 1.
@@ -58,6 +68,7 @@ struct ForeignModel {
   int64_t first_position = 0;                // the row of the source's first token or patch
   std::optional<ForeignImages> images = {};  // empty: sources are texts
   std::vector<std::string> labels;           // by number; empty where it has none
+  std::optional<FixedTokens> fixed = {};     // empty: all stand for the mask
 };
 
 // A row of the table of types.
@@ -72,5 +83,6 @@ ForeignModel read_distilbert(const JsonPlace& config);
 ForeignModel read_roberta(const JsonPlace& config);
 ForeignModel read_vit(const JsonPlace& config);
 ForeignModel read_deit(const JsonPlace& config);
+ForeignModel read_gpt2(const JsonPlace& config);
 
 }  // namespace attend::internal

@@ -26,7 +26,7 @@ const std::vector<ForeignType>& foreign_types() {
       {"bert", read_bert},         {"distilbert", read_distilbert},
       {"roberta", read_roberta},   {"xlm-roberta", read_roberta},
       {"camembert", read_roberta}, {"vit", read_vit},
-      {"deit", read_deit}};
+      {"deit", read_deit},         {"gpt2", read_gpt2}};
   return table;
 }
 
@@ -79,7 +79,8 @@ PairModel description_of_texts(const ForeignModel& foreign, const ForeignTokeniz
   model.config = foreign.config;
   model.text = model.config.row().text;
   model.text.source_units = tokenizer_units;
-  if (model.config.fills()) model.text.target_units = tokenizer_units;
+  const bool is_one = model.config.row().learns_from_text();  // the answer's vocabulary
+  if (is_one) model.text.target_units = tokenizer_units;
   model.text.tokenizer = "tokenizer.json";
   if (tokenizer.tokenizer.size() > foreign.tokens)
     fail("{}: the tokenizer has {} tokens, and vocab_size of config.json is {}", folder,
@@ -88,10 +89,16 @@ PairModel description_of_texts(const ForeignModel& foreign, const ForeignTokeniz
     fail("{}: {} guesses masked words, and tokenizer_config.json names no mask_token", folder,
          foreign.architecture);
   model.source_vocabulary = in_order(token_names(tokenizer, foreign.tokens), folder);
-  model.target_vocabulary =
-      model.config.fills() ? model.source_vocabulary : in_order(foreign.labels, folder);
+  model.target_vocabulary = is_one ? model.source_vocabulary : in_order(foreign.labels, folder);
   check_memory(model);
   return model;
+}
+
+// Unknown stands for a mask, and no text makes the others.
+FixedTokens masks(const ForeignTokenizer& tokenizer) {
+  FixedTokens fixed;
+  fixed.rows.fill(tokenizer.mask.value_or(0));
+  return fixed;
 }
 
 // Takes the folder, in which nothing may be but what a killed import leaves: config.toml is written
@@ -118,7 +125,7 @@ ImportedModel import_model(const std::string& folder, const std::string& out) {
   ForeignModel foreign = foreign_type_in(config.place()).read(config.place());
   std::optional<ForeignTokenizer> tokenizer;
   PairModel model;
-  int64_t fixed_row = 0;
+  FixedTokens fixed;
   if (foreign.images) {
     read_image_processor(folder, *foreign.images);
     model = description_of_images(foreign, folder);
@@ -126,10 +133,9 @@ ImportedModel import_model(const std::string& folder, const std::string& out) {
     read_sentence_encoder(folder, foreign.config.of<EmbedderConfig>());
     tokenizer.emplace(read_foreign_tokenizer(folder));
     model = description_of_texts(foreign, *tokenizer, folder);
-    fixed_row = tokenizer->mask.value_or(0);
+    fixed = foreign.fixed ? *foreign.fixed : masks(*tokenizer);
   }
-  const TensorFile weights =
-      converted(foreign, read_foreign_tensors(folder), model, fixed_row, folder);
+  const TensorFile weights = converted(foreign, read_foreign_tensors(folder), model, fixed, folder);
   if (!lock) lock.emplace(take_unused(out));
   if (tokenizer) tokenizer->tokenizer.save(out + "/tokenizer.json");
   write_safetensors(out + "/weights.safetensors", weights);

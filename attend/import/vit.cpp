@@ -14,7 +14,7 @@ using Use = TensorUse;
 // A Vision Transformer (Dosovitskiy et al. 2021): pre-norm layers over patches, and in front of
 // them learned tokens, of which the first is read.
 struct VisionType {
-  std::string architecture;
+  std::string name;  // of the class
   std::string prefix;
   std::vector<std::string> class_tokens;
 };
@@ -65,9 +65,8 @@ std::vector<TensorRow> vision_tensors(const VisionType& type, bool projection_bi
         Part{"output.dense", "feed_forward.output"}, Part{"layernorm_after", "feed_forward_norm"}})
     for (const char* kind : {"weight", "bias"}) {
       const bool is_zero = is_projection && !projection_biases && std::string_view(kind) == "bias";
-      rows.push_back({fmt::format("encoder.layer.{{}}.{}.{}", theirs, kind),
-                      fmt::format("encoder.layers.layer{{}}_{}.{}", ours, kind),
-                      is_zero ? Use::zero : Use::copied});
+      rows.push_back({is_zero ? "" : fmt::format("encoder.layer.{{}}.{}.{}", theirs, kind),
+                      fmt::format("encoder.layers.layer{{}}_{}.{}", ours, kind)});
     }
   return rows;
 }
@@ -88,8 +87,7 @@ void read_images(const JsonPlace& config, FrameConfig& frames) {
 ForeignModel read_vision(const JsonPlace& config, const VisionType& type) {
   check_keys(config, vision_keys());
   ForeignModel model;
-  architecture_in(config, {type.architecture});
-  model.architecture = type.architecture;
+  model.architecture = architecture_in(config, std::vector<VisionType>{type}).name;
   model.config.type = "vit";
   auto& ours = model.config.of<VitConfig>();
   read_layer_sizes(config, {}, ours);

@@ -13,17 +13,20 @@ using at::Tensor;
 
 constexpr Site in_layers{NetworkPart::layers, 0, false};
 
-Tensor behind_start(const Tensor& tokens) {
-  return at::cat({at::full({tokens.size(0), 1}, Vocabulary::bos, tokens.options()), tokens}, 1);
+Tensor behind_start(const Tensor& tokens, int64_t starts = 1) {
+  return at::cat({at::full({tokens.size(0), starts}, Vocabulary::bos, tokens.options()), tokens},
+                 1);
 }
 
 // The start, the source and all of the target but its last token, without the padding between
-// them; [B, the longest].
-Tensor joined(const Batch& batch) {
+// them; [B, the longest]. `starts` [B]: 0 where there is no start.
+Tensor joined(const Batch& batch, const Tensor& starts) {
   if (batch.source.size(1) == 0) return shift_right(batch.target);
   const Tensor apart = at::cat({behind_start(batch.source), batch.target}, 1);
-  const int64_t longest = (batch.source_lengths + batch.target_lengths).max().item<int64_t>();
-  const Tensor place = at::arange(longest, apart.options()).unsqueeze(0);
+  const Tensor ends = batch.source_lengths + batch.target_lengths + starts - 1;
+  const Tensor left_out = (1 - starts).to(apart.device()).unsqueeze(1);
+  const Tensor place =
+      at::arange(ends.max().item<int64_t>(), apart.options()).unsqueeze(0) + left_out;
   const Tensor length = batch.source_lengths.to(apart.device()).unsqueeze(1);
   const Tensor padding = (batch.source.size(1) - length) * (place > length);
   return apart.gather(1, (place + padding).clamp_max(apart.size(1) - 1));
@@ -31,11 +34,11 @@ Tensor joined(const Batch& batch) {
 
 // The token of the target that each of the first places of joined() predicts, padding where it
 // predicts none: the last token of the source, or the start, predicts the first.
-Tensor predicted(const Batch& batch, int64_t places) {
+Tensor predicted(const Batch& batch, const Tensor& starts, int64_t places) {
   if (batch.source.size(1) == 0) return batch.target;
   const Tensor& target = batch.target;
-  const Tensor index =
-      at::arange(places, target.options()).unsqueeze(0) - batch.source_lengths.unsqueeze(1);
+  const Tensor index = at::arange(places, target.options()).unsqueeze(0) -
+                       (batch.source_lengths + starts - 1).unsqueeze(1);
   return target.gather(1, index.clamp(0, target.size(1) - 1))
       .masked_fill((index < 0) | (index >= target.size(1)), Vocabulary::padding);
 }
@@ -43,18 +46,23 @@ Tensor predicted(const Batch& batch, int64_t places) {
 }  // namespace
 
 LanguageModel::LanguageModel(const LanguageModelConfig& config, int64_t tokens)
-    : context_(config.context), negatives_(config.negatives), dropout_(config.dropout) {
+    : context_(config.context),
+      negatives_(config.negatives),
+      start_(config.start),
+      dropout_(config.dropout) {
   config.check();
-  embedding_ =
-      register_module("embedding", std::make_shared<PositionedEmbedding>(
-                                       tokens, config.depth, config.positions, config.context));
+  embedding_ = register_module(
+      "embedding", std::make_shared<PositionedEmbedding>(tokens, config.depth, config.positions,
+                                                         config.context, config.scale_embedding));
   stack_ = register_module(
       "stack", std::make_shared<TransformerStack>(config.stack(config.layers, /*causal=*/true)));
   if (!config.tied) output_ = register_module("output", torch::nn::Linear(config.depth, tokens));
+  if (config.tied && config.output_bias)
+    output_bias_ = register_parameter("output_bias", at::zeros(tokens));
 }
 
 TokenOutput LanguageModel::output() const {
-  if (!output_) return {embedding_->weight()};
+  if (!output_) return {embedding_->weight(), output_bias_};
   return {output_->weight, output_->bias};
 }
 
@@ -65,11 +73,16 @@ Tensor LanguageModel::vectors_of(const Tensor& text, const Pass& pass) {
   return stack_->forward(embedded, {}, {}, here);
 }
 
+Tensor LanguageModel::starts(const Tensor& source_lengths) const {
+  return start_ ? at::ones_like(source_lengths) : (source_lengths == 0).to(at::kLong);
+}
+
 Tensor LanguageModel::logits(const Batch& batch, const Pass& pass) {
-  const Tensor vectors = vectors_of(joined(batch), pass);
+  const Tensor before = starts(batch.source_lengths);
+  const Tensor vectors = vectors_of(joined(batch, before), pass);
   if (batch.source.size(1) == 0) return output().logits(vectors);
-  const Tensor length = batch.source_lengths.to(vectors.device()).unsqueeze(1);
-  const Tensor place = (length + at::arange(batch.target.size(1), length.options()))
+  const Tensor last = (batch.source_lengths + before - 1).to(vectors.device()).unsqueeze(1);
+  const Tensor place = (last + at::arange(batch.target.size(1), last.options()))
                            .clamp_max(vectors.size(1) - 1)
                            .unsqueeze(2);
   return pass.watched(WatchedVectors::logits,
@@ -82,14 +95,17 @@ Tensor LanguageModel::log_probabilities(const Batch& batch, const Pass& pass) {
 
 // The start token precedes the source, and each token is read off the vector before it.
 TopVectors LanguageModel::top_vectors(int64_t source_length, int64_t target_length) const {
-  return {1, at::eye(source_length + target_length).slice(0, source_length)};
+  const int64_t before = starts(at::tensor({source_length}, at::kLong)).item<int64_t>();
+  const int64_t first = source_length + before - 1;
+  return {before, at::eye(first + target_length).slice(0, first)};
 }
 
 Tensor LanguageModel::objective(const Batch& batch, const Pass& pass, double smoothing) {
-  const Tensor text = joined(batch);
+  const Tensor before = starts(batch.source_lengths);
+  const Tensor text = joined(batch, before);
   const SharedSequence shared(pass, text.size(1));
   const Tensor vectors = vectors_of(shared.own(text), pass.over(shared));
-  const Tensor target = shared.own(predicted(batch, text.size(1)));
+  const Tensor target = shared.own(predicted(batch, before, text.size(1)));
   const Tensor rows = vectors.flatten(0, 1), tokens = to_device(target).flatten();
   if (negatives_ > 0 && pass.generator)
     return sampled_token_loss(rows, output(), tokens, pass, negatives_, smoothing,
@@ -99,14 +115,16 @@ Tensor LanguageModel::objective(const Batch& batch, const Pass& pass, double smo
 }
 
 Tensor LanguageModel::encodings(const Tensor& source, const Tensor&, const Pass& pass) {
-  return vectors_of(behind_start(source), pass).slice(1, 1);
+  const int64_t before = start_ || source.size(1) == 0 ? 1 : 0;
+  return vectors_of(behind_start(source, before), pass).slice(1, before);
 }
 
 struct LanguageModel::State : DecodingState {
   State(LanguageModel& its_network, const Tensor& source, const Pass& pass)
       : network(its_network),
-        text(network.to_device(behind_start(source))),
-        places(at::arange(1, text.size(1), text.options()).expand({text.size(0), -1})),
+        starts(network.start_ || source.size(1) == 0 ? 1 : 0),
+        text(network.to_device(behind_start(source, starts))),
+        places(at::arange(starts, text.size(1), text.options()).expand({text.size(0), -1})),
         layers(network.start_layers(text.size(0), pass)) {
     read_on(pass.at_site(in_layers));
   }
@@ -136,9 +154,9 @@ struct LanguageModel::State : DecodingState {
   void read_on(const Pass& pass) {
     const int64_t kept = network.context_ / 2;
     if (text.size(1) > network.context_) {
-      const int64_t dropped = text.size(1) - kept - 1;
+      const int64_t dropped = text.size(1) - kept - starts;
       places = places - dropped;
-      text = behind_start(text.slice(1, -kept));
+      text = behind_start(text.slice(1, -kept), starts);
       layers = network.start_layers(text.size(0), pass);
     }
     const int64_t read = layers->positions(), last = text.size(1) - 1;
@@ -157,13 +175,15 @@ struct LanguageModel::State : DecodingState {
 
   // The part of weights [N, tokens] that is over the source.
   Tensor over_source(const Tensor& weights) const {
-    return weights.gather(1, places.clamp_min(0)) * (places > 0);
+    return weights.gather(1, places.clamp_min(0)) * (places >= starts);
   }
 
   LanguageModel& network;
-  Tensor text;    // [N, n]: the tokens from the start on, of which the layers have read all but,
-                  // between steps, a last one that the next step reads
-  Tensor places;  // [N, S]: where in there each token of the source is; below 1 where it is no more
+  int64_t starts;  // start tokens in front of the text
+  Tensor text;     // [N, n]: the tokens from the start on, of which the layers have read all but,
+                   // between steps, a last one that the next step reads
+  Tensor places;   // [N, S]: where in there each token of the source is; below `starts` where it is
+                   // no more
   std::unique_ptr<StackSteps> layers;
 };
 

@@ -17,6 +17,7 @@ class StackSteps;
 
 // Predicts the next token of a text: causal self-attention, by any mechanism of the table, over a
 // start token, the source and the target, of which the target is predicted (Radford et al. 2019).
+// Without config.start the start token is there where there is no source.
 // Source and target share their tokens. A window of a text is a target without an end; its source
 // is the text before it, or nothing.
 class LanguageModel : public PairNetwork {
@@ -47,16 +48,20 @@ class LanguageModel : public PairNetwork {
 
   // Computes the vectors of tokens from the start on: [B, n] -> [B, n, depth].
   at::Tensor vectors_of(const at::Tensor& text, const Pass& pass);
+  // How many start tokens precede a source of such lengths.
+  at::Tensor starts(const at::Tensor& source_lengths) const;
   // The layers before the first position of so many hypotheses.
   std::unique_ptr<StackSteps> start_layers(int64_t rows, const Pass& pass);
   TokenOutput output() const;
 
   int64_t context_;
   int64_t negatives_;
+  bool start_;
   double dropout_;
   std::shared_ptr<PositionedEmbedding> embedding_;
   std::shared_ptr<TransformerStack> stack_;
   torch::nn::Linear output_{nullptr};            // null where tied
+  at::Tensor output_bias_;                       // [V]; undefined: none beside output_
   std::shared_ptr<const PackedDecoder> packed_;  // null until pack(), and where there is no such
 };
 

@@ -25,8 +25,16 @@ Setting LanguageModelConfig::context_setting() {
 
 Settings LanguageModelConfig::weight_settings() {
   Settings all = LayersConfig::weight_settings();
+  append(all, own_weight_settings());
   if (positions == Positions::learned) all.push_back(context_setting());
   return all;
+}
+
+Settings LanguageModelConfig::own_weight_settings() {
+  return {{"model.scale_embedding", &scale_embedding,
+           "whether a token's vector is multiplied by the square root of model.depth"},
+          {"model.start", &start,
+           "whether a start token precedes every text (true), or those without a source (false)"}};
 }
 
 Settings LanguageModelConfig::settings() {
@@ -34,8 +42,11 @@ Settings LanguageModelConfig::settings() {
       {"model.layers", &layers, "layers of attention and feed-forward networks", 1, 256},
       context_setting(),
       {"model.tied", &tied, "whether the output shares the embedding"},
+      {"model.output_bias", &output_bias,
+       "whether each token has a bias where the output shares the embedding"},
       {"model.negatives", &negatives,
        "tokens that each step of training draws to compare the right ones with; 0: all", 0, 1e6}};
+  append(all, own_weight_settings());
   append(all, LayersConfig::settings());
   return all;
 }

@@ -10,8 +10,11 @@ namespace attend {
 // A decoder alone, by default in the shape of GPT-2 (Radford et al. 2019).
 struct LanguageModelConfig : LayersConfig {
   int64_t layers = 4;
-  int64_t context = 256;  // tokens that are seen at once, the start included
-  bool tied = true;       // whether the output shares the embedding
+  int64_t context = 256;        // tokens that are seen at once, the start included
+  bool tied = true;             // whether the output shares the embedding
+  bool output_bias = false;     // of each token, where the output shares the embedding
+  bool scale_embedding = true;  // by sqrt(depth)
+  bool start = true;  // a start token precedes each text; without it, those without a source alone
   // Tokens that a step of training draws, evenly, to compare each right one with; 0: all tokens.
   int64_t negatives = 0;
 
@@ -26,6 +29,7 @@ struct LanguageModelConfig : LayersConfig {
 
  private:
   Setting context_setting();
+  Settings own_weight_settings();
 };
 
 // The same over the items that somebody took, in the shape of SASRec (Kang & McAuley 2018): all but

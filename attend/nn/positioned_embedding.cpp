@@ -10,11 +10,11 @@
 namespace attend {
 
 PositionedEmbedding::PositionedEmbedding(int64_t tokens, int64_t depth, Positions positions,
-                                         int64_t maximum)
+                                         int64_t maximum, bool scaled)
     : sinusoidal_(positions == Positions::sinusoidal),
-      scale_(std::sqrt(static_cast<double>(depth))),
+      scale_(scaled ? std::sqrt(static_cast<double>(depth)) : 1),
       embedding_(register_module("tokens", torch::nn::Embedding(tokens, depth))) {
-  torch::nn::init::normal_(embedding_->weight, 0, 1 / scale_);
+  torch::nn::init::normal_(embedding_->weight, 0, 1 / std::sqrt(static_cast<double>(depth)));
   if (positions == Positions::learned)
     learned_ = register_module("positions", std::make_shared<LearnedPositions>(maximum, depth));
 }

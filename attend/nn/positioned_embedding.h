@@ -14,12 +14,13 @@ namespace attend {
 enum class Positions { sinusoidal, learned, rotary, none };
 inline EnumNames names_of(Positions) { return {"sinusoidal", "learned", "rotary", "none"}; }
 
-// Vectors for tokens at positions: sqrt(depth) times the token's vector, plus that of its position
-// (Vaswani et al. 2017, 3.4 and 3.5).
+// Vectors for tokens at positions: sqrt(depth) times the token's vector, or, where it is not
+// `scaled`, once, plus that of its position (Vaswani et al. 2017, 3.4 and 3.5).
 class PositionedEmbedding : public torch::nn::Module {
  public:
   // Learned positions are up to `maximum` of them; rotary and none add nothing here.
-  PositionedEmbedding(int64_t tokens, int64_t depth, Positions positions, int64_t maximum);
+  PositionedEmbedding(int64_t tokens, int64_t depth, Positions positions, int64_t maximum,
+                      bool scaled = true);
 
   // tokens [B, T] int64, the first at position `offset` -> [B, T, depth]. With a generator, dropped
   // by `dropout`. Error when learned positions end before the last token. Over a SharedSequence the

@@ -27,7 +27,7 @@ def write_foreign(name, folder):
         (folder / file).write_text(json.dumps(document))
     header, body = {}, b""
     for number, (key, shape) in enumerate(sorted(case["tensors"].items())):
-        is_norm = "norm" in key.lower() and key.endswith("weight")
+        is_norm = ("norm" in key.lower() or ".ln_" in key) and key.endswith("weight")
         values = numbers(number, shape, is_norm)
         header[key] = {"dtype": "F32", "shape": shape,
                        "data_offsets": [len(body), len(body) + 4 * len(values)]}

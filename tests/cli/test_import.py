@@ -122,6 +122,25 @@ class Import(program.Case):
         self.succeed("explain", "model", "one.png", "--out", "page.html")
         self.succeed("explain", "model", "one.png", "--view", "model", "--out", "heads.svg")
 
+    def test_a_text_is_continued_and_explained(self):
+        case = self.imported("GPT2LMHeadModel")
+        text = case["texts"][0]
+        record = json.loads(self.succeed("predict", "model", "--json", "--details", "--maximum-length", 5,
+                                         stdin=text).stdout)
+        found = record["predictions"][0]
+        for log, expected in zip(found["log_probabilities"], case["answers"][0]):
+            self.assertAlmostEqual(2.718281828 ** log, expected, places=4)
+        # Nothing is put before the text.
+        self.assertEqual(record["source_tokens"][0], "the")
+        self.assertEqual(record["unknown"], [])
+        self.explain_by_all(text, "the")
+        self.write("text.txt", f"{text}\n\n  {text}\n")
+        measured = json.loads(self.succeed("evaluate", "model", "--data", "text.txt", "--json").stdout)
+        self.assertEqual(measured["unknown_tokens"], 0)
+        self.succeed("train", "--data", "text.txt", "--valid", "text.txt", "--init", "model", "--out",
+                     "tuned", *settings({"train.steps": 1, "train.replicas": 1}))
+        self.succeed("predict", "tuned", "--maximum-length", 3, stdin=text)
+
     def test_another_model_begins_with_the_weights(self):
         self.imported("BertModel")
         self.write("pairs.tsv", "the cat sees\tanimal\nParis is the capital\tcity\n" * 8)

@@ -38,7 +38,8 @@ inline std::map<std::string, at::Tensor> tensors_of(const json& one) {
   std::map<std::string, at::Tensor> tensors;
   int64_t number = 0;
   for (const auto& [name, shape] : one["tensors"].items()) {
-    const bool is_norm = (name.find("norm") != name.npos || name.find("Norm") != name.npos) &&
+    const bool is_norm = (name.find("norm") != name.npos || name.find("Norm") != name.npos ||
+                          name.find(".ln_") != name.npos) &&
                          name.ends_with("weight");
     tensors[name] = by_formula(number++, shape.get<std::vector<int64_t>>(), is_norm);
   }

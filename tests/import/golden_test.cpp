@@ -34,6 +34,13 @@ std::vector<double> numbers_of(const json& one, const Model& model, const std::s
       by_label[each.token] = std::log(each.probability);
     for (const std::string& label : model.labels()) numbers.push_back(by_label.at(label));
   }
+  if (what == "continuation") {
+    SearchOptions search;
+    search.maximum_length = 5;
+    const Answer answer = model.answer({text}, search).at(0);
+    for (const double logarithm : answer.best().log_probabilities)
+      if (numbers.size() < 5) numbers.push_back(std::exp(logarithm));
+  }
   if (what == "masked")
     for (const auto& guesses : model.fill(text, one["mask"], 3))
       for (const TokenProbability& guess : guesses) numbers.push_back(guess.probability);

@@ -69,6 +69,24 @@ TEST(ImportModel, NamesATensorThatIsNotAsItShouldBe) {
               HasSubstr("has shape [0, 8]"));
 }
 
+TEST(ImportModel, NamesWhatGpt2DoesOtherwise) {
+  const auto with = [](const char* key, const json& value) {
+    return refused("GPT2LMHeadModel",
+                   [&](ForeignFolder& foreign) { foreign.config()[key] = value; });
+  };
+  for (const char* key :
+       {"scale_attn_by_inverse_layer_idx", "reorder_and_upcast_attn", "add_cross_attention"})
+    EXPECT_THAT(with(key, true), HasSubstr(std::string(key) + " is 'true', which is not honoured"));
+  EXPECT_THAT(with("scale_attn_weights", false), HasSubstr("scale_attn_weights is"));
+  EXPECT_THAT(with("activation_function", "silu"), HasSubstr("activation_function is 'silu'"));
+  EXPECT_THAT(with("n_inner", 9), HasSubstr("h.0.mlp.c_fc.weight' has shape"));
+  EXPECT_THAT(with("n_head", 3), HasSubstr("does not divide n_embd, 8"));
+  EXPECT_THAT(with("n_positions", 2), HasSubstr("n_positions is 2"));
+  EXPECT_THAT(with("eos_token_id", 100000), HasSubstr("eos_token_id is 100000"));
+  EXPECT_THAT(with("architectures", json::array({"GPT2Model"})),
+              HasSubstr("is 'GPT2Model', which is not read; GPT2LMHeadModel are"));
+}
+
 TEST(ImportModel, RefusesAnOutputThatIsNotTheEmbedding) {
   const std::string message = refused("BertForMaskedLM", [](ForeignFolder& foreign) {
     foreign.tensors["cls.predictions.decoder.weight"] =

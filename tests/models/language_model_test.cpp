@@ -56,20 +56,22 @@ struct Variant {
 void PrintTo(const Variant& variant, std::ostream* out) { *out << variant.name; }
 
 std::vector<Variant> variants() {
-  return {{"plain", [](auto&) {}},
-          {"post_norm", [](auto& c) { c.normalise_first = false; }},
-          {"relu", [](auto& c) { c.activation = HiddenActivation::relu; }},
-          {"untied", [](auto& c) { c.tied = false; }},
-          {"sinusoidal", [](auto& c) { c.positions = Positions::sinusoidal; }},
-          {"rotary", [](auto& c) { c.positions = Positions::rotary; }},
-          {"alibi", [](auto& c) { c.positions = Positions::none, c.self.mechanism = "alibi"; }},
-          {"t5", [](auto& c) { c.positions = Positions::none, c.self.mechanism = "t5"; }},
-          {"shared_keys", [](auto& c) { c.key_heads = 1; }},
-          {"window", [](auto& c) { c.self.mechanism = "sliding_window"; }},
-          {"linear", [](auto& c) { c.self.mechanism = "linear"; }},
-          {"sparsemax", [](auto& c) { c.self.normaliser = "sparsemax"; }},
-          {"additive", [](auto& c) { c.self.score = "additive"; }},
-          {"sink", [](auto& c) { c.self.mechanism = "sink"; }}};
+  return {
+      {"plain", [](auto&) {}},
+      {"post_norm", [](auto& c) { c.normalise_first = false; }},
+      {"relu", [](auto& c) { c.activation = HiddenActivation::relu; }},
+      {"untied", [](auto& c) { c.tied = false; }},
+      {"without_start", [](auto& c) { c.start = c.scale_embedding = false, c.output_bias = true; }},
+      {"sinusoidal", [](auto& c) { c.positions = Positions::sinusoidal; }},
+      {"rotary", [](auto& c) { c.positions = Positions::rotary; }},
+      {"alibi", [](auto& c) { c.positions = Positions::none, c.self.mechanism = "alibi"; }},
+      {"t5", [](auto& c) { c.positions = Positions::none, c.self.mechanism = "t5"; }},
+      {"shared_keys", [](auto& c) { c.key_heads = 1; }},
+      {"window", [](auto& c) { c.self.mechanism = "sliding_window"; }},
+      {"linear", [](auto& c) { c.self.mechanism = "linear"; }},
+      {"sparsemax", [](auto& c) { c.self.normaliser = "sparsemax"; }},
+      {"additive", [](auto& c) { c.self.score = "additive"; }},
+      {"sink", [](auto& c) { c.self.mechanism = "sink"; }}};
 }
 
 class EveryLanguageModel : public testing::TestWithParam<Variant> {
@@ -96,8 +98,8 @@ TEST_P(EveryLanguageModel, StepsGiveTheTeacherForcedProbabilities) {
 
 // Also beyond the context, where half of it is read anew.
 TEST_P(EveryLanguageModel, PackedStepsAreThoseOfLibTorch) {
-  const std::vector<std::string> packed = {"plain",  "post_norm",  "relu",
-                                           "untied", "sinusoidal", "shared_keys"};
+  const std::vector<std::string> packed = {"plain",         "post_norm",  "relu",       "untied",
+                                           "without_start", "sinusoidal", "shared_keys"};
   reference::expect_packed_steps(
       *network, make_batch(pairs, {0, 1}), /*steps=*/20,
       std::find(packed.begin(), packed.end(), GetParam().name) != packed.end());
@@ -113,13 +115,15 @@ TEST_P(EveryLanguageModel, SourcesOfAnyLengthAndPaddingChangeNothing) {
     const Batch one = make_batch(pairs, {i});
     const Tensor single = network->logits(one, {});
     EXPECT_TRUE(torch::allclose(padded[i].slice(0, 0, single.size(1)), single[0], 1e-9, 1e-9)) << i;
-    // All of it as the continuation of nothing.
+    // All of it as the continuation of nothing, or, as a start is then there, of its first token.
     EncodedPair whole = pairs[static_cast<size_t>(i)];
-    whole.source.insert(whole.source.end(), whole.target.begin(), whole.target.end());
-    std::swap(whole.source, whole.target);
-    whole.source.clear();
+    const size_t kept =
+        GetParam().name == "without_start" ? std::min<size_t>(whole.source.size(), 1) : 0;
+    whole.target.insert(whole.target.begin(), whole.source.begin() + static_cast<int64_t>(kept),
+                        whole.source.end());
+    whole.source.resize(kept);
     const Tensor text = network->logits(make_batch({whole}, {0}), {});
-    const int64_t first = one.source.size(1);
+    const int64_t first = one.source.size(1) - static_cast<int64_t>(kept);
     EXPECT_TRUE(torch::allclose(text[0].slice(0, first), single[0], 1e-9, 1e-9)) << i;
   }
 }
@@ -205,12 +209,13 @@ TEST(LanguageModel, GoesOnOverTheEndOfItsContext) {
       LanguageModelConfig config = small();
       config.context = context;
       config.positions = positions;
+      config.start = context == 4;
       const auto network = make(config);
       std::vector<int64_t> seen = {4, 5, 6, 7, 8, 9, 4, 4};
       const auto state = network->start(torch::tensor(seen).unsqueeze(0), torch::tensor({8}), {});
       int64_t token = Vocabulary::bos;
       for (int64_t t = 0; t < 23; ++t) {
-        if (static_cast<int64_t>(seen.size()) + 1 > context)
+        if (static_cast<int64_t>(seen.size()) + (config.start ? 1 : 0) > context)
           seen.erase(seen.begin(), seen.end() - context / 2);
         const Tensor expected =
             network->logits(make_batch({{seen, {4}, {}, true}}, {0}), {}).log_softmax(-1)[0][0];

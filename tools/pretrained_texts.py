@@ -1,0 +1,104 @@
+"""How imported models continue texts, what they give for them and what they attend to, beside `transformers`.
+
+For pretrained_check.py.
+"""
+
+import json
+import math
+
+import numpy
+import torch
+
+
+def encoded(tokenizer, text):
+    batch = tokenizer(text, return_tensors="pt")
+    return {name: batch[name] for name in ("input_ids", "attention_mask")}
+
+
+def difference(ours, theirs):
+    ours, theirs = torch.as_tensor(ours, dtype=torch.float64), theirs.double()
+    if ours.shape != theirs.shape:
+        return math.inf
+    return (ours - theirs).abs().max().item()
+
+
+def continued(model, tokenizer, text, tokens, beam=1):
+    """The ids that `generate` puts behind a text."""
+    batch = encoded(tokenizer, text)
+    with torch.no_grad():
+        ids = model.generate(**batch, max_new_tokens=tokens, do_sample=False, num_beams=beam,
+                             pad_token_id=tokenizer.eos_token_id)[0]
+    return ids[batch["input_ids"].shape[1]:]
+
+
+def behind(model, tokenizer, text, answer):
+    """The log probabilities of the ids of an answer behind a text."""
+    source = encoded(tokenizer, text)["input_ids"][0]
+    with torch.no_grad():
+        logits = model(input_ids=torch.cat([source, answer])[None]).logits[0]
+    rows = logits[len(source) - 1:-1].log_softmax(-1)
+    return rows.gather(1, answer[:, None])[:, 0]
+
+
+def continuations_differ(program, model, tokenizer, texts, beam=1):
+    """The best answers have to be the same ones."""
+    worst, tokens = 0, 12
+    lines = program.lines("predict", program.imported(model, tokenizer), texts, "--details", "--beam", str(beam),
+                          "--maximum-length", str(tokens))
+    for text, line in zip(texts, lines):
+        answer = continued(model, tokenizer, text, tokens, beam)
+        found = line["predictions"][0]
+        words = [tokenizer.convert_ids_to_tokens(id) or f"<token:{id}>"
+                 for id in answer.tolist() if id != tokenizer.eos_token_id]
+        if found["tokens"] != words:
+            return math.inf
+        logs = found["log_probabilities"][:len(answer)]
+        worst = max(worst, difference(logs, behind(model, tokenizer, text, answer)[:len(logs)]))
+    return worst
+
+
+def maps_differ(program, model, tokenizer, texts):
+    """Every head's weights in every layer: over a text with a mask, or over a text and how it goes on."""
+    worst, tokens = 0, 4
+    out = program.imported(model, tokenizer)
+    model.set_attn_implementation("eager")
+    path = program.folder / "maps.npz"
+    for text in texts[:2]:
+        masked = f"{text} {tokenizer.mask_token}" if tokenizer.mask_token else text
+        ids = encoded(tokenizer, masked)["input_ids"]
+        if not tokenizer.mask_token:
+            ids = torch.cat([ids, continued(model, tokenizer, text, tokens)[None, :-1]], 1)
+        with torch.no_grad():
+            layers = model(input_ids=ids, output_attentions=True).attentions
+        for number, theirs in enumerate(layers, 1):
+            program.run("explain", out, masked, "--view", "heads", "--layer", number, "--out", path,
+                        *([] if tokenizer.mask_token else ["--maximum-length", tokens]))
+            maps = numpy.load(path)
+            if len(maps.files) != theirs.shape[1]:
+                return math.inf
+            for head, weights in enumerate(theirs[0], 1):
+                name = next(name for name in maps.files if name.endswith(f"head_{head}"))
+                worst = max(worst, difference(maps[name], weights))
+    return worst
+
+
+def texts_differ(program, model, tokenizer, texts):
+    """The mean of nats a token of a text of some lines, which the one special token begins."""
+    text = "\n".join(texts) + "\n\n  end\n"
+    path = program.folder / "text.txt"
+    path.write_text(text)
+    out = program.imported(model, tokenizer)
+    ours = json.loads(program.run("evaluate", out, "--data", path, "--json"))["window_loss"]
+    ids = torch.tensor([tokenizer.eos_token_id] + tokenizer(text)["input_ids"])
+    most = model.config.max_position_embeddings
+    nats = 0
+    for begin in range(1, len(ids), most - 1):
+        window = ids[begin - 1:begin - 1 + most]  # the first is read alone
+        nats -= behind_start(model, window).sum().item()
+    return abs(ours - nats / (len(ids) - 1))
+
+
+def behind_start(model, ids):
+    with torch.no_grad():
+        rows = model(input_ids=ids[None]).logits[0, :-1].log_softmax(-1)
+    return rows.gather(1, ids[1:, None])[:, 0]
