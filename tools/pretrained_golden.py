@@ -1,0 +1,123 @@
+"""What transformers answers, for tests where it is not: pretrained_check.py --golden."""
+
+import base64
+import importlib.metadata
+import io
+import json
+import math
+import pathlib
+import tempfile
+
+import safetensors.torch
+import torch
+import transformers
+from PIL import Image
+
+from pretrained_models import CONTINUING, FAMILIES, IMAGE_FAMILIES, is_norm_weight
+from pretrained_texts import behind, continued, encoded
+
+
+def formula(number, shape, is_norm):
+    """The tensor of that place in the order of names; tests/import/golden_test.cpp has the same."""
+    count = math.prod(shape)
+    values = torch.tensor([((k * 37 + number * 101) % 199 - 99) / 150 for k in range(count)], dtype=torch.float64)
+    return ((1 + values / 3) if is_norm else values).float().reshape(shape)
+
+
+def with_formula(model, folder):
+    """The model with weights by the formula, which the folder then has, and their shapes."""
+    model.save_pretrained(folder)
+    weights = folder / "model.safetensors"
+    drawn = {}
+    for number, (key, tensor) in enumerate(sorted(safetensors.torch.load_file(weights).items())):
+        drawn[key] = formula(number, list(tensor.shape), is_norm_weight(key))
+    safetensors.torch.save_file(drawn, weights, {"format": "pt"})
+    shapes = {key: list(tensor.shape) for key, tensor in drawn.items()}
+    return type(model).from_pretrained(folder).eval(), shapes
+
+
+def with_digits(numbers):
+    return [float(f"{number:.8g}") for number in numbers]
+
+
+def golden_images(folder, family):
+    """The same for two images, which the sources hold."""
+    name, make_config, values, make_processor, processing = family
+    small = {key: {40: 12, 3: 2, 4: 2}.get(value, value) for key, value in values.items()}
+    small = {**small, "hidden_size": 8, "image_size": 6, "patch_size": 2}
+    sizes = {key: {side: pixels // 4 for side, pixels in value.items()} for key, value in processing.items()
+             if isinstance(value, dict)}
+    processor = make_processor(**{**processing, **sizes})
+    model, shapes = with_formula(getattr(transformers, name + "ForImageClassification")(make_config(**small)), folder)
+    processor.save_pretrained(folder)
+    sources, answers = [], []
+    for height, width in ((6, 6), (11, 5)):
+        pixels = torch.tensor([k * 53 % 256 for k in range(height * width * 3)], dtype=torch.uint8)
+        image = Image.fromarray(pixels.view(height, width, 3).numpy())
+        held = io.BytesIO()
+        image.save(held, "PNG")
+        sources.append("data:image/png;base64," + base64.b64encode(held.getvalue()).decode())
+        with torch.no_grad():
+            answers.append(with_digits(model(**processor(image, return_tensors="pt")).logits[0].log_softmax(-1)))
+    files = {file: json.loads((folder / file).read_text()) for file in ("config.json", "preprocessor_config.json")}
+    return {"name": name + "ForImageClassification", "what": "labels", "files": files, "tensors": shapes,
+            "texts": sources, "answers": answers}
+
+
+def golden_resizing():
+    """The bytes that Pillow makes of an image whose bytes a formula gives."""
+    cases = []
+    for (height, width), (to_height, to_width) in (((7, 5), (3, 4)), ((3, 4), (8, 9)), ((40, 3), (6, 6))):
+        pixels = torch.tensor([k * 53 % 256 for k in range(height * width * 3)], dtype=torch.uint8)
+        image = Image.fromarray(pixels.view(height, width, 3).numpy())
+        for way in ("bilinear", "bicubic"):
+            made = image.resize((to_width, to_height), getattr(Image.Resampling, way.upper()))
+            cases.append({"way": way, "from": [height, width], "to": [to_height, to_width],
+                          "pixels": list(made.tobytes())})
+    return cases
+
+
+def golden_case(folder, family, kind, what):
+    """A small model with weights by the formula, and what it gives for some texts."""
+    name, make_config, values, make_tokenizer = family
+    tokenizer = make_tokenizer()
+    small = {key: {24: 8, 40: 12, 3: 2, 4: 2, 128: 40}.get(value, value) for key, value in values.items()}
+    config = make_config(vocab_size=len(tokenizer) + 3, **small)
+    model, shapes = with_formula(getattr(transformers, name + kind)(config), folder)
+    tokenizer.save_pretrained(folder)
+    texts = ["the cat sees", f"Paris is the {tokenizer.mask_token or 'Grüße'} of France", "don't"]
+    answers = []
+    for text in texts:
+        batch = encoded(tokenizer, text)
+        with torch.no_grad():
+            output = model(**batch)
+        if what == "continuation":
+            numbers = behind(model, tokenizer, text, continued(model, tokenizer, text, 5)).exp()
+        elif what == "vector":
+            numbers = output.last_hidden_state[0].mean(0)
+        elif what == "labels":
+            numbers = output.logits[0].log_softmax(-1)
+        else:
+            ids = batch["input_ids"][0].tolist()
+            places = [i for i, each in enumerate(ids) if each == tokenizer.mask_token_id]
+            numbers = torch.cat([output.logits[0, i].softmax(-1).topk(3).values for i in places] or [torch.empty(0)])
+        answers.append(with_digits(numbers))
+    files = {file: json.loads((folder / file).read_text())
+             for file in ("config.json", "tokenizer.json", "tokenizer_config.json")}
+    return {"name": name + kind, "what": what, "files": files, "mask": tokenizer.mask_token,
+            "tensors": shapes, "texts": texts, "answers": answers}
+
+
+def write_golden(path):
+    cases = []
+    with tempfile.TemporaryDirectory() as folder:
+        for index, kind, what in ((0, "Model", "vector"), (0, "ForMaskedLM", "masked"),
+                                  (2, "ForSequenceClassification", "labels"), (3, "ForMaskedLM", "masked"),
+                                  (4, "Model", "vector"), (5, "LMHeadModel", "continuation")):
+            place = pathlib.Path(folder) / str(len(cases))
+            cases.append(golden_case(place, [*FAMILIES, *CONTINUING][index], kind, what))
+        for index in (0, 2):
+            cases.append(golden_images(pathlib.Path(folder) / str(len(cases)), IMAGE_FAMILIES[index]))
+    versions = {name: importlib.metadata.version(name) for name in ("transformers", "tokenizers", "torch", "pillow")}
+    pathlib.Path(path).write_text(json.dumps({"versions": versions, "cases": cases, "resizing": golden_resizing()},
+                                             ensure_ascii=False) + "\n")

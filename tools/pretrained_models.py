@@ -1,0 +1,140 @@
+"""Tiny models of each type with drawn weights, their tokenizers, and texts and images for them; for pretrained_check.py."""
+
+import random
+
+import torch
+import transformers
+from PIL import Image
+from tokenizers import (Tokenizer, decoders, models, normalizers, pre_tokenizers, processors,
+                        trainers)
+
+WORDS = ("the a cat dog bird house river sits runs sees and or not on under over quickly slowly green old "
+         "Paris London capital France England of is was very Grüße naïve 東京 1984 3.14 don't we'll").split()
+
+
+def drawn_texts(count, seed, longest=24):
+    draw = random.Random(seed)
+    return [" ".join(draw.choices(WORDS, k=draw.randint(1, longest))) for _ in range(count)]
+
+
+def word_pieces():
+    special = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"]
+    tokenizer = Tokenizer(models.WordPiece(unk_token="[UNK]"))
+    tokenizer.normalizer = normalizers.BertNormalizer(lowercase=True)
+    tokenizer.pre_tokenizer = pre_tokenizers.BertPreTokenizer()
+    tokenizer.train_from_iterator(drawn_texts(200, 1), trainers.WordPieceTrainer(
+        vocab_size=200, special_tokens=special, show_progress=False))
+    tokenizer.decoder = decoders.WordPiece()
+    tokenizer.post_processor = processors.TemplateProcessing(
+        single="[CLS] $A [SEP]", pair="[CLS] $A [SEP] $B:1 [SEP]:1",
+        special_tokens=[(token, tokenizer.token_to_id(token)) for token in ("[CLS]", "[SEP]")])
+    return transformers.PreTrainedTokenizerFast(
+        tokenizer_object=tokenizer, unk_token="[UNK]", pad_token="[PAD]", cls_token="[CLS]",
+        sep_token="[SEP]", mask_token="[MASK]")
+
+
+def with_roberta_marks(tokenizer):
+    tokenizer.post_processor = processors.TemplateProcessing(
+        single="<s> $A </s>", pair="<s> $A </s> </s> $B </s>",
+        special_tokens=[(token, tokenizer.token_to_id(token)) for token in ("<s>", "</s>")])
+    return transformers.PreTrainedTokenizerFast(
+        tokenizer_object=tokenizer, unk_token="<unk>", pad_token="<pad>", cls_token="<s>", sep_token="</s>",
+        bos_token="<s>", eos_token="</s>", mask_token="<mask>")
+
+
+def byte_pairs():
+    tokenizer = Tokenizer(models.BPE())
+    tokenizer.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
+    tokenizer.train_from_iterator(drawn_texts(200, 1), trainers.BpeTrainer(
+        vocab_size=400, special_tokens=["<s>", "<pad>", "</s>", "<unk>", "<mask>"], show_progress=False,
+        initial_alphabet=pre_tokenizers.ByteLevel.alphabet()))
+    tokenizer.decoder = decoders.ByteLevel()
+    return with_roberta_marks(tokenizer)
+
+
+def unigram():
+    tokenizer = Tokenizer(models.Unigram())
+    tokenizer.pre_tokenizer = pre_tokenizers.Metaspace()
+    tokenizer.train_from_iterator(drawn_texts(200, 1), trainers.UnigramTrainer(
+        vocab_size=120, special_tokens=["<s>", "<pad>", "</s>", "<unk>", "<mask>"], unk_token="<unk>",
+        show_progress=False))
+    tokenizer.decoder = decoders.Metaspace()
+    return with_roberta_marks(tokenizer)
+
+
+def end_of_text_pairs():
+    tokenizer = Tokenizer(models.BPE())
+    tokenizer.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
+    tokenizer.train_from_iterator(drawn_texts(200, 1), trainers.BpeTrainer(
+        vocab_size=400, special_tokens=["<|endoftext|>"], show_progress=False,
+        initial_alphabet=pre_tokenizers.ByteLevel.alphabet()))
+    tokenizer.decoder = decoders.ByteLevel()
+    tokenizer.post_processor = processors.ByteLevel(trim_offsets=False)
+    return transformers.PreTrainedTokenizerFast(
+        tokenizer_object=tokenizer, unk_token="<|endoftext|>", bos_token="<|endoftext|>",
+        eos_token="<|endoftext|>")
+
+
+SIZES = {"hidden_size": 24, "num_hidden_layers": 3, "num_attention_heads": 4, "intermediate_size": 40,
+         "max_position_embeddings": 128}
+DISTIL_SIZES = {"dim": 24, "n_layers": 3, "n_heads": 4, "hidden_dim": 40, "max_position_embeddings": 128}
+# The beginning of the names of classes, the configuration, its sizes and others, the tokenizer.
+FAMILIES = [
+    ("Bert", transformers.BertConfig, SIZES, word_pieces),
+    ("Bert", transformers.BertConfig, {**SIZES, "hidden_act": "gelu_new", "layer_norm_eps": 1e-3}, word_pieces),
+    ("DistilBert", transformers.DistilBertConfig, DISTIL_SIZES, word_pieces),
+    ("Roberta", transformers.RobertaConfig, {**SIZES, "type_vocab_size": 1, "pad_token_id": 1}, byte_pairs),
+    ("XLMRoberta", transformers.XLMRobertaConfig, {**SIZES, "type_vocab_size": 1, "pad_token_id": 1}, unigram),
+]
+# The same of those that continue a text.
+GPT2_SIZES = {"n_embd": 24, "n_layer": 3, "n_head": 4, "n_positions": 128, "bos_token_id": 0, "eos_token_id": 0}
+CONTINUING = [
+    ("GPT2", transformers.GPT2Config, GPT2_SIZES, end_of_text_pairs),
+    ("GPT2", transformers.GPT2Config, {**GPT2_SIZES, "n_inner": 40, "activation_function": "relu",
+                                       "layer_norm_epsilon": 1e-3}, end_of_text_pairs),
+]
+
+
+def is_norm_weight(name):
+    return ("norm" in name.lower() or ".ln_" in name) and name.endswith("weight")
+
+IMAGE_SIZES = {"hidden_size": 24, "num_hidden_layers": 3, "num_attention_heads": 4, "intermediate_size": 40,
+               "image_size": 24, "patch_size": 4}
+SQUARE, CUT = {"height": 24, "width": 24}, {"height": 29, "width": 33}
+# The same of models of images, and the processor with its settings.
+IMAGE_FAMILIES = [
+    ("ViT", transformers.ViTConfig, IMAGE_SIZES, transformers.ViTImageProcessorPil,
+     {"size": SQUARE, "image_mean": [0.485, 0.456, 0.406], "image_std": [0.229, 0.224, 0.225]}),
+    ("ViT", transformers.ViTConfig, {**IMAGE_SIZES, "patch_size": 8, "qkv_bias": False, "hidden_act": "gelu_new",
+                                     "layer_norm_eps": 1e-3},
+     transformers.ViTImageProcessorPil,
+     {"size": SQUARE, "resample": 3, "rescale_factor": 1 / 127.5, "do_normalize": False}),
+    ("DeiT", transformers.DeiTConfig, IMAGE_SIZES, transformers.DeiTImageProcessorPil,
+     {"size": CUT, "crop_size": SQUARE}),
+]
+
+
+def drawn_images(folder):
+    """Noise and waves, smaller and larger than what is read; paths."""
+    generator = torch.Generator().manual_seed(6)
+    paths = []
+    sizes = [(24, 24), (5, 7), (31, 24), (24, 90), (200, 113), (29, 33), (1, 1), (640, 480)]
+    for number, (height, width) in enumerate(sizes):
+        noise = torch.randint(0, 256, (height, width, 3), generator=generator)
+        wave = (torch.arange(height)[:, None, None] * torch.arange(width)[None, :, None] / 50).sin() * 127 + 128
+        pixels = noise if number % 2 == 0 else (wave * 3 + noise) / 4
+        paths.append(folder / f"drawn{number}.png")
+        Image.fromarray(pixels.to(torch.uint8).expand(height, width, 3).contiguous().numpy()).save(paths[-1])
+    return paths
+
+
+def draw_weights(model, seed):
+    """Larger than those that models begin with, so that differences show; norms near 1."""
+    generator = torch.Generator().manual_seed(seed)
+    with torch.no_grad():
+        for name, parameter in model.named_parameters():
+            drawn = torch.randn(parameter.shape, generator=generator) * 0.3
+            is_norm = is_norm_weight(name)
+            parameter.copy_(1 + drawn / 3 if is_norm else drawn)
+    model.tie_weights()
+    return model.eval()
