@@ -59,8 +59,10 @@ void add_search_options(CLI::App& command, DecodeOptions& options) {
   command.add_flag("--strict", options.model.strict,
                    "refuse a source that is longer than the model reads; otherwise it is cut");
   command
-      .add_option("--threads", options.model.threads,
-                  "sentences decoded in parallel, else one per core; answers do not depend on it")
+      .add_option(
+          "--threads", options.model.threads,
+          "threads that decode, sentences side by side and parts of a lone one, else one per core; "
+          "answers do not depend on it")
       ->check(CLI::Range(1, 1024));
 }
 

@@ -131,14 +131,17 @@ struct LanguageModel::State : DecodingState {
 
   StepResult step(const Tensor& tokens, bool with_weights, const Pass& pass) override {
     const Pass here = pass.at_site(in_layers);
-    const Tensor vectors = next_vectors(tokens, here);  // it may begin the layers anew
+    take(tokens, here);  // it may begin the layers anew
+    const Tensor vectors =
+        network.embedding_->forward(text.slice(1, -1), text.size(1) - 1, 0, here).squeeze(1);
     StepResult result = layers->step(vectors, with_weights, here);
     if (with_weights) result.weights = over_source(result.weights);
     return result;
   }
 
   NextTokens next(const Tensor& tokens, const NextQuery& query) override {
-    const Tensor vectors = next_vectors(tokens, {});
+    take(tokens, {});
+    const Tensor vectors = network.embedding_->next(text.select(1, -1), text.size(1) - 1);
     NextTokens next = layers->next(vectors, query);
     if (query.with_weights) next.weights = over_source(next.weights);
     return next;
@@ -164,13 +167,12 @@ struct LanguageModel::State : DecodingState {
       layers->read(network.embedding_->forward(text.slice(1, read, last), read, 0, pass), pass);
   }
 
-  // What the next step reads [N, depth]: the first one the end of the source instead of the start.
-  Tensor next_vectors(const Tensor& tokens, const Pass& pass) {
-    if (layers->positions() == text.size(1)) {
-      text = at::cat({text, network.to_device(tokens).unsqueeze(1)}, 1);
-      read_on(pass);
-    }
-    return network.embedding_->forward(text.slice(1, -1), text.size(1) - 1, 0, pass).squeeze(1);
+  // Has the text end with what the next step reads: the first one the end of the source instead of
+  // the start.
+  void take(const Tensor& tokens, const Pass& pass) {
+    if (layers->positions() != text.size(1)) return;
+    text = at::cat({text, network.to_device(tokens).unsqueeze(1)}, 1);
+    read_on(pass);
   }
 
   // The part of weights [N, tokens] that is over the source.

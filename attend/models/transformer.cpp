@@ -140,21 +140,18 @@ struct Transformer::State : DecodingState {
 
   StepResult step(const Tensor& tokens, bool with_weights, const Pass& pass) override {
     const Pass here = pass.at_site(in_decoder);
-    return layers->step(embedded(tokens, here), with_weights, here);
+    const Tensor vectors = network.target_embedding_->forward(
+        network.to_device(tokens).unsqueeze(1), layers->positions(), 0, here);
+    return layers->step(vectors.squeeze(1), with_weights, here);
   }
 
   NextTokens next(const Tensor& tokens, const NextQuery& query) override {
-    return layers->next(embedded(tokens, {}), query);
+    return layers->next(
+        network.target_embedding_->next(network.to_device(tokens), layers->positions()), query);
   }
 
   void reorder(const Tensor& rows, bool same_sources) override {
     layers->reorder(rows, same_sources);
-  }
-
-  Tensor embedded(const Tensor& tokens, const Pass& pass) const {
-    return network.target_embedding_
-        ->forward(network.to_device(tokens).unsqueeze(1), layers->positions(), 0, pass)
-        .squeeze(1);
   }
 
   Transformer& network;

@@ -1,11 +1,15 @@
 #include "attend/nn/positioned_embedding.h"
 
+#include <ATen/core/grad_mode.h>
 #include <torch/nn/init.h>
 
+#include <algorithm>
 #include <cmath>
 #include <limits>
 
+#include "attend/base/error.h"
 #include "attend/nn/shared_sequence.h"
+#include "attend/ops/kernel_tensors.h"
 
 namespace attend {
 
@@ -24,14 +28,53 @@ at::Tensor PositionedEmbedding::forward(const at::Tensor& tokens, int64_t offset
   at::Tensor vectors = pass.watched(WatchedVectors::input, embedding_->forward(tokens) * scale_);
   const Runs runs = positions_here(pass, offset, tokens.size(1));
   if (sinusoidal_)
-    vectors = by_runs(vectors, runs, [](const at::Tensor& x, int64_t first) {
-      return x + sinusoidal_positions(x.size(1), x.size(2), first, x.options());
+    vectors = by_runs(vectors, runs, [this](const at::Tensor& x, int64_t first) {
+      return x + sinusoids(x.size(1), first, x.options());
     });
   if (learned_)
     vectors = by_runs(vectors, runs, [this](const at::Tensor& x, int64_t first) {
       return learned_->forward(x, first);
     });
   return attend::dropout(vectors, dropout, pass);
+}
+
+at::Tensor PositionedEmbedding::next(const at::Tensor& tokens, int64_t offset) {
+  const at::Tensor& weight = embedding_->weight;
+  const bool is_plain =
+      weight.is_cpu() && weight.scalar_type() == at::kFloat && weight.is_contiguous();
+  if (at::GradMode::is_enabled() || !is_plain)
+    return forward(tokens.unsqueeze(1), offset, 0, {}).squeeze(1);
+  const int64_t count = tokens.size(0), depth = weight.size(1);
+  const at::Tensor ids = contiguous_numbers(tokens);
+  at::Tensor vectors = at::empty({count, depth}, weight.options());
+  const auto scale = static_cast<float>(scale_);
+  const at::Tensor position = sinusoidal_ ? sinusoids(1, offset, vectors.options()) : at::Tensor();
+  for (int64_t n = 0; n < count; ++n) {
+    const int64_t token = pointer_of<const int64_t>(ids)[n];
+    if (token < 0 || token >= weight.size(0))
+      fail("[embedding] token {} of {}; take ids of the vocabulary that the model was built with",
+           token, weight.size(0));
+    const float* from = weight.data_ptr<float>() + token * depth;
+    float* to = vectors.data_ptr<float>() + n * depth;
+    for (int64_t k = 0; k < depth; ++k) to[k] = from[k] * scale;
+    if (!sinusoidal_) continue;
+    const float* added = position.data_ptr<float>();
+    for (int64_t k = 0; k < depth; ++k) to[k] += added[k];
+  }
+  if (learned_) return learned_->forward(vectors.unsqueeze(1), offset).squeeze(1);
+  return vectors;
+}
+
+at::Tensor PositionedEmbedding::sinusoids(int64_t count, int64_t offset,
+                                          const at::TensorOptions& options) {
+  constexpr int64_t most_kept = 4096;
+  const int64_t depth = embedding_->weight.size(1), end = offset + count;
+  if (end > most_kept || options.dtype() != at::kFloat || !options.device().is_cpu())
+    return sinusoidal_positions(count, depth, offset, options);
+  const std::lock_guard lock(mutex_);
+  if (!kept_.defined() || kept_.size(0) < end)
+    kept_ = sinusoidal_positions(std::min(most_kept, std::max<int64_t>(64, 2 * end)), depth);
+  return kept_.narrow(0, offset, count);
 }
 
 int64_t PositionedEmbedding::positions() const {

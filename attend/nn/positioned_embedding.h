@@ -3,6 +3,7 @@
 #include <torch/nn/modules/embedding.h>
 
 #include <memory>
+#include <mutex>
 
 #include "attend/base/enum_names.h"
 #include "attend/nn/dropout.h"
@@ -27,16 +28,26 @@ class PositionedEmbedding : public torch::nn::Module {
   // tokens are those that are here.
   at::Tensor forward(const at::Tensor& tokens, int64_t offset, double dropout, const Pass& pass);
 
+  // The same of one token [N] of each sequence, all at position `offset`, to be decoded: [N,
+  // depth]. Where no gradients are recorded, float32 on the CPU is computed without LibTorch, whose
+  // calls take longer than this does.
+  at::Tensor next(const at::Tensor& tokens, int64_t offset);
+
   // The number of positions; unlimited unless they are learned.
   int64_t positions() const;
 
   const at::Tensor& weight() const { return embedding_->weight; }  // [tokens, depth]
 
  private:
+  // As sinusoidal_positions(); those of the first positions are kept.
+  at::Tensor sinusoids(int64_t count, int64_t offset, const at::TensorOptions& options);
+
   bool sinusoidal_;
   double scale_;
   torch::nn::Embedding embedding_{nullptr};
   std::shared_ptr<LearnedPositions> learned_;  // null where they are not learned
+  std::mutex mutex_;
+  at::Tensor kept_;  // [positions, depth] float32 on the CPU, or undefined
 };
 
 }  // namespace attend

@@ -39,8 +39,8 @@ Tensor PackedOutput::all(const float* vectors, int64_t rows, int64_t stride) con
 NextTokens PackedOutput::best(const float* vectors, int64_t rows, int64_t stride,
                               const NextQuery& query) const {
   const int64_t best = std::min(query.count, matrix_.columns());
-  const Tensor found = at::empty({rows, best});
-  NextTokens next{{}, at::empty({rows, best}, at::kLong), {}};
+  std::vector<float> found(static_cast<size_t>(rows * best));
+  NextTokens next{at::empty({rows, best}, at::kDouble), at::empty({rows, best}, at::kLong), {}};
   kernels::token_rows({.rows = rows,
                        .matrix = &matrix_,
                        .a = vectors,
@@ -49,9 +49,9 @@ NextTokens PackedOutput::best(const float* vectors, int64_t rows, int64_t stride
                        .excluded = query.excluded.data(),
                        .excluded_count = std::ssize(query.excluded),
                        .given = query.given.empty() ? nullptr : query.given.data(),
-                       .log_probabilities = found.data_ptr<float>(),
+                       .log_probabilities = found.data(),
                        .tokens = next.tokens.data_ptr<int64_t>()});
-  next.log_probabilities = found.to(at::kDouble);
+  std::copy(found.begin(), found.end(), next.log_probabilities.data_ptr<double>());
   return next;
 }
 

@@ -249,8 +249,10 @@ void PackedStack::feed_forward(State& state, const Layer& layer, const float* in
                             .relu = relu,
                             .out = with_room(state.hidden, state.rows * wide),
                             .out_stride = wide});
-  Tensor hidden = at::from_blob(state.hidden.data(), {state.rows, wide}, at::kFloat);
-  if (!relu) activate(hidden, config_.activation);
+  if (!relu) {
+    Tensor hidden = at::from_blob(state.hidden.data(), {state.rows, wide}, at::kFloat);
+    activate(hidden, config_.activation);
+  }
   kernels::packed_products({.rows = state.rows,
                             .matrix = &layer.output,
                             .a = state.hidden.data(),

@@ -1,0 +1,58 @@
+#include "attend/nn/positioned_embedding.h"
+
+#include <ATen/core/grad_mode.h>
+#include <gtest/gtest.h>
+#include <torch/utils.h>
+
+#include <cmath>
+
+#include "attend/base/error.h"
+#include "tests/support/seed.h"
+
+namespace attend {
+namespace positioned_embedding_test {
+
+using at::Tensor;
+
+constexpr int64_t count = 11, longest = 5000;
+
+TEST(PositionedEmbedding, NextIsForwardOfOneToken) {
+  torch::manual_seed(test::seed());
+  const Tensor tokens = at::tensor({3, 0, 10, 3}, at::kLong);
+  for (const int64_t depth : {1, 7, 32}) {
+    for (const Positions positions :
+         {Positions::sinusoidal, Positions::learned, Positions::rotary, Positions::none}) {
+      PositionedEmbedding embedding(count, depth, positions, longest);
+      for (const int64_t offset : {0, 70, 3, 4095, 4096, 4999}) {
+        const Tensor recorded = embedding.next(tokens, offset);
+        EXPECT_TRUE(recorded.requires_grad());
+        const at::NoGradGuard no_gradient;
+        const Tensor whole = embedding.forward(tokens.unsqueeze(1), offset, 0, {}).squeeze(1);
+        EXPECT_TRUE(at::equal(embedding.next(tokens, offset), whole));
+        EXPECT_TRUE(at::equal(recorded, whole));
+      }
+    }
+  }
+}
+
+// Those that are kept do not depend on which were asked for before.
+TEST(PositionedEmbedding, AddsTheVectorsOfItsPositions) {
+  const at::NoGradGuard no_gradient;
+  PositionedEmbedding embedding(count, 6, Positions::sinusoidal, longest);
+  const Tensor tokens = at::arange(count, at::kLong).unsqueeze(0);
+  const Tensor scaled = embedding.weight() * std::sqrt(6.0);
+  for (const int64_t offset : {2, 0, 90, 4090, 40}) {
+    const Tensor want = scaled + sinusoidal_positions(count, 6, offset);
+    EXPECT_TRUE(at::allclose(embedding.forward(tokens, offset, 0, {})[0], want, 0, 1e-6));
+  }
+}
+
+TEST(PositionedEmbedding, RefusesTokensThatItHasNot) {
+  const at::NoGradGuard no_gradient;
+  PositionedEmbedding embedding(count, 4, Positions::none, longest);
+  for (const int64_t token : {int64_t{-1}, count})
+    EXPECT_THROW(embedding.next(at::tensor({token}, at::kLong), 0), Error);
+}
+
+}  // namespace positioned_embedding_test
+}  // namespace attend
