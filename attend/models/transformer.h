@@ -15,6 +15,7 @@
 namespace attend {
 
 class PackedDecoder;
+class PackedEmbedding;
 class PackedStack;
 class SharedSequence;
 
@@ -48,6 +49,7 @@ class Transformer : public PairNetwork {
 
  private:
   struct State;
+  struct PackedState;
 
   StackSource encode(const at::Tensor& source, const at::Tensor& lengths, const Pass& pass);
   // [B, T, depth], of the positions of `target` that are here.
@@ -63,6 +65,7 @@ class Transformer : public PairNetwork {
   // Null until pack(), and where there is no such.
   std::shared_ptr<const PackedStack> packed_encoder_;
   std::shared_ptr<const PackedDecoder> packed_decoder_;
+  std::shared_ptr<const PackedEmbedding> packed_embedding_;
 };
 
 }  // namespace attend

@@ -34,6 +34,13 @@ at::Tensor PositionedEmbedding::forward(const at::Tensor& tokens, int64_t offset
   return attend::dropout(vectors, dropout, pass);
 }
 
+at::Tensor PositionedEmbedding::position_vectors(int64_t count, int64_t first) const {
+  const at::Tensor& table = weight();
+  if (sinusoidal_) return sinusoidal_positions(count, table.size(1), first, table.options());
+  return learned_ ? learned_->forward(at::zeros({count, table.size(1)}, table.options()), first)
+                  : at::Tensor();
+}
+
 int64_t PositionedEmbedding::positions() const {
   return learned_ ? learned_->maximum() : std::numeric_limits<int64_t>::max();
 }

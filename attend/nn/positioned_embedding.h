@@ -30,6 +30,10 @@ class PositionedEmbedding : public torch::nn::Module {
   int64_t positions() const;
 
   const at::Tensor& weight() const { return embedding_->weight; }  // [tokens, depth]
+  double scale() const { return scale_; }                          // what it is multiplied by
+
+  // What is added at `count` positions from `first` on, [count, depth]; undefined where nothing is.
+  at::Tensor position_vectors(int64_t count, int64_t first = 0) const;
 
  private:
   bool sinusoidal_;
