@@ -16,83 +16,87 @@ using at::Tensor;
 
 constexpr double impossible = -std::numeric_limits<double>::infinity();
 
-// One token of a hypothesis, and the one before it. Hypotheses share their beginnings.
-struct Node {
-  int64_t token = 0;
-  double log_probability = 0;
-  int64_t before = -1;  // index of a node, -1 at the start
-  int64_t step = 0;
-  int64_t row = 0;  // of this step's tensors
-};
-
-struct Live {
-  int64_t node = -1;
-  double log_probability = 0;  // of all tokens so far
-  int64_t answer = 0;          // which of those that are drawn
-};
-
-struct Found {
-  Hypothesis hypothesis;
-  int64_t answer = 0;
-};
-
-struct Sentence {
-  const SearchTask* task = nullptr;
-  size_t index = 0;  // in the caller's order
-  std::vector<Live> live;
-  std::vector<Found> finished;
-
-  bool is_given(int64_t step) const { return step < static_cast<int64_t>(task->prefix.size()); }
-};
-
 Tensor to_tensor(const std::vector<int64_t>& values) {
   return at::tensor(at::ArrayRef<int64_t>(values), at::kLong);
 }
 
-class Search {
+}  // namespace
+
+class Search::Steps {
+  // One token of a hypothesis, and the one before it. Hypotheses share their beginnings.
+  struct Node {
+    int64_t token = 0;
+    double log_probability = 0;
+    int64_t before = -1;  // index of a node, -1 at the start
+    int64_t step = 0;
+    int64_t row = 0;  // of this step's tensors
+  };
+
+  struct Live {
+    int64_t node = -1;
+    double log_probability = 0;  // of all tokens so far
+    int64_t answer = 0;          // which of those that are drawn
+  };
+
+  struct Found {
+    Hypothesis hypothesis;
+    int64_t answer = 0;
+  };
+
+  struct Sentence {
+    SearchTask task;
+    int64_t number = 0;  // how many joined the search before it
+    int64_t step = 0;    // the next one
+    std::vector<Node> nodes = {};
+    std::vector<Live> live = {};
+    std::vector<Found> finished = {};
+
+    bool is_given() const { return step < static_cast<int64_t>(task.prefix.size()); }
+    const Node& node(int64_t index) const { return nodes[static_cast<size_t>(index)]; }
+  };
+
  public:
-  Search(std::unique_ptr<DecodingState> start, const std::vector<SearchTask>& tasks,
-         const SpecialTokens& special, const SearchOptions& options)
-      : special_(special), options_(options), state_(std::move(start)) {
-    const int64_t answers = options.sampling ? options.nbest : 1;
-    by_length_ = std::all_of(tasks.begin(), tasks.end(),
-                             [](const SearchTask& task) { return task.length > 0; });
-    for (const SearchTask& task : tasks)
-      most_never_ = std::max(most_never_, static_cast<int64_t>(task.never.size()));
-    sentences_.resize(tasks.size());
-    owners_.reserve(tasks.size());
-    for (size_t b = 0; b < tasks.size(); ++b) {
-      sentences_[b].task = &tasks[b];
-      sentences_[b].index = b;
-      for (int64_t answer = 0; answer < answers; ++answer) {
-        sentences_[b].live.push_back({.answer = answer});
-        owners_.push_back(static_cast<int64_t>(b));
-      }
-    }
-    if (answers > 1) state_->reorder(to_tensor(owners_), /*same_sources=*/false);
-  }
+  Steps(const SpecialTokens& special, const SearchOptions& options)
+      : special_(special), options_(options) {}
 
-  std::vector<std::vector<Hypothesis>> run() {
-    std::vector<std::vector<Hypothesis>> results(sentences_.size());
-    for (int64_t length = 0; !sentences_.empty(); ++length) {
-      retire(length, results);
-      if (!sentences_.empty()) extend(length);
-    }
-    return results;
-  }
+  bool is_done() const { return sentences_.empty(); }
 
- private:
-  bool keeps_weights() const { return options_.with_weights || options_.coverage_penalty > 0; }
+  bool takes_more() const { return is_done() || (state_->appends() && !keeps_weights()); }
+
+  void add(std::unique_ptr<DecodingState> start, std::vector<SearchTask> tasks) {
+    const int64_t answers = options_.sampling ? options_.nbest : 1;
+    if (answers > 1) {
+      std::vector<int64_t> rows;
+      for (size_t b = 0; b < tasks.size(); ++b)
+        rows.insert(rows.end(), static_cast<size_t>(answers), static_cast<int64_t>(b));
+      start->reorder(to_tensor(rows), /*same_sources=*/false);
+    }
+    if (is_done()) {
+      state_ = std::move(start);
+      owners_.clear();
+      weights_.clear();
+    } else {
+      state_->append(*start);
+    }
+    for (SearchTask& task : tasks) {
+      sentences_.push_back({.task = std::move(task), .number = added_++});
+      Sentence& sentence = sentences_.back();
+      owners_.insert(owners_.end(), static_cast<size_t>(answers), sentence.number);
+      for (int64_t answer = 0; answer < answers; ++answer)
+        sentence.live.push_back({.answer = answer});
+    }
+    retire();
+  }
 
   // One step of the model for every live hypothesis; each sentence then keeps some candidates.
-  void extend(int64_t step) {
+  void step() {
     std::vector<int64_t> tokens;
     tokens.reserve(owners_.size());
     for (const Sentence& sentence : sentences_)
       for (const Live& live : sentence.live)
-        tokens.push_back(live.node < 0 ? special_.bos : node(live.node).token);
-    const NextTokens next = options_.sampling ? drawn(to_tensor(tokens), step)
-                                              : state_->next(to_tensor(tokens), query(step));
+        tokens.push_back(live.node < 0 ? special_.bos : sentence.node(live.node).token);
+    const NextTokens next =
+        options_.sampling ? drawn(to_tensor(tokens)) : state_->next(to_tensor(tokens), query());
     if (keeps_weights() && next.weights.defined())
       weights_.push_back(next.weights.to(at::kCPU, at::kFloat));
     std::vector<int64_t> origins;
@@ -100,37 +104,59 @@ class Search {
     int64_t row = 0;
     for (Sentence& sentence : sentences_) {
       const auto rows = static_cast<int64_t>(sentence.live.size());
-      advance(sentence, row, step, next, origins);
+      advance(sentence, row, next, origins);
       row += rows;
     }
     keep_rows(origins);
+    retire();
   }
 
-  NextQuery query(int64_t step) const {
-    NextQuery query{.count = options_.beam + most_never_,
-                    .excluded = special_.never,
-                    .with_weights = keeps_weights()};
-    if (by_length_ || step < options_.minimum_length) query.excluded.push_back(special_.eos);
-    const bool any = std::any_of(sentences_.begin(), sentences_.end(),
-                                 [&](const Sentence& each) { return each.is_given(step); });
-    if (!any) return query;
+ private:
+  bool keeps_weights() const { return options_.with_weights || options_.coverage_penalty > 0; }
+
+  // Whether the next token is not the end.
+  bool goes_on(const Sentence& sentence) const {
+    return sentence.task.length > 0 || sentence.step < options_.minimum_length;
+  }
+
+  // The next tokens that no hypothesis of the sentence takes, beside those of all.
+  std::vector<int64_t> never(const Sentence& sentence) const {
+    std::vector<int64_t> tokens = sentence.task.never;
+    if (goes_on(sentence)) tokens.push_back(special_.eos);
+    return tokens;
+  }
+
+  // So many tokens that behind those which a sentence never takes a beam is left.
+  NextQuery query() const {
+    NextQuery query{.excluded = special_.never, .with_weights = keeps_weights()};
+    const auto all = [&](auto has) {
+      return std::all_of(sentences_.begin(), sentences_.end(), has);
+    };
+    const bool none_ends = all([&](const Sentence& each) { return goes_on(each); });
+    if (none_ends) query.excluded.push_back(special_.eos);
+    size_t most_never = 0;
+    for (const Sentence& sentence : sentences_)
+      most_never = std::max(most_never,
+                            sentence.task.never.size() + (goes_on(sentence) && !none_ends ? 1 : 0));
+    query.count = options_.beam + static_cast<int64_t>(most_never);
+    if (all([](const Sentence& each) { return !each.is_given(); })) return query;
     for (const Sentence& sentence : sentences_)
       query.given.insert(
           query.given.end(), sentence.live.size(),
-          sentence.is_given(step) ? sentence.task->prefix[static_cast<size_t>(step)] : -1);
+          sentence.is_given() ? sentence.task.prefix[static_cast<size_t>(sentence.step)] : -1);
     return query;
   }
 
   // One token per hypothesis: the one that is given, or one that is drawn.
-  NextTokens drawn(const Tensor& tokens, int64_t step) {
-    const NextQuery asked = query(step);
+  NextTokens drawn(const Tensor& tokens) {
+    const NextQuery asked = query();
     const StepResult result = state_->step(tokens, asked.with_weights, {});
     std::vector<double> uniforms;
     uniforms.reserve(owners_.size());
     for (const Sentence& sentence : sentences_)
       for (const Live& live : sentence.live)
-        uniforms.push_back(
-            internal::uniform(*options_.sampling, sentence.task->stream, live.answer, step));
+        uniforms.push_back(internal::uniform(*options_.sampling, sentence.task.stream, live.answer,
+                                             sentence.step));
     NextTokens found =
         internal::drawn(without_never(without_excluded(result.log_probabilities, asked)), uniforms,
                         *options_.sampling);
@@ -139,19 +165,19 @@ class Search {
     return found;
   }
 
-  static bool is_never(const Sentence& sentence, int64_t token) {
-    const std::vector<int64_t>& never = sentence.task->never;
-    return std::find(never.begin(), never.end(), token) != never.end();
-  }
-
   // Log probabilities [N, V] with -inf for what is never an answer of a hypothesis's sentence.
   Tensor without_never(const Tensor& log_probabilities) const {
-    if (most_never_ == 0) return log_probabilities;
-    Tensor left = log_probabilities.clone();
+    Tensor left = log_probabilities;
     int64_t row = 0;
-    for (const Sentence& sentence : sentences_)
-      for (size_t i = 0; i < sentence.live.size(); ++i)
-        left[row++].index_fill_(0, to_tensor(sentence.task->never).to(left.device()), impossible);
+    for (const Sentence& sentence : sentences_) {
+      const std::vector<int64_t> tokens = never(sentence);
+      const auto rows = static_cast<int64_t>(sentence.live.size());
+      if (!tokens.empty()) {
+        if (left.is_same(log_probabilities)) left = log_probabilities.clone();
+        left.narrow(0, row, rows).index_fill_(1, to_tensor(tokens).to(left.device()), impossible);
+      }
+      row += rows;
+    }
     return left;
   }
 
@@ -162,19 +188,23 @@ class Search {
     int64_t token;
   };
 
-  std::vector<Extension> extensions(const Sentence& sentence, int64_t first_row, int64_t step,
+  std::vector<Extension> extensions(const Sentence& sentence, int64_t first_row,
                                     const NextTokens& candidates) const {
     const auto value = candidates.log_probabilities.accessor<double, 2>();
     const auto token = candidates.tokens.accessor<int64_t, 2>();
+    const std::vector<int64_t> never = this->never(sentence);
+    const auto is_never = [&](int64_t each) {
+      return std::find(never.begin(), never.end(), each) != never.end();
+    };
     std::vector<Extension> extensions;
     extensions.reserve(sentence.live.size() * static_cast<size_t>(value.size(1)));
     for (size_t live = 0; live < sentence.live.size(); ++live) {
       const int64_t row = first_row + static_cast<int64_t>(live);
       if (std::isnan(value[row][0])) throw NotANumber("[search] the model's probabilities are NaN");
       // A token of the prefix continues, however improbable it is.
-      const bool is_given = sentence.is_given(step);
+      const bool is_given = sentence.is_given();
       for (int64_t c = 0; c < (is_given ? 1 : value.size(1)); ++c)
-        if (is_given || (value[row][c] > impossible && !is_never(sentence, token[row][c])))
+        if (is_given || (value[row][c] > impossible && !is_never(token[row][c])))
           extensions.push_back({sentence.live[live].log_probability + value[row][c], value[row][c],
                                 live, token[row][c]});
     }
@@ -187,17 +217,18 @@ class Search {
   }
 
   // At the longest length only EOS extends a hypothesis; the others stay as they are.
-  void advance(Sentence& sentence, int64_t first_row, int64_t step, const NextTokens& candidates,
+  void advance(Sentence& sentence, int64_t first_row, const NextTokens& candidates,
                std::vector<int64_t>& origins) {
-    const bool at_longest = step == sentence.task->longest;
+    const bool at_longest = sentence.step == sentence.task.longest;
     std::vector<bool> has_ended(sentence.live.size());
     std::vector<Live> next;
-    for (const Extension& extension : extensions(sentence, first_row, step, candidates)) {
+    for (const Extension& extension : extensions(sentence, first_row, candidates)) {
       if (at_longest && extension.token != special_.eos) continue;
       const Live& from = sentence.live[extension.live];
       const int64_t row = first_row + static_cast<int64_t>(extension.live);
-      const auto index = static_cast<int64_t>(nodes_.size());
-      nodes_.push_back({extension.token, extension.log_probability, from.node, step, row});
+      const auto index = std::ssize(sentence.nodes);
+      sentence.nodes.push_back(
+          {extension.token, extension.log_probability, from.node, sentence.step, row});
       const Live live{index, extension.total, from.answer};
       if (extension.token == special_.eos) {
         sentence.finished.push_back({hypothesis(sentence, live), live.answer});
@@ -205,7 +236,7 @@ class Search {
       } else {
         next.push_back(live);
         origins.push_back(row);
-        tell(*sentence.task, nodes_.back(), live.answer);
+        tell(sentence.task, sentence.nodes.back(), live.answer);
       }
     }
     for (size_t i = 0; at_longest && i < sentence.live.size(); ++i) {
@@ -214,6 +245,7 @@ class Search {
       origins.push_back(first_row + static_cast<int64_t>(i));
     }
     sentence.live = std::move(next);
+    ++sentence.step;
   }
 
   void tell(const SearchTask& task, const Node& grown, int64_t answer) const {
@@ -241,15 +273,15 @@ class Search {
     owners_ = std::move(owners);
   }
 
-  // Takes out the sentences that are done.
-  void retire(int64_t length, std::vector<std::vector<Hypothesis>>& results) {
-    std::vector<Sentence> open;
+  // Takes out the sentences that are done, and tells what was found.
+  void retire() {
+    std::vector<Sentence> open, done;
     std::vector<int64_t> kept;
     int64_t row = 0;
     for (Sentence& sentence : sentences_) {
       const auto rows = static_cast<int64_t>(sentence.live.size());
-      if (rows == 0 || length >= steps(*sentence.task) || is_stopped(*sentence.task)) {
-        results[sentence.index] = ranked(sentence);
+      if (rows == 0 || sentence.step >= steps(sentence.task) || is_stopped(sentence.task)) {
+        done.push_back(std::move(sentence));
       } else {
         for (int64_t i = 0; i < rows; ++i) kept.push_back(row + i);
         open.push_back(std::move(sentence));
@@ -257,7 +289,11 @@ class Search {
       row += rows;
     }
     sentences_ = std::move(open);
-    if (!sentences_.empty()) keep_rows(kept);
+    if (sentences_.empty())
+      state_ = nullptr;
+    else
+      keep_rows(kept);
+    for (Sentence& sentence : done) sentence.task.found(ranked(sentence));
   }
 
   std::vector<Hypothesis> ranked(Sentence& sentence) const {
@@ -286,14 +322,12 @@ class Search {
     return task.length > 0 ? std::min(task.length, task.longest) : task.longest + 1;
   }
 
-  const Node& node(int64_t index) const { return nodes_[static_cast<size_t>(index)]; }
-
   Hypothesis hypothesis(const Sentence& sentence, const Live& live) const {
     Hypothesis result;
     std::vector<Tensor> rows;
     bool has_eos = false;
-    for (int64_t index = live.node; index >= 0; index = node(index).before) {
-      const Node& part = node(index);
+    for (int64_t index = live.node; index >= 0; index = sentence.node(index).before) {
+      const Node& part = sentence.node(index);
       result.log_probabilities.push_back(part.log_probability);
       if (part.token == special_.eos) {
         has_eos = true;
@@ -308,7 +342,7 @@ class Search {
     std::reverse(rows.begin(), rows.end());
     if (!rows.empty()) result.weights = at::stack(rows);
     result.log_probability = live.log_probability;
-    const SearchTask& task = *sentence.task;
+    const SearchTask& task = sentence.task;
     const bool has_all = std::ssize(result.tokens) == task.length;
     result.complete = task.length > 0 ? has_all : has_eos;
     result.score = score(result, task);
@@ -343,17 +377,13 @@ class Search {
   }
 
   const SpecialTokens special_;
-  const SearchOptions& options_;
+  const SearchOptions options_;
   std::unique_ptr<DecodingState> state_;
-  bool by_length_ = false;  // no EOS ends the answers
-  int64_t most_never_ = 0;  // tokens that a task excludes beside those of all
+  int64_t added_ = 0;  // sentences
   std::vector<Sentence> sentences_;
   std::vector<int64_t> owners_;  // the sentence of each row of the state
-  std::vector<Node> nodes_;
   std::vector<Tensor> weights_;  // [rows, S] of each step
 };
-
-}  // namespace
 
 void SearchOptions::check() const {
   const auto from = [](const char* name, double value, double least) {
@@ -378,17 +408,45 @@ void SearchOptions::check() const {
     fail("[search] top_p must be above 0 and at most 1, got {}", sampling->top_p);
 }
 
-std::vector<std::vector<Hypothesis>> search(std::unique_ptr<DecodingState> start,
-                                            const std::vector<SearchTask>& tasks,
-                                            const SpecialTokens& special,
-                                            const SearchOptions& options) {
+Search::Search(const SpecialTokens& special, const SearchOptions& options) {
   options.check();
+  steps_ = std::make_unique<Steps>(special, options);
+}
+
+Search::~Search() = default;
+
+bool Search::is_done() const { return steps_->is_done(); }
+
+bool Search::takes_more() const { return steps_->takes_more(); }
+
+void Search::add(std::unique_ptr<DecodingState> start, std::vector<SearchTask> tasks) {
   for (const SearchTask& task : tasks)
     if (static_cast<int64_t>(task.prefix.size()) > task.longest)
       fail("[search] a prefix of {} tokens for an answer of at most {}; raise longest",
            task.prefix.size(), task.longest);
+  if (!takes_more())
+    fail("[search] sentences join a search of which takes_more() says no; wait for its end");
   at::NoGradGuard no_gradient;
-  return Search(std::move(start), tasks, special, options).run();
+  steps_->add(std::move(start), std::move(tasks));
+}
+
+void Search::step() {
+  at::NoGradGuard no_gradient;
+  steps_->step();
+}
+
+std::vector<std::vector<Hypothesis>> search(std::unique_ptr<DecodingState> start,
+                                            const std::vector<SearchTask>& tasks,
+                                            const SpecialTokens& special,
+                                            const SearchOptions& options) {
+  std::vector<std::vector<Hypothesis>> results(tasks.size());
+  std::vector<SearchTask> told = tasks;
+  for (size_t b = 0; b < tasks.size(); ++b)
+    told[b].found = [&results, b](std::vector<Hypothesis> found) { results[b] = std::move(found); };
+  Search search(special, options);
+  search.add(std::move(start), std::move(told));
+  while (!search.is_done()) search.step();
+  return results;
 }
 
 }  // namespace attend

@@ -34,6 +34,16 @@ struct GrownToken {
   at::Tensor weights;  // [S] float on the CPU, where the search keeps weights
 };
 
+struct Hypothesis {
+  std::vector<int64_t> tokens;            // without BOS and EOS
+  std::vector<double> log_probabilities;  // of each token, and of the EOS that ended it
+  double score = 0;                       // what hypotheses are ranked by
+  double log_probability = 0;             // the sum
+  bool complete = false;                  // false: cut at the longest length, behind which EOS is
+                                          // not what the beam, or the draw, takes
+  at::Tensor weights;                     // [tokens, S] float on the CPU, where asked for and had
+};
+
 // One sentence of a search.
 struct SearchTask {
   int64_t longest = 0;  // tokens of the answer at most, those of the prefix included
@@ -48,16 +58,8 @@ struct SearchTask {
   std::function<bool()> is_stopped = {};
   // Told about each token as soon as it stays: at greedy search, and of answers that are drawn.
   std::function<void(const GrownToken&)> grows = {};
-};
-
-struct Hypothesis {
-  std::vector<int64_t> tokens;            // without BOS and EOS
-  std::vector<double> log_probabilities;  // of each token, and of the EOS that ended it
-  double score = 0;                       // what hypotheses are ranked by
-  double log_probability = 0;             // the sum
-  bool complete = false;                  // false: cut at the longest length, behind which EOS is
-                                          // not what the beam, or the draw, takes
-  at::Tensor weights;                     // [tokens, S] float on the CPU, where asked for and had
+  // Told the hypotheses of a Search's sentence as soon as it is done.
+  std::function<void(std::vector<Hypothesis>)> found = {};
 };
 
 // Answers B sentences at once; `start` holds one hypothesis per sentence. Up to nbest hypotheses
@@ -76,5 +78,30 @@ std::vector<std::vector<Hypothesis>> search(std::unique_ptr<DecodingState> start
                                             const std::vector<SearchTask>& tasks,
                                             const SpecialTokens& special,
                                             const SearchOptions& options);
+
+// The same of sentences that come while others are being answered. What is found for one does not
+// depend on those beside it where rows of the network's steps do not (steps/batch_invariance.h).
+class Search {
+ public:
+  // Error as search().
+  Search(const SpecialTokens& special, const SearchOptions& options);
+  ~Search();
+
+  bool is_done() const;  // there is no sentence
+
+  // Whether sentences may join those that are there: the network's states take more, and weights,
+  // which differ in their length, are not wanted.
+  bool takes_more() const;
+
+  // `start` holds one hypothesis for each task. Error as search(), and where takes_more() says no.
+  void add(std::unique_ptr<DecodingState> start, std::vector<SearchTask> tasks);
+
+  // A token more for each hypothesis; then sentences that are done leave. There is one.
+  void step();
+
+ private:
+  class Steps;
+  std::unique_ptr<Steps> steps_;
+};
 
 }  // namespace attend

@@ -141,7 +141,8 @@ struct LanguageModel::State : DecodingState {
 
   NextTokens next(const Tensor& tokens, const NextQuery& query) override {
     take(tokens, {});
-    const Tensor vectors = network.embedding_->next(text.select(1, -1), text.size(1) - 1);
+    const std::vector<int64_t> positions(static_cast<size_t>(text.size(0)), text.size(1) - 1);
+    const Tensor vectors = network.embedding_->next(text.select(1, -1), positions);
     NextTokens next = layers->next(vectors, query);
     if (query.with_weights) next.weights = over_source(next.weights);
     return next;

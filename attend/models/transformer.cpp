@@ -1,10 +1,12 @@
 #include "attend/models/transformer.h"
 
 #include <utility>
+#include <vector>
 
 #include "attend/base/error.h"
 #include "attend/data/vocabulary.h"
 #include "attend/nn/shared_sequence.h"
+#include "attend/ops/kernel_tensors.h"
 #include "attend/steps/packed_decoder.h"
 #include "attend/steps/stack_steps.h"
 
@@ -140,22 +142,59 @@ struct Transformer::State : DecodingState {
 
   StepResult step(const Tensor& tokens, bool with_weights, const Pass& pass) override {
     const Pass here = pass.at_site(in_decoder);
-    const Tensor vectors = network.target_embedding_->forward(
-        network.to_device(tokens).unsqueeze(1), layers->positions(), 0, here);
-    return layers->step(vectors.squeeze(1), with_weights, here);
+    return layers->step(next_vectors(tokens, here), with_weights, here);
   }
 
   NextTokens next(const Tensor& tokens, const NextQuery& query) override {
-    return layers->next(
-        network.target_embedding_->next(network.to_device(tokens), layers->positions()), query);
+    return layers->next(next_vectors(tokens, {}), query);
   }
 
   void reorder(const Tensor& rows, bool same_sources) override {
     layers->reorder(rows, same_sources);
   }
 
+  // What the layers read next.
+  virtual Tensor next_vectors(const Tensor& tokens, const Pass& pass) {
+    return network.target_embedding_
+        ->forward(network.to_device(tokens).unsqueeze(1), layers->positions(), 0, pass)
+        .squeeze(1);
+  }
+
   Transformer& network;
   std::unique_ptr<StackSteps> layers;
+};
+
+// Hypotheses of packed steps stand each at a position of its own.
+struct Transformer::PackedState : State {
+  PackedState(Transformer& its_network, std::unique_ptr<StackSteps> its_layers, int64_t count)
+      : State(its_network, std::move(its_layers)), positions(static_cast<size_t>(count)) {}
+
+  void reorder(const Tensor& rows, bool same_sources) override {
+    State::reorder(rows, same_sources);
+    const Tensor plain = contiguous_numbers(rows);
+    std::vector<int64_t> moved;
+    moved.reserve(static_cast<size_t>(plain.numel()));
+    for (int64_t r = 0; r < plain.numel(); ++r)
+      moved.push_back(positions[static_cast<size_t>(pointer_of<const int64_t>(plain)[r])]);
+    positions = std::move(moved);
+  }
+
+  bool appends() const override { return true; }
+
+  void append(DecodingState& other) override {
+    auto& more = static_cast<PackedState&>(other);
+    layers->append(*more.layers);
+    positions.insert(positions.end(), more.positions.begin(), more.positions.end());
+    more.positions.clear();
+  }
+
+  Tensor next_vectors(const Tensor& tokens, const Pass& /*pass*/) override {
+    const Tensor rows = network.target_embedding_->next(tokens, positions);
+    for (int64_t& position : positions) ++position;
+    return rows;
+  }
+
+  std::vector<int64_t> positions;  // [N]
 };
 
 std::unique_ptr<DecodingState> Transformer::start(const Tensor& source, const Tensor& lengths,
@@ -170,7 +209,7 @@ std::unique_ptr<DecodingState> Transformer::start(const Tensor& source, const Te
             lengths};
   else
     read = encode(source, lengths, pass);
-  return std::make_unique<State>(*this, packed_decoder_->start(read));
+  return std::make_unique<PackedState>(*this, packed_decoder_->start(read), source.size(0));
 }
 
 // Packed layers compute each row by itself, over as many keys as its source has.

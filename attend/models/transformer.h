@@ -48,6 +48,7 @@ class Transformer : public PairNetwork {
 
  private:
   struct State;
+  struct PackedState;
 
   StackSource encode(const at::Tensor& source, const at::Tensor& lengths, const Pass& pass);
   // [B, T, depth], of the positions of `target` that are here.

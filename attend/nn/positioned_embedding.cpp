@@ -38,17 +38,25 @@ at::Tensor PositionedEmbedding::forward(const at::Tensor& tokens, int64_t offset
   return attend::dropout(vectors, dropout, pass);
 }
 
-at::Tensor PositionedEmbedding::next(const at::Tensor& tokens, int64_t offset) {
+at::Tensor PositionedEmbedding::next(const at::Tensor& tokens,
+                                     const std::vector<int64_t>& positions) {
   const at::Tensor& weight = embedding_->weight;
   const bool is_plain =
       weight.is_cpu() && weight.scalar_type() == at::kFloat && weight.is_contiguous();
-  if (at::GradMode::is_enabled() || !is_plain)
-    return forward(tokens.unsqueeze(1), offset, 0, {}).squeeze(1);
+  if (at::GradMode::is_enabled() || !is_plain) {
+    std::vector<at::Tensor> rows;
+    for (int64_t n = 0; n < tokens.size(0); ++n)
+      rows.push_back(
+          forward(tokens.narrow(0, n, 1).unsqueeze(1), positions[static_cast<size_t>(n)], 0, {}));
+    return at::cat(rows).squeeze(1);
+  }
+  const auto [first, last] = std::minmax_element(positions.begin(), positions.end());
   const int64_t count = tokens.size(0), depth = weight.size(1);
   const at::Tensor ids = contiguous_numbers(tokens);
+  const at::Tensor added =
+      count > 0 ? position_vectors(*first, *last + 1, weight.options()) : at::Tensor();
   at::Tensor vectors = at::empty({count, depth}, weight.options());
   const auto scale = static_cast<float>(scale_);
-  const at::Tensor position = sinusoidal_ ? sinusoids(1, offset, vectors.options()) : at::Tensor();
   for (int64_t n = 0; n < count; ++n) {
     const int64_t token = pointer_of<const int64_t>(ids)[n];
     if (token < 0 || token >= weight.size(0))
@@ -57,23 +65,34 @@ at::Tensor PositionedEmbedding::next(const at::Tensor& tokens, int64_t offset) {
     const float* from = weight.data_ptr<float>() + token * depth;
     float* to = vectors.data_ptr<float>() + n * depth;
     for (int64_t k = 0; k < depth; ++k) to[k] = from[k] * scale;
-    if (!sinusoidal_) continue;
-    const float* added = position.data_ptr<float>();
-    for (int64_t k = 0; k < depth; ++k) to[k] += added[k];
+    if (!added.defined()) continue;
+    const float* position =
+        added.data_ptr<float>() + (positions[static_cast<size_t>(n)] - *first) * depth;
+    for (int64_t k = 0; k < depth; ++k) to[k] += position[k];
   }
-  if (learned_) return learned_->forward(vectors.unsqueeze(1), offset).squeeze(1);
   return vectors;
+}
+
+at::Tensor PositionedEmbedding::position_vectors(int64_t first, int64_t end,
+                                                 const at::TensorOptions& options) {
+  if (sinusoidal_) return sinusoids(end - first, first, options);
+  if (!learned_) return {};
+  return learned_->forward(at::zeros({end - first, embedding_->weight.size(1)}, options), first);
 }
 
 at::Tensor PositionedEmbedding::sinusoids(int64_t count, int64_t offset,
                                           const at::TensorOptions& options) {
   constexpr int64_t most_kept = 4096;
+  // LibTorch gives the last numbers of an array, which fill no vector, other bits: they are of
+  // positions that nobody reads.
+  constexpr int64_t unread = 16;
   const int64_t depth = embedding_->weight.size(1), end = offset + count;
   if (end > most_kept || options.dtype() != at::kFloat || !options.device().is_cpu())
     return sinusoidal_positions(count, depth, offset, options);
   const std::lock_guard lock(mutex_);
-  if (!kept_.defined() || kept_.size(0) < end)
-    kept_ = sinusoidal_positions(std::min(most_kept, std::max<int64_t>(64, 2 * end)), depth);
+  if (!kept_.defined() || kept_.size(0) < end + unread)
+    kept_ =
+        sinusoidal_positions(std::min(most_kept, std::max<int64_t>(64, 2 * end)) + unread, depth);
   return kept_.narrow(0, offset, count);
 }
 

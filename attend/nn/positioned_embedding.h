@@ -4,6 +4,7 @@
 
 #include <memory>
 #include <mutex>
+#include <vector>
 
 #include "attend/base/enum_names.h"
 #include "attend/nn/dropout.h"
@@ -28,10 +29,10 @@ class PositionedEmbedding : public torch::nn::Module {
   // tokens are those that are here.
   at::Tensor forward(const at::Tensor& tokens, int64_t offset, double dropout, const Pass& pass);
 
-  // The same of one token [N] of each sequence, all at position `offset`, to be decoded: [N,
+  // The same of one token [N] of each sequence, each at a position of its own, to be decoded: [N,
   // depth]. Where no gradients are recorded, float32 on the CPU is computed without LibTorch, whose
   // calls take longer than this does.
-  at::Tensor next(const at::Tensor& tokens, int64_t offset);
+  at::Tensor next(const at::Tensor& tokens, const std::vector<int64_t>& positions);
 
   // The number of positions; unlimited unless they are learned.
   int64_t positions() const;
@@ -39,6 +40,10 @@ class PositionedEmbedding : public torch::nn::Module {
   const at::Tensor& weight() const { return embedding_->weight; }  // [tokens, depth]
 
  private:
+  // What is added at positions from `first` up to `end`, [positions, depth]; undefined where
+  // nothing is.
+  at::Tensor position_vectors(int64_t first, int64_t end, const at::TensorOptions& options);
+
   // As sinusoidal_positions(); those of the first positions are kept.
   at::Tensor sinusoids(int64_t count, int64_t offset, const at::TensorOptions& options);
 

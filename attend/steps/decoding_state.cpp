@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <limits>
 
+#include "attend/base/error.h"
+
 namespace attend {
 namespace {
 
@@ -56,6 +58,10 @@ NextTokens next_of(const StepResult& result, const NextQuery& query) {
 
 NextTokens DecodingState::next(const at::Tensor& tokens, const NextQuery& query) {
   return next_of(step(tokens, query.with_weights, {}), query);
+}
+
+void DecodingState::append(DecodingState& /*other*/) {
+  fail("[decoding] this network's states take no hypotheses of others; ask appends() first");
 }
 
 std::unique_ptr<DecodingState> DecodingState::joined(const std::vector<DecodingState*>&) const {

@@ -60,6 +60,14 @@ class DecodingState {
   // a source moves.
   virtual void reorder(const at::Tensor& rows, bool same_sources) = 0;
 
+  // Whether append() takes hypotheses that stand at other positions.
+  virtual bool appends() const { return false; }
+
+  // Goes on with the hypotheses of `other` behind its own, to the last bit as each would alone. The
+  // other is a state of the same network that was started in the same way, and holds nothing
+  // afterwards. Steps tell no weights from then on.
+  virtual void append(DecodingState& other);
+
   // A copy with the hypotheses of `others`, states of the same network, behind its own, for a step
   // whose weights over the source come from a watch: it forgets how to compute them. Null where a
   // network has no copies, or hypotheses that have read more tokens hold more.

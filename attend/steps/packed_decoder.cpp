@@ -31,6 +31,10 @@ class PackedDecoder::Steps : public StackSteps {
 
   void reorder(const Tensor& rows, bool /*same_sources*/) override { state_->reorder(rows); }
 
+  bool appends() const override { return true; }
+
+  void append(StackSteps& other) override { state_->append(*static_cast<Steps&>(other).state_); }
+
  private:
   const PackedDecoder& decoder_;
   std::shared_ptr<PackedStack::State> state_;

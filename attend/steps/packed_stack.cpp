@@ -112,21 +112,24 @@ PackedStack::PackedStack(const TransformerStack& stack, WeightType weights)
 std::shared_ptr<PackedStack::State> PackedStack::start(const StackSource& source,
                                                        int64_t rows) const {
   auto state = std::make_shared<State>();
-  state->count = rows;
-  if (config_.cross.empty()) return state;
+  if (config_.cross.empty()) {
+    state->count = rows;
+    state->groups = {{.count = rows}};
+    return state;
+  }
   const Tensor vectors = contiguous_numbers(source.vectors.to(at::kFloat));
   const std::vector<int64_t> lengths = lengths_or_all(source.lengths, vectors);
   const Tensor tokens = without_padding(vectors, lengths);
   state->count = vectors.size(0);
-  state->of_source = State::make_block(cache_type_, layers_.size(), state->count, vectors.size(1),
-                                       layers_[0].cross.width());
+  const auto block = std::make_shared<State::Block>(State::make_block(
+      cache_type_, layers_.size(), state->count, vectors.size(1), layers_[0].cross.width()));
   for (size_t i = 0; i < layers_.size(); ++i)
-    state->of_source->keep_sources(
-        i, lengths,
-        keys_and_values(*state, layers_[i].cross, pointer_of<const float>(tokens), tokens.size(0),
-                        tokens.size(1)));
+    block->keep_sources(i, lengths,
+                        keys_and_values(*state, layers_[i].cross, pointer_of<const float>(tokens),
+                                        tokens.size(0), tokens.size(1)));
   for (int64_t b = 0; b < state->count; ++b) state->sources.push_back(static_cast<int32_t>(b));
   if (source.lengths.defined()) state->lengths = lengths;
+  state->groups = {{.count = state->count, .of_source = block}};
   return state;
 }
 
@@ -150,9 +153,10 @@ void PackedStack::add(State& state, const Norm& norm, const Sublayer& sublayer) 
   if (!config_.normalise_first) normalise(state, norm, state.x.data());
 }
 
-// x += f(in)
+// x += f(in), over the keys that `keys` gives for the rows of a group from a first one on.
+template <class Keys>
 void PackedStack::attend(State& state, const Heads& heads, const float* in,
-                         kernels::CachedAttention problem) const {
+                         const Keys& keys) const {
   const int64_t stride = up_to(config_.depth, PackedMatrix::panel);
   const int64_t wide = heads.query.padded_columns();
   kernels::packed_products({.rows = state.rows,
@@ -161,16 +165,22 @@ void PackedStack::attend(State& state, const Heads& heads, const float* in,
                             .a_stride = stride,
                             .out = with_room(state.query, state.rows * wide),
                             .out_stride = wide});
-  problem.rows = state.rows;
-  problem.heads = heads.heads;
-  problem.key_heads = heads.key_heads;
-  problem.depth = problem.value_depth = heads.depth;
-  problem.scale = heads.scale;
-  problem.query = state.query.data();
-  problem.query_stride = wide;
-  problem.context = with_room(state.context, state.rows * wide);
-  problem.context_stride = wide;
-  kernels::cached_attention(problem);
+  float* context = with_room(state.context, state.rows * wide);
+  int64_t first = 0;
+  for (const State::Group& group : state.groups) {
+    kernels::CachedAttention problem = keys(group, first);
+    problem.rows = group.count * (state.rows / state.count);
+    problem.heads = heads.heads;
+    problem.key_heads = heads.key_heads;
+    problem.depth = problem.value_depth = heads.depth;
+    problem.scale = heads.scale;
+    problem.query = state.query.data() + first * wide;
+    problem.query_stride = wide;
+    problem.context = context + first * wide;
+    problem.context_stride = wide;
+    kernels::cached_attention(problem);
+    first += problem.rows;
+  }
   kernels::packed_products({.rows = state.rows,
                             .matrix = &heads.output,
                             .a = state.context.data(),
@@ -198,44 +208,47 @@ void PackedStack::read_self(State& state, size_t index, const float* in, float* 
   const int64_t stride = up_to(config_.depth, PackedMatrix::panel);
   const int64_t positions = state.rows / state.count, slot = 2 * heads.width();
   const float* fresh = keys_and_values(state, heads, in, state.rows, stride);
-  state.each_step(state.steps() - positions, [&](State::Block& block, int64_t t) {
-    block.keep(index, t, state.count, fresh, positions * slot);
-    fresh += slot;
-  });
-  state.slots.clear();
-  state.each_step(
-      0, [&](const State::Block& block, int64_t t) { state.slots.push_back(block.key(index, t)); });
+  const auto& newest = state.groups[0].steps;  // those of all groups
+  for (auto step = newest.end() - positions; step != newest.end(); ++step, fresh += slot)
+    step->block->keep(index, step->position, state.count, fresh, positions * slot);
   const bool several = !state.reader_lengths.empty();
-  attend(state, heads, in,
-         {.keys = state.steps(),
-          .lengths = several ? state.reader_lengths.data() : nullptr,
-          .type = cache_type_,
-          .slots = state.slots.data(),
-          .places = (several ? state.reader_places : state.places).data(),
-          .row_stride = state.room,
-          .key_stride = 1,
-          .place_stride = state.own[0].row_stride(),
-          .value_offset = state.own[0].value_offset(),
-          .weights = weights});
+  attend(state, heads, in, [&](const State::Group& group, int64_t first) {
+    state.slots.clear();
+    for (const State::Step& step : group.steps)
+      state.slots.push_back(step.block->key(index, step.position));
+    return kernels::CachedAttention{
+        .keys = group.positions(),
+        .lengths = several ? state.reader_lengths.data() + first : nullptr,
+        .type = cache_type_,
+        .slots = state.slots.data(),
+        .places = (several ? state.reader_places : state.places).data() + first * state.room,
+        .row_stride = state.room,
+        .key_stride = 1,
+        .place_stride = group.steps[0].block->row_stride(),
+        .value_offset = group.steps[0].block->value_offset(),
+        .weights = weights};
+  });
 }
 
 // Rows that each read one source, in the kept layer `index`.
 void PackedStack::read_source(State& state, const Heads& heads, size_t index, const float* in,
                               float* weights) const {
-  const State::Block& source = *state.of_source;
-  state.slots.clear();
-  for (int64_t j = 0; j < source.positions; ++j) state.slots.push_back(source.key(index, j));
-  attend(state, heads, in,
-         {.keys = source.positions,
-          .lengths = state.lengths.empty() ? nullptr : state.lengths.data(),
-          .type = source.type,
-          .slots = state.slots.data(),
-          .places = state.sources.data(),
-          .row_stride = 1,
-          .key_stride = 0,
-          .place_stride = source.row_stride(),
-          .value_offset = source.value_offset(),
-          .weights = weights});
+  attend(state, heads, in, [&](const State::Group& group, int64_t first) {
+    const State::Block& source = *group.of_source;
+    state.slots.clear();
+    for (int64_t j = 0; j < source.positions; ++j) state.slots.push_back(source.key(index, j));
+    return kernels::CachedAttention{
+        .keys = source.positions,
+        .lengths = state.lengths.empty() ? nullptr : state.lengths.data() + first,
+        .type = source.type,
+        .slots = state.slots.data(),
+        .places = state.sources.data() + first,
+        .row_stride = 1,
+        .key_stride = 0,
+        .place_stride = source.row_stride(),
+        .value_offset = source.value_offset(),
+        .weights = weights};
+  });
 }
 
 void PackedStack::feed_forward(State& state, const Layer& layer, const float* in) const {
@@ -282,9 +295,10 @@ PackedStack::Vectors PackedStack::step(const Tensor& x, State& state, bool with_
   state.set_readers(positions);
   const bool has_source = !config_.cross.empty();
   Vectors result{nullptr, stride, {}};
+  with_weights &= !state.appended;
   if (with_weights)
     result.weights =
-        at::empty({state.rows, has_source ? state.of_source->positions : state.steps()});
+        at::empty({state.rows, has_source ? state.groups[0].of_source->positions : state.steps()});
   pass(state, [&](size_t i) {
     const bool last = i + 1 == layers_.size();
     float* weights = with_weights && last ? result.weights.data_ptr<float>() : nullptr;
@@ -311,8 +325,10 @@ Tensor PackedStack::encode(const Tensor& x, const Tensor& lengths) const {
   const std::vector<int64_t> counts = lengths_or_all(lengths, x);
   state.begin(without_padding(x, counts), stride);
   // These are read once, and soon: rounding gains nothing.
-  state.of_source = State::make_block(kernels::CacheType::float32, 1, x.size(0), x.size(1),
-                                      layers_[0].self.width());
+  const auto block = std::make_shared<State::Block>(State::make_block(
+      kernels::CacheType::float32, 1, x.size(0), x.size(1), layers_[0].self.width()));
+  state.count = state.rows;
+  state.groups = {{.count = state.rows, .of_source = block}};
   for (size_t b = 0; b < counts.size(); ++b) {
     const auto count = static_cast<size_t>(counts[b]);
     state.sources.insert(state.sources.end(), count, static_cast<int32_t>(b));
@@ -321,8 +337,7 @@ Tensor PackedStack::encode(const Tensor& x, const Tensor& lengths) const {
   pass(state, [&](size_t i) {
     const Heads& heads = layers_[i].self;
     add(state, heads.norm, [&](const float* in) {
-      state.of_source->keep_sources(0, counts,
-                                    keys_and_values(state, heads, in, state.rows, stride));
+      block->keep_sources(0, counts, keys_and_values(state, heads, in, state.rows, stride));
       read_source(state, heads, 0, in, nullptr);
     });
   });

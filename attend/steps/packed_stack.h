@@ -77,8 +77,8 @@ class PackedStack {
   template <class Sublayer>
   void add(State& state, const Norm& norm, const Sublayer& sublayer) const;
   void normalise(const State& state, const Norm& norm, float* out) const;
-  void attend(State& state, const Heads& heads, const float* in,
-              kernels::CachedAttention problem) const;
+  template <class Keys>
+  void attend(State& state, const Heads& heads, const float* in, const Keys& keys) const;
   // The keys and values [rows, 2 width] of rows of vectors, in scratch.
   static const float* keys_and_values(State& state, const Heads& heads, const float* in,
                                       int64_t rows, int64_t stride);

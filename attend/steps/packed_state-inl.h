@@ -1,7 +1,7 @@
 #pragma once
 
 #include <algorithm>
-#include <optional>
+#include <memory>
 #include <vector>
 
 #include "attend/ops/kernel_tensors.h"
@@ -70,25 +70,35 @@ struct PackedStack::State {
     return {rows, positions, width, type, at::empty({size}, whole ? at::kFloat : at::kBFloat16)};
   }
 
-  int64_t steps() const { return seen; }
+  // Where the keys and values of a position lie.
+  struct Step {
+    std::shared_ptr<Block> block;
+    int64_t position = 0;
+  };
+
+  // Hypotheses that are neighbours and began together: they have read as many positions, and their
+  // sources lie in one block.
+  struct Group {
+    int64_t count = 0;  // hypotheses
+    std::vector<Step> steps = {};
+    std::shared_ptr<Block> of_source = {};  // a row per source, with its padding
+
+    int64_t positions() const { return static_cast<int64_t>(steps.size()); }
+  };
+
+  // Positions that the first hypothesis has read.
+  int64_t steps() const { return groups.empty() ? 0 : groups[0].positions(); }
 
   // Room for another step of all hypotheses.
   void add_step(kernels::CacheType type, size_t layers, int64_t width) {
     constexpr int64_t together = 16;  // steps: then what is read of a row is a page or more
     add_places();
-    if (own.empty() || own.back().used == together || own.back().rows < count)
-      own.push_back(make_block(type, layers, count, together, width));
-    ++own.back().used;
-    ++seen;
-  }
-
-  // Calls take(block, position) for each step from `first` on.
-  template <class Take>
-  void each_step(int64_t first, const Take& take) {
-    for (Block& block : own) {
-      for (int64_t t = std::max<int64_t>(0, first); t < block.used; ++t) take(block, t);
-      first -= block.used;
+    if (open == nullptr || open->used == together || open->rows < count) {
+      most_rows = appended ? std::max(most_rows, count) : count;
+      open = std::make_shared<Block>(make_block(type, layers, most_rows, together, width));
     }
+    for (Group& group : groups) group.steps.push_back({open, open->used});
+    ++open->used;
   }
 
   // Goes on with other rows: what a step computes of each of them.
@@ -115,51 +125,92 @@ struct PackedStack::State {
   }
 
   // As DecodingState::reorder, and the same for hypotheses that stay with their sources.
-  void reorder(const at::Tensor& rows) {
-    const at::Tensor order = contiguous_numbers(rows);
-    const auto* from = pointer_of<const int64_t>(order);
-    std::vector<int32_t> moved(static_cast<size_t>(rows.numel() * room)), moved_sources;
-    for (int64_t r = 0; r < rows.numel(); ++r)
-      std::copy_n(places.data() + from[r] * room, steps(), moved.data() + r * room);
-    places = std::move(moved);
-    if (!sources.empty()) {
-      moved_sources.reserve(static_cast<size_t>(rows.numel()));
-      std::vector<int64_t> moved_lengths;
-      for (int64_t r = 0; r < rows.numel(); ++r) {
-        const auto row = static_cast<size_t>(from[r]);
-        moved_sources.push_back(sources[row]);
-        if (!lengths.empty()) moved_lengths.push_back(lengths[row]);
-      }
-      sources = std::move(moved_sources);
-      lengths = std::move(moved_lengths);
+  void reorder(const at::Tensor& order) {
+    const at::Tensor plain = contiguous_numbers(order);
+    const auto* from = pointer_of<const int64_t>(plain);
+    const int64_t moved_count = order.numel();
+    const std::vector<size_t> numbers = group_numbers();
+    std::vector<Group> moved_groups;
+    std::vector<int32_t> moved(static_cast<size_t>(moved_count * room)), moved_sources;
+    std::vector<int64_t> moved_lengths;
+    for (int64_t r = 0; r < moved_count; ++r) {
+      const auto row = static_cast<size_t>(from[r]);
+      const Group& group = groups[numbers[row]];
+      const bool continues = r > 0 && numbers[row] == numbers[static_cast<size_t>(from[r - 1])];
+      if (!continues) moved_groups.push_back({0, group.steps, group.of_source});
+      ++moved_groups.back().count;
+      std::copy_n(places.data() + from[r] * room, group.positions(), moved.data() + r * room);
+      if (!sources.empty()) moved_sources.push_back(sources[row]);
+      if (!lengths.empty()) moved_lengths.push_back(lengths[row]);
     }
-    count = rows.numel();
+    groups = std::move(moved_groups);
+    places = std::move(moved);
+    sources = std::move(moved_sources);
+    lengths = std::move(moved_lengths);
+    count = moved_count;
   }
 
-  // Room for the place of one more key in each row's list; the new one is the row itself.
-  void add_places() {
-    const int64_t before = steps();
-    if (before == room) {
-      const int64_t wider = std::max<int64_t>(16, 2 * room);
-      std::vector<int32_t> moved(static_cast<size_t>(count * wider));
-      for (int64_t r = 0; r < count; ++r)
-        std::copy_n(places.data() + r * room, before, moved.data() + r * wider);
-      places = std::move(moved);
-      room = wider;
-    }
+  // As DecodingState::append.
+  void append(State& other) {
+    widen(std::max(room, other.room));
+    other.widen(room);
+    for (State* each : {this, &other}) each->set_lengths();
+    const auto add = [](auto& all, auto& more) { all.insert(all.end(), more.begin(), more.end()); };
+    add(places, other.places);
+    add(sources, other.sources);
+    add(lengths, other.lengths);
+    add(groups, other.groups);
+    count += other.count;
+    appended = true;
+    other = State();
+  }
+
+  // The number of each hypothesis's group.
+  std::vector<size_t> group_numbers() const {
+    std::vector<size_t> numbers;
+    numbers.reserve(static_cast<size_t>(count));
+    for (size_t g = 0; g < groups.size(); ++g)
+      numbers.insert(numbers.end(), static_cast<size_t>(groups[g].count), g);
+    return numbers;
+  }
+
+  // States that are to be one have lengths, though the sources of one have no padding.
+  void set_lengths() {
+    if (sources.empty() || !lengths.empty()) return;
+    for (const Group& group : groups)
+      lengths.insert(lengths.end(), static_cast<size_t>(group.count), group.of_source->positions);
+  }
+
+  // Room for so many places in each row's list.
+  void widen(int64_t wider) {
+    if (wider == room) return;
+    std::vector<int32_t> moved(static_cast<size_t>(count * wider));
     for (int64_t r = 0; r < count; ++r)
-      places[static_cast<size_t>(r * room + before)] = static_cast<int32_t>(r);
+      std::copy_n(places.data() + r * room, room, moved.data() + r * wider);
+    places = std::move(moved);
+    room = wider;
+  }
+
+  // The place of one more key in each row's list: the new one is the row itself.
+  void add_places() {
+    int64_t before = 0, row = 0;
+    for (const Group& group : groups) before = std::max(before, group.positions());
+    if (before == room) widen(std::max<int64_t>(16, 2 * room));
+    for (const Group& group : groups)
+      for (int64_t r = 0; r < group.count; ++r, ++row)
+        places[static_cast<size_t>(row * room + group.positions())] = static_cast<int32_t>(row);
   }
 
   int64_t count = 0;            // hypotheses
   int64_t rows = 0;             // that a step computes: of each hypothesis its new positions
-  std::vector<Block> own;       // of the steps, a row per hypothesis
-  int64_t seen = 0;             // steps
+  std::vector<Group> groups;    // of the hypotheses, in their order
+  std::shared_ptr<Block> open;  // which the next steps go to, a row per hypothesis
+  int64_t most_rows = 0;        // of such blocks, where hypotheses come and go
+  bool appended = false;
   std::vector<int32_t> places;  // [count][room]: which row of each step's block is the hypothesis's
   int64_t room = 0;
-  std::optional<Block> of_source;  // a row per source, with its padding
-  std::vector<int32_t> sources;    // [count]: the row of each hypothesis's source
-  std::vector<int64_t> lengths;    // [count]: of its source; empty: no padding
+  std::vector<int32_t> sources;  // [count]: the row of each hypothesis's source
+  std::vector<int64_t> lengths;  // [count]: of its source; empty: no padding
   // Scratch of a step.
   std::vector<float> x, normed, query, fresh, context, hidden;
   std::vector<const void*> slots;

@@ -2,6 +2,7 @@
 
 #include <utility>
 
+#include "attend/base/error.h"
 #include "attend/nn/attention_trace.h"
 
 namespace attend {
@@ -45,6 +46,10 @@ class PlainStackSteps : public StackSteps {
 
 NextTokens StackSteps::next(const Tensor& x, const NextQuery& query) {
   return next_of(step(x, query.with_weights, {}), query);
+}
+
+void StackSteps::append(StackSteps& /*other*/) {
+  fail("[decoding] steps of LibTorch take no hypotheses of others; ask appends() first");
 }
 
 std::unique_ptr<StackSteps> stack_steps(TransformerStack& stack, const TokenOutput& output,

@@ -26,6 +26,8 @@ class StackSteps {
   virtual NextTokens next(const at::Tensor& x, const NextQuery& query);
 
   virtual void reorder(const at::Tensor& rows, bool same_sources) = 0;  // as DecodingState
+  virtual bool appends() const { return false; }                        // the same
+  virtual void append(StackSteps& other);                               // the same
 };
 
 // Steps of LibTorch. The stack must outlive them.

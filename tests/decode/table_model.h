@@ -22,7 +22,11 @@ class TableModel {
                 .log_softmax(-1);
   }
 
-  std::unique_ptr<DecodingState> start() { return std::make_unique<State>(*this); }
+  std::unique_ptr<DecodingState> start() { return start(torch::arange(table.size(0))); }
+  // For some of the sentences.
+  std::unique_ptr<DecodingState> start(const at::Tensor& sentences) {
+    return std::make_unique<State>(*this, sentences);
+  }
 
   double log_probability(int64_t sentence, int64_t step, int64_t before, int64_t token) const {
     return table[sentence][step][before][token].item<double>();
@@ -35,10 +39,8 @@ class TableModel {
 
  private:
   struct State : DecodingState {
-    explicit State(TableModel& its_model)
-        : model(its_model),
-          sentence(torch::arange(its_model.table.size(0))),
-          position(torch::zeros_like(sentence)) {}
+    State(TableModel& its_model, const at::Tensor& sentences)
+        : model(its_model), sentence(sentences), position(torch::zeros_like(sentence)) {}
 
     StepResult step(const at::Tensor& tokens, bool with_weights, const Pass& /*pass*/) override {
       StepResult result;
@@ -56,6 +58,14 @@ class TableModel {
     void reorder(const at::Tensor& rows, bool same_sources) override {
       position = position.index_select(0, rows);
       if (!same_sources) sentence = sentence.index_select(0, rows);
+    }
+
+    bool appends() const override { return true; }
+
+    void append(DecodingState& other) override {
+      auto& more = static_cast<State&>(other);
+      sentence = torch::cat({sentence, more.sentence});
+      position = torch::cat({position, more.position});
     }
 
     TableModel& model;

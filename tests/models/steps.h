@@ -80,6 +80,59 @@ inline void expect_packed_steps(PairNetwork& network, const Batch& batch, int64_
   }
 }
 
+// Sources of a batch with the rows, and without the padding, that some of its pairs have.
+inline std::unique_ptr<DecodingState> start_of(PairNetwork& network, const Batch& batch,
+                                               const std::vector<int64_t>& numbers) {
+  const at::Tensor rows = at::tensor(at::ArrayRef<int64_t>(numbers), at::kLong);
+  const at::Tensor lengths = batch.source_lengths.index_select(0, rows);
+  const int64_t longest = lengths.max().item<int64_t>();
+  return network.start(batch.source.index_select(0, rows).narrow(1, 0, longest), lengths, {});
+}
+
+// Packed states that take others between their steps, to the last bit as what each gives alone:
+// rows join in front of the first 16 positions and behind them, and change places as a beam's do.
+// For batches of three pairs and tokens from 4 to 8.
+inline void expect_appended_steps(PairNetwork& network, const Batch& batch) {
+  const at::NoGradGuard no_gradient;
+  network.eval();
+  network.to(at::kFloat);
+  ASSERT_TRUE(network.pack(WeightType::float32));
+  struct Row {
+    int64_t pair;
+    std::unique_ptr<DecodingState> alone;
+    int64_t before;
+  };
+  std::vector<Row> rows;
+  const auto started = [&](const std::vector<int64_t>& pairs) {
+    for (const int64_t pair : pairs)
+      rows.push_back({pair, start_of(network, batch, {pair}), Vocabulary::bos});
+    return start_of(network, batch, pairs);
+  };
+  const auto all = started({0, 2});
+  ASSERT_TRUE(all->appends());
+  for (int64_t t = 0; t < 24; ++t) {
+    if (t == 1) all->append(*started({1, 0}));
+    if (t == 9 || t == 20) all->append(*started({2, 1}));
+    // The first row ends, or two of one source change places.
+    if (t == 12) {
+      rows.erase(rows.begin());
+      all->reorder(at::arange(1, std::ssize(rows) + 1, at::kLong), /*same_sources=*/false);
+    }
+    std::vector<int64_t> before;
+    for (const Row& row : rows) before.push_back(row.before);
+    const at::Tensor found =
+        all->step(at::tensor(at::ArrayRef<int64_t>(before), at::kLong), false, {})
+            .log_probabilities;
+    for (size_t r = 0; r < rows.size(); ++r) {
+      const at::Tensor alone = rows[r]
+                                   .alone->step(at::full({1}, rows[r].before, at::kLong), false, {})
+                                   .log_probabilities;
+      EXPECT_TRUE(at::equal(found[static_cast<int64_t>(r)], alone[0])) << t << " " << r;
+      rows[r].before = 4 + (t + static_cast<int64_t>(r)) % 5;
+    }
+  }
+}
+
 // What is carried from step to step after it is reordered as a beam search does: some rows change
 // places, some are there twice. For batches of two pairs or more and tokens up to 9.
 inline void expect_reordering(PairNetwork& network, const Batch& batch) {

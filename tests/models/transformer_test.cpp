@@ -88,11 +88,22 @@ TEST_P(EveryTransformer, StepsGiveTheTeacherForcedProbabilities) {
 
 TEST_P(EveryTransformer, BeamsReorderItsCaches) { reference::expect_reordering(*network, batch); }
 
-TEST_P(EveryTransformer, PackedStepsAreThoseOfLibTorch) {
+bool has_packed_steps(const std::string& variant) {
   const std::vector<std::string> packed = {"plain",    "post_norm",         "gelu",       "untied",
                                            "all_tied", "learned_positions", "shared_keys"};
-  const bool has_packed_form =
-      std::find(packed.begin(), packed.end(), GetParam().name) != packed.end();
+  return std::find(packed.begin(), packed.end(), variant) != packed.end();
+}
+
+TEST_P(EveryTransformer, AppendedStepsAreThoseOfEachAlone) {
+  if (!has_packed_steps(GetParam().name)) {
+    EXPECT_FALSE(network->start(batch.source, batch.source_lengths, {})->appends());
+    return;
+  }
+  reference::expect_appended_steps(*network, batch);
+}
+
+TEST_P(EveryTransformer, PackedStepsAreThoseOfLibTorch) {
+  const bool has_packed_form = has_packed_steps(GetParam().name);
   // Beyond the first 16 keys, for which there is room at once.
   const int64_t steps = 20;
   reference::expect_packed_steps(*network, batch, steps, has_packed_form);

@@ -5,6 +5,7 @@
 #include <torch/utils.h>
 
 #include <cmath>
+#include <vector>
 
 #include "attend/base/error.h"
 #include "tests/support/seed.h"
@@ -24,14 +25,32 @@ TEST(PositionedEmbedding, NextIsForwardOfOneToken) {
          {Positions::sinusoidal, Positions::learned, Positions::rotary, Positions::none}) {
       PositionedEmbedding embedding(count, depth, positions, longest);
       for (const int64_t offset : {0, 70, 3, 4095, 4096, 4999}) {
-        const Tensor recorded = embedding.next(tokens, offset);
+        const std::vector<int64_t> at_offset(4, offset);
+        const Tensor recorded = embedding.next(tokens, at_offset);
         EXPECT_TRUE(recorded.requires_grad());
         const at::NoGradGuard no_gradient;
         const Tensor whole = embedding.forward(tokens.unsqueeze(1), offset, 0, {}).squeeze(1);
-        EXPECT_TRUE(at::equal(embedding.next(tokens, offset), whole));
+        EXPECT_TRUE(at::equal(embedding.next(tokens, at_offset), whole));
         EXPECT_TRUE(at::equal(recorded, whole));
       }
     }
+  }
+}
+
+TEST(PositionedEmbedding, TokensHavePositionsOfTheirOwn) {
+  torch::manual_seed(test::seed());
+  const std::vector<int64_t> positions = {70, 0, 4099, 3};
+  const Tensor tokens = at::tensor({3, 0, 10, 3}, at::kLong);
+  for (const Positions kind :
+       {Positions::sinusoidal, Positions::learned, Positions::rotary, Positions::none}) {
+    PositionedEmbedding embedding(count, 7, kind, longest);
+    const Tensor recorded = embedding.next(tokens, positions);
+    const at::NoGradGuard no_gradient;
+    const Tensor together = embedding.next(tokens, positions);
+    EXPECT_TRUE(at::equal(recorded, together));
+    for (int64_t n = 0; n < 4; ++n)
+      EXPECT_TRUE(at::equal(together[n], embedding.next(tokens.narrow(0, n, 1),
+                                                        {positions[static_cast<size_t>(n)]})[0]));
   }
 }
 
@@ -51,7 +70,7 @@ TEST(PositionedEmbedding, RefusesTokensThatItHasNot) {
   const at::NoGradGuard no_gradient;
   PositionedEmbedding embedding(count, 4, Positions::none, longest);
   for (const int64_t token : {int64_t{-1}, count})
-    EXPECT_THROW(embedding.next(at::tensor({token}, at::kLong), 0), Error);
+    EXPECT_THROW(embedding.next(at::tensor({token}, at::kLong), {0}), Error);
 }
 
 }  // namespace positioned_embedding_test
