@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <utility>
+#include <vector>
 
 #include "attend/explain/attention_methods-inl.h"
 #include "attend/explain/decomposition-inl.h"
@@ -31,30 +32,32 @@ class Decomposer : public Watch {
   Tensor normalised(const NormCall& call, const Pass& rest) override {
     if (!is_of_copies(call.x)) return Watch::normalised(call, rest);
     const Tensor whole = whole_of(call.x);
-    const Tensor deviation =
-        (whole.var(-1, /*unbiased=*/false, /*keepdim=*/true) + call.epsilon).sqrt();
-    const Tensor parts = parts_of(call.x);
-    const Tensor even = (parts - parts.mean(-1, true)) / deviation * call.weight;
-    return joined(rest.normalised({whole, call.weight, call.bias, call.epsilon}),
-                  with(even, call.bias));
+    const Tensor variance = whole.var(-1, /*unbiased=*/false, /*keepdim=*/true);
+    Tensor all = shared_out(call.x);
+    all.sub_(all.mean(-1, true)).mul_(call.weight * (variance + call.epsilon).rsqrt());
+    all[0].copy_(rest.normalised({whole, call.weight, call.bias, call.epsilon})[0]);
+    add_shares(all, call.bias);
+    return all;
   }
 
   Tensor activated(const Tensor& x, Tensor (*f)(const Tensor& x), const Pass& rest) override {
     if (!is_of_copies(x)) return Watch::activated(x, f, rest);
     const Tensor whole = whole_of(x), made = rest.activated(whole, f);
-    const Tensor slope = at::where(whole == 0, at::zeros_like(whole), made / whole);
-    return joined(made, parts_of(x).mul_(slope));
+    Tensor all = shared_out(x);
+    all.mul_(at::where(whole == 0, at::zeros_like(whole), made / whole));
+    all[0].copy_(made[0]);
+    return all;
   }
 
   Tensor vectors(WatchedVectors which, const Tensor& x, const Pass& rest) override {
     switch (which) {
       case WatchedVectors::layer:
-        if (rest.site.layer == 1) return begun(x, rest.site.part == NetworkPart::decoder);
-        return joined(whole_of(x), parts_of(x));
+        return rest.site.layer == 1 ? begun(x, rest.site.part == NetworkPart::decoder)
+                                    : shared_out(x);
       case WatchedVectors::feed_forward:
-        return joined(whole_of(x), parts_of(x));
+        return shared_out(x);
       case WatchedVectors::logits:
-        made_ = {parts_of(x), x[0]};
+        made_ = {shared_out(x).slice(0, 2), x[0]};
         return x;
       default:
         return x;
@@ -69,19 +72,23 @@ class Decomposer : public Watch {
 
   static Tensor whole_of(const Tensor& x) { return x.narrow(0, 0, 1); }
 
-  // The parts [groups, ..] with what was added to all of them.
-  static Tensor parts_of(const Tensor& x) { return with(x.slice(0, 2) - x[1], x[1]); }
-
-  // Each part takes a share of what is added, by its product with it.
-  static Tensor with(const Tensor& parts, const Tensor& added) {
-    const Tensor products = at::einsum("g...d,...d->g...", {parts, added}).abs().unsqueeze(-1);
-    const Tensor sums = products.sum(0, true);
-    const Tensor even = at::full_like(products, 1.0 / static_cast<double>(parts.size(0)));
-    return at::addcmul(parts, at::where(sums > 0, products / sums, even), added);
+  // The copies, where what was added to all of them is shared out among the parts.
+  Tensor shared_out(const Tensor& x) const {
+    Tensor all = x - x[1];
+    all[0].copy_(x[0]);
+    add_shares(all, x[1]);
+    return all;
   }
 
-  static Tensor joined(const Tensor& whole, const Tensor& parts) {
-    return at::cat({whole, at::zeros_like(whole), parts});
+  // Each part takes a share of what is added, by its product with it.
+  void add_shares(Tensor& all, const Tensor& added) const {
+    Tensor parts = all.slice(0, 2);
+    std::vector<Tensor> each;
+    for (const Tensor& part : parts.unbind())
+      each.push_back((part * added).sum(-1, true).abs());  // of all at once it would be large
+    const Tensor products = at::stack(each), sums = products.sum(0, true);
+    const Tensor even = at::full_like(products, 1.0 / static_cast<double>(groups_));
+    parts.addcmul_(at::where(sums > 0, products / sums, even), added);
   }
 
   // Vector j is that of group j, and begins again where there are fewer groups; all that a decoder
@@ -91,7 +98,8 @@ class Decomposer : public Watch {
     const Tensor places = at::arange(x.size(1), x.options().dtype(at::kLong)).remainder(groups_);
     const Tensor of_group = at::arange(groups_, places.options()).unsqueeze(1);
     const Tensor own = in_decoder ? (of_group == groups_ - 1) : (of_group == places);
-    return joined(whole_of(x), whole_of(x) * own.unsqueeze(2));
+    const Tensor whole = whole_of(x);
+    return at::cat({whole, at::zeros_like(whole), whole * own.unsqueeze(2)});
   }
 
   int64_t groups_;

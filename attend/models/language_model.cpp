@@ -1,5 +1,7 @@
 #include "attend/models/language_model.h"
 
+#include <vector>
+
 #include "attend/data/vocabulary.h"
 #include "attend/nn/multi_head_state.h"
 #include "attend/nn/shared_sequence.h"
