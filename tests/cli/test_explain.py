@@ -100,7 +100,7 @@ class Translation(program.Case):
         self.assertEqual(list(record), ["without", "before", "after", "changed", "places", "answer"])
         text = self.explain("--without", "decoder.1")
         self.assertRegex(text, r"log probability +-\d+\.\d{4}, without decoder\.1 -\d+\.\d{4}\n"
-                               r"changed +\d of \d places have another token\nanswer then ")
+                               r"changed +\d+ of \d+ places have another token\nanswer then ")
         self.refused("--without", "encoder.3", names=["'encoder.3'", "encoder.2 with 2 heads", "encoder.1.head.2"])
         self.refused("--without", "encoder", "--out", "x.svg", names=["leave --out"])
 
