@@ -33,6 +33,9 @@ double real_in(const JsonPlace& config, const char* key, double otherwise, doubl
 // The activation that their key names, or the default, gelu.
 HiddenActivation activation_in(const JsonPlace& config, const char* key);
 
+// The name of an activation in their files.
+std::string activation_name(HiddenActivation activation);
+
 // The names of labels by number: id2label, or as many as num_labels says, called LABEL_0 and so on.
 std::vector<std::string> labels_in(const JsonPlace& config);
 
