@@ -11,6 +11,7 @@ void add_train_command(CLI::App& app);
 void add_average_command(CLI::App& app);
 void add_init_command(CLI::App& app);
 void add_import_command(CLI::App& app);
+void add_export_command(CLI::App& app);
 void add_predict_command(CLI::App& app);
 void add_embed_command(CLI::App& app);
 void add_evaluate_command(CLI::App& app);

@@ -54,6 +54,7 @@ int main(int argc, char** argv) {
   attend::add_train_command(app);
   attend::add_average_command(app);
   attend::add_import_command(app);
+  attend::add_export_command(app);
   attend::add_predict_command(app);
   attend::add_embed_command(app);
   attend::add_evaluate_command(app);

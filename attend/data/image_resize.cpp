@@ -45,8 +45,8 @@ std::vector<Window> windows_of(int64_t from, int64_t to, const Kernel& kernel) {
   std::vector<Window> windows(static_cast<size_t>(to));
   for (int64_t i = 0; i < to; ++i) {
     const double centre = (static_cast<double>(i) + 0.5) * scale;
-    const auto first = std::max(static_cast<int64_t>(centre - support + 0.5), int64_t{0});
-    const auto last = std::min(static_cast<int64_t>(centre + support + 0.5), from);
+    const auto first = std::max(int64_t{std::lround(centre - support)}, int64_t{0});
+    const auto last = std::min(int64_t{std::lround(centre + support)}, from);
     std::vector<double> weights;
     double sum = 0;
     for (int64_t j = first; j < last; ++j) {

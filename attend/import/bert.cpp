@@ -5,6 +5,8 @@ namespace {
 
 using Use = TensorUse;
 
+}  // namespace
+
 const EncoderType& bert_type() {
   static const EncoderType type = {
       .dropout = "hidden_dropout_prob",
@@ -39,8 +41,6 @@ const EncoderType& bert_type() {
             {"classifier.bias", "output.bias"}}}}};
   return type;
 }
-
-}  // namespace
 
 std::vector<ConfigKey> bert_keys() {
   return {{"hidden_size"},

@@ -53,6 +53,9 @@ double real_in(const JsonPlace& config, const char* key, double otherwise, doubl
 HiddenActivation activation_in(const JsonPlace& config, const char* key,
                                const char* otherwise = "gelu");
 
+// The name of an activation in their files.
+std::string activation_name(HiddenActivation activation);
+
 // The names of labels by number: id2label, or as many as num_labels says, called LABEL_0 and so on.
 std::vector<std::string> labels_in(const JsonPlace& config);
 

@@ -162,6 +162,13 @@ HiddenActivation activation_in(const JsonPlace& config, const char* key, const c
   config.member(key).refuse("is {}, which is not honoured; {} are", in_quotes(name), known);
 }
 
+std::string activation_name(HiddenActivation activation) {
+  const auto& table = activation_names();
+  return std::find_if(table.begin(), table.end(),
+                      [&](const ActivationName& row) { return row.activation == activation; })
+      ->name;
+}
+
 std::vector<std::string> labels_in(const JsonPlace& config) {
   std::vector<std::string> labels;
   if (!config.has("id2label")) {

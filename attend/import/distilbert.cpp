@@ -26,6 +26,8 @@ std::vector<TensorRow> distilbert_tensors() {
   return rows;
 }
 
+}  // namespace
+
 // DistilBERT (Sanh et al. 2019).
 const EncoderType& distilbert_type() {
   static const EncoderType type = {
@@ -72,8 +74,6 @@ const EncoderType& distilbert_type() {
                          HiddenActivation::relu}}};
   return type;
 }
-
-}  // namespace
 
 ForeignModel read_distilbert(const JsonPlace& config) {
   return read_encoder(config, distilbert_type());

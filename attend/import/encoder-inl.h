@@ -52,7 +52,14 @@ struct EncoderType {
   std::vector<EncoderArchitecture> architectures;
 };
 
+// The type of ours that has such a head, and its encoder's settings.
+const char* type_of(EncoderHead head);
+SourceEncoderConfig& encoder_of(ModelConfig& config, EncoderHead head);
+
 ForeignModel read_encoder(const JsonPlace& config, const EncoderType& type);
+
+const EncoderType& bert_type();
+const EncoderType& distilbert_type();
 
 // Those of BERT and of what is named like it.
 std::vector<TensorRow> bert_tensors();

@@ -6,18 +6,6 @@
 namespace attend::internal {
 namespace {
 
-// The encoder of each of ours.
-SourceEncoderConfig& encoder_of(ModelConfig& config, EncoderHead head) {
-  if (head == EncoderHead::masked_words) return config.of<MaskedLanguageModelConfig>();
-  if (head == EncoderHead::labels) return config.of<ClassifierConfig>();
-  return config.of<EmbedderConfig>();
-}
-
-const char* type_of(EncoderHead head) {
-  if (head == EncoderHead::masked_words) return "encoder";
-  return head == EncoderHead::labels ? "classifier" : "embedder";
-}
-
 void read_sizes(const JsonPlace& config, const EncoderType& type, SourceEncoderConfig& encoder) {
   read_layer_sizes(config, type.sizes, encoder);
   encoder.dropout = real_in(config, type.dropout, 0.1, 0, most_dropout);
@@ -62,6 +50,17 @@ void read_head(const JsonPlace& config, const EncoderType& type,
 }
 
 }  // namespace
+
+SourceEncoderConfig& encoder_of(ModelConfig& config, EncoderHead head) {
+  if (head == EncoderHead::masked_words) return config.of<MaskedLanguageModelConfig>();
+  if (head == EncoderHead::labels) return config.of<ClassifierConfig>();
+  return config.of<EmbedderConfig>();
+}
+
+const char* type_of(EncoderHead head) {
+  if (head == EncoderHead::masked_words) return "encoder";
+  return head == EncoderHead::labels ? "classifier" : "embedder";
+}
 
 void read_layer_sizes(const JsonPlace& config, const LayerKeys& keys,
                       SourceEncoderConfig& encoder) {

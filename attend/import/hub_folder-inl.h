@@ -1,8 +1,10 @@
 #pragma once
 
 #include <optional>
+#include <set>
 #include <string>
 
+#include "attend/base/folder_lock.h"
 #include "attend/data/safetensors.h"
 #include "attend/tokenizers/json.h"
 
@@ -28,5 +30,9 @@ JsonFile read_foreign_config(const std::string& folder);
 // Errors as read_safetensors, and: neither is there, weights are pickled, an index that names
 // another folder or a tensor that its shard lacks, more bytes than the memory holds.
 TensorFile read_foreign_tensors(const std::string& folder);
+
+// Takes the folder of --out, in which nothing may be but the files of these names, which are
+// written before the last one.
+FolderLock take_unused(const std::string& out, const std::set<std::string>& first);
 
 }  // namespace attend::internal

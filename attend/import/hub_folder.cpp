@@ -1,3 +1,4 @@
+#include <algorithm>
 #include <filesystem>
 #include <set>
 #include <utility>
@@ -6,6 +7,7 @@
 #include "attend/base/files.h"
 #include "attend/base/memory.h"
 #include "attend/import/hub_folder-inl.h"
+#include "attend/runs/out_folder.h"
 
 namespace attend::internal {
 namespace {
@@ -97,6 +99,14 @@ TensorFile read_foreign_tensors(const std::string& folder) {
   const std::optional<JsonFile> index = find_json_file(whole + ".index.json");
   if (!index) refuse_weights(folder);
   return read_shards(folder, *index);
+}
+
+FolderLock take_unused(const std::string& out, const std::set<std::string>& first) {
+  FolderLock lock = take_out_folder(out);
+  const std::set<std::string> names = names_in(out);
+  if (!std::includes(first.begin(), first.end(), names.begin(), names.end()))
+    fail("--out {}: is there already; choose a new folder", out);
+  return lock;
 }
 
 }  // namespace attend::internal

@@ -1,13 +1,10 @@
 #include "attend/import/import_model.h"
 
-#include <algorithm>
 #include <filesystem>
 #include <optional>
-#include <set>
 #include <unordered_map>
 
 #include "attend/base/error.h"
-#include "attend/base/files.h"
 #include "attend/import/conversion-inl.h"
 #include "attend/import/foreign_tokenizer-inl.h"
 #include "attend/import/hub_folder-inl.h"
@@ -15,7 +12,6 @@
 #include "attend/import/sentence_encoder-inl.h"
 #include "attend/models/model_folder.h"
 #include "attend/models/model_size.h"
-#include "attend/runs/out_folder.h"
 
 namespace attend {
 namespace internal {
@@ -101,16 +97,10 @@ FixedTokens masks(const ForeignTokenizer& tokenizer) {
   return fixed;
 }
 
-// Takes the folder, in which nothing may be but what a killed import leaves: config.toml is written
-// last.
-FolderLock take_unused(const std::string& out) {
-  static const std::set<std::string> first = {"tokenizer.json", "weights.safetensors",
-                                              "source.vocab", "target.vocab"};
-  FolderLock lock = take_out_folder(out);
-  const std::set<std::string> names = names_in(out);
-  if (!std::includes(first.begin(), first.end(), names.begin(), names.end()))
-    fail("--out {}: is there already; choose a new folder", out);
-  return lock;
+// What a killed import leaves: config.toml is written last.
+FolderLock take_new(const std::string& out) {
+  return take_unused(out,
+                     {"tokenizer.json", "weights.safetensors", "source.vocab", "target.vocab"});
 }
 
 }  // namespace
@@ -120,7 +110,7 @@ ImportedModel import_model(const std::string& folder, const std::string& out) {
   using namespace internal;
   std::optional<FolderLock> lock;
   // A folder that is not there is made when all is read.
-  if (std::filesystem::exists(out)) lock.emplace(take_unused(out));
+  if (std::filesystem::exists(out)) lock.emplace(take_new(out));
   const JsonFile config = read_foreign_config(folder);
   ForeignModel foreign = foreign_type_in(config.place()).read(config.place());
   std::optional<ForeignTokenizer> tokenizer;
@@ -136,7 +126,7 @@ ImportedModel import_model(const std::string& folder, const std::string& out) {
     fixed = foreign.fixed ? *foreign.fixed : masks(*tokenizer);
   }
   const TensorFile weights = converted(foreign, read_foreign_tensors(folder), model, fixed, folder);
-  if (!lock) lock.emplace(take_unused(out));
+  if (!lock) lock.emplace(take_new(out));
   if (tokenizer) tokenizer->tokenizer.save(out + "/tokenizer.json");
   write_safetensors(out + "/weights.safetensors", weights);
   model.codecs = make_codecs(with_codes_in(out, model.text));

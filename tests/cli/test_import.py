@@ -172,6 +172,37 @@ class Import(program.Case):
         self.refuse("train", "--data", "pairs.tsv", "--init", "model", "--out", "tuned",
                     names=["model.type = embedder", "classifier"])
 
+    def test_an_export_is_what_was_imported(self):
+        for name in ("BertModel", "BertForMaskedLM", "DistilBertForSequenceClassification"):
+            case = write_foreign(name, self.folder / "theirs")
+            self.succeed("import", "theirs", "--out", "model")
+            self.assertIn(name, self.succeed("export", "model", "--out", "written").stdout)
+            theirs = json.loads((self.folder / "theirs" / "config.json").read_text())
+            written = json.loads((self.folder / "written" / "config.json").read_text())
+            for key in ("hidden_size", "dim", "model_type", "architectures", "layer_norm_eps"):
+                self.assertEqual(written.get(key), theirs.get(key), key)
+            self.assertEqual((self.folder / "written" / "tokenizer.json").read_text(),
+                             (self.folder / "model" / "tokenizer.json").read_text())
+            self.succeed("import", "written", "--out", "again")
+            command = "embed" if name == "BertModel" else "predict"
+            answers = [self.succeed(command, model, "--json", stdin=case["texts"][1]).stdout
+                       for model in ("model", "again")]
+            self.assertEqual(*answers)
+            self.refuse("export", "model", "--out", "written", names=["is there already"])
+            for folder in ("theirs", "model", "written", "again"):
+                shutil.rmtree(self.folder / folder)
+
+    def test_what_is_not_exported_is_named(self):
+        self.imported("BertModel")
+        config = self.folder / "model" / "config.toml"
+        whole = config.read_text()
+        self.write("model/config.toml", re.sub(r"(?m)^score = .*", 'score = "dot"', whole))
+        self.refuse("export", "model", "--out", "written", names=["model.score", "BertModel"])
+        shutil.rmtree(self.folder / "theirs")
+        shutil.rmtree(self.folder / "model")
+        self.imported("ViTForImageClassification")
+        self.refuse("export", "model", "--out", "written", names=["model.type is vit"])
+
     def test_what_is_wrong_is_one_line(self):
         write_foreign("BertModel", self.folder / "theirs")
         weights = self.folder / "theirs" / "model.safetensors"
@@ -207,7 +238,7 @@ class Import(program.Case):
             return change
 
         self.refuse_folder("BertModel", config(hidden_size=65536, num_attention_heads=1024,
-                                               num_hidden_layers=256, intermediate_size=262144,
+                                               num_hidden_layers=8, intermediate_size=262144,
                                                vocab_size=900000), ["GB"])
         self.refuse_folder("BertModel", config(vocab_size=10 ** 12), ["vocab_size"])
         self.refuse_folder("ViTForImageClassification", config(image_size=10 ** 5), ["image_size"])

@@ -173,6 +173,13 @@ class Killed(program.Case):
     def test_import(self):
         self.check(0.01, ["import", "theirs", "--out", "ours"], "ours", contents, refuses_when_done=True)
 
+    def test_export(self):
+        run = program.attend("import", "theirs", "--out", "ours", cwd=self.shared)
+        self.assertEqual(run.returncode, 0, run.stderr)
+        self.addCleanup(shutil.rmtree, self.shared / "ours")
+        self.check(0.01, ["export", "ours", "--out", "written"], "written", contents,
+                   refuses_when_done=True)
+
     def test_data(self):
         self.check(0.03, DATA, "rows", contents, chosen=list)
 

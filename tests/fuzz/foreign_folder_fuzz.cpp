@@ -5,58 +5,18 @@
 #include <string>
 
 #include "attend/data/safetensors.h"
-#include "attend/import/foreign_model-inl.h"
-#include "attend/import/foreign_tokenizer-inl.h"
-#include "attend/import/hub_folder-inl.h"
-#include "attend/import/image_processor-inl.h"
-#include "attend/import/sentence_encoder-inl.h"
 #include "tests/fuzz/fuzz.h"
+#include "tests/import/foreign_readers.h"
 #include "tests/support/files.h"
 
 namespace attend::fuzz {
 namespace {
-
-using namespace attend::internal;
-
-// What a type makes of a config.json describes a network.
-void read_config(std::string_view document) {
-  for (const auto read : {read_bert, read_distilbert, read_roberta, read_vit, read_deit})
-    accept_errors([&] {
-      const std::string name = "input";
-      const Json json = parse_json(document, name);
-      const ForeignModel model = read({json, name});
-      expect(model.layers > 0 && model.positions > model.first_position);
-      expect(model.tokens > 0 || model.images.has_value());
-      model.config.chosen().check();
-    });
-}
 
 struct ForeignFile {
   const char* name;
   void (*read)(const std::string& folder);
   const char* usual = nullptr;  // what it holds while others take their turn; null: it is not there
 };
-
-void read_sentences(const std::string& folder) {
-  EmbedderConfig config;
-  read_sentence_encoder(folder, config);
-  expect(config.maximum_source_length > 0);
-}
-
-void read_tokenizer(const std::string& folder) {
-  const ForeignTokenizer tokenizer = read_foreign_tokenizer(folder);
-  expect(!tokenizer.mask || *tokenizer.mask < tokenizer.tokenizer.size());
-}
-
-void read_images(const std::string& folder) {
-  ForeignImages images{.frames = {.image_height = 6, .image_width = 6, .colours = true}};
-  read_image_processor(folder, images);
-  expect(images.pixels.size() == 3);
-}
-
-void read_tensors(const std::string& folder) {
-  expect(read_foreign_tensors(folder).tensors.size() == 1);
-}
 
 constexpr std::array<ForeignFile, 6> files = {{
     {"modules.json", read_sentences,

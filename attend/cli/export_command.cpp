@@ -1,0 +1,30 @@
+#include <fmt/format.h>
+
+#include <memory>
+
+#include "attend/cli/commands.h"
+#include "attend/import/export_model.h"
+
+namespace attend {
+
+void add_export_command(CLI::App& app) {
+  auto folder = std::make_shared<std::string>();
+  auto out = std::make_shared<std::string>();
+  auto* command = app.add_subcommand(
+      "export", "Write a model with another's tokenizer in the format of transformers");
+  command->add_option("model", *folder, "model folder")->required();
+  command->add_option("--out", *out, "folder to make")->required();
+  command->footer(
+      "Example:\n"
+      "  attend import all-MiniLM-L6-v2 --out minilm\n"
+      "  attend train --data reviews.tsv --init minilm --out reviews ...\n"
+      "  attend export reviews --out reviews-bert\n"
+      "Types: embedder, encoder and classifier with data.source_units = tokenizer, as BERT has\n"
+      "them. A setting that BERT has not is named, and nothing is written then.");
+  command->callback([folder, out] {
+    const ExportedModel made = export_model(*folder, *out);
+    fmt::print("{}: {}\n", *out, made.architecture);
+  });
+}
+
+}  // namespace attend

@@ -1,0 +1,21 @@
+#pragma once
+
+#include <string>
+
+namespace attend {
+
+// What an export made.
+struct ExportedModel {
+  std::string architecture;  // the class of transformers that loads it
+};
+
+// The other way of import_model: writes a model of texts with another's tokenizer
+// (data.source_units = tokenizer), of type embedder, encoder or classifier, as a folder that
+// transformers loads: config.json, model.safetensors, tokenizer.json and tokenizer_config.json; for
+// an embedder also what sentence-transformers reads. The classes are BERT's, or DistilBERT's for
+// labels below relu. What import_model makes of the folder has the same settings.
+//
+// Errors name the setting that no such class has, and `out` where it is there already.
+ExportedModel export_model(const std::string& folder, const std::string& out);
+
+}  // namespace attend

@@ -1,0 +1,51 @@
+#pragma once
+
+#include <string>
+#include <string_view>
+
+#include "attend/import/foreign_model-inl.h"
+#include "attend/import/foreign_tokenizer-inl.h"
+#include "attend/import/hub_folder-inl.h"
+#include "attend/import/image_processor-inl.h"
+#include "attend/import/sentence_encoder-inl.h"
+#include "tests/fuzz/fuzz.h"
+
+// What reads the files of a foreign folder, with what holds of all that is read.
+namespace attend::fuzz {
+
+// What a type makes of a config.json describes a network.
+inline void read_config(std::string_view document) {
+  for (const auto read : {internal::read_bert, internal::read_distilbert, internal::read_roberta,
+                          internal::read_vit, internal::read_deit})
+    accept_errors([&] {
+      const std::string name = "input";
+      const Json json = parse_json(document, name);
+      const internal::ForeignModel model = read({json, name});
+      expect(model.layers > 0 && model.positions > model.first_position);
+      expect(model.tokens > 0 || model.images.has_value());
+      model.config.chosen().check();
+    });
+}
+
+inline void read_sentences(const std::string& folder) {
+  EmbedderConfig config;
+  internal::read_sentence_encoder(folder, config);
+  expect(config.maximum_source_length > 0);
+}
+
+inline void read_tokenizer(const std::string& folder) {
+  const internal::ForeignTokenizer tokenizer = internal::read_foreign_tokenizer(folder);
+  expect(!tokenizer.mask || *tokenizer.mask < tokenizer.tokenizer.size());
+}
+
+inline void read_images(const std::string& folder) {
+  internal::ForeignImages images{.frames = {.image_height = 6, .image_width = 6, .colours = true}};
+  internal::read_image_processor(folder, images);
+  expect(images.pixels.size() == 3);
+}
+
+inline void read_tensors(const std::string& folder) {
+  expect(internal::read_foreign_tensors(folder).tensors.size() == 1);
+}
+
+}  // namespace attend::fuzz
