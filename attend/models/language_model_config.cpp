@@ -31,7 +31,9 @@ Settings LanguageModelConfig::weight_settings() {
 }
 
 Settings LanguageModelConfig::own_weight_settings() {
-  return {{"model.scale_embedding", &scale_embedding,
+  return {{"model.output_bias", &output_bias,
+           "whether each token has a bias where the output shares the embedding"},
+          {"model.scale_embedding", &scale_embedding,
            "whether a token's vector is multiplied by the square root of model.depth"},
           {"model.start", &start,
            "whether a start token precedes every text (true), or those without a source (false)"}};
@@ -42,8 +44,6 @@ Settings LanguageModelConfig::settings() {
       {"model.layers", &layers, "layers of attention and feed-forward networks", 1, 256},
       context_setting(),
       {"model.tied", &tied, "whether the output shares the embedding"},
-      {"model.output_bias", &output_bias,
-       "whether each token has a bias where the output shares the embedding"},
       {"model.negatives", &negatives,
        "tokens that each step of training draws to compare the right ones with; 0: all", 0, 1e6}};
   append(all, own_weight_settings());
