@@ -209,7 +209,9 @@ void write_sentence_encoder(const EmbedderConfig& config, const std::string& out
                         {"pooling_mode_cls_token", first},
                         {"pooling_mode_mean_tokens", !first}};
   const Json length = {{"max_seq_length", config.maximum_source_length}, {"do_lower_case", false}};
-  std::filesystem::create_directories(out + "/1_Pooling");
+  // A killed export leaves parts of files there.
+  std::filesystem::remove_all(out + "/1_Pooling");
+  std::filesystem::create_directory(out + "/1_Pooling");
   write_file(out + "/1_Pooling/config.json", pooling.dump(2) + "\n");
   write_file(out + "/sentence_bert_config.json", length.dump(2) + "\n");
   write_file(out + "/modules.json", modules.dump(2) + "\n");
