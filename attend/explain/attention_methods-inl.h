@@ -31,6 +31,9 @@ at::Tensor source_columns(const Subject& subject, const TracedAttention& attenti
 // Heads by their index, from the choice; empty: all.
 std::vector<int64_t> chosen_heads(const TracedAttention& attention, const MethodChoice& choice);
 
+// The values [heads, keys, Dv] of an attention, one for each head of the queries.
+at::Tensor head_values(const TracedAttention& attention);
+
 // What each key adds to a layer's output at weight 1, by each of those heads (all where it is
 // empty): [heads, keys, depth].
 at::Tensor mapped_values(const TracedAttention& attention, const std::vector<int64_t>& heads = {});

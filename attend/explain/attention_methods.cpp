@@ -14,18 +14,6 @@ Tensor mean_of_heads(const TracedAttention& attention) {
   return float64_on_cpu(traced_weights(attention)).mean(0);
 }
 
-// The values [heads, keys, Dv] of an attention, one for each head of the queries.
-Tensor values_of(const TracedAttention& attention) {
-  std::vector<Tensor> parts;
-  for (const AttentionCall& call : attention.calls) {
-    Tensor value = float64_on_cpu(call.value).squeeze(0);
-    if (value.dim() == 2) value = value.unsqueeze(0);
-    parts.push_back(value.repeat_interleave(call.heads() / value.size(0), 0));
-    if (attention.in_steps()) break;  // each step reads the same
-  }
-  return at::cat(parts);
-}
-
 // The map [heads, Dv, depth] of each head's context into what leaves a layer.
 Tensor output_maps(const TracedAttention& attention) {
   std::vector<Tensor> parts;
@@ -124,8 +112,19 @@ Tensor raw_weights(const Subject& subject, const NetworkTrace& trace, const Meth
   return source_columns(subject, attention, read_by_answer(subject, attention, weights.mean(0)));
 }
 
+Tensor head_values(const TracedAttention& attention) {
+  std::vector<Tensor> parts;
+  for (const AttentionCall& call : attention.calls) {
+    Tensor value = float64_on_cpu(call.value).squeeze(0);
+    if (value.dim() == 2) value = value.unsqueeze(0);
+    parts.push_back(value.repeat_interleave(call.heads() / value.size(0), 0));
+    if (attention.in_steps()) break;  // each step reads the same
+  }
+  return at::cat(parts);
+}
+
 Tensor mapped_values(const TracedAttention& attention, const std::vector<int64_t>& heads) {
-  Tensor values = values_of(attention);  // [heads, keys, Dv]
+  Tensor values = head_values(attention);  // [heads, keys, Dv]
   if (attention.calls[0].output.defined()) values = at::bmm(values, output_maps(attention));
   return heads.empty() ? values : values.narrow(0, heads[0], 1);
 }

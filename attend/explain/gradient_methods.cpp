@@ -200,32 +200,27 @@ at::Generator fixed_draws() { return at::make_generator<at::CPUGeneratorImpl>(1)
 // tokens `which`: relu(a . d log p_t / d a), the mean of its heads, [tokens, rows, keys].
 std::vector<Tensor> relevant_weights(const Subject& subject, const NetworkTrace& trace,
                                      const Tensor& which) {
-  std::vector<std::vector<Tensor>> weights(trace.attentions.size());
-  TraceOptions options{.gradients = true, .attentions = false};
-  options.weights = [&](const Site& site, size_t, const Tensor& given) {
-    const Tensor own = given.requires_grad() ? given : given.detach().requires_grad_();
-    for (size_t i = 0; i < weights.size(); ++i)
-      if (trace.attentions[i].site == site) weights[i].push_back(own);
-    return own;
-  };
   const NetworkTrace copies =
-      trace_network(subject.network(), repeated(subject.batch, which.size(0)), options);
+      trace_network(subject.network(), repeated(subject.batch, which.size(0)), {.gradients = true});
   const Tensor own = preferences(subject, copies.distributions).gather(1, which.unsqueeze(1));
-  std::vector<Tensor> all;
-  for (const auto& each : weights) all.insert(all.end(), each.begin(), each.end());
-  const auto slopes = torch::autograd::grad({own.sum()}, all, {}, /*retain_graph=*/false,
+  std::vector<Tensor> contexts;
+  for (const TracedAttention& one : copies.attentions)
+    for (const AttentionCall& call : one.calls) contexts.push_back(call.result.context);
+  const auto slopes = torch::autograd::grad({own.sum()}, contexts, {}, /*retain_graph=*/false,
                                             /*create_graph=*/false, /*allow_unused=*/true);
   std::vector<Tensor> maps;
   size_t next = 0;
-  for (size_t i = 0; i < weights.size(); ++i) {
+  for (const TracedAttention& one : trace.attentions) {
     std::vector<Tensor> parts;
-    for (const Tensor& each : weights[i]) {
-      const Tensor& slope = slopes[next++];
-      parts.push_back(slope.defined() ? (each.detach() * slope).relu() : at::zeros_like(each));
+    for (size_t call = 0; call < one.calls.size(); ++call, ++next) {
+      const Tensor slope = slopes[next].defined() ? slopes[next] : at::zeros_like(contexts[next]);
+      parts.push_back(float64_on_cpu(slope.dim() == 4 ? slope : slope.unsqueeze(1)));
     }
     constexpr int64_t heads = 1, rows = 2;
-    maps.push_back(
-        float64_on_cpu(at::cat(parts, trace.attentions[i].in_steps() ? rows : heads).mean(heads)));
+    // The forward line is context = a v, so that d log p / d a = (d log p / d context) v^T.
+    const Tensor by_weight =
+        at::matmul(at::cat(parts, one.in_steps() ? rows : heads), head_values(one).transpose(1, 2));
+    maps.push_back((float64_on_cpu(traced_weights(one)) * by_weight).relu_().mean(heads));
   }
   return maps;
 }

@@ -24,6 +24,8 @@ class Recorder : public AttentionTrace {
     done.result = Watch::attention(call, rest);
     replaced_ = norm_.x = Tensor();
     if (options_.weights && !call.spec.normaliser.row().running_sums) replace(rest.site, done);
+    if (options_.gradients && !done.result.context.requires_grad())
+      done.result.context = done.result.context.detach().requires_grad_();
     ++calls_;
     AttentionResult result = done.result;
     if (options_.attentions) keep(rest.site, std::move(done));

@@ -44,7 +44,7 @@ struct NetworkTrace {
 
 // Options of a pass, besides its inputs.
 struct TraceOptions {
-  bool gradients = false;  // `input` and `layers` are variables to differentiate by
+  bool gradients = false;  // `input`, `layers` and contexts are variables to differentiate by
   bool attentions = true;  // whether they and the blocks are kept
   // What the source's vectors become before they enter; undefined: as they are.
   std::function<at::Tensor(const at::Tensor& input)> input = {};
