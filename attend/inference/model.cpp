@@ -162,6 +162,13 @@ void Model::answer_each(const std::vector<std::string>& sources, const SearchOpt
       watch);
 }
 
+void Model::answer_arriving(const SearchOptions& options, const Arrivals& arrivals) const {
+  predictor_->predict_arriving(options, arrivals,
+                               [&](const ArrivingSource& asked, Prediction prediction) {
+                                 asked.take(answer_of(parts(), std::move(prediction)));
+                               });
+}
+
 std::vector<Answer> Model::answer(const std::vector<std::string>& sources,
                                   const SearchOptions& options,
                                   const std::vector<std::string>& prefixes) const {
@@ -272,6 +279,8 @@ std::string Model::source_text(const std::vector<int64_t>& ids) const {
     fail("the model reads no text as these tokens; send the text");
   return text;
 }
+
+int64_t Model::threads() const { return predictor_->threads(); }
 
 const std::string& Model::type() const { return parts().config.type; }
 

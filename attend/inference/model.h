@@ -70,6 +70,17 @@ struct AnswerWatch {
   std::function<void(size_t source, size_t answer, const Candidate& so_far)> grows = {};
 };
 
+// A source that is answered as it comes, beside others, and who waits for its answer. The functions
+// are called on the thread that computes.
+struct ArrivingSource {
+  std::string source;
+  std::string prefix = {};  // the beginning of the answer
+  uint64_t number = 0;      // of the source in its request, by which its random numbers differ
+  std::function<bool()> is_stopped = {};                                   // as AnswerWatch's
+  std::function<void(size_t answer, const Candidate& so_far)> grows = {};  // the same
+  std::function<void(Answer answer)> take = {};
+};
+
 struct TokenProbability {
   std::string token;
   double probability = 0;
@@ -159,6 +170,14 @@ class Model {
                    const std::vector<std::string>& prefixes, const Take& take,
                    const AnswerWatch& watch = {}) const;
 
+  // Answers sources as they come, each as answer_each() does, on one of the model's threads. Asks
+  // for further sources before it begins and between steps, as long as others can join those that
+  // are being answered, whose number it tells; ends where there are none, or where other calls
+  // wait for the thread. Each answer is told as soon as it is there. Error on options out of range;
+  // with ModelOptions::skip_bad a source or prefix that is an Error ends no call.
+  using Arrivals = std::function<std::vector<ArrivingSource>(size_t answering)>;
+  void answer_arriving(const SearchOptions& options, const Arrivals& arrivals) const;
+
   // The labels of a classifier; of other models none.
   std::vector<std::string> labels() const;
   // Gives each source's labels, the most probable first. Error where the model has no labels.
@@ -195,6 +214,7 @@ class Model {
   // and on tokens that are no way in which the model reads a text.
   std::string source_text(const std::vector<int64_t>& ids) const;
 
+  int64_t threads() const;                // that compute, for all calls together
   const std::string& type() const;        // model.type
   const TextConfig& text() const;         // data.*: how texts become tokens
   bool attends() const;                   // whether answers have weights

@@ -10,15 +10,13 @@
 
 #include "attend/decode/ensemble.h"
 #include "attend/inference/length_batches-inl.h"
+#include "attend/inference/reading-inl.h"
 #include "attend/steps/batch_invariance.h"
 
 namespace attend {
 namespace {
 
 using at::Tensor;
-
-// Small enough for 1,000 words to be shared out evenly, large enough for full-speed products.
-constexpr int64_t sentences_per_batch = 64;
 
 // 32 MB of log probabilities of all tokens.
 constexpr int64_t numbers_per_batch = int64_t{1} << 22;
@@ -80,13 +78,6 @@ class CountedCall {
 
 }  // namespace
 
-// What is known of texts before they are answered.
-struct Predictor::Reading {
-  std::vector<Prediction> predictions;
-  std::vector<EncodedPair> encoded;
-  std::vector<int64_t> answered;  // which texts can be
-};
-
 Predictor::Predictor(PairModel model, const ModelOptions& options,
                      const std::vector<std::shared_ptr<PairNetwork>>& others)
     : model_(std::move(model)),
@@ -126,8 +117,10 @@ bool Predictor::wants_equal_lengths() const {
                      [](const auto& network) { return network->wants_equal_lengths(); });
 }
 
-bool Predictor::pads_exactly(int64_t length) const {
-  return std::all_of(networks_.begin(), networks_.end(),
+bool Predictor::may_pad(int64_t length, const SearchOptions& options) const {
+  const SearchOptions asked = search_options(options);
+  return !asked.with_weights && asked.coverage_penalty == 0 &&
+         std::all_of(networks_.begin(), networks_.end(),
                      [&](const auto& network) { return network->pads_exactly(length); });
 }
 
@@ -282,10 +275,8 @@ void Predictor::predict_each(const std::vector<std::string>& texts, const Search
                              const AnswerWatch& watch) {
   check(texts, options, prefixes);
   const UnknownTokens unknown = unknown_tokens(options);
-  SearchOptions asked = options;
-  asked.with_weights |= unknown == UnknownTokens::copy;
-  SpecialTokens special{Vocabulary::bos, Vocabulary::eos, {Vocabulary::padding, Vocabulary::bos}};
-  if (unknown == UnknownTokens::forbid) special.never.push_back(Vocabulary::unknown);
+  const SearchOptions asked = search_options(options);
+  const SpecialTokens special = special_tokens(options);
   Reading reading = read(texts);
   std::vector<SearchTask> tasks = tasks_of(texts, reading, prefixes, options);
   InOrder telling(reading.predictions, reading.answered, skips_bad_, take);
@@ -303,19 +294,13 @@ void Predictor::predict_each(const std::vector<std::string>& texts, const Search
       of_batch.push_back(std::move(tasks[i]));
     }
     auto found = search(start(make_batch(reading.encoded, batch)), of_batch, special, asked);
-    for (size_t b = 0; b < batch.size(); ++b) {
-      Prediction& prediction = reading.predictions[static_cast<size_t>(batch[b])];
-      prediction.hypotheses = std::move(found[b]);
-      name_tokens(prediction, unknown);
-      if (options.with_weights) continue;
-      for (Hypothesis& hypothesis : prediction.hypotheses) hypothesis.weights = Tensor();
-    }
+    for (size_t b = 0; b < batch.size(); ++b)
+      put_found(std::move(found[b]), options, reading.predictions[static_cast<size_t>(batch[b])]);
   };
-  const bool wants_weights = asked.with_weights || asked.coverage_penalty > 0;
   in_batches(
       reading.encoded, reading.answered, sentences_per_batch, answer,
       [&](const std::vector<int64_t>& batch) { telling.add(batch); },
-      [&](int64_t length) { return !wants_weights && pads_exactly(length); });
+      [&](int64_t length) { return may_pad(length, options); });
 }
 
 std::vector<Prediction> Predictor::predict(const std::vector<std::string>& texts,

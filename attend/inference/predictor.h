@@ -68,6 +68,13 @@ class Predictor {
                     const std::vector<std::string>& prefixes, const Take& take,
                     const AnswerWatch& watch = {});
 
+  // Does what Model::answer_arriving does.
+  using TakeArriving = std::function<void(const ArrivingSource& asked, Prediction prediction)>;
+  void predict_arriving(const SearchOptions& options, const Model::Arrivals& arrivals,
+                        const TakeArriving& take);
+
+  int64_t threads() const { return threads_.count(); }
+
   std::vector<Prediction> predict(const std::vector<std::string>& texts,
                                   const SearchOptions& options,
                                   const std::vector<std::string>& prefixes = {});
@@ -103,6 +110,7 @@ class Predictor {
 
  private:
   struct Reading;
+  class ArrivingCall;
 
   // The tokens of each text, their ids, and which texts can be answered.
   Reading read(const std::vector<std::string>& texts) const;
@@ -122,13 +130,16 @@ class Predictor {
   // Has the search of the text of that number ask and tell `watch`.
   void watch_task(SearchTask& task, size_t text, const Prediction& prediction,
                   UnknownTokens unknown, const AnswerWatch& watch) const;
+  SearchOptions search_options(const SearchOptions& options) const;
+  SpecialTokens special_tokens(const SearchOptions& options) const;
   UnknownTokens unknown_tokens(const SearchOptions& options) const;
   int64_t maximum_answer_length() const;
   // What an answer has for a token, of which `weights` [S] say what it attended to.
   std::string token_name(int64_t token, const at::Tensor& weights, const Prediction& prediction,
                          UnknownTokens unknown) const;
-  // Fills in the tokens of each hypothesis.
-  void name_tokens(Prediction& prediction, UnknownTokens unknown) const;
+  // Fills in what was found, and the tokens of each hypothesis.
+  void put_found(std::vector<Hypothesis> found, const SearchOptions& options,
+                 Prediction& prediction) const;
 
   // The same of some of the pairs.
   void each_first_step(const std::vector<EncodedPair>& pairs, const std::vector<int64_t>& order,
@@ -146,7 +157,8 @@ class Predictor {
   // Answers texts of a batch with numbers, the means of those of the networks.
   void answer_numbers(Reading& reading, const std::vector<int64_t>& batch, bool with_weights);
   bool wants_equal_lengths() const;
-  bool pads_exactly(int64_t length) const;
+  // Whether sources of that length are answered beside others of other lengths.
+  bool may_pad(int64_t length, const SearchOptions& options) const;
 
   const PairModel model_;
   std::vector<std::shared_ptr<PairNetwork>> networks_;

@@ -19,6 +19,8 @@ int64_t Predictor::maximum_answer_length() const {
 SearchTask Predictor::task_of(const std::string& text, const EncodedPair& encoded,
                               const std::string& prefix, const SearchOptions& options) const {
   const std::vector<std::string> begin = model_.codecs.target.split(prefix);
+  if (model_.answers_numbers() && !prefix.empty())
+    fail("the model answers a number, which has no beginning; leave prefixes out");
   SearchTask task;
   task.source_length = encoded.source_length();
   if (model_.config.ranks() && !options.keep_seen)
@@ -38,6 +40,19 @@ SearchTask Predictor::task_of(const std::string& text, const EncodedPair& encode
   task.length = model_.config.answer_length(task.source_length);
   task.longest = std::min(std::ssize(begin) + more, most);
   return task;
+}
+
+SearchOptions Predictor::search_options(const SearchOptions& options) const {
+  SearchOptions asked = options;
+  asked.with_weights |= unknown_tokens(options) == UnknownTokens::copy;
+  return asked;
+}
+
+SpecialTokens Predictor::special_tokens(const SearchOptions& options) const {
+  SpecialTokens special{Vocabulary::bos, Vocabulary::eos, {Vocabulary::padding, Vocabulary::bos}};
+  if (unknown_tokens(options) == UnknownTokens::forbid)
+    special.never.push_back(Vocabulary::unknown);
+  return special;
 }
 
 UnknownTokens Predictor::unknown_tokens(const SearchOptions& options) const {
@@ -66,8 +81,11 @@ std::string Predictor::token_name(int64_t token, const Tensor& weights,
   return prediction.source[static_cast<size_t>(first + most)];
 }
 
-void Predictor::name_tokens(Prediction& prediction, UnknownTokens unknown) const {
-  for (const Hypothesis& hypothesis : prediction.hypotheses) {
+void Predictor::put_found(std::vector<Hypothesis> found, const SearchOptions& options,
+                          Prediction& prediction) const {
+  const UnknownTokens unknown = unknown_tokens(options);
+  prediction.hypotheses = std::move(found);
+  for (Hypothesis& hypothesis : prediction.hypotheses) {
     std::vector<std::string>& tokens = prediction.tokens.emplace_back();
     tokens.reserve(hypothesis.tokens.size());
     for (size_t t = 0; t < hypothesis.tokens.size(); ++t) {
@@ -75,6 +93,7 @@ void Predictor::name_tokens(Prediction& prediction, UnknownTokens unknown) const
           hypothesis.weights.defined() ? hypothesis.weights[static_cast<int64_t>(t)] : Tensor();
       tokens.push_back(token_name(hypothesis.tokens[t], weights, prediction, unknown));
     }
+    if (!options.with_weights) hypothesis.weights = Tensor();
   }
 }
 

@@ -116,6 +116,11 @@ void WorkerThreads::serve() {
   }
 }
 
+bool WorkerThreads::are_awaited() const {
+  const std::lock_guard lock(mutex_);
+  return !waiting_.empty();
+}
+
 void WorkerThreads::abandon(Call& call, int64_t job, const std::exception_ptr& error) {
   if (job >= call.failed) return;
   call.failed = job;

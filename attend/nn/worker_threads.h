@@ -29,6 +29,9 @@ class WorkerThreads {
 
   int64_t count() const { return static_cast<int64_t>(threads_.size()); }
 
+  // Whether jobs wait for a thread, so that one which has no end should give way.
+  bool are_awaited() const;
+
   // Runs work(0) ... work(jobs - 1), up to count() of them at once, and returns when all have
   // ended. Several threads may call at once; the jobs of their calls take turns. When jobs throw,
   // those that have not begun are left out, and the exception of the first by number is thrown.
@@ -50,7 +53,7 @@ class WorkerThreads {
   // Begins no more jobs of a call, which ends by the exception of the first by number.
   void abandon(Call& call, int64_t job, const std::exception_ptr& error);
 
-  std::mutex mutex_;
+  mutable std::mutex mutex_;
   std::condition_variable changed_;
   std::deque<Call*> waiting_;  // those with jobs that have not begun
   bool stopping_ = false;

@@ -1,91 +1,163 @@
 #include "attend/serve/answer_queue.h"
 
 #include <algorithm>
+#include <atomic>
 #include <exception>
 #include <iterator>
+#include <map>
 #include <utility>
 
 namespace attend {
 namespace {
 
 // More at once would only keep the first waiting.
-constexpr size_t sources_per_batch = 256;
+constexpr size_t most_together = 64;
+constexpr size_t most_vectors = 256;
+
+// So many sources overtake a question with other options before a thread takes no more and ends.
+constexpr size_t most_overtaking = 256;
 
 // While the model is busy, a call waits for further questions as long as they come so soon behind
 // each other, but no longer than this: clients that were answered together ask together.
 constexpr std::chrono::microseconds gathering_pause{300};
 constexpr std::chrono::microseconds longest_gathering{5000};
 
-// Calls one of the question's functions. What that throws is this question's failure alone: the
-// others of the call have their answers.
-template <class Function, class... Told>
-void tell(const Question& question, const Function& function, const Told&... told) {
-  try {
-    function(told...);
-  } catch (const std::exception& error) {
-    question.failed(error);
-  }
+bool share_options(const Question& one, const Question& other) {
+  return &one == &other || (!one.options.empty() && one.options == other.options);
 }
 
-// Questions of one call, and what it has answered.
-class QuestionBatch {
- public:
-  explicit QuestionBatch(std::vector<Question> questions)
-      : questions_(std::move(questions)), answers_(questions_.size()) {}
+double seconds_since(std::chrono::steady_clock::time_point since) {
+  return std::chrono::duration<double>(std::chrono::steady_clock::now() - since).count();
+}
 
-  void ask(const AnswerQueue::Ask& ask) {
-    std::vector<std::string> sources, prefixes;
-    for (size_t i = 0; i < questions_.size(); ++i) {
-      const Question& question = questions_[i];
-      sources.insert(sources.end(), question.sources.begin(), question.sources.end());
-      prefixes.insert(prefixes.end(), question.prefixes.begin(), question.prefixes.end());
-      firsts_.push_back(owners_.size());
-      owners_.resize(sources.size(), i);
-    }
-    ask(
-        sources, questions_[0].search, prefixes,
-        [this](size_t index, Answer answer) { take(owners_[index], std::move(answer)); }, watch());
+}  // namespace
+
+// A question, and what has been answered of it by whichever threads.
+class AnswerQueue::Asked {
+ public:
+  explicit Asked(Question question)
+      : question_(std::move(question)),
+        answers_(question_.sources.size()),
+        left_(answers_.size()) {}
+
+  const Question& question() const { return question_; }
+
+  // Whether no more need be computed.
+  bool is_over() const { return is_over_ || question_.is_abandoned(); }
+
+  ArrivingSource source(size_t i) {
+    ArrivingSource source{
+        .source = question_.sources[i],
+        .prefix = question_.prefixes.empty() ? "" : question_.prefixes[i],
+        .number = i,
+        .is_stopped = [this] { return is_over(); },
+    };
+    if (question_.grows)
+      source.grows = [this, i](size_t answer, const Candidate& so_far) {
+        tell(question_.grows, i, answer, so_far);
+      };
+    return source;
   }
 
-  void fail_rest(const std::exception& error) {
-    for (size_t i = 0; i < questions_.size(); ++i)
-      if (!is_answered(i)) questions_[i].failed(error);
+  void take(size_t i, Answer answer) {
+    {
+      const std::lock_guard lock(mutex_);
+      answers_[i] = std::move(answer);
+      if (--left_ > 0) return;
+    }
+    // What was stopped is no answer.
+    if (!is_over()) tell(question_.answered, answers_);
+  }
+
+  void fail(const std::exception& error) {
+    if (!is_over_.exchange(true)) question_.failed(error);
+  }
+
+  // Calls one of the question's functions. What that throws is this question's failure alone: the
+  // others of the call have their answers.
+  template <class Function, class... Told>
+  void tell(const Function& function, const Told&... told) {
+    try {
+      function(told...);
+    } catch (const std::exception& error) {
+      fail(error);
+    }
   }
 
  private:
-  bool is_answered(size_t question) const {
-    return answers_[question].size() == questions_[question].sources.size();
-  }
-
-  void take(size_t question, Answer answer) {
-    answers_[question].push_back(std::move(answer));
-    const Question& asked = questions_[question];
-    // What was stopped is no answer.
-    if (is_answered(question) && !asked.is_abandoned())
-      tell(asked, asked.answered, answers_[question]);
-  }
-
-  AnswerWatch watch() const {
-    AnswerWatch watch;
-    watch.is_stopped = [this](size_t source) { return asker(source).is_abandoned(); };
-    if (std::any_of(questions_.begin(), questions_.end(),
-                    [](const Question& question) { return question.grows != nullptr; }))
-      watch.grows = [this](size_t source, size_t answer, const Candidate& so_far) {
-        if (const Question& asked = asker(source); asked.grows)
-          tell(asked, asked.grows, source - firsts_[owners_[source]], answer, so_far);
-      };
-    return watch;
-  }
-
-  const Question& asker(size_t source) const { return questions_[owners_[source]]; }
-
-  std::vector<Question> questions_;
-  std::vector<size_t> owners_;  // the question of each source
-  std::vector<size_t> firsts_;  // the first source of each question
-  std::vector<std::vector<Answer>> answers_;
+  const Question question_;
+  std::mutex mutex_;
+  std::vector<Answer> answers_;
+  size_t left_;
+  std::atomic<bool> is_over_ = false;  // it has failed
 };
 
-}  // namespace
+// What one thread is answering at once.
+class AnswerQueue::Call {
+ public:
+  // Begins by the question that has waited longest. The queue is locked.
+  explicit Call(AnswerQueue& queue) : queue_(queue), first_(queue.waiting_.front().asked) {}
+
+  void run() {
+    try {
+      queue_.ask_(first_->question().search, [this](size_t answering) { return next(answering); });
+    } catch (const std::exception& error) {
+      size_t sources = 0;
+      for (const auto& [asked, count] : held_) {
+        asked->fail(error);
+        sources += count;
+      }
+      queue_.end(sources);
+    }
+  }
+
+ private:
+  std::vector<ArrivingSource> next(size_t answering) {
+    const std::lock_guard lock(queue_.mutex_);
+    queue_.drop_abandoned();
+    const size_t most = queue_.share();
+    std::vector<ArrivingSource> sources;
+    std::vector<double> queued_seconds;
+    auto one = queue_.waiting_.begin();
+    while (one != queue_.waiting_.end() && answering + sources.size() < most &&
+           overtaking_ < most_overtaking) {
+      if (!share_options(one->asked->question(), first_->question())) {
+        is_overtaking_ = true;
+        ++one;
+        continue;
+      }
+      if (one->taken == 0) queued_seconds.push_back(seconds_since(one->since));
+      for (; one->left() > 0 && answering + sources.size() < most; ++one->taken) {
+        sources.push_back(source(one->asked, one->taken));
+        overtaking_ += is_overtaking_ ? 1 : 0;
+      }
+      if (one->left() == 0) one = queue_.waiting_.erase(one);
+    }
+    queue_.answering_ += sources.size();
+    if (!queued_seconds.empty()) queue_.watch_(queued_seconds, answering + sources.size());
+    if (!queue_.waiting_.empty()) queue_.changed_.notify_one();
+    return sources;
+  }
+
+  ArrivingSource source(const std::shared_ptr<Asked>& asked, size_t i) {
+    ArrivingSource source = asked->source(i);
+    ++held_[asked];
+    source.take = [this, asked, i](Answer answer) {
+      asked->take(i, std::move(answer));
+      if (--held_[asked] == 0) held_.erase(asked);
+      queue_.end(1);
+    };
+    return source;
+  }
+
+  AnswerQueue& queue_;
+  const std::shared_ptr<Asked> first_;
+  std::map<std::shared_ptr<Asked>, size_t> held_;  // how many sources of each are being answered
+  bool is_overtaking_ = false;                     // there are questions with other options
+  size_t overtaking_ = 0;                          // sources that were taken since
+};
+
+size_t AnswerQueue::Waiting::left() const { return asked->question().sources.size() - taken; }
 
 AnswerQueue::AnswerQueue(Ask ask, size_t most, Watch watch, size_t threads, Embed embed)
     : ask_(std::move(ask)),
@@ -111,7 +183,8 @@ bool AnswerQueue::add(Question question) {
     const std::lock_guard lock(mutex_);
     if (waiting_.size() >= most_) drop_abandoned();
     if (waiting_.size() >= most_) return false;
-    waiting_.push_back({std::move(question), std::chrono::steady_clock::now()});
+    waiting_.push_back(
+        {std::make_shared<Asked>(std::move(question)), std::chrono::steady_clock::now()});
   }
   changed_.notify_one();
   return true;
@@ -128,7 +201,7 @@ bool AnswerQueue::is_idle() const {
 }
 
 void AnswerQueue::drop_abandoned() {
-  std::erase_if(waiting_, [](const Waiting& one) { return one.question.is_abandoned(); });
+  std::erase_if(waiting_, [](const Waiting& one) { return one.asked->is_over(); });
 }
 
 void AnswerQueue::gather(std::unique_lock<std::mutex>& lock) {
@@ -144,34 +217,8 @@ void AnswerQueue::gather(std::unique_lock<std::mutex>& lock) {
 // Each thread has its share of all sources, so that none answers many while another answers few.
 size_t AnswerQueue::share() const {
   size_t sources = answering_;
-  for (const Waiting& one : waiting_) sources += one.question.sources.size();
-  return std::min((sources + thread_count_ - 1) / thread_count_, sources_per_batch);
-}
-
-std::vector<Question> AnswerQueue::next_batch() {
-  drop_abandoned();
-  const size_t most = share();
-  const auto now = std::chrono::steady_clock::now();
-  std::vector<Question> batch;
-  std::vector<double> queued_seconds;
-  size_t sources = 0;
-  for (auto one = waiting_.begin(); one != waiting_.end();) {
-    const Question& question = one->question;
-    const bool joins =
-        batch.empty() || (!question.options.empty() && question.options == batch[0].options &&
-                          question.prefixes.empty() == batch[0].prefixes.empty());
-    if (!joins) {
-      ++one;
-      continue;
-    }
-    sources += question.sources.size();
-    if (!batch.empty() && sources > most) break;
-    queued_seconds.push_back(std::chrono::duration<double>(now - one->since).count());
-    batch.push_back(std::move(one->question));
-    one = waiting_.erase(one);
-  }
-  if (!batch.empty()) watch_(queued_seconds);
-  return batch;
+  for (const Waiting& one : waiting_) sources += one.left();
+  return std::min((sources + thread_count_ - 1) / thread_count_, most_together);
 }
 
 void AnswerQueue::work() {
@@ -180,46 +227,57 @@ void AnswerQueue::work() {
     changed_.wait(lock, [this] { return is_ended_ || !waiting_.empty(); });
     gather(lock);
     if (is_ended_) return;
-    std::vector<Question> batch = next_batch();
-    if (batch.empty()) continue;
-    size_t sources = 0;
-    for (const Question& question : batch) sources += question.sources.size();
-    answering_ += sources;
-    if (!waiting_.empty()) changed_.notify_one();
+    drop_abandoned();
+    if (waiting_.empty()) continue;
+    if (waiting_.front().asked->question().embedded) {
+      embed(lock);
+      continue;
+    }
+    Call call(*this);
     lock.unlock();
-    answer(std::move(batch));
+    call.run();
     lock.lock();
-    answering_ -= sources;
   }
 }
 
-void AnswerQueue::answer(std::vector<Question> questions) const {
-  if (questions[0].embedded) return embed(questions);
-  QuestionBatch batch(std::move(questions));
-  try {
-    batch.ask(ask_);
-  } catch (const std::exception& error) {
-    batch.fail_rest(error);
-  }
+void AnswerQueue::end(size_t sources) {
+  const std::lock_guard lock(mutex_);
+  answering_ -= sources;
 }
 
-void AnswerQueue::embed(const std::vector<Question>& questions) const {
+void AnswerQueue::embed(std::unique_lock<std::mutex>& lock) {
+  std::vector<std::shared_ptr<Asked>> batch;
+  std::vector<double> queued_seconds;
   std::vector<std::string> sources;
-  for (const Question& question : questions)
+  for (auto one = waiting_.begin(); one != waiting_.end();) {
+    const Question& question = one->asked->question();
+    const bool fits = sources.empty() || sources.size() + question.sources.size() <= most_vectors;
+    if (!question.embedded || !fits) {
+      ++one;
+      continue;
+    }
     sources.insert(sources.end(), question.sources.begin(), question.sources.end());
-  std::vector<Embedding> found;
+    queued_seconds.push_back(seconds_since(one->since));
+    batch.push_back(std::move(one->asked));
+    one = waiting_.erase(one);
+  }
+  answering_ += sources.size();
+  watch_(queued_seconds, sources.size());
+  lock.unlock();
   try {
-    found = embed_(sources);
+    std::vector<Embedding> found = embed_(sources);
+    auto next = std::make_move_iterator(found.begin());
+    for (const auto& asked : batch) {
+      const auto end = next + std::ssize(asked->question().sources);
+      asked->tell(asked->question().embedded, std::vector<Embedding>(next, end));
+      next = end;
+    }
   } catch (const std::exception& error) {
-    for (const Question& question : questions) question.failed(error);
-    return;
+    for (const auto& asked : batch) asked->fail(error);
   }
-  auto next = std::make_move_iterator(found.begin());
-  for (const Question& question : questions) {
-    const auto end = next + std::ssize(question.sources);
-    tell(question, question.embedded, std::vector<Embedding>(next, end));
-    next = end;
-  }
+  batch.clear();
+  lock.lock();
+  answering_ -= sources.size();
 }
 
 }  // namespace attend

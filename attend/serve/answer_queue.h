@@ -5,6 +5,7 @@
 #include <cstddef>
 #include <deque>
 #include <functional>
+#include <memory>
 #include <mutex>
 #include <string>
 #include <thread>
@@ -14,7 +15,7 @@
 
 namespace attend {
 
-// What one request asks a model.
+// What one request asks a model. Its functions are called on the threads that compute.
 struct Question {
   std::vector<std::string> sources;
   std::vector<std::string> prefixes;  // none, or one for each source
@@ -31,24 +32,25 @@ struct Question {
   std::function<void(const std::exception&)> failed;  // what the call threw
 };
 
-// Questions that wait for a model, and the threads that ask it: each asks its share of those that
-// wait and have the same options at once, which costs the model less than one after another. A
-// thread that finds the model idle asks at once; otherwise it waits for some milliseconds, as long
-// as more questions come. What is abandoned is no longer computed. The answers to a question do not
-// depend on those beside it; the model must skip what it cannot read (ModelOptions::skip_bad), so
-// that errors do not either.
+// Questions that wait for a model, and the threads that ask it. Each thread takes its share of the
+// sources that wait and have the same options, and further ones as soon as the model takes them
+// beside those that it is answering, which costs less than one after another. A thread that finds
+// the model idle asks at once; otherwise it waits for some milliseconds, as long as more questions
+// come. Questions with other options wait until a thread has none, which is soon: so many sources
+// overtake them and no more. What is abandoned is no longer computed. The answers to a question do
+// not depend on those beside it; the model must skip what it cannot read (ModelOptions::skip_bad),
+// so that errors do not either.
 class AnswerQueue {
  public:
-  // Answers as Model::answer_each does, on any thread.
-  using Ask = std::function<void(
-      const std::vector<std::string>& sources, const SearchOptions& search,
-      const std::vector<std::string>& prefixes, const Model::Take& take, const AnswerWatch& watch)>;
+  // Answers as Model::answer_arriving does, on any thread.
+  using Ask = std::function<void(const SearchOptions& search, const Model::Arrivals& arrivals)>;
   // Does what Model::embed does, on any thread.
   using Embed = std::function<std::vector<Embedding>(const std::vector<std::string>& sources)>;
-  // Told about each batch: how long its questions had waited.
-  using Watch = std::function<void(const std::vector<double>& queued_seconds)>;
+  // Told when a thread takes questions: how long each had waited, and how many sources the thread
+  // has then.
+  using Watch = std::function<void(const std::vector<double>& queued_seconds, size_t together)>;
 
-  AnswerQueue(Ask ask, size_t most, Watch watch, size_t threads = 2, Embed embed = {});
+  AnswerQueue(Ask ask, size_t most, Watch watch, size_t threads, Embed embed = {});
   // Ends when what the threads are at is answered. What waits is dropped.
   ~AnswerQueue();
   AnswerQueue(const AnswerQueue&) = delete;
@@ -56,22 +58,26 @@ class AnswerQueue {
 
   // False where `most` questions that somebody waits for are in it.
   bool add(Question question);
-  size_t size() const;   // questions that wait
+  size_t size() const;   // questions that wait, of which some sources may have been taken
   bool is_idle() const;  // nothing waits and nothing is being answered
 
  private:
+  class Asked;
+  class Call;
   struct Waiting {
-    Question question;
+    std::shared_ptr<Asked> asked;
     std::chrono::steady_clock::time_point since;
+    size_t taken = 0;  // sources
+
+    size_t left() const;
   };
 
   void work();
   void drop_abandoned();
   void gather(std::unique_lock<std::mutex>& lock);
   size_t share() const;
-  std::vector<Question> next_batch();
-  void answer(std::vector<Question> batch) const;
-  void embed(const std::vector<Question>& batch) const;
+  void embed(std::unique_lock<std::mutex>& lock);
+  void end(size_t sources);
 
   Ask ask_;
   Embed embed_;

@@ -41,9 +41,9 @@ void ServerMetrics::count_request(const std::string& route, int status, double s
   request_seconds_.add(seconds);
 }
 
-void ServerMetrics::count_batch(const std::vector<double>& queued_seconds) {
+void ServerMetrics::count_batch(const std::vector<double>& queued_seconds, size_t together) {
   const std::lock_guard lock(mutex_);
-  batch_size_.add(static_cast<double>(queued_seconds.size()));
+  batch_size_.add(static_cast<double>(together));
   for (const double seconds : queued_seconds) queue_seconds_.add(seconds);
 }
 
@@ -67,7 +67,8 @@ std::string ServerMetrics::text(size_t queue_size) const {
   add(request_seconds_, "attend_request_duration_seconds",
       "From a request's last byte to its answer's.");
   add(queue_seconds_, "attend_queue_duration_seconds", "How long requests waited for a model.");
-  add(batch_size_, "attend_batch_size", "Requests that one call of a model answered.");
+  add(batch_size_, "attend_batch_size",
+      "Texts that a thread was answering when requests joined them.");
   text += metric_head("attend_queue_size", "gauge", "Requests that wait for a model.");
   text += fmt::format("attend_queue_size {}\n", queue_size);
   text += metric_head("attend_tokens_total", "counter", "Tokens of sources and answers.");

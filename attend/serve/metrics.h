@@ -33,8 +33,9 @@ class ServerMetrics {
 
   // `route`: a path that the server has, or "other".
   void count_request(const std::string& route, int status, double seconds);
-  // Requests that one call of a model answered, and how long each of them had waited.
-  void count_batch(const std::vector<double>& queued_seconds);
+  // Texts that a thread was answering when requests joined them, and how long each of these had
+  // waited.
+  void count_batch(const std::vector<double>& queued_seconds, size_t together);
   void count_tokens(int64_t tokens);  // of sources and answers
 
   // In the text format 0.0.4; `queue_size`: requests that wait for a model.

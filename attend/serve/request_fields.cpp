@@ -132,6 +132,14 @@ const InputFormRow& row_of(InputForm form) {
                        [&](const InputFormRow& row) { return row.form == form; });
 }
 
+// As much of a name that a client made up as it is told.
+std::string beginning(const std::string& name) {
+  size_t size = std::min<size_t>(name.size(), 64);
+  // No character is cut in two.
+  while (size < name.size() && (static_cast<unsigned char>(name[size]) & 0xC0U) == 0x80) --size;
+  return name.substr(0, size);
+}
+
 void check_range(const RequestField& field, double value, std::string_view shown) {
   if (value >= field.minimum && value <= field.maximum) return;
   refuse_field(field.name,
@@ -217,7 +225,7 @@ std::set<std::string> read_object(const json& object, const std::vector<RequestF
                     names.empty()   ? "leave it out"
                     : meant.empty() ? fmt::format("there are {}", fmt::join(names, ", "))
                                     : fmt::format("did you mean {}?", meant)),
-        name, "unknown_field");
+        beginning(name), "unknown_field");
   }
   std::set<std::string> present;
   for (const RequestField& field : fields) {

@@ -96,15 +96,14 @@ void Service::load() {
     served.model = std::make_unique<const Model>(folder, options_.model);
     served.loaded = std::time(nullptr);
     served.queue = std::make_unique<AnswerQueue>(
-        [&model = *served.model](const std::vector<std::string>& sources,
-                                 const SearchOptions& search,
-                                 const std::vector<std::string>& prefixes, const Model::Take& take,
-                                 const AnswerWatch& watch) {
-          model.answer_each(sources, search, prefixes, take, watch);
+        [&model = *served.model](const SearchOptions& search, const Model::Arrivals& arrivals) {
+          model.answer_arriving(search, arrivals);
         },
         options_.queue,
-        [this](const std::vector<double>& queued_seconds) { metrics_.count_batch(queued_seconds); },
-        /*threads=*/2,
+        [this](const std::vector<double>& queued_seconds, size_t together) {
+          metrics_.count_batch(queued_seconds, together);
+        },
+        static_cast<size_t>(served.model->threads()),
         [&model = *served.model](const std::vector<std::string>& sources) {
           return model.embed(sources);
         });
@@ -163,7 +162,7 @@ const ServedModel& Service::model_named(const std::string& name) const {
 size_t Service::queue_size() const {
   if (!is_loaded_) return 0;
   size_t size = 0;
-  for (const ServedModel& served : models_) size += served.queue->size();
+  for (const ServedModel& served : models_) size += served.queue->size() + served.worker->size();
   return size;
 }
 

@@ -28,6 +28,11 @@ bool WorkThreads::add(std::function<void()> work) {
   return true;
 }
 
+size_t WorkThreads::size() const {
+  const std::lock_guard lock(mutex_);
+  return waiting_.size();
+}
+
 bool WorkThreads::is_idle() const {
   const std::lock_guard lock(mutex_);
   return waiting_.empty() && working_ == 0;

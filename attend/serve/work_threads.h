@@ -21,6 +21,7 @@ class WorkThreads {
 
   // False where `most` works wait already. A work must not throw.
   bool add(std::function<void()> work);
+  size_t size() const;   // works that wait
   bool is_idle() const;  // nothing waits and nothing is being done
 
  private:

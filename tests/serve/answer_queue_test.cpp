@@ -8,12 +8,15 @@
 #include <optional>
 #include <stdexcept>
 #include <string>
+#include <utility>
 #include <vector>
 
 namespace attend::answer_queue_test {
 
 using Texts = std::vector<std::string>;
 using testing::ElementsAre;
+using testing::Pair;
+using testing::UnorderedElementsAre;
 
 Candidate so_far(const std::string& text) {
   Candidate candidate;
@@ -21,36 +24,36 @@ Candidate so_far(const std::string& text) {
   return candidate;
 }
 
-// Answers each source with itself. Calls wait at a gate, so that the test says what waits when.
+// Answers each source with itself, all that it got before it asks for more. What it takes waits at
+// a gate, so that the test says what waits when.
 class Model {
  public:
   AnswerQueue::Ask ask() {
-    return [this](const Texts& sources, const SearchOptions&, const Texts&,
-                  const attend::Model::Take& take, const AnswerWatch& watch) {
-      std::unique_lock lock(mutex_);
-      calls_.push_back(sources);
-      changed_.notify_all();
-      changed_.wait(lock, [this, number = calls_.size()] { return number <= opened_; });
-      lock.unlock();
-      for (size_t i = 0; i < sources.size(); ++i) {
-        if (sources[i] == "throws") throw std::runtime_error("broken");
-        Answer answer;
-        answer.source = {sources[i]};
-        if (watch.is_stopped(i))
-          ++stopped;
-        else if (watch.grows)
-          watch.grows(i, 0, so_far(sources[i]));
-        take(i, std::move(answer));
+    return [this](const SearchOptions&, const attend::Model::Arrivals& arrivals) {
+      for (auto sources = arrivals(0); !sources.empty(); sources = arrivals(0)) {
+        pass(sources);
+        for (const ArrivingSource& source : sources) answer(source);
       }
     };
   }
-  // For the first `calls` calls.
+  // Answers nothing before nobody joins any more.
+  AnswerQueue::Ask ask_joining() {
+    return [this](const SearchOptions&, const attend::Model::Arrivals& arrivals) {
+      std::vector<ArrivingSource> all;
+      for (auto more = arrivals(0); !more.empty(); more = arrivals(all.size())) {
+        pass(more);
+        all.insert(all.end(), more.begin(), more.end());
+      }
+      for (const ArrivingSource& source : all) answer(source);
+    };
+  }
+  // For the first `calls` of what is taken.
   void open(size_t calls = 1000) {
     const std::lock_guard lock(mutex_);
     opened_ = calls;
     changed_.notify_all();
   }
-  // The calls, once there are so many.
+  // What was taken at once, as soon as it has been so often.
   std::vector<Texts> calls(size_t count) {
     std::unique_lock lock(mutex_);
     changed_.wait(lock, [&] { return calls_.size() >= count; });
@@ -60,6 +63,25 @@ class Model {
   std::atomic<int> stopped = 0;
 
  private:
+  void pass(const std::vector<ArrivingSource>& sources) {
+    std::unique_lock lock(mutex_);
+    Texts& call = calls_.emplace_back();
+    for (const ArrivingSource& source : sources) call.push_back(source.source);
+    changed_.notify_all();
+    changed_.wait(lock, [this, number = calls_.size()] { return number <= opened_; });
+  }
+
+  void answer(const ArrivingSource& source) {
+    if (source.source == "throws") throw std::runtime_error("broken");
+    Answer answer;
+    answer.source = {source.source};
+    if (source.is_stopped())
+      ++stopped;
+    else if (source.grows)
+      source.grows(0, so_far(source.source));
+    source.take(std::move(answer));
+  }
+
   std::mutex mutex_;
   std::condition_variable changed_;
   std::vector<Texts> calls_;
@@ -113,7 +135,7 @@ TEST(AnswerQueue, WhatAQuestionThrowsIsItsOwnFailure) {
     return embeddings;
   };
   AnswerQueue queue(
-      model.ask(), 256, [](const auto&) {}, 1, embed);
+      model.ask(), 256, [](const auto&, size_t) {}, 1, embed);
   queue.add(first.question({"a"}));
   model.calls(1);
   Question throwing = broken.question({"b"});
@@ -134,10 +156,12 @@ TEST(AnswerQueue, WhatAQuestionThrowsIsItsOwnFailure) {
 
 TEST(AnswerQueue, AsksAllThatWaitWithEqualOptionsAtOnce) {
   Model model;
-  std::vector<size_t> batches;
+  std::vector<std::pair<size_t, size_t>> batches;
   Asked first, second, other, drawn, drawn_too, third;
   AnswerQueue queue(
-      model.ask(), 256, [&](const auto& seconds) { batches.push_back(seconds.size()); }, 1);
+      model.ask(), 256,
+      [&](const auto& seconds, size_t together) { batches.emplace_back(seconds.size(), together); },
+      1);
   queue.add(first.question({"a"}));
   model.calls(1);
   queue.add(second.question({"b", "c"}));
@@ -153,14 +177,14 @@ TEST(AnswerQueue, AsksAllThatWaitWithEqualOptionsAtOnce) {
   EXPECT_THAT(second.result(), ElementsAre("b", "c"));
   EXPECT_THAT(model.calls(5),
               ElementsAre(Texts{"a"}, Texts{"b", "c", "g"}, Texts{"d"}, Texts{"e"}, Texts{"f"}));
-  EXPECT_THAT(batches, ElementsAre(1, 2, 1, 1, 1));
+  EXPECT_THAT(batches, ElementsAre(Pair(1, 1), Pair(2, 3), Pair(1, 1), Pair(1, 1), Pair(1, 1)));
 }
 
 TEST(AnswerQueue, AThreadTakesItsShareOfAllSources) {
   Model model;
   std::vector<Asked> asked(6);
   AnswerQueue queue(
-      model.ask(), 256, [](const auto&) {}, 2);
+      model.ask(), 256, [](const auto&, size_t) {}, 2);
   for (size_t i = 0; i < 2; ++i) {
     queue.add(asked[i].question({std::to_string(i)}));
     model.calls(i + 1);
@@ -173,11 +197,65 @@ TEST(AnswerQueue, AThreadTakesItsShareOfAllSources) {
   EXPECT_THAT(asked[5].result(), ElementsAre("5"));
 }
 
+TEST(AnswerQueue, QuestionsJoinThoseOfEqualOptions) {
+  Model model;
+  std::vector<size_t> together;
+  Asked first, second, other, third;
+  AnswerQueue queue(
+      model.ask_joining(), 256, [&](const auto&, size_t all) { together.push_back(all); }, 1);
+  queue.add(first.question({"a"}));
+  model.calls(1);
+  queue.add(other.question({"x"}, "other"));
+  queue.add(second.question({"b", "c"}));
+  model.open(1);
+  model.calls(2);
+  queue.add(third.question({"d"}));
+  model.open();
+  EXPECT_THAT(other.result(), ElementsAre("x"));
+  EXPECT_THAT(first.result(), ElementsAre("a"));
+  EXPECT_THAT(second.result(), ElementsAre("b", "c"));
+  EXPECT_THAT(third.result(), ElementsAre("d"));
+  EXPECT_THAT(model.calls(4), ElementsAre(Texts{"a"}, Texts{"b", "c"}, Texts{"d"}, Texts{"x"}));
+  EXPECT_THAT(together, ElementsAre(1, 3, 4, 1));
+}
+
+TEST(AnswerQueue, SourcesOfAQuestionAreSharedOut) {
+  Model model;
+  Asked asked;
+  AnswerQueue queue(
+      model.ask(), 256, [](const auto&, size_t) {}, 2);
+  queue.add(asked.question({"a", "b", "c", "d", "e"}));
+  EXPECT_THAT(model.calls(2), UnorderedElementsAre(Texts{"a", "b", "c"}, Texts{"d", "e"}));
+  EXPECT_EQ(queue.size(), 0);
+  EXPECT_FALSE(queue.is_idle());
+  model.open();
+  EXPECT_THAT(asked.result(), ElementsAre("a", "b", "c", "d", "e"));
+}
+
+TEST(AnswerQueue, QuestionsOfOtherOptionsAreNotOvertakenForEver) {
+  Model model;
+  std::vector<Asked> asked(20);
+  Asked other;
+  AnswerQueue queue(
+      model.ask(), 256, [](const auto&, size_t) {}, 1);
+  queue.add(asked[0].question({"a"}));
+  model.calls(1);
+  queue.add(other.question({"x"}, "other"));
+  // 64 are taken at once.
+  for (size_t i = 1; i < asked.size(); ++i) queue.add(asked[i].question(Texts(32, "b")));
+  model.open();
+  EXPECT_THAT(other.result(), ElementsAre("x"));
+  const std::vector<Texts> calls = model.calls(6);
+  for (size_t i = 1; i < 5; ++i) EXPECT_EQ(calls[i].size(), 64U);
+  EXPECT_THAT(calls[5], ElementsAre("x"));
+  for (size_t i = 1; i < asked.size(); ++i) EXPECT_EQ(asked[i].result().size(), 32U);
+}
+
 TEST(AnswerQueue, IsFullOnlyOfQuestionsThatSomebodyWaitsFor) {
   Model model;
   Asked running, left, waits, late, next;
   AnswerQueue queue(
-      model.ask(), 2, [](const auto&) {}, 1);
+      model.ask(), 2, [](const auto&, size_t) {}, 1);
   EXPECT_TRUE(queue.add(running.question({"a"})));
   model.calls(1);
   EXPECT_TRUE(queue.add(left.question({"b"})));
@@ -194,7 +272,7 @@ TEST(AnswerQueue, StopsWhatAClientAskedThatLeaves) {
   Model model;
   Asked first, stays, left;
   std::optional<AnswerQueue> queue(
-      std::in_place, model.ask(), 256, [](const auto&) {}, 1);
+      std::in_place, model.ask(), 256, [](const auto&, size_t) {}, 1);
   queue->add(first.question({"a"}));
   model.calls(1);
   queue->add(stays.question({"b", "c"}));
@@ -216,7 +294,7 @@ TEST(AnswerQueue, WhoLeavesTakesNoAnswerOfAnother) {
   Model model;
   Asked first, left, stays;
   AnswerQueue queue(
-      model.ask(), 256, [](const auto&) {}, 1);
+      model.ask(), 256, [](const auto&, size_t) {}, 1);
   queue.add(first.question({"a"}));
   model.calls(1);
   queue.add(left.question({"b"}));
@@ -230,7 +308,7 @@ TEST(AnswerQueue, AFailureReachesWhoIsNotAnswered) {
   Model model;
   Asked first, answered, broken, behind;
   AnswerQueue queue(
-      model.ask(), 256, [](const auto&) {}, 1);
+      model.ask(), 256, [](const auto&, size_t) {}, 1);
   queue.add(first.question({"a"}));
   model.calls(1);
   queue.add(answered.question({"b"}));
@@ -256,7 +334,7 @@ TEST(AnswerQueue, VectorsAreAskedForAtOnce) {
   };
   Asked answered, first, left, second, broken;
   AnswerQueue queue(
-      model.ask(), 256, [](const auto&) {}, 1, embed);
+      model.ask(), 256, [](const auto&, size_t) {}, 1, embed);
   queue.add(answered.question({"a"}));
   model.calls(1);
   queue.add(first.vectors({"b", "c"}));

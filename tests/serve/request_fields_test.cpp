@@ -99,6 +99,15 @@ TEST(RequestFields, EachProblemNamesItsField) {
   }
 }
 
+TEST(RequestFields, ALongNameIsToldByItsBeginning) {
+  // 63 bytes and a character of two, which is not cut.
+  const std::string begin(63, 'x');
+  const auto body = [](const std::string& name) { return "{\"" + name + "\": 1}"; };
+  EXPECT_EQ(refusal(body(begin + "xyz")).param, begin + "x");
+  EXPECT_EQ(refusal(body(begin + "\u00e9")).param, begin);
+  EXPECT_EQ(refusal(body("\u00e9")).param, "\u00e9");
+}
+
 // The form that was read, the texts and the ids.
 std::string inputs_of(const std::string& json) {
   RequestInputs inputs{{InputForm::text, InputForm::texts, InputForm::text_rows, InputForm::ids,

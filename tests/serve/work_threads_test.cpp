@@ -21,6 +21,7 @@ TEST(WorkThreads, DoWhatIsAddedUpToALimit) {
   EXPECT_FALSE(threads.is_idle());
   EXPECT_TRUE(threads.add([&] { done.set_value(); }));
   EXPECT_FALSE(threads.add([] {})) << "one waits already";
+  EXPECT_EQ(threads.size(), 1U);
   gate.set_value();
   done.get_future().wait();
 }

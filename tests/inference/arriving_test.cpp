@@ -1,0 +1,208 @@
+// Sources that join others which are being answered.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <torch/utils.h>
+
+#include <atomic>
+#include <optional>
+#include <string>
+#include <thread>
+#include <utility>
+#include <vector>
+
+#include "attend/inference/model.h"
+#include "attend/models/new_pair_model.h"
+#include "tests/models/networks.h"
+#include "tests/support/files.h"
+
+namespace attend {
+namespace arriving_test {
+
+const std::vector<Example> examples = {{"cab", {"K"}}, {"bad", {"B"}}, {"dab", {"K"}}};
+const std::vector<std::string> texts = {"cab", "a", "bad", "", "abba", "dab", "zab", "dad"};
+
+Model some_model(const std::string& type, const ModelOptions& options = {.threads = 2}) {
+  ModelConfig config =
+      test::SomeNetwork{type, {"model.maximum_source_length=6", "model.context=16"}}.config();
+  TextConfig text = config.row().text;
+  text.source_units = "char";
+  if (config.row().learns_from_text()) text.target_units = "char";
+  torch::manual_seed(3);
+  PairModel model = make_pair_model(text, config, examples);
+  model.network->eval();
+  return Model(model, options);
+}
+
+void expect_same(const Answer& found, const Answer& wanted) {
+  EXPECT_EQ(found.source, wanted.source);
+  EXPECT_EQ(found.unknown, wanted.unknown);
+  ASSERT_EQ(found.candidates.size(), wanted.candidates.size());
+  for (size_t i = 0; i < wanted.candidates.size(); ++i) {
+    EXPECT_EQ(found.candidates[i].text, wanted.candidates[i].text);
+    EXPECT_EQ(found.candidates[i].log_probabilities, wanted.candidates[i].log_probabilities);
+    EXPECT_EQ(found.candidates[i].score, wanted.candidates[i].score);
+    EXPECT_EQ(found.candidates[i].complete, wanted.candidates[i].complete);
+    EXPECT_EQ(found.candidates[i].weights, wanted.candidates[i].weights);
+  }
+}
+
+// Gives sources one or two at a time, whenever the model asks.
+class Arrivals {
+ public:
+  Arrivals(std::vector<ArrivingSource> sources, size_t at_once)
+      : sources_(std::move(sources)), answers_(sources_.size()), at_once_(at_once) {
+    for (size_t i = 0; i < sources_.size(); ++i)
+      sources_[i].take = [this, i](Answer answer) {
+        EXPECT_FALSE(answers_[i].has_value());
+        answers_[i] = std::move(answer);
+      };
+  }
+
+  Model::Arrivals arrivals() {
+    return [this](size_t answering) {
+      size_t untold = given_;
+      for (const auto& answer : answers_) untold -= answer.has_value() ? 1 : 0;
+      EXPECT_EQ(answering, untold);
+      std::vector<ArrivingSource> more;
+      for (; more.size() < at_once_ && given_ < sources_.size(); ++given_)
+        more.push_back(sources_[given_]);
+      joined_ += answering > 0 ? more.size() : 0;
+      return more;
+    };
+  }
+
+  const std::vector<std::optional<Answer>>& answers() const { return answers_; }
+  size_t joined() const { return joined_; }
+
+ private:
+  std::vector<ArrivingSource> sources_;
+  std::vector<std::optional<Answer>> answers_;
+  size_t at_once_, given_ = 0, joined_ = 0;
+};
+
+std::vector<ArrivingSource> sources_of(const std::vector<std::string>& prefixes = {}) {
+  std::vector<ArrivingSource> sources;
+  for (size_t i = 0; i < texts.size(); ++i)
+    sources.push_back(
+        {.source = texts[i], .prefix = prefixes.empty() ? "" : prefixes[i], .number = i});
+  return sources;
+}
+
+void expect_as_alone(const Model& model, const SearchOptions& search,
+                     const std::vector<std::string>& prefixes, bool joins) {
+  const auto wanted = model.answer(texts, search, prefixes);
+  for (const size_t at_once : {1U, 2U, 8U}) {
+    Arrivals arriving(sources_of(prefixes), at_once);
+    model.answer_arriving(search, arriving.arrivals());
+    for (size_t i = 0; i < texts.size(); ++i) {
+      ASSERT_TRUE(arriving.answers()[i].has_value()) << i;
+      expect_same(*arriving.answers()[i], wanted[i]);
+    }
+    EXPECT_EQ(arriving.joined() > 0, joins && at_once < 8);
+  }
+}
+
+const SearchOptions greedy{.minimum_length = 3, .maximum_length = 6};
+
+TEST(Arriving, GetWhatTheyHaveAlone) {
+  for (const std::string type :
+       {"seq2seq", "transformer", "classifier", "tagger", "lm", "encoder"}) {
+    SCOPED_TRACE(type);
+    const Model model = some_model(type);
+    expect_as_alone(model, greedy, {}, type == "transformer");
+    SearchOptions drawn = greedy;
+    drawn.nbest = 2;
+    drawn.sampling = Sampling{.seed = 4, .first = 9};
+    expect_as_alone(model, drawn, {}, type == "transformer");
+  }
+}
+
+TEST(Arriving, GetBeamsAndBeginningsOfTheirOwn) {
+  const Model model = some_model("transformer");
+  expect_as_alone(model, {.beam = 3, .nbest = 3, .maximum_length = 6}, {}, true);
+  expect_as_alone(model, greedy, {"K", "", "B", "", "B", "", "B", "K"}, true);
+  expect_as_alone(some_model("transformer", {.weights = WeightType::bfloat16, .threads = 1}),
+                  {.beam = 2, .maximum_length = 6}, {}, true);
+}
+
+TEST(Arriving, WeightsAreToldByThoseWhoComeTogether) {
+  SearchOptions weighed = greedy;
+  weighed.with_weights = true;
+  expect_as_alone(some_model("transformer"), weighed, {}, false);
+}
+
+TEST(Arriving, WhoLeavesChangesNoAnswer) {
+  const Model model = some_model("transformer");
+  const auto wanted = model.answer(texts, greedy);
+  for (const int steps : {0, 1, 2}) {
+    std::vector<int> asked(texts.size());
+    std::vector<ArrivingSource> sources = sources_of();
+    for (size_t i = 0; i < texts.size(); i += 2)
+      sources[i].is_stopped = [&asked, i, steps] { return asked[i]++ >= steps; };
+    Arrivals arriving(sources, 1);
+    model.answer_arriving(greedy, arriving.arrivals());
+    for (size_t i = 0; i < texts.size(); ++i) {
+      ASSERT_TRUE(arriving.answers()[i].has_value()) << i;
+      if (i % 2 == 1) expect_same(*arriving.answers()[i], wanted[i]);
+      for (const Candidate& candidate : arriving.answers()[i]->candidates)
+        EXPECT_LE(std::ssize(candidate.tokens), i % 2 == 1 ? 6 : steps);
+    }
+  }
+}
+
+TEST(Arriving, GrowIntoWhatTheyAre) {
+  const Model model = some_model("transformer");
+  std::vector<std::string> grown(texts.size());
+  std::vector<ArrivingSource> sources = sources_of();
+  for (size_t i = 0; i < texts.size(); i += 2)
+    sources[i].grows = [&grown, i](size_t, const Candidate& so_far) { grown[i] = so_far.text; };
+  Arrivals arriving(sources, 1);
+  model.answer_arriving(greedy, arriving.arrivals());
+  for (size_t i = 0; i < texts.size(); ++i)
+    if (const Answer& answer = *arriving.answers()[i]; !answer.candidates.empty()) {
+      EXPECT_EQ(grown[i], i % 2 == 0 ? answer.best().text : "");
+    }
+}
+
+TEST(Arriving, AnErrorIsItsOwn) {
+  const Model model = some_model("transformer", {.threads = 1, .skip_bad = true});
+  std::vector<ArrivingSource> sources = sources_of();
+  sources[2].prefix = "x";
+  sources[4].source = "\xff";
+  Arrivals arriving(sources, 1);
+  model.answer_arriving(greedy, arriving.arrivals());
+  EXPECT_THAT(arriving.answers()[2]->error, testing::HasSubstr("cannot begin with"));
+  EXPECT_THAT(arriving.answers()[4]->error, testing::HasSubstr("UTF-8"));
+  expect_same(*arriving.answers()[5], model.answer({texts[5]}, greedy)[0]);
+}
+
+// Sources come without end, and yet another call has the only thread in turn.
+TEST(Arriving, GiveWayToOtherCalls) {
+  const Model model = some_model("transformer", {.threads = 1});
+  std::atomic<bool> is_answered = false;
+  std::thread other;
+  const auto endless = [&](size_t) -> std::vector<ArrivingSource> {
+    if (!other.joinable())
+      other = std::thread([&] {
+        model.answer({"bad"}, greedy);
+        is_answered = true;
+      });
+    return {{.source = "cab", .take = [](const Answer&) {}}};
+  };
+  while (!is_answered) model.answer_arriving(greedy, endless);
+  other.join();
+}
+
+// Without ModelOptions::skip_bad an error ends the call, as what a function throws does.
+TEST(Arriving, AnErrorEndsTheCall) {
+  const Model model = some_model("transformer");
+  std::vector<ArrivingSource> sources = sources_of();
+  sources[1].prefix = "x";
+  Arrivals arriving(sources, 2);
+  EXPECT_THROW(model.answer_arriving(greedy, arriving.arrivals()), SourceError);
+  EXPECT_THAT(test::error_of([&] { model.answer_arriving({.beam = 0}, arriving.arrivals()); }),
+              testing::HasSubstr("beam"));
+}
+
+}  // namespace arriving_test
+}  // namespace attend
