@@ -176,12 +176,13 @@ TEST(Arriving, AnErrorIsItsOwn) {
   expect_same(*arriving.answers()[5], model.answer({texts[5]}, greedy)[0]);
 }
 
-// Sources come without end, and yet another call has the only thread in turn.
+// Sources come until another call has had the only thread in its turn.
 TEST(Arriving, GiveWayToOtherCalls) {
   const Model model = some_model("transformer", {.threads = 1});
   std::atomic<bool> is_answered = false;
   std::thread other;
-  const auto endless = [&](size_t) -> std::vector<ArrivingSource> {
+  const auto arrivals = [&](size_t) -> std::vector<ArrivingSource> {
+    if (is_answered) return {};
     if (!other.joinable())
       other = std::thread([&] {
         model.answer({"bad"}, greedy);
@@ -189,7 +190,7 @@ TEST(Arriving, GiveWayToOtherCalls) {
       });
     return {{.source = "cab", .take = [](const Answer&) {}}};
   };
-  while (!is_answered) model.answer_arriving(greedy, endless);
+  while (!is_answered) model.answer_arriving(greedy, arrivals);
   other.join();
 }
 
