@@ -70,23 +70,29 @@ class AnswerQueue::Asked {
   }
 
   void fail(const std::exception& error) {
-    if (!is_over_.exchange(true)) question_.failed(error);
+    const std::lock_guard lock(telling_);
+    end(error);
   }
 
-  // Calls one of the question's functions. What that throws is this question's failure alone: the
-  // others of the call have their answers.
+  // Calls one of the question's functions, while no other thread calls one. What that throws is
+  // this question's failure alone: the others of the call have their answers.
   template <class Function, class... Told>
   void tell(const Function& function, const Told&... told) {
+    const std::lock_guard lock(telling_);
     try {
-      function(told...);
+      if (!is_over_) function(told...);
     } catch (const std::exception& error) {
-      fail(error);
+      end(error);
     }
   }
 
  private:
+  void end(const std::exception& error) {
+    if (!is_over_.exchange(true)) question_.failed(error);
+  }
+
   const Question question_;
-  std::mutex mutex_;
+  std::mutex mutex_, telling_;
   std::vector<Answer> answers_;
   size_t left_;
   std::atomic<bool> is_over_ = false;  // it has failed

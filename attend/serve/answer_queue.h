@@ -15,7 +15,8 @@
 
 namespace attend {
 
-// What one request asks a model. Its functions are called on the threads that compute.
+// What one request asks a model. Its functions are called on the threads that compute, those that
+// are told something by one at a time.
 struct Question {
   std::vector<std::string> sources;
   std::vector<std::string> prefixes;  // none, or one for each source
