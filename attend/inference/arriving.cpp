@@ -27,7 +27,9 @@ class Predictor::ArrivingCall {
   void run() {
     bool gives_way = false;
     while (true) {
+      // Sources are read as in all other calls, without the guard.
       const bool any = !gives_way && takes_more() && accept(arrivals_(answering_));
+      const BatchInvariantGuard invariant;
       while (!batches_.empty() && search_.takes_more()) begin_next();
       if (!search_.is_done())
         search_.step();
@@ -146,7 +148,6 @@ void Predictor::predict_arriving(const SearchOptions& options, const Model::Arri
   check({}, options, {});
   threads_.run(1, [&](int64_t) {
     at::NoGradGuard no_gradient;
-    const BatchInvariantGuard invariant;
     ArrivingCall(*this, options, arrivals, take).run();
   });
 }

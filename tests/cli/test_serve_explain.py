@@ -91,7 +91,7 @@ class Explain(program.Case):
                 ({"method": "rolout"}, 422, None, "did you mean rollout?"),
                 ({"head": 0}, 422, "head", "from 1"),
                 ({"head": 3}, 422, None, "head 3"),
-                ({"view": "sideways"}, 422, "view", "alignment, heads, model, graph, effects"),
+                ({"view": "sideways"}, 422, "view", "alignment, heads, model, graph, lens, effects"),
                 ({"view": "graph"}, 422, None, "take the format svg"),
                 ({"view": "heads", "evidence": True}, 422, None, "leave the view heads out"),
                 ({"target": "B ? B"}, 422, None, "'?' is no token"),
