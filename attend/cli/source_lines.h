@@ -10,20 +10,21 @@
 
 namespace attend {
 
-// The lines of standard input, a portion at a time, and what is said about them on standard error.
+// Reads the lines of standard input in portions, and reports on standard error those that are cut
+// or cannot be read.
 class SourceLines {
  public:
   explicit SourceLines(bool skip_bad);
 
-  // Reads the next portion; false at the end of input. Error on a line that is no valid text; where
-  // bad lines are skipped, it is told, `answer_bad` is called, and the portion is empty.
+  // Reads the next portion; false at the end of input. Error on a line that is no valid text. Where
+  // bad lines are skipped, reports the line instead, calls `answer_bad` and gives an empty portion.
   bool read(std::vector<std::string>& lines,
             const std::function<void(const std::string& error)>& answer_bad);
 
   // The number of a line of the portion, counted from 1 at the beginning of the input.
   int64_t number(size_t index) const { return first_ + static_cast<int64_t>(index); }
 
-  // Calls `ask`; what it throws about a source of the portion becomes an Error that names the line.
+  // Calls `ask`. Turns a SourceError of the portion into an Error that names the line.
   void ask(const std::function<void()>& ask) const;
 
   void tell_truncated(size_t index, const Model& model) const;

@@ -71,8 +71,8 @@ struct FormatSummary {
   std::string path;
   std::vector<std::pair<std::string, int64_t>> counts = {};  // as DataFormatRow::counts
   int64_t malformed = 0;                                     // lines that cannot be read
-  // Each names such a line, or says what is left out. If there are many, the first and the last are
-  // kept.
+  // Each remark names such a line, or says what is left out. If there are many, the first and the
+  // last are kept.
   std::vector<std::string> remarks = {};
 };
 

@@ -18,9 +18,9 @@ struct Image {
 // How a picture is read.
 enum class Colours { grey, rgb };
 
-// Reads a PNG picture of any kind: colours become grey, or grey becomes equal colours, and what is
-// transparent is laid on black. Errors name the file: no PNG, one that is damaged or cut off, over
-// 16 million pixels.
+// Reads a PNG image of any colour type, and converts it to grey or to red, green and blue, as
+// `colours` says. Transparent pixels are blended with black. Errors name the file: no PNG, one that
+// is damaged or cut off, over 16 million pixels.
 Image read_png(const std::string& path, Colours colours = Colours::grey);
 
 // The same for the bytes of a file; messages call it `name`.

@@ -34,7 +34,8 @@ struct TextCodec {
   // where a tokenizer splits the text as a whole.
   std::vector<std::string> split_lines(std::string_view text) const;
   // Calls f(tokens) for each line of a text: the tokens of all of it at once would take many times
-  // its size. A tokenizer sees it whole, as what it makes of a line depends on the next.
+  // its size. A tokenizer reads the whole text, because the tokens of
+  // a line depend on the line behind it.
   template <class F>
   void for_each_line(std::string_view text, F f) const {
     if (tokenizer) return f(split(text));

@@ -119,7 +119,7 @@ class Search::Steps {
     return sentence.task.length > 0 || sentence.step < options_.minimum_length;
   }
 
-  // The next tokens that no hypothesis of the sentence takes, beside those of all.
+  // The tokens that are excluded as next tokens of this sentence alone.
   std::vector<int64_t> never(const Sentence& sentence) const {
     std::vector<int64_t> tokens = sentence.task.never;
     if (goes_on(sentence)) tokens.push_back(special_.eos);

@@ -86,9 +86,9 @@ Tensor among_all(const Subject& subject, const std::vector<int64_t>& tokens, con
 // What is differentiated of log probabilities [B, T, V]: [B, T].
 using Differentiated = std::function<Tensor(const Tensor& distributions)>;
 
-// The derivatives of what is explained of each token, on a copy of its own, by the variables
-// [copies,
-// ..] of a pass: one backward pass does for many. Each is returned as [T, ..], float64 on the CPU.
+// The derivatives of what is explained of each token by the variables [copies, ..] of a pass. Each
+// token has a copy of its own, so that one backward pass does for many. [T, ..] each, float64 on
+// the CPU.
 using Variables = std::function<std::vector<Tensor>(const NetworkTrace& trace)>;
 std::vector<Tensor> token_derivatives(const Subject& subject, const MethodChoice& choice,
                                       const TraceOptions& options, const Variables& variables,

@@ -1,7 +1,6 @@
 // Sources that join others which are being answered.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
-#include <torch/utils.h>
 
 #include <atomic>
 #include <optional>
@@ -11,26 +10,16 @@
 #include <vector>
 
 #include "attend/inference/model.h"
-#include "attend/models/new_pair_model.h"
-#include "tests/models/networks.h"
+#include "tests/inference/untrained_model.h"
 #include "tests/support/files.h"
 
 namespace attend {
 namespace arriving_test {
 
-const std::vector<Example> examples = {{"cab", {"K"}}, {"bad", {"B"}}, {"dab", {"K"}}};
 const std::vector<std::string> texts = {"cab", "a", "bad", "", "abba", "dab", "zab", "dad"};
 
 Model some_model(const std::string& type, const ModelOptions& options = {.threads = 2}) {
-  ModelConfig config =
-      test::SomeNetwork{type, {"model.maximum_source_length=6", "model.context=16"}}.config();
-  TextConfig text = config.row().text;
-  text.source_units = "char";
-  if (config.row().learns_from_text()) text.target_units = "char";
-  torch::manual_seed(3);
-  PairModel model = make_pair_model(text, config, examples);
-  model.network->eval();
-  return Model(model, options);
+  return Model(test::untrained_model(type), options);
 }
 
 void expect_same(const Answer& found, const Answer& wanted) {

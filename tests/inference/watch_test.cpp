@@ -14,25 +14,13 @@
 #include "attend/inference/model.h"
 #include "attend/models/new_pair_model.h"
 #include "attend/models/seq2seq_config.h"
-#include "tests/models/networks.h"
+#include "tests/inference/untrained_model.h"
 
 namespace attend {
 namespace watch_test {
 
 const std::vector<Example> examples = {{"cab", {"K"}}, {"bad", {"B"}}, {"dab", {"K"}}};
 const std::vector<std::string> texts = {"cab", "a", "bad", "", "abba", "dab", "zab"};
-
-PairModel some_model(const std::string& type) {
-  ModelConfig config =
-      test::SomeNetwork{type, {"model.maximum_source_length=6", "model.context=16"}}.config();
-  TextConfig text = config.row().text;
-  text.source_units = "char";
-  if (config.row().learns_from_text()) text.target_units = "char";
-  torch::manual_seed(3);
-  PairModel model = make_pair_model(text, config, examples);
-  model.network->eval();
-  return model;
-}
 
 void expect_same(const Answer& found, const Answer& wanted) {
   ASSERT_EQ(found.candidates.size(), wanted.candidates.size());
@@ -50,7 +38,7 @@ INSTANTIATE_TEST_SUITE_P(All, Watched,
                          [](const auto& info) { return std::string(info.param); });
 
 TEST_P(Watched, AnswersGrowIntoWhatTheyAre) {
-  const Model model(some_model(GetParam()), {.threads = 2});
+  const Model model(test::untrained_model(GetParam()), {.threads = 2});
   for (const bool draws : {false, true}) {
     SearchOptions search{.nbest = draws ? 2 : 1, .maximum_length = 5};
     if (draws) search.sampling = Sampling{.seed = 4};
@@ -82,7 +70,7 @@ TEST_P(Watched, AnswersGrowIntoWhatTheyAre) {
 // Before its first step, or behind some of them; alone, and beside others whose answers must not
 // change.
 TEST_P(Watched, AStoppedAnswerLeavesTheOthersAsTheyAre) {
-  const Model one(some_model(GetParam()), {.threads = 2});
+  const Model one(test::untrained_model(GetParam()), {.threads = 2});
   const SearchOptions search{.beam = 2, .nbest = 2, .minimum_length = 4, .maximum_length = 6};
   const auto wanted = one.answer(texts, search);
   for (const int steps : {0, 1, 3}) {
