@@ -150,9 +150,12 @@ std::vector<AttentionHead> named_heads(const std::vector<std::string>& names,
     const size_t before = named.size();
     for (const AttentionHead& one : all)
       if (selector && selector->holds(one)) named.push_back(one);
-    if (named.size() == before)
-      fail("without {}: the model has no such heads; it has {}; write encoder.1.head.2",
-           in_quotes(name), listed_heads(all));
+    if (named.size() > before) continue;
+    const Site& first = all.front().site;
+    const auto heads = std::count_if(all.begin(), all.end(),
+                                     [&](const AttentionHead& one) { return one.site == first; });
+    fail("without {}: the model has no such heads; it has {}; write {}.head.{}", in_quotes(name),
+         listed_heads(all), attention_key(first), heads);
   }
   return named;
 }

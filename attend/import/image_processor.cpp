@@ -12,7 +12,7 @@ namespace {
 
 constexpr int64_t most_pixels = 4096;  // down or across
 
-// What a class does where the file does not say it. Files name it, or what it was called earlier.
+// The defaults of a class of processors, which files call by its name or by an earlier one.
 struct ProcessorType {
   std::string name, earlier;
   bool crops;
