@@ -88,7 +88,7 @@ list(TRANSFORM layers PREPEND -lattend_ OUTPUT_VARIABLE pc_libraries)
 set(pc_requires fmt libhwy tomlplusplus)
 set(pc_flags -fopenmp)
 if(NOT ATTEND_KERNELS_ONLY)
-  list(APPEND pc_requires nlohmann_json libutf8proc libzip zlib liblzma libarchive libpng sndfile librsvg-2.0
+  list(APPEND pc_requires nlohmann_json libutf8proc libzip zlib liblzma libarchive libpng libturbojpeg libexif sndfile librsvg-2.0
        libssl libcrypto)
   list(TRANSFORM TORCH_INCLUDE_DIRS PREPEND -I OUTPUT_VARIABLE torch_flags)
   list(APPEND pc_flags ${torch_flags})

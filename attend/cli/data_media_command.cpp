@@ -43,7 +43,8 @@ void add_images_command(CLI::App& data) {
       ->check(CLI::Range(0, 1'000'000'000))
       ->capture_default_str();
   command->footer(
-      "A table that you write yourself names images as file.png or file.idx:17.\n\n"
+      "A table that you write yourself names images as file.png, file.jpg or\n"
+      "file.idx:17.\n\n"
       "Example:\n"
       "  attend data images --images train-images.gz --labels train-labels.gz --out data \\\n"
       "    --valid 5000\n"

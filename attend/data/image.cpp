@@ -6,14 +6,13 @@
 
 #include "attend/base/error.h"
 #include "attend/base/files.h"
+#include "attend/base/suffix.h"
+#include "attend/data/jpeg-inl.h"
 
 namespace attend {
 namespace {
 
-constexpr int64_t maximum_pixels = int64_t{1} << 24;
 constexpr int64_t maximum_image_file = int64_t{256} << 20;
-
-}  // namespace
 
 Image parse_png(std::string_view bytes, const std::string& name, Colours colours) {
   png_image png = {};
@@ -22,9 +21,7 @@ Image parse_png(std::string_view bytes, const std::string& name, Colours colours
   if (png_image_begin_read_from_memory(&png, bytes.data(), bytes.size()) == 0)
     fail("{}: cannot be read as PNG: {}", name, png.message);
   Image image{png.height, png.width, {}, (png.format & PNG_FORMAT_FLAG_COLOR) != 0};
-  if (image.height * image.width > maximum_pixels)
-    fail("{}: has {} x {} pixels; at most {} are read, so scale it down", name, image.width,
-         image.height, maximum_pixels);
+  internal::check_pixels(image, name);
   png.format = colours == Colours::rgb ? PNG_FORMAT_RGB : PNG_FORMAT_GRAY;
   image.channels = PNG_IMAGE_PIXEL_CHANNELS(png.format);
   image.pixels.resize(static_cast<size_t>(image.height * image.width * image.channels));
@@ -32,6 +29,30 @@ Image parse_png(std::string_view bytes, const std::string& name, Colours colours
   if (png_image_finish_read(&png, &black, image.pixels.data(), 0, nullptr) == 0)
     fail("{}: cannot be read as PNG: {}", name, png.message);
   return image;
+}
+
+}  // namespace
+
+void internal::check_pixels(const Image& image, const std::string& name) {
+  constexpr int64_t maximum_pixels = int64_t{1} << 24;
+  if (image.height * image.width > maximum_pixels)
+    fail("{}: has {} x {} pixels; at most {} are read, so scale it down", name, image.width,
+         image.height, maximum_pixels);
+}
+
+Image parse_image(std::string_view bytes, const std::string& name, Colours colours) {
+  if (internal::is_jpeg(bytes)) return internal::parse_jpeg(bytes, name, colours);
+  if (!bytes.starts_with("\x89PNG"))
+    fail("{}: is neither a PNG nor a JPEG image; convert it to one of them", name);
+  return parse_png(bytes, name, colours);
+}
+
+Image read_image(const std::string& path, Colours colours) {
+  return parse_image(read_file(path, maximum_image_file), path, colours);
+}
+
+bool has_image_suffix(std::string_view path) {
+  return has_suffix(path, ".png") || has_suffix(path, ".jpg") || has_suffix(path, ".jpeg");
 }
 
 Image in_rgb(const Image& image) {
@@ -58,10 +79,6 @@ std::string png_bytes(const Image& image) {
   write(bytes.data(), size);
   bytes.resize(size);
   return bytes;
-}
-
-Image read_png(const std::string& path, Colours colours) {
-  return parse_png(read_file(path, maximum_image_file), path, colours);
 }
 
 }  // namespace attend

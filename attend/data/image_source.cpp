@@ -3,7 +3,6 @@
 #include <charconv>
 
 #include "attend/base/error.h"
-#include "attend/base/suffix.h"
 #include "attend/data/embedded_file.h"
 #include "attend/data/frames-inl.h"
 #include "attend/data/image_resize.h"
@@ -29,7 +28,7 @@ std::pair<std::string, int64_t> file_and_index(const std::string& name) {
 
 bool names_image(std::string_view source) {
   const auto [path, index] = file_and_index(std::string(source));
-  return index < 0 ? has_suffix(path, ".png") : path.find("idx") != std::string::npos;
+  return index < 0 ? has_image_suffix(path) : path.find("idx") != std::string::npos;
 }
 
 class ImageFrames : public FrameReader {
@@ -102,12 +101,12 @@ Image fitted(const Image& image, const FrameConfig& config, const std::string& n
 }  // namespace
 
 Image ImageReader::read(const std::string& name) {
-  if (holds_file(name)) return parse_png(held_file(name), shown_source(name), colours_);
+  if (holds_file(name)) return parse_image(held_file(name), shown_source(name), colours_);
   const auto [path, index] = file_and_index(name);
   if (index < 0) {
-    if (!has_suffix(path, ".png"))
-      fail("{}: an image is a file.png, or file.idx:17 for one of an IDX file", path);
-    return read_png(path, colours_);
+    if (!has_image_suffix(path))
+      fail("{}: an image is a file.png or file.jpg, or file.idx:17 for one of an IDX file", path);
+    return read_image(path, colours_);
   }
   if (path != path_) {
     images_ = read_idx(path);

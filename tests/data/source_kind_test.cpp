@@ -62,7 +62,7 @@ TEST(ImageFrames, HoldOneColourAfterAnother) {
   for (int value = 0; value < 24; ++value) pixels += static_cast<char>(value);
   const std::string png = png_bytes(pixels, 4, 2, PNG_FORMAT_RGB);
   const FrameConfig config{.patch = 2, .image_height = 2, .image_width = 4, .colours = true};
-  const Image image = parse_png(png, "x.png", Colours::rgb);
+  const Image image = parse_image(png, "x.png", Colours::rgb);
   EXPECT_EQ(image.pixels, pixels);
   const at::Tensor frames = image_frames(image, config, "x");
   const at::Tensor wanted = at::tensor({0, 3, 12, 15, 1, 4,  13, 16, 2, 5,  14, 17,  //
@@ -71,7 +71,7 @@ TEST(ImageFrames, HoldOneColourAfterAnother) {
   EXPECT_TRUE(at::allclose(frames * 255, wanted.to(at::kFloat), 1e-6, 1e-6));
   const Image picture = source_kind("image")->picture(frames, config);
   EXPECT_EQ(picture.pixels, pixels);
-  EXPECT_EQ(parse_png(attend::png_bytes(picture), "x.png", Colours::rgb).pixels, pixels);
+  EXPECT_EQ(parse_image(attend::png_bytes(picture), "x.png", Colours::rgb).pixels, pixels);
   EXPECT_EQ(source_kind("images")->picture(frames.view({1, 24}), config).pixels, pixels);
   EXPECT_EQ(in_rgb({1, 2, "ab"}).pixels, "aaabbb");
   EXPECT_THAT(refusal([&] {
@@ -144,14 +144,14 @@ TEST(ImageFrames, StandInTheMiddleOfTheirPatches) {
 
 TEST(Png, BecomesGrey) {
   const std::string grey("\x00\x40\x80\xff\x01\x02", 6);
-  const Image image = parse_png(png_bytes(grey, 3, 2, PNG_FORMAT_GRAY), "x.png");
+  const Image image = parse_image(png_bytes(grey, 3, 2, PNG_FORMAT_GRAY), "x.png");
   EXPECT_EQ(image.height, 2);
   EXPECT_EQ(image.width, 3);
   EXPECT_EQ(image.pixels, grey);
   EXPECT_FALSE(image.coloured);
   // White, and what cannot be seen.
   const std::string colours("\xff\xff\xff\xff\xff\xff\xff\x00", 8);
-  const Image coloured = parse_png(png_bytes(colours, 2, 1, PNG_FORMAT_RGBA), "x.png");
+  const Image coloured = parse_image(png_bytes(colours, 2, 1, PNG_FORMAT_RGBA), "x.png");
   EXPECT_EQ(coloured.pixels, std::string("\xff\x00", 2));
   EXPECT_TRUE(coloured.coloured);
   const test::TemporaryFolder folder;
@@ -161,7 +161,7 @@ TEST(Png, BecomesGrey) {
 
 TEST(Png, IsWrittenAsItIsRead) {
   const Image image{2, 3, std::string("\x00\x40\x80\xff\x01\x02", 6)};
-  const Image read = parse_png(png_bytes(image), "x.png");
+  const Image read = parse_image(png_bytes(image), "x.png");
   EXPECT_EQ(read.height, 2);
   EXPECT_EQ(read.width, 3);
   EXPECT_EQ(read.pixels, image.pixels);
@@ -198,9 +198,9 @@ TEST(FramesPicture, IsASpectrogramWithItsLowBandsBelow) {
 TEST(Png, RefusesWhatIsNone) {
   const std::string whole = png_bytes(std::string(100, 'p'), 10, 10, PNG_FORMAT_GRAY);
   for (size_t size = 0; size + 12 < whole.size(); ++size)
-    EXPECT_THAT(refusal([&] { parse_png(whole.substr(0, size), "x.png"); }), HasSubstr("x.png: "))
+    EXPECT_THAT(refusal([&] { parse_image(whole.substr(0, size), "x.png"); }), HasSubstr("x.png: "))
         << size;
-  EXPECT_THAT(refusal([] { parse_png("GIF89a and more", "x.png"); }), HasSubstr("x.png: "));
+  EXPECT_THAT(refusal([] { parse_image("GIF89a and more", "x.png"); }), HasSubstr("x.png: "));
 }
 
 TEST(ImageReader, FindsImagesOfAnIdxFile) {
