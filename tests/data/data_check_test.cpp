@@ -142,7 +142,7 @@ TEST_F(DataCheck, ReadsTheImagesThatSourcesName) {
   ASSERT_EQ(file.odd.size(), 2u);
   EXPECT_EQ(file.odd[0].kind, "unreadable");
   EXPECT_THAT(file.odd[0].lines, ElementsAre(3, 4));
-  EXPECT_THAT(file.odd[0].example, HasSubstr("c.png: cannot be read as PNG"));
+  EXPECT_THAT(file.odd[0].example, HasSubstr("c.png: is neither a PNG nor a JPEG"));
   EXPECT_EQ(file.odd[1].kind, "other_form");
   EXPECT_THAT(file.odd[1].lines, ElementsAre(2));
 }
