@@ -30,27 +30,9 @@ void take_tokens(const Vocabulary& initial, const TrainOptions& options, const s
 
 }  // namespace
 
-InitialModel load_initial_model(const std::string& folder, RunConfig& config) {
-  InitialModel initial{folder, load_description(folder)};
-  const TextConfig own = config.text;
-  config.text = initial.model.text;
-  config.text.target = own.target;
-  config.text.target_scale = own.target_scale;
-  if (config.text.source_units != own.source_units)
-    fail("--init {}: reads sources by {}; set data.source_units = {} here too", folder,
-         config.text.source_units, config.text.source_units);
-  initial.same_type =
-      initial.model.config.type == config.model.type && !config.model.row().has_labels();
-  if (initial.same_type) return initial;
-  config.text.target_units = own.target_units;
-  config.text.target_bpe = own.target_bpe;
-  config.text.joint_vocabulary = own.joint_vocabulary;
-  return initial;
-}
-
 void begin_from(const InitialModel& initial, const TrainOptions& options, PairModel& model,
                 const Say& say) {
-  const auto& [folder, other, same_type] = initial;
+  const auto& [folder, other] = initial;
   const bool is_one = model.text.joint_vocabulary || model.config.fills();
   // Other nodes have the same weights.
   if (!model.codecs.source.names_file && model.graph == nullptr)
@@ -58,7 +40,7 @@ void begin_from(const InitialModel& initial, const TrainOptions& options, PairMo
                 say);
   if (is_one)
     model.target_vocabulary = model.source_vocabulary;
-  else if (same_type)
+  else if (takes_target_tokens(other, model.config))
     take_tokens(other.target_vocabulary, options, "target ", model.target_vocabulary, say);
   check_memory(model);
   model.network = model.make_network();

@@ -14,12 +14,7 @@ namespace attend {
 struct InitialModel {
   std::string folder;
   PairModel model;
-  bool same_type = false;
 };
-
-// Loads it, and makes the configuration read texts as it reads them. Error where the configuration
-// reads other sources.
-InitialModel load_initial_model(const std::string& folder, RunConfig& config);
 
 // Makes the network of `model`, whose vocabularies are those of its data, anew: with the tokens of
 // the initial model and, by --init-vocabulary extend, those behind them that the data has more, and

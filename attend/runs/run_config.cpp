@@ -4,6 +4,7 @@
 #include <optional>
 
 #include "attend/base/error.h"
+#include "attend/base/files.h"
 #include "attend/data/data_format.h"
 #include "attend/metrics/metric.h"
 #include "attend/models/model_folder.h"
@@ -118,21 +119,54 @@ void check_kept(const Settings& kept, const Settings& asked, const std::string& 
   }
 }
 
-// Error where a model that begins with the weights of another one would read them otherwise.
-void check_weights(ModelConfig& config, ModelConfig& initial, const std::string& folder) {
-  const Settings theirs = initial.chosen().weight_settings();
-  for (const Setting& own : config.chosen().weight_settings())
+// Whether two settings have one value, or name files that hold the same.
+bool is_same(const Setting& own, const Setting& their) {
+  if (value_text(own) == value_text(their)) return true;
+  if (!own.is_file) return false;
+  const std::string& path = *std::get<std::string*>(own.value);
+  const std::string& other = *std::get<std::string*>(their.value);
+  return !path.empty() && !other.empty() && read_file(path) == read_file(other);
+}
+
+// Error where the weights of --init were trained with another value of a key.
+void check_as_initial(const Settings& own, const Settings& theirs, const std::string& folder) {
+  for (const Setting& setting : own)
     for (const Setting& their : theirs)
-      if (own.key == their.key && value_text(own) != value_text(their))
-        fail("{} = {}, and the weights of --init {} were trained with {}; leave it out", own.key,
-             value_text(own), folder, value_text(their));
+      if (setting.key == their.key && !is_same(setting, their))
+        fail("{} = {}, and the weights of --init {} were trained with {}; leave it out",
+             setting.key, value_text(setting), folder, value_text(their));
+}
+
+// What the weights of another model leave open: what targets are, and where its target tokens are
+// not taken, how they are split.
+void take_targets(const TextConfig& other, bool takes_tokens, TextConfig& text) {
+  text.target = other.target;
+  text.target_scale = other.target_scale;
+  if (takes_tokens) return;
+  text.target_units = other.target_units;
+  text.target_bpe = other.target_bpe;
+  text.joint_vocabulary = other.joint_vocabulary;
 }
 
 // The defaults of a model that begins with the weights of another one.
 void begin_as(const PairModel& initial, RunConfig& config) {
   config.model.take_settings(initial.config);
-  if (config.text.format == initial.text.format)
-    config.text.source_units = initial.text.source_units;
+  if (config.text.format != initial.text.format) return;
+  const TextConfig of_type = config.text;
+  config.text = initial.text;
+  take_targets(of_type, takes_target_tokens(initial, config.model), config.text);
+}
+
+// Error where a model that begins with the weights of another one would use them otherwise, or read
+// other texts than they were trained on.
+void check_initial(RunConfig& config, PairModel& initial, const std::string& folder) {
+  check_as_initial(config.model.chosen().weight_settings(),
+                   initial.config.chosen().weight_settings(), folder);
+  TextConfig theirs = initial.text;
+  take_targets(config.text, takes_target_tokens(initial, config.model), theirs);
+  theirs.references = config.text.references;
+  theirs.minimum_count = config.text.minimum_count;
+  check_as_initial(config.text.settings(), theirs.settings(), folder);
 }
 
 // Error on settings of training that say nothing of such targets.
@@ -173,6 +207,10 @@ void set_type_defaults(RunConfig& config, TargetKind target) {
   config.train.label_smoothing = config.text.wants_numbers() ? 0 : type.label_smoothing;
 }
 
+bool takes_target_tokens(const PairModel& initial, const ModelConfig& model) {
+  return initial.config.type == model.type && !model.row().has_labels();
+}
+
 RunConfig new_config(const TrainOptions& options) {
   RunConfig config;
   const Command command(options);
@@ -187,7 +225,7 @@ RunConfig new_config(const TrainOptions& options) {
   leave_to_size(config);
   apply_deciding(command, config.text);
   command.apply(config.settings());
-  if (initial) check_weights(config.model, initial->config, options.init);
+  if (initial) check_initial(config, *initial, options.init);
   check_fit(config);
   check_train(config);
   return config;
@@ -214,7 +252,7 @@ RunConfig stored_config(const TrainOptions& options) {
   command.apply(asked.settings());
   settle_as(asked, config);
   check_kept(config.model.settings(), asked.model.settings(), options.out);
-  if (options.init.empty()) check_kept(config.text.settings(), asked.text.settings(), options.out);
+  check_kept(config.text.settings(), asked.text.settings(), options.out);
   config.train = asked.train;
   check_fit(config);
   check_train(config);

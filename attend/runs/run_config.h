@@ -19,8 +19,12 @@ struct RunConfig {
 // chooses its best weights.
 void set_type_defaults(RunConfig& config, TargetKind target);
 
+// Whether a model that begins with the weights of another one takes its target tokens, too: where
+// both are of one type, and answer with no labels.
+bool takes_target_tokens(const PairModel& initial, const ModelConfig& model);
+
 // The configuration of a new training: flag > environment > file > default. Error on settings that
-// do not fit.
+// do not fit each other, or the weights that options.init names.
 RunConfig new_config(const TrainOptions& options);
 
 // The configuration that the folder options.out was trained with; train.* may be changed. Error

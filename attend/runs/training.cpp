@@ -51,7 +51,6 @@ std::string training_config(const TrainOptions& options) {
   const bool resumes = options.resume && std::filesystem::is_directory(options.out) &&
                        internal::holds_model(options.out);
   RunConfig config = resumes ? stored_config(options) : new_config(options);
-  if (!resumes && !options.init.empty()) load_initial_model(options.init, config);
   return to_toml(config.settings(), /*with_help=*/true);
 }
 
@@ -80,7 +79,7 @@ Trained train_model(const TrainOptions& options, const TrainWatch& given) {
   internal::check_sharing(options, config);
   if (folder) internal::event_folder(options, config);
   std::optional<InitialModel> initial;
-  if (!resume && !options.init.empty()) initial = load_initial_model(options.init, config);
+  if (!resume && !options.init.empty()) initial = {options.init, load_description(options.init)};
   const PairData data = read_training_data(options, config, watch.remark);
   internal::check_work_for_all(options, config, data, world);
   const std::string settled = settle_by_size(config, std::ssize(data.train.examples));

@@ -169,9 +169,28 @@ class Options(program.Case):
                            "train.epochs=9")
         self.assertIn("\nhidden = 32\n", run.stdout)
         self.assertIn("\nepochs = 9\n", run.stdout)
-        run = self.succeed("train", "--init", "model", "--target-units", "line", "--dump-config")
+        run = self.succeed("train", "--init", "model", "--dump-config")
         self.assertIn('\ntarget_units = "space"\n', run.stdout)
         self.assertEqual(program.contents(self.folder), before)
+
+    def test_init_reads_as_its_model(self):
+        """What its weights leave open can be set; another value of anything else is refused."""
+        self.succeed(*train("--set", "data.references=merged"))
+        before = program.contents(self.folder)
+        for key, wrong, right in [("lowercase", "true", "false"), ("normalise", '"nfd"', '"nfc"'),
+                                  ("tokenise", "true", "false"), ("source_units", '"space"', '"char"'),
+                                  ("target_units", '"line"', '"space"')]:
+            run = self.attend("train", "--data", "pairs.tsv", "--out", "other", "--init", "model",
+                              "--set", f"data.{key}={json.loads(wrong)}".lower())
+            self.assertEqual(run.returncode, 2, run.stderr)
+            self.assertEqual(run.stderr.splitlines()[-1],
+                             f"attend: data.{key} = {wrong}, and the weights of --init model were "
+                             f"trained with {right}; leave it out")
+        self.assertEqual(program.contents(self.folder), before)
+        for references in [[], ["--set", "data.references=each"]]:
+            run = self.succeed("train", "--init", "model", "--dump-config", *references)
+            wanted = "each" if references else "merged"
+            self.assertIn(f'\nreferences = "{wanted}"\n', run.stdout)
 
     def test_a_limit_of_files(self):
         """One line, and nothing that is half written."""
