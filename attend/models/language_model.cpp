@@ -1,5 +1,7 @@
 #include "attend/models/language_model.h"
 
+#include <torch/nn/init.h>
+
 #include <vector>
 
 #include "attend/data/vocabulary.h"
@@ -56,6 +58,8 @@ LanguageModel::LanguageModel(const LanguageModelConfig& config, int64_t tokens)
   embedding_ = register_module(
       "embedding", std::make_shared<PositionedEmbedding>(tokens, config.depth, config.positions,
                                                          config.context, config.scale_embedding));
+  if (config.embedding_deviation > 0)
+    torch::nn::init::normal_(embedding_->weight(), 0, config.embedding_deviation);
   stack_ = register_module(
       "stack", std::make_shared<TransformerStack>(config.stack(config.layers, /*causal=*/true)));
   if (!config.tied) output_ = register_module("output", torch::nn::Linear(config.depth, tokens));

@@ -16,6 +16,7 @@ RecommenderConfig::RecommenderConfig() {
   heads = 1;
   layers = 2;
   context = 51;
+  embedding_deviation = 0.02;
 }
 
 Setting LanguageModelConfig::context_setting() {
@@ -45,7 +46,9 @@ Settings LanguageModelConfig::settings() {
       context_setting(),
       {"model.tied", &tied, "whether the output shares the embedding"},
       {"model.negatives", &negatives,
-       "tokens that each step of training draws to compare the right ones with; 0: all", 0, 1e6}};
+       "tokens that each step of training draws to compare the right ones with; 0: all", 0, 1e6},
+      {"model.embedding_deviation", &embedding_deviation,
+       "standard deviation of a token's vector before training; 0: 1 / sqrt(model.depth)", 0, 10}};
   append(all, own_weight_settings());
   append(all, LayersConfig::settings());
   return all;
