@@ -30,6 +30,7 @@ class Search::Steps {
     int64_t before = -1;  // index of a node, -1 at the start
     int64_t step = 0;
     int64_t row = 0;  // of this step's tensors
+    std::vector<RivalToken> rivals = {};
   };
 
   struct Live {
@@ -138,7 +139,7 @@ class Search::Steps {
     for (const Sentence& sentence : sentences_)
       most_never = std::max(most_never,
                             sentence.task.never.size() + (goes_on(sentence) && !none_ends ? 1 : 0));
-    query.count = options_.beam + static_cast<int64_t>(most_never);
+    query.count = std::max(options_.beam, options_.rivals) + static_cast<int64_t>(most_never);
     if (all([](const Sentence& each) { return !each.is_given(); })) return query;
     for (const Sentence& sentence : sentences_)
       query.given.insert(
@@ -189,7 +190,7 @@ class Search::Steps {
   };
 
   std::vector<Extension> extensions(const Sentence& sentence, int64_t first_row,
-                                    const NextTokens& candidates) const {
+                                    const NextTokens& candidates) {
     const auto value = candidates.log_probabilities.accessor<double, 2>();
     const auto token = candidates.tokens.accessor<int64_t, 2>();
     const std::vector<int64_t> never = this->never(sentence);
@@ -198,15 +199,19 @@ class Search::Steps {
     };
     std::vector<Extension> extensions;
     extensions.reserve(sentence.live.size() * static_cast<size_t>(value.size(1)));
+    rivals_.assign(sentence.live.size(), {});
     for (size_t live = 0; live < sentence.live.size(); ++live) {
       const int64_t row = first_row + static_cast<int64_t>(live);
       if (std::isnan(value[row][0])) throw NotANumber("[search] the model's probabilities are NaN");
       // A token of the prefix continues, however improbable it is.
       const bool is_given = sentence.is_given();
       for (int64_t c = 0; c < (is_given ? 1 : value.size(1)); ++c)
-        if (is_given || (value[row][c] > impossible && !is_never(token[row][c])))
+        if (is_given || (value[row][c] > impossible && !is_never(token[row][c]))) {
           extensions.push_back({sentence.live[live].log_probability + value[row][c], value[row][c],
                                 live, token[row][c]});
+          if (std::ssize(rivals_[live]) < options_.rivals)
+            rivals_[live].push_back({token[row][c], value[row][c]});
+        }
     }
     if (options_.sampling) return extensions;  // answers that are drawn do not compete
     std::stable_sort(extensions.begin(), extensions.end(),
@@ -227,8 +232,8 @@ class Search::Steps {
       const Live& from = sentence.live[extension.live];
       const int64_t row = first_row + static_cast<int64_t>(extension.live);
       const auto index = std::ssize(sentence.nodes);
-      sentence.nodes.push_back(
-          {extension.token, extension.log_probability, from.node, sentence.step, row});
+      sentence.nodes.push_back({extension.token, extension.log_probability, from.node,
+                                sentence.step, row, rivals_[extension.live]});
       const Live live{index, extension.total, from.answer};
       if (extension.token == special_.eos) {
         sentence.finished.push_back({hypothesis(sentence, live), live.answer});
@@ -250,7 +255,7 @@ class Search::Steps {
 
   void tell(const SearchTask& task, const Node& grown, int64_t answer) const {
     if (!task.grows || (options_.beam > 1 && !options_.sampling)) return;
-    GrownToken token{answer, grown.token, grown.log_probability, {}};
+    GrownToken token{answer, grown.token, grown.log_probability, {}, grown.rivals};
     if (!weights_.empty()) token.weights = weights_.back().select(0, grown.row);
     task.grows(token);
   }
@@ -329,6 +334,7 @@ class Search::Steps {
     for (int64_t index = live.node; index >= 0; index = sentence.node(index).before) {
       const Node& part = sentence.node(index);
       result.log_probabilities.push_back(part.log_probability);
+      if (options_.rivals > 0) result.rivals.push_back(part.rivals);
       if (part.token == special_.eos) {
         has_eos = true;
         continue;
@@ -339,6 +345,7 @@ class Search::Steps {
     }
     std::reverse(result.tokens.begin(), result.tokens.end());
     std::reverse(result.log_probabilities.begin(), result.log_probabilities.end());
+    std::reverse(result.rivals.begin(), result.rivals.end());
     std::reverse(rows.begin(), rows.end());
     if (!rows.empty()) result.weights = at::stack(rows);
     result.log_probability = live.log_probability;
@@ -381,8 +388,9 @@ class Search::Steps {
   std::unique_ptr<DecodingState> state_;
   int64_t added_ = 0;  // sentences
   std::vector<Sentence> sentences_;
-  std::vector<int64_t> owners_;  // the sentence of each row of the state
-  std::vector<Tensor> weights_;  // [rows, S] of each step
+  std::vector<int64_t> owners_;                  // the sentence of each row of the state
+  std::vector<Tensor> weights_;                  // [rows, S] of each step
+  std::vector<std::vector<RivalToken>> rivals_;  // of the sentence that advances, by hypothesis
 };
 
 void SearchOptions::check() const {
@@ -396,10 +404,12 @@ void SearchOptions::check() const {
   from("length_penalty", length_penalty, 0);
   from("coverage_penalty", coverage_penalty, 0);
   from("minimum_length", static_cast<double>(minimum_length), 0);
+  from("rivals", static_cast<double>(rivals), 0);
   if (maximum_length > 0 && minimum_length > maximum_length)
     fail("[search] minimum_length {} is over maximum_length {}; raise the one or lower the other",
          minimum_length, maximum_length);
   if (!sampling) return;
+  if (rivals > 0) fail("[search] answers that are drawn tell no rivals; leave one of the two out");
   if (!(sampling->temperature > 0))
     fail("[search] temperature must be above 0, got {}; a beam of 1 takes the most probable token",
          sampling->temperature);

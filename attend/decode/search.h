@@ -26,22 +26,34 @@ struct SpecialTokens {
   std::vector<int64_t> never = {};  // in no answer, unless it is told to begin with them
 };
 
+// A token that may stand at some place of an answer.
+struct RivalToken {
+  int64_t token = 0;
+  double log_probability = 0;
+
+  bool operator==(const RivalToken&) const = default;
+};
+
 // A token that an answer has got.
 struct GrownToken {
   int64_t answer = 0;  // which of those that are drawn
   int64_t token = 0;   // not the EOS
   double log_probability = 0;
-  at::Tensor weights;  // [S] float on the CPU, where the search keeps weights
+  at::Tensor weights;                   // [S] float on the CPU, where the search keeps weights
+  std::vector<RivalToken> rivals = {};  // as Hypothesis has them
 };
 
 struct Hypothesis {
   std::vector<int64_t> tokens;            // without BOS and EOS
   std::vector<double> log_probabilities;  // of each token, and of the EOS that ended it
-  double score = 0;                       // what hypotheses are ranked by
-  double log_probability = 0;             // the sum
-  bool complete = false;                  // false: cut at the longest length, behind which EOS is
-                                          // not what the beam, or the draw, takes
-  at::Tensor weights;                     // [tokens, S] float on the CPU, where asked for and had
+  // Of each token, and of the EOS that ended it, the most probable ones, best first, as many as
+  // SearchOptions::rivals says; of a token that was given, that one alone.
+  std::vector<std::vector<RivalToken>> rivals = {};
+  double score = 0;            // what hypotheses are ranked by
+  double log_probability = 0;  // the sum
+  bool complete = false;       // false: cut at the longest length, behind which EOS is
+                               // not what the beam, or the draw, takes
+  at::Tensor weights;          // [tokens, S] float on the CPU, where asked for and had
 };
 
 // One sentence of a search.

@@ -43,6 +43,8 @@ struct SearchOptions {
   int64_t maximum_length = 0;  // tokens behind the prefix; 0: as long as the model says,
                                // or minimum_length where that is more
   bool with_weights = false;   // keep the attention of each hypothesis
+  int64_t rivals = 0;          // how many of the most probable tokens are told beside each token;
+                               // not of answers that are drawn
   bool keep_seen = false;      // items of a source are answers too, where items are ranked
   std::optional<Sampling> sampling = {};  // draw answers; beam does not count
   // Without a value: copy where the model copies (model.copy), else forbid, since <unk> is no part

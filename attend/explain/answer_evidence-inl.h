@@ -44,7 +44,7 @@ class AnswerEvidence {
   // What the method says of untrained networks of this kind.
   std::vector<at::Tensor> untrained_scores(const MethodRow& method, const MethodChoice& choice);
 
-  const NetworkTrace& trace() const { return trace_; }        // with gradients
+  const NetworkTrace& trace() const { return trace_; }
   const std::vector<int64_t>& rows() const { return rows_; }  // of the answer, that are looked at
 
  private:

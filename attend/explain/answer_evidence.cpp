@@ -72,7 +72,7 @@ AnswerEvidence::AnswerEvidence(const Subject& subject, const WeightTestOptions& 
   if (subject.model.answers_numbers())
     fail("evidence is of probabilities, and the answer is a number, which has none");
   if (subject.target.empty()) fail("the answer is empty; there is nothing to test");
-  trace_ = trace_network(subject.network(), subject.batch, {.gradients = true});
+  trace_ = trace_network(subject.network(), subject.batch);
   rows_ = asked_places(subject, options.rows);
   has_weights_ = why_no_weights(subject, trace_).empty();
   const Tensor seen = considered(subject, trace_.distributions)[0];
@@ -222,7 +222,7 @@ std::vector<Tensor> AnswerEvidence::untrained_scores(const MethodRow& method,
   for (int64_t i = std::ssize(untrained_); i < options_.networks; ++i) {
     Untrained one{std::make_unique<PairModel>(subject_.model), {}};
     one.model->network = new_network(subject_.model, options_.seed + static_cast<uint64_t>(i));
-    one.trace = trace_network(*one.model->network, subject_.batch, {.gradients = true});
+    one.trace = trace_network(*one.model->network, subject_.batch);
     untrained_.push_back(std::move(one));
   }
   MethodChoice own = choice;

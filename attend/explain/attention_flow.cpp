@@ -4,6 +4,7 @@
 
 #include "attend/base/error.h"
 #include "attend/explain/attention_methods-inl.h"
+#include "attend/explain/vector_groups-inl.h"
 
 namespace attend {
 namespace {
@@ -12,6 +13,9 @@ using at::Tensor;
 
 // Flows are found in whole numbers, so that no rounding keeps a search going.
 constexpr double flow_unit = 1 << 30;
+
+// Beyond, flows through all layers take minutes.
+constexpr int64_t most_groups = 128;
 
 using Traits = boost::adjacency_list_traits<boost::vecS, boost::vecS, boost::directedS>;
 using Graph = boost::adjacency_list<
@@ -51,34 +55,36 @@ Graph graph_of_layers(const std::vector<Tensor>& layers) {
 
 }  // namespace
 
-// Abnar & Zuidema 2020: the largest flow from a vector of the last layer down to each token.
+// Abnar & Zuidema 2020: the largest flow from a vector of the last layer down to each token. The
+// edges between groups carry what those of their vectors do.
 Tensor attention_flow(const Subject& subject, const NetworkTrace& trace, const MethodChoice&) {
   std::vector<Tensor> layers;
   const TracedAttention* pooling = nullptr;
   for (const TracedAttention& one : trace.attentions) {
-    if (one.site.layer > 0) layers.push_back(layer_map(subject, one).contiguous());
+    if (one.site.layer > 0) layers.push_back(layer_map(subject, one));
     if (one.site.layer == 0) pooling = &one;
   }
-  const int64_t vectors = layers[0].size(0), source = subject.source_length();
+  const int64_t source = subject.source_length();
   const TopVectors top = subject.network().top_vectors(source, subject.target_length());
-  const Tensor shares =
-      pooling == nullptr ? top.shares.to(at::kDouble).contiguous()
-                         : traced_weights(*pooling).detach().to(at::kDouble).mean(0).contiguous();
-  Tensor result = at::zeros({shares.size(0), source}, at::kDouble);
+  const Tensor read =
+      pooling == nullptr ? top.shares : float64_on_cpu(traced_weights(*pooling)).mean(0);
+  const VectorGroups groups = layer_groups(subject, layers[0].size(0), most_groups);
+  for (Tensor& layer : layers) layer = groups.together(groups.together(layer, 0), 1).contiguous();
+  const Tensor shares = groups.together(float64_on_cpu(read), 1);
+  Tensor result = at::zeros(shares.sizes(), at::kDouble);
   auto flows = result.accessor<double, 2>();
-  const size_t last = layers.size() * static_cast<size_t>(vectors);
+  const auto vectors = static_cast<size_t>(groups.count());
   for (int64_t t = 0; t < shares.size(0); ++t) {
     Graph graph = graph_of_layers(layers);
     const size_t answer = boost::add_vertex(graph);
-    const auto share = shares.accessor<double, 2>()[t];
-    for (int64_t row = 0; row < vectors; ++row)
-      add_edge(graph, answer, last + static_cast<size_t>(row), share[row]);
-    for (int64_t j = 0; j < source; ++j)
-      flows[t][j] = static_cast<double>(boost::push_relabel_max_flow(
-                        graph, answer, static_cast<size_t>(top.before_source + j))) /
-                    flow_unit;
+    for (size_t group = 0; group < vectors; ++group)
+      add_edge(graph, answer, layers.size() * vectors + group,
+               shares.accessor<double, 2>()[t][static_cast<int64_t>(group)]);
+    for (size_t group = 0; group < vectors; ++group)
+      flows[t][static_cast<int64_t>(group)] =
+          static_cast<double>(boost::push_relabel_max_flow(graph, answer, group)) / flow_unit;
   }
-  return result;
+  return groups.shared_out(result).narrow(1, top.before_source, source);
 }
 
 }  // namespace attend

@@ -4,6 +4,7 @@
 
 #include "attend/explain/subject.h"
 #include "attend/explain/trace.h"
+#include "attend/explain/vector_groups-inl.h"
 
 namespace attend {
 
@@ -13,12 +14,15 @@ struct LogitParts {
   at::Tensor whole;  // [T, V]
 };
 
-// DecompX (Modarressi et al. 2023): vector j is of group j modulo `groups`, all that a decoder
-// reads of the answer of the last group. The network is why_no_parts() takes.
-LogitParts logit_parts(const Subject& subject, int64_t groups);
+// DecompX (Modarressi et al. 2023). All that a decoder reads of the answer is a group of its own,
+// behind the others. The network is one that why_no_parts() takes; the trace is the subject's.
+LogitParts logit_parts(const Subject& subject, const NetworkTrace& trace,
+                       const VectorGroups& groups);
 
-// The number of groups where each vector is one of its own.
-int64_t logit_groups(const NetworkTrace& trace);
+// The groups whose parts take half a minute and some hundred megabytes; of one vector each where
+// these are enough.
+VectorGroups logit_groups(const Subject& subject, const NetworkTrace& trace,
+                          const MethodChoice& choice = {});
 
 // Why the subject's logits are no such sums, as far as the network tells; empty where they are.
 std::string why_no_parts(const Subject& subject, const NetworkTrace& trace);

@@ -12,20 +12,24 @@ namespace {
 
 using at::Tensor;
 
+// All copies of a layer's vectors together, of which an attention holds seven at a time.
+constexpr int64_t most_numbers = 10'000'000;
+
 // Runs copies of one pair. The first is as it is. The second carries what was added since the
 // constants of the network were shared out. Each other carries the part of a group of vectors. The
 // network is taken as it is at the first: with its weights of attention, its deviations of norms,
 // and activations as a slope through 0 (Modarressi et al. 2023, 3).
 class Decomposer : public Watch {
  public:
-  explicit Decomposer(int64_t groups) : groups_(groups) {}
+  Decomposer(const VectorGroups& vectors, bool decodes)
+      : vectors_(vectors), groups_(vectors.count() + (decodes ? 1 : 0)) {}
 
   int64_t copies() const { return groups_ + 2; }
 
   AttentionResult attention(const AttentionCall& call, const Pass& rest) override {
     AttentionCall held = call;
     for (Tensor* each : {&held.query, &held.key})
-      if (is_of_copies(*each)) *each = whole_of(*each).expand_as(*each).contiguous();
+      if (is_of_copies(*each)) *each = whole_of(*each).expand_as(*each);
     return Watch::attention(held, rest);
   }
 
@@ -33,7 +37,7 @@ class Decomposer : public Watch {
     if (!is_of_copies(call.x)) return Watch::normalised(call, rest);
     const Tensor whole = whole_of(call.x);
     const Tensor variance = whole.var(-1, /*unbiased=*/false, /*keepdim=*/true);
-    Tensor all = shared_out(call.x);
+    Tensor all = share_out(call.x.clone());  // where norms come first, the sum is read again
     all.sub_(all.mean(-1, true)).mul_(call.weight * (variance + call.epsilon).rsqrt());
     all[0].copy_(rest.normalised({whole, call.weight, call.bias, call.epsilon})[0]);
     add_shares(all, call.bias);
@@ -42,8 +46,8 @@ class Decomposer : public Watch {
 
   Tensor activated(const Tensor& x, Tensor (*f)(const Tensor& x), const Pass& rest) override {
     if (!is_of_copies(x)) return Watch::activated(x, f, rest);
-    const Tensor whole = whole_of(x), made = rest.activated(whole, f);
-    Tensor all = shared_out(x);
+    const Tensor whole = whole_of(x).clone(), made = rest.activated(whole, f);
+    Tensor all = share_out(x);
     all.mul_(at::where(whole == 0, at::zeros_like(whole), made / whole));
     all[0].copy_(made[0]);
     return all;
@@ -53,11 +57,11 @@ class Decomposer : public Watch {
     switch (which) {
       case WatchedVectors::layer:
         return rest.site.layer == 1 ? begun(x, rest.site.part == NetworkPart::decoder)
-                                    : shared_out(x);
+                                    : share_out(x);
       case WatchedVectors::feed_forward:
-        return shared_out(x);
+        return share_out(x);
       case WatchedVectors::logits:
-        made_ = {shared_out(x).slice(0, 2), x[0]};
+        made_ = {share_out(x.clone()).slice(0, 2), x[0]};
         return x;
       default:
         return x;
@@ -72,11 +76,11 @@ class Decomposer : public Watch {
 
   static Tensor whole_of(const Tensor& x) { return x.narrow(0, 0, 1); }
 
-  // The copies, where what was added to all of them is shared out among the parts.
-  Tensor shared_out(const Tensor& x) const {
-    Tensor all = x - x[1];
-    all[0].copy_(x[0]);
-    add_shares(all, x[1]);
+  // The same copies, where what was added to all of them is shared out among the parts.
+  Tensor share_out(Tensor all) const {
+    const Tensor added = all[1].clone();
+    all.slice(0, 1).sub_(added);
+    add_shares(all, added);
     return all;
   }
 
@@ -91,17 +95,17 @@ class Decomposer : public Watch {
     parts.addcmul_(at::where(sums > 0, products / sums, even), added);
   }
 
-  // Vector j is that of group j, and begins again where there are fewer groups; all that a decoder
-  // reads of its own is of the last.
+  // All that a decoder reads of its own is of the last group.
   Tensor begun(const Tensor& x, bool in_decoder) {
     has_begun_ = true;
-    const Tensor places = at::arange(x.size(1), x.options().dtype(at::kLong)).remainder(groups_);
-    const Tensor of_group = at::arange(groups_, places.options()).unsqueeze(1);
-    const Tensor own = in_decoder ? (of_group == groups_ - 1) : (of_group == places);
+    const Tensor group = at::arange(groups_, x.options().dtype(at::kLong)).unsqueeze(1);
+    const Tensor own =
+        group == (in_decoder ? group[groups_ - 1] : vectors_.of_vectors().to(x.device()));
     const Tensor whole = whole_of(x);
     return at::cat({whole, at::zeros_like(whole), whole * own.unsqueeze(2)});
   }
 
+  const VectorGroups& vectors_;
   int64_t groups_;
   bool has_begun_ = false;
   LogitParts made_;
@@ -109,9 +113,13 @@ class Decomposer : public Watch {
 
 }  // namespace
 
-LogitParts logit_parts(const Subject& subject, int64_t groups) {
+LogitParts logit_parts(const Subject& subject, const NetworkTrace& trace,
+                       const VectorGroups& groups) {
   const at::NoGradGuard not_recorded;
-  Decomposer watch(groups);
+  const bool decodes =
+      std::any_of(trace.attentions.begin(), trace.attentions.end(),
+                  [](const TracedAttention& one) { return one.site.part == NetworkPart::decoder; });
+  Decomposer watch(groups, decodes);
   subject.network().log_probabilities(repeated(subject.batch, watch.copies()),
                                       Pass{}.watched_by(watch));
   LogitParts made = watch.take();
@@ -119,11 +127,11 @@ LogitParts logit_parts(const Subject& subject, int64_t groups) {
   return made;
 }
 
-int64_t logit_groups(const NetworkTrace& trace) {
-  const bool decodes =
-      std::any_of(trace.attentions.begin(), trace.attentions.end(),
-                  [](const TracedAttention& one) { return one.site.part == NetworkPart::decoder; });
-  return trace.layers[0].size(1) + (decodes ? 1 : 0);
+VectorGroups logit_groups(const Subject& subject, const NetworkTrace& trace,
+                          const MethodChoice& choice) {
+  const Tensor& vectors = trace.layers[0];
+  return layer_groups(subject, vectors.size(1),
+                      std::min(affordable_passes(subject, choice), most_numbers / vectors.numel()));
 }
 
 std::string why_no_parts(const Subject& subject, const NetworkTrace& trace) {
@@ -131,7 +139,8 @@ std::string why_no_parts(const Subject& subject, const NetworkTrace& trace) {
     return "models of this type do not tell what answers are read off; take integrated_gradients";
   if (trace.layers.empty()) return "the model has no layers of self-attention; take attention";
   // Two groups show whether parts add up, for a function that the pass is not told of is no line.
-  const LogitParts two = logit_parts(subject, 2);
+  const int64_t vectors = trace.layers[0].size(1);
+  const LogitParts two = logit_parts(subject, trace, {0, vectors, vectors, (vectors + 1) / 2});
   const double off = (two.parts.sum(0) - two.whole).abs().max().item<double>();
   const double scale = two.parts.abs().max().item<double>();
   return off <= 1e-3 * scale ? ""
@@ -139,8 +148,9 @@ std::string why_no_parts(const Subject& subject, const NetworkTrace& trace) {
                                "take integrated_gradients";
 }
 
-Tensor token_parts(const Subject& subject, const NetworkTrace& trace, const MethodChoice&) {
-  const LogitParts made = logit_parts(subject, logit_groups(trace));
+Tensor token_parts(const Subject& subject, const NetworkTrace& trace, const MethodChoice& choice) {
+  const VectorGroups groups = logit_groups(subject, trace, choice);
+  const LogitParts made = logit_parts(subject, trace, groups);
   const int64_t others = trace.distributions.size(2) - made.whole.size(1);
   const auto parts_of = [&](const Tensor& tokens) {  // [1, T]
     const Tensor logit = (tokens - others).to(made.parts.device());
@@ -150,7 +160,10 @@ Tensor token_parts(const Subject& subject, const NetworkTrace& trace, const Meth
   if (subject.against.defined()) parts = parts - parts_of(subject.against.unsqueeze(0));
   const int64_t before =
       subject.network().top_vectors(subject.source_length(), subject.target_length()).before_source;
-  return parts.narrow(0, before, subject.source_length()).t();
+  // A decoder's own part is behind those of the groups.
+  const Tensor of_vectors =
+      groups.shared_out(float64_on_cpu(parts.slice(0, 0, groups.count()).t()));
+  return of_vectors.narrow(1, before, subject.source_length());
 }
 
 }  // namespace attend

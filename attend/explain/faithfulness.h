@@ -53,7 +53,7 @@ Faithfulness measure_faithfulness(
     const FaithfulnessOptions& options = {},
     const std::function<void(int64_t done, int64_t total)>& report = {});
 
-// "flow: 3 of 20 examples: it takes up to 128 tokens; take rollout"
+// "shifted: 3 of 20 examples: no decoder reads the source; take attention"
 std::string left_out_text(const LeftOut& one, const Faithfulness& measured);
 
 // Figures as panels, each with the interval of every method. A self-contained SVG 1.1 document.

@@ -9,6 +9,7 @@
 #include <utility>
 
 #include "attend/explain/attention_methods-inl.h"
+#include "attend/explain/vector_groups-inl.h"
 
 namespace attend {
 namespace {
@@ -16,7 +17,9 @@ namespace {
 using at::Tensor;
 
 constexpr int64_t integration_steps = 64, most_integration_steps = 1024;
+constexpr int64_t least_integration_steps = 8;
 constexpr int64_t copies_at_once = 64;
+constexpr int64_t vectors_recorded = 1024;  // as many fill the processor
 constexpr int64_t noisy_copies = 32;
 constexpr double noise_share = 0.15;   // of the range of the input (Smilkov et al. 2017, 4.1)
 constexpr int64_t exact_outputs = 64;  // a Jacobian of more rows is measured by so many directions
@@ -61,11 +64,11 @@ Tensor preference_of(const Subject& subject, const NetworkTrace& trace, int64_t 
   return preferences_at(subject, t, distribution_of(trace, t));
 }
 
-// Copies of one pair that are differentiated together. Where weights take part as variables, each
-// copy holds a square of its vectors.
+// Copies of one pair that are differentiated together. Each holds what all layers make of its
+// vectors and, where weights take part as variables, a square of them.
 int64_t copies_for(const Subject& subject) {
   const int64_t vectors = subject.source_length() + subject.target_length();
-  return std::clamp<int64_t>(64 * copies_at_once / vectors, 1, copies_at_once);
+  return std::clamp<int64_t>(vectors_recorded / vectors, 1, copies_at_once);
 }
 
 // The tokens of the answer that are asked for.
@@ -177,9 +180,10 @@ std::pair<Tensor, Tensor> legendre_places(int64_t count) {
 Tensor integrated_along(const Subject& subject, const MethodChoice& choice, const Tensor& blank,
                         const Tensor& way, int64_t steps) {
   const auto [places, shares] = legendre_places(steps);
+  const int64_t at_once = copies_for(subject);
   Tensor sum;
-  for (int64_t first = 0; first < steps; first += copies_at_once) {
-    const int64_t copies = std::min(copies_at_once, steps - first);
+  for (int64_t first = 0; first < steps; first += at_once) {
+    const int64_t copies = std::min(at_once, steps - first);
     const Tensor along = places.narrow(0, first, copies).view({-1, 1, 1});
     const Tensor weights = shares.narrow(0, first, copies).view({-1, 1, 1});
     const NetworkTrace path = trace_changed(subject, copies, [&](const Tensor& source) {
@@ -200,7 +204,7 @@ at::Generator fixed_draws() { return at::make_generator<at::CPUGeneratorImpl>(1)
 // tokens `which`: relu(a . d log p_t / d a), the mean of its heads, [tokens, rows, keys].
 std::vector<Tensor> relevant_weights(const Subject& subject, const NetworkTrace& trace,
                                      const Tensor& which) {
-  const NetworkTrace copies =
+  NetworkTrace copies =
       trace_network(subject.network(), repeated(subject.batch, which.size(0)), {.gradients = true});
   const Tensor own = preferences(subject, copies.distributions).gather(1, which.unsqueeze(1));
   std::vector<Tensor> contexts;
@@ -208,6 +212,7 @@ std::vector<Tensor> relevant_weights(const Subject& subject, const NetworkTrace&
     for (const AttentionCall& call : one.calls) contexts.push_back(call.result.context);
   const auto slopes = torch::autograd::grad({own.sum()}, contexts, {}, /*retain_graph=*/false,
                                             /*create_graph=*/false, /*allow_unused=*/true);
+  copies = {};  // its queries, keys and values, before there are maps
   std::vector<Tensor> maps;
   size_t next = 0;
   for (const TracedAttention& one : trace.attentions) {
@@ -289,7 +294,8 @@ Tensor held_gradient(const Subject& subject, const NetworkTrace& trace,
 }
 
 // Sundararajan et al. 2017, eq. 3. Where the sum is off by over a hundredth of the largest
-// difference, the way is sharper than the steps, and is gone in twice as many.
+// difference, the way is sharper than the steps, and is gone in twice as many; steps that take long
+// begin with fewer.
 Tensor integrated_gradients(const Subject& subject, const NetworkTrace& trace,
                             const MethodChoice& choice) {
   const auto [blank, before] = blank_source(subject);
@@ -297,7 +303,11 @@ Tensor integrated_gradients(const Subject& subject, const NetworkTrace& trace,
   const Tensor asked = at::tensor(tokens_of(subject, choice));
   const Tensor difference = (float64_on_cpu(preferences(subject, trace.distributions)[0]) - before)
                                 .index_select(0, asked);
-  for (int64_t steps = integration_steps;; steps *= 2) {
+  const int64_t passes = 1 + asked.size(0);  // of a step, forward and backward
+  int64_t steps = integration_steps;
+  const int64_t most = affordable_passes(subject, choice);
+  while (steps > least_integration_steps && steps * passes > most) steps /= 2;
+  for (;; steps *= 2) {
     Tensor parts = integrated_along(subject, choice, blank, way, steps);
     const Tensor sums = parts.sum(1).index_select(0, asked);
     const double off = (sums - difference).abs().max().item<double>();
@@ -308,14 +318,19 @@ Tensor integrated_gradients(const Subject& subject, const NetworkTrace& trace,
 
 Tensor smoothed_gradient(const Subject& subject, const NetworkTrace&, const MethodChoice& choice) {
   const at::Generator draws = fixed_draws();
-  const NetworkTrace noisy = trace_changed(subject, noisy_copies, [&](const Tensor& source) {
-    const Tensor noise = at::randn(source.sizes(), draws, at::kDouble).to(source.options());
-    return source + noise_share * (source.max() - source.min()) * noise;
-  });
-  return by_token(subject, choice, [&](int64_t t) {
-    const Tensor slope = derivative(preference_of(subject, noisy, t), noisy.input);
-    return float64_on_cpu(of_source(subject, slope)).mean(0).norm(2, 1);
-  });
+  Tensor sum;
+  for (const Tensor& some : at::arange(noisy_copies).split(copies_for(subject))) {
+    const NetworkTrace noisy = trace_changed(subject, some.size(0), [&](const Tensor& source) {
+      const Tensor noise = at::randn(source.sizes(), draws, at::kDouble).to(source.options());
+      return source + noise_share * (source.max() - source.min()) * noise;
+    });
+    const Tensor slopes = by_token(subject, choice, [&](int64_t t) {
+      const Tensor slope = derivative(preference_of(subject, noisy, t), noisy.input);
+      return float64_on_cpu(of_source(subject, slope)).sum(0);
+    });
+    sum = sum.defined() ? sum + slopes : slopes;
+  }
+  return (sum / noisy_copies).norm(2, 2);
 }
 
 // || d log p(. | t) / d x_j ||_F, each row of the Jacobian on a copy of its own. Where there are
@@ -329,15 +344,20 @@ Tensor jacobian_norms(const Subject& subject, const NetworkTrace& trace,
   const Tensor directions = exact
                                 ? at::eye(outputs, at::kDouble)
                                 : at::randint(0, 2, {copies, outputs}, draws, at::kDouble) * 2 - 1;
-  const NetworkTrace many =
-      trace_changed(subject, copies, [](const Tensor& source) { return source; });
-  return by_token(subject, choice, [&](int64_t t) {
-    const Tensor output = distribution_of(many, t).index_select(1, possible);
-    const Tensor projected = output * directions.to(output.options());
-    const Tensor squares =
-        float64_on_cpu(of_source(subject, derivative(projected, many.input))).square().sum(2);
-    return (exact ? squares.sum(0) : squares.mean(0)).sqrt();
-  });
+  Tensor sum;
+  for (const Tensor& some : directions.split(copies_for(subject))) {
+    const NetworkTrace many =
+        trace_changed(subject, some.size(0), [](const Tensor& source) { return source; });
+    const Tensor squares = by_token(subject, choice, [&](int64_t t) {
+      const Tensor output = distribution_of(many, t).index_select(1, possible);
+      const Tensor projected = output * some.to(output.options());
+      return float64_on_cpu(of_source(subject, derivative(projected, many.input)))
+          .square()
+          .sum(at::IntArrayRef{0, 2});
+    });
+    sum = sum.defined() ? sum + squares : squares;
+  }
+  return (exact ? sum : sum / copies).sqrt();
 }
 
 // Selvaraju et al. 2017, eq. 1-2, over the vectors that the last layer reads or, without layers,
@@ -400,10 +420,13 @@ Tensor reached_scope(const Subject& subject, const NetworkTrace&, const MethodCh
 }
 
 // How much less probable, in nats, the answer is when the token is not there.
-Tensor occlusion(const Subject& subject, const NetworkTrace& trace, const MethodChoice&) {
-  const Tensor without =
-      float64_on_cpu(answers_of(subject, leave_one_out(subject)).preferences);  // [S, T]
-  return (float64_on_cpu(preferences(subject, trace.distributions)) - without).t();
+Tensor occlusion(const Subject& subject, const NetworkTrace& trace, const MethodChoice& choice) {
+  const VectorGroups groups = source_groups(subject, affordable_passes(subject, choice));
+  std::vector<std::vector<int64_t>> kept;
+  for (int64_t group = 0; group < groups.count(); ++group) kept.push_back(groups.others(group));
+  const Tensor without = float64_on_cpu(answers_of(subject, kept).preferences);  // [groups, T]
+  return groups.shared_out(
+      (float64_on_cpu(preferences(subject, trace.distributions)) - without).t());
 }
 
 }  // namespace attend

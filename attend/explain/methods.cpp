@@ -76,6 +76,10 @@ std::string why_not_besides(MethodNeeds needs, const NetworkTrace& trace) {
   return {};
 }
 
+bool needs_attentions(const MethodRow& method) {
+  return method.reads_weights() || method.needs == MethodNeeds::parts;
+}
+
 // Those that follow weights and layers.
 std::vector<MethodRow> forward_methods() {
   return {
@@ -88,14 +92,13 @@ std::vector<MethodRow> forward_methods() {
        ScoreScale::lengths, false, roll_out, layers_scope, DefaultFor::mixed_layers},
       {"flow", "max flow through (A + I) / 2",
        "how much could flow from the answer down to each token", "Abnar & Zuidema 2020",
-       "1 forward, T S flows; up to 128 tokens", MethodNeeds::stack, ScoresOf::network,
-       ScoreScale::weights, false, attention_flow, layers_scope, DefaultFor::nothing, 128},
+       "1 forward, T S flows; fewer of long sources", MethodNeeds::stack, ScoresOf::network,
+       ScoreScale::weights, false, attention_flow, layers_scope},
       {"value_zeroing", "product over layers of 1 - cos(y_i, y_i with v_j = 0)",
        "how far the layers' vectors turn where they read nothing of it, followed down to the "
        "tokens",
-       "Mohebbi et al. 2023", "T + S forward; up to 128 tokens", MethodNeeds::blocks,
-       ScoresOf::network, ScoreScale::lengths, false, value_zeroing, layers_scope,
-       DefaultFor::nothing, 128},
+       "Mohebbi et al. 2023", "T + S forward; fewer of long sources", MethodNeeds::blocks,
+       ScoresOf::network, ScoreScale::lengths, false, value_zeroing, layers_scope},
       {"alti", "product over layers of relu(|y_i| - |y_i - T_i(x_j)|)",
        "how near what it adds to the layers' vectors is to these, followed down to the tokens",
        "Ferrando et al. 2022", "1 forward, T S sums over the heads of a layer", MethodNeeds::blocks,
@@ -151,13 +154,12 @@ std::vector<MethodRow> answer_methods() {
       {"decompx", "logit_t, of which x_j is a part through all layers",
        "its part of the logit, all that the layers compute held as it is; parts add up to the "
        "logit",
-       "Modarressi et al. 2023", "S + 2 forward; up to 128 tokens", MethodNeeds::parts,
-       ScoresOf::answer, ScoreScale::amounts, false, token_parts, nullptr, DefaultFor::nothing,
-       128},
+       "Modarressi et al. 2023", "S + 2 forward; fewer of long sources", MethodNeeds::parts,
+       ScoresOf::answer, ScoreScale::amounts, false, token_parts},
       {"occlusion", "log p_t - log p_t without j",
-       "what the answer loses when the token is not there", "Li et al. 2016", "S forward",
-       MethodNeeds::nothing, ScoresOf::answer, ScoreScale::amounts, false, occlusion, nullptr,
-       DefaultFor::comparisons},
+       "what the answer loses when the token is not there", "Li et al. 2016",
+       "S forward; fewer of long sources", MethodNeeds::nothing, ScoresOf::answer,
+       ScoreScale::amounts, false, occlusion, nullptr, DefaultFor::comparisons},
   };
 }
 
@@ -192,10 +194,6 @@ const MethodRow* default_method(const Subject& subject) {
 
 std::string why_not(const MethodRow& method, const Subject& subject, const NetworkTrace& trace) {
   if (subject.against.defined() && method.what != ScoresOf::answer) return why_not_compared(method);
-  if (method.most_vectors > 0)
-    for (const TracedAttention& one : trace.attentions)
-      if (one.columns() > method.most_vectors)
-        return fmt::format("it takes up to {} tokens; take rollout", method.most_vectors);
   switch (method.needs) {
     case MethodNeeds::nothing:
       return {};
@@ -241,7 +239,9 @@ Tensor method_scores(const MethodRow& method, const Subject& subject, const Netw
 }
 
 Tensor method_scores(const MethodRow& method, const Subject& subject, const MethodChoice& choice) {
-  const NetworkTrace trace = trace_network(subject.network(), subject.batch, {.gradients = true});
+  const at::NoGradGuard not_recorded;
+  const NetworkTrace trace =
+      trace_network(subject.network(), subject.batch, {.attentions = needs_attentions(method)});
   return method_scores(method, subject, trace, choice);
 }
 

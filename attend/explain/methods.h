@@ -71,7 +71,6 @@ struct MethodRow {
   at::Tensor (*scope)(const Subject& subject, const NetworkTrace& trace,
                       const MethodChoice& choice) = nullptr;
   DefaultFor default_for = DefaultFor::nothing;
-  int64_t most_vectors = 0;  // of a layer, beyond which it would take minutes; 0: any number
 };
 
 const std::vector<MethodRow>& method_table();
@@ -91,7 +90,7 @@ std::string why_not(const MethodRow& method, const Subject& subject, const Netwo
 bool layers_add(const Subject& subject);
 
 // The scores [T, S] of a method, float64 on the CPU. Error where why_not() says so, and on a choice
-// that does not exist. `trace` is the subject's, with TraceOptions::gradients.
+// that does not exist. `trace` is the subject's.
 at::Tensor method_scores(const MethodRow& method, const Subject& subject, const NetworkTrace& trace,
                          const MethodChoice& choice = {});
 at::Tensor method_scores(const MethodRow& method, const Subject& subject,

@@ -29,6 +29,10 @@ struct MethodChoice {
   // Places in the answer, from 0. Methods of gradients compute only these, and the scores of the
   // others are then 0; empty: all.
   std::vector<int64_t> tokens = {};
+  // How often methods that compute the network for each token of the source do so at most. Where
+  // there are more tokens, neighbours are taken together, and each has an even share. 0: what takes
+  // half a minute or so on two cores.
+  int64_t most_passes = 0;
 };
 
 // The options of `attend explain`.

@@ -13,8 +13,8 @@ namespace {
 
 using at::Tensor;
 
-// Rows of a batch that are computed at once: enough to fill the processor.
-constexpr size_t rows_at_once = 64;
+// Tokens and rows of a batch that are computed at once: enough to fill the processor.
+constexpr int64_t tokens_at_once = 4096, most_rows_at_once = 64;
 
 bool blanks(const PairModel& model) {
   const SourceShape shape = model.source_shape();
@@ -213,6 +213,8 @@ std::vector<std::vector<int64_t>> leave_one_out(const Subject& subject) {
 
 KeptAnswers answers_of(const Subject& subject, const std::vector<std::vector<int64_t>>& kept) {
   std::vector<Tensor> differences, probabilities, answers;
+  const auto rows_at_once = static_cast<size_t>(
+      std::clamp<int64_t>(tokens_at_once / subject.source_length(), 1, most_rows_at_once));
   for (size_t first = 0; first < kept.size(); first += rows_at_once) {
     const size_t last = std::min(first + rows_at_once, kept.size());
     const Batch batch = with_tokens(subject, {kept.begin() + static_cast<std::ptrdiff_t>(first),

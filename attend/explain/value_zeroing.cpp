@@ -4,30 +4,34 @@
 #include <utility>
 
 #include "attend/explain/attention_methods-inl.h"
+#include "attend/explain/vector_groups-inl.h"
 
 namespace attend {
 namespace {
 
 using at::Tensor;
 
-constexpr int64_t vectors_at_once = 2048;
+constexpr int64_t vectors_at_once = 4096;
 
 // Runs copies of one pair, of which the first is as it is and each other reads nothing of one
-// vector: in every layer its value is 0, where the layer reads what it reads as it is. Vectors are
-// numbered through: those of the encoder, or of the only stack, and then a decoder's.
+// group of vectors: in every layer their values are 0, where the layer reads what it reads as it
+// is. Groups are numbered through: those of the encoder, or of the only stack, and then a
+// decoder's.
 class ZeroedValues : public Watch {
  public:
-  ZeroedValues(int64_t encoder_vectors, int64_t first)
-      : encoder_vectors_(encoder_vectors), first_(first) {}
+  ZeroedValues(const VectorGroups& encoder, const VectorGroups& decoder, int64_t first)
+      : encoder_(encoder), decoder_(decoder), first_(first) {}
 
   AttentionResult attention(const AttentionCall& call, const Pass& rest) override {
     if (rest.site.layer == 0) return Watch::attention(call, rest);
     const bool own = rest.site.part == NetworkPart::decoder && !rest.site.reads_source;
+    const VectorGroups& groups = own ? decoder_ : encoder_;
     AttentionCall zeroed = call;
     zeroed.value = call.value.clone();
     for (int64_t copy = 1; copy < call.value.size(0); ++copy) {
-      const int64_t vector = first_ + copy - 1 - (own ? encoder_vectors_ : 0);
-      if (vector >= 0 && vector < call.value.size(-2))
+      const int64_t group = first_ + copy - 1 - (own ? encoder_.count() : 0);
+      if (group < 0 || group >= groups.count()) continue;
+      for (const int64_t vector : groups.members(group))
         zeroed.value[copy].select(-2, vector).zero_();
     }
     return Watch::attention(zeroed, rest);
@@ -55,45 +59,78 @@ class ZeroedValues : public Watch {
     layers_.push_back({part, ((unit.slice(0, 1) - unit[0]).square().sum(2) / 2).t()});
   }
 
-  int64_t encoder_vectors_, first_;
+  const VectorGroups& encoder_;
+  const VectorGroups& decoder_;
+  int64_t first_;
   std::vector<Layer> layers_;
 };
+
+// What each layer gives, in the order of their computation, by all groups.
+std::vector<ZeroedValues::Layer> moved_by_groups(const Subject& subject,
+                                                 const VectorGroups& encoder,
+                                                 const VectorGroups& decoder) {
+  const int64_t groups = encoder.count() + decoder.count();
+  const int64_t vectors = encoder.of_vectors().size(0) + decoder.of_vectors().size(0);
+  const int64_t at_once = std::max<int64_t>(1, vectors_at_once / vectors);
+  std::vector<ZeroedValues::Layer> all;
+  for (int64_t first = 0; first < groups; first += at_once) {
+    ZeroedValues watch(encoder, decoder, first);
+    subject.network().log_probabilities(
+        repeated(subject.batch, 1 + std::min(at_once, groups - first)), Pass{}.watched_by(watch));
+    const auto some = watch.take();
+    if (first == 0) {
+      all = some;
+      continue;
+    }
+    for (size_t i = 0; i < all.size(); ++i)
+      all[i].moved = at::cat({all[i].moved, some[i].moved}, 1);
+  }
+  return all;
+}
+
+// The vectors of the layers, those of the encoder or of the only stack, and a decoder's own.
+struct VectorCounts {
+  int64_t encoder = 0, decoder = 0;
+};
+
+VectorCounts vector_counts(const NetworkTrace& trace) {
+  VectorCounts vectors;
+  for (const TracedAttention& one : trace.attentions) {
+    if (one.site.layer == 0) continue;
+    const bool own = one.site.part == NetworkPart::decoder && !one.site.reads_source;
+    (own ? vectors.decoder : vectors.encoder) = one.columns();
+  }
+  return vectors;
+}
 
 }  // namespace
 
 // Mohebbi et al. 2023, 3: by how much the vectors of a layer turn where it reads nothing of a
 // token, as shares, multiplied through the layers.
-Tensor value_zeroing(const Subject& subject, const NetworkTrace& trace, const MethodChoice&) {
+Tensor value_zeroing(const Subject& subject, const NetworkTrace& trace,
+                     const MethodChoice& choice) {
   const at::NoGradGuard not_recorded;
-  int64_t encoder = 0, decoder = 0;
-  for (const TracedAttention& one : trace.attentions) {
-    if (one.site.layer == 0) continue;
-    const bool own = one.site.part == NetworkPart::decoder && !one.site.reads_source;
-    (own ? decoder : encoder) = one.columns();
-  }
-  const int64_t vectors = encoder + decoder;
-  const int64_t at_once = std::max<int64_t>(1, vectors_at_once / vectors);
-  std::vector<std::vector<Tensor>> moved;  // of each layer, copies after copies
-  std::vector<NetworkPart> parts;
-  for (int64_t first = 0; first < vectors; first += at_once) {
-    ZeroedValues watch(encoder, first);
-    subject.network().log_probabilities(
-        repeated(subject.batch, 1 + std::min(at_once, vectors - first)), Pass{}.watched_by(watch));
-    parts.clear();
-    const auto layers = watch.take();
-    moved.resize(layers.size());
-    for (size_t i = 0; i < layers.size(); ++i) {
-      parts.push_back(layers[i].part);
-      moved[i].push_back(layers[i].moved);
-    }
-  }
+  const VectorCounts vectors = vector_counts(trace);
+  const int64_t most = affordable_passes(subject, choice);
+  const VectorGroups encoder = layer_groups(subject, vectors.encoder, most);
+  const VectorGroups decoder(0, 0, vectors.decoder, encoder.size());
   std::vector<LayerShares> layers;
-  for (size_t i = 0; i < parts.size(); ++i) {
-    const Tensor all = at::cat(moved[i], 1);
-    const bool of_decoder = parts[i] == NetworkPart::decoder;
-    layers.push_back(of_decoder
-                         ? shares_of(parts[i], all.slice(1, encoder), all.slice(1, 0, encoder))
-                         : shares_of(parts[i], all.slice(1, 0, encoder), {}));
+  auto attention = trace.attentions.begin();
+  const auto next_scope = [&](const VectorGroups& groups) {
+    while (attention->site.layer == 0) ++attention;
+    const Tensor scope = groups.size() > 1 ? traced_scope(*attention).any(0).cpu() : Tensor();
+    ++attention;
+    return scope;
+  };
+  for (const auto& [part, moved] : moved_by_groups(subject, encoder, decoder)) {
+    const Tensor of_encoder = moved.slice(1, 0, encoder.count());
+    const Tensor of_decoder = moved.slice(1, encoder.count());
+    if (part != NetworkPart::decoder) {
+      layers.push_back(shares_of(part, encoder.shared_out(of_encoder, next_scope(encoder)), {}));
+      continue;
+    }
+    const Tensor own = decoder.shared_out(of_decoder, next_scope(decoder));
+    layers.push_back(shares_of(part, own, encoder.shared_out(of_encoder, next_scope(encoder))));
   }
   return follow_shares(subject, trace, layers);
 }

@@ -33,11 +33,14 @@ Answer answer_of(const PairModel& model, Prediction prediction) {
   for (size_t i = 0; i < prediction.hypotheses.size(); ++i) {
     Hypothesis& hypothesis = prediction.hypotheses[i];
     std::vector<std::string>& tokens = prediction.tokens[i];
+    std::vector<std::vector<Rival>> rivals;
+    for (const auto& each : hypothesis.rivals)
+      rivals.push_back(rivals_of(each, model.target_vocabulary));
     answer.candidates.push_back({model.codecs.target.join(tokens), std::move(tokens),
                                  std::move(hypothesis.log_probabilities), hypothesis.score,
                                  hypothesis.log_probability, hypothesis.complete,
                                  rows_of(hypothesis.weights, answer.source.size()),
-                                 prediction.number});
+                                 prediction.number, std::move(rivals)});
   }
   return answer;
 }

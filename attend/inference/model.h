@@ -31,6 +31,12 @@ struct ModelOptions {
   bool skip_bad = false;  // a source that is an Error ends no call; its Answer or Embedding has it
 };
 
+// A token that might stand where another does.
+struct Rival {
+  std::string token;
+  double log_probability = 0;
+};
+
 // One answer to a source. One that is a number has no probabilities.
 struct Candidate {
   std::string text;
@@ -44,6 +50,9 @@ struct Candidate {
   std::vector<std::vector<float>> weights = {};
   // What `text` spells, in the unit of training, where the model answers numbers.
   std::optional<double> number = {};
+  // For each of log_probabilities the SearchOptions::rivals most probable tokens, best first, the
+  // one that was taken among them where it is one; empty where none are asked for.
+  std::vector<std::vector<Rival>> rivals = {};
 };
 
 // What a model answers to one source.

@@ -16,6 +16,9 @@
 
 namespace attend {
 
+// Those tokens by their names.
+std::vector<Rival> rivals_of(const std::vector<RivalToken>& tokens, const Vocabulary& vocabulary);
+
 // What a network answers to one text.
 struct Prediction {
   std::vector<std::string> source;     // the tokens that were read

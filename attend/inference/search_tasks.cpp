@@ -10,6 +10,14 @@ namespace attend {
 
 using at::Tensor;
 
+std::vector<Rival> rivals_of(const std::vector<RivalToken>& tokens, const Vocabulary& vocabulary) {
+  std::vector<Rival> rivals;
+  rivals.reserve(tokens.size());
+  for (const RivalToken& each : tokens)
+    rivals.push_back({vocabulary.token(each.token), each.log_probability});
+  return rivals;
+}
+
 int64_t Predictor::maximum_answer_length() const {
   int64_t least = std::numeric_limits<int64_t>::max();
   for (const auto& network : networks_) least = std::min(least, network->maximum_answer_length());
@@ -110,6 +118,8 @@ void Predictor::watch_task(SearchTask& task, size_t text, const Prediction& pred
     answer.text = model_.codecs.target.join(answer.tokens);
     answer.log_probabilities.push_back(grown.log_probability);
     answer.log_probability += grown.log_probability;
+    if (!grown.rivals.empty())
+      answer.rivals.push_back(rivals_of(grown.rivals, model_.target_vocabulary));
     watch.grows(text, number, answer);
   };
 }

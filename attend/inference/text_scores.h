@@ -1,5 +1,6 @@
 #pragma once
 
+#include <functional>
 #include <nlohmann/json_fwd.hpp>
 #include <string>
 #include <vector>
@@ -24,8 +25,9 @@ class TextScores {
   TextScores(const TextScoring& scoring, std::vector<ScoredAnswer> answers);
 
   const std::vector<const Metric*>& metrics() const { return metrics_; }
-  // {examples, the report of each metric under its key}
-  nlohmann::json all() const;
+  // {examples, the report of each metric under its key}. `is_stopped` is asked before each answer
+  // that is counted; true ends the work with an Error.
+  nlohmann::json all(const std::function<bool()>& is_stopped = {}) const;
   // {the figure of each metric under its key} of one answer alone; BLEU with effective order.
   nlohmann::json each(size_t answer) const;
   size_t size() const { return answers_.size(); }

@@ -1,12 +1,18 @@
 #include "attend/nn/feed_forward.h"
 
+#include <ATen/core/grad_mode.h>
+
+#include <algorithm>
 #include <cmath>
 #include <numbers>
+#include <vector>
 
 namespace attend {
 namespace {
 
 using at::Tensor;
+
+constexpr int64_t most_hidden_numbers = int64_t{1} << 22;
 
 struct ActivationRow {
   Tensor (*made)(const Tensor& x);
@@ -44,8 +50,19 @@ FeedForward::FeedForward(int64_t depth, int64_t hidden, double dropout, HiddenAc
       activation_(activation) {}
 
 Tensor FeedForward::forward(const Tensor& x, const Pass& pass) {
-  const Tensor active = activated(hidden_->forward(x, pass), activation_, pass);
-  return output_->forward(attend::dropout(active, dropout_, pass), pass);
+  const auto made_of = [&](const Tensor& tokens) {
+    const Tensor active = activated(hidden_->forward(tokens, pass), activation_, pass);
+    return output_->forward(attend::dropout(active, dropout_, pass), pass);
+  };
+  const int64_t hidden = hidden_->weight.size(0);
+  // Who watches may have hundreds of copies of a text, and hidden vectors are the longest.
+  if (pass.watch == nullptr || at::GradMode::is_enabled() || x.dim() < 3 ||
+      x.size(0) * x.size(1) * hidden <= most_hidden_numbers)
+    return made_of(x);
+  std::vector<Tensor> parts;
+  const int64_t at_once = std::max<int64_t>(1, most_hidden_numbers / (x.size(0) * hidden));
+  for (const Tensor& tokens : x.split(at_once, 1)) parts.push_back(made_of(tokens));
+  return at::cat(parts, 1);
 }
 
 }  // namespace attend

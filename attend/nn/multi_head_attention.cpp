@@ -224,7 +224,8 @@ Tensor MultiHeadAttention::attend(const Tensor& query, MultiHeadState& state, bo
       held.past = past_after(spec.past, pass.weights(asking, key, lse, spec));
   }
   if (others_follow) state.queries_ += query.size(1);
-  return output_->forward(at::cat(contexts, 1).transpose(1, 2).flatten(2), pass);
+  const Tensor joined = contexts.size() == 1 ? contexts[0] : at::cat(contexts, 1);
+  return output_->forward(joined.transpose(1, 2).flatten(2), pass);
 }
 
 Tensor MultiHeadAttention::forward(const Tensor& query, const Tensor& source, const Tensor& lengths,

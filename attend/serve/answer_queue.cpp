@@ -3,19 +3,21 @@
 #include <algorithm>
 #include <atomic>
 #include <exception>
-#include <iterator>
 #include <map>
 #include <utility>
 
 namespace attend {
 namespace {
 
-// More at once would only keep the first waiting.
+// More answers at once would only keep the first waiting.
 constexpr size_t most_together = 64;
-constexpr size_t most_vectors = 256;
 
-// So many sources overtake a question with other options before a thread takes no more and ends.
-constexpr size_t most_overtaking = 256;
+// So much is handed out at once, and overtakes a question with other options before a thread takes
+// no more and ends.
+constexpr size_t most_weight = 256;
+
+// A source of fewer than twice as many tokens weighs 1. A token takes about so many bytes.
+constexpr size_t tokens_per_weight = most_tokens_together / most_weight, bytes_per_token = 4;
 
 // While the model is busy, a call waits for further questions as long as they come so soon behind
 // each other, but no longer than this: clients that were answered together ask together.
@@ -37,8 +39,9 @@ class AnswerQueue::Asked {
  public:
   explicit Asked(Question question)
       : question_(std::move(question)),
-        answers_(question_.sources.size()),
-        left_(answers_.size()) {}
+        answers_(question_.embedded ? 0 : question_.sources.size()),
+        embeddings_(question_.embedded ? question_.sources.size() : 0),
+        left_(question_.sources.size()) {}
 
   const Question& question() const { return question_; }
 
@@ -59,14 +62,9 @@ class AnswerQueue::Asked {
     return source;
   }
 
-  void take(size_t i, Answer answer) {
-    {
-      const std::lock_guard lock(mutex_);
-      answers_[i] = std::move(answer);
-      if (--left_ > 0) return;
-    }
-    // What was stopped is no answer.
-    if (!is_over()) tell(question_.answered, answers_);
+  void take(size_t i, Answer answer) { take(i, std::move(answer), answers_, question_.answered); }
+  void take(size_t i, Embedding embedding) {
+    take(i, std::move(embedding), embeddings_, question_.embedded);
   }
 
   void fail(const std::exception& error) {
@@ -87,6 +85,18 @@ class AnswerQueue::Asked {
   }
 
  private:
+  template <class Result>
+  void take(size_t i, Result result, std::vector<Result>& results,
+            const std::function<void(const std::vector<Result>&)>& told) {
+    {
+      const std::lock_guard lock(mutex_);
+      results[i] = std::move(result);
+      if (--left_ > 0) return;
+    }
+    // What was stopped is no answer.
+    if (!is_over()) tell(told, results);
+  }
+
   void end(const std::exception& error) {
     if (!is_over_.exchange(true)) question_.failed(error);
   }
@@ -94,6 +104,7 @@ class AnswerQueue::Asked {
   const Question question_;
   std::mutex mutex_, telling_;
   std::vector<Answer> answers_;
+  std::vector<Embedding> embeddings_;
   size_t left_;
   std::atomic<bool> is_over_ = false;  // it has failed
 };
@@ -106,7 +117,12 @@ class AnswerQueue::Call {
 
   void run() {
     try {
-      queue_.ask_(first_->question().search, [this](size_t answering) { return next(answering); });
+      if (first_->question().embedded) return embed();
+      queue_.ask_(first_->question().search, [this](size_t answering) {
+        std::vector<ArrivingSource> sources;
+        for (const Taken& each : next(answering)) sources.push_back(source(each));
+        return sources;
+      });
     } catch (const std::exception& error) {
       size_t sources = 0;
       for (const auto& [asked, count] : held_) {
@@ -118,58 +134,94 @@ class AnswerQueue::Call {
   }
 
  private:
-  std::vector<ArrivingSource> next(size_t answering) {
-    const std::lock_guard lock(queue_.mutex_);
-    queue_.drop_abandoned();
-    const size_t most = queue_.share();
-    std::vector<ArrivingSource> sources;
-    std::vector<double> queued_seconds;
-    auto one = queue_.waiting_.begin();
-    while (one != queue_.waiting_.end() && answering + sources.size() < most &&
-           overtaking_ < most_overtaking) {
-      if (!share_options(one->asked->question(), first_->question())) {
-        is_overtaking_ = true;
-        ++one;
-        continue;
-      }
-      if (one->taken == 0) queued_seconds.push_back(seconds_since(one->since));
-      for (; one->left() > 0 && answering + sources.size() < most; ++one->taken) {
-        sources.push_back(source(one->asked, one->taken));
-        overtaking_ += is_overtaking_ ? 1 : 0;
-      }
-      if (one->left() == 0) one = queue_.waiting_.erase(one);
+  struct Taken {
+    std::shared_ptr<Asked> asked;
+    size_t source;
+  };
+
+  void embed() {
+    for (auto taken = next(0); !taken.empty(); taken = next(0)) {
+      std::vector<std::string> sources;
+      for (const Taken& each : taken)
+        sources.push_back(each.asked->question().sources[each.source]);
+      std::vector<Embedding> embeddings = queue_.embed_(sources);
+      for (size_t i = 0; i < taken.size(); ++i) give(taken[i], std::move(embeddings[i]));
     }
-    queue_.answering_ += sources.size();
-    if (!queued_seconds.empty()) queue_.watch_(queued_seconds, answering + sources.size());
-    if (!queue_.waiting_.empty()) queue_.changed_.notify_one();
-    return sources;
   }
 
-  ArrivingSource source(const std::shared_ptr<Asked>& asked, size_t i) {
-    ArrivingSource source = asked->source(i);
-    ++held_[asked];
-    source.take = [this, asked, i](Answer answer) {
-      asked->take(i, std::move(answer));
-      if (--held_[asked] == 0) held_.erase(asked);
-      queue_.end(1);
+  // What is answered next, beside so many sources.
+  std::vector<Taken> next(size_t answering) {
+    const std::lock_guard lock(queue_.mutex_);
+    queue_.drop_abandoned();
+    const size_t most = first_->question().embedded ? most_weight : queue_.share();
+    std::vector<Taken> taken;
+    std::vector<double> queued_seconds;
+    size_t weight = 0;
+    const auto takes_more = [&] {
+      return answering + taken.size() < most && weight < most_weight && overtaking_ < most_weight;
     };
+    auto one = queue_.waiting_.begin();
+    while (one != queue_.waiting_.end() && takes_more()) {
+      const auto now = one++;
+      if (!share_options(now->asked->question(), first_->question())) {
+        is_overtaking_ = true;
+        continue;
+      }
+      if (now->taken == 0) queued_seconds.push_back(seconds_since(now->since));
+      for (; now->left() > 0 && takes_more(); ++now->taken) {
+        const size_t more = queue_.weight(now->asked->question().sources[now->taken]);
+        weight += more;
+        now->weight += more;
+        overtaking_ += is_overtaking_ ? more : 0;
+        taken.push_back({now->asked, now->taken});
+        ++held_[now->asked];
+      }
+      if (now->left() == 0)
+        queue_.waiting_.erase(now);
+      else if (now->weight >= most_weight)
+        put_behind(now);
+    }
+    queue_.answering_ += taken.size();
+    if (!queued_seconds.empty()) queue_.watch_(queued_seconds, answering + taken.size());
+    if (!queue_.waiting_.empty()) queue_.changed_.notify_one();
+    return taken;
+  }
+
+  // The others have waited as if it had overtaken them.
+  void put_behind(std::list<Waiting>::iterator one) {
+    overtaking_ += std::exchange(one->weight, 0);
+    queue_.waiting_.splice(queue_.waiting_.end(), queue_.waiting_, one);
+  }
+
+  ArrivingSource source(const Taken& taken) {
+    ArrivingSource source = taken.asked->source(taken.source);
+    source.take = [this, taken](Answer answer) { give(taken, std::move(answer)); };
     return source;
+  }
+
+  template <class Result>
+  void give(const Taken& taken, Result result) {
+    taken.asked->take(taken.source, std::move(result));
+    if (--held_[taken.asked] == 0) held_.erase(taken.asked);
+    queue_.end(1);
   }
 
   AnswerQueue& queue_;
   const std::shared_ptr<Asked> first_;
   std::map<std::shared_ptr<Asked>, size_t> held_;  // how many sources of each are being answered
   bool is_overtaking_ = false;                     // there are questions with other options
-  size_t overtaking_ = 0;                          // sources that were taken since
+  size_t overtaking_ = 0;                          // weight of what was taken since
 };
 
 size_t AnswerQueue::Waiting::left() const { return asked->question().sources.size() - taken; }
 
-AnswerQueue::AnswerQueue(Ask ask, size_t most, Watch watch, size_t threads, Embed embed)
+AnswerQueue::AnswerQueue(Ask ask, size_t most, Watch watch, size_t threads, Embed embed,
+                         size_t longest)
     : ask_(std::move(ask)),
       embed_(std::move(embed)),
       most_(most),
       watch_(std::move(watch)),
+      longest_(longest),
       thread_count_(threads) {
   for (size_t i = 0; i < thread_count_; ++i) threads_.emplace_back([this] { work(); });
 }
@@ -220,6 +272,11 @@ void AnswerQueue::gather(std::unique_lock<std::mutex>& lock) {
   }
 }
 
+size_t AnswerQueue::weight(const std::string& source) const {
+  const size_t tokens = std::min(source.size() / bytes_per_token, longest_);
+  return std::max<size_t>(1, tokens / tokens_per_weight);
+}
+
 // Each thread has its share of all sources, so that none answers many while another answers few.
 size_t AnswerQueue::share() const {
   size_t sources = answering_;
@@ -235,10 +292,6 @@ void AnswerQueue::work() {
     if (is_ended_) return;
     drop_abandoned();
     if (waiting_.empty()) continue;
-    if (waiting_.front().asked->question().embedded) {
-      embed(lock);
-      continue;
-    }
     Call call(*this);
     lock.unlock();
     call.run();
@@ -249,41 +302,6 @@ void AnswerQueue::work() {
 void AnswerQueue::end(size_t sources) {
   const std::lock_guard lock(mutex_);
   answering_ -= sources;
-}
-
-void AnswerQueue::embed(std::unique_lock<std::mutex>& lock) {
-  std::vector<std::shared_ptr<Asked>> batch;
-  std::vector<double> queued_seconds;
-  std::vector<std::string> sources;
-  for (auto one = waiting_.begin(); one != waiting_.end();) {
-    const Question& question = one->asked->question();
-    const bool fits = sources.empty() || sources.size() + question.sources.size() <= most_vectors;
-    if (!question.embedded || !fits) {
-      ++one;
-      continue;
-    }
-    sources.insert(sources.end(), question.sources.begin(), question.sources.end());
-    queued_seconds.push_back(seconds_since(one->since));
-    batch.push_back(std::move(one->asked));
-    one = waiting_.erase(one);
-  }
-  answering_ += sources.size();
-  watch_(queued_seconds, sources.size());
-  lock.unlock();
-  try {
-    std::vector<Embedding> found = embed_(sources);
-    auto next = std::make_move_iterator(found.begin());
-    for (const auto& asked : batch) {
-      const auto end = next + std::ssize(asked->question().sources);
-      asked->tell(asked->question().embedded, std::vector<Embedding>(next, end));
-      next = end;
-    }
-  } catch (const std::exception& error) {
-    for (const auto& asked : batch) asked->fail(error);
-  }
-  batch.clear();
-  lock.lock();
-  answering_ -= sources.size();
 }
 
 }  // namespace attend

@@ -3,8 +3,9 @@
 #include <chrono>
 #include <condition_variable>
 #include <cstddef>
-#include <deque>
 #include <functional>
+#include <limits>
+#include <list>
 #include <memory>
 #include <mutex>
 #include <string>
@@ -33,14 +34,19 @@ struct Question {
   std::function<void(const std::exception&)> failed;  // what the call threw
 };
 
+// Of sources that are handed out at once, unless a single one has more.
+constexpr size_t most_tokens_together = 4096;
+
 // Questions that wait for a model, and the threads that ask it. Each thread takes its share of the
 // sources that wait and have the same options, and further ones as soon as the model takes them
 // beside those that it is answering, which costs less than one after another. A thread that finds
 // the model idle asks at once; otherwise it waits for some milliseconds, as long as more questions
-// come. Questions with other options wait until a thread has none, which is soon: so many sources
-// overtake them and no more. What is abandoned is no longer computed. The answers to a question do
-// not depend on those beside it; the model must skip what it cannot read (ModelOptions::skip_bad),
-// so that errors do not either.
+// come. Questions with other options wait until a thread has none, which is soon: sources of so
+// much weight overtake them and no more, where a long source weighs as much as several short ones,
+// and a question of more than that goes behind the others each time that so much of it was taken.
+// What is abandoned is no longer computed, from the next token or the next sources on. The answers
+// to a question do not depend on those beside it; the model must skip what it cannot read
+// (ModelOptions::skip_bad), so that errors do not either.
 class AnswerQueue {
  public:
   // Answers as Model::answer_arriving does, on any thread.
@@ -51,7 +57,9 @@ class AnswerQueue {
   // has then.
   using Watch = std::function<void(const std::vector<double>& queued_seconds, size_t together)>;
 
-  AnswerQueue(Ask ask, size_t most, Watch watch, size_t threads, Embed embed = {});
+  // `longest`: tokens of a source that the model reads.
+  AnswerQueue(Ask ask, size_t most, Watch watch, size_t threads, Embed embed = {},
+              size_t longest = std::numeric_limits<size_t>::max());
   // Ends when what the threads are at is answered. What waits is dropped.
   ~AnswerQueue();
   AnswerQueue(const AnswerQueue&) = delete;
@@ -68,7 +76,8 @@ class AnswerQueue {
   struct Waiting {
     std::shared_ptr<Asked> asked;
     std::chrono::steady_clock::time_point since;
-    size_t taken = 0;  // sources
+    size_t taken = 0;   // sources
+    size_t weight = 0;  // of those that were taken since it was behind all others
 
     size_t left() const;
   };
@@ -77,16 +86,17 @@ class AnswerQueue {
   void drop_abandoned();
   void gather(std::unique_lock<std::mutex>& lock);
   size_t share() const;
-  void embed(std::unique_lock<std::mutex>& lock);
+  size_t weight(const std::string& source) const;
   void end(size_t sources);
 
   Ask ask_;
   Embed embed_;
   size_t most_;
   Watch watch_;
+  size_t longest_;
   mutable std::mutex mutex_;
   std::condition_variable changed_;
-  std::deque<Waiting> waiting_;
+  std::list<Waiting> waiting_;
   size_t answering_ = 0;  // sources of the calls that are under way
   bool is_ended_ = false;
   const size_t thread_count_;

@@ -21,7 +21,7 @@ struct CompletionOptions {
   bool streams = false;                  // events while the answers grow, else one answer
   bool tells_usage = false;              // a stream ends with it
   bool has_logarithms = false;           // of the probabilities of tokens
-  bool has_best = false;                 // also those of the most probable tokens, which were taken
+  bool has_rivals = false;               // also those of the most probable tokens
 };
 
 // What the client of one request of /v1/completions reads. Any thread may call it.
@@ -43,6 +43,7 @@ class Completion {
     std::string whole = {};            // the text of all tokens, stops included
     std::vector<std::string> tokens = {};
     std::vector<double> logarithms = {};
+    std::vector<std::vector<Rival>> rivals = {};
     std::vector<size_t> offsets = {};  // of the tokens in the text, in characters
     std::string finish = {};           // why it ended; empty while it grows
   };

@@ -104,6 +104,7 @@ void Completion::take(Choice& choice, const Candidate& so_far, const std::string
     choice.logarithms.push_back(i < so_far.log_probabilities.size() ? so_far.log_probabilities[i]
                                                                     : 0);
     choice.offsets.push_back(character_count(before));
+    choice.rivals.push_back(i < so_far.rivals.size() ? so_far.rivals[i] : std::vector<Rival>());
   }
   const size_t stop = first_stop(choice.whole, options_.stops);
   choice.finish = stop == std::string::npos ? finish : "stop";
@@ -182,12 +183,14 @@ std::string Completion::logarithms_json(const Choice& choice) const {
     tokens.push_back(choice.tokens[i]);
     logarithms.push_back(choice.logarithms[i]);
     offsets.push_back(choice.offsets[i]);
-    best.push_back({{choice.tokens[i], choice.logarithms[i]}});
+    // Tokens of one name, such as bytes that are shown alike, are told once, by the most probable.
+    json& rivals = best.emplace_back(json::object());
+    for (const Rival& rival : choice.rivals[i]) rivals.emplace(rival.token, rival.log_probability);
   }
   return json_text({{"tokens", tokens},
                     {"token_logprobs", logarithms},
                     {"text_offset", offsets},
-                    {"top_logprobs", options_.has_best ? best : json()}});
+                    {"top_logprobs", options_.has_rivals ? best : json()}});
 }
 
 }  // namespace attend::internal

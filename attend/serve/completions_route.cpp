@@ -20,6 +20,9 @@ namespace {
 using internal::Completion;
 using internal::CompletionOptions;
 
+// As OpenAI has it.
+constexpr double most_rivals = 5;
+
 // Below it the most probable token is as good as certain.
 constexpr double least_temperature = 1e-3;
 
@@ -42,7 +45,7 @@ struct CompletionsRequest {
             {"seed", &seed, -9e15, 9e15, false, true},
             {"stop", &stop, 1, 4, false, true},
             {"echo", &echoes, 0, 0, false, true},
-            {"logprobs", &logarithms, 0, 1, false, true},
+            {"logprobs", &logarithms, 0, most_rivals, false, true},
             {"stream", &streams, 0, 0, false, true},
             {"stream_options", std::vector<RequestField>{{"include_usage", &tells_usage}}, 0, 0,
              false, true},
@@ -75,6 +78,7 @@ SearchOptions completion_search(const CompletionsRequest& asked,
                                 const std::set<std::string>& present) {
   SearchOptions search;
   search.maximum_length = asked.maximum;
+  search.rivals = asked.logarithms;
   const bool draws =
       present.contains("temperature")
           ? asked.temperature >= least_temperature
@@ -112,7 +116,8 @@ void answer_completions(Service& service, const HttpRequest& request, const Http
   Question question;
   question.sources = texts_of(served, asked.prompt, "prompt");
   question.search = completion_search(asked, present);
-  if (!question.search.sampling) question.options = fmt::format("completion {}", asked.maximum);
+  if (!question.search.sampling)
+    question.options = fmt::format("completion {} {}", asked.maximum, asked.logarithms);
 
   CompletionOptions options{.stops = asked.stop.texts,
                             .answers = static_cast<size_t>(asked.answers),
@@ -120,7 +125,7 @@ void answer_completions(Service& service, const HttpRequest& request, const Http
                             .streams = asked.streams,
                             .tells_usage = asked.tells_usage,
                             .has_logarithms = present.contains("logprobs"),
-                            .has_best = asked.logarithms > 0};
+                            .has_rivals = asked.logarithms > 0};
   for (const std::string& prompt : question.sources)
     options.echoes.push_back(asked.echoes ? prompt : "");
   const Asking asking{service, served, reply, "prompt"};

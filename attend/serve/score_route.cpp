@@ -77,11 +77,12 @@ std::vector<ScoredAnswer> scored_answers(const ScoreRequest& asked) {
   return answers;
 }
 
-HttpResponse score_response(const ScoreRequest& asked) {
+HttpResponse score_response(const ScoreRequest& asked, const HttpReply& reply) {
   const TextScores scores({asked.metrics, {asked.bleu}, asked.units}, scored_answers(asked));
-  if (!asked.has_sentences) return {.body = json_text(scores.all())};
+  const auto is_stopped = [&] { return reply.is_abandoned(); };
+  if (!asked.has_sentences) return {.body = json_text(scores.all(is_stopped))};
   nlohmann::json sentences = nlohmann::json::array();
-  for (size_t i = 0; i < scores.size(); ++i) sentences.push_back(scores.each(i));
+  for (size_t i = 0; i < scores.size() && !is_stopped(); ++i) sentences.push_back(scores.each(i));
   return {.body = json_text({{"sentences", std::move(sentences)}})};
 }
 
@@ -92,7 +93,8 @@ void answer_score(Service& service, const HttpRequest& request, const HttpReply&
   const auto present = read_request(request.body, asked.fields());
   if (present.contains("smooth_value")) asked.bleu.smooth_value = asked.smooth_value;
   check_scoring(asked);
-  service.compute(reply, [asked = std::move(asked)] { return score_response(asked); });
+  service.compute(reply,
+                  [reply, asked = std::move(asked)] { return score_response(asked, reply); });
 }
 
 std::vector<RequestField> score_fields() { return fields_of<ScoreRequest>(); }

@@ -106,7 +106,8 @@ void Service::load() {
         static_cast<size_t>(served.model->threads()),
         [&model = *served.model](const std::vector<std::string>& sources) {
           return model.embed(sources);
-        });
+        },
+        static_cast<size_t>(served.model->maximum_source_length()));
     served.worker = std::make_unique<WorkThreads>(worker_threads, options_.queue);
     models_.push_back(std::move(served));
   }

@@ -57,6 +57,11 @@ struct TeiTokenizeRequest {
   }
 };
 
+// Such a server has one model, which its clients do not name: here it is the first.
+std::string tei_model(const Service& service, const std::string& name) {
+  return name.empty() && !service.models().empty() ? service.models().front().name : name;
+}
+
 json labels_json(const Answer& answer) {
   json labels = json::array();
   for (const Candidate& candidate : answer.candidates)
@@ -89,7 +94,7 @@ HttpResponse tei_error(const RequestError& error) {
 void answer_tei_embed(Service& service, const HttpRequest& request, const HttpReply& reply) {
   TeiEmbedRequest asked;
   read_request(request.body, asked.fields());
-  const ServedModel& served = service.model_named(asked.model);
+  const ServedModel& served = service.model_named(tei_model(service, asked.model));
   const VectorForm form{asked.dimensions, asked.is_normalised, asked.is_cut, "inputs"};
   ask_vectors({service, served, reply, "inputs", tei_error},
               texts_of(served, asked.inputs, "inputs"),
@@ -104,7 +109,7 @@ void answer_tei_embed(Service& service, const HttpRequest& request, const HttpRe
 void answer_tei_predict(Service& service, const HttpRequest& request, const HttpReply& reply) {
   TeiPredictRequest asked;
   read_request(request.body, asked.fields());
-  const ServedModel& served = service.model_named(asked.model);
+  const ServedModel& served = service.model_named(tei_model(service, asked.model));
   if (served.model->tags())
     throw RequestError(422, "a tagger labels tokens; ask /v1/classify", "model", "invalid_value");
   ask({service, served, reply, "inputs", tei_error}, label_question(served, asked.inputs.texts, 0),
@@ -122,7 +127,7 @@ void answer_tei_predict(Service& service, const HttpRequest& request, const Http
 void answer_tei_tokenize(Service& service, const HttpRequest& request, const HttpReply& reply) {
   TeiTokenizeRequest asked;
   read_request(request.body, asked.fields());
-  const Model& model = *text_model(service, asked.model).model;
+  const Model& model = *text_model(service, tei_model(service, asked.model)).model;
   json all = json::array();
   for (const std::string& text : asked.inputs.texts) {
     json& tokens = all.emplace_back(json::array());
@@ -138,7 +143,7 @@ void answer_tei_tokenize(Service& service, const HttpRequest& request, const Htt
 }
 
 void answer_tei_info(Service& service, const HttpRequest&, const HttpReply& reply) {
-  const ServedModel& served = service.model_named("");
+  const ServedModel& served = service.model_named(tei_model(service, ""));
   const ServiceOptions& options = service.options();
   reply.send({.body = json_text({{"model_id", served.name},
                                  {"model_sha", nullptr},
@@ -146,6 +151,9 @@ void answer_tei_info(Service& service, const HttpRequest&, const HttpReply& repl
                                  {"model_type", model_type_json(*served.model)},
                                  {"max_concurrent_requests", options.queue},
                                  {"max_input_length", served.model->maximum_source_length()},
+                                 {"max_batch_tokens", most_tokens_together},
+                                 {"max_batch_requests", nullptr},
+                                 {"tokenization_workers", served.model->threads()},
                                  {"max_client_batch_size", static_cast<int64_t>(most_texts)},
                                  {"auto_truncate", false},
                                  {"version", options.version}})});

@@ -157,6 +157,16 @@ class Routes(program.Case):
             self.assertEqual((logs["tokens"], logs["token_logprobs"], logs["text_offset"]),
                              (told["tokens"], told["log_probabilities"][:9], list(range(9))))
             self.assertEqual(logs["top_logprobs"][0], {logs["tokens"][0]: logs["token_logprobs"][0]})
+            # The most probable answers of one token are those that a beam finds.
+            (first,) = self.complete(prompt=line["source"], max_tokens=9, logprobs=5)["choices"]
+            (beam,) = self.predicted("text", [line["source"]], "--maximum-length", 1, "--beam", 5,
+                                     "--nbest", 5, "--details", "--length-penalty", 0)
+            top = first["logprobs"]["top_logprobs"]
+            self.assertEqual((first["text"], [len(each) for each in top]), (choice["text"], [5] * 9))
+            found = {one["tokens"][0]: one["log_probabilities"][0]
+                     for one in beam["predictions"] if one["tokens"]}
+            self.assertGreater(len(found), 3)
+            self.assertLessEqual(found.items(), top[0].items())
         self.assertEqual(body["usage"],
                          {"prompt_tokens": 11, "completion_tokens": 18, "total_tokens": 29})
         ids = self.tokens(prompts)
@@ -229,7 +239,7 @@ class Routes(program.Case):
                               ({"prompt": "a", "suffix": "b"}, "suffix"),
                               ({"prompt": "a", "stop": ""}, "stop"),
                               ({"prompt": "a", "stop": ["a"] * 5}, "stop"),
-                              ({"prompt": "a", "logprobs": 2}, "logprobs"),
+                              ({"prompt": "a", "logprobs": 6}, "logprobs"),
                               ({"prompt": "a", "logprobs": 1, "temperature": 1}, "logprobs"),
                               ({"prompt": "a", "logprobs": 0, "stream": True}, "logprobs"),
                               ({"prompt": "a", "stream_options": {}}, "stream_options")):
@@ -265,6 +275,12 @@ class Routes(program.Case):
         self.assertEqual({key: token[key] for key in ("text", "special", "start", "stop")},
                          {"text": "plot", "special": False, "start": None, "stop": None})
 
+    def test_clients_of_text_embeddings_inference_name_no_model(self):
+        first = json.loads(self.server.ask("GET", "/v1/models")[2])["data"][0]["id"]
+        self.assertEqual(json.loads(self.server.ask("GET", "/info")[2])["model_id"], first)
+        self.assertEqual(self.answer("/embed", inputs="my dog"),
+                         self.answer("/embed", model=first, inputs="my dog"))
+
     def test_errors_of_text_embeddings_inference(self):
         for path, status, fields in (("/embed", 413, {"inputs": "the " * 9}),
                                      ("/embed", 422, {"inputs": ["a"] * 33}),
@@ -284,6 +300,8 @@ class Routes(program.Case):
         info = json.loads(one.ask("GET", "/info")[2])
         self.assertEqual((info["model_id"], info["model_dtype"], info["max_client_batch_size"]),
                          ("reviews", "float32", 32))
+        # What these clients read must be there, such as by pydantic's classes.
+        self.assertEqual((info["max_batch_tokens"], info["tokenization_workers"] > 0), (4096, True))
         self.assertEqual(sorted(info["model_type"]["classifier"]["label2id"]), ["bad", "very good"])
 
     def test_the_document_of_the_routes(self):
@@ -293,8 +311,7 @@ class Routes(program.Case):
             for method, operation in methods.items():
                 body = {"x": 1} if method == "post" else None
                 status = self.server.ask(method.upper(), path, body)[0]
-                # /info tells of the one model, and this server has three.
-                self.assertEqual(status, 422 if body or path == "/info" else 200, path)
+                self.assertEqual(status, 422 if body else 200, path)
                 self.assertEqual("requestBody" in operation, method == "post", path)
         schema = document["paths"]["/v1/predict"]["post"]["requestBody"]["content"][
             "application/json"]["schema"]

@@ -30,7 +30,7 @@ TEST(DecompX, PartsAddUpToTheLogits) {
     const MethodRow& row = find_method("decompx");
     if (!why_not(row, subject, trace).empty()) continue;
     ++answered;
-    const LogitParts made = logit_parts(subject, logit_groups(trace));
+    const LogitParts made = logit_parts(subject, trace, logit_groups(subject, trace));
     EXPECT_LE((made.parts.sum(0) - made.whole).abs().max().item<double>(), 1e-9);
     EXPECT_TRUE(made.whole.allclose(trace.logits.view_as(made.whole), 1e-9, 1e-9));
     // Nothing is of the source alone where a class, a start or an answer is read besides.
@@ -46,6 +46,25 @@ TEST(DecompX, PartsAddUpToTheLogits) {
     }
   }
   EXPECT_GE(answered, 6);
+}
+
+// Neighbours that are taken together have a part of their own, of which each has an even share.
+TEST(DecompX, PartsOfNeighboursAddUpToTheLogits) {
+  for (const char* name : {"classifier_class", "transformer", "lm"}) {
+    SCOPED_TRACE(name);
+    const SmallModel small = small_model(name);
+    const Subject subject = small.subject();
+    shake(subject);
+    const NetworkTrace trace = trace_network(subject.network(), subject.batch);
+    const MethodChoice choice{.most_passes = 3};
+    const VectorGroups groups = logit_groups(subject, trace, choice);
+    EXPECT_LT(groups.count(), trace.layers[0].size(1));
+    const LogitParts made = logit_parts(subject, trace, groups);
+    EXPECT_LE((made.parts.sum(0) - made.whole).abs().max().item<double>(), 1e-9);
+    const Tensor scores = method_scores(find_method("decompx"), subject, trace, choice);
+    EXPECT_TRUE(scores.select(1, 0).equal(scores.select(1, 1)));
+    EXPECT_FALSE(scores.select(1, 1).equal(scores.select(1, 4)));
+  }
 }
 
 TEST(DecompX, SaysWhyNot) {
@@ -130,7 +149,7 @@ TEST(DecompX, IsWhatTheRulesSay) {
   const Tensor hidden =
       Rules::slope(rules.linear(parts[0], "hidden"), [](const Tensor& x) { return x.tanh(); });
   const Tensor wanted = rules.linear(hidden, "output");  // [tokens, labels]
-  const LogitParts made = logit_parts(subject, logit_groups(trace));
+  const LogitParts made = logit_parts(subject, trace, logit_groups(subject, trace));
   EXPECT_LE((made.parts.squeeze(1) - wanted).abs().max().item<double>(), 1e-9);
 }
 

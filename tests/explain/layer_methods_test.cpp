@@ -13,16 +13,20 @@ using at::Tensor;
 using test::small_model;
 using test::SmallModel;
 
-// Has one layer read nothing of one vector, by the weights, and keeps what each layer gives.
-class WithoutKey : public Watch {
+// Has one layer read nothing of some neighbours, by the weights, and keeps what each layer gives.
+struct Keys {
+  int64_t first = 0, count = 1;
+};
+
+class WithoutKeys : public Watch {
  public:
-  WithoutKey(const Site& site, int64_t key) : site_(site), key_(key) {}
+  WithoutKeys(const Site& site, const Keys& keys) : site_(site), keys_(keys) {}
 
   AttentionResult attention(const AttentionCall& call, const Pass& rest) override {
     AttentionResult result = Watch::attention(call, rest);
     if (!(rest.site == site_)) return result;
     Tensor weights = attention_weights(call.query, call.key, result.lse, call.spec).clone();
-    weights.select(-1, key_).zero_();
+    weights.narrow(-1, keys_.first, keys_.count).zero_();
     result.context = at::matmul(weights, call.value);
     return result;
   }
@@ -40,19 +44,19 @@ class WithoutKey : public Watch {
 
  private:
   Site site_;
-  int64_t key_;
+  Keys keys_;
 };
 
-WithoutKey run_without(const Subject& subject, const Site& site, int64_t key) {
+WithoutKeys run_without(const Subject& subject, const Site& site, const Keys& keys) {
   const at::NoGradGuard not_recorded;
-  WithoutKey watch(site, key);
+  WithoutKeys watch(site, keys);
   subject.network().log_probabilities(subject.batch, Pass{}.watched_by(watch));
   return watch;
 }
 
-// [rows]: 1 - cos of what the layer gives with and without the key.
-Tensor turned(const Subject& subject, const Site& site, int64_t key) {
-  const WithoutKey clean = run_without(subject, {}, 0), other = run_without(subject, site, key);
+// [rows]: 1 - cos of what the layer gives with and without the keys.
+Tensor turned(const Subject& subject, const Site& site, const Keys& keys) {
+  const WithoutKeys clean = run_without(subject, {}, {}), other = run_without(subject, site, keys);
   const bool of_decoder = site.part == NetworkPart::decoder;
   const auto layer = static_cast<size_t>(site.layer) - 1;
   const Tensor x = of_decoder ? clean.decoder[layer] : clean.encoder[layer];
@@ -62,7 +66,7 @@ Tensor turned(const Subject& subject, const Site& site, int64_t key) {
 
 Tensor turned_by_all(const Subject& subject, const Site& site, int64_t keys) {
   std::vector<Tensor> columns;
-  for (int64_t key = 0; key < keys; ++key) columns.push_back(turned(subject, site, key));
+  for (int64_t key = 0; key < keys; ++key) columns.push_back(turned(subject, site, {key}));
   return at::stack(columns, 1);
 }
 
@@ -80,6 +84,25 @@ TEST(ValueZeroing, IsHowFarVectorsTurnWithoutWeights) {
     const Tensor wanted = scores.size(0) == 1 ? product.slice(0, 0, 1) : product.slice(0, 1);
     EXPECT_LE((scores - wanted.slice(1, 1)).abs().max().item<double>(), 1e-7);
   }
+}
+
+// Of a class token and five others, of which two are taken together; the last is left alone.
+TEST(ValueZeroing, ZeroesNeighboursTogether) {
+  const SmallModel small = small_model("tagger");
+  const Subject subject = small.subject();
+  ASSERT_EQ(subject.source_length(), 5);
+  Tensor product = at::eye(6, at::kDouble);
+  for (const int64_t layer : {1, 2}) {
+    const Site site{NetworkPart::encoder, layer, false};
+    std::vector<Tensor> columns = {turned(subject, site, {0})};
+    for (const Keys& keys : {Keys{1, 2}, Keys{3, 2}, Keys{5, 1}})
+      for (int64_t i = 0; i < keys.count; ++i)
+        columns.push_back(turned(subject, site, keys) / keys.count);
+    const Tensor map = at::stack(columns, 1);
+    product = (map / map.sum(1, true)).matmul(product);
+  }
+  const Tensor scores = method_scores(find_method("value_zeroing"), subject, {.most_passes = 3});
+  EXPECT_LE((scores - product.slice(0, 1).slice(1, 1)).abs().max().item<double>(), 1e-7);
 }
 
 TEST(ValueZeroing, FollowsADecoder) {
@@ -200,14 +223,30 @@ TEST(LayerMethods, SeeThatNothingIsRead) {
   }
 }
 
-TEST(LayerMethods, RefuseWhatWouldTakeMinutes) {
-  SmallModel small = small_model("classifier_class");
-  for (int word = 0; word < 130; ++word) small.source += " a";
+// Nothing beyond a window gets a share of what is taken together with keys in it.
+TEST(ValueZeroing, KeepsToTheScope) {
+  const SmallModel small("window", "tagger",
+                         {"model.depth=8", "model.heads=2", "model.layers=1",
+                          "model.recurrent_layers=0", "model.scope=window:1"});
   const Subject subject = small.subject();
   const NetworkTrace trace = trace_network(subject.network(), subject.batch);
-  EXPECT_EQ(why_not(find_method("value_zeroing"), subject, trace),
-            "it takes up to 128 tokens; take rollout");
-  EXPECT_EQ(why_not(find_method("alti"), subject, trace), "");
+  const MethodRow& row = find_method("value_zeroing");
+  const Tensor scores = method_scores(row, subject, trace, {.most_passes = 2});
+  const Tensor outside = method_scope(row, subject, trace).logical_not();
+  ASSERT_GT(outside.sum().item<int64_t>(), 0);
+  EXPECT_EQ(scores.masked_select(outside).abs().sum().item<double>(), 0);
+  EXPECT_GT(scores.min().item<double>(), -1e-12);
+}
+
+TEST(Flow, TakesNeighboursOfLongSourcesTogether) {
+  SmallModel small = small_model("classifier_class");
+  for (int word = 0; word < 195; ++word) small.source += word % 3 == 0 ? " b" : " a";
+  const Subject subject = small.subject();
+  ASSERT_EQ(subject.source_length(), 200);
+  const Tensor scores = method_scores(find_method("flow"), subject);
+  EXPECT_TRUE(scores.select(1, 0).equal(scores.select(1, 1)));
+  EXPECT_FALSE(scores.select(1, 1).equal(scores.select(1, 2)));
+  EXPECT_GT(scores.min().item<double>(), 0);
 }
 
 }  // namespace layer_methods_test

@@ -295,6 +295,17 @@ TEST(Methods, OcclusionIsTheAnswerWithoutTheToken) {
   EXPECT_LE((scores.select(1, 2) - (whole - without)).abs().max().item<double>(), 1e-9);
 }
 
+TEST(Methods, OcclusionLeavesNeighboursOutTogether) {
+  SmallModel small = small_model("transformer");
+  const Tensor scores =
+      method_scores(find_method("occlusion"), small.subject(), {.most_passes = 3});
+  const Tensor whole = traced(small.subject()).log_probabilities[0].detach();
+  small.source = "a b e";  // without the second two
+  const Tensor without = traced(small.subject()).log_probabilities[0].detach();
+  for (const int64_t token : {2, 3})
+    EXPECT_LE((scores.select(1, token) - (whole - without) / 2).abs().max().item<double>(), 1e-9);
+}
+
 TEST(Methods, LayersAndHeadsAreChosen) {
   const SmallModel small = small_model("transformer");
   const Subject subject = small.subject();

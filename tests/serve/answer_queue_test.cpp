@@ -2,6 +2,7 @@
 
 #include <gmock/gmock.h>
 
+#include <algorithm>
 #include <atomic>
 #include <chrono>
 #include <future>
@@ -31,7 +32,7 @@ class Model {
   AnswerQueue::Ask ask() {
     return [this](const SearchOptions&, const attend::Model::Arrivals& arrivals) {
       for (auto sources = arrivals(0); !sources.empty(); sources = arrivals(0)) {
-        pass(sources);
+        pass(texts_of(sources));
         for (const ArrivingSource& source : sources) answer(source);
       }
     };
@@ -41,10 +42,22 @@ class Model {
     return [this](const SearchOptions&, const attend::Model::Arrivals& arrivals) {
       std::vector<ArrivingSource> all;
       for (auto more = arrivals(0); !more.empty(); more = arrivals(all.size())) {
-        pass(more);
+        pass(texts_of(more));
         all.insert(all.end(), more.begin(), more.end());
       }
       for (const ArrivingSource& source : all) answer(source);
+    };
+  }
+  // Makes vectors that name their source.
+  AnswerQueue::Embed embed() {
+    return [this](const Texts& sources) {
+      pass(sources);
+      std::vector<Embedding> embeddings(sources.size());
+      for (size_t i = 0; i < sources.size(); ++i) {
+        if (sources[i] == "throws") throw std::runtime_error("broken");
+        embeddings[i].tokens = {sources[i]};
+      }
+      return embeddings;
     };
   }
   // For the first `calls` of what is taken.
@@ -63,10 +76,15 @@ class Model {
   std::atomic<int> stopped = 0;
 
  private:
-  void pass(const std::vector<ArrivingSource>& sources) {
+  static Texts texts_of(const std::vector<ArrivingSource>& sources) {
+    Texts texts;
+    for (const ArrivingSource& source : sources) texts.push_back(source.source);
+    return texts;
+  }
+
+  void pass(const Texts& sources) {
     std::unique_lock lock(mutex_);
-    Texts& call = calls_.emplace_back();
-    for (const ArrivingSource& source : sources) call.push_back(source.source);
+    calls_.push_back(sources);
     changed_.notify_all();
     changed_.wait(lock, [this, number = calls_.size()] { return number <= opened_; });
   }
@@ -129,13 +147,8 @@ struct Asked {
 TEST(AnswerQueue, WhatAQuestionThrowsIsItsOwnFailure) {
   Model model;
   Asked first, broken, beside, broken_vectors, other_vectors;
-  const auto embed = [](const Texts& sources) {
-    std::vector<Embedding> embeddings(sources.size());
-    for (size_t i = 0; i < sources.size(); ++i) embeddings[i].tokens = {sources[i]};
-    return embeddings;
-  };
   AnswerQueue queue(
-      model.ask(), 256, [](const auto&, size_t) {}, 1, embed);
+      model.ask(), 256, [](const auto&, size_t) {}, 1, model.embed());
   queue.add(first.question({"a"}));
   model.calls(1);
   Question throwing = broken.question({"b"});
@@ -322,19 +335,9 @@ TEST(AnswerQueue, AFailureReachesWhoIsNotAnswered) {
 
 TEST(AnswerQueue, VectorsAreAskedForAtOnce) {
   Model model;
-  std::vector<Texts> calls;
-  const auto embed = [&](const Texts& sources) {
-    calls.push_back(sources);
-    std::vector<Embedding> embeddings(sources.size());
-    for (size_t i = 0; i < sources.size(); ++i) {
-      if (sources[i] == "throws") throw std::runtime_error("broken");
-      embeddings[i].tokens = {sources[i]};
-    }
-    return embeddings;
-  };
   Asked answered, first, left, second, broken;
   AnswerQueue queue(
-      model.ask(), 256, [](const auto&, size_t) {}, 1, embed);
+      model.ask(), 256, [](const auto&, size_t) {}, 1, model.embed());
   queue.add(answered.question({"a"}));
   model.calls(1);
   queue.add(first.vectors({"b", "c"}));
@@ -346,7 +349,51 @@ TEST(AnswerQueue, VectorsAreAskedForAtOnce) {
   EXPECT_THAT(first.result(), ElementsAre("b", "c"));
   queue.add(broken.vectors({"throws"}));
   EXPECT_THAT(broken.result(), ElementsAre("failed: broken"));
-  EXPECT_THAT(calls, ElementsAre(Texts{"b", "c", "e"}, Texts{"throws"}));
+  EXPECT_THAT(model.calls(3), ElementsAre(Texts{"a"}, Texts{"b", "c", "e"}, Texts{"throws"}));
+}
+
+TEST(AnswerQueue, VectorsOfManyTextsEndBetweenTheseWhenTheirClientLeaves) {
+  Model model;
+  Asked left, stays;
+  std::optional<AnswerQueue> queue(
+      std::in_place, model.ask(), 256, [](const auto&, size_t) {}, 1, model.embed());
+  queue->add(left.vectors(Texts(2000, "x")));
+  EXPECT_EQ(model.calls(1)[0].size(), 256U);
+  queue->add(stays.vectors({"a"}));
+  left.is_abandoned = true;
+  model.open();
+  EXPECT_THAT(stays.result(), ElementsAre("a"));
+  queue.reset();  // waits for the call
+  EXPECT_THAT(model.calls(2)[1], ElementsAre("a"));
+  EXPECT_EQ(model.calls(2).size(), 2U);
+  EXPECT_EQ(left.promise.get_future().wait_for(std::chrono::seconds(0)),
+            std::future_status::timeout);
+}
+
+TEST(AnswerQueue, AQuestionOfMuchWorkGoesBehindTheOthersEachTimeThatSomeIsDone) {
+  Model model;
+  Asked large, vectors, beside, other;
+  // Of a source of 4,000 bytes the model reads 400 tokens, which weigh as much as 25 short ones.
+  const std::string long_source(4000, 'x');
+  AnswerQueue queue(
+      model.ask(), 256, [](const auto&, size_t) {}, 1, model.embed(), 400);
+  queue.add(large.question(Texts(30, long_source)));
+  EXPECT_EQ(model.calls(1)[0].size(), 11U);
+  queue.add(vectors.vectors(Texts(20, long_source)));
+  queue.add(other.question({"a"}, "other"));
+  queue.add(beside.question({"b"}));
+  model.open();
+  EXPECT_EQ(large.result().size(), 30U);
+  EXPECT_EQ(vectors.result().size(), 20U);
+  EXPECT_THAT(other.result(), ElementsAre("a"));
+  EXPECT_THAT(beside.result(), ElementsAre("b"));
+  std::vector<std::pair<size_t, size_t>> calls;  // how many long sources and others
+  for (const Texts& call : model.calls(6)) {
+    const auto count = static_cast<size_t>(std::count(call.begin(), call.end(), long_source));
+    calls.emplace_back(count, call.size() - count);
+  }
+  EXPECT_THAT(calls, ElementsAre(Pair(11, 0), Pair(11, 0), Pair(11, 0), Pair(0, 1), Pair(8, 1),
+                                 Pair(9, 0)));
 }
 
 }  // namespace attend::answer_queue_test

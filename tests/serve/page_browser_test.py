@@ -155,6 +155,12 @@ class Page(unittest.TestCase):
         self.assertGreater(len(set(grown)), 1, grown)
         for text in grown:
             self.assertTrue(whole.startswith(text), grown)
+        # What grew is not computed once more.
+        sent = [json.loads(entry["message"])["message"] for entry in browser.logs("performance")]
+        asked = [json.loads(event["params"]["request"]["postData"]) for event in sent
+                 if event["method"] == "Network.requestWillBeSent"
+                 and event["params"]["request"]["url"].endswith("/v1/predict")]
+        self.assertEqual([one.get("maximum_length") for one in asked], [1])
 
     def test_a_token_is_switched_off(self):
         browser = self.browse()

@@ -25,8 +25,10 @@ class Side {
     this.fields = {model: this.model.id, text, ...(beam > 1 ? {beam} : {})};
     this.busy('Waiting for the answer');
     try {
-      if (beam === 1) await this.grow(text);
-      this.first = await this.predict(text, beam);
+      const grown = beam === 1 ? await this.grow(text) : '';
+      // A whole answer is not computed twice: one token tells how the text was read.
+      this.first = await this.predict(text, beam, grown ? {maximum_length: 1} : {});
+      if (grown) this.first.predictions = [{target: grown}];
       this.showAnswers(this.first);
       if (this.model.reads_text) this.makeWhatIf(text, this.first.source_tokens);
     } catch (problem) {
@@ -71,21 +73,25 @@ class Side {
     });
   }
 
-  // The answer of the most probable tokens while it grows. What cannot be told so predict() tells.
+  // The answer of the most probable tokens, shown while it grows. What cannot be told so, and then is
+  // empty, predict() tells.
   async grow(text) {
-    if (!this.model.reads_text || this.model.answers_numbers) return;
+    if (!this.model.reads_text || this.model.answers_numbers) return '';
+    let whole = '';
     try {
       const fields = {model: this.model.id, prompt: text, stream: true};
       for await (const {choices: [choice]} of eventsOf(await ask('v1/completions', fields, this.signal)))
-        if (choice) this.answer.textContent += choice.text;
+        this.answer.textContent = whole += choice?.text ?? '';
+      return whole;
     } catch (problem) {
       if (!(problem instanceof Refusal)) throw problem;
+      return '';
     }
   }
 
-  async predict(text, beam) {
+  async predict(text, beam, more = {}) {
     const {answers: [answer]} = await (await ask('v1/predict', {
-      model: this.model.id, texts: [text], details: true, ...(beam > 1 ? {beam, nbest: beam} : {}),
+      model: this.model.id, texts: [text], details: true, ...(beam > 1 ? {beam, nbest: beam} : {}), ...more,
     }, this.signal)).json();
     return answer;
   }
