@@ -6,7 +6,7 @@
 Trains the recipe sst2_transformer, where --out has no model yet, and prints a Markdown table: for
 each method the probability that the model's answer loses without the 1, 5, 10, 20 and 50 % of words
 of the largest scores, mean, and with those alone. Published: AOPC of a BERT that was tuned on SST-2
-(Modarressi et al. 2023, table 1).
+(Modarressi et al. 2023).
 """
 
 import argparse

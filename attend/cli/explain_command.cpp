@@ -110,7 +110,8 @@ void print(const ExplainOptions& options, const Shown& shown) {
 void print_knock_out(const ExplainOptions& options, const Model& model, const Subject& subject) {
   if (!options.out.empty() || !options.show.method.empty() || options.show.evidence)
     fail("--without: tells what becomes of the answer; leave --out, --method and --evidence out");
-  const KnockOut told = knock_out(subject, options.text, options.search, options.without);
+  const KnockOut told =
+      knock_out(subject, options.text, options.search, options.without, options.show.ablation);
   if (options.json) {
     fmt::print("{}\n", knock_out_json(told));
     return;
@@ -170,6 +171,7 @@ std::string footer() {
          "  effects     what the answer loses, in nats, without each head\n"
          "Heads, for --without: encoder.1.head.2, decoder.1.self, decoder.1-3.source.head.4, "
          "layer.2, pooling\n"
+         "Edges of heads, for --without: encoder.1.head.2.query.3.key.1-2, layer.2.key.1\n"
          "Examples:\n"
          "  attend explain model attention\n"
          "  attend explain model attention --out attention.html\n"
@@ -202,8 +204,10 @@ void add_explain_command(CLI::App& app) {
                       "as the answer has");
   command
       ->add_option("--without", options->without,
-                   "tell what becomes of the answer without these heads: see below")
+                   "tell what becomes of the answer without these heads or edges: see below")
       ->delimiter(',');
+  add_named_option<Ablation>(*command, "--ablation", options->show.ablation,
+                             "what heads that are off give: zeros, or their mean over the answer");
   command->add_option("--method", options->show.method, "how; else the weights: see below");
   add_named_option<ExplanationView>(*command, "--view", options->show.view, "what to show");
   command->add_option("--layer", options->show.choice.layer, "from 1; else the last");

@@ -8,9 +8,14 @@
 
 namespace attend {
 
-// A network of which some heads of attention are switched off: their contexts are zeros, and what
-// copies by their weights copies nothing.
+struct SwitchedOffHead {
+  AttentionHead head;
+  at::Tensor instead = {};  // of its context, [Dv]; undefined: zeros
+};
+
+// A network of which some heads of attention, or edges of theirs, are switched off. What copies by
+// their weights copies nothing.
 std::shared_ptr<PairNetwork> ablated_network(std::shared_ptr<PairNetwork> network,
-                                             std::vector<AttentionHead> off);
+                                             std::vector<SwitchedOffHead> off);
 
 }  // namespace attend

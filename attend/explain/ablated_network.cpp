@@ -1,4 +1,5 @@
 #include <algorithm>
+#include <optional>
 #include <utility>
 
 #include "attend/explain/ablated_network-inl.h"
@@ -8,56 +9,117 @@ namespace {
 
 using at::Tensor;
 
-// Replaces the contexts of heads by zeros during one pass.
+Tensor apart_by_heads(const Tensor& x) { return x.dim() == 4 ? x : x.unsqueeze(1); }
+
+// Bool [count]: which of the numbers from first + 1 on are in the range.
+Tensor held_places(const std::optional<NumberRange>& range, int64_t first, int64_t count) {
+  const NumberRange all = range.value_or(NumberRange{});
+  const Tensor numbers = at::arange(first + 1, first + 1 + count);
+  return (numbers >= all.first).logical_and(numbers <= all.last);
+}
+
+// Replaces the contexts of heads, and takes what edges carry out of them, during one pass.
 class SwitchedOff : public Watch {
  public:
-  explicit SwitchedOff(const std::vector<AttentionHead>& off) : off_(off) {}
+  // `steps`: those of decoding before this pass.
+  SwitchedOff(const std::vector<SwitchedOffHead>& off, int64_t steps) : off_(off), steps_(steps) {}
 
   AttentionResult attention(const AttentionCall& call, const Pass& rest) override {
     AttentionResult result = Watch::attention(call, rest);
     // Groups of heads are calls one after another, and so are the steps of a recurrent decoder.
-    const TracedAttention alone{rest.site, {call}};
-    first_head_ = rest.site == site_ && !alone.in_steps() ? first_head_ + heads_ : 0;
+    const bool in_steps = TracedAttention{rest.site, {call}}.in_steps();
+    first_head_ = rest.site == site_ && !in_steps ? first_head_ + heads_ : 0;
     site_ = rest.site;
     heads_ = call.heads();
     query_ = call.query;
-    result.context = without(result.context);
+    first_query_ = queries_before(call, in_steps);
+    const Tensor edges = edges_off(call.query.size(-2), call.key.size(-2));
+    if (edges.defined()) {
+      const Tensor weights =
+          apart_by_heads(attention_weights(call.query, call.key, result.lse, call.spec));
+      Tensor values = apart_by_heads(call.value);
+      values = values.repeat_interleave(heads_ / values.size(1), 1);
+      const Tensor carried = at::matmul(weights * edges.to(weights.options()), values);
+      result.context = result.context - carried.view_as(result.context);
+    }
+    result.context = without_heads(result.context, /*of_contexts=*/true);
     return result;
   }
 
   Tensor weights(const Tensor& query, const Tensor& key, const Tensor& lse,
                  const AttentionSpec& spec, const Pass& rest) override {
     const Tensor weights = Watch::weights(query, key, lse, spec, rest);
-    return query.is_same(query_) ? without(weights) : weights;
+    if (!query.is_same(query_)) return weights;
+    const Tensor edges = edges_off(query.size(-2), key.size(-2));
+    const Tensor left =
+        edges.defined()
+            ? apart_by_heads(weights).masked_fill(edges.to(weights.device()), 0.0).view_as(weights)
+            : weights;
+    return without_heads(left, /*of_contexts=*/false);
   }
 
  private:
+  // Queries of earlier steps.
+  int64_t queries_before(const AttentionCall& call, bool in_steps) {
+    const int64_t rows = call.query.size(-2);
+    if (site_.layer > 0 && !site_.reads_source) return call.key.size(-2) - rows;
+    if (!in_steps) return steps_;
+    const auto seen = std::find_if(seen_.begin(), seen_.end(),
+                                   [&](const auto& one) { return one.first == site_; });
+    if (seen != seen_.end()) return steps_ + (seen->second += rows) - rows;
+    seen_.emplace_back(site_, rows);
+    return steps_;
+  }
+
+  // The head's index in the last call; below 0 or too large: it is of another.
+  int64_t index_of(const AttentionHead& one) const {
+    return one.site == site_ ? one.head - first_head_ : -1;
+  }
+
+  // Bool [1, heads, rows, keys] of the last call; undefined: none is off.
+  Tensor edges_off(int64_t rows, int64_t keys) const {
+    Tensor edges;
+    for (const auto& [one, instead] : off_) {
+      const int64_t head = index_of(one);
+      if (one.is_whole() || head < 0 || head >= heads_) continue;
+      if (!edges.defined()) edges = at::zeros({1, heads_, rows, keys}, at::kBool);
+      edges[0][head].logical_or_(held_places(one.queries, first_query_, rows)
+                                     .unsqueeze(1)
+                                     .logical_and(held_places(one.keys, 0, keys)));
+    }
+    return edges;
+  }
+
   // The last call's context or weights, [B, heads, ..] or, of one head, [B, ..].
-  Tensor without(const Tensor& x) const {
+  Tensor without_heads(const Tensor& x, bool of_contexts) const {
     Tensor left = x;
-    for (const AttentionHead& one : off_) {
-      const int64_t head = one.head - first_head_;
-      if (!(one.site == site_) || head < 0 || head >= heads_) continue;
-      if (query_.dim() < 4) return at::zeros_like(x);
+    for (const auto& [one, instead] : off_) {
+      const int64_t head = index_of(one);
+      if (!one.is_whole() || head < 0 || head >= heads_) continue;
+      const Tensor other =
+          of_contexts && instead.defined() ? instead.to(x.options()) : at::zeros({}, x.options());
+      if (query_.dim() < 4) return other.expand_as(x).contiguous();
       const Tensor mask = at::arange(heads_, x.device()).view({1, -1, 1, 1}) == head;
-      left = left.masked_fill(mask, 0.0);
+      left = at::where(mask, other, left);
     }
     return left;
   }
 
-  const std::vector<AttentionHead>& off_;
+  const std::vector<SwitchedOffHead>& off_;
+  int64_t steps_;
   Site site_;  // of the last call
-  int64_t first_head_ = 0, heads_ = 0;
+  int64_t first_head_ = 0, heads_ = 0, first_query_ = 0;
   Tensor query_;
+  std::vector<std::pair<Site, int64_t>> seen_;  // rows of steps in this pass
 };
 
 class AblatedState : public DecodingState {
  public:
-  AblatedState(std::unique_ptr<DecodingState> state, const std::vector<AttentionHead>& off)
+  AblatedState(std::unique_ptr<DecodingState> state, const std::vector<SwitchedOffHead>& off)
       : state_(std::move(state)), off_(off) {}
 
   StepResult step(const Tensor& tokens, bool with_weights, const Pass& pass) override {
-    SwitchedOff watch(off_);
+    SwitchedOff watch(off_, steps_++);
     return state_->step(tokens, with_weights, pass.watched_by(watch));
   }
 
@@ -67,29 +129,30 @@ class AblatedState : public DecodingState {
 
  private:
   std::unique_ptr<DecodingState> state_;
-  const std::vector<AttentionHead>& off_;
+  const std::vector<SwitchedOffHead>& off_;
+  int64_t steps_ = 0;
 };
 
 class AblatedNetwork : public PairNetwork {
  public:
-  AblatedNetwork(std::shared_ptr<PairNetwork> network, std::vector<AttentionHead> off)
+  AblatedNetwork(std::shared_ptr<PairNetwork> network, std::vector<SwitchedOffHead> off)
       : network_(register_module("network", std::move(network))), off_(std::move(off)) {}
 
   Tensor objective(const Batch& batch, const Pass& pass, double smoothing) override {
-    SwitchedOff watch(off_);
+    SwitchedOff watch(off_, 0);
     return network_->objective(batch, pass.watched_by(watch), smoothing);
   }
   Tensor log_probabilities(const Batch& batch, const Pass& pass) override {
-    SwitchedOff watch(off_);
+    SwitchedOff watch(off_, 0);
     return network_->log_probabilities(batch, pass.watched_by(watch));
   }
   Tensor encodings(const Tensor& source, const Tensor& lengths, const Pass& pass) override {
-    SwitchedOff watch(off_);
+    SwitchedOff watch(off_, 0);
     return network_->encodings(source, lengths, pass.watched_by(watch));
   }
   std::unique_ptr<DecodingState> start(const Tensor& source, const Tensor& lengths,
                                        const Pass& pass) override {
-    SwitchedOff watch(off_);
+    SwitchedOff watch(off_, 0);
     return std::make_unique<AblatedState>(network_->start(source, lengths, pass.watched_by(watch)),
                                           off_);
   }
@@ -111,13 +174,13 @@ class AblatedNetwork : public PairNetwork {
 
  private:
   std::shared_ptr<PairNetwork> network_;
-  std::vector<AttentionHead> off_;
+  std::vector<SwitchedOffHead> off_;
 };
 
 }  // namespace
 
 std::shared_ptr<PairNetwork> ablated_network(std::shared_ptr<PairNetwork> network,
-                                             std::vector<AttentionHead> off) {
+                                             std::vector<SwitchedOffHead> off) {
   auto ablated = std::make_shared<AblatedNetwork>(std::move(network), std::move(off));
   ablated->eval();
   return ablated;

@@ -6,6 +6,7 @@
 #include "attend/base/error.h"
 #include "attend/explain/head_patterns.h"
 #include "attend/explain/knock_out.h"
+#include "attend/explain/layer_answers.h"
 
 namespace attend {
 namespace {
@@ -110,6 +111,8 @@ ExplanationPage answer_page(const Subject& subject, const TestedMethods& tested,
     }
     page.maps.push_back(std::move(shown));
   }
+  page.lens = page_lens(subject);
+  if (page.lens) page.lens->columns = lists.place(Sequence::answer, "answer", subject.target);
   return page;
 }
 

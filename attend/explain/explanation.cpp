@@ -67,8 +67,8 @@ std::string explain_answer(const Model& model, const ExplanationRequest& request
   if (!request.without.empty()) {
     if (request.form != ExplanationForm::json)
       fail("what becomes of an answer without heads is told as json; take that format");
-    return knock_out_json(
-               knock_out(subject, request.text, request.search, request.without, watch)) +
+    return knock_out_json(knock_out(subject, request.text, request.search, request.without,
+                                    request.show.ablation, watch)) +
            '\n';
   }
   switch (request.form) {

@@ -4,7 +4,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <limits>
 #include <nlohmann/json.hpp>
 #include <optional>
 #include <string_view>
@@ -20,16 +19,12 @@ namespace attend {
 namespace {
 
 constexpr std::string_view self_side = "self", source_side = "source", head_word = "head";
+constexpr std::string_view query_word = "query", key_word = "key";
 
 std::string part_key(const Site& site) {
   const std::string name = TracedAttention{{site.part, 0, false}, {}}.name();
   return name.empty() ? "attention" : name;
 }
-
-struct NumberRange {
-  int64_t first = 1, last = std::numeric_limits<int64_t>::max();
-  bool holds(int64_t number) const { return first <= number && number <= last; }
-};
 
 // "3" or "1-4"; none of other texts.
 std::optional<NumberRange> number_range(std::string_view text) {
@@ -51,10 +46,10 @@ std::vector<std::string_view> split_at_dots(std::string_view text) {
   return parts;
 }
 
-// A name of heads, taken apart.
+// A name of heads or edges, taken apart.
 struct HeadSelector {
   std::string part;
-  std::optional<NumberRange> layers = {}, heads = {};
+  std::optional<NumberRange> layers = {}, heads = {}, queries = {}, keys = {};
   std::string side = {};  // empty: both
 
   bool holds(const AttentionHead& one) const {
@@ -72,10 +67,13 @@ std::optional<HeadSelector> head_selector(std::string_view name) {
   if (next < words.size() && (selector.layers = number_range(words[next]))) ++next;
   if (next < words.size() && (words[next] == self_side || words[next] == source_side))
     selector.side = words[next++];
-  if (next + 1 < words.size() && words[next] == head_word) {
-    selector.heads = number_range(words[next + 1]);
+  const std::pair<std::string_view, std::optional<NumberRange>*> numbered[] = {
+      {head_word, &selector.heads}, {query_word, &selector.queries}, {key_word, &selector.keys}};
+  for (const auto& [word, range] : numbered) {
+    if (next + 1 >= words.size() || words[next] != word) continue;
+    *range = number_range(words[next + 1]);
     next += 2;
-    if (!selector.heads) return std::nullopt;
+    if (!*range) return std::nullopt;
   }
   return next == words.size() ? std::optional(selector) : std::nullopt;
 }
@@ -89,6 +87,38 @@ std::string listed_heads(const std::vector<AttentionHead>& all) {
                         all[i].head + 1, all[i].head == 0 ? "head" : "heads");
   }
   return text;
+}
+
+// The mean context [Dv] of a head over its rows.
+at::Tensor mean_context(const TracedAttention& attention, int64_t head) {
+  std::vector<at::Tensor> rows;
+  int64_t first = 0;
+  for (const AttentionCall& call : attention.calls) {
+    const at::Tensor& context = call.result.context;
+    const at::Tensor of_heads = context.dim() == 4 ? context : context.unsqueeze(1);
+    if (first <= head && head < first + call.heads())
+      rows.push_back(of_heads[0].select(0, head - first));
+    if (!attention.in_steps()) first += call.heads();
+  }
+  return at::cat(rows).mean(0);
+}
+
+std::vector<SwitchedOffHead> switched_off(const std::vector<AttentionHead>& heads,
+                                          const NetworkTrace& trace, Ablation ablation) {
+  std::vector<SwitchedOffHead> off;
+  for (const AttentionHead& one : heads) {
+    const auto attention =
+        std::find_if(trace.attentions.begin(), trace.attentions.end(),
+                     [&](const TracedAttention& each) { return each.site == one.site; });
+    if (!one.is_whole() && !attention->has_weights())
+      fail("without: {} forms no weights, so that it has no edges; switch whole heads off",
+           attention->name());
+    if (!one.is_whole() && ablation == Ablation::mean)
+      fail("without: an edge has no mean; switch whole heads off, or take the ablation zero");
+    off.push_back({one, {}});
+    if (ablation == Ablation::mean) off.back().instead = mean_context(*attention, one.head);
+  }
+  return off;
 }
 
 // The answer as a network computes it.
@@ -149,7 +179,8 @@ std::vector<AttentionHead> named_heads(const std::vector<std::string>& names,
     const std::optional<HeadSelector> selector = head_selector(name);
     const size_t before = named.size();
     for (const AttentionHead& one : all)
-      if (selector && selector->holds(one)) named.push_back(one);
+      if (selector && selector->holds(one))
+        named.push_back({one.site, one.head, selector->queries, selector->keys});
     if (named.size() > before) continue;
     const Site& first = all.front().site;
     const auto heads = std::count_if(all.begin(), all.end(),
@@ -161,10 +192,12 @@ std::vector<AttentionHead> named_heads(const std::vector<std::string>& names,
 }
 
 KnockOut knock_out(const Subject& subject, const std::string& text, const SearchOptions& search,
-                   const std::vector<std::string>& names, const AnswerWatch& watch) {
+                   const std::vector<std::string>& names, Ablation ablation,
+                   const AnswerWatch& watch) {
   const at::NoGradGuard not_recorded;
   const NetworkTrace trace = trace_network(subject.network(), subject.batch);
-  const auto network = ablated_network(subject.model.network, named_heads(names, heads_of(trace)));
+  const auto network = ablated_network(
+      subject.model.network, switched_off(named_heads(names, heads_of(trace)), trace, ablation));
   const Computed before = computed(subject, subject.network());
   const Computed after = computed(subject, *network);
   return {.without = joined_names(names),
@@ -184,7 +217,8 @@ std::string knock_out_json(const KnockOut& told) {
                                           {"answer", told.new_answer}});
 }
 
-std::vector<HeadEffect> head_effects(const Subject& subject, const Report& report) {
+std::vector<HeadEffect> head_effects(const Subject& subject, Ablation ablation,
+                                     const Report& report) {
   const at::NoGradGuard not_recorded;
   const NetworkTrace trace = trace_network(subject.network(), subject.batch);
   const double before = computed(subject, subject.network()).value;
@@ -192,7 +226,8 @@ std::vector<HeadEffect> head_effects(const Subject& subject, const Report& repor
   const std::vector<AttentionHead> all = heads_of(trace);
   for (const AttentionHead& one : all) {
     if (report) report(std::ssize(effects), std::ssize(all));
-    const auto network = ablated_network(subject.model.network, {one});
+    const auto network =
+        ablated_network(subject.model.network, switched_off({one}, trace, ablation));
     effects.push_back({one, before - computed(subject, *network).value});
   }
   return effects;

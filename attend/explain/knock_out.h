@@ -1,20 +1,35 @@
 #pragma once
 
 #include <cstdint>
+#include <limits>
+#include <optional>
 #include <string>
 #include <vector>
 
+#include "attend/explain/show_options.h"
 #include "attend/explain/subject.h"
 #include "attend/inference/evaluation.h"
 
 namespace attend {
 
-// Heads of attention that are switched off: what such a head gives is zero, whatever it looks at
-// (Michel et al. 2019). So it is with every mechanism, also with those that form no weights.
+// Heads of attention, and edges of theirs, that are switched off. Whatever such a head looks at,
+// its context is zeros or its mean, as Ablation says. So it is with every mechanism, also with
+// those that form no weights. An edge from a query to a key that is off carries nothing, and other
+// edges have the weights that they had: all edges off are the head off (zero).
 
+// Numbers from 1.
+struct NumberRange {
+  int64_t first = 1, last = std::numeric_limits<int64_t>::max();
+  bool holds(int64_t number) const { return first <= number && number <= last; }
+};
+
+// A head, or the edges from some of its queries to some of its keys.
 struct AttentionHead {
   Site site;
-  int64_t head = 0;  // from 0
+  int64_t head = 0;                                    // from 0
+  std::optional<NumberRange> queries = {}, keys = {};  // their places; both empty: the whole head
+
+  bool is_whole() const { return !queries && !keys; }
 };
 
 // What an attention is called where its heads are chosen: "encoder.2", "decoder.1.self",
@@ -26,7 +41,9 @@ std::vector<AttentionHead> heads_of(const NetworkTrace& trace);
 
 // Those of `all` that are named: an attention_key() and ".head.1", numbers from 1 or ranges of
 // them, "1-3". What is left out means all: "decoder.2.head.3" is head 3 of both attentions of that
-// layer, "encoder" the whole encoder. Error on a name that is of none of them.
+// layer, "encoder" the whole encoder. ".query.2.key.1-3" behind it means edges alone; without
+// ".query" those of all queries, without ".key" to all keys. Error on a name that is of none of
+// them.
 std::vector<AttentionHead> named_heads(const std::vector<std::string>& names,
                                        const std::vector<AttentionHead>& all);
 
@@ -41,9 +58,11 @@ struct KnockOut {
   std::string new_answer;  // the model's then
 };
 
-// Error as named_heads(), and as Model. `text` and `search` are what the subject was made of.
+// Error as named_heads(), as Model, on edges of what forms no weights, and on the mean of edges.
+// `text` and `search` are what the subject was made of.
 KnockOut knock_out(const Subject& subject, const std::string& text, const SearchOptions& search,
-                   const std::vector<std::string>& names, const AnswerWatch& watch = {});
+                   const std::vector<std::string>& names, Ablation ablation = Ablation::zero,
+                   const AnswerWatch& watch = {});
 
 // {"without", "before", "after", "changed", "places", "answer"}.
 std::string knock_out_json(const KnockOut& told);
@@ -53,6 +72,7 @@ struct HeadEffect {
   AttentionHead head;
   double effect = 0;
 };
-std::vector<HeadEffect> head_effects(const Subject& subject, const Report& report = {});
+std::vector<HeadEffect> head_effects(const Subject& subject, Ablation ablation = Ablation::zero,
+                                     const Report& report = {});
 
 }  // namespace attend

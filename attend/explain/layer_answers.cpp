@@ -2,9 +2,10 @@
 
 #include <ATen/core/grad_mode.h>
 
+#include <cmath>
+#include <functional>
 #include <utility>
 
-#include "attend/base/error.h"
 #include "attend/explain/attention_methods-inl.h"
 #include "attend/nn/attention_trace.h"
 
@@ -45,21 +46,48 @@ class OtherTop : public Watch {
   Tensor given_;
 };
 
-}  // namespace
-
-LayerAnswers layer_answers(const Subject& subject) {
+// Tells the log probabilities [T, V] behind one layer after another, and returns what those are
+// called.
+std::vector<std::string> read_layers(const Subject& subject,
+                                     const std::function<void(const Tensor& answers)>& tell) {
   const at::NoGradGuard not_recorded;
   StackVectors stack;
   subject.network().log_probabilities(subject.batch, Pass{}.watched_by(stack));
-  const auto count = std::ssize(stack.kept());
-  if (count == 0) fail("view lens: the model tells of no layers that answers could be read off");
-  OtherTop lens(stack.part(), at::cat(stack.kept()));
-  const Tensor answers =
-      subject.network().log_probabilities(repeated(subject.batch, count), Pass{}.watched_by(lens));
-  LayerAnswers result{{"input"}, float64_on_cpu(answers)};
-  for (int64_t layer = 1; layer < count; ++layer)
-    result.layers.push_back(TracedAttention{{stack.part(), layer, false}, {}}.name());
+  std::vector<std::string> layers;
+  for (const Tensor& vectors : stack.kept()) {
+    OtherTop lens(stack.part(), vectors);
+    tell(float64_on_cpu(
+        subject.network().log_probabilities(subject.batch, Pass{}.watched_by(lens))[0]));
+    const auto layer = static_cast<int64_t>(layers.size());
+    layers.push_back(layer == 0 ? "input"
+                                : TracedAttention{{stack.part(), layer, false}, {}}.name());
+  }
+  return layers;
+}
+
+}  // namespace
+
+LayerAnswers layer_answers(const Subject& subject) {
+  std::vector<Tensor> answers;
+  LayerAnswers result;
+  result.layers =
+      read_layers(subject, [&](const Tensor& of_layer) { answers.push_back(of_layer); });
+  if (!answers.empty()) result.log_probabilities = at::stack(answers);
   return result;
+}
+
+std::optional<PageLens> page_lens(const Subject& subject) {
+  if (subject.model.answers_numbers()) return std::nullopt;
+  PageLens lens;
+  lens.layers = read_layers(subject, [&](const Tensor& log_probabilities) {
+    const auto [best, tokens] = log_probabilities.max(1);
+    for (int64_t t = 0; t < std::ssize(subject.target); ++t) {
+      const Tensor own = log_probabilities[t][subject.batch.target[0][t]];
+      lens.cells.push_back({subject.model.target_vocabulary.token(tokens[t].item<int64_t>()),
+                            std::exp(best[t].item<double>()), std::exp(own.item<double>())});
+    }
+  });
+  return lens.layers.empty() ? std::nullopt : std::optional(lens);
 }
 
 }  // namespace attend

@@ -35,13 +35,21 @@ struct MethodChoice {
   int64_t most_passes = 0;
 };
 
+// What takes the place of what a head gives where it is switched off.
+enum class Ablation {
+  zero,  // Michel et al. 2019
+  mean,  // what it gives on average over the places of the answer that is explained
+};
+inline EnumNames names_of(Ablation) { return {"zero", "mean"}; }
+
 // The options of `attend explain`.
 struct ShowOptions {
   ExplanationView view = ExplanationView::alignment;
   std::string method = {};  // a name of method_table(); empty: default_method()
   MethodChoice choice = {};
-  bool words = false;     // pieces of words, written with @@, are joined
-  bool evidence = false;  // the map of the method is tested
+  bool words = false;                  // pieces of words, written with @@, are joined
+  bool evidence = false;               // the map of the method is tested
+  Ablation ablation = Ablation::zero;  // of heads that are switched off
 };
 
 }  // namespace attend

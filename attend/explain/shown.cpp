@@ -148,6 +148,8 @@ void show_lens(const ShowOptions& options, const Subject& subject, Shown& shown)
   if (subject.model.answers_numbers())
     fail("view lens: the answer is a number, which has no probability");
   const LayerAnswers answers = layer_answers(subject);
+  if (answers.layers.empty())
+    fail("view lens: the model tells of no layers that answers could be read off");
   for (int64_t t = 0; t < std::ssize(subject.target); ++t) {
     const at::Tensor probabilities = answers.log_probabilities.select(1, t).exp();
     const std::vector<int64_t> ids =
@@ -170,7 +172,7 @@ void show_effects(const ShowOptions& options, const Subject& subject, Shown& sho
   map.title = "effect of each head";
   std::vector<std::vector<double>> rows;
   double sum = 0;
-  for (const HeadEffect& one : head_effects(subject)) {
+  for (const HeadEffect& one : head_effects(subject, options.ablation)) {
     const std::string key = attention_key(one.head.site);
     if (map.target.empty() || map.target.back() != key) {
       map.target.push_back(key);

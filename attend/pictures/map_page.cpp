@@ -76,6 +76,12 @@ void check_picture(const PageTokens& list) {
 // Maps in the order of their blocks in the file.
 std::vector<const PageHead*> checked_heads(const ExplanationPage& page) {
   for (const PageTokens& list : page.tokens) check_picture(list);
+  if (page.lens) {
+    const PageTokens& answer = tokens_of(page, "lens", page.lens->columns);
+    if (page.lens->cells.size() != page.lens->layers.size() * answer.tokens.size())
+      fail("the page's lens has {} cells, for {} layers and {} tokens: give one for each of both",
+           page.lens->cells.size(), page.lens->layers.size(), answer.tokens.size());
+  }
   std::vector<const PageHead*> heads;
   const auto add = [&](const std::string& owner, size_t rows, size_t columns,
                        const PageHead& head) {
@@ -132,6 +138,14 @@ ordered_json list_json(const PageTokens& list) {
   return result;
 }
 
+ordered_json lens_json(const PageLens& lens) {
+  ordered_json cells = ordered_json::array(), layers = ordered_json::array();
+  for (const std::string& layer : lens.layers) layers.push_back(visible_text(layer));
+  for (const auto& [token, probability, own] : lens.cells)
+    cells.push_back({{"token", visible_token(token)}, {"probability", probability}, {"own", own}});
+  return {{"layers", std::move(layers)}, {"columns", lens.columns}, {"cells", std::move(cells)}};
+}
+
 ordered_json page_texts(const ExplanationPage& page) {
   ordered_json lists = ordered_json::array();
   for (const PageTokens& list : page.tokens) lists.push_back(list_json(list));
@@ -160,13 +174,16 @@ ordered_json page_texts(const ExplanationPage& page) {
                     {"columns", map.columns},
                     {"heads", std::move(heads)}});
   }
-  return {{"title", visible_text(page.title)},
-          {"note", visible_text(page.note)},
-          {"thumbnail", kPageThumbnail},
-          {"ramps", {{"light", ramp_json(Scheme::light)}, {"dark", ramp_json(Scheme::dark)}}},
-          {"lists", std::move(lists)},
-          {"methods", std::move(methods)},
-          {"maps", std::move(maps)}};
+  ordered_json texts = {
+      {"title", visible_text(page.title)},
+      {"note", visible_text(page.note)},
+      {"thumbnail", kPageThumbnail},
+      {"ramps", {{"light", ramp_json(Scheme::light)}, {"dark", ramp_json(Scheme::dark)}}},
+      {"lists", std::move(lists)},
+      {"methods", std::move(methods)},
+      {"maps", std::move(maps)}};
+  if (page.lens) texts["lens"] = lens_json(*page.lens);
+  return texts;
 }
 
 // Without "<", nothing in the data can end the script element that holds it.

@@ -114,18 +114,32 @@ struct PageMethod {
   std::vector<EvidenceFigure> card;
 };
 
+// What would be answered at each place if the layers ended early.
+struct PageLens {
+  struct Cell {
+    std::string token;       // the most probable
+    double probability = 0;  // its
+    double own = 0;          // of the answer's own token
+  };
+  std::vector<std::string> layers;  // from the first one on
+  size_t columns = 0;               // the page's list of the answer's tokens
+  std::vector<Cell> cells;          // layers x tokens
+};
+
 struct ExplanationPage {
   std::string title;
   std::string note = {};  // a sentence or two below the title; may be empty
   std::vector<PageTokens> tokens;
   std::vector<PageMethod> methods = {};
   std::vector<PageMap> maps = {};
+  std::optional<PageLens> lens = {};
 };
 
 // One HTML file that works offline: the methods with their cards, lines between tokens, matrices
-// and an overview of all layers and heads, and panels over the picture of a source that has one.
-// The same page gives the same bytes. Error when a map does not belong to its tokens or its sizes
-// contradict each other, when a picture has not one part per token, or when `out` fails.
+// and an overview of all layers and heads, a table of the lens, and panels over the picture of a
+// source that has one. The same page gives the same bytes. Error when a map or the lens does not
+// belong to its tokens or its sizes contradict each other, when a picture has not one part per
+// token, or when `out` fails.
 void write_page(std::ostream& out, const ExplanationPage& page);
 
 // What the script of such a page reads, for a page that has the script: {"texts": its texts and the

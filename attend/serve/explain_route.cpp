@@ -32,6 +32,7 @@ struct ExplainRequest {
             {"target", &asked.target},
             {"against", &asked.against},
             {"without", &asked.without, 1, most_named_heads},
+            {"ablation", &show.ablation},
             {"beam", &asked.search.beam, 1, most_explained_beam},
             {"view", &show.view},
             {"method", &show.method},

@@ -107,6 +107,16 @@ class Translation(program.Case):
         self.refused("--without", "encoder.3", names=["'encoder.3'", "encoder.2 with 2 heads", "encoder.1.head.2"])
         self.refused("--without", "encoder", "--out", "x.svg", names=["leave --out"])
 
+    def test_edges_are_switched_off_and_means_taken(self):
+        def told(*options):
+            return json.loads(self.explain("--json", "--target", "D A D", "--without", *options))
+        head, edges = told("encoder.1.head.2"), told("encoder.1.head.2.key.1-3")
+        self.assertAlmostEqual(edges["after"], head["after"], places=4)
+        self.assertNotEqual(told("encoder.1.head.2.query.1.key.2")["after"], head["after"])
+        self.assertNotEqual(told("encoder.1.head.2", "--ablation", "mean")["after"], head["after"])
+        self.refused("--without", "encoder.1.key.1", "--ablation", "mean", names=["an edge has no mean"])
+        self.refused("--ablation", "middle", names=["zero,mean"])
+
     def test_effects_are_those_of_each_head(self):
         record, = self.maps("--view", "effects")
         self.assertEqual(record["target"], ["encoder.1", "encoder.2", "decoder.1.self", "decoder.1.source"])

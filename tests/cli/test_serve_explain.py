@@ -49,6 +49,8 @@ class Explain(program.Case):
                 (("--without", "encoder.1.head.2,decoder.1.source"),
                  {"without": ["encoder.1.head.2", "decoder.1.source"]}),
                 (("--view", "effects"), {"view": "effects"}),
+                (("--without", "encoder.2.key.1"), {"without": ["encoder.2.key.1"]}),
+                (("--without", "encoder.2", "--ablation", "mean"), {"without": ["encoder.2"], "ablation": "mean"}),
                 (("--view", "model"), {"view": "model"})):
             lines = self.explain("--json", *options).splitlines()
             status, headers, body = self.ask(**fields)

@@ -17,9 +17,9 @@ PAGE = pathlib.Path(__file__).resolve().parents[2] / "docs/serving.md"
 TRAINED = MODELS | {"words": ("pairs.tsv", PAIRS, SMALL), "sentences": ("pairs.tsv", PAIRS, SMALL)}
 
 
-def blocks():
-    """The indented blocks of the page, without the indentation."""
-    text = PAGE.read_text(encoding="utf-8")
+def indented_blocks(page):
+    """The indented blocks of a page, without the indentation."""
+    text = page.read_text(encoding="utf-8")
     found = re.findall(r"(?:^    .*\n)+", text, re.MULTILINE)
     return [re.sub(r"^    ", "", block, flags=re.MULTILINE) for block in found]
 
@@ -60,7 +60,7 @@ class ServingDocs(program.Case):
         named = set(re.findall(r'"model": "(\w+)"', PAGE.read_text(encoding="utf-8")))
         self.train(sorted(named | {"words", "sentences"}))
         asked = 0
-        for block in blocks():
+        for block in indented_blocks(PAGE):
             if block.startswith("[serve]"):
                 self.serve(["--config", self.write("serve.toml", block)])
                 status, _, _ = self.server.ask("GET", "/health", headers={"Host": "attend.example"})
@@ -82,7 +82,7 @@ class ServingDocs(program.Case):
     def test_the_first_answer_is_that_of_predict(self):
         self.server = None
         self.train(["words"])
-        first = next(block for block in blocks() if block.startswith("curl "))
+        first = next(block for block in indented_blocks(PAGE) if block.startswith("curl "))
         body = json.loads(re.search(r"-d '(.*)'", first, re.DOTALL)[1])
         self.serve(["words"])
         status, _, answer = self.server.ask("POST", "/v1/predict", body)

@@ -52,7 +52,7 @@ TEST(KnockOut, OfEveryHeadOfEveryTypeIsThatOfWeightsOfZero) {
     for (const AttentionHead& one : heads_of(trace)) {
       ++heads;
       SCOPED_TRACE(fmt::format("{} {}.head.{}", small.name, attention_key(one.site), one.head + 1));
-      const auto network = ablated_network(small.model.network, {one});
+      const auto network = ablated_network(small.model.network, {{one}});
       const Tensor without = distributions(*network, subject);
       EXPECT_TRUE(at::isfinite(without.exp()).all().item<bool>());
       EXPECT_FALSE(without.allclose(plain, 1e-9, 1e-9)) << "it takes part";
@@ -85,7 +85,7 @@ TEST(KnockOut, AnswersStepByStepAsItComputesAtOnce) {
     // What fills in reads a whole text at once, and each place without its token.
     if (trace.attentions.empty() || small.model.config.fills()) continue;
     SCOPED_TRACE(small.name);
-    const auto network = ablated_network(small.model.network, {heads_of(trace).back()});
+    const auto network = ablated_network(small.model.network, {{heads_of(trace).back()}});
     const auto state = network->start(subject.batch.source, subject.batch.source_lengths, {});
     const Tensor before = shift_right(subject.batch.target);
     std::vector<Tensor> steps;
@@ -95,6 +95,113 @@ TEST(KnockOut, AnswersStepByStepAsItComputesAtOnce) {
                     .to(at::kDouble)
                     .allclose(distributions(*network, subject).to(at::kDouble), 1e-6, 1e-6));
   }
+}
+
+// The head of a traced answer that is asked last of all.
+AttentionHead last_head(const NetworkTrace& trace) { return heads_of(trace).back(); }
+
+// The weights of an edge are zero, and the others as they are.
+TEST(KnockOut, OfEdgesIsThatOfTheirWeightsOfZero) {
+  for (const SmallModel& small : all_models()) {
+    const Subject subject = small.subject();
+    const NetworkTrace trace = trace_network(subject.network(), subject.batch);
+    if (trace.attentions.empty()) continue;
+    for (const TracedAttention& attention : trace.attentions) {
+      if (!attention.has_weights()) continue;
+      SCOPED_TRACE(small.name + " " + attention_key(attention.site));
+      const int64_t row = attention.rows() - 1;  // sees the first key, also where it is causal
+      const AttentionHead edge{attention.site, attention.heads() - 1, NumberRange{row + 1, row + 1},
+                               NumberRange{1, 1}};
+      const auto network = ablated_network(small.model.network, {{edge}});
+      int64_t first = 0, rows = 0;
+      size_t calls = 0;
+      TraceOptions zero;
+      zero.weights = [&](const Site& site, size_t, const Tensor& weights) {
+        if (!(site == attention.site)) return Tensor();
+        first = attention.in_steps() || calls++ == 0 ? 0 : first + weights.size(1);
+        if (!attention.in_steps()) rows = 0;
+        Tensor changed = weights.clone();
+        if (rows <= row && row < rows + weights.size(2) && edge.head >= first &&
+            edge.head < first + weights.size(1))
+          changed.select(1, edge.head - first).select(1, row - rows).select(1, 0).zero_();
+        rows += weights.size(2);
+        return changed;
+      };
+      EXPECT_TRUE(distributions(*network, subject)
+                      .allclose(distributions(subject.network(), subject, zero), 1e-9, 1e-9));
+    }
+  }
+}
+
+TEST(KnockOut, OfAllEdgesIsThatOfTheHead) {
+  for (const char* name : {"transformer", "lm", "seq2seq", "classifier_fixed"}) {
+    SCOPED_TRACE(name);
+    const SmallModel small = small_model(name);
+    const Subject subject = small.subject();
+    const AttentionHead head = last_head(trace_network(subject.network(), subject.batch));
+    AttentionHead edges = head;
+    edges.keys = NumberRange{};
+    EXPECT_TRUE(
+        distributions(*ablated_network(small.model.network, {{edges}}), subject)
+            .allclose(distributions(*ablated_network(small.model.network, {{head}}), subject), 1e-9,
+                      1e-9));
+  }
+}
+
+// Edges of one query are those of its step.
+TEST(KnockOut, EdgesAreSwitchedOffStepByStep) {
+  const at::NoGradGuard not_recorded;
+  for (const char* name : {"transformer", "lm", "seq2seq"}) {
+    SCOPED_TRACE(name);
+    const SmallModel small = small_model(name);
+    const Subject subject = small.subject();
+    const NetworkTrace trace = trace_network(subject.network(), subject.batch);
+    AttentionHead edges = last_head(trace);
+    const int64_t row = trace.attentions.back().rows() - 1;  // from 1, the one before the last
+    edges.queries = NumberRange{row, row};
+    const auto network = ablated_network(small.model.network, {{edges}});
+    const Tensor wanted = distributions(*network, subject).to(at::kDouble);
+    ASSERT_FALSE(
+        wanted.allclose(distributions(subject.network(), subject).to(at::kDouble), 1e-9, 1e-9));
+    const auto state = network->start(subject.batch.source, subject.batch.source_lengths, {});
+    const Tensor before = shift_right(subject.batch.target);
+    std::vector<Tensor> steps;
+    for (int64_t t = 0; t < before.size(1); ++t)
+      steps.push_back(state->step(before.select(1, t), false, {}).log_probabilities);
+    EXPECT_TRUE(at::stack(steps, 1).to(at::kDouble).allclose(wanted, 1e-6, 1e-6));
+  }
+}
+
+// A head that gives the same at every place is off without effect.
+TEST(KnockOut, TheMeanOfAHeadTakesItsPlace) {
+  const SmallModel small = small_model("transformer");
+  const Subject subject = small.subject();
+  const NetworkTrace trace = trace_network(subject.network(), subject.batch);
+  for (const char* name :
+       {"encoder.2.head.1", "decoder.1.self.head.2", "decoder.2.source.head.1"}) {
+    SCOPED_TRACE(name);
+    const AttentionHead head = named_heads({name}, heads_of(trace))[0];
+    const auto attention = std::find_if(trace.attentions.begin(), trace.attentions.end(),
+                                        [&](const auto& each) { return each.site == head.site; });
+    const Tensor mean = attention->calls[0].result.context[0][head.head].mean(0);
+    const Tensor wanted =
+        distributions(*ablated_network(small.model.network, {{head, mean}}), subject);
+    const KnockOut told = knock_out(subject, small.source, {}, {name}, Ablation::mean);
+    const Tensor target = subject.batch.target.unsqueeze(2);
+    EXPECT_NEAR(told.after, wanted.gather(2, target).sum().item<double>(), 1e-9);
+    EXPECT_NE(told.after, knock_out(subject, small.source, {}, {name}).after);
+  }
+  EXPECT_THAT(test::error_of([&] {
+                knock_out(subject, small.source, {}, {"encoder.1.key.1"}, Ablation::mean);
+              }),
+              HasSubstr("an edge has no mean"));
+  // Where all places read the same, the mean is what they read.
+  const SmallModel alike = small_model("classifier_class");
+  for (const auto& each : alike.model.network->named_parameters())
+    if (each.key().find("_self.query") != std::string::npos) each.value().detach().zero_();
+  const Subject level = alike.subject();
+  const KnockOut same = knock_out(level, alike.source, {}, {"encoder"}, Ablation::mean);
+  EXPECT_NEAR(same.after, same.before, 1e-9);
 }
 
 TEST(KnockOut, HeadsAreNamed) {
@@ -113,9 +220,15 @@ TEST(KnockOut, HeadsAreNamed) {
   EXPECT_THAT(named({"encoder.1-2.head.2-9"}), ElementsAre("encoder.1 2", "encoder.2 2"));
   EXPECT_THAT(named({"encoder.2", "decoder.1.self.head.1"}),
               ElementsAre("encoder.2 1", "encoder.2 2", "decoder.1.self 1"));
+  const auto edges = named_heads({"encoder.1.head.2.query.3.key.1-2"}, all);
+  ASSERT_EQ(edges.size(), 1);
+  EXPECT_TRUE(edges[0].queries->holds(3) && !edges[0].queries->holds(2) &&
+              edges[0].keys->holds(2) && !edges[0].keys->holds(3));
+  EXPECT_EQ(named_heads({"encoder.key.4"}, all).size(), 4);
   for (const char* wrong :
        {"encoder.3", "encoder.1.head.3", "encoder.1.head", "encoder.head.0", "encoder.2-1", "coder",
-        "encoder.1.", "", "encoder.1.source", "encoder.1.head.1.2"})
+        "encoder.1.", "", "encoder.1.source", "encoder.1.head.1.2", "encoder.1.query",
+        "encoder.key.0", "encoder.key.1.query.1"})
     EXPECT_THAT(test::error_of([&] { named({wrong}); }),
                 HasSubstr("it has encoder.1 with 2 heads, encoder.2 with 2 heads, decoder.1.self"))
         << wrong;
@@ -137,8 +250,12 @@ TEST(KnockOut, TellsWhatBecomesOfTheAnswer) {
   EXPECT_EQ(told.before,
             trace_network(subject.network(), subject.batch).log_probabilities.item<double>());
   const NetworkTrace trace = trace_network(subject.network(), subject.batch);
-  const auto network = ablated_network(
-      small.model.network, named_heads({"encoder.1", "encoder.2.head.1"}, heads_of(trace)));
+  const auto network = ablated_network(small.model.network, [&] {
+    std::vector<SwitchedOffHead> off;
+    for (const AttentionHead& one : named_heads({"encoder.1", "encoder.2.head.1"}, heads_of(trace)))
+      off.push_back({one});
+    return off;
+  }());
   const Tensor without = distributions(*network, subject)[0][0];
   EXPECT_EQ(told.after, without[subject.batch.target[0][0]].item<double>());
   EXPECT_EQ(told.new_answer, small.model.target_vocabulary.token(without.argmax().item<int64_t>()));

@@ -31,6 +31,30 @@ TEST(LayerAnswers, EndWithTheAnswer) {
             (std::vector<std::string>{"input", "decoder 1", "decoder 2"}));
 }
 
+TEST(LayerAnswers, OfAPageAreTheMostProbableTokens) {
+  for (const char* name : {"transformer", "tagger", "classifier_class"}) {
+    SCOPED_TRACE(name);
+    const SmallModel small = small_model(name);
+    const Subject subject = small.subject();
+    const Tensor answers = layer_answers(subject).log_probabilities;
+    const auto lens = page_lens(subject);
+    ASSERT_TRUE(lens);
+    const size_t places = subject.target.size();
+    ASSERT_EQ(lens->cells.size(), lens->layers.size() * places);
+    for (size_t i = 0; i < lens->cells.size(); ++i) {
+      const auto t = static_cast<int64_t>(i % places);
+      const Tensor one = answers[static_cast<int64_t>(i / places)][t];
+      EXPECT_EQ(lens->cells[i].token,
+                small.model.target_vocabulary.token(one.argmax().item<int64_t>()));
+      EXPECT_NEAR(lens->cells[i].probability, one.max().exp().item<double>(), 1e-9);
+      EXPECT_NEAR(lens->cells[i].own,
+                  one[subject.batch.target[0][t].item<int64_t>()].exp().item<double>(), 1e-9);
+    }
+  }
+  EXPECT_FALSE(page_lens(small_model("classifier_number").subject()));
+  EXPECT_FALSE(page_lens(small_model("classifier_bag").subject()));
+}
+
 // A layer whose parts add nothing answers as the one below.
 TEST(LayerAnswers, SeeThatALayerAddsNothing) {
   const SmallModel small = small_model("lm");

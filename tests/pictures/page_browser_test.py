@@ -237,6 +237,17 @@ class Use(PageCase):
         told = struct.unpack("<f", struct.pack("<f", float(lines[2][1])))[0]
         self.assertEqual(told, self.rows[row][column])
 
+    def test_the_lens_shows_what_each_layer_would_answer(self):
+        browser = self.browse(self.small, "lens")
+        browser.wait(SHOWN)
+        rows = browser.run("return [...document.querySelectorAll('.lens tbody tr')].map(row => "
+                           "[...row.children].map(cell => cell.textContent))")
+        self.assertEqual([row[0] for row in rows], ["decoder 1", "input"])
+        self.assertEqual(rows[0][1:3], ["l'0.5", "accord0.5"])
+        self.assertEqual(rows[1][1:3], ["la0.25", "la0.25"])
+        # All of the last layer, and "la" where it is the answer.
+        self.assertEqual(browser.run("return document.querySelectorAll('.lens .settled').length"), len(rows[0]))
+
     def test_keys_tell_exact_weights(self):
         browser = self.browse(self.small, "matrix")
         browser.wait(SHOWN)
@@ -375,7 +386,7 @@ class Use(PageCase):
 
     def test_fits_a_phone(self):
         picture = make("picture", self.folder.name)
-        for view in ("alignment", "model", "heads", "matrix", "picture"):
+        for view in ("alignment", "model", "heads", "matrix", "lens", "picture"):
             page = picture if view == "picture" else self.small
             browser = self.browse(page, view, width=390, height=844, touch=True)
             browser.wait(SHOWN)

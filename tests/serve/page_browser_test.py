@@ -138,6 +138,11 @@ class Page(unittest.TestCase):
         self.assertEqual(self.text(browser, ".effect")[0], "−" if told["before"] > told["after"] else "+")
         browser.click(".heads .switch")
         browser.wait("document.querySelector('.switches .instead').hidden")
+        browser.run("const slider = document.querySelector('.switches input'); slider.value = slider.max;"
+                    "slider.dispatchEvent(new Event('input')); slider.dispatchEvent(new Event('change'))")
+        browser.wait("!document.querySelector('.switches .instead').hidden")
+        self.assertEqual(set(self.texts(browser, ".heads .switch")), {"off"})
+        self.assertRegex(self.text(browser, ".switches label"), r"(\d+) of \1$")
         self.assertQuiet(browser)
 
     def test_an_answer_is_shown_as_it_grows(self):

@@ -166,6 +166,11 @@ ExplanationPage make_small() {
   add("encoder 2", 0, 0, 5);
   add("decoder 1", 1, 1, 3);
   add("decoder 1 over the source", 1, 0, 2);
+  PageLens lens{{"input", "decoder 1"}, 1, {}};
+  for (size_t i = 0; i < page.tokens[1].tokens.size(); ++i)
+    lens.cells.push_back({"la", 0.25, 0.125});
+  for (const std::string& token : page.tokens[1].tokens) lens.cells.push_back({token, 0.5, 0.5});
+  page.lens = std::move(lens);
   return page;
 }
 

@@ -14,6 +14,7 @@ class Explanation {
               make: host => makeModelView(host, page, (map, head) => this.openMatrix(map, head), parts)},
       heads: {name: 'Heads', there: hasMaps, make: host => makeHeadsView(host, this)},
       matrix: {name: 'Matrix', there: hasMaps, make: host => makeMatrixView(host, this)},
+      lens: {name: 'Lens', there: Boolean(page.lens), make: host => makeLensView(host, page)},
     };
     this.makeTabs();
   }

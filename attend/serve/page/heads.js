@@ -2,13 +2,18 @@
 class HeadSwitches {
   // `ask` has the server explain with those fields besides.
   constructor(ask, model) {
-    Object.assign(this, {ask, model, off: new Set(), effects: new Map()});
+    Object.assign(this, {ask, model, off: new Set(), effects: new Map(), shows: new Map(), order: []});
     const every = element('button', {type: 'button'}, 'Effect of every head');
     every.addEventListener('click', () => this.measure().catch(tellProblem));
+    this.slider = element('input', {type: 'range', min: 0, max: 0, value: 0});
+    this.count = element('span', {class: 'soft'});
+    this.slider.addEventListener('input', () => this.tellCount(Number(this.slider.value)));
+    this.slider.addEventListener('change', () => this.switchOff(Number(this.slider.value)).catch(tellProblem));
+    this.slide = element('label', {hidden: ''}, 'Switch off, those that matter least first', this.slider, this.count);
     this.told = element('div', {class: 'instead', 'aria-live': 'polite', hidden: ''});
     this.above = element('div', {class: 'switches'},
       element('div', {class: 'bar'}, every, element('span', {class: 'soft'},
-        'Below each head is a switch. What a head gives that is off is zero.')),
+        'Below each head is a switch. What a head gives that is off is zero.'), this.slide),
       this.told);
   }
 
@@ -27,6 +32,7 @@ class HeadSwitches {
       this.tell().catch(tellProblem);
     });
     show();
+    this.shows.set(name, show);
     const before = this.effects.get(name);
     const effect = element('span', {class: 'effect'}, ...(before ? [before.textContent] : []));
     this.effects.set(name, effect);
@@ -57,9 +63,26 @@ class HeadSwitches {
   // What the answer loses without each head, below it.
   async measure() {
     const {target: keys, scores} = await this.first({view: 'effects'});
+    const losses = new Map();
     keys.forEach((key, row) => scores[row].forEach((effect, head) => {
-      const place = this.effects.get(`${key}.head.${head + 1}`);
+      const name = `${key}.head.${head + 1}`, place = this.effects.get(name);
+      if (effect !== null) losses.set(name, effect);
       if (place && effect !== null) place.textContent = (effect > 0 ? '−' : '+') + brief(Math.abs(effect) || 0).replace(/^$/, '0');
     }));
+    this.order = [...losses.keys()].sort((a, b) => losses.get(a) - losses.get(b));
+    this.slider.max = this.order.length;
+    this.slide.hidden = !this.order.length;
+    this.tellCount(Number(this.slider.value));
+  }
+
+  tellCount(count) {
+    this.count.textContent = `${count} of ${this.order.length}`;
+  }
+
+  // How many heads the answer does without.
+  async switchOff(count) {
+    this.off = new Set(this.order.slice(0, count));
+    for (const show of this.shows.values()) show();
+    await this.tell();
   }
 }
