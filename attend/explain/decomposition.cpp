@@ -18,7 +18,7 @@ constexpr int64_t most_numbers = 10'000'000;
 // Runs copies of one pair. The first is as it is. The second carries what was added since the
 // constants of the network were shared out. Each other carries the part of a group of vectors. The
 // network is taken as it is at the first: with its weights of attention, its deviations of norms,
-// and activations as a slope through 0 (Modarressi et al. 2023, 3).
+// its gates, and activations as a slope through 0 (Modarressi et al. 2023, 3).
 class Decomposer : public Watch {
  public:
   Decomposer(const VectorGroups& vectors, bool decodes)
@@ -58,6 +58,8 @@ class Decomposer : public Watch {
       case WatchedVectors::layer:
         return rest.site.layer == 1 ? begun(x, rest.site.part == NetworkPart::decoder)
                                     : share_out(x);
+      case WatchedVectors::gate:
+        return is_of_copies(x) ? whole_of(x) : x;
       case WatchedVectors::feed_forward:
         return share_out(x);
       case WatchedVectors::logits:

@@ -56,6 +56,7 @@ class Recorder : public AttentionTrace {
       case WatchedVectors::attended:
         if (options_.attentions) keep_block(rest.site, x);
         return x;
+      case WatchedVectors::gate:
       case WatchedVectors::feed_forward:
       case WatchedVectors::top:
         return x;

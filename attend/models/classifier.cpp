@@ -48,6 +48,7 @@ Settings ClassifierConfig::settings() {
       {"model.attention_depth", &attention_depth, "hidden units of fixed_mlp", 1, 65536},
       {"model.hidden", &hidden, "units of a layer after the pooling; 0: none", 0, 65536},
       {"model.hidden_activation", &hidden_activation, "of those units"},
+      {"model.hidden_norm", &hidden_norm, "whether those units are normalised"},
       {"model.word_dropout", &word_dropout, "share of words made unknown in training", 0, 0.95},
       {"model.output_dropout", &output_dropout,
        "share of the pooled vector and of hidden units dropped in training", 0, 0.95},
@@ -76,6 +77,8 @@ void ClassifierConfig::check() const {
       fail("model.heads is {}, which does not divide model.depth, {}; take one that does", heads,
            depth);
   }
+  if (hidden_norm && hidden == 0)
+    fail("model.hidden_norm is true, and model.hidden 0; take units, or false");
   if (registers > 0 && pooling != Pooling::class_token)
     fail("model.registers is {}, which stand beside the token of model.pooling class; take 0",
          registers);
@@ -127,6 +130,10 @@ Classifier::Classifier(const ClassifierConfig& config, const SourceShape& source
     hidden_ = register_module("hidden", torch::nn::Linear(vector, config.hidden));
     vector = config.hidden;
   }
+  if (config.hidden_norm)
+    hidden_norm_ = register_module(
+        "hidden_norm",
+        torch::nn::LayerNorm(torch::nn::LayerNormOptions({vector}).eps(config.epsilon)));
   const int64_t outputs = answers_numbers_ ? 1 : target_tokens - first_label;
   output_ = register_module("output", torch::nn::Linear(vector, outputs));
 }
@@ -146,9 +153,13 @@ Tensor Classifier::logits(const Tensor& source, const Tensor& lengths, const Pas
   const StackSource words = encoder_->forward(to_device(drop_words(source, word_dropout_, pass)),
                                               lengths, pass.at_site({NetworkPart::encoder}));
   Tensor vector = attend::dropout(pooled(words, pass), output_dropout_, pass);
-  if (hidden_)
-    vector = attend::dropout(activated(hidden_->forward(vector), hidden_activation_, pass),
-                             output_dropout_, pass);
+  if (hidden_) {
+    vector = activated(hidden_->forward(vector), hidden_activation_, pass);
+    if (hidden_norm_)
+      vector = pass.normalised(
+          {vector, hidden_norm_->weight, hidden_norm_->bias, hidden_norm_->options.eps()});
+    vector = attend::dropout(vector, output_dropout_, pass);
+  }
   return pass.watched(WatchedVectors::logits, output_->forward(vector));
 }
 

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <torch/nn/modules/linear.h>
+#include <torch/nn/modules/normalization.h>
 
 #include <memory>
 #include <string>
@@ -32,6 +33,7 @@ struct ClassifierConfig : SourceEncoderConfig {
   int64_t attention_depth = 128;               // hidden units of fixed_mlp
   int64_t hidden = 0;                          // units of a layer after the pooling; 0: none
   HiddenActivation hidden_activation = HiddenActivation::relu;  // of those
+  bool hidden_norm = false;                                     // whether they are normalised then
   double word_dropout = 0.1;
   double output_dropout = 0.5;
 
@@ -91,6 +93,7 @@ class Classifier : public PairNetwork {
   std::shared_ptr<FixedAttention> fixed_;       // null but for fixed queries
   std::shared_ptr<LearnedQueries> multi_head_;  // null but for pooling by several heads
   torch::nn::Linear hidden_{nullptr};           // null without
+  torch::nn::LayerNorm hidden_norm_{nullptr};   // the same
   torch::nn::Linear output_{nullptr};
 };
 

@@ -14,6 +14,8 @@ EmbedderConfig::EmbedderConfig() { layers = 4; }
 Settings EmbedderConfig::settings() {
   Settings all = {
       {"model.text_vector", &text_vector, "what the vector of a text is, of those of its tokens"},
+      {"model.text_depth", &text_depth, "of a layer that reads that vector; 0: none", 0, 65536},
+      {"model.text_activation", &text_activation, "of what that layer gives"},
       {"model.unit_length", &unit_length, "whether that vector is made to have length 1"}};
   append(all, SourceEncoderConfig::settings());
   return all;
@@ -21,16 +23,23 @@ Settings EmbedderConfig::settings() {
 
 void EmbedderConfig::check() const {
   SourceEncoderConfig::check();
+  if (text_depth == 0 && text_activation != TextActivation::none)
+    fail("model.text_activation is {}, and model.text_depth 0; take a depth, or none",
+         name_of(text_activation));
   if (layers == 0) fail("model.layers is 0; vectors of tokens know each other by layers: set more");
 }
 
 Embedder::Embedder(const EmbedderConfig& config, const SourceShape& source)
-    : text_vector_(config.text_vector), unit_length_(config.unit_length) {
+    : text_vector_(config.text_vector),
+      text_activation_(config.text_activation),
+      unit_length_(config.unit_length) {
   config.check();
   if (source.is_frames())
     fail("a model of type embedder reads texts, no images, sounds, sets or molecules");
   encoder_ = register_module("encoder",
                              std::make_shared<SourceEncoder>(source, config, /*class_tokens=*/0));
+  if (config.text_depth > 0)
+    text_layer_ = register_module("text_layer", torch::nn::Linear(config.depth, config.text_depth));
 }
 
 Tensor Embedder::encodings(const Tensor& source, const Tensor& lengths, const Pass& pass) {
@@ -39,8 +48,10 @@ Tensor Embedder::encodings(const Tensor& source, const Tensor& lengths, const Pa
 }
 
 Tensor Embedder::text_vector(const Tensor& vectors) const {
-  const Tensor vector =
+  Tensor vector =
       text_vector_ == TextVector::first ? vectors[0] : PairNetwork::text_vector(vectors);
+  if (text_layer_) vector = at::linear(vector, text_layer_->weight, text_layer_->bias);
+  if (text_activation_ == TextActivation::tanh) vector = vector.tanh();
   // As torch.nn.functional.normalize has it.
   return unit_length_ ? vector / vector.norm().clamp_min(1e-12) : vector;
 }

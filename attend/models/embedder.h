@@ -1,5 +1,7 @@
 #pragma once
 
+#include <torch/nn/modules/linear.h>
+
 #include <memory>
 
 #include "attend/base/enum_names.h"
@@ -12,10 +14,16 @@ namespace attend {
 enum class TextVector { mean, first };
 inline EnumNames names_of(TextVector) { return {"mean", "first"}; }
 
+// What is done to the vector of a text behind a layer of its own.
+enum class TextActivation { none, tanh };
+inline EnumNames names_of(TextActivation) { return {"none", "tanh"}; }
+
 // A source encoder of some layers whose vectors are its answer.
 struct EmbedderConfig : SourceEncoderConfig {
   TextVector text_vector = TextVector::mean;
-  bool unit_length = false;  // of a text's vector
+  int64_t text_depth = 0;  // of a layer that reads that vector; 0: there is none
+  TextActivation text_activation = TextActivation::none;  // of what the layer gives
+  bool unit_length = false;                               // of a text's vector
 
   EmbedderConfig();
 
@@ -44,7 +52,9 @@ class Embedder : public PairNetwork {
 
  private:
   TextVector text_vector_;
+  TextActivation text_activation_;
   bool unit_length_;
+  torch::nn::Linear text_layer_{nullptr};  // null without
   std::shared_ptr<SourceEncoder> encoder_;
 };
 

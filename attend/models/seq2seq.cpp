@@ -33,14 +33,17 @@ Tensor backward_state(const Tensor& annotations) {
   return annotations.select(1, 0).slice(1, annotations.size(2) / 2);
 }
 
+// The annotations [B, S, D] of the last tokens, [B, D].
+Tensor at_last(const Tensor& annotations, const Tensor& lengths) {
+  const Tensor last = (lengths - 1).to(annotations.device()).view({-1, 1, 1});
+  return annotations.gather(1, last.expand({annotations.size(0), 1, annotations.size(2)}))
+      .squeeze(1);
+}
+
 // The forward direction at the last token beside the backward direction at the first.
 Tensor last_states(const Tensor& annotations, const Tensor& lengths) {
-  const int64_t half = annotations.size(2) / 2;
-  const Tensor last = (lengths - 1).to(annotations.device()).view({-1, 1, 1});
-  const Tensor forward = annotations.slice(2, 0, half)
-                             .gather(1, last.expand({annotations.size(0), 1, half}))
-                             .squeeze(1);
-  return at::cat({forward, backward_state(annotations)}, 1);
+  const Tensor forward = annotations.slice(2, 0, annotations.size(2) / 2);
+  return at::cat({at_last(forward, lengths), backward_state(annotations)}, 1);
 }
 
 // Over what is no padding.
@@ -79,7 +82,8 @@ Seq2Seq::Seq2Seq(const Seq2SeqConfig& config, const SourceShape& source, int64_t
     encoder_ = register_module(
         "encoder", std::make_shared<BidirectionalEncoder>(
                        config.cell, config.embedding, config.hidden,
-                       RecurrentLayers{config.encoder_layers, config.dropout, config.residual}));
+                       RecurrentLayers{config.encoder_layers, config.dropout, config.residual,
+                                       /*backward=*/!config.plain}));
   if (config.self_layers > 0)
     self_ = register_module("self", std::make_shared<TransformerStack>(config.self_stack()));
   make_decoder(config);
@@ -97,11 +101,12 @@ Seq2Seq::Seq2Seq(const Seq2SeqConfig& config, const SourceShape& source, int64_t
 
 void Seq2Seq::make_decoder(const Seq2SeqConfig& config) {
   const int64_t hidden = config.hidden;
-  const bool context_enters = !state_first_ || carries_context_;
+  const bool context_enters = !config.plain && (!state_first_ || carries_context_);
   decoder_ = register_module(
       "decoder", std::make_shared<RecurrentCell>(
                      config.cell, config.embedding + (context_enters ? hidden : 0), hidden,
                      RecurrentLayers{config.decoder_layers, config.dropout, config.residual}));
+  if (config.plain) return;
   initial_ = register_module(
       "initial", Linear(encoder_ ? hidden / 2 : hidden, hidden * decoder_->state_size()));
 }
@@ -112,6 +117,10 @@ void Seq2Seq::make_readout(const Seq2SeqConfig& config, int64_t target_tokens) {
   const int64_t depth = tied ? config.embedding : hidden;
   if (config.intra_decoder)
     past_ = register_module("past", std::make_shared<IntraDecoderAttention>(hidden));
+  if (config.plain) {
+    output_ = register_module("output", Linear(hidden, target_tokens));
+    return;
+  }
   maxout_ = register_module("maxout", Linear(read + (past_ ? hidden : 0), maxout_pieces * depth));
   if (tied)
     output_bias_ = register_parameter("output_bias", torch::zeros({target_tokens}));
@@ -167,6 +176,7 @@ std::pair<Seq2Seq::Memory, Seq2Seq::Decoder> Seq2Seq::remember(const Tensor& emb
                                                                const Tensor& below,
                                                                const Tensor& lengths,
                                                                const Pass& pass) {
+  if (!initial_) return {Memory{}, Decoder{{at_last(below, lengths).to(devices_.decoder)}, {}, {}, {}}};
   const Tensor annotations = self_ ? self_->forward(below, lengths, {}, pass) : below;
   Memory memory;
   memory.summary =
@@ -219,7 +229,9 @@ AttentionStep Seq2Seq::advance(const Tensor& embedded, const Memory& memory, Dec
     step.context = memory.summary;
   }
   if (!state_first_)
-    recurrent = decoder_->forward(at::cat({embedded, step.context}, 1), decoder.recurrent, pass);
+    recurrent =
+        decoder_->forward(step.context.defined() ? at::cat({embedded, step.context}, 1) : embedded,
+                          decoder.recurrent, pass);
   decoder.recurrent = std::move(recurrent);
   if (carries_context_) decoder.context = step.context;
   decoder.attention = step.carried;
@@ -227,6 +239,7 @@ AttentionStep Seq2Seq::advance(const Tensor& embedded, const Memory& memory, Dec
 }
 
 Tensor Seq2Seq::vectors(const Readout& readout, const Pass& pass) {
+  if (!maxout_) return attend::dropout(readout.state, dropout_, pass);
   std::vector<Tensor> read = {readout.state, readout.embedded, readout.context};
   if (past_) read.push_back(readout.past);
   const Tensor pieces = maxout_->forward(at::cat(read, -1), pass);
@@ -273,7 +286,8 @@ Seq2Seq::Teaching Seq2Seq::teach(const Batch& batch, const Memory& memory, Decod
     log_probabilities.push_back(draw.log_probability);
     entropies.push_back(draw.entropy);
   }
-  result.readout = {at::stack(states, 1), embedded, at::stack(contexts, 1), {}};
+  result.readout = {at::stack(states, 1), embedded, {}, {}};
+  if (maxout_) result.readout.context = at::stack(contexts, 1);
   if (past_) {
     const Pass here = pass.at_site({NetworkPart::decoder});
     result.readout.past = past_->forward(result.readout.state, here).context;

@@ -29,7 +29,8 @@ class PackedRecurrent;
 // their positions. With `state` in the query the recurrence runs first and attention after it
 // (Luong et al. 2015): the context then enters the readout, and the next step where `context` is a
 // part too, or with input_feeding. With score "none" the context is the same at every step: the
-// last state of each direction, or the mean of annotations that no recurrence made. Transformer
+// last state of each direction, or the mean of annotations that no recurrence made; a plain model
+// has no context at all (Seq2SeqConfig). Transformer
 // layers may read the annotations of either kind, the readout the decoder's earlier states (Paulus
 // et al. 2017), and a token be copied from the source (See et al. 2017).
 class Seq2Seq : public PairNetwork {
@@ -69,7 +70,7 @@ class Seq2Seq : public PairNetwork {
  private:
   struct Memory {
     AttentionMemory attention;  // unused with score "none"
-    at::Tensor summary;         // [B, hidden]
+    at::Tensor summary;         // [B, hidden]; undefined in a plain model
     at::Tensor extra;           // [B, embedding]; undefined unless the query wants it
   };
   struct Decoder {
@@ -80,8 +81,9 @@ class Seq2Seq : public PairNetwork {
   };
   // What tokens are read off, [B, .., D] each.
   struct Readout {
-    at::Tensor state, embedded, context;
-    at::Tensor past;  // undefined without intra_decoder
+    at::Tensor state, embedded;
+    at::Tensor context;  // undefined in a plain model
+    at::Tensor past;     // undefined without intra_decoder
   };
   struct Teaching {
     Readout readout;
@@ -138,15 +140,15 @@ class Seq2Seq : public PairNetwork {
   torch::nn::Embedding target_embedding_{nullptr};  // null where it is the source's
   std::shared_ptr<BidirectionalEncoder> encoder_;   // null with encoder "none"
   std::shared_ptr<TransformerStack> self_;          // null without model.self_layers
-  Linear initial_{nullptr};
-  std::shared_ptr<StepAttention> attention_;  // null with score "none"
-  std::shared_ptr<MovingAverage> reward_;     // of hard attention, else null
+  Linear initial_{nullptr};                         // null in a plain model
+  std::shared_ptr<StepAttention> attention_;        // null with score "none"
+  std::shared_ptr<MovingAverage> reward_;           // of hard attention, else null
   std::shared_ptr<RecurrentCell> decoder_;
   std::shared_ptr<IntraDecoderAttention> past_;  // null without intra_decoder
-  Linear maxout_{nullptr};
-  Linear output_{nullptr};  // null where an embedding is its matrix
-  at::Tensor output_bias_;  // then
-  Linear gate_{nullptr};    // between copies and the vocabulary; null without copies
+  Linear maxout_{nullptr};                       // null in a plain model
+  Linear output_{nullptr};                       // null where an embedding is its matrix
+  at::Tensor output_bias_;                       // then
+  Linear gate_{nullptr};  // between copies and the vocabulary; null without copies
   std::shared_ptr<const PackedRecurrent> packed_;  // null until pack(), and where there is no such
 };
 

@@ -33,6 +33,9 @@ Settings readout_settings(Seq2SeqConfig& config) {
        "2015)"},
       {"model.intra_decoder", &config.intra_decoder,
        "whether the readout also reads the decoder's states before (Paulus et al. 2017)"},
+      {"model.plain", &config.plain,
+       "whether the decoder begins with the last state of an encoder that reads forward alone, and "
+       "tokens are read off its state (Sutskever et al. 2014); takes model.score = none"},
       {"model.tied", &config.tied,
        "embeddings that the output shares; all takes data.joint_vocabulary"},
       {"model.copy", &config.copy,
@@ -78,6 +81,21 @@ void check_copying(const AttentionChoices& choices) {
         "model.copy is true, and scope {}, bias {} and normaliser {} may give weights whose sum is "
         "not 1; take scope all, no sink, and softmax or sparsemax",
         choices.scope, in_quotes(choices.bias), choices.normaliser);
+}
+
+// The decoder has the state of one cell, and nothing else of the source.
+void check_plain(const Seq2SeqConfig& config) {
+  const char* other = config.attends()                           ? "model.score = none"
+                      : config.encoder != Annotations::recurrent ? "model.encoder = recurrent"
+                      : config.cell != Cell::gru                 ? "model.cell = gru"
+                      : config.encoder_layers > 1                ? "model.encoder_layers = 1"
+                      : config.decoder_layers > 1                ? "model.decoder_layers = 1"
+                      : config.self_layers > 0                   ? "model.self_layers = 0"
+                      : config.intra_decoder                     ? "model.intra_decoder = false"
+                      : config.tied != Tied::none                ? "model.tied = none"
+                                                                 : nullptr;
+  if (other != nullptr)
+    fail("model.plain is true, by which one state is all that the decoder knows; set {}", other);
 }
 
 void check_needs_attention(const Seq2SeqConfig& config) {
@@ -172,7 +190,8 @@ AttentionSizes Seq2SeqConfig::attention_sizes() const {
 }
 
 void Seq2SeqConfig::check() const {
-  if (hidden % 2 != 0)
+  if (plain) check_plain(*this);
+  if (!plain && hidden % 2 != 0)
     fail("model.hidden must be even, got {}; half of it is each direction of the encoder", hidden);
   if (self_layers > 0 && hidden % heads != 0)
     fail("model.heads is {}, which does not divide model.hidden, {}; take one that does", heads,

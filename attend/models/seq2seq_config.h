@@ -44,6 +44,9 @@ struct Seq2SeqConfig : MechanismSettings {
   int64_t heads = 4;        // of those
   bool input_feeding = false;
   bool intra_decoder = false;
+  // The decoder begins with the encoder's last state, which reads forward alone, and tokens are
+  // read off its own state (Sutskever et al. 2014).
+  bool plain = false;
   bool copy = false;
   double coverage_weight = 0;
   Tied tied = Tied::none;

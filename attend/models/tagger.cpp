@@ -24,7 +24,9 @@ Settings TaggerConfig::settings() {
   Settings all = {
       {"model.word_dropout", &word_dropout, "share of words made unknown in training", 0, 0.95},
       {"model.output_dropout", &output_dropout,
-       "share of what the labels are read off dropped in training", 0, 0.95}};
+       "share of what the labels are read off dropped in training", 0, 0.95},
+      {"model.class_token", &class_token,
+       "whether layers read a vector more, as those of type encoder do"}};
   append(all, SourceEncoderConfig::settings());
   return all;
 }
@@ -34,7 +36,7 @@ std::string TaggerConfig::why_no_weights() const {
 }
 
 Tagger::Tagger(const TaggerConfig& config, const SourceShape& source, int64_t target_tokens)
-    : TokenwiseNetwork(config, source, /*class_token=*/config.layers > 0),
+    : TokenwiseNetwork(config, source, config.class_token && config.layers > 0),
       word_dropout_(config.word_dropout),
       output_dropout_(config.output_dropout),
       output_(register_module("output", Linear(config.depth, target_tokens - first_label))) {}

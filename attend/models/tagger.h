@@ -15,6 +15,8 @@ namespace attend {
 struct TaggerConfig : SourceEncoderConfig {
   double word_dropout = 0.1;
   double output_dropout = 0.1;
+  // As MaskedLanguageModelConfig; layers alone read one.
+  bool class_token = true;
 
   TaggerConfig();
 

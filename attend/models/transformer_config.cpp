@@ -1,12 +1,39 @@
 #include "attend/models/transformer_config.h"
 
 #include <algorithm>
+#include <charconv>
+#include <numeric>
 
 #include "attend/base/error.h"
+#include "attend/base/trimmed.h"
 #include "attend/nn/mechanism_table.h"
 
 namespace attend {
 namespace {
+
+constexpr int64_t most_layers = 256;
+
+// The parts of "a; b; c", the value of `key`.
+std::vector<std::string> in_turn(const char* key, std::string_view text) {
+  if (std::count(text.begin(), text.end(), ';') >= most_layers)
+    fail("{} has over {} parts, and no model so many layers; write fewer", key, most_layers);
+  std::vector<std::string> parts;
+  for (size_t begin = 0; begin <= text.size();) {
+    const size_t end = std::min(text.find(';', begin), text.size());
+    parts.emplace_back(trimmed(text.substr(begin, end - begin)));
+    begin = end + 1;
+  }
+  return parts;
+}
+
+double rotary_base(const std::string& text) {
+  double base = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), base);
+  if (error != std::errc() || end != text.data() + text.size() || !(base > 1 && base <= 1e12))
+    fail("model.rotary_bases has {}; write numbers above 1 and up to 1e12, such as 160000; 10000",
+         in_quotes(text));
+  return base;
+}
 
 // "a | b" seen causally is "causal & a | causal & b": & binds more tightly.
 std::string causal_scope(const std::string& scope) {
@@ -55,37 +82,62 @@ Settings LayersConfig::weight_settings() {
       {"model.heads", &heads, "heads of attention; they divide model.depth", 1, 1024},
       {"model.key_heads", &key_heads,
        "heads of keys and values, which the heads share; 0: one each", 0, 1024},
+      {"model.rotary_bases", &rotary_bases,
+       "of the angles of positions rotary; several, with ; between them, layers have in turn"},
       {"model.activation", &activation, "of the hidden units"},
+      {"model.gated", &gated,
+       "whether a second map of what they read multiplies the hidden units (Shazeer 2020)"},
       {"model.experts", &experts,
        "feed-forward networks in each layer, of which each position takes a few; 0: one", 0, 1024},
       {"model.chosen_experts", &chosen_experts, "of model.experts that a position takes", 1, 1024},
       {"model.normalise_first", &normalise_first,
        "layers normalise what they read (true) or what they give (false)"},
+      {"model.first_norm", &first_norm,
+       "whether the first layer's attention normalises what it reads, as the others do"},
       {"model.epsilon", &epsilon, "what layers that normalise add to the variance", 1e-15, 1}};
 }
 
 Settings LayersConfig::settings() {
   Settings all = self.settings("model.", "how a sequence reads itself");
   append(all, weight_settings());
-  append(all, {{"model.dropout", &dropout, "share of activations dropped in training", 0, 0.95},
+  append(all, {{"model.scopes", &scopes,
+                "scopes that layers have in turn, such as all; window:64; empty: model.scope"},
+               {"model.dropout", &dropout, "share of activations dropped in training", 0, 0.95},
                {"model.attention_dropout", &attention_dropout,
                 "share of weights dropped in training", 0, 0.95}});
   return all;
 }
 
+std::vector<HeadGroup> LayersConfig::heads_in_turn(bool causal) const {
+  HeadGroup group{self.choices(), heads, key_heads};
+  group.rotary = positions == Positions::rotary ||
+                 mechanism(self.mechanism).module_kind == ModuleKind::rotation;
+  const std::vector<std::string> all_scopes =
+      in_turn("model.scopes", scopes.empty() ? group.choices.scope : scopes);
+  const std::vector<std::string> all_bases = in_turn("model.rotary_bases", rotary_bases);
+  std::vector<HeadGroup> turns(std::lcm(all_scopes.size(), all_bases.size()), group);
+  for (size_t i = 0; i < turns.size(); ++i) {
+    const std::string& scope = all_scopes[i % all_scopes.size()];
+    turns[i].choices.scope = causal ? causal_scope(scope) : scope;
+    turns[i].rotary_base = rotary_base(all_bases[i % all_bases.size()]);
+  }
+  return turns;
+}
+
 TransformerStackConfig LayersConfig::stack(int64_t layers, bool causal,
                                            const MechanismSettings* source) const {
-  const bool rotary = positions == Positions::rotary ||
-                      mechanism(self.mechanism).module_kind == ModuleKind::rotation;
-  HeadGroup own{self.choices(), heads, key_heads, rotary};
-  if (causal) own.choices.scope = causal_scope(own.choices.scope);
-  TransformerStackConfig config{.layers = layers, .depth = depth, .self = {own}};
+  const std::vector<HeadGroup> turns = heads_in_turn(causal);
+  TransformerStackConfig config{.layers = layers, .depth = depth, .self = {turns[0]}};
+  if (turns.size() > 1)
+    for (const HeadGroup& group : turns) config.self_in_turn.push_back({group});
   if (source != nullptr) config.cross = {{source->choices(), heads, key_heads}};
   config.feed_forward = feed_forward;
   config.activation = activation;
+  config.gated = gated;
   config.experts = experts;
   config.chosen_experts = chosen_experts;
   config.normalise_first = normalise_first;
+  config.first_norm = first_norm;
   config.epsilon = epsilon;
   config.dropout = dropout;
   config.attention_dropout = attention_dropout;
@@ -108,10 +160,27 @@ void LayersConfig::check() const {
   if (key_heads > 0 && heads % key_heads != 0)
     fail("model.key_heads is {}, which does not divide model.heads, {}; take one that does",
          key_heads, heads);
+  if (gated && experts > 0)
+    fail("model.gated is true, and model.experts {}, which have no gates in them; take false or 0",
+         experts);
+  if (!first_norm && !normalise_first)
+    fail(
+        "model.first_norm is false, and model.normalise_first too, by which no layer normalises "
+        "what it reads; take true");
   const Mechanism& row = mechanism(self.mechanism);
   check_row("model.mechanism", row);
   self.check("model.");
+  check_turns();
   check_positions(row, positions);
+}
+
+void LayersConfig::check_turns() const {
+  if (!scopes.empty() && !self.scope.empty())
+    fail("model.scope is {} and model.scopes {}; write one of both", self.scope, scopes);
+  if (around_reach(scopes))
+    fail("model.scopes is {}, and around:D is the scope of all layers; write it as model.scope",
+         scopes);
+  for (const HeadGroup& group : heads_in_turn(/*causal=*/false)) check_choices(group.choices);
 }
 
 std::string TransformerConfig::why_not_shared() const {

@@ -15,16 +15,21 @@ namespace attend {
 // What Transformers of every shape are told.
 struct LayersConfig {
   MechanismSettings self = {.mechanism = "self"};  // how a sequence reads itself
+  // Scopes that the layers have in turn, such as "all; window:64; window:64"; empty: self's.
+  std::string scopes = {};
   Positions positions = Positions::sinusoidal;
+  std::string rotary_bases = "10000";  // of rotate() of nn/positions.h, of the layers in turn
   int64_t depth = 128;
   int64_t feed_forward = 256;
   int64_t heads = 4;
   int64_t key_heads = 0;  // 0: as heads
   HiddenActivation activation = HiddenActivation::relu;
+  bool gated = false;   // as FeedForward has it
   int64_t experts = 0;  // feed-forward networks in each layer; 0: one, which all positions take
   int64_t chosen_experts = 2;  // of them each position takes
   bool normalise_first = true;
-  double epsilon = 1e-5;  // of the layers' norms
+  bool first_norm = true;  // as TransformerStackConfig
+  double epsilon = 1e-5;   // of the layers' norms
   double dropout = 0.1;
   double attention_dropout = 0;
 
@@ -42,6 +47,11 @@ struct LayersConfig {
   // Error when heads do not divide the depth, when the mechanism cannot be computed that way or
   // when its choices do not go together.
   void check() const;
+
+ private:
+  // Of the layers in turn; `causal` as stack().
+  std::vector<HeadGroup> heads_in_turn(bool causal) const;
+  void check_turns() const;
 };
 
 // The encoder-decoder of Vaswani et al. 2017.

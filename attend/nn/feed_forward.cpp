@@ -43,15 +43,19 @@ Tensor activated(const Tensor& x, HiddenActivation activation, const Pass& pass)
 
 void activate(Tensor& x, HiddenActivation activation) { row_of(activation).in_place(x); }
 
-FeedForward::FeedForward(int64_t depth, int64_t hidden, double dropout, HiddenActivation activation)
+FeedForward::FeedForward(int64_t depth, int64_t hidden, double dropout, HiddenActivation activation,
+                         bool gated)
     : hidden_(register_module("hidden", Linear(depth, hidden))),
       output_(register_module("output", Linear(hidden, depth))),
       dropout_(dropout),
-      activation_(activation) {}
+      activation_(activation) {
+  if (gated) gate_ = register_module("gate", Linear(depth, hidden));
+}
 
 Tensor FeedForward::forward(const Tensor& x, const Pass& pass) {
   const auto made_of = [&](const Tensor& tokens) {
-    const Tensor active = activated(hidden_->forward(tokens, pass), activation_, pass);
+    Tensor active = activated(hidden_->forward(tokens, pass), activation_, pass);
+    if (gate_) active = active * pass.watched(WatchedVectors::gate, gate_->forward(tokens, pass));
     return output_->forward(attend::dropout(active, dropout_, pass), pass);
   };
   const int64_t hidden = hidden_->weight.size(0);

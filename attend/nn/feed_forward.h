@@ -18,18 +18,20 @@ at::Tensor activated(const at::Tensor& x, HiddenActivation activation, const Pas
 void activate(at::Tensor& x, HiddenActivation activation);
 
 // f(x W_1 + b_1) W_2 + b_2 at every position (Vaswani et al. 2017, eq. 2, where f is relu), with
-// dropout on the hidden layer.
+// dropout on the hidden layer. Where it is gated, (x W_g + b_g) multiplies the hidden units
+// (Shazeer 2020).
 class FeedForward : public torch::nn::Module {
  public:
   // `hidden` units between vectors of `depth`.
   FeedForward(int64_t depth, int64_t hidden, double dropout = 0,
-              HiddenActivation activation = HiddenActivation::relu);
+              HiddenActivation activation = HiddenActivation::relu, bool gated = false);
 
   // x [..., depth] -> [..., depth].
   at::Tensor forward(const at::Tensor& x, const Pass& pass);
 
  private:
   Linear hidden_{nullptr};
+  Linear gate_{nullptr};  // null where it is not gated
   Linear output_{nullptr};
   double dropout_;
   HiddenActivation activation_;

@@ -61,8 +61,9 @@ Tensor split_heads(const Tensor& x, int64_t depth) {
   return x.unflatten(2, {x.size(2) / depth, depth}).transpose(1, 2);
 }
 
-Tensor rotated(const Tensor& x, const Runs& runs) {
-  return by_runs(x, runs, [](const Tensor& part, int64_t first) { return rotate(part, first); });
+Tensor rotated(const Tensor& x, const Runs& runs, double base) {
+  return by_runs(x, runs,
+                 [base](const Tensor& part, int64_t first) { return rotate(part, first, base); });
 }
 
 // Mapped once, keys cost later queries nothing more. Linear attention maps them itself, for it
@@ -159,7 +160,7 @@ void MultiHeadAttention::append(const Tensor& source, MultiHeadState& state, con
     const int64_t key_heads = key_heads_of(group.config);
     Tensor key = keys.narrow(1, group.first_key_head, key_heads);
     Tensor value = values.narrow(1, group.first_key_head, key_heads);
-    if (group.config.rotary) key = rotated(key, positions);
+    if (group.config.rotary) key = rotated(key, positions, group.config.rotary_base);
     const Score score = group.spec->score();
     // Heads that map keys each their own way no longer share them.
     if (score.heads() && key_heads != group.config.heads) {
@@ -205,9 +206,10 @@ Tensor MultiHeadAttention::attend(const Tensor& query, MultiHeadState& state, bo
       spec.scope = neighbours->scope;
       spec.bias = spec.bias + neighbour_bias(group, *neighbours);
     }
-    Tensor asking = group.config.rotary
-                        ? rotated(own, positions_here(pass, state.queries_, query.size(1)))
-                        : own;
+    Tensor asking = own;
+    if (group.config.rotary)
+      asking = rotated(own, positions_here(pass, state.queries_, query.size(1)),
+                       group.config.rotary_base);
     if (maps_early(*group.spec)) {
       asking = spec.score.map_query(asking);
       spec.score = spec.score.mapped();

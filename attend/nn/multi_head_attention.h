@@ -19,6 +19,7 @@ struct HeadGroup {
   int64_t key_heads = 0;  // heads of keys and values, each shared by heads / key_heads queries
                           // (Ainslie et al. 2023); it divides heads. 0: one each
   bool rotary = false;    // queries and keys are turned by their positions: rotate() of positions.h
+  double rotary_base = 10000;
 };
 
 // Whom the positions of each sequence see, as the atoms of a molecule see those that they are bound

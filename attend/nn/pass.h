@@ -36,6 +36,7 @@ enum class WatchedVectors {
   input,         // of the tokens or frames, before positions are added
   layer,         // what a layer reads
   attended,      // what it has where it has read its sequence, and again where it has read a source
+  gate,          // what multiplies the hidden units of its feed-forward network
   feed_forward,  // what its feed-forward network adds
   top,           // what the last layer gives, before a norm behind the layers
   logits,        // [B, .., V] of the V last tokens of the targets' vocabulary, or the number: what

@@ -77,7 +77,7 @@ std::vector<Tensor> steps(const torch::nn::Module& layer, bool is_lstm, bool bac
   return states;
 }
 
-// A bidirectional layer of either cell.
+// A layer of an encoder, of either cell.
 template <class Layer>
 Tensor run(Layer& layer, bool is_lstm, const Tensor& x, const Tensor& lengths, const Pass& pass) {
   const auto packed = rnn::pack_padded_sequence(x, lengths, /*batch_first=*/true,
@@ -89,7 +89,8 @@ Tensor run(Layer& layer, bool is_lstm, const Tensor& x, const Tensor& lengths, c
     const auto direction = [&](bool backward) {
       return at::cat(steps(*layer, is_lstm, backward, packed.data(), sizes, pass));
     };
-    output = at::cat({direction(false), direction(true)}, 1);
+    output = direction(false);
+    if (layer->options.bidirectional()) output = at::cat({output, direction(true)}, 1);
   } else {
     output = std::get<0>(layer->forward_with_packed_input(packed)).data();
   }
@@ -143,17 +144,19 @@ Tensor RecurrentCell::output(const std::vector<Tensor>& state) const {
 BidirectionalEncoder::BidirectionalEncoder(Cell cell, int64_t input_depth, int64_t hidden,
                                            const RecurrentLayers& layers)
     : layers_(layers) {
-  if (hidden % 2 != 0) fail("a bidirectional encoder needs an even depth, got {}", hidden);
+  if (layers.backward && hidden % 2 != 0)
+    fail("a bidirectional encoder needs an even depth, got {}", hidden);
+  const int64_t own = layers.backward ? hidden / 2 : hidden;
   for (int64_t i = 0; i < layers.count; ++i) {
     const int64_t depth = i == 0 ? input_depth : hidden;
     const std::string name = "layer" + std::to_string(i);
     if (cell == Cell::gru) {
       const auto options =
-          torch::nn::GRUOptions(depth, hidden / 2).bidirectional(true).batch_first(true);
+          torch::nn::GRUOptions(depth, own).bidirectional(layers.backward).batch_first(true);
       gru_.push_back(register_module(name, torch::nn::GRU(options)));
     } else {
       const auto options =
-          torch::nn::LSTMOptions(depth, hidden / 2).bidirectional(true).batch_first(true);
+          torch::nn::LSTMOptions(depth, own).bidirectional(layers.backward).batch_first(true);
       lstm_.push_back(register_module(name, torch::nn::LSTM(options)));
     }
   }
@@ -190,8 +193,10 @@ Tensor BidirectionalEncoder::unrolled(const Tensor& x, std::vector<Tensor>& stat
   const Tensor packed = input.transpose(0, 1).flatten(0, 1);
   const std::vector<int64_t> sizes(static_cast<size_t>(x.size(1)), x.size(0));
   states = steps(top, is_lstm, false, packed, sizes, pass);
-  const auto backward = steps(top, is_lstm, true, packed, sizes, pass);
-  return leaving(last, input, at::cat({at::stack(states, 1), at::stack(backward, 1)}, 2));
+  Tensor output = at::stack(states, 1);
+  if (layers_.backward)
+    output = at::cat({output, at::stack(steps(top, is_lstm, true, packed, sizes, pass), 1)}, 2);
+  return leaving(last, input, output);
 }
 
 }  // namespace attend

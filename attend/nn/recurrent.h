@@ -20,6 +20,7 @@ struct RecurrentLayers {
   double dropout = 0;     // of what a layer gives to the one above
   bool residual = false;  // above the first, a layer's input is added to its output (Wu et
                           // al. 2016, 3.1)
+  bool backward = true;   // an encoder's layers read the sequence from its end too
 };
 
 // What maps of a recurrent decoder's step read: the token before, embedded; the state of the
@@ -55,11 +56,12 @@ class RecurrentCell : public torch::nn::Module {
   std::vector<torch::nn::LSTMCell> lstm_;
 };
 
-// A stack of bidirectional recurrent layers (Schuster & Paliwal 1997). Padding is skipped: each
-// direction sees the true sequence alone.
+// A stack of bidirectional recurrent layers (Schuster & Paliwal 1997), or of layers that read
+// forward alone. Padding is skipped: each direction sees the true sequence alone.
 class BidirectionalEncoder : public torch::nn::Module {
  public:
-  // `hidden` is the depth of the annotations: half of it per direction, so it must be even.
+  // `hidden` is the depth of the annotations: half of it per direction, so it must be even where
+  // there are two.
   BidirectionalEncoder(Cell cell, int64_t input_depth, int64_t hidden,
                        const RecurrentLayers& layers);
 
@@ -68,8 +70,8 @@ class BidirectionalEncoder : public torch::nn::Module {
   at::Tensor forward(const at::Tensor& x, const at::Tensor& lengths, const Pass& pass);
 
   // The same without padding and dropout, one step after another in the last layer. `states` takes
-  // the hidden states of its forward direction, [B, hidden / 2] per token: variables by which
-  // results of the annotations can be differentiated.
+  // the hidden states of its forward direction, [B, hidden / 2] per token, or [B, hidden] where
+  // there is no other: variables by which results of the annotations can be differentiated.
   at::Tensor unrolled(const at::Tensor& x, std::vector<at::Tensor>& states);
 
  private:

@@ -32,6 +32,9 @@ void StackCaches::reorder(const Tensor& rows, bool same_source) {
 TransformerStack::TransformerStack(const TransformerStackConfig& config) : config_(config) {
   if (config.layers < 1)
     fail("[transformer] there are {} layers; there must be 1 or more", config.layers);
+  if (config.gated && config.experts > 0)
+    fail("[transformer] there are {} experts, which have no gates in them; take one or the other",
+         config.experts);
   layers_.reserve(static_cast<size_t>(config.layers));
   for (int64_t i = 0; i < config.layers; ++i) layers_.push_back(make_layer(config, i));
   if (config.normalise_first) final_norm_ = register_module("norm", layer_norm(config));
@@ -50,7 +53,10 @@ TransformerStack::Layer TransformerStack::make_layer(const TransformerStackConfi
                                                            .neighbour_kinds = neighbour_kinds}));
   };
   Layer layer;
-  layer.self = attention("self", config.self, 0, config.neighbour_kinds);
+  const auto& turns = config.self_in_turn;
+  const std::vector<HeadGroup>& self =
+      turns.empty() ? config.self : turns[static_cast<size_t>(index) % turns.size()];
+  layer.self = attention("self", self, 0, config.neighbour_kinds);
   if (config.inducing_points > 0) {
     if (layer.self->is_positional())
       fail(
@@ -65,13 +71,14 @@ TransformerStack::Layer TransformerStack::make_layer(const TransformerStackConfi
         register_module(name("points"), std::make_shared<LearnedQueries>(LearnedQueriesConfig{
                                             .queries = config.inducing_points,
                                             .depth = config.depth,
-                                            .heads = {.heads = config.self[0].heads},
+                                            .heads = {.heads = self[0].heads},
                                             .feed_forward = config.feed_forward,
                                             .activation = config.activation,
                                             .dropout = config.dropout,
                                             .attention_dropout = config.attention_dropout}));
   }
-  layer.self_norm = register_module(name("self_norm"), layer_norm(config));
+  if (index > 0 || config.first_norm)
+    layer.self_norm = register_module(name("self_norm"), layer_norm(config));
   if (!config.cross.empty()) {
     layer.cross = attention("cross", config.cross, config.source_depth, 0);
     layer.cross_norm = register_module(name("cross_norm"), layer_norm(config));
@@ -87,15 +94,16 @@ TransformerStack::Layer TransformerStack::make_layer(const TransformerStackConfi
                                                          .activation = config.activation}));
   else
     layer.feed_forward = register_module(
-        name("feed_forward"), std::make_shared<FeedForward>(config.depth, config.feed_forward,
-                                                            config.dropout, config.activation));
+        name("feed_forward"),
+        std::make_shared<FeedForward>(config.depth, config.feed_forward, config.dropout,
+                                      config.activation, config.gated));
   layer.feed_forward_norm = register_module(name("feed_forward_norm"), layer_norm(config));
   return layer;
 }
 
 Tensor TransformerStack::normalised(const Tensor& x, const torch::nn::LayerNorm& norm,
                                     const Pass& pass) const {
-  return pass.normalised({x, norm->weight, norm->bias, config_.epsilon});
+  return norm ? pass.normalised({x, norm->weight, norm->bias, config_.epsilon}) : x;
 }
 
 template <class Sublayer>

@@ -16,12 +16,16 @@ namespace attend {
 
 struct TransformerStackConfig {
   int64_t layers = 4;
-  int64_t depth = 128;                // of the vectors between the layers
-  std::vector<HeadGroup> self = {};   // heads that read the sequence itself
+  int64_t depth = 128;               // of the vectors between the layers
+  std::vector<HeadGroup> self = {};  // heads that read the sequence itself
+  // Where not empty, layer i has the heads i % size of these in place of `self`, as where most
+  // layers see a window alone.
+  std::vector<std::vector<HeadGroup>> self_in_turn = {};
   std::vector<HeadGroup> cross = {};  // heads that read a source; empty: there is none
   int64_t source_depth = 0;           // 0: as depth
   int64_t feed_forward = 512;         // hidden units of each layer's feed-forward network
   HiddenActivation activation = HiddenActivation::relu;
+  bool gated = false;  // of that network, as FeedForward has it; without experts
   // The number of feed-forward networks in each layer, `chosen_experts` of which compute each
   // position (MixtureOfExperts); 0: one network computes all positions.
   int64_t experts = 0;
@@ -34,6 +38,8 @@ struct TransformerStackConfig {
   // true: a sublayer's input is normalised and its output added (Xiong et al. 2020), and the output
   // of the stack is normalised; false: the sum is normalised (Vaswani et al. 2017).
   bool normalise_first = true;
+  // false, with normalise_first: the first layer's attention reads the stack's input as it is.
+  bool first_norm = true;
   double epsilon = 1e-5;           // that a norm adds to the variance
   int64_t neighbour_kinds = 0;     // as MultiHeadConfig has it
   double dropout = 0.1;            // of what each sublayer adds and of the hidden units
@@ -61,8 +67,8 @@ struct StackCaches {
 // all, a language model with scope causal, a decoder with causal self-attention and a source.
 class TransformerStack : public torch::nn::Module {
  public:
-  // Error as MultiHeadAttention, where there are no layers, and where heads that go by positions
-  // or edges would read inducing points.
+  // Error as MultiHeadAttention, where there are no layers, where experts would be gated, and where
+  // heads that go by positions or edges would read inducing points.
   explicit TransformerStack(const TransformerStackConfig& config);
 
   // x [B, T, depth] with lengths [B] (undefined: no padding) -> the same. `neighbours` as
@@ -86,6 +92,7 @@ class TransformerStack : public torch::nn::Module {
     std::shared_ptr<LearnedQueries> points;           // that read the sequence; null: none
     std::shared_ptr<FeedForward> feed_forward;        // null with experts
     std::shared_ptr<MixtureOfExperts> experts;        // null without
+    // The first is null where the layer reads its input as it is, the second without a source.
     torch::nn::LayerNorm self_norm{nullptr}, cross_norm{nullptr}, feed_forward_norm{nullptr};
   };
 

@@ -56,7 +56,9 @@ bool PackedStack::takes(const TransformerStack& stack) {
   const TransformerStackConfig& config = stack.config();
   for (const Tensor& each : stack.parameters())
     if (!each.is_cpu() || each.scalar_type() != at::kFloat) return false;
-  return config.experts == 0 && takes_heads(config.self, /*itself=*/true) &&
+  if (config.experts > 0 || config.gated || !config.first_norm || !config.self_in_turn.empty())
+    return false;
+  return takes_heads(config.self, /*itself=*/true) &&
          (config.cross.empty() || takes_heads(config.cross, /*itself=*/false));
 }
 

@@ -17,9 +17,9 @@ namespace attend {
 // rows. Any number of threads may step at once, each with a state of its own.
 class PackedStack {
  public:
-  // Whether there is a packed form: float32 on the CPU, no experts, and heads that compare by
-  // products of vectors and read all keys so far, or all of a source, by softmax, without a bias or
-  // rotation.
+  // Whether there is a packed form: float32 on the CPU, no experts or gates, a norm in each
+  // sublayer, and heads that are the same in all layers, compare by products of vectors and read
+  // all keys so far, or all of a source, by softmax, without a bias or rotation.
   static bool takes(const TransformerStack& stack);
 
   // Error where takes() says no.

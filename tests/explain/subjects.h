@@ -84,6 +84,10 @@ inline std::vector<SmallModel> small_models() {
       {"model.depth=8", "model.recurrent_layers=1", "model.pooling=fixed_dot"});
   add("classifier_class", "classifier", with(layers, {"model.layers=2", "model.pooling=class"}));
   add("classifier_mean", "classifier", with(layers, {"model.layers=2"}));
+  add("classifier_gated", "classifier",
+      with(layers, {"model.layers=3", "model.gated=true", "model.first_norm=false",
+                    "model.normalise_input=true", "model.bias=none", "model.positions=rotary",
+                    "model.scopes=all; window:1", "model.hidden=7", "model.hidden_norm=true"}));
   models.emplace_back("classifier_number", "classifier", with(layers, {"model.layers=2"}),
                       TargetKind::number);
   return models;

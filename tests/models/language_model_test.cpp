@@ -67,6 +67,8 @@ std::vector<Variant> variants() {
       {"alibi", [](auto& c) { c.positions = Positions::none, c.self.mechanism = "alibi"; }},
       {"t5", [](auto& c) { c.positions = Positions::none, c.self.mechanism = "t5"; }},
       {"shared_keys", [](auto& c) { c.key_heads = 1; }},
+      {"gated", [](auto& c) { c.gated = true, c.first_norm = false; }},
+      {"turns", [](auto& c) { c.scopes = "all; window:1", c.positions = Positions::rotary; }},
       {"window", [](auto& c) { c.self.mechanism = "sliding_window"; }},
       {"linear", [](auto& c) { c.self.mechanism = "linear"; }},
       {"sparsemax", [](auto& c) { c.self.normaliser = "sparsemax"; }},

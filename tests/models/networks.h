@@ -100,7 +100,24 @@ inline std::vector<SomeNetwork> some_classifiers() {
       {"classifier_class", {"model.pooling=class"}},
       {"classifier_first",
        {"model.pooling=first", "model.hidden=7", "model.hidden_activation=tanh",
-        "model.normalise_input=true", "model.positions=learned", "model.normalise_first=false"}}};
+        "model.normalise_input=true", "model.positions=learned", "model.normalise_first=false"}},
+      {"classifier_normalised",
+       {"model.hidden=7", "model.hidden_norm=true", "model.gated=true", "model.bias=none",
+        "model.positions=rotary", "model.rotary_bases=160000; 10000",
+        "model.scopes=all; window:2"}}};
+}
+
+inline std::vector<SomeNetwork> some_language_models() {
+  return {{"lm", {"model.context=16"}},
+          {"lm_untied", {"model.tied=false", "model.bias=alibi", "model.context=16"}},
+          {"recommender", {"model.context=16"}},
+          {"lm_tanh",
+           {"model.activation=gelu_tanh", "model.epsilon=0.1", "model.normalise_first=false",
+            "model.context=16"}},
+          {"lm_gated",
+           {"model.gated=true", "model.first_norm=false", "model.positions=rotary",
+            "model.scopes=all; window:2", "model.context=16"}},
+          {"lm_experts", {"model.experts=4", "model.chosen_experts=1", "model.context=16"}}};
 }
 
 inline std::vector<SomeNetwork> some_networks() {
@@ -111,6 +128,9 @@ inline std::vector<SomeNetwork> some_networks() {
        {"model.cell=lstm", "model.encoder_layers=2", "model.decoder_layers=2",
         "model.residual=true"}},
       {"seq2seq_none", {"model.score=none"}},
+      {"seq2seq_plain",
+       {"model.score=none", "model.plain=true", "model.encoder_layers=1",
+        "model.decoder_layers=1"}},
       {"seq2seq_dot", {"model.mechanism=luong_dot", "model.input_feeding=true"}},
       {"seq2seq_general", {"model.mechanism=luong_general", "model.self_layers=1"}},
       {"seq2seq_location", {"model.mechanism=luong_location", "model.intra_decoder=true"}},
@@ -133,6 +153,7 @@ inline std::vector<SomeNetwork> some_networks() {
       {"transformer_image", {"model.convolutions=1"}, image},
       {"tagger", {}},
       {"tagger_recurrent", {"model.layers=0", "model.recurrent_layers=2", "model.cell=gru"}},
+      {"tagger_layers", {"model.recurrent_layers=0", "model.class_token=false"}},
       {"tagger_bag", {"model.layers=0", "model.recurrent_layers=0"}},
       {"classifier_number", {"model.recurrent_layers=1"}, {12}, number_targets},
       {"vit", {"model.convolutions=1"}, image},
@@ -150,17 +171,11 @@ inline std::vector<SomeNetwork> some_networks() {
        12,
        /*mixes_tokens=*/true},
       {"graph_number", {"model.layers=1"}, ring_source(12), number_targets},
-      {"lm", {"model.context=16"}},
-      {"lm_untied", {"model.tied=false", "model.bias=alibi", "model.context=16"}},
-      {"recommender", {"model.context=16"}},
-      {"lm_tanh",
-       {"model.activation=gelu_tanh", "model.epsilon=0.1", "model.normalise_first=false",
-        "model.context=16"}},
-      {"lm_experts", {"model.experts=4", "model.chosen_experts=1", "model.context=16"}},
       {"encoder", {}},
       {"encoder_layer",
        {"model.output_layer=true", "model.class_token=false", "model.activation=gelu"}}};
-  for (SomeNetwork& each : some_classifiers()) all.push_back(std::move(each));
+  for (const auto& more : {some_classifiers(), some_language_models()})
+    all.insert(all.end(), more.begin(), more.end());
   return all;
 }
 

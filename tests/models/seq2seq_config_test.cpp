@@ -123,6 +123,16 @@ TEST(Seq2SeqConfig, RefusesBeforeDataIsRead) {
   EXPECT_THAT(refusal({"model.self_layers=1", "model.heads=3"}), HasSubstr("does not divide"));
   EXPECT_THAT(refusal({"model.tied=all", "model.encoder=none"}),
               HasSubstr("set model.embedding = model.hidden"));
+  EXPECT_EQ(refusal({"model.plain=true", "model.score=none", "model.hidden=7"}), "");
+  EXPECT_THAT(refusal({"model.plain=true"}), HasSubstr("set model.score = none"));
+  for (const auto& [other, remedy] : {std::pair{"model.cell=lstm", "model.cell = gru"},
+                                      {"model.encoder=none", "model.encoder = recurrent"},
+                                      {"model.encoder_layers=2", "model.encoder_layers = 1"},
+                                      {"model.decoder_layers=2", "model.decoder_layers = 1"},
+                                      {"model.self_layers=1", "model.self_layers = 0"},
+                                      {"model.intra_decoder=true", "model.intra_decoder = false"},
+                                      {"model.tied=target", "model.tied = none"}})
+    EXPECT_THAT(refusal({"model.plain=true", "model.score=none", other}), HasSubstr(remedy));
   // Without attention the rest is not used.
   EXPECT_EQ(refusal({"model.score=none", "model.mechanism=self"}), "");
 }

@@ -62,6 +62,7 @@ std::vector<Variant> part_variants() {
               [](auto& c) { c.self_layers = 1, c.heads = 2, c.score = "none"; }),
       variant("self_layers_alone",
               [](auto& c) { c.self_layers = 1, c.encoder = Annotations::none; }),
+      variant("plain", [](auto& c) { c.plain = true, c.score = "none", c.encoder_layers = 1; }),
       variant("intra_decoder", [](auto& c) { c.intra_decoder = true; }),
       variant("copy", [](auto& c) { c.copy = true; }),
       variant("coverage_weight", [](auto& c) { c.coverage_weight = 1; }),
@@ -373,6 +374,37 @@ TEST(Seq2Seq, HardAttentionTrainsByRewardAndEntropy) {
   EXPECT_GT(without.abs().sum().item<double>(), 0);
   EXPECT_GT((with - without).abs().sum().item<double>(), 0);
   EXPECT_TRUE(torch::allclose(twice - with, with - without, 1e-3, 1e-5));
+}
+
+// Sutskever et al. 2014, by LibTorch's cells.
+TEST(Seq2Seq, APlainDecoderKnowsTheLastStateAlone) {
+  Seq2SeqConfig config = small();
+  config.plain = true;
+  config.score = "none";
+  config.encoder_layers = 1;
+  config.hidden = 7;
+  torch::manual_seed(4);
+  Seq2Seq network(config, tokens, tokens);
+  network.to(torch::kDouble);
+  const auto p = network.named_parameters();
+  const auto stepped = [&](const std::string& cell, const std::string& end, const Tensor& x,
+                           const Tensor& state) {
+    return at::gru_cell(x, state, p[cell + "weight_ih" + end], p[cell + "weight_hh" + end],
+                        p[cell + "bias_ih" + end], p[cell + "bias_hh" + end]);
+  };
+  const auto rows = [&](const char* name, int64_t id) { return p[name][id].unsqueeze(0); };
+  const Batch batch = make_batch(pairs, {1});
+  const Tensor logits = network.logits(batch, {});
+  Tensor state = at::zeros({1, 7}, at::kDouble);
+  for (const int64_t id : pairs[1].source)
+    state = stepped("encoder.layer0.", "_l0", rows("source_embedding.weight", id), state);
+  int64_t before = Vocabulary::bos;
+  for (size_t t = 0; t < pairs[1].target.size(); ++t) {
+    state = stepped("decoder.gru.", "", rows("target_embedding.weight", before), state);
+    const Tensor expected = at::linear(state, p["output.weight"], p["output.bias"]);
+    EXPECT_TRUE(expected[0].allclose(logits[0][static_cast<int64_t>(t)], 1e-10, 1e-10)) << t;
+    before = pairs[1].target[t];
+  }
 }
 
 }  // namespace seq2seq_test

@@ -44,6 +44,8 @@ std::vector<Variant> variants() {
           {"alibi", [](auto& c) { c.positions = Positions::none, c.self.mechanism = "alibi"; }},
           {"t5", [](auto& c) { c.positions = Positions::none, c.self.mechanism = "t5"; }},
           {"shared_keys", [](auto& c) { c.key_heads = 1; }},
+          {"gated", [](auto& c) { c.gated = true, c.first_norm = false; }},
+          {"turns", [](auto& c) { c.scopes = "all; window:1", c.positions = Positions::rotary; }},
           {"window", [](auto& c) { c.self.mechanism = "sliding_window"; }},
           {"global", [](auto& c) { c.self.mechanism = "global_tokens"; }},
           {"linear", [](auto& c) { c.self.mechanism = "linear"; }},
@@ -247,6 +249,20 @@ TEST(Transformer, TellsWhatDoesNotFit) {
               testing::HasSubstr("does not divide model.heads"));
   EXPECT_THAT(made([](auto& c) { c.experts = 1; }),
               testing::HasSubstr("model.chosen_experts is 2, model.experts 1"));
+  EXPECT_THAT(made([](auto& c) { c.experts = 3, c.gated = true; }),
+              testing::HasSubstr("model.gated is true, and model.experts 3"));
+  EXPECT_THAT(made([](auto& c) { c.first_norm = c.normalise_first = false; }),
+              testing::HasSubstr("model.first_norm is false, and model.normalise_first too"));
+  EXPECT_THAT(made([](auto& c) { c.scopes = "all; windows:3"; }), testing::HasSubstr("windows:3"));
+  EXPECT_THAT(made([](auto& c) { c.scopes = "all", c.self.scope = "causal"; }),
+              testing::HasSubstr("model.scope is causal and model.scopes all"));
+  EXPECT_THAT(made([](auto& c) { c.scopes = "around:3"; }),
+              testing::HasSubstr("write it as model.scope"));
+  EXPECT_THAT(made([](auto& c) { c.scopes = std::string(300, ';'); }),
+              testing::HasSubstr("model.scopes has over 256 parts"));
+  for (const char* base : {"", "10000;", "1", "ten", "1e13"})
+    EXPECT_THAT(made([&](auto& c) { c.rotary_bases = base; }),
+                testing::HasSubstr("model.rotary_bases has"));
   for (const char* score : {"dot", "scaled_dot", "additive"})
     EXPECT_THAT(made([&](auto& c) { c.self.score = score, c.self.normaliser = "linear"; }),
                 testing::HasSubstr("take elu_features or positive_features"));

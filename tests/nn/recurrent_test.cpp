@@ -34,6 +34,23 @@ TEST_P(EveryCell, EncoderSeesNoPadding) {
   }
 }
 
+TEST_P(EveryCell, EncoderReadsForwardAlone) {
+  torch::manual_seed(5);
+  BidirectionalEncoder both(GetParam(), 5, 8, {}), one(GetParam(), 5, 4, {.backward = false});
+  {
+    const torch::NoGradGuard no_gradient;
+    for (const auto& item : one.named_parameters())
+      item.value().copy_(both.named_parameters()[item.key()]);
+  }
+  const Tensor x = torch::randn({2, 6, 5}), lengths = torch::tensor({6, 4});
+  const Tensor forward = one.forward(x, lengths, {});
+  EXPECT_TRUE(forward.allclose(both.forward(x, lengths, {}).slice(2, 0, 4), 1e-6, 1e-6));
+  std::vector<Tensor> states;
+  EXPECT_TRUE(one.unrolled(x.slice(0, 0, 1), states).allclose(forward.slice(0, 0, 1), 1e-6, 1e-6));
+  EXPECT_EQ(states.size(), 6U);
+  EXPECT_NO_THROW(BidirectionalEncoder(GetParam(), 3, 5, {.backward = false}));
+}
+
 TEST_P(EveryCell, EncoderUnrolledIsTheEncoder) {
   torch::manual_seed(6);
   BidirectionalEncoder encoder(GetParam(), 5, 8, {.count = 2});

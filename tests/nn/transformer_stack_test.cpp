@@ -6,6 +6,7 @@
 #include <cmath>
 
 #include "attend/nn/attention_trace.h"
+#include "attend/nn/positions.h"
 
 namespace attend {
 namespace transformer_stack_test {
@@ -74,10 +75,63 @@ TEST(TransformerStack, IsThePapersLayer) {
   }
 }
 
+// Two layers of one head whose second reads a window, written out.
+TEST(TransformerStack, LayersTakeTurnsAndAreGated) {
+  TransformerStackConfig config{.layers = 2, .depth = 6};
+  config.feed_forward = 5;
+  config.activation = HiddenActivation::gelu;
+  config.gated = true;
+  config.first_norm = false;
+  HeadGroup whole{.rotary = true, .rotary_base = 160000};
+  HeadGroup near{.rotary = true, .rotary_base = 50};
+  near.choices.scope = "window:1";
+  config.self_in_turn = {{whole}, {near}};
+  const auto stack = make(config);
+  const auto p = stack->named_parameters();
+  EXPECT_FALSE(p.contains("layer0_self_norm.weight"));
+  const auto linear = [&](const std::string& name, const Tensor& x) {
+    return at::matmul(x, p[name + ".weight"].t()) + p[name + ".bias"];
+  };
+  const auto norm = [&](const std::string& name, const Tensor& x) {
+    return normalised(x, config.epsilon, p[name + ".weight"], p[name + ".bias"]);
+  };
+  const Tensor x = torch::randn({1, 4, 6}, torch::kDouble);
+  const Tensor places = torch::arange(4, torch::kDouble);
+  const Tensor distance = (places.unsqueeze(0) - places.unsqueeze(1)).abs();
+  Tensor expected = x;
+  for (const int layer : {0, 1}) {
+    const std::string name = fmt::format("layer{}_", layer);
+    const double base = layer == 0 ? 160000 : 50;
+    const Tensor in = layer == 0 ? expected : norm(name + "self_norm", expected);
+    const Tensor score =
+        at::matmul(rotate(linear(name + "self.query", in), 0, base),
+                   rotate(linear(name + "self.key", in), 0, base).transpose(1, 2)) /
+        std::sqrt(6.0);
+    const Tensor seen = layer == 0 ? score : score.masked_fill(distance > 1, -INFINITY);
+    const Tensor read = at::matmul(seen.softmax(-1), linear(name + "self.value", in));
+    expected = expected + linear(name + "self.output", read);
+    const Tensor normed = norm(name + "feed_forward_norm", expected);
+    const Tensor hidden = linear(name + "feed_forward.hidden", normed);
+    const Tensor active = hidden * 0.5 * (1 + at::erf(hidden / std::sqrt(2.0)));
+    expected = expected + linear(name + "feed_forward.output",
+                                 active * linear(name + "feed_forward.gate", normed));
+  }
+  expected = norm("norm", expected);
+  EXPECT_TRUE(torch::allclose(stack->forward(x, {}, {}, {}), expected, 1e-10, 1e-10));
+}
+
+TEST(TransformerStack, ExpertsAreNotGated) {
+  TransformerStackConfig config = small();
+  config.experts = 3;
+  config.gated = true;
+  EXPECT_ANY_THROW(make(config));
+}
+
 TEST(TransformerStack, StepsAreTheWhole) {
   for (const bool first : {true, false}) {
     TransformerStackConfig config = small();
     config.normalise_first = first;
+    config.gated = first;
     config.cross = {{.heads = 3}};
     config.source_depth = 4;
     const auto stack = make(config);
