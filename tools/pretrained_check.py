@@ -42,6 +42,7 @@ import transformers
 from PIL import Image
 
 from pretrained_golden import write_golden
+from pretrained_heads import dense_differ, numbers_differ, tags_differ
 from pretrained_models import CONTINUING, FAMILIES, IMAGE_FAMILIES, draw_weights, drawn_images, drawn_texts
 from pretrained_texts import continuations_differ, difference, encoded, maps_differ, texts_differ
 
@@ -62,8 +63,8 @@ class Program:
             sys.exit(f"attend {' '.join(map(str, arguments))}: {done.stderr.strip()}")
         return done.stdout
 
-    def imported(self, model, tokenizer, more=()):
-        """The model folder of a model that is saved as transformers saves it."""
+    def imported(self, model, tokenizer, more=(), weights=()):
+        """The model folder of a model that is saved as transformers saves it, with more documents and weights."""
         self.count += 1
         folder, out = self.folder / f"foreign{self.count}", self.folder / f"ours{self.count}"
         model.save_pretrained(folder, safe_serialization=True)
@@ -71,6 +72,8 @@ class Program:
         for name, document in more:
             (folder / name).parent.mkdir(exist_ok=True)
             (folder / name).write_text(json.dumps(document))
+        for name, content in weights:
+            (folder / name).write_bytes(content)
         self.run("import", folder, "--out", out)
         return out
 
@@ -198,9 +201,12 @@ def answer_of(kind, model, tokenizer, text):
 def export_rows(program):
     """What transformers answers with the folders that `attend export` writes, beside the first ones."""
     rows = []
-    for index, kind in ((0, "Model"), (0, "ForMaskedLM"), (0, "ForSequenceClassification"),
-                        (2, "ForSequenceClassification"), (3, "Model"), (4, "ForSequenceClassification")):
-        name, make_config, values, make_tokenizer = FAMILIES[index]
+    for family, kind in ((FAMILIES[0], "Model"), (FAMILIES[0], "ForMaskedLM"),
+                         (FAMILIES[0], "ForSequenceClassification"), (FAMILIES[0], "ForTokenClassification"),
+                         (FAMILIES[2], "ForSequenceClassification"), (FAMILIES[3], "Model"),
+                         (FAMILIES[4], "ForSequenceClassification"), (CONTINUING[0], "LMHeadModel"),
+                         (CONTINUING[1], "LMHeadModel")):
+        name, make_config, values, make_tokenizer = family
         tokenizer = make_tokenizer()
         config = make_config(vocab_size=len(tokenizer) + 3, **values)
         model = draw_weights(getattr(transformers, name + kind)(config), 4)
@@ -234,9 +240,16 @@ def family_rows(program, family):
     add("Model", "first token, length 1, cut at 16", pooled_differ)
     add("ForMaskedLM", "log probabilities of masked words", masked_differ)
     add("ForMaskedLM", "attention maps of all layers and heads", maps_differ)
-    labels = {i: f"label {i}" for i in range(5)}
-    add("ForSequenceClassification", "log probabilities of labels", labels_differ, id2label=labels,
-        label2id={label: i for i, label in labels.items()})
+    add("Model", "behind a layer with tanh", dense_differ)
+
+    def named(names):
+        return {"id2label": dict(enumerate(names)), "label2id": {name: i for i, name in enumerate(names)}}
+
+    add("ForSequenceClassification", "log probabilities of labels", labels_differ,
+        **named([f"label {i}" for i in range(5)]))
+    add("ForSequenceClassification", "the number of a regression, of the largest", numbers_differ, **named(["score"]))
+    if name != "ModernBert":
+        add("ForTokenClassification", "log probabilities of each token's label", tags_differ, **named(list("OBI")))
     return rows
 
 

@@ -81,7 +81,8 @@ def golden_case(folder, family, kind, what):
     """A small model with weights by the formula, and what it gives for some texts."""
     name, make_config, values, make_tokenizer = family
     tokenizer = make_tokenizer()
-    small = {key: {24: 8, 40: 12, 3: 2, 4: 2, 128: 40}.get(value, value) for key, value in values.items()}
+    fewer = {24: 8, 40: 12, 3: 2, 4: 2, 128: 40}
+    small = {key: fewer.get(value, value) if isinstance(value, int) else value for key, value in values.items()}
     config = make_config(vocab_size=len(tokenizer) + 3, **small)
     model, shapes = with_formula(getattr(transformers, name + kind)(config), folder)
     tokenizer.save_pretrained(folder)
@@ -113,9 +114,12 @@ def write_golden(path):
     with tempfile.TemporaryDirectory() as folder:
         for index, kind, what in ((0, "Model", "vector"), (0, "ForMaskedLM", "masked"),
                                   (2, "ForSequenceClassification", "labels"), (3, "ForMaskedLM", "masked"),
-                                  (4, "Model", "vector"), (5, "LMHeadModel", "continuation")):
+                                  (4, "Model", "vector"), (5, "Model", "vector"), (5, "ForMaskedLM", "masked"),
+                                  (6, "ForSequenceClassification", "labels")):
             place = pathlib.Path(folder) / str(len(cases))
-            cases.append(golden_case(place, [*FAMILIES, *CONTINUING][index], kind, what))
+            cases.append(golden_case(place, FAMILIES[index], kind, what))
+        cases.append(golden_case(pathlib.Path(folder) / str(len(cases)), CONTINUING[0], "LMHeadModel",
+                                 "continuation"))
         for index in (0, 2):
             cases.append(golden_images(pathlib.Path(folder) / str(len(cases)), IMAGE_FAMILIES[index]))
     versions = {name: importlib.metadata.version(name) for name in ("transformers", "tokenizers", "torch", "pillow")}

@@ -78,6 +78,9 @@ def end_of_text_pairs():
 SIZES = {"hidden_size": 24, "num_hidden_layers": 3, "num_attention_heads": 4, "intermediate_size": 40,
          "max_position_embeddings": 128}
 DISTIL_SIZES = {"dim": 24, "n_layers": 3, "n_heads": 4, "hidden_dim": 40, "max_position_embeddings": 128}
+# Gated layers multiply what was rounded: with more units float32 alone would be over the bar.
+MODERN_SIZES = {**SIZES, "intermediate_size": 16, "local_attention": 6, "pad_token_id": 0, "bos_token_id": 2, "cls_token_id": 2,
+                "eos_token_id": 3, "sep_token_id": 3}
 # The beginning of the names of classes, the configuration, its sizes and others, the tokenizer.
 FAMILIES = [
     ("Bert", transformers.BertConfig, SIZES, word_pieces),
@@ -85,6 +88,13 @@ FAMILIES = [
     ("DistilBert", transformers.DistilBertConfig, DISTIL_SIZES, word_pieces),
     ("Roberta", transformers.RobertaConfig, {**SIZES, "type_vocab_size": 1, "pad_token_id": 1}, byte_pairs),
     ("XLMRoberta", transformers.XLMRobertaConfig, {**SIZES, "type_vocab_size": 1, "pad_token_id": 1}, unigram),
+    ("ModernBert", transformers.ModernBertConfig, MODERN_SIZES, word_pieces),
+    ("ModernBert", transformers.ModernBertConfig,
+     {**MODERN_SIZES, "global_attn_every_n_layers": 2, "norm_bias": True, "attention_bias": True, "mlp_bias": True,
+      "classifier_bias": True, "decoder_bias": False, "classifier_pooling": "mean", "hidden_activation": "gelu_new",
+      "classifier_activation": "gelu_new", "norm_eps": 1e-3, "local_attention": 3,
+      "rope_parameters": {"full_attention": {"rope_type": "default", "rope_theta": 500.0},
+                          "sliding_attention": {"rope_type": "default", "rope_theta": 20.0}}}, byte_pairs),
 ]
 # The same of those that continue a text.
 GPT2_SIZES = {"n_embd": 24, "n_layer": 3, "n_head": 4, "n_positions": 128, "bos_token_id": 0, "eos_token_id": 0}

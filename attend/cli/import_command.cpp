@@ -16,16 +16,17 @@ void add_import_command(CLI::App& app) {
   command
       ->add_option("folder", *folder,
                    "with config.json, model.safetensors or its shards, and tokenizer.json or, of "
-                   "images, preprocessor_config.json")
+                   "images, preprocessor_config.json; or the checkpoint20.npz of g2p-en")
       ->required();
   command->add_option("--out", *out, "model folder to make")->required();
   command->footer(
       "Examples:\n"
       "  attend import all-MiniLM-L6-v2 --out minilm\n"
       "  attend embed minilm < sentences.txt\n"
-      "Types: bert, distilbert, roberta, xlm-roberta, camembert: encoders (type embedder), masked\n"
-      "words (encoder) and labels (classifier); vit, deit: labels of images (vit). A setting or a\n"
-      "tensor that is not honoured is named, and nothing is written then.");
+      "Types: bert, distilbert, roberta, xlm-roberta, camembert, modernbert: encoders (type\n"
+      "embedder), masked words (encoder), labels (classifier) and labels of tokens (tagger); vit,\n"
+      "deit: labels of images (vit); gpt2: continuations (lm). A setting or a tensor that is not\n"
+      "honoured is named, and nothing is written then.");
   command->callback([folder, out] {
     const ImportedModel made = import_model(*folder, *out);
     fmt::print("{}: model.type {} of {}, {} weights", *out, made.type, made.architecture,

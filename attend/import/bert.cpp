@@ -38,7 +38,13 @@ const EncoderType& bert_type() {
            {{"pooler.dense.weight", "hidden.weight"},
             {"pooler.dense.bias", "hidden.bias"},
             {"classifier.weight", "output.weight"},
-            {"classifier.bias", "output.bias"}}}}};
+            {"classifier.bias", "output.bias"}}},
+          {"BertForTokenClassification",
+           EncoderHead::token_labels,
+           {{"classifier.weight", "output.weight"},
+            {"classifier.bias", "output.bias"},
+            {"pooler.dense.weight", {}, Use::unused},
+            {"pooler.dense.bias", {}, Use::unused}}}}};
   return type;
 }
 
@@ -55,6 +61,7 @@ std::vector<ConfigKey> bert_keys() {
           {"vocab_size"},
           {"max_position_embeddings"},
           {"type_vocab_size"},
+          {"problem_type"},
           {"position_embedding_type", R"("absolute")"},
           // Of pooling that no released code has.
           {"directionality"},

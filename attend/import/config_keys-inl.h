@@ -56,7 +56,14 @@ HiddenActivation activation_in(const JsonPlace& config, const char* key,
 // The name of an activation in their files.
 std::string activation_name(HiddenActivation activation);
 
-// The names of labels by number: id2label, or as many as num_labels says, called LABEL_0 and so on.
+// The names of what is answered, by number: id2label, or as many as num_labels says, called LABEL_0
+// and so on.
+std::vector<std::string> answers_in(const JsonPlace& config);
+
+// The same of labels. Error where there is one, which stands for a number.
 std::vector<std::string> labels_in(const JsonPlace& config);
+
+// The same of labels that stand beside each other in an answer. Error on one with white space.
+std::vector<std::string> words_in(const JsonPlace& config);
 
 }  // namespace attend::internal

@@ -170,6 +170,22 @@ std::string activation_name(HiddenActivation activation) {
 }
 
 std::vector<std::string> labels_in(const JsonPlace& config) {
+  std::vector<std::string> labels = answers_in(config);
+  if (labels.size() < 2)
+    config.refuse("has one label, which is a number in place of a label; this is not read");
+  return labels;
+}
+
+std::vector<std::string> words_in(const JsonPlace& config) {
+  std::vector<std::string> labels = labels_in(config);
+  for (const std::string& label : labels)
+    if (split_units(label, Units::space).size() != 1)
+      config.refuse("has the label {}, whose white space would make several of it",
+                    in_quotes(label));
+  return labels;
+}
+
+std::vector<std::string> answers_in(const JsonPlace& config) {
   std::vector<std::string> labels;
   if (!config.has("id2label")) {
     const int64_t count = config.has("num_labels") ? size_in(config, "num_labels", most_labels) : 2;
@@ -187,8 +203,6 @@ std::vector<std::string> labels_in(const JsonPlace& config) {
       labels.push_back(read[0]);
     }
   }
-  if (labels.size() < 2)
-    config.refuse("has one label, which is a number in place of a label; this is not read");
   const std::set<std::string> distinct(labels.begin(), labels.end());
   if (distinct.size() != labels.size()) config.refuse("has a label twice in id2label");
   return labels;

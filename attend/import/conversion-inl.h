@@ -9,6 +9,9 @@
 
 namespace attend::internal {
 
+// The score of a token that is never answered: its probability is 0 in float32.
+constexpr double never_answered = -1e4;
+
 // The weights of `ours`, whose vocabularies are made and whose network is not, of their tensors.
 // Messages name `folder`. Error on a tensor that is missing, left over, of another shape or type.
 TensorFile converted(const ForeignModel& model, const TensorFile& theirs, const PairModel& ours,

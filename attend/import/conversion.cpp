@@ -16,9 +16,6 @@ using at::Tensor;
 
 constexpr int64_t fixed_tokens = Vocabulary::unknown + 1;
 
-// The score of a fixed token, which is never answered: its probability is 0 in float32.
-constexpr double never = -1e4;
-
 class Conversion {
  public:
   Conversion(const ForeignModel& model, const TensorFile& theirs, const PairModel& ours,
@@ -114,13 +111,18 @@ class Conversion {
     return tensor.slice(axis, row.part * size, (row.part + 1) * size);
   }
 
+  // Rows k and k + depth / 2 of a head, which theirs turn together, become 2 k and 2 k + 1.
+  Tensor rotary_rows(const Tensor& theirs) const {
+    return theirs.unflatten(0, {model_.heads, 2, -1}).transpose(1, 2).flatten(0, 2).contiguous();
+  }
+
   // The scores of tokens without those that no answer has.
   Tensor token_biases(const Tensor& theirs) const {
     Tensor made = theirs.index_select(0, rows_);
-    made.slice(0, 0, fixed_tokens).fill_(never);
+    made.slice(0, 0, fixed_tokens).fill_(never_answered);
     if (fixed_.end) {
       made[Vocabulary::eos] = theirs[*fixed_.end];
-      made[fixed_tokens + *fixed_.end] = never;
+      made[fixed_tokens + *fixed_.end] = never_answered;
     }
     return made;
   }
@@ -133,6 +135,9 @@ class Conversion {
         return;
       case TensorUse::transposed:
         made = part_of(row, tensor, 1).t().contiguous();
+        return;
+      case TensorUse::rotary_rows:
+        made = rotary_rows(part_of(row, tensor, 0));
         return;
       case TensorUse::token_rows:
         made = tensor.index_select(0, rows_);

@@ -11,7 +11,7 @@
 namespace attend::internal {
 
 // What a foreign encoder answers with.
-enum class EncoderHead { none, masked_words, labels };
+enum class EncoderHead { none, masked_words, labels, token_labels };
 
 // A class of transformers that has the encoder of a type.
 struct EncoderArchitecture {
@@ -55,6 +55,10 @@ struct EncoderType {
 // The type of ours that has such a head, and its encoder's settings.
 const char* type_of(EncoderHead head);
 SourceEncoderConfig& encoder_of(ModelConfig& config, EncoderHead head);
+
+// The labels of a classifier, or, where there is one, that it answers a number (regression). Error
+// on several labels at once.
+void read_answers(const JsonPlace& config, ForeignModel& model);
 
 ForeignModel read_encoder(const JsonPlace& config, const EncoderType& type);
 

@@ -2,6 +2,7 @@
 #include "attend/models/classifier.h"
 #include "attend/models/embedder.h"
 #include "attend/models/masked_language_model.h"
+#include "attend/models/tagger.h"
 
 namespace attend::internal {
 namespace {
@@ -39,6 +40,14 @@ void read_head(const JsonPlace& config, const EncoderType& type,
       config.member(type.sizes.activation)
           .refuse("is not gelu, which the layer below masked words of {} has", architecture.name);
   }
+  if (architecture.head == EncoderHead::token_labels) {
+    auto& ours = model.config.of<TaggerConfig>();
+    ours.recurrent_layers = 0;
+    ours.class_token = false;
+    ours.word_dropout = 0;
+    ours.output_dropout = real_in(config, type.label_dropout, encoder.dropout, 0, most_dropout);
+    model.labels = words_in(config);
+  }
   if (architecture.head != EncoderHead::labels) return;
   auto& ours = model.config.of<ClassifierConfig>();
   ours.pooling = Pooling::first_token;
@@ -46,7 +55,7 @@ void read_head(const JsonPlace& config, const EncoderType& type,
   ours.hidden_activation = architecture.pooled;
   ours.word_dropout = 0;
   ours.output_dropout = real_in(config, type.label_dropout, encoder.dropout, 0, most_dropout);
-  model.labels = labels_in(config);
+  read_answers(config, model);
 }
 
 }  // namespace
@@ -54,12 +63,21 @@ void read_head(const JsonPlace& config, const EncoderType& type,
 SourceEncoderConfig& encoder_of(ModelConfig& config, EncoderHead head) {
   if (head == EncoderHead::masked_words) return config.of<MaskedLanguageModelConfig>();
   if (head == EncoderHead::labels) return config.of<ClassifierConfig>();
+  if (head == EncoderHead::token_labels) return config.of<TaggerConfig>();
   return config.of<EmbedderConfig>();
 }
 
 const char* type_of(EncoderHead head) {
-  if (head == EncoderHead::masked_words) return "encoder";
-  return head == EncoderHead::labels ? "classifier" : "embedder";
+  switch (head) {
+    case EncoderHead::masked_words:
+      return "encoder";
+    case EncoderHead::labels:
+      return "classifier";
+    case EncoderHead::token_labels:
+      return "tagger";
+    default:
+      return "embedder";
+  }
 }
 
 void read_layer_sizes(const JsonPlace& config, const LayerKeys& keys,
@@ -72,6 +90,16 @@ void read_layer_sizes(const JsonPlace& config, const LayerKeys& keys,
     config.member(keys.heads)
         .refuse("is {}, which does not divide {}, {}", encoder.heads, keys.depth, encoder.depth);
   encoder.activation = activation_in(config, keys.activation);
+}
+
+void read_answers(const JsonPlace& config, ForeignModel& model) {
+  model.labels = answers_in(config);
+  model.answers_number = model.labels.size() == 1;
+  const char* problem = model.answers_number ? "regression" : "single_label_classification";
+  if (config.text("problem_type", problem) != problem)
+    config.member("problem_type")
+        .refuse("is not {}, which {} labels alone are read for", problem, model.labels.size());
+  if (model.answers_number) model.labels.clear();
 }
 
 ForeignModel read_encoder(const JsonPlace& config, const EncoderType& type) {

@@ -16,6 +16,7 @@ namespace attend::internal {
 enum class TensorUse {
   copied,
   transposed,       // of a layer whose weight has a row for each number that it reads (Conv1D)
+  rotary_rows,      // of queries or keys whose heads turn their first half by their second
   token_rows,       // has a row for each of their tokens
   token_biases,     // the same, of their scores
   position_rows,    // its rows from ForeignModel::first_position on
@@ -31,8 +32,8 @@ enum class TensorUse {
 
 // A row of a table of names.
 struct TensorRow {
-  std::string theirs;     // {} stands for the number of a layer; empty: no tensor, but zeros
-  std::string ours = {};  // the same; empty where it is unused
+  std::string theirs = {};  // {} stands for the number of a layer; empty: no tensor, but zeros
+  std::string ours = {};    // the same; empty where it is unused
   TensorUse use = TensorUse::copied;
   // One of so many equal parts of what a layer gives is taken.
   int64_t part = 0, parts = 1;
@@ -63,11 +64,13 @@ struct ForeignModel {
   std::string prefix;  // which their names may begin with
   std::vector<TensorRow> tensors;
   int64_t layers = 0;
+  int64_t heads = 0;                         // of each, where some tensor is used by heads
   int64_t tokens = 0;                        // rows of the embedding
   int64_t positions = 0;                     // rows of that of positions
   int64_t first_position = 0;                // the row of the source's first token or patch
   std::optional<ForeignImages> images = {};  // empty: sources are texts
   std::vector<std::string> labels;           // by number; empty where it has none
+  bool answers_number = false;               // in place of a label
   std::optional<FixedTokens> fixed = {};     // empty: all stand for the mask
 };
 
@@ -84,5 +87,6 @@ ForeignModel read_roberta(const JsonPlace& config);
 ForeignModel read_vit(const JsonPlace& config);
 ForeignModel read_deit(const JsonPlace& config);
 ForeignModel read_gpt2(const JsonPlace& config);
+ForeignModel read_modernbert(const JsonPlace& config);
 
 }  // namespace attend::internal

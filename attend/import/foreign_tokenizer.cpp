@@ -1,4 +1,5 @@
 #include <filesystem>
+#include <unordered_map>
 #include <utility>
 #include <vector>
 
@@ -129,6 +130,15 @@ ForeignTokenizer read_foreign_tokenizer(const std::string& folder) {
   TextTokenizer tokenizer = TextTokenizer::parse(std::move(bytes), path);
   const std::optional<int32_t> id = id_of(tokenizer, mask);
   return {std::move(tokenizer), id};
+}
+
+Vocabulary in_order(const std::vector<std::string>& names, const std::string& folder) {
+  std::unordered_map<std::string, int64_t> counts;
+  int64_t count = std::ssize(names);
+  for (const std::string& name : names)
+    if (!counts.emplace(name, count--).second)
+      fail("{}: two tokens are called {}; such vocabularies are not read", folder, in_quotes(name));
+  return Vocabulary::build_from(counts);
 }
 
 }  // namespace attend::internal

@@ -2,13 +2,13 @@
 
 #include <filesystem>
 #include <optional>
-#include <unordered_map>
 
 #include "attend/base/error.h"
 #include "attend/import/conversion-inl.h"
 #include "attend/import/foreign_tokenizer-inl.h"
 #include "attend/import/hub_folder-inl.h"
 #include "attend/import/image_processor-inl.h"
+#include "attend/import/pronouncer-inl.h"
 #include "attend/import/sentence_encoder-inl.h"
 #include "attend/models/model_folder.h"
 #include "attend/models/model_size.h"
@@ -18,11 +18,15 @@ namespace internal {
 namespace {
 
 const std::vector<ForeignType>& foreign_types() {
-  static const std::vector<ForeignType> table = {
-      {"bert", read_bert},         {"distilbert", read_distilbert},
-      {"roberta", read_roberta},   {"xlm-roberta", read_roberta},
-      {"camembert", read_roberta}, {"vit", read_vit},
-      {"deit", read_deit},         {"gpt2", read_gpt2}};
+  static const std::vector<ForeignType> table = {{"bert", read_bert},
+                                                 {"distilbert", read_distilbert},
+                                                 {"roberta", read_roberta},
+                                                 {"xlm-roberta", read_roberta},
+                                                 {"camembert", read_roberta},
+                                                 {"vit", read_vit},
+                                                 {"deit", read_deit},
+                                                 {"gpt2", read_gpt2},
+                                                 {"modernbert", read_modernbert}};
   return table;
 }
 
@@ -35,16 +39,6 @@ const ForeignType& foreign_type_in(const JsonPlace& config) {
     known += (known.empty() ? "" : ", ") + row.name;
   }
   place.refuse("is {}, which is not read; {} are", in_quotes(name), known);
-}
-
-// In the order of the list, whatever else a vocabulary orders them by.
-Vocabulary in_order(const std::vector<std::string>& names, const std::string& folder) {
-  std::unordered_map<std::string, int64_t> counts;
-  int64_t count = std::ssize(names);
-  for (const std::string& name : names)
-    if (!counts.emplace(name, count--).second)
-      fail("{}: two tokens are called {}; such vocabularies are not read", folder, in_quotes(name));
-  return Vocabulary::build_from(counts);
 }
 
 // Their tokens by id, those behind the tokenizer's included. The mask has no name that a text
@@ -78,6 +72,10 @@ PairModel description_of_texts(const ForeignModel& foreign, const ForeignTokeniz
   const bool is_one = model.config.row().learns_from_text();  // the answer's vocabulary
   if (is_one) model.text.target_units = tokenizer_units;
   model.text.tokenizer = "tokenizer.json";
+  if (foreign.answers_number) {
+    model.text.target = TargetKind::number;
+    model.text.target_scale = {.mean = 0, .deviation = 1};
+  }
   if (tokenizer.tokenizer.size() > foreign.tokens)
     fail("{}: the tokenizer has {} tokens, and vocab_size of config.json is {}", folder,
          tokenizer.tokenizer.size(), foreign.tokens);
@@ -103,6 +101,20 @@ FolderLock take_new(const std::string& out) {
                      {"tokenizer.json", "weights.safetensors", "source.vocab", "target.vocab"});
 }
 
+// Writes the folder, config.toml last.
+ImportedModel written(const std::string& architecture, PairModel& model,
+                      const TextTokenizer* tokenizer, const TensorFile& weights,
+                      const std::string& out) {
+  if (tokenizer != nullptr) tokenizer->save(out + "/tokenizer.json");
+  write_safetensors(out + "/weights.safetensors", weights);
+  model.codecs = make_codecs(with_codes_in(out, model.text));
+  save_description(model, out);
+  ImportedModel result{architecture, model.config.type};
+  if (tokenizer != nullptr) result.tokens = tokenizer->size();
+  for (const auto& [name, tensor] : weights.tensors) result.weights += tensor.numel();
+  return result;
+}
+
 }  // namespace
 }  // namespace internal
 
@@ -111,30 +123,34 @@ ImportedModel import_model(const std::string& folder, const std::string& out) {
   std::optional<FolderLock> lock;
   // A folder that is not there is made when all is read.
   if (std::filesystem::exists(out)) lock.emplace(take_new(out));
+  if (folder.ends_with(".npz")) {
+    Pronouncer read = read_pronouncer(folder);
+    if (!lock) lock.emplace(take_new(out));
+    return written("g2p-en", read.model, &read.tokenizer, read.weights, out);
+  }
   const JsonFile config = read_foreign_config(folder);
   ForeignModel foreign = foreign_type_in(config.place()).read(config.place());
   std::optional<ForeignTokenizer> tokenizer;
   PairModel model;
   FixedTokens fixed;
+  TextLayer layer;
   if (foreign.images) {
     read_image_processor(folder, *foreign.images);
     model = description_of_images(foreign, folder);
   } else {
-    read_sentence_encoder(folder, foreign.config.of<EmbedderConfig>());
+    if (foreign.config.row().answers == Answers::vectors)
+      layer = read_sentence_encoder(folder, foreign.config.of<EmbedderConfig>());
+    foreign.tensors.insert(foreign.tensors.end(), layer.rows.begin(), layer.rows.end());
     tokenizer.emplace(read_foreign_tokenizer(folder));
     model = description_of_texts(foreign, *tokenizer, folder);
     fixed = foreign.fixed ? *foreign.fixed : masks(*tokenizer);
   }
-  const TensorFile weights = converted(foreign, read_foreign_tensors(folder), model, fixed, folder);
+  TensorFile theirs = read_foreign_tensors(folder);
+  theirs.tensors.merge(layer.file.tensors);
+  const TensorFile weights = converted(foreign, theirs, model, fixed, folder);
   if (!lock) lock.emplace(take_new(out));
-  if (tokenizer) tokenizer->tokenizer.save(out + "/tokenizer.json");
-  write_safetensors(out + "/weights.safetensors", weights);
-  model.codecs = make_codecs(with_codes_in(out, model.text));
-  save_description(model, out);
-  ImportedModel result{foreign.architecture, model.config.type};
-  if (tokenizer) result.tokens = tokenizer->tokenizer.size();
-  for (const auto& [name, tensor] : weights.tensors) result.weights += tensor.numel();
-  return result;
+  return written(foreign.architecture, model, tokenizer ? &tokenizer->tokenizer : nullptr, weights,
+                 out);
 }
 
 }  // namespace attend

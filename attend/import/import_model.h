@@ -17,7 +17,8 @@ struct ImportedModel {
 // model.safetensors or its shards with their index, and tokenizer.json, or vocab.txt and
 // tokenizer_config.json; of a sentence encoder also modules.json and what it names; of images
 // preprocessor_config.json in place of a tokenizer. Answers are those of transformers;
-// docs/pretrained.md says which types are read.
+// docs/pretrained.md says which types are read. A path that ends with .npz is that of the weights
+// of g2p-en.
 //
 // Everything in the folder is checked before anything is written. Errors name the file, and: a type
 // or an architecture that is not read, a setting that is not known or not honoured, a tensor that

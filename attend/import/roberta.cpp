@@ -32,6 +32,12 @@ std::vector<EncoderArchitecture> roberta_architectures() {
                     {"classifier.dense.bias", "hidden.bias"},
                     {"classifier.out_proj.weight", "output.weight"},
                     {"classifier.out_proj.bias", "output.bias"}}});
+    all.push_back({name + "ForTokenClassification",
+                   EncoderHead::token_labels,
+                   {{"classifier.weight", "output.weight"},
+          {"classifier.bias", "output.bias"},
+          {"pooler.dense.weight", {}, Use::unused},
+          {"pooler.dense.bias", {}, Use::unused}}});
   }
   return all;
 }

@@ -1,8 +1,10 @@
 #include <algorithm>
 #include <optional>
+#include <utility>
 #include <vector>
 
 #include "attend/base/error.h"
+#include "attend/import/config_keys-inl.h"
 #include "attend/import/hub_folder-inl.h"
 #include "attend/import/sentence_encoder-inl.h"
 
@@ -56,35 +58,85 @@ void read_transformer(const std::string& folder, EmbedderConfig& config) {
   config.maximum_source_length = std::min(config.maximum_source_length, most);
 }
 
-void read_module(const JsonPlace& module, const std::string& folder, EmbedderConfig& config) {
+// A layer behind the pooling.
+void read_dense(const std::string& folder, EmbedderConfig& config, TextLayer& layer) {
+  const JsonFile file = read_json_file(folder + "/config.json");
+  const JsonPlace place = file.place();
+  check_keys(place, {{"in_features"}, {"out_features"}, {"bias"}, {"activation_function"}});
+  const int64_t read = size_in(place, "in_features", 65536);
+  if (read != config.depth)
+    place.member("in_features").refuse("is {}, and vectors have depth {}", read, config.depth);
+  config.text_depth = size_in(place, "out_features", 65536);
+  const std::string activation = place.member("activation_function").text();
+  const std::string kind = activation.substr(activation.rfind('.') + 1);
+  if (kind == "Tanh")
+    config.text_activation = TextActivation::tanh;
+  else if (kind != "Identity")
+    place.member("activation_function")
+        .refuse("is {}, which is not honoured; Tanh and Identity are", in_quotes(activation));
+  // Under names that no tensor of the encoder has.
+  for (auto& [name, tensor] : read_foreign_tensors(folder).tensors)
+    layer.file.tensors["text_layer." + name] = std::move(tensor);
+  const bool has_bias = place.flag("bias", true);
+  layer.rows = {{"text_layer.linear.weight", "text_layer.weight"},
+                {has_bias ? "text_layer.linear.bias" : "", "text_layer.bias"}};
+}
+
+bool is_folder_name(const std::string& path) {
+  return !path.empty() && path.find('/') == path.npos && !path.starts_with('.');
+}
+
+// The parts that are read, in their order.
+enum class Module { transformer, pooling, dense, normalise, none };
+
+Module module_of(const JsonPlace& module, const std::string& path) {
   const std::string type = module.member("type").text();
-  const std::string path = module.text("path", "");
   const std::string kind = type.substr(type.rfind('.') + 1);
-  constexpr std::string_view transformer = "Transformer", pooling = "Pooling",
-                             normalise = "Normalize";
-  if (kind == transformer && path.empty()) return read_transformer(folder, config);
-  if (kind == normalise) {
-    config.unit_length = true;
-    return;
+  if (kind == "Transformer" && path.empty()) return Module::transformer;
+  if (kind == "Pooling" && is_folder_name(path)) return Module::pooling;
+  if (kind == "Dense" && is_folder_name(path)) return Module::dense;
+  if (kind == "Normalize") return Module::normalise;
+  module.refuse(
+      "is {} in {}, which is not read; Transformer here, Pooling, Dense and Normalize are",
+      in_quotes(type), in_quotes(path));
+}
+
+void read_module(Module module, const std::string& folder, const std::string& path,
+                 EmbedderConfig& config, TextLayer& layer) {
+  switch (module) {
+    case Module::transformer:
+      return read_transformer(folder, config);
+    case Module::pooling:
+      return read_pooling(read_json_file(folder + "/" + path + "/config.json"), config);
+    case Module::dense:
+      return read_dense(folder + "/" + path, config, layer);
+    default:
+      config.unit_length = true;
   }
-  if (kind != pooling || path.find('/') != path.npos || path.starts_with('.'))
-    module.refuse("is {} in {}, which is not read; Transformer here, Pooling and Normalize are",
-                  in_quotes(type), in_quotes(path));
-  read_pooling(read_json_file(folder + "/" + path + "/config.json"), config);
 }
 
 }  // namespace
 
-void read_sentence_encoder(const std::string& folder, EmbedderConfig& config) {
+TextLayer read_sentence_encoder(const std::string& folder, EmbedderConfig& config) {
+  TextLayer layer;
   const std::optional<JsonFile> modules = find_json_file(folder + "/modules.json");
-  if (!modules) return;
-  for (const JsonPlace& module : modules->place().list()) read_module(module, folder, config);
+  if (!modules) return layer;
+  Module before = Module::none;
+  for (const JsonPlace& place : modules->place().list()) {
+    const std::string path = place.text("path", "");
+    const Module module = module_of(place, path);
+    if (before != Module::none && module <= before)
+      place.refuse("comes behind one that it should precede; such orders are not read");
+    read_module(module, folder, path, config, layer);
+    before = module;
+  }
   const std::optional<JsonFile> prompts =
       find_json_file(folder + "/config_sentence_transformers.json");
   if (prompts && prompts->place().has("default_prompt_name"))
     prompts->place()
         .member("default_prompt_name")
         .refuse("is set, so that a prompt would be put before each text, which is not honoured");
+  return layer;
 }
 
 }  // namespace attend::internal

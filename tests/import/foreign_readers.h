@@ -16,7 +16,7 @@ namespace attend::fuzz {
 // What a type makes of a config.json describes a network.
 inline void read_config(std::string_view document) {
   for (const auto read : {internal::read_bert, internal::read_distilbert, internal::read_roberta,
-                          internal::read_vit, internal::read_deit})
+                          internal::read_vit, internal::read_deit, internal::read_modernbert})
     accept_errors([&] {
       const std::string name = "input";
       const Json json = parse_json(document, name);

@@ -45,7 +45,7 @@ TEST(ImportModel, NamesASettingThatItDoesNotHonour) {
   EXPECT_THAT(with("num_attention_heads", 3), HasSubstr("does not divide hidden_size, 8"));
   EXPECT_THAT(with("hidden_size", "8"), HasSubstr("hidden_size is no whole number"));
   EXPECT_THAT(with("model_type", "gpt_neox"), HasSubstr("is 'gpt_neox', which is not read; bert"));
-  EXPECT_THAT(with("architectures", json::array({"BertForTokenClassification"})),
+  EXPECT_THAT(with("architectures", json::array({"BertForQuestionAnswering"})),
               HasSubstr("which is not read; BertModel"));
   EXPECT_THAT(with("vocab_size", 20), HasSubstr("tokens, and vocab_size of config.json is 20"));
 }
@@ -87,6 +87,49 @@ TEST(ImportModel, NamesWhatGpt2DoesOtherwise) {
               HasSubstr("is 'GPT2Model', which is not read; GPT2LMHeadModel are"));
 }
 
+TEST(ImportModel, NamesWhatModernBertDoesOtherwise) {
+  const auto with = [](const char* key, const json& value, const char* name = "ModernBertModel") {
+    return refused(name, [&](ForeignFolder& foreign) { foreign.config()[key] = value; });
+  };
+  EXPECT_THAT(with("layer_types", {"full_attention", "chunked_attention"}),
+              HasSubstr("is 'chunked_attention', which is not read"));
+  EXPECT_THAT(with("layer_types", {"full_attention"}),
+              HasSubstr("layer_types has 1 entries, and num_hidden_layers is 2"));
+  EXPECT_THAT(with("rope_parameters", {{"full_attention", {{"rope_type", "yarn"}}}}),
+              HasSubstr("rope_type is '\"yarn\"', which is not honoured"));
+  EXPECT_THAT(with("rope_parameters", {{"full_attention", {{"factor", 2}}}}),
+              HasSubstr("has the key 'factor'"));
+  EXPECT_THAT(with("rope_parameters", {{"rope_theta", 1000}}), HasSubstr("the key 'rope_theta'"));
+  EXPECT_THAT(with("rope_parameters", {{"sliding_attention", {{"rope_theta", 1}}}}),
+              HasSubstr("rope_theta is 1;"));
+  EXPECT_THAT(with("local_attention", 0), HasSubstr("local_attention is 0"));
+  EXPECT_THAT(with("num_attention_heads", 8), HasSubstr("num_attention_heads is 8"));
+  EXPECT_THAT(with("hidden_activation", "silu"), HasSubstr("hidden_activation is 'silu'"));
+  EXPECT_THAT(with("mlp_bias", true), HasSubstr("Wi.bias' is missing"));
+  EXPECT_THAT(with("classifier_activation", "relu", "ModernBertForMaskedLM"),
+              HasSubstr("classifier_activation is not hidden_activation"));
+  EXPECT_THAT(with("classifier_pooling", "max", "ModernBertForSequenceClassification"),
+              HasSubstr("classifier_pooling is 'max', which is not read"));
+}
+
+// What transformers 4 calls things, and what it leaves to defaults.
+TEST(ImportModel, ReadsOlderFilesOfModernBert) {
+  const test::TemporaryFolder folder;
+  ForeignFolder foreign("ModernBertModel");
+  foreign.write(folder / "newer");
+  json& config = foreign.config();
+  for (const char* key : {"layer_types", "rope_parameters", "norm_eps", "hidden_activation"})
+    config.erase(key);
+  config["global_attn_every_n_layers"] = 3;
+  config["global_rope_theta"] = 160000.0;
+  config["position_embedding_type"] = "absolute";
+  foreign.write(folder / "older");
+  import_model(folder / "newer", folder / "one");
+  import_model(folder / "older", folder / "two");
+  for (const char* name : {"/config.toml", "/weights.safetensors"})
+    EXPECT_EQ(test::contents(folder / "one" + name), test::contents(folder / "two" + name));
+}
+
 TEST(ImportModel, RefusesAnOutputThatIsNotTheEmbedding) {
   const std::string message = refused("BertForMaskedLM", [](ForeignFolder& foreign) {
     foreign.tensors["cls.predictions.decoder.weight"] =
@@ -125,8 +168,10 @@ TEST(ImportModel, NamesWhatALabelOrAPoolingLacks) {
   };
   EXPECT_THAT(pooled({{"pooling_mode_max_tokens", true}}, "models.Normalize"),
               HasSubstr("pooling 'max_tokens', which is not read"));
-  EXPECT_THAT(pooled({{"pooling_mode_cls_token", true}}, "models.Dense"),
-              HasSubstr("'models.Dense'"));
+  EXPECT_THAT(pooled({{"pooling_mode_cls_token", true}}, "models.LSTM"),
+              HasSubstr("'models.LSTM'"));
+  EXPECT_THAT(pooled({{"pooling_mode_cls_token", true}}, "models.Pooling"),
+              HasSubstr("comes behind one that it should precede"));
 }
 
 TEST(ImportModel, NamesWhatIsDoneToImagesAndNotHonoured) {

@@ -1,0 +1,266 @@
+#include <algorithm>
+#include <utility>
+
+#include "attend/import/encoder-inl.h"
+#include "attend/models/classifier.h"
+#include "attend/models/masked_language_model.h"
+
+namespace attend::internal {
+namespace {
+
+using Use = TensorUse;
+
+const std::vector<EncoderArchitecture>& modernbert_architectures() {
+  static const std::vector<EncoderArchitecture> table = {
+      {"ModernBertModel"},
+      {"ModernBertForMaskedLM", EncoderHead::masked_words},
+      {"ModernBertForSequenceClassification", EncoderHead::labels}};
+  return table;
+}
+
+const std::vector<ConfigKey>& modernbert_keys() {
+  static const std::vector<ConfigKey> table = {{"hidden_size"},
+                                               {"num_hidden_layers"},
+                                               {"num_attention_heads"},
+                                               {"intermediate_size"},
+                                               {"hidden_activation"},
+                                               {"max_position_embeddings"},
+                                               {"norm_eps"},
+                                               {"norm_bias"},
+                                               {"attention_bias"},
+                                               {"mlp_bias"},
+                                               {"decoder_bias"},
+                                               {"classifier_bias"},
+                                               {"attention_dropout"},
+                                               {"embedding_dropout"},
+                                               {"mlp_dropout"},
+                                               {"classifier_dropout"},
+                                               {"classifier_activation"},
+                                               {"classifier_pooling"},
+                                               {"vocab_size"},
+                                               {"problem_type"},
+                                               {"layer_types"},
+                                               {"global_attn_every_n_layers"},
+                                               {"local_attention"},
+                                               {"rope_parameters"},
+                                               {"global_rope_theta"},
+                                               {"local_rope_theta"},
+                                               // Of training and of how products are computed.
+                                               {"initializer_cutoff_factor"},
+                                               {"sparse_prediction"},
+                                               {"sparse_pred_ignore_index"},
+                                               {"deterministic_flash_attn"},
+                                               {"reference_compile"},
+                                               {"repad_logits_with_grad"},
+                                               // Of BERT, which released files have in vain.
+                                               {"layer_norm_eps"},
+                                               {"position_embedding_type"}};
+  return table;
+}
+
+// Whether each layer reads a window alone.
+std::vector<bool> layers_with_window(const JsonPlace& config, int64_t layers) {
+  std::vector<bool> local;
+  if (!config.has("layer_types")) {
+    const int64_t every = config.has("global_attn_every_n_layers")
+                              ? size_in(config, "global_attn_every_n_layers", 256)
+                              : 3;
+    for (int64_t i = 0; i < layers; ++i) local.push_back(i % every != 0);
+    return local;
+  }
+  const JsonPlace types = config.member("layer_types");
+  for (const JsonPlace& type : types.list()) {
+    const std::string name = type.text();
+    local.push_back(name == "sliding_attention");
+    if (!local.back() && name != "full_attention")
+      type.refuse("is {}, which is not read; full_attention and sliding_attention are",
+                  in_quotes(name));
+  }
+  if (std::ssize(local) != layers)
+    types.refuse("has {} entries, and num_hidden_layers is {}", local.size(), layers);
+  return local;
+}
+
+// The base of the rotation in layers of a type, which transformers 4 has under a key of its own.
+double rotary_base(const JsonPlace& config, const char* type, const char* older, double otherwise) {
+  constexpr double most = 1e12;
+  const double base = real_in(config, older, otherwise, 1.001, most);
+  if (!config.has("rope_parameters")) return base;
+  const JsonPlace all = config.member("rope_parameters");
+  if (!all.has(type)) return base;
+  const JsonPlace own = all.member(type);
+  check_keys(own, {{"rope_type", R"("default")"}, {"rope_theta"}});
+  return real_in(own, "rope_theta", base, 1.001, most);
+}
+
+// The layers in turn, by the shortest run of them that is repeated.
+void read_turns(const JsonPlace& config, SourceEncoderConfig& encoder) {
+  const std::vector<bool> local = layers_with_window(config, encoder.layers);
+  size_t period = 1;
+  const auto repeats = [&] {
+    for (size_t i = period; i < local.size(); ++i)
+      if (local[i] != local[i - period]) return false;
+    return true;
+  };
+  while (!repeats()) ++period;
+  if (config.has("rope_parameters"))
+    check_keys(config.member("rope_parameters"), {{"full_attention"}, {"sliding_attention"}});
+  const double global_base = rotary_base(config, "full_attention", "global_rope_theta", 160000);
+  const double local_base = rotary_base(config, "sliding_attention", "local_rope_theta", 10000);
+  const int64_t width =
+      config.has("local_attention") ? size_in(config, "local_attention", 1 << 20) : 128;
+  encoder.rotary_bases.clear();
+  for (size_t i = 0; i < period; ++i) {
+    const char* between = i == 0 ? "" : "; ";
+    encoder.scopes += between + (local[i] ? fmt::format("window:{}", width / 2) : "all");
+    encoder.rotary_bases += fmt::format("{}{}", between, local[i] ? local_base : global_base);
+  }
+}
+
+void read_layers(const JsonPlace& config, SourceEncoderConfig& encoder) {
+  read_layer_sizes(config, {.activation = "hidden_activation"}, encoder);
+  if (encoder.depth / encoder.heads % 2 != 0)
+    config.member("num_attention_heads")
+        .refuse("is {}, which gives heads an odd depth of hidden_size, {}; rotation takes pairs",
+                encoder.heads, encoder.depth);
+  read_turns(config, encoder);
+  encoder.self.bias = MechanismSettings::no_bias;
+  encoder.positions = Positions::rotary;
+  encoder.gated = true;
+  encoder.normalise_input = true;
+  encoder.first_norm = false;
+  encoder.epsilon = real_in(config, "norm_eps", 1e-5, 1e-15, 1);
+  encoder.dropout = real_in(config, "mlp_dropout", 0, 0, most_dropout);
+  encoder.attention_dropout = real_in(config, "attention_dropout", 0, 0, most_dropout);
+  encoder.maximum_source_length = size_in(config, "max_position_embeddings", 1 << 20);
+}
+
+// Whose biases are zeros where a key of config.json says so, as it does of most.
+class Rows {
+ public:
+  explicit Rows(const JsonPlace& config) : config_(config) {}
+
+  void add(const std::string& theirs, const std::string& ours, const char* bias_key,
+           bool otherwise = false, TensorRow how = {}) {
+    const bool has_bias = config_.flag(bias_key, otherwise);
+    for (const char* kind : {".weight", ".bias"}) {
+      const bool is_there = has_bias || kind == std::string_view(".weight");
+      how.theirs = is_there ? theirs + kind : "";
+      how.ours = ours + kind;
+      rows_.push_back(how);
+    }
+  }
+  void add(const TensorRow& row) { rows_.push_back(row); }
+  bool has(const char* key, bool otherwise) const { return config_.flag(key, otherwise); }
+
+  std::vector<TensorRow> take() { return std::move(rows_); }
+
+ private:
+  const JsonPlace& config_;
+  std::vector<TensorRow> rows_;
+};
+
+// Their halves of heads turn together, in our layers neighbours do.
+void add_layers(int64_t layers, Rows& rows) {
+  struct Part {
+    const char *theirs, *ours, *bias_key;
+    TensorRow how = {};
+  };
+  for (const Part& part :
+       {Part{"attn.Wqkv",
+             "self.query",
+             "attention_bias",
+             {.use = Use::rotary_rows, .part = 0, .parts = 3}},
+        Part{"attn.Wqkv",
+             "self.key",
+             "attention_bias",
+             {.use = Use::rotary_rows, .part = 1, .parts = 3}},
+        Part{"attn.Wqkv", "self.value", "attention_bias", {.part = 2, .parts = 3}},
+        Part{"attn.Wo", "self.output", "attention_bias"},
+        Part{"mlp_norm", "feed_forward_norm", "norm_bias"},
+        Part{"mlp.Wi", "feed_forward.hidden", "mlp_bias", {.part = 0, .parts = 2}},
+        Part{"mlp.Wi", "feed_forward.gate", "mlp_bias", {.part = 1, .parts = 2}},
+        Part{"mlp.Wo", "feed_forward.output", "mlp_bias"}})
+    rows.add(fmt::format("layers.{{}}.{}", part.theirs),
+             fmt::format("encoder.layers.layer{{}}_{}", part.ours), part.bias_key, false, part.how);
+  for (int64_t layer = 1; layer < layers; ++layer)
+    rows.add(fmt::format("layers.{}.attn_norm", layer),
+             fmt::format("encoder.layers.layer{}_self_norm", layer), "norm_bias");
+}
+
+std::vector<TensorRow> modernbert_tensors(const JsonPlace& config, EncoderHead head,
+                                          int64_t layers) {
+  Rows rows(config);
+  rows.add({"embeddings.tok_embeddings.weight", "encoder.input.weight", Use::token_rows});
+  rows.add("embeddings.norm", "encoder.norm", "norm_bias");
+  rows.add("final_norm", "encoder.layers.norm", "norm_bias");
+  add_layers(layers, rows);
+  if (head == EncoderHead::none) return rows.take();
+  const bool labels = head == EncoderHead::labels;
+  rows.add("head.dense", labels ? "hidden" : "layer", "classifier_bias");
+  rows.add("head.norm", labels ? "hidden_norm" : "layer_norm", "norm_bias");
+  if (labels) {
+    rows.add({"classifier.weight", "output.weight"});
+    rows.add({"classifier.bias", "output.bias"});
+  } else {
+    rows.add({rows.has("decoder_bias", true) ? "decoder.bias" : "", "bias", Use::token_biases});
+    rows.add({"decoder.weight", "encoder.input.weight", Use::repeated});
+  }
+  return rows.take();
+}
+
+Pooling pooling_in(const JsonPlace& config) {
+  struct Row {
+    std::string name;
+    Pooling pooling;
+  };
+  const std::string name = config.text("classifier_pooling", "cls");
+  for (const Row& row : {Row{"cls", Pooling::first_token}, Row{"mean", Pooling::mean}})
+    if (row.name == name) return row.pooling;
+  config.member("classifier_pooling")
+      .refuse("is {}, which is not read; cls and mean are", in_quotes(name));
+}
+
+void read_labels(const JsonPlace& config, ForeignModel& model) {
+  auto& ours = model.config.of<ClassifierConfig>();
+  ours.pooling = pooling_in(config);
+  ours.hidden = ours.depth;
+  ours.hidden_activation = activation_in(config, "classifier_activation");
+  ours.hidden_norm = true;
+  ours.word_dropout = 0;
+  ours.output_dropout = real_in(config, "classifier_dropout", 0, 0, most_dropout);
+  read_answers(config, model);
+}
+
+void read_words(const JsonPlace& config, ForeignModel& model) {
+  auto& ours = model.config.of<MaskedLanguageModelConfig>();
+  ours.class_token = false;
+  ours.output_layer = true;
+  if (activation_in(config, "classifier_activation") != ours.activation)
+    config.member("classifier_activation")
+        .refuse("is not hidden_activation, which the layer below masked words has here too");
+}
+
+}  // namespace
+
+// ModernBERT (Warner et al. 2024): rotary positions, gated layers, and windows in most of them.
+ForeignModel read_modernbert(const JsonPlace& config) {
+  check_keys(config, modernbert_keys());
+  const EncoderArchitecture& architecture = architecture_in(config, modernbert_architectures());
+  ForeignModel model;
+  model.architecture = architecture.name;
+  model.config.type = type_of(architecture.head);
+  SourceEncoderConfig& encoder = encoder_of(model.config, architecture.head);
+  read_layers(config, encoder);
+  model.prefix = "model.";
+  model.tensors = modernbert_tensors(config, architecture.head, encoder.layers);
+  model.layers = encoder.layers;
+  model.heads = encoder.heads;
+  model.tokens = size_in(config, "vocab_size", most_tokens);
+  model.positions = encoder.maximum_source_length;
+  if (architecture.head == EncoderHead::labels) read_labels(config, model);
+  if (architecture.head == EncoderHead::masked_words) read_words(config, model);
+  return model;
+}
+
+}  // namespace attend::internal

@@ -1,0 +1,59 @@
+"""What imported models with other heads answer beside `transformers`: tags, numbers, vectors behind a layer.
+
+For pretrained_check.py.
+"""
+
+import math
+
+import safetensors.torch
+import torch
+
+from pretrained_texts import difference, encoded
+
+
+def tags_differ(program, model, tokenizer, texts):
+    """The best label of every token, the special ones included, and its log probability."""
+    worst = 0
+    lines = program.lines("predict", program.imported(model, tokenizer), texts, "--details")
+    for text, line in zip(texts, lines, strict=True):
+        with torch.no_grad():
+            theirs = model(**encoded(tokenizer, text)).logits[0].log_softmax(-1)
+        found = line["predictions"][0]
+        best, ids = theirs.max(-1)
+        if found["tokens"] != [model.config.id2label[i] for i in ids.tolist()]:
+            return math.inf
+        worst = max(worst, difference(found["log_probabilities"], best))
+    return worst
+
+
+def numbers_differ(program, model, tokenizer, texts):
+    """Relative to the largest, as answers are written with seven digits."""
+    lines = program.lines("predict", program.imported(model, tokenizer), texts)
+    with torch.no_grad():
+        theirs = torch.stack([model(**encoded(tokenizer, text)).logits[0, 0] for text in texts])
+    ours = [float(line["predictions"][0]["target"]) for line in lines]
+    return difference(ours, theirs) / max(1, theirs.abs().max().item())
+
+
+def dense_differ(program, model, tokenizer, texts):
+    """A sentence encoder with a layer behind the mean of its vectors."""
+    depth = model.config.hidden_size
+    layer = torch.nn.Linear(depth, 10)
+    generator = torch.Generator().manual_seed(5)
+    with torch.no_grad():
+        for parameter in layer.parameters():
+            parameter.copy_(torch.randn(parameter.shape, generator=generator) * 0.3)
+    kinds = [("", "Transformer"), ("1_Pooling", "Pooling"), ("2_Dense", "Dense")]
+    more = [("modules.json", [{"idx": i, "name": str(i), "path": path, "type": f"sentence_transformers.models.{kind}"}
+                              for i, (path, kind) in enumerate(kinds)]),
+            ("1_Pooling/config.json", {"word_embedding_dimension": depth, "pooling_mode_mean_tokens": True}),
+            ("2_Dense/config.json", {"in_features": depth, "out_features": 10, "bias": True,
+                                     "activation_function": "torch.nn.modules.activation.Tanh"})]
+    weights = safetensors.torch.save({f"linear.{name}": tensor.detach() for name, tensor in layer.named_parameters()})
+    out = program.imported(model, tokenizer, more, [("2_Dense/model.safetensors", weights)])
+    worst = 0
+    for text, line in zip(texts, program.lines("embed", out, texts), strict=True):
+        with torch.no_grad():
+            theirs = layer(model(**encoded(tokenizer, text)).last_hidden_state[0].mean(0)).tanh()
+        worst = max(worst, difference(line["vector"], theirs))
+    return worst
