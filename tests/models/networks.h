@@ -103,6 +103,14 @@ inline std::vector<SomeNetwork> some_classifiers() {
         "model.normalise_input=true", "model.positions=learned", "model.normalise_first=false"}}};
 }
 
+inline std::vector<SomeNetwork> some_transformers() {
+  return {{"transformer_shared", {"model.key_heads=1", "model.positions=learned"}},
+          {"transformer_experts", {"model.experts=3"}},
+          {"transformer_marian",
+           {"model.tied=all", "model.output_bias=true", "model.normalise_first=false",
+            "model.positions=sinusoidal_halves", "model.activation=swish"}}};
+}
+
 inline std::vector<SomeNetwork> some_networks() {
   const SourceShape image{4, {3, 4}};
   std::vector<SomeNetwork> all = {
@@ -128,8 +136,6 @@ inline std::vector<SomeNetwork> some_networks() {
       {"transformer_grid", {"model.bias=grid:5x6 + buckets:8", "model.positions=rotary"}},
       {"transformer_random", {"model.mechanism=performer"}},
       {"transformer_additive", {"model.source_mechanism=bahdanau", "model.tied=none"}},
-      {"transformer_shared", {"model.key_heads=1", "model.positions=learned"}},
-      {"transformer_experts", {"model.experts=3"}},
       {"transformer_image", {"model.convolutions=1"}, image},
       {"tagger", {}},
       {"tagger_recurrent", {"model.layers=0", "model.recurrent_layers=2", "model.cell=gru"}},
@@ -160,7 +166,8 @@ inline std::vector<SomeNetwork> some_networks() {
       {"encoder", {}},
       {"encoder_layer",
        {"model.output_layer=true", "model.class_token=false", "model.activation=gelu"}}};
-  for (SomeNetwork& each : some_classifiers()) all.push_back(std::move(each));
+  for (const auto& more : {some_transformers(), some_classifiers()})
+    all.insert(all.end(), more.begin(), more.end());
   return all;
 }
 
