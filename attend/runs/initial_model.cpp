@@ -44,6 +44,7 @@ InitialModel load_initial_model(const std::string& folder, RunConfig& config) {
   if (initial.same_type) return initial;
   config.text.target_units = own.target_units;
   config.text.target_bpe = own.target_bpe;
+  config.text.target_tokenizer = own.target_tokenizer;
   config.text.joint_vocabulary = own.joint_vocabulary;
   return initial;
 }
