@@ -15,8 +15,9 @@ void add_import_command(CLI::App& app) {
       "Make a model folder of a model that others trained, in the format of transformers");
   command
       ->add_option("folder", *folder,
-                   "with config.json, model.safetensors or its shards, and tokenizer.json or, of "
-                   "images, preprocessor_config.json")
+                   "with config.json, model.safetensors or its shards, and tokenizer.json; of "
+                   "translators source.spm, target.spm and vocab.json, of images "
+                   "preprocessor_config.json")
       ->required();
   command->add_option("--out", *out, "model folder to make")->required();
   command->footer(
@@ -24,8 +25,11 @@ void add_import_command(CLI::App& app) {
       "  attend import all-MiniLM-L6-v2 --out minilm\n"
       "  attend embed minilm < sentences.txt\n"
       "Types: bert, distilbert, roberta, xlm-roberta, camembert: encoders (type embedder), masked\n"
-      "words (encoder) and labels (classifier); vit, deit: labels of images (vit). A setting or a\n"
-      "tensor that is not honoured is named, and nothing is written then.");
+      "words (encoder) and labels (classifier); vit, deit: labels of images (vit); gpt2: goes on "
+      "with\n"
+      "texts (lm); marian: translates (transformer). A setting or a tensor that is not honoured "
+      "is\n"
+      "named, and nothing is written then.");
   command->callback([folder, out] {
     const ImportedModel made = import_model(*folder, *out);
     fmt::print("{}: model.type {} of {}, {} weights", *out, made.type, made.architecture,

@@ -18,6 +18,7 @@ enum class TensorUse {
   transposed,       // of a layer whose weight has a row for each number that it reads (Conv1D)
   token_rows,       // has a row for each of their tokens
   token_biases,     // the same, of their scores
+  token_bias_row,   // the same, [1, tokens]; need not be there
   position_rows,    // its rows from ForeignModel::first_position on
   first_row_added,  // to each row of a parameter that an earlier row of the table made
   class_tokens,     // [1, 1, depth], behind those of earlier rows of the table
@@ -38,11 +39,18 @@ struct TensorRow {
   int64_t part = 0, parts = 1;
 };
 
-// Which of their tokens the fixed ones of our vocabulary stand for.
+// Which of their tokens the fixed ones of our vocabulary stand for, by our ids.
 struct FixedTokens {
-  std::array<int64_t, 4> rows = {};  // whose vectors they have, by our ids
-  // The token that ends answers, which EOS alone then does; none: no answer has a fixed token.
-  std::optional<int64_t> end = {};
+  std::array<int64_t, 4> rows = {};  // whose vectors they have
+  // Whose scores they have, which that token itself then has not, as EOS those of what ends
+  // answers; none: no answer has the fixed token.
+  std::array<std::optional<int64_t>, 4> scores = {};
+};
+
+// Which files split texts.
+enum class TokenizerFiles {
+  one,    // of tokenizer.json, or of what is older
+  sides,  // source.spm and target.spm, with the ids of vocab.json
 };
 
 // They read gain (x - zero) in place of a channel's x, which is 0 .. 1.
@@ -69,6 +77,7 @@ struct ForeignModel {
   std::optional<ForeignImages> images = {};  // empty: sources are texts
   std::vector<std::string> labels;           // by number; empty where it has none
   std::optional<FixedTokens> fixed = {};     // empty: all stand for the mask
+  TokenizerFiles tokenizer = TokenizerFiles::one;
 };
 
 // A row of the table of types.
@@ -84,5 +93,6 @@ ForeignModel read_roberta(const JsonPlace& config);
 ForeignModel read_vit(const JsonPlace& config);
 ForeignModel read_deit(const JsonPlace& config);
 ForeignModel read_gpt2(const JsonPlace& config);
+ForeignModel read_marian(const JsonPlace& config);
 
 }  // namespace attend::internal
