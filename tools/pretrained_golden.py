@@ -15,6 +15,7 @@ from PIL import Image
 
 from pretrained_models import CONTINUING, FAMILIES, IMAGE_FAMILIES, is_norm_weight
 from pretrained_texts import behind, continued, encoded
+from pretrained_translators import TRANSLATORS, logs_of, translated, translating_config, translating_tokenizer
 
 
 def formula(number, shape, is_norm):
@@ -109,6 +110,27 @@ def golden_case(folder, family, kind, what):
             "tensors": shapes, "texts": texts, "answers": answers}
 
 
+def golden_translation(folder):
+    """A small translator, what it answers and how probable each token is."""
+    tokenizer = translating_tokenizer(folder, rules="identity", size=50)
+    # Depths at which the formula's answers differ from each other.
+    values = {key: {24: 10, 40: 12, 2: 1, 3: 2, 4: 2, 128: 40}.get(value, value)
+              for key, value in TRANSLATORS[0][1].items()}
+    model, shapes = with_formula(transformers.MarianMTModel(translating_config(tokenizer, **values)), folder)
+    tokenizer.save_pretrained(folder)
+    texts = ["the cat sees", ">>fra<< Paris is the Grüße </s> of France", "don't"]
+    answers, said = [], []
+    for text in texts:
+        ids = translated(model, tokenizer, text, 5)
+        answers.append(with_digits(logs_of(model, tokenizer, text, ids).exp()))
+        said.append(tokenizer.decode(ids, skip_special_tokens=True))
+    files = {file: json.loads((folder / file).read_text())
+             for file in ("config.json", "vocab.json", "tokenizer_config.json")}
+    files |= {file: base64.b64encode((folder / file).read_bytes()).decode() for file in ("source.spm", "target.spm")}
+    return {"name": "MarianMTModel", "what": "translation", "files": files, "tensors": shapes, "texts": texts,
+            "answers": answers, "said": said}
+
+
 def write_golden(path):
     cases = []
     with tempfile.TemporaryDirectory() as folder:
@@ -120,8 +142,10 @@ def write_golden(path):
             cases.append(golden_case(place, FAMILIES[index], kind, what))
         cases.append(golden_case(pathlib.Path(folder) / str(len(cases)), CONTINUING[0], "LMHeadModel",
                                  "continuation"))
+        cases.append(golden_translation(pathlib.Path(folder) / "translation"))
         for index in (0, 2):
             cases.append(golden_images(pathlib.Path(folder) / str(len(cases)), IMAGE_FAMILIES[index]))
-    versions = {name: importlib.metadata.version(name) for name in ("transformers", "tokenizers", "torch", "pillow")}
+    versions = {name: importlib.metadata.version(name) for name in ("transformers", "tokenizers", "torch", "pillow",
+                                                                         "sentencepiece")}
     pathlib.Path(path).write_text(json.dumps({"versions": versions, "cases": cases, "resizing": golden_resizing()},
                                              ensure_ascii=False) + "\n")

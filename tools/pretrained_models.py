@@ -139,10 +139,12 @@ def drawn_images(folder):
 
 
 def draw_weights(model, seed):
-    """Larger than those that models begin with, so that differences show; norms near 1."""
+    """Larger than those that models begin with, so that differences show; norms near 1; sinusoids stay."""
     generator = torch.Generator().manual_seed(seed)
     with torch.no_grad():
         for name, parameter in model.named_parameters():
+            if not parameter.requires_grad:
+                continue
             drawn = torch.randn(parameter.shape, generator=generator) * 0.3
             is_norm = is_norm_weight(name)
             parameter.copy_(1 + drawn / 3 if is_norm else drawn)

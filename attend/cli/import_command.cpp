@@ -15,8 +15,9 @@ void add_import_command(CLI::App& app) {
       "Make a model folder of a model that others trained, in the format of transformers");
   command
       ->add_option("folder", *folder,
-                   "with config.json, model.safetensors or its shards, and tokenizer.json or, of "
-                   "images, preprocessor_config.json; or the checkpoint20.npz of g2p-en")
+                   "with config.json, model.safetensors or its shards, and tokenizer.json; of "
+                   "translators source.spm, target.spm and vocab.json, of images "
+                   "preprocessor_config.json; or the checkpoint20.npz of g2p-en")
       ->required();
   command->add_option("--out", *out, "model folder to make")->required();
   command->footer(
@@ -25,8 +26,9 @@ void add_import_command(CLI::App& app) {
       "  attend embed minilm < sentences.txt\n"
       "Types: bert, distilbert, roberta, xlm-roberta, camembert, modernbert: encoders (type\n"
       "embedder), masked words (encoder), labels (classifier) and labels of tokens (tagger); vit,\n"
-      "deit: labels of images (vit); gpt2: continuations (lm). A setting or a tensor that is not\n"
-      "honoured is named, and nothing is written then.");
+      "deit: labels of images (vit); gpt2: continuations (lm); marian: translations\n"
+      "(transformer). A setting or a tensor that is not honoured is named, and nothing is written\n"
+      "then.");
   command->callback([folder, out] {
     const ImportedModel made = import_model(*folder, *out);
     fmt::print("{}: model.type {} of {}, {} weights", *out, made.type, made.architecture,

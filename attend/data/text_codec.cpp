@@ -42,6 +42,19 @@ TextCodec make_codec(const TextConfig& text, const std::string& side, const std:
   return codec;
 }
 
+// Error where no side that such a key is of is split by a tokenizer.
+void check_tokenizers(const TextConfig& text) {
+  const bool of_target = text.target_units == tokenizer_units;
+  if (!text.tokenizer.empty() && text.source_units != tokenizer_units && !of_target)
+    fail(
+        "data.tokenizer = {}: but neither data.source_units nor data.target_units is tokenizer; "
+        "set them",
+        in_quotes(text.tokenizer));
+  if (!text.target_tokenizer.empty() && !of_target)
+    fail("data.target_tokenizer = {}: but data.target_units is {}; set it to tokenizer",
+         in_quotes(text.target_tokenizer), in_quotes(text.target_units));
+}
+
 }  // namespace
 
 bool is_language_token(std::string_view token) {
@@ -128,16 +141,13 @@ TextCodecs make_codecs(const TextConfig& text) {
   if (text.language_token && text.source_kind() != nullptr)
     fail("data.language_token = true: but data.source_units is {}, whose sources are names",
          text.source_units);
-  if (!text.tokenizer.empty() && text.source_units != tokenizer_units &&
-      text.target_units != tokenizer_units)
-    fail(
-        "data.tokenizer = {}: but neither data.source_units nor data.target_units is tokenizer; "
-        "set them",
-        in_quotes(text.tokenizer));
-  std::optional<TextTokenizer> tokenizer;
-  if (!text.tokenizer.empty()) tokenizer = TextTokenizer::load(text.tokenizer);
+  check_tokenizers(text);
+  std::optional<TextTokenizer> tokenizer, of_target;
+  if (!text.tokenizer.empty()) of_target = tokenizer = TextTokenizer::load(text.tokenizer);
+  if (!text.target_tokenizer.empty())
+    of_target = TextTokenizer::load(text.target_tokenizer).without_special_tokens();
   TextCodecs codecs{make_codec(text, "source", text.source_units, text.source_bpe, tokenizer),
-                    make_codec(text, "target", text.target_units, text.target_bpe, tokenizer)};
+                    make_codec(text, "target", text.target_units, text.target_bpe, of_target)};
   codecs.source.language_token = text.language_token;
   return codecs;
 }
@@ -147,18 +157,23 @@ TextConfig with_codes_in(const std::string& folder, TextConfig text) {
   if (!text.bpe.empty()) text.bpe = folder + "/bpe.codes";
   if (!text.source_bpe.empty()) text.source_bpe = folder + "/source.bpe";
   if (!text.target_bpe.empty()) text.target_bpe = folder + "/target.bpe";
-  if (!text.tokenizer.empty()) text.tokenizer = folder + "/tokenizer.json";
+  const auto named = [&](std::string& path, const char* pieces, const char* json) {
+    if (!path.empty()) path = fmt::format("{}/{}", folder, holds_pieces(path) ? pieces : json);
+  };
+  named(text.tokenizer, "source.spm", "tokenizer.json");
+  named(text.target_tokenizer, "target.spm", "target_tokenizer.json");
   return text;
 }
 
 void save_codes(const TextCodecs& codecs, const TextConfig& text, const std::string& folder) {
   const TextConfig stored = with_codes_in(folder, text);
-  const auto save = [&](const TextCodec& codec, const std::string& own) {
-    if (codec.codes) codec.codes->save(own.empty() ? stored.bpe : own);
-    if (codec.tokenizer) codec.tokenizer->save(stored.tokenizer);
+  const auto save = [](const auto& splitter, const std::string& own, const std::string& both) {
+    if (splitter) splitter->save(own.empty() ? both : own);
   };
-  save(codecs.source, stored.source_bpe);
-  save(codecs.target, stored.target_bpe);
+  save(codecs.source.codes, stored.source_bpe, stored.bpe);
+  save(codecs.target.codes, stored.target_bpe, stored.bpe);
+  save(codecs.source.tokenizer, "", stored.tokenizer);
+  save(codecs.target.tokenizer, stored.target_tokenizer, stored.tokenizer);
 }
 
 void count_tokens(const std::string& path, const TextCodec& codec, WordCounts& counts) {

@@ -72,7 +72,8 @@ struct TextCodecs {
 TextCodecs make_codecs(const TextConfig& text);
 
 // The configuration with its codes at their places in a model folder: bpe.codes, or source.bpe and
-// target.bpe, and tokenizer.json. save_codes writes them there.
+// target.bpe, tokenizer.json or source.spm, target_tokenizer.json or target.spm. save_codes writes
+// them there.
 TextConfig with_codes_in(const std::string& folder, TextConfig text);
 void save_codes(const TextCodecs& codecs, const TextConfig& text, const std::string& folder);
 

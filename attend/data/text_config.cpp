@@ -80,8 +80,12 @@ Settings TextConfig::pair_settings() {
        .is_file = true},
       {.key = "data.tokenizer",
        .value = &tokenizer,
-       .help = "tokenizer.json of a model that others trained, of units tokenizer; texts are not "
-               "normalised before",
+       .help = "tokenizer.json or .spm of a model that others trained, of units tokenizer; texts "
+               "are not normalised before",
+       .is_file = true},
+      {.key = "data.target_tokenizer",
+       .value = &target_tokenizer,
+       .help = "the same, of the target alone, which then has no special tokens of it",
        .is_file = true},
       {"data.normalise", &normalise,
        "Unicode's normal form that texts are put into, and answers come in; nfkc also takes "

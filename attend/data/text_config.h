@@ -19,7 +19,7 @@ struct SourceKind;
 // In place of units: words, which byte-pair codes split further.
 constexpr std::string_view piece_units = "bpe";
 
-// In place of units: a tokenizer.json splits the texts and adds its special tokens.
+// In place of units: another's tokenizer splits the texts and adds its special tokens.
 constexpr std::string_view tokenizer_units = "tokenizer";
 
 // What lines of one source are: examples of their own, or one of which any target is right.
@@ -42,7 +42,10 @@ struct TextConfig {
   std::string bpe = "";
   std::string source_bpe = "";
   std::string target_bpe = "";
-  std::string tokenizer = "";  // path of a tokenizer.json, where units are "tokenizer"
+  // Paths of a tokenizer.json or a .spm, where units are "tokenizer": of both sides, or of targets
+  // that have one of their own.
+  std::string tokenizer = "";
+  std::string target_tokenizer = "";
   NormalForm normalise = NormalForm::nfc;
   References references = References::each;
   bool lowercase = false;

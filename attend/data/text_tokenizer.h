@@ -12,12 +12,16 @@ namespace attend {
 // special tokens. Copies share it.
 class TextTokenizer {
  public:
-  // A tokenizer.json. Errors as Tokenizer::load.
+  // A tokenizer.json, or, where the name ends in .spm, the SentencePiece model of one side of a
+  // Marian translator. Errors as Tokenizer::load and MarianTokenizer::parse.
   static TextTokenizer load(const std::string& path);
   // The same for the bytes of a file; messages call it `name`.
   static TextTokenizer parse(std::string bytes, const std::string& name);
 
   void save(const std::string& path) const;  // the bytes that were read
+
+  // The same that adds no special tokens to a text, as those of answers do, which networks end.
+  TextTokenizer without_special_tokens() const;
 
   int32_t size() const;  // the greatest id, and 1
   // What the token of that id is called in a Vocabulary: as it is spelled, in brackets where a
@@ -26,16 +30,25 @@ class TextTokenizer {
 
   // No tokens of an empty text. A limit that the file sets is left out.
   std::vector<std::string> split(std::string_view text) const;
-  // The text of tokens with such names; special ones and other names are left out.
+  // The text of tokens with such names; special ones and, of a tokenizer.json, other names are left
+  // out.
   std::string join(const std::vector<std::string>& tokens) const;
 
   int64_t closing_tokens() const;  // that split() puts behind a text
 
- private:
   struct Parts;
+
+ private:
   explicit TextTokenizer(std::shared_ptr<const Parts> parts) : parts_(std::move(parts)) {}
 
   std::shared_ptr<const Parts> parts_;
+  bool special_tokens_ = true;
 };
+
+// What a token of another's model is called in a Vocabulary, as TextTokenizer::name().
+std::string vocabulary_name(const std::string& token, int32_t id);
+
+// Whether a tokenizer file is a SentencePiece model, by its name.
+bool holds_pieces(std::string_view path);
 
 }  // namespace attend

@@ -108,6 +108,8 @@ const std::vector<ActivationName>& activation_names() {
       {"gelu_pytorch_tanh", HiddenActivation::gelu_tanh},
       {"relu", HiddenActivation::relu},
       {"tanh", HiddenActivation::tanh},
+      {"silu", HiddenActivation::swish},
+      {"swish", HiddenActivation::swish},
   };
   return table;
 }

@@ -64,6 +64,8 @@ class Conversion {
     if (row.theirs.empty()) return use(row, "", at::zeros(shape_of(row, {})));
     auto found = theirs_.tensors.find(model_.prefix + row.theirs);
     if (found == theirs_.tensors.end()) found = theirs_.tensors.find(row.theirs);
+    if (found == theirs_.tensors.end() && row.use == TensorUse::token_bias_row)
+      return use(row, "", at::zeros(shape_of(row, {})));
     if (found == theirs_.tensors.end() && may_be_absent(row.use)) return;
     if (found == theirs_.tensors.end())
       fail("{}: tensor {} is missing", folder_, in_quotes(row.theirs));
@@ -81,6 +83,7 @@ class Conversion {
     if (of_tokens) shape[0] = model_.tokens;
     shape[0] *= row.parts;
     if (row.use == TensorUse::transposed) std::reverse(shape.begin(), shape.end());
+    if (row.use == TensorUse::token_bias_row) shape = {1, model_.tokens};
     if (row.use == TensorUse::position_rows) shape[0] = model_.positions;
     if (row.use == TensorUse::class_tokens) shape[1] = 1;
     if (row.use == TensorUse::class_positions || row.use == TensorUse::grid_positions)
@@ -119,10 +122,13 @@ class Conversion {
   // The scores of tokens without those that no answer has.
   Tensor token_biases(const Tensor& theirs) const {
     Tensor made = theirs.index_select(0, rows_);
-    made.slice(0, 0, fixed_tokens).fill_(never_answered);
-    if (fixed_.end) {
-      made[Vocabulary::eos] = theirs[*fixed_.end];
-      made[fixed_tokens + *fixed_.end] = never_answered;
+    for (int64_t id = 0; id < fixed_tokens; ++id) {
+      const std::optional<int64_t>& token = fixed_.scores[static_cast<size_t>(id)];
+      if (token) made[fixed_tokens + *token] = never_answered;
+      if (token)
+        made[id] = theirs[*token];
+      else
+        made[id] = never_answered;
     }
     return made;
   }
@@ -144,6 +150,9 @@ class Conversion {
         return;
       case TensorUse::token_biases:
         made = token_biases(tensor);
+        return;
+      case TensorUse::token_bias_row:
+        made = token_biases(tensor[0]);
         return;
       case TensorUse::position_rows:
         made = tensor.slice(0, model_.first_position,

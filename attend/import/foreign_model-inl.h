@@ -19,6 +19,7 @@ enum class TensorUse {
   rotary_rows,      // of queries or keys whose heads turn their first half by their second
   token_rows,       // has a row for each of their tokens
   token_biases,     // the same, of their scores
+  token_bias_row,   // the same, [1, tokens]; need not be there
   position_rows,    // its rows from ForeignModel::first_position on
   first_row_added,  // to each row of a parameter that an earlier row of the table made
   class_tokens,     // [1, 1, depth], behind those of earlier rows of the table
@@ -39,11 +40,18 @@ struct TensorRow {
   int64_t part = 0, parts = 1;
 };
 
-// Which of their tokens the fixed ones of our vocabulary stand for.
+// Which of their tokens the fixed ones of our vocabulary stand for, by our ids.
 struct FixedTokens {
-  std::array<int64_t, 4> rows = {};  // whose vectors they have, by our ids
-  // The token that ends answers, which EOS alone then does; none: no answer has a fixed token.
-  std::optional<int64_t> end = {};
+  std::array<int64_t, 4> rows = {};  // whose vectors they have
+  // Whose scores they have, which that token itself then has not, as EOS those of what ends
+  // answers; none: no answer has the fixed token.
+  std::array<std::optional<int64_t>, 4> scores = {};
+};
+
+// Which files split texts.
+enum class TokenizerFiles {
+  one,    // of tokenizer.json, or of what is older
+  sides,  // source.spm and target.spm, with the ids of vocab.json
 };
 
 // They read gain (x - zero) in place of a channel's x, which is 0 .. 1.
@@ -72,6 +80,7 @@ struct ForeignModel {
   std::vector<std::string> labels;           // by number; empty where it has none
   bool answers_number = false;               // in place of a label
   std::optional<FixedTokens> fixed = {};     // empty: all stand for the mask
+  TokenizerFiles tokenizer = TokenizerFiles::one;
 };
 
 // A row of the table of types.
@@ -88,5 +97,6 @@ ForeignModel read_vit(const JsonPlace& config);
 ForeignModel read_deit(const JsonPlace& config);
 ForeignModel read_gpt2(const JsonPlace& config);
 ForeignModel read_modernbert(const JsonPlace& config);
+ForeignModel read_marian(const JsonPlace& config);
 
 }  // namespace attend::internal

@@ -11,16 +11,7 @@
 namespace attend::internal {
 namespace {
 
-constexpr int64_t maximum_vocabulary_bytes = int64_t{256} << 20;
-
 using OptionalJson = std::optional<JsonFile>;
-
-// A special token, which stands there as text or as an object with its content.
-std::string special_token(const OptionalJson& file, const char* key) {
-  if (!file || !file->place().has(key)) return "";
-  const JsonPlace token = file->place().member(key);
-  return token.value().is_object() ? token.member("content").text() : token.text();
-}
 
 // transformers has what tokenizer_config.json says in place of what tokenizer.json says.
 void check_alike(const JsonFile& tokenizer, const OptionalJson& config) {
@@ -107,6 +98,20 @@ std::optional<int32_t> id_of(const TextTokenizer& tokenizer, const std::string& 
 }
 
 }  // namespace
+
+std::string special_token(const OptionalJson& file, const char* key) {
+  if (!file || !file->place().has(key)) return "";
+  const JsonPlace token = file->place().member(key);
+  return token.value().is_object() ? token.member("content").text() : token.text();
+}
+
+int32_t ForeignTokenizer::size() const {
+  return names.empty() ? tokenizer.size() : static_cast<int32_t>(names.size());
+}
+
+std::string ForeignTokenizer::name(int32_t id) const {
+  return id < std::ssize(names) ? names[static_cast<size_t>(id)] : tokenizer.name(id);
+}
 
 ForeignTokenizer read_foreign_tokenizer(const std::string& folder) {
   const std::string path = folder + "/tokenizer.json", older = folder + "/vocab.txt";

@@ -110,7 +110,7 @@ ForeignModel read_gpt2(const JsonPlace& config) {
   const int64_t end = token_in(config, "eos_token_id", model.tokens);
   const int64_t begin =
       config.has("bos_token_id") ? token_in(config, "bos_token_id", model.tokens) : end;
-  model.fixed = {.rows = {end, begin, end, end}, .end = end};
+  model.fixed = {.rows = {end, begin, end, end}, .scores = {{{}, {}, end, {}}}};
   return model;
 }
 

@@ -26,7 +26,8 @@ const std::vector<ForeignType>& foreign_types() {
                                                  {"vit", read_vit},
                                                  {"deit", read_deit},
                                                  {"gpt2", read_gpt2},
-                                                 {"modernbert", read_modernbert}};
+                                                 {"modernbert", read_modernbert},
+                                                 {"marian", read_marian}};
   return table;
 }
 
@@ -47,8 +48,7 @@ std::vector<std::string> token_names(const ForeignTokenizer& tokenizer, int64_t 
   std::vector<std::string> names;
   names.reserve(static_cast<size_t>(tokens));
   for (int32_t id = 0; id < tokens; ++id)
-    names.push_back(id == tokenizer.mask ? fmt::format("<token:{}>", id)
-                                         : tokenizer.tokenizer.name(id));
+    names.push_back(id == tokenizer.mask ? fmt::format("<token:{}>", id) : tokenizer.name(id));
   return names;
 }
 
@@ -69,16 +69,19 @@ PairModel description_of_texts(const ForeignModel& foreign, const ForeignTokeniz
   model.config = foreign.config;
   model.text = model.config.row().text;
   model.text.source_units = tokenizer_units;
-  const bool is_one = model.config.row().learns_from_text();  // the answer's vocabulary
+  // Answers have the tokens of sources.
+  const bool is_one = model.config.row().learns_from_text() || tokenizer.target;
   if (is_one) model.text.target_units = tokenizer_units;
-  model.text.tokenizer = "tokenizer.json";
+  model.text.joint_vocabulary = tokenizer.target || model.text.joint_vocabulary;
+  model.text.tokenizer = tokenizer.target ? "source.spm" : "tokenizer.json";
+  if (tokenizer.target) model.text.target_tokenizer = "target.spm";
   if (foreign.answers_number) {
     model.text.target = TargetKind::number;
     model.text.target_scale = {.mean = 0, .deviation = 1};
   }
-  if (tokenizer.tokenizer.size() > foreign.tokens)
+  if (tokenizer.size() > foreign.tokens)
     fail("{}: the tokenizer has {} tokens, and vocab_size of config.json is {}", folder,
-         tokenizer.tokenizer.size(), foreign.tokens);
+         tokenizer.size(), foreign.tokens);
   if (model.config.fills() && !tokenizer.mask)
     fail("{}: {} guesses masked words, and tokenizer_config.json names no mask_token", folder,
          foreign.architecture);
@@ -88,26 +91,36 @@ PairModel description_of_texts(const ForeignModel& foreign, const ForeignTokeniz
   return model;
 }
 
-// Unknown stands for a mask, and no text makes the others.
-FixedTokens masks(const ForeignTokenizer& tokenizer) {
+// Where the type does not say it, unknown stands for a mask, and no text makes the others.
+FixedTokens fixed_of(const ForeignModel& foreign, const ForeignTokenizer& tokenizer) {
   FixedTokens fixed;
   fixed.rows.fill(tokenizer.mask.value_or(0));
+  if (foreign.fixed) fixed = *foreign.fixed;
+  if (tokenizer.unknown)
+    fixed.scores[Vocabulary::unknown] = fixed.rows[Vocabulary::unknown] = *tokenizer.unknown;
   return fixed;
+}
+
+ForeignTokenizer read_tokenizer(const ForeignModel& foreign, const std::string& folder) {
+  return foreign.tokenizer == TokenizerFiles::sides ? read_side_tokenizers(folder)
+                                                    : read_foreign_tokenizer(folder);
 }
 
 // What a killed import leaves: config.toml is written last.
 FolderLock take_new(const std::string& out) {
-  return take_unused(out,
-                     {"tokenizer.json", "weights.safetensors", "source.vocab", "target.vocab"});
+  return take_unused(out, {"tokenizer.json", "source.spm", "target.spm", "weights.safetensors",
+                           "source.vocab", "target.vocab"});
 }
 
 // Writes the folder, config.toml last.
 ImportedModel written(const std::string& architecture, PairModel& model,
-                      const TextTokenizer* tokenizer, const TensorFile& weights,
+                      const ForeignTokenizer* tokenizer, const TensorFile& weights,
                       const std::string& out) {
-  if (tokenizer != nullptr) tokenizer->save(out + "/tokenizer.json");
+  const TextConfig stored = with_codes_in(out, model.text);
+  if (tokenizer != nullptr) tokenizer->tokenizer.save(stored.tokenizer);
+  if (tokenizer != nullptr && tokenizer->target) tokenizer->target->save(stored.target_tokenizer);
   write_safetensors(out + "/weights.safetensors", weights);
-  model.codecs = make_codecs(with_codes_in(out, model.text));
+  model.codecs = make_codecs(stored);
   save_description(model, out);
   ImportedModel result{architecture, model.config.type};
   if (tokenizer != nullptr) result.tokens = tokenizer->size();
@@ -141,16 +154,15 @@ ImportedModel import_model(const std::string& folder, const std::string& out) {
     if (foreign.config.row().answers == Answers::vectors)
       layer = read_sentence_encoder(folder, foreign.config.of<EmbedderConfig>());
     foreign.tensors.insert(foreign.tensors.end(), layer.rows.begin(), layer.rows.end());
-    tokenizer.emplace(read_foreign_tokenizer(folder));
+    tokenizer.emplace(read_tokenizer(foreign, folder));
     model = description_of_texts(foreign, *tokenizer, folder);
-    fixed = foreign.fixed ? *foreign.fixed : masks(*tokenizer);
+    fixed = fixed_of(foreign, *tokenizer);
   }
   TensorFile theirs = read_foreign_tensors(folder);
   theirs.tensors.merge(layer.file.tensors);
   const TensorFile weights = converted(foreign, theirs, model, fixed, folder);
   if (!lock) lock.emplace(take_new(out));
-  return written(foreign.architecture, model, tokenizer ? &tokenizer->tokenizer : nullptr, weights,
-                 out);
+  return written(foreign.architecture, model, tokenizer ? &*tokenizer : nullptr, weights, out);
 }
 
 }  // namespace attend

@@ -15,10 +15,10 @@ struct ImportedModel {
 
 // Makes a model folder of a folder in the format of Hugging Face's transformers: config.json,
 // model.safetensors or its shards with their index, and tokenizer.json, or vocab.txt and
-// tokenizer_config.json; of a sentence encoder also modules.json and what it names; of images
-// preprocessor_config.json in place of a tokenizer. Answers are those of transformers;
-// docs/pretrained.md says which types are read. A path that ends with .npz is that of the weights
-// of g2p-en.
+// tokenizer_config.json; of a sentence encoder also modules.json and what it names; of a translator
+// source.spm, target.spm and vocab.json, of images preprocessor_config.json in place of a
+// tokenizer. Answers are those of transformers; docs/pretrained.md says which types are read. A
+// path that ends with .npz is that of the weights of g2p-en.
 //
 // Everything in the folder is checked before anything is written. Errors name the file, and: a type
 // or an architecture that is not read, a setting that is not known or not honoured, a tensor that

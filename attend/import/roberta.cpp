@@ -35,9 +35,9 @@ std::vector<EncoderArchitecture> roberta_architectures() {
     all.push_back({name + "ForTokenClassification",
                    EncoderHead::token_labels,
                    {{"classifier.weight", "output.weight"},
-          {"classifier.bias", "output.bias"},
-          {"pooler.dense.weight", {}, Use::unused},
-          {"pooler.dense.bias", {}, Use::unused}}});
+                    {"classifier.bias", "output.bias"},
+                    {"pooler.dense.weight", {}, Use::unused},
+                    {"pooler.dense.bias", {}, Use::unused}}});
   }
   return all;
 }

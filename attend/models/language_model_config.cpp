@@ -32,12 +32,11 @@ Settings LanguageModelConfig::weight_settings() {
 }
 
 Settings LanguageModelConfig::own_weight_settings() {
-  return {{"model.output_bias", &output_bias,
-           "whether each token has a bias where the output shares the embedding"},
-          {"model.scale_embedding", &scale_embedding,
-           "whether a token's vector is multiplied by the square root of model.depth"},
-          {"model.start", &start,
-           "whether a start token precedes every text (true), or those without a source (false)"}};
+  Settings all = embedding_settings(output_bias, scale_embedding);
+  all.push_back(
+      {"model.start", &start,
+       "whether a start token precedes every text (true), or those without a source (false)"});
+  return all;
 }
 
 Settings LanguageModelConfig::settings() {

@@ -66,7 +66,7 @@ void SourceEncoderConfig::check() const {
 SourceEncoder::SourceEncoder(const SourceShape& shape, const SourceEncoderConfig& config,
                              int64_t class_tokens)
     : shape_(shape),
-      sinusoidal_(config.positions == Positions::sinusoidal),
+      sinusoids_(sinusoid_order(config.positions)),
       dropout_(config.layers > 0 || config.recurrent_layers > 0 ? config.dropout : 0),
       input_(register_module("input",
                              std::make_shared<SourceInput>(shape, config.depth, config.image))) {
@@ -102,10 +102,12 @@ SourceEncoder::SourceEncoder(const SourceShape& shape, const SourceEncoderConfig
 
 Tensor SourceEncoder::positioned(const Tensor& vectors) const {
   if (positions_) return positions_->forward(vectors);
-  if (!sinusoidal_) return vectors;
+  if (!sinusoids_) return vectors;
   const int64_t depth = vectors.size(2);
-  if (shape_.is_image()) return vectors + sinusoidal_grid(shape_.grid, depth, vectors.options());
-  const Tensor positions = sinusoidal_positions(vectors.size(1), depth, 0, vectors.options());
+  if (shape_.is_image())
+    return vectors + sinusoidal_grid(shape_.grid, depth, vectors.options(), *sinusoids_);
+  const Tensor positions =
+      sinusoidal_positions(vectors.size(1), depth, 0, vectors.options(), *sinusoids_);
   // Tokens have vectors of length 1, which sinusoids would drown (Vaswani et al. 2017, 3.4).
   return (shape_.is_frames() ? vectors : vectors * std::sqrt(static_cast<double>(depth))) +
          positions;

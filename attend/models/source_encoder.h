@@ -3,6 +3,7 @@
 #include <torch/nn/module.h>
 
 #include <memory>
+#include <optional>
 #include <vector>
 
 #include "attend/models/source_input.h"
@@ -66,7 +67,7 @@ class SourceEncoder : public torch::nn::Module {
   at::Tensor positioned(const at::Tensor& vectors) const;
 
   SourceShape shape_;
-  bool sinusoidal_;
+  std::optional<SinusoidOrder> sinusoids_;
   double dropout_;
   std::shared_ptr<SourceInput> input_;
   std::shared_ptr<LearnedPositions> positions_;      // null where they are not learned

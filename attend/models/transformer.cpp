@@ -57,20 +57,23 @@ Transformer::Transformer(const TransformerConfig& config, const SourceShape& sou
     source_embedding_ = register_module(
         "source_embedding",
         std::make_shared<PositionedEmbedding>(source.tokens, config.depth, config.positions,
-                                              shared ? longest : config.maximum_source_length));
+                                              shared ? longest : config.maximum_source_length,
+                                              config.scale_embedding));
     encoder_ = register_module("encoder", std::make_shared<TransformerStack>(config.stack(
                                               config.encoder_layers, /*causal=*/false)));
   }
-  target_embedding_ =
-      shared ? source_embedding_
-             : register_module("target_embedding",
-                               std::make_shared<PositionedEmbedding>(target_tokens, config.depth,
-                                                                     config.positions, longest));
+  target_embedding_ = shared ? source_embedding_
+                             : register_module("target_embedding",
+                                               std::make_shared<PositionedEmbedding>(
+                                                   target_tokens, config.depth, config.positions,
+                                                   longest, config.scale_embedding));
   decoder_ =
       register_module("decoder", std::make_shared<TransformerStack>(config.stack(
                                      config.decoder_layers, /*causal=*/true, &config.source)));
   if (config.tied == Tied::none)
     output_ = register_module("output", torch::nn::Linear(config.depth, target_tokens));
+  else if (config.output_bias)
+    output_bias_ = register_parameter("output_bias", at::zeros(target_tokens));
 }
 
 void Transformer::place(const Devices& devices) {
@@ -90,7 +93,7 @@ void Transformer::place(const Devices& devices) {
 }
 
 TokenOutput Transformer::output() const {
-  if (!output_) return {target_embedding_->weight()};
+  if (!output_) return {target_embedding_->weight(), output_bias_};
   return {output_->weight, output_->bias};
 }
 

@@ -61,6 +61,7 @@ class Transformer : public PairNetwork {
   std::shared_ptr<PositionedEmbedding> source_embedding_, target_embedding_;  // one if tied: all
   std::shared_ptr<TransformerStack> encoder_, decoder_;
   torch::nn::Linear output_{nullptr};  // null where tied
+  at::Tensor output_bias_;             // [V]; undefined: none beside output_
   // Null until pack(), and where there is no such.
   std::shared_ptr<const PackedStack> packed_encoder_;
   std::shared_ptr<const PackedDecoder> packed_decoder_;

@@ -74,6 +74,13 @@ void check_positions(const Mechanism& row, Positions positions) {
 
 }  // namespace
 
+Settings embedding_settings(bool& output_bias, bool& scale_embedding) {
+  return {{"model.output_bias", &output_bias,
+           "whether each token has a bias where the output shares the embedding"},
+          {"model.scale_embedding", &scale_embedding,
+           "whether a token's vector is multiplied by the square root of model.depth"}};
+}
+
 Settings LayersConfig::weight_settings() {
   return {
       {"model.positions", &positions, "how positions are encoded"},
@@ -195,6 +202,7 @@ Setting TransformerConfig::length_setting() {
 
 Settings TransformerConfig::weight_settings() {
   Settings all = LayersConfig::weight_settings();
+  append(all, embedding_settings(output_bias, scale_embedding));
   if (positions == Positions::learned) all.push_back(length_setting());
   return all;
 }
@@ -208,6 +216,7 @@ Settings TransformerConfig::settings() {
                {"model.tied", &tied,
                 "embeddings that the output shares; all takes data.joint_vocabulary"},
                length_setting()});
+  append(all, embedding_settings(output_bias, scale_embedding));
   return all;
 }
 

@@ -12,6 +12,9 @@
 
 namespace attend {
 
+// Keys model.output_bias and model.scale_embedding.
+Settings embedding_settings(bool& output_bias, bool& scale_embedding);
+
 // What Transformers of every shape are told.
 struct LayersConfig {
   MechanismSettings self = {.mechanism = "self"};  // how a sequence reads itself
@@ -61,6 +64,8 @@ struct TransformerConfig : LayersConfig {
   int64_t decoder_layers = 4;
   ImageInputConfig image;
   Tied tied = Tied::target;
+  bool output_bias = false;     // of each token, where the output shares an embedding
+  bool scale_embedding = true;  // by sqrt(depth)
   int64_t maximum_source_length = 256;
 
   bool wants_joint_vocabulary() const { return tied == Tied::all; }

@@ -26,12 +26,16 @@ Tensor gelu_by_tanh(const Tensor& x) {
   return x * 0.5 * ((x * ((x * x) * 0.044715 + 1) * scale).tanh() + 1);
 }
 
+// LibTorch's silu does the same; exp would overflow, so that the gradient were no number.
+Tensor swish(const Tensor& x) { return x * 0.5 * ((x * 0.5).tanh() + 1); }
+
 const ActivationRow& row_of(HiddenActivation activation) {
   static const ActivationRow table[] = {
       {[](const Tensor& x) { return x.relu(); }, [](Tensor& x) { x.relu_(); }},
       {[](const Tensor& x) { return at::gelu(x); }, [](Tensor& x) { at::gelu_(x); }},
       {gelu_by_tanh, [](Tensor& x) { x.copy_(gelu_by_tanh(x)); }},
-      {[](const Tensor& x) { return x.tanh(); }, [](Tensor& x) { x.tanh_(); }}};
+      {[](const Tensor& x) { return x.tanh(); }, [](Tensor& x) { x.tanh_(); }},
+      {swish, [](Tensor& x) { x.copy_(swish(x)); }}};
   return table[static_cast<size_t>(activation)];
 }
 

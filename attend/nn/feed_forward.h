@@ -9,9 +9,12 @@
 namespace attend {
 
 // relu: max(0, x); gelu: x Phi(x), Phi the normal distribution (Hendrycks & Gimpel 2016);
-// gelu_tanh: 0.5 x (1 + tanh(sqrt(2 / pi) (x + 0.044715 x^3))), which is near it; tanh.
-enum class HiddenActivation { relu, gelu, gelu_tanh, tanh };
-inline EnumNames names_of(HiddenActivation) { return {"relu", "gelu", "gelu_tanh", "tanh"}; }
+// gelu_tanh: 0.5 x (1 + tanh(sqrt(2 / pi) (x + 0.044715 x^3))), which is near it; tanh; swish:
+// x / (1 + exp(-x)) (Ramachandran et al. 2017), which is also called SiLU.
+enum class HiddenActivation { relu, gelu, gelu_tanh, tanh, swish };
+inline EnumNames names_of(HiddenActivation) {
+  return {"relu", "gelu", "gelu_tanh", "tanh", "swish"};
+}
 
 // f(x), and the same in place where no gradients are recorded.
 at::Tensor activated(const at::Tensor& x, HiddenActivation activation, const Pass& pass = {});

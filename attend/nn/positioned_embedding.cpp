@@ -13,9 +13,15 @@
 
 namespace attend {
 
+std::optional<SinusoidOrder> sinusoid_order(Positions positions) {
+  if (positions == Positions::sinusoidal) return SinusoidOrder::alternating;
+  if (positions == Positions::sinusoidal_halves) return SinusoidOrder::halves;
+  return std::nullopt;
+}
+
 PositionedEmbedding::PositionedEmbedding(int64_t tokens, int64_t depth, Positions positions,
                                          int64_t maximum, bool scaled)
-    : sinusoidal_(positions == Positions::sinusoidal),
+    : sinusoids_(sinusoid_order(positions)),
       scale_(scaled ? std::sqrt(static_cast<double>(depth)) : 1),
       embedding_(register_module("tokens", torch::nn::Embedding(tokens, depth))) {
   torch::nn::init::normal_(embedding_->weight, 0, 1 / std::sqrt(static_cast<double>(depth)));
@@ -27,7 +33,7 @@ at::Tensor PositionedEmbedding::forward(const at::Tensor& tokens, int64_t offset
                                         const Pass& pass) {
   at::Tensor vectors = pass.watched(WatchedVectors::input, embedding_->forward(tokens) * scale_);
   const Runs runs = positions_here(pass, offset, tokens.size(1));
-  if (sinusoidal_)
+  if (sinusoids_)
     vectors = by_runs(vectors, runs, [this](const at::Tensor& x, int64_t first) {
       return x + sinusoids(x.size(1), first, x.options());
     });
@@ -75,7 +81,7 @@ at::Tensor PositionedEmbedding::next(const at::Tensor& tokens,
 
 at::Tensor PositionedEmbedding::position_vectors(int64_t first, int64_t end,
                                                  const at::TensorOptions& options) {
-  if (sinusoidal_) return sinusoids(end - first, first, options);
+  if (sinusoids_) return sinusoids(end - first, first, options);
   if (!learned_) return {};
   return learned_->forward(at::zeros({end - first, embedding_->weight.size(1)}, options), first);
 }
@@ -88,11 +94,11 @@ at::Tensor PositionedEmbedding::sinusoids(int64_t count, int64_t offset,
   constexpr int64_t unread = 16;
   const int64_t depth = embedding_->weight.size(1), end = offset + count;
   if (end > most_kept || options.dtype() != at::kFloat || !options.device().is_cpu())
-    return sinusoidal_positions(count, depth, offset, options);
+    return sinusoidal_positions(count, depth, offset, options, *sinusoids_);
   const std::lock_guard lock(mutex_);
   if (!kept_.defined() || kept_.size(0) < end + unread)
-    kept_ =
-        sinusoidal_positions(std::min(most_kept, std::max<int64_t>(64, 2 * end)) + unread, depth);
+    kept_ = sinusoidal_positions(std::min(most_kept, std::max<int64_t>(64, 2 * end)) + unread,
+                                 depth, 0, at::kFloat, *sinusoids_);
   return kept_.narrow(0, offset, count);
 }
 

@@ -4,6 +4,7 @@
 
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <vector>
 
 #include "attend/base/enum_names.h"
@@ -13,8 +14,14 @@
 namespace attend {
 
 // Where a network encodes positions: in the vectors, or, rotary, in the heads (HeadGroup).
-enum class Positions { sinusoidal, learned, rotary, none };
-inline EnumNames names_of(Positions) { return {"sinusoidal", "learned", "rotary", "none"}; }
+// sinusoidal_halves has all sines before the cosines (SinusoidOrder).
+enum class Positions { sinusoidal, learned, rotary, none, sinusoidal_halves };
+inline EnumNames names_of(Positions) {
+  return {"sinusoidal", "learned", "rotary", "none", "sinusoidal_halves"};
+}
+
+// The order of sinusoids that are added to vectors; none where no sinusoids are.
+std::optional<SinusoidOrder> sinusoid_order(Positions positions);
 
 // Vectors for tokens at positions: sqrt(depth) times the token's vector, or, where it is not
 // `scaled`, once, plus that of its position (Vaswani et al. 2017, 3.4 and 3.5).
@@ -47,7 +54,7 @@ class PositionedEmbedding : public torch::nn::Module {
   // As sinusoidal_positions(); those of the first positions are kept.
   at::Tensor sinusoids(int64_t count, int64_t offset, const at::TensorOptions& options);
 
-  bool sinusoidal_;
+  std::optional<SinusoidOrder> sinusoids_;
   double scale_;
   torch::nn::Embedding embedding_{nullptr};
   std::shared_ptr<LearnedPositions> learned_;  // null where they are not learned

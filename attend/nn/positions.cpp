@@ -22,24 +22,28 @@ Tensor angles(int64_t count, int64_t depth, int64_t offset, double base,
 }  // namespace
 
 Tensor sinusoidal_positions(int64_t count, int64_t depth, int64_t offset,
-                            const at::TensorOptions& options) {
+                            const at::TensorOptions& options, SinusoidOrder order) {
   if (count < 0 || depth < 1 || offset < 0)
     fail(
         "[sinusoidal_positions] {} positions of depth {} from {} on; the depth must be 1 or more, "
         "the others 0 or more",
         count, depth, offset);
   const Tensor angle = angles(count, depth, offset, 10000, options);
-  const Tensor pairs = at::stack({angle.sin(), angle.cos()}, -1).flatten(1);
-  return pairs.narrow(1, 0, depth).to(options);
+  const Tensor sines = angle.sin(), cosines = angle.cos();
+  const Tensor columns = order == SinusoidOrder::halves
+                             ? at::cat({sines, cosines}, -1)
+                             : at::stack({sines, cosines}, -1).flatten(1);
+  return columns.narrow(1, 0, depth).to(options);
 }
 
-Tensor sinusoidal_grid(const GridSize& grid, int64_t depth, const at::TensorOptions& options) {
+Tensor sinusoidal_grid(const GridSize& grid, int64_t depth, const at::TensorOptions& options,
+                       SinusoidOrder order) {
   if (depth < 2 || depth % 2 != 0)
     fail("[sinusoidal_grid] depth is {}; it must be even, half for rows and half for columns",
          depth);
   const int64_t half = depth / 2;
-  const Tensor rows = sinusoidal_positions(grid.height, half, 0, options);
-  const Tensor columns = sinusoidal_positions(grid.width, half, 0, options);
+  const Tensor rows = sinusoidal_positions(grid.height, half, 0, options, order);
+  const Tensor columns = sinusoidal_positions(grid.width, half, 0, options, order);
   const std::vector<int64_t> shape = {grid.height, grid.width, half};
   return at::cat({rows.unsqueeze(1).expand(shape), columns.unsqueeze(0).expand(shape)}, -1)
       .view({grid.height * grid.width, depth});

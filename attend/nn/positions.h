@@ -8,11 +8,16 @@ namespace attend {
 // turning queries and keys; alibi, buckets, relative_keys and grid (attend/ops/biases.h) do so in
 // the scores.
 
+// Which columns of sinusoids are sines: every other one (Vaswani et al. 2017, 3.5), or the first
+// half of them, as in tensor2tensor and Marian.
+enum class SinusoidOrder { alternating, halves };
+
 // Rows p = offset, offset + 1, ...: column 2 i holds sin(p / 10000^(2 i / depth)), column 2 i + 1
-// the cosine (Vaswani et al. 2017, 3.5). [count, depth]; an odd depth ends with a sine. Error when
-// count or offset is negative or depth below 1.
+// the cosine (Vaswani et al. 2017, 3.5), or all sines come first. [count, depth]; an odd depth has
+// a sine more than cosines. Error when count or offset is negative or depth below 1.
 at::Tensor sinusoidal_positions(int64_t count, int64_t depth, int64_t offset = 0,
-                                const at::TensorOptions& options = at::kFloat);
+                                const at::TensorOptions& options = at::kFloat,
+                                SinusoidOrder order = SinusoidOrder::alternating);
 
 // Rows and columns of an image; its positions are numbered row by row.
 struct GridSize {
@@ -23,7 +28,8 @@ struct GridSize {
 // The same in two dimensions (Parmar et al. 2018, 3.1): the first half of the columns encodes the
 // row of a pixel, the second its column. [height width, depth]; Error unless depth is even.
 at::Tensor sinusoidal_grid(const GridSize& grid, int64_t depth,
-                           const at::TensorOptions& options = at::kFloat);
+                           const at::TensorOptions& options = at::kFloat,
+                           SinusoidOrder order = SinusoidOrder::alternating);
 
 // A trained vector per position (Gehring et al. 2017, 3.1), added to the vector there.
 class LearnedPositions : public torch::nn::Module {

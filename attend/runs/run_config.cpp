@@ -145,6 +145,7 @@ void take_targets(const TextConfig& other, bool takes_tokens, TextConfig& text) 
   if (takes_tokens) return;
   text.target_units = other.target_units;
   text.target_bpe = other.target_bpe;
+  text.target_tokenizer = other.target_tokenizer;
   text.joint_vocabulary = other.joint_vocabulary;
 }
 

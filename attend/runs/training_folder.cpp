@@ -17,9 +17,10 @@ namespace fs = std::filesystem;
 // first, and all or some of the description: nothing that the command would not make again. What
 // --init names is not in it, so that training cannot continue from there.
 bool is_unfinished_start(const std::set<std::string>& names) {
-  static const std::set<std::string> first = {"training.toml", "source.vocab",  "target.vocab",
-                                              "bpe.codes",     "source.bpe",    "target.bpe",
-                                              "config.toml",   "tokenizer.json"};
+  static const std::set<std::string> first = {
+      "training.toml", "source.vocab", "target.vocab",         "bpe.codes",
+      "source.bpe",    "target.bpe",   "config.toml",          "tokenizer.json",
+      "source.spm",    "target.spm",   "target_tokenizer.json"};
   return names.contains("training.toml") &&
          std::includes(first.begin(), first.end(), names.begin(), names.end());
 }

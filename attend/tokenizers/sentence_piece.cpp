@@ -150,6 +150,68 @@ std::string normalised_text(const SentencePieceParts& parts, std::string_view te
   return result;
 }
 
+// The ids of a text that is normalised.
+std::vector<int32_t> ids_of(const SentencePieceParts& parts, std::string_view text) {
+  std::vector<int32_t> ids;
+  if (parts.by_words)
+    append_words(parts, text, ids);
+  else
+    parts.model->append(text, ids);
+  return ids;
+}
+
+// The text of pieces that are added one after another.
+class JoinedPieces {
+ public:
+  explicit JoinedPieces(const SentencePieceFile& file) : file_(file) {}
+
+  // What no piece is stands for itself.
+  void add(std::string_view piece, std::optional<int32_t> id) {
+    const PieceKind kind = id ? file_.kinds[static_cast<size_t>(*id)] : PieceKind::unknown;
+    if (kind == PieceKind::byte) {
+      bytes_.push_back(static_cast<char>(*byte_of_piece(piece)));
+      return;
+    }
+    flush();
+    if (!text_.empty()) at_begin_ = false;
+    if (kind == PieceKind::unknown) text_ += id ? std::string_view(file_.unknown_text) : piece;
+    if (kind == PieceKind::unknown || kind == PieceKind::control) return;
+    if (at_begin_ && (file_.prefix_space || file_.single_spaces) &&
+        piece.starts_with(marked_space)) {
+      piece.remove_prefix(marked_space.size());
+      // Where spaces are single, those at the front are all left out.
+      at_begin_ = file_.single_spaces;
+    }
+    while (!piece.empty()) {
+      const size_t mark = std::min(piece.find(marked_space), piece.size());
+      text_ += piece.substr(0, mark);
+      piece.remove_prefix(mark);
+      if (piece.empty()) break;
+      text_ += ' ';
+      piece.remove_prefix(marked_space.size());
+    }
+  }
+
+  std::string text() {
+    flush();
+    return std::move(text_);
+  }
+
+ private:
+  void flush() {
+    for (std::string_view rest = bytes_; !rest.empty();) {
+      const Charsmap::Match front = character_or_replacement(rest);
+      text_ += front.replacement;
+      rest.remove_prefix(front.size);
+    }
+    bytes_.clear();
+  }
+
+  const SentencePieceFile& file_;
+  std::string text_, bytes_;
+  bool at_begin_ = true;
+};
+
 }  // namespace
 }  // namespace internal
 
@@ -177,58 +239,43 @@ SentencePiece SentencePiece::parse(std::string_view bytes, const std::string& na
 }
 
 std::vector<int32_t> SentencePiece::encode(std::string_view text) const {
-  std::vector<int32_t> ids;
   std::string changed;
   const std::string normalised = internal::normalised_text(*parts_, text);
   // The rules of a file may make of characters what is none.
-  const std::string_view characters = internal::well_formed(normalised, changed);
-  if (parts_->by_words)
-    internal::append_words(*parts_, characters, ids);
-  else
-    parts_->model->append(characters, ids);
-  return ids;
+  return internal::ids_of(*parts_, internal::well_formed(normalised, changed));
+}
+
+std::vector<std::string> SentencePiece::split(std::string_view text) const {
+  std::string changed;
+  const std::string normalised = internal::normalised_text(*parts_, text);
+  std::string_view rest = internal::well_formed(normalised, changed);
+  const std::vector<int32_t> ids = internal::ids_of(*parts_, rest);
+  std::vector<std::string> pieces;
+  pieces.reserve(ids.size());
+  for (size_t i = 0; i < ids.size(); ++i) {
+    const std::string& own = piece(ids[i]);
+    size_t size = own.size();
+    if (parts_->file.kinds[static_cast<size_t>(ids[i])] == PieceKind::byte) size = 1;
+    // Unknown neighbours are one piece, so that the next one is known.
+    const bool is_unknown = ids[i] == parts_->file.unknown;
+    if (is_unknown) size = i + 1 < ids.size() ? rest.find(piece(ids[i + 1]), 1) : rest.size();
+    size = std::min(size, rest.size());
+    pieces.push_back(is_unknown ? std::string(rest.substr(0, size)) : own);
+    rest.remove_prefix(size);
+  }
+  return pieces;
 }
 
 std::string SentencePiece::decode(std::span<const int32_t> ids) const {
-  const internal::SentencePieceFile& file = parts_->file;
-  std::string text, bytes;
-  const auto flush = [&] {
-    for (std::string_view rest = bytes; !rest.empty();) {
-      const internal::Charsmap::Match front = internal::character_or_replacement(rest);
-      text += front.replacement;
-      rest.remove_prefix(front.size);
-    }
-    bytes.clear();
-  };
-  bool at_begin = true;
-  for (const int32_t id : ids) {
-    std::string_view piece = this->piece(id);
-    const PieceKind kind = file.kinds[static_cast<size_t>(id)];
-    if (kind == PieceKind::byte) {
-      bytes.push_back(static_cast<char>(*internal::byte_of_piece(piece)));
-      continue;
-    }
-    flush();
-    if (!text.empty()) at_begin = false;
-    if (kind == PieceKind::unknown) text += file.unknown_text;
-    if (kind == PieceKind::unknown || kind == PieceKind::control) continue;
-    if (at_begin && (file.prefix_space || file.single_spaces) &&
-        piece.starts_with(internal::marked_space)) {
-      piece.remove_prefix(internal::marked_space.size());
-      // Where spaces are single, those at the front are all left out.
-      at_begin = file.single_spaces;
-    }
-    while (!piece.empty()) {
-      const size_t mark = std::min(piece.find(internal::marked_space), piece.size());
-      text += piece.substr(0, mark);
-      piece.remove_prefix(mark);
-      if (piece.empty()) break;
-      text += ' ';
-      piece.remove_prefix(internal::marked_space.size());
-    }
-  }
-  flush();
-  return text;
+  internal::JoinedPieces joined(parts_->file);
+  for (const int32_t id : ids) joined.add(piece(id), id);
+  return joined.text();
+}
+
+std::string SentencePiece::join(std::span<const std::string> pieces) const {
+  internal::JoinedPieces joined(parts_->file);
+  for (const std::string& each : pieces) joined.add(each, id(each));
+  return joined.text();
 }
 
 int32_t SentencePiece::size() const { return parts_->model->tokens().size(); }

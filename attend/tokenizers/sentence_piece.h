@@ -31,6 +31,11 @@ class SentencePiece {
   // no piece has.
   std::string decode(std::span<const int32_t> ids) const;
 
+  // The same by the pieces' texts: an unknown piece is what the text has there, and what no piece
+  // is stands for itself in join().
+  std::vector<std::string> split(std::string_view text) const;
+  std::string join(std::span<const std::string> pieces) const;
+
   int32_t size() const;
   std::optional<int32_t> id(std::string_view piece) const;
   const std::string& piece(int32_t id) const;  // Error on an id that no piece has

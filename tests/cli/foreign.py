@@ -1,5 +1,6 @@
 """Folders as transformers saves them, of tests/import/golden.json and the formula of its weights."""
 
+import base64
 import json
 import math
 import pathlib
@@ -24,7 +25,10 @@ def write_foreign(name, folder):
     case = golden_case(name)
     folder.mkdir()
     for file, document in case["files"].items():
-        (folder / file).write_text(json.dumps(document))
+        if file.endswith(".spm"):
+            (folder / file).write_bytes(base64.b64decode(document))
+        else:
+            (folder / file).write_text(json.dumps(document))
     header, body = {}, b""
     for number, (key, shape) in enumerate(sorted(case["tensors"].items())):
         is_norm = ("norm" in key.lower() or ".ln_" in key) and key.endswith("weight")

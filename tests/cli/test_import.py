@@ -141,6 +141,32 @@ class Import(program.Case):
                      "tuned", *settings({"train.steps": 1, "train.replicas": 1}))
         self.succeed("predict", "tuned", "--maximum-length", 3, stdin=text)
 
+    def test_a_text_is_translated_and_explained(self):
+        case = self.imported("MarianMTModel")
+        text = case["texts"][1]
+        record = json.loads(self.succeed("predict", "model", "--json", "--details", "--maximum-length", 5,
+                                         stdin=text).stdout)
+        found = record["predictions"][0]
+        self.assertEqual(found["target"], case["said"][1])
+        for log, expected in zip(found["log_probabilities"], case["answers"][1]):
+            self.assertAlmostEqual(2.718281828 ** log, expected, places=4)
+        source = record["source_tokens"]
+        self.assertEqual((source[0], source.count("[</s>]"), source[-1]), (">>fra<<", 2, "[</s>]"))
+        self.explain_by_all(text, ">>fra<<")
+        self.succeed("explain", "model", text, "--out", "page.html")
+        # Targets are split by their own tokenizer, and nothing but the end is put behind them.
+        self.write("pairs.tsv", f"{text}\tPARIS %\n" * 4)
+        measured = json.loads(self.succeed("evaluate", "model", "--data", "pairs.tsv", "--json", "--metric",
+                                           "perplexity").stdout)
+        self.assertGreater(measured["unknown_tokens"], 0)
+        self.assertLess(0, measured["loss"])
+        self.assertLess(measured["loss"], 10)
+        self.succeed("train", "--data", "pairs.tsv", "--valid", "pairs.tsv", "--init", "model", "--out",
+                     "tuned", *settings({"train.steps": 1, "train.replicas": 1}))
+        for name in ("source.spm", "target.spm"):
+            self.assertEqual((self.folder / "tuned" / name).read_bytes(), (self.folder / "theirs" / name).read_bytes())
+        self.succeed("predict", "tuned", "--maximum-length", 3, stdin=text)
+
     def test_another_model_begins_with_the_weights(self):
         self.imported("BertModel")
         self.write("pairs.tsv", "the cat sees\tanimal\nParis is the capital\tcity\n" * 8)

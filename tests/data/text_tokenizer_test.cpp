@@ -5,6 +5,7 @@
 #include "attend/data/text_codec.h"
 #include "attend/data/vocabulary.h"
 #include "tests/support/files.h"
+#include "tests/tokenizers/model_writer.h"
 
 namespace attend {
 namespace text_tokenizer_test {
@@ -56,6 +57,52 @@ TEST(TextTokenizer, SplitsTextsOfACodecAsTheyStand) {
   EXPECT_EQ(test::contents(stored.tokenizer), file);
   text.source_units = "space";
   EXPECT_THAT(test::error_of([&] { make_codecs(text); }), HasSubstr("data.tokenizer = "));
+}
+
+// A translator's side: the pieces low and er behind the end and unknown.
+std::string pieces() {
+  return test::ModelWriter()
+      .piece("</s>", 0, 3)
+      .piece("<unk>", 0, 2)
+      .piece("\u2581low", -1)
+      .piece("er", -2)
+      .text();
+}
+
+TEST(TextTokenizer, SplitsByPiecesOfATranslator) {
+  const TextTokenizer tokenizer = TextTokenizer::parse(pieces(), "source.spm");
+  EXPECT_EQ(tokenizer.size(), 4);
+  EXPECT_EQ(tokenizer.name(0), "[</s>]");
+  EXPECT_EQ(tokenizer.name(9), "<token:9>");
+  EXPECT_EQ(tokenizer.closing_tokens(), 1);
+  const std::vector<std::string> tokens = tokenizer.split(">>fra<< lower");
+  EXPECT_THAT(tokens, ElementsAre(">>fra<<", "\u2581low", "er", "[</s>]"));
+  EXPECT_EQ(tokenizer.join({"\u2581low", "[<unk>]", "er", "[</s>]"}), "lower");
+  const TextTokenizer without = tokenizer.without_special_tokens();
+  EXPECT_THAT(without.split("lower"), ElementsAre("\u2581low", "er"));
+  EXPECT_EQ(without.closing_tokens(), 0);
+  EXPECT_TRUE(tokenizer.split("").empty());
+}
+
+TEST(TextTokenizer, TargetsMayHaveTheirOwn) {
+  const test::TemporaryFolder folder;
+  TextConfig text;
+  text.source_units = text.target_units = tokenizer_units;
+  text.tokenizer = folder.write("source.spm", pieces());
+  text.target_tokenizer = folder.write("tokenizer.json", file);
+  const TextCodecs codecs = make_codecs(text);
+  EXPECT_THAT(codecs.source.split("low"), ElementsAre("\u2581low", "[</s>]"));
+  EXPECT_THAT(codecs.target.split("cats"), ElementsAre("cat", "##s"));
+  const std::string model = folder / "model";
+  std::filesystem::create_directory(model);
+  save_codes(codecs, text, model);
+  const TextConfig stored = with_codes_in(model, text);
+  EXPECT_EQ(stored.tokenizer, model + "/source.spm");
+  EXPECT_EQ(stored.target_tokenizer, model + "/target_tokenizer.json");
+  EXPECT_EQ(test::contents(stored.tokenizer), pieces());
+  EXPECT_EQ(test::contents(stored.target_tokenizer), file);
+  text.target_units = "space";
+  EXPECT_THAT(test::error_of([&] { make_codecs(text); }), HasSubstr("data.target_tokenizer = "));
 }
 
 }  // namespace text_tokenizer_test

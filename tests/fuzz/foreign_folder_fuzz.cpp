@@ -1,5 +1,5 @@
-// A file of a folder that transformers saved, the others being as they should; the first byte says
-// which file.
+// A file of a folder that transformers saved, the others being as they should; the first byte, a
+// digit, says which file, 0 config.json.
 #include <array>
 #include <filesystem>
 #include <string>
@@ -8,6 +8,7 @@
 #include "tests/fuzz/fuzz.h"
 #include "tests/import/foreign_readers.h"
 #include "tests/support/files.h"
+#include "tests/tokenizers/model_writer.h"
 
 namespace attend::fuzz {
 namespace {
@@ -15,17 +16,23 @@ namespace {
 struct ForeignFile {
   const char* name;
   void (*read)(const std::string& folder);
-  const char* usual = nullptr;  // what it holds while others take their turn; null: it is not there
+  std::string usual = {};  // what it holds while others take their turn; empty: it is not there
 };
 
-constexpr std::array<ForeignFile, 6> files = {{
+std::string usual_pieces() {
+  return test::ModelWriter().piece("<unk>", 0, 2).piece("a", -1).text();
+}
+
+const std::array<ForeignFile, 8> files = {{
     {"modules.json", read_sentences,
      R"([{"path": "", "type": "Transformer"}, {"path": "1_Pooling", "type": "Pooling"}])"},
     {"1_Pooling/config.json", read_sentences, R"({"pooling_mode": "mean"})"},
     {"sentence_bert_config.json", read_sentences},
-    {"tokenizer_config.json", read_tokenizer},
+    {"tokenizer_config.json", read_tokenizers},
     {"preprocessor_config.json", read_images},
     {"model.safetensors.index.json", read_tensors},
+    {"source.spm", read_sides, usual_pieces()},
+    {"vocab.json", read_sides, R"({"</s>": 0, "<unk>": 1, "a": 2, "<pad>": 3})"},
 }};
 
 // Files of a folder that can be read; each is put back after its turn.
@@ -34,6 +41,7 @@ class Folder {
   Folder() {
     std::filesystem::create_directory(folder_ / "1_Pooling");
     folder_.write("vocab.txt", "[PAD]\n[UNK]\n[CLS]\n[SEP]\n[MASK]\na\n");
+    folder_.write("target.spm", usual_pieces());
     write_safetensors(folder_ / "one.safetensors", {{{"x", at::zeros({2})}}, {}});
     for (const ForeignFile& file : files) put_back(file);
   }
@@ -46,10 +54,10 @@ class Folder {
 
  private:
   void put_back(const ForeignFile& file) {
-    if (file.usual != nullptr)
-      folder_.write(file.name, file.usual);
-    else
+    if (file.usual.empty())
       std::filesystem::remove(folder_ / file.name);
+    else
+      folder_.write(file.name, file.usual);
   }
 
   test::TemporaryFolder folder_;
@@ -63,10 +71,10 @@ int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   if (size == 0) return 0;
   static Folder folder;
   const std::string_view bytes = text(data + 1, size - 1);
-  const size_t which = data[0] % (files.size() + 1);
-  if (which == files.size())
+  const size_t which = static_cast<uint8_t>(data[0] - '0') % (files.size() + 1);
+  if (which == 0)
     read_config(bytes);
   else
-    folder.read(files[which], bytes);
+    folder.read(files[which - 1], bytes);
   return 0;
 }

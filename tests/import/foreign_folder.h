@@ -7,6 +7,7 @@
 #include <stdexcept>
 #include <string>
 
+#include "attend/data/base64.h"
 #include "attend/data/safetensors.h"
 
 namespace attend::test {
@@ -56,14 +57,16 @@ struct ForeignFolder {
     for (const auto& [name, document] : files.items()) {
       const std::filesystem::path path = std::filesystem::path(folder) / name;
       std::filesystem::create_directories(path.parent_path());
-      std::ofstream(path) << (document.is_string() ? document.get<std::string>() : document.dump());
+      std::string bytes = document.is_string() ? document.get<std::string>() : document.dump();
+      if (path.extension() == ".spm") bytes = base64_bytes(bytes);
+      std::ofstream(path) << bytes;
     }
     if (!tensors.empty()) write_safetensors(folder + "/model.safetensors", {tensors, {}});
   }
 
   json& config() { return files["config.json"]; }
 
-  json files;  // texts as they are, others as JSON
+  json files;  // texts as they are, those of .spm in base64, others as JSON
   std::map<std::string, at::Tensor> tensors;
 };
 

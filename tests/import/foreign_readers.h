@@ -15,8 +15,9 @@ namespace attend::fuzz {
 
 // What a type makes of a config.json describes a network.
 inline void read_config(std::string_view document) {
-  for (const auto read : {internal::read_bert, internal::read_distilbert, internal::read_roberta,
-                          internal::read_vit, internal::read_deit, internal::read_modernbert})
+  for (const auto read :
+       {internal::read_bert, internal::read_distilbert, internal::read_roberta, internal::read_vit,
+        internal::read_deit, internal::read_gpt2, internal::read_modernbert, internal::read_marian})
     accept_errors([&] {
       const std::string name = "input";
       const Json json = parse_json(document, name);
@@ -36,6 +37,17 @@ inline void read_sentences(const std::string& folder) {
 inline void read_tokenizer(const std::string& folder) {
   const internal::ForeignTokenizer tokenizer = internal::read_foreign_tokenizer(folder);
   expect(!tokenizer.mask || *tokenizer.mask < tokenizer.tokenizer.size());
+}
+
+inline void read_sides(const std::string& folder) {
+  const internal::ForeignTokenizer tokenizer = internal::read_side_tokenizers(folder);
+  expect(tokenizer.target && tokenizer.unknown && *tokenizer.unknown < tokenizer.size());
+  tokenizer.tokenizer.join(tokenizer.tokenizer.split(">>a<< a b</s>"));
+}
+
+inline void read_tokenizers(const std::string& folder) {
+  accept_errors([&] { read_sides(folder); }, folder);
+  read_tokenizer(folder);
 }
 
 inline void read_images(const std::string& folder) {

@@ -19,6 +19,12 @@ std::vector<std::string> names() {
   return all;
 }
 
+Answer answer_of_five(const Model& model, const std::string& text) {
+  SearchOptions search;
+  search.maximum_length = 5;
+  return model.answer({text}, search).at(0);
+}
+
 // By what a case holds: the numbers that the model gives for a text.
 std::vector<double> numbers_of(const json& one, const Model& model, const std::string& text) {
   std::vector<double> numbers;
@@ -34,10 +40,8 @@ std::vector<double> numbers_of(const json& one, const Model& model, const std::s
       by_label[each.token] = std::log(each.probability);
     for (const std::string& label : model.labels()) numbers.push_back(by_label.at(label));
   }
-  if (what == "continuation") {
-    SearchOptions search;
-    search.maximum_length = 5;
-    const Answer answer = model.answer({text}, search).at(0);
+  if (what == "continuation" || what == "translation") {
+    const Answer answer = answer_of_five(model, text);
     for (const double logarithm : answer.best().log_probabilities)
       if (numbers.size() < 5) numbers.push_back(std::exp(logarithm));
   }
@@ -61,6 +65,9 @@ TEST_P(EveryGoldenCase, AnswersAsTransformersDoes) {
     EXPECT_THAT(numbers_of(one, model, one["texts"][i]),
                 testing::Pointwise(testing::DoubleNear(1e-5), expected))
         << one["texts"][i];
+    if (one.contains("said")) {
+      EXPECT_EQ(answer_of_five(model, one["texts"][i]).best().text, one["said"][i]);
+    }
   }
 }
 

@@ -36,7 +36,7 @@ TEST(ImportModel, NamesASettingThatItDoesNotHonour) {
   };
   EXPECT_THAT(with("position_embedding_type", "relative_key"),
               HasSubstr("position_embedding_type is '\"relative_key\"', which is not honoured"));
-  EXPECT_THAT(with("hidden_act", "silu"), HasSubstr("hidden_act is 'silu', which is not honoured"));
+  EXPECT_THAT(with("hidden_act", "mish"), HasSubstr("hidden_act is 'mish', which is not honoured"));
   EXPECT_THAT(with("is_decoder", true), HasSubstr("is_decoder is"));
   EXPECT_THAT(with("add_cross_attention", true), HasSubstr("add_cross_attention is"));
   EXPECT_THAT(with("window", 7), HasSubstr("has the key 'window'"));
@@ -78,7 +78,7 @@ TEST(ImportModel, NamesWhatGpt2DoesOtherwise) {
        {"scale_attn_by_inverse_layer_idx", "reorder_and_upcast_attn", "add_cross_attention"})
     EXPECT_THAT(with(key, true), HasSubstr(std::string(key) + " is 'true', which is not honoured"));
   EXPECT_THAT(with("scale_attn_weights", false), HasSubstr("scale_attn_weights is"));
-  EXPECT_THAT(with("activation_function", "silu"), HasSubstr("activation_function is 'silu'"));
+  EXPECT_THAT(with("activation_function", "mish"), HasSubstr("activation_function is 'mish'"));
   EXPECT_THAT(with("n_inner", 9), HasSubstr("h.0.mlp.c_fc.weight' has shape"));
   EXPECT_THAT(with("n_head", 3), HasSubstr("does not divide n_embd, 8"));
   EXPECT_THAT(with("n_positions", 2), HasSubstr("n_positions is 2"));
@@ -128,6 +128,92 @@ TEST(ImportModel, ReadsOlderFilesOfModernBert) {
   import_model(folder / "older", folder / "two");
   for (const char* name : {"/config.toml", "/weights.safetensors"})
     EXPECT_EQ(test::contents(folder / "one" + name), test::contents(folder / "two" + name));
+}
+
+TEST(ImportModel, NamesWhatATranslatorDoesOtherwise) {
+  const auto with = [](const char* key, const json& value) {
+    return refused("MarianMTModel", [&](ForeignFolder& foreign) { foreign.config()[key] = value; });
+  };
+  for (const char* key :
+       {"normalize_before", "normalize_embedding", "add_final_layer_norm", "add_bias_logits"})
+    EXPECT_THAT(with(key, true), HasSubstr(std::string(key) + " is 'true', which is not honoured"));
+  for (const char* key : {"static_position_embeddings", "share_encoder_decoder_embeddings",
+                          "is_encoder_decoder", "tie_word_embeddings"})
+    EXPECT_THAT(with(key, false), HasSubstr(std::string(key) + " is 'false'"));
+  EXPECT_THAT(with("decoder_ffn_dim", 9),
+              HasSubstr("decoder_ffn_dim is not 12, as encoder_ffn_dim is"));
+  EXPECT_THAT(with("decoder_attention_heads", 1), HasSubstr("as encoder_attention_heads is"));
+  EXPECT_THAT(with("d_model", 9), HasSubstr("which does not divide d_model, 9"));
+  EXPECT_THAT(with("decoder_vocab_size", 9), HasSubstr("two vocabularies are not read"));
+  EXPECT_THAT(with("decoder_start_token_id", 1000), HasSubstr("decoder_start_token_id is 1000"));
+  EXPECT_THAT(with("pad_token_id", 0), HasSubstr("eos_token_id is that of padding, 0"));
+  EXPECT_THAT(with("decoder_layers", 3), HasSubstr("'decoder.layers.2.self_attn.q_proj.weight'"));
+  EXPECT_THAT(with("architectures", json::array({"MarianModel"})),
+              HasSubstr("is 'MarianModel', which is not read; MarianMTModel are"));
+}
+
+TEST(ImportModel, NamesWhatFilesOfATranslatorLack) {
+  const auto with = [](const char* name, const std::function<void(json&)>& change) {
+    return refused("MarianMTModel", [&](ForeignFolder& foreign) { change(foreign.files[name]); });
+  };
+  for (const char* name : {"source.spm", "target.spm", "vocab.json"})
+    EXPECT_THAT(refused("MarianMTModel", [&](ForeignFolder& all) { all.files.erase(name); }),
+                HasSubstr(std::string(name) + ": is missing"));
+  EXPECT_THAT(with("target.spm", [](json& file) { file = "CgX/////"; }), HasSubstr("target.spm: "));
+  EXPECT_THAT(with("vocab.json", [](json& file) { file["<pad>"] = 0; }), HasSubstr("vocab.json: "));
+  EXPECT_THAT(with("vocab.json", [](json& file) { file["more"] = file.size(); }),
+              HasSubstr("and vocab_size of config.json is"));
+  EXPECT_THAT(with("vocab.json",
+                   [](json& file) {
+                     file["<padding>"] = file["<pad>"];
+                     file.erase("<pad>");
+                   }),
+              HasSubstr("vocab.json: has no special token <pad>"));
+  const auto config = [&](const char* key, const json& value) {
+    return with("tokenizer_config.json", [&](json& file) { file[key] = value; });
+  };
+  EXPECT_THAT(config("eos_token", "<end>"), HasSubstr("eos_token is '<end>', which is not"));
+  EXPECT_THAT(config("separate_vocabs", true), HasSubstr("separate_vocabs is true"));
+  EXPECT_THAT(config("sp_model_kwargs", {{"alpha", 0.1}}), HasSubstr("sp_model_kwargs is not"));
+}
+
+// Padding takes part in the probabilities and is never answered.
+TEST(ImportModel, ATranslatorNeverAnswersPadding) {
+  const auto answer = [](int64_t token) {
+    const test::TemporaryFolder folder;
+    ForeignFolder foreign("MarianMTModel");
+    foreign.tensors["final_logits_bias"][0][token] = 50;
+    foreign.write(folder / "theirs");
+    import_model(folder / "theirs", folder / "ours");
+    EXPECT_EQ(names_in(folder / "ours"),
+              (std::set<std::string>{"config.toml", "source.spm", "source.vocab", "target.spm",
+                                     "target.vocab", "weights.safetensors"}));
+    return Model(folder / "ours").answer({"the cat"}, {.maximum_length = 3}).at(0).best();
+  };
+  ForeignFolder foreign("MarianMTModel");
+  const Candidate padded = answer(foreign.config()["pad_token_id"]);
+  ASSERT_EQ(padded.tokens.size(), 3U);
+  for (size_t t = 0; t < 3; ++t) {
+    EXPECT_NE(padded.tokens[t], "[<pad>]");
+    EXPECT_LT(padded.log_probabilities[t], -40);
+  }
+  const Candidate ended = answer(foreign.config()["eos_token_id"]);
+  EXPECT_TRUE(ended.tokens.empty());
+  ASSERT_EQ(ended.log_probabilities.size(), 1U);
+  EXPECT_GT(ended.log_probabilities[0], -1e-6);
+}
+
+TEST(ImportModel, ATranslatorMayHaveNoBias) {
+  const test::TemporaryFolder folder;
+  ForeignFolder foreign("MarianMTModel");
+  foreign.tensors["final_logits_bias"].zero_();
+  foreign.write(folder / "zeros");
+  foreign.tensors.erase("final_logits_bias");
+  foreign.write(folder / "none");
+  import_model(folder / "zeros", folder / "one");
+  import_model(folder / "none", folder / "two");
+  EXPECT_EQ(test::contents(folder / "one/weights.safetensors"),
+            test::contents(folder / "two/weights.safetensors"));
 }
 
 TEST(ImportModel, RefusesAnOutputThatIsNotTheEmbedding) {

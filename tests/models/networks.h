@@ -120,6 +120,14 @@ inline std::vector<SomeNetwork> some_language_models() {
           {"lm_experts", {"model.experts=4", "model.chosen_experts=1", "model.context=16"}}};
 }
 
+inline std::vector<SomeNetwork> some_transformers() {
+  return {{"transformer_shared", {"model.key_heads=1", "model.positions=learned"}},
+          {"transformer_experts", {"model.experts=3"}},
+          {"transformer_marian",
+           {"model.tied=all", "model.output_bias=true", "model.normalise_first=false",
+            "model.positions=sinusoidal_halves", "model.activation=swish"}}};
+}
+
 inline std::vector<SomeNetwork> some_networks() {
   const SourceShape image{4, {3, 4}};
   std::vector<SomeNetwork> all = {
@@ -148,8 +156,6 @@ inline std::vector<SomeNetwork> some_networks() {
       {"transformer_grid", {"model.bias=grid:5x6 + buckets:8", "model.positions=rotary"}},
       {"transformer_random", {"model.mechanism=performer"}},
       {"transformer_additive", {"model.source_mechanism=bahdanau", "model.tied=none"}},
-      {"transformer_shared", {"model.key_heads=1", "model.positions=learned"}},
-      {"transformer_experts", {"model.experts=3"}},
       {"transformer_image", {"model.convolutions=1"}, image},
       {"tagger", {}},
       {"tagger_recurrent", {"model.layers=0", "model.recurrent_layers=2", "model.cell=gru"}},
@@ -174,7 +180,7 @@ inline std::vector<SomeNetwork> some_networks() {
       {"encoder", {}},
       {"encoder_layer",
        {"model.output_layer=true", "model.class_token=false", "model.activation=gelu"}}};
-  for (const auto& more : {some_classifiers(), some_language_models()})
+  for (const auto& more : {some_classifiers(), some_language_models(), some_transformers()})
     all.insert(all.end(), more.begin(), more.end());
   return all;
 }

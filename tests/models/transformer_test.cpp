@@ -39,6 +39,12 @@ std::vector<Variant> variants() {
           {"gelu", [](auto& c) { c.activation = HiddenActivation::gelu; }},
           {"untied", [](auto& c) { c.tied = Tied::none; }},
           {"all_tied", [](auto& c) { c.tied = Tied::all; }},
+          {"marian",
+           [](auto& c) {
+             c.tied = Tied::all, c.output_bias = true, c.normalise_first = false;
+             c.positions = Positions::sinusoidal_halves, c.activation = HiddenActivation::swish;
+           }},
+          {"unscaled", [](auto& c) { c.scale_embedding = false; }},
           {"learned_positions", [](auto& c) { c.positions = Positions::learned; }},
           {"rotary", [](auto& c) { c.positions = Positions::rotary; }},
           {"alibi", [](auto& c) { c.positions = Positions::none, c.self.mechanism = "alibi"; }},

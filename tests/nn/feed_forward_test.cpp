@@ -18,6 +18,8 @@ double formula(HiddenActivation activation, double x) {
       return x / 2 * (1 + std::tanh(std::sqrt(2 / std::numbers::pi) * (x + 0.044715 * x * x * x)));
     case HiddenActivation::tanh:
       return std::tanh(x);
+    case HiddenActivation::swish:
+      return x / (1 + std::exp(-x));
   }
   return 0;
 }
@@ -33,6 +35,14 @@ TEST(HiddenActivations, AreTheirFormulasInPlaceToo) {
     for (int64_t k = 0; k < x.numel(); ++k)
       EXPECT_NEAR(made[k].item<double>(), formula(activation, x[k].item<double>()), 1e-13)
           << name_of(activation);
+  }
+}
+
+TEST(Swish, HasAGradientEverywhere) {
+  for (const double far : {-1e4, 1e4}) {
+    const at::Tensor x = at::full({1}, far, at::kFloat).requires_grad_(true);
+    activated(x, HiddenActivation::swish).sum().backward();
+    EXPECT_EQ(x.grad().item<double>(), far > 0 ? 1 : 0);
   }
 }
 

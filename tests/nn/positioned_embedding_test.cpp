@@ -21,8 +21,8 @@ TEST(PositionedEmbedding, NextIsForwardOfOneToken) {
   torch::manual_seed(test::seed());
   const Tensor tokens = at::tensor({3, 0, 10, 3}, at::kLong);
   for (const int64_t depth : {1, 7, 32}) {
-    for (const Positions positions :
-         {Positions::sinusoidal, Positions::learned, Positions::rotary, Positions::none}) {
+    for (const Positions positions : {Positions::sinusoidal, Positions::learned, Positions::rotary,
+                                      Positions::none, Positions::sinusoidal_halves}) {
       PositionedEmbedding embedding(count, depth, positions, longest);
       for (const int64_t offset : {0, 70, 3, 4095, 4096, 4999}) {
         const std::vector<int64_t> at_offset(4, offset);
@@ -41,8 +41,8 @@ TEST(PositionedEmbedding, TokensHavePositionsOfTheirOwn) {
   torch::manual_seed(test::seed());
   const std::vector<int64_t> positions = {70, 0, 4099, 3};
   const Tensor tokens = at::tensor({3, 0, 10, 3}, at::kLong);
-  for (const Positions kind :
-       {Positions::sinusoidal, Positions::learned, Positions::rotary, Positions::none}) {
+  for (const Positions kind : {Positions::sinusoidal, Positions::learned, Positions::rotary,
+                               Positions::none, Positions::sinusoidal_halves}) {
     PositionedEmbedding embedding(count, 7, kind, longest);
     const Tensor recorded = embedding.next(tokens, positions);
     const at::NoGradGuard no_gradient;

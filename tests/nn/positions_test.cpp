@@ -47,6 +47,19 @@ TEST(SinusoidalPositions, HaveProductsOfDistances) {
   }
 }
 
+// The columns of the formula, all sines first.
+TEST(SinusoidalPositions, HaveTheirSinesFirst) {
+  for (const int64_t depth : {1, 3, 8}) {
+    const Tensor table = sinusoidal_positions(5, depth, 3, at::kDouble);
+    const Tensor halves = sinusoidal_positions(5, depth, 3, at::kDouble, SinusoidOrder::halves);
+    const int64_t sines = (depth + 1) / 2;
+    ASSERT_EQ(halves.sizes(), table.sizes());
+    for (int64_t column = 0; column < depth; ++column)
+      EXPECT_TRUE(at::equal(table.select(1, column),
+                            halves.select(1, column / 2 + (column % 2 == 0 ? 0 : sines))));
+  }
+}
+
 TEST(SinusoidalGrid, EncodesRowsThenColumns) {
   const Tensor grid = sinusoidal_grid({3, 5}, 14, at::kDouble);
   const Tensor line = sinusoidal_positions(5, 7, 0, at::kDouble);

@@ -66,6 +66,27 @@ TEST(SentencePiece, DecodesToTheText) {
               HasSubstr("ids are 0 to 7"));
 }
 
+TEST(SentencePiece, SplitsIntoPiecesAndUnknownText) {
+  const SentencePiece model = parse(unigram());
+  EXPECT_THAT(model.split("lowxyzer low"), ElementsAre("\u2581low", "xyz", "er", "\u2581low"));
+  EXPECT_THAT(model.split("lowxyz"), ElementsAre("\u2581low", "xyz"));
+  // What stands behind may be in the unknown text too.
+  EXPECT_THAT(model.split("errer"), ElementsAre("\u2581", "er", "r", "er"));
+  EXPECT_THAT(model.split(""), IsEmpty());
+  const std::vector<std::string> pieces = {"\u2581low", "xyz", "<unk>", "<s>", "er", "\u2581", "w"};
+  EXPECT_EQ(model.join(pieces), "lowxyz \u2047 er w");
+  EXPECT_EQ(model.join(std::vector<std::string>{"er", "\u2581w"}), "er\u2581w");
+}
+
+TEST(SentencePiece, SplitsAndJoinsBytes) {
+  ModelWriter writer = model_of_kind(1, true);
+  writer.piece("\u2581", -1).piece("<0xC3>", 0, byte).piece("<0xA9>", 0, byte).piece("e", -1);
+  const SentencePiece model = parse(writer);
+  const std::vector<std::string> pieces = model.split("\u00E9e");
+  EXPECT_THAT(pieces, ElementsAre("\u2581", "<0xC3>", "<0xA9>", "e"));
+  EXPECT_EQ(model.join(pieces), "\u00E9e");
+}
+
 TEST(SentencePiece, SpellsUnknownCharactersByBytes) {
   ModelWriter writer = model_of_kind(1, true);
   writer.piece("\u2581", -1).piece("<0xC3>", 0, byte).piece("<0xA9>", 0, byte);

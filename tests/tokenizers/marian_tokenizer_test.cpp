@@ -1,0 +1,69 @@
+#include "attend/tokenizers/marian_tokenizer.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "tests/support/files.h"
+#include "tests/tokenizers/model_writer.h"
+
+namespace attend {
+namespace marian_tokenizer_test {
+
+using test::error_of;
+using testing::ElementsAre;
+using testing::HasSubstr;
+using testing::IsEmpty;
+
+MarianTokenizer tokenizer() {
+  constexpr uint64_t unknown = 2, control = 3;
+  const std::string bytes = test::ModelWriter()
+                                .piece("</s>", 0, control)
+                                .piece("<unk>", 0, unknown)
+                                .piece("\u2581low", -1)
+                                .piece("\u2581", -2)
+                                .piece("er", -2)
+                                .text();
+  return MarianTokenizer::parse(bytes, "input");
+}
+
+// As transformers' MarianTokenizer 5.24.0 has them.
+TEST(MarianTokenizer, KeepsALanguageWhole) {
+  EXPECT_THAT(tokenizer().split(">>fra<< low"), ElementsAre(">>fra<<", "\u2581low"));
+  EXPECT_THAT(tokenizer().split(">>fra<<low"), ElementsAre(">>fra<<", "\u2581low"));
+  EXPECT_THAT(tokenizer().split(">>a<< >>b<<"), ElementsAre(">>a<<", "\u2581", ">>b<<"));
+  // Nowhere but at the beginning, and not without its end.
+  EXPECT_THAT(tokenizer().split("low >>"), ElementsAre("\u2581low", "\u2581", ">>"));
+  EXPECT_THAT(tokenizer().split(">>low"), ElementsAre("\u2581", ">>low"));
+}
+
+TEST(MarianTokenizer, FindsSpecialTokensInTexts) {
+  EXPECT_THAT(tokenizer().split("low</s> low<pad>"),
+              ElementsAre("\u2581low", "</s>", "\u2581low", "<pad>"));
+  EXPECT_THAT(tokenizer().split("<unk>"), ElementsAre("<unk>"));
+  EXPECT_THAT(tokenizer().split("</s>>>fra<<"), ElementsAre("</s>", ">>fra<<"));
+  EXPECT_THAT(tokenizer().split("low<"), ElementsAre("\u2581low", "<"));
+  EXPECT_THAT(tokenizer().split(""), IsEmpty());
+}
+
+TEST(MarianTokenizer, JoinsWithoutSpecialTokens) {
+  const std::vector<std::string> tokens = {"\u2581low", "er",   "<unk>",
+                                           "\u2581low", "</s>", "<pad>"};
+  EXPECT_EQ(tokenizer().join(tokens), "lower low");
+  // A piece of the other side and a language stand for themselves.
+  const std::vector<std::string> others = {"\u2581eau", ">>fra<<", "\u2581low", "\u2581"};
+  EXPECT_EQ(tokenizer().join(others), "eau>>fra<< low");
+}
+
+TEST(MarianVocabulary, HasEachIdOnce) {
+  EXPECT_THAT(parse_vocabulary(R"({"b": 1, "a": 0})", "vocab.json"), ElementsAre("a", "b"));
+  const auto refusal = [](const char* json) {
+    return error_of([&] { parse_vocabulary(json, "vocab.json"); });
+  };
+  EXPECT_THAT(refusal(R"({"a": 0, "b": 2})"), HasSubstr("vocab.json: the value has the id '2'"));
+  EXPECT_THAT(refusal(R"({"a": 0, "b": 0})"), HasSubstr("has the id 0 twice"));
+  EXPECT_THAT(refusal(R"(["a"])"), HasSubstr("is no object of tokens and ids"));
+  EXPECT_THAT(refusal("{"), HasSubstr("vocab.json: "));
+}
+
+}  // namespace marian_tokenizer_test
+}  // namespace attend
