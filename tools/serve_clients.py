@@ -6,11 +6,14 @@
     build/clients/bin/python tools/serve_clients.py [--program build/release/attend] [--examples 100]
 
 Trains a small language model and a small classifier on lines of its own, serves each, and prints what
-it asked. schemathesis draws requests from /openapi.json, good and bad ones, by a fixed seed. Exits with
-1 where a client reads something else than it should or schemathesis has a finding.
+it asked. schemathesis draws requests from /openapi.json, good and bad ones, by a fixed seed. With --overload
+OpenAI's client asks three times as much as the server can answer, for so many seconds, and asks again where it
+is refused, as it does by itself. Exits with 1 where a client reads something else than it should, schemathesis
+has a finding, or too little is answered.
 """
 
 import argparse
+import asyncio
 import importlib.metadata
 import os
 import pathlib
@@ -18,6 +21,7 @@ import struct
 import subprocess
 import sys
 import tempfile
+import time
 
 import openai
 from huggingface_hub import InferenceClient
@@ -36,6 +40,9 @@ MODELS = {"text": ("text.txt", LINES, ("--set", "model.type=lm", "--set", "model
           "reviews": ("reviews.tsv", REVIEWS,
                       ("--set", "model.type=classifier"))}
 
+LARGE = ("--set", "model.type=lm", "--set", "model.context=256", "--set", "model.depth=256", "--set",
+         "model.layers=2", "--set", "train.replicas=1", "--set", "train.steps=1", "--set", "train.batch=4")
+
 # Requests that the schema allows and the model cannot answer are told so (422): a text that is too
 # long, fewer prefixes than texts. A schema cannot say that, so this one check is left out.
 LEFT_OUT = ("positive_data_acceptance",)
@@ -44,13 +51,13 @@ LEFT_OUT = ("positive_data_acceptance",)
 class Server:
     """`attend serve` of one model, which wants a key."""
 
-    def __init__(self, program, folder, model):
+    def __init__(self, program, folder, model, *options):
         (folder / "key").write_text(KEY + "\n")
         environment = {name: value for name, value in os.environ.items()
                        if not name.startswith("ATTEND_")}
         self.process = subprocess.Popen(
-            [program, "serve", model, "--port", "0", "--key-file", "key"], cwd=folder,
-            env=environment, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True)
+            [program, "serve", model, "--port", "0", "--key-file", "key", *options],
+            cwd=folder, env=environment, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True)
         self.url = self.process.stdout.readline().split()[-1]
         if "ready" not in self.process.stdout.readline():
             raise SystemExit("the server did not start")
@@ -113,6 +120,11 @@ def ask_as_openai(url, findings):
     findings.expect(drawn[0].choices == drawn[1].choices and len(drawn[0].choices) == 4
                     and len(drawn[0].choices[3].logprobs.token_logprobs) == 8,
                     "openai: completions, n, seed and logprobs")
+    told = client.completions.create(model=model, prompt="the cat", max_tokens=12, logprobs=3)
+    tops = told.choices[0].logprobs.top_logprobs
+    findings.expect([len(top) for top in tops] == [3] * 12
+                    and [max(top, key=top.get) for top in tops] == told.choices[0].logprobs.tokens,
+                    "openai: completions, the most probable tokens")
     cut = client.completions.create(model=model, prompt="the cat", max_tokens=12,
                                     stop=whole.choices[0].text[5], echo=True)
     findings.expect(cut.choices[0].finish_reason == "stop"
@@ -152,6 +164,58 @@ def ask_as_hugging_face(url, findings, model):
                         "huggingface_hub: text_classification")
 
 
+class Crowd:
+    """OpenAI's client, with its retries, for many who ask at once."""
+
+    def __init__(self, url):
+        self.client = openai.AsyncOpenAI(base_url=f"{url}/v1", api_key=KEY, timeout=120)
+        self.ended = []  # when, and the error's class or None
+
+    async def ask(self):
+        """1,600 tokens of a model that is not small, so that the server's work counts and not the client's."""
+        try:
+            answer = await self.client.completions.create(model="large", prompt=["the cat"] * 8, max_tokens=200)
+            error = None if len(answer.choices) == 8 else "half an answer"
+        except openai.OpenAIError as failure:
+            error = type(failure).__name__
+        self.ended.append((time.monotonic(), error))
+
+    async def in_turn(self, clients, seconds):
+        """Answers a second where each client waits for its answer before it asks again."""
+        begin = time.monotonic()
+
+        async def ask_on():
+            while time.monotonic() < begin + seconds:
+                await self.ask()
+
+        await asyncio.gather(*(ask_on() for _ in range(clients)))
+        return len(self.ended) / (time.monotonic() - begin)
+
+    async def at_rate(self, rate, seconds):
+        """Asks so often a second, whatever becomes of it; answers that came within the time, and all errors."""
+        begin, count, asked = time.monotonic(), len(self.ended), []
+        while (now := time.monotonic()) < begin + seconds:
+            while len(asked) < (now - begin) * rate:
+                asked.append(asyncio.create_task(self.ask()))
+            await asyncio.sleep(0.005)
+        await asyncio.gather(*asked)
+        ended = self.ended[count:]
+        errors = [error for _, error in ended if error]
+        return (sum(not error and end < begin + seconds for end, error in ended),
+                {name: errors.count(name) for name in sorted(set(errors))})
+
+
+async def overload(url, seconds, findings):
+    crowd = Crowd(url)
+    capacity = await crowd.in_turn(8, 10)
+    findings.expect(all(error is None for _, error in crowd.ended),
+                    f"openai: 8 clients in turn, {capacity:.1f} answers a second")
+    good, errors = await crowd.at_rate(3 * capacity, seconds)
+    findings.expect(good >= 0.9 * capacity * seconds,
+                    f"openai: three times that for {seconds:g} s: {good / seconds / capacity:.2f} of it answered")
+    findings.expect(set(errors) == {"RateLimitError"}, f"openai: what else the clients are told: {errors}")
+
+
 def draw_requests(url, folder, findings, examples):
     command = [str(pathlib.Path(sys.executable).parent / "schemathesis"), "run",
                f"{url}/openapi.json", "--header", f"Authorization: Bearer {KEY}", "--seed", "1",
@@ -165,6 +229,7 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--program", type=pathlib.Path, default="build/release/attend")
     parser.add_argument("--examples", type=int, default=100)
+    parser.add_argument("--overload", type=float, metavar="SECONDS", help="that alone")
     options = parser.parse_args()
     for name, version in VERSIONS.items():
         found = importlib.metadata.version(name)
@@ -174,6 +239,13 @@ def main():
     program, findings = options.program.resolve(), Findings()
     with tempfile.TemporaryDirectory() as path:
         folder = pathlib.Path(path)
+        if options.overload:
+            (folder / "text.txt").write_text(LINES)
+            subprocess.run([program, "train", "--data", "text.txt", "--out", "large", *LARGE],
+                           cwd=folder, check=True, capture_output=True)
+            with Server(program, folder, "large", "--queue", "32") as server:
+                asyncio.run(overload(server.url, options.overload, findings))
+            return findings.count > 0
         for model, (data, lines, chosen) in MODELS.items():
             (folder / data).write_text(lines)
             subprocess.run([program, "train", "--data", data, "--out", model, *SMALL, *chosen],

@@ -124,6 +124,8 @@ class AnswerQueue::Call {
         return sources;
       });
     } catch (const std::exception& error) {
+      // Options that the model refuses are those of the first question, which still waits.
+      if (!has_begun_) first_->fail(error);
       size_t sources = 0;
       for (const auto& [asked, count] : held_) {
         asked->fail(error);
@@ -152,6 +154,7 @@ class AnswerQueue::Call {
   // What is answered next, beside so many sources.
   std::vector<Taken> next(size_t answering) {
     const std::lock_guard lock(queue_.mutex_);
+    has_begun_ = true;
     queue_.drop_abandoned();
     const size_t most = first_->question().embedded ? most_weight : queue_.share();
     std::vector<Taken> taken;
@@ -209,6 +212,7 @@ class AnswerQueue::Call {
   AnswerQueue& queue_;
   const std::shared_ptr<Asked> first_;
   std::map<std::shared_ptr<Asked>, size_t> held_;  // how many sources of each are being answered
+  bool has_begun_ = false;                         // sources were asked for
   bool is_overtaking_ = false;                     // there are questions with other options
   size_t overtaking_ = 0;                          // weight of what was taken since
 };

@@ -206,6 +206,11 @@ class Routes(program.Case):
         self.assertEqual(headers["Content-Type"], "text/event-stream")
         return [json.loads(event.removeprefix("data: ")) for event in events]
 
+    def test_options_that_a_model_refuses_are_told(self):
+        for _ in range(2):  # what is refused leaves the queue
+            error = self.refusal("/v1/predict", 422, texts=["a"], model="reviews", unknown="copy")
+            self.assertIn("attends to nothing", error["message"])
+
     def test_a_stream_says_the_same(self):
         for fields in ({"prompt": ["the cat", "my d"], "max_tokens": 9},
                        {"prompt": "the cat ", "max_tokens": 30, "stop": ["at", "n a"]},

@@ -333,6 +333,27 @@ TEST(AnswerQueue, AFailureReachesWhoIsNotAnswered) {
   EXPECT_THAT(behind.result(), ElementsAre("failed: broken"));
 }
 
+TEST(AnswerQueue, OptionsThatTheModelRefusesFailTheirQuestions) {
+  Model model;
+  model.open();
+  Asked refused, refused_too, answered;
+  const auto ask = [&](const SearchOptions& search, const attend::Model::Arrivals& arrivals) {
+    if (search.beam == 2) throw std::runtime_error("no such beam");
+    model.ask()(search, arrivals);
+  };
+  AnswerQueue queue(
+      ask, 256, [](const auto&, size_t) {}, 1);
+  for (Asked* asked : {&refused, &refused_too}) {
+    Question question = asked->question({"a"}, "beam 2");
+    question.search.beam = 2;
+    queue.add(std::move(question));
+  }
+  queue.add(answered.question({"b"}));
+  EXPECT_THAT(refused.result(), ElementsAre("failed: no such beam"));
+  EXPECT_THAT(refused_too.result(), ElementsAre("failed: no such beam"));
+  EXPECT_THAT(answered.result(), ElementsAre("b"));
+}
+
 TEST(AnswerQueue, VectorsAreAskedForAtOnce) {
   Model model;
   Asked answered, first, left, second, broken;
