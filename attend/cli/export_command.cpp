@@ -19,8 +19,9 @@ void add_export_command(CLI::App& app) {
       "  attend import all-MiniLM-L6-v2 --out minilm\n"
       "  attend train --data reviews.tsv --init minilm --out reviews ...\n"
       "  attend export reviews --out reviews-bert\n"
-      "Types: embedder, encoder and classifier with data.source_units = tokenizer, as BERT has\n"
-      "them. A setting that BERT has not is named, and nothing is written then.");
+      "Types: embedder, encoder, classifier and tagger with data.source_units = tokenizer, as\n"
+      "BERT has them, and lm as GPT-2 was imported. A setting that they have not is named, and\n"
+      "nothing is written then.");
   command->callback([folder, out] {
     const ExportedModel made = export_model(*folder, *out);
     fmt::print("{}: {}\n", *out, made.architecture);

@@ -9,10 +9,12 @@
 #include "attend/base/files.h"
 #include "attend/data/safetensors.h"
 #include "attend/import/encoder-inl.h"
+#include "attend/import/export-inl.h"
 #include "attend/import/hub_folder-inl.h"
 #include "attend/models/classifier.h"
 #include "attend/models/embedder.h"
 #include "attend/models/model_folder.h"
+#include "attend/models/tagger.h"
 #include "attend/runs/out_folder.h"
 
 namespace attend {
@@ -21,17 +23,11 @@ namespace {
 
 using at::Tensor;
 
-// A class that a model may become.
+// A class that an encoder may become.
 struct ExportTarget {
   const char* model_type;
   const EncoderType& type;
   const EncoderArchitecture& architecture;
-};
-
-// The rows that our tables have for their tokens, by id.
-struct ExportedTokens {
-  std::vector<int64_t> vectors, biases;
-  std::optional<int64_t> mask = {};  // the id
 };
 
 // Those of the tokenizer, and those behind them, which have rows and no name.
@@ -78,8 +74,10 @@ Json config_of(const PairModel& model, const ExportTarget& target, int64_t token
   if (type.epsilon != nullptr) config[type.epsilon] = encoder.epsilon;
   for (const TensorRow& row : type.tensors)
     if (row.use == TensorUse::first_row_added) config["type_vocab_size"] = 1;
-  if (head == EncoderHead::labels) {
-    config[type.label_dropout] = ours.of<ClassifierConfig>().output_dropout;
+  if (head == EncoderHead::labels || head == EncoderHead::token_labels) {
+    config[type.label_dropout] = head == EncoderHead::labels
+                                     ? ours.of<ClassifierConfig>().output_dropout
+                                     : ours.of<TaggerConfig>().output_dropout;
     config["id2label"] = labels_of(model);
     for (const auto& [id, label] : config["id2label"].items())
       config["label2id"][label.get<std::string>()] = std::stoll(id);
@@ -119,21 +117,25 @@ std::optional<ExportTarget> find_target(const ModelConfig& config) {
 
 ExportTarget target_of(const PairModel& model, const std::string& folder) {
   const std::optional<ExportTarget> target = find_target(model.config);
-  if (!target)
-    fail(
-        "{}: model.type is {}, or what is below its labels is another than tanh or relu; "
-        "embedder, encoder and classifier are exported",
-        folder, model.config.type);
+  if (target) return *target;
+  fail(
+      "{}: model.type is {}, or what is below its labels is another than tanh or relu; embedder, "
+      "encoder, classifier, tagger and lm are exported",
+      folder, model.config.type);
+}
+
+void check_texts(const PairModel& model, const std::string& folder) {
   if (!model.codecs.source.tokenizer)
-    fail("{}: data.source_units is {}; models with a tokenizer.json alone are exported", folder,
-         model.text.source_units);
+    fail(
+        "{}: model.type is {} and data.source_units {}; models with a tokenizer.json alone are "
+        "exported",
+        folder, model.config.type, model.text.source_units);
   if (model.answers_numbers()) fail("{}: data.target is number; labels alone are exported", folder);
   if (model.text.language_token)
     fail("{}: data.language_token is true, which no tokenizer.json says", folder);
-  return *target;
 }
 
-// The tensor that import would make the parameter of.
+// The tensor that import would make the parameter of, or a part of it.
 Tensor exported(const TensorRow& row, const Tensor& ours, const ExportedTokens& tokens) {
   switch (row.use) {
     case TensorUse::token_rows:
@@ -142,34 +144,27 @@ Tensor exported(const TensorRow& row, const Tensor& ours, const ExportedTokens& 
       return ours.index_select(0, at::tensor(tokens.biases, at::kLong));
     case TensorUse::first_row_added:
       return at::zeros({1, ours.size(1)});
+    case TensorUse::transposed:
+      return ours.t();
     default:
       return ours;
   }
 }
 
-TensorFile exported_tensors(const PairModel& model, const ExportTarget& target,
-                            const ExportedTokens& tokens) {
-  const auto parameters = model.network->named_parameters();
-  const auto& [name, type, architecture] = target;
-  TensorFile file;
-  file.metadata["format"] = "pt";
-  ModelConfig config = model.config;
-  const int64_t layers = encoder_of(config, architecture.head).layers;
-  const auto add = [&](const std::vector<TensorRow>& rows, const std::string& prefix) {
-    for (const TensorRow& row : rows) {
-      if (row.use == TensorUse::unused || row.use == TensorUse::repeated) continue;
-      const bool layered = row.theirs.find("{}") != std::string::npos;
-      for (int64_t layer = 0; layer < (layered ? layers : 1); ++layer) {
-        const Tensor& ours = parameters[fmt::format(fmt::runtime(row.ours), layer)];
-        file.tensors[prefix + fmt::format(fmt::runtime(row.theirs), layer)] =
-            exported(row, ours.detach(), tokens).contiguous();
-      }
-    }
-  };
+ExportedFolder exported_encoder(const PairModel& model, const ExportedTokens& tokens,
+                                const std::string& folder) {
+  const ExportTarget target = target_of(model, folder);
+  const EncoderType& type = target.type;
+  const EncoderArchitecture& architecture = target.architecture;
+  ExportedFolder made{.architecture = architecture.name,
+                      .config = config_of(model, target, std::ssize(tokens.vectors))};
+  made.again =
+      read_again(made.config, [&](const JsonPlace& config) { return read_encoder(config, type); });
+  const int64_t layers = made.again.layers;
   const bool is_head = architecture.head != EncoderHead::none;
-  add(type.tensors, is_head ? type.prefix : "");
-  add(architecture.tensors, "");
-  return file;
+  add_exported(model, tokens, type.tensors, layers, is_head ? type.prefix : "", made.file);
+  add_exported(model, tokens, architecture.tensors, layers, "", made.file);
+  return made;
 }
 
 // The special token of that id, as the tokenizer.json spells it.
@@ -179,13 +174,15 @@ Json spelled_special(const Json& tokenizer, int64_t id) {
   return nullptr;
 }
 
-void write_tokenizer_config(const ExportedTokens& tokens, const std::string& out) {
+void write_tokenizer_config(const ExportedTokens& tokens, const std::optional<int64_t>& end,
+                            const std::string& out) {
   const std::string path = out + "/tokenizer.json";
   const Json tokenizer = parse_json(read_file(path), path);
   Json config = {{"tokenizer_class", "PreTrainedTokenizerFast"}};
   // Which token fills a batch up does not matter, for it is masked.
   config["pad_token"] = spelled_special(tokenizer, 0);
   if (tokens.mask) config["mask_token"] = spelled_special(tokenizer, *tokens.mask);
+  if (end) config["eos_token"] = config["bos_token"] = spelled_special(tokenizer, *end);
   write_file(out + "/tokenizer_config.json", config.dump(2) + "\n");
 }
 
@@ -218,27 +215,56 @@ void write_sentence_encoder(const EmbedderConfig& config, const std::string& out
 }
 
 }  // namespace
+
+void add_exported(const PairModel& model, const ExportedTokens& tokens,
+                  const std::vector<TensorRow>& rows, int64_t layers, const std::string& prefix,
+                  TensorFile& file) {
+  const auto parameters = model.network->named_parameters();
+  for (const TensorRow& row : rows) {
+    if (row.theirs.empty() || row.use == TensorUse::unused || row.use == TensorUse::repeated)
+      continue;
+    const bool layered = row.theirs.find("{}") != std::string::npos;
+    for (int64_t layer = 0; layer < (layered ? layers : 1); ++layer) {
+      const Tensor& ours = parameters[fmt::format(fmt::runtime(row.ours), layer)];
+      const Tensor part = exported(row, ours.detach(), tokens);
+      Tensor& whole = file.tensors[prefix + fmt::format(fmt::runtime(row.theirs), layer)];
+      // Parts of what a layer gives stand beside each other in the table.
+      const int64_t axis = row.use == TensorUse::transposed ? 1 : 0;
+      whole = row.part == 0 ? part.contiguous() : at::cat({whole, part}, axis);
+    }
+  }
+}
+
+ForeignModel read_again(const Json& config,
+                        const std::function<ForeignModel(const JsonPlace& config)>& read) {
+  const std::string name = "config.json of the export";
+  const Json written = parse_json(config.dump(), name);
+  return read({written, name});
+}
+
 }  // namespace internal
 
 ExportedModel export_model(const std::string& folder, const std::string& out) {
   using namespace internal;
-  PairModel model = load_pair_model(folder);
-  const ExportTarget target = target_of(model, folder);
-  const std::string& architecture = target.architecture.name;
+  const PairModel model = load_pair_model(folder);
+  check_texts(model, folder);
   const ExportedTokens tokens = exported_tokens(model);
-  const std::string name = "config.json of the export";
-  const Json config = parse_json(config_of(model, target, std::ssize(tokens.vectors)).dump(), name);
-  check_same(model.config, read_encoder({config, name}, target.type).config, architecture);
+  ExportedFolder made = model.config.continues() ? exported_gpt2(model, tokens, folder)
+                                                 : exported_encoder(model, tokens, folder);
+  check_same(model.config, made.again.config, made.architecture);
   const FolderLock lock =
       take_unused(out, {"1_Pooling", "model.safetensors", "modules.json",
                         "sentence_bert_config.json", "tokenizer.json", "tokenizer_config.json"});
-  write_safetensors(out + "/model.safetensors", exported_tensors(model, target, tokens));
+  made.file.metadata["format"] = "pt";
+  write_safetensors(out + "/model.safetensors", made.file);
   model.codecs.source.tokenizer->save(out + "/tokenizer.json");
-  write_tokenizer_config(tokens, out);
-  if (target.architecture.head == EncoderHead::none)
-    write_sentence_encoder(model.config.of<EmbedderConfig>(), out);
-  write_file(out + "/config.json", config.dump(2) + "\n");
-  return {architecture};
+  write_tokenizer_config(tokens, made.end, out);
+  if (model.config.row().answers == Answers::vectors) {
+    ModelConfig config = model.config;
+    write_sentence_encoder(config.of<EmbedderConfig>(), out);
+  }
+  write_file(out + "/config.json", made.config.dump(2) + "\n");
+  return {made.architecture};
 }
 
 }  // namespace attend

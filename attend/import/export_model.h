@@ -10,10 +10,11 @@ struct ExportedModel {
 };
 
 // The other way of import_model: writes a model of texts with another's tokenizer
-// (data.source_units = tokenizer), of type embedder, encoder or classifier, as a folder that
-// transformers loads: config.json, model.safetensors, tokenizer.json and tokenizer_config.json; for
-// an embedder also what sentence-transformers reads. The classes are BERT's, or DistilBERT's for
-// labels below relu. What import_model makes of the folder has the same settings.
+// (data.source_units = tokenizer), of type embedder, encoder, classifier, tagger or lm, as a folder
+// that transformers loads: config.json, model.safetensors, tokenizer.json and
+// tokenizer_config.json; for an embedder also what sentence-transformers reads. The classes are
+// BERT's, or DistilBERT's for labels below relu, or GPT-2's. What import_model makes of the folder
+// has the same settings.
 //
 // Errors name the setting that no such class has, and `out` where it is there already.
 ExportedModel export_model(const std::string& folder, const std::string& out);

@@ -103,6 +103,20 @@ class Import(program.Case):
         self.succeed("evaluate", "model", "--data", "pairs.tsv")
         self.explain_by_all(text)
 
+    def test_layers_in_turn_are_answered_and_explained(self):
+        case = self.imported("ModernBertForSequenceClassification")
+        config = (self.folder / "model" / "config.toml").read_text()
+        for line in ('scopes = "all; window:1"', 'rotary_bases = "500; 20"', "gated = true",
+                     "first_norm = false", "hidden_norm = true"):
+            self.assertIn(line, config)
+        record = json.loads(self.succeed("predict", "model", "--json", "--beam", 2, "--nbest", 2,
+                                         stdin=case["texts"][1]).stdout)
+        found = {each["target"]: each["log_probability"] for each in record["predictions"]}
+        for label, expected in zip(("LABEL_0", "LABEL_1"), case["answers"][1], strict=True):
+            self.assertAlmostEqual(found[label], expected, places=5)
+        self.explain_by_all(case["texts"][1], "[<s>]")
+        self.refuse("export", "model", "--out", "written", names=["model."])
+
     def test_images_are_answered_and_explained(self):
         for name in ("ViTForImageClassification", "DeiTForImageClassification"):
             case = self.imported(name)
@@ -199,19 +213,23 @@ class Import(program.Case):
                     names=["model.type = embedder", "classifier"])
 
     def test_an_export_is_what_was_imported(self):
-        for name in ("BertModel", "BertForMaskedLM", "DistilBertForSequenceClassification"):
+        for name in ("BertModel", "BertForMaskedLM", "DistilBertForSequenceClassification",
+                     "GPT2LMHeadModel"):
             case = write_foreign(name, self.folder / "theirs")
             self.succeed("import", "theirs", "--out", "model")
             self.assertIn(name, self.succeed("export", "model", "--out", "written").stdout)
             theirs = json.loads((self.folder / "theirs" / "config.json").read_text())
             written = json.loads((self.folder / "written" / "config.json").read_text())
-            for key in ("hidden_size", "dim", "model_type", "architectures", "layer_norm_eps"):
+            for key in ("hidden_size", "dim", "n_embd", "model_type", "architectures",
+                        "layer_norm_eps", "eos_token_id" if name.startswith("GPT2") else "dim"):
                 self.assertEqual(written.get(key), theirs.get(key), key)
             self.assertEqual((self.folder / "written" / "tokenizer.json").read_text(),
                              (self.folder / "model" / "tokenizer.json").read_text())
             self.succeed("import", "written", "--out", "again")
-            command = "embed" if name == "BertModel" else "predict"
-            answers = [self.succeed(command, model, "--json", stdin=case["texts"][1]).stdout
+            command = ["embed"] if name == "BertModel" else ["predict"]
+            if name.startswith("GPT2"):
+                command = ["predict", "--maximum-length", 5]
+            answers = [self.succeed(*command, model, "--json", stdin=case["texts"][1]).stdout
                        for model in ("model", "again")]
             self.assertEqual(*answers)
             self.refuse("export", "model", "--out", "written", names=["is there already"])
@@ -228,6 +246,13 @@ class Import(program.Case):
         shutil.rmtree(self.folder / "model")
         self.imported("ViTForImageClassification")
         self.refuse("export", "model", "--out", "written", names=["model.type is vit"])
+        shutil.rmtree(self.folder / "theirs")
+        shutil.rmtree(self.folder / "model")
+        text = self.imported("GPT2LMHeadModel")["texts"][0]
+        self.write("text.txt", f"{text}\n")
+        self.succeed("train", "--data", "text.txt", "--valid", "text.txt", "--init", "model", "--out",
+                     "tuned", *settings({"train.steps": 1, "train.replicas": 1}))
+        self.refuse("export", "tuned", "--out", "written", names=["tuned", "not trained on"])
 
     def test_what_is_wrong_is_one_line(self):
         write_foreign("BertModel", self.folder / "theirs")

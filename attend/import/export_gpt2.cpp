@@ -1,0 +1,82 @@
+#include "attend/base/error.h"
+#include "attend/import/config_keys-inl.h"
+#include "attend/import/conversion-inl.h"
+#include "attend/import/export-inl.h"
+#include "attend/models/language_model_config.h"
+
+namespace attend::internal {
+namespace {
+
+using at::Tensor;
+
+// Their ids of the tokens that end a text and begin one.
+struct Ends {
+  int64_t end, begin;
+};
+
+// The one token that is never answered, in whose place EOS is; GPT-2 has no other scores of tokens.
+int64_t end_of_texts(const PairModel& model, const ExportedTokens& tokens,
+                     const std::string& folder) {
+  const auto parameters = model.network->named_parameters();
+  const Tensor* scores = parameters.find("output_bias");
+  if (scores == nullptr)
+    fail("{}: model.output_bias is false or model.tied; models that came from GPT-2 are exported",
+         folder);
+  const Tensor of_tokens = scores->index_select(0, at::tensor(tokens.biases, at::kLong));
+  const Tensor never = (of_tokens == never_answered).nonzero();
+  const bool is_one = never.size(0) == 1;
+  if (!is_one || of_tokens.count_nonzero().item<int64_t>() != 1 ||
+      (*scores)[Vocabulary::eos].item<double>() != 0)
+    fail(
+        "{}: output_bias holds scores of tokens, as training gives them, and GPT-2 has none; "
+        "export "
+        "a model that was not trained on",
+        folder);
+  return never.item<int64_t>();
+}
+
+// By their vectors, which the fixed tokens have again.
+Ends ends_of(const PairModel& model, const ExportedTokens& tokens, const std::string& folder) {
+  const int64_t end = end_of_texts(model, tokens, folder);
+  const Tensor vectors = model.network->named_parameters()["embedding.tokens.weight"];
+  const Tensor theirs = vectors.index_select(0, at::tensor(tokens.vectors, at::kLong));
+  const Tensor begins = (theirs == vectors[Vocabulary::bos]).all(1).nonzero();
+  if (!theirs[end].equal(vectors[Vocabulary::eos]) || begins.size(0) == 0)
+    fail(
+        "{}: the end of a text has other vectors as a token and as an answer, as training gives "
+        "them, and GPT-2 has one; export a model that was not trained on",
+        folder);
+  const bool is_end = theirs[end].equal(vectors[Vocabulary::bos]);
+  return {end, is_end ? end : begins[0].item<int64_t>()};
+}
+
+}  // namespace
+
+ExportedFolder exported_gpt2(const PairModel& model, const ExportedTokens& tokens,
+                             const std::string& folder) {
+  ModelConfig config = model.config;
+  const auto& ours = config.of<LanguageModelConfig>();
+  const auto [end, begin] = ends_of(model, tokens, folder);
+  ExportedFolder made{.architecture = "GPT2LMHeadModel",
+                      .config = {{"architectures", Json::array({"GPT2LMHeadModel"})},
+                                 {"model_type", "gpt2"},
+                                 {"n_embd", ours.depth},
+                                 {"n_layer", ours.layers},
+                                 {"n_head", ours.heads},
+                                 {"n_inner", ours.feed_forward},
+                                 {"n_positions", ours.context},
+                                 {"activation_function", activation_name(ours.activation)},
+                                 {"layer_norm_epsilon", ours.epsilon},
+                                 {"resid_pdrop", ours.dropout},
+                                 {"embd_pdrop", ours.dropout},
+                                 {"attn_pdrop", ours.attention_dropout},
+                                 {"vocab_size", std::ssize(tokens.vectors)},
+                                 {"bos_token_id", begin},
+                                 {"eos_token_id", end}}};
+  made.again = read_again(made.config, read_gpt2);
+  made.end = end;
+  add_exported(model, tokens, made.again.tensors, ours.layers, made.again.prefix, made.file);
+  return made;
+}
+
+}  // namespace attend::internal
