@@ -15,9 +15,9 @@ struct LogitParts {
 };
 
 // DecompX (Modarressi et al. 2023). All that a decoder reads of the answer is a group of its own,
-// behind the others. The network is one that why_no_parts() takes; the trace is the subject's.
-LogitParts logit_parts(const Subject& subject, const NetworkTrace& trace,
-                       const VectorGroups& groups);
+// behind the others; its part is zero where there is no decoder. The network is one that
+// why_no_parts() takes.
+LogitParts logit_parts(const Subject& subject, const VectorGroups& groups);
 
 // The groups whose parts take half a minute and some hundred megabytes; of one vector each where
 // these are enough.

@@ -13,7 +13,7 @@ namespace {
 using at::Tensor;
 
 // All copies of a layer's vectors together, of which an attention holds seven at a time.
-constexpr int64_t most_numbers = 10'000'000;
+constexpr int64_t most_numbers = 9'000'000;
 
 // Runs copies of one pair. The first is as it is. The second carries what was added since the
 // constants of the network were shared out. Each other carries the part of a group of vectors. The
@@ -21,8 +21,8 @@ constexpr int64_t most_numbers = 10'000'000;
 // its gates, and activations as a slope through 0 (Modarressi et al. 2023, 3).
 class Decomposer : public Watch {
  public:
-  Decomposer(const VectorGroups& vectors, bool decodes)
-      : vectors_(vectors), groups_(vectors.count() + (decodes ? 1 : 0)) {}
+  explicit Decomposer(const VectorGroups& vectors)
+      : vectors_(vectors), groups_(vectors.count() + 1) {}
 
   int64_t copies() const { return groups_ + 2; }
 
@@ -115,13 +115,9 @@ class Decomposer : public Watch {
 
 }  // namespace
 
-LogitParts logit_parts(const Subject& subject, const NetworkTrace& trace,
-                       const VectorGroups& groups) {
+LogitParts logit_parts(const Subject& subject, const VectorGroups& groups) {
   const at::NoGradGuard not_recorded;
-  const bool decodes =
-      std::any_of(trace.attentions.begin(), trace.attentions.end(),
-                  [](const TracedAttention& one) { return one.site.part == NetworkPart::decoder; });
-  Decomposer watch(groups, decodes);
+  Decomposer watch(groups);
   subject.network().log_probabilities(repeated(subject.batch, watch.copies()),
                                       Pass{}.watched_by(watch));
   LogitParts made = watch.take();
@@ -142,7 +138,7 @@ std::string why_no_parts(const Subject& subject, const NetworkTrace& trace) {
   if (trace.layers.empty()) return "the model has no layers of self-attention; take attention";
   // Two groups show whether parts add up, for a function that the pass is not told of is no line.
   const int64_t vectors = trace.layers[0].size(1);
-  const LogitParts two = logit_parts(subject, trace, {0, vectors, vectors, (vectors + 1) / 2});
+  const LogitParts two = logit_parts(subject, {0, vectors, vectors, (vectors + 1) / 2});
   const double off = (two.parts.sum(0) - two.whole).abs().max().item<double>();
   const double scale = two.parts.abs().max().item<double>();
   return off <= 1e-3 * scale ? ""
@@ -152,7 +148,7 @@ std::string why_no_parts(const Subject& subject, const NetworkTrace& trace) {
 
 Tensor token_parts(const Subject& subject, const NetworkTrace& trace, const MethodChoice& choice) {
   const VectorGroups groups = logit_groups(subject, trace, choice);
-  const LogitParts made = logit_parts(subject, trace, groups);
+  const LogitParts made = logit_parts(subject, groups);
   const int64_t others = trace.distributions.size(2) - made.whole.size(1);
   const auto parts_of = [&](const Tensor& tokens) {  // [1, T]
     const Tensor logit = (tokens - others).to(made.parts.device());

@@ -389,7 +389,7 @@ Tensor attention_x_gradient(const Subject& subject, const NetworkTrace& trace,
       subject, choice, options, [&](const NetworkTrace&) { return std::exchange(leaves, {}); });
   // [T, heads, rows, columns]
   const Tensor weights = float64_on_cpu(traced_weights(attention));
-  Tensor product = at::cat(slopes, attention.in_steps() ? 2 : 1) * weights;
+  Tensor product = at::cat(slopes, attention.in_steps() ? 2 : 1).mul_(weights);
   if (!heads.empty()) product = product.narrow(1, heads[0], 1);
   const Tensor maps = product.sum(1);
   // A decoder's own row of the token; of self-attention all rows lead to the answer.

@@ -76,10 +76,6 @@ std::string why_not_besides(MethodNeeds needs, const NetworkTrace& trace) {
   return {};
 }
 
-bool needs_attentions(const MethodRow& method) {
-  return method.reads_weights() || method.needs == MethodNeeds::parts;
-}
-
 // Those that follow weights and layers.
 std::vector<MethodRow> forward_methods() {
   return {
@@ -241,7 +237,7 @@ Tensor method_scores(const MethodRow& method, const Subject& subject, const Netw
 Tensor method_scores(const MethodRow& method, const Subject& subject, const MethodChoice& choice) {
   const at::NoGradGuard not_recorded;
   const NetworkTrace trace =
-      trace_network(subject.network(), subject.batch, {.attentions = needs_attentions(method)});
+      trace_network(subject.network(), subject.batch, {.attentions = method.reads_weights()});
   return method_scores(method, subject, trace, choice);
 }
 
