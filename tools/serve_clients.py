@@ -172,10 +172,10 @@ class Crowd:
         self.ended = []  # when, and the error's class or None
 
     async def ask(self):
-        """1,600 tokens of a model that is not small, so that the server's work counts and not the client's."""
+        """7,680 tokens of a model that is not small, so that the server's work counts and not the client's."""
         try:
-            answer = await self.client.completions.create(model="large", prompt=["the cat"] * 8, max_tokens=200)
-            error = None if len(answer.choices) == 8 else "half an answer"
+            answer = await self.client.completions.create(model="large", prompt=["the cat"] * 32, max_tokens=240)
+            error = None if len(answer.choices) == 32 else "half an answer"
         except openai.OpenAIError as failure:
             error = type(failure).__name__
         self.ended.append((time.monotonic(), error))
