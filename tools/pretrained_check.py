@@ -2,7 +2,7 @@
 """Compares imported models with PyPI's `transformers`: vectors, masked words, labels of texts and images, texts, speed.
 
     python3 -m venv build/pretrained
-    build/pretrained/bin/pip install --index-url https://download.pytorch.org/whl/cpu torch==2.15.0
+    build/pretrained/bin/pip install torch==2.15.0
     build/pretrained/bin/pip install transformers==5.24.0 tokenizers==0.23.3 pillow==11.3.0 sentencepiece==0.2.3
     build/pretrained/bin/python tools/pretrained_check.py [--program build/release/attend] [--real] [--images FOLDER]
 
