@@ -7,6 +7,7 @@
 #include "attend/base/files.h"
 #include "attend/import/foreign_tokenizer-inl.h"
 #include "attend/import/hub_folder-inl.h"
+#include "attend/tokenizers/vocabulary_files.h"
 
 namespace attend::internal {
 namespace {
@@ -63,6 +64,9 @@ std::string word_piece_json(const std::string& path, const OptionalJson& config)
            in_quotes(token));
     added.push_back(special_entry(token, vocabulary[token].get<int64_t>()));
   }
+  // Its errors name tokens that are empty or no UTF-8.
+  parse_tokenizer(
+      bytes, WordPieceFiles{.vocabulary = path, .special = {unknown, cls, sep, padding, mask}});
   const auto flag = [&](const char* key) { return !config || config->place().flag(key, true); };
   Json strip = nullptr;
   if (config && config->place().has("strip_accents"))

@@ -381,6 +381,17 @@ TEST(ImportModel, ReadsOlderVocabulariesAndCutsBeforeTheEnd) {
   EXPECT_EQ(cut.back(), "[SEP]");
 }
 
+TEST(ImportModel, RefusesOlderVocabulariesThatAreNoText) {
+  const auto with = [](const std::string& last) {
+    return refused("BertModel", [&](ForeignFolder& foreign) {
+      foreign.files.erase("tokenizer.json");
+      foreign.files["vocab.txt"] = "[PAD]\n[UNK]\n[CLS]\n[SEP]\n[MASK]\n" + last + "\n";
+    });
+  };
+  EXPECT_THAT(with("\xFF"), HasSubstr("vocab.txt: "));
+  EXPECT_THAT(with(""), HasSubstr("vocab.txt: "));
+}
+
 TEST(ImportModel, ContinuesWhereItWasKilledAndRefusesOtherFolders) {
   const test::TemporaryFolder folder;
   ForeignFolder("BertModel").write(folder / "theirs");
