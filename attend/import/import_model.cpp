@@ -2,6 +2,7 @@
 
 #include <filesystem>
 #include <optional>
+#include <utility>
 
 #include "attend/base/error.h"
 #include "attend/import/conversion-inl.h"
@@ -138,8 +139,9 @@ ImportedModel import_model(const std::string& folder, const std::string& out) {
   if (std::filesystem::exists(out)) lock.emplace(take_new(out));
   if (folder.ends_with(".npz")) {
     Pronouncer read = read_pronouncer(folder);
+    const ForeignTokenizer tokenizer{std::move(read.tokenizer)};
     if (!lock) lock.emplace(take_new(out));
-    return written("g2p-en", read.model, &read.tokenizer, read.weights, out);
+    return written("g2p-en", read.model, &tokenizer, read.weights, out);
   }
   const JsonFile config = read_foreign_config(folder);
   ForeignModel foreign = foreign_type_in(config.place()).read(config.place());
