@@ -18,10 +18,10 @@ struct Image {
 // How a picture is read.
 enum class Colours { grey, rgb };
 
-// Reads a PNG or JPEG image, whichever its first bytes say, and converts it to grey or to red, green
-// and blue, as `colours` says. Transparent pixels are blended with black; a photograph is turned
-// upright, as its Exif orientation says. Errors name the file: neither of them, one that is damaged
-// or cut off, a JPEG image in CMYK, over 16 million pixels.
+// Reads a PNG or JPEG image, whichever its first bytes say, and converts it to grey or to red,
+// green and blue, as `colours` says. Transparent pixels are blended with black; a photograph is
+// turned upright, as its Exif orientation says. Errors name the file: neither of them, one that is
+// damaged or cut off, a JPEG image in CMYK, over 16 million pixels.
 Image read_image(const std::string& path, Colours colours = Colours::grey);
 
 // The same for the bytes of a file; messages call it `name`.

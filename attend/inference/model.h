@@ -107,8 +107,8 @@ struct Embedding {
   std::vector<std::string> tokens;
   int64_t depth = 0;
   std::vector<float> vectors;  // [tokens, depth]
-  // [depth], or of model.text_depth numbers: the mean over the tokens, or what the model was trained
-  // to tell texts by; empty where there are no tokens.
+  // [depth], or of model.text_depth numbers: the mean over the tokens, or what the model was
+  // trained to tell texts by; empty where there are no tokens.
   std::vector<float> whole;
   bool truncated = false;  // the source was longer than the model reads
   std::string error = {};  // with ModelOptions::skip_bad: why the source was not read

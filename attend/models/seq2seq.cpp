@@ -176,7 +176,8 @@ std::pair<Seq2Seq::Memory, Seq2Seq::Decoder> Seq2Seq::remember(const Tensor& emb
                                                                const Tensor& below,
                                                                const Tensor& lengths,
                                                                const Pass& pass) {
-  if (!initial_) return {Memory{}, Decoder{{at_last(below, lengths).to(devices_.decoder)}, {}, {}, {}}};
+  if (!initial_)
+    return {Memory{}, Decoder{{at_last(below, lengths).to(devices_.decoder)}, {}, {}, {}}};
   const Tensor annotations = self_ ? self_->forward(below, lengths, {}, pass) : below;
   Memory memory;
   memory.summary =
