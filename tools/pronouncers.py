@@ -5,7 +5,7 @@
     attend data cmudict ../shared/data/cmudict/cmudict.dict.xz --out build/cmudict
     attend train --data build/cmudict --config recipes/demo.toml --out build/demo/model
     build/g2p/bin/python tools/pronouncers.py --data build/cmudict/test.tsv \
-        --model "ours, attention=build/demo/model" --out docs/pronouncers.svg
+        --model "demo=build/demo/model" --out docs/pronouncers.svg
 
 Fetches g2p-en 2.1.0 from PyPI, pinned by its hash, and has the package's own code pronounce each word as it does where
 its dictionary lacks it: the phonemes of both must be the same ones, in the same order. Then all models answer the words
