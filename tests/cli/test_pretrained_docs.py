@@ -32,7 +32,7 @@ class PretrainedDocs(program.Case):
         self.write("sentences.txt", "\n".join(TEXTS) + "\n")
         self.write("text.txt", "\n".join(TEXTS) + "\n")
         self.write("reviews.tsv", "".join(f"{text} {number}\t{number % 2}\n" for number, text in enumerate(TEXTS * 50)))
-        self.write("pairs.tsv", "".join(f"{text}\t{text}\n" for text in TEXTS * 4))
+        self.write("pairs.tsv", "".join(f"{text} {number}\t{text}\n" for number, text in enumerate(TEXTS * 20)))
         image = golden_case("ViTForImageClassification")["texts"][0]
         self.write("cat.png", base64.b64decode(image.partition(",")[2]))
 
