@@ -104,7 +104,7 @@ TEST(ImportModel, NamesWhatModernBertDoesOtherwise) {
               HasSubstr("rope_theta is 1;"));
   EXPECT_THAT(with("local_attention", 0), HasSubstr("local_attention is 0"));
   EXPECT_THAT(with("num_attention_heads", 8), HasSubstr("num_attention_heads is 8"));
-  EXPECT_THAT(with("hidden_activation", "silu"), HasSubstr("hidden_activation is 'silu'"));
+  EXPECT_THAT(with("hidden_activation", "mish"), HasSubstr("hidden_activation is 'mish'"));
   EXPECT_THAT(with("mlp_bias", true), HasSubstr("Wi.bias' is missing"));
   EXPECT_THAT(with("classifier_activation", "relu", "ModernBertForMaskedLM"),
               HasSubstr("classifier_activation is not hidden_activation"));
