@@ -20,7 +20,7 @@ constexpr int64_t integration_steps = 64, most_integration_steps = 1024;
 constexpr int64_t least_integration_steps = 8;
 constexpr int64_t copies_at_once = 64;
 constexpr int64_t vectors_recorded = 1024;  // as many fill the processor
-constexpr int64_t noisy_copies = 32;
+constexpr int64_t noisy_copies = 32, least_noisy_copies = 8;
 constexpr double noise_share = 0.15;   // of the range of the input (Smilkov et al. 2017, 4.1)
 constexpr int64_t exact_outputs = 64;  // a Jacobian of more rows is measured by so many directions
 
@@ -318,8 +318,11 @@ Tensor integrated_gradients(const Subject& subject, const NetworkTrace& trace,
 
 Tensor smoothed_gradient(const Subject& subject, const NetworkTrace&, const MethodChoice& choice) {
   const at::Generator draws = fixed_draws();
+  const int64_t passes = 1 + std::ssize(tokens_of(subject, choice));  // forward and backward
+  const int64_t copies = std::clamp<int64_t>(affordable_passes(subject, choice) / passes,
+                                             least_noisy_copies, noisy_copies);
   Tensor sum;
-  for (const Tensor& some : at::arange(noisy_copies).split(copies_for(subject))) {
+  for (const Tensor& some : at::arange(copies).split(copies_for(subject))) {
     const NetworkTrace noisy = trace_changed(subject, some.size(0), [&](const Tensor& source) {
       const Tensor noise = at::randn(source.sizes(), draws, at::kDouble).to(source.options());
       return source + noise_share * (source.max() - source.min()) * noise;
@@ -330,7 +333,7 @@ Tensor smoothed_gradient(const Subject& subject, const NetworkTrace&, const Meth
     });
     sum = sum.defined() ? sum + slopes : slopes;
   }
-  return (sum / noisy_copies).norm(2, 2);
+  return (sum / copies).norm(2, 2);
 }
 
 // || d log p(. | t) / d x_j ||_F, each row of the Jacobian on a copy of its own. Where there are
