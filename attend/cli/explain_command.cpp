@@ -49,7 +49,7 @@ TextOptions terminal_options() {
 
 Subject explained(const ExplainOptions& options, const Model& model) {
   try {
-    const Subject subject = compared_with(
+    Subject subject = compared_with(
         answered_subject(model, options.text, options.search, options.target), options.against);
     if (subject.truncated)
       fmt::print(stderr, "attend: the text is cut to its {} {} tokens\n",

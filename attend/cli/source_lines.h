@@ -10,8 +10,8 @@
 
 namespace attend {
 
-// Reads the lines of standard input in portions, and reports on standard error those that are cut
-// or cannot be read.
+// Reads the lines of standard input in portions. Reports on standard error the lines that the model
+// truncates, and those that cannot be read.
 class SourceLines {
  public:
   explicit SourceLines(bool skip_bad);

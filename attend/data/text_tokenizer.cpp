@@ -29,7 +29,7 @@ const std::vector<std::string>& fixed_spellings() {
 
 std::string in_brackets(std::string_view token) { return fmt::format("[{}]", token); }
 
-// By id, from that of the first token on.
+// The name of a token that no vocabulary can hold.
 std::string name_by_id(int32_t id) { return fmt::format("<token:{}>", id); }
 
 }  // namespace

@@ -20,7 +20,8 @@ class TextTokenizer {
 
   void save(const std::string& path) const;  // the bytes that were read
 
-  // The same that adds no special tokens to a text, as those of answers do, which networks end.
+  // The same tokenizer, but split() adds no special tokens. Answers are split so: networks add the
+  // EOS themselves.
   TextTokenizer without_special_tokens() const;
 
   int32_t size() const;  // the greatest id, and 1

@@ -13,8 +13,8 @@ struct SwitchedOffHead {
   at::Tensor instead = {};  // of its context, [Dv]; undefined: zeros
 };
 
-// A network of which some heads of attention, or edges of theirs, are switched off. What copies by
-// their weights copies nothing.
+// A network of which some heads of attention, or some of their edges, are switched off. A model
+// that copies source tokens by the weights of such a head copies nothing by them.
 std::shared_ptr<PairNetwork> ablated_network(std::shared_ptr<PairNetwork> network,
                                              std::vector<SwitchedOffHead> off);
 

@@ -21,7 +21,7 @@ Tensor held_places(const std::optional<NumberRange>& range, int64_t first, int64
 // Replaces the contexts of heads, and takes what edges carry out of them, during one pass.
 class SwitchedOff : public Watch {
  public:
-  // `steps`: those of decoding before this pass.
+  // `steps`: how many steps of decoding preceded this pass.
   SwitchedOff(const std::vector<SwitchedOffHead>& off, int64_t steps) : off_(off), steps_(steps) {}
 
   AttentionResult attention(const AttentionCall& call, const Pass& rest) override {
@@ -48,7 +48,7 @@ class SwitchedOff : public Watch {
 
   Tensor weights(const Tensor& query, const Tensor& key, const Tensor& lse,
                  const AttentionSpec& spec, const Pass& rest) override {
-    const Tensor weights = Watch::weights(query, key, lse, spec, rest);
+    Tensor weights = Watch::weights(query, key, lse, spec, rest);
     if (!query.is_same(query_)) return weights;
     const Tensor edges = edges_off(query.size(-2), key.size(-2));
     const Tensor left =

@@ -155,6 +155,7 @@ void show_lens(const ShowOptions& options, const Subject& subject, Shown& shown)
     const std::vector<int64_t> ids =
         lens_tokens(probabilities, subject.batch.target[0][t].item<int64_t>());
     std::vector<std::string> tokens;
+    tokens.reserve(ids.size());
     for (const int64_t id : ids) tokens.push_back(subject.model.target_vocabulary.token(id));
     shown.maps.push_back(
         {answers.layers, tokens,

@@ -140,12 +140,12 @@ Tensor preferences(const Subject& subject, const Tensor& distributions) {
     const Tensor places = tokens.to(distributions.device()).view({1, -1, 1});
     return distributions.gather(2, places.expand({distributions.size(0), -1, 1})).squeeze(2);
   };
-  const Tensor own = of_tokens(subject.batch.target[0]);
+  Tensor own = of_tokens(subject.batch.target[0]);
   return subject.against.defined() ? own - of_tokens(subject.against) : own;
 }
 
 Tensor preferences_at(const Subject& subject, int64_t t, const Tensor& distributions) {
-  const Tensor own = distributions.select(1, subject.batch.target[0][t].item<int64_t>());
+  Tensor own = distributions.select(1, subject.batch.target[0][t].item<int64_t>());
   if (!subject.against.defined()) return own;
   return own - distributions.select(1, subject.against[t].item<int64_t>());
 }

@@ -21,7 +21,7 @@ class Recorder : public AttentionTrace {
 
   AttentionResult attention(const AttentionCall& call, const Pass& rest) override {
     AttentionCall done = call;
-    done.result = Watch::attention(call, rest);
+    done.result = rest.attention(call.query, call.key, call.value, call.spec, call.output);
     replaced_ = norm_.x = Tensor();
     if (options_.weights && !call.spec.normaliser.row().running_sums) replace(rest.site, done);
     if (options_.gradients && !done.result.context.requires_grad())

@@ -118,7 +118,7 @@ Tensor value_zeroing(const Subject& subject, const NetworkTrace& trace,
   auto attention = trace.attentions.begin();
   const auto next_scope = [&](const VectorGroups& groups) {
     while (attention->site.layer == 0) ++attention;
-    const Tensor scope = groups.size() > 1 ? traced_scope(*attention).any(0).cpu() : Tensor();
+    Tensor scope = groups.size() > 1 ? traced_scope(*attention).any(0).cpu() : Tensor();
     ++attention;
     return scope;
   };

@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "attend/base/error.h"
+#include "attend/base/suffix.h"
 #include "attend/import/conversion-inl.h"
 #include "attend/import/foreign_tokenizer-inl.h"
 #include "attend/import/hub_folder-inl.h"
@@ -137,7 +138,7 @@ ImportedModel import_model(const std::string& folder, const std::string& out) {
   std::optional<FolderLock> lock;
   // A folder that is not there is made when all is read.
   if (std::filesystem::exists(out)) lock.emplace(take_new(out));
-  if (folder.ends_with(".npz")) {
+  if (has_suffix(folder, ".npz")) {
     Pronouncer read = read_pronouncer(folder);
     const ForeignTokenizer tokenizer{std::move(read.tokenizer)};
     if (!lock) lock.emplace(take_new(out));

@@ -121,6 +121,7 @@ PairModel described(const NamedTensors& theirs, const TextTokenizer& tokenizer,
   model.text.source_units = tokenizer_units;
   model.text.tokenizer = "tokenizer.json";
   std::vector<std::string> names;
+  names.reserve(static_cast<size_t>(tokenizer.size()));
   for (int32_t id = 0; id < tokenizer.size(); ++id) names.push_back(tokenizer.name(id));
   model.source_vocabulary = in_order(names, path);
   model.target_vocabulary = in_order(phoneme_names(), path);

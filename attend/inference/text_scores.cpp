@@ -38,10 +38,7 @@ void place_answers(std::vector<ScoredAnswer>& answers) {
 TextScores::TextScores(const TextScoring& scoring, std::vector<ScoredAnswer> answers)
     : options_(scoring.options), answers_(std::move(answers)) {
   options_.bleu.check();
-  for (const std::string& name : scoring.metrics) {
-    metrics_.push_back(&metric_named(name));
-    if (!metrics_.back()->of_answers()) fail("[score] {} is not told from answers", name);
-  }
+  for (const std::string& name : scoring.metrics) metrics_.push_back(&metric_named(name));
   const auto any_needs = [&](MetricNeeds needs) {
     return std::any_of(metrics_.begin(), metrics_.end(),
                        [&](const Metric* metric) { return metric->needs == needs; });
@@ -53,14 +50,9 @@ TextScores::TextScores(const TextScoring& scoring, std::vector<ScoredAnswer> ans
 
 nlohmann::json TextScores::all(const std::function<bool()>& is_stopped) const {
   nlohmann::json figures = {{"examples", answers_.size()}};
-  for (const Metric* metric : metrics_) {
-    MetricCounts sum;
-    for (size_t i = 0; i < answers_.size(); ++i) {
-      if (is_stopped && is_stopped()) fail("[score] the work was stopped; nobody waits for it");
-      at_answer(i, [&] { add_counts(sum, metric->count(answers_[i], options_)); });
-    }
-    figures[metric->key] = metric->report(sum, options_);
-  }
+  for (const Metric* metric : metrics_)
+    figures[metric->key] =
+        metric->report(count_answers(*metric, answers_, options_, {}, is_stopped), options_);
   return figures;
 }
 

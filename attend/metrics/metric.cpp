@@ -28,12 +28,15 @@ std::string Metric::report_text(const nlohmann::json& report, std::string_view p
 }
 
 MetricCounts count_answers(const Metric& metric, const std::vector<ScoredAnswer>& answers,
-                           const MetricOptions& options, const LengthRange& lengths) {
+                           const MetricOptions& options, const LengthRange& lengths,
+                           const std::function<bool()>& is_stopped) {
   if (!metric.of_answers()) fail("[metrics] {} is not told from answers", metric.name);
   MetricCounts sum;
-  for (size_t i = 0; i < answers.size(); ++i)
+  for (size_t i = 0; i < answers.size(); ++i) {
+    if (is_stopped && is_stopped()) fail("[metrics] the work was stopped; nobody waits for it");
     if (lengths.holds(answers[i].source_length))
       at_answer(i, [&] { add_counts(sum, metric.count(answers[i], options)); });
+  }
   return sum;
 }
 

@@ -109,9 +109,11 @@ std::vector<std::string> metric_names(const std::function<bool(const Metric&)>& 
 // called while another thread reads the table.
 void register_metric(Metric metric);
 
-// The counts of all answers to sources of those lengths. Errors name the answer, from 1.
+// The counts of all answers to sources of those lengths. `is_stopped` is asked before each answer.
+// Errors name the answer, from 1; Error, too, where is_stopped() is true.
 MetricCounts count_answers(const Metric& metric, const std::vector<ScoredAnswer>& answers,
-                           const MetricOptions& options, const LengthRange& lengths = {});
+                           const MetricOptions& options, const LengthRange& lengths = {},
+                           const std::function<bool()>& is_stopped = {});
 
 // The figure of the same.
 double measure_answers(const Metric& metric, const std::vector<ScoredAnswer>& answers,

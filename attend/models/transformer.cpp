@@ -192,7 +192,7 @@ struct Transformer::PackedState : State {
   }
 
   Tensor next_vectors(const Tensor& tokens, const Pass& /*pass*/) override {
-    const Tensor rows = network.target_embedding_->next(tokens, positions);
+    Tensor rows = network.target_embedding_->next(tokens, positions);
     for (int64_t& position : positions) ++position;
     return rows;
   }

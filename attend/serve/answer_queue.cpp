@@ -144,6 +144,7 @@ class AnswerQueue::Call {
   void embed() {
     for (auto taken = next(0); !taken.empty(); taken = next(0)) {
       std::vector<std::string> sources;
+      sources.reserve(taken.size());
       for (const Taken& each : taken)
         sources.push_back(each.asked->question().sources[each.source]);
       std::vector<Embedding> embeddings = queue_.embed_(sources);
