@@ -38,7 +38,10 @@ void place_answers(std::vector<ScoredAnswer>& answers) {
 TextScores::TextScores(const TextScoring& scoring, std::vector<ScoredAnswer> answers)
     : options_(scoring.options), answers_(std::move(answers)) {
   options_.bleu.check();
-  for (const std::string& name : scoring.metrics) metrics_.push_back(&metric_named(name));
+  for (const std::string& name : scoring.metrics) {
+    metrics_.push_back(&metric_named(name));
+    if (!metrics_.back()->of_answers()) fail("[score] {} is not told from answers", name);
+  }
   const auto any_needs = [&](MetricNeeds needs) {
     return std::any_of(metrics_.begin(), metrics_.end(),
                        [&](const Metric* metric) { return metric->needs == needs; });
