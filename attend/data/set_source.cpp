@@ -141,7 +141,10 @@ SourceKind picture_set_kind() {
           .shape =
               [](const FrameConfig& config) {
                 const FrameShape one = image_kind().shape(config);
-                return FrameShape{one.depth * one.rows * one.columns};
+                return FrameShape{.depth = one.depth * one.rows * one.columns,
+                                  .channels = one.channels,
+                                  .frame_rows = one.rows,
+                                  .frame_columns = one.columns};
               },
           .reader = [](const FrameConfig& config) -> std::unique_ptr<FrameReader> {
             return std::make_unique<PictureSetFrames>(config);

@@ -38,6 +38,8 @@ struct FrameShape {
   int64_t depth = 0;              // numbers of a frame
   int64_t rows = 0, columns = 0;  // of the grid; 0: there is none
   int64_t channels = 1;           // of each pixel of an image, one after another in a frame
+  // Patches down and across of each frame, where a frame is a whole image; 0: it is none.
+  int64_t frame_rows = 0, frame_columns = 0;
   // Where frames see their neighbours alone, as the atoms of a molecule do, how many neighbours a
   // frame has at most. Its last numbers are so many steps, from its place to those of its
   // neighbours, and then of what kind the edge to each of them is, from 1; 0: there is none.

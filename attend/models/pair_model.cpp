@@ -15,6 +15,7 @@ SourceShape PairModel::source_shape() const {
   }
   const FrameShape shape = kind->shape(text.frames);
   SourceShape frames{shape.depth, {shape.rows, shape.columns}};
+  frames.frame_grid = {shape.frame_rows, shape.frame_columns};
   frames.channels = shape.channels;
   frames.neighbours = shape.neighbours;
   frames.neighbour_kinds = shape.neighbour_kinds;

@@ -14,24 +14,28 @@ using at::Tensor;
 
 // Pixels per side of the square patches of an image.
 int64_t patch_side(const SourceShape& shape) {
-  return std::lround(std::sqrt(static_cast<double>(shape.depth / shape.channels)));
+  const int64_t patches =
+      shape.is_image_set() ? shape.frame_grid.height * shape.frame_grid.width : 1;
+  return std::lround(std::sqrt(static_cast<double>(shape.depth / (shape.channels * patches))));
 }
 
-// Patches [B, S, C side^2], row by row, as one image [B, C, H, W].
+// Patches [B, S, C side^2], row by row, as one image [B, C, H, W], or those of each frame,
+// [B, S, P C side^2], as [B S, C, H, W].
 Tensor image_of(const Tensor& patches, const SourceShape& shape) {
-  const auto [height, width] = shape.grid;
+  const auto [height, width] = shape.patches();
   const int64_t side = patch_side(shape);
   return patches.reshape({-1, height, width, shape.channels, side, side})
       .permute({0, 3, 1, 4, 2, 5})
       .reshape({-1, shape.channels, height * side, width * side});
 }
 
-Tensor patches_of(const Tensor& image, const SourceShape& shape) {
-  const auto [height, width] = shape.grid;
+// The inverse of image_of: patches, as `source` has them.
+Tensor patches_of(const Tensor& image, const SourceShape& shape, at::IntArrayRef source) {
+  const auto [height, width] = shape.patches();
   const int64_t side = patch_side(shape);
   return image.reshape({-1, shape.channels, height, side, width, side})
       .permute({0, 2, 4, 1, 3, 5})
-      .reshape({-1, height * width, shape.channels * side * side});
+      .reshape(source);
 }
 
 // Each image by its own offsets, with zeros behind.
@@ -65,7 +69,7 @@ Settings ImageInputConfig::settings() {
 }
 
 void ImageInputConfig::check(const SourceShape& shape) const {
-  if (!shape.is_image()) {
+  if (!shape.is_image() && !shape.is_image_set()) {
     if (convolutions > 0)
       fail("model.convolutions is {}, and the sources are no images; take 0", convolutions);
     if (flip) fail("model.flip is true, and the sources are no images; take false");
@@ -97,6 +101,7 @@ SourceInput::SourceInput(const SourceShape& shape, int64_t depth, const ImageInp
           register_module("convolution" + std::to_string(i), convolution(channels, next)));
       channels = next;
     }
+    if (shape.is_image_set()) channels *= shape.frame_grid.height * shape.frame_grid.width;
   }
   // As torch::nn::Linear begins.
   const double bound = 1 / std::sqrt(static_cast<double>(channels));
@@ -119,7 +124,7 @@ Tensor SourceInput::convolved(Tensor image) {
   for (auto& layer : convolutions_) {
     // Pooling and what follows are half as fast with one channel after another.
     image = layer->forward(image).contiguous(at::MemoryFormat::ChannelsLast);
-    if (image.size(2) > shape_.grid.height) image = at::max_pool2d(image, 2);
+    if (image.size(2) > shape_.patches().height) image = at::max_pool2d(image, 2);
     image = image.relu();  // the same before pooling, of four times as many
   }
   return image.flatten(2).transpose(1, 2);
@@ -139,8 +144,12 @@ Tensor SourceInput::forward(const Tensor& source, const Pass& pass) {
          shape_.grid.height, shape_.grid.width);
   Tensor frames = source.narrow(2, 0, shape_.features());
   if (pass.generator && (flip_ || shift_ > 0))
-    frames = patches_of(moved(image_of(frames, shape_), pass), shape_);
-  if (!convolutions_.empty()) frames = convolved(image_of(frames, shape_));
+    frames = patches_of(moved(image_of(frames, shape_), pass), shape_, frames.sizes());
+  if (!convolutions_.empty()) {
+    const Tensor vectors = convolved(image_of(frames, shape_));
+    frames =
+        shape_.is_image_set() ? vectors.reshape({source.size(0), source.size(1), -1}) : vectors;
+  }
   return pass.watched(WatchedVectors::input, at::linear(frames, weight_, bias_));
 }
 

@@ -19,16 +19,22 @@ struct SourceShape {
   SourceShape(int64_t depth, const GridSize& grid) : depth(depth), grid(grid) {}
 
   bool is_frames() const { return depth > 0; }
+  // Whether the frames of a source are the patches of one image.
   bool is_image() const { return grid.height > 0; }
+  // Whether each frame is an image.
+  bool is_image_set() const { return frame_grid.height > 0; }
+  // The patches of an image.
+  const GridSize& patches() const { return is_image_set() ? frame_grid : grid; }
   // Whether frames tell which of them see each other.
   bool has_neighbours() const { return neighbours > 0; }
   // The numbers that a frame tells of itself, in front of those of its neighbours.
   int64_t features() const { return depth - 2 * neighbours; }
 
   int64_t tokens = 0;
-  int64_t depth = 0;     // of a frame
-  GridSize grid = {};    // of the patches of an image, row by row; otherwise 0 by 0
-  int64_t channels = 1;  // of an image, one after another in each patch
+  int64_t depth = 0;         // of a frame
+  GridSize grid = {};        // of the patches of an image, row by row; otherwise 0 by 0
+  GridSize frame_grid = {};  // of the patches of each frame, where it is an image; otherwise 0 by 0
+  int64_t channels = 1;      // of an image, one after another in each patch
   std::shared_ptr<const NodeGraph> graph = nullptr;  // whose nodes the tokens are, in their order,
                                                      // behind the fixed ones; null: of none
   int64_t neighbours = 0, neighbour_kinds = 0;       // of frames, as FrameShape has them
@@ -38,7 +44,8 @@ struct SourceShape {
 struct ImageInputConfig {
   int64_t convolutions = 0;  // each is 3 x 3 with ReLU and halves height and width, so that the
                              // last one leaves one vector for each patch of 2^convolutions pixels
-                             // per side; one more spreads these over their neighbours
+                             // per side; one more spreads these over their neighbours. The vectors
+                             // of an image that is an element of a set are put side by side
   int64_t channels = 8;      // of the first of them; each has twice as many as the one before
   bool flip = false;         // in training, each second image is mirrored, left to right
   int64_t shift = 0;         // in training, pixels that it moves at most, up or down and sideways

@@ -145,15 +145,19 @@ class Pictures(program.Case):
             bytes(image % 4 for image in range(count)))
         self.succeed("data", "digit-sets", "--images", "images.idx", "--labels", "labels.idx",
                      "--out", "data", "--count", 800, "--valid", 100, "--most", 4)
-        values = SMALL | {"data.source_units": "images", "train.epochs": 20}
-        self.succeed("train", "--data", "data", "--out", "model", *settings(values))
-        figures = json.loads(self.succeed("evaluate", "model", "--data", "data/valid.tsv",
-                                          "--json").stdout)
-        self.assertGreater(figures["accuracy"], 0.9)
         names = ["images.idx:1", "images.idx:2", "images.idx:5"]
-        answers = self.succeed("predict", "model", stdin=" ".join(names) + "\n" +
-                               " ".join(reversed(names)) + "\n").stdout.split()
-        self.assertEqual(answers, ["2", "2"])
+        for model, more in (("plain", {}),
+                            ("model", {"data.patch": 2, "model.convolutions": 1})):
+            values = SMALL | {"data.source_units": "images", "train.epochs": 20} | more
+            self.succeed("train", "--data", "data", "--out", model, *settings(values))
+            figures = json.loads(self.succeed("evaluate", model, "--data", "data/valid.tsv",
+                                              "--json").stdout)
+            self.assertGreater(figures["accuracy"], 0.9, model)
+            lines = self.succeed("predict", model, "--json", stdin=" ".join(names) + "\n" +
+                                 " ".join(reversed(names)) + "\n").stdout.splitlines()
+            answers = [json.loads(line)["predictions"] for line in lines]
+            self.assertEqual(answers[0], answers[1])
+            self.assertEqual(answers[0][0]["target"], "2")
         self.succeed("explain", "model", " ".join(names), "--out", "page.html")
         self.refuse("predict", "model", stdin="images.idx:1 images.idx:99\n",
                     names=["line 1", "images.idx", "99"])

@@ -110,6 +110,72 @@ TEST(SourceInput, ConvolvesAndHalves) {
   EXPECT_TRUE(torch::allclose(input.forward(patches, {}), expected, 1e-12, 1e-12));
 }
 
+// An image that is an element of a set passes the same convolutions as one alone; its vectors stand
+// side by side before the linear map.
+TEST(SourceInput, ConvolvesEachImageOfASet) {
+  torch::manual_seed(7);
+  SourceShape set(24, GridSize{});
+  set.frame_grid = shape.grid;
+  SourceInput input(set, 7, {.convolutions = 1, .channels = 3});
+  SourceInput alone(shape, 7, {.convolutions = 1, .channels = 3});
+  input.to(torch::kDouble);
+  alone.to(torch::kDouble);
+  const auto parameters = input.named_parameters();
+  ASSERT_EQ(parameters["weight"].sizes(), (std::vector<int64_t>{7, 36}));
+  {
+    const torch::NoGradGuard no_gradient;
+    auto same = alone.named_parameters();
+    for (const char* name : {"convolution0", "convolution1"})
+      for (const char* part : {".weight", ".bias"})
+        same[std::string(name) + part].copy_(parameters[std::string(name) + part]);
+    same["weight"].copy_(parameters["weight"].slice(1, 0, 6));
+    same["bias"].zero_();
+  }
+  const Tensor sets = torch::randn({2, 3, 24}, torch::kDouble);
+  const Tensor result = input.forward(sets, {});
+  ASSERT_EQ(result.sizes(), (std::vector<int64_t>{2, 3, 7}));
+  for (int64_t b = 0; b < 2; ++b)
+    for (int64_t e = 0; e < 3; ++e) {
+      const Tensor image = sets[b][e].view({1, 6, 4});
+      Tensor expected = parameters["bias"].clone();
+      for (int64_t patch = 0; patch < 6; ++patch) {
+        const torch::NoGradGuard no_gradient;
+        alone.named_parameters()["weight"].copy_(
+            parameters["weight"].slice(1, patch * 6, patch * 6 + 6));
+        expected = expected + alone.forward(image, {})[0][patch];
+      }
+      EXPECT_TRUE(torch::allclose(result[b][e], expected, 1e-12, 1e-12)) << b << " " << e;
+    }
+}
+
+// Each image of a set is moved by itself.
+TEST(SourceInput, MovesEachImageOfASet) {
+  SourceShape set(24, GridSize{});
+  set.frame_grid = shape.grid;
+  SourceInput input(set, 24, {.flip = true});
+  input.to(torch::kDouble);
+  {
+    const torch::NoGradGuard no_gradient;
+    auto parameters = input.named_parameters();
+    parameters["weight"].copy_(torch::eye(24, torch::kDouble));
+    parameters["bias"].zero_();
+  }
+  torch::manual_seed(8);
+  const Tensor sets = torch::randn({4, 25, 24}, torch::kDouble);
+  const Tensor moved = input.forward(sets, generator(2));
+  int64_t mirrored = 0;
+  for (int64_t i = 0; i < 100; ++i) {
+    const Tensor before = sets.view({100, 6, 4})[i].unsqueeze(0);
+    const Tensor after = moved.view({100, 6, 4})[i].unsqueeze(0);
+    if (torch::equal(pixels(after), pixels(before).flip(2)))
+      ++mirrored;
+    else
+      ASSERT_TRUE(torch::equal(after, before)) << i;
+  }
+  EXPECT_GT(mirrored, 25);
+  EXPECT_LT(mirrored, 75);
+}
+
 TEST(SourceInput, GradientsAreDifferences) {
   torch::manual_seed(6);
   SourceInput input(shape, 3, {.convolutions = 1, .channels = 2, .flip = true, .shift = 1});
