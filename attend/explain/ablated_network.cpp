@@ -9,8 +9,6 @@ namespace {
 
 using at::Tensor;
 
-Tensor apart_by_heads(const Tensor& x) { return x.dim() == 4 ? x : x.unsqueeze(1); }
-
 // Bool [count]: which of the numbers from first + 1 on are in the range.
 Tensor held_places(const std::optional<NumberRange>& range, int64_t first, int64_t count) {
   const NumberRange all = range.value_or(NumberRange{});
@@ -36,8 +34,8 @@ class SwitchedOff : public Watch {
     const Tensor edges = edges_off(call.query.size(-2), call.key.size(-2));
     if (edges.defined()) {
       const Tensor weights =
-          apart_by_heads(attention_weights(call.query, call.key, result.lse, call.spec));
-      Tensor values = apart_by_heads(call.value);
+          with_heads(attention_weights(call.query, call.key, result.lse, call.spec));
+      Tensor values = with_heads(call.value);
       values = values.repeat_interleave(heads_ / values.size(1), 1);
       const Tensor carried = at::matmul(weights * edges.to(weights.options()), values);
       result.context = result.context - carried.view_as(result.context);
@@ -53,7 +51,7 @@ class SwitchedOff : public Watch {
     const Tensor edges = edges_off(query.size(-2), key.size(-2));
     const Tensor left =
         edges.defined()
-            ? apart_by_heads(weights).masked_fill(edges.to(weights.device()), 0.0).view_as(weights)
+            ? with_heads(weights).masked_fill(edges.to(weights.device()), 0.0).view_as(weights)
             : weights;
     return without_heads(left, /*of_contexts=*/false);
   }

@@ -204,8 +204,8 @@ at::Generator fixed_draws() { return at::make_generator<at::CPUGeneratorImpl>(1)
 // tokens `which`: relu(a . d log p_t / d a), the mean of its heads, [tokens, rows, keys].
 std::vector<Tensor> relevant_weights(const Subject& subject, const NetworkTrace& trace,
                                      const Tensor& which) {
-  NetworkTrace copies =
-      trace_network(subject.network(), repeated(subject.batch, which.size(0)), {.gradients = true});
+  NetworkTrace copies = trace_network(subject.network(), repeated(subject.batch, which.size(0)),
+                                      {.gradients = true, .blocks = false});
   const Tensor own = preferences(subject, copies.distributions).gather(1, which.unsqueeze(1));
   std::vector<Tensor> contexts;
   for (const TracedAttention& one : copies.attentions)
@@ -382,7 +382,7 @@ Tensor attention_x_gradient(const Subject& subject, const NetworkTrace& trace,
   const TracedAttention& attention = *answer_attention(trace, choice);
   const std::vector<int64_t> heads = chosen_heads(attention, choice);
   std::vector<Tensor> leaves;
-  TraceOptions options{.gradients = true, .attentions = false};
+  TraceOptions options{.weight_gradients = true, .attentions = false};
   options.weights = [&](const Site& site, size_t, const Tensor& weights) {
     if (!(site == attention.site)) return Tensor();
     leaves.push_back(weights.detach().requires_grad_());

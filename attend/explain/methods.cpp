@@ -236,8 +236,9 @@ Tensor method_scores(const MethodRow& method, const Subject& subject, const Netw
 
 Tensor method_scores(const MethodRow& method, const Subject& subject, const MethodChoice& choice) {
   const at::NoGradGuard not_recorded;
-  const NetworkTrace trace =
-      trace_network(subject.network(), subject.batch, {.attentions = method.reads_weights()});
+  const NetworkTrace trace = trace_network(
+      subject.network(), subject.batch,
+      {.attentions = method.reads_weights(), .blocks = method.needs == MethodNeeds::blocks});
   return method_scores(method, subject, trace, choice);
 }
 

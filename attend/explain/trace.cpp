@@ -11,9 +11,6 @@ namespace {
 
 using at::Tensor;
 
-// Weights, lse or values [.., rows, columns] with axes of batch and heads.
-Tensor with_heads(const Tensor& x) { return x.dim() == 4 ? x : x.unsqueeze(1); }
-
 // Keeps what one pass computes.
 class Recorder : public AttentionTrace {
  public:
@@ -54,7 +51,7 @@ class Recorder : public AttentionTrace {
         trace_.logits = x;
         return x;
       case WatchedVectors::attended:
-        if (options_.attentions) keep_block(rest.site, x);
+        if (options_.attentions && options_.blocks) keep_block(rest.site, x);
         return x;
       case WatchedVectors::gate:
       case WatchedVectors::feed_forward:
@@ -122,6 +119,8 @@ class Recorder : public AttentionTrace {
 
 }  // namespace
 
+Tensor with_heads(const Tensor& x) { return x.dim() == 4 ? x : x.unsqueeze(1); }
+
 Tensor traced_weights(const TracedAttention& attention, const std::vector<int64_t>& heads) {
   if (!attention.has_weights())
     fail("{} normalises by running sums, which form no weights; take a method of gradients",
@@ -141,7 +140,7 @@ Tensor traced_scope(const TracedAttention& attention) {
 NetworkTrace trace_network(PairNetwork& network, const Batch& batch, const TraceOptions& options) {
   Recorder recorder(options);
   const Tensor distributions = [&] {
-    const at::AutoGradMode records(options.gradients);
+    const at::AutoGradMode records(options.gradients || options.weight_gradients);
     return network.log_probabilities(batch, Pass{}.watched_by(recorder));
   }();
   NetworkTrace trace = recorder.take();
@@ -153,7 +152,7 @@ NetworkTrace trace_network(PairNetwork& network, const Batch& batch, const Trace
 
 Tensor trace_step(DecodingState& state, const Tensor& tokens, const TraceOptions& options) {
   Recorder recorder(options);
-  const at::AutoGradMode records(options.gradients);
+  const at::AutoGradMode records(options.gradients || options.weight_gradients);
   return state.step(tokens, /*with_weights=*/false, Pass{}.watched_by(recorder)).log_probabilities;
 }
 

@@ -20,6 +20,9 @@ at::Tensor traced_weights(const TracedAttention& attention, const std::vector<in
 // -inf.
 at::Tensor traced_scope(const TracedAttention& attention);
 
+// Weights, lse or values [.., rows, columns] with axes of batch and heads.
+at::Tensor with_heads(const at::Tensor& x);
+
 // What a layer made of the vectors that an attention of its added to.
 struct TracedBlock {
   Site site;                 // of that attention
@@ -45,7 +48,11 @@ struct NetworkTrace {
 // Options of a pass, besides its inputs.
 struct TraceOptions {
   bool gradients = false;  // `input`, `layers` and contexts are variables to differentiate by
-  bool attentions = true;  // whether they and the blocks are kept
+  // Those are what `weights` returns. What precedes them is not recorded, which takes far less
+  // memory.
+  bool weight_gradients = false;
+  bool attentions = true;  // whether they are kept
+  bool blocks = true;      // whether these are, where attentions are
   // What the source's vectors become before they enter; undefined: as they are.
   std::function<at::Tensor(const at::Tensor& input)> input = {};
   // What the weights [B, H, rows, keys] of an attention become; `call` counts the calls from 0.

@@ -36,7 +36,7 @@ class ChangedAnswers {
   // Log probabilities [n, vocabulary] at the tokens `which` [n], places of rows.tokens(), when
   // `weights` [n, heads, rows, keys] are theirs.
   Tensor distributions(const Tensor& which, const Tensor& weights, bool gradients = false) const {
-    TraceOptions options{.gradients = gradients, .attentions = false};
+    TraceOptions options{.weight_gradients = gradients, .attentions = false};
     const Tensor tokens = tokens_.index_select(0, which);
     if (states_ != nullptr) {
       options.weights = [&](const Site& site, size_t, const Tensor& old) {
