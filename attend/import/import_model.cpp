@@ -23,8 +23,8 @@ const std::vector<ForeignType>& foreign_types() {
   static const std::vector<ForeignType> table = {{"bert", read_bert},
                                                  {"distilbert", read_distilbert},
                                                  {"roberta", read_roberta},
-                                                 {"xlm-roberta", read_roberta},
-                                                 {"camembert", read_roberta},
+                                                 {"xlm-roberta", read_xlm_roberta},
+                                                 {"camembert", read_camembert},
                                                  {"vit", read_vit},
                                                  {"deit", read_deit},
                                                  {"gpt2", read_gpt2},
@@ -105,7 +105,7 @@ FixedTokens fixed_of(const ForeignModel& foreign, const ForeignTokenizer& tokeni
 
 ForeignTokenizer read_tokenizer(const ForeignModel& foreign, const std::string& folder) {
   return foreign.tokenizer == TokenizerFiles::sides ? read_side_tokenizers(folder)
-                                                    : read_foreign_tokenizer(folder);
+                                                    : read_foreign_tokenizer(folder, foreign.older);
 }
 
 // What a killed import leaves: config.toml is written last.

@@ -55,8 +55,26 @@ const EncoderType& roberta_type() {
   return type;
 }
 
+// Where the pieces of SentencePiece begin with others, their ids differ from those of tokens.
+ForeignModel read_with(const JsonPlace& config, const std::vector<std::string>& first_pieces,
+                       size_t replaced_pieces) {
+  ForeignModel model = read_encoder(config, roberta_type());
+  model.older = {.special = {"<unk>", "<s>", "</s>", "<pad>", "<mask>"},
+                 .first_pieces = first_pieces,
+                 .replaced_pieces = replaced_pieces};
+  return model;
+}
+
 }  // namespace
 
-ForeignModel read_roberta(const JsonPlace& config) { return read_encoder(config, roberta_type()); }
+ForeignModel read_roberta(const JsonPlace& config) { return read_with(config, {}, 0); }
+
+ForeignModel read_xlm_roberta(const JsonPlace& config) {
+  return read_with(config, {"<s>", "<pad>", "</s>", "<unk>"}, 3);
+}
+
+ForeignModel read_camembert(const JsonPlace& config) {
+  return read_with(config, {"<s>NOTUSED", "<pad>", "</s>NOTUSED", "<unk>", "<unk>NOTUSED"}, 1);
+}
 
 }  // namespace attend::internal

@@ -19,12 +19,12 @@ constexpr SpecialToken special_tokens[] = {{"unk_token", MarianTokenizer::unknow
                                            {"pad_token", MarianTokenizer::padding}};
 
 // What tokenizer_config.json may say otherwise.
-void check_config(const std::optional<JsonFile>& file) {
-  if (!file) return;
-  const JsonPlace place = file->place();
+void check_settings(const TokenizerSettings& settings) {
   for (const auto& [key, token] : special_tokens)
-    if (const std::string said = special_token(file, key); !said.empty() && said != token)
-      place.member(key).refuse("is {}, which is not honoured; only {} is", in_quotes(said), token);
+    if (const auto place = special_place(settings, key); place && place->text() != token)
+      place->refuse("is {}, which is not honoured; only {} is", in_quotes(place->text()), token);
+  if (!settings.config) return;
+  const JsonPlace place = settings.config->place();
   if (place.flag("separate_vocabs", false))
     place.member("separate_vocabs")
         .refuse("is true, which is not honoured; models with two vocabularies are not read");
@@ -42,7 +42,7 @@ std::string read_part(const std::string& path) {
 }  // namespace
 
 ForeignTokenizer read_side_tokenizers(const std::string& folder) {
-  check_config(find_json_file(folder + "/tokenizer_config.json"));
+  check_settings(read_tokenizer_settings(folder));
   const auto side = [&](const char* name) {
     const std::string path = folder + "/" + name;
     return TextTokenizer::parse(read_part(path), path);

@@ -6,7 +6,7 @@
 #include <cmath>
 #include <nlohmann/json.hpp>
 
-#include "attend/data/base64.h"
+#include "attend/base/base64.h"
 #include "attend/serve/asking.h"
 
 namespace attend {

@@ -1,5 +1,7 @@
 #include <utility>
 
+#include "attend/base/base64.h"
+#include "attend/base/error.h"
 #include "attend/tokenizers/charsmap-inl.h"
 #include "attend/tokenizers/read_parts-inl.h"
 
@@ -42,33 +44,17 @@ NormaliserPointer read_replace(const JsonPlace& place) {
   return spaces_normaliser(std::move(content));
 }
 
-int sextet_of(char character) {
-  constexpr std::string_view alphabet =
-      "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
-  const size_t found = alphabet.find(character);
-  return found == alphabet.npos ? -1 : static_cast<int>(found);
-}
-
-std::string from_base64(std::string_view text, const JsonPlace& place) {
-  while (text.ends_with('=')) text.remove_suffix(1);
-  std::string bytes;
-  uint32_t bits = 0;
-  int count = 0;
-  for (const char character : text) {
-    const int sextet = sextet_of(character);
-    if (sextet < 0) place.refuse("is not base64");
-    bits = bits << 6 | static_cast<uint32_t>(sextet);
-    count += 6;
-    if (count < 8) continue;
-    count -= 8;
-    bytes.push_back(static_cast<char>(bits >> count & 0xFF));
+std::string from_base64(const JsonPlace& place) {
+  try {
+    return base64_bytes(place.text());
+  } catch (const Error& error) {
+    place.refuse("is wrong: {}", error.what());
   }
-  return bytes;
 }
 
 NormaliserPointer read_precompiled(const JsonPlace& place) {
   const JsonPlace rules = place.member("precompiled_charsmap");
-  return precompiled_normaliser(Charsmap(from_base64(rules.text(), rules), rules.file()));
+  return precompiled_normaliser(Charsmap(from_base64(rules), rules.file()));
 }
 
 NormaliserPointer read_normalisers(const JsonPlace& place) {

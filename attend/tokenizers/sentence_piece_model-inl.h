@@ -31,6 +31,7 @@ struct SentencePieceFile {
   bool by_bytes = false;     // <0x00> to <0xFF> instead of unknown pieces
   std::string unknown_text;  // what an unknown piece is decoded as
   Charsmap rules = {};
+  std::string charsmap;  // the bytes of these
   bool prefix_space = true;
   bool single_spaces = true;  // none at the ends and one between words
   bool mark_spaces = true;    // spaces are written as U+2581

@@ -78,8 +78,10 @@ void read_trainer(std::string_view bytes, const std::string& name, SentencePiece
 
 void read_normalizer(std::string_view bytes, const std::string& name, SentencePieceFile& file) {
   for (ProtobufFields fields(bytes, name); fields.next();) {
-    if (fields.number() == charsmap_field && !fields.bytes().empty())
+    if (fields.number() == charsmap_field && !fields.bytes().empty()) {
       file.rules = Charsmap(fields.bytes(), name);
+      file.charsmap = fields.bytes();
+    }
     if (fields.number() == prefix_space_field) file.prefix_space = fields.integer() != 0;
     if (fields.number() == single_spaces_field) file.single_spaces = fields.integer() != 0;
     if (fields.number() == mark_spaces_field) file.mark_spaces = fields.integer() != 0;

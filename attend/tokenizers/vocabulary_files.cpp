@@ -1,20 +1,19 @@
 #include "attend/tokenizers/vocabulary_files.h"
 
 #include <algorithm>
+#include <unordered_set>
 #include <utility>
 
+#include "attend/base/base64.h"
 #include "attend/base/error.h"
-#include "attend/base/files.h"
+#include "attend/tokenizers/characters-inl.h"
 #include "attend/tokenizers/read_parts-inl.h"
+#include "attend/tokenizers/sentence_piece_model-inl.h"
 
 namespace attend {
 namespace {
 
-using internal::AddedToken;
-using internal::TemplatePart;
 using internal::TokenTable;
-
-constexpr int64_t maximum_vocabulary = int64_t{256} << 20;
 
 std::vector<std::string_view> lines_of(std::string_view bytes) {
   std::vector<std::string_view> lines;
@@ -27,106 +26,200 @@ std::vector<std::string_view> lines_of(std::string_view bytes) {
   return lines;
 }
 
-int32_t id_in(const TokenTable& tokens, const std::string& token, const std::string& file) {
-  const std::optional<int32_t> id = tokens.id(token);
-  if (!id)
-    fail("{}: has no special token {}; name those that the model has", file, in_quotes(token));
-  return *id;
+TokenTable words_of(std::string_view bytes, const std::string& file) {
+  std::vector<std::string> words;
+  std::unordered_set<std::string_view> met;
+  for (const std::string_view line : lines_of(bytes)) {
+    words.emplace_back(line);
+    const size_t number = words.size();
+    if (line.empty())
+      fail("{}:{}: the line is empty, where each has a token; fetch the file anew", file, number);
+    if (!internal::is_well_formed(line))
+      fail("{}:{}: {} is not UTF-8; save the file as UTF-8", file, number, in_quotes(line));
+    if (!met.insert(line).second)
+      fail("{}:{}: {} is there twice; fetch the file anew", file, number, in_quotes(line));
+  }
+  return {std::move(words), file};
 }
 
-std::vector<AddedToken> added_tokens(const SpecialTokens& special, const TokenTable& tokens,
-                                     const std::string& file) {
-  std::vector<AddedToken> added;
+// A mask stands for a word with the space in front of it, where texts have spaces.
+Json entry_of(const std::string& content, bool strip_left) {
+  return {{"content", content}, {"single_word", false}, {"lstrip", strip_left},
+          {"rstrip", false},    {"normalized", false},  {"special", true}};
+}
+
+Json added_tokens(const OlderTokens& older, const TokenTable& tokens, bool strip_mask,
+                  const std::string& file) {
+  Json added = older.added;
+  const auto is_there = [&](const std::string& content) {
+    return std::any_of(added.begin(), added.end(),
+                       [&](const Json& entry) { return entry["content"] == content; });
+  };
+  const SpecialTokens& special = older.special;
   for (const std::string* content :
-       {&special.unknown, &special.begin, &special.end, &special.padding, &special.mask}) {
-    const auto is_this = [&](const AddedToken& token) { return token.content == *content; };
-    if (content->empty() || std::any_of(added.begin(), added.end(), is_this)) continue;
-    AddedToken token;
-    token.content = *content;
-    token.id = id_in(tokens, *content, file);
-    token.special = true;
-    added.push_back(std::move(token));
+       {&special.unknown, &special.begin, &special.end, &special.padding, &special.mask})
+    if (!content->empty() && !is_there(*content))
+      added.push_back(entry_of(*content, strip_mask && content == &special.mask));
+  for (Json& entry : added) {
+    const std::string content = entry["content"];
+    if (const std::optional<int32_t> id = tokens.id(content))
+      entry["id"] = *id;
+    else if (!entry.contains("id"))
+      fail("{}: has no special token {}; name those that there are in tokenizer_config.json", file,
+           in_quotes(content));
   }
+  std::stable_sort(added.begin(), added.end(),
+                   [](const Json& one, const Json& other) { return one["id"] < other["id"]; });
   return added;
 }
 
-TemplatePart special_part(const TokenTable& tokens, const std::string& token, int32_t type,
-                          const std::string& file) {
-  return {TemplatePart::Kind::special, type, {id_in(tokens, token, file)}};
+// [token, id]
+Json with_id(const std::string& token, const Json& added) {
+  for (const Json& entry : added)
+    if (entry["content"] == token) return {token, entry["id"]};
+  return nullptr;
 }
 
-std::vector<internal::TokenMerge> parse_merges(std::string_view bytes, const std::string& name,
-                                               const TokenTable& tokens) {
-  std::vector<internal::TokenMerge> merges;
+Json ids_of(const TokenTable& tokens) {
+  Json ids = Json::object();
+  for (int32_t id = 0; id < tokens.size(); ++id) ids[tokens.token(id)] = id;
+  return ids;
+}
+
+Json merges_of(std::string_view bytes, const std::string& file, const TokenTable& tokens) {
+  constexpr std::string_view version = "#version";
+  Json merges = Json::array();
   size_t number = 0;
   for (const std::string_view line : lines_of(bytes)) {
     ++number;
-    constexpr std::string_view version = "#version";
     if (line.starts_with(version)) continue;
     try {
-      merges.push_back(internal::merge_of(line, tokens, ""));
+      const internal::TokenMerge merge = internal::merge_of(line, tokens, "");
+      merges.push_back({tokens.token(merge.left), tokens.token(merge.right)});
     } catch (const Error& error) {
-      fail("{}:{}: {}", name, number, error.what());
+      fail("{}:{}: {}", file, number, error.what());
     }
   }
   return merges;
 }
 
+Json roberta_sequence(const SpecialTokens& special, const Json& added, bool prefix_space) {
+  return {{"type", "RobertaProcessing"},
+          {"cls", with_id(special.begin, added)},
+          {"sep", with_id(special.end, added)},
+          {"trim_offsets", true},
+          {"add_prefix_space", prefix_space}};
+}
+
+Json metaspace(bool prefix_space) {
+  return {{"type", "Metaspace"},
+          {"replacement", internal::space_mark},
+          {"prepend_scheme", prefix_space ? "always" : "never"},
+          {"split", true}};
+}
+
+// Tokens by the scores of their pieces.
+std::vector<std::pair<std::string, double>> scored_tokens(const internal::SentencePieceFile& pieces,
+                                                          const PieceFiles& files) {
+  if (!pieces.is_unigram)
+    fail("{}: is a model of byte pairs; of a unigram model alone a tokenizer.json is made",
+         files.model);
+  if (pieces.pieces.size() < files.replaced)
+    fail("{}: has {} pieces, of which {} are replaced; fetch the file anew", files.model,
+         pieces.pieces.size(), files.replaced);
+  std::vector<std::pair<std::string, double>> tokens;
+  for (const std::string& token : files.first) tokens.emplace_back(token, 0);
+  for (size_t i = files.replaced; i < pieces.pieces.size(); ++i)
+    tokens.emplace_back(pieces.pieces[i], pieces.scores[i]);
+  if (!files.tokens.special.mask.empty()) tokens.emplace_back(files.tokens.special.mask, 0);
+  return tokens;
+}
+
 }  // namespace
 
-Tokenizer load_tokenizer(const WordPieceFiles& files) {
-  return parse_tokenizer(read_file(files.vocabulary, maximum_vocabulary), files);
+Json tokenizer_json(std::string_view vocabulary, const WordPieceFiles& files) {
+  const TokenTable tokens = words_of(vocabulary, files.vocabulary);
+  const SpecialTokens& special = files.tokens.special;
+  const Json added = added_tokens(files.tokens, tokens, false, files.vocabulary);
+  Json strip = nullptr;
+  if (files.strip_accents) strip = *files.strip_accents;
+  return {{"version", "1.0"},
+          {"added_tokens", added},
+          {"normalizer",
+           {{"type", "BertNormalizer"},
+            {"clean_text", true},
+            {"handle_chinese_chars", files.separate_cjk},
+            {"strip_accents", strip},
+            {"lowercase", files.lowercase}}},
+          {"pre_tokenizer", {{"type", "BertPreTokenizer"}}},
+          {"post_processor",
+           {{"type", "BertProcessing"},
+            {"sep", with_id(special.end, added)},
+            {"cls", with_id(special.begin, added)}}},
+          {"decoder",
+           {{"type", "WordPiece"}, {"prefix", internal::continuation_prefix}, {"cleanup", true}}},
+          {"model",
+           {{"type", "WordPiece"},
+            {"unk_token", special.unknown},
+            {"continuing_subword_prefix", internal::continuation_prefix},
+            {"max_input_chars_per_word", 100},
+            {"vocab", ids_of(tokens)}}}};
 }
 
-Tokenizer parse_tokenizer(std::string_view vocabulary, const WordPieceFiles& files) {
-  std::vector<std::string> lines;
-  for (const std::string_view line : lines_of(vocabulary)) lines.emplace_back(line);
-  TokenTable tokens(std::move(lines), files.vocabulary);
-  auto parts = std::make_shared<internal::TokenizerParts>();
-  parts->normaliser =
-      internal::bert_normaliser({.separate_cjk = files.separate_cjk,
-                                 .strip_accents = files.strip_accents.value_or(files.lowercase),
-                                 .lowercase = files.lowercase});
-  parts->splitter = internal::bert_splitter();
-  parts->added = {added_tokens(files.special, tokens, files.vocabulary), parts->normaliser.get()};
-  const auto special = [&](const std::string& token, int32_t type) {
-    return special_part(tokens, token, type, files.vocabulary);
-  };
-  const TemplatePart first, second{TemplatePart::Kind::second, 1};
-  const std::string &begin = files.special.begin, &end = files.special.end;
-  parts->sequence = {{special(begin, 0), first, special(end, 0)},
-                     {special(begin, 0), first, special(end, 0), second, special(end, 1)}};
-  parts->decoder = internal::word_piece_decoder(internal::continuation_prefix, true);
-  const int32_t unknown = id_in(tokens, files.special.unknown, files.vocabulary);
-  parts->model = internal::word_piece_model(std::move(tokens), {.unknown = unknown});
-  return Tokenizer(std::move(parts));
+Json tokenizer_json(std::string_view vocabulary, std::string_view merges,
+                    const ByteLevelFiles& files) {
+  const Json ids = parse_json(vocabulary, files.vocabulary);
+  const TokenTable tokens = internal::read_vocabulary(JsonPlace(ids, files.vocabulary));
+  const SpecialTokens& special = files.tokens.special;
+  const Json added = added_tokens(files.tokens, tokens, true, files.vocabulary);
+  Json sequence = nullptr;
+  if (!special.begin.empty()) sequence = roberta_sequence(special, added, files.prefix_space);
+  const Json bytes = {{"type", "ByteLevel"},
+                      {"add_prefix_space", files.prefix_space},
+                      {"trim_offsets", true},
+                      {"use_regex", true}};
+  return {{"version", "1.0"},
+          {"added_tokens", added},
+          {"normalizer", nullptr},
+          {"pre_tokenizer", bytes},
+          {"post_processor", sequence},
+          {"decoder", bytes},
+          {"model",
+           {{"type", "BPE"},
+            {"dropout", nullptr},
+            {"unk_token", nullptr},
+            {"continuing_subword_prefix", ""},
+            {"end_of_word_suffix", ""},
+            {"fuse_unk", false},
+            {"byte_fallback", false},
+            {"vocab", ids},
+            {"merges", merges_of(merges, files.merges, tokens)}}}};
 }
 
-Tokenizer load_tokenizer(const ByteLevelFiles& files) {
-  return parse_tokenizer(read_file(files.vocabulary, maximum_vocabulary),
-                         read_file(files.merges, maximum_vocabulary), files);
-}
-
-Tokenizer parse_tokenizer(std::string_view vocabulary, std::string_view merge_lines,
-                          const ByteLevelFiles& files) {
-  const Json json = parse_json(vocabulary, files.vocabulary);
-  TokenTable tokens = internal::read_vocabulary(JsonPlace(json, files.vocabulary));
-  const std::vector<internal::TokenMerge> merges = parse_merges(merge_lines, files.merges, tokens);
-  auto parts = std::make_shared<internal::TokenizerParts>();
-  parts->splitter = internal::byte_level_splitter(files.prefix_space, true);
-  std::vector<AddedToken> added = added_tokens(files.special, tokens, files.vocabulary);
-  // A mask stands for a word with the space in front of it.
-  for (AddedToken& token : added) token.strip_left = token.content == files.special.mask;
-  parts->added = {std::move(added), nullptr};
-  if (!files.special.begin.empty()) {
-    const TemplatePart begin = special_part(tokens, files.special.begin, 0, files.vocabulary);
-    const TemplatePart end = special_part(tokens, files.special.end, 0, files.vocabulary);
-    const TemplatePart first, second{TemplatePart::Kind::second};
-    parts->sequence = {{begin, first, end}, {begin, first, end, end, second, end}};
-  }
-  parts->decoder = internal::byte_level_decoder();
-  parts->model = internal::byte_pair_model(std::move(tokens), merges, {});
-  return Tokenizer(std::move(parts));
+Json tokenizer_json(std::string_view model, const PieceFiles& files) {
+  const internal::SentencePieceFile pieces = internal::parse_sentence_piece(model, files.model);
+  const auto scored = scored_tokens(pieces, files);
+  std::vector<std::string> names;
+  for (const auto& [name, score] : scored) names.push_back(name);
+  const TokenTable tokens(std::move(names), files.model);
+  const SpecialTokens& special = files.tokens.special;
+  const Json added = added_tokens(files.tokens, tokens, true, files.model);
+  Json rules = nullptr;
+  if (!pieces.charsmap.empty())
+    rules = {{"type", "Precompiled"}, {"precompiled_charsmap", base64_text(pieces.charsmap)}};
+  return {{"version", "1.0"},
+          {"added_tokens", added},
+          {"normalizer", rules},
+          {"pre_tokenizer",
+           {{"type", "Sequence"},
+            {"pretokenizers", {{{"type", "WhitespaceSplit"}}, metaspace(files.prefix_space)}}}},
+          {"post_processor", roberta_sequence(special, added, files.prefix_space)},
+          {"decoder", metaspace(files.prefix_space)},
+          {"model",
+           {{"type", "Unigram"},
+            {"unk_id", with_id(special.unknown, added)[1]},
+            {"vocab", scored},
+            {"byte_fallback", false}}}};
 }
 
 }  // namespace attend

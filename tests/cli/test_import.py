@@ -344,6 +344,14 @@ class Import(program.Case):
                 (folder / "vocab.txt").write_text(content)
             return changed
 
+        def older_pairs(merges):
+            def changed(folder):
+                model = json.loads((folder / "tokenizer.json").read_text())["model"]
+                (folder / "tokenizer.json").unlink()
+                (folder / "vocab.json").write_text(json.dumps(model["vocab"]))
+                (folder / "merges.txt").write_text(merges)
+            return changed
+
         self.refuse_folder("BertModel", cut_shard, ["one.safetensors"])
         self.refuse_folder("BertModel", tokenizer(hole), ["tokenizer.json"])
         self.refuse_folder("BertModel", tokenizer(double), ["tokenizer.json"])
@@ -352,6 +360,8 @@ class Import(program.Case):
         self.refuse_folder("BertModel", words("[PAD]\n[UNK]\n[CLS]\n[SEP]\n[MASK]\n[PAD]\n"),
                            ["vocab.txt:6", "twice"])
         self.refuse_folder("BertModel", words("a\n"), ["no special token"])
+        self.refuse_folder("RobertaForMaskedLM", older_pairs("#version: 0.2\nab\n"),
+                           ["merges.txt:2", "'ab'", "a space between"])
 
     def test_an_image_of_any_size_is_one_line(self):
         self.imported("ViTForImageClassification")

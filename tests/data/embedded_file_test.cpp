@@ -3,7 +3,7 @@
 #include <gmock/gmock.h>
 
 #include "attend/data/audio.h"
-#include "attend/data/base64.h"
+#include "attend/base/base64.h"
 #include "attend/data/image_source.h"
 #include "attend/data/source_kind.h"
 #include "tests/support/files.h"

@@ -2,7 +2,7 @@
 #include <gtest/gtest.h>
 
 #include "attend/base/error.h"
-#include "attend/data/base64.h"
+#include "attend/base/base64.h"
 #include "attend/data/image_source.h"
 #include "attend/data/source_kind.h"
 #include "tests/support/files.h"

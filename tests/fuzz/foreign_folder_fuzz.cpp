@@ -23,7 +23,7 @@ std::string usual_pieces() {
   return test::ModelWriter().piece("<unk>", 0, 2).piece("a", -1).text();
 }
 
-const std::array<ForeignFile, 8> files = {{
+const std::array<ForeignFile, 12> files = {{
     {"modules.json", read_sentences,
      R"([{"path": "", "type": "Transformer"}, {"path": "1_Pooling", "type": "Pooling"}])"},
     {"1_Pooling/config.json", read_sentences, R"({"pooling_mode": "mean"})"},
@@ -33,13 +33,18 @@ const std::array<ForeignFile, 8> files = {{
     {"model.safetensors.index.json", read_tensors},
     {"source.spm", read_sides, usual_pieces()},
     {"vocab.json", read_sides, R"({"</s>": 0, "<unk>": 1, "a": 2, "<pad>": 3})"},
+    {"pairs/vocab.json", read_byte_pairs, R"({"</s>": 0, "<unk>": 1, "a": 2, "<pad>": 3})"},
+    {"pairs/merges.txt", read_byte_pairs, "#version: 0.2\n"},
+    {"pairs/tokenizer_config.json", read_byte_pairs},
+    {"pairs/added_tokens.json", read_byte_pairs},
 }};
 
 // Files of a folder that can be read; each is put back after its turn.
 class Folder {
  public:
   Folder() {
-    std::filesystem::create_directory(folder_ / "1_Pooling");
+    for (const char* name : {"1_Pooling", "pairs"})
+      std::filesystem::create_directory(folder_ / name);
     folder_.write("vocab.txt", "[PAD]\n[UNK]\n[CLS]\n[SEP]\n[MASK]\na\n");
     folder_.write("target.spm", usual_pieces());
     write_safetensors(folder_ / "one.safetensors", {{{"x", at::zeros({2})}}, {}});

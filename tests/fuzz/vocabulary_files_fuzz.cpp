@@ -1,20 +1,39 @@
+#include "attend/tokenizers/tokenizer.h"
 #include "attend/tokenizers/vocabulary_files.h"
 #include "tests/fuzz/fuzz.h"
 
-// A vocab.txt, and merges of the tokens a, b and ab.
+namespace attend::fuzz {
+namespace {
+
+// Parts of what was made.
+Tokenizer read(const Json& made) {
+  const Tokenizer tokenizer = Tokenizer::parse(made.dump(), "input");
+  for (const int32_t id : tokenizer.encode("ab abba").ids) expect(id >= 0 && id < tokenizer.size());
+  return tokenizer;
+}
+
+}  // namespace
+}  // namespace attend::fuzz
+
+// A vocab.txt, merges of the tokens a, b and ab, and pieces of SentencePiece.
 int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   using namespace attend;
   const std::string_view text = fuzz::text(data, size);
   fuzz::accept_errors([&] {
-    const WordPieceFiles files{.vocabulary = "input", .special = {"a", "a", "a"}};
-    const Tokenizer tokenizer = parse_tokenizer(text, files);
-    for (const int32_t id : tokenizer.encode("ab abba").ids)
-      fuzz::expect(id >= 0 && id < tokenizer.size());
+    fuzz::read(tokenizer_json(
+        text, WordPieceFiles{.vocabulary = "input", .tokens = {.special = {"a", "a", "a"}}}));
+  });
+  fuzz::accept_errors([&] {
+    fuzz::read(tokenizer_json(
+        text, PieceFiles{.model = "input",
+                         .first = {"u"},
+                         .replaced = 1,
+                         .tokens = {.special = {.unknown = "u", .begin = "u", .end = "u"}}}));
   });
   return fuzz::accept_errors([&] {
-    const ByteLevelFiles files{.vocabulary = "input", .merges = "input", .special = {}};
-    const std::string vocabulary = R"({"a": 0, "b": 1, "ab": 2})";
-    const Tokenizer tokenizer = parse_tokenizer(vocabulary, text, files);
+    const ByteLevelFiles files{.vocabulary = "input", .merges = "input", .tokens = {}};
+    const Tokenizer tokenizer =
+        fuzz::read(tokenizer_json(R"({"a": 0, "b": 1, "ab": 2})", text, files));
     fuzz::expect(tokenizer.decode(tokenizer.encode("abba").ids) == "abba");
   });
 }

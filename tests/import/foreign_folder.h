@@ -1,14 +1,19 @@
 #pragma once
 
+#include <gtest/gtest.h>
+
 #include <filesystem>
 #include <fstream>
+#include <functional>
 #include <map>
 #include <nlohmann/json.hpp>
 #include <stdexcept>
 #include <string>
 
-#include "attend/data/base64.h"
+#include "attend/base/base64.h"
 #include "attend/data/safetensors.h"
+#include "attend/import/import_model.h"
+#include "tests/support/files.h"
 
 namespace attend::test {
 
@@ -69,5 +74,18 @@ struct ForeignFolder {
   json files;  // texts as they are, those of .spm in base64, others as JSON
   std::map<std::string, at::Tensor> tensors;
 };
+
+// The message of the import of a folder that was changed so; nothing may be written.
+inline std::string refused(const std::string& name,
+                           const std::function<void(ForeignFolder&)>& change) {
+  const TemporaryFolder folder;
+  ForeignFolder foreign(name);
+  change(foreign);
+  foreign.write(folder / "theirs");
+  const std::string message = error_of([&] { import_model(folder / "theirs", folder / "ours"); });
+  EXPECT_FALSE(std::filesystem::exists(folder / "ours")) << message;
+  EXPECT_EQ(message.find('\n'), message.npos);
+  return message;
+}
 
 }  // namespace attend::test

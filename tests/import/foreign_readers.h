@@ -15,9 +15,9 @@ namespace attend::fuzz {
 
 // What a type makes of a config.json describes a network.
 inline void read_config(std::string_view document) {
-  for (const auto read :
-       {internal::read_bert, internal::read_distilbert, internal::read_roberta, internal::read_vit,
-        internal::read_deit, internal::read_gpt2, internal::read_modernbert, internal::read_marian})
+  for (const auto read : {internal::read_bert, internal::read_distilbert, internal::read_roberta,
+                          internal::read_camembert, internal::read_vit, internal::read_deit,
+                          internal::read_gpt2, internal::read_modernbert, internal::read_marian})
     accept_errors([&] {
       const std::string name = "input";
       const Json json = parse_json(document, name);
@@ -35,8 +35,15 @@ inline void read_sentences(const std::string& folder) {
 }
 
 inline void read_tokenizer(const std::string& folder) {
-  const internal::ForeignTokenizer tokenizer = internal::read_foreign_tokenizer(folder);
+  const internal::ForeignTokenizer tokenizer = internal::read_foreign_tokenizer(folder, {});
   expect(!tokenizer.mask || *tokenizer.mask < tokenizer.tokenizer.size());
+}
+
+// The older files of RoBERTa, in a folder of their own.
+inline void read_byte_pairs(const std::string& folder) {
+  const internal::ForeignTokenizer tokenizer = internal::read_foreign_tokenizer(
+      folder + "/pairs", {.special = {"<unk>", "</s>", "</s>", "<pad>", ""}});
+  expect(tokenizer.tokenizer.split("a b").size() > 2);
 }
 
 inline void read_sides(const std::string& folder) {

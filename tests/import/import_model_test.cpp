@@ -15,20 +15,8 @@ namespace import_model_test {
 
 using test::ForeignFolder;
 using test::json;
+using test::refused;
 using testing::HasSubstr;
-
-// The message of the import of a folder that was changed so; nothing may be written.
-std::string refused(const std::string& name, const std::function<void(ForeignFolder&)>& change) {
-  const test::TemporaryFolder folder;
-  ForeignFolder foreign(name);
-  change(foreign);
-  foreign.write(folder / "theirs");
-  const std::string message =
-      test::error_of([&] { import_model(folder / "theirs", folder / "ours"); });
-  EXPECT_FALSE(std::filesystem::exists(folder / "ours")) << message;
-  EXPECT_EQ(message.find('\n'), message.npos);
-  return message;
-}
 
 TEST(ImportModel, NamesASettingThatItDoesNotHonour) {
   const auto with = [](const char* key, const json& value) {
@@ -352,44 +340,6 @@ TEST(ImportModel, ReadsShardsAsTheWhole) {
   json more = map;
   more["pooler.more"] = "part0.safetensors";
   EXPECT_THAT(error("more", more), HasSubstr("which lacks that tensor"));
-}
-
-TEST(ImportModel, ReadsOlderVocabulariesAndCutsBeforeTheEnd) {
-  const test::TemporaryFolder folder;
-  ForeignFolder foreign("BertModel");
-  foreign.write(folder / "newer");
-  std::vector<std::string> tokens(foreign.files["tokenizer.json"]["model"]["vocab"].size());
-  for (const auto& [token, id] : foreign.files["tokenizer.json"]["model"]["vocab"].items())
-    tokens[id.get<size_t>()] = token;
-  std::string lines;
-  for (const std::string& token : tokens) lines += token + "\n";
-  foreign.files.erase("tokenizer.json");
-  foreign.files["vocab.txt"] = lines;
-  foreign.files["sentence_bert_config.json"] = {{"max_seq_length", 5}};
-  foreign.files["modules.json"] = {{{"path", ""}, {"type", "models.Transformer"}}};
-  foreign.write(folder / "older");
-  import_model(folder / "newer", folder / "one");
-  import_model(folder / "older", folder / "two");
-  const std::string text = "Paris, the CAT";
-  const Model newer(folder / "one"), older(folder / "two");
-  const std::vector<std::string> whole = newer.embed({text})[0].tokens;
-  EXPECT_EQ(whole.front(), "[CLS]");
-  EXPECT_EQ(whole.back(), "[SEP]");
-  const std::vector<std::string> cut = older.embed({text})[0].tokens;
-  ASSERT_EQ(cut.size(), 5U);
-  for (size_t i = 0; i < 4; ++i) EXPECT_EQ(cut[i], whole[i]);
-  EXPECT_EQ(cut.back(), "[SEP]");
-}
-
-TEST(ImportModel, RefusesOlderVocabulariesThatAreNoText) {
-  const auto with = [](const std::string& last) {
-    return refused("BertModel", [&](ForeignFolder& foreign) {
-      foreign.files.erase("tokenizer.json");
-      foreign.files["vocab.txt"] = "[PAD]\n[UNK]\n[CLS]\n[SEP]\n[MASK]\n" + last + "\n";
-    });
-  };
-  EXPECT_THAT(with("\xFF"), HasSubstr("vocab.txt: "));
-  EXPECT_THAT(with(""), HasSubstr("vocab.txt: "));
 }
 
 TEST(ImportModel, ContinuesWhereItWasKilledAndRefusesOtherFolders) {

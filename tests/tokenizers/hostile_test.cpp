@@ -4,6 +4,7 @@
 #include "attend/tokenizers/tokenizer.h"
 #include "attend/tokenizers/vocabulary_files.h"
 #include "tests/support/files.h"
+#include "tests/tokenizers/model_writer.h"
 
 namespace attend {
 namespace hostile_test {
@@ -103,51 +104,90 @@ TEST(HostileTokenizer, HasTemplatesThatLackATextOrAToken) {
   EXPECT_THAT(processed(text + R"({"SpecialToken": {"id": "x"}})"), HasSubstr("has the id 7"));
 }
 
+Tokenizer tokenizer_of(const Json& json) { return Tokenizer::parse(json.dump(), "made"); }
+
 TEST(VocabularyFiles, MakeBertsTokenizer) {
-  const TemporaryFolder folder;
-  const std::string path =
-      folder.write("vocab.txt", "[PAD]\n[UNK]\r\n[CLS]\n[SEP]\n[MASK]\nrun\n##s\n");
-  const Tokenizer tokenizer = load_tokenizer(WordPieceFiles{.vocabulary = path});
+  const std::string words = "[PAD]\n[UNK]\r\n[CLS]\n[SEP]\n[MASK]\nrun\n##s\n";
+  const Tokenizer tokenizer = tokenizer_of(tokenizer_json(words, WordPieceFiles{}));
   EXPECT_THAT(tokenizer.encode("RUNS [MASK]").ids, ElementsAre(2, 5, 6, 4, 3));
   EXPECT_THAT(tokenizer.encode("run", "runs").types, ElementsAre(0, 0, 0, 1, 1, 1));
-  const Tokenizer cased = load_tokenizer(WordPieceFiles{.vocabulary = path, .lowercase = false});
+  const Tokenizer cased =
+      tokenizer_of(tokenizer_json(words, WordPieceFiles{.vocabulary = {}, .lowercase = false}));
   EXPECT_THAT(cased.encode("Run run").ids, ElementsAre(2, 1, 5, 3));
   EXPECT_EQ(tokenizer.decode(std::vector<int32_t>{2, 5, 6, 3}), "runs");
 }
 
 TEST(VocabularyFiles, MakeGpt2sAndRobertasTokenizers) {
-  const TemporaryFolder folder;
-  const ByteLevelFiles files{
-      .vocabulary = folder.write("vocab.json", R"({"<s>": 0, "</s>": 1, "a": 2, "b": 3, "ab": 4,)"
-                                               R"("Ġ": 5, "Ġab": 6, "<mask>": 7})"),
-      .merges = folder.write("merges.txt", "#version: 0.2\na b\n\u0120 ab\n"),
-      .special = {.unknown = "</s>"}};
-  EXPECT_THAT(load_tokenizer(files).encode("ab ab").ids, ElementsAre(4, 6));
-  ByteLevelFiles roberta = files;
-  roberta.prefix_space = true;
-  roberta.special = {.begin = "<s>", .end = "</s>", .mask = "<mask>"};
-  const Tokenizer tokenizer = load_tokenizer(roberta);
+  const std::string ids = R"({"<s>": 0, "</s>": 1, "a": 2, "b": 3, "ab": 4,)"
+                          R"("Ġ": 5, "Ġab": 6, "<mask>": 7})";
+  const std::string merges = "#version: 0.2\na b\n\u0120 ab\n";
+  ByteLevelFiles files{.tokens = {.special = {.unknown = "</s>"}}};
+  EXPECT_THAT(tokenizer_of(tokenizer_json(ids, merges, files)).encode("ab ab").ids,
+              ElementsAre(4, 6));
+  files.prefix_space = true;
+  files.tokens.special = {.begin = "<s>", .end = "</s>", .mask = "<mask>"};
+  files.tokens.added = {{{"content", "new"}, {"id", 8}}};
+  const Tokenizer tokenizer = tokenizer_of(tokenizer_json(ids, merges, files));
   EXPECT_THAT(tokenizer.encode("ab <mask>").ids, ElementsAre(0, 6, 7, 1));
+  EXPECT_THAT(tokenizer.encode("anew").ids, ElementsAre(0, 5, 2, 8, 1));
   EXPECT_THAT(tokenizer.encode("a", "b").ids, ElementsAre(0, 5, 2, 1, 1, 5, 3, 1));
   EXPECT_EQ(tokenizer.decode(std::vector<int32_t>{0, 6, 5, 2, 1}), " ab a");
 }
 
+PieceFiles xlm_roberta() {
+  return {.model = "input",
+          .first = {"<s>", "<pad>", "</s>", "<unk>"},
+          .replaced = 3,
+          .tokens = {.special = {"<unk>", "<s>", "</s>", "<pad>", "<mask>"}}};
+}
+
+TEST(VocabularyFiles, MakeXlmRobertasTokenizer) {
+  const std::string model = test::ModelWriter()
+                                .piece("<unk>", 0, 2)
+                                .piece("<s>", 0, 3)
+                                .piece("</s>", 0, 3)
+                                .piece("\u2581", -3)
+                                .piece("\u2581a", -1)
+                                .piece("b", -2)
+                                .text();
+  const Tokenizer tokenizer = tokenizer_of(tokenizer_json(model, xlm_roberta()));
+  EXPECT_THAT(tokenizer.encode("ab <mask> x").ids, ElementsAre(0, 5, 6, 7, 4, 3, 2));
+  EXPECT_EQ(tokenizer.decode(std::vector<int32_t>{0, 5, 6, 2}), "ab");
+}
+
 TEST(VocabularyFiles, NameTheLineThatIsWrong) {
-  const TemporaryFolder folder;
-  const auto of_words = [&](const std::string& text) {
-    const std::string path = folder.write("vocab.txt", text);
-    return error_of([&] { load_tokenizer(WordPieceFiles{.vocabulary = path}); });
+  const auto of_words = [](const std::string& text) {
+    return error_of([&] { tokenizer_json(text, WordPieceFiles{.vocabulary = "vocab.txt"}); });
   };
   EXPECT_THAT(of_words("[UNK]\na\n"), HasSubstr("vocab.txt: has no special token '[CLS]'"));
-  EXPECT_THAT(of_words("a\nb\na\n"), HasSubstr("'a' is token 0 and token 2"));
-  EXPECT_THAT(of_words("a\n\nb\n"), HasSubstr("token 1 of the vocabulary is empty"));
-  EXPECT_THAT(of_words("a\n\xFF\n"), HasSubstr("token 1 of the vocabulary, '\\xff', is not UTF-8"));
+  EXPECT_THAT(of_words("a\nb\na\n"), HasSubstr("vocab.txt:3: 'a' is there twice"));
+  EXPECT_THAT(of_words("a\n\nb\n"), HasSubstr("vocab.txt:2: the line is empty"));
+  EXPECT_THAT(of_words("a\n\xFF\n"), HasSubstr("vocab.txt:2: '\\xff' is not UTF-8"));
   EXPECT_THAT(of_words(std::string(5000, 'a')), HasSubstr("over 4096 bytes"));
-  const std::string vocabulary = folder.write("vocab.json", R"({"<|endoftext|>": 0, "a": 1})");
-  const std::string merges = folder.write("merges.txt", "#version: 0.2\naa\n");
-  EXPECT_THAT(
-      error_of([&] { load_tokenizer(ByteLevelFiles{.vocabulary = vocabulary, .merges = merges}); }),
-      HasSubstr("merges.txt:2: 'aa' is not two tokens with a space between"));
+  const ByteLevelFiles files{.vocabulary = "vocab.json", .merges = "merges.txt"};
+  const auto of_pairs = [&](const std::string& ids, const std::string& merges) {
+    return error_of([&] { tokenizer_json(ids, merges, files); });
+  };
+  const std::string ids = R"({"<|endoftext|>": 0, "a": 1})";
+  EXPECT_THAT(of_pairs(ids, "#version: 0.2\naa\n"),
+              HasSubstr("merges.txt:2: 'aa' is not two tokens with a space between"));
+  EXPECT_THAT(of_pairs(ids, "a b\n"), HasSubstr("merges.txt:1: the vocabulary has no 'b'"));
+  EXPECT_THAT(of_pairs(R"({"a": 0, "b": 2})", ""), HasSubstr("vocab.json: the value has the id"));
+  EXPECT_THAT(of_pairs(R"({"a": 0, "b": 0})", ""), HasSubstr("has the id 0 twice"));
+  EXPECT_THAT(of_pairs(R"({"a": 0})", ""), HasSubstr("has no special token '<|endoftext|>'"));
+}
+
+TEST(VocabularyFiles, NameWhatNoPiecesAre) {
+  const auto with = [](const std::string& model, const PieceFiles& files) {
+    return error_of([&] { tokenizer_json(model, files); });
+  };
+  const test::ModelWriter few = test::ModelWriter().piece("<unk>", 0, 2);
+  EXPECT_THAT(with(few.text(), xlm_roberta()), HasSubstr("input: has 1 pieces, of which 3"));
+  EXPECT_THAT(with("x", xlm_roberta()), HasSubstr("input: "));
+  PieceFiles other = xlm_roberta();
+  other.first[3] = "unknown";
+  other.replaced = 1;
+  EXPECT_THAT(with(few.text(), other), HasSubstr("has no special token '<unk>'"));
 }
 
 }  // namespace hostile_test

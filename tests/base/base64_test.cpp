@@ -1,4 +1,4 @@
-#include "attend/data/base64.h"
+#include "attend/base/base64.h"
 
 #include <gmock/gmock.h>
 

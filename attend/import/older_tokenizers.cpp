@@ -1,0 +1,202 @@
+#include <array>
+#include <filesystem>
+
+#include "attend/base/error.h"
+#include "attend/base/files.h"
+#include "attend/import/foreign_tokenizer-inl.h"
+
+namespace attend::internal {
+namespace {
+
+namespace fs = std::filesystem;
+
+// A key of a special token, and which of ours it is.
+struct SpecialKey {
+  const char* key;
+  std::string SpecialTokens::*name;  // null: it is found in texts, and nothing more
+};
+
+constexpr std::array<SpecialKey, 7> special_keys = {{{"unk_token", &SpecialTokens::unknown},
+                                                     {"cls_token", &SpecialTokens::begin},
+                                                     {"sep_token", &SpecialTokens::end},
+                                                     {"pad_token", &SpecialTokens::padding},
+                                                     {"mask_token", &SpecialTokens::mask},
+                                                     {"bos_token", nullptr},
+                                                     {"eos_token", nullptr}}};
+
+Json entry_of(const JsonPlace& token, bool special) {
+  return {{"content", token.member("content").text()},
+          {"single_word", token.flag("single_word", false)},
+          {"lstrip", token.flag("lstrip", false)},
+          {"rstrip", token.flag("rstrip", false)},
+          {"normalized", token.flag("normalized", !special)},
+          {"special", token.flag("special", special)}};
+}
+
+// What the files say of tokens; of one that several name the first counts.
+class Entries {
+ public:
+  explicit Entries(const TokenizerSettings& settings) : settings_(settings) {}
+
+  Json all() {
+    add_described();
+    for (const std::optional<JsonFile>* file : {&settings_.config, &settings_.special})
+      if (*file) add_special((*file)->place());
+    if (settings_.added) add_ids(settings_.added->place());
+    return std::move(entries_);
+  }
+
+ private:
+  Json* find(const std::string& content) {
+    for (Json& entry : entries_)
+      if (entry["content"] == content) return &entry;
+    return nullptr;
+  }
+
+  void add(const JsonPlace& token, bool special) {
+    if (find(token.member("content").text()) == nullptr)
+      entries_.push_back(entry_of(token, special));
+  }
+
+  // {"50264": {"content": "<mask>", ..}}
+  void add_described() {
+    constexpr const char* key = "added_tokens_decoder";
+    if (!settings_.config || !settings_.config->place().has(key)) return;
+    const JsonPlace all = settings_.config->place().member(key);
+    if (!all.value().is_object()) all.refuse("is no object");
+    for (const auto& [id, token] : all.value().items()) {
+      const JsonPlace place = all.member(id.c_str());
+      const bool is_number = id.size() < 10 && id.find_first_not_of("0123456789") == id.npos;
+      if (id.empty() || !is_number) place.refuse("has a name that is no id");
+      entries_.push_back(entry_of(place, false));
+      entries_.back()["id"] = std::stoi(id);
+    }
+  }
+
+  void add_special(const JsonPlace& file) {
+    for (const SpecialKey& row : special_keys)
+      if (file.has(row.key) && file.member(row.key).value().is_object())
+        add(file.member(row.key), true);
+    constexpr const char* more = "additional_special_tokens";
+    if (!file.has(more)) return;
+    for (const JsonPlace& token : file.member(more).list()) {
+      if (token.value().is_object()) {
+        add(token, true);
+      } else if (find(token.text()) == nullptr) {
+        const Json plain = {{"content", token.text()}};
+        entries_.push_back(entry_of({plain, token.file()}, true));
+      }
+    }
+  }
+
+  // {"<new>": 50265}
+  void add_ids(const JsonPlace& file) {
+    if (!file.value().is_object()) file.refuse("is no object");
+    for (const auto& [content, id] : file.value().items()) {
+      const int64_t number = file.member(content.c_str()).number();
+      if (find(content) == nullptr) {
+        const Json plain = {{"content", content}};
+        entries_.push_back(entry_of({plain, file.file()}, is_special(content)));
+      }
+      (*find(content))["id"] = number;
+    }
+  }
+
+  bool is_special(const std::string& content) const {
+    for (const SpecialKey& row : special_keys)
+      if (special_token(settings_, row.key) == content) return true;
+    return false;
+  }
+
+  const TokenizerSettings& settings_;
+  Json entries_ = Json::array();
+};
+
+OlderTokens tokens_of(const TokenizerSettings& settings, const OlderNames& names) {
+  OlderTokens tokens{.special = names.special, .added = Entries(settings).all()};
+  for (const SpecialKey& row : special_keys) {
+    if (row.name == nullptr) continue;
+    const std::string said = special_token(settings, row.key);
+    // A type that has none of the kind puts none around texts.
+    if (!said.empty() && !(tokens.special.*row.name).empty()) tokens.special.*row.name = said;
+  }
+  return tokens;
+}
+
+bool flag(const TokenizerSettings& settings, const char* key, bool otherwise) {
+  return settings.config ? settings.config->place().flag(key, otherwise) : otherwise;
+}
+
+std::string read_words(const std::string& path, const TokenizerSettings& settings,
+                       OlderTokens tokens) {
+  WordPieceFiles files{.vocabulary = path,
+                       .lowercase = flag(settings, "do_lower_case", true),
+                       .separate_cjk = flag(settings, "tokenize_chinese_chars", true),
+                       .tokens = std::move(tokens)};
+  if (settings.config && settings.config->place().has("strip_accents"))
+    files.strip_accents = flag(settings, "strip_accents", true);
+  return tokenizer_json(read_file(path, maximum_vocabulary_bytes), files).dump();
+}
+
+std::string read_byte_pairs(const std::string& path, const TokenizerSettings& settings,
+                            OlderTokens tokens) {
+  const std::string merges = fs::path(path).replace_filename("merges.txt");
+  if (!fs::exists(merges)) fail("{}: is missing, and belongs to vocab.json; fetch it", merges);
+  if (tokens.special.begin.empty() && flag(settings, "add_bos_token", false))
+    settings.config->place()
+        .member("add_bos_token")
+        .refuse("is true, which is not honoured; take it out, if texts may begin without it");
+  const ByteLevelFiles files{.vocabulary = path,
+                             .merges = merges,
+                             .prefix_space = flag(settings, "add_prefix_space", false),
+                             .tokens = std::move(tokens)};
+  return tokenizer_json(read_file(path, maximum_vocabulary_bytes),
+                        read_file(merges, maximum_vocabulary_bytes), files)
+      .dump();
+}
+
+}  // namespace
+
+TokenizerSettings read_tokenizer_settings(const std::string& folder) {
+  return {find_json_file(folder + "/tokenizer_config.json"),
+          find_json_file(folder + "/special_tokens_map.json"),
+          find_json_file(folder + "/added_tokens.json")};
+}
+
+std::optional<JsonPlace> special_place(const TokenizerSettings& settings, const char* key) {
+  for (const std::optional<JsonFile>* file : {&settings.config, &settings.special}) {
+    if (!*file || !(*file)->place().has(key)) continue;
+    const JsonPlace token = (*file)->place().member(key);
+    return token.value().is_object() ? token.member("content") : token;
+  }
+  return std::nullopt;
+}
+
+std::string special_token(const TokenizerSettings& settings, const char* key) {
+  const std::optional<JsonPlace> place = special_place(settings, key);
+  return place ? place->text() : "";
+}
+
+std::string older_tokenizer(const std::string& folder, const TokenizerSettings& settings,
+                            const OlderNames& names) {
+  const std::string words = folder + "/vocab.txt", ids = folder + "/vocab.json",
+                    pieces = folder + "/sentencepiece.bpe.model";
+  OlderTokens tokens = tokens_of(settings, names);
+  if (fs::exists(words)) return read_words(words, settings, std::move(tokens));
+  if (fs::exists(ids)) return read_byte_pairs(ids, settings, std::move(tokens));
+  if (fs::exists(pieces) && !names.first_pieces.empty()) {
+    const PieceFiles files{.model = pieces,
+                           .first = names.first_pieces,
+                           .replaced = names.replaced_pieces,
+                           .prefix_space = flag(settings, "add_prefix_space", true),
+                           .tokens = std::move(tokens)};
+    return tokenizer_json(read_file(pieces, maximum_vocabulary_bytes), files).dump();
+  }
+  fail(
+      "{}: holds neither tokenizer.json nor older files, which are vocab.txt, vocab.json and "
+      "merges.txt, or sentencepiece.bpe.model; write the first by Python: "
+      "AutoTokenizer.from_pretrained(FOLDER).save_pretrained(FOLDER) of transformers",
+      folder);
+}
+
+}  // namespace attend::internal

@@ -1,0 +1,73 @@
+"""How texts are split by files that are older than tokenizer.json, beside `transformers`; for pretrained_check.py."""
+
+import json
+
+import sentencepiece
+import transformers
+
+from pretrained_models import byte_pairs, draw_weights, drawn_texts, end_of_text_pairs
+from pretrained_translators import drawn_texts_of_scripts
+
+MASK = {"content": "<mask>", "single_word": False, "lstrip": True, "rstrip": False, "normalized": False}
+SIZES = {"hidden_size": 4, "num_hidden_layers": 1, "num_attention_heads": 1, "intermediate_size": 1,
+         "max_position_embeddings": 514, "type_vocab_size": 1, "pad_token_id": 1}
+GPT2_SIZES = {"n_embd": 4, "n_layer": 1, "n_head": 1, "n_positions": 1024, "bos_token_id": 0, "eos_token_id": 0}
+FIXED = ("<s>", "</s>", "<pad>", "<unk>")
+
+
+def write_pairs(folder, tokenizer):
+    tokenizer.backend_tokenizer.model.save(str(folder))
+
+
+def write_pieces(folder):
+    """Of other pieces for bytes, and with rules of normalisation."""
+    sentencepiece.SentencePieceTrainer.train(
+        sentence_iterator=iter(drawn_texts(300, 1)), model_prefix=str(folder / "sentencepiece.bpe"), vocab_size=70,
+        hard_vocab_limit=False, minloglevel=2)
+    (folder / "sentencepiece.bpe.model").chmod(0o644)
+
+
+# A configuration, the class, its sizes, what writes files, and what they say of tokens.
+OLDER = [
+    (transformers.GPT2Config, "GPT2LMHeadModel", GPT2_SIZES, lambda folder: write_pairs(folder, end_of_text_pairs()), {}),
+    (transformers.RobertaConfig, "RobertaModel", SIZES, lambda folder: write_pairs(folder, byte_pairs()),
+     {"special_tokens_map.json": {"mask_token": MASK}, "tokenizer_config.json": {"add_prefix_space": True}}),
+    (transformers.XLMRobertaConfig, "XLMRobertaModel", SIZES, write_pieces,
+     {"special_tokens_map.json": {"mask_token": MASK}}),
+    (transformers.CamembertConfig, "CamembertModel", SIZES, write_pieces, {}),
+]
+
+
+def split_texts(program, out, architecture, texts):
+    if architecture.endswith("LMHeadModel"):
+        lines = program.lines("predict", out, texts, "--details", "--maximum-length", "1")
+        return [line["source_tokens"] for line in lines]
+    return [line["tokens"] for line in program.lines("embed", out, texts, "--tokens")]
+
+
+def older_row(program, count, kind):
+    make_config, architecture, sizes, write, settings = kind
+    folder = program.folder / f"older-{architecture}"
+    folder.mkdir()
+    write(folder)
+    config = make_config(**sizes, vocab_size=500)
+    draw_weights(getattr(transformers, architecture)(config), 4).save_pretrained(folder)
+    for name, document in settings.items():
+        (folder / name).write_text(json.dumps(document))
+    size = len(transformers.AutoTokenizer.from_pretrained(folder))
+    (folder / "added_tokens.json").write_text(json.dumps({"<new>": size}))
+    tokenizer = transformers.AutoTokenizer.from_pretrained(folder)
+    out = program.folder / f"older-{architecture}-ours"
+    program.run("import", folder, "--out", out)
+    marks = ["<mask>", " <new>", "<new>", "<|endoftext|>"]
+    texts = [text + marks[i % 8] if i % 8 < len(marks) else text
+             for i, text in enumerate(drawn_texts_of_scripts(count))]
+    wrong = 0
+    for text, found in zip(texts, split_texts(program, out, architecture, texts), strict=True):
+        named = tokenizer.convert_ids_to_tokens(tokenizer(text).input_ids)
+        wrong += found != [f"[{name}]" if name in FIXED else name for name in named]
+    return (config.model_type, type(tokenizer).__name__, f"texts of {count} with other tokens; older files", wrong)
+
+
+def older_rows(program, count):
+    return [older_row(program, count, kind) for kind in OLDER]
