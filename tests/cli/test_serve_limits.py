@@ -90,6 +90,9 @@ class Limits(program.Case):
         status, headers, body = server.ask("POST", "/v1/predict", {"texts": ["bab"]})
         self.assertEqual((status, headers["Retry-After"]), (429, "1"))
         self.assertEqual(json.loads(body)["error"]["code"], "queue_full")
+        # Its head is enough for that, but not if it may not ask at all.
+        self.assertEqual(self.status(self.predict(server, b"no JSON"))[0], 429)
+        self.assertEqual(server.ask("GET", "/v1/predict")[0], 405)
         # What waits is answered as soon as one that runs has no client any more.
         running[0].close()
         self.assertEqual(self.status(waiting)[0], 200)
