@@ -187,25 +187,28 @@ def measure_overload(work, report, options):
     with Server(work, "--deadline", str(deadline)) as server:
         requests = [work.request(server.port, [line]) for line in work.lines]
         for retries in (0, 2):
+            unloaded = server.processor()
             seconds, before = in_turn(server.port, requests * options.rounds, 64)
+            unloaded = (server.processor() - unloaded) / len(before)
             capacity = len(before) / seconds
             cost, served = time.process_time(), server.processor()
             answers, within = Overload(server.port, requests, 3 * capacity, 560, retries).run(options.overload)
             cost = (time.process_time() - cost) / options.overload
-            served = (server.processor() - served) / options.overload
+            served = server.processor() - served
             good = [answer.seconds for answer in answers if answer.status == 200]
             refused = [answer.seconds for answer in answers if answer.status in (429, 503)]
             case = "overload" if retries == 0 else "retries"
             report.row(case, "capacity", capacity, "texts/s")
             in_time = sum(answer.status == 200 for answer in answers[:within])
             report.row(case, "goodput over capacity", in_time / options.overload / capacity, "", 0.9, is_most=False)
+            report.row(case, "the same of the server's processor time", len(good) * unloaded / served)
             report.row(case, "sent over capacity", len(answers) / options.overload / capacity)
             report.row(case, "refused of the requests", len(refused) / len(answers))
             report.row(case, "refusals, p99", 1e3 * percentile(refused or [0], 0.99), "ms", 20)
             report.row(case, "slowest answer", max(good or [0]), "s", deadline)
             report.row(case, "neither answered nor refused", len(answers) - len(good) - len(refused), "", 0)
             report.row(case, "cores that the clients took", cost)
-            report.row(case, "cores that the server took", served)
+            report.row(case, "cores that the server took", served / options.overload)
 
 
 class SlowClient:

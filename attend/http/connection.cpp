@@ -57,7 +57,8 @@ void HttpConnection::start() {
 void HttpConnection::enter(Phase phase, HttpOptions::Time time) {
   phase_ = phase;
   deadline_ = Clock::now() + time;
-  // A timer that is early finds the later deadline: a request has several, and none is late.
+  // A timer that rings early is set anew: a request has five phases, and to move it for each costs
+  // more.
   if (!is_timed_ || deadline_ < timer_.expiry()) wait_for_deadline();
 }
 
