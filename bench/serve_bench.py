@@ -2,7 +2,8 @@
 
 Each figure stands beside its bar. What is compared takes turns; the clients share the machine with the
 server, and how much of a core they took stands beside the figures. Without --model it trains a Transformer
-of 4 + 4 layers on random words for an epoch; every answer has --length tokens.
+of 4 + 4 layers on random words for an epoch; every answer has --length tokens, searched for with --beam
+hypotheses.
 """
 # Needs the targets: attend_program answer_bench
 
@@ -72,7 +73,7 @@ class Work:
 
     def __init__(self, options, folder):
         self.program = options.build / "attend"
-        self.length = options.length
+        self.length, self.beam = options.length, options.beam
         self.lines = [line for line in (options.lines or self.make(folder)).read_text().splitlines() if line]
         self.folder = options.model or folder / "model"
         self.name = pathlib.Path(self.folder).resolve().name
@@ -94,18 +95,19 @@ class Work:
         path.write_text("".join(line() + "\n" for _ in range(1000)))
         return path
 
-    def predict(self, lines, *options):
+    def predict(self, lines, *options, beam=None):
         """(seconds, those of the processor, what it prints for each)"""
         begin, used = time.monotonic(), time_of_children()
         run = subprocess.run([self.program, "predict", self.folder, "--json", "--minimum-length", str(self.length),
-                              "--maximum-length", str(self.length), *options],
+                              "--maximum-length", str(self.length), "--beam", str(beam or self.beam), *options],
                              input="".join(line + "\n" for line in lines), text=True, capture_output=True)
         if run.returncode:
             sys.exit(run.stderr)
         return time.monotonic() - begin, time_of_children() - used, run.stdout.splitlines()
 
     def request(self, port, texts, **fields):
-        fields = {"texts": texts, "minimum_length": self.length, "maximum_length": self.length} | fields
+        fields = {"texts": texts, "minimum_length": self.length, "maximum_length": self.length,
+                  "beam": self.beam} | fields
         return request(port, "/v1/predict", json.dumps(fields).encode())
 
     def whole(self, answers):
@@ -159,8 +161,8 @@ def measure_lone(work, report, options):
         file.flush()
         requests = [work.request(server.port, [line]) for line in lines]
         process = subprocess.Popen(
-            [options.build / "answer_bench", work.folder, file.name, "--threads", str(os.cpu_count()), "--beam", "1",
-             "--length", str(work.length), "--one-by-one"], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+            [options.build / "answer_bench", work.folder, file.name, "--threads", str(os.cpu_count()),
+             "--beam", str(work.beam), "--length", str(work.length), "--one-by-one"], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
         inside, outside = [], []
         for turn in range(options.turns + 1):
             process.stdin.write("\n")
@@ -185,23 +187,28 @@ def measure_overload(work, report, options):
     with Server(work, "--deadline", str(deadline)) as server:
         requests = [work.request(server.port, [line]) for line in work.lines]
         for retries in (0, 2):
+            unloaded = server.processor()
             seconds, before = in_turn(server.port, requests * options.rounds, 64)
+            unloaded = (server.processor() - unloaded) / len(before)
             capacity = len(before) / seconds
-            cost = time.process_time()
+            cost, served = time.process_time(), server.processor()
             answers, within = Overload(server.port, requests, 3 * capacity, 560, retries).run(options.overload)
             cost = (time.process_time() - cost) / options.overload
+            served = server.processor() - served
             good = [answer.seconds for answer in answers if answer.status == 200]
             refused = [answer.seconds for answer in answers if answer.status in (429, 503)]
             case = "overload" if retries == 0 else "retries"
             report.row(case, "capacity", capacity, "texts/s")
             in_time = sum(answer.status == 200 for answer in answers[:within])
             report.row(case, "goodput over capacity", in_time / options.overload / capacity, "", 0.9, is_most=False)
+            report.row(case, "the same of the server's processor time", len(good) * unloaded / served)
             report.row(case, "sent over capacity", len(answers) / options.overload / capacity)
             report.row(case, "refused of the requests", len(refused) / len(answers))
             report.row(case, "refusals, p99", 1e3 * percentile(refused or [0], 0.99), "ms", 20)
             report.row(case, "slowest answer", max(good or [0]), "s", deadline)
             report.row(case, "neither answered nor refused", len(answers) - len(good) - len(refused), "", 0)
             report.row(case, "cores that the clients took", cost)
+            report.row(case, "cores that the server took", served / options.overload)
 
 
 class SlowClient:
@@ -270,7 +277,7 @@ class Soak:
     def __init__(self, work, port, clients):
         self.work, self.port, self.clients = work, port, clients
         self.rng = random.Random(1)
-        self.beams = work.predict(work.lines, "--beam", "4", "--nbest", "2")[2]
+        self.beams = work.predict(work.lines, "--nbest", "2", beam=4)[2]
         self.counts = dict.fromkeys(("answered", "killed", "refused", "failed", "wrong"), 0)
 
     def draw(self):
@@ -347,6 +354,7 @@ def read_options():
     parser.add_argument("--model", type=pathlib.Path, help="folder of a model of texts")
     parser.add_argument("--lines", type=pathlib.Path, help="sources for it, one a line")
     parser.add_argument("--length", type=int, default=14, help="tokens of every answer")
+    parser.add_argument("--beam", type=int, default=1, help="hypotheses of every answer's search")
     parser.add_argument("--rounds", type=int, default=5, help="how often the lines are asked a turn")
     parser.add_argument("--turns", type=int, default=3)
     parser.add_argument("--lone", type=int, default=500, help="lines of the lone client")

@@ -1,4 +1,5 @@
 #include <fmt/format.h>
+#include <malloc.h>
 #include <unistd.h>
 
 #include <CLI/CLI.hpp>
@@ -80,6 +81,9 @@ struct ServeArguments {
 };
 
 void run_serve(ServeArguments& given) {
+  // What one thread allocates another frees: with a heap for each thread, every heap grows to what
+  // the largest request of all takes.
+  mallopt(M_ARENA_MAX, 1);
   ServeOptions& options = given.options;
   options.read(given.config, given.assignments);
   options.service.log = [](const std::string& line) { fmt::print(stderr, "{}\n", line); };

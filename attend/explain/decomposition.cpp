@@ -6,6 +6,7 @@
 
 #include "attend/explain/attention_methods-inl.h"
 #include "attend/explain/decomposition-inl.h"
+#include "attend/explain/stopping-inl.h"
 
 namespace attend {
 namespace {
@@ -117,6 +118,7 @@ class Decomposer : public Watch {
 
 LogitParts logit_parts(const Subject& subject, const VectorGroups& groups) {
   const at::NoGradGuard not_recorded;
+  check_stopped();
   Decomposer watch(groups);
   subject.network().log_probabilities(repeated(subject.batch, watch.copies()),
                                       Pass{}.watched_by(watch));

@@ -11,6 +11,7 @@
 #include "attend/explain/knock_out.h"
 #include "attend/explain/layer_maps.h"
 #include "attend/explain/shown.h"
+#include "attend/explain/stopping-inl.h"
 #include "attend/inference/model.h"
 #include "attend/pictures/layer_graph.h"
 
@@ -26,10 +27,6 @@ std::string maps_json(const Shown& shown) {
   return shown_json(shown);
 }
 
-void check_stopped(const std::function<bool()>& is_stopped) {
-  if (is_stopped && is_stopped()) fail("the explanation was stopped; nobody waits for it");
-}
-
 Shown shown_of(const Model& model, const Subject& subject, const ExplanationRequest& request) {
   Shown shown = show(subject, request.show);
   if (request.show.view == ExplanationView::alignment)
@@ -38,18 +35,17 @@ Shown shown_of(const Model& model, const Subject& subject, const ExplanationRequ
 }
 
 ExplanationPage page_of(const Model& model, const Subject& subject,
-                        const ExplanationRequest& request,
-                        const std::function<bool()>& is_stopped) {
+                        const ExplanationRequest& request) {
   const at::NoGradGuard not_recorded;
   const ShowOptions& options = request.show;
   const NetworkTrace trace = trace_network(subject.network(), subject.batch);
   const MethodRow* only = options.method.empty() ? nullptr : &find_method(options.method);
   const bool is_tested = options.evidence || request.form == ExplanationForm::html;
-  const TestedMethods methods =
-      is_tested ? test_methods(subject, trace, only, options.choice,
-                               [&](int64_t, int64_t) { check_stopped(is_stopped); })
-                : first_method(subject, options);
-  check_stopped(is_stopped);
+  const TestedMethods methods = is_tested ? test_methods(subject, trace, only, options.choice,
+                                                         [](int64_t, int64_t) { check_stopped(); })
+                                          : first_method(subject, options);
+  // A method that was stopped left a note alone.
+  check_stopped();
   return answer_page(subject, methods, layer_maps(subject, trace),
                      source_picture(model, request.text));
 }
@@ -58,12 +54,12 @@ ExplanationPage page_of(const Model& model, const Subject& subject,
 
 std::string explain_answer(const Model& model, const ExplanationRequest& request,
                            const std::function<bool()>& is_stopped) {
+  const StopGuard stopping(is_stopped);
   AnswerWatch watch;
   if (is_stopped) watch.is_stopped = [&](size_t) { return is_stopped(); };
   const Subject subject =
       compared_with(answered_subject(model, request.text, request.search, request.target, watch),
                     request.against);
-  check_stopped(is_stopped);
   if (!request.without.empty()) {
     if (request.form != ExplanationForm::json)
       fail("what becomes of an answer without heads is told as json; take that format");
@@ -77,12 +73,12 @@ std::string explain_answer(const Model& model, const ExplanationRequest& request
     case ExplanationForm::svg:
       return layers_or_maps_svg(shown_of(model, subject, request));
     case ExplanationForm::page:
-      return page_json(page_of(model, subject, request, is_stopped));
+      return page_json(page_of(model, subject, request));
     case ExplanationForm::html:
       break;
   }
   std::ostringstream out;
-  write_page(out, page_of(model, subject, request, is_stopped));
+  write_page(out, page_of(model, subject, request));
   return out.str();
 }
 

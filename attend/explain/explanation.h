@@ -37,8 +37,8 @@ struct ExplanationRequest {
 
 // Explains an answer, over the picture of its source where it has one. Error as answered_subject(),
 // compared_with(), knock_out(), show() and method_scores(). Any number of threads may explain with
-// one model. `is_stopped` is asked between the steps of the search, and the methods; true ends the
-// work with an Error.
+// one model. `is_stopped` is asked between the steps of the search, and before each pass that an
+// explanation takes; true ends the work with an Error.
 std::string explain_answer(const Model& model, const ExplanationRequest& request,
                            const std::function<bool()>& is_stopped = {});
 

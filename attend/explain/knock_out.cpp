@@ -13,6 +13,7 @@
 #include "attend/base/parse_number.h"
 #include "attend/data/json_line.h"
 #include "attend/explain/ablated_network-inl.h"
+#include "attend/explain/stopping-inl.h"
 #include "attend/inference/predictor.h"
 
 namespace attend {
@@ -147,6 +148,7 @@ std::string best_answer(const PairModel& model, std::shared_ptr<PairNetwork> net
   Answer answer;
   answering.answer_each(
       {text}, search, {}, [&](size_t, Answer taken) { answer = std::move(taken); }, watch);
+  check_stopped();
   return answer.best().text;
 }
 

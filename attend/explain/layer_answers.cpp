@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "attend/explain/attention_methods-inl.h"
+#include "attend/explain/stopping-inl.h"
 #include "attend/nn/attention_trace.h"
 
 namespace attend {
@@ -55,6 +56,7 @@ std::vector<std::string> read_layers(const Subject& subject,
   subject.network().log_probabilities(subject.batch, Pass{}.watched_by(stack));
   std::vector<std::string> layers;
   for (const Tensor& vectors : stack.kept()) {
+    check_stopped();
     OtherTop lens(stack.part(), vectors);
     tell(float64_on_cpu(
         subject.network().log_probabilities(subject.batch, Pass{}.watched_by(lens))[0]));

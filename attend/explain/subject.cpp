@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "attend/base/error.h"
+#include "attend/explain/stopping-inl.h"
 #include "attend/inference/predictor.h"
 
 namespace attend {
@@ -98,6 +99,7 @@ Subject answered_subject(const Model& model, const std::string& source, const Se
   Answer answer;
   model.answer_each(
       {source}, search, {}, [&](size_t, Answer taken) { answer = std::move(taken); }, watch);
+  check_stopped();
   if (!answer.error.empty()) throw SourceError(0, answer.error);
   if (answer.source.empty()) fail("the text is empty; give one to explain");
   const std::string& text = forced ? target : answer.best().text;

@@ -5,6 +5,7 @@
 #include <cmath>
 
 #include "attend/base/error.h"
+#include "attend/explain/stopping-inl.h"
 
 namespace attend {
 namespace {
@@ -138,6 +139,7 @@ Tensor traced_scope(const TracedAttention& attention) {
 }
 
 NetworkTrace trace_network(PairNetwork& network, const Batch& batch, const TraceOptions& options) {
+  check_stopped();
   Recorder recorder(options);
   const Tensor distributions = [&] {
     const at::AutoGradMode records(options.gradients || options.weight_gradients);
@@ -151,6 +153,7 @@ NetworkTrace trace_network(PairNetwork& network, const Batch& batch, const Trace
 }
 
 Tensor trace_step(DecodingState& state, const Tensor& tokens, const TraceOptions& options) {
+  check_stopped();
   Recorder recorder(options);
   const at::AutoGradMode records(options.gradients || options.weight_gradients);
   return state.step(tokens, /*with_weights=*/false, Pass{}.watched_by(recorder)).log_probabilities;

@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "attend/explain/attention_methods-inl.h"
+#include "attend/explain/stopping-inl.h"
 #include "attend/explain/vector_groups-inl.h"
 
 namespace attend {
@@ -74,6 +75,7 @@ std::vector<ZeroedValues::Layer> moved_by_groups(const Subject& subject,
   const int64_t at_once = std::max<int64_t>(1, vectors_at_once / vectors);
   std::vector<ZeroedValues::Layer> all;
   for (int64_t first = 0; first < groups; first += at_once) {
+    check_stopped();
     ZeroedValues watch(encoder, decoder, first);
     subject.network().log_probabilities(
         repeated(subject.batch, 1 + std::min(at_once, groups - first)), Pass{}.watched_by(watch));

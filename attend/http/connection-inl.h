@@ -89,6 +89,7 @@ class HttpConnection : public std::enable_shared_from_this<HttpConnection> {
 
   // Begins a phase that ends in time, or expire() is called.
   void enter(Phase phase, HttpOptions::Time time);
+  void wait_for_deadline();
   void expire();
 
   void read(void (HttpConnection::*next)());
@@ -114,7 +115,10 @@ class HttpConnection : public std::enable_shared_from_this<HttpConnection> {
   boost::asio::steady_timer timer_, leave_timer_;
   uint64_t number_;
   Phase phase_ = Phase::idle;
-  uint64_t phases_ = 0;  // that it entered: the timer of an earlier one is late
+  using Clock = std::chrono::steady_clock;
+  static constexpr auto no_deadline = Clock::time_point::max();
+  Clock::time_point deadline_ = no_deadline;  // of the phase
+  bool is_timed_ = false;                     // the timer waits, for no later time than that
 
   std::array<char, 8192> chunk_;  // what one read brings
   bool is_reading_ = false, is_ended_by_client_ = false;
@@ -131,7 +135,7 @@ class HttpConnection : public std::enable_shared_from_this<HttpConnection> {
   std::string out_, next_;  // what is written now, and what comes behind it
   int64_t out_part_bytes_ = 0, next_part_bytes_ = 0;  // in them, of parts, without framing
   HttpEvent event_;
-  std::chrono::steady_clock::time_point begun_;
+  Clock::time_point begun_;
 };
 
 }  // namespace attend

@@ -56,9 +56,21 @@ void HttpConnection::start() {
 
 void HttpConnection::enter(Phase phase, HttpOptions::Time time) {
   phase_ = phase;
-  timer_.expires_after(time);
-  timer_.async_wait([self = shared_from_this(), entered = ++phases_](const error_code& error) {
-    if (!error && entered == self->phases_) self->expire();
+  deadline_ = Clock::now() + time;
+  // A timer that rings early is set anew: a request has five phases, and to move it for each costs
+  // more.
+  if (!is_timed_ || deadline_ < timer_.expiry()) wait_for_deadline();
+}
+
+void HttpConnection::wait_for_deadline() {
+  is_timed_ = deadline_ != no_deadline;
+  if (!is_timed_) return;
+  timer_.expires_at(deadline_);
+  timer_.async_wait([self = shared_from_this()](const error_code& error) {
+    if (error || self->phase_ == Phase::closed) return;
+    self->is_timed_ = false;
+    if (Clock::now() < self->deadline_) return self->wait_for_deadline();
+    self->expire();
   });
 }
 
@@ -197,7 +209,6 @@ void HttpConnection::dispatch() {
   const auto exchange =
       std::make_shared<ConnectionExchange>(shared_.context, weak_from_this(), exchange_number_);
   exchange_ = exchange;
-  shared_.leavers.watch(stream_.socket().native_handle(), number_);
   const HttpReply reply(exchange);
   if (head_.asks_permission) return reply.send(permission());
   try {
@@ -205,6 +216,8 @@ void HttpConnection::dispatch() {
   } catch (const std::exception& error) {
     reply.send(http_error(500, error.what()));
   }
+  if (phase_ == Phase::waiting || phase_ == Phase::streaming)
+    shared_.leavers.watch(stream_.socket().native_handle(), number_);
 }
 
 void HttpConnection::refuse(const HttpRefusal& why) {
@@ -258,7 +271,6 @@ void HttpConnection::close(bool at_once) {
   abandon();
   drop_body();
   phase_ = Phase::closed;
-  ++phases_;
   timer_.cancel();
   leave_timer_.cancel();
   error_code error;

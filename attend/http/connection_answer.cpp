@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <boost/asio/buffer.hpp>
+#include <boost/asio/dispatch.hpp>
 #include <boost/asio/post.hpp>
 #include <stdexcept>
 #include <utility>
@@ -30,11 +31,12 @@ void ConnectionExchange::send(HttpResponse response, bool is_whole) {
     is_ended_ = true;
   else
     waiting_bytes += static_cast<int64_t>(response.body.size());
-  boost::asio::post(context_,
-                    [self = shared_from_this(), response = std::move(response), is_whole] {
-                      if (const auto found = self->connection_.lock())
-                        found->begin_answer(self->number_, response, is_whole);
-                    });
+  // At once on the server's own thread.
+  boost::asio::dispatch(context_,
+                        [self = shared_from_this(), response = std::move(response), is_whole] {
+                          if (const auto found = self->connection_.lock())
+                            found->begin_answer(self->number_, response, is_whole);
+                        });
 }
 
 void ConnectionExchange::add(std::string part) {
@@ -137,8 +139,7 @@ void HttpConnection::write() {
   if (out_.empty()) {
     if (is_ended_) return finish_answer();
     // The next part comes when it comes.
-    ++phases_;
-    timer_.cancel();
+    deadline_ = no_deadline;
     return;
   }
   is_writing_ = true;

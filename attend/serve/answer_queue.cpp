@@ -24,6 +24,8 @@ constexpr size_t tokens_per_weight = most_tokens_together / most_weight, bytes_p
 constexpr std::chrono::microseconds gathering_pause{300};
 constexpr std::chrono::microseconds longest_gathering{5000};
 
+constexpr std::chrono::milliseconds looking_pause{1};
+
 bool share_options(const Question& one, const Question& other) {
   return &one == &other || (!one.options.empty() && one.options == other.options);
 }
@@ -251,6 +253,16 @@ bool AnswerQueue::add(Question question) {
   }
   changed_.notify_one();
   return true;
+}
+
+bool AnswerQueue::is_full() {
+  const std::lock_guard lock(mutex_);
+  if (waiting_.size() < most_) return false;
+  const auto now = std::chrono::steady_clock::now();
+  if (now - looked_ < looking_pause) return true;
+  looked_ = now;
+  drop_abandoned();
+  return waiting_.size() >= most_;
 }
 
 size_t AnswerQueue::size() const {

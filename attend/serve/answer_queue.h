@@ -67,6 +67,9 @@ class AnswerQueue {
 
   // False where `most` questions that somebody waits for are in it.
   bool add(Question question);
+  // Whether add() would say no. Looks for questions that nobody waits for once a millisecond: an
+  // overload asks more often than clients leave.
+  bool is_full();
   size_t size() const;   // questions that wait, of which some sources may have been taken
   bool is_idle() const;  // nothing waits and nothing is being answered
 
@@ -97,7 +100,8 @@ class AnswerQueue {
   mutable std::mutex mutex_;
   std::condition_variable changed_;
   std::list<Waiting> waiting_;
-  size_t answering_ = 0;  // sources of the calls that are under way
+  std::chrono::steady_clock::time_point looked_ = {};  // by is_full(), for those to drop
+  size_t answering_ = 0;                               // sources of the calls that are under way
   bool is_ended_ = false;
   const size_t thread_count_;
   std::vector<std::thread> threads_;

@@ -10,7 +10,7 @@ namespace {
 // Nothing is run, loaded or asked but what this server gives; nobody may frame the page.
 constexpr const char* page_policy =
     "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; img-src data:; "
-    "base-uri 'none'; form-action 'none'; frame-ancestors 'none'";
+    "media-src blob:; base-uri 'none'; form-action 'none'; frame-ancestors 'none'";
 
 }  // namespace
 

@@ -4,6 +4,8 @@
 
 #include <algorithm>
 #include <nlohmann/json.hpp>
+#include <optional>
+#include <utility>
 
 #include "attend/serve/asking.h"
 #include "attend/serve/classify_route.h"
@@ -68,53 +70,49 @@ bool takes(const Route& route, const std::string& method) {
   return route.method == method || (route.method == "GET" && method == "HEAD");
 }
 
-void answer_route(const Route& route, Service& service, const HttpRequest& request,
-                  const HttpReply& reply) {
-  try {
-    if (route.needs_key && !service.key().empty() &&
-        !is_key(request.head.authorization, service.key())) {
-      HttpResponse response = route.error(RequestError(
-          401, "send Authorization: Bearer and the server's key", "", "invalid_api_key"));
-      response.fields = {{"WWW-Authenticate", "Bearer"}};
-      return reply.send(response);
-    }
-    if (route.needs_models && !service.is_loaded())
-      throw RequestError(503, "the models are being loaded; ask later");
-    route.answer(service, request, reply);
-  } catch (const RequestError& error) {
-    reply.send(route.error(error));
-  } catch (const Error& error) {
-    reply.send(route.error(RequestError(422, error.what())));
+// Why the route does not answer a request with that head now.
+std::optional<HttpResponse> refusal_of(const Route& route, Service& service, const HttpHead& head) {
+  if (route.needs_key && !service.key().empty() && !is_key(head.authorization, service.key())) {
+    HttpResponse response = route.error(RequestError(
+        401, "send Authorization: Bearer and the server's key", "", "invalid_api_key"));
+    response.fields = {{"WWW-Authenticate", "Bearer"}};
+    return response;
   }
+  if (route.needs == RouteNeeds::nothing) return std::nullopt;
+  if (!service.is_loaded())
+    return route.error(RequestError(503, "the models are being loaded; ask later"));
+  if (route.needs == RouteNeeds::queue && service.is_full()) return full_response(route.error);
+  return std::nullopt;
 }
 
 }  // namespace
 
 const std::vector<Route>& route_table() {
+  using enum RouteNeeds;
   static const std::vector<Route> table = {
-      {"GET", "/", false, false, answer_page_body, nullptr, openai_error, {"text/html"}},
-      {"GET", "/page.css", false, false, answer_page_style, nullptr, openai_error, {"text/css"}},
+      {"GET", "/", nothing, false, answer_page_body, nullptr, openai_error, {"text/html"}},
+      {"GET", "/page.css", nothing, false, answer_page_style, nullptr, openai_error, {"text/css"}},
       {"GET",
        "/page.js",
-       false,
+       nothing,
        false,
        answer_page_script,
        nullptr,
        openai_error,
        {"text/javascript"}},
-      {"GET", "/health", false, false, answer_alive},
-      {"GET", "/livez", false, false, answer_alive},
-      {"GET", "/ready", false, false, answer_ready},
-      {"GET", "/readyz", false, false, answer_ready},
-      {"GET", "/metrics", false, true, answer_metrics, nullptr, openai_error, {"text/plain"}},
-      {"GET", "/openapi.json", false, false, answer_openapi},
-      {"GET", "/v1/models", true, true, answer_models},
-      {"POST", "/v1/predict", true, true, answer_predict, predict_fields},
-      {"POST", "/v1/classify", true, true, answer_classify, classify_fields},
-      {"POST", "/v1/embeddings", true, true, answer_embeddings, embeddings_fields},
+      {"GET", "/health", nothing, false, answer_alive},
+      {"GET", "/livez", nothing, false, answer_alive},
+      {"GET", "/ready", nothing, false, answer_ready},
+      {"GET", "/readyz", nothing, false, answer_ready},
+      {"GET", "/metrics", nothing, true, answer_metrics, nullptr, openai_error, {"text/plain"}},
+      {"GET", "/openapi.json", nothing, false, answer_openapi},
+      {"GET", "/v1/models", models, true, answer_models},
+      {"POST", "/v1/predict", queue, true, answer_predict, predict_fields},
+      {"POST", "/v1/classify", queue, true, answer_classify, classify_fields},
+      {"POST", "/v1/embeddings", queue, true, answer_embeddings, embeddings_fields},
       {"POST",
        "/v1/explain",
-       true,
+       models,
        true,
        answer_explain,
        explain_fields,
@@ -122,35 +120,53 @@ const std::vector<Route>& route_table() {
        {"application/json", "image/svg+xml", "text/html"}},
       {"POST",
        "/v1/completions",
-       true,
+       queue,
        true,
        answer_completions,
        completions_fields,
        openai_error,
        {"application/json", "text/event-stream"}},
-      {"POST", "/embed", true, true, answer_tei_embed, tei_embed_fields, tei_error},
-      {"POST", "/predict", true, true, answer_tei_predict, tei_predict_fields, tei_error},
-      {"POST", "/tokenize", true, true, answer_tei_tokenize, tei_tokenize_fields, tei_error},
-      {"GET", "/info", true, true, answer_tei_info, nullptr, tei_error},
-      {"POST", "/v1/score", false, true, answer_score, score_fields},
+      {"POST", "/embed", queue, true, answer_tei_embed, tei_embed_fields, tei_error},
+      {"POST", "/predict", queue, true, answer_tei_predict, tei_predict_fields, tei_error},
+      {"POST", "/tokenize", models, true, answer_tei_tokenize, tei_tokenize_fields, tei_error},
+      {"GET", "/info", models, true, answer_tei_info, nullptr, tei_error},
+      {"POST", "/v1/score", nothing, true, answer_score, score_fields},
   };
   return table;
 }
 
-void answer_by_route(Service& service, const HttpRequest& request, const HttpReply& reply) {
-  const HttpHead& head = request.head;
+const Route* admitting_route(Service& service, const HttpHead& head, const HttpReply& reply) {
   std::string allowed;
   for (const Route& route : route_table()) {
     if (route.path != head.path) continue;
-    if (takes(route, head.method)) return answer_route(route, service, request, reply);
+    if (takes(route, head.method)) {
+      std::optional<HttpResponse> refusal = refusal_of(route, service, head);
+      if (!refusal) return &route;
+      reply.send(std::move(*refusal));
+      return nullptr;
+    }
     allowed += (allowed.empty() ? "" : ", ") + route.method;
     if (route.method == "GET") allowed += ", HEAD";
   }
-  if (allowed.empty())
-    return reply.send(RequestError(404, "there is no such path", "", "unknown_path").response());
+  if (allowed.empty()) {
+    reply.send(RequestError(404, "there is no such path", "", "unknown_path").response());
+    return nullptr;
+  }
   HttpResponse response = RequestError(405, fmt::format("this path takes {}", allowed)).response();
   response.fields = {{"Allow", allowed}};
-  reply.send(response);
+  reply.send(std::move(response));
+  return nullptr;
+}
+
+void answer_by_route(const Route& route, Service& service, const HttpRequest& request,
+                     const HttpReply& reply) {
+  try {
+    route.answer(service, request, reply);
+  } catch (const RequestError& error) {
+    reply.send(route.error(error));
+  } catch (const Error& error) {
+    reply.send(route.error(RequestError(422, error.what())));
+  }
 }
 
 std::string route_label(const std::string& path) {

@@ -10,11 +10,18 @@ namespace attend {
 
 class Service;
 
+// What must be there before a request is read.
+enum class RouteNeeds {
+  nothing,
+  models,  // they are loaded, or it is told 503
+  queue    // and one of them has room in its AnswerQueue, or it is told 429
+};
+
 // What a server answers at one path to one method. HEAD is GET without the body.
 struct Route {
   std::string method, path;
-  bool needs_models;  // 503 until they are loaded
-  bool needs_key;     // 401 without the service's key, where it has one
+  RouteNeeds needs;
+  bool needs_key;  // 401 without the service's key, where it has one
   // Answers now or later, on another thread. May throw RequestError and Error (422).
   void (*answer)(Service& service, const HttpRequest& request, const HttpReply& reply);
   // What the JSON of a request holds; null: nothing is read of its body.
@@ -25,9 +32,14 @@ struct Route {
 
 const std::vector<Route>& route_table();
 
-// Finds the request's route and answers it, with what it throws in its form of errors: 404 where no
-// route has the path, 405 where none of the path has the method.
-void answer_by_route(Service& service, const HttpRequest& request, const HttpReply& reply);
+// The route that answers a request with that head. Null where the head is enough to refuse it, and
+// `reply` has been told why: 404 where no route has the path, 405 where none of the path has the
+// method, and what the route needs.
+const Route* admitting_route(Service& service, const HttpHead& head, const HttpReply& reply);
+
+// Answers a request that the route admits, with what it throws in its form of errors.
+void answer_by_route(const Route& route, Service& service, const HttpRequest& request,
+                     const HttpReply& reply);
 
 // The path as metrics count it: that of a route, or "other".
 std::string route_label(const std::string& path);

@@ -122,12 +122,14 @@ bool Service::is_idle() const {
 }
 
 void Service::handle(HttpRequest request, const HttpReply& reply) {
-  if (request.body.empty()) return answer_by_route(*this, request, reply);
+  const Route* route = admitting_route(*this, request.head, reply);
+  if (route == nullptr) return;
+  if (request.body.empty()) return answer_by_route(*route, *this, request, reply);
   // JSON of a megabyte takes longer to read than others are to wait.
-  readers_.add([this, request = std::move(request), reply] {
+  readers_.add([this, route, request = std::move(request), reply] {
     if (reply.is_abandoned()) return;
     try {
-      answer_by_route(*this, request, reply);
+      answer_by_route(*route, *this, request, reply);
     } catch (const std::exception& error) {
       reply.send(http_error(500, error.what()));
     }
@@ -158,6 +160,12 @@ const ServedModel& Service::model_named(const std::string& name) const {
     if (served.name == name) return served;
   throw RequestError(404, fmt::format("there is no model {}; /v1/models has them", in_quotes(name)),
                      "model", "model_not_found");
+}
+
+bool Service::is_full() const {
+  return !models_.empty() &&
+         std::all_of(models_.begin(), models_.end(),
+                     [](const ServedModel& one) { return one.queue->is_full(); });
 }
 
 size_t Service::queue_size() const {

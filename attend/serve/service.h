@@ -54,7 +54,8 @@ class Service {
   bool is_loaded() const { return is_loaded_; }
   bool is_idle() const;  // there is nothing to answer
 
-  // For HttpServer. What has a body is read and answered on another thread.
+  // For HttpServer. What the head alone tells is refused at once, so that an overload costs little;
+  // other bodies are read, and answered, on another thread.
   void handle(HttpRequest request, const HttpReply& reply);
   void watch(const HttpEvent& event);
 
@@ -74,6 +75,8 @@ class Service {
                std::function<HttpResponse()> work);
   ServerMetrics& metrics() { return metrics_; }
   size_t queue_size() const;
+  // Whether no model's queue has room. For models that are loaded.
+  bool is_full() const;
 
  private:
   ServiceOptions options_;

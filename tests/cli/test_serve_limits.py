@@ -90,6 +90,9 @@ class Limits(program.Case):
         status, headers, body = server.ask("POST", "/v1/predict", {"texts": ["bab"]})
         self.assertEqual((status, headers["Retry-After"]), (429, "1"))
         self.assertEqual(json.loads(body)["error"]["code"], "queue_full")
+        # Its head is enough for that, but not if it may not ask at all.
+        self.assertEqual(self.status(self.predict(server, b"no JSON"))[0], 429)
+        self.assertEqual(server.ask("GET", "/v1/predict")[0], 405)
         # What waits is answered as soon as one that runs has no client any more.
         running[0].close()
         self.assertEqual(self.status(waiting)[0], 200)
@@ -122,6 +125,18 @@ class Limits(program.Case):
         server.end()
         events = [json.loads(line) for line in server.errors]
         self.assertEqual([event["status"] for event in events[:2]], [504, 504])
+
+    def test_threads_share_one_heap(self):
+        """With one each, all of them grow to what the largest request takes."""
+        server = self.serve("--threads", 2)
+        self.assertEqual(server.predict(texts=["bab"], beam=4)[0], 200)
+        maps = [line.split() for line in
+                pathlib.Path(f"/proc/{server.process.pid}/maps").read_text().splitlines()]
+        # glibc keeps 64 MiB of addresses for a thread's heap, of which it opens as much as is used.
+        heaps = [used for used, left in zip(maps, maps[1:])
+                 if (used[1], left[1], len(used)) == ("rw-p", "---p", 5)
+                 and int(left[0].split("-")[1], 16) - int(used[0].split("-")[0], 16) == 64 << 20]
+        self.assertEqual(heaps, [])
 
     def test_hosts_and_pages(self):
         server = self.serve("--cors-origin", "https://friend.example, https://Other.example",

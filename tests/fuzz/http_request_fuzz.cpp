@@ -39,7 +39,9 @@ class Client : public HttpExchange {
 
 void hand_on(const HttpHead& head, std::string body) {
   static ReadyService service;
-  answer_by_route(service, {head, std::move(body), "id"}, HttpReply(std::make_shared<Client>()));
+  const HttpReply reply(std::make_shared<Client>());
+  if (const Route* route = admitting_route(service, head, reply))
+    answer_by_route(*route, service, {head, std::move(body), "id"}, reply);
   service.watch(
       {.id = "id", .method = head.method, .target = head.target, .path = head.path, .status = 200});
 }

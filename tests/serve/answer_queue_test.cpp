@@ -9,6 +9,7 @@
 #include <optional>
 #include <stdexcept>
 #include <string>
+#include <thread>
 #include <utility>
 #include <vector>
 
@@ -279,6 +280,23 @@ TEST(AnswerQueue, IsFullOnlyOfQuestionsThatSomebodyWaitsFor) {
   model.open();
   EXPECT_THAT(next.result(), ElementsAre("e"));
   EXPECT_THAT(model.calls(2), ElementsAre(Texts{"a"}, Texts{"c", "e"}));
+}
+
+TEST(AnswerQueue, IsFullUntilSomebodyLeaves) {
+  Model model;
+  Asked running, left, waits;
+  AnswerQueue queue(
+      model.ask(), 2, [](const auto&, size_t) {}, 1);
+  queue.add(running.question({"a"}));
+  model.calls(1);
+  queue.add(left.question({"b"}));
+  EXPECT_FALSE(queue.is_full());
+  queue.add(waits.question({"c"}));
+  EXPECT_TRUE(queue.is_full());
+  left.is_abandoned = true;
+  while (queue.is_full()) std::this_thread::yield();  // it looks now and then
+  EXPECT_EQ(queue.size(), 1);
+  model.open();
 }
 
 TEST(AnswerQueue, StopsWhatAClientAskedThatLeaves) {

@@ -2,6 +2,7 @@
 
 import json
 import pathlib
+import random
 import shutil
 import sys
 import tempfile
@@ -14,7 +15,8 @@ for folder in ("tests/support", "tests/cli"):
 import program  # noqa: E402
 import webdriver  # noqa: E402
 from program import PAIRS, SMALL, settings  # noqa: E402
-from test_media import VIT, png  # noqa: E402
+from test_classify import SMALL as CLASSIFIER  # noqa: E402
+from test_media import VIT, png, tone, wav  # noqa: E402
 from test_serve import Server  # noqa: E402
 
 ENTER, SPACE, RIGHT = "\ue007", "\ue00d", "\ue014"
@@ -214,6 +216,39 @@ class Page(unittest.TestCase):
         browser.keys("#file", str(self.folder / "large.png"))
         browser.wait("!document.getElementById('problem').hidden")
         self.assertIn("800000 bytes", self.text(browser, "#problem"))
+
+    def test_a_sound_is_chosen_and_can_be_heard(self):
+        chance = random.Random(1)
+        for i in range(8):
+            (self.folder / f"{i}.wav").write_bytes(wav(tone(i % 2, chance)))
+        (self.folder / "sounds.tsv").write_text("".join(f"{i}.wav\t{i % 2}\n" for i in range(8)))
+        self.succeed("train", "--data", "sounds.tsv", "--valid", "sounds.tsv", "--out", "sounds",
+                     *settings(CLASSIFIER | {"data.source_units": "sound", "train.epochs": 1}))
+        server = Server("images", "sounds", "--port", 0, cwd=self.folder)
+        self.addCleanup(server.end)
+        browser = self.browse(server=server)
+        self.choose(browser, "#model", "sounds")
+        player = "document.getElementById('player')"
+        self.assertTrue(browser.run(f"return {player}.hidden"))
+        browser.keys("#file", str(self.folder / "1.wav"))
+        browser.wait(TESTED)
+        self.assertEqual(self.text(browser, ".first"), self.answers("1.wav", "--beam", 5, model="sounds")[0])
+        browser.wait(f"{player}.readyState > 0")
+        seconds = ((self.folder / "1.wav").stat().st_size - 44) / 16000
+        self.assertAlmostEqual(browser.run(f"return {player}.duration"), seconds, places=3)
+        self.assertFalse(browser.run(f"return {player}.hidden"))
+        self.assertEqual([entry for entry in browser.logs("browser") if entry["level"] == "SEVERE"], [])
+        # What the browser cannot play it does not offer.
+        (self.folder / "broken.wav").write_bytes(b"no sound")
+        browser.keys("#file", str(self.folder / "broken.wav"))
+        browser.wait(f"{player}.hidden")
+        browser.wait("!document.getElementById('problem').hidden")
+        # Nor does an image have one.
+        browser.keys("#file", str(self.folder / "2.wav"))
+        browser.wait(f"!{player}.hidden && {player}.readyState > 0")
+        self.choose(browser, "#model", "images")
+        browser.keys("#file", str(self.folder / "1.png"))
+        browser.wait(f"{player}.hidden")
 
     def test_examples(self):
         browser = self.browse()

@@ -11,14 +11,23 @@ function fileUrl(file) {
   });
 }
 
+// The image, or the sound where the browser can play it.
+function preview(file) {
+  const image = part('preview'), sound = part('player');
+  image.hidden = !file.type.startsWith('image/');
+  sound.hidden = !file.type.startsWith('audio/');
+  URL.revokeObjectURL(sound.src);
+  if (!image.hidden) image.src = given.file;
+  sound.src = sound.hidden ? '' : URL.createObjectURL(file);  // without one it falls silent
+  image.alt = file.name;
+}
+
 async function takeFile(file) {
   forgetProblem();
   if (file.size > mostFileBytes)
     throw new Refusal(`The file has ${file.size} bytes; a request can hold ${mostFileBytes}. Take a smaller one.`, 0);
   given.file = await fileUrl(file);
-  part('preview').hidden = !file.type.startsWith('image/');
-  if (!part('preview').hidden) part('preview').src = given.file;
-  part('preview').alt = file.name;
+  preview(file);
   part('ask').requestSubmit();
 }
 
@@ -37,6 +46,7 @@ function attachFiles() {
     const [file] = part('file').files;
     if (file) takeFile(file).catch(tellProblem);
   });
+  part('player').addEventListener('error', () => { part('player').hidden = true; });
   const frame = part('file-part');
   frame.addEventListener('dragover', event => {
     event.preventDefault();

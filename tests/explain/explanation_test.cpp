@@ -1,0 +1,77 @@
+#include "attend/explain/explanation.h"
+
+#include <gtest/gtest.h>
+
+#include "attend/inference/model.h"
+#include "tests/inference/untrained_model.h"
+#include "tests/support/files.h"
+
+namespace attend {
+namespace explanation_test {
+
+struct Asked {
+  std::string name;
+  ExplanationRequest request;
+};
+
+ExplanationRequest viewed(ExplanationView view) {
+  ExplanationRequest request;
+  request.show.view = view;
+  return request;
+}
+
+ExplanationRequest by_method(const std::string& method, bool has_evidence) {
+  ExplanationRequest request;
+  request.show.method = method;
+  request.show.evidence = has_evidence;
+  return request;
+}
+
+// What takes more than one pass of the network.
+std::vector<Asked> all_asked() {
+  ExplanationRequest without;
+  without.without = {"decoder.1.head.1"};
+  ExplanationRequest page = by_method("", true);
+  page.form = ExplanationForm::page;
+  ExplanationRequest html = by_method("", false);
+  html.form = ExplanationForm::html;
+  return {{"without", without},
+          {"effects", viewed(ExplanationView::effects)},
+          {"lens", viewed(ExplanationView::lens)},
+          {"heads", viewed(ExplanationView::heads)},
+          {"evidence", by_method("attention", true)},
+          {"occlusion", by_method("occlusion", false)},
+          {"value_zeroing", by_method("value_zeroing", false)},
+          {"page", page},
+          {"html", html}};
+}
+
+// Nobody waits from the asking of that number on; 0: somebody does all the time. Returns how often
+// it was asked.
+int64_t times_asked(const Model& model, ExplanationRequest request, int64_t stopped) {
+  request.text = "cab";
+  int64_t asked = 0;
+  const auto is_stopped = [&] { return ++asked >= stopped && stopped > 0; };
+  if (stopped == 0) {
+    explain_answer(model, request, is_stopped);
+  } else {
+    EXPECT_EQ(test::error_of([&] { explain_answer(model, request, is_stopped); }),
+              "the explanation was stopped; nobody waits for it");
+  }
+  return asked;
+}
+
+TEST(Explanation, EndsBeforeTheNextPassOnceNobodyWaits) {
+  const Model model(test::untrained_model("transformer"), {.threads = 1});
+  const int64_t least = times_asked(model, viewed(ExplanationView::alignment), 0);
+  for (const Asked& one : all_asked()) {
+    SCOPED_TRACE(one.name);
+    const int64_t all = times_asked(model, one.request, 0);
+    EXPECT_GT(all, least) << "passes are not asked about";
+    for (const int64_t stopped : {int64_t{1}, all / 2, all - 1, all})
+      EXPECT_LE(times_asked(model, one.request, stopped), stopped + 3);
+  }
+}
+
+}  // namespace explanation_test
+}  // namespace attend
