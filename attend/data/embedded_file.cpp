@@ -1,7 +1,7 @@
 #include "attend/data/embedded_file.h"
 
-#include "attend/base/error.h"
 #include "attend/base/base64.h"
+#include "attend/base/error.h"
 
 namespace attend {
 
