@@ -40,18 +40,17 @@ Shown shown_of(const Model& model, const Subject& subject, const ExplanationRequ
 ExplanationPage page_of(const Model& model, const Subject& subject,
                         const ExplanationRequest& request,
                         const std::function<bool()>& is_stopped) {
-  const at::NoGradGuard not_recorded;
   const ShowOptions& options = request.show;
-  const NetworkTrace trace = trace_network(subject.network(), subject.batch);
   const MethodRow* only = options.method.empty() ? nullptr : &find_method(options.method);
-  const bool is_tested = options.evidence || request.form == ExplanationForm::html;
-  const TestedMethods methods =
-      is_tested ? test_methods(subject, trace, only, options.choice,
-                               [&](int64_t, int64_t) { check_stopped(is_stopped); })
-                : first_method(subject, options);
+  const std::optional<SourcePicture> picture = source_picture(model, request.text);
+  if (options.evidence || request.form == ExplanationForm::html)
+    return tested_page(subject, only, options.choice, picture,
+                       [&](int64_t, int64_t) { check_stopped(is_stopped); });
+  const at::NoGradGuard not_recorded;
+  const TestedMethods untested = first_method(subject, options);
   check_stopped(is_stopped);
-  return answer_page(subject, methods, layer_maps(subject, trace),
-                     source_picture(model, request.text));
+  return answer_page(subject, untested,
+                     layer_maps(subject, trace_network(subject.network(), subject.batch)), picture);
 }
 
 }  // namespace
