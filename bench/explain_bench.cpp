@@ -1,7 +1,7 @@
 // What explanations cost. Evidence for one answer, on one thread: a word of eight letters and six
 // sounds, about the mean of a pronouncing dictionary, by an untrained recurrent decoder as
 // recipes/demo.toml has it. With --long each method on 512 tokens of an untrained classifier of
-// BERT-base's size, on all cores.
+// BERT-base's size, on all cores, and the page that has no method named.
 
 #include <ATen/Parallel.h>
 #include <ATen/core/grad_mode.h>
@@ -15,9 +15,12 @@
 #include <chrono>
 #include <cstdio>
 #include <nlohmann/json.hpp>
+#include <sstream>
 
 #include "attend/base/settings.h"
+#include "attend/explain/answer_page.h"
 #include "attend/explain/evidence.h"
+#include "attend/explain/layer_maps.h"
 #include "attend/models/new_pair_model.h"
 #include "bench/measure.h"
 
@@ -28,6 +31,7 @@ namespace {
 constexpr double most_all_methods = 0.4;
 constexpr double most_card = 0.3;
 constexpr double most_method = 60, most_gigabytes = 1;
+constexpr const char* whole_page = "page";  // in place of a method
 
 PairModel new_model(const std::string& type, const std::vector<std::string>& settings,
                     const TextConfig& text, const std::vector<Example>& examples) {
@@ -106,14 +110,32 @@ double peak_gigabytes() {
   return static_cast<double>(usage.ru_maxrss) * 1024e-9;
 }
 
-// Of one method, the model's memory included.
-void measure_long(const MethodRow& method, bool as_json) {
+// What was measured with 512 tokens, the model's memory included.
+void report_long(const std::string& name, std::chrono::steady_clock::time_point start,
+                 bool as_json) {
   constexpr const char* workload = "512 tokens of 12 layers";
+  const std::chrono::duration<double> seconds = std::chrono::steady_clock::now() - start;
+  report(name + ", time", seconds.count(), {workload, "s ", most_method}, as_json);
+  report(name + ", memory", peak_gigabytes(), {workload, "GB", most_gigabytes}, as_json);
+}
+
+// The file of the page, all of it in memory.
+void measure_page(const Subject& subject, bool as_json) {
+  const auto start = std::chrono::steady_clock::now();
+  std::ostringstream out;
+  const ExplanationPage page = tested_page(subject, nullptr, {});
+  write_page(out, page);
+  report_long(fmt::format("{} ({} methods)", whole_page, page.methods.size()), start, as_json);
+}
+
+void measure_long(const std::string& name, bool as_json) {
   mallopt(M_MMAP_THRESHOLD, 1 << 20);  // as `attend explain` has it
   const at::NoGradGuard not_recorded;
   const std::vector<Example> examples = long_examples();
   const PairModel model = long_model(examples);
   const Subject subject = make_subject(model, model.encode({examples[0]})[0]);
+  if (name == whole_page) return measure_page(subject, as_json);
+  const MethodRow& method = find_method(name);
   const double before = peak_gigabytes();
   const std::string obstacle =
       why_not(method, subject, trace_network(subject.network(), subject.batch));
@@ -123,22 +145,21 @@ void measure_long(const MethodRow& method, bool as_json) {
   }
   const auto start = std::chrono::steady_clock::now();
   method_scores(method, subject);
-  const std::chrono::duration<double> seconds = std::chrono::steady_clock::now() - start;
-  report(fmt::format("{}, time", method.name), seconds.count(), {workload, "s ", most_method},
-         as_json);
-  report(fmt::format("{}, memory", method.name), peak_gigabytes(), {workload, "GB", most_gigabytes},
-         as_json);
+  report_long(name, start, as_json);
   if (!as_json) fmt::print("{:<44} {:8.3f} GB\n", "  of it before the method began", before);
 }
 
 // Each in a process of its own, for the peak of its memory. Returns whether all ended well.
 bool measure_all_long(char** argv, bool as_json) {
   bool well = true;
-  for (const MethodRow& row : method_table()) {
+  std::vector<std::string> names = {whole_page};
+  for (const MethodRow& row : method_table()) names.emplace_back(row.name);
+  for (const std::string& name : names) {
     std::fflush(stdout);
     const pid_t child = fork();
     if (child == 0) {
-      execl("/proc/self/exe", argv[0], "--method", row.name, as_json ? "--json" : nullptr, nullptr);
+      execl("/proc/self/exe", argv[0], "--method", name.c_str(), as_json ? "--json" : nullptr,
+            nullptr);
       _exit(1);
     }
     int status = 0;
@@ -160,12 +181,13 @@ int main(int argc, char** argv) {
   CLI::App app("What evidence for one answer costs");
   app.add_flag("--json", as_json, "print {case, metric, value, bar, met} of each figure");
   app.add_flag("--quick", quick, "three turns alone");
-  app.add_flag("--long", is_long, "each method on 512 tokens of a model of BERT-base's size");
-  app.add_option("--method", only, "this method alone, on the same");
+  app.add_flag("--long", is_long,
+               "each method on 512 tokens of a model of BERT-base's size, and the page");
+  app.add_option("--method", only, "this method, or page, alone, on the same");
   CLI11_PARSE(app, argc, argv);
   if (is_long) return measure_all_long(argv, as_json) ? 0 : 1;
   if (!only.empty()) {
-    measure_long(find_method(only), as_json);
+    measure_long(only, as_json);
     return 0;
   }
   at::set_num_threads(1);

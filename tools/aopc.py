@@ -45,7 +45,7 @@ def main():
     methods = measured["methods"]
     for name in sorted(methods, key=lambda name: -methods[name]["comprehensiveness"]["mean"]):
         figures = methods[name]
-        print(f"| `{name}` | {cells(figures['comprehensiveness'])} | {PUBLISHED.get(name, '')} | "
+        print(f"| `{name}` | {cells(figures['comprehensiveness'])} | {f'{PUBLISHED[name]:.3f}' if name in PUBLISHED else ''} | "
               f"{cells(figures['sufficiency'])} |")
     print(f"| a random order | {figures['comprehensiveness']['compared_with']:.3f} | | "
           f"{figures['sufficiency']['compared_with']:.3f} |")

@@ -62,16 +62,12 @@ Subject explained(const ExplainOptions& options, const Model& model) {
 
 std::string page(const ExplainOptions& options, const Subject& subject,
                  const std::optional<SourcePicture>& picture) {
-  const at::NoGradGuard not_recorded;
-  const NetworkTrace trace = trace_network(subject.network(), subject.batch);
   const std::string& method = options.show.method;
   const MethodRow* only = method.empty() ? nullptr : &find_method(method);
   CountPrinter printer("tested");
-  const TestedMethods tested =
-      test_methods(subject, trace, only, options.show.choice,
-                   [&](int64_t done, int64_t total) { printer.show(done, total); });
   std::ostringstream out;
-  write_page(out, answer_page(subject, tested, layer_maps(subject, trace), picture));
+  write_page(out, tested_page(subject, only, options.show.choice, picture,
+                              [&](int64_t done, int64_t total) { printer.show(done, total); }));
   return out.str();
 }
 

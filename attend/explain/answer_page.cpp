@@ -7,6 +7,7 @@
 #include "attend/explain/head_patterns.h"
 #include "attend/explain/knock_out.h"
 #include "attend/explain/layer_answers.h"
+#include "attend/explain/vector_groups-inl.h"
 
 namespace attend {
 namespace {
@@ -38,6 +39,13 @@ class TokenLists {
   std::vector<Sequence> sequences_;
 };
 
+std::string slow_methods() {
+  std::vector<std::string> names;
+  for (const MethodRow& row : method_table())
+    if (row.takes_long) names.emplace_back(row.name);
+  return fmt::format("{}", fmt::join(names, ", "));
+}
+
 }  // namespace
 
 TestedMethods test_methods(const Subject& subject, const NetworkTrace& trace, const MethodRow* only,
@@ -45,7 +53,12 @@ TestedMethods test_methods(const Subject& subject, const NetworkTrace& trace, co
   const at::NoGradGuard not_recorded;
   std::optional<EvidenceTester> tester;
   TestedMethods tested;
-  if (subject.model.answers_numbers())
+  const bool in_short = only == nullptr && is_long(subject, choice);
+  if (in_short)
+    tested.note = fmt::format(
+        "the source is long: {} take minutes, and so do tests; name a method to see it tested",
+        slow_methods());
+  else if (subject.model.answers_numbers())
     tested.note = "the answer is a number, which has no probability to test the methods by";
   else if (!subject.target.empty())
     tester.emplace(subject);
@@ -53,11 +66,11 @@ TestedMethods test_methods(const Subject& subject, const NetworkTrace& trace, co
   for (const MethodRow& row : method_table()) {
     if (report) report(done++, std::ssize(method_table()));
     if (only != nullptr && only != &row) continue;
+    if (in_short && row.takes_long) continue;
     if (!why_not(row, subject, trace).empty()) continue;
     try {
       const MethodChoice own = row.takes_head ? choice : MethodChoice{};
-      const at::Tensor scores = tester ? method_scores(row, subject, tester->trace(), own)
-                                       : method_scores(row, subject, own);
+      const at::Tensor scores = method_scores(row, subject, trace, own);
       tested.methods.push_back({&row, scores.slice(0, 0, std::ssize(subject.target))});
       if (tester) tested.methods.back().card = evidence_card(tester->measure(row, scores, {}, own));
     } catch (const Error& error) {
@@ -69,7 +82,7 @@ TestedMethods test_methods(const Subject& subject, const NetworkTrace& trace, co
 }
 
 ExplanationPage answer_page(const Subject& subject, const TestedMethods& tested,
-                            const std::vector<LayerMap>& maps,
+                            std::vector<LayerMap> maps,
                             const std::optional<SourcePicture>& picture) {
   int64_t heads = std::ssize(tested.methods), weights = 0;
   for (const LayerMap& map : maps) {
@@ -99,7 +112,7 @@ ExplanationPage answer_page(const Subject& subject, const TestedMethods& tested,
   }
   const std::vector<HeadPatterns> patterns =
       maps.empty() ? std::vector<HeadPatterns>{} : head_patterns(subject);
-  for (const LayerMap& map : maps) {
+  for (LayerMap& map : maps) {
     PageMap shown;
     shown.name = map.name;
     shown.key = attention_key(map.site);
@@ -109,11 +122,25 @@ ExplanationPage answer_page(const Subject& subject, const TestedMethods& tested,
       shown.heads.push_back(page_head(map.weights[head], detail));
       shown.notes.push_back(named_pattern(patterns_of(patterns, map.site, head)));
     }
+    map.weights = at::Tensor();  // those of all layers and their page would be held at once
     page.maps.push_back(std::move(shown));
   }
   page.lens = page_lens(subject);
   if (page.lens) page.lens->columns = lists.place(Sequence::answer, "answer", subject.target);
   return page;
+}
+
+ExplanationPage tested_page(const Subject& subject, const MethodRow* only,
+                            const MethodChoice& choice, const std::optional<SourcePicture>& picture,
+                            const Report& report) {
+  const at::NoGradGuard not_recorded;
+  // No method that a page of a long source has by itself reads blocks.
+  NetworkTrace trace = trace_network(subject.network(), subject.batch,
+                                     {.blocks = only != nullptr || !is_long(subject, choice)});
+  const TestedMethods tested = test_methods(subject, trace, only, choice, report);
+  std::vector<LayerMap> maps = layer_maps(subject, trace);
+  trace = {};
+  return answer_page(subject, tested, std::move(maps), picture);
 }
 
 }  // namespace attend

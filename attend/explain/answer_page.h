@@ -26,15 +26,23 @@ struct TestedMethods {
 };
 
 // Tests every method that applies to the answer, or only `only` where it is set; `trace` is that of
-// the answer. `choice` is for the methods that take a layer and a head. Throws Error where `only`
-// cannot be computed.
+// the answer. Of a source so long that a pass for each of its tokens is more than
+// choice.most_passes, all methods are those that take few passes, and none is tested; the note says
+// so. `choice` is for the methods that take a layer and a head. Throws Error where `only` cannot be
+// computed.
 TestedMethods test_methods(const Subject& subject, const NetworkTrace& trace, const MethodRow* only,
                            const MethodChoice& choice, const Report& report = {});
 
 // A page of one answer: its methods, and the maps of all layers, over the picture of its source
 // where it has one.
 ExplanationPage answer_page(const Subject& subject, const TestedMethods& tested,
-                            const std::vector<LayerMap>& maps,
+                            std::vector<LayerMap> maps,
                             const std::optional<SourcePicture>& picture = {});
+
+// The page of an answer whose methods are tested, as test_methods() does it.
+ExplanationPage tested_page(const Subject& subject, const MethodRow* only,
+                            const MethodChoice& choice,
+                            const std::optional<SourcePicture>& picture = {},
+                            const Report& report = {});
 
 }  // namespace attend

@@ -36,18 +36,19 @@ Shown shown_of(const Model& model, const Subject& subject, const ExplanationRequ
 
 ExplanationPage page_of(const Model& model, const Subject& subject,
                         const ExplanationRequest& request) {
-  const at::NoGradGuard not_recorded;
   const ShowOptions& options = request.show;
-  const NetworkTrace trace = trace_network(subject.network(), subject.batch);
   const MethodRow* only = options.method.empty() ? nullptr : &find_method(options.method);
-  const bool is_tested = options.evidence || request.form == ExplanationForm::html;
-  const TestedMethods methods = is_tested ? test_methods(subject, trace, only, options.choice,
-                                                         [](int64_t, int64_t) { check_stopped(); })
-                                          : first_method(subject, options);
-  // A method that was stopped left a note alone.
-  check_stopped();
-  return answer_page(subject, methods, layer_maps(subject, trace),
-                     source_picture(model, request.text));
+  const std::optional<SourcePicture> picture = source_picture(model, request.text);
+  const at::NoGradGuard not_recorded;
+  if (options.evidence || request.form == ExplanationForm::html) {
+    ExplanationPage page = tested_page(subject, only, options.choice, picture,
+                                       [](int64_t, int64_t) { check_stopped(); });
+    // A method that was stopped left a note alone.
+    check_stopped();
+    return page;
+  }
+  return answer_page(subject, first_method(subject, options),
+                     layer_maps(subject, trace_network(subject.network(), subject.batch)), picture);
 }
 
 }  // namespace

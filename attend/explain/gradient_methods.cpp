@@ -287,8 +287,7 @@ Tensor gradient_x_input(const Subject& subject, const NetworkTrace& trace,
 // Jain & Wallace 2019, 4.1: the gradient by the token, with the weights of attention held.
 Tensor held_gradient(const Subject& subject, const NetworkTrace& trace,
                      const MethodChoice& choice) {
-  TraceOptions options{.gradients = true, .attentions = false};
-  options.weights = [](const Site&, size_t, const Tensor& weights) { return weights.detach(); };
+  const TraceOptions options{.gradients = true, .hold_weights = true, .attentions = false};
   const Tensor input = float64_on_cpu(of_source(subject, trace.input));
   return (source_gradients(subject, choice, options) * input).sum(2).abs();
 }

@@ -56,6 +56,8 @@ struct MethodRow {
   ScoresOf what;
   ScoreScale scale;
   bool takes_head;  // heeds MethodChoice
+  // Takes the time of many passes, so that a page of a long source has it only where it is named.
+  bool takes_long;
 
   // Whether the scores come from weights, so that tests of the weights are tests of the map.
   bool reads_weights() const {

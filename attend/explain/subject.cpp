@@ -213,12 +213,15 @@ std::vector<std::vector<int64_t>> leave_one_out(const Subject& subject) {
   return sets;
 }
 
+int64_t rows_at_once(const Subject& subject) {
+  return std::clamp<int64_t>(tokens_at_once / subject.source_length(), 1, most_rows_at_once);
+}
+
 KeptAnswers answers_of(const Subject& subject, const std::vector<std::vector<int64_t>>& kept) {
   std::vector<Tensor> differences, probabilities, answers;
-  const auto rows_at_once = static_cast<size_t>(
-      std::clamp<int64_t>(tokens_at_once / subject.source_length(), 1, most_rows_at_once));
-  for (size_t first = 0; first < kept.size(); first += rows_at_once) {
-    const size_t last = std::min(first + rows_at_once, kept.size());
+  const auto at_once = static_cast<size_t>(rows_at_once(subject));
+  for (size_t first = 0; first < kept.size(); first += at_once) {
+    const size_t last = std::min(first + at_once, kept.size());
     const Batch batch = with_tokens(subject, {kept.begin() + static_cast<std::ptrdiff_t>(first),
                                               kept.begin() + static_cast<std::ptrdiff_t>(last)});
     const NetworkTrace trace = trace_network(subject.network(), batch, {.attentions = false});

@@ -80,6 +80,9 @@ struct KeptAnswers {
 };
 KeptAnswers answers_of(const Subject& subject, const std::vector<std::vector<int64_t>>& kept);
 
+// How many copies of the source, of all or some of its tokens, are computed at once.
+int64_t rows_at_once(const Subject& subject);
+
 // The batch of one pair with so many rows of it.
 Batch repeated(const Batch& one, int64_t rows);
 

@@ -19,9 +19,13 @@ class Recorder : public AttentionTrace {
 
   AttentionResult attention(const AttentionCall& call, const Pass& rest) override {
     AttentionCall done = call;
-    done.result = rest.attention(call.query, call.key, call.value, call.spec, call.output);
+    const bool has_weights = !call.spec.normaliser.row().running_sums;
+    const bool holds = options_.hold_weights && has_weights;
+    const auto held = [&](const Tensor& x) { return holds ? x.detach() : x; };
+    done.result =
+        rest.attention(held(call.query), held(call.key), call.value, call.spec, call.output);
     replaced_ = norm_.x = Tensor();
-    if (options_.weights && !call.spec.normaliser.row().running_sums) replace(rest.site, done);
+    if (options_.weights && has_weights) replace(rest.site, done);
     if (options_.gradients && !done.result.context.requires_grad())
       done.result.context = done.result.context.detach().requires_grad_();
     ++calls_;
@@ -33,9 +37,9 @@ class Recorder : public AttentionTrace {
   // Those that took the place of the weights of the last call, where these are its queries.
   Tensor weights(const Tensor& query, const Tensor& key, const Tensor& lse,
                  const AttentionSpec& spec, const Pass& rest) override {
-    return replaced_.defined() && query.is_same(replaced_of_)
-               ? replaced_
-               : Watch::weights(query, key, lse, spec, rest);
+    if (replaced_.defined() && query.is_same(replaced_of_)) return replaced_;
+    const Tensor computed = Watch::weights(query, key, lse, spec, rest);
+    return options_.hold_weights ? computed.detach() : computed;
   }
 
   Tensor normalised(const NormCall& call, const Pass& rest) override {

@@ -47,7 +47,8 @@ struct NetworkTrace {
 
 // Options of a pass, besides its inputs.
 struct TraceOptions {
-  bool gradients = false;  // `input`, `layers` and contexts are variables to differentiate by
+  bool gradients = false;     // `input`, `layers` and contexts are variables to differentiate by
+  bool hold_weights = false;  // those of attention count as constants, where it forms some
   // Those are what `weights` returns. What precedes them is not recorded, which takes far less
   // memory.
   bool weight_gradients = false;

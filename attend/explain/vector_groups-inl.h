@@ -15,6 +15,9 @@ namespace attend {
 // MethodChoice::most_passes, of this answer where there is no choice.
 int64_t affordable_passes(const Subject& subject, const MethodChoice& choice);
 
+// Whether that is less than one for each token of the source.
+bool is_long(const Subject& subject, const MethodChoice& choice);
+
 // The vectors of a layer in runs of neighbours.
 class VectorGroups {
  public:

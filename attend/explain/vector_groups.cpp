@@ -35,6 +35,10 @@ int64_t affordable_passes(const Subject& subject, const MethodChoice& choice) {
       1, static_cast<int64_t>(most_multiplications / static_cast<double>(weights * tokens)));
 }
 
+bool is_long(const Subject& subject, const MethodChoice& choice) {
+  return affordable_passes(subject, choice) < subject.source_length();
+}
+
 VectorGroups::VectorGroups(int64_t before, int64_t source, int64_t vectors, int64_t size)
     : size_(size) {
   std::vector<int64_t> groups;

@@ -18,8 +18,6 @@ namespace {
 
 using at::Tensor;
 
-constexpr int64_t variants_at_once = 128;
-
 // Answers under other weights, each at one token of those that read `rows`.
 class ChangedAnswers {
  public:
@@ -104,6 +102,7 @@ class WeightTester {
         rows_(rows),
         options_(options),
         each_(at::arange(std::ssize(rows.tokens()))),
+        at_once_(rows_at_once(subject)),
         plain_(considered(subject, trace.distributions)[0]
                    .index_select(0, at::tensor(rows.tokens()))
                    .to(at::kDouble)),
@@ -135,7 +134,7 @@ class WeightTester {
 
   double permuted() const {
     std::vector<Tensor> parts;
-    for (const Tensor& which : each_.repeat(options_.permutations).split(variants_at_once)) {
+    for (const Tensor& which : each_.repeat(options_.permutations).split(at_once_)) {
       const Tensor other = changed_.distributions(which, rows_.permuted(which, draws_));
       parts.push_back(total_variation(other, plain_.index_select(0, which)));
     }
@@ -170,6 +169,7 @@ class WeightTester {
   const WeightRows& rows_;
   WeightTestOptions options_;
   Tensor each_;  // [tokens]: their places
+  int64_t at_once_;
   Tensor plain_, target_;
   at::Generator draws_;
 };

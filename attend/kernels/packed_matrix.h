@@ -3,6 +3,7 @@
 #include <cstdint>
 #include <vector>
 
+#include "attend/kernels/bfloat16_products.h"
 #include "attend/kernels/storage.h"
 
 namespace attend::kernels {
@@ -25,14 +26,17 @@ class PackedMatrix {
  public:
   static constexpr int64_t panel = 32;
   static constexpr int64_t byte_group = 4;           // bytes of a column that lie side by side
+  static constexpr int64_t pair_group = 32;          // what bf16 products take at once of a depth
   static constexpr int32_t byte_zero = 128;          // the byte of a row that stands for 0
   static constexpr int64_t deepest_bytes = 1 << 17;  // 127^2 of them, added up, are below 2^31
 
   PackedMatrix() = default;
   // weight [columns, depth], contiguous, as a layer has it; bias [columns], or null for zeros.
-  // Error on bytes of a depth above deepest_bytes.
+  // Error on bytes of a depth above deepest_bytes. With `round_rows` a matrix of bfloat16 is for
+  // packed_products() alone and has the rows rounded to the nearest bfloat16, too, where the
+  // processor multiplies such numbers: bfloat16_kernels() when it is made.
   PackedMatrix(const float* weight, const float* bias, int64_t columns, int64_t depth,
-               WeightType type = WeightType::float32);
+               WeightType type = WeightType::float32, bool round_rows = false);
   PackedMatrix(PackedMatrix&&) = default;
   PackedMatrix& operator=(PackedMatrix&&) = default;
   PackedMatrix(const PackedMatrix&) = delete;
@@ -51,6 +55,15 @@ class PackedMatrix {
   }
   const float* bias(int64_t column) const { return bias_.data() + column; }
 
+  // By what rows that are rounded to bfloat16 are multiplied; null: rows are floats. The same of
+  // such a matrix: [pair_depth() / 2][panel] with two numbers of a column in each word, the even
+  // place in the lower half, zeros behind the depth.
+  const BFloat16Kernels* rounded_rows() const { return kernels_; }
+  int64_t pair_depth() const { return (depth_ + pair_group - 1) / pair_group * pair_group; }
+  const uint32_t* pairs(int64_t column) const {
+    return pairs_.data() + first_ + column * pair_depth() / 2;
+  }
+
   // The same of bytes: [byte_depth() / byte_group][panel], zeros behind the depth; the scales
   // [panel] and the sums over the depth of byte_zero byte_ck [panel].
   int64_t byte_depth() const { return (depth_ + byte_group - 1) / byte_group * byte_group; }
@@ -64,13 +77,16 @@ class PackedMatrix {
   template <class W>
   void pack_numbers(const float* weight, std::vector<W>& all);
   void pack_bytes(const float* weight);
+  void pack_pairs(const float* weight);
 
   int64_t columns_ = 0, depth_ = 0;
   WeightType type_ = WeightType::float32;
+  const BFloat16Kernels* kernels_ = nullptr;
   std::vector<float> data_, bias_, scales_;
   std::vector<BFloat16> bfloat16_;
   std::vector<int32_t> words_, offsets_;
-  int64_t first_ = 0;  // where in data_, bfloat16_ or words_ a line of the cache begins
+  std::vector<uint32_t> pairs_;
+  int64_t first_ = 0;  // where in data_, bfloat16_, words_ or pairs_ a line of the cache begins
 };
 
 // y_r = f(W a_r + b), or with `accumulate` y_r + W a_r + b: a layer with its activation, or with

@@ -67,7 +67,8 @@ PackedStack::Norm PackedStack::pack_norm(const Parameters& all, const std::strin
 }
 
 PackedStack::Heads PackedStack::pack_heads(const Parameters& all, const std::string& name,
-                                           const HeadGroup& group, WeightType weights) {
+                                           const HeadGroup& group, WeightType weights,
+                                           bool round_rows) {
   constexpr int64_t whole = 16;  // the depth of cached_attention() is a multiple of it
   Heads heads;
   heads.heads = group.heads;
@@ -79,15 +80,15 @@ PackedStack::Heads PackedStack::pack_heads(const Parameters& all, const std::str
   const auto padded = [&](const char* part, int64_t count) {
     return with_padded_parts(parameter(part), count, heads.depth);
   };
-  heads.query =
-      packed(padded(".query.weight", heads.heads), padded(".query.bias", heads.heads), weights);
+  heads.query = packed(padded(".query.weight", heads.heads), padded(".query.bias", heads.heads),
+                       weights, round_rows);
   heads.key_value = packed(
       at::cat({padded(".key.weight", heads.key_heads), padded(".value.weight", heads.key_heads)}),
       at::cat({padded(".key.bias", heads.key_heads), padded(".value.bias", heads.key_heads)}),
-      weights);
+      weights, round_rows);
   const Tensor output =
       with_padded_parts(parameter(".output.weight").t().contiguous(), heads.heads, heads.depth);
-  heads.output = packed(output.t(), parameter(".output.bias"), weights);
+  heads.output = packed(output.t(), parameter(".output.bias"), weights, round_rows);
   heads.norm = pack_norm(all, name + "_norm");
   return heads;
 }
@@ -96,15 +97,19 @@ PackedStack::PackedStack(const TransformerStack& stack, WeightType weights)
     : config_(stack.config()), cache_type_(cache_type(weights)) {
   if (!takes(stack)) fail("[packed stack] these layers have no packed form; step the stack itself");
   const Parameters all = stack.named_parameters();
+  const bool round_rows = encodes(stack);  // there are always many of them
   for (int64_t i = 0; i < config_.layers; ++i) {
     const std::string name = fmt::format("layer{}_", i);
     Layer layer;
-    layer.self = pack_heads(all, name + "self", config_.self[0], weights);
+    layer.self = pack_heads(all, name + "self", config_.self[0], weights, round_rows);
     if (!config_.cross.empty())
-      layer.cross = pack_heads(all, name + "cross", config_.cross[0], weights);
+      layer.cross = pack_heads(all, name + "cross", config_.cross[0], weights, round_rows);
     const std::string part = name + "feed_forward";
-    layer.hidden = packed(all[part + ".hidden.weight"], all[part + ".hidden.bias"], weights);
-    layer.output = packed(all[part + ".output.weight"], all[part + ".output.bias"], weights);
+    const auto map = [&](const std::string& which) {
+      return packed(all[which + ".weight"], all[which + ".bias"], weights, round_rows);
+    };
+    layer.hidden = map(part + ".hidden");
+    layer.output = map(part + ".output");
     layer.feed_forward_norm = pack_norm(all, part + "_norm");
     layers_.push_back(std::move(layer));
   }

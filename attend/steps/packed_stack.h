@@ -22,7 +22,8 @@ class PackedStack {
   // all keys so far, or all of a source, by softmax, without a bias or rotation.
   static bool takes(const TransformerStack& stack);
 
-  // Error where takes() says no.
+  // Error where takes() says no. With weights of bfloat16, what layers that encodes() takes
+  // multiply is rounded to bfloat16, too, where the processor multiplies such numbers.
   explicit PackedStack(const TransformerStack& stack, WeightType weights = WeightType::float32);
 
   struct State;
@@ -72,7 +73,7 @@ class PackedStack {
 
   static Norm pack_norm(const Parameters& all, const std::string& name);
   static Heads pack_heads(const Parameters& all, const std::string& name, const HeadGroup& group,
-                          WeightType weights);
+                          WeightType weights, bool round_rows);
 
   template <class Sublayer>
   void add(State& state, const Norm& norm, const Sublayer& sublayer) const;

@@ -20,13 +20,17 @@ inline bool is_plain_float(const at::Tensor& x) {
   return x.is_cpu() && x.scalar_type() == at::kFloat;
 }
 
-// bias: undefined for none.
+// bias: undefined for none; round_rows: as PackedMatrix has it.
 inline kernels::PackedMatrix packed(const at::Tensor& weight, const at::Tensor& bias,
-                                    kernels::WeightType weights) {
+                                    kernels::WeightType weights, bool round_rows = false) {
   const at::Tensor numbers = contiguous_numbers(weight.detach());
   const at::Tensor plain = bias.defined() ? contiguous_numbers(bias.detach()) : bias;
-  return {pointer_of<const float>(numbers), pointer_of<const float>(plain), weight.size(0),
-          weight.size(1), weights};
+  return {pointer_of<const float>(numbers),
+          pointer_of<const float>(plain),
+          weight.size(0),
+          weight.size(1),
+          weights,
+          round_rows};
 }
 
 // [parts * depth, ...] -> [parts * padded, ...], zeros behind each part.

@@ -2,8 +2,8 @@
 
 #include <gmock/gmock.h>
 
-#include "attend/data/audio.h"
 #include "attend/base/base64.h"
+#include "attend/data/audio.h"
 #include "attend/data/image_source.h"
 #include "attend/data/source_kind.h"
 #include "tests/support/files.h"

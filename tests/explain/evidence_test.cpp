@@ -333,6 +333,24 @@ TEST(LayerMaps, APageHoldsMethodsAndLayers) {
   EXPECT_THAT(out.str(), HasSubstr("a note"));
 }
 
+TEST(LayerMaps, APageOfALongSourceHasWhatTakesFewPasses) {
+  const SmallModel small = small_model("transformer");
+  const Subject subject = small.subject();
+  const MethodChoice long_source{.most_passes = subject.source_length() - 1};
+  const ExplanationPage page = tested_page(subject, nullptr, long_source);
+  EXPECT_FALSE(page.methods.empty());
+  EXPECT_EQ(page.maps.size(), 6U);
+  for (const PageMethod& method : page.methods) {
+    EXPECT_FALSE(find_method(method.name).takes_long) << method.name;
+    EXPECT_TRUE(method.card.empty()) << method.name;
+  }
+  EXPECT_THAT(page.note, HasSubstr("the source is long: value_zeroing, alti, "));
+  const MethodRow& named = find_method("occlusion");
+  EXPECT_FALSE(tested_page(subject, &named, long_source).methods[0].card.empty());
+  const MethodChoice short_source{.most_passes = subject.source_length()};
+  EXPECT_GT(tested_page(subject, nullptr, short_source).methods.size(), page.methods.size());
+}
+
 // A model that fills in answers with the tokens that it reads.
 TEST(LayerMaps, TwoSequencesOfEqualTokensAreTwo) {
   const SmallModel small = small_model("encoder");

@@ -5,6 +5,7 @@
 #include <cmath>
 #include <limits>
 #include <random>
+#include <utility>
 
 #include "attend/base/error.h"
 #include "tests/kernels/run.h"
@@ -91,15 +92,52 @@ TEST(PackedProducts, AreThoseOfALayer) {
   });
 }
 
+std::vector<Layer> rounding_layers() {
+  std::vector<Layer> all;
+  auto some = layers();
+  for (Layer& layer : some) {
+    if (layer.type != WeightType::bfloat16) continue;
+    all.push_back(std::move(layer));
+    Layer& last = all.back();
+    last.matrix = {last.weight.data(), last.bias.data(), last.columns,
+                   last.depth,         last.type,        /*round_rows=*/true};
+  }
+  return all;
+}
+
+void expect_same_in_any_company(const std::vector<Layer>& some) {
+  for (const Layer& layer : some) {
+    const auto all = layer.products(0, layer.rows, false, true);
+    const int64_t stride = layer.matrix.padded_columns();
+    for (int64_t r = 0; r < layer.rows; ++r) {
+      const auto alone = layer.products(r, 1, false, true);
+      for (int64_t c = 0; c < layer.columns; ++c)
+        ASSERT_EQ(alone[static_cast<size_t>(c)], all[static_cast<size_t>(r * stride + c)]);
+    }
+  }
+}
+
 TEST(PackedProducts, OfARowAreTheSameInAnyCompany) {
   on_every_target([] {
-    for (const Layer& layer : layers()) {
-      const auto all = layer.products(0, layer.rows, false, true);
-      const int64_t stride = layer.matrix.padded_columns();
-      for (int64_t r = 0; r < layer.rows; ++r) {
-        const auto alone = layer.products(r, 1, false, true);
-        for (int64_t c = 0; c < layer.columns; ++c)
-          ASSERT_EQ(alone[static_cast<size_t>(c)], all[static_cast<size_t>(r * stride + c)]);
+    expect_same_in_any_company(layers());
+    expect_same_in_any_company(rounding_layers());
+  });
+}
+
+// Rows of floats become the nearest of bf16, and those lose nothing.
+TEST(PackedProducts, RoundRowsWhereTheProcessorMultipliesBFloat16) {
+  on_every_target([] {
+    auto all = rounding_layers();
+    for (Layer& layer : all) {
+      ASSERT_EQ(layer.matrix.rounded_rows(), bfloat16_kernels());
+      for (const bool relu : {false, true}) {
+        const auto of_floats = layer.products(0, layer.rows, relu, !relu);
+        const auto floats = std::exchange(layer.a, kept(layer.a, WeightType::bfloat16));
+        layer.expect(relu, /*accumulate=*/!relu);
+        if (layer.matrix.rounded_rows() != nullptr) {
+          ASSERT_EQ(layer.products(0, layer.rows, relu, !relu), of_floats);
+        }
+        layer.a = floats;
       }
     }
   });

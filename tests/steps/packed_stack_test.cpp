@@ -4,6 +4,7 @@
 
 #include <cmath>
 
+#include "attend/kernels/bfloat16_products.h"
 #include "attend/kernels/storage.h"
 
 namespace attend {
@@ -101,6 +102,33 @@ TEST(PackedStack, OfBFloat16StepsAsLibTorchOnRoundedWeights) {
     EXPECT_GT(largest, 0);
     EXPECT_LT(bound.max().item<double>(), 0.5);
   }
+}
+
+// Every map of an encoder's layer reads numbers that are rounded where the processor multiplies
+// such. A sum in another order than LibTorch's may fall on the other side of a half and be rounded
+// to the neighbour, 2^-8 of it, which few of the 40 or 8 numbers of a sum do.
+TEST(PackedStack, OfBFloat16EncodesAsLibTorchOnRoundedNumbers) {
+  TransformerStackConfig config = attention_alone(4);
+  config.self[0].choices.scope = "all";
+  const Stacks stacks(config);
+  const torch::NoGradGuard no_gradient;
+  const bool rounds = kernels::bfloat16_kernels() != nullptr;
+  const auto read = [&](const Tensor& x) { return rounds ? rounded(x) : x; };
+  const Tensor x = 2 * torch::randn({3, 21, 40});
+  const Tensor in = read(at::layer_norm(x, {40}));
+  const auto of_heads = [&](const char* part) {
+    return stacks.map(part, in).unflatten(2, {4, 10}).transpose(1, 2);
+  };
+  const Tensor scores = at::matmul(of_heads("query"), of_heads("key").transpose(2, 3));
+  const Tensor context = at::matmul((scores / std::sqrt(10.0)).softmax(-1), of_heads("value"));
+  const Tensor attended = x + stacks.map("output", read(context.transpose(1, 2).flatten(2)));
+  // The feed-forward network adds its bias alone.
+  const Tensor bias = stacks.plain->named_parameters()["layer0_feed_forward.output.bias"];
+  const Tensor want = at::layer_norm(attended + bias, {40});
+  const Tensor got = stacks.packed->encode(x, {});
+  EXPECT_LT((got - want).abs().max().item<double>(), 0x1p-8);
+  const Tensor whole = stacks.plain->forward(x, {}, {}, {});
+  EXPECT_EQ((got - whole).abs().max().item<double>() > 0x1p-12, rounds);
 }
 
 }  // namespace packed_stack_test

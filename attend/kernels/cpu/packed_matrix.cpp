@@ -7,8 +7,10 @@
 #include <algorithm>
 #include <cmath>
 #include <cstring>
+#include <memory>
 
 #include "attend/base/error.h"
+#include "attend/kernels/cpu/bfloat16-inl.h"
 #include "attend/kernels/cpu/packed-inl.h"
 
 HWY_BEFORE_NAMESPACE();
@@ -39,8 +41,57 @@ HWY_INLINE void Rectify(int64_t rows, const Rows<float>& out) {
   }
 }
 
+// As PackedRows, with a matrix whose rows are rounded. `left`: the rows, packed.
+HWY_INLINE void AddRoundedRows(const PackedMatrix& matrix, int64_t column, const uint16_t* left,
+                               int64_t rows, const Rows<float>& out) {
+  BFloat16Product product{.rows = rows / kBFloat16Rows * kBFloat16Rows,
+                          .columns = PackedMatrix::panel,
+                          .depth = matrix.pair_depth(),
+                          .left = left,
+                          .left_stride = matrix.pair_depth(),
+                          .right = matrix.pairs(column),
+                          .right_stride = PackedMatrix::panel,
+                          .accumulate = true,
+                          .out = out.data,
+                          .out_stride = out.stride};
+  if (product.rows > 0) matrix.rounded_rows()->multiply(product);
+  const int64_t rest = rows - product.rows;
+  if (rest == 0) return;
+  float last[kBFloat16Rows * PackedMatrix::panel] = {};
+  float* const to = out.data + product.rows * out.stride;
+  for (int64_t r = 0; r < rest; ++r)
+    std::copy_n(to + r * out.stride, PackedMatrix::panel, last + r * PackedMatrix::panel);
+  product.left += product.rows * product.left_stride;
+  product.rows = kBFloat16Rows;
+  product.out = last;
+  product.out_stride = PackedMatrix::panel;
+  matrix.rounded_rows()->multiply(product);
+  for (int64_t r = 0; r < rest; ++r)
+    std::copy_n(last + r * PackedMatrix::panel, PackedMatrix::panel, to + r * out.stride);
+}
+
+void RoundedRows(const PackedProducts& p) {
+  const PackedMatrix& matrix = *p.matrix;
+  const int64_t depth = matrix.pair_depth(), padded = WholeBFloat16Rows(p.rows);
+  const std::unique_ptr<uint16_t[]> left(new uint16_t[static_cast<size_t>(padded * depth)]);
+  PackLeft(p.a, p.a_stride, p.rows, matrix.depth(), padded, left.get(), depth);
+  ShareColumns(matrix, [&](int64_t begin, int64_t end) HWY_ATTR {
+    const BFloat16Thread multiplies(matrix.rounded_rows());
+    for (int64_t column = begin; column < end; column += PackedMatrix::panel) {
+      for (int64_t row = 0; row < p.rows; row += kPackedRows) {
+        const int64_t rows = std::min(kPackedRows, p.rows - row);
+        const Rows<float> out{p.out + row * p.out_stride + column, p.out_stride};
+        BeginRows(matrix.bias(column), rows, p.accumulate, out);
+        AddRoundedRows(matrix, column, left.get() + row * depth, rows, out);
+        if (p.relu) Rectify(rows, out);
+      }
+    }
+  });
+}
+
 void PackedRows(const PackedProducts& p) {
   const PackedMatrix& matrix = *p.matrix;
+  if (matrix.rounded_rows() != nullptr) return RoundedRows(p);
   const LeftRows left(matrix, p.rows, p.a, p.a_stride);
   ShareColumns(matrix, [&](int64_t begin, int64_t end) HWY_ATTR {
     for (int64_t column = begin; column < end; column += PackedMatrix::panel) {
@@ -122,12 +173,16 @@ int64_t line_begin(const std::vector<T>& data) {
 }  // namespace
 
 PackedMatrix::PackedMatrix(const float* weight, const float* bias, int64_t columns, int64_t depth,
-                           WeightType type)
-    : columns_(columns), depth_(depth), type_(type) {
+                           WeightType type, bool round_rows)
+    : columns_(columns),
+      depth_(depth),
+      type_(type),
+      kernels_(round_rows && type == WeightType::bfloat16 ? bfloat16_kernels() : nullptr) {
   bias_.resize(static_cast<size_t>(padded_columns()));
   if (bias != nullptr) std::copy_n(bias, columns, bias_.data());
   if (type == WeightType::float32) pack_numbers(weight, data_);
-  if (type == WeightType::bfloat16) pack_numbers(weight, bfloat16_);
+  if (type == WeightType::bfloat16 && kernels_ == nullptr) pack_numbers(weight, bfloat16_);
+  if (kernels_ != nullptr) pack_pairs(weight);
   if (type == WeightType::int8) pack_bytes(weight);
 }
 
@@ -143,6 +198,16 @@ void PackedMatrix::pack_numbers(const float* weight, std::vector<W>& all) {
       else
         to[k * panel] = narrow<W>(weight[c * depth_ + k]);
     }
+  }
+}
+
+void PackedMatrix::pack_pairs(const float* weight) {
+  pairs_.resize(static_cast<size_t>(padded_columns() * pair_depth() / 2 + 16));
+  first_ = line_begin(pairs_);
+  for (int64_t c = 0; c < columns_; ++c) {
+    uint32_t* to = pairs_.data() + first_ + c / panel * panel * pair_depth() / 2 + c % panel;
+    for (int64_t k = 0; k < depth_; ++k)
+      to[k / 2 * panel] |= uint32_t{narrow<BFloat16>(weight[c * depth_ + k]).bits} << k % 2 * 16;
   }
 }
 
