@@ -290,7 +290,7 @@ class Import(program.Case):
         whole = config.read_text()
         self.write("model/config.toml", re.sub(r"(?m)^score = .*", 'score = "dot"', whole))
         self.refuse("export", "model", "--out", "written", names=["model.score", "BertModel"])
-        self.write("pairs.tsv", "a\tb\n")
+        self.write("pairs.tsv", "a\tb c\n")
         steps = settings({"train.steps": 1, "train.replicas": 1})
         self.succeed("train", "--data", "pairs.tsv", "--valid", "pairs.tsv", "--out", "own", *steps)
         self.refuse("export", "own", "--out", "written", names=["model.type is seq2seq", "tagger"])
