@@ -43,6 +43,7 @@ import torch
 import transformers
 from PIL import Image
 
+from pretrained_exports import export_rows
 from pretrained_golden import write_golden
 from pretrained_heads import dense_differ, numbers_differ, tags_differ
 from pretrained_models import CONTINUING, FAMILIES, IMAGE_FAMILIES, draw_weights, drawn_images, drawn_texts
@@ -195,35 +196,6 @@ def continuing_rows(program, family):
     return rows
 
 
-def answer_of(kind, model, tokenizer, text):
-    """What transformers answers."""
-    with torch.no_grad():
-        output = model(**encoded(tokenizer, text))
-    return output.last_hidden_state[0] if kind == "Model" else output.logits[0].log_softmax(-1)
-
-
-def export_rows(program):
-    """What transformers answers with the folders that `attend export` writes, beside the first ones."""
-    rows = []
-    for family, kind in ((FAMILIES[0], "Model"), (FAMILIES[0], "ForMaskedLM"),
-                         (FAMILIES[0], "ForSequenceClassification"), (FAMILIES[0], "ForTokenClassification"),
-                         (FAMILIES[2], "ForSequenceClassification"), (FAMILIES[3], "Model"),
-                         (FAMILIES[4], "ForSequenceClassification"), (CONTINUING[0], "LMHeadModel"),
-                         (CONTINUING[1], "LMHeadModel")):
-        name, make_config, values, make_tokenizer = family
-        tokenizer = make_tokenizer()
-        config = make_config(vocab_size=len(tokenizer) + 3, **values)
-        model = draw_weights(getattr(transformers, name + kind)(config), 4)
-        out = program.folder / f"written{len(rows)}"
-        written = program.run("export", program.imported(model, tokenizer), "--out", out).split()[-1]
-        again = getattr(transformers, written).from_pretrained(out).eval()
-        their_tokenizer = transformers.AutoTokenizer.from_pretrained(out)
-        worst = max(difference(answer_of(kind, again, their_tokenizer, text),
-                               answer_of(kind, model, tokenizer, text)) for text in drawn_texts(20, 2, 12))
-        rows.append((config.model_type, name + kind, f"export as {written}", worst))
-    return rows
-
-
 def family_rows(program, family):
     name, make_config, values, make_tokenizer = family
     tokenizer = make_tokenizer()
@@ -352,8 +324,8 @@ def main():
         speed = []
         for family in FAMILIES:
             met = show(family_rows(program, family)) and met
-        met = show(export_rows(program)) and met
         images = drawn_images(program.folder)
+        met = show(export_rows(program, images)) and met
         if options.images:
             images += sorted(options.images.glob("*.png"))[:100]
         for family in IMAGE_FAMILIES:

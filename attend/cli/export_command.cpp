@@ -10,8 +10,7 @@ namespace attend {
 void add_export_command(CLI::App& app) {
   auto folder = std::make_shared<std::string>();
   auto out = std::make_shared<std::string>();
-  auto* command = app.add_subcommand(
-      "export", "Write a model with another's tokenizer in the format of transformers");
+  auto* command = app.add_subcommand("export", "Write a model in the format of transformers");
   command->add_option("model", *folder, "model folder")->required();
   command->add_option("--out", *out, "folder to make")->required();
   command->footer(
@@ -20,8 +19,8 @@ void add_export_command(CLI::App& app) {
       "  attend train --data reviews.tsv --init minilm --out reviews ...\n"
       "  attend export reviews --out reviews-bert\n"
       "Types: embedder, encoder, classifier and tagger with data.source_units = tokenizer, as\n"
-      "BERT has them, and lm as GPT-2 was imported. A setting that they have not is named, and\n"
-      "nothing is written then.");
+      "BERT and ModernBERT have them; vit; lm and transformer as GPT-2 and Marian were imported.\n"
+      "A setting that they have not is named, and nothing is written then.");
   command->callback([folder, out] {
     const ExportedModel made = export_model(*folder, *out);
     fmt::print("{}: {}\n", *out, made.architecture);

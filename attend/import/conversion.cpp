@@ -85,7 +85,7 @@ class Conversion {
     if (row.use == TensorUse::transposed) std::reverse(shape.begin(), shape.end());
     if (row.use == TensorUse::token_bias_row) shape = {1, model_.tokens};
     if (row.use == TensorUse::position_rows) shape[0] = model_.positions;
-    if (row.use == TensorUse::class_tokens) shape[1] = 1;
+    if (row.use == TensorUse::class_tokens) shape = {1, 1, shape.back()};
     if (row.use == TensorUse::class_positions || row.use == TensorUse::grid_positions)
       shape = {1, model_.positions, shape.back()};
     if (row.use == TensorUse::patch_weights) {

@@ -65,6 +65,9 @@ ForeignModel read_encoder(const JsonPlace& config, const EncoderType& type);
 const EncoderType& bert_type();
 const EncoderType& distilbert_type();
 
+// The class of ModernBERT that becomes such a type of ours; null where there is none.
+const EncoderArchitecture* find_modernbert(const std::string& type);
+
 // Those of BERT and of what is named like it.
 std::vector<TensorRow> bert_tensors();
 std::vector<ConfigKey> bert_keys();

@@ -112,6 +112,7 @@ ForeignModel read_encoder(const JsonPlace& config, const EncoderType& type) {
   model.tensors = type.tensors;
   model.tensors.insert(model.tensors.end(), architecture.tensors.begin(),
                        architecture.tensors.end());
+  model.head_tensors = architecture.tensors.size();
   SourceEncoderConfig& encoder = encoder_of(model.config, architecture.head);
   read_sizes(config, type, encoder);
   read_positions(config, type, model, encoder);

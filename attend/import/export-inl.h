@@ -1,6 +1,7 @@
 #pragma once
 
 #include <functional>
+#include <map>
 #include <optional>
 #include <string>
 #include <vector>
@@ -21,25 +22,46 @@ struct ExportedTokens {
 // What an export writes, and what import reads of its config.json.
 struct ExportedFolder {
   std::string architecture;
-  Json config;
+  Json config = {};
   TensorFile file = {};
   ForeignModel again = {};
-  std::optional<int64_t> end = {};  // the token that ends answers
+  std::optional<int64_t> end = {};              // the token that ends answers
+  std::map<std::string, Json> documents = {};   // further files, by name
+  std::map<std::string, TensorFile> more = {};  // the same of tensors
 };
 
-// Adds the tensors that import would make the parameters of by these rows, under names that begin
-// with `prefix`.
-void add_exported(const PairModel& model, const ExportedTokens& tokens,
-                  const std::vector<TensorRow>& rows, int64_t layers, const std::string& prefix,
-                  TensorFile& file);
+// The tokens of a model whose texts one tokenizer.json splits. Error on other models.
+ExportedTokens exported_tokens(const PairModel& model, const std::string& folder);
+
+// Adds the tensors that import would make the parameters of by the rows of `made.again`, under
+// names that begin with its prefix, if any.
+void add_exported(const PairModel& model, const ExportedTokens& tokens, ExportedFolder& made);
 
 // What `read` makes of the config.json of an export.
 ForeignModel read_again(const Json& config,
                         const std::function<ForeignModel(const JsonPlace& config)>& read);
 
-// A model of type lm as GPT2LMHeadModel has it. Error, naming `folder`, on what training moved and
-// GPT-2 has not.
-ExportedFolder exported_gpt2(const PairModel& model, const ExportedTokens& tokens,
-                             const std::string& folder);
+// Adds the names of labels, or that a number is answered in their place, to a config.json.
+void add_labels(const PairModel& model, Json& config);
+// Where numbers are answered, has the tensors give them in their own unit.
+void add_unit(const PairModel& model, ExportedFolder& made);
+
+// Adds what transformers reads beside a tokenizer.json.
+void add_tokenizer_config(const PairModel& model, const ExportedTokens& tokens,
+                          ExportedFolder& made);
+
+// A model as a class of BERT's kind has it, of ModernBERT's where its layers are gated.
+ExportedFolder exported_encoder(const PairModel& model, const std::string& folder);
+ExportedFolder exported_modernbert(const PairModel& model, const std::string& folder);
+// A model of type vit as ViT's or DeiT's class has it.
+ExportedFolder exported_vision(const PairModel& model, const std::string& folder);
+
+// A model of type lm as GPT2LMHeadModel has it, and one of type transformer as MarianMTModel. Error
+// on what training moved and these have not.
+ExportedFolder exported_gpt2(const PairModel& model, const std::string& folder);
+ExportedFolder exported_marian(const PairModel& model, const std::string& folder);
+
+// Adds what sentence-transformers reads: modules.json and what it names.
+void add_sentence_encoder(const PairModel& model, ExportedFolder& made);
 
 }  // namespace attend::internal

@@ -29,8 +29,7 @@ int64_t end_of_texts(const PairModel& model, const ExportedTokens& tokens,
       (*scores)[Vocabulary::eos].item<double>() != 0)
     fail(
         "{}: output_bias holds scores of tokens, as training gives them, and GPT-2 has none; "
-        "export "
-        "a model that was not trained on",
+        "export a model that was not trained on",
         folder);
   return never.item<int64_t>();
 }
@@ -52,8 +51,8 @@ Ends ends_of(const PairModel& model, const ExportedTokens& tokens, const std::st
 
 }  // namespace
 
-ExportedFolder exported_gpt2(const PairModel& model, const ExportedTokens& tokens,
-                             const std::string& folder) {
+ExportedFolder exported_gpt2(const PairModel& model, const std::string& folder) {
+  const ExportedTokens tokens = exported_tokens(model, folder);
   ModelConfig config = model.config;
   const auto& ours = config.of<LanguageModelConfig>();
   const auto [end, begin] = ends_of(model, tokens, folder);
@@ -75,7 +74,8 @@ ExportedFolder exported_gpt2(const PairModel& model, const ExportedTokens& token
                                  {"eos_token_id", end}}};
   made.again = read_again(made.config, read_gpt2);
   made.end = end;
-  add_exported(model, tokens, made.again.tensors, ours.layers, made.again.prefix, made.file);
+  add_exported(model, tokens, made);
+  add_tokenizer_config(model, tokens, made);
   return made;
 }
 

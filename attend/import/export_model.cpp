@@ -1,37 +1,101 @@
 #include "attend/import/export_model.h"
 
 #include <filesystem>
-#include <optional>
 #include <set>
 #include <sstream>
 
 #include "attend/base/error.h"
 #include "attend/base/files.h"
 #include "attend/data/safetensors.h"
-#include "attend/import/encoder-inl.h"
 #include "attend/import/export-inl.h"
 #include "attend/import/hub_folder-inl.h"
-#include "attend/models/classifier.h"
-#include "attend/models/embedder.h"
 #include "attend/models/model_folder.h"
-#include "attend/models/tagger.h"
 #include "attend/runs/out_folder.h"
 
 namespace attend {
 namespace internal {
 namespace {
 
-using at::Tensor;
-
-// A class that an encoder may become.
-struct ExportTarget {
-  const char* model_type;
-  const EncoderType& type;
-  const EncoderArchitecture& architecture;
+// A row of the table of our types.
+struct ExportedType {
+  std::string name;
+  // Errors name the folder.
+  ExportedFolder (*make)(const PairModel& model, const std::string& folder);
 };
 
+const std::vector<ExportedType>& exported_types() {
+  static const std::vector<ExportedType> table = {
+      {"embedder", exported_encoder},   {"encoder", exported_encoder},
+      {"classifier", exported_encoder}, {"tagger", exported_encoder},
+      {"vit", exported_vision},         {"lm", exported_gpt2},
+      {"transformer", exported_marian}};
+  return table;
+}
+
+ExportedFolder exported_folder(const PairModel& model, const std::string& folder) {
+  std::string known;
+  for (const ExportedType& row : exported_types()) {
+    if (row.name == model.config.type) return row.make(model, folder);
+    known += (known.empty() ? "" : ", ") + row.name;
+  }
+  fail("{}: model.type is {}; {} are exported", folder, model.config.type, known);
+}
+
+// Settings of training alone, and those that sentence-transformers' files say.
+bool is_elsewhere(std::string_view line) {
+  for (const std::string_view key : {"word_dropout", "text_", "unit_length"})
+    if (line.starts_with(key)) return true;
+  return false;
+}
+
+// Error, naming it, on a setting that their reader would not find again.
+void check_same(ModelConfig ours, ModelConfig theirs, const std::string& architecture) {
+  std::istringstream here(to_toml(ours.settings())), there(to_toml(theirs.settings()));
+  for (std::string line, other; std::getline(here, line) && std::getline(there, other);)
+    if (line != other && !is_elsewhere(line))
+      fail("model.{}: {} of transformers has {}; such models are not exported", line, architecture,
+           other);
+}
+
+void write_documents(const ExportedFolder& made, const std::string& out) {
+  for (const auto& [name, document] : made.documents) {
+    std::filesystem::create_directories(std::filesystem::path(out + "/" + name).parent_path());
+    write_file(out + "/" + name, document.dump(2) + "\n");
+  }
+  for (const auto& [name, file] : made.more) write_safetensors(out + "/" + name, file);
+}
+
+void write_tokenizers(const PairModel& model, const std::string& out) {
+  for (const std::string& path : {model.text.tokenizer, model.text.target_tokenizer})
+    if (!path.empty())
+      write_file(out + "/" + std::filesystem::path(path).filename().string(), read_file(path));
+}
+
+// What a killed export leaves: config.json is written last.
+FolderLock take_exported(const std::string& out) {
+  const std::set<std::string> folders = {"1_Pooling", "2_Dense"};
+  std::set<std::string> names = {
+      "generation_config.json",    "model.safetensors", "modules.json", "preprocessor_config.json",
+      "sentence_bert_config.json", "source.spm",        "target.spm",   "tokenizer.json",
+      "tokenizer_config.json",     "vocab.json"};
+  names.insert(folders.begin(), folders.end());
+  FolderLock lock = take_unused(out, names);
+  // They may hold parts of files.
+  for (const std::string& folder : folders) std::filesystem::remove_all(out + "/" + folder);
+  return lock;
+}
+
+}  // namespace
+
 // Those of the tokenizer, and those behind them, which have rows and no name.
-ExportedTokens exported_tokens(const PairModel& model) {
+ExportedTokens exported_tokens(const PairModel& model, const std::string& folder) {
+  if (!model.codecs.source.tokenizer || holds_pieces(model.text.tokenizer))
+    fail(
+        "{}: model.type is {} and data.source_units {}; models with a tokenizer.json alone are "
+        "exported",
+        folder, model.config.type, model.text.source_units);
+  if (model.text.language_token)
+    fail("{}: data.language_token is true, which no tokenizer.json says", folder);
   const TextTokenizer& tokenizer = *model.codecs.source.tokenizer;
   ExportedTokens tokens;
   for (int32_t id = 0;; ++id) {
@@ -46,193 +110,32 @@ ExportedTokens exported_tokens(const PairModel& model) {
   }
 }
 
-Json labels_of(const PairModel& model) {
-  Json labels = Json::object();
+void add_labels(const PairModel& model, Json& config) {
+  std::vector<std::string> labels;
   for (int64_t id = Vocabulary::unknown + 1; id < model.target_vocabulary.size(); ++id)
-    labels[std::to_string(id - Vocabulary::unknown - 1)] = model.target_vocabulary.token(id);
-  return labels;
-}
-
-// What read_encoder reads.
-Json config_of(const PairModel& model, const ExportTarget& target, int64_t tokens) {
-  ModelConfig ours = model.config;
-  const EncoderHead head = target.architecture.head;
-  const EncoderType& type = target.type;
-  const SourceEncoderConfig& encoder = encoder_of(ours, head);
-  Json config = {{"architectures", Json::array({target.architecture.name})},
-                 {"model_type", target.model_type},
-                 {type.sizes.depth, encoder.depth},
-                 {type.sizes.layers, encoder.layers},
-                 {type.sizes.heads, encoder.heads},
-                 {type.sizes.feed_forward, encoder.feed_forward},
-                 {type.sizes.activation, activation_name(encoder.activation)},
-                 {type.dropout, encoder.dropout},
-                 {type.attention_dropout, encoder.attention_dropout},
-                 {"vocab_size", tokens},
-                 {"pad_token_id", 0},
-                 {"max_position_embeddings", encoder.maximum_source_length}};
-  if (type.epsilon != nullptr) config[type.epsilon] = encoder.epsilon;
-  for (const TensorRow& row : type.tensors)
-    if (row.use == TensorUse::first_row_added) config["type_vocab_size"] = 1;
-  if (head == EncoderHead::labels || head == EncoderHead::token_labels) {
-    config[type.label_dropout] = head == EncoderHead::labels
-                                     ? ours.of<ClassifierConfig>().output_dropout
-                                     : ours.of<TaggerConfig>().output_dropout;
-    config["id2label"] = labels_of(model);
-    for (const auto& [id, label] : config["id2label"].items())
-      config["label2id"][label.get<std::string>()] = std::stoll(id);
-  }
-  return config;
-}
-
-// Settings of training alone, and those that sentence-transformers' files say.
-bool is_elsewhere(std::string_view line) {
-  for (const std::string_view key : {"word_dropout", "text_vector", "unit_length"})
-    if (line.starts_with(key)) return true;
-  return false;
-}
-
-// Error, naming it, on a setting that their reader would not find again.
-void check_same(ModelConfig ours, ModelConfig theirs, const std::string& architecture) {
-  std::istringstream here(to_toml(ours.settings())), there(to_toml(theirs.settings()));
-  for (std::string line, other; std::getline(here, line) && std::getline(there, other);)
-    if (line != other && !is_elsewhere(line))
-      fail("model.{}: {} of transformers has {}; such models are not exported", line, architecture,
-           other);
-}
-
-std::optional<ExportTarget> find_target(const ModelConfig& config) {
-  const std::pair<const char*, const EncoderType&> types[] = {{"bert", bert_type()},
-                                                              {"distilbert", distilbert_type()}};
-  for (const auto& [name, type] : types)
-    for (const EncoderArchitecture& row : type.architectures) {
-      if (type_of(row.head) != config.type) continue;
-      if (row.head == EncoderHead::labels &&
-          row.pooled != config.of<ClassifierConfig>().hidden_activation)
-        continue;
-      return ExportTarget{name, type, row};
-    }
-  return std::nullopt;
-}
-
-ExportTarget target_of(const PairModel& model, const std::string& folder) {
-  const std::optional<ExportTarget> target = find_target(model.config);
-  if (target) return *target;
-  fail(
-      "{}: model.type is {}, or what is below its labels is another than tanh or relu; embedder, "
-      "encoder, classifier, tagger and lm are exported",
-      folder, model.config.type);
-}
-
-void check_texts(const PairModel& model, const std::string& folder) {
-  if (!model.codecs.source.tokenizer)
-    fail(
-        "{}: model.type is {} and data.source_units {}; models with a tokenizer.json alone are "
-        "exported",
-        folder, model.config.type, model.text.source_units);
-  if (model.answers_numbers()) fail("{}: data.target is number; labels alone are exported", folder);
-  if (model.text.language_token)
-    fail("{}: data.language_token is true, which no tokenizer.json says", folder);
-}
-
-// The tensor that import would make the parameter of, or a part of it.
-Tensor exported(const TensorRow& row, const Tensor& ours, const ExportedTokens& tokens) {
-  switch (row.use) {
-    case TensorUse::token_rows:
-      return ours.index_select(0, at::tensor(tokens.vectors, at::kLong));
-    case TensorUse::token_biases:
-      return ours.index_select(0, at::tensor(tokens.biases, at::kLong));
-    case TensorUse::first_row_added:
-      return at::zeros({1, ours.size(1)});
-    case TensorUse::transposed:
-      return ours.t();
-    default:
-      return ours;
+    labels.push_back(model.target_vocabulary.token(id));
+  if (model.answers_numbers()) labels = {"LABEL_0"};
+  config["problem_type"] = model.answers_numbers() ? "regression" : "single_label_classification";
+  for (size_t id = 0; id < labels.size(); ++id) {
+    config["id2label"][std::to_string(id)] = labels[id];
+    config["label2id"][labels[id]] = id;
   }
 }
 
-ExportedFolder exported_encoder(const PairModel& model, const ExportedTokens& tokens,
-                                const std::string& folder) {
-  const ExportTarget target = target_of(model, folder);
-  const EncoderType& type = target.type;
-  const EncoderArchitecture& architecture = target.architecture;
-  ExportedFolder made{.architecture = architecture.name,
-                      .config = config_of(model, target, std::ssize(tokens.vectors))};
-  made.again =
-      read_again(made.config, [&](const JsonPlace& config) { return read_encoder(config, type); });
-  const int64_t layers = made.again.layers;
-  const bool is_head = architecture.head != EncoderHead::none;
-  add_exported(model, tokens, type.tensors, layers, is_head ? type.prefix : "", made.file);
-  add_exported(model, tokens, architecture.tensors, layers, "", made.file);
-  return made;
-}
-
-// The special token of that id, as the tokenizer.json spells it.
-Json spelled_special(const Json& tokenizer, int64_t id) {
-  for (const Json& token : tokenizer["added_tokens"])
-    if (token["id"] == id) return token["content"];
-  return nullptr;
-}
-
-void write_tokenizer_config(const ExportedTokens& tokens, const std::optional<int64_t>& end,
-                            const std::string& out) {
-  const std::string path = out + "/tokenizer.json";
-  const Json tokenizer = parse_json(read_file(path), path);
-  Json config = {{"tokenizer_class", "PreTrainedTokenizerFast"}};
+void add_tokenizer_config(const PairModel& model, const ExportedTokens& tokens,
+                          ExportedFolder& made) {
+  const Json tokenizer = parse_json(read_file(model.text.tokenizer), model.text.tokenizer);
+  const auto spelled = [&](int64_t id) -> Json {
+    for (const Json& token : tokenizer["added_tokens"])
+      if (token["id"] == id) return token["content"];
+    return nullptr;
+  };
+  Json& config = made.documents["tokenizer_config.json"];
+  config = {{"tokenizer_class", "PreTrainedTokenizerFast"}};
   // Which token fills a batch up does not matter, for it is masked.
-  config["pad_token"] = spelled_special(tokenizer, 0);
-  if (tokens.mask) config["mask_token"] = spelled_special(tokenizer, *tokens.mask);
-  if (end) config["eos_token"] = config["bos_token"] = spelled_special(tokenizer, *end);
-  write_file(out + "/tokenizer_config.json", config.dump(2) + "\n");
-}
-
-// What sentence-transformers reads.
-void write_sentence_encoder(const EmbedderConfig& config, const std::string& out) {
-  const bool first = config.text_vector == TextVector::first;
-  Json modules = Json::array({{{"idx", 0},
-                               {"name", "0"},
-                               {"path", ""},
-                               {"type", "sentence_transformers.models.Transformer"}},
-                              {{"idx", 1},
-                               {"name", "1"},
-                               {"path", "1_Pooling"},
-                               {"type", "sentence_transformers.models.Pooling"}}});
-  if (config.unit_length)
-    modules.push_back({{"idx", 2},
-                       {"name", "2"},
-                       {"path", "2_Normalize"},
-                       {"type", "sentence_transformers.models.Normalize"}});
-  const Json pooling = {{"word_embedding_dimension", config.depth},
-                        {"pooling_mode_cls_token", first},
-                        {"pooling_mode_mean_tokens", !first}};
-  const Json length = {{"max_seq_length", config.maximum_source_length}, {"do_lower_case", false}};
-  // A killed export leaves parts of files there.
-  std::filesystem::remove_all(out + "/1_Pooling");
-  std::filesystem::create_directory(out + "/1_Pooling");
-  write_file(out + "/1_Pooling/config.json", pooling.dump(2) + "\n");
-  write_file(out + "/sentence_bert_config.json", length.dump(2) + "\n");
-  write_file(out + "/modules.json", modules.dump(2) + "\n");
-}
-
-}  // namespace
-
-void add_exported(const PairModel& model, const ExportedTokens& tokens,
-                  const std::vector<TensorRow>& rows, int64_t layers, const std::string& prefix,
-                  TensorFile& file) {
-  const auto parameters = model.network->named_parameters();
-  for (const TensorRow& row : rows) {
-    if (row.theirs.empty() || row.use == TensorUse::unused || row.use == TensorUse::repeated)
-      continue;
-    const bool layered = row.theirs.find("{}") != std::string::npos;
-    for (int64_t layer = 0; layer < (layered ? layers : 1); ++layer) {
-      const Tensor& ours = parameters[fmt::format(fmt::runtime(row.ours), layer)];
-      const Tensor part = exported(row, ours.detach(), tokens);
-      Tensor& whole = file.tensors[prefix + fmt::format(fmt::runtime(row.theirs), layer)];
-      // Parts of what a layer gives stand beside each other in the table.
-      const int64_t axis = row.use == TensorUse::transposed ? 1 : 0;
-      whole = row.part == 0 ? part.contiguous() : at::cat({whole, part}, axis);
-    }
-  }
+  config["pad_token"] = spelled(0);
+  if (tokens.mask) config["mask_token"] = spelled(*tokens.mask);
+  if (made.end) config["eos_token"] = config["bos_token"] = spelled(*made.end);
 }
 
 ForeignModel read_again(const Json& config,
@@ -247,22 +150,15 @@ ForeignModel read_again(const Json& config,
 ExportedModel export_model(const std::string& folder, const std::string& out) {
   using namespace internal;
   const PairModel model = load_pair_model(folder);
-  check_texts(model, folder);
-  const ExportedTokens tokens = exported_tokens(model);
-  ExportedFolder made = model.config.continues() ? exported_gpt2(model, tokens, folder)
-                                                 : exported_encoder(model, tokens, folder);
+  ExportedFolder made = exported_folder(model, folder);
   check_same(model.config, made.again.config, made.architecture);
-  const FolderLock lock =
-      take_unused(out, {"1_Pooling", "model.safetensors", "modules.json",
-                        "sentence_bert_config.json", "tokenizer.json", "tokenizer_config.json"});
+  add_unit(model, made);
+  if (model.config.row().answers == Answers::vectors) add_sentence_encoder(model, made);
+  const FolderLock lock = take_exported(out);
   made.file.metadata["format"] = "pt";
   write_safetensors(out + "/model.safetensors", made.file);
-  model.codecs.source.tokenizer->save(out + "/tokenizer.json");
-  write_tokenizer_config(tokens, made.end, out);
-  if (model.config.row().answers == Answers::vectors) {
-    ModelConfig config = model.config;
-    write_sentence_encoder(config.of<EmbedderConfig>(), out);
-  }
+  write_tokenizers(model, out);
+  write_documents(made, out);
   write_file(out + "/config.json", made.config.dump(2) + "\n");
   return {made.architecture};
 }

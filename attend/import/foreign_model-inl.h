@@ -79,6 +79,7 @@ struct ForeignModel {
   ModelConfig config;  // with the type that does the same
   std::string prefix;  // which their names may begin with
   std::vector<TensorRow> tensors;
+  size_t head_tensors = 0;  // the last of these, whose names have no prefix
   int64_t layers = 0;
   int64_t heads = 0;                         // of each, where some tensor is used by heads
   int64_t tokens = 0;                        // rows of the embedding

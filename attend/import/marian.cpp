@@ -73,7 +73,6 @@ std::vector<TensorRow> marian_tensors(const TransformerConfig& ours) {
                                  {"encoder.embed_tokens.weight", shared_weight, Use::repeated},
                                  {"decoder.embed_tokens.weight", shared_weight, Use::repeated},
                                  {"lm_head.weight", shared_weight, Use::repeated},
-                                 {"final_logits_bias", "output_bias", Use::token_bias_row},
                                  // Sinusoids, which are computed.
                                  {"encoder.embed_positions.weight", {}, Use::unused},
                                  {"decoder.embed_positions.weight", {}, Use::unused}};
@@ -90,6 +89,7 @@ std::vector<TensorRow> marian_tensors(const TransformerConfig& ours) {
                            {"encoder_attn_layer_norm", "cross_norm"}})
     parts.push_back(part);
   add_layers("decoder", ours.decoder_layers, parts, rows);
+  rows.push_back({"final_logits_bias", "output_bias", Use::token_bias_row});
   return rows;
 }
 
@@ -136,6 +136,7 @@ ForeignModel read_marian(const JsonPlace& config) {
   read_layers(config, ours);
   model.prefix = "model.";
   model.tensors = marian_tensors(ours);
+  model.head_tensors = 1;
   model.layers = ours.encoder_layers;
   model.tokens = size_in(config, "vocab_size", most_tokens);
   if (config.number("decoder_vocab_size", model.tokens) != model.tokens)

@@ -188,14 +188,18 @@ void add_layers(int64_t layers, Rows& rows) {
              fmt::format("encoder.layers.layer{}_self_norm", layer), "norm_bias");
 }
 
-std::vector<TensorRow> modernbert_tensors(const JsonPlace& config, EncoderHead head,
-                                          int64_t layers) {
+std::vector<TensorRow> modernbert_tensors(const JsonPlace& config, int64_t layers) {
   Rows rows(config);
   rows.add({"embeddings.tok_embeddings.weight", "encoder.input.weight", Use::token_rows});
   rows.add("embeddings.norm", "encoder.norm", "norm_bias");
   rows.add("final_norm", "encoder.layers.norm", "norm_bias");
   add_layers(layers, rows);
-  if (head == EncoderHead::none) return rows.take();
+  return rows.take();
+}
+
+std::vector<TensorRow> head_tensors(const JsonPlace& config, EncoderHead head) {
+  Rows rows(config);
+  if (head == EncoderHead::none) return {};
   const bool labels = head == EncoderHead::labels;
   rows.add("head.dense", labels ? "hidden" : "layer", "classifier_bias");
   rows.add("head.norm", labels ? "hidden_norm" : "layer_norm", "norm_bias");
@@ -243,6 +247,12 @@ void read_words(const JsonPlace& config, ForeignModel& model) {
 
 }  // namespace
 
+const EncoderArchitecture* find_modernbert(const std::string& type) {
+  for (const EncoderArchitecture& row : modernbert_architectures())
+    if (type_of(row.head) == type) return &row;
+  return nullptr;
+}
+
 // ModernBERT (Warner et al. 2024): rotary positions, gated layers, and windows in most of them.
 ForeignModel read_modernbert(const JsonPlace& config) {
   check_keys(config, modernbert_keys());
@@ -253,7 +263,10 @@ ForeignModel read_modernbert(const JsonPlace& config) {
   SourceEncoderConfig& encoder = encoder_of(model.config, architecture.head);
   read_layers(config, encoder);
   model.prefix = "model.";
-  model.tensors = modernbert_tensors(config, architecture.head, encoder.layers);
+  model.tensors = modernbert_tensors(config, encoder.layers);
+  const std::vector<TensorRow> head = head_tensors(config, architecture.head);
+  model.tensors.insert(model.tensors.end(), head.begin(), head.end());
+  model.head_tensors = head.size();
   model.layers = encoder.layers;
   model.heads = encoder.heads;
   model.tokens = size_in(config, "vocab_size", most_tokens);

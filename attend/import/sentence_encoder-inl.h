@@ -15,6 +15,10 @@ struct TextLayer {
   TensorFile file = {};
 };
 
+// What precedes the names of its tensors, so that they differ from those of the encoder.
+constexpr const char* dense_prefix = "text_layer.";
+std::vector<TensorRow> dense_rows(bool has_bias);
+
 // What modules.json and the files that it names say of the vector of a text
 // (sentence-transformers); nothing where there is none. Error on parts, on an order of them and on
 // ways to pool that are not read, by their names.

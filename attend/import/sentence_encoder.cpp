@@ -76,10 +76,8 @@ void read_dense(const std::string& folder, EmbedderConfig& config, TextLayer& la
         .refuse("is {}, which is not honoured; Tanh and Identity are", in_quotes(activation));
   // Under names that no tensor of the encoder has.
   for (auto& [name, tensor] : read_foreign_tensors(folder).tensors)
-    layer.file.tensors["text_layer." + name] = std::move(tensor);
-  const bool has_bias = place.flag("bias", true);
-  layer.rows = {{"text_layer.linear.weight", "text_layer.weight"},
-                {has_bias ? "text_layer.linear.bias" : "", "text_layer.bias"}};
+    layer.file.tensors[dense_prefix + name] = std::move(tensor);
+  layer.rows = dense_rows(place.flag("bias", true));
 }
 
 bool is_folder_name(const std::string& path) {
@@ -116,6 +114,12 @@ void read_module(Module module, const std::string& folder, const std::string& pa
 }
 
 }  // namespace
+
+std::vector<TensorRow> dense_rows(bool has_bias) {
+  const std::string prefix = dense_prefix;
+  return {{prefix + "linear.weight", "text_layer.weight"},
+          {has_bias ? prefix + "linear.bias" : "", "text_layer.bias"}};
+}
 
 TextLayer read_sentence_encoder(const std::string& folder, EmbedderConfig& config) {
   TextLayer layer;

@@ -5,19 +5,12 @@
 #include "attend/import/config_keys-inl.h"
 #include "attend/import/encoder-inl.h"
 #include "attend/import/foreign_model-inl.h"
+#include "attend/import/vision-inl.h"
 
 namespace attend::internal {
 namespace {
 
 using Use = TensorUse;
-
-// A Vision Transformer (Dosovitskiy et al. 2021): pre-norm layers over patches, and in front of
-// them learned tokens, of which the first is read.
-struct VisionType {
-  std::string name;  // of the class
-  std::string prefix;
-  std::vector<std::string> class_tokens;
-};
 
 std::vector<ConfigKey> vision_keys() {
   return {{"hidden_size"},
@@ -41,16 +34,15 @@ std::vector<ConfigKey> vision_keys() {
 std::vector<TensorRow> vision_tensors(const VisionType& type, bool projection_biases) {
   std::vector<TensorRow> rows;
   for (const std::string& token : type.class_tokens)
-    rows.push_back({"embeddings." + token, "encoder.class_token", Use::class_tokens});
+    rows.push_back({"embeddings." + token, "encoder.class_token", Use::class_tokens,
+                    std::ssize(rows), std::ssize(type.class_tokens)});
   const std::vector<TensorRow> others = {
       {"embeddings.position_embeddings", "encoder.class_token", Use::class_positions},
       {"embeddings.position_embeddings", "encoder.positions.table", Use::grid_positions},
       {"embeddings.patch_embeddings.projection.weight", "encoder.input.weight", Use::patch_weights},
       {"embeddings.patch_embeddings.projection.bias", "encoder.input.bias", Use::patch_biases},
       {"layernorm.weight", "encoder.layers.norm.weight"},
-      {"layernorm.bias", "encoder.layers.norm.bias"},
-      {"classifier.weight", "output.weight"},
-      {"classifier.bias", "output.bias"}};
+      {"layernorm.bias", "encoder.layers.norm.bias"}};
   rows.insert(rows.end(), others.begin(), others.end());
   struct Part {
     const char *theirs, *ours;
@@ -68,6 +60,8 @@ std::vector<TensorRow> vision_tensors(const VisionType& type, bool projection_bi
       rows.push_back({is_zero ? "" : fmt::format("encoder.layer.{{}}.{}.{}", theirs, kind),
                       fmt::format("encoder.layers.layer{{}}_{}.{}", ours, kind)});
     }
+  rows.push_back({"classifier.weight", "output.weight"});
+  rows.push_back({"classifier.bias", "output.bias"});
   return rows;
 }
 
@@ -82,6 +76,16 @@ void read_images(const JsonPlace& config, FrameConfig& frames) {
   if (channels != 1 && channels != 3)
     config.member("num_channels").refuse("is {}; 1 and 3 are read", channels);
   frames.colours = channels == 3;
+}
+
+}  // namespace
+
+const std::vector<VisionType>& vision_types() {
+  // Touvron et al. 2021 (DeiT): answers are read off the class token, not off that of distillation.
+  static const std::vector<VisionType> table = {
+      {"vit", "ViTForImageClassification", "vit.", {"cls_token"}},
+      {"deit", "DeiTForImageClassification", "deit.", {"cls_token", "distillation_token"}}};
+  return table;
 }
 
 ForeignModel read_vision(const JsonPlace& config, const VisionType& type) {
@@ -102,6 +106,7 @@ ForeignModel read_vision(const JsonPlace& config, const VisionType& type) {
   ours.maximum_source_length = frames.rows() * frames.columns();
   model.prefix = type.prefix;
   model.tensors = vision_tensors(type, config.flag("qkv_bias", true));
+  model.head_tensors = 2;
   model.layers = ours.layers;
   model.first_position = std::ssize(type.class_tokens);
   model.positions = model.first_position + ours.maximum_source_length;
@@ -109,16 +114,7 @@ ForeignModel read_vision(const JsonPlace& config, const VisionType& type) {
   return model;
 }
 
-}  // namespace
-
-ForeignModel read_vit(const JsonPlace& config) {
-  return read_vision(config, {"ViTForImageClassification", "vit.", {"cls_token"}});
-}
-
-// Touvron et al. 2021. Answers are read off the class token, not off that of distillation.
-ForeignModel read_deit(const JsonPlace& config) {
-  return read_vision(config,
-                     {"DeiTForImageClassification", "deit.", {"cls_token", "distillation_token"}});
-}
+ForeignModel read_vit(const JsonPlace& config) { return read_vision(config, vision_types()[0]); }
+ForeignModel read_deit(const JsonPlace& config) { return read_vision(config, vision_types()[1]); }
 
 }  // namespace attend::internal

@@ -115,7 +115,6 @@ class Import(program.Case):
         for label, expected in zip(("LABEL_0", "LABEL_1"), case["answers"][1], strict=True):
             self.assertAlmostEqual(found[label], expected, places=5)
         self.explain_by_all(case["texts"][1], "[<s>]")
-        self.refuse("export", "model", "--out", "written", names=["model."])
 
     def test_images_are_answered_and_explained(self):
         for name in ("ViTForImageClassification", "DeiTForImageClassification"):
@@ -214,20 +213,28 @@ class Import(program.Case):
 
     def test_an_export_is_what_was_imported(self):
         for name in ("BertModel", "BertForMaskedLM", "DistilBertForSequenceClassification",
-                     "GPT2LMHeadModel"):
+                     "ModernBertModel", "ModernBertForMaskedLM",
+                     "ModernBertForSequenceClassification", "ViTForImageClassification",
+                     "DeiTForImageClassification", "GPT2LMHeadModel", "MarianMTModel"):
             case = write_foreign(name, self.folder / "theirs")
             self.succeed("import", "theirs", "--out", "model")
             self.assertIn(name, self.succeed("export", "model", "--out", "written").stdout)
             theirs = json.loads((self.folder / "theirs" / "config.json").read_text())
             written = json.loads((self.folder / "written" / "config.json").read_text())
-            for key in ("hidden_size", "dim", "n_embd", "model_type", "architectures",
-                        "layer_norm_eps", "eos_token_id" if name.startswith("GPT2") else "dim"):
+            for key in ("hidden_size", "dim", "n_embd", "d_model", "model_type", "architectures",
+                        "layer_norm_eps", "image_size", "layer_types",
+                        "eos_token_id" if name.startswith(("GPT2", "Marian")) else "dim"):
                 self.assertEqual(written.get(key), theirs.get(key), key)
-            self.assertEqual((self.folder / "written" / "tokenizer.json").read_text(),
-                             (self.folder / "model" / "tokenizer.json").read_text())
+            for file in ("tokenizer.json", "source.spm", "target.spm"):
+                if (self.folder / "model" / file).exists():
+                    self.assertEqual((self.folder / "written" / file).read_bytes(),
+                                     (self.folder / "model" / file).read_bytes())
+            if name.startswith("Marian"):
+                self.assertEqual(*(json.loads((self.folder / folder / "vocab.json").read_text())
+                                   for folder in ("theirs", "written")))
             self.succeed("import", "written", "--out", "again")
-            command = ["embed"] if name == "BertModel" else ["predict"]
-            if name.startswith("GPT2"):
+            command = ["embed"] if name.endswith("BertModel") else ["predict"]
+            if name.startswith(("GPT2", "Marian")):
                 command = ["predict", "--maximum-length", 5]
             answers = [self.succeed(*command, model, "--json", stdin=case["texts"][1]).stdout
                        for model in ("model", "again")]
@@ -236,22 +243,70 @@ class Import(program.Case):
             for folder in ("theirs", "model", "written", "again"):
                 shutil.rmtree(self.folder / folder)
 
+    def test_an_export_answers_numbers_in_their_unit(self):
+        text, other = self.imported("BertModel")["texts"][:2]
+        self.write("numbers.tsv", f"{text}\t120\n{other}\t80\n" * 4)
+        self.succeed("train", "--data", "numbers.tsv", "--valid", "numbers.tsv", "--init", "model",
+                     "--out", "tuned", *settings({
+                         "model.type": "classifier", "data.target": "number", "train.steps": 3,
+                         "train.replicas": 1, "model.pooling": "first", "model.hidden": 8,
+                         "model.hidden_activation": "tanh"}))
+        self.succeed("export", "tuned", "--out", "written")
+        written = json.loads((self.folder / "written" / "config.json").read_text())
+        self.assertEqual(written["problem_type"], "regression")
+        self.succeed("import", "written", "--out", "again")
+        ours, again = ([float(line) for line in
+                        self.succeed("predict", model, stdin=f"{text}\n{other}\n").stdout.split()]
+                       for model in ("tuned", "again"))
+        for one, number in zip(again, ours, strict=True):
+            self.assertAlmostEqual(one, number, places=3)
+            self.assertGreater(number, 50)
+
+    def test_an_export_has_the_layer_behind_the_mean(self):
+        text = write_foreign("BertModel", self.folder / "theirs")["texts"][0]
+        dense = self.folder / "theirs" / "2_Dense"
+        dense.mkdir()
+        (dense / "config.json").write_text(json.dumps({
+            "in_features": 8, "out_features": 3, "bias": False,
+            "activation_function": "torch.nn.modules.activation.Tanh"}))
+        numbers = struct.pack("<24f", *(0.1 * (i % 7) - 0.3 for i in range(24)))
+        (dense / "model.safetensors").write_bytes(program.safetensors(
+            {"linear.weight": {"dtype": "F32", "shape": [3, 8], "data_offsets": [0, 96]}}, numbers))
+        (self.folder / "theirs" / "modules.json").write_text(json.dumps(
+            [{"path": "", "type": "models.Transformer"}, {"path": "2_Dense", "type": "models.Dense"},
+             {"path": "3_Normalize", "type": "models.Normalize"}]))
+        self.succeed("import", "theirs", "--out", "model")
+        self.succeed("export", "model", "--out", "written")
+        modules = json.loads((self.folder / "written" / "modules.json").read_text())
+        self.assertEqual([module["path"] for module in modules],
+                         ["", "1_Pooling", "2_Dense", "3_Normalize"])
+        self.succeed("import", "written", "--out", "again")
+        self.assertEqual(*(self.succeed("embed", model, stdin=text).stdout
+                           for model in ("model", "again")))
+
     def test_what_is_not_exported_is_named(self):
         self.imported("BertModel")
         config = self.folder / "model" / "config.toml"
         whole = config.read_text()
         self.write("model/config.toml", re.sub(r"(?m)^score = .*", 'score = "dot"', whole))
         self.refuse("export", "model", "--out", "written", names=["model.score", "BertModel"])
-        shutil.rmtree(self.folder / "theirs")
-        shutil.rmtree(self.folder / "model")
-        self.imported("ViTForImageClassification")
-        self.refuse("export", "model", "--out", "written", names=["model.type is vit"])
-        shutil.rmtree(self.folder / "theirs")
-        shutil.rmtree(self.folder / "model")
+        self.write("pairs.tsv", "a\tb c\n")
+        steps = settings({"train.steps": 1, "train.replicas": 1})
+        self.succeed("train", "--data", "pairs.tsv", "--valid", "pairs.tsv", "--out", "own", *steps)
+        self.refuse("export", "own", "--out", "written", names=["model.type is seq2seq", "tagger"])
+        for folder in ("theirs", "model"):
+            shutil.rmtree(self.folder / folder)
+        source = self.imported("MarianMTModel")["texts"][0]
+        self.write("pairs.tsv", f"{source}\t{source}\n")
+        self.succeed("train", "--data", "pairs.tsv", "--valid", "pairs.tsv", "--init", "model", "--out",
+                     "translator", *steps)
+        self.refuse("export", "translator", "--out", "written", names=["Marian", "not trained on"])
+        for folder in ("theirs", "model"):
+            shutil.rmtree(self.folder / folder)
         text = self.imported("GPT2LMHeadModel")["texts"][0]
         self.write("text.txt", f"{text}\n")
         self.succeed("train", "--data", "text.txt", "--valid", "text.txt", "--init", "model", "--out",
-                     "tuned", *settings({"train.steps": 1, "train.replicas": 1}))
+                     "tuned", *steps)
         self.refuse("export", "tuned", "--out", "written", names=["tuned", "not trained on"])
 
     def test_what_is_wrong_is_one_line(self):

@@ -1,0 +1,90 @@
+#include <optional>
+
+#include "attend/base/error.h"
+#include "attend/import/encoder-inl.h"
+#include "attend/import/export-inl.h"
+#include "attend/models/classifier.h"
+#include "attend/models/embedder.h"
+#include "attend/models/tagger.h"
+
+namespace attend::internal {
+namespace {
+
+// A class that an encoder may become.
+struct ExportTarget {
+  const char* model_type;
+  const EncoderType& type;
+  const EncoderArchitecture& architecture;
+};
+
+// What read_encoder reads.
+Json config_of(const PairModel& model, const ExportTarget& target, int64_t tokens) {
+  ModelConfig ours = model.config;
+  const EncoderHead head = target.architecture.head;
+  const EncoderType& type = target.type;
+  const SourceEncoderConfig& encoder = encoder_of(ours, head);
+  Json config = {{"architectures", Json::array({target.architecture.name})},
+                 {"model_type", target.model_type},
+                 {type.sizes.depth, encoder.depth},
+                 {type.sizes.layers, encoder.layers},
+                 {type.sizes.heads, encoder.heads},
+                 {type.sizes.feed_forward, encoder.feed_forward},
+                 {type.sizes.activation, activation_name(encoder.activation)},
+                 {type.dropout, encoder.dropout},
+                 {type.attention_dropout, encoder.attention_dropout},
+                 {"vocab_size", tokens},
+                 {"pad_token_id", 0},
+                 {"max_position_embeddings", encoder.maximum_source_length}};
+  if (type.epsilon != nullptr) config[type.epsilon] = encoder.epsilon;
+  for (const TensorRow& row : type.tensors)
+    if (row.use == TensorUse::first_row_added) config["type_vocab_size"] = 1;
+  if (head == EncoderHead::labels || head == EncoderHead::token_labels) {
+    config[type.label_dropout] = head == EncoderHead::labels
+                                     ? ours.of<ClassifierConfig>().output_dropout
+                                     : ours.of<TaggerConfig>().output_dropout;
+    add_labels(model, config);
+  }
+  return config;
+}
+
+bool is_gated(ModelConfig config) {
+  for (const EncoderHead head : {EncoderHead::none, EncoderHead::masked_words, EncoderHead::labels,
+                                 EncoderHead::token_labels})
+    if (config.type == type_of(head)) return encoder_of(config, head).gated;
+  return false;
+}
+
+std::optional<ExportTarget> find_target(const ModelConfig& config) {
+  const std::pair<const char*, const EncoderType&> types[] = {{"bert", bert_type()},
+                                                              {"distilbert", distilbert_type()}};
+  for (const auto& [name, type] : types)
+    for (const EncoderArchitecture& row : type.architectures) {
+      if (type_of(row.head) != config.type) continue;
+      if (row.head == EncoderHead::labels &&
+          row.pooled != config.of<ClassifierConfig>().hidden_activation)
+        continue;
+      return ExportTarget{name, type, row};
+    }
+  return std::nullopt;
+}
+
+}  // namespace
+
+ExportedFolder exported_encoder(const PairModel& model, const std::string& folder) {
+  if (is_gated(model.config)) return exported_modernbert(model, folder);
+  const ExportedTokens tokens = exported_tokens(model, folder);
+  const std::optional<ExportTarget> target = find_target(model.config);
+  if (!target)
+    fail("{}: what is below its labels is another than tanh or relu; such models are not exported",
+         folder);
+  ExportedFolder made{.architecture = target->architecture.name,
+                      .config = config_of(model, *target, std::ssize(tokens.vectors))};
+  made.again = read_again(
+      made.config, [&](const JsonPlace& config) { return read_encoder(config, target->type); });
+  if (target->architecture.head == EncoderHead::none) made.again.prefix = "";
+  add_exported(model, tokens, made);
+  add_tokenizer_config(model, tokens, made);
+  return made;
+}
+
+}  // namespace attend::internal

@@ -1,0 +1,114 @@
+#include <algorithm>
+
+#include "attend/base/error.h"
+#include "attend/data/vocabulary.h"
+#include "attend/import/config_keys-inl.h"
+#include "attend/import/export-inl.h"
+#include "attend/models/transformer_config.h"
+#include "attend/tokenizers/marian_tokenizer.h"
+
+namespace attend::internal {
+namespace {
+
+using at::Tensor;
+
+constexpr int64_t first_token = Vocabulary::unknown + 1;
+
+// Their tokens by id, as vocab.json spells them.
+std::vector<std::string> spelled_tokens(const Vocabulary& vocabulary) {
+  std::vector<std::string> spelled;
+  for (int64_t id = first_token; id < vocabulary.size(); ++id) {
+    const std::string& name = vocabulary.token(id);
+    const std::string inner = name.size() > 2 ? name.substr(1, name.size() - 2) : "";
+    spelled.push_back(vocabulary_name(inner, 0) == name ? inner : name);
+  }
+  return spelled;
+}
+
+int64_t id_of(const std::vector<std::string>& tokens, std::string_view token,
+              const std::string& folder) {
+  const auto found = std::find(tokens.begin(), tokens.end(), token);
+  if (found == tokens.end())
+    fail("{}: has no token {}, which translators of transformers have", folder, token);
+  return found - tokens.begin();
+}
+
+// Their one vector of a token is what our fixed token has, until it is trained on.
+void check_fixed(const PairModel& model, const FixedTokens& fixed, const std::string& folder) {
+  const Tensor vectors = model.network->named_parameters()["source_embedding.tokens.weight"];
+  for (size_t id = 0; id < fixed.rows.size(); ++id)
+    if (!vectors[static_cast<int64_t>(id)].equal(vectors[first_token + fixed.rows[id]]))
+      fail(
+          "{}: {} has other vectors in sources and in answers, as training gives it, and Marian "
+          "has one; export a model that was not trained on",
+          folder, model.source_vocabulary.token(static_cast<int64_t>(id)));
+}
+
+Json config_of(const TransformerConfig& ours, int64_t tokens) {
+  return {{"architectures", Json::array({"MarianMTModel"})},
+          {"model_type", "marian"},
+          {"is_encoder_decoder", true},
+          {"d_model", ours.depth},
+          {"encoder_layers", ours.encoder_layers},
+          {"decoder_layers", ours.decoder_layers},
+          {"num_hidden_layers", ours.encoder_layers},
+          {"encoder_attention_heads", ours.heads},
+          {"decoder_attention_heads", ours.heads},
+          {"encoder_ffn_dim", ours.feed_forward},
+          {"decoder_ffn_dim", ours.feed_forward},
+          {"activation_function", activation_name(ours.activation)},
+          {"dropout", ours.dropout},
+          {"attention_dropout", ours.attention_dropout},
+          {"activation_dropout", 0},
+          {"max_position_embeddings", ours.maximum_source_length},
+          {"scale_embedding", ours.scale_embedding},
+          {"static_position_embeddings", true},
+          {"share_encoder_decoder_embeddings", true},
+          {"vocab_size", tokens},
+          {"decoder_vocab_size", tokens}};
+}
+
+}  // namespace
+
+ExportedFolder exported_marian(const PairModel& model, const std::string& folder) {
+  if (!holds_pieces(model.text.tokenizer) || !holds_pieces(model.text.target_tokenizer))
+    fail(
+        "{}: its texts are not split by source.spm and target.spm; translators that came from "
+        "Marian are exported",
+        folder);
+  const std::vector<std::string> spelled = spelled_tokens(model.source_vocabulary);
+  const int64_t unknown = id_of(spelled, MarianTokenizer::unknown, folder),
+                padding = id_of(spelled, MarianTokenizer::padding, folder),
+                end = id_of(spelled, MarianTokenizer::end, folder);
+  ModelConfig whole = model.config;
+  ExportedFolder made{.architecture = "MarianMTModel",
+                      .config = config_of(whole.of<TransformerConfig>(), std::ssize(spelled))};
+  made.config["pad_token_id"] = made.config["decoder_start_token_id"] = padding;
+  made.config["eos_token_id"] = end;
+  made.again = read_again(made.config, read_marian);
+  made.again.fixed->scores[Vocabulary::unknown] = made.again.fixed->rows[Vocabulary::unknown] =
+      unknown;
+  check_fixed(model, *made.again.fixed, folder);
+  ExportedTokens tokens;
+  Json ids = Json::object();
+  for (const std::string& token : spelled) {
+    tokens.vectors.push_back(first_token + std::ssize(tokens.vectors));
+    ids[token] = tokens.vectors.size() - 1;
+  }
+  add_exported(model, tokens, made);
+  made.documents["vocab.json"] = ids;
+  made.documents["tokenizer_config.json"] = {{"tokenizer_class", "MarianTokenizer"},
+                                             {"unk_token", MarianTokenizer::unknown},
+                                             {"eos_token", MarianTokenizer::end},
+                                             {"pad_token", MarianTokenizer::padding},
+                                             {"separate_vocabs", false}};
+  // Padding is never answered.
+  made.documents["generation_config.json"] = {
+      {"pad_token_id", padding},
+      {"decoder_start_token_id", padding},
+      {"eos_token_id", end},
+      {"bad_words_ids", Json::array({Json::array({padding})})}};
+  return made;
+}
+
+}  // namespace attend::internal

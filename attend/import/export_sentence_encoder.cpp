@@ -1,0 +1,52 @@
+#include "attend/import/export-inl.h"
+#include "attend/import/sentence_encoder-inl.h"
+#include "attend/models/embedder.h"
+
+namespace attend::internal {
+namespace {
+
+// The layer behind the pooling, as a folder of its own.
+void add_dense(const PairModel& model, const EmbedderConfig& config, const std::string& folder,
+               ExportedFolder& made) {
+  const bool is_tanh = config.text_activation == TextActivation::tanh;
+  made.documents[folder + "/config.json"] = {
+      {"in_features", config.depth},
+      {"out_features", config.text_depth},
+      {"bias", true},
+      {"activation_function",
+       is_tanh ? "torch.nn.modules.activation.Tanh" : "torch.nn.modules.linear.Identity"}};
+  const auto parameters = model.network->named_parameters();
+  TensorFile& file = made.more[folder + "/model.safetensors"];
+  for (const TensorRow& row : dense_rows(/*has_bias=*/true))
+    file.tensors[row.theirs.substr(std::string_view(dense_prefix).size())] =
+        parameters[row.ours].detach();
+}
+
+}  // namespace
+
+void add_sentence_encoder(const PairModel& model, ExportedFolder& made) {
+  ModelConfig whole = model.config;
+  const auto& config = whole.of<EmbedderConfig>();
+  Json modules = Json::array();
+  const auto add = [&](const char* kind, bool has_folder = true) {
+    const size_t number = modules.size();
+    const std::string folder = has_folder ? fmt::format("{}_{}", number, kind) : "";
+    modules.push_back({{"idx", number},
+                       {"name", std::to_string(number)},
+                       {"path", folder},
+                       {"type", fmt::format("sentence_transformers.models.{}", kind)}});
+    return folder;
+  };
+  add("Transformer", /*has_folder=*/false);
+  const bool first = config.text_vector == TextVector::first;
+  made.documents[add("Pooling") + "/config.json"] = {{"word_embedding_dimension", config.depth},
+                                                     {"pooling_mode_cls_token", first},
+                                                     {"pooling_mode_mean_tokens", !first}};
+  if (config.text_depth > 0) add_dense(model, config, add("Dense"), made);
+  if (config.unit_length) add("Normalize");
+  made.documents["sentence_bert_config.json"] = {{"max_seq_length", config.maximum_source_length},
+                                                 {"do_lower_case", false}};
+  made.documents["modules.json"] = modules;
+}
+
+}  // namespace attend::internal

@@ -1,0 +1,99 @@
+#include "attend/base/error.h"
+#include "attend/import/export-inl.h"
+
+namespace attend::internal {
+namespace {
+
+using at::Tensor;
+
+constexpr int64_t fixed_rows = Vocabulary::unknown + 1;
+
+// The scores of tokens, of which the fixed ones have those that answers take.
+Tensor token_bias_row(const Tensor& ours, const ForeignModel& theirs) {
+  Tensor scores = ours.slice(0, fixed_rows).clone();
+  for (int64_t id = 0; id < fixed_rows; ++id)
+    if (const std::optional<int64_t>& token = theirs.fixed->scores[static_cast<size_t>(id)])
+      scores[*token] = ours[id];
+  return scores.unsqueeze(0);
+}
+
+// What Conversion takes the parameter from, or the part of it that the row says.
+Tensor exported(const TensorRow& row, const Tensor& ours, const ExportedTokens& tokens,
+                const ForeignModel& theirs) {
+  switch (row.use) {
+    case TensorUse::token_rows:
+      return ours.index_select(0, at::tensor(tokens.vectors, at::kLong));
+    case TensorUse::token_biases:
+      return ours.index_select(0, at::tensor(tokens.biases, at::kLong));
+    case TensorUse::token_bias_row:
+      return token_bias_row(ours, theirs);
+    case TensorUse::first_row_added:
+      return at::zeros({1, ours.size(1)});
+    case TensorUse::transposed:
+      return ours.t();
+    case TensorUse::rotary_rows:
+      return ours.unflatten(0, {theirs.heads, -1, 2}).transpose(1, 2).flatten(0, 2);
+    case TensorUse::class_tokens:
+      return ours.slice(1, row.part, row.part + 1);
+    case TensorUse::class_positions:
+      return at::zeros_like(ours);  // class tokens have theirs
+    case TensorUse::grid_positions:
+      return ours.unsqueeze(0);
+    case TensorUse::patch_weights: {
+      const FrameConfig& frames = theirs.images->frames;
+      return ours.reshape({ours.size(0), frames.channels(), frames.patch, frames.patch});
+    }
+    default:
+      return ours;
+  }
+}
+
+// Error where theirs has zeros and ours, as training may have it, has not.
+void check_zeros(const std::string& name, const Tensor& ours, const ExportedFolder& made) {
+  if (ours.count_nonzero().item<int64_t>() > 0)
+    fail("{} holds numbers other than 0, and {} has none there; such models are not exported", name,
+         made.architecture);
+}
+
+// Along which parts of one tensor stand beside each other in the table.
+int64_t axis_of(TensorUse use) {
+  return use == TensorUse::transposed || use == TensorUse::grid_positions ? 1 : 0;
+}
+
+}  // namespace
+
+void add_exported(const PairModel& model, const ExportedTokens& tokens, ExportedFolder& made) {
+  const auto parameters = model.network->named_parameters();
+  const ForeignModel& theirs = made.again;
+  const size_t head = theirs.tensors.size() - theirs.head_tensors;
+  for (size_t i = 0; i < theirs.tensors.size(); ++i) {
+    const TensorRow& row = theirs.tensors[i];
+    if (row.use == TensorUse::unused || row.use == TensorUse::repeated) continue;
+    const bool layered = row.ours.find("{}") != std::string::npos;
+    for (int64_t layer = 0; layer < (layered ? theirs.layers : 1); ++layer) {
+      const std::string own = fmt::format(fmt::runtime(row.ours), layer);
+      const Tensor& ours = parameters[own];
+      if (row.theirs.empty()) {
+        if (row.use == TensorUse::copied) check_zeros(own, ours, made);
+        continue;
+      }
+      const Tensor part = exported(row, ours.detach(), tokens, theirs);
+      const std::string name = fmt::format(fmt::runtime(row.theirs), layer);
+      Tensor& whole = made.file.tensors[(i < head ? theirs.prefix : "") + name];
+      whole = whole.defined() ? at::cat({whole, part}, axis_of(row.use)) : part.contiguous();
+    }
+  }
+}
+
+void add_unit(const PairModel& model, ExportedFolder& made) {
+  if (!model.answers_numbers()) return;
+  const NumberScale& scale = model.text.target_scale;
+  for (const TensorRow& row : made.again.tensors) {
+    if (row.ours != "output.weight" && row.ours != "output.bias") continue;
+    Tensor& theirs = made.file.tensors[row.theirs];
+    const double zero = row.ours == "output.bias" ? scale.mean : 0;
+    theirs = (theirs.to(at::kDouble) * scale.deviation + zero).to(at::kFloat);
+  }
+}
+
+}  // namespace attend::internal

@@ -1,0 +1,23 @@
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "attend/import/foreign_model-inl.h"
+
+namespace attend::internal {
+
+// A Vision Transformer (Dosovitskiy et al. 2021): pre-norm layers over patches, and in front of
+// them learned tokens, of which the first is read.
+struct VisionType {
+  std::string model_type;
+  std::string name;  // of the class
+  std::string prefix;
+  std::vector<std::string> class_tokens;
+};
+
+const std::vector<VisionType>& vision_types();
+
+ForeignModel read_vision(const JsonPlace& config, const VisionType& type);
+
+}  // namespace attend::internal

@@ -1,0 +1,91 @@
+"""What `transformers` answers with the folders that `attend export` writes, beside the first ones; for
+pretrained_check.py.
+"""
+
+import torch
+import transformers
+from PIL import Image
+
+from pretrained_models import CONTINUING, FAMILIES, IMAGE_FAMILIES, draw_weights, drawn_texts
+from pretrained_texts import difference, encoded
+from pretrained_translators import TRANSLATORS, drawn_translator, translating_tokenizer
+
+LABELS = ("ForMaskedLM", "ForSequenceClassification", "ForTokenClassification")
+# A family, the kinds of its classes, and settings.
+EXPORTS = [
+    (FAMILIES[0], ("Model", *LABELS), {}),
+    (FAMILIES[0], ("ForSequenceClassification",), {"num_labels": 1}),
+    (FAMILIES[2], ("ForSequenceClassification",), {}),
+    (FAMILIES[3], ("Model",), {}),
+    (FAMILIES[4], ("ForSequenceClassification",), {}),
+    (FAMILIES[5], ("Model", *LABELS), {}),
+    (FAMILIES[6], ("Model", *LABELS), {}),
+    (FAMILIES[6], ("ForSequenceClassification",), {"num_labels": 1}),
+    (CONTINUING[0], ("LMHeadModel",), {}),
+    (CONTINUING[1], ("LMHeadModel",), {}),
+]
+
+
+def answer_of(model, inputs):
+    with torch.no_grad():
+        output = model(**inputs)
+    if "logits" not in output:
+        return output.last_hidden_state[0]
+    logits = output.logits[0]
+    return logits if logits.numel() == 1 else logits.log_softmax(-1)
+
+
+def exported(program, model, files):
+    """The model that transformers loads of what was written."""
+    out = program.folder / f"written{program.count}"
+    written = program.run("export", program.imported(model, files), "--out", out).split()[-1]
+    return out, written, getattr(transformers, written).from_pretrained(out).eval()
+
+
+def text_row(program, family, kind, more):
+    name, make_config, values, make_tokenizer = family
+    tokenizer = make_tokenizer()
+    config = make_config(vocab_size=len(tokenizer) + 3, **values, **more)
+    model = draw_weights(getattr(transformers, name + kind)(config), 4)
+    out, written, again = exported(program, model, tokenizer)
+    their_tokenizer = transformers.AutoTokenizer.from_pretrained(out)
+    worst = max(difference(answer_of(again, encoded(their_tokenizer, text)),
+                           answer_of(model, encoded(tokenizer, text))) for text in drawn_texts(20, 2, 12))
+    return config.model_type, name + kind, f"export as {written}", worst
+
+
+def image_row(program, family, paths):
+    name, make_config, values, make_processor, processing = family
+    config = make_config(**values, num_labels=5)
+    model = draw_weights(getattr(transformers, name + "ForImageClassification")(config), 4)
+    processor = make_processor(**processing)
+    out, written, again = exported(program, model, processor)
+    their_processor = transformers.AutoImageProcessor.from_pretrained(out, backend="pil")
+    worst = 0
+    for path in paths:
+        image = Image.open(path).convert("RGB")
+        worst = max(worst, difference(answer_of(again, their_processor(image, return_tensors="pt")),
+                                      answer_of(model, processor(image, return_tensors="pt"))))
+    return config.model_type, written, "export", worst
+
+
+def translation_row(program, family):
+    name, values = family
+    tokenizer = translating_tokenizer(program.folder / f"written-pieces{program.count}")
+    model = drawn_translator(tokenizer, **values)
+    out, written, again = exported(program, model, tokenizer)
+    their_tokenizer = transformers.AutoTokenizer.from_pretrained(out)
+    worst = 0
+    for text in drawn_texts(20, 2, 12):
+        target = tokenizer(text_target=text.upper(), return_tensors="pt")["input_ids"]
+        answers = [answer_of(one, {**encoded(splitter, text), "decoder_input_ids": target})
+                   for one, splitter in ((again, their_tokenizer), (model, tokenizer))]
+        worst = max(worst, difference(*answers))
+    return "marian", written, f"export; {name}", worst
+
+
+def export_rows(program, images):
+    rows = [text_row(program, family, kind, more) for family, kinds, more in EXPORTS for kind in kinds
+            if family[0] != "ModernBert" or kind != "ForTokenClassification"]
+    rows += [image_row(program, family, images) for family in IMAGE_FAMILIES]
+    return rows + [translation_row(program, family) for family in TRANSLATORS]
