@@ -1,8 +1,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "attend/base/error.h"
 #include "attend/base/base64.h"
+#include "attend/base/error.h"
 #include "attend/data/image_source.h"
 #include "attend/data/source_kind.h"
 #include "tests/support/files.h"
