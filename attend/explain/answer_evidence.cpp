@@ -86,6 +86,9 @@ void AnswerEvidence::read_kept(const std::set<std::vector<int64_t>>& sets) {
   for (const auto& one : sets)
     if (!kept_.contains(one)) unread.push_back(one);
   if (unread.empty()) return;
+  // Sources of a pass are padded to its longest.
+  std::stable_sort(unread.begin(), unread.end(),
+                   [](const auto& one, const auto& other) { return one.size() < other.size(); });
   const Tensor left = float64_on_cpu(answers_of(subject_, unread).probabilities);
   for (size_t i = 0; i < unread.size(); ++i)
     kept_.emplace(std::move(unread[i]), left[static_cast<int64_t>(i)]);

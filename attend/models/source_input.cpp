@@ -16,7 +16,8 @@ using at::Tensor;
 int64_t patch_side(const SourceShape& shape) {
   const int64_t patches =
       shape.is_image_set() ? shape.frame_grid.height * shape.frame_grid.width : 1;
-  return std::lround(std::sqrt(static_cast<double>(shape.depth / (shape.channels * patches))));
+  const int64_t pixels = shape.depth / (shape.channels * patches);
+  return std::lround(std::sqrt(static_cast<double>(pixels)));
 }
 
 // Patches [B, S, C side^2], row by row, as one image [B, C, H, W], or those of each frame,

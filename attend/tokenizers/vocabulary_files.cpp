@@ -200,6 +200,7 @@ Json tokenizer_json(std::string_view model, const PieceFiles& files) {
   const internal::SentencePieceFile pieces = internal::parse_sentence_piece(model, files.model);
   const auto scored = scored_tokens(pieces, files);
   std::vector<std::string> names;
+  names.reserve(scored.size());
   for (const auto& [name, score] : scored) names.push_back(name);
   const TokenTable tokens(std::move(names), files.model);
   const SpecialTokens& special = files.tokens.special;
