@@ -58,11 +58,13 @@ void check_same(ModelConfig ours, ModelConfig theirs, const std::string& archite
 }
 
 void write_documents(const ExportedFolder& made, const std::string& out) {
+  const std::filesystem::path folder(out);
   for (const auto& [name, document] : made.documents) {
-    std::filesystem::create_directories(std::filesystem::path(out + "/" + name).parent_path());
-    write_file(out + "/" + name, document.dump(2) + "\n");
+    const std::filesystem::path path = folder / name;
+    std::filesystem::create_directories(path.parent_path());
+    write_file(path.string(), document.dump(2) + "\n");
   }
-  for (const auto& [name, file] : made.more) write_safetensors(out + "/" + name, file);
+  for (const auto& [name, file] : made.more) write_safetensors((folder / name).string(), file);
 }
 
 void write_tokenizers(const PairModel& model, const std::string& out) {

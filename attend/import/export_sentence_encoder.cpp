@@ -30,7 +30,7 @@ void add_sentence_encoder(const PairModel& model, ExportedFolder& made) {
   Json modules = Json::array();
   const auto add = [&](const char* kind, bool has_folder = true) {
     const size_t number = modules.size();
-    const std::string folder = has_folder ? fmt::format("{}_{}", number, kind) : "";
+    std::string folder = has_folder ? fmt::format("{}_{}", number, kind) : "";
     modules.push_back({{"idx", number},
                        {"name", std::to_string(number)},
                        {"path", folder},
