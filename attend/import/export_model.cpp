@@ -83,7 +83,8 @@ FolderLock take_exported(const std::string& out) {
   names.insert(folders.begin(), folders.end());
   FolderLock lock = take_unused(out, names);
   // They may hold parts of files.
-  for (const std::string& folder : folders) std::filesystem::remove_all(out + "/" + folder);
+  for (const std::string& folder : folders)
+    std::filesystem::remove_all(std::filesystem::path(out) / folder);
   return lock;
 }
 
