@@ -26,8 +26,8 @@ struct TestedMethods {
 };
 
 // Tests every method that applies to the answer, or only `only` where it is set; `trace` is that of
-// the answer. Of a source so long that a pass for each of its tokens is more than
-// choice.most_passes, all methods are those that take few passes, and none is tested; the note says
+// the answer. A source is long where a pass for each of its tokens is more than choice.most_passes.
+// Without `only`, a long source gets the methods that take few passes, untested, and the note says
 // so. `choice` is for the methods that take a layer and a head. Throws Error where `only` cannot be
 // computed.
 TestedMethods test_methods(const Subject& subject, const NetworkTrace& trace, const MethodRow* only,

@@ -35,7 +35,8 @@ bool has_biases(const PairModel& model, const BiasKey& row) {
   return false;
 }
 
-// The layers in turn, and the window and the rotations of those that have one.
+// Adds which layers have a window (layer_types), how wide it is (local_attention, both sides
+// together), and the base of the rotary positions of each kind (rope_parameters).
 void add_turns(const SourceEncoderConfig& encoder, Json& config) {
   const TransformerStackConfig stack = encoder.stack(encoder.layers, /*causal=*/false);
   Json types = Json::array(), rotations = Json::object();

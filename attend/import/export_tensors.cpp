@@ -8,7 +8,7 @@ using at::Tensor;
 
 constexpr int64_t fixed_rows = Vocabulary::unknown + 1;
 
-// The scores of tokens, of which the fixed ones have those that answers take.
+// The biases of all tokens, [1, V]. A token that answers by one of our fixed tokens has that one's.
 Tensor token_bias_row(const Tensor& ours, const ForeignModel& theirs) {
   Tensor scores = ours.slice(0, fixed_rows).clone();
   for (int64_t id = 0; id < fixed_rows; ++id)

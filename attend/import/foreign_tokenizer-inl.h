@@ -38,9 +38,8 @@ std::optional<JsonPlace> special_place(const TokenizerSettings& settings, const 
 // The same as text; "" where they do not.
 std::string special_token(const TokenizerSettings& settings, const char* key);
 
-// The tokenizer of the folder: tokenizer.json, or what is made of older files. Errors as
-// Tokenizer::load and older_tokenizer, and where tokenizer.json and tokenizer_config.json say
-// different things.
+// Reads the folder's tokenizer.json, or makes one of its older files. Errors as Tokenizer::load and
+// older_tokenizer, and where tokenizer.json and tokenizer_config.json disagree.
 ForeignTokenizer read_foreign_tokenizer(const std::string& folder, const OlderNames& names);
 
 // The tokenizer.json of vocab.txt, of vocab.json and merges.txt, or of sentencepiece.bpe.model.

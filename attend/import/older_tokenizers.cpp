@@ -1,5 +1,6 @@
 #include <array>
 #include <filesystem>
+#include <unordered_map>
 
 #include "attend/base/error.h"
 #include "attend/base/files.h"
@@ -47,15 +48,17 @@ class Entries {
   }
 
  private:
-  Json* find(const std::string& content) {
-    for (Json& entry : entries_)
-      if (entry["content"] == content) return &entry;
-    return nullptr;
+  // The entry of the token that a file describes; nothing changes one that is there.
+  Json& add(const JsonPlace& token, bool special) {
+    const std::string content = token.member("content").text();
+    const auto [place, is_new] = places_.emplace(content, entries_.size());
+    if (is_new) entries_.push_back(entry_of(token, special));
+    return entries_[place->second];
   }
 
-  void add(const JsonPlace& token, bool special) {
-    if (find(token.member("content").text()) == nullptr)
-      entries_.push_back(entry_of(token, special));
+  Json& add_plain(const std::string& content, const std::string& file, bool special) {
+    const Json plain = {{"content", content}};
+    return add({plain, file}, special);
   }
 
   // {"50264": {"content": "<mask>", ..}}
@@ -68,8 +71,7 @@ class Entries {
       const JsonPlace place = all.member(id.c_str());
       const bool is_number = id.size() < 10 && id.find_first_not_of("0123456789") == id.npos;
       if (id.empty() || !is_number) place.refuse("has a name that is no id");
-      entries_.push_back(entry_of(place, false));
-      entries_.back()["id"] = std::stoi(id);
+      add(place, false)["id"] = std::stoi(id);
     }
   }
 
@@ -80,12 +82,10 @@ class Entries {
     constexpr const char* more = "additional_special_tokens";
     if (!file.has(more)) return;
     for (const JsonPlace& token : file.member(more).list()) {
-      if (token.value().is_object()) {
+      if (token.value().is_object())
         add(token, true);
-      } else if (find(token.text()) == nullptr) {
-        const Json plain = {{"content", token.text()}};
-        entries_.push_back(entry_of({plain, token.file()}, true));
-      }
+      else
+        add_plain(token.text(), token.file(), true);
     }
   }
 
@@ -94,11 +94,7 @@ class Entries {
     if (!file.value().is_object()) file.refuse("is no object");
     for (const auto& [content, id] : file.value().items()) {
       const int64_t number = file.member(content.c_str()).number();
-      if (find(content) == nullptr) {
-        const Json plain = {{"content", content}};
-        entries_.push_back(entry_of({plain, file.file()}, is_special(content)));
-      }
-      (*find(content))["id"] = number;
+      add_plain(content, file.file(), is_special(content))["id"] = number;
     }
   }
 
@@ -110,6 +106,7 @@ class Entries {
 
   const TokenizerSettings& settings_;
   Json entries_ = Json::array();
+  std::unordered_map<std::string, size_t> places_;  // of entries, by content
 };
 
 OlderTokens tokens_of(const TokenizerSettings& settings, const OlderNames& names) {

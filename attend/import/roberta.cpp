@@ -55,7 +55,8 @@ const EncoderType& roberta_type() {
   return type;
 }
 
-// Where the pieces of SentencePiece begin with others, their ids differ from those of tokens.
+// RoBERTa's kind whose older tokenizer is a file of SentencePiece: the model's tokens are
+// `first_pieces` and then the pieces of the file, without its first `replaced_pieces`.
 ForeignModel read_with(const JsonPlace& config, const std::vector<std::string>& first_pieces,
                        size_t replaced_pieces) {
   ForeignModel model = read_encoder(config, roberta_type());

@@ -1,11 +1,31 @@
 #include "attend/tokenizers/json.h"
 
+#include <algorithm>
 #include <limits>
 
 namespace attend {
 namespace {
 
-constexpr int maximum_depth = 64;
+constexpr int64_t maximum_depth = 64;
+
+// How deep arrays and objects are nested. A callback of the parser would say so, too, but has it
+// look through the earlier elements of an array at the end of each object in it.
+int64_t depth_of(std::string_view bytes) {
+  int64_t depth = 0, deepest = 0;
+  bool in_text = false;
+  for (size_t i = 0; i < bytes.size(); ++i) {
+    const char character = bytes[i];
+    if (character == '"')
+      in_text = !in_text;
+    else if (in_text)
+      i += character == '\\' ? 1 : 0;
+    else if (character == '[' || character == '{')
+      deepest = std::max(deepest, ++depth);
+    else if (character == ']' || character == '}')
+      --depth;
+  }
+  return deepest;
+}
 
 }  // namespace
 
@@ -13,13 +33,10 @@ Json parse_json(std::string_view bytes, const std::string& name) {
   // The parser takes a NUL for the end of the text.
   if (const size_t nul = bytes.find('\0'); nul != bytes.npos)
     fail("{}: is no JSON: a NUL at byte {}; fetch the file anew", name, nul + 1);
-  const auto within_depth = [&](int depth, Json::parse_event_t, Json&) {
-    if (depth > maximum_depth)
-      fail("{}: is nested over {} deep; fetch the file anew", name, maximum_depth);
-    return true;
-  };
+  if (depth_of(bytes) > maximum_depth)
+    fail("{}: is nested over {} deep; fetch the file anew", name, maximum_depth);
   try {
-    return Json::parse(bytes.begin(), bytes.end(), within_depth);
+    return Json::parse(bytes.begin(), bytes.end());
   } catch (const Json::parse_error& error) {
     fail("{}: is no JSON at byte {}; fetch the file anew", name, error.byte);
   } catch (const Json::exception&) {
