@@ -61,8 +61,8 @@ ExportedFolder exported_vision(const PairModel& model, const std::string& folder
 ExportedFolder exported_gpt2(const PairModel& model, const std::string& folder);
 ExportedFolder exported_marian(const PairModel& model, const std::string& folder);
 
-// Adds the files that sentence-transformers reads: modules.json, and the settings and weights of the
-// modules that it names.
+// Adds the files that sentence-transformers reads: modules.json, and the settings and weights of
+// the modules that it names.
 void add_sentence_encoder(const PairModel& model, ExportedFolder& made);
 
 }  // namespace attend::internal
