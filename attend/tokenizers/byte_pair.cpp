@@ -46,17 +46,18 @@ class BytePairModel : public CachedModel {
     return uint64_t{static_cast<uint32_t>(left)} << 32 | static_cast<uint32_t>(right);
   }
 
-  void append_anew(std::string_view word, std::vector<int32_t>& ids) const override {
+  uint32_t append_anew(std::string_view word, std::vector<int32_t>& ids) const override {
     if (options_.whole_first) {
       if (const std::optional<int32_t> whole = tokens().id(word)) {
         ids.push_back(*whole);
-        return;
+        return any_text;
       }
     }
     std::vector<Symbol> symbols = characters(word);
     join_all(symbols);
     for (const Symbol& symbol : symbols)
       if (!symbol.gone) ids.push_back(symbol.id);
+    return any_text;
   }
 
   std::vector<Symbol> characters(std::string_view word) const {

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -16,19 +17,22 @@ class Charsmap {
  public:
   // Without rules.
   Charsmap() = default;
-  // Error, naming the file, where the sizes do not fit.
+  // Error, naming the file, where the sizes do not fit, a rule points outside of the replacements,
+  // or these are not UTF-8.
   Charsmap(std::string_view blob, const std::string& file);
 
   struct Match {
     size_t size = 0;  // bytes of the text that are replaced; 0 where no string fits
     std::string_view replacement = {};
   };
-  // Whether a string begins with that byte.
-  bool begins_with(char byte) const;
+  // Whether that ASCII character stays what it is before any other one and at the end of a text.
+  bool keeps(char character) const;
   Match longest(std::string_view text) const { return find(text, false); }
   Match shortest(std::string_view text) const { return find(text, true); }
 
  private:
+  // The unit behind a byte of the children at `node`, or nothing.
+  std::optional<uint32_t> child(uint32_t node, char byte) const;
   Match find(std::string_view text, bool first) const;
   std::string_view replacement_at(uint32_t index) const;
 

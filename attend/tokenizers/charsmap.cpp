@@ -18,7 +18,8 @@ uint32_t little_endian(std::string_view bytes) {
 
 // The parts of a unit of the double array.
 bool has_leaf(uint32_t unit) { return (unit >> 8 & 1) != 0; }
-uint32_t value_of_leaf(uint32_t unit) { return unit & 0x7FFFFFFFu; }
+bool is_value(uint32_t unit) { return unit >> 31 != 0; }
+uint32_t value_of(uint32_t unit) { return unit & 0x7FFFFFFFu; }
 uint32_t label_of(uint32_t unit) { return unit & 0x800000FFu; }
 uint32_t offset_of(uint32_t unit) { return unit >> 10 << ((unit >> 9 & 1) * 8); }
 
@@ -27,14 +28,6 @@ class PrecompiledNormaliser : public Normaliser {
   explicit PrecompiledNormaliser(Charsmap rules) : rules_(std::move(rules)) {}
 
   void apply(std::string_view text, std::string& result) const override {
-    std::string replaced, changed;
-    replace_all(text, replaced);
-    // The rules of a file may make of characters what is none.
-    result += well_formed(replaced, changed);
-  }
-
- private:
-  void replace_all(std::string_view text, std::string& result) const {
     size_t begin = 0;
     for (size_t end; begin < text.size(); begin = end) {
       end = grapheme_end(text, begin);
@@ -50,6 +43,7 @@ class PrecompiledNormaliser : public Normaliser {
     }
   }
 
+ private:
   static size_t grapheme_end(std::string_view text, size_t position) {
     utf8proc_int32_t state = 0;
     auto last = static_cast<utf8proc_int32_t>(next_point(text, position));
@@ -86,34 +80,54 @@ Charsmap::Charsmap(std::string_view blob, const std::string& file) {
         file, size, blob.size());
   for (size_t i = 0; i < size; i += 4) units_.push_back(little_endian(blob.substr(i)));
   replacements_ = blob.substr(size);
+  if (!is_well_formed(replacements_))
+    fail("{}: the rules of normalisation make what is not UTF-8; fetch the file anew", file);
+  const auto begins_replacement = [&](size_t index) {
+    return index < replacements_.size() && (index == 0 || replacements_[index - 1] == '\0');
+  };
+  for (const uint32_t unit : units_)
+    if (is_value(unit) && !begins_replacement(value_of(unit)))
+      fail(
+          "{}: a rule of normalisation points to {}, where no replacement begins; fetch the file "
+          "anew",
+          file, value_of(unit));
 }
 
 std::string_view Charsmap::replacement_at(uint32_t index) const {
-  if (index >= replacements_.size()) return {};
   const std::string_view rest = std::string_view(replacements_).substr(index);
   return rest.substr(0, rest.find('\0'));
 }
 
-bool Charsmap::begins_with(char byte) const {
-  if (units_.empty()) return false;
+std::optional<uint32_t> Charsmap::child(uint32_t node, char byte) const {
   const auto label = static_cast<unsigned char>(byte);
-  const uint32_t node = offset_of(units_[0]) ^ label;
-  return node < units_.size() && label_of(units_[node]) == label;
+  node ^= label;
+  if (label == 0 || node >= units_.size() || label_of(units_[node]) != label) return std::nullopt;
+  return units_[node];
+}
+
+bool Charsmap::keeps(char character) const {
+  if (units_.empty()) return true;
+  const uint32_t root = offset_of(units_[0]);
+  const std::optional<uint32_t> unit = child(root, character);
+  if (!unit) return true;
+  if (has_leaf(*unit)) return false;
+  const uint32_t behind = (root ^ static_cast<unsigned char>(character)) ^ offset_of(*unit);
+  for (int next = 1; next < 128; ++next)
+    if (child(behind, static_cast<char>(next))) return false;
+  return true;
 }
 
 Charsmap::Match Charsmap::find(std::string_view text, bool first) const {
   Match match;
   if (units_.empty()) return match;
   uint32_t node = offset_of(units_[0]);
-  for (size_t i = 0; i < text.size() && text[i] != '\0'; ++i) {
-    const auto byte = static_cast<unsigned char>(text[i]);
-    node ^= byte;
-    if (node >= units_.size() || label_of(units_[node]) != byte) break;
-    const bool leaf = has_leaf(units_[node]);
-    node ^= offset_of(units_[node]);
+  for (size_t i = 0; i < text.size(); ++i) {
+    const std::optional<uint32_t> unit = child(node, text[i]);
+    if (!unit) break;
+    node ^= static_cast<unsigned char>(text[i]) ^ offset_of(*unit);
     if (node >= units_.size()) break;
-    if (!leaf) continue;
-    match = {i + 1, replacement_at(value_of_leaf(units_[node]))};
+    if (!has_leaf(*unit) || !is_value(units_[node])) continue;
+    match = {i + 1, replacement_at(value_of(units_[node]))};
     if (first) break;
   }
   return match;

@@ -48,7 +48,7 @@ class ScoredPairsModel : public CachedModel {
     std::unordered_map<std::string_view, size_t> unused = {};
   };
 
-  void append_anew(std::string_view text, std::vector<int32_t>& ids) const override {
+  uint32_t append_anew(std::string_view text, std::vector<int32_t>& ids) const override {
     Work work{text};
     begin(work);
     for (int32_t i = 1; i < static_cast<int32_t>(work.symbols.size()); ++i) offer(work, i - 1, i);
@@ -63,6 +63,7 @@ class ScoredPairsModel : public CachedModel {
       append_piece(work,
                    text.substr(symbol(work, i).begin, symbol(work, i).end - symbol(work, i).begin),
                    ids, in_unknown);
+    return any_text;
   }
 
   static TextSymbol& symbol(Work& work, int32_t i) { return work.symbols[static_cast<size_t>(i)]; }

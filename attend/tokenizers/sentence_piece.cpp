@@ -16,7 +16,7 @@ namespace internal {
 struct SentencePieceParts {
   SentencePieceFile file;
   Trie user_defined = {};
-  std::array<bool, 128> unchanged = {};  // ASCII characters that stay, whatever is behind them
+  std::array<bool, 256> unchanged = {};  // ASCII characters that stay, before others and at the end
   bool by_words = false;                 // no piece goes from one word into the next
   TokenModelPointer model = nullptr;
 };
@@ -77,10 +77,18 @@ Charsmap::Match character_or_replacement(std::string_view text) {
   return {1, replacement_character};
 }
 
+// The bytes at the front of a text that stay as they are. A character that is not ASCII may change
+// the one before it.
+size_t unchanged_front(const SentencePieceParts& parts, std::string_view text) {
+  const auto end = std::find_if_not(text.begin(), text.end(), [&](char byte) {
+    return parts.unchanged[static_cast<unsigned char>(byte)];
+  });
+  const bool may_change = end != text.begin() && end != text.end() && !is_ascii(*end);
+  return static_cast<size_t>(end - text.begin()) - (may_change ? 1 : 0);
+}
+
 // What the front of a text becomes, and how many of its bytes.
 Charsmap::Match front_of(const SentencePieceParts& parts, std::string_view text) {
-  if (is_ascii(text[0]) && parts.unchanged[static_cast<unsigned char>(text[0])])
-    return {1, text.substr(0, 1)};
   size_t user_defined = 0;
   parts.user_defined.for_each_prefix(text, [&](size_t size, int32_t) { user_defined = size; });
   if (user_defined > 0) return {user_defined, text.substr(0, user_defined)};
@@ -89,74 +97,112 @@ Charsmap::Match front_of(const SentencePieceParts& parts, std::string_view text)
   return character_or_replacement(text);
 }
 
-std::array<bool, 128> unchanged_characters(const SentencePieceParts& parts) {
-  std::array<bool, 128> unchanged;
-  for (size_t i = 0; i < unchanged.size(); ++i) {
+std::array<bool, 256> unchanged_characters(const SentencePieceParts& parts) {
+  std::array<bool, 256> unchanged = {};
+  for (size_t i = 0; i < 128; ++i) {
     const char character = static_cast<char>(i);
-    unchanged[i] = !parts.file.rules.begins_with(character) &&
+    unchanged[i] = parts.file.rules.keeps(character) &&
                    parts.user_defined.child(Trie::root, character) == Trie::none;
   }
   return unchanged;
 }
 
-// Whether marks of spaces are at the beginnings of pieces alone.
+// Whether marks of spaces are at the beginnings of pieces alone, and known, so that unknown pieces
+// of two words are not one.
 bool keeps_to_words(const SentencePieceFile& file) {
+  bool is_known = false;
   for (size_t i = 0; i < file.pieces.size(); ++i) {
     const bool is_met = file.kinds[i] == PieceKind::normal || file.kinds[i] == PieceKind::unused ||
                         file.kinds[i] == PieceKind::user_defined;
     if (is_met && file.pieces[i].find(marked_space, 1) != std::string::npos) return false;
+    is_known = is_known || (file.kinds[i] == PieceKind::normal && file.pieces[i] == marked_space);
+  }
+  return is_known;
+}
+
+// Appends the ids of a text word by word, so that those which were met before are known; returns
+// whether they are sure to be those of the whole.
+bool append_words(const SentencePieceParts& parts, std::string_view text,
+                  std::vector<int32_t>& ids) {
+  for (size_t begin = 0; begin < text.size();) {
+    const size_t end = std::min(text.find(marked_space, begin + 1), text.size());
+    if (parts.model->append(text.substr(begin, end - begin), ids) < text.size()) return false;
+    begin = end;
   }
   return true;
 }
 
-// The ids of a text word by word, so that those which were met before are known. Sums of scores go
-// over a whole text and are rounded; those of unigrams may therefore choose otherwise by words.
-void append_words(const SentencePieceParts& parts, std::string_view text,
-                  std::vector<int32_t>& ids) {
-  while (!text.empty()) {
-    const size_t end = std::min(text.find(marked_space, 1), text.size());
-    const size_t before = ids.size();
-    parts.model->append(text.substr(0, end), ids);
-    text.remove_prefix(end);
-    // Unknown neighbours are one piece.
-    const bool joined = before > 0 && before < ids.size() &&
-                        ids[before - 1] == parts.file.unknown && ids[before] == parts.file.unknown;
-    if (joined) ids.erase(ids.begin() + static_cast<int64_t>(before));
+// A text with its spaces as the file has them.
+class NormalisedText {
+ public:
+  explicit NormalisedText(const SentencePieceFile& file)
+      : space_(file.mark_spaces ? marked_space : " "),
+        single_spaces_(file.single_spaces),
+        behind_space_(file.single_spaces) {
+    if (file.prefix_space) text_ = space_;
   }
-}
+
+  // Appends characters one by one.
+  void add_characters(std::string_view characters) {
+    const size_t before = text_.size();
+    text_.resize(before + space_.size() * characters.size());
+    char* end = text_.data() + before;
+    for (const char byte : characters) {
+      if (byte != ' ')
+        *end++ = byte;
+      else if (!behind_space_)
+        end = std::copy(space_.begin(), space_.end(), end);
+      behind_space_ = byte == ' ' && single_spaces_;
+    }
+    text_.resize(static_cast<size_t>(end - text_.data()));
+  }
+
+  // Appends what one character, or several, became.
+  void add(std::string_view piece) {
+    while (behind_space_ && piece.starts_with(' ')) piece.remove_prefix(1);
+    for (const char byte : piece) byte == ' ' ? text_ += space_ : text_ += byte;
+    if (!piece.empty()) behind_space_ = piece.ends_with(' ') && single_spaces_;
+  }
+
+  // Without spaces at the end, where spaces are single.
+  std::string take() {
+    while (single_spaces_ && text_.ends_with(space_)) text_.resize(text_.size() - space_.size());
+    return std::move(text_);
+  }
+
+ private:
+  std::string_view space_;
+  bool single_spaces_, behind_space_;
+  std::string text_;
+};
 
 std::string normalised_text(const SentencePieceParts& parts, std::string_view text) {
-  const SentencePieceFile& file = parts.file;
-  const std::string_view space = file.mark_spaces ? marked_space : " ";
-  while (file.single_spaces && !text.empty()) {
+  while (parts.file.single_spaces && !text.empty()) {
     const Charsmap::Match front = front_of(parts, text);
     if (front.replacement != std::string_view(" ")) break;
     text.remove_prefix(front.size);
   }
-  std::string result;
-  if (text.empty()) return result;
-  if (file.prefix_space) result = space;
-  bool behind_space = file.single_spaces;
+  if (text.empty()) return {};
+  NormalisedText result(parts.file);
   while (!text.empty()) {
-    Charsmap::Match front = front_of(parts, text);
+    const size_t unchanged = unchanged_front(parts, text);
+    result.add_characters(text.substr(0, unchanged));
+    text.remove_prefix(unchanged);
+    if (text.empty()) break;
+    const Charsmap::Match front = front_of(parts, text);
     text.remove_prefix(front.size);
-    std::string_view piece = front.replacement;
-    while (behind_space && piece.starts_with(' ')) piece.remove_prefix(1);
-    for (const char byte : piece) byte == ' ' ? result += space : result += byte;
-    if (!piece.empty()) behind_space = piece.ends_with(' ');
-    behind_space = behind_space && file.single_spaces;
+    result.add(front.replacement);
   }
-  while (file.single_spaces && result.ends_with(space)) result.resize(result.size() - space.size());
-  return result;
+  return result.take();
 }
 
 // The ids of a text that is normalised.
 std::vector<int32_t> ids_of(const SentencePieceParts& parts, std::string_view text) {
   std::vector<int32_t> ids;
-  if (parts.by_words)
-    append_words(parts, text, ids);
-  else
-    parts.model->append(text, ids);
+  ids.reserve(text.size() / 4);
+  if (parts.by_words && append_words(parts, text, ids)) return ids;
+  ids.clear();
+  parts.model->append(text, ids);
   return ids;
 }
 
@@ -231,7 +277,7 @@ SentencePiece SentencePiece::parse(std::string_view bytes, const std::string& na
   internal::TokenTable tokens(parts->file.pieces, name);
   parts->user_defined = internal::user_defined_pieces(parts->file);
   parts->unchanged = internal::unchanged_characters(*parts);
-  parts->by_words = !parts->file.is_unigram && internal::keeps_to_words(parts->file);
+  parts->by_words = internal::keeps_to_words(parts->file);
   parts->model = parts->file.is_unigram
                      ? internal::unigram_of(std::move(tokens), parts->file)
                      : internal::scored_pairs_model(std::move(tokens), parts->file);
@@ -239,16 +285,12 @@ SentencePiece SentencePiece::parse(std::string_view bytes, const std::string& na
 }
 
 std::vector<int32_t> SentencePiece::encode(std::string_view text) const {
-  std::string changed;
-  const std::string normalised = internal::normalised_text(*parts_, text);
-  // The rules of a file may make of characters what is none.
-  return internal::ids_of(*parts_, internal::well_formed(normalised, changed));
+  return internal::ids_of(*parts_, internal::normalised_text(*parts_, text));
 }
 
 std::vector<std::string> SentencePiece::split(std::string_view text) const {
-  std::string changed;
   const std::string normalised = internal::normalised_text(*parts_, text);
-  std::string_view rest = internal::well_formed(normalised, changed);
+  std::string_view rest = normalised;
   const std::vector<int32_t> ids = internal::ids_of(*parts_, rest);
   std::vector<std::string> pieces;
   pieces.reserve(ids.size());

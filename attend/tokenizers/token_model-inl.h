@@ -1,7 +1,9 @@
 #pragma once
 
 #include <array>
+#include <cstddef>
 #include <cstdint>
+#include <limits>
 #include <memory>
 #include <optional>
 #include <string>
@@ -21,8 +23,11 @@ class TokenModel {
   TokenModel(const TokenModel&) = delete;
   TokenModel& operator=(const TokenModel&) = delete;
 
-  // Appends the ids of the piece, which is well-formed UTF-8. Threads may share a model.
-  virtual void append(std::string_view piece, std::vector<int32_t>& ids) const = 0;
+  // Appends the ids of the piece, which is well-formed UTF-8. Threads may share a model. Returns
+  // the longest text, in bytes, within which the piece is sure to have these ids: a sum of scores
+  // that goes over a whole text is rounded otherwise than that of the piece alone.
+  virtual uint32_t append(std::string_view piece, std::vector<int32_t>& ids) const = 0;
+  static constexpr uint32_t any_text = std::numeric_limits<uint32_t>::max();
 
   const TokenTable& tokens() const { return tokens_; }
 

@@ -1,5 +1,6 @@
 #include <algorithm>
 #include <cmath>
+#include <limits>
 #include <utility>
 
 #include "attend/tokenizers/cached_model-inl.h"
@@ -11,7 +12,8 @@ namespace {
 // The best way from the beginning to one byte of a piece.
 struct Way {
   double score = 0;
-  size_t begin = 0;  // of its last token
+  double lead = std::numeric_limits<double>::infinity();  // over the next best one
+  size_t begin = 0;                                       // of its last token
   int32_t id = no_token;
 
   static constexpr int32_t no_token = -1;  // nothing ends here yet
@@ -30,10 +32,19 @@ class UnigramModel : public CachedModel {
       : CachedModel(std::move(tokens)),
         scores_(std::move(scores)),
         options_(options),
-        byte_tokens_(this->tokens()) {}
+        byte_tokens_(this->tokens()),
+        largest_score_(std::abs(options.unknown_score)) {
+    for (const double score : scores_)
+      if (!std::isnan(score)) largest_score_ = std::max(largest_score_, std::abs(score));
+  }
 
-  void append_anew(std::string_view piece, std::vector<int32_t>& ids) const override {
-    for (const Part& part : best_parts(piece)) {
+  uint32_t append_anew(std::string_view piece, std::vector<int32_t>& ids) const override {
+    // Kept between calls, which are as many as words.
+    thread_local std::vector<Way> ways;
+    thread_local std::vector<Part> parts;
+    find_best_ways(piece, ways);
+    find_best_parts(ways, parts);
+    for (const Part& part : parts) {
       if (part.id != Way::unknown) {
         ids.push_back(part.id);
         continue;
@@ -46,14 +57,20 @@ class UnigramModel : public CachedModel {
         ids.push_back(options_.unknown);
       }
     }
+    return longest_text(ways);
   }
 
  private:
-  std::vector<Way> best_ways(std::string_view piece) const {
-    std::vector<Way> ways(piece.size() + 1);
+  void find_best_ways(std::string_view piece, std::vector<Way>& ways) const {
+    ways.assign(piece.size() + 1, {});
     const auto offer = [&](size_t begin, size_t end, double sum, int32_t id) {
       Way& way = ways[end];
-      if (way.id == Way::no_token || sum > way.score) way = {sum, begin, id};
+      if (way.id == Way::no_token)
+        way = {.score = sum, .begin = begin, .id = id};
+      else if (sum > way.score)
+        way = {sum, sum - way.score, begin, id};
+      else
+        way.lead = std::min(way.lead, way.score - sum);
     };
     for (size_t begin = 0; begin < piece.size();) {
       const size_t character = character_size(piece[begin]);
@@ -70,18 +87,29 @@ class UnigramModel : public CachedModel {
         offer(begin, begin + character, kept(before + options_.unknown_score), Way::unknown);
       begin += character;
     }
-    return ways;
   }
 
   double kept(double sum) const {
     return options_.single_precision ? static_cast<double>(static_cast<float>(sum)) : sum;
   }
 
+  // Another way to the end leaves the best one for good somewhere, and loses its lead there. Each
+  // of the sums, of one score a byte at most, is wrong by `epsilon` of the scores of all bytes at
+  // most, and of either way, here and within the text.
+  uint32_t longest_text(const std::vector<Way>& ways) const {
+    double lead = std::numeric_limits<double>::infinity();
+    for (size_t end = ways.size() - 1; end > 0; end = ways[end].begin)
+      lead = std::min(lead, ways[end].lead);
+    constexpr double epsilon = std::numeric_limits<float>::epsilon();
+    const double sums = 4 * static_cast<double>(ways.size());
+    const double bytes = lead / (sums * epsilon * largest_score_);
+    return bytes < static_cast<double>(any_text) ? static_cast<uint32_t>(bytes) : any_text;
+  }
+
   // From left to right; unknown neighbours are one part.
-  std::vector<Part> best_parts(std::string_view piece) const {
-    const std::vector<Way> ways = best_ways(piece);
-    std::vector<Part> parts;
-    for (size_t end = piece.size(); end > 0; end = ways[end].begin) {
+  static void find_best_parts(const std::vector<Way>& ways, std::vector<Part>& parts) {
+    parts.clear();
+    for (size_t end = ways.size() - 1; end > 0; end = ways[end].begin) {
       const Way& way = ways[end];
       if (way.id == Way::unknown && !parts.empty() && parts.back().id == Way::unknown)
         parts.back().begin = way.begin;
@@ -89,12 +117,12 @@ class UnigramModel : public CachedModel {
         parts.push_back({way.begin, end, way.id});
     }
     std::reverse(parts.begin(), parts.end());
-    return parts;
   }
 
   std::vector<double> scores_;
   UnigramOptions options_;
   ByteTokens byte_tokens_;
+  double largest_score_;
 };
 
 }  // namespace

@@ -32,7 +32,7 @@ struct OlderTokens {
 
 // BERT's: vocab.txt, one token a line, and what tokenizer_config.json says beside it.
 struct WordPieceFiles {
-  std::string vocabulary;  // its path, for messages
+  std::string vocabulary = {};  // its path, for messages
   bool lowercase = true;
   std::optional<bool> strip_accents = {};  // without it as `lowercase`
   bool separate_cjk = true;
@@ -43,8 +43,8 @@ Json tokenizer_json(std::string_view vocabulary, const WordPieceFiles& files);
 // GPT-2's: vocab.json, an object of ids, and merges.txt, two tokens a line, the earliest merge
 // first. RoBERTa's are the same with <s> and </s> around texts.
 struct ByteLevelFiles {
-  std::string vocabulary;
-  std::string merges;
+  std::string vocabulary = {};
+  std::string merges = {};
   bool prefix_space = false;  // a text begins with a space, as add_prefix_space says
   OlderTokens tokens = {.special = {.unknown = "<|endoftext|>"}};
 };

@@ -13,11 +13,11 @@ class WordPieceModel : public TokenModel {
         options_(std::move(options)),
         continuation_(this->tokens().trie().walk(options_.prefix)) {}
 
-  void append(std::string_view word, std::vector<int32_t>& ids) const override {
+  uint32_t append(std::string_view word, std::vector<int32_t>& ids) const override {
     const size_t before = ids.size();
     if (word.size() > options_.longest_word && count_points(word) > options_.longest_word) {
       ids.push_back(options_.unknown);
-      return;
+      return any_text;
     }
     int32_t start = Trie::root;
     while (!word.empty()) {
@@ -25,12 +25,13 @@ class WordPieceModel : public TokenModel {
       if (size == 0) {
         ids.resize(before);
         ids.push_back(options_.unknown);
-        return;
+        return any_text;
       }
       ids.push_back(id);
       word.remove_prefix(size);
       start = continuation_;
     }
+    return any_text;
   }
 
  private:

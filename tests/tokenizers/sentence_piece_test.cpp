@@ -3,7 +3,10 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <array>
 #include <limits>
+#include <random>
+#include <thread>
 
 #include "attend/tokenizers/charsmap-inl.h"
 #include "tests/support/files.h"
@@ -158,14 +161,70 @@ TEST(Charsmap, IsReadInsideOfItsBounds) {
   EXPECT_THAT(error_of([&] { Charsmap(blob.substr(0, 3), "input"); }), HasSubstr("cut off"));
   EXPECT_THAT(error_of([&] { Charsmap(blob.substr(0, 2000), "input"); }),
               HasSubstr("has 2048 bytes"));
-  // Offsets and values that point outside find nothing.
+  EXPECT_THAT(error_of([&] { Charsmap(blob + '\xFF', "input"); }), HasSubstr("is not UTF-8"));
+  EXPECT_THAT(error_of([&] { Charsmap(blob.substr(0, blob.size() - 2), "input"); }),
+              HasSubstr("points to 2, where no replacement begins"));
+  // Offsets that point outside find nothing, and values are refused.
   for (size_t i = 4; i < blob.size(); ++i) {
     std::string wrong = blob;
     wrong[i] = '\xFF';
-    const Charsmap rules(wrong, "input");
-    for (const std::string text : {"abc", "\xFF\xFF", "a"})
-      ASSERT_LE(rules.longest(text).size, text.size());
+    const std::string message = error_of([&] {
+      const Charsmap rules(wrong, "input");
+      for (const std::string text : {"abc", "\xFF\xFF", "a"})
+        ASSERT_LE(rules.longest(text).size, text.size());
+    });
+    ASSERT_TRUE(message.empty() || message.starts_with("input: ")) << i;
   }
+}
+
+TEST(Charsmap, KeepsWhatNoRuleOfAsciiChanges) {
+  const Charsmap rules(rules_of_two(), "input");
+  EXPECT_FALSE(rules.keeps('a'));
+  EXPECT_TRUE(rules.keeps('b'));
+  EXPECT_TRUE(Charsmap().keeps('a'));
+}
+
+// Words of two letters whose pieces have scores between which sums of float32 hardly tell.
+ModelWriter close_scores(std::mt19937& draw) {
+  ModelWriter writer = model_of_kind(1);
+  const auto score = [&] { return -4 - static_cast<float>(draw() % 5) * 1e-6f; };
+  writer.piece("\u2581", -9);
+  for (const std::string a : {"a", "b", "c"}) {
+    writer.piece(a, score()).piece("\u2581" + a, score());
+    for (const std::string b : {"a", "b", "c"}) {
+      writer.piece(a + b, 2 * score());
+      writer.piece("\u2581" + a + b, 2 * score());
+    }
+  }
+  return writer;
+}
+
+TEST(SentencePiece, RoundsSumsOverTheWholeText) {
+  std::mt19937 draw(1);
+  size_t otherwise_alone = 0;
+  for (int round = 0; round < 20; ++round) {
+    ModelWriter writer = close_scores(draw);
+    const SentencePiece model = parse(writer);
+    // A piece that goes from one word into the next, and is never the best, has all texts read
+    // whole.
+    const SentencePiece whole = parse(writer.piece("a\u2581b", -1000));
+    for (int text = 0; text < 50; ++text) {
+      std::string words, front;
+      std::vector<int32_t> alone;
+      for (size_t i = 0; i < 1 + draw() % 60; ++i) {
+        std::string word;
+        for (size_t letter = 0; letter < 1 + draw() % 5; ++letter)
+          word += static_cast<char>('a' + draw() % 3);
+        words += (words.empty() ? "" : " ") + word;
+        const std::vector<int32_t> ids = whole.encode(word);
+        alone.insert(alone.end(), ids.begin(), ids.end());
+      }
+      const std::vector<int32_t> ids = whole.encode(words);
+      ASSERT_EQ(model.encode(words), ids) << words;
+      otherwise_alone += ids == alone ? 0 : 1;
+    }
+  }
+  EXPECT_GT(otherwise_alone, 100u);
 }
 
 TEST(SentencePiece, NormalisesByItsRules) {
@@ -173,6 +232,26 @@ TEST(SentencePiece, NormalisesByItsRules) {
   writer.piece("\u2581", -1).piece("x", -1).piece("y", -1);
   writer.bytes(normalizer, ModelWriter().bytes(2, rules_of_two()).integer(3, 0).text());
   EXPECT_THAT(parse(writer).encode("a ab"), ElementsAre(3, 2, 4));
+}
+
+TEST(SentencePiece, IsSharedByThreads) {
+  std::mt19937 draw(2);
+  const ModelWriter writer = close_scores(draw);
+  std::vector<std::string> texts(400);
+  for (std::string& text : texts)
+    for (int i = 0; i < 40; ++i) text += "abc "[draw() % 4];
+  std::vector<std::vector<int32_t>> wanted;
+  for (const SentencePiece alone = parse(writer); const std::string& text : texts)
+    wanted.push_back(alone.encode(text));
+  const SentencePiece shared = parse(writer);
+  std::array<size_t, 4> wrong = {};
+  std::vector<std::thread> threads;
+  for (size_t& own : wrong)
+    threads.emplace_back([&] {
+      for (size_t i = 0; i < texts.size(); ++i) own += shared.encode(texts[i]) == wanted[i] ? 0 : 1;
+    });
+  for (std::thread& each : threads) each.join();
+  EXPECT_THAT(wrong, testing::Each(0u));
 }
 
 TEST(HostileSentencePiece, IsRefusedInOneLine) {

@@ -1,0 +1,85 @@
+#pragma once
+
+#include <algorithm>
+#include <array>
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+#include <functional>
+#include <optional>
+#include <span>
+#include <string_view>
+#include <vector>
+
+namespace attend::internal {
+
+// The ids of short words that were met before, for several threads: one that would wait for another
+// does without. A word has two places by its hash and takes the second one from another, so that
+// frequent words stay.
+class WordCache {
+ public:
+  // Appends the ids of the word and returns what TokenModel::append did; nothing where it is not
+  // known.
+  std::optional<uint32_t> append(std::string_view word, std::vector<int32_t>& ids) {
+    if (word.size() > longest_word) return std::nullopt;
+    const size_t hash = std::hash<std::string_view>{}(word);
+    Shard& shard = shards_[hash % shards];
+    if (shard.in_use.test_and_set(std::memory_order_acquire)) return std::nullopt;
+    std::optional<uint32_t> longest_text;
+    for (const Place& place : shard.places(hash)) {
+      if (!place.has(word)) continue;
+      for (size_t i = 0; i < place.count; ++i) ids.push_back(place.ids[i]);
+      longest_text = place.longest_text;
+      break;
+    }
+    shard.in_use.clear(std::memory_order_release);
+    return longest_text;
+  }
+
+  void keep(std::string_view word, std::span<const int32_t> ids, uint32_t longest_text) {
+    if (word.size() > longest_word || ids.size() > most_ids) return;
+    const size_t hash = std::hash<std::string_view>{}(word);
+    Shard& shard = shards_[hash % shards];
+    if (shard.in_use.test_and_set(std::memory_order_acquire)) return;
+    const std::span<Place> two = shard.places(hash);
+    Place& place = two[0].size == 0 ? two[0] : two[1];
+    place.longest_text = longest_text;
+    std::copy(word.begin(), word.end(), place.word.begin());
+    std::copy(ids.begin(), ids.end(), place.ids.begin());
+    place.size = static_cast<uint8_t>(word.size());
+    place.count = static_cast<uint8_t>(ids.size());
+    shard.in_use.clear(std::memory_order_release);
+  }
+
+ private:
+  static constexpr size_t longest_word = 26;  // bytes
+  static constexpr size_t most_ids = 8;
+  static constexpr size_t shards = 16;   // so that threads seldom meet
+  static constexpr size_t pairs = 1024;  // in a shard
+
+  // One line of a processor's cache.
+  struct alignas(64) Place {
+    uint32_t longest_text;
+    uint8_t size = 0;  // bytes of the word; 0 where there is none
+    uint8_t count;
+    std::array<char, longest_word> word;
+    std::array<int32_t, most_ids> ids;
+
+    bool has(std::string_view other) const {
+      return size == other.size() && std::memcmp(word.data(), other.data(), size) == 0;
+    }
+  };
+  struct Shard {
+    std::atomic_flag in_use;
+    std::vector<Place> table = std::vector<Place>(2 * pairs);
+
+    std::span<Place> places(size_t hash) {
+      return std::span(table).subspan(2 * (hash / shards % pairs), 2);
+    }
+  };
+
+  std::array<Shard, shards> shards_;
+};
+
+}  // namespace attend::internal
