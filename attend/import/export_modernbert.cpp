@@ -4,7 +4,7 @@
 #include "attend/import/encoder-inl.h"
 #include "attend/import/export-inl.h"
 #include "attend/models/classifier.h"
-#include "attend/models/masked_language_model.h"
+#include "attend/models/tagger.h"
 
 namespace attend::internal {
 namespace {
@@ -56,8 +56,12 @@ void add_turns(const SourceEncoderConfig& encoder, Json& config) {
 
 void add_head(const PairModel& model, EncoderHead head, Json& config) {
   ModelConfig ours = model.config;
-  if (head == EncoderHead::masked_words)
+  if (head == EncoderHead::masked_words || head == EncoderHead::token_labels)
     config["classifier_activation"] = config["hidden_activation"];
+  if (head == EncoderHead::token_labels) {
+    config["classifier_dropout"] = ours.of<TaggerConfig>().output_dropout;
+    add_labels(model, config);
+  }
   if (head != EncoderHead::labels) return;
   const auto& own = ours.of<ClassifierConfig>();
   config["classifier_pooling"] = own.pooling == Pooling::mean ? "mean" : "cls";

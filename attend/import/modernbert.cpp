@@ -4,6 +4,7 @@
 #include "attend/import/encoder-inl.h"
 #include "attend/models/classifier.h"
 #include "attend/models/masked_language_model.h"
+#include "attend/models/tagger.h"
 
 namespace attend::internal {
 namespace {
@@ -14,7 +15,8 @@ const std::vector<EncoderArchitecture>& modernbert_architectures() {
   static const std::vector<EncoderArchitecture> table = {
       {"ModernBertModel"},
       {"ModernBertForMaskedLM", EncoderHead::masked_words},
-      {"ModernBertForSequenceClassification", EncoderHead::labels}};
+      {"ModernBertForSequenceClassification", EncoderHead::labels},
+      {"ModernBertForTokenClassification", EncoderHead::token_labels}};
   return table;
 }
 
@@ -200,15 +202,15 @@ std::vector<TensorRow> modernbert_tensors(const JsonPlace& config, int64_t layer
 std::vector<TensorRow> head_tensors(const JsonPlace& config, EncoderHead head) {
   Rows rows(config);
   if (head == EncoderHead::none) return {};
-  const bool labels = head == EncoderHead::labels;
-  rows.add("head.dense", labels ? "hidden" : "layer", "classifier_bias");
-  rows.add("head.norm", labels ? "hidden_norm" : "layer_norm", "norm_bias");
-  if (labels) {
-    rows.add({"classifier.weight", "output.weight"});
-    rows.add({"classifier.bias", "output.bias"});
-  } else {
+  const bool pooled = head == EncoderHead::labels;
+  rows.add("head.dense", pooled ? "hidden" : "layer", "classifier_bias");
+  rows.add("head.norm", pooled ? "hidden_norm" : "layer_norm", "norm_bias");
+  if (head == EncoderHead::masked_words) {
     rows.add({rows.has("decoder_bias", true) ? "decoder.bias" : "", "bias", Use::token_biases});
     rows.add({"decoder.weight", "encoder.input.weight", Use::repeated});
+  } else {
+    rows.add({"classifier.weight", "output.weight"});
+    rows.add({"classifier.bias", "output.bias"});
   }
   return rows.take();
 }
@@ -236,13 +238,24 @@ void read_labels(const JsonPlace& config, ForeignModel& model) {
   read_answers(config, model);
 }
 
-void read_words(const JsonPlace& config, ForeignModel& model) {
-  auto& ours = model.config.of<MaskedLanguageModelConfig>();
+// Of a type that answers for each token.
+template <class Config>
+Config& read_output_layer(const JsonPlace& config, ForeignModel& model) {
+  auto& ours = model.config.of<Config>();
   ours.class_token = false;
   ours.output_layer = true;
   if (activation_in(config, "classifier_activation") != ours.activation)
     config.member("classifier_activation")
-        .refuse("is not hidden_activation, which the layer below masked words has here too");
+        .refuse("is not hidden_activation, which the layer below the output has here too");
+  return ours;
+}
+
+void read_token_labels(const JsonPlace& config, ForeignModel& model) {
+  auto& ours = read_output_layer<TaggerConfig>(config, model);
+  ours.recurrent_layers = 0;
+  ours.word_dropout = 0;
+  ours.output_dropout = real_in(config, "classifier_dropout", 0, 0, most_dropout);
+  model.labels = words_in(config);
 }
 
 }  // namespace
@@ -272,7 +285,9 @@ ForeignModel read_modernbert(const JsonPlace& config) {
   model.tokens = size_in(config, "vocab_size", most_tokens);
   model.positions = encoder.maximum_source_length;
   if (architecture.head == EncoderHead::labels) read_labels(config, model);
-  if (architecture.head == EncoderHead::masked_words) read_words(config, model);
+  if (architecture.head == EncoderHead::masked_words)
+    read_output_layer<MaskedLanguageModelConfig>(config, model);
+  if (architecture.head == EncoderHead::token_labels) read_token_labels(config, model);
   return model;
 }
 

@@ -54,23 +54,11 @@ MaskedTokens mask_tokens(const Tensor& source, const Tensor& lengths, double sha
 
 MaskedLanguageModel::MaskedLanguageModel(const MaskedLanguageModelConfig& config,
                                          const SourceShape& source)
-    : TokenwiseNetwork(config, source, config.class_token),
-      masked_share_(config.masked_share),
-      activation_(config.activation) {
+    : TokenwiseNetwork(config, source,
+                       {.class_token = config.class_token, .output_layer = config.output_layer}),
+      masked_share_(config.masked_share) {
   config.check();
-  if (config.output_layer) {
-    layer_ = register_module("layer", Linear(config.depth, config.depth));
-    layer_norm_ = register_module(
-        "layer_norm",
-        torch::nn::LayerNorm(torch::nn::LayerNormOptions({config.depth}).eps(config.epsilon)));
-  }
   bias_ = register_parameter("bias", torch::zeros({source.tokens}));
-}
-
-Tensor MaskedLanguageModel::read_off(const Tensor& vectors, const Pass& pass) {
-  if (!layer_) return vectors;
-  return pass.normalised({activated(layer_->forward(vectors, pass), activation_, pass),
-                          layer_norm_->weight, layer_norm_->bias, layer_norm_->options.eps()});
 }
 
 Tensor MaskedLanguageModel::logits(const Tensor& source, const Tensor& lengths, const Pass& pass) {

@@ -58,14 +58,9 @@ class MaskedLanguageModel : public TokenwiseNetwork {
  private:
   at::Tensor as_asked(const at::Tensor& source) const override;
   at::Tensor answered(const at::Tensor& tokens, const at::Tensor& vectors) override;
-  // What the output reads of those vectors.
-  at::Tensor read_off(const at::Tensor& vectors, const Pass& pass);
   TokenOutput output() const { return {encoder().weight(), bias_}; }
 
   double masked_share_;
-  HiddenActivation activation_;
-  Linear layer_{nullptr};  // null without, as its norm
-  torch::nn::LayerNorm layer_norm_{nullptr};
   at::Tensor bias_;  // [V]
 };
 

@@ -26,7 +26,9 @@ Settings TaggerConfig::settings() {
       {"model.output_dropout", &output_dropout,
        "share of what the labels are read off dropped in training", 0, 0.95},
       {"model.class_token", &class_token,
-       "whether layers read a vector more, as those of type encoder do"}};
+       "whether layers read a vector more, as those of type encoder do"},
+      {"model.output_layer", &output_layer,
+       "whether a layer and a norm stand between the vectors and the output"}};
   append(all, SourceEncoderConfig::settings());
   return all;
 }
@@ -36,13 +38,16 @@ std::string TaggerConfig::why_no_weights() const {
 }
 
 Tagger::Tagger(const TaggerConfig& config, const SourceShape& source, int64_t target_tokens)
-    : TokenwiseNetwork(config, source, config.class_token && config.layers > 0),
+    : TokenwiseNetwork(config, source,
+                       {.class_token = config.class_token && config.layers > 0,
+                        .output_layer = config.output_layer}),
       word_dropout_(config.word_dropout),
       output_dropout_(config.output_dropout),
       output_(register_module("output", Linear(config.depth, target_tokens - first_label))) {}
 
 Tensor Tagger::logits(const Tensor& source, const Tensor& lengths, const Pass& pass) {
-  const Tensor read = vectors(drop_words(source, word_dropout_, pass), lengths, pass);
+  const Tensor read =
+      read_off(vectors(drop_words(source, word_dropout_, pass), lengths, pass), pass);
   return pass.watched(WatchedVectors::logits,
                       output_->forward(attend::dropout(read, output_dropout_, pass), pass));
 }
@@ -61,7 +66,8 @@ Tensor Tagger::log_probabilities(const Batch& batch, const Pass& pass) {
 }
 
 Tensor Tagger::answered(const Tensor& /*tokens*/, const Tensor& vectors) {
-  return label_log_probabilities(output_->forward(vectors, {}), vectors.scalar_type());
+  return label_log_probabilities(output_->forward(read_off(vectors, {}), {}),
+                                 vectors.scalar_type());
 }
 
 }  // namespace attend

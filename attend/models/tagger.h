@@ -7,7 +7,6 @@
 #include "attend/base/settings.h"
 #include "attend/models/source_encoder.h"
 #include "attend/models/tokenwise_network.h"
-#include "attend/nn/linear.h"
 
 namespace attend {
 
@@ -17,6 +16,7 @@ struct TaggerConfig : SourceEncoderConfig {
   double output_dropout = 0.1;
   // As MaskedLanguageModelConfig; layers alone read one.
   bool class_token = true;
+  bool output_layer = false;  // as ModernBERT's (Warner et al. 2024)
 
   TaggerConfig();
 

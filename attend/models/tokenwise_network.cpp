@@ -13,10 +13,11 @@ using at::Tensor;
 }  // namespace
 
 TokenwiseNetwork::TokenwiseNetwork(const SourceEncoderConfig& config, const SourceShape& source,
-                                   bool class_token)
+                                   Parts parts)
     : attends_(config.layers > 0 &&
                !Normaliser(config.self.choices().normaliser).row().running_sums),
-      before_source_(class_token ? 1 : 0) {
+      before_source_(parts.class_token ? 1 : 0),
+      activation_(config.activation) {
   config.check();
   if (source.is_frames())
     fail(
@@ -25,11 +26,22 @@ TokenwiseNetwork::TokenwiseNetwork(const SourceEncoderConfig& config, const Sour
         "vit or set");
   encoder_ =
       register_module("encoder", std::make_shared<SourceEncoder>(source, config, before_source_));
+  if (!parts.output_layer) return;
+  layer_ = register_module("layer", Linear(config.depth, config.depth));
+  layer_norm_ = register_module(
+      "layer_norm",
+      torch::nn::LayerNorm(torch::nn::LayerNormOptions({config.depth}).eps(config.epsilon)));
 }
 
 Tensor TokenwiseNetwork::vectors(const Tensor& source, const Tensor& lengths, const Pass& pass) {
   return encoder_->forward(to_device(source), lengths, pass.at_site({NetworkPart::encoder}))
       .vectors.slice(1, before_source_);
+}
+
+Tensor TokenwiseNetwork::read_off(const Tensor& vectors, const Pass& pass) {
+  if (!layer_) return vectors;
+  return pass.normalised({activated(layer_->forward(vectors, pass), activation_, pass),
+                          layer_norm_->weight, layer_norm_->bias, layer_norm_->options.eps()});
 }
 
 TopVectors TokenwiseNetwork::top_vectors(int64_t source_length, int64_t /*target_length*/) const {

@@ -4,6 +4,8 @@
 
 #include "attend/models/pair_network.h"
 #include "attend/models/source_encoder.h"
+#include "attend/nn/feed_forward.h"
+#include "attend/nn/linear.h"
 
 namespace attend {
 
@@ -20,11 +22,18 @@ class TokenwiseNetwork : public PairNetwork {
   bool attends() const override { return attends_; }
 
  protected:
+  // What stands before and behind the layers.
+  struct Parts {
+    bool class_token = false;
+    bool output_layer = false;  // of the model's activation, and a norm, below the output
+  };
   // Error as SourceEncoderConfig::check, and on frames, which no type here reads.
-  TokenwiseNetwork(const SourceEncoderConfig& config, const SourceShape& source, bool class_token);
+  TokenwiseNetwork(const SourceEncoderConfig& config, const SourceShape& source, Parts parts);
 
   // [B, S, depth] of the tokens, without that of the class token.
   at::Tensor vectors(const at::Tensor& source, const at::Tensor& lengths, const Pass& pass);
+  // What the output reads of vectors [.., depth].
+  at::Tensor read_off(const at::Tensor& vectors, const Pass& pass);
   const SourceEncoder& encoder() const { return *encoder_; }
 
   // What the encoder reads of a source that is to be answered.
@@ -37,7 +46,10 @@ class TokenwiseNetwork : public PairNetwork {
 
   bool attends_;
   int64_t before_source_;  // vectors
+  HiddenActivation activation_;
   std::shared_ptr<SourceEncoder> encoder_;
+  Linear layer_{nullptr};  // null without, as its norm
+  torch::nn::LayerNorm layer_norm_{nullptr};
 };
 
 }  // namespace attend

@@ -2,6 +2,7 @@
 
 #include <functional>
 
+#include "attend/import/export_model.h"
 #include "attend/import/import_model.h"
 #include "attend/inference/model.h"
 #include "tests/import/foreign_folder.h"
@@ -54,6 +55,42 @@ TEST(ImportedHeads, GiveEachTokenItsLabel) {
                         foreign.tensors.at("classifier.bias");
   const auto [best, ids] = logits.log_softmax(-1).max(-1);
   const Answer answer = model.answer({text}).at(0);
+  ASSERT_EQ(std::ssize(answer.best().tokens), vectors.size(0));
+  for (int64_t i = 0; i < vectors.size(0); ++i) {
+    const auto place = static_cast<size_t>(i);
+    EXPECT_EQ(answer.best().tokens[place], labels[static_cast<size_t>(ids[i].item<int64_t>())]);
+    EXPECT_NEAR(answer.best().log_probabilities[place], best[i].item<double>(), 1e-5);
+  }
+}
+
+// The head of ModernBERT's labels, at each token.
+TEST(ImportedHeads, GiveEachTokenItsLabelBehindALayer) {
+  const test::TemporaryFolder folder;
+  const std::vector<std::string> labels = {"O", "B"};
+  ForeignFolder foreign("ModernBertForSequenceClassification");
+  foreign.config()["architectures"] = {"ModernBertForTokenClassification"};
+  foreign.config()["id2label"] = {{"0", labels[0]}, {"1", labels[1]}};
+  ForeignFolder bare = foreign;
+  bare.config()["architectures"] = {"ModernBertModel"};
+  for (const char* name : {"head.dense.weight", "head.dense.bias", "head.norm.weight",
+                           "head.norm.bias", "classifier.weight", "classifier.bias"})
+    bare.tensors.erase(name);
+  const std::string text = "the cat sees Paris";
+  const Tensor vectors = vectors_of(imported(folder, "bare", bare), text);
+  const auto tensor = [&](const std::string& name) { return foreign.tensors.at(name); };
+  const auto linear = [&](const Tensor& x, const std::string& name) {
+    return x.matmul(tensor(name + ".weight").t()) + tensor(name + ".bias");
+  };
+  const Tensor normed = at::layer_norm(at::gelu(linear(vectors, "head.dense"), "tanh"), {8},
+                                       tensor("head.norm.weight"), tensor("head.norm.bias"),
+                                       foreign.config()["norm_eps"].get<double>());
+  const auto [best, ids] = linear(normed, "classifier").log_softmax(-1).max(-1);
+  const std::string out = imported(folder, "tags", foreign);
+  export_model(out, folder / "written");
+  import_model(folder / "written", folder / "again");
+  const Answer answer = Model(out).answer({text}).at(0);
+  EXPECT_EQ(Model(folder / "again").answer({text}).at(0).best().log_probabilities,
+            answer.best().log_probabilities);
   ASSERT_EQ(std::ssize(answer.best().tokens), vectors.size(0));
   for (int64_t i = 0; i < vectors.size(0); ++i) {
     const auto place = static_cast<size_t>(i);

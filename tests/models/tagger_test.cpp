@@ -46,7 +46,15 @@ EncodedPair sentence(const std::vector<int64_t>& ids, const std::vector<int64_t>
 const std::vector<EncodedPair> sentences = {sentence({4, 5, 6, 7, 8, 4}, {4, 4, 5, 6, 7, 4}),
                                             sentence({9, 3, 4}, {5, 5, 7}), sentence({6}, {6})};
 
-std::vector<TaggerConfig> kinds() { return {small(0, 2), small(1, 0), small(1, 1), small(0, 0)}; }
+TaggerConfig with_output_layer() {
+  TaggerConfig config = small(1, 1);
+  config.output_layer = true;
+  return config;
+}
+
+std::vector<TaggerConfig> kinds() {
+  return {small(0, 2), small(1, 0), small(1, 1), small(0, 0), with_output_layer()};
+}
 
 TEST(Tagger, ObjectiveIsTheCrossEntropyOfEachTokensLabel) {
   for (const TaggerConfig& config : kinds()) {
@@ -105,7 +113,7 @@ TEST(Tagger, PaddingChangesNothing) {
 }
 
 TEST(Tagger, GradientsAreDifferences) {
-  const auto network = make(small(1, 1));
+  const auto network = make(with_output_layer());
   const Batch batch = make_batch(sentences, {0, 1, 2});
   reference::expect_parameter_slopes(*network, [&] { return network->objective(batch, {}, 0.1); });
 }
