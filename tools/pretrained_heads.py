@@ -54,6 +54,6 @@ def dense_differ(program, model, tokenizer, texts):
     worst = 0
     for text, line in zip(texts, program.lines("embed", out, texts), strict=True):
         with torch.no_grad():
-            theirs = layer(model(**encoded(tokenizer, text)).last_hidden_state[0].mean(0)).tanh()
+            theirs = layer.double()(model(**encoded(tokenizer, text)).last_hidden_state[0].mean(0)).tanh()
         worst = max(worst, difference(line["vector"], theirs))
     return worst
