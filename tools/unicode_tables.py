@@ -228,6 +228,11 @@ def filled(items):
     return "\n".join(lines + [line])
 
 
+def table(kind, name, rows):
+    return (f"constexpr {kind} all_{name}[] = {{\n{rows}\n}};\n"
+            f"constinit const std::span<const {kind}> {name} = all_{name};\n")
+
+
 def source():
     parts = [f"""// Written by tools/unicode_tables.py from tokenizers {VERSION} of PyPI; do not edit.
 // clang-format off
@@ -238,10 +243,10 @@ namespace attend::internal {{
 """]
     for name, points in classes().items():
         rows = filled(f"{{{gap}, {count}}}" for gap, count in steps(points))
-        parts.append(f"const std::vector<PointStep> {name}_steps = {{\n{rows}\n}};\n")
+        parts.append(table("PointStep", f"{name}_steps", rows))
     rows = filled(f"{{{first:#x}, {last:#x}, {step}, {difference}}}"
                   for first, last, step, difference in lower_cases())
-    parts.append(f"const std::vector<LowerRange> lower_ranges = {{\n{rows}\n}};\n")
+    parts.append(table("LowerRange", "lower_ranges", rows))
     parts.append("}  // namespace attend::internal\n")
     return "\n".join(parts)
 

@@ -11,7 +11,7 @@ constexpr size_t block_size = 256;
 constexpr char32_t code_points = 0x110000;
 constexpr char32_t dotted_capital_i = 0x130;
 
-void mark(std::vector<uint16_t>& flags, const std::vector<PointStep>& steps, uint16_t flag) {
+void mark(std::vector<uint16_t>& flags, std::span<const PointStep> steps, uint16_t flag) {
   size_t point = 0;
   for (const PointStep& step : steps) {
     point += step.gap;

@@ -5,22 +5,25 @@
 
 namespace attend::internal {
 
-const std::vector<PointStep> bert_removed_steps = {
+constexpr PointStep all_bert_removed_steps[] = {
     {0, 9}, {2, 2}, {1, 18}, {95, 33}, {13, 1}, {1362, 6}, {22, 1}, {192, 1}, {49, 1}, {4350, 1},
     {2044, 5}, {26, 5}, {49, 5}, {1, 10}, {49040, 6400}, {1535, 1}, {249, 3}, {1, 1}, {4287, 1},
     {44002, 4}, {5327, 8}, {798342, 1}, {30, 96}, {65408, 65534}, {2, 65534},
 };
+constinit const std::span<const PointStep> bert_removed_steps = all_bert_removed_steps;
 
-const std::vector<PointStep> bert_space_steps = {
+constexpr PointStep all_bert_space_steps[] = {
     {9, 2}, {2, 1}, {18, 1}, {127, 1}, {5599, 1}, {2431, 11}, {29, 2}, {5, 1}, {47, 1}, {4000, 1},
 };
+constinit const std::span<const PointStep> bert_space_steps = all_bert_space_steps;
 
-const std::vector<PointStep> bert_cjk_steps = {
+constexpr PointStep all_bert_cjk_steps[] = {
     {13312, 6592}, {64, 20992}, {22784, 512}, {66816, 42720}, {32, 4384}, {256, 5520},
     {10576, 544},
 };
+constinit const std::span<const PointStep> bert_cjk_steps = all_bert_cjk_steps;
 
-const std::vector<PointStep> bert_punctuation_steps = {
+constexpr PointStep all_bert_punctuation_steps[] = {
     {33, 15}, {10, 7}, {26, 6}, {26, 4}, {34, 1}, {5, 1}, {3, 1}, {10, 2}, {3, 1}, {3, 1},
     {702, 1}, {8, 1}, {466, 6}, {41, 2}, {51, 1}, {1, 1}, {2, 1}, {2, 1}, {44, 2}, {20, 2},
     {1, 2}, {13, 1}, {2, 2}, {74, 4}, {102, 1}, {43, 14}, {233, 3}, {54, 15}, {31, 1}, {261, 2},
@@ -38,8 +41,9 @@ const std::vector<PointStep> bert_punctuation_steps = {
     {48, 2}, {79, 5}, {3, 1}, {13, 1}, {1, 3}, {88, 6}, {107, 1}, {540, 1}, {250, 23}, {105, 3},
     {248, 3}, {3377, 5}, {17913, 2}, {133, 1}, {65, 5}, {8, 1}, {20826, 1}, {7655, 5},
 };
+constinit const std::span<const PointStep> bert_punctuation_steps = all_bert_punctuation_steps;
 
-const std::vector<PointStep> bert_mark_steps = {
+constexpr PointStep all_bert_mark_steps[] = {
     {768, 64}, {2, 1}, {2, 43}, {275, 5}, {265, 45}, {1, 1}, {1, 2}, {1, 2}, {1, 1}, {72, 11},
     {48, 21}, {16, 1}, {101, 7}, {2, 6}, {2, 2}, {1, 4}, {35, 1}, {30, 27}, {91, 11}, {58, 9},
     {34, 4}, {1, 9}, {1, 3}, {1, 5}, {43, 3}, {135, 32}, {55, 1}, {1, 1}, {4, 8}, {4, 1}, {3, 7},
@@ -68,13 +72,15 @@ const std::vector<PointStep> bert_mark_steps = {
     {59, 7}, {1112, 4}, {19722, 2}, {5320, 3}, {17, 8}, {2, 7}, {30, 4}, {148, 3}, {1979, 55},
     {4, 50}, {8, 1}, {14, 1}, {22, 5}, {1, 15}, {3616, 7}, {792617, 240},
 };
+constinit const std::span<const PointStep> bert_mark_steps = all_bert_mark_steps;
 
-const std::vector<PointStep> white_space_steps = {
+constexpr PointStep all_white_space_steps[] = {
     {9, 5}, {18, 1}, {100, 1}, {26, 1}, {5599, 1}, {2431, 11}, {29, 2}, {5, 1}, {47, 1},
     {4000, 1},
 };
+constinit const std::span<const PointStep> white_space_steps = all_white_space_steps;
 
-const std::vector<PointStep> letter_steps = {
+constexpr PointStep all_letter_steps[] = {
     {65, 26}, {6, 26}, {47, 1}, {10, 1}, {4, 1}, {5, 23}, {1, 31}, {1, 458}, {4, 12}, {14, 5},
     {7, 1}, {1, 1}, {129, 5}, {1, 2}, {2, 4}, {1, 1}, {6, 1}, {1, 3}, {1, 1}, {1, 20}, {1, 83},
     {1, 139}, {8, 166}, {1, 38}, {2, 1}, {6, 41}, {71, 27}, {4, 4}, {45, 43}, {35, 2}, {1, 99},
@@ -143,8 +149,9 @@ const std::vector<PointStep> letter_steps = {
     {1, 4}, {1, 1}, {1, 10}, {1, 17}, {5, 3}, {1, 5}, {1, 17}, {4420, 42720}, {32, 4154},
     {6, 222}, {2, 5762}, {14, 7473}, {15, 622}, {2466, 542}, {1506, 4939}, {5, 4192},
 };
+constinit const std::span<const PointStep> letter_steps = all_letter_steps;
 
-const std::vector<PointStep> number_steps = {
+constexpr PointStep all_number_steps[] = {
     {48, 10}, {120, 2}, {5, 1}, {2, 3}, {1441, 10}, {134, 10}, {198, 10}, {412, 10}, {118, 10},
     {4, 6}, {108, 10}, {118, 10}, {118, 10}, {2, 6}, {110, 13}, {115, 10}, {8, 7}, {103, 10},
     {104, 7}, {7, 19}, {109, 10}, {96, 10}, {118, 10}, {70, 20}, {268, 10}, {70, 10}, {719, 20},
@@ -163,13 +170,15 @@ const std::vector<PointStep> number_steps = {
     {247, 10}, {716, 9}, {128, 10}, {791, 59}, {1, 3}, {1, 4}, {76, 45}, {1, 15}, {962, 13},
     {2787, 10},
 };
+constinit const std::span<const PointStep> number_steps = all_number_steps;
 
-const std::vector<PointStep> regex_space_steps = {
+constexpr PointStep all_regex_space_steps[] = {
     {9, 5}, {18, 1}, {100, 1}, {26, 1}, {5599, 1}, {2431, 11}, {29, 2}, {5, 1}, {47, 1},
     {4000, 1},
 };
+constinit const std::span<const PointStep> regex_space_steps = all_regex_space_steps;
 
-const std::vector<PointStep> word_character_steps = {
+constexpr PointStep all_word_character_steps[] = {
     {48, 10}, {7, 26}, {4, 1}, {1, 26}, {47, 1}, {10, 1}, {4, 1}, {5, 23}, {1, 31}, {1, 458},
     {4, 12}, {14, 5}, {7, 1}, {1, 1}, {17, 117}, {1, 2}, {2, 4}, {1, 1}, {6, 1}, {1, 3}, {1, 1},
     {1, 20}, {1, 83}, {1, 139}, {1, 173}, {1, 38}, {2, 1}, {6, 41}, {8, 45}, {1, 1}, {1, 2},
@@ -249,8 +258,9 @@ const std::vector<PointStep> word_character_steps = {
     {6, 26}, {6, 26}, {2662, 10}, {1030, 42720}, {32, 4154}, {6, 222}, {2, 5762}, {14, 7473},
     {15, 622}, {2466, 542}, {1506, 4939}, {5, 4192}, {712016, 240},
 };
+constinit const std::span<const PointStep> word_character_steps = all_word_character_steps;
 
-const std::vector<PointStep> combining_steps = {
+constexpr PointStep all_combining_steps[] = {
     {768, 112}, {275, 7}, {263, 45}, {1, 1}, {1, 2}, {1, 2}, {1, 1}, {72, 11}, {48, 21}, {16, 1},
     {101, 7}, {2, 6}, {2, 2}, {1, 4}, {35, 1}, {30, 27}, {91, 11}, {58, 9}, {34, 4}, {1, 9},
     {1, 3}, {1, 5}, {43, 3}, {120, 14}, {1, 33}, {54, 3}, {1, 18}, {1, 7}, {10, 2}, {29, 3},
@@ -277,8 +287,9 @@ const std::vector<PointStep> combining_steps = {
     {2, 7}, {30, 4}, {148, 3}, {1979, 55}, {4, 50}, {8, 1}, {14, 1}, {22, 5}, {1, 15}, {1360, 7},
     {1, 17}, {2, 7}, {1, 2}, {1, 5}, {2213, 7}, {109, 7}, {792501, 240},
 };
+constinit const std::span<const PointStep> combining_steps = all_combining_steps;
 
-const std::vector<PointStep> nfd_changes_steps = {
+constexpr PointStep all_nfd_changes_steps[] = {
     {192, 6}, {1, 9}, {1, 6}, {2, 5}, {2, 6}, {1, 9}, {1, 6}, {2, 5}, {1, 17}, {2, 20}, {2, 9},
     {3, 4}, {1, 6}, {4, 6}, {3, 6}, {2, 18}, {2, 23}, {33, 2}, {13, 2}, {28, 16}, {1, 6}, {2, 11},
     {3, 2}, {2, 36}, {2, 2}, {6, 14}, {204, 79}, {1, 32}, {4, 1}, {9, 1}, {6, 6}, {1, 1}, {1, 3},
@@ -316,8 +327,9 @@ const std::vector<PointStep> nfd_changes_steps = {
     {20144, 5}, {59, 7}, {20839, 1}, {5311, 12}, {3, 6}, {8, 8}, {2, 7}, {30, 4}, {13, 6},
     {129, 3}, {3515, 7}, {1, 17}, {2, 7}, {1, 2}, {1, 5}, {2213, 7}, {109, 7}, {69301, 542},
 };
+constinit const std::span<const PointStep> nfd_changes_steps = all_nfd_changes_steps;
 
-const std::vector<PointStep> untouched_steps = {
+constexpr PointStep all_untouched_steps[] = {
     {2045, 1}, {154, 8}, {42, 10}, {298, 1}, {573, 1}, {254, 2}, {381, 1}, {2138, 1}, {937, 16},
     {807, 5}, {5380, 1}, {29938, 3}, {55, 1}, {828, 1}, {23575, 5}, {1, 42}, {1, 9}, {1385, 4},
     {387, 2}, {80, 3}, {70, 11}, {49, 4}, {234, 1}, {714, 1}, {290, 1}, {986, 2}, {253, 1},
@@ -325,8 +337,9 @@ const std::vector<PointStep> untouched_steps = {
     {20653, 2}, {28734, 62}, {33, 1}, {160, 7}, {375, 1}, {61, 4}, {508, 4}, {3196, 1},
     {2691, 10},
 };
+constinit const std::span<const PointStep> untouched_steps = all_untouched_steps;
 
-const std::vector<LowerRange> lower_ranges = {
+constexpr LowerRange all_lower_ranges[] = {
     {0x41, 0x5a, 1, 32}, {0xc0, 0xd6, 1, 32}, {0xd8, 0xde, 1, 32}, {0x100, 0x12e, 2, 1},
     {0x132, 0x136, 2, 1}, {0x139, 0x147, 2, 1}, {0x14a, 0x176, 2, 1}, {0x178, 0x178, 1, -121},
     {0x179, 0x17d, 2, 1}, {0x181, 0x181, 1, 210}, {0x182, 0x184, 2, 1}, {0x186, 0x186, 1, 206},
@@ -383,5 +396,6 @@ const std::vector<LowerRange> lower_ranges = {
     {0x10d50, 0x10d65, 1, 32}, {0x118a0, 0x118bf, 1, 32}, {0x16e40, 0x16e5f, 1, 32},
     {0x16ea0, 0x16eb8, 1, 27}, {0x1e900, 0x1e921, 1, 34},
 };
+constinit const std::span<const LowerRange> lower_ranges = all_lower_ranges;
 
 }  // namespace attend::internal
