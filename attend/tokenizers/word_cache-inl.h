@@ -25,23 +25,23 @@ class WordCache {
     if (word.size() > longest_word) return std::nullopt;
     const size_t hash = std::hash<std::string_view>{}(word);
     Shard& shard = shards_[hash % shards];
-    if (shard.in_use.test_and_set(std::memory_order_acquire)) return std::nullopt;
-    std::optional<uint32_t> longest_text;
+    const Hold hold(shard);
+    if (!hold || shard.table.empty()) return std::nullopt;
     for (const Place& place : shard.places(hash)) {
       if (!place.has(word)) continue;
       for (size_t i = 0; i < place.count; ++i) ids.push_back(place.ids[i]);
-      longest_text = place.longest_text;
-      break;
+      return place.longest_text;
     }
-    shard.in_use.clear(std::memory_order_release);
-    return longest_text;
+    return std::nullopt;
   }
 
   void keep(std::string_view word, std::span<const int32_t> ids, uint32_t longest_text) {
     if (word.size() > longest_word || ids.size() > most_ids) return;
     const size_t hash = std::hash<std::string_view>{}(word);
     Shard& shard = shards_[hash % shards];
-    if (shard.in_use.test_and_set(std::memory_order_acquire)) return;
+    const Hold hold(shard);
+    if (!hold) return;
+    shard.table.resize(2 * pairs);
     const std::span<Place> two = shard.places(hash);
     Place& place = two[0].size == 0 ? two[0] : two[1];
     place.longest_text = longest_text;
@@ -49,7 +49,6 @@ class WordCache {
     std::copy(ids.begin(), ids.end(), place.ids.begin());
     place.size = static_cast<uint8_t>(word.size());
     place.count = static_cast<uint8_t>(ids.size());
-    shard.in_use.clear(std::memory_order_release);
   }
 
  private:
@@ -72,11 +71,28 @@ class WordCache {
   };
   struct Shard {
     std::atomic_flag in_use;
-    std::vector<Place> table = std::vector<Place>(2 * pairs);
+    std::vector<Place> table;  // empty before the first word
 
     std::span<Place> places(size_t hash) {
       return std::span(table).subspan(2 * (hash / shards % pairs), 2);
     }
+  };
+
+  // False where another thread holds the shard.
+  class Hold {
+   public:
+    explicit Hold(Shard& shard)
+        : shard_(shard), held_(!shard.in_use.test_and_set(std::memory_order_acquire)) {}
+    ~Hold() {
+      if (held_) shard_.in_use.clear(std::memory_order_release);
+    }
+    Hold(const Hold&) = delete;
+    Hold& operator=(const Hold&) = delete;
+    explicit operator bool() const { return held_; }
+
+   private:
+    Shard& shard_;
+    bool held_;
   };
 
   std::array<Shard, shards> shards_;
