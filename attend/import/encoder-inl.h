@@ -60,6 +60,11 @@ SourceEncoderConfig& encoder_of(ModelConfig& config, EncoderHead head);
 // on several labels at once.
 void read_answers(const JsonPlace& config, ForeignModel& model);
 
+// The labels of a tagger whose layers alone read the text, and its dropout below them: that of the
+// key, or `otherwise`.
+void read_token_labels(const JsonPlace& config, const char* dropout_key, double otherwise,
+                       ForeignModel& model);
+
 ForeignModel read_encoder(const JsonPlace& config, const EncoderType& type);
 
 const EncoderType& bert_type();

@@ -40,14 +40,8 @@ void read_head(const JsonPlace& config, const EncoderType& type,
       config.member(type.sizes.activation)
           .refuse("is not gelu, which the layer below masked words of {} has", architecture.name);
   }
-  if (architecture.head == EncoderHead::token_labels) {
-    auto& ours = model.config.of<TaggerConfig>();
-    ours.recurrent_layers = 0;
-    ours.class_token = false;
-    ours.word_dropout = 0;
-    ours.output_dropout = real_in(config, type.label_dropout, encoder.dropout, 0, most_dropout);
-    model.labels = words_in(config);
-  }
+  if (architecture.head == EncoderHead::token_labels)
+    read_token_labels(config, type.label_dropout, encoder.dropout, model);
   if (architecture.head != EncoderHead::labels) return;
   auto& ours = model.config.of<ClassifierConfig>();
   ours.pooling = Pooling::first_token;
@@ -100,6 +94,16 @@ void read_answers(const JsonPlace& config, ForeignModel& model) {
     config.member("problem_type")
         .refuse("is not {}, which {} labels alone are read for", problem, model.labels.size());
   if (model.answers_number) model.labels.clear();
+}
+
+void read_token_labels(const JsonPlace& config, const char* dropout_key, double otherwise,
+                       ForeignModel& model) {
+  auto& ours = model.config.of<TaggerConfig>();
+  ours.recurrent_layers = 0;
+  ours.class_token = false;
+  ours.word_dropout = 0;
+  ours.output_dropout = real_in(config, dropout_key, otherwise, 0, most_dropout);
+  model.labels = words_in(config);
 }
 
 ForeignModel read_encoder(const JsonPlace& config, const EncoderType& type) {

@@ -238,24 +238,15 @@ void read_labels(const JsonPlace& config, ForeignModel& model) {
   read_answers(config, model);
 }
 
-// Of a type that answers for each token.
+// Reads what stands below the output of a type that answers for each token.
 template <class Config>
-Config& read_output_layer(const JsonPlace& config, ForeignModel& model) {
+void read_output_layer(const JsonPlace& config, ForeignModel& model) {
   auto& ours = model.config.of<Config>();
   ours.class_token = false;
   ours.output_layer = true;
   if (activation_in(config, "classifier_activation") != ours.activation)
     config.member("classifier_activation")
         .refuse("is not hidden_activation, which the layer below the output has here too");
-  return ours;
-}
-
-void read_token_labels(const JsonPlace& config, ForeignModel& model) {
-  auto& ours = read_output_layer<TaggerConfig>(config, model);
-  ours.recurrent_layers = 0;
-  ours.word_dropout = 0;
-  ours.output_dropout = real_in(config, "classifier_dropout", 0, 0, most_dropout);
-  model.labels = words_in(config);
 }
 
 }  // namespace
@@ -287,7 +278,10 @@ ForeignModel read_modernbert(const JsonPlace& config) {
   if (architecture.head == EncoderHead::labels) read_labels(config, model);
   if (architecture.head == EncoderHead::masked_words)
     read_output_layer<MaskedLanguageModelConfig>(config, model);
-  if (architecture.head == EncoderHead::token_labels) read_token_labels(config, model);
+  if (architecture.head == EncoderHead::token_labels) {
+    read_token_labels(config, "classifier_dropout", 0, model);
+    read_output_layer<TaggerConfig>(config, model);
+  }
   return model;
 }
 

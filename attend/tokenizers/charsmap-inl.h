@@ -25,7 +25,8 @@ class Charsmap {
     size_t size = 0;  // bytes of the text that are replaced; 0 where no string fits
     std::string_view replacement = {};
   };
-  // Whether that ASCII character stays what it is before any other one and at the end of a text.
+  // Returns whether no rule changes the ASCII character where another one or the end of the text
+  // follows it.
   bool keeps(char character) const;
   Match longest(std::string_view text) const { return find(text, false); }
   Match shortest(std::string_view text) const { return find(text, true); }

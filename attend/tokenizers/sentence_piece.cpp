@@ -120,8 +120,8 @@ bool keeps_to_words(const SentencePieceFile& file) {
   return is_known;
 }
 
-// Appends the ids of a text word by word, so that those which were met before are known; returns
-// whether they are sure to be those of the whole.
+// Appends the ids of a text word by word, for the model's cache holds words. Returns whether these
+// ids are certain to be those of the text as a whole.
 bool append_words(const SentencePieceParts& parts, std::string_view text,
                   std::vector<int32_t>& ids) {
   for (size_t begin = 0; begin < text.size();) {

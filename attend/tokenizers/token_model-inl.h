@@ -24,8 +24,8 @@ class TokenModel {
   TokenModel& operator=(const TokenModel&) = delete;
 
   // Appends the ids of the piece, which is well-formed UTF-8. Threads may share a model. Returns
-  // the longest text, in bytes, within which the piece is sure to have these ids: a sum of scores
-  // that goes over a whole text is rounded otherwise than that of the piece alone.
+  // the length in bytes up to which a text that contains the piece gives it these ids: a unigram
+  // model adds scores over the whole text and rounds each sum.
   virtual uint32_t append(std::string_view piece, std::vector<int32_t>& ids) const = 0;
   static constexpr uint32_t any_text = std::numeric_limits<uint32_t>::max();
 

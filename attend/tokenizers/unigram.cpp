@@ -39,7 +39,7 @@ class UnigramModel : public CachedModel {
   }
 
   uint32_t append_anew(std::string_view piece, std::vector<int32_t>& ids) const override {
-    // Kept between calls, which are as many as words.
+    // Each word is a call, so that their memory is used again.
     thread_local std::vector<Way> ways;
     thread_local std::vector<Part> parts;
     find_best_ways(piece, ways);
@@ -93,9 +93,10 @@ class UnigramModel : public CachedModel {
     return options_.single_precision ? static_cast<double>(static_cast<float>(sum)) : sum;
   }
 
-  // Another way to the end leaves the best one for good somewhere, and loses its lead there. Each
-  // of the sums, of one score a byte at most, is wrong by `epsilon` of the scores of all bytes at
-  // most, and of either way, here and within the text.
+  // Returns the length of text up to which rounding cannot change the best way. Any other way joins
+  // the best one at some byte and is behind there by at least that byte's lead. A way has at most
+  // one sum for each byte of the piece, and a sum is rounded by at most `epsilon` times the largest
+  // score times the bytes of the text. Two ways are rounded, here and in the text: four times that.
   uint32_t longest_text(const std::vector<Way>& ways) const {
     double lead = std::numeric_limits<double>::infinity();
     for (size_t end = ways.size() - 1; end > 0; end = ways[end].begin)

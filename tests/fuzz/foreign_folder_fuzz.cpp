@@ -52,21 +52,17 @@ class Folder {
   }
 
   void read(const ForeignFile& file, std::string_view bytes) {
-    write_anew(file, bytes);
+    folder_.write(file.name, bytes);
     accept_errors([&] { file.read(folder_.path()); }, folder_.path());
     put_back(file);
   }
 
  private:
   void put_back(const ForeignFile& file) {
-    write_anew(file, file.usual);
-    if (file.usual.empty()) std::filesystem::remove(folder_ / file.name);
-  }
-
-  // A file that is truncated and written again goes to the disk at once, a new one does not.
-  void write_anew(const ForeignFile& file, std::string_view bytes) {
-    std::filesystem::remove(folder_ / file.name);
-    folder_.write(file.name, bytes);
+    if (file.usual.empty())
+      std::filesystem::remove(folder_ / file.name);
+    else
+      folder_.write(file.name, file.usual);
   }
 
   test::TemporaryFolder folder_;

@@ -30,9 +30,11 @@ class TemporaryFolder {
   std::string operator/(const std::string& name) const { return (path_ / name).string(); }
   std::string path() const { return path_.string(); }
 
-  // Writes a file and returns its path.
+  // Writes a file and returns its path. The file is a new one: ext4 sends a file that is truncated
+  // and written again to the disk at once, which makes thousands of writes wait.
   std::string write(const std::string& name, std::string_view bytes) const {
     const std::string path = *this / name;
+    std::filesystem::remove(path);
     std::ofstream(path, std::ios::binary)
         .write(bytes.data(), static_cast<std::streamsize>(bytes.size()));
     return path;
