@@ -4,10 +4,9 @@
 #include <omp.h>
 
 #include <algorithm>
-#include <system_error>
 
-#include "attend/base/error.h"
 #include "attend/kernels/cpu.h"
+#include "attend/nn/started_threads.h"
 
 namespace attend {
 namespace {
@@ -38,19 +37,9 @@ struct WorkerThreads::Call {
 
 WorkerThreads::WorkerThreads(int64_t count)
     : helpers_(most_helpers(count), [this] { call_helper(); }) {
-  count = std::max<int64_t>(1, count);
-  threads_.reserve(static_cast<size_t>(count));
-  try {
-    while (this->count() < count) threads_.emplace_back([this] { serve(); });
-  } catch (const std::system_error& error) {
-    // A thread that is destroyed while it runs would end the program.
-    stop();
-    fail(
-        "thread {} of {} cannot be started: {}; take fewer threads or replicas, or raise the "
-        "limits "
-        "of memory and processes (ulimit -v, -u)",
-        this->count() + 1, count, error.code().message());
-  }
+  start_threads(
+      threads_, static_cast<size_t>(std::max<int64_t>(1, count)), [this] { serve(); },
+      [this] { stop(); });
 }
 
 WorkerThreads::~WorkerThreads() { stop(); }

@@ -6,6 +6,8 @@
 #include <map>
 #include <utility>
 
+#include "attend/nn/started_threads.h"
+
 namespace attend {
 namespace {
 
@@ -230,10 +232,13 @@ AnswerQueue::AnswerQueue(Ask ask, size_t most, Watch watch, size_t threads, Embe
       watch_(std::move(watch)),
       longest_(longest),
       thread_count_(threads) {
-  for (size_t i = 0; i < thread_count_; ++i) threads_.emplace_back([this] { work(); });
+  start_threads(
+      threads_, thread_count_, [this] { work(); }, [this] { stop(); });
 }
 
-AnswerQueue::~AnswerQueue() {
+AnswerQueue::~AnswerQueue() { stop(); }
+
+void AnswerQueue::stop() {
   {
     const std::lock_guard lock(mutex_);
     is_ended_ = true;

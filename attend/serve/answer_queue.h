@@ -57,7 +57,8 @@ class AnswerQueue {
   // has then.
   using Watch = std::function<void(const std::vector<double>& queued_seconds, size_t together)>;
 
-  // `longest`: tokens of a source that the model reads.
+  // `longest`: tokens of a source that the model reads. Error where the system starts no more
+  // threads.
   AnswerQueue(Ask ask, size_t most, Watch watch, size_t threads, Embed embed = {},
               size_t longest = std::numeric_limits<size_t>::max());
   // Ends when what the threads are at is answered. What waits is dropped.
@@ -86,6 +87,7 @@ class AnswerQueue {
   };
 
   void work();
+  void stop();
   void drop_abandoned();
   void gather(std::unique_lock<std::mutex>& lock);
   size_t share() const;

@@ -2,13 +2,18 @@
 
 #include <utility>
 
+#include "attend/nn/started_threads.h"
+
 namespace attend {
 
 WorkThreads::WorkThreads(size_t threads, size_t most) : most_(most) {
-  for (size_t i = 0; i < threads; ++i) threads_.emplace_back([this] { serve(); });
+  start_threads(
+      threads_, threads, [this] { serve(); }, [this] { stop(); });
 }
 
-WorkThreads::~WorkThreads() {
+WorkThreads::~WorkThreads() { stop(); }
+
+void WorkThreads::stop() {
   {
     const std::lock_guard lock(mutex_);
     is_ended_ = true;

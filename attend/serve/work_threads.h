@@ -13,6 +13,7 @@ namespace attend {
 // Threads for what the server's own thread must not compute, as all clients wait for that one.
 class WorkThreads {
  public:
+  // Error where the system starts no more.
   WorkThreads(size_t threads, size_t most);
   // Ends when what the threads are at is done. What waits is dropped.
   ~WorkThreads();
@@ -26,6 +27,7 @@ class WorkThreads {
 
  private:
   void serve();
+  void stop();
 
   size_t most_;
   mutable std::mutex mutex_;

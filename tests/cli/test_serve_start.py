@@ -69,6 +69,17 @@ log = "json"
                 ((), {}, ["no model is named"])):
             self.refuse_to_serve(*arguments, words=words, env=env)
 
+    def test_threads_that_cannot_be_started(self):
+        """There is room for the model's own, with 64 MiB each, and none for as many that ask it."""
+        def limit():
+            program.resource.setrlimit(program.resource.RLIMIT_STACK, (64 << 20, 64 << 20))
+            program.resource.setrlimit(program.resource.RLIMIT_AS, (13 << 30, 13 << 30))
+        run = subprocess.run([program.PROGRAM, "serve", "words", "--port", "0", "--threads", "128"],
+                             cwd=self.shared, env=program.environment() | {"OMP_NUM_THREADS": "1"},
+                             capture_output=True, text=True, timeout=300, preexec_fn=limit)
+        self.assertEqual(run.returncode, 2, run.stderr)
+        self.assertRegex(run.stderr, r"\Aattend: thread \d+ of 128 cannot be started: [^\n]+\n\Z")
+
     def start_with(self, listener, *arguments, count=1):
         """A server that inherits a socket as systemd hands it on."""
         hand_on = ("import os, sys\nos.dup2(int(sys.argv[1]), 3)\n"
