@@ -68,7 +68,7 @@ struct Answer {
 };
 
 // Whom a call asks and tells about its sources, by their places in it. Both are called on the
-// threads that compute, for several sources at once.
+// threads that compute, for several sources at once, and may call the model.
 struct AnswerWatch {
   // Asked before each step of a source's answer. true: the answer ends with what it has by then, as
   // one that was cut, or without candidates. Other answers are the same to the last bit.

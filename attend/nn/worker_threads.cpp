@@ -118,9 +118,21 @@ void WorkerThreads::abandon(Call& call, int64_t job, const std::exception_ptr& e
   tell_whether_wanted();
 }
 
+bool WorkerThreads::is_one_of_them(std::thread::id thread) const {
+  return std::any_of(threads_.begin(), threads_.end(),
+                     [thread](const std::thread& own) { return own.get_id() == thread; });
+}
+
 void WorkerThreads::run(int64_t jobs, const std::function<void(int64_t)>& work,
                         const std::function<void(int64_t)>& tell) {
   if (jobs <= 0) return;
+  if (is_one_of_them(std::this_thread::get_id())) {
+    for (int64_t job = 0; job < jobs; ++job) {
+      work(job);
+      if (tell) tell(job);
+    }
+    return;
+  }
   Call call{.work = work, .jobs = jobs, .tells = static_cast<bool>(tell)};
   std::unique_lock lock(mutex_);
   waiting_.push_back(&call);

@@ -39,6 +39,9 @@ class WorkerThreads {
   // `tell`, if any, is called by the calling thread for each job that has ended well, while others
   // run. It may call run() in turn. What it throws ends the call, as what a job throws does, and is
   // thrown; nothing is told after it.
+  //
+  // A job may call run() in turn, too. Its thread does that call's jobs itself, one after another:
+  // it would wait for itself where no other thread is free.
   void run(int64_t jobs, const std::function<void(int64_t job)>& work,
            const std::function<void(int64_t job)>& tell = {});
 
@@ -46,6 +49,7 @@ class WorkerThreads {
   struct Call;
   void serve();
   void stop();
+  bool is_one_of_them(std::thread::id thread) const;
   // Has a thread that sleeps help.
   void call_helper();
   // After each change of what it says.

@@ -67,6 +67,20 @@ TEST_P(Watched, AnswersGrowIntoWhatTheyAre) {
   }
 }
 
+// With one thread, which the call within would wait for.
+TEST_P(Watched, WhoIsToldMayAskTheModel) {
+  const Model model(test::untrained_model(GetParam()), {.threads = 1});
+  const auto wanted = model.answer({"bad"});
+  int told = 0;
+  const AnswerWatch watch{.grows = [&](size_t, size_t, const Candidate&) {
+    ++told;
+    expect_same(model.answer({"bad"})[0], wanted[0]);
+  }};
+  model.answer_each(
+      texts, {.minimum_length = 2, .maximum_length = 3}, {}, [](size_t, const Answer&) {}, watch);
+  EXPECT_GT(told, 0);
+}
+
 // Before its first step, or behind some of them; alone, and beside others whose answers must not
 // change.
 TEST_P(Watched, AStoppedAnswerLeavesTheOthersAsTheyAre) {

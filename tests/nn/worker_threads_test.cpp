@@ -111,6 +111,30 @@ TEST(WorkerThreads, TellTheCallingThreadOfEachJob) {
   }
 }
 
+TEST(WorkerThreads, AJobDoesTheJobsOfItsOwnCallItself) {
+  for (const int64_t count : {1, 2}) {
+    WorkerThreads threads(count);
+    std::atomic<int> inner = 0, told = 0;
+    threads.run(4, [&](int64_t) {
+      const std::thread::id here = std::this_thread::get_id();
+      threads.run(
+          3,
+          [&](int64_t) {
+            EXPECT_EQ(std::this_thread::get_id(), here);
+            ++inner;
+          },
+          [&](int64_t) { ++told; });
+    });
+    EXPECT_EQ(inner, 12);
+    EXPECT_EQ(told, 12);
+    EXPECT_THROW(threads.run(1,
+                             [&](int64_t) {
+                               threads.run(2, [](int64_t) { throw std::runtime_error("inner"); });
+                             }),
+                 std::runtime_error);
+  }
+}
+
 TEST(WorkerThreads, WhatTellingThrowsEndsTheCall) {
   WorkerThreads threads(2);
   for (int round = 0; round < 50; ++round) {
