@@ -11,7 +11,7 @@
 
 namespace attend {
 
-// Takes the number of answered sources and of all, from one thread at a time.
+// Takes the number of answered sources and of all, on the calling thread. It may call the model.
 using Report = std::function<void(int64_t done, int64_t total)>;
 
 // The best answers to examples, as metrics take them. A right label has the form in which the model

@@ -381,19 +381,22 @@ std::vector<Tensor> Predictor::first_steps(const std::vector<std::string>& texts
   return firsts;
 }
 
-void Predictor::each_first_step(const std::vector<EncodedPair>& pairs, const TakeStep& take) {
-  each_first_step(pairs, in_order(pairs.size()), take);
+void Predictor::each_first_step(const std::vector<EncodedPair>& pairs, const TakeStep& take,
+                                const BatchWork& tell) {
+  each_first_step(pairs, in_order(pairs.size()), take, tell);
 }
 
 void Predictor::each_first_step(const std::vector<EncodedPair>& pairs,
-                                const std::vector<int64_t>& order, const TakeStep& take) {
-  in_batches(pairs, order, sentences_per_batch, [&](const std::vector<int64_t>& batch) {
+                                const std::vector<int64_t>& order, const TakeStep& take,
+                                const BatchWork& tell) {
+  const auto work = [&](const std::vector<int64_t>& batch) {
     const auto state = start(make_batch(pairs, batch));
     const Tensor bos = at::full({static_cast<int64_t>(batch.size())}, Vocabulary::bos, at::kLong);
     const Tensor found = state->step(bos, /*with_weights=*/false, {}).log_probabilities;
     for (size_t i = 0; i < batch.size(); ++i)
       take(static_cast<size_t>(batch[i]), found[static_cast<int64_t>(i)].to(at::kFloat));
-  });
+  };
+  in_batches(pairs, order, sentences_per_batch, work, tell);
 }
 
 Tensor Predictor::steps(const std::vector<int64_t>& source) {

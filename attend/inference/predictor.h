@@ -94,10 +94,13 @@ class Predictor {
   // numbers their mean squared error, standardised.
   double loss(const std::vector<EncodedPair>& pairs);
 
+  using BatchWork = std::function<void(const std::vector<int64_t>& batch)>;
   // Calls take(i, the log probabilities [V] of the token behind the source of pair i, float32 on
-  // the CPU) for each pair, from several threads at a time.
+  // the CPU) for each pair, from several threads at a time. The calling thread calls `tell` with
+  // the pairs of each finished batch.
   using TakeStep = std::function<void(size_t pair, const at::Tensor& log_probabilities)>;
-  void each_first_step(const std::vector<EncodedPair>& pairs, const TakeStep& take);
+  void each_first_step(const std::vector<EncodedPair>& pairs, const TakeStep& take,
+                       const BatchWork& tell = {});
 
   // The log probabilities [V] of the first token of each answer, float32 on the CPU; undefined for
   // an empty text.
@@ -146,9 +149,8 @@ class Predictor {
 
   // The same of some of the pairs.
   void each_first_step(const std::vector<EncodedPair>& pairs, const std::vector<int64_t>& order,
-                       const TakeStep& take);
+                       const TakeStep& take, const BatchWork& tell = {});
 
-  using BatchWork = std::function<void(const std::vector<int64_t>& batch)>;
   // Calls `work` with the length_batches() of the pairs, of up to `most`, in parallel. Batches with
   // an earlier first pair begin earlier. The calling thread calls `tell` with each finished one.
   void in_batches(

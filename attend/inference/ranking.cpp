@@ -1,12 +1,13 @@
 #include "attend/inference/ranking.h"
 
 #include <algorithm>
-#include <mutex>
+#include <cmath>
 #include <unordered_set>
 #include <utility>
 
 #include "attend/base/error.h"
 #include "attend/base/hash.h"
+#include "attend/decode/search.h"
 #include "attend/inference/predictor.h"
 
 namespace attend {
@@ -111,16 +112,18 @@ Evaluation rank_next(const Model& model, const std::vector<Example>& examples,
   const Ranker ranker(predictor.model(), examples, options);
   const std::vector<EncodedPair> pairs = predictor.model().encode(examples);
   Evaluation evaluation{.answers = answers_to(examples)};
-  std::mutex reporting;
-  int64_t done = 0;
-  predictor.each_first_step(pairs, [&](size_t i, const at::Tensor& log_probabilities) {
+  const auto take = [&](size_t i, const at::Tensor& log_probabilities) {
     const at::Tensor scores = log_probabilities.contiguous();
     const auto* score = scores.data_ptr<float>();
+    // What is no number is neither above nor below another.
+    if (std::any_of(score, score + scores.numel(), [](float each) { return std::isnan(each); }))
+      throw NotANumber("[rank] the model's probabilities are NaN");
     evaluation.answers[i].rank = ranker.rank(i, [score](int64_t id) { return score[id]; });
     evaluation.answers[i].source_length = pairs[i].source_length();
-    if (!report) return;
-    const std::lock_guard lock(reporting);
-    report(++done, std::ssize(examples));
+  };
+  int64_t done = 0;
+  predictor.each_first_step(pairs, take, [&](const std::vector<int64_t>& batch) {
+    for (size_t i = 0; report && i < batch.size(); ++i) report(++done, std::ssize(examples));
   });
   return evaluation;
 }

@@ -5,8 +5,11 @@
 #include <torch/utils.h>
 
 #include <algorithm>
+#include <cmath>
 #include <filesystem>
+#include <stdexcept>
 
+#include "attend/data/safetensors.h"
 #include "attend/inference/predictor.h"
 #include "attend/models/model_folder.h"
 #include "attend/models/new_pair_model.h"
@@ -110,6 +113,38 @@ TEST_F(Ranking, LeavesItemsOutThatWereNotInTraining) {
   EXPECT_NEAR(likelihood(model, with).nats, -model.log_probabilities({{"a b", {"c"}}}).at(0), 1e-4);
   EXPECT_THAT(test::error_of([&] { model.answer({"a x"}); }),
               HasSubstr("item 'x' was not in training"));
+}
+
+TEST_F(Ranking, TellsHowFarItIsOnTheCallingThread) {
+  const std::vector<Example> examples(200, {"a b", {"c"}});
+  for (const int64_t threads : {1, 2}) {
+    const Model model(make("recommender"), {.threads = threads});
+    int64_t told = 0;
+    rank_next(model, examples, {}, [&](int64_t done, int64_t total) {
+      EXPECT_EQ(done, ++told);
+      EXPECT_EQ(total, 200);
+      EXPECT_EQ(model.answer({"a b"}).size(), 1U);
+    });
+    EXPECT_EQ(told, 200);
+    const auto stop = [&](int64_t, int64_t) {
+      --told;
+      throw std::runtime_error("enough");
+    };
+    EXPECT_THROW(rank_next(model, examples, {}, stop), std::runtime_error);
+    EXPECT_EQ(told, 199) << "what was thrown ended the call";
+  }
+}
+
+TEST_F(Ranking, RefusesProbabilitiesThatAreNoNumbers) {
+  const std::string path = make("recommender");
+  TensorFile file = read_safetensors(path + "/weights.safetensors");
+  for (auto& [name, tensor] : file.tensors) tensor.fill_(std::nanf(""));
+  write_safetensors(path + "/weights.safetensors", file);
+  const Model model(path);
+  EXPECT_THAT(test::error_of([&] {
+                rank_next(model, {{"a", {"b"}}}, {});
+              }),
+              HasSubstr("the model's probabilities are NaN"));
 }
 
 TEST_F(Ranking, RefusesOtherModels) {
