@@ -54,6 +54,11 @@ Subject explained(const ExplainOptions& options, const Model& model) {
     if (subject.truncated)
       fmt::print(stderr, "attend: the text is cut to its {} {} tokens\n",
                  model.continues() || model.ranks() ? "last" : "first", subject.source.size());
+    if (subject.is_part)
+      fmt::print(stderr,
+                 "attend: the first {} tokens of the answer are explained, which the model "
+                 "reads at once with the text\n",
+                 subject.target.size());
     return subject;
   } catch (const SourceError& error) {
     fail("text {}: {}", in_quotes(options.text), error.reason());

@@ -71,6 +71,18 @@ Tensor of_two(const Tensor& distributions, const Tensor& first, const Tensor& se
   return distributions.masked_fill(others, -INFINITY).log_softmax(-1);
 }
 
+// Leaves out what an answer that continues its source has behind the context, which one pass reads.
+// Returns whether that is any token.
+bool cut_to_one_pass(const PairModel& model, EncodedPair& pair) {
+  if (!model.config.continues()) return false;
+  const int64_t room = model.config.chosen().context() - pair.source_length();
+  const int64_t tokens = std::ssize(pair.target);
+  pair.no_eos = pair.no_eos || tokens >= room;
+  if (tokens <= room) return false;
+  pair.target.resize(static_cast<size_t>(room));
+  return true;
+}
+
 }  // namespace
 
 Subject make_subject(const PairModel& model, const EncodedPair& given) {
@@ -110,9 +122,12 @@ Subject answered_subject(const Model& model, const std::string& source, const Se
     pair.no_eos = pair.no_eos || !answer.best().complete;  // cut at the longest length
   }
   if (forced) check_known(parts, parts.codecs.target.split(text), pair.target, "the target");
+  const bool is_part = !forced && cut_to_one_pass(parts, pair);
   Subject subject = make_subject(parts, pair);
   subject.truncated = answer.truncated;
+  subject.is_part = is_part;
   if (!forced) subject.target = answer.best().tokens;
+  if (is_part) subject.target.resize(pair.target.size());
   std::copy_n(answer.source.begin(), std::min(answer.source.size(), subject.source.size()),
               subject.source.begin());
   return subject;

@@ -20,6 +20,7 @@ struct Subject {
   std::vector<std::string> source;  // tokens; of an image or a sound their places, from 1
   std::vector<std::string> target;  // without EOS, which batch.target may end in
   bool truncated = false;           // the source was longer than the model reads
+  bool is_part = false;             // the answer continues behind what one pass reads
   // The token that each of batch.target is compared with, int64 [T]: why that one and not this?
   // (Jacovi et al. 2021; Yin & Neubig 2022). Undefined: with none. Where both are one, nothing is
   // asked.
@@ -37,7 +38,7 @@ Subject make_subject(const PairModel& model, const EncodedPair& encoded);
 // The model's best answer to a source, or with `target` that answer in its place (forced decoding).
 // Error as Model, and where the model cannot be made to give the target: a label that was not in
 // training, a token that its vocabulary lacks, or any target of a model that fills in what is
-// hidden.
+// hidden. Of an answer that continues its source, as much as fits into the context beside that.
 Subject answered_subject(const Model& model, const std::string& source, const SearchOptions& search,
                          const std::string& target = "", const AnswerWatch& watch = {});
 
