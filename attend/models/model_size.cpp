@@ -1,5 +1,11 @@
 #include "attend/models/model_size.h"
 
+#include <fmt/format.h>
+#include <sys/resource.h>
+#include <unistd.h>
+
+#include <algorithm>
+
 #include "attend/base/error.h"
 #include "attend/base/memory.h"
 #include "attend/nn/without_storage.h"
@@ -11,6 +17,16 @@ namespace {
 // gradient and what backward adds to it. Continuing from a checkpoint takes its four numbers twice,
 // as the file's bytes and as tensors.
 constexpr int64_t numbers_per_weight(int64_t replicas) { return 5 + 2 * replicas + 8; }
+
+// What each of so many processes of this machine may use. A limit that the process has for itself
+// (ulimit -v) is not shared; where it is the least, the machine's memory is.
+int64_t memory_of_each(int64_t processes) {
+  const int64_t least = memory_limit();
+  rlimit own{};
+  const bool is_own = getrlimit(RLIMIT_AS, &own) == 0 && own.rlim_cur == static_cast<rlim_t>(least);
+  if (!is_own) return least / processes;
+  return std::min<int64_t>(least, sysconf(_SC_PHYS_PAGES) * sysconf(_SC_PAGESIZE) / processes);
+}
 
 std::string gigabytes(int64_t bytes) {
   return fmt::format("{:.1f} GB", static_cast<double>(bytes) / 1e9);
@@ -94,14 +110,18 @@ std::string largest_part(const PairModel& model) {
   return largest;
 }
 
-void check_memory(const PairModel& model, int64_t replicas) {
-  const int64_t bytes = parameter_bytes(model), most = memory_limit();
+void check_memory(const PairModel& model, int64_t replicas, int64_t processes) {
+  const int64_t bytes = parameter_bytes(model), most = memory_of_each(processes);
   const int64_t numbers = numbers_per_weight(replicas);
   if (bytes <= most / numbers) return;
+  const bool is_alone = processes == 1;
   fail(
-      "the model's weights take {}, and training {} times that; this process may use {}: {}; "
-      "take a smaller model, or fewer replicas",
-      gigabytes(bytes), numbers, gigabytes(most), largest_part(model));
+      "the model's weights take {}, and training {} times that{}; {} may use {}: {}; take a "
+      "smaller "
+      "model, or fewer replicas{}",
+      gigabytes(bytes), numbers, is_alone ? "" : fmt::format(" in each of {} processes", processes),
+      is_alone ? "this process" : "each", gigabytes(most), largest_part(model),
+      is_alone ? "" : " or processes");
 }
 
 }  // namespace attend

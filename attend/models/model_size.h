@@ -22,7 +22,8 @@ int64_t parameter_bytes(const PairModel& model);
 std::string largest_part(const PairModel& model);
 
 // Error where the parameters, and what training by so many replicas holds for each of them, do not
-// fit memory_limit(). Activations, which depend on the data, are not counted.
-void check_memory(const PairModel& model, int64_t replicas = 1);
+// fit memory_limit(), which so many processes share. Activations, which depend on the data, are not
+// counted.
+void check_memory(const PairModel& model, int64_t replicas = 1, int64_t processes = 1);
 
 }  // namespace attend

@@ -18,6 +18,8 @@ class Communicator {
 
   virtual int64_t rank() const = 0;  // from 0
   virtual int64_t size() const = 0;
+  // How many are known to share the memory of this one's machine, itself included.
+  virtual int64_t processes_here() const { return 1; }
 
   // Begins to add up the tensors of all, which have one shape and type, contiguous and on the CPU.
   // The call that it returns waits for the sum, of which every process gets the same bits; until

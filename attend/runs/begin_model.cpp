@@ -3,6 +3,7 @@
 #include "attend/models/model_size.h"
 #include "attend/models/new_pair_model.h"
 #include "attend/nn/devices.h"
+#include "attend/parallel/communicator.h"
 #include "attend/runs/begin_model-inl.h"
 #include "attend/runs/training_checks-inl.h"
 
@@ -35,7 +36,7 @@ PairModel begin_model(const TrainOptions& options, const RunConfig& config, cons
                       const Say& say) {
   PairModel model = new_model(config, data);
   if (initial) begin_from(*initial, options, model, say);
-  check_memory(model, config.train.replicas);
+  check_memory(model, config.train.replicas, options.world ? options.world->processes_here() : 1);
   check_labels(model, data.train, data.train_file);
   check_labels(model, data.valid, data.valid_file);
   check_metric(config, model);

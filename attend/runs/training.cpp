@@ -94,7 +94,7 @@ Trained train_model(const TrainOptions& options, const TrainWatch& given) {
   model.frames = data.frames;
   if (resume) {
     internal::check_metric(config, model);
-    check_memory(model, config.train.replicas);
+    check_memory(model, config.train.replicas, world.processes_here());
   }
   if (const std::string slow = slow_products(loaded_blas(), measure_products()); !slow.empty())
     watch.say("warning: " + slow);

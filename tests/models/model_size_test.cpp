@@ -110,6 +110,11 @@ TEST(ModelSize, BoundsWhatIsTrained) {
       }),
       HasSubstr("training 21 times that"));
   EXPECT_GT(memory_limit(), 1 << 28);
+  // Processes of one machine share it.
+  EXPECT_THAT(
+      test::error_of([] { check_memory(model_with({"model.type=seq2seq"}), 1, 1'000'000); }),
+      AllOf(HasSubstr("training 15 times that in each of 1000000 processes; each may use"),
+            HasSubstr("fewer replicas or processes")));
 }
 
 }  // namespace model_size_test

@@ -67,6 +67,7 @@ TEST(DistributedProcesses, DISABLED_OneOfThem) {
   const ProcessPlace place = place_of_environment();
   ASSERT_EQ(place.size, processes);
   const auto world = connect(place);
+  EXPECT_EQ(world->processes_here(), processes);
   // Else a process ends without a word when it writes to one that is gone.
   struct sigaction of_pipe {};
   ASSERT_EQ(sigaction(SIGPIPE, nullptr, &of_pipe), 0);
@@ -237,6 +238,7 @@ TEST(DistributedProcesses, MeetAtAPortOneAfterTheOther) {
                                   .port = number - 1,  // one above it is listened on
                                   .timeout = 120,
                                   .meanwhile = meanwhile});
+      EXPECT_EQ(world->processes_here(), 1) << "the others may be on other machines";
       Tensor sum = at::full({1}, static_cast<double>(1 + rank));
       world->begin_sum(sum)();
       return sum.item<double>();
