@@ -155,11 +155,17 @@ TextConfig text_of(const CheckOptions& options, const std::string& path) {
   for (const DataFormatRow& row : data_formats())
     if (row.is_folder() && std::filesystem::exists(std::filesystem::path(path) / row.examples_file))
       text.format = row.format;
+  // What other keys there are follows from these.
+  const Settings leading = {text.format_setting(), text.source_units_setting(),
+                            text.target_setting()};
   for (const std::string& assignment : options.assignments)
-    if (assigned_key(assignment) == text.format_setting().key)
-      assign({text.format_setting()}, assignment);
-  const Settings known =
-      text.format_row().is_split() ? text.settings() : Settings{text.format_setting()};
+    for (const Setting& setting : leading)
+      if (assigned_key(assignment) == setting.key) assign({setting}, assignment);
+  Settings known = leading;
+  if (text.format_row().is_split())
+    known = text.settings();
+  else if (text.source_kind() != nullptr)
+    append(known, text.frames.settings());
   for (const std::string& assignment : options.assignments) assign(known, assignment);
   return text;
 }
@@ -169,6 +175,7 @@ void run_check(const CheckOptions& options) {
     fail("--target: {} files for {} files of sources; give one each", options.targets.size(),
          options.files.size());
   std::vector<PairFiles> files;
+  TextConfig of_pairs;
   std::vector<FormatSummary> others;
   for (size_t i = 0; i < options.files.size(); ++i) {
     const TextConfig text = text_of(options, options.files[i]);
@@ -176,11 +183,12 @@ void run_check(const CheckOptions& options) {
       others.push_back(check_format(options.files[i], text));
       continue;
     }
+    of_pairs = text;
     for (const std::string& path : files_of(options.files[i]))
       files.push_back({path, options.targets.empty() ? "" : options.targets[i],
                        options.source_column, options.target_column});
   }
-  const DataSummary summary = files.empty() ? DataSummary() : check_data(files);
+  const DataSummary summary = files.empty() ? DataSummary() : check_data(files, of_pairs);
   if (options.json) {
     ordered_json report = as_json(summary);
     for (const FormatSummary& file : others) report["files"].push_back(as_json(file));
@@ -209,8 +217,10 @@ void add_data_check_command(CLI::App& data) {
   command->add_option("--target", options->targets,
                       "the files of targets, where the others hold sources alone");
   add_column_options(*command, options->source_column, options->target_column);
-  command->add_option("--set", options->assignments,
-                      "KEY=VALUE: data.format, and of formats other than pairs their data.*");
+  command->add_option(
+      "--set", options->assignments,
+      "KEY=VALUE: data.format; of pairs data.source_units, data.target and those of "
+      "images, sounds and sets, of other formats all their data.*");
   command->add_flag("--json", options->json, "print one JSON object");
   command->footer(
       "Examples:\n"
@@ -219,7 +229,12 @@ void add_data_check_command(CLI::App& data) {
       "  attend data check data    # train.tsv, valid.tsv and test.tsv of a folder\n"
       "  attend data check cora    # nodes.tsv and edges.tsv\n"
       "  attend data check shop.csv --set data.format=interactions\n"
-      "Where sources name images or sounds, these are read too.\n"
+      "  attend data check molecules.tsv --set data.source_units=smiles\n"
+      "Where most sources name images or sounds, or data.source_units says so, these are read "
+      "too.\n"
+      "Whether sources are molecules or sets and targets numbers is looked at where --set says "
+      "that\n"
+      "they are.\n"
       "JSON keys: files: [{path, lines, files_read (images and sounds), repeated, source: {words,\n"
       "characters: {median, percent_90, percent_99, longest, longest_line}}, odd: [{kind, count,\n"
       "lines}]}], of pairs also several_targets and target, of CSV columns, of labels labels:\n"

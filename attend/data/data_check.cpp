@@ -14,6 +14,7 @@
 #include "attend/data/conll.h"
 #include "attend/data/csv.h"
 #include "attend/data/data_format.h"
+#include "attend/data/fasta.h"
 #include "attend/data/lines-inl.h"
 #include "attend/data/source_kind.h"
 #include "attend/data/tables.h"
@@ -50,6 +51,8 @@ class Rows {
     else if (files.is_csv())
       table_.emplace(ByteReader(files.source), files.source_column, files.target_column,
                      longest_line);
+    else if (is_fasta(files.source))
+      source_.emplace(text_ = read_text(files.source), files.source, longest_line);
     else
       source_.emplace(ByteReader(files.source), longest_line);
     if (!files.target.empty()) target_.emplace(ByteReader(files.target), longest_line);
@@ -132,6 +135,7 @@ class Rows {
 
   std::optional<ConllReader> sentences_;
   std::optional<CsvReader> table_;
+  std::string text_;  // of a FASTA file, a sequence a line
   std::optional<internal::Lines> source_, target_;
   bool tabs_ = false;
   int64_t count_ = 0;
@@ -168,17 +172,18 @@ LengthSummary summarise(const std::vector<Lengths>& rows, int64_t Lengths::*leng
   return {percentile(50), percentile(90), percentile(99), sorted.back(), longest->line};
 }
 
-// A line whose source names an image or a sound.
+// A line whose source may name an image or a sound.
 struct NamedFile {
   int64_t line;
-  std::string source;
-  const SourceKind* kind;
+  const std::string* source;
+  const SourceKind* kind;  // null: it names none
 };
 
 // Looks at one file.
 class FileCheck {
  public:
-  explicit FileCheck(const PairFiles& files) {
+  FileCheck(const PairFiles& files, const TextConfig& text)
+      : kind_(text.source_kind()), frames_(text.frames), check_(pair_check(text)) {
     summary_.path = files.source;
     Rows rows(files);
     summary_.columns = rows.columns();
@@ -197,9 +202,10 @@ class FileCheck {
       find_labels();
     }
     for (const auto& [source, targets] : sources_) summary_.several_targets += targets.size() > 1;
-    if (!media_.empty() && media_.size() == lengths_.size())
+    // Texts may name a file, too.
+    if (names_files() || 2 * media_ > lengths_.size())
       look_at_media();
-    else
+    else if (kind_ == nullptr)
       look_at_lengths();
     for (OddLines* odd : {&malformed_, &empty_, &long_, &uneven_, &no_letters_, &unchanged_,
                           &header_, &unreadable_, &other_form_, &coloured_})
@@ -215,25 +221,50 @@ class FileCheck {
     if (++odd.count <= static_cast<int64_t>(most_lines_shown)) odd.lines.push_back(line);
   }
 
-  void add(const Row& row, int64_t line, bool pairs) {
-    if (!row.problem.empty()) {
-      if (malformed_.count == 0) malformed_.example = row.problem;
-      return tell(malformed_, line);
+  // Whether all sources are names of files, whatever they look like.
+  bool names_files() const { return kind_ != nullptr && kind_->placed != nullptr; }
+
+  const SourceKind* kind_of(const std::string& source) const {
+    if (names_files()) return kind_;
+    for (const SourceKind& kind : source_kinds())
+      if (kind.names != nullptr && kind.names(source)) return &kind;
+    return nullptr;
+  }
+
+  void tell_malformed(int64_t line, const std::string& problem) {
+    if (malformed_.count == 0) malformed_.example = problem;
+    tell(malformed_, line);
+  }
+
+  // Why training cannot learn from it.
+  std::string refusal_of(const Row& row) {
+    if (!check_) return "";
+    try {
+      check_(row.source, row.target);
+      return "";
+    } catch (const Error& error) {
+      return error.what();
     }
+  }
+
+  void add(const Row& row, int64_t line, bool pairs) {
+    if (!row.problem.empty()) return tell_malformed(line, row.problem);
     const Count source = count(row.source), target = count(row.target);
     if (source.words == 0 || (pairs && target.words == 0)) return tell(empty_, line);
+    if (const std::string refusal = pairs ? refusal_of(row) : ""; !refusal.empty())
+      return tell_malformed(line, fmt::format("{}:{}: {}", summary_.path, line, refusal));
     lengths_.push_back({line, source.words, source.characters, target.words, target.characters});
-    if (!sources_[row.source].insert(row.target).second) ++summary_.repeated;
+    const auto here = sources_.try_emplace(row.source).first;
+    if (!here->second.insert(row.target).second) ++summary_.repeated;
     if (pairs && targets_.size() <= most_labels) ++targets_[row.target];
     if (line == 1) first_target_ = row.target;
-    if (pairs)
-      for (const SourceKind& kind : source_kinds()) {
-        if (kind.names == nullptr || !kind.names(row.source)) continue;
-        media_.push_back({line, row.source, &kind});
-        break;
-      }
+    if (pairs) {
+      named_.push_back({line, &here->first, kind_of(row.source)});
+      media_ += named_.back().kind == nullptr ? 0 : 1;
+    }
     // A short one is a number or a sign.
-    if (source.characters >= 10 && 2 * source.letters < source.characters) tell(no_letters_, line);
+    if (kind_ == nullptr && source.characters >= 10 && 2 * source.letters < source.characters)
+      tell(no_letters_, line);
     if (pairs && row.source == row.target) tell(unchanged_, line);
   }
 
@@ -251,12 +282,18 @@ class FileCheck {
   void look_at_media() {
     std::map<const SourceKind*, std::unique_ptr<FrameReader>> readers;
     std::optional<std::array<int64_t, 2>> first;
-    for (const auto& [line, source, kind] : media_) {
+    for (const auto& [line, source, kind] : named_) {
+      if (kind == nullptr) {
+        if (unreadable_.count == 0)
+          unreadable_.example = fmt::format("{}: is no name of an image or a sound", *source);
+        tell(unreadable_, line);
+        continue;
+      }
       std::unique_ptr<FrameReader>& reader = readers[kind];
-      if (reader == nullptr) reader = kind->reader({});
+      if (reader == nullptr) reader = kind->reader(frames_);
       FileForm form;
       try {
-        form = reader->form(kind->placed(source, summary_.path));
+        form = reader->form(kind->placed(*source, summary_.path));
         if (form.coloured) tell(coloured_, line);
       } catch (const Error& error) {
         if (unreadable_.count == 0) unreadable_.example = error.what();
@@ -265,7 +302,7 @@ class FileCheck {
       }
       ++summary_.media;
       if (!first) first = form.size;
-      if (form.size != *first) tell(other_form_, line);
+      if (form.size != *first && frames_.resize == Resizing::none) tell(other_form_, line);
     }
   }
 
@@ -292,12 +329,16 @@ class FileCheck {
     }
   }
 
+  const SourceKind* kind_;  // which training is told; null: texts, or what names say
+  FrameConfig frames_;
+  PairCheck check_;
   FileSummary summary_;
   std::vector<Lengths> lengths_;
   Sources sources_;
   std::unordered_map<std::string, int64_t> targets_;  // of the first most_labels + 1
   std::optional<std::string> first_target_;           // of line 1
-  std::vector<NamedFile> media_;
+  std::vector<NamedFile> named_;                      // of pairs
+  size_t media_ = 0;                                  // those of a kind
   OddLines malformed_{"malformed", "cannot be read", "mend or remove them: training stops there"};
   OddLines empty_{"empty", "have an empty side", "remove them: training stops there"};
   OddLines long_{"long", "are over ten times as long as most",
@@ -339,13 +380,13 @@ Overlap compare(const FileCheck& first, const FileCheck& other, const FileSummar
 
 }  // namespace
 
-DataSummary check_data(const std::vector<PairFiles>& files) {
+DataSummary check_data(const std::vector<PairFiles>& files, const TextConfig& text) {
   if (files.empty()) fail("[check_data] no files; give at least one");
   DataSummary summary;
-  FileCheck first(files[0]);
+  FileCheck first(files[0], text);
   summary.files.push_back(first.finish());
   for (size_t i = 1; i < files.size(); ++i) {
-    FileCheck other(files[i]);
+    FileCheck other(files[i], text);
     summary.files.push_back(other.finish());
     summary.overlaps.push_back(compare(first, other, summary.files[0], summary.files[i], files[i]));
   }

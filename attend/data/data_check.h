@@ -61,10 +61,11 @@ struct DataSummary {
 
 // Looks through files of pairs or of plain text (without a TAB in the first line). Targets are
 // taken for labels where there are at most 100 of them and ten lines for each. A line that cannot
-// be read is counted as malformed; CSV is not read behind quotes that do not pair. Where each
-// source is written as the name of an image or of a sound, these files are read. Errors: a file
-// that cannot be read at all, two files of different lengths, no file.
-DataSummary check_data(const std::vector<PairFiles>& files);
+// be read is counted as malformed; CSV is not read behind quotes that do not pair. Where most
+// sources are written as names of images or sounds, or `text` says that they are, these files are
+// read. Lines that a training by `text` refuses, such as molecules and numbers that are none, are
+// malformed. Errors: a file that cannot be read at all, two files of different lengths, no file.
+DataSummary check_data(const std::vector<PairFiles>& files, const TextConfig& text = {});
 
 // What data holds that says itself what its examples are for (DataFormatRow::is_split).
 struct FormatSummary {

@@ -28,7 +28,8 @@ std::pair<std::string, int64_t> file_and_index(const std::string& name) {
 
 bool names_image(std::string_view source) {
   const auto [path, index] = file_and_index(std::string(source));
-  return index < 0 ? has_image_suffix(path) : path.find("idx") != std::string::npos;
+  if (index < 0) return has_image_suffix(path);
+  return path.find("idx") != std::string::npos || path.find("IDX") != std::string::npos;
 }
 
 class ImageFrames : public FrameReader {

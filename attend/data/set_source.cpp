@@ -1,5 +1,6 @@
 #include <algorithm>
 #include <cmath>
+#include <optional>
 
 #include "attend/base/error.h"
 #include "attend/data/frames-inl.h"
@@ -63,9 +64,20 @@ bool names_pictures(std::string_view source) {
 
 class PictureSetFrames : public FrameReader {
  public:
-  explicit PictureSetFrames(const FrameConfig& config) : reader_(image_kind().reader(config)) {}
+  explicit PictureSetFrames(const FrameConfig& config)
+      : resize_(config.resize), reader_(image_kind().reader(config)) {}
 
-  FileForm form(const std::string& name) override { return reader_->form(picture_names(name)[0]); }
+  FileForm form(const std::string& name) override {
+    std::optional<FileForm> all;
+    for (const std::string& each : picture_names(name)) {
+      const FileForm one = reader_->form(each);
+      if (!all) all = one;
+      if (one.size != all->size && resize_ == Resizing::none)
+        fail("{}: is of another size than the first image of its set", each);
+      all->coloured = all->coloured || one.coloured;
+    }
+    return *all;
+  }
 
   Tensor read(const std::string& name) override {
     std::vector<Tensor> pictures;
@@ -75,6 +87,7 @@ class PictureSetFrames : public FrameReader {
   }
 
  private:
+  Resizing resize_;
   std::unique_ptr<FrameReader> reader_;
 };
 

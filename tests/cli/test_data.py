@@ -95,6 +95,11 @@ class Data(program.Case):
         page = self.succeed("data", "check", "images.tsv").stdout
         self.assertIn("1 lines name files that cannot be read (1)", page)
         self.assertIn("none.png: no such file", page)
+        self.write("molecules.tsv", "CCO\t1.5\nC1CC\t2\nCO\tnan\n")
+        told = self.succeed("data", "check", "molecules.tsv", "--set", "data.target=number", "--set",
+                            "data.source_units=smiles").stdout
+        self.assertIn("2 lines cannot be read (2, 3)", told)
+        self.assertIn("molecules.tsv:2: SMILES 'C1CC'", told)
         (self.folder / "empty").mkdir()
         self.refuse("data", "check", "empty", names=["empty: holds no train.tsv"])
 

@@ -157,6 +157,57 @@ TEST_F(DataCheck, ReadsTheSoundsThatSourcesName) {
   EXPECT_THAT(check("a.wav\tx\nwords\ty\n").odd, IsEmpty()) << "texts, one of which names a sound";
 }
 
+TEST_F(DataCheck, ReadsImagesBesideALineThatNamesNone) {
+  write_file(folder / "a.png", png_bytes({2, 3, std::string(6, 'x')}));
+  folder.write("c.png", "no picture");
+  const FileSummary file =
+      check_data({{folder.write("t.tsv", "a.png\t1\nc.png\t2\nnotes.txt\t1\n")}}).files[0];
+  EXPECT_EQ(file.media, 1);
+  ASSERT_EQ(file.odd.size(), 1u);
+  EXPECT_EQ(file.odd[0].kind, "unreadable");
+  EXPECT_THAT(file.odd[0].lines, ElementsAre(2, 3));
+}
+
+TEST_F(DataCheck, ReadsAllImagesOfASet) {
+  write_file(folder / "a.png", png_bytes({2, 3, std::string(6, 'x')}));
+  write_file(folder / "b.png", png_bytes({3, 2, std::string(6, 'x')}));
+  const FileSummary file =
+      check_data({{folder.write("t.tsv", "a.png a.png\t2\na.png none.png\t2\na.png b.png\t2\n")}})
+          .files[0];
+  ASSERT_EQ(file.odd.size(), 1u);
+  EXPECT_EQ(file.odd[0].kind, "unreadable");
+  EXPECT_THAT(file.odd[0].lines, ElementsAre(2, 3));
+}
+
+// What is no text shows in no line by itself; the units of training say it.
+TEST_F(DataCheck, ReadsWhatUnitsSayThatItIs) {
+  TextConfig text;
+  const auto faults = [&](const char* lines) {
+    const FileSummary file = check_data({{folder.write("t.tsv", lines)}}, text).files[0];
+    return file.odd.empty() ? std::vector<int64_t>() : file.odd[0].lines;
+  };
+  text.source_units = "smiles";
+  EXPECT_THAT(faults("CCO\t1\nC1CC\t2\nCCQ\t1\n"), ElementsAre(2, 3));
+  text.source_units = "molecule";
+  EXPECT_THAT(faults("CCO\t1\nC1CC\t2\n"), ElementsAre(2));
+  text.source_units = "set";
+  EXPECT_THAT(faults("1 2\t1\n1,2 3\t2\n1 x\t1\n"), ElementsAre(2, 3));
+  text.source_units = "image";
+  EXPECT_THAT(faults("words\t1\n"), ElementsAre(1));
+  text = {};
+  text.target = TargetKind::number;
+  EXPECT_THAT(faults("a\t1.5\nb\tnan\n"), ElementsAre(2));
+}
+
+TEST_F(DataCheck, ReadsTheSequencesOfFasta) {
+  const FileSummary file =
+      check_data({{folder.write("p.fasta", ">one\nMKT\nAY\n>two\nGG\n")}}).files[0];
+  EXPECT_EQ(file.lines, 2);
+  EXPECT_EQ(file.source.characters.longest, 5);
+  const std::string bad = folder.write("q.fasta", ">one\nMK1\n");
+  EXPECT_THAT(error_of([&] { check_data({{bad}}); }), HasSubstr("q.fasta:2: '1' in a sequence"));
+}
+
 TEST_F(DataCheck, PointsOutAHeader) {
   std::string text = "sentence\tlabel\n";
   for (int i = 0; i < 40; ++i) text += fmt::format("a text {}\t{}\n", i, i % 2);
