@@ -12,6 +12,7 @@
 #include "attend/cli/evaluate_text.h"
 #include "attend/cli/metric_options.h"
 #include "attend/cli/named_option.h"
+#include "attend/cli/output_line.h"
 #include "attend/cli/progress.h"
 #include "attend/data/readable.h"
 #include "attend/data/tables.h"
@@ -108,7 +109,8 @@ void write_scores(const std::string& path, const Model& model,
   size_t next = 0;
   for (const Example& example : examples)
     for (const std::string& target : example.targets)
-      lines += fmt::format("{}\t{}\t{:.6f}\n", example.source, target, scores[next++]);
+      lines += fmt::format("{}\t{}\t{:.6f}\n", in_one_line(example.source, field_breaks),
+                           in_one_line(target, field_breaks), scores[next++]);
   write_file(path, lines);
   fmt::print(stderr, "wrote {}\n", path);
 }
@@ -277,8 +279,9 @@ void add_evaluate_command(CLI::App& app) {
                     "what to measure, separated by commas; else the rates that fit the model",
                     [](const Metric& row) { return row.measured != MeasuredFor::always; });
   add_text_options(*command, options->bleu);
-  command->add_option("--scores", options->scores,
-                      "file to write: source TAB target TAB its log probability");
+  command->add_option(
+      "--scores", options->scores,
+      "file to write: source TAB target TAB its log probability; a TAB of theirs is \\t");
   command->add_flag(
       "--skip-bad", options->skip_bad,
       "leave lines, images and sounds out that cannot be read, and name them; the exit code "

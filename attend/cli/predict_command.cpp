@@ -5,6 +5,7 @@
 #include "attend/base/error.h"
 #include "attend/cli/commands.h"
 #include "attend/cli/decode_options.h"
+#include "attend/cli/output_line.h"
 #include "attend/cli/source_lines.h"
 #include "attend/data/json_line.h"
 #include "attend/inference/answer_json.h"
@@ -19,29 +20,28 @@ struct PredictOptions : DecodeOptions {
   bool details = false;
 };
 
-// A model of texts answers with line breaks and TABs, too, which would break the output's lines.
-std::string in_one_line(const Model& model, const std::string& text) {
-  if (!model.continues() && !model.fills()) return text;
-  std::string line;
-  for (const char c : text) {
-    if (c == '\n' || c == '\t' || c == '\\') line += '\\';
-    line += c == '\n' ? 'n' : c == '\t' ? 't' : c;
-  }
-  return line;
+// A model of texts answers with line breaks and TABs, too, and one of bytes may.
+std::string answer_line(const Model& model, const std::string& text, bool in_record) {
+  const bool of_texts = model.continues() || model.fills();
+  return in_one_line(text, of_texts ? text_breaks : in_record ? field_breaks : line_breaks);
 }
 
 void print_answer(const PredictOptions& options, const Model& model, const std::string& source,
                   const Answer& answer) {
   if (options.json) {
     fmt::print("{}\n", json_line(answer_json(model, source, answer, options.details)));
-  } else if (options.search.nbest == 1) {
-    fmt::print("{}\n", answer.candidates.empty() ? "" : in_one_line(model, answer.best().text));
-  } else if (answer.candidates.empty()) {
-    fmt::print("{}\t\t\n", source);
-  } else {
-    for (const Candidate& candidate : answer.candidates)
-      fmt::print("{}\t{}\t{:.4f}\n", source, in_one_line(model, candidate.text), candidate.score);
+    return;
   }
+  if (options.search.nbest == 1) {
+    const std::string text = answer.candidates.empty() ? "" : answer.best().text;
+    fmt::print("{}\n", answer_line(model, text, /*in_record=*/false));
+    return;
+  }
+  const std::string asked = in_one_line(source, field_breaks);
+  if (answer.candidates.empty()) fmt::print("{}\t\t\n", asked);
+  for (const Candidate& candidate : answer.candidates)
+    fmt::print("{}\t{}\t{:.4f}\n", asked, answer_line(model, candidate.text, /*in_record=*/true),
+               candidate.score);
 }
 
 // Counts what predict reports after the last answer.
@@ -196,15 +196,14 @@ void add_predict_command(CLI::App& app) {
       "with --details also source_tokens, and for each prediction tokens, log_probabilities "
       "(last\n"
       "that of the end, which a label has not) and weights [tokens, source_tokens].\n"
-      "In answers of language models and encoders, without --json, line breaks, TABs and "
-      "backslashes in "
-      "answers\n"
-      "are \\n, \\t and \\\\. Standard error says at the end how many source tokens are unknown, "
-      "and "
-      "how\n"
-      "many answers are cut at the longest length (complete is false). With --skip-bad, a line "
-      "that\n"
-      "cannot be read makes the exit code 1.\n"
+      "Without --json, line breaks in answers are \\n and carriage returns \\r, TABs of a line of "
+      "several\n"
+      "fields \\t; in answers of language models and encoders TABs are always \\t, and backslashes "
+      "\\\\.\n"
+      "Standard error says at the end how many source tokens are unknown, and how many answers "
+      "are\n"
+      "cut at the longest length (complete is false). With --skip-bad, a line that cannot be read\n"
+      "makes the exit code 1.\n"
       "Answers are drawn where any of --samples, --temperature, --top-k, --top-p and --seed is "
       "there;\n"
       "what a line gets depends on the seed and its number alone.\n"
