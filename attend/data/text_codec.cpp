@@ -12,6 +12,13 @@
 namespace attend {
 namespace {
 
+// Error where the file that data.KEY names is missing.
+void check_exists(const std::string& key, const std::string& path) {
+  if (!std::filesystem::exists(path))
+    fail("data.{} = {}: {}: no such file, neither here nor beside the file of settings", key,
+         in_quotes(path), path);
+}
+
 TextCodec make_codec(const TextConfig& text, const std::string& side, const std::string& units,
                      const std::string& own_codes, const std::optional<TextTokenizer>& tokenizer) {
   const bool pieces = units == piece_units;
@@ -35,9 +42,7 @@ TextCodec make_codec(const TextConfig& text, const std::string& side, const std:
   if (path.empty())
     fail("data.{}_units = bpe: which codes? set data.bpe to a file that attend data bpe train made",
          side);
-  if (!std::filesystem::exists(path))
-    fail("data.{} = {}: {}: no such file, neither here nor beside the file of settings",
-         own_codes.empty() ? "bpe" : side + "_bpe", in_quotes(path), path);
+  check_exists(own_codes.empty() ? "bpe" : side + "_bpe", path);
   codec.codes = BytePairEncoding::load(path);
   return codec;
 }
@@ -143,9 +148,14 @@ TextCodecs make_codecs(const TextConfig& text) {
          text.source_units);
   check_tokenizers(text);
   std::optional<TextTokenizer> tokenizer, of_target;
-  if (!text.tokenizer.empty()) of_target = tokenizer = TextTokenizer::load(text.tokenizer);
-  if (!text.target_tokenizer.empty())
+  if (!text.tokenizer.empty()) {
+    check_exists("tokenizer", text.tokenizer);
+    of_target = tokenizer = TextTokenizer::load(text.tokenizer);
+  }
+  if (!text.target_tokenizer.empty()) {
+    check_exists("target_tokenizer", text.target_tokenizer);
     of_target = TextTokenizer::load(text.target_tokenizer).without_special_tokens();
+  }
   TextCodecs codecs{make_codec(text, "source", text.source_units, text.source_bpe, tokenizer),
                     make_codec(text, "target", text.target_units, text.target_bpe, of_target)};
   codecs.source.language_token = text.language_token;

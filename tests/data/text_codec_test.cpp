@@ -180,6 +180,8 @@ TEST(TextCodec, RefusesCodesThatDoNotFit) {
   EXPECT_THAT(message({.bpe = "codes"}), HasSubstr("neither data.source_units nor"));
   EXPECT_THAT(message({.target_bpe = "codes"}), HasSubstr("data.target_bpe = 'codes': but data."));
   EXPECT_THAT(message({.source_units = "bpe", .bpe = "/none"}), HasSubstr("/none: no such file"));
+  EXPECT_THAT(message({.source_units = "tokenizer", .tokenizer = "/none"}),
+              HasSubstr("data.tokenizer = '/none': /none: no such file, neither here nor beside"));
 }
 
 }  // namespace text_codec_test
