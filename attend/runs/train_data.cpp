@@ -11,6 +11,7 @@
 #include "attend/data/readable.h"
 #include "attend/data/split.h"
 #include "attend/data/tables.h"
+#include "attend/data/text_codec.h"
 #include "attend/data/text_lines.h"
 #include "attend/metrics/metric.h"
 
@@ -72,16 +73,43 @@ Texts split(std::vector<Example> all, const std::string& name) {
   return parts;
 }
 
-// A header makes a class of its own.
-void tell_header(const std::vector<Example>& examples, const std::string& name, const Tell& tell) {
-  WordCounts lines;
-  for (const Example& example : examples)
-    for (const std::string& label : example.targets) ++lines[label];
-  const std::string& first = examples[0].targets[0];
-  if (is_header(first, lines))
-    tell(fmt::format("{}: label {} is in the first line, {}, alone; if that is a header, remove it",
-                     name, in_quotes(first), in_quotes(examples[0].source)));
-}
+// Looks for a header among examples, which makes a class of its own.
+class HeaderSearch {
+ public:
+  explicit HeaderSearch(const RunConfig& config)
+      : of_tags_(config.model.tags()),
+        searches_(of_tags_ || (config.model.answers_labels() && !config.text.wants_numbers())) {
+    if (of_tags_) codec_ = make_codecs(config.text).target;
+  }
+
+  bool searches() const { return searches_; }
+
+  void add(const Example& example) {
+    if (!searches_) return;
+    for (const std::string& target : example.targets)
+      for (const std::string& label : labels_of(target)) {
+        if (labels_.empty()) first_ = {label, example.source};
+        ++labels_[label];
+      }
+  }
+
+  void tell(const std::string& name, const Tell& tell) const {
+    if (searches_ && !labels_.empty() && is_header(first_.first, labels_))
+      tell(fmt::format(
+          "{}: label {} is in the first line, {}, alone; if that is a header, remove it", name,
+          in_quotes(first_.first), in_quotes(first_.second)));
+  }
+
+ private:
+  std::vector<std::string> labels_of(const std::string& target) const {
+    return of_tags_ ? codec_.split(target) : std::vector<std::string>{target};
+  }
+
+  bool of_tags_, searches_;
+  TextCodec codec_;
+  WordCounts labels_;
+  std::pair<std::string, std::string> first_;  // label and source
+};
 
 // Answers have the form that the model has learned, and their reader should know it.
 void tell_form(const std::vector<Example>& examples, const TextConfig& text,
@@ -123,8 +151,9 @@ Texts read_both(const TrainOptions& options, const RunConfig& config, const Tell
                 int64_t* bad) {
   const PairFiles files = training_files(options);
   std::vector<Example> train = read_examples(files, config.text, tell, bad);
-  if (config.model.answers_labels() && !config.text.wants_numbers())
-    tell_header(train, files.source, tell);
+  HeaderSearch header(config);
+  for (const Example& example : train) header.add(example);
+  header.tell(files.source, tell);
   tell_form(train, config.text, files.source, tell);
   if (is_split(options)) return split(std::move(train), options.data);
   return {std::move(train), read_examples(validation_files(options), config.text, tell, bad)};
@@ -155,15 +184,20 @@ Texts read_parts(const TrainOptions& options, const RunConfig& config, const Tel
   return {std::move(data.train), std::move(data.valid)};
 }
 
-// With options.skip_bad the file is read once for the lines that are left out, each of which is
-// told once, not in each epoch, and added to `left_out`.
-PairFiles stream_of(const TrainOptions& options, const TextConfig& text, const Tell& tell,
+// The file is read once for a header and, with options.skip_bad, for the lines that are left out,
+// each of which is told once, not in each epoch, and added to `left_out`.
+PairFiles stream_of(const TrainOptions& options, const RunConfig& config, const Tell& tell,
                     int64_t& left_out) {
   PairFiles files = training_files(options);
-  files.check = pair_check(text);
-  if (!options.skip_bad) return files;
+  files.check = pair_check(config.text);
+  HeaderSearch header(config);
+  if (!options.skip_bad && !header.searches()) return files;
+  const Tell nothing = [](const std::string&) {};
   each_pair(
-      files, [](Example&&) {}, tell, &left_out);
+      files, [&](Example&& example) { header.add(example); }, options.skip_bad ? tell : nothing,
+      options.skip_bad ? &left_out : nullptr);
+  header.tell(files.source, tell);
+  if (!options.skip_bad) return files;
   files.leave_out = [](const std::string&) {};
   return files;
 }
@@ -321,7 +355,7 @@ PairData read_training_data(const TrainOptions& options, const RunConfig& config
                 .frames = frames,
                 .graph = std::move(graph)};
   if (streamed) {
-    data.stream = stream_of(options, config.text, tell, data.left_out);
+    data.stream = stream_of(options, config, tell, data.left_out);
   } else {
     check_targets(data.train.targets, options.data);
   }

@@ -183,6 +183,11 @@ class Repeats(program.Case):
         run = self.train("sentence\tlabel\n" + rows, **{"train.steps": 2})
         self.assertIn("train.tsv: label 'label' is in the first line, 'sentence', alone; if that is "
                       "a header, remove it", run.stderr)
+        for options in ([], ["--skip-bad"]):
+            shutil.rmtree(self.folder / "model")
+            streamed = self.train("sentence\tlabel\n" + rows, *options,
+                                  **{"train.steps": 2, "train.shuffle_buffer": 8})
+            self.assertEqual(streamed.stderr.count("if that is a header, remove it"), 1)
         shutil.rmtree(self.folder / "model")
         self.assertNotIn("header", self.train(rows, **{"train.steps": 2}).stderr)
         table = "text,label\n" + rows.replace("\t", ",")

@@ -69,6 +69,18 @@ class Sentences(program.Case):
         assert cls.training.returncode == 0, cls.training.stderr
         cls.model = cls.shared / "model"
 
+    def test_a_header_is_pointed_out(self):
+        rows = as_tsv(sentences(40, 7))
+        self.write("plain.tsv", rows)
+        for stream in (0, 8):
+            self.write("headed.tsv", "words\ttags\n" + rows)
+            for name, told in (("headed", True), ("plain", False)):
+                run = self.succeed("train", "--data", f"{name}.tsv", "--valid", "plain.tsv", "--out",
+                                   f"{name}{stream}", "--source-units", "space", *settings(SMALL | {
+                                       "train.steps": 1, "train.shuffle_buffer": stream}))
+                self.assertEqual("headed.tsv: label 'tags' is in the first line, 'words', alone; if "
+                                 "that is a header" in run.stderr, told, run.stderr)
+
     def test_training_tells_accuracy(self):
         self.assertGreater(json.loads(self.training.stdout)["valid_token_accuracy"], 0.97)
 
