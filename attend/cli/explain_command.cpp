@@ -59,6 +59,12 @@ Subject explained(const ExplainOptions& options, const Model& model) {
                  "attend: the first {} tokens of the answer are explained, which the model "
                  "reads at once with the text\n",
                  subject.target.size());
+    // A continuation of a text has no end of its own.
+    if (!subject.complete && !model.continues())
+      fmt::print(stderr,
+                 "attend: the answer is cut at the longest length, {} tokens; --maximum-length "
+                 "sets it\n",
+                 subject.target.size());
     return subject;
   } catch (const SourceError& error) {
     fail("text {}: {}", in_quotes(options.text), error.reason());

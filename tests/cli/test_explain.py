@@ -35,6 +35,13 @@ class Translation(program.Case):
         self.assertEqual(record["target"], ["D", "A", "D", "B"])
         self.assertEqual(record["source"], ["b", "a", "b"])
 
+    def test_an_answer_that_is_cut_is_told(self):
+        cut = "attend: the answer is cut at the longest length, 1 tokens; --maximum-length sets it\n"
+        for options, told in ((["--maximum-length", 1], True),
+                              (["--maximum-length", 1, "--target", "B A B"], False)):
+            run = self.succeed("explain", self.model, "bab", *options)
+            self.assertEqual(cut in run.stderr, told, run.stderr)
+
     def test_every_view_has_its_maps(self):
         heads = self.maps("--view", "heads", "--layer", 1)
         self.assertEqual([one["title"] for one in heads], ["encoder 1, head 1", "encoder 1, head 2"])
