@@ -142,6 +142,11 @@ Measurement measure_model(const EvaluateOptions& options, const Model& model, in
   if (truncated > 0)
     fmt::print(stderr, "attend: {}: {} sources are cut to their first {} tokens\n", options.data,
                truncated, model.maximum_source_length());
+  if (result.evaluation.greyed > 0)
+    fmt::print(stderr,
+               "attend: {}: {} sources are in colour and read in grey "
+               "(data.colours = false)\n",
+               options.data, result.evaluation.greyed);
   if (cut > 0 && !model.continues())
     fmt::print(stderr, "attend: {}: {} answers are cut at the longest length\n", options.data, cut);
   if (!model.answers_numbers()) result.likelihood = likelihood(model, examples);

@@ -59,6 +59,9 @@ Subject explained(const ExplainOptions& options, const Model& model) {
                  "attend: the first {} tokens of the answer are explained, which the model "
                  "reads at once with the text\n",
                  subject.target.size());
+    if (subject.greyed)
+      fmt::print(stderr,
+                 "attend: the image is in colour and read in grey (data.colours = false)\n");
     // A continuation of a text has no end of its own.
     if (!subject.complete && !model.continues())
       fmt::print(stderr,

@@ -47,6 +47,7 @@ void print_answer(const PredictOptions& options, const Model& model, const std::
 // Counts what predict reports after the last answer.
 struct Tally {
   int64_t lines = 0;
+  int64_t greyed = 0;
   int64_t answers = 0, cut = 0;
   int64_t tokens = 0, unknown = 0;  // of sources
   int64_t unknown_line = 0;         // the first that has one
@@ -54,6 +55,7 @@ struct Tally {
 
   void add(const Answer& answer) {
     ++lines;
+    greyed += answer.greyed ? 1 : 0;
     for (const Candidate& candidate : answer.candidates) {
       ++answers;
       cut += candidate.complete ? 0 : 1;
@@ -71,6 +73,10 @@ struct Tally {
       fmt::print(stderr,
                  "attend: {} of {} source tokens are unknown to the model, first in line {}: {}\n",
                  unknown, tokens, unknown_line, in_quotes(unknown_token));
+    if (greyed > 0)
+      fmt::print(stderr,
+                 "attend: {} of {} sources are in colour and read in grey (data.colours = false)\n",
+                 greyed, lines);
     // A continuation of a text has no end of its own.
     if (cut > 0 && !model.continues())
       fmt::print(

@@ -43,12 +43,17 @@ class ImageFrames : public FrameReader {
   }
 
   Tensor read(const std::string& name) override {
-    return image_frames(reader_.read(name), config_, shown_source(name));
+    const Image image = reader_.read(name);
+    greyed_ += image.coloured && image.channels == 1 ? 1 : 0;
+    return image_frames(image, config_, shown_source(name));
   }
+
+  int64_t greyed() const override { return greyed_; }
 
  private:
   FrameConfig config_;
   ImageReader reader_;
+  int64_t greyed_ = 0;
 };
 
 void take_size(const std::string& file, FrameConfig& config) {

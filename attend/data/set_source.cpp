@@ -86,6 +86,8 @@ class PictureSetFrames : public FrameReader {
     return at::stack(pictures);
   }
 
+  int64_t greyed() const override { return reader_->greyed(); }
+
  private:
   Resizing resize_;
   std::unique_ptr<FrameReader> reader_;

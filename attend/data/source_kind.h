@@ -31,6 +31,8 @@ class FrameReader {
   // The frames [S, FrameShape::depth], float; those of a set in an order of its own, whatever the
   // one that it is written in. Error on another form than the configuration has.
   virtual at::Tensor read(const std::string& name) = 0;
+  // How many images in colour read() has read in grey so far.
+  virtual int64_t greyed() const { return 0; }
 };
 
 // How the frames of a source lie: on a grid, all sources alike, or in a row as long as the source.
@@ -82,6 +84,7 @@ class KeptFrames : public FrameReader {
 
   FileForm form(const std::string& name) override { return reader(name).form(name); }
   at::Tensor read(const std::string& name) override;
+  int64_t greyed() const override { return reader_ == nullptr ? 0 : reader_->greyed(); }
 
  private:
   FrameReader& reader(const std::string& name);

@@ -126,6 +126,7 @@ Subject answered_subject(const Model& model, const std::string& source, const Se
   Subject subject = make_subject(parts, pair);
   subject.truncated = answer.truncated;
   subject.is_part = is_part;
+  subject.greyed = answer.greyed;
   subject.complete = forced || answer.best().complete;
   if (!forced) subject.target = answer.best().tokens;
   if (is_part) subject.target.resize(pair.target.size());

@@ -21,6 +21,7 @@ struct Subject {
   std::vector<std::string> target;  // without EOS, which batch.target may end in
   bool truncated = false;           // the source was longer than the model reads
   bool is_part = false;             // the answer continues behind what one pass reads
+  bool greyed = false;              // an image in colour was read in grey
   bool complete = true;             // false: the answer was cut at the longest length
   // The token that each of batch.target is compared with, int64 [T]: why that one and not this?
   // (Jacovi et al. 2021; Yin & Neubig 2022). Undefined: with none. Where both are one, nothing is

@@ -19,6 +19,7 @@ using Report = std::function<void(int64_t done, int64_t total)>;
 struct Evaluation {
   std::vector<ScoredAnswer> answers;      // to each example
   int64_t truncated = 0;                  // sources that are longer than the model reads
+  int64_t greyed = 0;                     // sources with images in colour, read in grey
   int64_t cut = 0;                        // answers that are cut at the longest length
   std::vector<ScoredAnswer> scores = {};  // as class_scores() tells them; where metrics need such
 

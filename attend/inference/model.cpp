@@ -24,11 +24,9 @@ std::vector<std::vector<float>> rows_of(const at::Tensor& weights, size_t column
 }
 
 Answer answer_of(const PairModel& model, Prediction prediction) {
-  Answer answer{std::move(prediction.source),
-                std::move(prediction.unknown),
-                prediction.truncated,
-                std::move(prediction.error),
-                {}};
+  Answer answer{std::move(prediction.source), std::move(prediction.unknown),
+                prediction.truncated,         prediction.greyed,
+                std::move(prediction.error),  {}};
   answer.candidates.reserve(prediction.hypotheses.size());
   for (size_t i = 0; i < prediction.hypotheses.size(); ++i) {
     Hypothesis& hypothesis = prediction.hypotheses[i];

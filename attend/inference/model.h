@@ -60,6 +60,7 @@ struct Answer {
   std::vector<std::string> source;    // the tokens that were read
   std::vector<std::string> unknown;   // those of them that the model does not know
   bool truncated = false;             // the source was longer than the model reads
+  bool greyed = false;                // an image in colour was read in grey (data.colours = false)
   std::string error;                  // with ModelOptions::skip_bad: why the source was not read
   std::vector<Candidate> candidates;  // best first; none for an empty source
 

@@ -154,7 +154,9 @@ Predictor::Reading Predictor::read(const std::vector<std::string>& texts) const 
         // behind it.
         if (!blank || model_.config.continues()) read_text(texts[i], prediction, encoded);
       } else if (!blank) {
+        const int64_t greyed = reader->greyed();
         encoded.frames = reader->read(texts[i]);
+        prediction.greyed = reader->greyed() > greyed;
         prediction.truncated = model_.truncate_frames(encoded.frames);
         prediction.source = model_.text.source_kind()->frame_names(texts[i], model_.text.frames,
                                                                    encoded.source_length());

@@ -24,6 +24,7 @@ struct Prediction {
   std::vector<std::string> source;     // the tokens that were read
   std::vector<std::string> unknown;    // those of them that the model does not know
   bool truncated = false;              // the text was longer than the model reads
+  bool greyed = false;                 // an image in colour was read in grey
   std::string error;                   // why the text could not be read; empty where it could
   std::vector<Hypothesis> hypotheses;  // none for an empty text and for one with an error
   // The tokens of each hypothesis, with what SearchOptions::unknown puts in place of unknown ones.

@@ -125,10 +125,20 @@ void tell_form(const std::vector<Example>& examples, const TextConfig& text,
                     name, others, name_of(text.normalise)));
 }
 
-void tell_colours(const SourceKind& kind, const FrameConfig& config, const std::string& file,
-                  const Tell& tell) {
-  if (kind.has_colours && kind.reader(config)->form(file).coloured)
-    tell(fmt::format("{}: is in colour; images are read in grey (data.colours = false)", file));
+// A file that several examples name counts once.
+void tell_colours(FrameReader& frames, const Texts& texts, const Tell& tell) {
+  int64_t count = 0;
+  std::string first;
+  for (const std::vector<Example>* part : {&texts.train, &texts.valid})
+    for (const Example& example : *part) {
+      const int64_t before = frames.greyed();
+      frames.read(example.source);
+      if (frames.greyed() == before) continue;
+      if (count++ == 0) first = example.source;
+    }
+  if (count > 0)
+    tell(fmt::format("{}{} in colour; images are read in grey (data.colours = false)", first,
+                     count == 1 ? ": is" : fmt::format(" and {} more: are", count - 1)));
 }
 
 // A network learns badly from numbers far from those that its first weights are drawn for.
@@ -334,7 +344,7 @@ PairData read_training_data(const TrainOptions& options, const RunConfig& config
     frames = std::make_shared<KeptFrames>(*kind, config.text.frames);
     if (options.skip_bad)
       left_out += take_out_unreadable({&texts.train, &texts.valid}, *frames, options.data, tell);
-    tell_colours(*kind, config.text.frames, texts.train[0].source, tell);
+    if (kind->has_colours && !config.text.frames.colours) tell_colours(*frames, texts, tell);
     tell_large_numbers(*kind, *frames, texts.train, options.data, tell);
   }
   const TextCodecs codecs = make_codecs(config.text);

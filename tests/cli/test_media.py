@@ -26,12 +26,13 @@ def idx(shape, data):
     return bytes([0, 0, 8, len(shape)]) + struct.pack(f">{len(shape)}I", *shape) + bytes(data)
 
 
-def png(rows):
+def png(rows, coloured=False):
     def chunk(kind, data):
         checked = kind + data
         return struct.pack(">I", len(data)) + checked + struct.pack(">I", zlib.crc32(checked))
-    header = struct.pack(">IIBBBBB", len(rows[0]), len(rows), 8, 0, 0, 0, 0)
-    body = zlib.compress(b"".join(b"\0" + bytes(row) for row in rows))
+    header = struct.pack(">IIBBBBB", len(rows[0]), len(rows), 8, 2 if coloured else 0, 0, 0, 0)
+    body = zlib.compress(b"".join(b"\0" + bytes(value for value in row for _ in range(
+        3 if coloured else 1)) for row in rows))
     return (b"\x89PNG\r\n\x1a\n" + chunk(b"IHDR", header) + chunk(b"IDAT", body) +
             chunk(b"IEND", b""))
 
@@ -187,6 +188,25 @@ class Images(program.Case):
         self.assertEqual(json.loads(run.stdout)["examples"], 3)
         self.assertIn("cut.png", run.stderr)
         self.assertIn("1 of 4 examples cannot be read and are left out", run.stderr)
+
+    def test_tells_of_colours_that_it_reads_in_grey(self):
+        rows = [[0, 255] * 4] * 8
+        for name, coloured in (("g.png", False), ("c.png", True), ("d.png", True)):
+            self.write(name, png(rows, coloured))
+        self.write("train.tsv", "g.png\t0\nc.png\t1\ng.png\t0\n")
+        self.write("valid.tsv", "d.png\t1\ng.png\t0\n")
+        asked = ["train", "--data", "train.tsv", "--valid", "valid.tsv", "--source-units", "image",
+                 *settings(VIT | {"data.patch": 4, "train.epochs": 1})]
+        told = "c.png and 1 more: are in colour; images are read in grey (data.colours = false)"
+        self.assertIn(told, self.succeed(*asked, "--out", "grey").stderr)
+        self.assertNotIn("grey", self.succeed(*asked, "--out", "colours", "--set",
+                                              "data.colours=true").stderr)
+        told = "2 of 3 sources are in colour and read in grey (data.colours = false)"
+        self.assertIn(told, self.succeed("predict", "grey", stdin="g.png\nc.png\nd.png\n").stderr)
+        self.assertIn("valid.tsv: 1 sources are in colour and read in grey",
+                      self.succeed("evaluate", "grey", "--data", "valid.tsv").stderr)
+        self.assertIn("the image is in colour and read in grey",
+                      self.succeed("explain", "grey", "c.png", "--method", "gradient").stderr)
 
     def test_refuses_tables_of_what_is_not_there(self):
         self.write("train.tsv", "a.png\t1\nb.png\t0\n")
