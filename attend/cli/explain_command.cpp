@@ -54,20 +54,6 @@ Subject explained(const ExplainOptions& options, const Model& model) {
     if (subject.truncated)
       fmt::print(stderr, "attend: the text is cut to its {} {} tokens\n",
                  model.continues() || model.ranks() ? "last" : "first", subject.source.size());
-    if (subject.is_part)
-      fmt::print(stderr,
-                 "attend: the first {} tokens of the answer are explained, which the model "
-                 "reads at once with the text\n",
-                 subject.target.size());
-    if (subject.greyed)
-      fmt::print(stderr,
-                 "attend: the image is in colour and read in grey (data.colours = false)\n");
-    // A continuation of a text has no end of its own.
-    if (!subject.complete && !model.continues())
-      fmt::print(stderr,
-                 "attend: the answer is cut at the longest length, {} tokens; --maximum-length "
-                 "sets it\n",
-                 subject.target.size());
     return subject;
   } catch (const SourceError& error) {
     fail("text {}: {}", in_quotes(options.text), error.reason());
@@ -134,17 +120,7 @@ void print_knock_out(const ExplainOptions& options, const Model& model, const Su
   fmt::print("{:<16} {}\n", "answer then", told.new_answer);
 }
 
-void run_explain(const ExplainOptions& options) {
-  // The heap would keep holes between vectors of a long text that no larger one fits into: a sixth
-  // of what the gradient of 512 tokens takes.
-  mallopt(M_MMAP_THRESHOLD, 1 << 20);
-  if (options.show.view == ExplanationView::graph && (options.out.empty() || options.json))
-    fail("--view graph: is a picture; name a file with --out that ends in {}",
-         listed_layer_graph_files());
-  ModelOptions loading = options.model;
-  loading.threads = 1;
-  const Model model(options.folder, loading);
-  const Subject subject = explained(options, model);
+void explain_answer(const ExplainOptions& options, const Model& model, const Subject& subject) {
   if (!options.without.empty()) return print_knock_out(options, model, subject);
   const ExplainFile* file = format_of(explain_files(), options.out);
   const bool whole_page = file && file->page;
@@ -160,6 +136,33 @@ void run_explain(const ExplainOptions& options) {
   write_file(options.out, whole_page ? page(options, subject, source_picture(model, options.text))
                                      : explain_file(options.out, shown));
   fmt::print(stderr, "wrote {}\n", options.out);
+}
+
+void run_explain(const ExplainOptions& options) {
+  // The heap would keep holes between vectors of a long text that no larger one fits into: a sixth
+  // of what the gradient of 512 tokens takes.
+  mallopt(M_MMAP_THRESHOLD, 1 << 20);
+  if (options.show.view == ExplanationView::graph && (options.out.empty() || options.json))
+    fail("--view graph: is a picture; name a file with --out that ends in {}",
+         listed_layer_graph_files());
+  ModelOptions loading = options.model;
+  loading.threads = 1;
+  const Model model(options.folder, loading);
+  const Subject subject = explained(options, model);
+  explain_answer(options, model, subject);
+  if (subject.is_part)
+    fmt::print(stderr,
+               "attend: the first {} tokens of the answer are explained, which the model reads at "
+               "once with the text\n",
+               subject.target.size());
+  if (subject.greyed)
+    fmt::print(stderr, "attend: the image is in colour and read in grey (data.colours = false)\n");
+  // A continuation of a text has no end of its own.
+  if (!subject.complete && !model.continues())
+    fmt::print(stderr,
+               "attend: the answer is cut at the longest length, {} tokens; --maximum-length sets "
+               "it\n",
+               subject.target.size());
 }
 
 std::string footer() {

@@ -13,10 +13,11 @@
 
 namespace attend {
 
-// That the model's probabilities are not numbers.
+// That what a model gives is no number. The message ends in the remedy.
 class NotANumber : public Error {
  public:
-  using Error::Error;
+  explicit NotANumber(const std::string& message)
+      : Error(message + "; its weights are damaged or diverged: train it again") {}
 };
 
 // The tokens that begin and end a sequence, for the search.

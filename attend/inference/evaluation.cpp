@@ -6,6 +6,7 @@
 
 #include "attend/base/error.h"
 #include "attend/data/text_windows.h"
+#include "attend/decode/search.h"
 #include "attend/inference/predictor.h"
 #include "attend/inference/ranking.h"
 
@@ -46,6 +47,13 @@ class UnknownPart {
   int64_t tokens_ = 0, bytes_ = 0;
   int64_t unknown_ = 0, unknown_bytes_ = 0;
 };
+
+// Nats per token, or the squared error of a number.
+double loss_of(Predictor& predictor, const std::vector<EncodedPair>& pairs) {
+  const double loss = predictor.loss(pairs);
+  if (std::isnan(loss)) throw NotANumber("[evaluate] the model's loss is NaN");
+  return loss;
+}
 
 ScoredAnswer scored_answer(const PairModel& model, std::vector<std::string> tokens,
                            const std::vector<std::string>& targets) {
@@ -139,7 +147,7 @@ Likelihood likelihood(const Model& model, const std::vector<Example>& examples) 
       if (!model.fills() && !model.ranks())
         unknown.read(predictor.model().codecs.target.split(target));
     }
-  likelihood.nats = predictor.loss(pairs) * static_cast<double>(likelihood.tokens);
+  likelihood.nats = loss_of(predictor, pairs) * static_cast<double>(likelihood.tokens);
   unknown.put(pairs, std::ssize(pairs), likelihood);
   return likelihood;
 }
@@ -154,7 +162,7 @@ TextLikelihood likelihood_of_text(const Model& model, const std::string& text) {
   // Half of what fills the context is predicted, from the other half on.
   const std::vector<EncodedPair> windows = windows_in_order(tokens, context - half, half);
   Likelihood all{.tokens = std::ssize(tokens), .bytes = std::ssize(text)};
-  all.nats = predictor.loss(windows) * static_cast<double>(all.tokens);
+  all.nats = loss_of(predictor, windows) * static_cast<double>(all.tokens);
   if (std::find(tokens.begin(), tokens.end(), Vocabulary::unknown) != tokens.end()) {
     UnknownPart unknown(predictor);
     for (size_t begin = 0, end = 0; begin < text.size(); begin = end) {
@@ -164,7 +172,7 @@ TextLikelihood likelihood_of_text(const Model& model, const std::string& text) {
     }
     unknown.put(windows, /*ends=*/0, all);
   }
-  return {all, predictor.loss(windows_in_order(tokens, context - 1, 1))};
+  return {all, loss_of(predictor, windows_in_order(tokens, context - 1, 1))};
 }
 
 }  // namespace attend

@@ -43,7 +43,8 @@ std::vector<ScoredAnswer> measured_answers(const Metric& metric, const Model& mo
                                            const std::vector<Example>& examples);
 
 // The negative log-likelihood of all targets; of ranked items, of those that were in training. The
-// end of a target counts as a byte, like the line break at its end in a file.
+// end of a target counts as a byte, like the line break at its end in a file. Error where the
+// model's loss is NaN.
 Likelihood likelihood(const Model& model, const std::vector<Example>& examples);
 
 // The same of a text, by a language model.

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "attend/decode/search.h"
 #include "attend/inference/predictor.h"
 #include "attend/models/model_folder.h"
 #include "attend/models/new_pair_model.h"
@@ -250,6 +251,8 @@ std::vector<Embedding> Model::embed(const std::vector<std::string>& sources) con
     embedding.truncated = text.truncated;
     embedding.error = std::move(text.error);
     if (!text.vectors.defined()) continue;
+    if (!at::isfinite(text.vectors).all().item<bool>())
+      throw NotANumber("[embed] the model's vectors are not finite");
     embedding.depth = text.vectors.size(1);
     embedding.vectors = numbers_of(text.vectors);
     if (text.whole.defined()) embedding.whole = numbers_of(text.whole);

@@ -214,7 +214,7 @@ class Model {
                                                   int64_t most = 5) const;
 
   // The vectors of the encoder, or of the layers of a language model, for each source. Error for
-  // ensembles.
+  // ensembles, and on vectors that are not finite.
   std::vector<Embedding> embed(const std::vector<std::string>& sources) const;
 
   // The tokens of a text, those beyond maximum_source_length() included. Error on a text that is

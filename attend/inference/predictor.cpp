@@ -27,6 +27,12 @@ std::vector<int64_t> in_order(size_t count) {
   return order;
 }
 
+// Comparisons with NaN are false: it would be neither the best nor below any bound.
+void check_numbers(const Tensor& log_probabilities) {
+  if (at::isnan(log_probabilities).any().item<bool>())
+    throw NotANumber("[predict] the model's probabilities are NaN");
+}
+
 // Tells predictions in the order of their texts, each once it and those before it are there.
 class InOrder {
  public:
@@ -339,6 +345,7 @@ std::vector<std::vector<double>> Predictor::token_log_probabilities(
       const auto pair = static_cast<size_t>(batch[i]);
       const auto* first = tokens.data_ptr<double>() + static_cast<int64_t>(i) * tokens.size(1);
       found[pair].assign(first, first + pairs[pair].target_length());
+      check_numbers(tokens[static_cast<int64_t>(i)].narrow(0, 0, pairs[pair].target_length()));
     }
   };
   int64_t longest = 1;
@@ -395,6 +402,7 @@ void Predictor::each_first_step(const std::vector<EncodedPair>& pairs,
     const auto state = start(make_batch(pairs, batch));
     const Tensor bos = at::full({static_cast<int64_t>(batch.size())}, Vocabulary::bos, at::kLong);
     const Tensor found = state->step(bos, /*with_weights=*/false, {}).log_probabilities;
+    check_numbers(found);
     for (size_t i = 0; i < batch.size(); ++i)
       take(static_cast<size_t>(batch[i]), found[static_cast<int64_t>(i)].to(at::kFloat));
   };
@@ -409,6 +417,7 @@ Tensor Predictor::steps(const std::vector<int64_t>& source) {
     Tensor token = at::full({1}, Vocabulary::bos, at::kLong);
     for (size_t i = 0; i < source.size(); ++i) {
       found.push_back(state->step(token, /*with_weights=*/false, {}).log_probabilities);
+      check_numbers(found.back());
       token = found.back().argmax(1);
     }
   });

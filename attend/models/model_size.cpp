@@ -117,8 +117,7 @@ void check_memory(const PairModel& model, int64_t replicas, int64_t processes) {
   const bool is_alone = processes == 1;
   fail(
       "the model's weights take {}, and training {} times that{}; {} may use {}: {}; take a "
-      "smaller "
-      "model, or fewer replicas{}",
+      "smaller model, or fewer replicas{}",
       gigabytes(bytes), numbers, is_alone ? "" : fmt::format(" in each of {} processes", processes),
       is_alone ? "this process" : "each", gigabytes(most), largest_part(model),
       is_alone ? "" : " or processes");

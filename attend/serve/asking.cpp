@@ -10,6 +10,7 @@
 
 #include "attend/data/embedded_file.h"
 #include "attend/data/units.h"
+#include "attend/decode/search.h"
 
 namespace attend {
 namespace {
@@ -62,7 +63,9 @@ void tell_of_failures(const Asking& asking, Question& question) {
 }  // namespace
 
 RequestError failure_of(const std::exception& error) {
-  return {dynamic_cast<const Error*>(&error) != nullptr ? 422 : 500, error.what()};
+  const bool is_of_the_model = dynamic_cast<const NotANumber*>(&error) != nullptr;
+  const bool is_of_the_request = dynamic_cast<const Error*>(&error) != nullptr && !is_of_the_model;
+  return {is_of_the_request ? 422 : 500, error.what()};
 }
 
 void check_read(const std::string& field, size_t index, const std::string& error) {

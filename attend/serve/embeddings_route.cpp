@@ -61,7 +61,6 @@ std::vector<float> text_vector(const Model& model, const Embedding& embedding, s
   if (form.dimensions > 0) vector.resize(static_cast<size_t>(form.dimensions));
   double squares = 0;
   for (const float number : vector) squares += static_cast<double>(number) * number;
-  if (!std::isfinite(squares)) throw RequestError(500, "the model's vector is not finite");
   const double length = std::sqrt(squares);
   if (form.is_normalised && length > 0)
     for (float& number : vector) number = static_cast<float>(number / length);
