@@ -178,7 +178,7 @@ at::Tensor read_tensor_json(const std::string& path) {
 }
 
 json tensor_json(const at::Tensor& tensor) {
-  const at::Tensor flat = tensor.detach().cpu().to(at::kDouble).contiguous();
+  const at::Tensor flat = tensor.detach().cpu().to(at::kDouble).resolve_neg().contiguous();
   const double* values = flat.data_ptr<double>();
   return nested(values, tensor.sizes(), tensor.scalar_type());
 }

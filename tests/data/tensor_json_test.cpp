@@ -52,6 +52,12 @@ TEST(TensorJson, WritesNumbersThatAreNotFiniteAsStrings) {
   EXPECT_EQ(tensor_json(at::tensor({1, 0}).to(at::kBool)).dump(), "[true,false]");
 }
 
+TEST(TensorJson, WritesNumbersThatAreNegatedLater) {
+  const at::Tensor negated = at::_neg_view(at::tensor({1., -2.}, at::kDouble));
+  ASSERT_TRUE(negated.is_neg());
+  EXPECT_EQ(tensor_json(negated).dump(), "[-1.0,2.0]");
+}
+
 TEST(TensorJson, ReadsBackWhatItWrites) {
   at::manual_seed(1);
   EXPECT_TRUE(rc::check([] {
