@@ -153,7 +153,8 @@ void add_files(CLI::App& command, ComputeFiles& files) {
   command
       .add_option("--align", files.align,
                   "first: query 0 is at key 0; last: the last query at the last key, by the "
-                  "lengths of each batch element. Scopes and biases count from there")
+                  "lengths of each batch element. Scopes, biases and encoded positions "
+                  "count from there")
       ->type_name("first|last");
   command
       .add_option("--query-offsets", files.query_offsets,

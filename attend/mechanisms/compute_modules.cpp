@@ -4,6 +4,8 @@
 
 #include <algorithm>
 #include <cmath>
+#include <functional>
+#include <vector>
 
 #include "attend/base/error.h"
 #include "attend/mechanisms/convolution_attention.h"
@@ -15,24 +17,57 @@ namespace {
 
 using at::Tensor;
 
+// What `encode` makes of x, whose first row has a position.
+using Encode = std::function<Tensor(const Tensor& x, int64_t first)>;
+
+// Gives the queries their positions among the keys, each batch entry its own.
+void encode_queries(Attended& given, const Encode& encode) {
+  Tensor& query = given.query;
+  const int64_t batch = query.dim() < 3 ? 1 : query.size(0);
+  const Tensor offsets =
+      offsets_of_queries(given.spec, batch, query.size(-2), given.key.size(-2)).view({-1});
+  if (offsets.numel() == 0) return;
+  constexpr int64_t farthest = int64_t{1} << 50;  // Angles of positions beyond have no digits.
+  if (offsets.abs().max().item<int64_t>() > farthest)
+    fail("query_offsets move queries by more than {} positions, which are not encoded", farthest);
+  if ((offsets == offsets[0]).all().item<bool>()) {
+    query = encode(query, offsets[0].item<int64_t>());
+    return;
+  }
+  std::vector<Tensor> entries;
+  for (int64_t b = 0; b < batch; ++b)
+    entries.push_back(encode(query[b], offsets[b].item<int64_t>()));
+  query = at::stack(entries);
+}
+
 void rotate_both(const Parameters&, Attended& given) {
-  given.query = rotate(given.query);
+  encode_queries(given, [](const Tensor& x, int64_t first) { return rotate(x, first); });
   given.key = rotate(given.key);
 }
 
+// The queries, the keys and the values, with what is added at their positions.
+void encode_all(Attended& given, const Encode& encode) {
+  encode_queries(given, encode);
+  for (Tensor* x : {&given.key, &given.value}) *x = encode(*x, 0);
+}
+
 void add_sinusoids(const Parameters&, Attended& given) {
-  for (Tensor* x : {&given.query, &given.key, &given.value})
-    *x = *x + sinusoidal_positions(x->size(-2), x->size(-1), 0, x->options());
+  encode_all(given, [](const Tensor& x, int64_t first) {
+    return x + sinusoidal_positions(x.size(-2), x.size(-1), first, x.options());
+  });
 }
 
 void add_learned(const Parameters& parameters, Attended& given) {
   const Tensor& table = parameters.at("positions");
-  for (Tensor* x : {&given.query, &given.key, &given.value}) {
-    if (table.dim() != 2 || table.size(0) < x->size(-2) || table.size(1) != x->size(-1))
+  encode_all(given, [&](const Tensor& x, int64_t first) {
+    const int64_t end = first + x.size(-2);
+    if (table.dim() != 2 || table.size(0) < end || table.size(1) != x.size(-1))
       fail("positions has shape {}; {} positions of depth {} want [{} or more, {}]",
-           shape_of(table), x->size(-2), x->size(-1), x->size(-2), x->size(-1));
-    *x = *x + table.narrow(0, 0, x->size(-2));
-  }
+           shape_of(table), end, x.size(-1), end, x.size(-1));
+    if (first < 0)
+      fail("positions begin with that of the first key, and queries stand {} before it", -first);
+    return x + table.slice(0, first, end);
+  });
 }
 
 // K and V become E K and F V.

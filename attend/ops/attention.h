@@ -102,6 +102,11 @@ AttentionResult attention(const at::Tensor& query, const at::Tensor& key, const 
 // "first" or "last"; Error otherwise.
 Align parse_align(std::string_view text);
 
+// By how much `align` and `query_offsets` move the queries among the keys: int64 [B], or one
+// number, on the CPU. Error on offsets that do not fit.
+at::Tensor offsets_of_queries(const AttentionSpec& spec, int64_t batch, int64_t queries,
+                              int64_t keys);
+
 // The same choices with the positions of the queries in the scope and the bias, and nowhere else,
 // for callers who cut up the sequences. Error on offsets that do not fit, and on a grid bias where
 // they differ from batch entry to batch entry.

@@ -34,7 +34,9 @@ Tensor aligned_at_last(const Scope& scope, int64_t queries, int64_t keys) {
   return offsets;
 }
 
-Place place_of(const AttentionSpec& spec, int64_t batch, int64_t queries, int64_t keys) {
+}  // namespace
+
+Tensor offsets_of_queries(const AttentionSpec& spec, int64_t batch, int64_t queries, int64_t keys) {
   Tensor offsets = at::zeros({1}, at::kLong);
   if (spec.align == Align::last) offsets = aligned_at_last(spec.scope, queries, keys);
   if (const Tensor& given = spec.query_offsets; given.defined()) {
@@ -46,8 +48,14 @@ Place place_of(const AttentionSpec& spec, int64_t batch, int64_t queries, int64_
           c10::toString(given.scalar_type()), fmt::join(given.sizes(), ", "), batch);
     offsets = offsets + given.to(at::kCPU);
   }
+  return offsets.clamp(-farthest_offset, farthest_offset);
+}
+
+namespace {
+
+Place place_of(const AttentionSpec& spec, int64_t batch, int64_t queries, int64_t keys) {
+  const Tensor offsets = offsets_of_queries(spec, batch, queries, keys);
   if (offsets.numel() == 0) return {.queries = queries};
-  offsets = offsets.clamp(-farthest_offset, farthest_offset);
   const auto least = offsets.min().item<int64_t>();
   if (least == offsets.max().item<int64_t>()) return {.common = least, .queries = queries};
   return {.by_entry = offsets, .queries = queries};

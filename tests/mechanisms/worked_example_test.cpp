@@ -1,6 +1,7 @@
 #include "attend/mechanisms/worked_example.h"
 
 #include <ATen/ATen.h>
+#include <ATen/CPUGeneratorImpl.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -47,6 +48,40 @@ TEST(ComputeProblem, HasTheGradientsOfEachInput) {
   problem.context_gradient = at::ones({1, 2}, at::kDouble);
   EXPECT_THAT(test::error_of([&] { compute_gradients(problem); }),
               HasSubstr("has shape [1, 2], the context [2, 1]"));
+}
+
+// Encoded positions are those of the queries among the keys: the last queries of a sequence alone,
+// or each batch entry's at an offset of its own, get what they get among all of them.
+TEST(ComputeProblem, EncodesThePositionsWhereQueriesStand) {
+  const at::Generator draws = at::detail::createCPUGenerator(3);
+  const Tensor x = at::randn({2, 5, 4}, draws).to(at::kDouble);
+  for (const char* name : {"rope", "sinusoidal", "learned_positions"}) {
+    SCOPED_TRACE(name);
+    ComputeProblem problem;
+    problem.mechanism = &mechanism(name);
+    problem.query = problem.key = problem.value = x;
+    problem.choices.scope = "causal";
+    if (std::string(name) == "learned_positions")
+      problem.parameters = {{"positions", at::randn({6, 4}, draws).to(at::kDouble)}};
+    const auto context = [&] {
+      const Attended given = attended(problem);
+      return attention(given.query, given.key, given.value, given.spec).context;
+    };
+    const Tensor wanted = context();
+    problem.query = x.narrow(1, 3, 2);
+    problem.align = Align::last;
+    EXPECT_TRUE(context().allclose(wanted.narrow(1, 3, 2)));
+    problem.align = Align::first;
+    problem.query_offsets = at::tensor({3, 1}, at::kLong);
+    problem.query = at::stack({x[0].narrow(0, 3, 2), x[1].narrow(0, 1, 2)});
+    EXPECT_TRUE(
+        context().allclose(at::stack({wanted[0].narrow(0, 3, 2), wanted[1].narrow(0, 1, 2)})));
+    problem.query_offsets = at::tensor({int64_t{1} << 60}, at::kLong).squeeze();
+    EXPECT_THAT(test::error_of([&] { attended(problem); }),
+                HasSubstr("query_offsets move queries"));
+    problem.query_offsets = at::tensor({-2}, at::kLong).squeeze();
+    if (std::string(name) != "rope") EXPECT_NE(test::error_of([&] { attended(problem); }), "");
+  }
 }
 
 TEST(WorkedExample, WritesEachStepOfTheFirstHead) {
