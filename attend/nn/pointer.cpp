@@ -8,9 +8,11 @@ Tensor copying_log_probabilities(const Tensor& logits, const Tensor& gate, const
                                  const Tensor& source) {
   // What a softmax of float32 may round to 0 has a logarithm too.
   constexpr double least = 1e-30;
-  const Tensor generated = gate.sigmoid() * logits.softmax(-1);
+  // LibTorch's autocast gives logits of 16 bits beside weights of float32.
+  const auto type = at::promote_types(logits.scalar_type(), weights.scalar_type());
+  const Tensor generated = gate.to(type).sigmoid() * logits.to(type).softmax(-1);
   // 1 - sigmoid(x) = sigmoid(-x)
-  const Tensor copied = gate.neg().sigmoid() * weights;
+  const Tensor copied = gate.to(type).neg().sigmoid() * weights.to(type);
   return generated.scatter_add(-1, source, copied).clamp_min(least).log();
 }
 

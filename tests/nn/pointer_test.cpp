@@ -7,6 +7,7 @@
 #include <cmath>
 
 #include "tests/ops/differences.h"
+#include "tests/support/autocast.h"
 
 namespace attend {
 namespace pointer_test {
@@ -69,6 +70,24 @@ TEST(Pointer, HasTheGradientsOfDifferences) {
       {torch::randn({1, 2, 4}, torch::kDouble), torch::randn({1, 2, 1}, torch::kDouble),
        torch::randn({1, 2, 3}, torch::kDouble)},
       {"logits", "gate", "scores"});
+}
+
+TEST(Pointer, TakesWhatAutocastGivesBesideWeightsOfFloat32) {
+  torch::manual_seed(4);
+  const Tensor logits = torch::randn({2, 7}), gate = torch::randn({2, 1});
+  const Tensor weights = torch::randn({2, 3}).softmax(-1);
+  const Tensor source = torch::tensor({{4, 5, 4}, {1, 2, 3}}, torch::kLong);
+  const auto log_probabilities = [&](const Tensor& l, const Tensor& g) {
+    return copying_log_probabilities(l, g, weights, source);
+  };
+  const Tensor narrow_logits = logits.to(torch::kBFloat16), narrow_gate = gate.to(torch::kBFloat16);
+  const Tensor wanted =
+      log_probabilities(narrow_logits.to(torch::kFloat), narrow_gate.to(torch::kFloat));
+  const test::Autocast on;
+  const Tensor found = log_probabilities(narrow_logits, narrow_gate);
+  EXPECT_EQ(found.scalar_type(), torch::kFloat);
+  // Sums of two to four terms of float32, in logarithms below 10.
+  EXPECT_TRUE(torch::allclose(found, wanted, 1e-5, 1e-5));
 }
 
 // See et al. 2017, eq. 12: c_t is the sum of the weights of the steps before.
