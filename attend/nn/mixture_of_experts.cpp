@@ -1,5 +1,7 @@
 #include "attend/nn/mixture_of_experts.h"
 
+#include <ATen/OpMathType.h>
+
 #include <cmath>
 
 #include "attend/base/error.h"
@@ -17,8 +19,10 @@ Tensor squared_variation(const Tensor& amounts) {
   return amounts.var(0, /*unbiased=*/false) / amounts.mean().square();
 }
 
+// The noise is drawn on the CPU, where the generator is, whatever the device.
 Tensor normal_noise(const Tensor& like, const Pass& pass) {
-  return at::empty_like(like).normal_(0, 1, pass.generator);
+  return at::randn(like.sizes(), pass.generator, at::toOpMathType(like.scalar_type()))
+      .to(like.options());
 }
 
 }  // namespace
@@ -54,16 +58,20 @@ MixtureOfExperts::MixtureOfExperts(const MixtureConfig& config) : chosen_(config
 }
 
 MixtureOfExperts::Choice MixtureOfExperts::choose(const Tensor& x, const Pass& pass) const {
-  const Tensor clean = at::matmul(x, gate_);
+  // Within LibTorch's autocast products have another dtype than x.
+  const auto mapped = [&](const Tensor& weight) {
+    return at::matmul(x, weight).to(x.scalar_type());
+  };
+  const Tensor clean = mapped(gate_);
   Tensor deviation, noisy = clean;
   if (pass.generator) {
-    deviation = at::softplus(at::matmul(x, noise_));
+    deviation = at::softplus(mapped(noise_));
     noisy = clean + normal_noise(clean, pass) * deviation;
   }
   auto [kept, experts] = noisy.topk(chosen_, -1);
   const Tensor gates = kept.softmax(-1);
   if (x.size(0) == 0) return {experts, gates, at::zeros({}, x.options())};
-  const Tensor whole = at::zeros_like(clean).scatter(-1, experts, gates);
+  const Tensor whole = at::zeros(clean.sizes(), gates.options()).scatter(-1, experts, gates);
   Tensor imbalance = squared_variation(whole.sum(0));
   if (pass.generator)
     imbalance = imbalance +
@@ -89,7 +97,8 @@ Tensor MixtureOfExperts::mix(const Tensor& x, const Choice& choice, const Pass& 
     begin += count;
   }
   const Tensor gates = choice.gates.flatten().index_select(0, order).unsqueeze(1);
-  return at::zeros_like(x).index_add(0, row, at::cat(answers) * gates);
+  const Tensor weighed = (at::cat(answers) * gates).to(x.scalar_type());
+  return at::zeros_like(x).index_add(0, row, weighed);
 }
 
 Tensor MixtureOfExperts::forward(const Tensor& x, const Pass& pass, const Tensor& present) {

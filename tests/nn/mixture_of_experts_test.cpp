@@ -8,6 +8,8 @@
 
 #include "tests/nn/module_gradients.h"
 #include "tests/ops/misuse.h"
+#include "tests/support/autocast.h"
+#include "tests/support/software_device.h"
 
 namespace attend {
 namespace mixture_of_experts_test {
@@ -39,6 +41,12 @@ MixtureOfExperts mixture(int64_t experts, int64_t chosen) {
   for (const char* name : {"gate", "noise"})
     result.named_parameters()[name].copy_(torch::randn({5, experts}, torch::kDouble));
   return result;
+}
+
+// How many of 40 rows are not the same to 8 bits: one that stands between two experts may choose
+// another.
+int64_t rows_apart(const Tensor& a, const Tensor& b) {
+  return ((a - b).abs().amax(-1) > 5e-2 * (1 + b.abs().amax(-1))).sum().item<int64_t>();
 }
 
 // One expert on one input, from its weights.
@@ -149,6 +157,44 @@ TEST(MixtureOfExperts, DrawsFromTheGeneratorAlone) {
   EXPECT_TRUE(at::equal(balance, same_balance));
   EXPECT_FALSE(at::equal(first, module.forward(x, noise_of(4))));
   EXPECT_TRUE(at::equal(module.forward(x, {}), module.forward(x, {})));
+}
+
+// The generator is the CPU's, and the noise is drawn there, in the dtype of the arithmetic.
+TEST(MixtureOfExperts, DrawsTheSameNoiseForEveryDtypeAndDevice) {
+  MixtureOfExperts module = mixture(4, 2);
+  module.to(torch::kFloat);
+  const Tensor x = torch::randn({40, 5});
+  const Tensor wanted = module.forward(x, noise_of(3));
+  const at::Device device = reference::software_device(0);
+  module.to(device);
+  const Tensor there = module.forward(x.to(device), noise_of(3));
+  EXPECT_EQ(there.device(), device);
+  EXPECT_TRUE(at::allclose(there.to(at::kCPU), wanted, 1e-5, 1e-5));
+  module.to(at::kCPU);
+  module.to(torch::kBFloat16);
+  const Tensor narrow = module.forward(x.to(torch::kBFloat16), noise_of(3)).to(torch::kFloat);
+  EXPECT_LE(rows_apart(narrow, wanted), 4);
+}
+
+// Products are of bfloat16 then, and what comes out is of the inputs' dtype.
+TEST(MixtureOfExperts, TakesAutocast) {
+  MixtureOfExperts module = mixture(4, 2);
+  module.to(torch::kFloat);
+  const Tensor x = torch::randn({40, 5});
+  const Tensor present = torch::arange(40) < 30;
+  const Tensor wanted = module.forward(x, {}, present);
+  Tensor found, trained;
+  {
+    const test::Autocast on;
+    found = module.forward(x, {}, present);
+    const auto [output, imbalance] = mix(module, x, noise_of(3), present);
+    trained = output.sum() + imbalance;
+  }
+  EXPECT_EQ(found.scalar_type(), torch::kFloat);
+  EXPECT_LE(rows_apart(found, wanted), 4);
+  trained.backward();
+  for (const Tensor& weight : module.parameters())
+    EXPECT_TRUE(weight.grad().isfinite().all().item<bool>());
 }
 
 // From zero gates and with noise the experts share the inputs; training on the imbalance keeps the
