@@ -27,7 +27,8 @@ class AroundCondition : public Condition {
   Tensor mask(const Extent& extent, const at::Device& device) const override {
     const Tensor centres = precise(centres_.device()).unsqueeze(-1);
     const Tensor key = at::arange(extent.keys, centres.options());
-    return ((key - centres).abs() <= static_cast<double>(reach_)).to(device);
+    // What is compared with NaN is not farther away, either.
+    return ((key - centres).abs() > static_cast<double>(reach_)).logical_not().to(device);
   }
 
   ConditionPointer shifted(int64_t offset, int64_t queries) const override {
@@ -45,8 +46,10 @@ class AroundCondition : public Condition {
   std::vector<Tensor> tensors() const override { return {centres_}; }
 
   kernels::Condition to_kernel(const Extent& extent, std::vector<Tensor>& kept) const override {
-    const Tensor centres =
-        settled(precise(at::kCPU)).expand({extent.batch, extent.heads, extent.queries});
+    const Tensor own = settled(precise(at::kCPU));
+    // The kernels' condition has no keys at such a centre.
+    if (own.isnan().any().item<bool>()) return Condition::to_kernel(extent, kept);
+    const Tensor centres = own.expand({extent.batch, extent.heads, extent.queries});
     return kernels::Around{pointer_to_kept<double>(centres, kept), centres.stride(0),
                            centres.stride(1), centres.stride(2), std::min(reach_, unbounded)};
   }

@@ -77,7 +77,8 @@ Scope dense_mask(at::Tensor mask);
 // centres [B, H, Tq], axes of 1 broadcast, for queries of three axes [B, Tq]; any number dtype. No
 // gradient flows to them: local attention gets its gradient from the Gaussian bias beside it. The
 // kernels read the keys between the nearest and the farthest that a block of queries sees, less the
-// tiles that none of them sees. Error on a negative reach or centres that are no numbers.
+// tiles that none of them sees. A centre that is NaN leaves no key out: what predicted it from a
+// query of NaN has that row end as NaN, too. Error on a negative reach or centres of bool.
 Scope around(at::Tensor centres, int64_t reach);
 
 // The edges of a graph: query i sees keys[n] for offsets[i] <= n < offsets[i + 1], which ascend.

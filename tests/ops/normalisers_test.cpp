@@ -164,6 +164,27 @@ TEST(Normalisers, HideNoNan) {
   }
 }
 
+// A centre that was predicted from a query of NaN must not leave it without keys: that would be a
+// context of 0.
+TEST(Normalisers, HideNoNanBehindACentre) {
+  const double nan = std::numeric_limits<double>::quiet_NaN();
+  Tensor query = at::randn({3, 2}, at::kDouble);
+  query[1][0] = nan;
+  const Tensor key = at::randn({6, 2}, at::kDouble);
+  const Tensor centres = query.sum(-1);
+  for (const Path path : {Path::composed, Path::fused}) {
+    for (const Scope& scope : {around(centres, 1), around(centres, 1) & causal(4)}) {
+      for (const Bias& bias : {Bias(), gaussian(centres, at::ones({3}, at::kDouble))}) {
+        const auto found = attention(query, key, key, {.scope = scope, .bias = bias, .path = path});
+        for (const int64_t i : {0, 1, 2}) {
+          EXPECT_EQ(found.context[i].isnan().all().item<bool>(), i == 1);
+          EXPECT_EQ(found.lse[i].isnan().item<bool>(), i == 1);
+        }
+      }
+    }
+  }
+}
+
 // The least finite number is what masks of numbers hold: a row of nothing else is the mean.
 TEST(Normalisers, OfRowsOfLeastNumbersAreTheMean) {
   for (const auto type : {at::kFloat, at::kDouble}) {
