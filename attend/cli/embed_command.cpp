@@ -3,6 +3,8 @@
 
 #include <memory>
 #include <nlohmann/json.hpp>
+#include <string>
+#include <vector>
 
 #include "attend/base/error.h"
 #include "attend/cli/commands.h"
@@ -42,7 +44,10 @@ void print_embedding(const EmbedOptions& options, const std::string& source,
 
 void run_embed(const EmbedOptions& options) {
   if (options.tokens && !options.json) fail("--tokens are printed with --json alone; add it");
-  const Model model(options.folder, options.model);
+  // What stands before a bad line is printed before its error ends the command.
+  ModelOptions with_errors = options.model;
+  with_errors.skip_bad = true;
+  const Model model(options.folder, with_errors);
   SourceLines lines(options.model.skip_bad);
   std::vector<std::string> texts;
   const auto answer_bad = [&](const std::string& error) {
@@ -51,11 +56,13 @@ void run_embed(const EmbedOptions& options) {
     print_embedding(options, "", none);
   };
   while (lines.read(texts, answer_bad)) {
-    std::vector<Embedding> embeddings;
-    lines.ask([&] { embeddings = model.embed(texts); });
+    const std::vector<Embedding> embeddings = model.embed(texts);
     for (size_t i = 0; i < texts.size(); ++i) {
+      const std::string& error = embeddings[i].error;
+      if (!error.empty() && !options.model.skip_bad)
+        fail("standard input, line {}: {}", lines.number(i), error);
       if (embeddings[i].truncated) lines.tell_truncated(i, model);
-      if (!embeddings[i].error.empty()) lines.tell_bad(i, embeddings[i].error);
+      if (!error.empty()) lines.tell_bad(i, error);
       print_embedding(options, texts[i], embeddings[i]);
     }
     flush_output();

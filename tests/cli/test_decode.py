@@ -261,6 +261,14 @@ class BadLines(Models):
                          self.predict([self.models[0]], lines=["bab", "bib"]))
         self.assertRegex(run.stderr, r"attend: standard input, line 3: .*UTF-8.*\n\Z")
 
+    def test_what_stands_before_them_has_its_vectors(self):
+        wanted = self.succeed("embed", self.models[0], stdin="bab\nbib\n").stdout
+        run = self.attend("embed", self.models[0], stdin=self.LINES)
+        self.assertEqual((run.returncode, run.stdout), (2, wanted))
+        self.assertRegex(run.stderr, r"attend: standard input, line 3: .*UTF-8.*\n\Z")
+        run = self.attend("embed", self.models[0], "--strict", stdin=f"bab\nbib\n{'b' * 9999}\n")
+        self.assertEqual((run.returncode, run.stdout), (2, wanted))
+
     def test_are_skipped_and_named(self):
         run = self.attend("predict", self.models[0], "--skip-bad", stdin=self.LINES)
         self.assertEqual(run.returncode, 1)
