@@ -81,8 +81,9 @@ std::vector<Example> read_test_examples(const EvaluateOptions& options, const Mo
                                         int64_t& left_out) {
   TextConfig text = model.text();
   if (options.references) text.references = *options.references;
-  return read_examples({options.data, options.target, options.source_column, options.target_column},
-                       text, print_remark, options.skip_bad ? &left_out : nullptr);
+  PairFiles files{options.data, options.target, options.source_column, options.target_column};
+  if (options.skip_bad) files.check = model.label_check();
+  return read_examples(files, text, print_remark, options.skip_bad ? &left_out : nullptr);
 }
 
 // Metrics of texts measure the texts unchanged.

@@ -32,7 +32,7 @@ std::vector<Example> read_examples(const PairFiles& files, const TextConfig& tex
   if (text.format_row().is_split()) return read_split(files, text, no_limit, tell, bad).test;
   PairFiles checked = files;
   if (std::filesystem::is_directory(files.source)) checked.source += "/test.tsv";
-  checked.check = pair_check(text);
+  checked.check = both_checks(files.check, pair_check(text));
   std::vector<Example> examples = read_pairs(checked, tell, bad);
   if (const SourceKind* kind = text.source_kind(); kind != nullptr)
     place_sources(examples, *kind, checked.source);
@@ -52,6 +52,15 @@ SplitData read_split(const PairFiles& files, const TextConfig& text, int64_t lon
     fail("{}: is {} folder; give {}", files.source, row.is_folder() ? "no" : "a", row.wanted);
   if (bad != nullptr && !row.why_no_skipping.empty()) fail("--skip-bad: {}", row.why_no_skipping);
   return row.read(files.source, text, longest, tell, bad);
+}
+
+PairCheck both_checks(PairCheck first, PairCheck second) {
+  if (!first || !second) return first ? first : second;
+  return [first = std::move(first), second = std::move(second)](const std::string& source,
+                                                                const std::string& target) {
+    first(source, target);
+    second(source, target);
+  };
 }
 
 PairCheck pair_check(const TextConfig& text) {

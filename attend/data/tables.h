@@ -15,8 +15,8 @@ namespace attend {
 // The pairs of files as a model reads them: those of one source are one example where
 // text.references is merged, and the images and sounds that a table names are in its folder,
 // unless they begin with a slash. A folder of pairs gives those of its test.tsv, and data of
-// another format the examples of its test. `bad` and errors as read_pairs, checked by pair_check,
-// or as read_split.
+// another format the examples of its test. `bad` and errors as read_pairs, checked by files.check
+// and pair_check, or as read_split.
 std::vector<Example> read_examples(const PairFiles& files, const TextConfig& text,
                                    const Tell& tell = {}, int64_t* bad = nullptr);
 
@@ -30,6 +30,9 @@ SplitData read_split(const PairFiles& files, const TextConfig& text, int64_t lon
 // What PairFiles::check is of such pairs: an Error where a molecule cannot be read or a target is
 // no number, where these are wanted; null where all texts are.
 PairCheck pair_check(const TextConfig& text);
+
+// A check by one and then by the other; either may be null.
+PairCheck both_checks(PairCheck first, PairCheck second);
 
 // Returns whether a path names a text and not pairs: a folder with train.txt or test.txt, or a file
 // whose name, without .gz or .xz, ends in none of .tsv, .csv and .conll.

@@ -213,6 +213,8 @@ std::vector<std::optional<double>> Model::numbers(const std::vector<std::string>
   return numbers;
 }
 
+PairCheck Model::label_check() const { return attend::label_check(parts().text, parts().config); }
+
 void Model::check_labels(const std::vector<Example>& examples, const std::string& name) const {
   const PairModel& model = parts();
   attend::check_labels(model, tokenise_examples(examples, model.codecs), name);

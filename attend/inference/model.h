@@ -198,6 +198,10 @@ class Model {
   // Error where the model answers no numbers.
   std::vector<std::optional<double>> numbers(const std::vector<std::string>& sources) const;
 
+  // What PairFiles::check is of lines with as many labels as the model answers; null where it
+  // answers none.
+  PairCheck label_check() const;
+
   // Error where the model answers labels and a target is none of them; `name` is the file's, for
   // the message.
   void check_labels(const std::vector<Example>& examples, const std::string& name) const;

@@ -16,13 +16,19 @@ Vocabulary make_vocabulary(WordCounts counts, const std::vector<std::string>& al
   return Vocabulary::build_from(counts, alphabet.empty() ? minimum_count : 1);
 }
 
-void check_counts(const TextConfig& text, int64_t tokens, int64_t labels, const std::string& source,
-                  const std::string& place) {
-  if (labels == tokens) return;
-  fail(
-      "{}: {} labels (data.target_units = {}) for the {} tokens (data.source_units = {}) of {}; "
-      "give each token one label",
-      place, labels, text.target_units, tokens, text.source_units, in_quotes(source));
+// Error where a source of so many tokens has another number of labels than the model answers.
+void check_count(const ModelConfig& model, const TextConfig& text, int64_t tokens, int64_t labels,
+                 const std::string& source, const std::string& target) {
+  if (model.tags() && labels != tokens)
+    fail(
+        "{} labels (data.target_units = {}) for the {} tokens (data.source_units = {}) of {}; "
+        "give each token one label",
+        labels, text.target_units, tokens, text.source_units, in_quotes(source));
+  if (!model.tags() && labels != 1)
+    fail(
+        "{} is {} tokens of data.target_units = {}; a classifier's target is one label "
+        "(line: the whole target)",
+        in_quotes(target), labels, in_quotes(text.target_units));
 }
 
 std::string shown_labels(const Vocabulary& labels) {
@@ -121,6 +127,15 @@ PairModel make_pair_model(const TextConfig& text, const ModelConfig& model,
   return result;
 }
 
+PairCheck label_check(const TextConfig& text, const ModelConfig& model) {
+  if (!model.row().has_labels() || text.wants_numbers()) return nullptr;
+  return [text, model, codecs = make_codecs(text)](const std::string& source,
+                                                   const std::string& target) {
+    const int64_t tokens = model.tags() ? std::ssize(codecs.source.split(source)) : 0;
+    check_count(model, text, tokens, std::ssize(codecs.target.split(target)), source, target);
+  };
+}
+
 void check_labels(const PairModel& model, const TokenisedExamples& tokenised,
                   const std::string& name) {
   if (!model.config.row().has_labels() || model.answers_numbers()) return;
@@ -133,14 +148,13 @@ void check_labels(const PairModel& model, const TokenisedExamples& tokenised,
     const std::string place = example.line > 0 ? fmt::format("{}:{}", name, example.line) : name;
     for (const std::string& target : example.targets) {
       const auto tokens = tokenised.targets[next++];
-      if (model.config.tags())
-        check_counts(model.text, std::ssize(tokenised.sources[static_cast<int64_t>(i)]),
-                     std::ssize(tokens), example.source, place);
-      else if (tokens.size() != 1)
-        fail(
-            "{}: {} is {} tokens of data.target_units = {}; a classifier's target is one label "
-            "(line: the whole target)",
-            place, in_quotes(target), tokens.size(), in_quotes(model.text.target_units));
+      const int64_t read =
+          model.config.tags() ? std::ssize(tokenised.sources[static_cast<int64_t>(i)]) : 0;
+      try {
+        check_count(model.config, model.text, read, std::ssize(tokens), example.source, target);
+      } catch (const Error& error) {
+        fail("{}: {}", place, error.what());
+      }
       for (const int32_t token : tokens)
         if (ids[static_cast<size_t>(token)] == Vocabulary::unknown)
           fail("{}: label {} of {} was not in training, whose labels are {}", place,

@@ -33,6 +33,10 @@ PairModel make_pair_model(const TextConfig& text, const ModelConfig& model,
 // Error where the type of model does not answer numbers, or texts are read in ways that have none.
 void check_number_targets(const TextConfig& text, const ModelConfig& model);
 
+// What PairFiles::check is where such a model answers labels, so that a line of another number of
+// labels than it answers is a bad line; null where it answers none.
+PairCheck label_check(const TextConfig& text, const ModelConfig& model);
+
 // Error where the model answers labels and a target is not of those that it was made with, one for
 // a source or one for each of its tokens; `name` is the file's, for the message.
 void check_labels(const PairModel& model, const TokenisedExamples& tokenised,

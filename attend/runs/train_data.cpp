@@ -14,11 +14,18 @@
 #include "attend/data/text_codec.h"
 #include "attend/data/text_lines.h"
 #include "attend/metrics/metric.h"
+#include "attend/models/new_pair_model.h"
 
 namespace attend {
 namespace {
 
 namespace fs = std::filesystem;
+
+// With options.skip_bad, lines of another number of labels than the model answers are bad ones.
+PairFiles checked(PairFiles files, const TrainOptions& options, const RunConfig& config) {
+  if (options.skip_bad) files.check = label_check(config.text, config.model);
+  return files;
+}
 
 PairFiles training_files(const TrainOptions& options) {
   if (fs::is_directory(options.data)) return {options.data + "/train.tsv"};
@@ -159,14 +166,15 @@ void tell_large_numbers(const SourceKind& kind, FrameReader& frames,
 
 Texts read_both(const TrainOptions& options, const RunConfig& config, const Tell& tell,
                 int64_t* bad) {
-  const PairFiles files = training_files(options);
+  const PairFiles files = checked(training_files(options), options, config);
   std::vector<Example> train = read_examples(files, config.text, tell, bad);
   HeaderSearch header(config);
   for (const Example& example : train) header.add(example);
   header.tell(files.source, tell);
   tell_form(train, config.text, files.source, tell);
   if (is_split(options)) return split(std::move(train), options.data);
-  return {std::move(train), read_examples(validation_files(options), config.text, tell, bad)};
+  const PairFiles others = checked(validation_files(options), options, config);
+  return {std::move(train), read_examples(others, config.text, tell, bad)};
 }
 
 // The file of the examples.
@@ -198,8 +206,8 @@ Texts read_parts(const TrainOptions& options, const RunConfig& config, const Tel
 // each of which is told once, not in each epoch, and added to `left_out`.
 PairFiles stream_of(const TrainOptions& options, const RunConfig& config, const Tell& tell,
                     int64_t& left_out) {
-  PairFiles files = training_files(options);
-  files.check = pair_check(config.text);
+  PairFiles files = checked(training_files(options), options, config);
+  files.check = both_checks(files.check, pair_check(config.text));
   HeaderSearch header(config);
   if (!options.skip_bad && !header.searches()) return files;
   const Tell nothing = [](const std::string&) {};
@@ -212,15 +220,16 @@ PairFiles stream_of(const TrainOptions& options, const RunConfig& config, const 
   return files;
 }
 
-std::vector<Example> read_streamed_validation(const TrainOptions& options, const TextConfig& text,
+std::vector<Example> read_streamed_validation(const TrainOptions& options, const RunConfig& config,
                                               const Tell& tell, int64_t* bad) {
-  if (text.source_kind() != nullptr)
+  if (config.text.source_kind() != nullptr)
     fail(
         "train.shuffle_buffer: is for texts; images, sounds, sets and molecules are held in "
         "memory: set it to 0");
   if (is_split(options))
     fail("--valid is missing: with train.shuffle_buffer, --data {} is not split", options.data);
-  return read_examples(validation_files(options), text, tell, bad);
+  const PairFiles files = checked(validation_files(options), options, config);
+  return read_examples(files, config.text, tell, bad);
 }
 
 std::string target_limit(const RunConfig& config) {
@@ -337,7 +346,7 @@ PairData read_training_data(const TrainOptions& options, const RunConfig& config
   SplitData graph;
   Texts texts = text                ? read_text_lines(options, config)
                 : format.is_split() ? read_parts(options, config, tell, bad, graph)
-                : streamed ? Texts{{}, read_streamed_validation(options, config.text, tell, bad)}
+                : streamed ? Texts{{}, read_streamed_validation(options, config, tell, bad)}
                            : read_both(options, config, tell, bad);
   std::shared_ptr<FrameReader> frames;
   if (const SourceKind* kind = config.text.source_kind(); kind != nullptr) {

@@ -101,6 +101,26 @@ class Sentences(program.Case):
         text = self.succeed("evaluate", self.model, "--data", self.shared / "test.tsv").stdout
         self.assertRegex(text, r"token accuracy +\d+\.\d\d %\n")
 
+    def test_skips_lines_of_another_number_of_labels(self):
+        good, bad = as_tsv(self.test[:8]), "in Oslo\tO\n"
+        self.write("bad.tsv", good + bad)
+        self.write("good.tsv", good)
+        figures = []
+        for name, options, code in (("good.tsv", (), 0), ("bad.tsv", ("--skip-bad",), 1)):
+            run = self.attend("evaluate", self.model, "--data", name, "--json", *options)
+            self.assertEqual(run.returncode, code, run.stderr)
+            figures.append(json.loads(run.stdout))
+            del figures[-1]["decode_seconds"]
+        self.assertEqual(*figures)
+        self.assertIn("bad.tsv:9: 1 labels", run.stderr)
+        self.assertIn("bad.tsv: 1 lines cannot be read and are left out\n", run.stderr)
+        for buffer in 0, 5:
+            run = self.attend("train", "--data", "bad.tsv", "--valid", "good.tsv", "--out",
+                              f"of-{buffer}", "--skip-bad", *settings(SMALL | {
+                                  "train.epochs": 1, "train.shuffle_buffer": buffer}))
+            self.assertEqual(run.returncode, 1, run.stderr)
+            self.assertEqual(run.stderr.count("bad.tsv:9: 1 labels"), 1, run.stderr)
+
     def test_answers_each_token(self):
         lines = ["in Oslo", "Oslo", "xyzzy in Turin again", ""]
         answers = self.succeed("predict", self.model, stdin="\n".join(lines) + "\n").stdout
