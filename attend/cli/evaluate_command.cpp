@@ -219,14 +219,16 @@ void run_evaluate(const EvaluateOptions& options) {
          model.type());
   if (model.fills() && options.models.size() > 1)
     fail("{}: encoders are measured one at a time; give one model", options.models[1]);
-  if (model.fills() || (options.target.empty() && model.continues() && names_text(options.data)))
-    return evaluate_text(model, options.data, options.json);
   int64_t left_out = 0;
-  const Measurement measurement = measure_model(options, model, left_out);
-  if (options.json)
-    fmt::print("{}\n", measurement_json(measurement).dump());
-  else
-    print_figures(measurement);
+  if (model.fills() || (options.target.empty() && model.continues() && names_text(options.data))) {
+    evaluate_text(model, options.data, options.json, options.skip_bad ? &left_out : nullptr);
+  } else {
+    const Measurement measurement = measure_model(options, model, left_out);
+    if (options.json)
+      fmt::print("{}\n", measurement_json(measurement).dump());
+    else
+      print_figures(measurement);
+  }
   if (left_out > 0) throw CLI::RuntimeError(1);
 }
 

@@ -6,6 +6,7 @@
 #include <nlohmann/json.hpp>
 
 #include "attend/cli/metric_options.h"
+#include "attend/cli/progress.h"
 #include "attend/data/tables.h"
 #include "attend/inference/answer_json.h"
 #include "attend/inference/evaluation.h"
@@ -16,9 +17,10 @@ namespace {
 
 using nlohmann::json;
 
-json measure_masked(const Model& model, const std::string& path) {
-  const std::vector<Example> examples =
-      names_text(path) ? lines_of(read_text(path)) : read_pairs({path});
+json measure_masked(const Model& model, const std::string& path, int64_t* bad) {
+  const std::vector<Example> examples = names_text(path)
+                                            ? lines_of(read_text(path, print_remark, bad))
+                                            : read_pairs({path}, print_remark, bad);
   json figures = likelihood_json(likelihood(model, examples));
   figures["examples"] = examples.size();
   return figures;
@@ -26,11 +28,12 @@ json measure_masked(const Model& model, const std::string& path) {
 
 }  // namespace
 
-void evaluate_text(const Model& model, const std::string& data, bool as_json) {
+void evaluate_text(const Model& model, const std::string& data, bool as_json, int64_t* bad) {
   const bool masked = model.fills();
   const std::string path = std::filesystem::is_directory(data) ? data + "/test.txt" : data;
-  const json figures = masked ? measure_masked(model, path)
-                              : likelihood_json(likelihood_of_text(model, read_text(path)));
+  const json figures =
+      masked ? measure_masked(model, path, bad)
+             : likelihood_json(likelihood_of_text(model, read_text(path, print_remark, bad)));
   if (as_json) {
     fmt::print("{}\n", figures.dump());
     return;

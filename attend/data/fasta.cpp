@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <utility>
 
 #include "attend/base/error.h"
 #include "attend/base/suffix.h"
@@ -35,31 +36,79 @@ bool is_fasta(std::string_view path) {
   return has_suffix(name, ".fasta") || has_suffix(name, ".fa") || has_suffix(name, ".faa");
 }
 
-std::string parse_fasta(std::string_view bytes, const std::string& name) {
-  std::string all, sequence;
-  int64_t named = 0;  // the line of the sequence's name
-  const auto end_sequence = [&] {
-    if (named > 0 && sequence.empty())
-      fail("{}:{}: names a sequence without residues", name, named);
-    if (named > 0) all += sequence + '\n';
-    sequence.clear();
-  };
-  internal::Lines lines(bytes, name, longest_line);
-  std::string_view line;
-  while (lines.next(line)) {
+namespace {
+
+// The sequences of a file, line by line.
+class ResidueLines {
+ public:
+  ResidueLines(std::string name, const std::function<void(const std::string&)>& leave_out)
+      : name_(std::move(name)), leave_out_(leave_out) {}
+
+  void read(const internal::Lines& lines, std::string_view line) {
     if (line.starts_with('>')) {
       end_sequence();
-      named = lines.number();
-    } else if (!line.starts_with(';')) {
-      internal::at_line(lines, [&] { append_residues(line, sequence); });
-      if (named == 0 && !sequence.empty())
-        fail("{}: residues before the first name; begin a sequence with a line such as >name",
-             lines.where());
+      named_ = lines.where();
+    } else if (!line.starts_with(';') && !is_bad_) {
+      try {
+        internal::at_line(lines, [&] { append_residues(line, sequence_); });
+      } catch (const Error& error) {
+        refuse(error.what());
+      }
+      if (named_.empty() && !sequence_.empty())
+        refuse(fmt::format(
+            "{}: residues before the first name; begin a sequence with a line such as >name",
+            lines.where()));
     }
   }
-  end_sequence();
-  if (all.empty()) fail("{}: holds no sequence; a line that begins with > names one", name);
-  return all;
+
+  // The sequence up to the next name is one that cannot be read.
+  void refuse(const std::string& error) {
+    if (is_bad_) return;
+    is_bad_ = true;
+    if (!leave_out_) fail("{}", error);
+    leave_out_(error);
+  }
+
+  std::string end() {
+    end_sequence();
+    if (all_.empty()) fail("{}: holds no sequence; a line that begins with > names one", name_);
+    return std::move(all_);
+  }
+
+ private:
+  void end_sequence() {
+    if (!named_.empty() && sequence_.empty())
+      refuse(fmt::format("{}: names a sequence without residues", named_));
+    if (!named_.empty() && !is_bad_) all_ += sequence_ + '\n';
+    sequence_.clear();
+    is_bad_ = false;
+  }
+
+  std::string name_;
+  const std::function<void(const std::string&)>& leave_out_;
+  std::string all_, sequence_;
+  std::string named_;  // where the sequence's name is
+  bool is_bad_ = false;
+};
+
+}  // namespace
+
+std::string parse_fasta(std::string_view bytes, const std::string& name,
+                        const std::function<void(const std::string& error)>& leave_out) {
+  ResidueLines sequences(name, leave_out);
+  internal::Lines lines(bytes, name, longest_line);
+  std::string_view line;
+  const auto next = [&] {
+    try {
+      return lines.next(line);
+    } catch (const Error& error) {
+      sequences.refuse(error.what());
+      line = ";";  // it holds nothing
+      return true;
+    }
+  };
+  while (next()) sequences.read(lines, line);
+  return sequences.end();
 }
 
 }  // namespace attend

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <functional>
 #include <string>
 #include <string_view>
 
@@ -11,7 +12,9 @@ bool is_fasta(std::string_view path);
 // Returns the sequences of a FASTA file, one per line. In the file a line that begins with > names
 // a sequence, and the following lines hold its residues: letters, * and -. White space and lines
 // that begin with ; are ignored. Errors name file and line: another character, residues before the
-// first name, a name without residues, no sequence.
-std::string parse_fasta(std::string_view bytes, const std::string& name);
+// first name, a name without residues, no sequence. Where `leave_out` is set, a sequence that
+// cannot be read is left out, and its error is told to it.
+std::string parse_fasta(std::string_view bytes, const std::string& name,
+                        const std::function<void(const std::string& error)>& leave_out = {});
 
 }  // namespace attend

@@ -255,21 +255,38 @@ ExampleCounts count_examples(const std::vector<Example>& examples) {
   return counts;
 }
 
-std::string parse_text(std::string_view bytes, const std::string& name) {
+std::string parse_text(std::string_view bytes, const std::string& name, const Tell& leave_out) {
   internal::Lines lines(bytes, name, static_cast<int64_t>(bytes.size()));
-  std::string text;
-  std::string_view line;
-  while (lines.next(line)) {
-    internal::at_line(lines, [&] { internal::check_characters(line); });
-    (text += line) += '\n';
+  std::string text, line;
+  for (std::string problem; internal::next_text(lines, line, problem); problem.clear()) {
+    if (problem.empty())
+      (text += line) += '\n';
+    else if (leave_out)
+      leave_out(problem);
+    else
+      fail("{}", problem);
   }
   if (text.empty()) fail("{}: is empty; a text to learn from is wanted", name);
   return text;
 }
 
-std::string read_text(const std::string& path) {
+std::string read_text(const std::string& path, const Tell& tell, int64_t* bad) {
+  int64_t left_out = 0;
+  Tell leave_out;
+  if (bad != nullptr)
+    leave_out = [&](const std::string& error) {
+      ++left_out;
+      if (tell) tell(error);
+    };
   const std::string bytes = read_packed(path);
-  return is_fasta(path) ? parse_fasta(bytes, path) : parse_text(bytes, path);
+  const bool fasta = is_fasta(path);
+  std::string text =
+      fasta ? parse_fasta(bytes, path, leave_out) : parse_text(bytes, path, leave_out);
+  if (bad != nullptr) *bad += left_out;
+  if (tell && left_out > 0)
+    tell(fmt::format("{}: {} {} cannot be read and are left out", path, left_out,
+                     fasta ? "sequences" : "lines"));
+  return text;
 }
 
 }  // namespace attend

@@ -103,8 +103,10 @@ ExampleCounts count_examples(const std::vector<Example>& examples);
 
 // A whole text, its lines ending with LF; packed by gzip or xz or not. A file whose name ends in
 // .fasta, .fa or .faa gives its sequences, one per line, as parse_fasta. Error, naming file and
-// line, on an empty file, invalid UTF-8, a NUL or a lone carriage return.
-std::string read_text(const std::string& path);
-std::string parse_text(std::string_view bytes, const std::string& name);
+// line, on an empty file, invalid UTF-8, a NUL or a lone carriage return. With `bad`, lines and
+// sequences that cannot be read are told, left out and added to it.
+std::string read_text(const std::string& path, const Tell& tell = {}, int64_t* bad = nullptr);
+// The same of bytes; `leave_out` as PairFiles has it.
+std::string parse_text(std::string_view bytes, const std::string& name, const Tell& leave_out = {});
 
 }  // namespace attend

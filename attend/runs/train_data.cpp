@@ -276,7 +276,8 @@ void set_last_tenth_aside(PairData& data, const std::string& name) {
   if (cut == 0) fail("{}: is too short to set some aside for validation; give --valid FILE", name);
 }
 
-PairData read_texts(const TrainOptions& options, const RunConfig& config) {
+PairData read_texts(const TrainOptions& options, const RunConfig& config, const Tell& tell,
+                    int64_t* bad) {
   if (config.train.shuffle_buffer > 0)
     fail("train.shuffle_buffer: is for pairs; a text is held in memory: set it to 0");
   if (metric_named(config.train.metric).of_answers())
@@ -284,17 +285,19 @@ PairData read_texts(const TrainOptions& options, const RunConfig& config) {
          config.train.metric);
   const bool folder = fs::is_directory(options.data);
   PairData data;
-  data.text = read_text(folder ? options.data + "/train.txt" : options.data);
+  data.text = read_text(folder ? options.data + "/train.txt" : options.data, tell, bad);
   if (folder || !options.valid.empty())
     data.valid_text =
-        read_text(options.valid.empty() ? options.data + "/valid.txt" : options.valid);
+        read_text(options.valid.empty() ? options.data + "/valid.txt" : options.valid, tell, bad);
   else
     set_last_tenth_aside(data, options.data);
+  if (bad != nullptr) data.left_out = *bad;
   return data;
 }
 
-Texts read_text_lines(const TrainOptions& options, const RunConfig& config) {
-  const PairData texts = read_texts(options, config);
+Texts read_text_lines(const TrainOptions& options, const RunConfig& config, const Tell& tell,
+                      int64_t* bad) {
+  const PairData texts = read_texts(options, config, tell, bad);
   Texts lines{lines_of(texts.text), lines_of(texts.valid_text)};
   if (lines.valid.empty())
     fail("{}: holds no line to set aside for validation; give --valid FILE", options.data);
@@ -338,13 +341,13 @@ PairData read_training_data(const TrainOptions& options, const RunConfig& config
   check_files(options, config.text);
   const bool text =
       options.target.empty() && config.model.row().learns_from_text() && names_text(options.data);
-  if (text && config.model.continues()) return read_texts(options, config);
-  const bool streamed = !text && config.train.shuffle_buffer > 0;
   int64_t left_out = 0;
   int64_t* bad = options.skip_bad ? &left_out : nullptr;
+  if (text && config.model.continues()) return read_texts(options, config, tell, bad);
+  const bool streamed = !text && config.train.shuffle_buffer > 0;
   const DataFormatRow& format = config.text.format_row();
   SplitData graph;
-  Texts texts = text                ? read_text_lines(options, config)
+  Texts texts = text                ? read_text_lines(options, config, tell, bad)
                 : format.is_split() ? read_parts(options, config, tell, bad, graph)
                 : streamed ? Texts{{}, read_streamed_validation(options, config, tell, bad)}
                            : read_both(options, config, tell, bad);

@@ -49,6 +49,28 @@ class Text(program.Case):
         self.assertLess(figures["valid_loss"], 0.3)
         self.assertGreater(figures["valid_loss"], math.log(2) / 21)
 
+    def test_skips_lines_that_cannot_be_read(self):
+        good = text(20, 3)
+        self.write("good.txt", good)
+        self.write("bad.txt", f"{good}the c".encode() + b"\xff\n\0\n")
+        figures = []
+        for name, options, code in (("good.txt", (), 0), ("bad.txt", ("--skip-bad",), 1)):
+            run = self.attend("evaluate", self.model, "--data", name, "--json", *options)
+            self.assertEqual(run.returncode, code, run.stderr)
+            figures.append(json.loads(run.stdout))
+        self.assertEqual(*figures)
+        for message in ("bad.txt:21: ", "bad.txt:22: ", "bad.txt: 2 lines cannot be read"):
+            self.assertIn(f"attend: {message}", run.stderr)
+        self.refuse("evaluate", self.model, "--data", "bad.txt", names=["bad.txt:21: "])
+        for kind in "lm", "encoder":
+            command = ["train", "--data", "bad.txt", "--valid", "good.txt", *settings(
+                {"model.type": kind, "model.depth": 4, "model.feed_forward": 4, "model.layers": 1,
+                 "model.heads": 1, "train.replicas": 1, "train.steps": 1})]
+            self.refuse(*command, "--out", "stopped", names=["bad.txt:21: "])
+            run = self.attend(*command, "--out", f"skipping-{kind}", "--skip-bad")
+            self.assertEqual(run.returncode, 1, run.stderr)
+            self.assertIn("bad.txt: 2 lines cannot be read and are left out\n", run.stderr)
+
     def test_counts_what_it_does_not_know(self):
         self.write("odd.txt", text(20, 3).replace("cat", "XYZ"))
         odd = (self.folder / "odd.txt").read_text().count("XYZ") * 3

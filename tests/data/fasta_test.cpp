@@ -3,6 +3,9 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <string>
+#include <vector>
+
 #include "attend/data/pairs.h"
 #include "attend/data/tables.h"
 #include "tests/support/files.h"
@@ -43,6 +46,18 @@ TEST(Fasta, NamesTheLineThatIsNone) {
   EXPECT_EQ(refusal(">one\n"), "p.fa:1: names a sequence without residues");
   EXPECT_EQ(refusal("\n"), "p.fa: holds no sequence; a line that begins with > names one");
   EXPECT_THAT(refusal(">one\nM\xc3\n"), testing::StartsWith("p.fa:2: "));
+}
+
+TEST(Fasta, LeavesSequencesOut) {
+  std::vector<std::string> told;
+  EXPECT_EQ(parse_fasta("AA\nCC\n>one\nMK\n>two\nA1\nA2\n>three\n>four\nK\nM\r1\nA\n>five\nY\n",
+                        "p.fa", [&](const std::string& error) { told.push_back(error); }),
+            "MK\nY\n");
+  using testing::StartsWith;
+  EXPECT_THAT(told, testing::ElementsAre(StartsWith("p.fa:1: residues before"),
+                                         StartsWith("p.fa:6: '1' in a sequence"),
+                                         StartsWith("p.fa:8: names a sequence without"),
+                                         StartsWith("p.fa:11: a carriage return")));
 }
 
 }  // namespace fasta_test

@@ -3,6 +3,9 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <string>
+#include <vector>
+
 #include "tests/support/files.h"
 #include "tests/support/packed.h"
 
@@ -206,6 +209,16 @@ TEST(Text, KeepsItsLines) {
               HasSubstr("t:2: invalid UTF-8 at byte 2"));
   const test::TemporaryFolder folder;
   EXPECT_EQ(read_text(folder.write("t", test::xz("a\n"))), "a\n");
+  int64_t bad = 1;
+  std::vector<std::string> told;
+  const std::string path = folder.write("b", "a\nb\xff\n\nc\rd\ne\n");
+  EXPECT_EQ(read_text(
+                path, [&](const std::string& remark) { told.push_back(remark); }, &bad),
+            "a\n\ne\n");
+  EXPECT_EQ(bad, 3);
+  EXPECT_THAT(told, testing::ElementsAre(HasSubstr(path + ":2: invalid UTF-8"),
+                                         HasSubstr(path + ":4: a carriage return"),
+                                         path + ": 2 lines cannot be read and are left out"));
 }
 
 }  // namespace pairs_test
