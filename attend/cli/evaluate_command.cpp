@@ -263,7 +263,8 @@ For a model that ranks items, --data holds interactions: each user's last item i
 of training, but for those of the same user before it, and one that was not in training counts as
 a miss. JSON: hit@10, ndcg@10, mrr, the loss of the items of training, and the same of ranking by
 popularity under popularity.
-For an encoder: loss and perplexity of the tokens that are asked for, tokens, examples.)";
+For an encoder: loss and perplexity of the tokens that are asked for, tokens, unknown_tokens, which
+are not asked for, examples.)";
 
 }  // namespace
 

@@ -42,7 +42,10 @@ void evaluate_text(const Model& model, const std::string& data, bool as_json, in
     if (figures.contains(metric.key))
       fmt::print("{}", metric.report_text(figures[metric.key],
                                           masked ? "token that is asked for" : "token"));
-  if (!masked) {
+  if (masked) {
+    if (const auto unknown = figures["unknown_tokens"].get<int64_t>(); unknown > 0)
+      fmt::print("unknown tokens       {:6}; they are not asked for\n", unknown);
+  } else {
     fmt::print("{}", unknown_line(figures["unknown_tokens"], figures["known_loss"]));
     fmt::print("loss in windows      {:6.4f} nats per token\n",
                figures["window_loss"].get<double>());

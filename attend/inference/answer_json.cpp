@@ -146,6 +146,10 @@ json likelihood_json(const TextLikelihood& text) {
   return result;
 }
 
-json likelihood_json(const Likelihood& hidden) { return figures_json(hidden, false); }
+json likelihood_json(const Likelihood& hidden) {
+  json result = figures_json(hidden, false);
+  result["unknown_tokens"] = hidden.unknown;
+  return result;
+}
 
 }  // namespace attend

@@ -55,6 +55,28 @@ double loss_of(Predictor& predictor, const std::vector<EncodedPair>& pairs) {
   return loss;
 }
 
+// What fills its source in is asked for known tokens alone, whose mean stands for the others'.
+// Error where there are none.
+Likelihood likelihood_of_hidden(Predictor& predictor, std::vector<EncodedPair> pairs) {
+  Likelihood hidden;
+  const auto unknown = [](const EncodedPair& pair) {
+    return std::count(pair.target.begin(), pair.target.end(), Vocabulary::unknown);
+  };
+  for (const EncodedPair& pair : pairs) {
+    hidden.tokens += std::ssize(pair.target);
+    hidden.unknown += unknown(pair);
+  }
+  std::erase_if(pairs,
+                [&](const EncodedPair& pair) { return unknown(pair) == std::ssize(pair.target); });
+  if (pairs.empty())
+    fail("[evaluate] the model has none of the {} tokens, so that none can be asked for",
+         hidden.tokens);
+  const double loss = loss_of(predictor, pairs);
+  hidden.nats = loss * static_cast<double>(hidden.tokens);
+  hidden.unknown_nats = loss * static_cast<double>(hidden.unknown);
+  return hidden;
+}
+
 ScoredAnswer scored_answer(const PairModel& model, std::vector<std::string> tokens,
                            const std::vector<std::string>& targets) {
   const TextCodec& codec = model.codecs.target;
@@ -135,6 +157,7 @@ Evaluation evaluate(const Model& model, const std::vector<Example>& examples,
 Likelihood likelihood(const Model& model, const std::vector<Example>& examples) {
   Predictor& predictor = Predictor::of(model);
   std::vector<EncodedPair> pairs = predictor.model().encode(examples);
+  if (model.fills()) return likelihood_of_hidden(predictor, std::move(pairs));
   if (model.ranks()) drop_unknown_targets(pairs);
   Likelihood likelihood;
   UnknownPart unknown(predictor);
@@ -142,10 +165,8 @@ Likelihood likelihood(const Model& model, const std::vector<Example>& examples) 
   for (const Example& example : examples)
     for (const std::string& target : example.targets) {
       likelihood.bytes += static_cast<int64_t>(target.size()) + 1;
-      // What fills its source in takes unknown tokens for places to fill; unknown items are
-      // dropped.
-      if (!model.fills() && !model.ranks())
-        unknown.read(predictor.model().codecs.target.split(target));
+      // Unknown items are dropped.
+      if (!model.ranks()) unknown.read(predictor.model().codecs.target.split(target));
     }
   likelihood.nats = loss_of(predictor, pairs) * static_cast<double>(likelihood.tokens);
   unknown.put(pairs, std::ssize(pairs), likelihood);

@@ -2,6 +2,7 @@
 
 #include <ATen/CPUGeneratorImpl.h>
 
+#include <algorithm>
 #include <limits>
 
 #include "attend/base/error.h"
@@ -36,10 +37,12 @@ void MaskedLanguageModelConfig::check() const {
 
 MaskedTokens mask_tokens(const Tensor& source, const Tensor& lengths, double share, int64_t tokens,
                          const at::Generator& generator) {
-  const Tensor outside = at::arange(source.size(1), lengths.options()) >= lengths.unsqueeze(1);
-  const Tensor draw = at::rand(source.sizes(), generator).masked_fill(outside.cpu(), 2);
   constexpr int64_t axis = 1;
-  const Tensor count = (lengths.cpu() * share).round().clamp_min(1).unsqueeze(1);
+  const Tensor outside = (at::arange(source.size(1), lengths.options()) >= lengths.unsqueeze(1))
+                             .logical_or(source == Vocabulary::unknown);
+  const Tensor draw = at::rand(source.sizes(), generator).masked_fill(outside.cpu(), 2);
+  const Tensor known = outside.cpu().logical_not().sum(axis, /*keepdim=*/true);
+  const Tensor count = (known * share).round().clamp_min(1);
   const Tensor asked =
       (draw.argsort(axis).argsort(axis) < count).logical_and(outside.cpu().logical_not());
   const Tensor way = at::rand(source.sizes(), generator);
@@ -75,7 +78,7 @@ Tensor MaskedLanguageModel::objective(const Batch& batch, const Pass& pass, doub
                                      .reshape({-1, output().weight.size(1)}),
                                  output(), to_device(masked.asked).flatten(), pass, smoothing,
                                  Vocabulary::padding, Vocabulary::first_target);
-  const double asked = (masked.asked != Vocabulary::padding).sum().item<double>();
+  const double asked = std::max(1.0, (masked.asked != Vocabulary::padding).sum().item<double>());
   return loss * (batch.target_lengths.sum().item<double>() / asked);
 }
 

@@ -31,9 +31,9 @@ struct MaskedTokens {
 // In place of a token that is hidden; no text holds it.
 constexpr int64_t mask_token = Vocabulary::bos;
 
-// Chooses the rounded share of the tokens of each row of source [B, S] with lengths [B], at least
-// one. 80 % of these are hidden, 10 % become another token of the vocabulary and 10 % stay as they
-// are (Devlin et al. 2019, 3.1 and A.2).
+// Chooses the rounded share of the known tokens of each row of source [B, S] with lengths [B], at
+// least one where there is any: an unknown one is no answer. 80 % of these are hidden, 10 % become
+// another token of the vocabulary and 10 % stay as they are (Devlin et al. 2019, 3.1 and A.2).
 MaskedTokens mask_tokens(const at::Tensor& source, const at::Tensor& lengths, double share,
                          int64_t tokens, const at::Generator& generator);
 

@@ -267,6 +267,21 @@ class Masked(program.Case):
         self.assertIn("asked for", self.succeed("evaluate", self.model, "--data",
                                                 self.shared / "rest.txt").stdout)
 
+    def test_is_not_asked_for_what_it_does_not_know(self):
+        lines = [line for line, _ in kinds(100, 2)]
+        known = self.shared / "rest.txt"
+        # Lines of unknown words alone are behind the others, so that draws are the same.
+        self.write("odd.txt", "".join(f"{line}\n" for line in [*lines, "xyz zyx", "zzz"]))
+        wanted, found = (json.loads(self.succeed("evaluate", self.model, "--data", name,
+                                                 "--json").stdout) for name in (known, "odd.txt"))
+        self.assertEqual(wanted["unknown_tokens"], 0)
+        self.assertEqual(found, wanted | {"unknown_tokens": 3, "tokens": wanted["tokens"] + 3,
+                                          "examples": 102})
+        told = self.succeed("evaluate", self.model, "--data", "odd.txt").stdout
+        self.assertRegex(told, r"unknown tokens +3; they are not asked for\n")
+        self.write("none.txt", "xyz zyx\n")
+        self.refuse("evaluate", self.model, "--data", "none.txt", names=["none of the 2 tokens"])
+
     def test_fills_in_what_it_does_not_know(self):
         answer = self.succeed("predict", self.model, stdin="wave ??? tide foam\noak\n").stdout
         first, second = answer.splitlines()

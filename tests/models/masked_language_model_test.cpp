@@ -7,6 +7,7 @@
 
 #include <algorithm>
 #include <limits>
+#include <vector>
 
 #include "attend/data/vocabulary.h"
 #include "attend/models/classifier.h"
@@ -77,6 +78,19 @@ TEST(MaskTokens, AsksForTheRoundedShareOfEachRow) {
   EXPECT_FALSE(other.asked.equal(masked.asked));
   const MaskedTokens all = mask_tokens(source, length, 1, 54, seeded(3));
   EXPECT_TRUE(all.asked.equal(source));
+}
+
+TEST(MaskedLanguageModel, AsksForNothingUnknown) {
+  constexpr int64_t unknown = Vocabulary::unknown;
+  const std::vector<int64_t> ids = {5, unknown, 6, unknown, unknown, unknown};
+  const Tensor source = torch::tensor(ids).view({2, 3});
+  const Tensor lengths = at::full({2}, 3);
+  const MaskedTokens masked = mask_tokens(source, lengths, 1, 54, seeded(3));
+  EXPECT_TRUE(masked.asked.equal(source.masked_fill(source == unknown, Vocabulary::padding)));
+  EXPECT_TRUE((masked.shown[1] == unknown).all().item<bool>());
+  const auto network = make(small());
+  const Batch batch = make_batch({line({unknown, unknown})}, {0});
+  EXPECT_EQ(network->objective(batch, {}, 0).item<double>(), 0);
 }
 
 TEST(MaskedLanguageModel, ObjectiveIsTheMeanOverWhatIsAskedFor) {
