@@ -49,6 +49,7 @@ void run_embed(const EmbedOptions& options) {
   with_errors.skip_bad = true;
   const Model model(options.folder, with_errors);
   SourceLines lines(options.model.skip_bad);
+  UnknownSources unknown(model);
   std::vector<std::string> texts;
   const auto answer_bad = [&](const std::string& error) {
     Embedding none;
@@ -62,11 +63,15 @@ void run_embed(const EmbedOptions& options) {
       if (!error.empty() && !options.model.skip_bad)
         fail("standard input, line {}: {}", lines.number(i), error);
       if (embeddings[i].truncated) lines.tell_truncated(i, model);
-      if (!error.empty()) lines.tell_bad(i, error);
+      if (error.empty())
+        unknown.add(texts[i], lines.number(i));
+      else
+        lines.tell_bad(i, error);
       print_embedding(options, texts[i], embeddings[i]);
     }
     flush_output();
   }
+  unknown.tell("");
   lines.end("vectors");
 }
 
@@ -97,7 +102,8 @@ void add_embed_command(CLI::App& app) {
       "  {\"source\", \"vector\": [numbers]}, with --tokens also tokens and vectors, one of each "
       "token,\n"
       "  with --skip-bad \"error\". A line that is longer than the model reads is cut, and "
-      "standard error says so.\n"
+      "standard error says so,\n"
+      "as it does at the end of tokens that are unknown to the model.\n"
       "The vector is the mean of those of the tokens, or what an imported sentence encoder makes "
       "of "
       "them.");

@@ -14,6 +14,7 @@
 #include "attend/cli/named_option.h"
 #include "attend/cli/output_line.h"
 #include "attend/cli/progress.h"
+#include "attend/cli/source_lines.h"
 #include "attend/data/readable.h"
 #include "attend/data/tables.h"
 #include "attend/inference/answer_json.h"
@@ -150,6 +151,9 @@ Measurement measure_model(const EvaluateOptions& options, const Model& model, in
                options.data, result.evaluation.greyed);
   if (cut > 0 && !model.continues())
     fmt::print(stderr, "attend: {}: {} answers are cut at the longest length\n", options.data, cut);
+  UnknownSources unknown(model);
+  for (const Example& example : examples) unknown.add(example.source, example.line);
+  unknown.tell(options.data + ": ");
   if (!model.answers_numbers()) result.likelihood = likelihood(model, examples);
   if (std::any_of(result.metrics.begin(), result.metrics.end(),
                   [](const Metric* metric) { return metric->of_scores(); }))

@@ -56,6 +56,24 @@ void SourceLines::end(const char* results) const {
   throw CLI::RuntimeError(1);
 }
 
+void UnknownSources::add(const std::string& source, int64_t line) {
+  if (model_.text().source_kind() != nullptr) return;
+  for (const SourceToken& token : model_.tokenise(source)) {
+    ++tokens_;
+    if (token.is_known) continue;
+    if (unknown_++ > 0) continue;
+    line_ = line;
+    first_ = token.text;
+  }
+}
+
+void UnknownSources::tell(const std::string& data) const {
+  if (unknown_ == 0) return;
+  fmt::print(stderr,
+             "attend: {}{} of {} source tokens are unknown to the model, first in line {}: {}\n",
+             data, unknown_, tokens_, line_, in_quotes(first_));
+}
+
 void flush_output() {
   if (std::fflush(stdout) != 0) throw std::runtime_error("standard output cannot be written");
 }

@@ -39,6 +39,22 @@ class SourceLines {
   int64_t first_ = 1, bad_ = 0;
 };
 
+// Counts the tokens of sources that a model does not know; none where sources are no texts.
+class UnknownSources {
+ public:
+  explicit UnknownSources(const Model& model) : model_(model) {}
+
+  void add(const std::string& source, int64_t line);
+  // Tells how many there are, if any, behind `data`, such as "test.tsv: ".
+  void tell(const std::string& data) const;
+
+ private:
+  const Model& model_;
+  int64_t tokens_ = 0, unknown_ = 0;
+  int64_t line_ = 0;  // the first that has one
+  std::string first_;
+};
+
 // Error where standard output cannot be written.
 void flush_output();
 

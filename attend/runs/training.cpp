@@ -5,6 +5,7 @@
 #include <filesystem>
 #include <memory>
 #include <optional>
+#include <string>
 
 #include "attend/base/error.h"
 #include "attend/data/node_graph.h"
@@ -12,6 +13,7 @@
 #include "attend/machine/blas.h"
 #include "attend/models/model_folder.h"
 #include "attend/models/model_size.h"
+#include "attend/models/new_pair_model.h"
 #include "attend/parallel/communicator.h"
 #include "attend/runs/begin_model-inl.h"
 #include "attend/runs/initial_model.h"
@@ -43,6 +45,30 @@ std::string description(const PairData& data, const PairModel& model) {
       model.answers_numbers()
           ? fmt::format(" tokens, targets of mean {:.4g} and deviation {:.4g}", mean, deviation)
           : fmt::format(" and {} target tokens", model.target_vocabulary.size()));
+}
+
+// What the model reads as <unk> is learned from none of the training data, and makes figures of
+// validation look better than the model is.
+void tell_unknown(const PairData& data, const PairModel& model, const Tell& tell) {
+  const auto count = [&](const WordCounts& counts, const Vocabulary& vocabulary,
+                         const std::string& side) {
+    int64_t all = 0, unknown = 0;
+    for (const auto& [token, times] : counts) {
+      all += times;
+      if (vocabulary.id(token) == Vocabulary::unknown) unknown += times;
+    }
+    if (unknown > 0)
+      tell(fmt::format("validation: {} of {} {}tokens are unknown to the model", unknown, all,
+                       side));
+  };
+  if (!data.valid_text.empty()) {
+    TokenCounts text;
+    text.add_text(data.valid_text, model.codecs.target);
+    return count(text.target, model.target_vocabulary, "");
+  }
+  count(data.valid.sources.counts(), model.source_vocabulary, "source ");
+  if (!model.answers_numbers() && !model.config.fills())
+    count(data.valid.targets.counts(), model.target_vocabulary, "target ");
 }
 
 }  // namespace
@@ -100,6 +126,7 @@ Trained train_model(const TrainOptions& options, const TrainWatch& given) {
     watch.say("warning: " + slow);
   watch.say(description(data, model));
   if (!settled.empty()) watch.say(settled);
+  tell_unknown(data, model, watch.remark);
   Trained trained = internal::run_training(options, config, model, data, resume, world, watch);
   trained.outcome.left_out = data.left_out;
   return trained;

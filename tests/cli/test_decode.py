@@ -249,6 +249,23 @@ class WhatIsNoToken(Models):
         self.assertIn("attend: 3 of 8 source tokens are unknown to the model, first in line 2: 'X'\n",
                       run.stderr)
         self.assertNotIn("unknown", self.succeed("predict", self.models[0], stdin="bab\n").stderr)
+        told = "3 of 8 source tokens are unknown to the model, first in line 2: 'X'\n"
+        run = self.succeed("embed", self.models[0], stdin="bab\nbXbY\n\nZ\n")
+        self.assertIn(f"attend: {told}", run.stderr)
+        self.write("odd.tsv", "bab\tB A B\nbXbY\tB B\nZ\tB\n")
+        run = self.succeed("evaluate", self.models[0], "--data", "odd.tsv")
+        self.assertIn(f"attend: odd.tsv: {told}", run.stderr)
+
+    def test_is_counted_in_validation(self):
+        self.write("train.tsv", "bab\tB A B\nbub\tB U B\n")
+        self.write("valid.tsv", "bab\tB A B\nbXbY\tB Q\n")
+        command = ["train", "--data", "train.tsv", "--out", "counted", *settings(
+            {"model.hidden": 4, "model.embedding": 4, "train.steps": 1, "train.replicas": 1})]
+        run = self.succeed(*command, "--valid", "valid.tsv")
+        for side, counts in (("source", "2 of 7"), ("target", "1 of 5")):
+            self.assertIn(f"attend: validation: {counts} {side} tokens are unknown to the model\n",
+                          run.stderr)
+        self.assertEqual(run.stderr.count("unknown"), 2)
 
 
 class BadLines(Models):

@@ -80,6 +80,10 @@ class Text(program.Case):
         self.assertGreater(odd, 0)
         self.assertAlmostEqual(figures["bits_per_byte"], figures["known_loss"] / math.log(2), 9)
         self.assertNotAlmostEqual(figures["known_loss"], figures["loss"], 3)
+        run = self.succeed("train", "--data", self.shared / "rest.txt", "--valid", "odd.txt",
+                           "--out", "counted", *settings(SMALL | {"train.steps": 1}))
+        self.assertIn(f"attend: validation: {odd} of {(self.folder / 'odd.txt').stat().st_size} "
+                      "tokens are unknown to the model\n", run.stderr)
         self.assertIn(f"unknown tokens       {odd:6}; without them",
                       self.succeed("evaluate", self.model, "--data", "odd.txt").stdout)
 
