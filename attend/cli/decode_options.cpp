@@ -49,8 +49,8 @@ void add_search_options(CLI::App& command, DecodeOptions& options) {
       ->check(CLI::Range(0, 1000000));
   command
       .add_option("--maximum-length", search.maximum_length,
-                  "tokens of an answer at most; else 3 for a source token, and 10, or "
-                  "--minimum-length where that is more")
+                  "tokens of an answer at most, behind a prefix; else 3 for a source token, and "
+                  "10, or --minimum-length where that is more")
       ->check(CLI::Range(1, 1000000));
   add_named_option<UnknownTokens>(
       command, "--unknown", search.unknown,

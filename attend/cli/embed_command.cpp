@@ -49,7 +49,7 @@ void run_embed(const EmbedOptions& options) {
   with_errors.skip_bad = true;
   const Model model(options.folder, with_errors);
   SourceLines lines(options.model.skip_bad);
-  UnknownSources unknown(model);
+  UnknownCount unknown;
   std::vector<std::string> texts;
   const auto answer_bad = [&](const std::string& error) {
     Embedding none;
@@ -64,7 +64,7 @@ void run_embed(const EmbedOptions& options) {
         fail("standard input, line {}: {}", lines.number(i), error);
       if (embeddings[i].truncated) lines.tell_truncated(i, model);
       if (error.empty())
-        unknown.add(texts[i], lines.number(i));
+        unknown.add(model, texts[i], lines.number(i));
       else
         lines.tell_bad(i, error);
       print_embedding(options, texts[i], embeddings[i]);

@@ -142,8 +142,8 @@ Measurement measure_model(const EvaluateOptions& options, const Model& model, in
   result.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
   const int64_t truncated = result.evaluation.truncated, cut = result.evaluation.cut;
   if (truncated > 0)
-    fmt::print(stderr, "attend: {}: {} sources are cut to their first {} tokens\n", options.data,
-               truncated, model.maximum_source_length());
+    fmt::print(stderr, "attend: {}: {} sources are cut to their {} {} tokens\n", options.data,
+               truncated, kept_part(model), model.maximum_source_length());
   if (result.evaluation.greyed > 0)
     fmt::print(stderr,
                "attend: {}: {} sources are in colour and read in grey "
@@ -151,8 +151,8 @@ Measurement measure_model(const EvaluateOptions& options, const Model& model, in
                options.data, result.evaluation.greyed);
   if (cut > 0 && !model.continues())
     fmt::print(stderr, "attend: {}: {} answers are cut at the longest length\n", options.data, cut);
-  UnknownSources unknown(model);
-  for (const Example& example : examples) unknown.add(example.source, example.line);
+  UnknownCount unknown;
+  for (const Example& example : examples) unknown.add(model, example.source, example.line);
   unknown.tell(options.data + ": ");
   if (!model.answers_numbers()) result.likelihood = likelihood(model, examples);
   if (std::any_of(result.metrics.begin(), result.metrics.end(),

@@ -19,6 +19,7 @@
 #include "attend/cli/file_formats.h"
 #include "attend/cli/named_option.h"
 #include "attend/cli/progress.h"
+#include "attend/cli/source_lines.h"
 #include "attend/explain/answer_page.h"
 #include "attend/explain/explanation_markdown.h"
 #include "attend/explain/knock_out.h"
@@ -52,8 +53,8 @@ Subject explained(const ExplainOptions& options, const Model& model) {
     Subject subject = compared_with(
         answered_subject(model, options.text, options.search, options.target), options.against);
     if (subject.truncated)
-      fmt::print(stderr, "attend: the text is cut to its {} {} tokens\n",
-                 model.continues() || model.ranks() ? "last" : "first", subject.source.size());
+      fmt::print(stderr, "attend: the text is cut to its {} {} tokens\n", kept_part(model),
+                 subject.source.size());
     return subject;
   } catch (const SourceError& error) {
     fail("text {}: {}", in_quotes(options.text), error.reason());

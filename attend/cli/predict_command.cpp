@@ -49,9 +49,7 @@ struct Tally {
   int64_t lines = 0;
   int64_t greyed = 0;
   int64_t answers = 0, cut = 0;
-  int64_t tokens = 0, unknown = 0;  // of sources
-  int64_t unknown_line = 0;         // the first that has one
-  std::string unknown_token;
+  UnknownCount unknown;
 
   void add(const Answer& answer) {
     ++lines;
@@ -60,19 +58,11 @@ struct Tally {
       ++answers;
       cut += candidate.complete ? 0 : 1;
     }
-    if (unknown == 0 && !answer.unknown.empty()) {
-      unknown_line = lines;
-      unknown_token = answer.unknown[0];
-    }
-    tokens += std::ssize(answer.source);
-    unknown += std::ssize(answer.unknown);
+    unknown.add(std::ssize(answer.source), answer.unknown, lines);
   }
 
   void tell(const Model& model) const {
-    if (unknown > 0)
-      fmt::print(stderr,
-                 "attend: {} of {} source tokens are unknown to the model, first in line {}: {}\n",
-                 unknown, tokens, unknown_line, in_quotes(unknown_token));
+    unknown.tell("");
     if (greyed > 0)
       fmt::print(stderr,
                  "attend: {} of {} sources are in colour and read in grey (data.colours = false)\n",

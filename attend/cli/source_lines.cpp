@@ -41,7 +41,7 @@ void SourceLines::ask(const std::function<void()>& ask) const {
 
 void SourceLines::tell_truncated(size_t index, const Model& model) const {
   fmt::print(stderr, "attend: standard input, line {}: cut to the {} {} tokens\n", number(index),
-             model.continues() || model.ranks() ? "last" : "first", model.maximum_source_length());
+             kept_part(model), model.maximum_source_length());
 }
 
 void SourceLines::tell_bad(size_t index, const std::string& error) {
@@ -56,18 +56,29 @@ void SourceLines::end(const char* results) const {
   throw CLI::RuntimeError(1);
 }
 
-void UnknownSources::add(const std::string& source, int64_t line) {
-  if (model_.text().source_kind() != nullptr) return;
-  for (const SourceToken& token : model_.tokenise(source)) {
-    ++tokens_;
-    if (token.is_known) continue;
-    if (unknown_++ > 0) continue;
-    line_ = line;
-    first_ = token.text;
-  }
+const char* kept_part(const Model& model) {
+  return model.continues() || model.ranks() ? "last" : "first";
 }
 
-void UnknownSources::tell(const std::string& data) const {
+void UnknownCount::add(int64_t tokens, const std::vector<std::string>& unknown, int64_t line) {
+  if (unknown_ == 0 && !unknown.empty()) {
+    line_ = line;
+    first_ = unknown[0];
+  }
+  tokens_ += tokens;
+  unknown_ += std::ssize(unknown);
+}
+
+void UnknownCount::add(const Model& model, const std::string& source, int64_t line) {
+  if (model.text().source_kind() != nullptr) return;
+  const std::vector<SourceToken> tokens = model.tokenise(source);
+  std::vector<std::string> unknown;
+  for (const SourceToken& token : tokens)
+    if (!token.is_known) unknown.push_back(token.text);
+  add(std::ssize(tokens), unknown, line);
+}
+
+void UnknownCount::tell(const std::string& data) const {
   if (unknown_ == 0) return;
   fmt::print(stderr,
              "attend: {}{} of {} source tokens are unknown to the model, first in line {}: {}\n",

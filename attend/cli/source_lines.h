@@ -39,17 +39,20 @@ class SourceLines {
   int64_t first_ = 1, bad_ = 0;
 };
 
-// Counts the tokens of sources that a model does not know; none where sources are no texts.
-class UnknownSources {
- public:
-  explicit UnknownSources(const Model& model) : model_(model) {}
+// "first" or "last": which tokens of a source that is too long the model reads.
+const char* kept_part(const Model& model);
 
-  void add(const std::string& source, int64_t line);
+// Counts the tokens of sources that a model does not know.
+class UnknownCount {
+ public:
+  // So many tokens of a line, with those of them that are unknown.
+  void add(int64_t tokens, const std::vector<std::string>& unknown, int64_t line);
+  // Those of a source; none where sources are no texts.
+  void add(const Model& model, const std::string& source, int64_t line);
   // Tells how many there are, if any, behind `data`, such as "test.tsv: ".
   void tell(const std::string& data) const;
 
  private:
-  const Model& model_;
   int64_t tokens_ = 0, unknown_ = 0;
   int64_t line_ = 0;  // the first that has one
   std::string first_;

@@ -7,18 +7,11 @@
 #include <memory>
 #include <vector>
 
-#include "attend/base/error.h"
+#include "attend/decode/not_a_number.h"
 #include "attend/decode/search_options.h"
 #include "attend/steps/decoding_state.h"
 
 namespace attend {
-
-// That what a model gives is no number. The message ends in the remedy.
-class NotANumber : public Error {
- public:
-  explicit NotANumber(const std::string& message)
-      : Error(message + "; its weights are damaged or diverged: train it again") {}
-};
 
 // The tokens that begin and end a sequence, for the search.
 struct SpecialTokens {

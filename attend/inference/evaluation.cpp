@@ -6,7 +6,7 @@
 
 #include "attend/base/error.h"
 #include "attend/data/text_windows.h"
-#include "attend/decode/search.h"
+#include "attend/decode/not_a_number.h"
 #include "attend/inference/predictor.h"
 #include "attend/inference/ranking.h"
 

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <utility>
 
-#include "attend/decode/search.h"
+#include "attend/decode/not_a_number.h"
 #include "attend/inference/predictor.h"
 #include "attend/models/model_folder.h"
 #include "attend/models/new_pair_model.h"

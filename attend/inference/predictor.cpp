@@ -9,6 +9,7 @@
 #include <utility>
 
 #include "attend/decode/ensemble.h"
+#include "attend/decode/not_a_number.h"
 #include "attend/inference/length_batches-inl.h"
 #include "attend/inference/reading-inl.h"
 #include "attend/steps/batch_invariance.h"

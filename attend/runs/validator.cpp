@@ -12,7 +12,7 @@
 #include <utility>
 
 #include "attend/base/hash.h"
-#include "attend/decode/search.h"
+#include "attend/decode/not_a_number.h"
 #include "attend/inference/evaluation.h"
 #include "attend/inference/predictor.h"
 #include "attend/train/window_batches.h"

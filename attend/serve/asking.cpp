@@ -10,7 +10,7 @@
 
 #include "attend/data/embedded_file.h"
 #include "attend/data/units.h"
-#include "attend/decode/search.h"
+#include "attend/decode/not_a_number.h"
 
 namespace attend {
 namespace {
@@ -63,6 +63,7 @@ void tell_of_failures(const Asking& asking, Question& question) {
 }  // namespace
 
 RequestError failure_of(const std::exception& error) {
+  if (const auto* own = dynamic_cast<const RequestError*>(&error)) return *own;
   const bool is_of_the_model = dynamic_cast<const NotANumber*>(&error) != nullptr;
   const bool is_of_the_request = dynamic_cast<const Error*>(&error) != nullptr && !is_of_the_model;
   return {is_of_the_request ? 422 : 500, error.what()};

@@ -39,7 +39,8 @@ void ask_vectors(const Asking& asking, std::vector<std::string> texts,
 // Puts a question with all its functions into the model's queue, or tells that it is full (429).
 void put(const Asking& asking, Question question);
 
-// What a client is told of an error of the library (422) and of any other (500).
+// What a client is told of a RequestError, of another error of the library (422), and of one of the
+// model or the system (500).
 RequestError failure_of(const std::exception& error);
 // RequestError (422) where there is an error, which says why a source could not be read.
 void check_read(const std::string& field, size_t index, const std::string& error);

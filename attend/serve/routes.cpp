@@ -162,10 +162,8 @@ void answer_by_route(const Route& route, Service& service, const HttpRequest& re
                      const HttpReply& reply) {
   try {
     route.answer(service, request, reply);
-  } catch (const RequestError& error) {
-    reply.send(route.error(error));
   } catch (const Error& error) {
-    reply.send(route.error(RequestError(422, error.what())));
+    reply.send(route.error(failure_of(error)));
   }
 }
 

@@ -11,6 +11,7 @@
 #include <nlohmann/json.hpp>
 #include <utility>
 
+#include "attend/serve/asking.h"
 #include "attend/serve/request_fields.h"
 #include "attend/serve/routes.h"
 
@@ -66,12 +67,8 @@ void compute_on(WorkThreads& threads, const HttpReply& reply, std::function<Http
     if (reply.is_abandoned()) return;
     try {
       reply.send(work());
-    } catch (const RequestError& error) {
-      reply.send(error.response());
-    } catch (const Error& error) {
-      reply.send(http_error(422, error.what()));
     } catch (const std::exception& error) {
-      reply.send(http_error(500, error.what()));
+      reply.send(failure_of(error).response());
     }
   });
   if (!is_taken) reply.send(full_response());

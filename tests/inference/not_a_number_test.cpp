@@ -36,7 +36,7 @@ TEST_P(NaNWeights, GiveNoFigure) {
   };
   expect_refused("answer", [&] { model.answer({"cab"}); });
   expect_refused("likelihood", [&] { likelihood(model, examples); });
-  expect_refused("evaluate", [&] { evaluate(model, examples); });
+  expect_refused("evaluate", [&] { evaluate(model, examples, {}, {}); });
   if (model.continues()) expect_refused("text", [&] { likelihood_of_text(model, "cab bad"); });
   if (!model.fills() && !model.ranks())
     expect_refused("log_probabilities", [&] { model.log_probabilities(examples); });

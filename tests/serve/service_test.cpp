@@ -5,9 +5,12 @@
 #include <gmock/gmock.h>
 
 #include <optional>
+#include <stdexcept>
 #include <string>
 #include <utility>
 
+#include "attend/decode/not_a_number.h"
+#include "attend/serve/asking.h"
 #include "attend/serve/routes.h"
 #include "tests/http/support.h"
 #include "tests/support/files.h"
@@ -152,6 +155,13 @@ TEST_F(ServiceTest, AModelThatCannotBeLoadedIsAnError) {
   Service service({.folders = {"/no/such/model"}});
   EXPECT_THAT(test::error_of([&] { service.load(); }), HasSubstr("/no/such/model"));
   EXPECT_FALSE(service.is_ready());
+}
+
+TEST(Asking, TellsWhoseFaultAFailureIs) {
+  EXPECT_EQ(failure_of(RequestError(413, "long")).status(), 413);
+  EXPECT_EQ(failure_of(Error("of the text")).status(), 422);
+  EXPECT_EQ(failure_of(NotANumber("of the weights")).status(), 500);
+  EXPECT_EQ(failure_of(std::runtime_error("of the system")).status(), 500);
 }
 
 TEST(Metrics, AHistogramCountsUpToEachBound) {
