@@ -17,18 +17,23 @@ namespace attend {
 struct CsvReader::State {
   struct Row {
     std::vector<std::string> fields;
-    int64_t line;  // where it begins
+    int64_t line;       // where it begins
+    std::string error;  // why it is none
   };
 
   State(ByteReader bytes, int64_t maximum_line)
       : bytes(std::move(bytes)), maximum_line(maximum_line) {
-    if (csv_init(&parser, CSV_STRICT | CSV_STRICT_FINI) != 0) throw std::bad_alloc();
-    // White space around a field belongs to it.
-    csv_set_space_func(&parser, [](unsigned char) { return 0; });
+    begin();
   }
   ~State() { csv_free(&parser); }
   State(const State&) = delete;
   State& operator=(const State&) = delete;
+
+  void begin() {
+    if (csv_init(&parser, CSV_STRICT | CSV_STRICT_FINI) != 0) throw std::bad_alloc();
+    // White space around a field belongs to it.
+    csv_set_space_func(&parser, [](unsigned char) { return 0; });
+  }
 
   std::string where() const { return fmt::format("{}:{}", bytes.name(), line); }
 
@@ -37,13 +42,14 @@ struct CsvReader::State {
   }
   static void take_row(int, void* state) {
     auto& self = *static_cast<State*>(state);
-    self.rows.push_back({std::move(self.fields), self.row_line});
+    self.rows.push_back({std::move(self.fields), self.row_line, ""});
     self.fields.clear();
     self.is_new_row = true;
   }
 
   // Up to a line break, so that each row knows its line.
   void parse(std::string_view part) {
+    if (is_passing) return pass(part);
     if (is_new_row) {
       row_line = next_line;
       row_bytes = 0;
@@ -52,22 +58,42 @@ struct CsvReader::State {
     row_bytes += static_cast<int64_t>(part.size());
     line = row_line;
     if (row_bytes > maximum_line)
-      fail("{}: the row has over {} bytes; is a quote not closed?", where(), maximum_line);
+      return refuse(part,
+                    fmt::format("the row has over {} bytes; is a quote not closed?", maximum_line));
     if (part.find('\0') != std::string_view::npos)
       fail("{}: holds a NUL byte; save the file as UTF-8 text (is it UTF-16, or no text?)",
            where());
-    if (csv_parse(&parser, part.data(), part.size(), take_field, take_row, this) != part.size())
-      refuse();
+    if (csv_parse(&parser, part.data(), part.size(), take_field, take_row, this) != part.size()) {
+      if (csv_error(&parser) == CSV_ENOMEM) throw std::bad_alloc();
+      return refuse(part,
+                    "a quote within a field; put the field in quotes and write each quote in it "
+                    "twice");
+    }
     if (part.ends_with('\n')) ++next_line;
     // A blank line is no row, unless quotes hold it.
     const bool begins = row_bytes == static_cast<int64_t>(part.size());
     if (begins && (part == "\n" || part == "\r\n")) is_new_row = true;
   }
 
-  [[noreturn]] void refuse() {
-    if (csv_error(&parser) == CSV_ENOMEM) throw std::bad_alloc();
-    fail("{}: a quote within a field; put the field in quotes and write each quote in it twice",
-         where());
+  // The next row begins with the next line, unless this one was to go on from an earlier line:
+  // which quotes then pair nobody can tell.
+  void refuse(std::string_view part, const std::string& why) {
+    const std::string error = fmt::format("{}: {}", where(), why);
+    if (row_line != next_line) fail("{}", error);
+    rows.push_back({{}, row_line, error});
+    csv_free(&parser);
+    begin();
+    fields.clear();
+    is_passing = true;
+    pass(part);
+  }
+
+  // Goes over the rest of a line whose row cannot be read.
+  void pass(std::string_view part) {
+    if (!part.ends_with('\n')) return;
+    ++next_line;
+    is_passing = false;
+    is_new_row = true;
   }
 
   bool read_on() {
@@ -84,7 +110,7 @@ struct CsvReader::State {
     if (count > 0) return true;
     ended = true;
     line = row_line;
-    if (csv_fini(&parser, take_field, take_row, this) != 0)
+    if (!is_passing && csv_fini(&parser, take_field, take_row, this) != 0)
       fail("{}: the quotes of the row that begins here do not pair", where());
     return true;
   }
@@ -106,6 +132,7 @@ struct CsvReader::State {
     row = std::move(rows.front());
     rows.pop_front();
     line = row.line;
+    if (!row.error.empty()) fail("{}", row.error);
     return true;
   }
 
@@ -117,6 +144,7 @@ struct CsvReader::State {
   int64_t next_line = 1, row_line = 1, row_bytes = 0;
   int64_t line = 1;  // of the row that was told last, or that is wrong
   bool is_new_row = true, ended = false;
+  bool is_passing = false;  // the rest of the line belongs to a row that cannot be read
   std::vector<std::string> header;
   size_t source = 0, target = 1;  // the two columns
   // An error of parsing is reported after the rows before it; nothing behind it is read.

@@ -34,7 +34,8 @@ class CsvReader {
 
   std::string where() const;  // "pairs.csv:17", where that row begins
   int64_t line() const;       // 17
-  // Whether reading can continue after an Error: not behind quotes that do not pair.
+  // Whether reading can continue after an Error: not behind a NUL, quotes that do not pair, and a
+  // row of several lines that has a quote within a field or is too long.
   bool goes_on() const;
   // The names that the header gives to both columns.
   std::vector<std::string> columns() const;

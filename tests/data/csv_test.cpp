@@ -115,6 +115,35 @@ TEST(Csv, TellsAFaultBehindTheRowsBeforeIt) {
   EXPECT_EQ(a, "4");
   EXPECT_THAT(test::error_of([&] { reader.next(a, b); }), HasSubstr("t.csv:5: a quote within"));
   EXPECT_EQ(reader.line(), 5);
+  EXPECT_TRUE(reader.goes_on());
+  EXPECT_TRUE(reader.next(a, b));
+  EXPECT_EQ(a, "6");
+  EXPECT_FALSE(reader.next(a, b));
+}
+
+TEST(Csv, GoesOnBehindALineThatIsNoRow) {
+  const test::TemporaryFolder folder;
+  // The long line is read in several pieces.
+  const std::string path = folder.write("t.csv", "a,b\nx\"y,3\n1,2\n" + std::string(1 << 21, 'z') +
+                                                     ",4\n\"5\"5,5\n\n\"6\n6\",6\nx\"");
+  int64_t bad = 0;
+  std::vector<std::string> told;
+  const auto examples = read_pairs(
+      {path}, [&](const std::string& remark) { told.push_back(remark); }, &bad);
+  ASSERT_EQ(examples.size(), 2U);
+  EXPECT_EQ(examples[1].source, "6 6");
+  EXPECT_EQ(examples[1].line, 7);
+  EXPECT_EQ(bad, 4);
+  EXPECT_THAT(told, ElementsAre(HasSubstr("t.csv:2: a quote"), HasSubstr("t.csv:4: the row has"),
+                                HasSubstr("t.csv:5: a quote"), HasSubstr("t.csv:9: a quote"),
+                                HasSubstr("the first row names"), HasSubstr("4 lines cannot")));
+}
+
+// Which of its quotes pair nobody can tell.
+TEST(Csv, StopsBehindARowOfSeveralLinesThatIsNone) {
+  CsvReader reader(ByteReader("a,b\n\"x\ny\"z,3\n6,7\n", "t.csv"), "", "", 1000);
+  std::string a, b;
+  EXPECT_THAT(test::error_of([&] { reader.next(a, b); }), HasSubstr("t.csv:2: a quote within"));
   EXPECT_FALSE(reader.goes_on());
 }
 
