@@ -132,6 +132,25 @@ void tell_form(const std::vector<Example>& examples, const TextConfig& text,
                     name, others, name_of(text.normalise)));
 }
 
+// The same of data whose form no setting says.
+void tell_form(const std::vector<Example>& examples, const std::string& name, const Tell& tell) {
+  const auto others = std::count_if(examples.begin(), examples.end(), [](const Example& example) {
+    return normalised(example.targets[0], NormalForm::nfc) != example.targets[0];
+  });
+  if (others > 0)
+    tell(fmt::format("{}: {} targets are not in NFC, in which answers will come", name, others));
+}
+
+// The same of a text.
+void tell_form(const std::string& text, NormalForm form, const std::string& name,
+               const Tell& tell) {
+  if (normalised(text, form) != text)
+    tell(
+        fmt::format("{}: is not in the normal form in which answers will come (data.normalise = "
+                    "{})",
+                    name, name_of(form)));
+}
+
 // A file that several examples name counts once.
 void tell_colours(FrameReader& frames, const Texts& texts, const Tell& tell) {
   int64_t count = 0;
@@ -197,6 +216,7 @@ Texts read_parts(const TrainOptions& options, const RunConfig& config, const Tel
                  config.text, config.model.chosen().maximum_target_length(), tell, bad);
   if (data.train.empty()) fail("{}: {}", file_of(options, row), row.no_train);
   if (data.valid.empty()) fail("{}: {}", file_of(options, row), row.no_valid);
+  if (!config.text.wants_numbers()) tell_form(data.train, file_of(options, row), tell);
   graph.graph = std::move(data.graph);
   graph.names = std::move(data.names);
   return {std::move(data.train), std::move(data.valid)};
@@ -285,7 +305,9 @@ PairData read_texts(const TrainOptions& options, const RunConfig& config, const 
          config.train.metric);
   const bool folder = fs::is_directory(options.data);
   PairData data;
-  data.text = read_text(folder ? options.data + "/train.txt" : options.data, tell, bad);
+  const std::string file = folder ? options.data + "/train.txt" : options.data;
+  data.text = read_text(file, tell, bad);
+  tell_form(data.text, config.text.normalise, file, tell);
   if (folder || !options.valid.empty())
     data.valid_text =
         read_text(options.valid.empty() ? options.data + "/valid.txt" : options.valid, tell, bad);

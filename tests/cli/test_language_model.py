@@ -71,6 +71,17 @@ class Text(program.Case):
             self.assertEqual(run.returncode, 1, run.stderr)
             self.assertIn("bad.txt: 2 lines cannot be read and are left out\n", run.stderr)
 
+    def test_tells_another_normal_form(self):
+        self.write("nfd.txt", text(20, 3).replace("a", "a\u0303"))
+        command = ["train", "--valid", self.shared / "rest.txt", *settings(SMALL | {"train.steps": 1})]
+        run = self.succeed(*command, "--data", "nfd.txt", "--out", "of-nfd")
+        self.assertIn("attend: nfd.txt: is not in the normal form in which answers will come "
+                      "(data.normalise = nfc)\n", run.stderr)
+        for name, data in (("none", "nfd.txt"), ("nfc", self.shared / "rest.txt")):
+            run = self.succeed(*command, "--data", data, "--out", name, "--set",
+                               f"data.normalise={name}")
+            self.assertNotIn("normal form", run.stderr)
+
     def test_counts_what_it_does_not_know(self):
         self.write("odd.txt", text(20, 3).replace("cat", "XYZ"))
         odd = (self.folder / "odd.txt").read_text().count("XYZ") * 3

@@ -81,6 +81,15 @@ class Recommender(program.Case):
         self.assertEqual(figures["examples"], 2)
         self.assertLessEqual(figures["mrr"], 0.5)
 
+    def test_items_in_another_normal_form_are_told(self):
+        rows = "".join(f"u{user} e\u0301{item}\n" for user in range(9) for item in range(4))
+        for name, text, count in (("nfd", rows, 1), ("nfc", rows.replace("e\u0301", "\u00e9"), 0)):
+            self.write(f"{name}.txt", text)
+            run = self.succeed("train", "--data", f"{name}.txt", "--out", name, *settings(
+                SMALL | {"train.epochs": 1}))
+            self.assertEqual(run.stderr.count("targets are not in NFC, in which answers will come"),
+                             count)
+
     def test_columns_of_tables(self):
         self.write("films.csv", "userId,movieId,rating,t\n" + "".join(
             f"{user},{100 + (user + step) % 7},5,{9 - step}\n" for user in range(8) for step in range(5)))
