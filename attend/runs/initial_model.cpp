@@ -28,6 +28,20 @@ void take_tokens(const Vocabulary& initial, const TrainOptions& options, const s
   data = extends ? both : initial;
 }
 
+// Labels are those of the data alone.
+void tell_labels(const Vocabulary& initial, const Vocabulary& data, const std::string& folder,
+                 const Say& say) {
+  const auto tell = [&](const Vocabulary& all, const Vocabulary& others, const std::string& what) {
+    const auto is_other = [&](const std::string& label) {
+      return others.id(label) == Vocabulary::unknown;
+    };
+    if (const std::string labels = shown_tokens(all, is_other); !labels.empty())
+      say(fmt::format("{}: {}", what, labels));
+  };
+  tell(data, initial, fmt::format("labels that are not in {} begin with new weights", folder));
+  tell(initial, data, fmt::format("labels of {} that the data does not have are left out", folder));
+}
+
 }  // namespace
 
 void begin_from(const InitialModel& initial, const TrainOptions& options, PairModel& model,
@@ -42,6 +56,9 @@ void begin_from(const InitialModel& initial, const TrainOptions& options, PairMo
     model.target_vocabulary = model.source_vocabulary;
   else if (takes_target_tokens(other, model.config))
     take_tokens(other.target_vocabulary, options, "target ", model.target_vocabulary, say);
+  else if (other.config.type == model.config.type && !model.answers_numbers() &&
+           !other.answers_numbers())
+    tell_labels(other.target_vocabulary, model.target_vocabulary, folder, say);
   check_memory(model);
   model.network = model.make_network();
   const auto all = static_cast<int64_t>(model.network->parameters().size());

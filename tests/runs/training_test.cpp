@@ -190,6 +190,29 @@ TEST_F(TrainingTest, BeginsFromAModelWithOtherTokens) {
   EXPECT_EQ(read_file(more.out + "/target.vocab"), read_file(options.out + "/target.vocab"));
 }
 
+TEST_F(TrainingTest, TellsWhichLabelsAreOthers) {
+  options.data = options.valid = folder.write("ab.tsv", "x\tA\ny\tB\n");
+  options.assignments = {"model.type=classifier", "model.depth=4", "train.replicas=1",
+                         "train.steps=1"};
+  const TrainWatch hearing = {.say = [&](const std::string& line) { said.push_back(line); }};
+  train_model(options, hearing);
+  TrainOptions more = options;
+  more.data = more.valid = folder.write("ac.tsv", "x\tA\ny\tC\nx\tD\n");
+  more.init = options.out;
+  more.out = folder / "others";
+  said.clear();
+  train_model(more, hearing);
+  EXPECT_THAT(said, Contains("labels that are not in " + options.out +
+                             " begin with new weights: 'C', 'D'"));
+  EXPECT_THAT(said, Contains("labels of " + options.out +
+                             " that the data does not have are left out: 'B'"));
+  more.data = more.valid = options.data;
+  more.out = folder / "same";
+  said.clear();
+  train_model(more, hearing);
+  EXPECT_THAT(said, testing::Not(Contains(HasSubstr("labels"))));
+}
+
 TEST_F(TrainingTest, SeeksTheBestAnewWhereTheValidationDataIsAnother) {
   train_model(options, watch);
   options.resume = true;
