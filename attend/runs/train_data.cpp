@@ -145,10 +145,9 @@ void tell_form(const std::vector<Example>& examples, const std::string& name, co
 void tell_form(const std::string& text, NormalForm form, const std::string& name,
                const Tell& tell) {
   if (normalised(text, form) != text)
-    tell(
-        fmt::format("{}: is not in the normal form in which answers will come (data.normalise = "
-                    "{})",
-                    name, name_of(form)));
+    tell(fmt::format(
+        "{}: is not in the normal form in which answers will come (data.normalise = {})", name,
+        name_of(form)));
 }
 
 // A file that several examples name counts once.
