@@ -30,13 +30,16 @@ TEST_P(NaNWeights, GiveNoFigure) {
     for (at::Tensor& tensor : parts.network->parameters()) tensor.fill_(std::nan(""));
   }
   const Model model(parts, {.threads = 1});
-  const std::vector<Example> examples = {{"cab", {"K"}}, {"bad", {"B"}}};
+  const std::vector<Example> examples = {{"a", {"K"}}, {"b", {"B"}}};
   const auto expect_refused = [](const char* call, const std::function<void()>& run) {
     EXPECT_THAT(test::error_of(run), HasSubstr("weights are damaged or diverged")) << call;
   };
-  expect_refused("answer", [&] { model.answer({"cab"}); });
   expect_refused("likelihood", [&] { likelihood(model, examples); });
-  expect_refused("evaluate", [&] { evaluate(model, examples, {}, {}); });
+  // What fills its source in asks nothing where nothing is hidden.
+  if (!model.fills()) {
+    expect_refused("answer", [&] { model.answer({"cab"}); });
+    expect_refused("evaluate", [&] { evaluate(model, examples, {}, {}); });
+  }
   if (model.continues()) expect_refused("text", [&] { likelihood_of_text(model, "cab bad"); });
   if (!model.fills() && !model.ranks())
     expect_refused("log_probabilities", [&] { model.log_probabilities(examples); });
