@@ -174,11 +174,13 @@ class Page(unittest.TestCase):
         self.type(browser, "bab")
         without = self.answers("bb")[0]
         self.assertNotEqual(without, self.answers("bab")[0])
+        browser.wait(TESTED)
         browser.click(".token:nth-of-type(2)")
         browser.wait("document.querySelector('.instead .answer')")
         self.assertEqual(self.text(browser, ".instead .asked"), "bb")
         self.assertEqual(self.text(browser, ".instead .answer"), without)
         self.assertEqual(browser.run("return document.querySelectorAll('.token')[1].getAttribute('aria-pressed')"), "false")
+        browser.wait(TESTED)
         browser.click(".instead button")
         browser.wait("document.querySelectorAll('.token').length === 2")
         self.assertQuiet(browser)
@@ -277,7 +279,8 @@ class Page(unittest.TestCase):
         downloads = self.folder / "downloads"
         browser.cdp("Browser.setDownloadBehavior", behavior="allow", downloadPath=str(downloads), eventsEnabled=True)
         self.type(browser, "bab")
-        browser.wait("!document.querySelector('.side .bar button').hidden")
+        # Until then the button moves, and a click may miss it.
+        browser.wait(TESTED + " && !document.querySelector('.side .bar button').hidden")
         browser.run("window.saved = null; const made = URL.createObjectURL;"
                     "URL.createObjectURL = blob => { window.saved = blob; return made.call(URL, blob); }")
         browser.click(".side .bar button")
