@@ -20,27 +20,34 @@ const std::vector<MarianArchitecture>& marian_architectures() {
 }
 
 const std::vector<ConfigKey>& marian_keys() {
-  static const std::vector<ConfigKey> table = {{"d_model"},
-                                               {"encoder_layers"},
-                                               {"decoder_layers"},
-                                               {"encoder_attention_heads"},
-                                               {"decoder_attention_heads"},
-                                               {"encoder_ffn_dim"},
-                                               {"decoder_ffn_dim"},
-                                               {"activation_function"},
-                                               {"vocab_size"},
-                                               {"decoder_vocab_size"},
-                                               {"max_position_embeddings"},
-                                               {"scale_embedding"},
-                                               {"dropout"},
-                                               {"attention_dropout"},
-                                               {"is_encoder_decoder", "true"},
-                                               {"share_encoder_decoder_embeddings", "true"},
-                                               {"static_position_embeddings", "true"},
-                                               {"normalize_before", "false"},
-                                               {"normalize_embedding", "false"},
-                                               {"add_final_layer_norm", "false"},
-                                               {"add_bias_logits", "false"}};
+  static const std::vector<ConfigKey> table = {
+      {"d_model"},
+      {"encoder_layers"},
+      {"decoder_layers"},
+      {"encoder_attention_heads"},
+      {"decoder_attention_heads"},
+      {"encoder_ffn_dim"},
+      {"decoder_ffn_dim"},
+      {"activation_function"},
+      {"vocab_size"},
+      {"decoder_vocab_size"},
+      {"max_position_embeddings"},
+      {"scale_embedding"},
+      {"dropout"},
+      {"attention_dropout"},
+      {"is_encoder_decoder", "true"},
+      {"share_encoder_decoder_embeddings", "true"},
+      {"static_position_embeddings", "true"},
+      {"normalize_before", "false"},
+      {"normalize_embedding", "false"},
+      {"add_final_layer_norm", "false"},
+      {"add_bias_logits", "false"},
+      {"do_blenderbot_90_layernorm", "false"},
+      {"force_bos_token_to_be_generated", "false"},
+      // Of training, or read for the encoder by another name.
+      {"activation_dropout"},
+      {"classifier_dropout"},
+      {"num_hidden_layers"}};
   return table;
 }
 

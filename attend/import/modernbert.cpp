@@ -45,7 +45,10 @@ const std::vector<ConfigKey>& modernbert_keys() {
                                                {"local_attention"},
                                                {"rope_parameters"},
                                                {"global_rope_theta"},
-                                               {"local_rope_theta"}};
+                                               {"local_rope_theta"},
+                                               // Of BERT: released files have them in vain.
+                                               {"layer_norm_eps"},
+                                               {"position_embedding_type"}};
   return table;
 }
 
