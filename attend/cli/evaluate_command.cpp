@@ -214,9 +214,10 @@ void print_figures(const Measurement& measurement) {
   print_confusion(measurement.labels);
 }
 
-void run_evaluate(const EvaluateOptions& options) {
+void run_evaluate(EvaluateOptions& options) {
   options.bleu.check();
   const Model model = Model::ensemble(options.models, options.model);
+  take_search_defaults(options, model);
   check_decode_options(options, model);
   if (options.negatives > 0 && !model.ranks())
     fail("--negatives: are of models that rank items; {} is of type {}", options.models[0],

@@ -110,13 +110,17 @@ void answer_lines(const PredictOptions& options, const Model& model, std::vector
   flush_output();
 }
 
-void run_predict(const PredictOptions& options) {
-  const SearchOptions& search = options.search;
+void check_search(const SearchOptions& search) {
   if (!search.sampling && search.nbest > search.beam)
     fail("--nbest {}: a beam of {} has no more answers; raise --beam", search.nbest, search.beam);
-  if (options.details && !options.json) fail("--details are printed with --json alone; add it");
   search.check();
+}
+
+void run_predict(PredictOptions& options) {
+  if (options.details && !options.json) fail("--details are printed with --json alone; add it");
   const Model model = Model::ensemble(options.models, options.model);
+  take_search_defaults(options, model);
+  check_search(options.search);
   check_decode_options(options, model);
   SourceLines lines(options.model.skip_bad);
   std::vector<std::string> texts;

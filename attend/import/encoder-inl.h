@@ -67,6 +67,9 @@ void read_token_labels(const JsonPlace& config, const char* dropout_key, double 
 
 ForeignModel read_encoder(const JsonPlace& config, const EncoderType& type);
 
+// Returns the classes of the table with the tensors of their heads.
+std::vector<ForeignClass> classes_of(const std::vector<EncoderArchitecture>& architectures);
+
 const EncoderType& bert_type();
 const EncoderType& distilbert_type();
 

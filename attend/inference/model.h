@@ -168,13 +168,19 @@ class Model {
   // any, are the beginnings of the answers, one per source. Error on options out of range and on
   // UnknownTokens::copy where the model attends to no text; SourceError on a prefix with a token
   // that the model does not know, or with more than it has positions for.
-  std::vector<Answer> answer(const std::vector<std::string>& sources,
-                             const SearchOptions& options = {},
+  std::vector<Answer> answer(const std::vector<std::string>& sources, const SearchOptions& options,
                              const std::vector<std::string>& prefixes = {}) const;
 
-  // The same, but calls `take` with each answer as soon as it and those before it are there, on the
-  // calling thread, in the order of the sources. `take` may call the model. What it throws ends the
-  // call, and it is not called again. `watch` learns more, and can end answers.
+  // The same with search_options().
+  std::vector<Answer> answer(const std::vector<std::string>& sources) const;
+
+  // Returns the options that the model's folder asks for (decode.* of config.toml); of an ensemble
+  // those of the first model.
+  SearchOptions search_options() const;
+
+  // As answer(), but calls `take` with each answer as soon as it and those before it are there, on
+  // the calling thread, in the order of the sources. `take` may call the model. What it throws ends
+  // the call, and it is not called again. `watch` learns more, and can end answers.
   using Take = std::function<void(size_t index, Answer answer)>;
   void answer_each(const std::vector<std::string>& sources, const SearchOptions& options,
                    const std::vector<std::string>& prefixes, const Take& take,

@@ -59,7 +59,8 @@ inline void read_tokenizers(const std::string& folder) {
 
 inline void read_images(const std::string& folder) {
   internal::ForeignImages images{.frames = {.image_height = 6, .image_width = 6, .colours = true}};
-  internal::read_image_processor(folder, images);
+  internal::Notes notes;
+  internal::read_image_processor(folder, images, notes);
   expect(images.pixels.size() == 3);
 }
 
