@@ -1,8 +1,11 @@
 """The proxies of docs/serving.md, with the configuration that stands there, in front of attend serve."""
 
+import grp
 import http.client
 import json
+import os
 import pathlib
+import pwd
 import re
 import shutil
 import socket
@@ -10,11 +13,13 @@ import subprocess
 import tempfile
 
 import program
-from program import PAIRS, SMALL, settings
+from program import settings
 from test_serve import Server
+from test_serve_routes import MODELS
 from test_serving_docs import PAGE
 
 NGINX = """daemon off;
+user {user} {group};
 pid {folder}/pid;
 events {{}}
 http {{
@@ -47,9 +52,10 @@ class Proxies(program.Case):
     def setUpClass(cls):
         cls.shared = pathlib.Path(tempfile.mkdtemp(prefix="attend-test-"))
         cls.addClassCleanup(shutil.rmtree, cls.shared)
-        (cls.shared / "text.txt").write_text("the cat sat on the mat\n" * 40)
-        run = program.attend("train", "--data", "text.txt", "--out", "text",
-                             *settings(SMALL | {"train.steps": 20}), cwd=cls.shared)
+        data, lines, small = MODELS["text"]
+        (cls.shared / data).write_text(lines)
+        run = program.attend("train", "--data", data, "--out", "text",
+                             *settings(small | {"train.epochs": 1}), cwd=cls.shared)
         assert run.returncode == 0, run.stderr
 
     def start(self, name, command, changes):
@@ -86,37 +92,42 @@ class Proxies(program.Case):
             finally:
                 connection.close()
 
-    def ask(self, path, method, target, body=None, headers=None):
+    def ask(self, path, method, target, body=None, origin="http://attend.example"):
+        """(status, headers, body)"""
         connection = Connection(path)
         self.addCleanup(connection.close)
-        connection.request(method, target, body, {"Content-Type": "application/json"} | (headers or {}))
-        return connection.getresponse()
+        connection.request(method, target, body, {"Content-Type": "application/json", "Origin": origin})
+        answer = connection.getresponse()
+        return answer.status, answer.headers, answer.read().decode()
 
     def check(self, path):
-        answer = self.ask(path, "GET", "/")
-        self.assertEqual((answer.status, answer.headers["Content-Type"].split(";")[0]), (200, "text/html"))
-        fields = json.dumps({"prompt": "the", "max_tokens": 9}).encode()
-        page = {"Origin": "http://attend.example"}
-        whole = self.ask(path, "POST", "/v1/completions", fields, page)
-        self.assertEqual(whole.status, 200, whole.read())
-        text = json.loads(whole.read())["choices"][0]["text"]
-        chunks = self.ask(path, "POST", "/v1/completions", iter([fields[:9], fields[9:]]), page)
-        self.assertEqual(json.loads(chunks.read())["choices"][0]["text"], text)
-        large = self.ask(path, "POST", "/v1/completions", fields + b" " * 3000000, page)
-        self.assertEqual(json.loads(large.read())["choices"][0]["text"], text)
-        stream = self.ask(path, "POST", "/v1/completions",
-                          json.dumps({"prompt": "the", "max_tokens": 9, "stream": True}), page)
-        events = stream.read().decode().split("\n\n")
-        self.assertEqual(events[-2:], ["data: [DONE]", ""])
-        parts = [json.loads(event.removeprefix("data: ")) for event in events[:-2]]
-        self.assertEqual("".join(choice["text"] for part in parts for choice in part["choices"]), text)
-        foreign = self.ask(path, "POST", "/v1/completions", fields, {"Origin": "http://evil.example"})
-        self.assertEqual(foreign.status, 403)
+        status, headers, _ = self.ask(path, "GET", "/")
+        self.assertEqual((status, headers["Content-Type"].split(";")[0]), (200, "text/html"))
+
+        def text_of(body):
+            status, _, answer = self.ask(path, "POST", "/v1/completions", body)
+            self.assertEqual(status, 200, answer)
+            return json.loads(answer)["choices"][0]["text"]
+
+        fields = {"prompt": "the", "max_tokens": 9}
+        body = json.dumps(fields).encode()
+        text = text_of(body)
+        self.assertEqual(text_of(iter([body[:9], body[9:]])), text)
+        self.assertEqual(text_of(body + b" " * 3000000), text)
+        stream = self.ask(path, "POST", "/v1/completions", json.dumps(fields | {"stream": True}))[2]
+        *events, last, empty = stream.split("\n\n")
+        self.assertEqual((last, empty), ("data: [DONE]", ""))
+        choices = [choice for event in events
+                   for choice in json.loads(event.removeprefix("data: "))["choices"]]
+        self.assertEqual("".join(choice["text"] for choice in choices), text)
+        self.assertEqual(self.ask(path, "POST", "/v1/completions", body, "http://evil.example")[0], 403)
 
     def test_nginx(self):
         path = self.folder / "proxy"
         _, block, command = self.start("nginx", ["nginx"], [("127.0.0.1:8081", f"unix:{path}")])
-        file = self.write("nginx.conf", NGINX.format(folder=self.folder, block=block))
+        file = self.write("nginx.conf", NGINX.format(
+            folder=self.folder, block=block, user=pwd.getpwuid(os.getuid())[0],
+            group=grp.getgrgid(os.getgid())[0]))
         self.run_proxy([*command, "-e", "stderr", "-p", self.folder, "-c", file], path)
         self.check(path)
 
