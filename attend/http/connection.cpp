@@ -104,11 +104,11 @@ void HttpConnection::expire() {
       return answer(late);
     }
     case Phase::streaming:
-      if (Clock::now() >= stream_end_)
-        event_.reason =
-            fmt::format("the answer in parts took over {} s", seconds(options.stream_time));
-      return client_left(true);
     case Phase::writing:
+      event_.reason =
+          phase_ == Phase::streaming && Clock::now() >= stream_end_
+              ? fmt::format("the answer in parts took over {} s", seconds(options.stream_time))
+              : "the client reads the answer too slowly";
       return client_left(true);
     default:
       return close();
@@ -188,9 +188,9 @@ bool HttpConnection::is_judged() {
   }
   if (!refusal) return false;
   begun_ = Clock::now();
-  // A body that is there already does not stand before the next request.
+  // The next request can be read if it is known where this one ends, and that has arrived.
   const auto length = static_cast<size_t>(head_.content_length);
-  if (!head_.has_chunks && length <= ahead_.size())
+  if (!head_.has_chunks && !head_.lacks_length && length <= ahead_.size())
     ahead_.erase(0, length);
   else
     keeps_alive_ = false;
