@@ -37,8 +37,9 @@ void answer_ready(Service& service, const HttpRequest&, const HttpReply& reply) 
 }
 
 void answer_metrics(Service& service, const HttpRequest&, const HttpReply& reply) {
+  const auto& lost = service.options().lost_log_lines;
   reply.send({.type = "text/plain; version=0.0.4; charset=utf-8",
-              .body = service.metrics().text(service.queue_size())});
+              .body = service.metrics().text(service.queue_size(), lost ? lost() : 0)});
 }
 
 // As OpenAI's clients read it.
@@ -70,17 +71,30 @@ bool takes(const Route& route, const std::string& method) {
   return route.method == method || (route.method == "GET" && method == "HEAD");
 }
 
-// Why the route does not answer a request with that head now.
-std::optional<HttpResponse> refusal_of(const Route& route, Service& service, const HttpHead& head) {
-  if (route.needs_key && !service.key().empty() && !is_key(head.authorization, service.key())) {
-    HttpResponse response = route.error(RequestError(
-        401, "send Authorization: Bearer and the server's key", "", "invalid_api_key"));
-    response.fields = {{"WWW-Authenticate", "Bearer"}};
+// A guess of the seconds that loading still takes.
+constexpr const char* loading_seconds = "5";
+
+// The route of that head; null if there is none, and `allowed` lists the methods of its path.
+const Route* find_route(const HttpHead& head, std::string& allowed) {
+  for (const Route& route : route_table()) {
+    if (route.path != head.path) continue;
+    if (takes(route, head.method)) return &route;
+    allowed += (allowed.empty() ? "" : ", ") + route.method;
+    if (route.method == "GET") allowed += ", HEAD";
+  }
+  return nullptr;
+}
+
+// Why the route does not answer now.
+std::optional<HttpResponse> load_refusal(const Route& route, Service& service) {
+  if (route.needs == RouteNeeds::nothing) return std::nullopt;
+  if (!service.is_loaded()) {
+    if (service.options().waits_for_models) return std::nullopt;
+    HttpResponse response =
+        route.error(RequestError(503, "the models are being loaded; ask later"));
+    response.fields = {{"Retry-After", loading_seconds}};
     return response;
   }
-  if (route.needs == RouteNeeds::nothing) return std::nullopt;
-  if (!service.is_loaded())
-    return route.error(RequestError(503, "the models are being loaded; ask later"));
   if (route.needs == RouteNeeds::queue && service.is_full()) return full_response(route.error);
   return std::nullopt;
 }
@@ -89,6 +103,7 @@ std::optional<HttpResponse> refusal_of(const Route& route, Service& service, con
 
 const std::vector<Route>& route_table() {
   using enum RouteNeeds;
+  static const std::vector<std::string> json_type = {"application/json"};
   static const std::vector<Route> table = {
       {"GET", "/", nothing, false, answer_page_body, nullptr, openai_error, {"text/html"}},
       {"GET", "/page.css", nothing, false, answer_page_style, nullptr, openai_error, {"text/css"}},
@@ -100,10 +115,10 @@ const std::vector<Route>& route_table() {
        nullptr,
        openai_error,
        {"text/javascript"}},
-      {"GET", "/health", nothing, false, answer_alive},
-      {"GET", "/livez", nothing, false, answer_alive},
-      {"GET", "/ready", nothing, false, answer_ready},
-      {"GET", "/readyz", nothing, false, answer_ready},
+      {"GET", "/health", nothing, false, answer_alive, nullptr, openai_error, json_type, true},
+      {"GET", "/livez", nothing, false, answer_alive, nullptr, openai_error, json_type, true},
+      {"GET", "/ready", nothing, false, answer_ready, nullptr, openai_error, json_type, true},
+      {"GET", "/readyz", nothing, false, answer_ready, nullptr, openai_error, json_type, true},
       {"GET", "/metrics", nothing, true, answer_metrics, nullptr, openai_error, {"text/plain"}},
       {"GET", "/openapi.json", nothing, false, answer_openapi},
       {"GET", "/v1/models", models, true, answer_models},
@@ -135,27 +150,40 @@ const std::vector<Route>& route_table() {
   return table;
 }
 
+std::optional<HttpResponse> head_refusal(const Service& service, const HttpHead& head) {
+  std::string allowed;
+  const Route* route = find_route(head, allowed);
+  if (route == nullptr && allowed.empty())
+    return RequestError(404, "there is no such path", "", "unknown_path").response();
+  if (route == nullptr) {
+    HttpResponse response =
+        RequestError(405, fmt::format("this path takes {}", allowed)).response();
+    response.fields = {{"Allow", allowed}};
+    return response;
+  }
+  if (!route->needs_key || service.key().empty() || is_key(head.authorization, service.key()))
+    return std::nullopt;
+  HttpResponse response = route->error(
+      RequestError(401, "send Authorization: Bearer and the server's key", "", "invalid_api_key"));
+  response.fields = {{"WWW-Authenticate", "Bearer"}};
+  return response;
+}
+
 const Route* admitting_route(Service& service, const HttpHead& head, const HttpReply& reply) {
   std::string allowed;
-  for (const Route& route : route_table()) {
-    if (route.path != head.path) continue;
-    if (takes(route, head.method)) {
-      std::optional<HttpResponse> refusal = refusal_of(route, service, head);
-      if (!refusal) return &route;
-      reply.send(std::move(*refusal));
-      return nullptr;
-    }
-    allowed += (allowed.empty() ? "" : ", ") + route.method;
-    if (route.method == "GET") allowed += ", HEAD";
-  }
-  if (allowed.empty()) {
-    reply.send(RequestError(404, "there is no such path", "", "unknown_path").response());
-    return nullptr;
-  }
-  HttpResponse response = RequestError(405, fmt::format("this path takes {}", allowed)).response();
-  response.fields = {{"Allow", allowed}};
-  reply.send(std::move(response));
+  const Route* route = find_route(head, allowed);
+  std::optional<HttpResponse> refusal = head_refusal(service, head);
+  if (!refusal) refusal = load_refusal(*route, service);
+  if (!refusal) return route;
+  reply.send(std::move(*refusal));
   return nullptr;
+}
+
+std::vector<std::string> open_paths() {
+  std::vector<std::string> paths;
+  for (const Route& route : route_table())
+    if (route.takes_any_host) paths.push_back(route.path);
+  return paths;
 }
 
 void answer_by_route(const Route& route, Service& service, const HttpRequest& request,
