@@ -20,7 +20,7 @@ inline size_t other_end(const Bond& bond, size_t atom) {
 // The valences that a bond takes of one of its ends; 1 of an aromatic bond.
 int64_t taken_by(const Bond& bond, size_t end);
 
-// Sets `in_ring` of atoms and bonds.
+// Sets `in_ring` of atoms and bonds; dative bonds are in no ring.
 void mark_rings(Molecule& molecule);
 
 struct Ring {

@@ -28,7 +28,7 @@ struct Bond {
   // '/' or '\\' from `first` to `second`; of a dative bond '>' if `first` gives the electrons, '<'
   // if `second` does; 0: none.
   char direction = 0;
-  bool in_ring = false;
+  bool in_ring = false;  // dative bonds are in no ring
 };
 
 // A molecule, or several that are separated by dots.

@@ -11,7 +11,7 @@ constexpr size_t max_candidates = 20000;  // cycles of a ring system
 constexpr size_t max_paths = 1000;        // shortest paths between two atoms
 
 // Marks the bonds that are in a ring, which are the bonds that are no bridges, by a search in depth
-// that notes how far back each part reaches (Tarjan 1974).
+// that notes how far back each part reaches (Tarjan 1974). Dative bonds close no ring.
 class BridgeSearch {
  public:
   explicit BridgeSearch(Molecule& molecule)
@@ -22,7 +22,7 @@ class BridgeSearch {
 
   void mark() {
     for (Atom& atom : molecule_.atoms) atom.in_ring = false;
-    for (Bond& bond : molecule_.bonds) bond.in_ring = true;
+    for (Bond& bond : molecule_.bonds) bond.in_ring = bond.type != BondType::dative;
     for (size_t atom = 0; atom < order_.size(); ++atom)
       if (order_[atom] < 0) search_from(atom);
     for (const Bond& bond : molecule_.bonds) {
@@ -49,7 +49,7 @@ class BridgeSearch {
         continue;
       }
       const size_t bond = bonds_of_[visit.atom][visit.next++];
-      if (bond == visit.came_by) continue;
+      if (bond == visit.came_by || molecule_.bonds[bond].type == BondType::dative) continue;
       const size_t other = other_end(molecule_.bonds[bond], visit.atom);
       if (order_[other] < 0)
         begin(path, other, bond);
