@@ -16,6 +16,7 @@
 #include "attend/data/data_format.h"
 #include "attend/data/fasta.h"
 #include "attend/data/lines-inl.h"
+#include "attend/data/source_key.h"
 #include "attend/data/source_kind.h"
 #include "attend/data/tables.h"
 #include "attend/data/tokenised.h"
@@ -187,6 +188,7 @@ class FileCheck {
     summary_.path = files.source;
     Rows rows(files);
     summary_.columns = rows.columns();
+    text_ = text;
     Row row;
     while (rows.next(row)) add(row, rows.number(), rows.pairs());
     summary_.pairs = rows.pairs();
@@ -213,7 +215,16 @@ class FileCheck {
     return std::move(summary_);
   }
 
+  // By the key of each source, its targets.
   const Sources& sources() const { return sources_; }
+  // A line that cannot be read is reported by itself.
+  std::string key_of(const std::string& source) const {
+    try {
+      return source_key(source, text_);
+    } catch (const Error&) {
+      return source;
+    }
+  }
   const std::unordered_map<std::string, int64_t>& targets() const { return targets_; }
 
  private:
@@ -254,7 +265,7 @@ class FileCheck {
     if (const std::string refusal = pairs ? refusal_of(row) : ""; !refusal.empty())
       return tell_malformed(line, fmt::format("{}:{}: {}", summary_.path, line, refusal));
     lengths_.push_back({line, source.words, source.characters, target.words, target.characters});
-    const auto here = sources_.try_emplace(row.source).first;
+    const auto here = sources_.try_emplace(key_of(row.source)).first;
     if (!here->second.insert(row.target).second) ++summary_.repeated;
     if (pairs && targets_.size() <= most_labels) ++targets_[row.target];
     if (line == 1) first_target_ = row.target;
@@ -333,6 +344,7 @@ class FileCheck {
   FrameConfig frames_;
   PairCheck check_;
   FileSummary summary_;
+  TextConfig text_;
   std::vector<Lengths> lengths_;
   Sources sources_;
   std::unordered_map<std::string, int64_t> targets_;  // of the first most_labels + 1
@@ -365,7 +377,7 @@ Overlap compare(const FileCheck& first, const FileCheck& other, const FileSummar
   Rows rows(files);
   Row row;
   while (rows.next(row)) {
-    const auto found = first.sources().find(row.source);
+    const auto found = first.sources().find(first.key_of(row.source));
     if (!row.problem.empty() || found == first.sources().end()) continue;
     ++overlap.sources;
     overlap.pairs += found->second.contains(row.target);

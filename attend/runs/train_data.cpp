@@ -9,6 +9,7 @@
 #include "attend/base/error.h"
 #include "attend/data/data_format.h"
 #include "attend/data/readable.h"
+#include "attend/data/source_key.h"
 #include "attend/data/split.h"
 #include "attend/data/tables.h"
 #include "attend/data/text_codec.h"
@@ -67,12 +68,12 @@ struct Texts {
   std::vector<Example> train, valid;
 };
 
-// A single file is split by a hash of the source, as the dictionary is.
-Texts split(std::vector<Example> all, const std::string& name) {
+// A single file is split by a hash of the key of the source, as the dictionary is.
+Texts split(std::vector<Example> all, const TextConfig& text, const std::string& name) {
   Texts parts;
   const size_t count = all.size();
   for (Example& example : all)
-    (part_of(example.source) == Part::valid ? parts.valid : parts.train)
+    (part_of(source_key(example.source, text)) == Part::valid ? parts.valid : parts.train)
         .push_back(std::move(example));
   if (parts.valid.empty() || parts.train.empty())
     fail("{}: {} sources are too few to set some aside for validation; give --valid FILE", name,
@@ -190,7 +191,7 @@ Texts read_both(const TrainOptions& options, const RunConfig& config, const Tell
   for (const Example& example : train) header.add(example);
   header.tell(files.source, tell);
   tell_form(train, config.text, files.source, tell);
-  if (is_split(options)) return split(std::move(train), options.data);
+  if (is_split(options)) return split(std::move(train), config.text, options.data);
   const PairFiles others = checked(validation_files(options), options, config);
   return {std::move(train), read_examples(others, config.text, tell, bad)};
 }
