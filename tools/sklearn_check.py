@@ -68,8 +68,8 @@ def rankings(draw, program):
 
 
 def spans(draw, program):
-    labels = ["O", "O", "B-x", "I-x", "B-y", "I-y"]
-    right, answers = ([[labels[i] for i in draw.integers(0, 6, size=20)] for _ in range(200)]
+    labels = ["O", "O", "B-x", "I-x", "B-y", "I-y", "E-x", "S-x", "E-y", "S-y"]
+    right, answers = ([[labels[i] for i in draw.integers(0, 10, size=20)] for _ in range(200)]
                       for _ in range(2))
     ours = score(program, ["span_f1"], [" ".join(line) for line in answers],
                  [" ".join(line) for line in right])["span_f1"]

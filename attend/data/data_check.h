@@ -23,7 +23,7 @@ struct SideSummary {
 // Lines that deserve a look.
 struct OddLines {
   // "malformed", "empty", "long", "uneven", "no_letters", "unchanged", "header"; where sources name
-  // images or sounds "unreadable", "other_form", "coloured".
+  // images or sounds "unreadable", "other_form", "coloured", "transparent".
   std::string kind;
   std::string meaning;  // what such a line is
   std::string remedy;

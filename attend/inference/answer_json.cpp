@@ -128,11 +128,13 @@ json measurement_json(const Measurement& measurement) {
     if (metric->by_length == ByLength::ranges)
       result[metric->key + "_by_length"] = ranges_json(measurement, *metric);
   }
-  if (!measurement.popular.answers.empty())
+  if (!measurement.popular.answers.empty()) {
+    result["misses"] = {{"unknown", measurement.misses.unknown}, {"seen", measurement.misses.seen}};
     for (const Metric* metric : measurement.metrics)
       if (metric->of_answers())
         result["popularity"][metric->key] =
             measure_answers(*metric, measurement.popular.answers, measurement.options);
+  }
   if (!measurement.labels.answers.empty()) result["confusion"] = measurement.labels.answers;
   return result;
 }

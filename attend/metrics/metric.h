@@ -105,6 +105,9 @@ const Metric& metric_named(std::string_view name);  // Error on an unknown name
 // The names of the rows for which `takes` is true.
 std::vector<std::string> metric_names(const std::function<bool(const Metric&)>& takes);
 
+// The names of rows with any number from 1, which K stands for: "hit@K".
+std::vector<std::string> numbered_metric_names();
+
 // Adds a row, which all commands and settings then know. Error where the name is taken. Not to be
 // called while another thread reads the table.
 void register_metric(Metric metric);

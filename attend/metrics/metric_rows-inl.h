@@ -16,6 +16,9 @@ std::deque<Metric> span_rows();
 std::deque<Metric> number_rows();
 std::deque<Metric> ranking_rows();
 
+// The names that ranking_row() takes.
+std::vector<std::string> ranking_names();
+
 // The row of `name`@`number`; none where there is no such name.
 std::optional<Metric> ranking_row(std::string_view name, int64_t number);
 

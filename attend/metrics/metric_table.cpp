@@ -183,6 +183,12 @@ std::vector<std::string> metric_names(const std::function<bool(const Metric&)>& 
   return names;
 }
 
+std::vector<std::string> numbered_metric_names() {
+  std::vector<std::string> names = internal::ranking_names();
+  for (std::string& name : names) name += "@K";
+  return names;
+}
+
 void register_metric(Metric metric) {
   if (find_metric(metric.name))
     fail("[metrics] {} is there already; choose another name", in_quotes(metric.name));

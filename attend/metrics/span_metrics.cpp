@@ -15,21 +15,27 @@ using nlohmann::json;
 // Labels `first` to `last` that name one thing of a type.
 using Span = std::tuple<std::string_view, size_t, size_t>;
 
-// What a label says: O, or B or I and a type, which may be empty.
+// The place of a label in its span and the type of the span, which may be empty: O, outside; B,
+// the first; I, another; E, the last; S, the only one.
 struct SpanLabel {
   char place;
   std::string_view type;
 };
 
+// BIO, BIOES, and BILOU, which calls the last and the only one L and U.
 SpanLabel parse_label(std::string_view label) {
   if (label == "O") return {'O', {}};
-  const bool is_place = label.starts_with('B') || label.starts_with('I');
-  if (is_place && (label.size() == 1 || label[1] == '-'))
-    return {label[0], label.substr(std::min<size_t>(label.size(), 2))};
-  fail("{} is no BIO label; O, B-TYPE or I-TYPE is wanted", in_quotes(label));
+  constexpr std::string_view spelled = "BIESLU", places = "BIESES";
+  const size_t place = label.empty() ? std::string_view::npos : spelled.find(label[0]);
+  if (place != std::string_view::npos && (label.size() == 1 || label[1] == '-'))
+    return {places[place], label.substr(std::min<size_t>(label.size(), 2))};
+  fail(
+      "{} is no label of spans; O is wanted, or B-TYPE, I-TYPE and, in BIOES, E-TYPE and S-TYPE, "
+      "in BILOU L-TYPE and U-TYPE",
+      in_quotes(label));
 }
 
-// As conlleval reads them: I- begins a span where none of its type is open.
+// As conlleval reads them: I- or E- begins a span if none of its type is open.
 std::set<Span> spans_of(const std::vector<std::string>& labels) {
   std::set<Span> spans;
   SpanLabel open{'O', {}};
@@ -39,11 +45,17 @@ std::set<Span> spans_of(const std::vector<std::string>& labels) {
   };
   for (size_t i = 0; i < labels.size(); ++i) {
     const SpanLabel label = parse_label(labels[i]);
-    const bool goes_on = label.place == 'I' && open.place != 'O' && label.type == open.type;
-    if (goes_on) continue;
-    close(i);
-    open = label;
-    first = i;
+    const bool ends = label.place == 'E' || label.place == 'S';
+    const bool continues =
+        (label.place == 'I' || label.place == 'E') && open.place != 'O' && label.type == open.type;
+    if (!continues) {
+      close(i);
+      open = label;
+      first = i;
+    }
+    if (!ends) continue;
+    close(i + 1);
+    open = {'O', {}};
   }
   close(labels.size());
   return spans;

@@ -94,6 +94,13 @@ Settings optimiser_settings(TrainConfig& config) {
   };
 }
 
+// Those with a number are allowed with any, as the settings write it: hit@K.
+std::vector<std::string> validation_metrics() {
+  std::vector<std::string> names = metric_names(&Metric::of_validation);
+  for (const std::string& name : numbered_metric_names()) names.push_back(name);
+  return names;
+}
+
 Settings validation_settings(TrainConfig& config) {
   return {
       {"train.metric",
@@ -101,7 +108,7 @@ Settings validation_settings(TrainConfig& config) {
        "what says which weights are best",
        {},
        {},
-       metric_names(&Metric::of_validation)},
+       validation_metrics()},
       {"train.patience", &config.patience,
        "validations without improvement before stopping; 0: never", 0, 1e6},
       {"train.validate_steps", &config.validate_steps,
