@@ -49,7 +49,7 @@ from pretrained_golden import write_golden
 from pretrained_heads import dense_differ, numbers_differ, tags_differ
 from pretrained_models import CONTINUING, FAMILIES, IMAGE_FAMILIES, draw_weights, drawn_images, drawn_texts
 from pretrained_older import older_rows
-from pretrained_texts import continuations_differ, difference, encoded, maps_differ, texts_differ
+from pretrained_texts import continuations_differ, difference, encoded, maps_differ, shown, texts_differ
 from pretrained_translators import TRANSLATORS, tokenizing_rows, translator_rows
 
 BAR = 1e-5
@@ -134,7 +134,7 @@ def masked_differ(program, model, tokenizer, texts):
         best = theirs[place].argmax().item()
         found = line["predictions"][0]
         token = tokenizer.convert_ids_to_tokens(best)
-        if best != tokenizer.mask_token_id and found["tokens"][place].strip("[]") != token.strip("[]"):
+        if best != tokenizer.mask_token_id and found["tokens"][place].strip("[]") != shown(tokenizer, [token])[0].strip("[]"):
             return math.inf
         worst = max(worst, difference(found["log_probabilities"][place], theirs[place, best]))
     return worst

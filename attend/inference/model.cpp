@@ -277,23 +277,45 @@ std::vector<Embedding> Model::embed(const std::vector<std::string>& sources) con
 std::vector<SourceToken> Model::tokenise(const std::string& text) const {
   if (parts().text.source_kind() != nullptr) fail("[tokenise] the model's sources are no texts");
   const Vocabulary& vocabulary = parts().source_vocabulary;
+  const TextCodec& codec = parts().codecs.source;
+  std::vector<std::string> names = codec.split(text);
+  const auto closing_from = std::ssize(names) - codec.closing_tokens();
   std::vector<SourceToken> tokens;
-  for (std::string& token : parts().codecs.source.split(text)) {
-    const int64_t id = vocabulary.id(token);
-    tokens.push_back({id, std::move(token), id != Vocabulary::unknown});
+  tokens.reserve(names.size());
+  for (std::string& name : names) {
+    const int64_t i = std::ssize(tokens);
+    SourceToken& token = tokens.emplace_back();
+    token.id = codec.outer_id(name, vocabulary);
+    token.is_known = codec.knows(name, vocabulary);
+    token.is_special = i < codec.opening_tokens() || i >= closing_from;
+    token.text = std::move(name);
   }
   return tokens;
 }
 
+std::vector<SourceToken> Model::tokens_read(const std::string& text) const {
+  std::vector<SourceToken> tokens = tokenise(text);
+  const std::vector<TokenPlace> places = parts().codecs.source.places(text);
+  for (size_t i = 0; i < std::min(tokens.size(), places.size()); ++i) tokens[i].place = places[i];
+  parts().truncate_source(tokens);
+  return tokens;
+}
+
+std::vector<std::string> Model::source_texts(const std::vector<std::string>& tokens) const {
+  return parts().codecs.source.texts(tokens);
+}
+
+std::vector<std::string> Model::answer_texts(const std::vector<std::string>& tokens) const {
+  return parts().codecs.target.texts(tokens);
+}
+
 std::string Model::source_text(const std::vector<int64_t>& ids) const {
-  const Vocabulary& vocabulary = parts().source_vocabulary;
-  for (const int64_t id : ids)
-    if (id <= Vocabulary::unknown || id >= vocabulary.size())
-      fail("there is no token {}; those of texts have ids from {} to {}", id,
-           Vocabulary::unknown + 1, vocabulary.size() - 1);
-  const std::vector<std::string> tokens = vocabulary.decode(ids);
-  std::string text = parts().codecs.source.join(tokens);
-  if (parts().text.source_kind() != nullptr || parts().codecs.source.split(text) != tokens)
+  const TextCodec& codec = parts().codecs.source;
+  std::vector<std::string> tokens;
+  tokens.reserve(ids.size());
+  for (const int64_t id : ids) tokens.push_back(codec.token_of(id, parts().source_vocabulary));
+  std::string text = codec.join(tokens);
+  if (parts().text.source_kind() != nullptr || codec.split(text) != tokens)
     fail("the model reads no text as these tokens; send the text");
   return text;
 }

@@ -28,6 +28,13 @@ std::vector<int64_t> in_order(size_t count) {
   return order;
 }
 
+// Whether a token is a mask, which the model reads as unknown, or is asked to fill in.
+bool is_asked(const PairModel& model, const std::string& token) {
+  const TextCodec& codec = model.codecs.source;
+  return codec.tokenizer ? codec.knows(token, model.source_vocabulary)
+                         : model.config.fills() && token == default_mask;
+}
+
 // Comparisons with NaN are false: it would be neither the best nor below any bound.
 void check_numbers(const Tensor& log_probabilities) {
   if (at::isnan(log_probabilities).any().item<bool>())
@@ -137,7 +144,8 @@ void Predictor::read_text(const std::string& text, Prediction& prediction,
   prediction.truncated = model_.truncate_source(tokens);
   encoded.source = model_.source_ids(tokens);
   for (size_t i = 0; i < tokens.size(); ++i)
-    if (encoded.source[i] == Vocabulary::unknown) prediction.unknown.push_back(tokens[i]);
+    if (encoded.source[i] == Vocabulary::unknown && !is_asked(model_, tokens[i]))
+      prediction.unknown.push_back(tokens[i]);
   const std::string_view known = model_.config.row().known_source;
   if (!known.empty() && !prediction.unknown.empty())
     fail("{} {} was not in training; leave it out, or train a model with it", known,
