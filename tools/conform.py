@@ -24,17 +24,12 @@ FOLDER = ROOT / "build/conform"
 PAGE = ROOT / "docs/conformance.md"
 BEGIN, END = "<!-- the table of ./dev conform begins -->", "<!-- the table of ./dev conform ends -->"
 
-# PyTorch's part for CPUs needs two libraries of CUDA only; its package asks for gigabytes more.
-TORCH = ("torch==2.15.0", "nvidia-cuda-runtime==13.2.86", "nvidia-cuda-cupti==13.2.86")
-TORCH_NEEDS = ("numpy", "typing-extensions", "sympy", "networkx", "jinja2", "filelock", "fsspec")
-
 
 @dataclass(frozen=True)
 class Environment:
-    """Packages of a virtual environment: `alone` are installed without their dependencies."""
+    """Pinned packages of a virtual environment."""
 
-    packages: tuple = ()
-    alone: tuple = ()
+    packages: tuple
 
 
 @dataclass(frozen=True)
@@ -51,11 +46,39 @@ class Row:
 
 ENVIRONMENTS = {
     "attention": Environment(("onnx==1.23.2", "numpy==2.4.6")),
+    "five": Environment(("torch==2.15.0", "transformers==5.24.0", "tokenizers==0.23.3", "sentence-transformers==6.2.0",
+                         "sentencepiece==0.2.3", "pillow==11.3.0", "protobuf==7.36.2", "captum", "scipy")),
+    "four": Environment(("torch==2.15.0", "transformers==4.57.6", "sentence-transformers==5.7.0",
+                         "sentencepiece==0.2.3", "pillow==11.3.0", "protobuf==7.36.2")),
+    "files": Environment(("pillow==13.0.0", "conllu==6.0.0", "biopython==1.88", "soundfile==0.14.0", "numpy==2.4.6")),
+    "molecules": Environment(("rdkit==2026.9.1",)),
+    "metrics": Environment(("scikit-learn==1.9.1", "seqeval==1.2.2", "numpy==2.4.6", "sacrebleu==2.6.0")),
+    "clients": Environment(("openai==3.57.0", "huggingface_hub==2.4.0", "numpy==2.4.6", "schemathesis==4.32.5")),
 }
+
+HUB = ("transformers", "sentence-transformers", "tokenizers", "sentencepiece")
 
 ROWS = (
     Row("attention", "`compute` with drawn shapes, masks, caches and grouped heads: the reference of ONNX's Attention",
         "conform_attention.py", "attention", ("onnx",)),
+    Row("processors", "self-test of the kernels under QEMU: Arm with several widths of SVE, and s390x",
+        "conform_processors.py"),
+    Row("models4", "configurations of the world's models, shrunk, weights drawn: import, vectors, labels, texts",
+        "conform_models.py", "four", HUB[:1]),
+    Row("models5", "the same by transformers 5", "conform_models.py", "five", HUB[:1]),
+    Row("encoders4", "sentence encoders, tokenizers, translators of drawn settings: import, export, vectors, tokens",
+        "conform_encoders.py", "four", HUB),
+    Row("encoders5", "the same by the later versions", "conform_encoders.py", "five", HUB),
+    Row("pretrained", "each class of each type with drawn weights: vectors, words, texts, weights of heads",
+        "pretrained_check.py", "five", HUB),
+    Row("tokenizers", "vocabularies of each kind, trained on drawn lines: ids, texts, code points",
+        "tokenizers_check.py", "five", HUB[2:], ("--points", "7")),
+    Row("files", "drawn PNG, JPEG, CoNLL, CSV, FASTA, sounds and interactions", "conform_files.py", "files",
+        ("pillow", "conllu", "biopython", "soundfile")),
+    Row("molecules", "BBBP, ESOL, NCI's sample and drawn molecules in several spellings: atoms, bonds, keys",
+        "conform_molecules.py", "molecules", ("rdkit",)),
+    Row("metrics", "figures of `score` on drawn answers with ties", "sklearn_check.py", "metrics",
+        ("scikit-learn", "seqeval")),
 )
 
 
@@ -68,15 +91,12 @@ def interpreter(name):
     if not name:
         return sys.executable
     wanted, folder = ENVIRONMENTS[name], FOLDER / name
-    stamp, text = folder / "packages.txt", "\n".join((*wanted.alone, *wanted.packages))
+    stamp, text = folder / "packages.txt", "\n".join(wanted.packages)
     python = folder / "bin/python"
     if not stamp.exists() or stamp.read_text(encoding="utf-8") != text:
         print(f"[conform] installing {name}: {text.replace(chr(10), ' ')}", file=sys.stderr, flush=True)
         run(sys.executable, "-m", "venv", "--clear", folder)
-        if wanted.alone:
-            run(python, "-m", "pip", "install", "--quiet", "--no-deps", *wanted.alone)
-        if wanted.packages:
-            run(python, "-m", "pip", "install", "--quiet", *wanted.packages)
+        run(python, "-m", "pip", "install", "--quiet", *wanted.packages)
         stamp.write_text(text, encoding="utf-8")
     return python
 

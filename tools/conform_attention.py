@@ -5,6 +5,7 @@ A row of `./dev conform`. Draws shapes (odd lengths, grouped heads, other depths
 numbers, causal masks, windows, caches before the queries, lengths of padded batches, soft caps and scales, in float64
 and float32. Compares contexts, and weights by the fourth output in mode 3, with a tolerance of the dtype. The root of
 each scale is exact, since the reference multiplies queries and keys by that root in float32, whatever their dtype.
+--record tests/conform/attention.json writes what tests/cli/test_conform.py compares without the package.
 """
 
 import json
@@ -14,12 +15,14 @@ import sys
 import tempfile
 
 import numpy
+import onnx
 from onnx import TensorProto, helper
 from onnx.reference import ReferenceEvaluator
 
 from conform_report import Report, arguments
 
 CASES = 120
+RECORDED = 16
 TOLERANCE = {"float64": 1e-12, "float32": 2e-5}
 INPUTS = ("Q", "K", "V", "attn_mask", "past_key", "past_value", "nonpad_kv_seqlen")
 
@@ -69,23 +72,24 @@ def theirs(case, attributes, opset):
     return ReferenceEvaluator(model).run(None, case)
 
 
-def ours(program, case, attributes):
-    """Context and weights of `attend compute`."""
+def our_call(case, attributes):
+    """Arrays by their option of `attend compute`, and its other options."""
     past = case["past_key"].shape[2] if "past_key" in case else 0
     query, key, value = (case[name].copy() for name in "QKV")
     if past:
         key, value = (numpy.concatenate((case[p], a), axis=2) for p, a in (("past_key", key), ("past_value", value)))
     if "scale" in attributes:
         query *= attributes["scale"] * query.shape[-1] ** 0.5
-    files = {"query": query, "key": key, "value": value}
-    choices = ["--weights"]
+    arrays, choices = {"--query": query, "--key": key, "--value": value}, ["--weights"]
     offsets = numpy.full(query.shape[0], past, "int64")
     if "nonpad_kv_seqlen" in case:
-        files["key-lengths"] = case["nonpad_kv_seqlen"]
+        arrays["--key-lengths"] = case["nonpad_kv_seqlen"]
         offsets = case["nonpad_kv_seqlen"] - query.shape[2]
-    files["query-offsets"] = offsets
-    if "attn_mask" in case and case["attn_mask"].dtype == bool:
-        files["mask"] = case["attn_mask"]
+    arrays["--query-offsets"] = offsets
+    if "attn_mask" in case:
+        is_mask = case["attn_mask"].dtype == bool
+        arrays["--mask" if is_mask else "--param"] = case["attn_mask"]
+        choices += [] if is_mask else ["--bias", "dense"]
     if attributes["is_causal"]:
         choices += ["--scope", "causal"]
     left, right = (attributes.get(f"{side}_window_size", -1) for side in ("left", "right"))
@@ -94,17 +98,19 @@ def ours(program, case, attributes):
         choices += ["--scope", f"window:{left if left >= 0 else far},{right if right >= 0 else far}"]
     if attributes["softcap"]:
         choices += ["--soft-cap", str(attributes["softcap"])]
+    return arrays, choices
+
+
+def ours(program, arrays, choices):
+    """Context and weights of `attend compute`."""
     with tempfile.TemporaryDirectory() as folder:
-        folder = pathlib.Path(folder)
-        if "attn_mask" in case and case["attn_mask"].dtype != bool:
-            numpy.save(folder / "bias.npy", case["attn_mask"])
-            choices += ["--bias", "dense", "--param", f"dense_bias={folder / 'bias.npy'}"]
-        for name, array in files.items():
-            numpy.save(folder / f"{name}.npy", numpy.ascontiguousarray(array))
-            choices += [f"--{name}", str(folder / f"{name}.npy")]
+        folder, command = pathlib.Path(folder), [program, "compute", *choices]
+        for option, array in arrays.items():
+            path = folder / f"{option[2:]}.npy"
+            numpy.save(path, numpy.ascontiguousarray(array))
+            command += [option, f"dense_bias={path}" if option == "--param" else str(path)]
         out = folder / "out.npz"
-        run = subprocess.run([program, "compute", *choices, "--out", str(out)], capture_output=True, text=True,
-                             check=False)
+        run = subprocess.run([*command, "--out", str(out)], capture_output=True, text=True, check=False)
         if run.returncode:
             raise RuntimeError(run.stderr.strip())
         with numpy.load(out) as arrays:
@@ -117,22 +123,48 @@ def described(case, attributes, opset):
     return f"opset {opset} {case['Q'].dtype.name} Q {list(case['Q'].shape)}, {given}, {json.dumps(chosen)}"
 
 
+def recorded(array):
+    """An array as tests/cli/arrays.py takes it, with its dtype."""
+    return {"shape": list(array.shape), "values": array.astype(int).ravel().tolist() if array.dtype == bool else
+            array.ravel().tolist(), "descr": array.dtype.str if array.dtype != bool else "|b1"}
+
+
+def record(path, draw):
+    """Writes a few small cases with what the reference answers, for tests/cli/test_conform.py."""
+    cases = []
+    while len(cases) < RECORDED:
+        case, attributes, opset = draw_case(draw)
+        if case["Q"].size > 100 or case["K"].size > 100 or case["Q"].shape[2] * case["K"].shape[2] > 60:
+            continue
+        arrays, choices = our_call(case, attributes)
+        context, weights = theirs(case, attributes, opset)
+        cases.append({"name": described(case, attributes, opset), "choices": choices,
+                      "arrays": {option: recorded(array) for option, array in arrays.items()},
+                      "tolerance": TOLERANCE[case["Q"].dtype.name],
+                      "context": context.ravel().tolist(), "weights": weights.ravel().tolist()})
+    path.write_text(json.dumps({"peer": f"onnx {onnx.__version__}", "cases": cases}) + "\n", encoding="utf-8")
+
+
 def main():
-    options = arguments(__doc__.splitlines()[0]).parse_args()
+    parser = arguments(__doc__.splitlines()[0])
+    parser.add_argument("--record", type=pathlib.Path, metavar="FILE", help="write recorded cases and end")
+    options = parser.parse_args()
     draw = numpy.random.default_rng(options.seed)
+    if options.record:
+        record(options.record, draw)
+        return 0
     report = Report()
     for _ in range(CASES):
         case, attributes, opset = draw_case(draw)
         name = described(case, attributes, opset)
         context, weights = theirs(case, attributes, opset)
         try:
-            our_context, our_weights = ours(options.program, case, attributes)
+            our_context, our_weights = ours(options.program, *our_call(case, attributes))
         except RuntimeError as error:
             report.state(name, False, str(error))
             continue
-        tolerance = TOLERANCE[case["Q"].dtype.name]
         report.compare(name, [our_context.tolist(), our_weights.tolist()], [context.tolist(), weights.tolist()],
-                       tolerance)
+                       TOLERANCE[case["Q"].dtype.name])
     return report.finish()
 
 

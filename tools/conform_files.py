@@ -4,20 +4,18 @@
     python3 -m venv build/formats
     build/formats/bin/pip install pillow==13.0.0 conllu==6.0.0 biopython==1.88 soundfile==0.14.0 numpy==2.4.6
     cmake --build --preset release --target read_file
-    build/formats/bin/python tools/conform_files.py [--program build/release/read_file] [--seed 1]
+    build/formats/bin/python tools/conform_files.py [--program build/release/attend] [--seed 1]
 
 Draws PNG files of every colour type, bit depth, interlace, palette, transparency and orientation,
 JPEG files, files in columns (CoNLL and CoNLL-U), FASTA, CSV, sounds, and interactions. Prints one line
-per case and a count for each format, and exits with 1 if a file is read differently. `--quiet` prints
-differences and counts only.
+per case and the counts, and exits with 1 if a file is read differently; a row of `./dev conform`. The target
+read_file, which is next to the program, reads them.
 
 Three differences are choices, and are compared as such: 16-bit grey PNG keeps the high byte of each
 sample (Pillow's conversion to 8 bits cuts values off at 255; OpenCV keeps the high byte), a blank in a
 word of CoNLL-U becomes _, and line breaks in a field of CSV become spaces.
 """
 
-import argparse
-import collections
 import csv
 import importlib.metadata
 import io
@@ -36,6 +34,8 @@ import numpy
 import soundfile
 from Bio import SeqIO
 from PIL import Image, ImageOps
+
+import conform_report
 
 PACKAGES = ("pillow", "conllu", "biopython", "soundfile", "numpy")
 GREY, RGB, PALETTE, GREY_ALPHA, RGB_ALPHA = 0, 2, 3, 4, 6
@@ -354,28 +354,20 @@ FORMATS = {"PNG beside Pillow": png_cases, "JPEG beside Pillow": jpeg_cases, "Co
 
 
 def main():
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--program", default="build/release/read_file")
-    parser.add_argument("--seed", type=int, default=1)
+    parser = conform_report.arguments(__doc__.splitlines()[0])
     parser.add_argument("--count", type=int, default=5, help="how many files of each kind")
-    parser.add_argument("--quiet", action="store_true", help="print differences and counts only")
     options = parser.parse_args()
     print(", ".join(f"{name} {importlib.metadata.version(name)}" for name in PACKAGES), f"seed {options.seed}")
     warnings.filterwarnings("ignore", category=UserWarning, module="PIL")  # of transparent palettes
-    read, counts = Reader(options.program), collections.Counter()
+    read, report = Reader(pathlib.Path(options.program).resolve().parent / "read_file"), conform_report.Report()
     with tempfile.TemporaryDirectory() as folder:
         for name, cases in FORMATS.items():
             draw = random.Random(f"{options.seed} {name}")
             for case, problem in cases(draw, pathlib.Path(folder), read, options.count):
-                counts[name, problem is None] += 1
-                if problem or not options.quiet:
-                    print(f"{'DIFFERS' if problem else 'equal'}  {name}: {case}{': ' + problem if problem else ''}")
-            print(f"{name}: {counts[name, True]} equal, {counts[name, False]} different")
+                report.state(f"{name}: {case}", problem is None, problem or "equal")
     read.close()
-    different = sum(count for (_, equal), count in counts.items() if not equal)
-    print(f"{sum(counts.values())} cases, {different} different")
-    sys.exit(1 if different else 0)
+    return report.finish()
 
 
 if __name__ == "__main__":
-    main()
+    sys.exit(main())
