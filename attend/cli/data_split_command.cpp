@@ -2,6 +2,7 @@
 
 #include "attend/cli/commands.h"
 #include "attend/cli/decode_options.h"
+#include "attend/cli/progress.h"
 #include "attend/cli/written_tables.h"
 #include "attend/data/pair_split.h"
 

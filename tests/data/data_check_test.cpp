@@ -221,6 +221,20 @@ TEST_F(DataCheck, ReadsWhatUnitsSayThatItIs) {
   EXPECT_THAT(faults("a\t1.5\nb\tnan\n"), ElementsAre(2));
 }
 
+TEST_F(DataCheck, ComparesMoleculesAndNotSpellings) {
+  TextConfig text;
+  const std::vector<PairFiles> files = {
+      {folder.write("train.tsv", "c1ccccc1\t1\nC1=CC=CC=C1\t1\nOCC\t0\nC1CC\t0\n")},
+      {folder.write("test.tsv", "[H]OCC\t0\nCCC\t1\nC1C\t0\n")}};
+  for (const bool is_molecule : {true, false}) {
+    text.source_units = is_molecule ? "molecule" : "char";
+    const DataSummary summary = check_data(files, text);
+    EXPECT_EQ(summary.files[0].repeated, is_molecule ? 1 : 0);
+    EXPECT_EQ(summary.overlaps[0].sources, is_molecule ? 1 : 0);
+    EXPECT_EQ(summary.overlaps[0].pairs, is_molecule ? 1 : 0);
+  }
+}
+
 TEST_F(DataCheck, ReadsTheSequencesOfFasta) {
   const FileSummary file =
       check_data({{folder.write("p.fasta", ">one\nMKT\nAY\n>two\nGG\n")}}).files[0];
