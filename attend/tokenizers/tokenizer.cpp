@@ -18,12 +18,15 @@ using Ids = std::vector<int32_t>;
 
 constexpr int64_t no_limit = std::numeric_limits<int64_t>::max();
 
-// Whether normalising keeps the first character of a text, or something in its place.
-bool keeps_first(const TokenizerParts& parts, std::string_view text) {
-  if (!parts.normaliser || text.empty()) return true;
-  std::string first;
-  parts.normaliser->apply(text.substr(0, internal::character_size(text[0])), first);
-  return !first.empty();
+// How many of the first bytes of a normalised text come from the first character of the text; 0:
+// normalising drops it.
+size_t front_of(const TokenizerParts& parts, std::string_view text) {
+  if (text.empty()) return 0;
+  const std::string_view first = text.substr(0, internal::character_size(text[0]));
+  if (!parts.normaliser) return first.size();
+  std::string changed;
+  parts.normaliser->apply(first, changed);
+  return changed.size();
 }
 
 Ids ids_of(const TokenizerParts& parts, std::string_view text) {
@@ -31,13 +34,13 @@ Ids ids_of(const TokenizerParts& parts, std::string_view text) {
   std::string changed, normalised;
   text = internal::well_formed(text, changed);
   const auto on_token = [&](int32_t id, std::string_view) { ids.push_back(id); };
-  const internal::PieceSink on_piece = [&](std::string_view piece, bool) {
+  const internal::PieceSink on_piece = [&](std::string_view piece, size_t) {
     parts.model->append(piece, ids);
   };
   parts.added.in_raw().split(
       text,
       [&](std::string_view part) {
-        const bool begins_text = part.data() == text.data() && keeps_first(parts, part);
+        const size_t front = part.data() == text.data() ? front_of(parts, part) : 0;
         if (parts.normaliser) {
           normalised.clear();
           parts.normaliser->apply(part, normalised);
@@ -47,7 +50,7 @@ Ids ids_of(const TokenizerParts& parts, std::string_view text) {
         parts.added.in_normalised().split(
             part,
             [&](std::string_view piece) {
-              const bool begins = begins_text && piece.data() == begin;
+              const size_t begins = piece.data() == begin ? front : 0;
               parts.splitter ? parts.splitter->split(piece, begins, on_piece)
                              : on_piece(piece, begins);
             },
@@ -85,11 +88,11 @@ void append_places(const TokenizerParts& parts, std::string_view text,
             whole,
             [&](std::string_view piece) {
               Ids ids;
-              const internal::PieceSink on_piece = [&](std::string_view each, bool) {
+              const internal::PieceSink on_piece = [&](std::string_view each, size_t) {
                 parts.model->append(each, ids);
               };
-              const bool begins =
-                  offset(part) == 0 && piece.data() == whole.data() && keeps_first(parts, part);
+              const bool is_first = offset(part) == 0 && piece.data() == whole.data();
+              const size_t begins = is_first ? front_of(parts, part) : 0;
               parts.splitter ? parts.splitter->split(piece, begins, on_piece)
                              : on_piece(piece, begins);
               std::vector<std::string> surfaces;

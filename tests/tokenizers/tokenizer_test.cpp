@@ -88,8 +88,9 @@ TEST(Tokenizer, TakesMalformedBytesForReplacementCharacters) {
 TEST(ByteLevel, SplitsByTheExpression) {
   const auto pieces = [](std::string_view text) {
     std::vector<std::string> found;
-    internal::byte_level_splitter(false, true)
-        ->split(text, true, [&](std::string_view piece, bool) { found.emplace_back(piece); });
+    internal::byte_level_splitter(false, true)->split(text, 1, [&](std::string_view piece, size_t) {
+      found.emplace_back(piece);
+    });
     return found;
   };
   EXPECT_THAT(pieces("don't stop"), ElementsAre("don", "'t", "\u0120stop"));
@@ -242,7 +243,7 @@ TEST(Tokenizer, SaysWhatItPutsAroundTexts) {
 
 // As tokenizers 0.23.3 has it: the mark goes before what stood at the beginning of the text itself.
 TEST(Metaspace, PutsNoMarkWhereTheFirstCharacterIsDropped) {
-  const auto ids = [](const char* normaliser, const char* text) {
+  const auto ids = [](const char* normaliser, const char* text, const std::string& before = "") {
     return Tokenizer::parse(std::string(R"({"model": {"type": "BPE", "merges": [], "unk_token": "?",
                    "vocab": {"?": 0, "a": 1, "\u2581": 2}},
                    "pre_tokenizer": {"type": "Metaspace", "prepend_scheme": "first"},
@@ -259,6 +260,10 @@ TEST(Metaspace, PutsNoMarkWhereTheFirstCharacterIsDropped) {
               ElementsAre(1));
   EXPECT_THAT(ids(R"({"type": "Prepend", "prepend": "\u2581"})", "a"), ElementsAre(2, 1));
   EXPECT_THAT(ids(R"({"type": "Prepend", "prepend": "\u2581"})", " a"), ElementsAre(2, 2, 1));
+  // White space that was put before the text is no part of it.
+  EXPECT_THAT(ids(R"({"type": "Prepend", "prepend": " "})", "a",
+                  R"({"type": "Sequence", "pretokenizers": [{"type": "WhitespaceSplit"}, )"),
+              ElementsAre(2, 1));
 }
 
 }  // namespace tokenizer_test
