@@ -133,6 +133,14 @@ void leave_likelihood_out(const EvaluateOptions& options, Measurement& result) {
       fmt::format("{}: no last item was in training, so that they have no loss", options.data));
 }
 
+std::string unread_part(int64_t tokens) {
+  return tokens == 0 ? ""
+                     : fmt::format(
+                           " (model.maximum_source_length); the {} tokens after these have no "
+                           "label and count as wrong",
+                           tokens);
+}
+
 // Adds to `left_out` how many examples cannot be read.
 Measurement measure_model(const EvaluateOptions& options, const Model& model, int64_t& left_out) {
   auto examples = read_test_examples(options, model, left_out);
@@ -141,9 +149,9 @@ Measurement measure_model(const EvaluateOptions& options, const Model& model, in
     left_out +=
         take_out_unreadable({&examples}, *kind->reader(text.frames), options.data, print_remark);
   if (examples.empty()) fail("{}: holds no example that can be read", options.data);
-  model.check_labels(examples, test_file(options, text));
+  model.check_labels(examples, test_file(options, text), print_remark);
   Measurement result{.metrics = chosen_metrics(options.metrics, kind_of(model)),
-                     .options = {options.bleu},
+                     .options = {options.bleu, model.tags()},
                      .counts = count_examples(examples),
                      .beam = options.search.beam};
   check_metrics(result.metrics, model);
@@ -159,8 +167,9 @@ Measurement measure_model(const EvaluateOptions& options, const Model& model, in
   result.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
   const int64_t truncated = result.evaluation.truncated, cut = result.evaluation.cut;
   if (truncated > 0)
-    fmt::print(stderr, "attend: {}: {} sources are cut to their {} {} tokens\n", options.data,
-               truncated, kept_part(model), model.maximum_source_length());
+    fmt::print(stderr, "attend: {}: {} sources are cut to their {} {} tokens{}\n", options.data,
+               truncated, kept_part(model), model.maximum_source_length(),
+               unread_part(result.evaluation.unread));
   if (result.evaluation.greyed > 0)
     fmt::print(stderr,
                "attend: {}: {} sources are in colour and read in grey "
@@ -270,7 +279,9 @@ constexpr const char* evaluate_footer = R"(Examples:
   attend evaluate shop --data interactions.tsv --metric hit@10,ndcg@10,mrr
 The token error rate is edits per reference token (PER for phonemes), the sequence error rate the
 share of answers that match no reference (WER for words), the token accuracy the share of
-reference tokens that the answer has at the same place. Every line is an example, unless
+reference tokens that the answer has at the same place. Accuracy and F1 of a tagger are of tokens.
+Tokens that a tagger does not read, because their source is too long, count as wrong; so do labels
+that training does not have, which the loss leaves out. Every line is an example, unless
 references are merged: then the nearest of a source counts. BLEU and chrF are sacreBLEU's to the
 digit, of the unchanged targets.
 JSON keys: loss, known_loss (over known tokens), unknown_tokens (how many there are), examples,
@@ -283,7 +294,8 @@ score, signature}; f1 {precision, recall, f1, micro_f1, labels}. For a classifie
 {right label: {answer: examples}}. roc_auc and average_precision are of a classifier of two labels
 and the probability of that whose name comes second, as 1 of 0 and 1. A model of numbers has mse,
 rmse, mae and r2, in the unit of the targets, and neither loss nor unknown_tokens. These and the two
-of labels have KEY_interval: [low, high], 95 % by 1,000 bootstrap samples. For a text: loss,
+of labels have KEY_interval: [low, high], 95 % by 1,000 bootstrap samples, or 200 to 1,000 of over
+5,000 answers. A tagger has unread_tokens if there are any. For a text: loss,
 known_loss, perplexity, bits_per_byte, tokens,
 unknown_tokens and bytes, each token with half a context or more in front of it, but for the first;
 and window_loss, of windows that fill the context one after another, as in validation. Whatever the
@@ -295,8 +307,9 @@ a miss. Among items of one score, hit@K, ndcg@K and mrr are means over the order
 hit@10, ndcg@10, mrr, the loss of the items of training, popularity (the same of ranking by
 popularity) and misses {unknown, seen}: right items that were not in training, and those that the
 user took before, which --keep-seen ranks.
-For an encoder: loss and perplexity of the tokens that are asked for, tokens, unknown_tokens, which
-are not asked for, examples.)";
+For an encoder: loss and perplexity of the tokens that are asked for, asked_tokens (how many they
+are, chosen by the content of each line), tokens, unknown_tokens, which are not asked for,
+examples.)";
 
 }  // namespace
 

@@ -48,6 +48,8 @@ void evaluate_text(const Model& model, const std::string& data, bool as_json, in
       fmt::print("{}", metric.report_text(figures[metric.key],
                                           masked ? "token that is asked for" : "token"));
   if (masked) {
+    fmt::print("asked for            {:6} tokens, the same ones in every run\n",
+               figures["asked_tokens"].get<int64_t>());
     if (const auto unknown = figures["unknown_tokens"].get<int64_t>(); unknown > 0)
       fmt::print("unknown tokens       {:6}; they are not asked for\n", unknown);
   } else {

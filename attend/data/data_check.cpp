@@ -269,8 +269,10 @@ class FileCheck {
     lengths_.push_back({line, source.words, source.characters, target.words, target.characters});
     const auto here = sources_.try_emplace(key_of(row.source)).first;
     if (!here->second.insert(row.target).second) ++summary_.repeated;
-    if (pairs && targets_.size() <= most_labels) ++targets_[row.target];
-    if (line == 1) first_target_ = row.target;
+    // As training reads a label.
+    const std::string label = join_units(split_units(row.target, Units::line), Units::line);
+    if (pairs && targets_.size() <= most_labels) ++targets_[label];
+    if (line == 1) first_target_ = label;
     if (pairs) {
       named_.push_back({line, &here->first, kind_of(row.source)});
       media_ += named_.back().kind == nullptr ? 0 : 1;

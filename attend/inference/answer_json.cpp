@@ -161,6 +161,7 @@ json measurement_json(const Measurement& measurement) {
         result["popularity"][metric->key] =
             measure_answers(*metric, measurement.popular.answers, measurement.options);
   }
+  if (measurement.evaluation.unread > 0) result["unread_tokens"] = measurement.evaluation.unread;
   if (!measurement.labels.answers.empty()) result["confusion"] = measurement.labels.answers;
   return result;
 }
@@ -176,6 +177,7 @@ json likelihood_json(const TextLikelihood& text) {
 
 json likelihood_json(const Likelihood& hidden) {
   json result = figures_json(hidden, false);
+  result["asked_tokens"] = hidden.asked;
   result["unknown_tokens"] = hidden.unknown;
   return result;
 }

@@ -227,9 +227,10 @@ std::vector<std::optional<double>> Model::numbers(const std::vector<std::string>
 
 PairCheck Model::label_check() const { return attend::label_check(parts().text, parts().config); }
 
-void Model::check_labels(const std::vector<Example>& examples, const std::string& name) const {
+void Model::check_labels(const std::vector<Example>& examples, const std::string& name,
+                         const Tell& remark) const {
   const PairModel& model = parts();
-  attend::check_labels(model, tokenise_examples(examples, model.codecs), name);
+  attend::check_labels(model, tokenise_examples(examples, model.codecs), name, remark);
 }
 
 std::vector<double> Model::log_probabilities(const std::vector<Example>& examples) const {

@@ -216,7 +216,8 @@ class Model {
 
   // Error where the model answers labels and a target is none of them; `name` is the file's, for
   // the message.
-  void check_labels(const std::vector<Example>& examples, const std::string& name) const;
+  void check_labels(const std::vector<Example>& examples, const std::string& name,
+                    const Tell& remark = nullptr) const;
 
   // The log probability of each target of each example, in order, EOS included. Error where
   // answers are numbers.

@@ -242,7 +242,7 @@ void Predictor::answer_numbers(Reading& reading, const std::vector<int64_t>& bat
         reading.predictions[static_cast<size_t>(batch[static_cast<size_t>(i)])];
     const double number = model_.text.target_scale.number(numbers[i].item<double>());
     if (!std::isfinite(number)) throw NotANumber("[predict] the model's number is not finite");
-    const std::string text = number_text(number);
+    const std::string text = number_text(number, model_.text.target_scale.deviation);
     prediction.number = target_number(text);
     prediction.tokens = {{text}};
     Hypothesis& only = prediction.hypotheses.emplace_back();
@@ -373,14 +373,27 @@ std::vector<double> Predictor::log_probabilities(const std::vector<EncodedPair>&
   return sums;
 }
 
+void Predictor::hide_unknown_labels(std::vector<EncodedPair>& pairs) const {
+  if (!model_.config.row().has_labels() || model_.answers_numbers()) return;
+  if (!model_.config.tags()) return drop_unknown_targets(pairs);
+  for (EncodedPair& pair : pairs)
+    std::replace(pair.target.begin(), pair.target.end(), Vocabulary::unknown, Vocabulary::padding);
+}
+
+int64_t Predictor::tokens_of_loss(const std::vector<EncodedPair>& pairs) {
+  int64_t tokens = 0;
+  for (const EncodedPair& pair : pairs)
+    tokens += pair.target_length() -
+              std::count(pair.target.begin(), pair.target.end(), Vocabulary::padding);
+  return tokens;
+}
+
 double Predictor::loss(const std::vector<EncodedPair>& pairs) {
-  double tokens = 0;
-  for (const EncodedPair& pair : pairs) tokens += static_cast<double>(pair.target_length());
-  tokens = std::max(1.0, tokens);
-  if (networks_.size() > 1) {
-    const std::vector<double> sums = log_probabilities(pairs);
-    return -std::accumulate(sums.begin(), sums.end(), 0.0) / tokens;
-  }
+  // The one token of a number is 0, as padding is.
+  const auto tokens = model_.answers_numbers()
+                          ? std::max(1.0, static_cast<double>(pairs.size()))
+                          : static_cast<double>(std::max<int64_t>(1, tokens_of_loss(pairs)));
+  if (networks_.size() > 1) return loss_of_ensemble(pairs) / tokens;
   const auto batches = batches_by_length(pairs, sentences_per_batch, 0, 0);
   std::vector<double> losses(batches.size());
   threads_.run(static_cast<int64_t>(batches.size()), [&](int64_t b) {
@@ -389,6 +402,17 @@ double Predictor::loss(const std::vector<EncodedPair>& pairs) {
     losses[i] = networks_[0]->objective(make_batch(pairs, batches[i]), {}, 0.0).item<double>();
   });
   return std::reduce(losses.begin(), losses.end()) / tokens;
+}
+
+double Predictor::loss_of_ensemble(const std::vector<EncodedPair>& pairs) {
+  const auto all = token_log_probabilities(pairs);
+  double sum = 0;
+  for (size_t i = 0; i < pairs.size(); ++i)
+    for (size_t t = 0; t < all[i].size(); ++t) {
+      const bool hidden = t < pairs[i].target.size() && pairs[i].target[t] == Vocabulary::padding;
+      if (!hidden) sum -= all[i][t];
+    }
+  return sum;
 }
 
 std::vector<Tensor> Predictor::first_steps(const std::vector<std::string>& texts) {

@@ -92,8 +92,14 @@ class Predictor {
   std::vector<double> log_probabilities(const std::vector<EncodedPair>& pairs);  // their sums
 
   // Mean negative log-likelihood of a target token, ends included, in nats; of targets that are
-  // numbers their mean squared error, standardised.
+  // numbers their mean squared error, standardised. Target tokens that are Vocabulary::padding are
+  // left out.
   double loss(const std::vector<EncodedPair>& pairs);
+  // Prepares pairs for loss() if the model answers labels and training lacks those of some targets:
+  // removes these pairs, or of a tagger hides these tokens. Does nothing for other models.
+  void hide_unknown_labels(std::vector<EncodedPair>& pairs) const;
+  // The number of target tokens over which loss() is the mean, unless targets are numbers.
+  static int64_t tokens_of_loss(const std::vector<EncodedPair>& pairs);
 
   using BatchWork = std::function<void(const std::vector<int64_t>& batch)>;
   // Calls take(i, the log probabilities [V] of the token behind the source of pair i, float32 on
@@ -116,6 +122,8 @@ class Predictor {
   std::vector<EncodedText> encodings(const std::vector<std::string>& texts);
 
  private:
+  // The sum that loss() divides, in nats.
+  double loss_of_ensemble(const std::vector<EncodedPair>& pairs);
   struct Reading;
   class ArrivingCall;
 
