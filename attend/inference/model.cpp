@@ -1,9 +1,11 @@
 #include "attend/inference/model.h"
 
 #include <algorithm>
+#include <string_view>
 #include <utility>
 
 #include "attend/decode/not_a_number.h"
+#include "attend/inference/growing_text-inl.h"
 #include "attend/inference/predictor.h"
 #include "attend/models/model_folder.h"
 #include "attend/models/new_pair_model.h"
@@ -27,7 +29,8 @@ std::vector<std::vector<float>> rows_of(const at::Tensor& weights, size_t column
 Answer answer_of(const PairModel& model, Prediction prediction) {
   Answer answer{std::move(prediction.source), std::move(prediction.unknown),
                 prediction.truncated,         prediction.greyed,
-                std::move(prediction.error),  {}};
+                std::move(prediction.error),  {},
+                prediction.is_diverged};
   answer.candidates.reserve(prediction.hypotheses.size());
   for (size_t i = 0; i < prediction.hypotheses.size(); ++i) {
     Hypothesis& hypothesis = prediction.hypotheses[i];
@@ -89,6 +92,17 @@ std::vector<int64_t> masked_ids(const PairModel& model, const std::string& text,
     begin = end + mask.size();
   }
   return ids;
+}
+
+// Marks what the tokenizer adds before and after each text.
+void mark_special_tokens(const TextCodec& codec, std::vector<SourceToken>& tokens) {
+  if (!codec.tokenizer || tokens.empty()) return;
+  constexpr std::string_view any_text = "a";
+  const auto closing = static_cast<size_t>(codec.closing_tokens());
+  const size_t opening = codec.tokenizer->split(any_text).size() -
+                         codec.tokenizer->without_special_tokens().split(any_text).size() - closing;
+  for (size_t i = 0; i < tokens.size(); ++i)
+    tokens[i].is_special = i < opening || i + closing >= tokens.size();
 }
 
 std::vector<float> numbers_of(const at::Tensor& tensor) {
@@ -253,8 +267,13 @@ std::vector<Embedding> Model::embed(const std::vector<std::string>& sources) con
     embedding.truncated = text.truncated;
     embedding.error = std::move(text.error);
     if (!text.vectors.defined()) continue;
-    if (!at::isfinite(text.vectors).all().item<bool>())
-      throw NotANumber("[embed] the model's vectors are not finite");
+    if (!at::isfinite(text.vectors).all().item<bool>()) {
+      const NotANumber error("[embed] the model's vectors are not finite");
+      if (!predictor_->skips_bad()) throw error;
+      embedding.error = error.what();
+      embedding.is_diverged = true;
+      continue;
+    }
     embedding.depth = text.vectors.size(1);
     embedding.vectors = numbers_of(text.vectors);
     if (text.whole.defined()) embedding.whole = numbers_of(text.whole);
@@ -270,6 +289,7 @@ std::vector<SourceToken> Model::tokenise(const std::string& text) const {
     const int64_t id = vocabulary.id(token);
     tokens.push_back({id, std::move(token), id != Vocabulary::unknown});
   }
+  mark_special_tokens(parts().codecs.source, tokens);
   return tokens;
 }
 
@@ -284,6 +304,41 @@ std::string Model::source_text(const std::vector<int64_t>& ids) const {
   if (parts().text.source_kind() != nullptr || parts().codecs.source.split(text) != tokens)
     fail("the model reads no text as these tokens; send the text");
   return text;
+}
+
+std::string Model::decoded(const std::vector<int64_t>& ids) const {
+  if (parts().text.source_kind() != nullptr) fail("[decode] the model's sources are no texts");
+  const Vocabulary& vocabulary = parts().source_vocabulary;
+  std::vector<std::string> tokens;
+  for (const int64_t id : ids) {
+    if (id < 0 || id >= vocabulary.size())
+      fail("there is no token {}; ids go up to {}", id, vocabulary.size() - 1);
+    if (id > Vocabulary::unknown) tokens.push_back(vocabulary.token(id));
+  }
+  return parts().codecs.source.join(tokens);
+}
+
+std::vector<ScoredToken> Model::scored(const std::string& text, int64_t rivals) const {
+  if (!continues())
+    fail("[score] a model of type {} continues no texts; take a language model", type());
+  const std::vector<std::string> tokens = parts().codecs.source.split(text);
+  if (std::ssize(tokens) > maximum_source_length())
+    fail("[score] the text has {} tokens, over the {} that the model reads", tokens.size(),
+         maximum_source_length());
+  std::vector<ScoredToken> scored;
+  scored.reserve(tokens.size());
+  GrowingText spelled(parts().codecs.source);
+  size_t offset = 0;
+  for (const std::string& token : tokens) {
+    scored.push_back({.token = token, .offset = offset});
+    offset = character_count(spelled.add(token));
+  }
+  const auto steps = predictor_->scored(parts().source_ids(tokens), rivals);
+  for (size_t i = 0; i < steps.size(); ++i) {
+    scored[i + 1].log_probability = steps[i].log_probability;
+    scored[i + 1].rivals = rivals_of(steps[i].rivals, parts().target_vocabulary);
+  }
+  return scored;
 }
 
 int64_t Model::threads() const { return predictor_->threads(); }
@@ -304,6 +359,12 @@ bool Model::answers_numbers() const { return parts().answers_numbers(); }
 
 bool Model::fills() const { return parts().config.fills(); }
 
+bool Model::embeds() const { return parts().config.row().answers == Answers::vectors; }
+
+std::string Model::pooling() const {
+  return parts().config.chosen().takes_first_vector() ? "cls" : "mean";
+}
+
 bool Model::tags() const { return parts().config.tags(); }
 
 bool Model::ranks() const { return parts().config.ranks(); }
@@ -313,6 +374,14 @@ bool Model::continues() const { return parts().config.continues(); }
 bool Model::has_source_image() const {
   const SourceKind* kind = parts().text.source_kind();
   return kind != nullptr && kind->picture != nullptr;
+}
+
+int64_t Model::longest_answer(int64_t source_tokens, const SearchOptions& options) const {
+  if (answers_labels() || answers_numbers() || ranks()) return 1;
+  if (tags()) return source_tokens;
+  return options.maximum_length > 0
+             ? options.maximum_length
+             : std::max(attend::longest_answer(source_tokens), options.minimum_length);
 }
 
 int64_t Model::maximum_source_length() const { return parts().maximum_source_length(); }

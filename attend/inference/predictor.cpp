@@ -233,7 +233,10 @@ void Predictor::answer_numbers(Reading& reading, const std::vector<int64_t>& bat
     Prediction& prediction =
         reading.predictions[static_cast<size_t>(batch[static_cast<size_t>(i)])];
     const double number = model_.text.target_scale.number(numbers[i].item<double>());
-    if (!std::isfinite(number)) throw NotANumber("[predict] the model's number is not finite");
+    if (!std::isfinite(number)) {
+      put_failure(prediction, NotANumber("[predict] the model's number is not finite"));
+      continue;
+    }
     const std::string text = number_text(number);
     prediction.number = target_number(text);
     prediction.tokens = {{text}};
@@ -242,6 +245,12 @@ void Predictor::answer_numbers(Reading& reading, const std::vector<int64_t>& bat
     only.complete = true;
     if (weights.defined()) only.weights = weights[i].unsqueeze(0).to(at::kFloat);
   }
+}
+
+void Predictor::put_failure(Prediction& prediction, const NotANumber& error) const {
+  if (!skips_bad_) throw error;
+  prediction.error = error.what();
+  prediction.is_diverged = true;
 }
 
 void Predictor::check(const std::vector<std::string>& texts, const SearchOptions& options,
@@ -363,6 +372,37 @@ std::vector<double> Predictor::log_probabilities(const std::vector<EncodedPair>&
   for (const std::vector<double>& tokens : token_log_probabilities(pairs))
     sums.push_back(std::accumulate(tokens.begin(), tokens.end(), 0.0));
   return sums;
+}
+
+std::vector<Predictor::ScoredStep> Predictor::scored(const std::vector<int64_t>& ids,
+                                                     int64_t rivals) {
+  if (ids.size() < 2) return {};
+  const std::vector<EncodedPair> pairs = {{{ids[0]}, {ids.begin() + 1, ids.end()}}};
+  std::vector<ScoredStep> found(ids.size() - 1);
+  const auto score = [&](const std::vector<int64_t>& batch) {
+    const Batch text = make_batch(pairs, batch);
+    Tensor all;
+    for (const auto& network : networks_) {
+      const Tensor one = network->log_probabilities(text, {})[0].to(at::kCPU);
+      all = all.defined() ? at::logaddexp(all, one) : one;
+    }
+    all = all - std::log(static_cast<double>(networks_.size()));
+    check_numbers(all);
+    const std::vector<int64_t> never = special_tokens({}).never;
+    const int64_t most = std::min(rivals + std::ssize(never), all.size(1));
+    const auto [values, tokens] = all.topk(most, 1);
+    for (size_t i = 0; i < found.size(); ++i) {
+      const auto row = static_cast<int64_t>(i);
+      found[i].log_probability = all[row][ids[i + 1]].item<double>();
+      for (int64_t c = 0; c < most && std::ssize(found[i].rivals) < rivals; ++c) {
+        const auto token = tokens[row][c].item<int64_t>();
+        if (std::find(never.begin(), never.end(), token) == never.end())
+          found[i].rivals.push_back({token, values[row][c].item<double>()});
+      }
+    }
+  };
+  in_batches(pairs, {0}, 1, score);
+  return found;
 }
 
 double Predictor::loss(const std::vector<EncodedPair>& pairs) {

@@ -27,6 +27,8 @@ struct EmbedderConfig : SourceEncoderConfig {
 
   EmbedderConfig();
 
+  bool takes_first_vector() const { return text_vector == TextVector::first; }
+
   Settings settings();  // keys model.*
   void check() const;   // Error as SourceEncoderConfig, and without layers
 };
