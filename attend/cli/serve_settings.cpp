@@ -124,6 +124,8 @@ Settings ServeOptions::settings() {
       {"serve.connections", &connections, "that are open at once; more are told 503", 1, 100000},
       {"serve.queue", &queue, "requests that wait for each model; then 429", 1, 100000},
       {"serve.deadline", &deadline, "seconds for an answer; then 504", 0.001, 3600},
+      {"serve.stream_deadline", &stream_deadline,
+       "seconds for an answer that is streamed; then it ends with an error", 0.001, 86400},
       {"serve.drain_seconds", &drain,
        "how long it goes on answering, not ready, when it is told to end", 0, 3600},
       {"serve.threads", &service.model.threads,
@@ -154,6 +156,7 @@ void ServeOptions::read(const std::string& config, const std::vector<std::string
   http.listener = inherited_listener();
   http.connections = static_cast<size_t>(connections);
   http.answer_time = milliseconds(deadline);
+  service.stream_time = milliseconds(stream_deadline);
   service.queue = static_cast<size_t>(queue);
   service.logs_json = log == LogForm::json;
   if (!key_file.empty()) service.key = read_key(key_file);

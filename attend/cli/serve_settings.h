@@ -22,7 +22,7 @@ struct ServeOptions {
   std::string key_file, examples_file;
   LogForm log = LogForm::lines;
   int64_t connections = 512, queue = 256;
-  double deadline = 60, drain = 0;  // seconds
+  double deadline = 60, stream_deadline = 600, drain = 0;  // seconds
 
   Settings settings();  // keys serve.*
   HttpOptions::Time drain_time() const;

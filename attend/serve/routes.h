@@ -19,18 +19,24 @@ enum class RouteNeeds {
 
 // What a server answers at one path to one method. HEAD is GET without the body.
 struct Route {
-  std::string method, path;
-  RouteNeeds needs;
-  bool needs_key;  // 401 without the service's key, where it has one
+  std::string method;
+  std::string path;  // may end in one parameter, such as {model}, which is any text without a slash
+  std::string name;  // operationId in /openapi.json
+  RouteNeeds needs = RouteNeeds::nothing;
+  bool needs_key = false;  // 401 without the service's key, if it has one
   // Answers now or later, on another thread. May throw RequestError and Error (422).
   void (*answer)(Service& service, const HttpRequest& request, const HttpReply& reply);
   // What the JSON of a request holds; null: nothing is read of its body.
   std::vector<RequestField> (*fields)() = nullptr;
   ErrorForm error = openai_error;  // of what goes wrong once the route is known
   std::vector<std::string> types = {"application/json"};  // of an answer
+  std::string schema = {};  // of an answer in JSON: a name of answer_schemas()
 };
 
 const std::vector<Route>& route_table();
+
+// The parameter at the end of the route's path, in braces; empty: none.
+std::string route_parameter(const Route& route);
 
 // The route that answers a request with that head. Null where the head is enough to refuse it, and
 // `reply` has been told why: 404 where no route has the path, 405 where none of the path has the
