@@ -2,13 +2,11 @@
 """Compares the figures of `attend score` with scikit-learn's, and those of spans with seqeval's.
 
     python3 -m venv build/sklearn && build/sklearn/bin/pip install scikit-learn seqeval
-    build/sklearn/bin/python tools/sklearn_check.py [--attend build/release/attend] [--seed 1]
+    build/sklearn/bin/python tools/sklearn_check.py [--program build/release/attend] [--seed 1]
 
-Answers are drawn with many ties. Prints each figure beside the other's and exits with 1 if two differ
-by more than 1e-9.
+A row of `./dev conform`. Answers are drawn with many ties; exits with 1 if two figures differ by more than 1e-9.
 """
 
-import argparse
 import json
 import pathlib
 import subprocess
@@ -18,6 +16,8 @@ import tempfile
 import numpy
 import seqeval.metrics
 import sklearn.metrics
+
+import conform_report
 
 LARGEST = 1e-9
 
@@ -68,8 +68,8 @@ def rankings(draw, program):
 
 
 def spans(draw, program):
-    labels = ["O", "O", "B-x", "I-x", "B-y", "I-y"]
-    right, answers = ([[labels[i] for i in draw.integers(0, 6, size=20)] for _ in range(200)]
+    labels = ["O", "O", "B-x", "I-x", "B-y", "I-y", "E-x", "S-x", "E-y", "S-y"]
+    right, answers = ([[labels[i] for i in draw.integers(0, 10, size=20)] for _ in range(200)]
                       for _ in range(2))
     ours = score(program, ["span_f1"], [" ".join(line) for line in answers],
                  [" ".join(line) for line in right])["span_f1"]
@@ -79,20 +79,14 @@ def spans(draw, program):
 
 
 def main():
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--attend", default="build/release/attend")
-    parser.add_argument("--seed", type=int, default=1)
-    options = parser.parse_args()
-    draw = numpy.random.default_rng(options.seed)
-    worst = 0
+    options = conform_report.arguments(__doc__.splitlines()[0]).parse_args()
+    draw, report = numpy.random.default_rng(options.seed), conform_report.Report()
     for compared in (numbers, classes, rankings, spans):
-        ours, theirs = compared(draw, options.attend)
+        ours, theirs = compared(draw, options.program)
         for name, figure in theirs.items():
-            worst = max(worst, abs(ours[name] - figure))
-            print(f"{name:18} {ours[name]:.15f} {figure:.15f}")
-    print(f"largest difference {worst:.2g}")
-    sys.exit(worst > LARGEST)
+            report.compare(f"{compared.__name__} {name}", ours[name], float(figure), LARGEST)
+    return report.finish()
 
 
 if __name__ == "__main__":
-    main()
+    sys.exit(main())

@@ -9,10 +9,11 @@ namespace attend {
 void add_column_options(CLI::App& command, std::string& source, std::string& target) {
   command.add_option(
       "--source-column", source,
-      "of a CSV file with a header: the name of the sources' column; of a .conll file "
-      "the number of that of the tokens, otherwise the first");
+      "of a CSV file with a header: the name of the sources' column; of a .conll or .conllu file: "
+      "the number of the tokens' column, otherwise the first, of .conllu the second");
   command.add_option("--target-column", target,
-                     "and of the targets'; of the labels, otherwise the last");
+                     "the name of the targets' column, or the number of the labels', otherwise the "
+                     "last, of .conllu the fourth");
 }
 
 void add_placement_options(CLI::App& command, DevicePlacement& placement) {
@@ -27,16 +28,30 @@ void add_placement_options(CLI::App& command, DevicePlacement& placement) {
       "parts that compute elsewhere: encoder=cpu,attention=cuda:0,decoder=cuda:1");
 }
 
+namespace {
+
+// An option whose default the model folder may have (decode.* of config.toml).
+template <class Value>
+CLI::Option* add_model_option(CLI::App& command, DecodeOptions& options, const char* name,
+                              Value SearchOptions::*member, const char* help) {
+  CLI::Option* option = command.add_option(name, options.search.*member, help);
+  options.defaults.push_back([option, member](SearchOptions& search, const SearchOptions& own) {
+    if (option->count() == 0) search.*member = own.*member;
+  });
+  return option;
+}
+
+}  // namespace
+
 void add_search_options(CLI::App& command, DecodeOptions& options) {
   SearchOptions& search = options.search;
-  command.add_option("--beam", search.beam, "hypotheses kept; 1 is greedy search")
-      ->check(CLI::Range(1, 1000))
-      ->capture_default_str();
-  command
-      .add_option("--length-penalty", search.length_penalty,
-                  "rank by log probability / length^this; 0 is none")
-      ->check(CLI::Range(0.0, 10.0))
-      ->capture_default_str();
+  add_model_option(command, options, "--beam", &SearchOptions::beam,
+                   "hypotheses kept; 1 is greedy search; else decode.beam of the model, or 1")
+      ->check(CLI::Range(1, 1000));
+  add_model_option(command, options, "--length-penalty", &SearchOptions::length_penalty,
+                   "rank by log probability / length^this; 0 is none; else decode.length_penalty "
+                   "of the model, or 1")
+      ->check(CLI::Range(0.0, 10.0));
   command.add_flag_callback(
       "--wu-length-penalty", [&search] { search.length_penalty_form = LengthPenalty::wu; },
       "the length is (5 + length) / 6 (Wu et al. 2016)");
@@ -45,12 +60,12 @@ void add_search_options(CLI::App& command, DecodeOptions& options) {
                   "how much a source token that nothing looked at counts (Wu et al. 2016)")
       ->check(CLI::Range(0.0, 10.0))
       ->capture_default_str();
-  command.add_option("--minimum-length", search.minimum_length, "tokens of an answer at least")
+  add_model_option(command, options, "--minimum-length", &SearchOptions::minimum_length,
+                   "minimum tokens of an answer; else decode.minimum_length of the model, or 0")
       ->check(CLI::Range(0, 1000000));
-  command
-      .add_option("--maximum-length", search.maximum_length,
-                  "tokens of an answer at most, behind a prefix; else 3 for a source token, and "
-                  "10, or --minimum-length where that is more")
+  add_model_option(command, options, "--maximum-length", &SearchOptions::maximum_length,
+                   "maximum tokens of an answer after a prefix; else decode.maximum_length of the "
+                   "model, or 3 per source token and 10, or --minimum-length if that is more")
       ->check(CLI::Range(1, 1000000));
   add_named_option<UnknownTokens>(
       command, "--unknown", search.unknown,
@@ -78,6 +93,11 @@ void add_decode_options(CLI::App& command, DecodeOptions& options) {
   add_search_options(command, options);
   command.add_flag("--keep-seen", options.search.keep_seen,
                    "of a model that ranks items: those of the source are ranked too");
+}
+
+void take_search_defaults(DecodeOptions& options, const Model& model) {
+  const SearchOptions own = model.search_options();
+  for (const DecodeOptions::TakeDefault& take : options.defaults) take(options.search, own);
 }
 
 void check_decode_options(const DecodeOptions& options, const Model& model) {

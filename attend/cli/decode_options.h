@@ -1,6 +1,7 @@
 #pragma once
 
 #include <CLI/CLI.hpp>
+#include <functional>
 #include <string>
 #include <vector>
 
@@ -13,6 +14,10 @@ struct DecodeOptions {
   std::vector<std::string> models;  // several decode as one
   ModelOptions model;
   SearchOptions search;
+  // For each option of the search that a model folder may have a default for: takes that default
+  // if the option was not given.
+  using TakeDefault = std::function<void(SearchOptions& search, const SearchOptions& own)>;
+  std::vector<TakeDefault> defaults = {};
 };
 
 // --source-column and --target-column, of a CSV file.
@@ -26,6 +31,9 @@ void add_search_options(CLI::App& command, DecodeOptions& options);
 
 // `model`, one or several folders, the devices, and the above.
 void add_decode_options(CLI::App& command, DecodeOptions& options);
+
+// Gives the options of the search that were not given the model's defaults.
+void take_search_defaults(DecodeOptions& options, const Model& model);
 
 // Error where an option is of other models.
 void check_decode_options(const DecodeOptions& options, const Model& model);

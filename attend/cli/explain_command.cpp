@@ -139,7 +139,7 @@ void explain_answer(const ExplainOptions& options, const Model& model, const Sub
   fmt::print(stderr, "wrote {}\n", options.out);
 }
 
-void run_explain(const ExplainOptions& options) {
+void run_explain(ExplainOptions& options) {
   // The heap would keep holes between vectors of a long text that no larger one fits into: a sixth
   // of what the gradient of 512 tokens takes.
   mallopt(M_MMAP_THRESHOLD, 1 << 20);
@@ -149,6 +149,7 @@ void run_explain(const ExplainOptions& options) {
   ModelOptions loading = options.model;
   loading.threads = 1;
   const Model model(options.folder, loading);
+  take_search_defaults(options, model);
   const Subject subject = explained(options, model);
   explain_answer(options, model, subject);
   if (subject.is_part)

@@ -28,10 +28,13 @@ void add_import_command(CLI::App& app) {
       "Types: bert, distilbert, roberta, xlm-roberta, camembert, modernbert: encoders (type\n"
       "embedder), masked words (encoder), labels (classifier) and labels of tokens (tagger); vit,\n"
       "deit: labels of images (vit); gpt2: continuations (lm); marian: translations\n"
-      "(transformer). A setting or a tensor that is not honoured is named, and nothing is written\n"
-      "then.");
+      "(transformer). A setting or a tensor that changes results and is not honoured is named, "
+      "and\n"
+      "nothing is written then; notes on standard error say what was left aside. How answers are\n"
+      "searched for (generation_config.json) becomes decode.* of config.toml.");
   command->callback([folder, out] {
     const ImportedModel made = import_model(*folder, *out);
+    for (const std::string& note : made.notes) fmt::print(stderr, "attend: note: {}\n", note);
     fmt::print("{}: model.type {} of {}, {} weights", *out, made.type, made.architecture,
                made.weights);
     if (made.tokens > 0) fmt::print(", {} tokens", made.tokens);

@@ -13,8 +13,8 @@ namespace {
 
 int report(std::string_view problem, int status) {
   std::fflush(stdout);
-  // LibTorch appends the stack to its messages.
-  fmt::print(stderr, "attend: {}\n", problem.substr(0, problem.find('\n')));
+  // LibTorch appends the stack to its messages. The exit code counts even if none can be written.
+  std::fputs(fmt::format("attend: {}\n", problem.substr(0, problem.find('\n'))).c_str(), stderr);
   return status;
 }
 

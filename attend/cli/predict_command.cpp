@@ -110,13 +110,17 @@ void answer_lines(const PredictOptions& options, const Model& model, std::vector
   flush_output();
 }
 
-void run_predict(const PredictOptions& options) {
-  const SearchOptions& search = options.search;
+void check_search(const SearchOptions& search) {
   if (!search.sampling && search.nbest > search.beam)
     fail("--nbest {}: a beam of {} has no more answers; raise --beam", search.nbest, search.beam);
-  if (options.details && !options.json) fail("--details are printed with --json alone; add it");
   search.check();
+}
+
+void run_predict(PredictOptions& options) {
+  if (options.details && !options.json) fail("--details are printed with --json alone; add it");
   const Model model = Model::ensemble(options.models, options.model);
+  take_search_defaults(options, model);
+  check_search(options.search);
   check_decode_options(options, model);
   SourceLines lines(options.model.skip_bad);
   std::vector<std::string> texts;
@@ -189,7 +193,8 @@ void add_predict_command(CLI::App& app) {
       "\"complete\"}], \"cut\",\n"
       "  \"unknown\": [source tokens that the model does not know], with --skip-bad \"error\"};\n"
       "a prediction that is a number has target and number alone;\n"
-      "with --details also source_tokens, and for each prediction tokens, log_probabilities "
+      "with --details also source_tokens, source_spans of imported models ([first, end] in\n"
+      "characters of the source, or null), and for each prediction tokens, log_probabilities "
       "(last\n"
       "that of the end, which a label has not) and weights [tokens, source_tokens].\n"
       "Without --json, line breaks in answers are \\n and carriage returns \\r, TABs of a line of "

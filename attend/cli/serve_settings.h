@@ -18,6 +18,7 @@ inline EnumNames names_of(LogForm) { return {"lines", "json"}; }
 struct ServeOptions {
   HttpOptions http{.port = 8080};
   ServiceOptions service;
+  std::vector<std::string> folders;    // of models, each FOLDER or NAME=FOLDER
   std::string models, hosts, origins;  // each has parts between commas
   std::string key_file, examples_file;
   LogForm log = LogForm::lines;
@@ -27,8 +28,8 @@ struct ServeOptions {
   Settings settings();  // keys serve.*
   HttpOptions::Time drain_time() const;
 
-  // Applies a TOML file, where `config` names one, the environment and what options assign, and
-  // fills `http` and `service`. Error on what is out of range, and where no model is named.
+  // Applies a TOML file, if `config` names one, the environment and what options assign, and
+  // fills `http` and `service`. Error if a value is out of range or no model is named.
   void read(const std::string& config, const std::vector<std::string>& assignments);
 };
 

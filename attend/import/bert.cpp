@@ -5,46 +5,52 @@ namespace {
 
 using Use = TensorUse;
 
+// BertForPreTraining also judges pairs of texts, by a layer on top of the pooler; its other head is
+// that of BertForMaskedLM.
+EncoderArchitecture masked_words(const std::string& name) {
+  return {name,
+          EncoderHead::masked_words,
+          {{"cls.predictions.transform.dense.weight", "layer.weight"},
+           {"cls.predictions.transform.dense.bias", "layer.bias"},
+           {"cls.predictions.transform.LayerNorm.weight", "layer_norm.weight"},
+           {"cls.predictions.transform.LayerNorm.bias", "layer_norm.bias"},
+           {"cls.predictions.bias", "bias", Use::token_biases},
+           {"cls.predictions.decoder.weight", "encoder.input.weight", Use::repeated},
+           {"cls.predictions.decoder.bias", "bias", Use::repeated},
+           {"pooler.dense.weight", {}, Use::unused},
+           {"pooler.dense.bias", {}, Use::unused},
+           {"cls.seq_relationship.weight", {}, Use::unused},
+           {"cls.seq_relationship.bias", {}, Use::unused}}};
+}
+
 }  // namespace
 
 const EncoderType& bert_type() {
-  static const EncoderType type = {
-      .dropout = "hidden_dropout_prob",
-      .attention_dropout = "attention_probs_dropout_prob",
-      .label_dropout = "classifier_dropout",
-      .epsilon = "layer_norm_eps",
-      .prefix = "bert.",
-      .keys = bert_keys(),
-      .tensors = bert_tensors(),
-      .architectures = {
-          {"BertModel",
-           EncoderHead::none,
-           {{"pooler.dense.weight", {}, Use::unused}, {"pooler.dense.bias", {}, Use::unused}}},
-          {"BertForMaskedLM",
-           EncoderHead::masked_words,
-           {{"cls.predictions.transform.dense.weight", "layer.weight"},
-            {"cls.predictions.transform.dense.bias", "layer.bias"},
-            {"cls.predictions.transform.LayerNorm.weight", "layer_norm.weight"},
-            {"cls.predictions.transform.LayerNorm.bias", "layer_norm.bias"},
-            {"cls.predictions.bias", "bias", Use::token_biases},
-            {"cls.predictions.decoder.weight", "encoder.input.weight", Use::repeated},
-            {"cls.predictions.decoder.bias", "bias", Use::repeated},
-            {"pooler.dense.weight", {}, Use::unused},
-            {"pooler.dense.bias", {}, Use::unused},
-            {"cls.seq_relationship.weight", {}, Use::unused},
-            {"cls.seq_relationship.bias", {}, Use::unused}}},
-          {"BertForSequenceClassification",
-           EncoderHead::labels,
-           {{"pooler.dense.weight", "hidden.weight"},
-            {"pooler.dense.bias", "hidden.bias"},
-            {"classifier.weight", "output.weight"},
-            {"classifier.bias", "output.bias"}}},
-          {"BertForTokenClassification",
-           EncoderHead::token_labels,
-           {{"classifier.weight", "output.weight"},
-            {"classifier.bias", "output.bias"},
-            {"pooler.dense.weight", {}, Use::unused},
-            {"pooler.dense.bias", {}, Use::unused}}}}};
+  static const EncoderType type = {.dropout = "hidden_dropout_prob",
+                                   .attention_dropout = "attention_probs_dropout_prob",
+                                   .label_dropout = "classifier_dropout",
+                                   .epsilon = "layer_norm_eps",
+                                   .prefix = "bert.",
+                                   .keys = bert_keys(),
+                                   .tensors = bert_tensors(),
+                                   .architectures = {{"BertModel",
+                                                      EncoderHead::none,
+                                                      {{"pooler.dense.weight", {}, Use::unused},
+                                                       {"pooler.dense.bias", {}, Use::unused}}},
+                                                     masked_words("BertForMaskedLM"),
+                                                     masked_words("BertForPreTraining"),
+                                                     {"BertForSequenceClassification",
+                                                      EncoderHead::labels,
+                                                      {{"pooler.dense.weight", "hidden.weight"},
+                                                       {"pooler.dense.bias", "hidden.bias"},
+                                                       {"classifier.weight", "output.weight"},
+                                                       {"classifier.bias", "output.bias"}}},
+                                                     {"BertForTokenClassification",
+                                                      EncoderHead::token_labels,
+                                                      {{"classifier.weight", "output.weight"},
+                                                       {"classifier.bias", "output.bias"},
+                                                       {"pooler.dense.weight", {}, Use::unused},
+                                                       {"pooler.dense.bias", {}, Use::unused}}}}};
   return type;
 }
 
@@ -61,15 +67,7 @@ std::vector<ConfigKey> bert_keys() {
           {"vocab_size"},
           {"max_position_embeddings"},
           {"type_vocab_size"},
-          {"problem_type"},
-          {"position_embedding_type", R"("absolute")"},
-          // Of pooling that no released code has.
-          {"directionality"},
-          {"pooler_fc_size"},
-          {"pooler_num_attention_heads"},
-          {"pooler_num_fc_layers"},
-          {"pooler_size_per_head"},
-          {"pooler_type"}};
+          {"position_embedding_type", R"("absolute")"}};
 }
 
 std::vector<TensorRow> bert_tensors() {
@@ -96,5 +94,7 @@ std::vector<TensorRow> bert_tensors() {
 }
 
 ForeignModel read_bert(const JsonPlace& config) { return read_encoder(config, bert_type()); }
+
+std::vector<ForeignClass> bert_classes() { return classes_of(bert_type().architectures); }
 
 }  // namespace attend::internal

@@ -1,3 +1,5 @@
+#include <fmt/ranges.h>
+
 #include <algorithm>
 #include <iterator>
 #include <set>
@@ -5,6 +7,7 @@
 
 #include "attend/base/find_row.h"
 #include "attend/data/units.h"
+#include "attend/data/vocabulary.h"
 #include "attend/import/config_keys-inl.h"
 
 namespace attend::internal {
@@ -12,75 +15,124 @@ namespace {
 
 constexpr int64_t most_labels = 100'000;
 
-// Keys that every type has and that change no result: names, and what trains or searches.
-constexpr std::string_view keys_without_effect[] = {"architectures",
-                                                    "model_type",
+// Well-known keys that change no result in any type: names, training, heads that are not read, and
+// what is read elsewhere (labels, tokens, generation.cpp). Unknown keys change nothing either, but
+// are listed in a note.
+constexpr std::string_view keys_without_effect[] = {"_attn_implementation",
+                                                    "_attn_implementation_autoset",
                                                     "_name_or_path",
-                                                    "name_or_path",
-                                                    "transformers_version",
-                                                    "torch_dtype",
+                                                    "_num_labels",
+                                                    "architectures",
+                                                    "attn_implementation",
+                                                    "bad_words_ids",
+                                                    "begin_suppress_tokens",
+                                                    "bos_token_id",
+                                                    "chunk_size_feed_forward",
+                                                    "classif_dropout",
+                                                    "cls_token_id",
+                                                    "decoder_layerdrop",
+                                                    "decoder_start_token_id",
+                                                    "deterministic_flash_attn",
+                                                    "directionality",
+                                                    "diversity_penalty",
+                                                    "do_sample",
                                                     "dtype",
-                                                    "use_bfloat16",
-                                                    "use_cache",
-                                                    "initializer_range",
+                                                    "early_stopping",
+                                                    "encoder_layerdrop",
+                                                    "encoder_no_repeat_ngram_size",
+                                                    "encoder_stride",
+                                                    "eos_token_id",
+                                                    "eos_token_ids",
+                                                    "exponential_decay_length_penalty",
+                                                    "extra_pos_embeddings",
+                                                    "finetuning_task",
+                                                    "forced_bos_token_id",
+                                                    "forced_eos_token_id",
                                                     "gradient_checkpointing",
                                                     "id2label",
+                                                    "init_std",
+                                                    "initializer_cutoff_factor",
+                                                    "initializer_range",
                                                     "label2id",
+                                                    "length_penalty",
+                                                    "mask_token_id",
+                                                    "max_length",
+                                                    "min_length",
+                                                    "model_type",
+                                                    "n_ctx",
+                                                    "n_special",
+                                                    "name_or_path",
+                                                    "no_repeat_ngram_size",
+                                                    "num_beam_groups",
+                                                    "num_beams",
                                                     "num_labels",
-                                                    "finetuning_task",
-                                                    "task_specific_params",
-                                                    "tokenizer_class",
-                                                    "return_dict",
+                                                    "num_return_sequences",
                                                     "output_attentions",
                                                     "output_hidden_states",
                                                     "output_past",
-                                                    "torchscript",
-                                                    "tf_legacy_loss",
+                                                    "output_scores",
                                                     "pad_token_id",
-                                                    "bos_token_id",
-                                                    "eos_token_id",
+                                                    "pooler_act",
+                                                    "pooler_fc_size",
+                                                    "pooler_num_attention_heads",
+                                                    "pooler_num_fc_layers",
+                                                    "pooler_output_size",
+                                                    "pooler_size_per_head",
+                                                    "pooler_type",
+                                                    "predict_special_tokens",
+                                                    "prefix",
+                                                    "problem_type",
+                                                    "qa_dropout",
+                                                    "reference_compile",
+                                                    "remove_invalid_values",
+                                                    "reorder_and_upcast_attn",
+                                                    "repad_logits_with_grad",
+                                                    "repetition_penalty",
+                                                    "return_dict",
+                                                    "return_dict_in_generate",
                                                     "sep_token_id",
-                                                    "cls_token_id",
-                                                    "mask_token_id",
-                                                    "decoder_start_token_id",
-                                                    "chunk_size_feed_forward",
-                                                    "max_length",
-                                                    "min_length",
-                                                    "do_sample",
-                                                    "early_stopping",
-                                                    "num_beams",
-                                                    "num_beam_groups",
-                                                    "diversity_penalty",
+                                                    "sinusoidal_pos_embds",
+                                                    "sparse_pred_ignore_index",
+                                                    "sparse_prediction",
+                                                    "summary_activation",
+                                                    "summary_first_dropout",
+                                                    "summary_proj_to_labels",
+                                                    "summary_type",
+                                                    "summary_use_proj",
+                                                    "suppress_tokens",
+                                                    "task_specific_params",
                                                     "temperature",
+                                                    "tf_legacy_loss",
+                                                    "tie_weights_",
+                                                    "tie_word_embeddings",
+                                                    "tokenizer_class",
                                                     "top_k",
                                                     "top_p",
+                                                    "torch_dtype",
+                                                    "torchscript",
+                                                    "transformers.js_config",
+                                                    "transformers_version",
                                                     "typical_p",
-                                                    "repetition_penalty",
-                                                    "length_penalty",
-                                                    "no_repeat_ngram_size",
-                                                    "encoder_no_repeat_ngram_size",
-                                                    "bad_words_ids",
-                                                    "num_return_sequences",
-                                                    "output_scores",
-                                                    "return_dict_in_generate",
-                                                    "forced_bos_token_id",
-                                                    "forced_eos_token_id",
-                                                    "remove_invalid_values",
-                                                    "exponential_decay_length_penalty",
-                                                    "suppress_tokens",
-                                                    "begin_suppress_tokens",
-                                                    "prefix"};
+                                                    "use_bfloat16",
+                                                    "use_cache",
+                                                    "xla_device"};
 
-// Those that every type has, with the value that is honoured.
+// Keys that change the results of every type.
 const std::vector<ConfigKey>& common_keys() {
+  static const std::string pairs = "pairs of texts, as cross-encoders score them, are not read yet";
   static const std::vector<ConfigKey> table = {
-      {"problem_type", R"("single_label_classification")"},
       {"is_decoder", "false"},
       {"is_encoder_decoder", "false"},
       {"add_cross_attention", "false"},
       {"tie_encoder_decoder", "false"},
-      {"tie_word_embeddings", "true"},
       {"pruned_heads", "{}"},
+      {"auto_map", "{}",
+       "the model has code of its own, which is not run; take the key out if the class of "
+       "transformers computes the same"},
+      {"quantization_config", "{}",
+       "quantised weights are not read; fetch the model with its weights as numbers"},
+      {"sbert_ce_default_activation_function", "null", pairs},
+      {"sentence_transformers", "{}", pairs},
   };
   return table;
 }
@@ -95,6 +147,38 @@ const ConfigKey* find_key(const std::vector<ConfigKey>& keys, const std::string&
                                   [&](const ConfigKey& key) { return key.name == name; });
   return found == keys.end() ? nullptr : &*found;
 }
+
+void check_value(const JsonPlace& object, const ConfigKey& key) {
+  const JsonPlace place = object.member(key.name.c_str());
+  if (key.only.empty() || place.value() == Json::parse(key.only)) return;
+  if (key.reason.empty())
+    place.refuse("is {}, which is not honoured; only {} is", in_quotes(shown(place.value())),
+                 key.only);
+  place.refuse("is {}, which is not honoured: {}", in_quotes(shown(place.value())), key.reason);
+}
+
+// Classes that are not read, by the end of their names.
+struct ClassPurpose {
+  std::string_view ending;
+  const char* purpose;
+};
+
+constexpr ClassPurpose class_purposes[] = {
+    {"ForQuestionAnswering", "answers a question with a part of a text"},
+    {"ForMultipleChoice", "chooses between pairs of texts"},
+    {"ForNextSentencePrediction", "judges pairs of texts"},
+    {"ForCausalLM", "an encoder that continues texts"},
+    {"BertLMHeadModel", "an encoder that continues texts"},
+    {"GPT2Model", "vectors of a decoder's tokens"},
+    {"GPT2DoubleHeadsModel", "chooses between continuations"},
+    {"GPT2ForSequenceClassification", "labels by the last token of a decoder"},
+    {"GPT2ForTokenClassification", "labels of a decoder's tokens"},
+    {"MarianModel", "vectors without an output"},
+    {"ViTModel", "vectors of images, which no type of model here gives"},
+    {"DeiTModel", "vectors of images, which no type of model here gives"},
+    {"ForMaskedImageModeling", "fills in parts of images"},
+    {"WithTeacher", "the mean of two heads"},
+};
 
 struct ActivationName {
   std::string name;
@@ -114,22 +198,71 @@ const std::vector<ActivationName>& activation_names() {
   return table;
 }
 
+// Puts its number behind each label whose name an earlier label or a fixed token has.
+void make_distinct(const JsonPlace& config, const char* separator, std::vector<std::string>& labels,
+                   Notes& notes) {
+  constexpr size_t max_shown = 8;
+  const Vocabulary fixed;
+  std::set<std::string> names;
+  for (int64_t id = 0; id < fixed.size(); ++id) names.insert(fixed.token(id));
+  std::vector<std::string> changed;
+  for (size_t i = 0; i < labels.size(); ++i) {
+    if (names.insert(labels[i]).second) continue;
+    do labels[i] += fmt::format("{}({})", separator, i);
+    while (!names.insert(labels[i]).second);
+    changed.push_back(in_quotes(labels[i]));
+  }
+  if (changed.empty()) return;
+  const size_t count = changed.size();
+  changed.resize(std::min(count, max_shown));
+  notes.push_back(
+      fmt::format("{}: id2label: {} labels got their number, to differ from others: {}{}",
+                  config.file(), count, fmt::join(changed, ", "), count > max_shown ? ", .." : ""));
+}
+
 }  // namespace
 
-void check_keys(const JsonPlace& config, const std::vector<ConfigKey>& own) {
+std::string purpose_of_class(const std::string& name) {
+  for (const ClassPurpose& row : class_purposes)
+    if (name.ends_with(row.ending)) return fmt::format(" ({})", row.purpose);
+  return "";
+}
+
+std::string shown(const Json& value) {
+  constexpr size_t longest = 60;
+  std::string text = value.dump(-1, ' ', /*ensure_ascii=*/true);
+  if (text.size() > longest) text = text.substr(0, longest) + "..";
+  return text;
+}
+
+void check_keys(const JsonPlace& object, const std::vector<ConfigKey>& known) {
+  for (const auto& [name, value] : object.value().items()) {
+    if (value.is_null() || is_without_effect(name)) continue;
+    const ConfigKey* key = find_key(known, name);
+    if (key == nullptr)
+      object.refuse(
+          "has the key {}, which is not known here and which may change results; take it out if it "
+          "does not",
+          in_quotes(name));
+    check_value(object, *key);
+  }
+}
+
+void check_values(const JsonPlace& config, const std::vector<ConfigKey>& own, Notes& notes) {
+  if (!config.value().is_object()) config.refuse("is no object");
+  std::vector<std::string> others;
   for (const auto& [name, value] : config.value().items()) {
     if (value.is_null() || is_without_effect(name)) continue;
     const ConfigKey* key = find_key(own, name);
     if (key == nullptr) key = find_key(common_keys(), name);
-    if (key == nullptr)
-      config.refuse(
-          "has the key {}, which this type is not known to have and which may change results; take "
-          "it out if it does not",
-          in_quotes(name));
-    if (!key->only.empty() && value != Json::parse(key->only))
-      config.member(name.c_str())
-          .refuse("is {}, which is not honoured; only {} is", in_quotes(value.dump()), key->only);
+    if (key != nullptr)
+      check_value(config, *key);
+    else
+      others.push_back(in_quotes(name));
   }
+  if (!others.empty())
+    notes.push_back(fmt::format("{}: left aside, for they change no result: {}", config.file(),
+                                fmt::join(others, ", ")));
 }
 
 int64_t size_in(const JsonPlace& config, const char* key, int64_t most) {
@@ -171,42 +304,67 @@ std::string activation_name(HiddenActivation activation) {
       ->name;
 }
 
-std::vector<std::string> labels_in(const JsonPlace& config) {
-  std::vector<std::string> labels = answers_in(config);
+int64_t end_token_in(const JsonPlace& config, int64_t tokens, Notes& notes) {
+  const JsonPlace place = config.member("eos_token_id");
+  if (!place.value().is_array()) return token_in(config, "eos_token_id", tokens);
+  const std::vector<JsonPlace> all = place.list();
+  if (all.empty()) place.refuse("names no token; write the one that ends answers");
+  for (const JsonPlace& each : all)
+    if (each.number() >= tokens) each.refuse("is {}; there are {} tokens", each.number(), tokens);
+  if (all.size() > 1)
+    notes.push_back(
+        fmt::format("{}: eos_token_id names {} tokens, of which only the first, {}, "
+                    "ends answers here",
+                    config.file(), all.size(), all[0].number()));
+  return all[0].number();
+}
+
+std::vector<std::string> labels_in(const JsonPlace& config, Notes& notes) {
+  std::vector<std::string> labels = answers_in(config, notes);
   if (labels.size() < 2)
-    config.refuse("has one label, which is a number in place of a label; this is not read");
+    config.refuse("has one label, which stands for a number; this class is read with labels only");
   return labels;
 }
 
-std::vector<std::string> words_in(const JsonPlace& config) {
-  std::vector<std::string> labels = labels_in(config);
-  for (const std::string& label : labels)
-    if (split_units(label, Units::space).size() != 1)
-      config.refuse("has the label {}, whose white space would make several of it",
-                    in_quotes(label));
+std::vector<std::string> words_in(const JsonPlace& config, Notes& notes) {
+  std::vector<std::string> labels = labels_in(config, notes);
+  std::vector<std::string> changed;
+  for (std::string& label : labels) {
+    const std::vector<std::string> words = split_units(label, Units::space);
+    if (words.size() == 1) continue;
+    label = fmt::format("{}", fmt::join(words, "_"));
+    changed.push_back(in_quotes(label));
+  }
+  if (!changed.empty())
+    notes.push_back(fmt::format("{}: labels of words: white space became _: {}", config.file(),
+                                fmt::join(changed, ", ")));
+  make_distinct(config, "_", labels, notes);
   return labels;
 }
 
-std::vector<std::string> answers_in(const JsonPlace& config) {
+std::vector<std::string> answers_in(const JsonPlace& config, Notes& notes) {
   std::vector<std::string> labels;
   if (!config.has("id2label")) {
     const int64_t count = config.has("num_labels") ? size_in(config, "num_labels", most_labels) : 2;
     for (int64_t i = 0; i < count; ++i) labels.push_back(fmt::format("LABEL_{}", i));
-  } else {
-    const JsonPlace names = config.member("id2label");
-    const size_t count = names.value().is_object() ? names.value().size() : 0;
-    if (count < 1 || count > most_labels)
-      names.refuse("has {} labels; 1 to {} are read", count, most_labels);
-    for (size_t i = 0; i < count; ++i) {
-      const std::string label = names.member(std::to_string(i).c_str()).text();
-      // As targets in data are read.
-      const std::vector<std::string> read = split_units(label, Units::line);
-      if (read.empty()) names.refuse("has an empty label, {}", i);
-      labels.push_back(read[0]);
-    }
+    return labels;
   }
-  const std::set<std::string> distinct(labels.begin(), labels.end());
-  if (distinct.size() != labels.size()) config.refuse("has a label twice in id2label");
+  const JsonPlace names = config.member("id2label");
+  const size_t count = names.value().is_object() ? names.value().size() : 0;
+  if (count < 1 || count > most_labels)
+    names.refuse("has {} labels; 1 to {} are read", count, most_labels);
+  for (size_t i = 0; i < count; ++i) {
+    const std::string number = std::to_string(i);
+    if (!names.has(number.c_str()))
+      names.refuse("has {} labels and none for {}; number them from 0", count, number);
+    const JsonPlace place = names.member(number.c_str());
+    const bool is_number = place.value().is_number() || place.value().is_boolean();
+    // As targets in data are read.
+    const std::vector<std::string> read =
+        split_units(is_number ? place.value().dump() : place.text(), Units::line);
+    labels.push_back(read.empty() ? "LABEL_" + number : read[0]);
+  }
+  make_distinct(config, " ", labels, notes);
   return labels;
 }
 

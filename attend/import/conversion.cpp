@@ -31,21 +31,40 @@ class Conversion {
   }
 
   TensorFile all() {
+    check_output();
     for (const TensorRow& row : model_.tensors) {
       const bool layered = (row.theirs + row.ours).find("{}") != std::string::npos;
       for (int64_t layer = 0; layer < (layered ? model_.layers : 1); ++layer)
         take({fmt::format(fmt::runtime(row.theirs), layer),
               fmt::format(fmt::runtime(row.ours), layer), row.use, row.part, row.parts});
     }
-    for (const auto& [name, tensor] : theirs_.tensors)
-      if (!used_.contains(name))
-        fail("{}: tensor {} belongs to no part of {} that is read; take it out, or another class",
-             folder_, in_quotes(name), model_.architecture);
     for (const auto& item : outline_)
       if (!made_.tensors.contains(item.key()))
         fail("{}: no tensor makes {}, which a model of type {} has", folder_, item.key(),
              model_.config.type);
     return std::move(made_);
+  }
+
+  // Error on a tensor that nothing has used and that is of no head of the type.
+  void check_left_over(const std::vector<ForeignClass>& heads, Notes& notes) const {
+    std::set<std::string> known;
+    for (const ForeignClass& head : heads) {
+      known.insert(head.required.begin(), head.required.end());
+      known.insert(head.others.begin(), head.others.end());
+    }
+    std::vector<std::string> left;
+    for (const auto& [name, tensor] : theirs_.tensors) {
+      if (used_.contains(name)) continue;
+      const std::string bare =
+          name.starts_with(model_.prefix) ? name.substr(model_.prefix.size()) : name;
+      if (!known.contains(bare) && !known.contains(name))
+        fail("{}: tensor {} belongs to no part of {} that is read; take it out, or another class",
+             folder_, in_quotes(name), model_.architecture);
+      left.push_back(name);
+    }
+    if (!left.empty())
+      notes.push_back(fmt::format("{}: left aside, for {} has no such part: {}", folder_,
+                                  model_.architecture, fmt::join(left, ", ")));
   }
 
  private:
@@ -60,10 +79,37 @@ class Conversion {
     return use == TensorUse::repeated || use == TensorUse::unused;
   }
 
+  using Found = std::map<std::string, Tensor>::const_iterator;
+
+  Found found_by(const std::string& name) const {
+    const Found found = theirs_.tensors.find(model_.prefix + name);
+    return found == theirs_.tensors.end() ? theirs_.tensors.find(name) : found;
+  }
+
+  // The tensor that repeats a parameter, which some files have in place of the first one.
+  Found repetition_of(const std::string& ours) const {
+    for (const TensorRow& row : model_.tensors) {
+      if (row.use != TensorUse::repeated || row.ours != ours) continue;
+      const Found found = found_by(row.theirs);
+      if (found != theirs_.tensors.end()) return found;
+    }
+    return theirs_.tensors.end();
+  }
+
+  void check_output() const {
+    if (model_.tied || model_.output.empty() || found_by(model_.output) != theirs_.tensors.end())
+      return;
+    fail(
+        "{}: tie_word_embeddings of config.json is false, and tensor {} is missing; set the key to "
+        "true if the output is the embedding",
+        folder_, in_quotes(model_.output));
+  }
+
   void take(const TensorRow& row) {
     if (row.theirs.empty()) return use(row, "", at::zeros(shape_of(row, {})));
-    auto found = theirs_.tensors.find(model_.prefix + row.theirs);
-    if (found == theirs_.tensors.end()) found = theirs_.tensors.find(row.theirs);
+    auto found = found_by(row.theirs);
+    if (found == theirs_.tensors.end() && model_.tied && !may_be_absent(row.use))
+      found = repetition_of(row.ours);
     if (found == theirs_.tensors.end() && row.use == TensorUse::token_bias_row)
       return use(row, "", at::zeros(shape_of(row, {})));
     if (found == theirs_.tensors.end() && may_be_absent(row.use)) return;
@@ -203,8 +249,27 @@ class Conversion {
 }  // namespace
 
 TensorFile converted(const ForeignModel& model, const TensorFile& theirs, const PairModel& ours,
-                     const FixedTokens& fixed, const std::string& folder) {
-  return Conversion(model, theirs, ours, fixed, folder).all();
+                     const FixedTokens& fixed, const std::vector<ForeignClass>& other_heads,
+                     const std::string& folder, Notes& notes) {
+  Conversion conversion(model, theirs, ours, fixed, folder);
+  TensorFile made = conversion.all();
+  conversion.check_left_over(other_heads, notes);
+  return made;
+}
+
+void rename_norms(TensorFile& theirs) {
+  constexpr std::pair<std::string_view, std::string_view> names[] = {
+      {"LayerNorm.gamma", "LayerNorm.weight"}, {"LayerNorm.beta", "LayerNorm.bias"}};
+  for (const auto& [older, newer] : names)
+    for (auto each = theirs.tensors.begin(); each != theirs.tensors.end();) {
+      auto next = std::next(each);
+      if (each->first.ends_with(older)) {
+        auto node = theirs.tensors.extract(each);
+        node.key().replace(node.key().size() - older.size(), older.size(), newer);
+        theirs.tensors.insert(std::move(node));
+      }
+      each = next;
+    }
 }
 
 }  // namespace attend::internal

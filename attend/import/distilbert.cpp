@@ -49,13 +49,8 @@ const EncoderType& distilbert_type() {
                {"dropout"},
                {"attention_dropout"},
                {"seq_classif_dropout"},
-               {"qa_dropout"},
                {"vocab_size"},
-               {"max_position_embeddings"},
-               // The table of positions is among the tensors, whatever made it.
-               {"sinusoidal_pos_embds"},
-               {"tie_weights_"},
-               {"problem_type"}},
+               {"max_position_embeddings"}},
       .tensors = distilbert_tensors(),
       .architectures = {
           {"DistilBertModel"},
@@ -78,6 +73,10 @@ const EncoderType& distilbert_type() {
            EncoderHead::token_labels,
            {{"classifier.weight", "output.weight"}, {"classifier.bias", "output.bias"}}}}};
   return type;
+}
+
+std::vector<ForeignClass> distilbert_classes() {
+  return classes_of(distilbert_type().architectures);
 }
 
 ForeignModel read_distilbert(const JsonPlace& config) {

@@ -1,3 +1,5 @@
+#include <algorithm>
+
 #include "attend/import/encoder-inl.h"
 #include "attend/models/classifier.h"
 #include "attend/models/embedder.h"
@@ -61,6 +63,13 @@ SourceEncoderConfig& encoder_of(ModelConfig& config, EncoderHead head) {
   return config.of<EmbedderConfig>();
 }
 
+void limit_source(int64_t most, ModelConfig& config) {
+  const auto limit = [&](int64_t& length) { length = std::min(length, most); };
+  for (const EncoderHead head : {EncoderHead::none, EncoderHead::masked_words, EncoderHead::labels,
+                                 EncoderHead::token_labels})
+    if (config.type == type_of(head)) limit(encoder_of(config, head).maximum_source_length);
+}
+
 const char* type_of(EncoderHead head) {
   switch (head) {
     case EncoderHead::masked_words:
@@ -87,12 +96,17 @@ void read_layer_sizes(const JsonPlace& config, const LayerKeys& keys,
 }
 
 void read_answers(const JsonPlace& config, ForeignModel& model) {
-  model.labels = answers_in(config);
+  model.labels = answers_in(config, model.notes);
   model.answers_number = model.labels.size() == 1;
-  const char* problem = model.answers_number ? "regression" : "single_label_classification";
-  if (config.text("problem_type", problem) != problem)
+  const std::string expected = model.answers_number ? "regression" : "single_label_classification";
+  const std::string problem = config.text("problem_type", expected);
+  if (problem == "multi_label_classification")
     config.member("problem_type")
-        .refuse("is not {}, which {} labels alone are read for", problem, model.labels.size());
+        .refuse("is {}: several labels at once are not read yet", in_quotes(problem));
+  if (problem != expected)
+    config.member("problem_type")
+        .refuse("is {}, and {} labels are read as {} only", in_quotes(problem), model.labels.size(),
+                expected);
   if (model.answers_number) model.labels.clear();
 }
 
@@ -103,13 +117,26 @@ void read_token_labels(const JsonPlace& config, const char* dropout_key, double 
   ours.class_token = false;
   ours.word_dropout = 0;
   ours.output_dropout = real_in(config, dropout_key, otherwise, 0, most_dropout);
-  model.labels = words_in(config);
+  model.labels = words_in(config, model.notes);
+}
+
+std::vector<ForeignClass> classes_of(const std::vector<EncoderArchitecture>& architectures) {
+  std::vector<ForeignClass> classes;
+  for (const EncoderArchitecture& row : architectures) {
+    classes.push_back({.name = row.name});
+    for (const TensorRow& tensor : row.tensors) {
+      const bool is_required = tensor.use != TensorUse::repeated && tensor.use != TensorUse::unused;
+      auto& names = is_required ? classes.back().required : classes.back().others;
+      names.push_back(tensor.theirs);
+    }
+  }
+  return classes;
 }
 
 ForeignModel read_encoder(const JsonPlace& config, const EncoderType& type) {
-  check_keys(config, type.keys);
-  const EncoderArchitecture& architecture = architecture_in(config, type.architectures);
   ForeignModel model;
+  check_values(config, type.keys, model.notes);
+  const EncoderArchitecture& architecture = architecture_in(config, type.architectures);
   model.architecture = architecture.name;
   model.config.type = type_of(architecture.head);
   model.prefix = type.prefix;
@@ -117,11 +144,15 @@ ForeignModel read_encoder(const JsonPlace& config, const EncoderType& type) {
   model.tensors.insert(model.tensors.end(), architecture.tensors.begin(),
                        architecture.tensors.end());
   model.head_tensors = architecture.tensors.size();
+  for (const TensorRow& row : architecture.tensors)
+    if (row.use == TensorUse::repeated && row.theirs.ends_with(".weight"))
+      model.output = row.theirs;
   SourceEncoderConfig& encoder = encoder_of(model.config, architecture.head);
   read_sizes(config, type, encoder);
   read_positions(config, type, model, encoder);
   model.layers = encoder.layers;
   model.tokens = size_in(config, "vocab_size", most_tokens);
+  model.tied = config.flag("tie_word_embeddings", true);
   read_head(config, type, architecture, model);
   return model;
 }

@@ -7,6 +7,8 @@
 #include <vector>
 
 #include "attend/data/frame_config.h"
+#include "attend/import/config_keys-inl.h"
+#include "attend/models/decode_config.h"
 #include "attend/models/model_config.h"
 #include "attend/tokenizers/json.h"
 #include "attend/tokenizers/vocabulary_files.h"
@@ -70,7 +72,8 @@ struct PixelScale {
 // How images are read.
 struct ForeignImages {
   FrameConfig frames = {};
-  std::vector<PixelScale> pixels = {};  // a channel each
+  std::string processor = "ViTImageProcessor";  // if preprocessor_config.json names none
+  std::vector<PixelScale> pixels = {};          // a channel each
 };
 
 // What a config.json describes.
@@ -90,15 +93,32 @@ struct ForeignModel {
   bool answers_number = false;               // in place of a label
   std::optional<FixedTokens> fixed = {};     // empty: all stand for the mask
   TokenizerFiles tokenizer = TokenizerFiles::one;
-  OlderNames older = {};  // where there is no tokenizer.json
+  OlderNames older = {};     // if there is no tokenizer.json
+  std::string output = {};   // their tensor of the output that repeats the embedding; may be ""
+  bool tied = true;          // the output is the embedding if `output` is missing
+  DecodeConfig decode = {};  // how answers are searched for
+  Notes notes = {};          // what the user should know about what was read
+};
+
+// A class of transformers and the tensors of its head.
+struct ForeignClass {
+  std::string name;
+  std::vector<std::string> required = {};
+  std::vector<std::string> others = {};  // may be missing
 };
 
 // A row of the table of types.
 struct ForeignType {
   std::string name;  // model_type
-  // Error on a setting that is not known or not honoured.
+  // Error on a setting that is not honoured.
   ForeignModel (*read)(const JsonPlace& config);
+  std::vector<ForeignClass> (*classes)();
+  // Names of tensors that models of this type only have: they say the type if config.json does not.
+  std::vector<std::string> markers = {};
+  bool answers_texts = false;  // by a search, which generation_config.json describes
 };
+
+const std::vector<ForeignType>& foreign_types();
 
 ForeignModel read_bert(const JsonPlace& config);
 ForeignModel read_distilbert(const JsonPlace& config);
@@ -110,5 +130,14 @@ ForeignModel read_deit(const JsonPlace& config);
 ForeignModel read_gpt2(const JsonPlace& config);
 ForeignModel read_modernbert(const JsonPlace& config);
 ForeignModel read_marian(const JsonPlace& config);
+
+std::vector<ForeignClass> bert_classes();
+std::vector<ForeignClass> distilbert_classes();
+std::vector<ForeignClass> roberta_classes();
+std::vector<ForeignClass> vit_classes();
+std::vector<ForeignClass> deit_classes();
+std::vector<ForeignClass> gpt2_classes();
+std::vector<ForeignClass> modernbert_classes();
+std::vector<ForeignClass> marian_classes();
 
 }  // namespace attend::internal

@@ -21,7 +21,6 @@ const std::vector<ConfigKey>& gpt2_keys() {
                                                {"n_layer"},
                                                {"n_head"},
                                                {"n_positions"},
-                                               {"n_ctx"},
                                                {"n_inner"},
                                                {"vocab_size"},
                                                {"activation_function"},
@@ -30,14 +29,7 @@ const std::vector<ConfigKey>& gpt2_keys() {
                                                {"embd_pdrop"},
                                                {"attn_pdrop"},
                                                {"scale_attn_weights", "true"},
-                                               {"scale_attn_by_inverse_layer_idx", "false"},
-                                               {"reorder_and_upcast_attn", "false"},
-                                               // Of a head that the class that is read has not.
-                                               {"summary_type"},
-                                               {"summary_use_proj"},
-                                               {"summary_activation"},
-                                               {"summary_proj_to_labels"},
-                                               {"summary_first_dropout"}};
+                                               {"scale_attn_by_inverse_layer_idx", "false"}};
   return table;
 }
 
@@ -94,10 +86,14 @@ void read_layers(const JsonPlace& config, LanguageModelConfig& ours) {
 
 }  // namespace
 
+std::vector<ForeignClass> gpt2_classes() {
+  return {{.name = gpt2_architectures()[0].name, .others = {"lm_head.weight"}}};
+}
+
 // GPT-2 (Radford et al. 2019). Its one special token begins texts and ends them.
 ForeignModel read_gpt2(const JsonPlace& config) {
-  check_keys(config, gpt2_keys());
   ForeignModel model;
+  check_values(config, gpt2_keys(), model.notes);
   model.architecture = architecture_in(config, gpt2_architectures()).name;
   model.config.type = "lm";
   auto& ours = model.config.of<LanguageModelConfig>();
@@ -107,7 +103,11 @@ ForeignModel read_gpt2(const JsonPlace& config) {
   model.layers = ours.layers;
   model.tokens = size_in(config, "vocab_size", most_tokens);
   model.positions = ours.context;
-  const int64_t end = token_in(config, "eos_token_id", model.tokens);
+  model.output = "lm_head.weight";
+  model.tied = config.flag("tie_word_embeddings", true);
+  constexpr int64_t end_of_text = 50256;  // transformers' default; older files have no key
+  const bool is_left_out = !config.has("eos_token_id") && end_of_text < model.tokens;
+  const int64_t end = is_left_out ? end_of_text : end_token_in(config, model.tokens, model.notes);
   const int64_t begin =
       config.has("bos_token_id") ? token_in(config, "bos_token_id", model.tokens) : end;
   model.fixed = {.rows = {end, begin, end, end}, .scores = {{{}, {}, end, {}}}};

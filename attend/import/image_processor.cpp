@@ -27,6 +27,7 @@ const std::vector<ProcessorType>& processor_types() {
   return table;
 }
 
+// The keys that these classes read; others change nothing.
 const std::vector<ConfigKey>& processor_keys() {
   static const std::vector<ConfigKey> table = {{"image_processor_type"},
                                                {"feature_extractor_type"},
@@ -47,11 +48,12 @@ const std::vector<ConfigKey>& processor_keys() {
   return table;
 }
 
-const ProcessorType& type_in(const JsonPlace& file) {
+// The row of the class that the file names or, as in older files that name none, of the class that
+// the model's type has.
+const ProcessorType& type_in(const JsonPlace& file, const std::string& otherwise) {
   const char* key =
       file.has("image_processor_type") ? "image_processor_type" : "feature_extractor_type";
-  const JsonPlace place = file.member(key);
-  std::string name = place.text();
+  std::string name = file.text(key, otherwise);
   // Others compute the same on tensors; images become what those of this name make of them.
   if (name.ends_with("Fast")) name.resize(name.size() - 4);
   std::string known;
@@ -59,7 +61,7 @@ const ProcessorType& type_in(const JsonPlace& file) {
     if (name == row.name || name == row.earlier) return row;
     known += (known.empty() ? "" : ", ") + row.name;
   }
-  place.refuse("is {}, which is not read; {} are", in_quotes(name), known);
+  file.member(key).refuse("is {}, which is not read; {} are", in_quotes(name), known);
 }
 
 // Height and width: a number for both, or an object with each.
@@ -71,7 +73,10 @@ std::array<int64_t, 2> size_of(const JsonPlace& file, const char* key, int64_t o
     return {side, side};
   }
   if (!place.has("height") || !place.has("width"))
-    place.refuse("has no height and width, which alone are honoured");
+    place.refuse(
+        "is {}; only a height and a width are honoured, for images are resized without regard to "
+        "their shape",
+        shown(place.value()));
   return {size_in(place, "height", most_pixels), size_in(place, "width", most_pixels)};
 }
 
@@ -126,14 +131,14 @@ std::vector<double> channel_numbers(const JsonPlace& file, const char* key, size
 
 }  // namespace
 
-void read_image_processor(const std::string& folder, ForeignImages& images) {
+void read_image_processor(const std::string& folder, ForeignImages& images, Notes& notes) {
   const std::string path = folder + "/preprocessor_config.json";
   if (!std::filesystem::exists(path))
     fail("{}: is missing, and says how images are scaled; fetch it", path);
   const JsonFile whole = read_json_file(path);
   const JsonPlace file = whole.place();
-  check_keys(file, processor_keys());
-  const ProcessorType& type = type_in(file);
+  check_values(file, processor_keys(), notes);
+  const ProcessorType& type = type_in(file, images.processor);
   read_sizes(file, type, images.frames);
   const double factor =
       file.flag("do_rescale", true) ? real_in(file, "rescale_factor", 1.0 / 255, 1e-9, 1e6) : 1;

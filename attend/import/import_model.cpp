@@ -8,8 +8,10 @@
 #include "attend/base/suffix.h"
 #include "attend/import/conversion-inl.h"
 #include "attend/import/foreign_tokenizer-inl.h"
+#include "attend/import/generation-inl.h"
 #include "attend/import/hub_folder-inl.h"
 #include "attend/import/image_processor-inl.h"
+#include "attend/import/model_class-inl.h"
 #include "attend/import/pronouncer-inl.h"
 #include "attend/import/sentence_encoder-inl.h"
 #include "attend/models/model_folder.h"
@@ -17,32 +19,30 @@
 
 namespace attend {
 namespace internal {
-namespace {
 
 const std::vector<ForeignType>& foreign_types() {
-  static const std::vector<ForeignType> table = {{"bert", read_bert},
-                                                 {"distilbert", read_distilbert},
-                                                 {"roberta", read_roberta},
-                                                 {"xlm-roberta", read_xlm_roberta},
-                                                 {"camembert", read_camembert},
-                                                 {"vit", read_vit},
-                                                 {"deit", read_deit},
-                                                 {"gpt2", read_gpt2},
-                                                 {"modernbert", read_modernbert},
-                                                 {"marian", read_marian}};
+  static const std::vector<ForeignType> table = {
+      {"bert", read_bert, bert_classes, {"bert.embeddings.word_embeddings.weight"}},
+      {"distilbert",
+       read_distilbert,
+       distilbert_classes,
+       {"distilbert.transformer.layer.0.attention.q_lin.weight",
+        "transformer.layer.0.attention.q_lin.weight"}},
+      {"roberta", read_roberta, roberta_classes, {"roberta.embeddings.word_embeddings.weight"}},
+      {"xlm-roberta", read_xlm_roberta, roberta_classes},
+      {"camembert", read_camembert, roberta_classes},
+      {"vit", read_vit, vit_classes, {"vit.embeddings.cls_token"}},
+      {"deit", read_deit, deit_classes, {"deit.embeddings.distillation_token"}},
+      {"gpt2", read_gpt2, gpt2_classes, {"wte.weight", "transformer.wte.weight"}, true},
+      {"modernbert",
+       read_modernbert,
+       modernbert_classes,
+       {"embeddings.tok_embeddings.weight", "model.embeddings.tok_embeddings.weight"}},
+      {"marian", read_marian, marian_classes, {}, true}};
   return table;
 }
 
-const ForeignType& foreign_type_in(const JsonPlace& config) {
-  const JsonPlace place = config.member("model_type");
-  const std::string name = place.text();
-  std::string known;
-  for (const ForeignType& row : foreign_types()) {
-    if (row.name == name) return row;
-    known += (known.empty() ? "" : ", ") + row.name;
-  }
-  place.refuse("is {}, which is not read; {} are", in_quotes(name), known);
-}
+namespace {
 
 // Their tokens by id, those behind the tokenizer's included. The mask has no name that a text
 // makes, so that it is read as unknown.
@@ -61,7 +61,7 @@ PairModel description_of_images(const ForeignModel& foreign, const std::string& 
   model.text = model.config.row().text;
   model.text.frames = foreign.images->frames;
   model.target_vocabulary = in_order(foreign.labels, folder);
-  check_memory(model);
+  check_copies(model, import_copies, "import");
   return model;
 }
 
@@ -69,10 +69,13 @@ PairModel description_of_texts(const ForeignModel& foreign, const ForeignTokeniz
                                const std::string& folder) {
   PairModel model;
   model.config = foreign.config;
+  model.decode = foreign.decode;
   model.text = model.config.row().text;
   model.text.source_units = tokenizer_units;
   // Answers have the tokens of sources.
   const bool is_one = model.config.row().learns_from_text() || tokenizer.target;
+  // Errors of a decoder that is not read.
+  if (is_one) tokenizer.tokenizer.join({});
   if (is_one) model.text.target_units = tokenizer_units;
   model.text.joint_vocabulary = tokenizer.target || model.text.joint_vocabulary;
   model.text.tokenizer = tokenizer.target ? "source.spm" : "tokenizer.json";
@@ -89,7 +92,7 @@ PairModel description_of_texts(const ForeignModel& foreign, const ForeignTokeniz
          foreign.architecture);
   model.source_vocabulary = in_order(token_names(tokenizer, foreign.tokens), folder);
   model.target_vocabulary = is_one ? model.source_vocabulary : in_order(foreign.labels, folder);
-  check_memory(model);
+  check_copies(model, import_copies, "import");
   return model;
 }
 
@@ -103,9 +106,11 @@ FixedTokens fixed_of(const ForeignModel& foreign, const ForeignTokenizer& tokeni
   return fixed;
 }
 
-ForeignTokenizer read_tokenizer(const ForeignModel& foreign, const std::string& folder) {
-  return foreign.tokenizer == TokenizerFiles::sides ? read_side_tokenizers(folder)
-                                                    : read_foreign_tokenizer(folder, foreign.older);
+ForeignTokenizer read_tokenizer(const ForeignModel& foreign, const TokenizerSettings& settings,
+                                const std::string& folder) {
+  return foreign.tokenizer == TokenizerFiles::sides
+             ? read_side_tokenizers(folder, settings)
+             : read_foreign_tokenizer(folder, settings, foreign.older);
 }
 
 // What a killed import leaves: config.toml is written last.
@@ -117,17 +122,34 @@ FolderLock take_new(const std::string& out) {
 // Writes the folder, config.toml last.
 ImportedModel written(const std::string& architecture, PairModel& model,
                       const ForeignTokenizer* tokenizer, const TensorFile& weights,
-                      const std::string& out) {
+                      const Notes& notes, const std::string& out) {
   const TextConfig stored = with_codes_in(out, model.text);
   if (tokenizer != nullptr) tokenizer->tokenizer.save(stored.tokenizer);
   if (tokenizer != nullptr && tokenizer->target) tokenizer->target->save(stored.target_tokenizer);
   write_safetensors(out + "/weights.safetensors", weights);
   model.codecs = make_codecs(stored);
   save_description(model, out);
-  ImportedModel result{architecture, model.config.type};
+  ImportedModel result{.architecture = architecture, .type = model.config.type, .notes = notes};
   if (tokenizer != nullptr) result.tokens = tokenizer->size();
   for (const auto& [name, tensor] : weights.tensors) result.weights += tensor.numel();
   return result;
+}
+
+// Finds the type and reads config.json, and generation_config.json of what answers texts.
+ForeignModel read_model(const std::string& folder, JsonFile& config,
+                        std::optional<TensorFile>& tensors, std::vector<ForeignClass>& classes) {
+  Notes notes;
+  const ForeignType& type = find_foreign_type(folder, config, tensors, notes);
+  classes = type.classes();
+  std::optional<JsonFile> generation;
+  if (type.answers_texts) generation = find_json_file(folder + "/generation_config.json");
+  take_generation_tokens(generation, config);
+  ForeignModel model = type.read(config.place());
+  model.notes.insert(model.notes.begin(), notes.begin(), notes.end());
+  if (type.answers_texts)
+    read_generation(generation ? generation->place() : config.place(), generation.has_value(),
+                    model);
+  return model;
 }
 
 }  // namespace
@@ -136,36 +158,49 @@ ImportedModel written(const std::string& architecture, PairModel& model,
 ImportedModel import_model(const std::string& folder, const std::string& out) {
   using namespace internal;
   std::optional<FolderLock> lock;
-  // A folder that is not there is made when all is read.
+  // A folder that is not there is made after all is read.
   if (std::filesystem::exists(out)) lock.emplace(take_new(out));
   if (has_suffix(folder, ".npz")) {
     Pronouncer read = read_pronouncer(folder);
     const ForeignTokenizer tokenizer{std::move(read.tokenizer)};
     if (!lock) lock.emplace(take_new(out));
-    return written("g2p-en", read.model, &tokenizer, read.weights, out);
+    return written("g2p-en", read.model, &tokenizer, read.weights, {}, out);
   }
-  const JsonFile config = read_foreign_config(folder);
-  ForeignModel foreign = foreign_type_in(config.place()).read(config.place());
+  JsonFile config = read_foreign_config(folder);
+  std::optional<TensorFile> tensors;
+  std::vector<ForeignClass> classes;
+  ForeignModel foreign = read_model(folder, config, tensors, classes);
   std::optional<ForeignTokenizer> tokenizer;
   PairModel model;
   FixedTokens fixed;
   TextLayer layer;
   if (foreign.images) {
-    read_image_processor(folder, *foreign.images);
+    read_image_processor(folder, *foreign.images, foreign.notes);
     model = description_of_images(foreign, folder);
   } else {
-    if (foreign.config.row().answers == Answers::vectors)
+    TokenizerSettings settings = read_tokenizer_settings(folder);
+    std::optional<int64_t> longest = longest_text(settings);
+    if (foreign.config.row().answers == Answers::vectors) {
       layer = read_sentence_encoder(folder, foreign.config.of<EmbedderConfig>());
+      settings.lowercase = layer.lowercase;
+      if (layer.longest) longest = layer.longest;
+    } else {
+      refuse_pairs(folder);
+    }
+    if (longest) limit_source(*longest, foreign.config);
     foreign.tensors.insert(foreign.tensors.end(), layer.rows.begin(), layer.rows.end());
-    tokenizer.emplace(read_tokenizer(foreign, folder));
+    tokenizer.emplace(read_tokenizer(foreign, settings, folder));
     model = description_of_texts(foreign, *tokenizer, folder);
     fixed = fixed_of(foreign, *tokenizer);
   }
-  TensorFile theirs = read_foreign_tensors(folder);
-  theirs.tensors.merge(layer.file.tensors);
-  const TensorFile weights = converted(foreign, theirs, model, fixed, folder);
+  if (!tensors) tensors = read_foreign_tensors(folder);
+  rename_norms(*tensors);
+  tensors->tensors.merge(layer.file.tensors);
+  const TensorFile weights =
+      converted(foreign, *tensors, model, fixed, classes, folder, foreign.notes);
   if (!lock) lock.emplace(take_new(out));
-  return written(foreign.architecture, model, tokenizer ? &*tokenizer : nullptr, weights, out);
+  return written(foreign.architecture, model, tokenizer ? &*tokenizer : nullptr, weights,
+                 foreign.notes, out);
 }
 
 }  // namespace attend

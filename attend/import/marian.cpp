@@ -24,7 +24,6 @@ const std::vector<ConfigKey>& marian_keys() {
       {"d_model"},
       {"encoder_layers"},
       {"decoder_layers"},
-      {"num_hidden_layers"},  // once more those of the encoder
       {"encoder_attention_heads"},
       {"decoder_attention_heads"},
       {"encoder_ffn_dim"},
@@ -36,21 +35,19 @@ const std::vector<ConfigKey>& marian_keys() {
       {"scale_embedding"},
       {"dropout"},
       {"attention_dropout"},
-      {"activation_dropout"},
       {"is_encoder_decoder", "true"},
       {"share_encoder_decoder_embeddings", "true"},
       {"static_position_embeddings", "true"},
-      {"extra_pos_embeddings"},  // of learned positions, which these models have not
       {"normalize_before", "false"},
       {"normalize_embedding", "false"},
       {"add_final_layer_norm", "false"},
       {"add_bias_logits", "false"},
-      // Of training, and of a head that the class that is read has not.
-      {"init_std"},
-      {"encoder_layerdrop"},
-      {"decoder_layerdrop"},
-      {"classif_dropout"},
-      {"classifier_dropout"}};
+      {"do_blenderbot_90_layernorm", "false"},
+      {"force_bos_token_to_be_generated", "false"},
+      // Of training, or read for the encoder by another name.
+      {"activation_dropout"},
+      {"classifier_dropout"},
+      {"num_hidden_layers"}};
   return table;
 }
 
@@ -125,11 +122,13 @@ void read_layers(const JsonPlace& config, TransformerConfig& ours) {
 
 }  // namespace
 
+std::vector<ForeignClass> marian_classes() { return {{.name = marian_architectures()[0].name}}; }
+
 // Translators of Marian (Junczys-Dowmunt et al. 2018). Answers begin with the vector of padding,
 // which takes part in the scores and is never answered.
 ForeignModel read_marian(const JsonPlace& config) {
-  check_keys(config, marian_keys());
   ForeignModel model;
+  check_values(config, marian_keys(), model.notes);
   model.architecture = architecture_in(config, marian_architectures()).name;
   model.config.type = "transformer";
   auto& ours = model.config.of<TransformerConfig>();
@@ -145,8 +144,13 @@ ForeignModel read_marian(const JsonPlace& config) {
                 model.tokens);
   model.positions = ours.maximum_source_length;
   const int64_t padding = token_in(config, "pad_token_id", model.tokens);
-  const int64_t begin = token_in(config, "decoder_start_token_id", model.tokens);
-  const int64_t end = token_in(config, "eos_token_id", model.tokens);
+  // Files of 2020 leave the beginning out.
+  const int64_t begin = config.has("decoder_start_token_id")
+                            ? token_in(config, "decoder_start_token_id", model.tokens)
+                            : padding;
+  model.output = "lm_head.weight";
+  model.tied = config.flag("tie_word_embeddings", true);
+  const int64_t end = end_token_in(config, model.tokens, model.notes);
   if (end == padding)
     config.member("eos_token_id").refuse("is that of padding, {}, which is never answered", end);
   model.tokenizer = TokenizerFiles::sides;

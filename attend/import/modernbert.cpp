@@ -40,21 +40,13 @@ const std::vector<ConfigKey>& modernbert_keys() {
                                                {"classifier_activation"},
                                                {"classifier_pooling"},
                                                {"vocab_size"},
-                                               {"problem_type"},
                                                {"layer_types"},
                                                {"global_attn_every_n_layers"},
                                                {"local_attention"},
                                                {"rope_parameters"},
                                                {"global_rope_theta"},
                                                {"local_rope_theta"},
-                                               // Of training and of how products are computed.
-                                               {"initializer_cutoff_factor"},
-                                               {"sparse_prediction"},
-                                               {"sparse_pred_ignore_index"},
-                                               {"deterministic_flash_attn"},
-                                               {"reference_compile"},
-                                               {"repad_logits_with_grad"},
-                                               // Of BERT, which released files have in vain.
+                                               // Of BERT: released files have them in vain.
                                                {"layer_norm_eps"},
                                                {"position_embedding_type"}};
   return table;
@@ -97,25 +89,29 @@ double rotary_base(const JsonPlace& config, const char* type, const char* older,
 
 // The layers in turn, by the shortest run of them that is repeated.
 void read_turns(const JsonPlace& config, SourceEncoderConfig& encoder) {
-  const std::vector<bool> local = layers_with_window(config, encoder.layers);
+  const std::vector<bool> has_window = layers_with_window(config, encoder.layers);
   size_t period = 1;
   const auto repeats = [&] {
-    for (size_t i = period; i < local.size(); ++i)
-      if (local[i] != local[i - period]) return false;
+    for (size_t i = period; i < has_window.size(); ++i)
+      if (has_window[i] != has_window[i - period]) return false;
     return true;
   };
   while (!repeats()) ++period;
   if (config.has("rope_parameters"))
     check_keys(config.member("rope_parameters"), {{"full_attention"}, {"sliding_attention"}});
   const double global_base = rotary_base(config, "full_attention", "global_rope_theta", 160000);
-  const double local_base = rotary_base(config, "sliding_attention", "local_rope_theta", 10000);
+  // In transformers 4 null stands for the base of the layers that read the whole text.
+  const auto local = config.value().find("local_rope_theta");
+  const bool is_global = local != config.value().end() && local->is_null();
+  const double local_base =
+      rotary_base(config, "sliding_attention", "local_rope_theta", is_global ? global_base : 10000);
   const int64_t width =
       config.has("local_attention") ? size_in(config, "local_attention", 1 << 20) : 128;
   encoder.rotary_bases.clear();
   for (size_t i = 0; i < period; ++i) {
     const char* between = i == 0 ? "" : "; ";
-    encoder.scopes += between + (local[i] ? fmt::format("window:{}", width / 2) : "all");
-    encoder.rotary_bases += fmt::format("{}{}", between, local[i] ? local_base : global_base);
+    encoder.scopes += between + (has_window[i] ? fmt::format("window:{}", width / 2) : "all");
+    encoder.rotary_bases += fmt::format("{}{}", between, has_window[i] ? local_base : global_base);
   }
 }
 
@@ -257,11 +253,28 @@ const EncoderArchitecture* find_modernbert(const std::string& type) {
   return nullptr;
 }
 
+std::vector<ForeignClass> modernbert_classes() {
+  const std::vector<std::string> layer = {"head.dense.weight", "head.norm.weight"};
+  const std::vector<std::string> biases = {"head.dense.bias", "head.norm.bias", "decoder.weight"};
+  std::vector<ForeignClass> classes;
+  for (const EncoderArchitecture& row : modernbert_architectures()) {
+    classes.push_back({.name = row.name});
+    if (row.head == EncoderHead::none) continue;
+    ForeignClass& made = classes.back();
+    made.required = layer;
+    made.others = biases;
+    const bool is_masked = row.head == EncoderHead::masked_words;
+    for (const char* name : {"decoder.bias", "classifier.weight", "classifier.bias"})
+      if (is_masked == std::string_view(name).starts_with("decoder")) made.required.push_back(name);
+  }
+  return classes;
+}
+
 // ModernBERT (Warner et al. 2024): rotary positions, gated layers, and windows in most of them.
 ForeignModel read_modernbert(const JsonPlace& config) {
-  check_keys(config, modernbert_keys());
-  const EncoderArchitecture& architecture = architecture_in(config, modernbert_architectures());
   ForeignModel model;
+  check_values(config, modernbert_keys(), model.notes);
+  const EncoderArchitecture& architecture = architecture_in(config, modernbert_architectures());
   model.architecture = architecture.name;
   model.config.type = type_of(architecture.head);
   SourceEncoderConfig& encoder = encoder_of(model.config, architecture.head);
@@ -275,6 +288,8 @@ ForeignModel read_modernbert(const JsonPlace& config) {
   model.heads = encoder.heads;
   model.tokens = size_in(config, "vocab_size", most_tokens);
   model.positions = encoder.maximum_source_length;
+  if (architecture.head == EncoderHead::masked_words) model.output = "decoder.weight";
+  model.tied = config.flag("tie_word_embeddings", true);
   if (architecture.head == EncoderHead::labels) read_labels(config, model);
   if (architecture.head == EncoderHead::masked_words)
     read_output_layer<MaskedLanguageModelConfig>(config, model);

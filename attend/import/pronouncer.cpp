@@ -125,7 +125,7 @@ PairModel described(const NamedTensors& theirs, const TextTokenizer& tokenizer,
   for (int32_t id = 0; id < tokenizer.size(); ++id) names.push_back(tokenizer.name(id));
   model.source_vocabulary = in_order(names, path);
   model.target_vocabulary = in_order(phoneme_names(), path);
-  check_memory(model);
+  check_copies(model, import_copies, "import");
   return model;
 }
 

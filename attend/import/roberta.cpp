@@ -68,6 +68,8 @@ ForeignModel read_with(const JsonPlace& config, const std::vector<std::string>& 
 
 }  // namespace
 
+std::vector<ForeignClass> roberta_classes() { return classes_of(roberta_type().architectures); }
+
 ForeignModel read_roberta(const JsonPlace& config) { return read_with(config, {}, 0); }
 
 ForeignModel read_xlm_roberta(const JsonPlace& config) {

@@ -13,6 +13,7 @@ struct VisionType {
   std::string model_type;
   std::string name;  // of the class
   std::string prefix;
+  std::string processor;  // class that reads images for it
   std::vector<std::string> class_tokens;
 };
 

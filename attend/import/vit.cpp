@@ -24,11 +24,7 @@ std::vector<ConfigKey> vision_keys() {
           {"image_size"},
           {"patch_size"},
           {"num_channels"},
-          {"qkv_bias"},
-          // Of classes that are not read.
-          {"encoder_stride"},
-          {"pooler_output_size"},
-          {"pooler_act"}};
+          {"qkv_bias"}};
 }
 
 std::vector<TensorRow> vision_tensors(const VisionType& type, bool projection_biases) {
@@ -83,14 +79,18 @@ void read_images(const JsonPlace& config, FrameConfig& frames) {
 const std::vector<VisionType>& vision_types() {
   // Touvron et al. 2021 (DeiT): answers are read off the class token, not off that of distillation.
   static const std::vector<VisionType> table = {
-      {"vit", "ViTForImageClassification", "vit.", {"cls_token"}},
-      {"deit", "DeiTForImageClassification", "deit.", {"cls_token", "distillation_token"}}};
+      {"vit", "ViTForImageClassification", "vit.", "ViTImageProcessor", {"cls_token"}},
+      {"deit",
+       "DeiTForImageClassification",
+       "deit.",
+       "DeiTImageProcessor",
+       {"cls_token", "distillation_token"}}};
   return table;
 }
 
 ForeignModel read_vision(const JsonPlace& config, const VisionType& type) {
-  check_keys(config, vision_keys());
   ForeignModel model;
+  check_values(config, vision_keys(), model.notes);
   model.architecture = architecture_in(config, std::vector<VisionType>{type}).name;
   model.config.type = "vit";
   auto& ours = model.config.of<VitConfig>();
@@ -101,6 +101,7 @@ ForeignModel read_vision(const JsonPlace& config, const VisionType& type) {
   ours.self.bias = MechanismSettings::no_bias;
   ours.registers = std::ssize(type.class_tokens) - 1;
   model.images.emplace();
+  model.images->processor = type.processor;
   read_images(config, model.images->frames);
   const FrameConfig& frames = model.images->frames;
   ours.maximum_source_length = frames.rows() * frames.columns();
@@ -110,9 +111,20 @@ ForeignModel read_vision(const JsonPlace& config, const VisionType& type) {
   model.layers = ours.layers;
   model.first_position = std::ssize(type.class_tokens);
   model.positions = model.first_position + ours.maximum_source_length;
-  model.labels = labels_in(config);
+  model.labels = labels_in(config, model.notes);
   return model;
 }
+
+// Poolers of checkpoints, which the layers below the labels do not read, are no tensors of the
+// class.
+std::vector<ForeignClass> classes_of(const VisionType& type) {
+  return {{.name = type.name,
+           .required = {"classifier.weight", "classifier.bias"},
+           .others = {"pooler.dense.weight", "pooler.dense.bias"}}};
+}
+
+std::vector<ForeignClass> vit_classes() { return classes_of(vision_types()[0]); }
+std::vector<ForeignClass> deit_classes() { return classes_of(vision_types()[1]); }
 
 ForeignModel read_vit(const JsonPlace& config) { return read_vision(config, vision_types()[0]); }
 ForeignModel read_deit(const JsonPlace& config) { return read_vision(config, vision_types()[1]); }

@@ -5,6 +5,9 @@
 #include <utility>
 
 #include "attend/base/error.h"
+#include "attend/data/data_format.h"
+#include "attend/data/node_graph.h"
+#include "attend/data/tables.h"
 #include "attend/data/text_windows.h"
 #include "attend/decode/not_a_number.h"
 #include "attend/inference/predictor.h"
@@ -90,6 +93,16 @@ ScoredAnswer scored_answer(const PairModel& model, std::vector<std::string> toke
   return answer;
 }
 
+// Whether the nodes of data and what they have are those of a model's graph.
+bool is_graph_of(const PairModel& model, const SplitData& data) {
+  constexpr int64_t first_node = Vocabulary::unknown + 1;
+  const Vocabulary& nodes = model.source_vocabulary;
+  if (nodes.size() - first_node != std::ssize(data.names)) return false;
+  for (size_t i = 0; i < data.names.size(); ++i)
+    if (nodes.token(first_node + static_cast<int64_t>(i)) != data.names[i]) return false;
+  return *model.graph == *data.graph;
+}
+
 }  // namespace
 
 std::vector<int64_t> Evaluation::source_lengths() const {
@@ -131,6 +144,20 @@ std::vector<ScoredAnswer> measured_answers(const Metric& metric, const Model& mo
 
 MetricOptions metric_options(const TextConfig& text) {
   return {{.tokenise = text.tokenise ? "13a" : "none", .lowercase = text.lowercase}};
+}
+
+std::vector<Example> test_examples(const Model& model, const PairFiles& files,
+                                   const TextConfig& text, const Tell& tell, int64_t* bad) {
+  if (!text.format_row().is_split()) return read_examples(files, text, tell, bad);
+  SplitData data = read_split(files, text, tell, bad);
+  const PairModel& parts = Predictor::of(model).model();
+  if (parts.graph != nullptr && !is_graph_of(parts, data))
+    fail(
+        "{}: holds another graph than the model, which reads its own; train a model of this graph, "
+        "with --init for these weights",
+        files.source);
+  if (data.test.empty()) fail("{}: {}", files.source, text.format_row().no_test);
+  return std::move(data.test);
 }
 
 Evaluation evaluate(const Model& model, const std::vector<Example>& examples,

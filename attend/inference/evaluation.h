@@ -30,6 +30,13 @@ struct Evaluation {
 // How answers in those texts are measured: tokenised text has its tokens between white space.
 MetricOptions metric_options(const TextConfig& text);
 
+// Reads what a model is evaluated on, as `text` says, which is the model's but for its references.
+// Errors as read_examples; also if data of a graph holds another one than the model, which reads
+// its own, and if no example is for a test.
+std::vector<Example> test_examples(const Model& model, const PairFiles& files,
+                                   const TextConfig& text, const Tell& tell = {},
+                                   int64_t* bad = nullptr);
+
 Evaluation evaluate(const Model& model, const std::vector<Example>& examples,
                     const SearchOptions& options, const Report& report = {});
 

@@ -1,11 +1,9 @@
 #include "attend/inference/model.h"
 
 #include <algorithm>
-#include <string_view>
 #include <utility>
 
 #include "attend/decode/not_a_number.h"
-#include "attend/inference/growing_text-inl.h"
 #include "attend/inference/predictor.h"
 #include "attend/models/model_folder.h"
 #include "attend/models/new_pair_model.h"
@@ -92,17 +90,6 @@ std::vector<int64_t> masked_ids(const PairModel& model, const std::string& text,
     begin = end + mask.size();
   }
   return ids;
-}
-
-// Marks what the tokenizer adds before and after each text.
-void mark_special_tokens(const TextCodec& codec, std::vector<SourceToken>& tokens) {
-  if (!codec.tokenizer || tokens.empty()) return;
-  constexpr std::string_view any_text = "a";
-  const auto closing = static_cast<size_t>(codec.closing_tokens());
-  const size_t opening = codec.tokenizer->split(any_text).size() -
-                         codec.tokenizer->without_special_tokens().split(any_text).size() - closing;
-  for (size_t i = 0; i < tokens.size(); ++i)
-    tokens[i].is_special = i < opening || i + closing >= tokens.size();
 }
 
 std::vector<float> numbers_of(const at::Tensor& tensor) {
@@ -192,6 +179,18 @@ std::vector<Answer> Model::answer(const std::vector<std::string>& sources,
   answer_each(sources, options, prefixes,
               [&](size_t index, Answer answer) { answers[index] = std::move(answer); });
   return answers;
+}
+
+std::vector<Answer> Model::answer(const std::vector<std::string>& sources) const {
+  return answer(sources, search_options());
+}
+
+SearchOptions Model::search_options() const {
+  const DecodeConfig& decode = parts().decode;
+  return {.beam = decode.beam,
+          .length_penalty = decode.length_penalty,
+          .minimum_length = decode.minimum_length,
+          .maximum_length = decode.maximum_length};
 }
 
 std::vector<std::string> Model::labels() const {
@@ -284,61 +283,56 @@ std::vector<Embedding> Model::embed(const std::vector<std::string>& sources) con
 std::vector<SourceToken> Model::tokenise(const std::string& text) const {
   if (parts().text.source_kind() != nullptr) fail("[tokenise] the model's sources are no texts");
   const Vocabulary& vocabulary = parts().source_vocabulary;
+  const TextCodec& codec = parts().codecs.source;
+  std::vector<std::string> names = codec.split(text);
+  const auto closing_from = std::ssize(names) - codec.closing_tokens();
   std::vector<SourceToken> tokens;
-  for (std::string& token : parts().codecs.source.split(text)) {
-    const int64_t id = vocabulary.id(token);
-    tokens.push_back({id, std::move(token), id != Vocabulary::unknown});
+  tokens.reserve(names.size());
+  for (std::string& name : names) {
+    const int64_t i = std::ssize(tokens);
+    SourceToken& token = tokens.emplace_back();
+    token.id = codec.outer_id(name, vocabulary);
+    token.is_known = codec.knows(name, vocabulary);
+    token.is_special = i < codec.opening_tokens() || i >= closing_from;
+    token.text = std::move(name);
   }
-  mark_special_tokens(parts().codecs.source, tokens);
   return tokens;
 }
 
+std::vector<SourceToken> Model::tokens_read(const std::string& text) const {
+  std::vector<SourceToken> tokens = tokenise(text);
+  const std::vector<TokenPlace> places = parts().codecs.source.places(text);
+  for (size_t i = 0; i < std::min(tokens.size(), places.size()); ++i) tokens[i].place = places[i];
+  parts().truncate_source(tokens);
+  return tokens;
+}
+
+std::vector<std::string> Model::source_texts(const std::vector<std::string>& tokens) const {
+  return parts().codecs.source.texts(tokens);
+}
+
+std::vector<std::string> Model::answer_texts(const std::vector<std::string>& tokens) const {
+  return parts().codecs.target.texts(tokens);
+}
+
 std::string Model::source_text(const std::vector<int64_t>& ids) const {
-  const Vocabulary& vocabulary = parts().source_vocabulary;
-  for (const int64_t id : ids)
-    if (id <= Vocabulary::unknown || id >= vocabulary.size())
-      fail("there is no token {}; those of texts have ids from {} to {}", id,
-           Vocabulary::unknown + 1, vocabulary.size() - 1);
-  const std::vector<std::string> tokens = vocabulary.decode(ids);
-  std::string text = parts().codecs.source.join(tokens);
-  if (parts().text.source_kind() != nullptr || parts().codecs.source.split(text) != tokens)
+  const TextCodec& codec = parts().codecs.source;
+  std::vector<std::string> tokens;
+  tokens.reserve(ids.size());
+  for (const int64_t id : ids) tokens.push_back(codec.token_of(id, parts().source_vocabulary));
+  std::string text = codec.join(tokens);
+  if (parts().text.source_kind() != nullptr || codec.split(text) != tokens)
     fail("the model reads no text as these tokens; send the text");
   return text;
 }
 
 std::string Model::decoded(const std::vector<int64_t>& ids) const {
   if (parts().text.source_kind() != nullptr) fail("[decode] the model's sources are no texts");
-  const Vocabulary& vocabulary = parts().source_vocabulary;
+  const TextCodec& codec = parts().codecs.source;
   std::vector<std::string> tokens;
-  for (const int64_t id : ids) {
-    if (id < 0 || id >= vocabulary.size())
-      fail("there is no token {}; ids go up to {}", id, vocabulary.size() - 1);
-    if (id > Vocabulary::unknown) tokens.push_back(vocabulary.token(id));
-  }
-  return parts().codecs.source.join(tokens);
-}
-
-std::vector<ScoredToken> Model::scored(const std::string& text, int64_t rivals) const {
-  if (!continues())
-    fail("[score] a model of type {} continues no texts; take a language model", type());
-  const std::vector<std::string> tokens = parts().codecs.source.split(text);
-  if (std::ssize(tokens) > maximum_source_length())
-    fail("[score] the text has {} tokens, over the {} that the model reads", tokens.size(),
-         maximum_source_length());
-  std::vector<ScoredToken> scored;
-  scored.reserve(tokens.size());
-  GrowingText spelled(parts().codecs.source);
-  size_t offset = 0;
-  for (const std::string& token : tokens) {
-    scored.push_back({.token = token, .offset = offset});
-    offset = character_count(spelled.add(token));
-  }
-  const auto steps = predictor_->scored(parts().source_ids(tokens), rivals);
-  for (size_t i = 0; i < steps.size(); ++i) {
-    scored[i + 1].log_probability = steps[i].log_probability;
-    scored[i + 1].rivals = rivals_of(steps[i].rivals, parts().target_vocabulary);
-  }
-  return scored;
+  tokens.reserve(ids.size());
+  for (const int64_t id : ids) tokens.push_back(codec.token_of(id, parts().source_vocabulary));
+  return codec.join(tokens);
 }
 
 int64_t Model::threads() const { return predictor_->threads(); }

@@ -11,6 +11,7 @@
 #include "attend/data/image.h"
 #include "attend/data/pairs.h"
 #include "attend/data/text_config.h"
+#include "attend/data/text_tokenizer.h"
 #include "attend/decode/search_options.h"
 #include "attend/nn/device_placement.h"
 #include "attend/steps/weight_type.h"
@@ -32,6 +33,9 @@ struct ModelOptions {
   // call; its Answer or Embedding has the error.
   bool skip_bad = false;
 };
+
+// What hides a word in a text of a model without a tokenizer of its own.
+constexpr const char* default_mask = "[MASK]";
 
 // A token that might stand where another does.
 struct Rival {
@@ -101,10 +105,11 @@ struct TokenProbability {
 
 // A token of a source.
 struct SourceToken {
-  int64_t id = 0;
+  int64_t id = 0;  // of the model's own tokenizer (TextCodec::outer_id)
   std::string text;
-  bool is_known = true;     // false: id is that of all unknown tokens
+  bool is_known = true;     // false: the model reads it as unknown
   bool is_special = false;  // the tokenizer adds it to every text, such as [CLS]
+  TokenPlace place = {};    // the part of the text that it stands for, of tokens_read()
 };
 
 // A token of a text, and its probability given those before it.
@@ -120,8 +125,8 @@ struct Embedding {
   std::vector<std::string> tokens;
   int64_t depth = 0;
   std::vector<float> vectors;  // [tokens, depth]
-  // [depth], or of model.text_depth numbers: the mean over the tokens, or what the model was
-  // trained to tell texts by; empty where there are no tokens.
+  // [depth], or of model.text_depth or model.text_cut numbers: the mean over the tokens, or what
+  // the model was trained to tell texts by; empty where there are no tokens.
   std::vector<float> whole;
   bool truncated = false;    // the source was longer than the model reads
   std::string error = {};    // with ModelOptions::skip_bad: why there are no vectors
@@ -181,13 +186,19 @@ class Model {
   // any, are the beginnings of the answers, one per source. Error on options out of range and on
   // UnknownTokens::copy where the model attends to no text; SourceError on a prefix with a token
   // that the model does not know, or with more than it has positions for.
-  std::vector<Answer> answer(const std::vector<std::string>& sources,
-                             const SearchOptions& options = {},
+  std::vector<Answer> answer(const std::vector<std::string>& sources, const SearchOptions& options,
                              const std::vector<std::string>& prefixes = {}) const;
 
-  // The same, but calls `take` with each answer as soon as it and those before it are there, on the
-  // calling thread, in the order of the sources. `take` may call the model. What it throws ends the
-  // call, and it is not called again. `watch` learns more, and can end answers.
+  // The same with search_options().
+  std::vector<Answer> answer(const std::vector<std::string>& sources) const;
+
+  // Returns the options that the model's folder asks for (decode.* of config.toml); of an ensemble
+  // those of the first model.
+  SearchOptions search_options() const;
+
+  // As answer(), but calls `take` with each answer as soon as it and those before it are there, on
+  // the calling thread, in the order of the sources. `take` may call the model. What it throws ends
+  // the call, and it is not called again. `watch` learns more, and can end answers.
   using Take = std::function<void(size_t index, Answer answer)>;
   void answer_each(const std::vector<std::string>& sources, const SearchOptions& options,
                    const std::vector<std::string>& prefixes, const Take& take,
@@ -232,7 +243,7 @@ class Model {
   // the model has not learned that (type encoder), and on a text that is longer than the model
   // reads.
   std::vector<std::vector<TokenProbability>> fill(const std::string& text,
-                                                  const std::string& mask = "[MASK]",
+                                                  const std::string& mask = default_mask,
                                                   int64_t most = 5) const;
 
   // The vectors of the encoder, or of the layers of a language model, for each source. Error for
@@ -242,12 +253,20 @@ class Model {
   // The tokens of a text, those beyond maximum_source_length() included. Error on a text that is
   // not UTF-8, and where sources are no texts.
   std::vector<SourceToken> tokenise(const std::string& text) const;
-  // The text whose tokens have these ids. Error where there is none: on an id that is no token's,
-  // and on tokens that are no way in which the model reads a text.
+  // The text whose tokens have these ids, as tokenise() gives them. Error if there is none: on an
+  // id that no token has, and on tokens that are no way in which the model reads a text.
   std::string source_text(const std::vector<int64_t>& ids) const;
   // The text of tokens with these ids, special tokens left out, whether or not the model reads a
   // text as these. Error on an id that is no token's, and where sources are no texts.
   std::string decoded(const std::vector<int64_t>& ids) const;
+
+  // The same tokens as tokenise(), as many as the model reads, with their places in the text.
+  // Places are empty if the model has no tokenizer of another's model.
+  std::vector<SourceToken> tokens_read(const std::string& text) const;
+  // Readable texts of an Answer's tokens, of its source and of a candidate: those of byte-level
+  // tokenizers name bytes, so that "\u0120cat" is " cat".
+  std::vector<std::string> source_texts(const std::vector<std::string>& tokens) const;
+  std::vector<std::string> answer_texts(const std::vector<std::string>& tokens) const;
 
   int64_t threads() const;             // that compute, for all calls together
   const std::string& type() const;     // model.type

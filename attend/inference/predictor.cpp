@@ -28,6 +28,13 @@ std::vector<int64_t> in_order(size_t count) {
   return order;
 }
 
+// Whether a token is a mask, which the model reads as unknown, or is asked to fill in.
+bool is_asked(const PairModel& model, const std::string& token) {
+  const TextCodec& codec = model.codecs.source;
+  return codec.tokenizer ? codec.knows(token, model.source_vocabulary)
+                         : model.config.fills() && token == default_mask;
+}
+
 // Comparisons with NaN are false: it would be neither the best nor below any bound.
 void check_numbers(const Tensor& log_probabilities) {
   if (at::isnan(log_probabilities).any().item<bool>())
@@ -137,7 +144,8 @@ void Predictor::read_text(const std::string& text, Prediction& prediction,
   prediction.truncated = model_.truncate_source(tokens);
   encoded.source = model_.source_ids(tokens);
   for (size_t i = 0; i < tokens.size(); ++i)
-    if (encoded.source[i] == Vocabulary::unknown) prediction.unknown.push_back(tokens[i]);
+    if (encoded.source[i] == Vocabulary::unknown && !is_asked(model_, tokens[i]))
+      prediction.unknown.push_back(tokens[i]);
   const std::string_view known = model_.config.row().known_source;
   if (!known.empty() && !prediction.unknown.empty())
     fail("{} {} was not in training; leave it out, or train a model with it", known,
@@ -372,37 +380,6 @@ std::vector<double> Predictor::log_probabilities(const std::vector<EncodedPair>&
   for (const std::vector<double>& tokens : token_log_probabilities(pairs))
     sums.push_back(std::accumulate(tokens.begin(), tokens.end(), 0.0));
   return sums;
-}
-
-std::vector<Predictor::ScoredStep> Predictor::scored(const std::vector<int64_t>& ids,
-                                                     int64_t rivals) {
-  if (ids.size() < 2) return {};
-  const std::vector<EncodedPair> pairs = {{{ids[0]}, {ids.begin() + 1, ids.end()}}};
-  std::vector<ScoredStep> found(ids.size() - 1);
-  const auto score = [&](const std::vector<int64_t>& batch) {
-    const Batch text = make_batch(pairs, batch);
-    Tensor all;
-    for (const auto& network : networks_) {
-      const Tensor one = network->log_probabilities(text, {})[0].to(at::kCPU);
-      all = all.defined() ? at::logaddexp(all, one) : one;
-    }
-    all = all - std::log(static_cast<double>(networks_.size()));
-    check_numbers(all);
-    const std::vector<int64_t> never = special_tokens({}).never;
-    const int64_t most = std::min(rivals + std::ssize(never), all.size(1));
-    const auto [values, tokens] = all.topk(most, 1);
-    for (size_t i = 0; i < found.size(); ++i) {
-      const auto row = static_cast<int64_t>(i);
-      found[i].log_probability = all[row][ids[i + 1]].item<double>();
-      for (int64_t c = 0; c < most && std::ssize(found[i].rivals) < rivals; ++c) {
-        const auto token = tokens[row][c].item<int64_t>();
-        if (std::find(never.begin(), never.end(), token) == never.end())
-          found[i].rivals.push_back({token, values[row][c].item<double>()});
-      }
-    }
-  };
-  in_batches(pairs, {0}, 1, score);
-  return found;
 }
 
 double Predictor::loss(const std::vector<EncodedPair>& pairs) {

@@ -19,9 +19,10 @@ Setting format_setting(int64_t& format) {
   return {"format", &format, "of this file; older ones have none", 1};
 }
 
-Settings all_settings(TextConfig& text, ModelConfig& model) {
+Settings all_settings(TextConfig& text, ModelConfig& model, DecodeConfig& decode) {
   Settings settings = text.settings();
   append(settings, model.settings());
+  append(settings, decode.settings());
   return settings;
 }
 
@@ -53,7 +54,7 @@ PairModel read_description(const std::string& folder) {
   file.read_key(model.text.format_setting());
   file.read_key(model.text.source_units_setting());
   file.read_key(model.text.target_setting());
-  read_config(file, all_settings(model.text, model.config));
+  read_config(file, all_settings(model.text, model.config, model.decode));
   if (model.answers_numbers()) {
     check_number_targets(model.text, model.config);
     if (model.text.target_scale.deviation == 0)
@@ -100,7 +101,11 @@ void save_description(const PairModel& model, const std::string& folder) {
   if (model.graph != nullptr) save_graph(*model.graph, graph_path(folder));
   int64_t format = config_format;
   Settings settings = {format_setting(format)};
-  append(settings, all_settings(text, network));
+  append(settings, text.settings());
+  append(settings, network.settings());
+  DecodeConfig decode = model.decode;
+  // Folders without these keys are also read by earlier versions.
+  if (decode != DecodeConfig{}) append(settings, decode.settings());
   write_file(folder + "/config.toml", to_toml(settings, /*with_help=*/true));
 }
 

@@ -110,6 +110,13 @@ std::string largest_part(const PairModel& model) {
   return largest;
 }
 
+void check_copies(const PairModel& model, double copies, const std::string& use) {
+  const int64_t bytes = parameter_bytes(model), limit = memory_limit();
+  if (static_cast<double>(bytes) * copies <= static_cast<double>(limit)) return;
+  fail("the model's weights take {}, and {} {} times that; this process may use {}: {}",
+       gigabytes(bytes), use, copies, gigabytes(limit), largest_part(model));
+}
+
 void check_memory(const PairModel& model, int64_t replicas, int64_t processes) {
   const int64_t bytes = parameter_bytes(model), most = memory_of_each(processes);
   const int64_t numbers = numbers_per_weight(replicas);

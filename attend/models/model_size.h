@@ -21,6 +21,10 @@ int64_t parameter_bytes(const PairModel& model);
 // large, and the text says that.
 std::string largest_part(const PairModel& model);
 
+// Error if so many copies of the parameters, in float32, do not fit memory_limit(). `use` says in
+// the message what needs them.
+void check_copies(const PairModel& model, double copies, const std::string& use);
+
 // Error where the parameters, and what training by so many replicas holds for each of them, do not
 // fit memory_limit(), which so many processes share. Activations, which depend on the data, are not
 // counted.

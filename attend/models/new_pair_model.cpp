@@ -100,7 +100,7 @@ PairModel make_pair_model(const TextConfig& text, const ModelConfig& model,
   if (model.continues() && !text.joint_vocabulary)
     fail("model.type is {}, which continues its source; set data.joint_vocabulary = true",
          model.type);
-  PairModel result{text, make_codecs(text), model, {}, {}, nullptr};
+  PairModel result{text, make_codecs(text), model, {}, {}, {}, nullptr};
   if (text.wants_numbers() && text.target_scale.deviation == 0)
     result.text.target_scale = scale_of(counts.target);
   result.graph = counts.graph;

@@ -59,6 +59,7 @@ void begin_from(const InitialModel& initial, const TrainOptions& options, PairMo
   else if (other.config.type == model.config.type && !model.answers_numbers() &&
            !other.answers_numbers())
     tell_labels(other.target_vocabulary, model.target_vocabulary, folder, say);
+  if (other.config.type == model.config.type) model.decode = other.decode;
   check_memory(model);
   model.network = model.make_network();
   const auto all = static_cast<int64_t>(model.network->parameters().size());

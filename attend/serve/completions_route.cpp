@@ -124,7 +124,7 @@ int64_t prompt_token_count(const Model& model, const std::vector<std::string>& p
 // Has the model answer the question, unless it is for no tokens.
 void begin_completion(const Asking& asking, Question question, const std::string& request_id,
                       CompletionOptions options, bool wants_tokens) {
-  const bool watches = options.streams || !options.stops.empty();
+  const bool watches = options.streams || !options.stops.empty() || options.has_logarithms;
   const auto completion = std::make_shared<Completion>(asking, request_id, std::move(options));
   if (!wants_tokens) return completion->end_with_prompts();
   question.is_abandoned = [completion] { return completion->is_over(); };

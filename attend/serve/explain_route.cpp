@@ -52,9 +52,12 @@ void check_explained_size(const std::string& text, const std::string& field) {
                        field, "invalid_value");
 }
 
-ExplainRequest read_explain(const std::string& body) {
+ExplainRequest read_explain(const Service& service, const std::string& body) {
   ExplainRequest request;
   const std::set<std::string> present = read_request(body, request.fields());
+  const int64_t beam = request.asked.search.beam;
+  request.asked.search = service.model_named(request.model).model->search_options();
+  if (present.contains("beam")) request.asked.search.beam = beam;
   MethodChoice& choice = request.asked.show.choice;
   if (present.contains("layer")) choice.layer = request.layer;
   if (present.contains("head")) choice.head = request.head;
@@ -87,7 +90,7 @@ HttpResponse explain_response(const std::string& model, ExplanationForm form, st
 }  // namespace
 
 void answer_explain(Service& service, const HttpRequest& request, const HttpReply& reply) {
-  ExplainRequest asked = read_explain(request.body);
+  ExplainRequest asked = read_explain(service, request.body);
   const ServedModel& served = service.model_named(asked.model);
   check_source(served, asked.asked.text, "text", "text");
   if (!served.model->has_source_image()) check_explained_size(asked.asked.text, "text");

@@ -58,8 +58,9 @@ void answer_ready(Service& service, const HttpRequest&, const HttpReply& reply) 
 }
 
 void answer_metrics(Service& service, const HttpRequest&, const HttpReply& reply) {
+  const auto& lost = service.options().lost_log_lines;
   reply.send({.type = "text/plain; version=0.0.4; charset=utf-8",
-              .body = service.metrics().text(service.queue_size())});
+              .body = service.metrics().text(service.queue_size(), lost ? lost() : 0)});
 }
 
 void answer_models(Service& service, const HttpRequest&, const HttpReply& reply) {

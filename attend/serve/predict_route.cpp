@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <nlohmann/json.hpp>
 #include <set>
 #include <string>
@@ -65,9 +66,22 @@ bool any_present(const std::vector<RequestField>& fields, const std::set<std::st
   return false;
 }
 
-PredictRequest read_predict(const std::string& body) {
+// Gives fields that were left out the defaults of the model's folder.
+void take_search_defaults(const Model& model, const std::set<std::string>& present,
+                          SearchOptions& search) {
+  const SearchOptions own = model.search_options();
+  if (!present.contains("beam")) search.beam = std::min<int64_t>(own.beam, most_answers);
+  if (!present.contains("length_penalty")) search.length_penalty = own.length_penalty;
+  if (!present.contains("minimum_length"))
+    search.minimum_length = std::min<int64_t>(own.minimum_length, most_answer_tokens);
+  if (!present.contains("maximum_length"))
+    search.maximum_length = std::min<int64_t>(own.maximum_length, most_answer_tokens);
+}
+
+PredictRequest read_predict(const Service& service, const std::string& body) {
   PredictRequest asked;
   const std::set<std::string> present = read_request(body, asked.fields());
+  take_search_defaults(*service.model_named(asked.model).model, present, asked.search);
   if (!asked.prefixes.empty() && asked.prefixes.size() != asked.texts.size())
     throw RequestError(
         422,
@@ -118,7 +132,7 @@ std::string options_text(PredictRequest& asked) {
 std::vector<RequestField> predict_fields() { return fields_of<PredictRequest>(); }
 
 void answer_predict(Service& service, const HttpRequest& request, const HttpReply& reply) {
-  PredictRequest asked = read_predict(request.body);
+  PredictRequest asked = read_predict(service, request.body);
   const ServedModel& served = service.model_named(asked.model);
   if (asked.search.keep_seen && !served.model->ranks())
     throw RequestError(422, "keep_seen is for models that rank items", "keep_seen",

@@ -29,13 +29,14 @@ Route page(std::string path, std::string name, AnswerFunction answer, std::strin
           .types = {std::move(type)}};
 }
 
-// What anybody may ask at any time.
-Route open(std::string path, std::string name, AnswerFunction answer, std::string schema) {
+// For probes, which may ask at any time.
+Route probe(std::string path, std::string name, AnswerFunction answer, std::string schema) {
   return {.method = "GET",
           .path = std::move(path),
           .name = std::move(name),
           .answer = answer,
-          .schema = std::move(schema)};
+          .schema = std::move(schema),
+          .takes_any_host = true};
 }
 
 Route get(std::string path, std::string name, AnswerFunction answer, std::string schema) {
@@ -80,12 +81,14 @@ std::vector<Route> page_routes() {
 std::vector<Route> own_routes() {
   Route metrics = page("/metrics", "metrics", answer_metrics, "text/plain");
   metrics.needs_key = true;
+  Route document = probe("/openapi.json", "openapi", answer_openapi, "Document");
+  document.takes_any_host = false;
   return {
-      open("/health", "health", answer_alive, "Status"),
-      open("/livez", "livez", answer_alive, "Status"),
-      open("/ready", "ready", answer_ready, "Status"),
-      open("/readyz", "readyz", answer_ready, "Status"),
-      open("/openapi.json", "openapi", answer_openapi, "Document"),
+      probe("/health", "health", answer_alive, "Status"),
+      probe("/livez", "livez", answer_alive, "Status"),
+      probe("/ready", "ready", answer_ready, "Status"),
+      probe("/readyz", "readyz", answer_ready, "Status"),
+      document,
       metrics,
       get("/v1/models", "models", answer_models, "Models"),
       get("/v1/models/{model}", "model", answer_model, "Model"),
@@ -117,7 +120,7 @@ std::vector<Route> tei_routes() {
                   RouteNeeds::models)),
       post("/embeddings", "tei_embeddings", answer_embeddings, embeddings_fields, "Embeddings"),
       of_tei(get("/info", "tei_info", answer_tei_info, "Info")),
-      open("/ping", "ping", answer_alive, "Status"),
+      probe("/ping", "ping", answer_alive, "Status"),
   };
 }
 

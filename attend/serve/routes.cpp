@@ -39,17 +39,30 @@ bool takes(const Route& route, const std::string& method) {
   return route.method == method || (route.method == "GET" && method == "HEAD");
 }
 
-// Why the route does not answer a request with that head now.
-std::optional<HttpResponse> refusal_of(const Route& route, Service& service, const HttpHead& head) {
-  if (route.needs_key && !service.key().empty() && !is_key(head.authorization, service.key())) {
-    HttpResponse response = route.error(RequestError(
-        401, "send Authorization: Bearer and the server's key", "", "invalid_api_key"));
-    response.fields = {{"WWW-Authenticate", "Bearer"}};
+// A guess of the seconds that loading still takes.
+constexpr const char* loading_seconds = "5";
+
+// The route of that head; null if there is none, and `allowed` lists the methods of its path.
+const Route* find_route(const HttpHead& head, std::string& allowed) {
+  for (const Route& route : route_table()) {
+    if (!has_path(route, head.path)) continue;
+    if (takes(route, head.method)) return &route;
+    allowed += (allowed.empty() ? "" : ", ") + route.method;
+    if (route.method == "GET") allowed += ", HEAD";
+  }
+  return nullptr;
+}
+
+// Why the route does not answer now.
+std::optional<HttpResponse> load_refusal(const Route& route, Service& service) {
+  if (route.needs == RouteNeeds::nothing) return std::nullopt;
+  if (!service.is_loaded()) {
+    if (service.options().waits_for_models) return std::nullopt;
+    HttpResponse response =
+        route.error(RequestError(503, "the models are being loaded; ask later"));
+    response.fields = {{"Retry-After", loading_seconds}};
     return response;
   }
-  if (route.needs == RouteNeeds::nothing) return std::nullopt;
-  if (!service.is_loaded())
-    return route.error(RequestError(503, "the models are being loaded; ask later"));
   if (route.needs == RouteNeeds::queue && service.is_full()) return full_response(route.error);
   return std::nullopt;
 }
@@ -60,27 +73,40 @@ std::string route_parameter(const Route& route) {
   return route.path.ends_with('}') ? route.path.substr(route.path.rfind('{')) : "";
 }
 
+std::optional<HttpResponse> head_refusal(const Service& service, const HttpHead& head) {
+  std::string allowed;
+  const Route* route = find_route(head, allowed);
+  if (route == nullptr && allowed.empty())
+    return RequestError(404, "there is no such path", "", "unknown_path").response();
+  if (route == nullptr) {
+    HttpResponse response =
+        RequestError(405, fmt::format("this path takes {}", allowed)).response();
+    response.fields = {{"Allow", allowed}};
+    return response;
+  }
+  if (!route->needs_key || service.key().empty() || is_key(head.authorization, service.key()))
+    return std::nullopt;
+  HttpResponse response = route->error(
+      RequestError(401, "send Authorization: Bearer and the server's key", "", "invalid_api_key"));
+  response.fields = {{"WWW-Authenticate", "Bearer"}};
+  return response;
+}
+
 const Route* admitting_route(Service& service, const HttpHead& head, const HttpReply& reply) {
   std::string allowed;
-  for (const Route& route : route_table()) {
-    if (!has_path(route, head.path)) continue;
-    if (takes(route, head.method)) {
-      std::optional<HttpResponse> refusal = refusal_of(route, service, head);
-      if (!refusal) return &route;
-      reply.send(std::move(*refusal));
-      return nullptr;
-    }
-    allowed += (allowed.empty() ? "" : ", ") + route.method;
-    if (route.method == "GET") allowed += ", HEAD";
-  }
-  if (allowed.empty()) {
-    reply.send(RequestError(404, "there is no such path", "", "unknown_path").response());
-    return nullptr;
-  }
-  HttpResponse response = RequestError(405, fmt::format("this path takes {}", allowed)).response();
-  response.fields = {{"Allow", allowed}};
-  reply.send(std::move(response));
+  const Route* route = find_route(head, allowed);
+  std::optional<HttpResponse> refusal = head_refusal(service, head);
+  if (!refusal) refusal = load_refusal(*route, service);
+  if (!refusal) return route;
+  reply.send(std::move(*refusal));
   return nullptr;
+}
+
+std::vector<std::string> open_paths() {
+  std::vector<std::string> paths;
+  for (const Route& route : route_table())
+    if (route.takes_any_host) paths.push_back(route.path);
+  return paths;
 }
 
 void answer_by_route(const Route& route, Service& service, const HttpRequest& request,

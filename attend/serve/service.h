@@ -6,6 +6,8 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <mutex>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -18,7 +20,12 @@
 
 namespace attend {
 
-// A model that is served, under the name of its folder.
+// A folder of a model, and the name that requests call the model by.
+struct ModelFolder {
+  std::string name, folder;
+};
+
+// A model that is served.
 struct ServedModel {
   std::string name;
   int64_t loaded = 0;  // seconds since 1970
@@ -28,7 +35,7 @@ struct ServedModel {
 };
 
 struct ServiceOptions {
-  std::vector<std::string> folders = {};  // of the models
+  std::vector<ModelFolder> folders = {};  // of the models
   ModelOptions model = {};                // skip_bad is set
   size_t queue = 256;  // requests that wait for each model, or for none; more are told 429
   // For an answer that is streamed, from the request to its end.
@@ -36,10 +43,13 @@ struct ServiceOptions {
   std::vector<std::string> examples = {};  // texts that the page offers
   std::string key = {};                    // that clients must send; empty: none
   std::string version = {};
+  // Requests that need models wait until they are loaded; otherwise they get a 503.
+  bool waits_for_models = false;
   // Called on the server's thread for each request and each one that was refused, where it is set:
   // a line of JSON, or one for people.
   std::function<void(const std::string&)> log = {};
   bool logs_json = false;
+  std::function<int64_t()> lost_log_lines = {};  // lines that could not be written; optional
 };
 
 // What `attend serve` answers: a table of routes (attend/serve/routes.h) over models. Nothing that
@@ -50,16 +60,18 @@ class Service {
   Service(const Service&) = delete;
   Service& operator=(const Service&) = delete;
 
-  // Loads the models; requests that need one are told 503 until then. Error as that of Model, and
-  // on two folders of one name.
+  // Loads the models; requests that need one wait or get a 503 until then. Errors: those of Model,
+  // and two folders of one name.
   void load();
   // From here on it is told not to be ready, and goes on answering.
   void begin_drain() { is_draining_ = true; }
   bool is_loaded() const { return is_loaded_; }
   bool is_idle() const;  // there is nothing to answer
 
-  // For HttpServer. What the head alone tells is refused at once, so that an overload costs little;
-  // other bodies are read, and answered, on another thread.
+  // For HttpServer. `judge` refuses what the head is enough to refuse, whatever the load. `handle`
+  // refuses by the load, so that an overload costs little; other bodies are read, and answered, on
+  // another thread.
+  std::optional<HttpResponse> judge(const HttpHead& head);
   void handle(HttpRequest request, const HttpReply& reply);
   void watch(const HttpEvent& event);
 
@@ -86,10 +98,14 @@ class Service {
   bool is_full() const;
 
  private:
+  bool keep_until_loaded(std::function<void()>& work);
+
   ServiceOptions options_;
   ServerMetrics metrics_;
   std::vector<ServedModel> models_;  // not changed once is_loaded_
   std::atomic<bool> is_loaded_ = false, is_draining_ = false;
+  std::mutex early_mutex_;  // guards early_ and the change of is_loaded_
+  std::vector<std::function<void()>> early_;
   WorkThreads readers_, workers_;  // of JSON, and of compute()
 };
 

@@ -132,6 +132,8 @@ class ByteLevelSplitter : public Splitter {
     for (Gpt2Scanner scanner(text); !scanner.ended();) tell(scanner.next());
   }
 
+  bool spells_bytes() const override { return true; }
+
  private:
   bool prefix_space_, by_expression_;
 };

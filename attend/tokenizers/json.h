@@ -44,7 +44,7 @@ class JsonPlace {
   template <class... Arguments>
   [[noreturn]] void refuse(fmt::format_string<Arguments...> format,
                            Arguments&&... arguments) const {
-    fail("{}: {} {}", *file_, path_.empty() ? "the value" : path_,
+    fail("{}: {}{}{}", *file_, path_, path_.empty() ? "" : " ",
          fmt::format(format, std::forward<Arguments>(arguments)...));
   }
 

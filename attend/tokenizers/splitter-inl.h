@@ -16,6 +16,8 @@ class Splitter {
  public:
   virtual ~Splitter() = default;
   virtual void split(std::string_view text, bool begins_text, const PieceSink& sink) const = 0;
+  // Whether pieces spell each byte by a printable character (byte_spelling).
+  virtual bool spells_bytes() const { return false; }
 };
 
 using SplitterPointer = std::shared_ptr<const Splitter>;

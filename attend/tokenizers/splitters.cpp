@@ -85,6 +85,11 @@ class SequenceSplitter : public Splitter {
     split_from(0, text, begins_text, sink);
   }
 
+  bool spells_bytes() const override {
+    return std::any_of(parts_.begin(), parts_.end(),
+                       [](const SplitterPointer& part) { return part->spells_bytes(); });
+  }
+
  private:
   void split_from(size_t part, std::string_view text, bool begins_text,
                   const PieceSink& sink) const {

@@ -1,5 +1,6 @@
 """attend serve to strangers: limits at the byte, clients that leave, deadlines, foreign pages."""
 
+import http.client
 import json
 import pathlib
 import shutil
@@ -59,7 +60,7 @@ class Limits(program.Case):
             pass
 
     def test_limits_at_the_byte(self):
-        server = self.serve()
+        server = self.serve("--body-bytes", 1 << 20)
         host = server.url.split("//")[1].encode()
         for size, wanted in ((8192, 200), (8193, 431)):
             head = b"GET /health HTTP/1.1\r\nHost: %s\r\nConnection: close\r\nX-Filler: " % host
@@ -164,9 +165,11 @@ class Limits(program.Case):
     def test_hosts_and_pages(self):
         server = self.serve("--cors-origin", "https://friend.example, https://Other.example",
                             env={"ATTEND_SERVE_HOST": "one.example,two.example"})
-        for host, wanted in (("one.example", 200), ("TWO.example", 200), ("evil.example", 421),
+        for host, wanted in (("one.example", 200), ("TWO.example:8443", 200), ("evil.example", 421),
                              ("localhost", 421), ("127.0.0.1:1", 421)):
-            self.assertEqual(server.ask("GET", "/health", headers={"Host": host})[0], wanted, host)
+            self.assertEqual(server.ask("GET", "/v1/models", headers={"Host": host})[0], wanted, host)
+            for path in ("/health", "/livez", "/ready", "/readyz"):  # what a probe knows is an address
+                self.assertEqual(server.ask("GET", path, headers={"Host": host})[0], 200, host)
         for origin, wanted in (("https://friend.example", 200), ("https://other.example", 200),
                                ("http://friend.example", 403), ("null", 403)):
             status, headers, _ = server.ask("POST", "/v1/predict", {"texts": ["bab"]},
@@ -179,6 +182,39 @@ class Limits(program.Case):
                                                "Access-Control-Request-Method": "POST"})
         self.assertEqual((status, body), (200, ""))
         self.assertIn("Content-Type", headers["Access-Control-Allow-Headers"])
+        # Behind a proxy that names the server by its address.
+        page = {"Origin": "https://attend.example", "Sec-Fetch-Site": "same-origin"}
+        self.assertEqual(server.ask("POST", "/v1/predict", {"texts": ["bab"]}, page)[0], 200)
+
+    def test_the_address_of_the_connection(self):
+        server = self.serve("--address", "0.0.0.0")
+        port = server.url.rsplit(":", 1)[1]
+        for address, wanted in (("127.0.0.2", 200), ("127.0.0.1", 421)):
+            connection = http.client.HTTPConnection(address, int(port), timeout=300)
+            self.addCleanup(connection.close)
+            status = server.ask("GET", "/metrics", headers={"Host": f"127.0.0.2:{port}"},
+                                connection=connection)[0]
+            self.assertEqual(status, wanted, address)
+
+    def test_a_body_in_chunks(self):
+        server = self.serve()
+        body = json.dumps({"texts": ["bab"]}).encode()
+        connection = server.connect()
+        connection.request("POST", "/v1/predict", iter([body[:5], body[5:]]),
+                           {"Content-Type": "application/json"})
+        answer = connection.getresponse()
+        self.assertEqual((answer.status, answer.read().decode()), server.predict(texts=["bab"]))
+        connection.close()
+        self.assertEqual(server.ask("POST", "/v1/predict", body, {"Content-Encoding": "gzip"})[0], 415)
+        self.assertEqual(self.status(self.send(server, b"POST /health HTTP/1.1\r\nHost: x\r\n"
+                                               b"Connection: close\r\n\r\n"))[0], 405)
+
+    def test_a_client_without_the_key_keeps_no_room(self):
+        (self.shared / "key").write_text("secret\n")
+        server = self.serve("--key-file", "key")
+        head = (b"POST /v1/predict HTTP/1.1\r\nHost: %s\r\nContent-Type: application/json\r\n"
+                b"Content-Length: 1000000\r\n\r\n" % server.url.split("//")[1].encode())
+        self.assertEqual(self.status(self.send(server, head))[0], 401)
 
 
 if __name__ == "__main__":

@@ -325,7 +325,7 @@ class Routes(program.Case):
                              ("/v1/classify", {"model": "reviews", "texts": ["dull plot"]}),
                              ("/v1/embeddings", {"model": "text", "input": "my dog"}),
                              ("/v1/completions", {"model": "text", "prompt": "the cat", "max_tokens": 9}),
-                             ("/v1/explain", {"model": "reviews", "text": "dull plot"}),
+                             ("/v1/explain", {"model": "reviews", "text": "dull plot", "method": "gradient"}),
                              ("/v1/score", {"answers": ["a b"], "references": ["a c"]}),
                              ("/", {"inputs": "dull plot"}),
                              ("/embed", {"model": "text", "inputs": "my dog"}),

@@ -85,6 +85,7 @@ TEST(OlderFiles, ReadsWhatOlderFilesSayOfTokens) {
   const internal::JsonFile config = internal::read_foreign_config(folder_of_theirs);
   const TextTokenizer tokenizer =
       internal::read_foreign_tokenizer(folder_of_theirs,
+                                       internal::read_tokenizer_settings(folder_of_theirs),
                                        internal::read_roberta(config.place()).older)
           .tokenizer;
   EXPECT_THAT(
@@ -104,7 +105,7 @@ TEST(OlderFiles, NamesWhatIsWrongInOlderFiles) {
   EXPECT_THAT(with("merges.txt", "#version: 0.2\nab\n", roberta),
               HasSubstr("merges.txt:2: 'ab' is not two tokens with a space between"));
   EXPECT_THAT(with("vocab.json", {{"<s>", 0}, {"a", 2}}, roberta),
-              HasSubstr("vocab.json: the value has the id '2' for 'a'"));
+              HasSubstr("vocab.json: has the id '2' for 'a'"));
   EXPECT_THAT(with("added_tokens.json", {{"<new>", 7}}, roberta), HasSubstr("with the id 7"));
   EXPECT_THAT(with("special_tokens_map.json", {{"mask_token", "<blank>"}}, roberta),
               HasSubstr("vocab.json: has no special token '<blank>'"));

@@ -109,6 +109,12 @@ TEST(ModelSize, BoundsWhatIsTrained) {
         check_memory(model_with({"model.type=transformer", "model.bias=grid:65536x65536"}), 4);
       }),
       HasSubstr("training 21 times that"));
+  EXPECT_NO_THROW(check_copies(model_with({"model.type=seq2seq"}), 2.5, "import"));
+  EXPECT_THAT(test::error_of([] {
+                check_copies(model_with({"model.type=transformer", "model.bias=grid:65536x65536"}),
+                             2.5, "import");
+              }),
+              testing::HasSubstr("import 2.5 times that"));
   EXPECT_GT(memory_limit(), 1 << 28);
   // Processes of one machine share it.
   EXPECT_THAT(

@@ -4,7 +4,9 @@
 #include <fmt/format.h>
 #include <gmock/gmock.h>
 
+#include <condition_variable>
 #include <map>
+#include <mutex>
 #include <nlohmann/json.hpp>
 #include <optional>
 #include <set>
@@ -44,10 +46,22 @@ class ServiceTest : public testing::Test {
         HttpOptions{},
         [this](HttpRequest request, const HttpReply& reply) {
           service_->handle(std::move(request), reply);
+          const std::lock_guard lock(mutex_);
+          ++handled_;
+          changed_.notify_all();
         },
-        [this](const HttpEvent& event) { service_->watch(event); });
+        [this](const HttpEvent& event) { service_->watch(event); },
+        [this](const HttpHead& head) { return service_->judge(head); });
   }
 
+  void wait_until_handled(int requests) {
+    std::unique_lock lock(mutex_);
+    changed_.wait(lock, [&] { return handled_ >= requests; });
+  }
+
+  std::mutex mutex_;
+  std::condition_variable changed_;
+  int handled_ = 0;
   std::optional<Service> service_;
   std::optional<test::RunningServer> server_;
 };
@@ -57,13 +71,45 @@ TEST_F(ServiceTest, IsReadyOnceItIsLoadedAndUntilItEnds) {
   EXPECT_THAT(ask("GET", "/health"), StartsWith("HTTP/1.1 200 "));
   EXPECT_THAT(ask("GET", "/livez"), StartsWith("HTTP/1.1 200 "));
   EXPECT_THAT(ask("GET", "/ready"), AllOf(StartsWith("HTTP/1.1 503 "), HasSubstr("loaded")));
-  EXPECT_THAT(ask("POST", "/v1/predict"), StartsWith("HTTP/1.1 503 "));
+  EXPECT_THAT(ask("POST", "/v1/predict"),
+              AllOf(StartsWith("HTTP/1.1 503 "), HasSubstr("\r\nRetry-After: 5\r\n")));
   service_->load();
   EXPECT_THAT(ask("GET", "/readyz"), StartsWith("HTTP/1.1 200 "));
   EXPECT_THAT(ask("POST", "/v1/predict"), StartsWith("HTTP/1.1 400 "));
   service_->begin_drain();
   EXPECT_THAT(ask("GET", "/ready"), AllOf(StartsWith("HTTP/1.1 503 "), HasSubstr("end")));
   EXPECT_THAT(ask("GET", "/health"), StartsWith("HTTP/1.1 200 "));
+}
+
+TEST_F(ServiceTest, RequestsCanWaitForTheModels) {
+  serve({.waits_for_models = true});
+  test::Client models(server_->port()), predict(server_->port());
+  const std::string host = fmt::format("Host: localhost:{}\r\n", server_->port());
+  models.send("GET /v1/models HTTP/1.1\r\n" + host + "\r\n");
+  wait_until_handled(1);
+  predict.send("POST /v1/predict HTTP/1.1\r\nContent-Type: application/json\r\n" + host +
+               "Content-Length: 2\r\n\r\n{}");
+  wait_until_handled(2);
+  EXPECT_THAT(ask("GET", "/health"), StartsWith("HTTP/1.1 200 "));
+  EXPECT_THAT(ask("GET", "/ready"), StartsWith("HTTP/1.1 503 "));
+  service_->load();
+  EXPECT_EQ(models.status(), 200);
+  EXPECT_EQ(predict.status(), 422);
+}
+
+TEST_F(ServiceTest, ProbesTakeAnyHost) {
+  EXPECT_THAT(open_paths(),
+              testing::UnorderedElementsAre("/health", "/livez", "/ready", "/readyz"));
+}
+
+TEST_F(ServiceTest, WithoutTheKeyNoBodyIsRead) {
+  serve({.key = "secret"});
+  test::Client client(server_->port());
+  client.send(
+      fmt::format("POST /v1/predict HTTP/1.1\r\nHost: localhost:{}\r\n"
+                  "Content-Type: application/json\r\nContent-Length: 1000\r\n\r\n",
+                  server_->port()));
+  EXPECT_THAT(client.rest(), StartsWith("HTTP/1.1 401 "));
 }
 
 TEST_F(ServiceTest, EveryRouteKnowsItsMethods) {
@@ -184,7 +230,7 @@ TEST_F(ServiceTest, ScoresTextsWithoutAModel) {
 }
 
 TEST_F(ServiceTest, AModelThatCannotBeLoadedIsAnError) {
-  Service service({.folders = {"/no/such/model"}});
+  Service service({.folders = {{"model", "/no/such/model"}}});
   EXPECT_THAT(test::error_of([&] { service.load(); }), HasSubstr("/no/such/model"));
   EXPECT_FALSE(service.is_ready());
 }

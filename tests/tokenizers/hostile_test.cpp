@@ -33,8 +33,8 @@ TEST(HostileTokenizer, IsNoJson) {
 }
 
 TEST(HostileTokenizer, HasPartsOfTheWrongShape) {
-  EXPECT_EQ(refusal("[]"), "input: the value is no object");
-  EXPECT_EQ(refusal("{}"), "input: the value has no model");
+  EXPECT_EQ(refusal("[]"), "input: is no object");
+  EXPECT_EQ(refusal("{}"), "input: has no model");
   EXPECT_EQ(refusal(R"({"model": 1})"), "input: model is no object");
   EXPECT_THAT(refusal_of_model(R"("type": "Word\nLevel")"),
               AllOf(StartsWith("input: model.type is 'Word\\x0aLevel', which is not read"),
@@ -172,7 +172,7 @@ TEST(VocabularyFiles, NameTheLineThatIsWrong) {
   EXPECT_THAT(of_pairs(ids, "#version: 0.2\naa\n"),
               HasSubstr("merges.txt:2: 'aa' is not two tokens with a space between"));
   EXPECT_THAT(of_pairs(ids, "a b\n"), HasSubstr("merges.txt:1: the vocabulary has no 'b'"));
-  EXPECT_THAT(of_pairs(R"({"a": 0, "b": 2})", ""), HasSubstr("vocab.json: the value has the id"));
+  EXPECT_THAT(of_pairs(R"({"a": 0, "b": 2})", ""), HasSubstr("vocab.json: has the id"));
   EXPECT_THAT(of_pairs(R"({"a": 0, "b": 0})", ""), HasSubstr("has the id 0 twice"));
   EXPECT_THAT(of_pairs(R"({"a": 0})", ""), HasSubstr("has no special token '<|endoftext|>'"));
 }

@@ -1,0 +1,218 @@
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <string_view>
+#include <vector>
+
+#include "attend/import/config_keys-inl.h"
+#include "attend/import/generation-inl.h"
+
+namespace attend::internal {
+namespace {
+
+// Keys that change answers and have no setting here, with the value that changes nothing.
+struct NeutralKey {
+  const char* name;
+  const char* neutral;  // as JSON
+};
+
+constexpr NeutralKey unhonoured_keys[] = {
+    {"repetition_penalty", "1.0"},   {"encoder_repetition_penalty", "1.0"},
+    {"no_repeat_ngram_size", "0"},   {"encoder_no_repeat_ngram_size", "0"},
+    {"suppress_tokens", "[]"},       {"begin_suppress_tokens", "[]"},
+    {"forced_bos_token_id", "null"}, {"forced_decoder_ids", "null"},
+    {"do_sample", "false"},          {"num_beam_groups", "1"},
+    {"diversity_penalty", "0.0"},    {"penalty_alpha", "0.0"},
+    {"dola_layers", "null"},         {"exponential_decay_length_penalty", "null"},
+    {"sequence_bias", "null"},       {"guidance_scale", "1.0"},
+    {"constraints", "null"},         {"force_words_ids", "null"},
+    {"stop_strings", "null"},        {"max_time", "null"},
+    {"token_healing", "false"},      {"watermarking_config", "null"},
+    {"num_return_sequences", "1"},
+};
+
+// Keys of a search by a beam, which change nothing without one.
+constexpr NeutralKey beam_keys[] = {{"early_stopping", "false"}, {"renormalize_logits", "false"}};
+
+// Keys of generation_config.json that change no answer, or change only answers that are drawn.
+constexpr std::string_view other_keys[] = {"_from_model_config",
+                                           "transformers_version",
+                                           "use_cache",
+                                           "pad_token_id",
+                                           "bos_token_id",
+                                           "eos_token_id",
+                                           "top_k",
+                                           "decoder_start_token_id",
+                                           "output_scores",
+                                           "output_attentions",
+                                           "output_logits",
+                                           "output_hidden_states",
+                                           "temperature",
+                                           "top_p",
+                                           "min_p",
+                                           "return_dict_in_generate",
+                                           "typical_p",
+                                           "top_h",
+                                           "epsilon_cutoff",
+                                           "eta_cutoff",
+                                           "num_beams",
+                                           "length_penalty",
+                                           "min_length",
+                                           "min_new_tokens",
+                                           "max_length",
+                                           "max_new_tokens",
+                                           "bad_words_ids",
+                                           "forced_eos_token_id",
+                                           "cache_config",
+                                           "compile_config",
+                                           "low_memory",
+                                           "cache_implementation",
+                                           "disable_compile",
+                                           "remove_invalid_values"};
+
+class GenerationReader {
+ public:
+  GenerationReader(const JsonPlace& settings, bool is_own_file, ForeignModel& model)
+      : settings_(settings), is_own_file_(is_own_file), model_(model) {}
+
+  void read() {
+    read_beam();
+    read_length_penalty();
+    read_lengths();
+    read_bad_words();
+    for (const NeutralKey& key : unhonoured_keys) leave_aside(key);
+    if (is_own_file_) leave_unknown_aside();
+    if (model_.decode.beam > 1)
+      for (const NeutralKey& key : beam_keys) leave_aside(key);
+  }
+
+  void tell() {
+    if (!honoured_.empty())
+      model_.notes.push_back(fmt::format("{}: {}", settings_.file(), fmt::join(honoured_, ", ")));
+    if (!unhonoured_.empty())
+      model_.notes.push_back(
+          fmt::format("{}: answers may differ from those of transformers, for these are not "
+                      "honoured: {}",
+                      settings_.file(), fmt::join(unhonoured_, ", ")));
+  }
+
+ private:
+  static bool is_known(const std::string& name) {
+    const auto has = [&](const NeutralKey& key) { return name == key.name; };
+    return std::find(std::begin(other_keys), std::end(other_keys), name) != std::end(other_keys) ||
+           std::any_of(std::begin(unhonoured_keys), std::end(unhonoured_keys), has) ||
+           std::any_of(std::begin(beam_keys), std::end(beam_keys), has);
+  }
+
+  // Keys that are unknown here may change answers.
+  void leave_unknown_aside() {
+    for (const auto& [name, value] : settings_.value().items())
+      if (!value.is_null() && !is_known(name)) add(unhonoured_, name);
+  }
+
+  // The configuration of translators has this key by default.
+  bool has_forced_end() const {
+    constexpr const char* key = "forced_eos_token_id";
+    if (settings_.value().contains(key)) return settings_.has(key);
+    return !is_own_file_ && !model_.config.continues();
+  }
+
+  void add(std::vector<std::string>& list, const std::string& name) {
+    list.push_back(fmt::format("{} = {}", name, shown(settings_.member(name.c_str()).value())));
+  }
+
+  void leave_aside(const NeutralKey& key) {
+    if (settings_.has(key.name) && settings_.member(key.name).value() != Json::parse(key.neutral))
+      add(unhonoured_, key.name);
+  }
+
+  void honour(const char* name, const std::string& setting) {
+    honoured_.push_back(
+        fmt::format("{} = {} becomes {}", name, shown(settings_.member(name).value()), setting));
+  }
+
+  void read_beam() {
+    const int64_t beam = settings_.number("num_beams", 1);
+    if (beam < 1 || beam > 1000) return add(unhonoured_, "num_beams");
+    model_.decode.beam = beam;
+    if (beam > 1) honour("num_beams", fmt::format("decode.beam = {}", beam));
+  }
+
+  void read_length_penalty() {
+    const double penalty = settings_.real("length_penalty", 1);
+    if (penalty == 1) return;
+    if (!(penalty >= 0 && penalty <= 10)) return add(unhonoured_, "length_penalty");
+    model_.decode.length_penalty = penalty;
+    honour("length_penalty", fmt::format("decode.length_penalty = {}", penalty));
+  }
+
+  // Their lengths of translations count the token that begins an answer, and their new tokens the
+  // end, which forced_eos_token_id puts in the last place. The lengths of continuations count the
+  // text that is continued, too.
+  void read_lengths() {
+    constexpr int64_t most = 1'000'000;
+    const bool continues = model_.config.continues();
+    const int64_t end = has_forced_end() ? 1 : 0;
+    for (const char* name : {"max_new_tokens", "max_length"}) {
+      if (!settings_.has(name)) continue;
+      const bool is_new = std::string_view(name) == "max_new_tokens";
+      const int64_t length = settings_.member(name).number() - (is_new ? 0 : 1) - end;
+      if ((continues && !is_new) || length < 1 || length > most) {
+        add(unhonoured_, name);
+        continue;
+      }
+      model_.decode.maximum_length = length;
+      honour(name, fmt::format("decode.maximum_length = {}", length));
+      break;
+    }
+    read_minimum(continues);
+  }
+
+  void read_minimum(bool continues) {
+    constexpr int64_t most = 1'000'000;
+    for (const char* name : {"min_new_tokens", "min_length"}) {
+      const bool is_new = std::string_view(name) == "min_new_tokens";
+      const int64_t length = settings_.number(name, 0) - (is_new ? 0 : 1);
+      if (length < 1) continue;
+      const bool is_over =
+          model_.decode.maximum_length > 0 && length > model_.decode.maximum_length;
+      if ((continues && !is_new) || length > most || is_over) {
+        add(unhonoured_, name);
+        continue;
+      }
+      model_.decode.minimum_length = length;
+      honour(name, fmt::format("decode.minimum_length = {}", length));
+      break;
+    }
+  }
+
+  // Padding is never answered.
+  void read_bad_words() {
+    if (!settings_.has("bad_words_ids")) return;
+    const auto& padding = model_.fixed->scores[0];
+    for (const Json& word : settings_.member("bad_words_ids").value())
+      if (!padding || word != Json::array({*padding})) return add(unhonoured_, "bad_words_ids");
+  }
+
+  const JsonPlace& settings_;
+  bool is_own_file_;
+  ForeignModel& model_;
+  std::vector<std::string> honoured_, unhonoured_;
+};
+
+}  // namespace
+
+void take_generation_tokens(const std::optional<JsonFile>& generation, JsonFile& config) {
+  if (!generation) return;
+  const JsonPlace place = generation->place();
+  for (const char* name : {"bos_token_id", "eos_token_id", "decoder_start_token_id"})
+    if (place.has(name)) config.json[name] = place.member(name).value();
+}
+
+void read_generation(const JsonPlace& settings, bool is_own_file, ForeignModel& model) {
+  GenerationReader reader(settings, is_own_file, model);
+  reader.read();
+  reader.tell();
+}
+
+}  // namespace attend::internal
