@@ -183,7 +183,7 @@ Settings ServeOptions::settings() {
       {"serve.queue", &queue, "requests that wait for each model; then 429", 1, 100000},
       {"serve.deadline", &deadline, "seconds for an answer; then 504", 0.001, 3600},
       {"serve.stream_deadline", &stream_deadline,
-       "seconds for an answer that is streamed; then the connection is closed", 0.001, 86400},
+       "seconds for an answer that is streamed; then it ends with an error", 0.001, 86400},
       {"serve.drain_seconds", &drain,
        "how long it goes on answering, not ready, when it is told to end", 0, 3600},
       {"serve.threads", &service.model.threads,
@@ -216,7 +216,9 @@ void ServeOptions::read(const std::string& config, const std::vector<std::string
   http.connections = static_cast<size_t>(connections);
   http.all_bodies = std::max(http.all_bodies, 4 * http.body_bytes);
   http.answer_time = milliseconds(deadline);
-  http.stream_time = milliseconds(stream_deadline);
+  // The connection is cut only if the answer does not end by itself.
+  http.stream_time = milliseconds(stream_deadline + 5);
+  service.stream_time = milliseconds(stream_deadline);
   service.waits_for_models = http.listener >= 0;
   service.queue = static_cast<size_t>(queue);
   service.logs_json = log == LogForm::json;

@@ -27,7 +27,8 @@ std::vector<std::vector<float>> rows_of(const at::Tensor& weights, size_t column
 Answer answer_of(const PairModel& model, Prediction prediction) {
   Answer answer{std::move(prediction.source), std::move(prediction.unknown),
                 prediction.truncated,         prediction.greyed,
-                std::move(prediction.error),  {}};
+                std::move(prediction.error),  {},
+                prediction.is_diverged};
   answer.candidates.reserve(prediction.hypotheses.size());
   for (size_t i = 0; i < prediction.hypotheses.size(); ++i) {
     Hypothesis& hypothesis = prediction.hypotheses[i];
@@ -266,8 +267,13 @@ std::vector<Embedding> Model::embed(const std::vector<std::string>& sources) con
     embedding.truncated = text.truncated;
     embedding.error = std::move(text.error);
     if (!text.vectors.defined()) continue;
-    if (!at::isfinite(text.vectors).all().item<bool>())
-      throw NotANumber("[embed] the model's vectors are not finite");
+    if (!at::isfinite(text.vectors).all().item<bool>()) {
+      const NotANumber error("[embed] the model's vectors are not finite");
+      if (!predictor_->skips_bad()) throw error;
+      embedding.error = error.what();
+      embedding.is_diverged = true;
+      continue;
+    }
     embedding.depth = text.vectors.size(1);
     embedding.vectors = numbers_of(text.vectors);
     if (text.whole.defined()) embedding.whole = numbers_of(text.whole);
@@ -321,6 +327,15 @@ std::string Model::source_text(const std::vector<int64_t>& ids) const {
   return text;
 }
 
+std::string Model::decoded(const std::vector<int64_t>& ids) const {
+  if (parts().text.source_kind() != nullptr) fail("[decode] the model's sources are no texts");
+  const TextCodec& codec = parts().codecs.source;
+  std::vector<std::string> tokens;
+  tokens.reserve(ids.size());
+  for (const int64_t id : ids) tokens.push_back(codec.token_of(id, parts().source_vocabulary));
+  return codec.join(tokens);
+}
+
 int64_t Model::threads() const { return predictor_->threads(); }
 
 const std::string& Model::type() const { return parts().config.type; }
@@ -339,6 +354,12 @@ bool Model::answers_numbers() const { return parts().answers_numbers(); }
 
 bool Model::fills() const { return parts().config.fills(); }
 
+bool Model::embeds() const { return parts().config.row().answers == Answers::vectors; }
+
+std::string Model::pooling() const {
+  return parts().config.chosen().takes_first_vector() ? "cls" : "mean";
+}
+
 bool Model::tags() const { return parts().config.tags(); }
 
 bool Model::ranks() const { return parts().config.ranks(); }
@@ -348,6 +369,14 @@ bool Model::continues() const { return parts().config.continues(); }
 bool Model::has_source_image() const {
   const SourceKind* kind = parts().text.source_kind();
   return kind != nullptr && kind->picture != nullptr;
+}
+
+int64_t Model::longest_answer(int64_t source_tokens, const SearchOptions& options) const {
+  if (answers_labels() || answers_numbers() || ranks()) return 1;
+  if (tags()) return source_tokens;
+  return options.maximum_length > 0
+             ? options.maximum_length
+             : std::max(attend::longest_answer(source_tokens), options.minimum_length);
 }
 
 int64_t Model::maximum_source_length() const { return parts().maximum_source_length(); }

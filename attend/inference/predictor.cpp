@@ -241,7 +241,10 @@ void Predictor::answer_numbers(Reading& reading, const std::vector<int64_t>& bat
     Prediction& prediction =
         reading.predictions[static_cast<size_t>(batch[static_cast<size_t>(i)])];
     const double number = model_.text.target_scale.number(numbers[i].item<double>());
-    if (!std::isfinite(number)) throw NotANumber("[predict] the model's number is not finite");
+    if (!std::isfinite(number)) {
+      put_failure(prediction, NotANumber("[predict] the model's number is not finite"));
+      continue;
+    }
     const std::string text = number_text(number, model_.text.target_scale.deviation);
     prediction.number = target_number(text);
     prediction.tokens = {{text}};
@@ -250,6 +253,12 @@ void Predictor::answer_numbers(Reading& reading, const std::vector<int64_t>& bat
     only.complete = true;
     if (weights.defined()) only.weights = weights[i].unsqueeze(0).to(at::kFloat);
   }
+}
+
+void Predictor::put_failure(Prediction& prediction, const NotANumber& error) const {
+  if (!skips_bad_) throw error;
+  prediction.error = error.what();
+  prediction.is_diverged = true;
 }
 
 void Predictor::check(const std::vector<std::string>& texts, const SearchOptions& options,

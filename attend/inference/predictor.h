@@ -25,7 +25,8 @@ struct Prediction {
   std::vector<std::string> unknown;    // those of them that the model does not know
   bool truncated = false;              // the text was longer than the model reads
   bool greyed = false;                 // an image in colour was read in grey
-  std::string error;                   // why the text could not be read; empty where it could
+  std::string error;                   // why the text has no answer; empty if it has
+  bool is_diverged = false;            // the error is that numbers of the model are not finite
   std::vector<Hypothesis> hypotheses;  // none for an empty text and for one with an error
   // The tokens of each hypothesis, with what SearchOptions::unknown puts in place of unknown ones.
   std::vector<std::vector<std::string>> tokens;
@@ -78,6 +79,7 @@ class Predictor {
                         const TakeArriving& take);
 
   int64_t threads() const { return threads_.count(); }
+  bool skips_bad() const { return skips_bad_; }  // ModelOptions::skip_bad
 
   std::vector<Prediction> predict(const std::vector<std::string>& texts,
                                   const SearchOptions& options,
@@ -90,6 +92,14 @@ class Predictor {
   // weights are those that were loaded, packed or not. Error where answers are numbers.
   std::vector<std::vector<double>> token_log_probabilities(const std::vector<EncodedPair>& pairs);
   std::vector<double> log_probabilities(const std::vector<EncodedPair>& pairs);  // their sums
+
+  // For each token of a text but the first: its log probability given those before it, and the most
+  // probable tokens in its place, best first.
+  struct ScoredStep {
+    double log_probability = 0;
+    std::vector<RivalToken> rivals = {};
+  };
+  std::vector<ScoredStep> scored(const std::vector<int64_t>& ids, int64_t rivals);
 
   // Mean negative log-likelihood of a target token, ends included, in nats; of targets that are
   // numbers their mean squared error, standardised. Target tokens that are Vocabulary::padding are
@@ -168,6 +178,8 @@ class Predictor {
       const std::function<bool(int64_t length)>& may_pad = [](int64_t) { return false; });
 
   std::unique_ptr<DecodingState> start(const Batch& batch);
+  // Throws the error, or puts it down if bad sources are skipped.
+  void put_failure(Prediction& prediction, const NotANumber& error) const;
   // Answers texts of a batch with numbers, the means of those of the networks.
   void answer_numbers(Reading& reading, const std::vector<int64_t>& batch, bool with_weights);
   bool wants_equal_lengths() const;

@@ -28,6 +28,8 @@ struct EmbedderConfig : SourceEncoderConfig {
 
   EmbedderConfig();
 
+  bool takes_first_vector() const { return text_vector == TextVector::first; }
+
   Settings settings();  // keys model.*
   // Error as SourceEncoderConfig, without layers, and where more numbers are kept than there are.
   void check() const;

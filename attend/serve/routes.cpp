@@ -2,69 +2,37 @@
 
 #include <fmt/format.h>
 
-#include <algorithm>
-#include <nlohmann/json.hpp>
+#include <boost/algorithm/string/case_conv.hpp>
+#include <locale>
 #include <optional>
+#include <string_view>
 #include <utility>
 
 #include "attend/serve/asking.h"
-#include "attend/serve/classify_route.h"
-#include "attend/serve/completions_route.h"
-#include "attend/serve/embeddings_route.h"
-#include "attend/serve/explain_route.h"
-#include "attend/serve/openapi_route.h"
-#include "attend/serve/page_route.h"
-#include "attend/serve/predict_route.h"
 #include "attend/serve/request_fields.h"
-#include "attend/serve/score_route.h"
 #include "attend/serve/service.h"
-#include "attend/serve/tei_routes.h"
 
 namespace attend {
 namespace {
 
-using nlohmann::json;
-
-void answer_alive(Service&, const HttpRequest&, const HttpReply& reply) {
-  reply.send({.body = R"({"status":"alive"})"});
-}
-
-void answer_ready(Service& service, const HttpRequest&, const HttpReply& reply) {
-  if (!service.is_ready())
-    throw RequestError(503, service.is_loaded() ? "the server is about to end; ask another"
-                                                : "the models are being loaded; ask later");
-  reply.send({.body = R"({"status":"ready"})"});
-}
-
-void answer_metrics(Service& service, const HttpRequest&, const HttpReply& reply) {
-  const auto& lost = service.options().lost_log_lines;
-  reply.send({.type = "text/plain; version=0.0.4; charset=utf-8",
-              .body = service.metrics().text(service.queue_size(), lost ? lost() : 0)});
-}
-
-// As OpenAI's clients read it.
-void answer_models(Service& service, const HttpRequest&, const HttpReply& reply) {
-  json data = json::array();
-  for (const ServedModel& served : service.models())
-    data.push_back({{"id", served.name},
-                    {"object", "model"},
-                    {"created", served.loaded},
-                    {"owned_by", "attend"},
-                    {"type", served.model->type()},
-                    {"reads_text", !served.model->has_source_image()},
-                    {"answers_numbers", served.model->answers_numbers()},
-                    {"examples", service.options().examples}});
-  reply.send({.body = json_text({{"object", "list"}, {"data", data}})});
-}
-
-// Takes as long for every key that is as long.
+// "Bearer", in any case, a space and the key. Takes as long for every key that is as long.
 bool is_key(const std::string& authorization, const std::string& key) {
-  const std::string wanted = "Bearer " + key;
-  if (authorization.size() != wanted.size()) return false;
+  constexpr std::string_view scheme = "bearer ";
+  if (authorization.size() != scheme.size() + key.size()) return false;
+  const std::string given = boost::algorithm::to_lower_copy(authorization.substr(0, scheme.size()),
+                                                            std::locale::classic());
+  if (given != scheme) return false;
   unsigned difference = 0;
-  for (size_t i = 0; i < wanted.size(); ++i)
-    difference |= static_cast<unsigned char>(authorization[i] ^ wanted[i]);
+  for (size_t i = 0; i < key.size(); ++i)
+    difference |= static_cast<unsigned char>(authorization[scheme.size() + i] ^ key[i]);
   return difference == 0;
+}
+
+bool has_path(const Route& route, std::string_view path) {
+  const size_t fixed = route.path.size() - route_parameter(route).size();
+  if (fixed == route.path.size()) return path == route.path;
+  return path.size() > fixed && path.substr(0, fixed) == route.path.substr(0, fixed) &&
+         path.find('/', fixed) == std::string_view::npos;
 }
 
 bool takes(const Route& route, const std::string& method) {
@@ -77,7 +45,7 @@ constexpr const char* loading_seconds = "5";
 // The route of that head; null if there is none, and `allowed` lists the methods of its path.
 const Route* find_route(const HttpHead& head, std::string& allowed) {
   for (const Route& route : route_table()) {
-    if (route.path != head.path) continue;
+    if (!has_path(route, head.path)) continue;
     if (takes(route, head.method)) return &route;
     allowed += (allowed.empty() ? "" : ", ") + route.method;
     if (route.method == "GET") allowed += ", HEAD";
@@ -101,53 +69,8 @@ std::optional<HttpResponse> load_refusal(const Route& route, Service& service) {
 
 }  // namespace
 
-const std::vector<Route>& route_table() {
-  using enum RouteNeeds;
-  static const std::vector<std::string> json_type = {"application/json"};
-  static const std::vector<Route> table = {
-      {"GET", "/", nothing, false, answer_page_body, nullptr, openai_error, {"text/html"}},
-      {"GET", "/page.css", nothing, false, answer_page_style, nullptr, openai_error, {"text/css"}},
-      {"GET",
-       "/page.js",
-       nothing,
-       false,
-       answer_page_script,
-       nullptr,
-       openai_error,
-       {"text/javascript"}},
-      {"GET", "/health", nothing, false, answer_alive, nullptr, openai_error, json_type, true},
-      {"GET", "/livez", nothing, false, answer_alive, nullptr, openai_error, json_type, true},
-      {"GET", "/ready", nothing, false, answer_ready, nullptr, openai_error, json_type, true},
-      {"GET", "/readyz", nothing, false, answer_ready, nullptr, openai_error, json_type, true},
-      {"GET", "/metrics", nothing, true, answer_metrics, nullptr, openai_error, {"text/plain"}},
-      {"GET", "/openapi.json", nothing, false, answer_openapi},
-      {"GET", "/v1/models", models, true, answer_models},
-      {"POST", "/v1/predict", queue, true, answer_predict, predict_fields},
-      {"POST", "/v1/classify", queue, true, answer_classify, classify_fields},
-      {"POST", "/v1/embeddings", queue, true, answer_embeddings, embeddings_fields},
-      {"POST",
-       "/v1/explain",
-       models,
-       true,
-       answer_explain,
-       explain_fields,
-       openai_error,
-       {"application/json", "image/svg+xml", "text/html"}},
-      {"POST",
-       "/v1/completions",
-       queue,
-       true,
-       answer_completions,
-       completions_fields,
-       openai_error,
-       {"application/json", "text/event-stream"}},
-      {"POST", "/embed", queue, true, answer_tei_embed, tei_embed_fields, tei_error},
-      {"POST", "/predict", queue, true, answer_tei_predict, tei_predict_fields, tei_error},
-      {"POST", "/tokenize", models, true, answer_tei_tokenize, tei_tokenize_fields, tei_error},
-      {"GET", "/info", models, true, answer_tei_info, nullptr, tei_error},
-      {"POST", "/v1/score", nothing, true, answer_score, score_fields},
-  };
-  return table;
+std::string route_parameter(const Route& route) {
+  return route.path.ends_with('}') ? route.path.substr(route.path.rfind('{')) : "";
 }
 
 std::optional<HttpResponse> head_refusal(const Service& service, const HttpHead& head) {
@@ -196,11 +119,9 @@ void answer_by_route(const Route& route, Service& service, const HttpRequest& re
 }
 
 std::string route_label(const std::string& path) {
-  const auto& table = route_table();
-  return std::any_of(table.begin(), table.end(),
-                     [&](const Route& route) { return route.path == path; })
-             ? path
-             : "other";
+  for (const Route& route : route_table())
+    if (has_path(route, path)) return route.path;
+  return "other";
 }
 
 }  // namespace attend

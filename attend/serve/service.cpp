@@ -56,16 +56,21 @@ std::string log_json(const HttpEvent& event) {
   return line.dump();
 }
 
-void compute_on(WorkThreads& threads, const HttpReply& reply, std::function<HttpResponse()> work) {
-  const bool is_taken = threads.add([reply, work = std::move(work)] {
+void run_on(WorkThreads& threads, const HttpReply& reply, ErrorForm form,
+            std::function<void()> work) {
+  const bool is_taken = threads.add([reply, form, work = std::move(work)] {
     if (reply.is_abandoned()) return;
     try {
-      reply.send(work());
+      work();
     } catch (const std::exception& error) {
-      reply.send(failure_of(error).response());
+      reply.send(form(failure_of(error)));
     }
   });
-  if (!is_taken) reply.send(full_response());
+  if (!is_taken) reply.send(full_response(form));
+}
+
+std::function<void()> sending(const HttpReply& reply, std::function<HttpResponse()> work) {
+  return [reply, work = std::move(work)] { reply.send(work()); };
 }
 
 }  // namespace
@@ -145,12 +150,17 @@ void Service::handle(HttpRequest request, const HttpReply& reply) {
 }
 
 void Service::compute(const HttpReply& reply, std::function<HttpResponse()> work) {
-  compute_on(workers_, reply, std::move(work));
+  run_on(workers_, reply, openai_error, sending(reply, std::move(work)));
 }
 
 void Service::compute(const ServedModel& served, const HttpReply& reply,
-                      std::function<HttpResponse()> work) {
-  compute_on(*served.worker, reply, std::move(work));
+                      std::function<HttpResponse()> work, ErrorForm error) {
+  run_on(*served.worker, reply, error, sending(reply, std::move(work)));
+}
+
+void Service::run(const ServedModel& served, const HttpReply& reply, std::function<void()> work,
+                  ErrorForm error) {
+  run_on(*served.worker, reply, error, std::move(work));
 }
 
 void Service::watch(const HttpEvent& event) {

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <atomic>
+#include <chrono>
 #include <cstddef>
 #include <cstdint>
 #include <functional>
@@ -14,6 +15,7 @@
 #include "attend/inference/model.h"
 #include "attend/serve/answer_queue.h"
 #include "attend/serve/metrics.h"
+#include "attend/serve/request_fields.h"
 #include "attend/serve/work_threads.h"
 
 namespace attend {
@@ -36,6 +38,8 @@ struct ServiceOptions {
   std::vector<ModelFolder> folders = {};  // of the models
   ModelOptions model = {};                // skip_bad is set
   size_t queue = 256;  // requests that wait for each model, or for none; more are told 429
+  // For an answer that is streamed, from the request to its end.
+  std::chrono::milliseconds stream_time{600000};
   std::vector<std::string> examples = {};  // texts that the page offers
   std::string key = {};                    // that clients must send; empty: none
   std::string version = {};
@@ -82,9 +86,12 @@ class Service {
   // Answers with what `work` computes without a model's queue, or the error that it throws, on a
   // thread of its own. 429 where too many such wait.
   void compute(const HttpReply& reply, std::function<HttpResponse()> work);
-  // The same on a thread of the model's.
+  // The same on a thread of the model's, with errors in the form `error`.
   void compute(const ServedModel& served, const HttpReply& reply,
-               std::function<HttpResponse()> work);
+               std::function<HttpResponse()> work, ErrorForm error = openai_error);
+  // Has the model's thread call `work`, which answers by itself unless it throws.
+  void run(const ServedModel& served, const HttpReply& reply, std::function<void()> work,
+           ErrorForm error = openai_error);
   ServerMetrics& metrics() { return metrics_; }
   size_t queue_size() const;
   // Whether no model's queue has room. For models that are loaded.

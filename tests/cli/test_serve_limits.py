@@ -74,11 +74,34 @@ class Limits(program.Case):
             found, answer = self.status(self.predict(server, body))
             self.assertEqual(found, 422)
             self.assertIn(wanted, answer)
-        for values, wanted in ((10000, b"from 1 to 32"), (10001, b"may hold 10000 values")):
-            # The object and the array are values too.
-            found, answer = self.status(self.predict(server, {"texts": ["a"] * (values - 2)}))
-            self.assertEqual(found, 422)
-            self.assertIn(wanted, answer)
+
+    def test_work_is_bounded(self):
+        server = self.serve()
+        asked = {"texts": ["bab"], "minimum_length": 0, "maximum_length": 4096}
+        for more, words in (({"beam": 64, "texts": ["bab"] * 2}, "at most 262144"),
+                            ({"samples": 64, "texts": ["bab"] * 2}, "at most 262144"),
+                            ({"beam": 64, "details": True, "texts": ["bab" * 100]}, "attention weights"),
+                            ({"beam": 64, "coverage_penalty": 1, "texts": ["bab" * 100]}, "attention weights")):
+            status, body = server.predict(**asked | more)
+            self.assertEqual(status, 422, body)
+            self.assertIn(words, body)
+        status, _, body = server.ask("POST", "/v1/completions",
+                                     {"prompt": ["bab"] * 2, "n": 64, "temperature": 1, "max_tokens": 4096})
+        self.assertEqual(status, 422, body)
+
+    def test_a_stream_has_a_deadline(self):
+        server = self.serve("--stream-deadline", 0.001)
+        asked = {"prompt": ["bab"] * 4, "n": 16, "temperature": 2, "seed": 1, "max_tokens": 4096, "stream": True}
+        status, headers, body = server.ask("POST", "/v1/completions", asked)
+        self.assertEqual((status, headers["Content-Type"]), (200, "text/event-stream"))
+        *_, last, rest = body.split("\n\n")
+        error = json.loads(last.removeprefix("data: "))["error"]
+        self.assertEqual((rest, error["code"]), ("", "deadline_exceeded"))
+        self.assertIn("over 0.001 s", error["message"])
+        # Its work has ended.
+        while "attend_batch_size_count 1" not in server.ask("GET", "/metrics")[2]:
+            pass
+        self.assertEqual(server.predict(texts=["bab"])[0], 200)
 
     def test_a_full_queue_and_clients_that_leave(self):
         server = self.serve("--queue", 1, "--threads", 2, "--deadline", 3600, "--log", "json")

@@ -5,8 +5,11 @@
 #include <gmock/gmock.h>
 
 #include <condition_variable>
+#include <map>
 #include <mutex>
+#include <nlohmann/json.hpp>
 #include <optional>
+#include <set>
 #include <stdexcept>
 #include <string>
 #include <utility>
@@ -112,13 +115,15 @@ TEST_F(ServiceTest, WithoutTheKeyNoBodyIsRead) {
 TEST_F(ServiceTest, EveryRouteKnowsItsMethods) {
   serve();
   service_->load();
+  std::map<std::string, std::string> allowed;
   for (const Route& route : route_table()) {
-    const std::string other = route.method == "GET" ? "POST" : "GET";
-    const std::string allowed = route.method == "GET" ? "GET, HEAD" : route.method;
-    EXPECT_THAT(ask(other, route.path),
-                AllOf(StartsWith("HTTP/1.1 405 "), HasSubstr("\r\nAllow: " + allowed + "\r\n")))
-        << route.path;
+    std::string& all = allowed[route.path];
+    all += (all.empty() ? "" : ", ") + route.method + (route.method == "GET" ? ", HEAD" : "");
   }
+  for (const auto& [path, methods] : allowed)
+    EXPECT_THAT(ask("PUT", path),
+                AllOf(StartsWith("HTTP/1.1 405 "), HasSubstr("\r\nAllow: " + methods + "\r\n")))
+        << path;
   EXPECT_THAT(ask("HEAD", "/health"), AllOf(StartsWith("HTTP/1.1 200 "), EndsWith("\r\n\r\n")));
   for (const char* path : {"//", "/health/", "/Health", "/v1", "/health%00", "/../health"})
     EXPECT_THAT(ask("GET", path), AllOf(StartsWith("HTTP/1.1 404 "), HasSubstr("unknown_path")))
@@ -144,13 +149,40 @@ TEST_F(ServiceTest, AKeyIsAsked) {
   serve({.key = "secret"});
   service_->load();
   for (const char* line : {"", "Authorization: secret\r\n", "Authorization: Bearer secreT\r\n",
-                           "Authorization: Bearer secret1\r\n", "Authorization: Bearer \r\n"})
+                           "Authorization: Basic secret\r\n", "Authorization: Bearer secret1\r\n",
+                           "Authorization: Bearer \r\n"})
     EXPECT_THAT(ask("GET", "/v1/models", line),
                 AllOf(StartsWith("HTTP/1.1 401 "), HasSubstr("WWW-Authenticate: Bearer\r\n")))
         << line;
-  EXPECT_THAT(ask("GET", "/v1/models", "Authorization: Bearer secret\r\n"),
-              AllOf(StartsWith("HTTP/1.1 200 "), EndsWith(R"({"data":[],"object":"list"})")));
+  // A scheme has no case (RFC 9110, 11.1).
+  for (const char* scheme : {"Bearer", "bearer", "BEARER"})
+    EXPECT_THAT(ask("GET", "/v1/models", fmt::format("Authorization: {} secret\r\n", scheme)),
+                AllOf(StartsWith("HTTP/1.1 200 "), EndsWith(R"({"data":[],"object":"list"})")));
   EXPECT_THAT(ask("GET", "/health"), StartsWith("HTTP/1.1 200 "));
+}
+
+TEST_F(ServiceTest, TheDocumentDescribesEveryAnswer) {
+  serve({.key = "secret"});
+  const std::string answer = ask("GET", "/openapi.json");
+  const auto document = nlohmann::json::parse(answer.substr(answer.find("\r\n\r\n") + 4));
+  const auto& schemas = document["components"]["schemas"];
+  std::set<std::string> names;
+  for (const Route& route : route_table()) {
+    const std::string method = route.method == "GET" ? "get" : "post";
+    const auto& operation = document["paths"][route.path][method];
+    EXPECT_TRUE(names.insert(operation["operationId"]).second) << route.path;
+    EXPECT_EQ(operation.contains("security"), route.needs_key) << route.path;
+    for (const std::string& type : route.types) {
+      const auto& schema = operation["responses"]["200"]["content"][type]["schema"];
+      EXPECT_EQ(type == "application/json", schema.contains("$ref")) << route.path;
+    }
+  }
+  // What is referred to is there.
+  const std::string text = document.dump(), begin = "#/components/schemas/";
+  for (size_t i = text.find(begin); i != std::string::npos; i = text.find(begin, i)) {
+    i += begin.size();
+    EXPECT_TRUE(schemas.contains(text.substr(i, text.find('"', i) - i)));
+  }
 }
 
 TEST_F(ServiceTest, CountsRequests) {
