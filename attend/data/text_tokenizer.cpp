@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <limits>
+#include <optional>
 #include <unordered_map>
 #include <utility>
 
@@ -45,7 +46,9 @@ struct TextTokenizer::Parts {
   virtual std::string name(int32_t id) const = 0;  // of an id below size()
   virtual std::vector<std::string> split(std::string_view text, bool special_tokens) const = 0;
   virtual std::string join(const std::vector<std::string>& tokens) const = 0;
+  virtual int64_t opening_tokens() const = 0;
   virtual int64_t closing_tokens() const = 0;
+  virtual std::string unknown() const = 0;
 
   std::string bytes;
 };
@@ -83,7 +86,12 @@ class JsonParts final : public TextTokenizer::Parts {
     return tokenizer_.decode(ids);
   }
 
+  int64_t opening_tokens() const override { return tokenizer_.opening_tokens(); }
   int64_t closing_tokens() const override { return tokenizer_.closing_tokens(); }
+  std::string unknown() const override {
+    const std::optional<int32_t> id = tokenizer_.unknown();
+    return id ? name(*id) : "";
+  }
 
  private:
   Tokenizer tokenizer_;
@@ -121,7 +129,11 @@ class PieceParts final : public TextTokenizer::Parts {
     return tokenizer_.join(spelled);
   }
 
+  int64_t opening_tokens() const override { return 0; }
   int64_t closing_tokens() const override { return 1; }
+  std::string unknown() const override {
+    return vocabulary_name(std::string(MarianTokenizer::unknown), -1);
+  }
 
  private:
   MarianTokenizer tokenizer_;
@@ -162,6 +174,12 @@ std::vector<std::string> TextTokenizer::split(std::string_view text) const {
 std::string TextTokenizer::join(const std::vector<std::string>& tokens) const {
   return parts_->join(tokens);
 }
+
+int64_t TextTokenizer::opening_tokens() const {
+  return special_tokens_ ? parts_->opening_tokens() : 0;
+}
+
+std::string TextTokenizer::unknown() const { return parts_->unknown(); }
 
 int64_t TextTokenizer::closing_tokens() const {
   return special_tokens_ ? parts_->closing_tokens() : 0;

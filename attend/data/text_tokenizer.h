@@ -35,7 +35,12 @@ class TextTokenizer {
   // out.
   std::string join(const std::vector<std::string>& tokens) const;
 
-  int64_t closing_tokens() const;  // that split() puts behind a text
+  // The number of tokens that split() puts before and after a text.
+  int64_t opening_tokens() const;
+  int64_t closing_tokens() const;
+
+  // The name of the token for unknown parts of a text; empty if the tokenizer has none.
+  std::string unknown() const;
 
   struct Parts;
 

@@ -134,6 +134,17 @@ std::string Tokenizer::decode(std::span<const int32_t> ids, bool keep_special) c
   return parts_->decoder->decode(tokens);
 }
 
+int64_t Tokenizer::opening_tokens() const {
+  int64_t count = 0;
+  for (const TemplatePart& part : parts_->sequence.single) {
+    if (part.kind == TemplatePart::Kind::first) break;
+    count += static_cast<int64_t>(part.ids.size());
+  }
+  return count;
+}
+
+std::optional<int32_t> Tokenizer::unknown() const { return parts_->model->unknown(); }
+
 int64_t Tokenizer::closing_tokens() const {
   int64_t count = 0;
   for (const TemplatePart& part : parts_->sequence.single)
