@@ -51,8 +51,9 @@ struct TextCodec {
   std::string join(const std::vector<std::string>& tokens) const;
   // The tokens that exist whatever the texts hold: all bytes where these are the units, else none.
   std::vector<std::string> alphabet() const;
-  // The number of tokens that a tokenizer puts before each text, such as [CLS], and after it.
+  // The number of tokens that a tokenizer puts before each text, such as [CLS].
   int64_t opening_tokens() const { return tokenizer ? tokenizer->opening_tokens() : 0; }
+  // The number of tokens that a tokenizer appends to each text, such as [SEP].
   int64_t closing_tokens() const { return tokenizer ? tokenizer->closing_tokens() : 0; }
   // Whether a text that is too long loses its beginning.
   bool cuts_left() const { return tokenizer && tokenizer->cuts_left(); }

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <limits>
+#include <optional>
 #include <unordered_map>
 #include <utility>
 
@@ -48,6 +49,7 @@ struct TextTokenizer::Parts {
   virtual int64_t opening_tokens() const = 0;
   virtual int64_t closing_tokens() const = 0;
   virtual bool cuts_left() const = 0;
+  virtual std::string unknown() const = 0;
 
   std::string bytes;
 };
@@ -117,6 +119,10 @@ class JsonParts final : public TextTokenizer::Parts {
   int64_t opening_tokens() const override { return tokenizer_.opening_tokens(); }
   int64_t closing_tokens() const override { return tokenizer_.closing_tokens(); }
   bool cuts_left() const override { return tokenizer_.cuts_left(); }
+  std::string unknown() const override {
+    const std::optional<int32_t> id = tokenizer_.unknown();
+    return id ? name(*id) : "";
+  }
 
  private:
   Tokenizer tokenizer_;
@@ -169,6 +175,9 @@ class PieceParts final : public TextTokenizer::Parts {
   int64_t opening_tokens() const override { return 0; }
   int64_t closing_tokens() const override { return 1; }
   bool cuts_left() const override { return false; }
+  std::string unknown() const override {
+    return vocabulary_name(std::string(MarianTokenizer::unknown), -1);
+  }
 
  private:
   MarianTokenizer tokenizer_;
@@ -228,6 +237,8 @@ int64_t TextTokenizer::opening_tokens() const {
 std::string TextTokenizer::join(const std::vector<std::string>& tokens) const {
   return parts_->join(tokens);
 }
+
+std::string TextTokenizer::unknown() const { return parts_->unknown(); }
 
 int64_t TextTokenizer::closing_tokens() const {
   return special_tokens_ ? parts_->closing_tokens() : 0;

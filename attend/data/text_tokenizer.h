@@ -44,9 +44,13 @@ class TextTokenizer {
   // out.
   std::string join(const std::vector<std::string>& tokens) const;
 
-  int64_t opening_tokens() const;  // that split() puts before a text
-  int64_t closing_tokens() const;  // that split() puts behind a text
-  bool cuts_left() const;          // whether a text that is too long loses its beginning
+  // The number of tokens that split() puts before and after a text.
+  int64_t opening_tokens() const;
+  int64_t closing_tokens() const;
+  bool cuts_left() const;  // whether a text that is too long loses its beginning
+
+  // The name of the token for unknown parts of a text; empty if the tokenizer has none.
+  std::string unknown() const;
 
   struct Parts;
 

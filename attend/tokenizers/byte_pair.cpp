@@ -41,6 +41,8 @@ class BytePairModel : public CachedModel {
       merges_[key_of(merge.left, merge.right)] = {rank++, merge.joined};
   }
 
+  std::optional<int32_t> unknown() const override { return options_.unknown; }
+
  private:
   static uint64_t key_of(int32_t left, int32_t right) {
     return uint64_t{static_cast<uint32_t>(left)} << 32 | static_cast<uint32_t>(right);

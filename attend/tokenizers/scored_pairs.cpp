@@ -39,6 +39,8 @@ class ScoredPairsModel : public CachedModel {
         by_bytes_(file.by_bytes),
         byte_tokens_(this->tokens()) {}
 
+  std::optional<int32_t> unknown() const override { return unknown_; }
+
  private:
   struct Work {
     std::string_view text;

@@ -233,6 +233,8 @@ int64_t Tokenizer::opening_tokens() const {
 
 bool Tokenizer::cuts_left() const { return parts_->cut_left; }
 
+std::optional<int32_t> Tokenizer::unknown() const { return parts_->model->unknown(); }
+
 int64_t Tokenizer::closing_tokens() const {
   int64_t count = 0;
   for (const TemplatePart& part : parts_->sequence.single)

@@ -67,11 +67,14 @@ class Tokenizer {
   // out.
   std::string decode(std::span<const int32_t> ids, bool keep_special = false) const;
 
-  // Number of special tokens that encode() puts before a text, and after it.
+  // The number of special tokens that encode() puts before and after a text.
   int64_t opening_tokens() const;
   int64_t closing_tokens() const;
   // Whether a limit drops the first tokens of a text instead of the last.
   bool cuts_left() const;
+
+  // The id of the token that stands for unknown parts of a text; none if the tokenizer makes none.
+  std::optional<int32_t> unknown() const;
 
   int32_t size() const;  // the greatest id, and 1
   std::optional<int32_t> id(std::string_view token) const;

@@ -38,6 +38,8 @@ class UnigramModel : public CachedModel {
       if (!std::isnan(score)) largest_score_ = std::max(largest_score_, std::abs(score));
   }
 
+  std::optional<int32_t> unknown() const override { return options_.unknown; }
+
   uint32_t append_anew(std::string_view piece, std::vector<int32_t>& ids) const override {
     // Each word is a call, so that their memory is used again.
     thread_local std::vector<Way> ways;

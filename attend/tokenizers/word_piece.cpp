@@ -34,6 +34,8 @@ class WordPieceModel : public TokenModel {
     return any_text;
   }
 
+  std::optional<int32_t> unknown() const override { return options_.unknown; }
+
  private:
   std::pair<size_t, int32_t> longest(int32_t node, std::string_view word) const {
     const Trie& trie = tokens().trie();

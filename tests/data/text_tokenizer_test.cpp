@@ -28,7 +28,9 @@ constexpr const char* file = R"({
 TEST(TextTokenizer, NamesTokensSoThatAVocabularyHoldsThem) {
   const TextTokenizer tokenizer = TextTokenizer::parse(file, "file");
   EXPECT_EQ(tokenizer.size(), 6);
+  EXPECT_EQ(tokenizer.opening_tokens(), 1);
   EXPECT_EQ(tokenizer.closing_tokens(), 1);
+  EXPECT_EQ(tokenizer.unknown(), "?");
   EXPECT_EQ(tokenizer.name(5), "<token:5>");
   EXPECT_EQ(tokenizer.name(7), "<token:7>");
   const std::vector<std::string> tokens = tokenizer.split("Cats cat dog");
@@ -48,7 +50,9 @@ TEST(TextTokenizer, SplitsTextsOfACodecAsTheyStand) {
   const TextCodecs codecs = make_codecs(text);
   EXPECT_THAT(codecs.source.split(" CAT\tcats "),
               ElementsAre("[<s>]", "cat", "cat", "##s", "[</s>]"));
+  EXPECT_EQ(codecs.source.opening_tokens(), 1);
   EXPECT_EQ(codecs.source.closing_tokens(), 1);
+  EXPECT_EQ(codecs.target.opening_tokens(), 0);
   EXPECT_EQ(codecs.target.closing_tokens(), 0);
   EXPECT_THAT(test::error_of([&] { codecs.source.split("\xff"); }), HasSubstr("UTF-8"));
   const TextConfig stored = with_codes_in(folder / "model", text);
@@ -74,12 +78,15 @@ TEST(TextTokenizer, SplitsByPiecesOfATranslator) {
   EXPECT_EQ(tokenizer.size(), 4);
   EXPECT_EQ(tokenizer.name(0), "[</s>]");
   EXPECT_EQ(tokenizer.name(9), "<token:9>");
+  EXPECT_EQ(tokenizer.opening_tokens(), 0);
   EXPECT_EQ(tokenizer.closing_tokens(), 1);
+  EXPECT_EQ(tokenizer.unknown(), "[<unk>]");
   const std::vector<std::string> tokens = tokenizer.split(">>fra<< lower");
   EXPECT_THAT(tokens, ElementsAre(">>fra<<", "\u2581low", "er", "[</s>]"));
   EXPECT_EQ(tokenizer.join({"\u2581low", "[<unk>]", "er", "[</s>]"}), "lower");
   const TextTokenizer without = tokenizer.without_special_tokens();
   EXPECT_THAT(without.split("lower"), ElementsAre("\u2581low", "er"));
+  EXPECT_EQ(without.opening_tokens(), 0);
   EXPECT_EQ(without.closing_tokens(), 0);
   EXPECT_TRUE(tokenizer.split("").empty());
 }
