@@ -53,7 +53,8 @@ ENVIRONMENTS = {
     "files": Environment(("pillow==13.0.0", "conllu==6.0.0", "biopython==1.88", "soundfile==0.14.0", "numpy==2.4.6")),
     "molecules": Environment(("rdkit==2026.9.1",)),
     "metrics": Environment(("scikit-learn==1.9.1", "seqeval==1.2.2", "numpy==2.4.6", "sacrebleu==2.6.0")),
-    "clients": Environment(("openai==3.57.0", "huggingface_hub==2.4.0", "numpy==2.4.6", "schemathesis==4.32.5")),
+    "clients": Environment(("openai==3.57.0", "huggingface_hub==2.4.0", "numpy==2.4.6", "schemathesis==4.32.5",
+                            "litellm==1.110.2", "langchain-openai==1.7.4", "openapi-python-client==0.29.1")),
 }
 
 HUB = ("transformers", "sentence-transformers", "tokenizers", "sentencepiece")
@@ -79,6 +80,14 @@ ROWS = (
         "conform_molecules.py", "molecules", ("rdkit",)),
     Row("metrics", "figures of `score` on drawn answers with ties", "sklearn_check.py", "metrics",
         ("scikit-learn", "seqeval")),
+    Row("clients", "clients of OpenAI, Hugging Face, LiteLLM, LangChain and a generated one; requests by schemathesis",
+        "serve_clients.py", "clients",
+        ("openai", "huggingface_hub", "litellm", "langchain-openai", "openapi-python-client", "schemathesis"),
+        ("--examples", "50")),
+    Row("explanations", "occlusion, integrated gradients, relevance, rank correlation, patterns of heads of small models",
+        "conform_explain.py", "five", ("transformers", "captum", "scipy")),
+    Row("relations", "order, batches, threads, units, names, copies, saved and exported models: no peer",
+        "conform_relations.py"),
 )
 
 

@@ -1,15 +1,14 @@
 #!/usr/bin/env python3
 """Checks relations that hold whatever the right answers are, on small models trained on drawn data.
 
-    python3 tools/conform_relations.py [--attend build/release/attend] [--answer build/release/answer]
+    python3 tools/conform_relations.py [--program build/release/attend] [--answer build/release/answer]
                                        [--seed 1] [RELATION..]
 
 Needs nothing but Python. `--answer` is examples/answer.cpp, built by `ninja answer`; without it the
-relation to C++ is left out. Prints a line per relation with its measured difference and the largest one
-that is allowed, and at the end how many there were; exits with 1 if one is larger. About three minutes.
+relation to C++ is left out. A row of `./dev conform`: prints each relation with its measured difference and the largest
+one that is allowed; exits with 1 if one is larger. About three minutes.
 """
 
-import argparse
 import csv
 import gzip
 import itertools
@@ -25,8 +24,9 @@ import struct
 import subprocess
 import sys
 import tempfile
-import time
 import urllib.request
+
+import conform_report
 
 QUICK = {"train.replicas": 1, "train.batch": 20, "train.learning_rate": 1e-2, "train.weight_average": 0.9,
          "train.patience": 0, "train.warmup_steps": 10}
@@ -422,29 +422,22 @@ RELATIONS = (order_of_lines, batches, threads, units_of_targets, renamed, double
 
 
 def main():
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--attend", default="build/release/attend")
-    parser.add_argument("--answer", help="examples/answer.cpp, built")
-    parser.add_argument("--seed", type=int, default=1)
+    parser = conform_report.arguments(__doc__.splitlines()[0])
+    parser.add_argument("--answer", help="examples/answer.cpp, built; otherwise next to the program")
     parser.add_argument("relations", nargs="*", metavar="RELATION",
                         help=", ".join(each.__name__ for each in RELATIONS))
     options = parser.parse_args()
     chosen = [each for each in RELATIONS if not options.relations or each.__name__ in options.relations]
-    compared = failed = 0
-    start = time.monotonic()
+    report, program = conform_report.Report(), pathlib.Path(options.program).resolve()
     with tempfile.TemporaryDirectory(prefix="attend-relations-") as folder:
-        work = Workplace(folder, pathlib.Path(options.attend).resolve(), options.seed)
-        work.answer = pathlib.Path(options.answer).resolve() if options.answer else None
+        work = Workplace(folder, program, options.seed)
+        answer = pathlib.Path(options.answer).resolve() if options.answer else program.parent / "answer"
+        work.answer = answer if answer.exists() else None
         for relation in chosen:
             for what, difference, allowed in relation(work):
-                compared += 1
-                holds = difference <= allowed
-                failed += not holds
-                print(f"{relation.__name__:20} {what:70} {difference:8.2g} (at most {allowed:g})"
-                      f"{'' if holds else ' FAILED'}", flush=True)
-    print(f"{compared} relations from seed {options.seed} in {time.monotonic() - start:.0f} s, {failed} failed")
-    sys.exit(failed > 0)
+                report.compare(f"{relation.__name__}: {what}", float(difference), 0.0, allowed)
+    return report.finish()
 
 
 if __name__ == "__main__":
-    main()
+    sys.exit(main())

@@ -14,7 +14,6 @@ is refused, as it does by itself. Exits with 1 where a client reads something el
 has a finding, or too little is answered.
 """
 
-import argparse
 import asyncio
 import importlib
 import importlib.metadata
@@ -35,6 +34,8 @@ import litellm  # noqa: E402
 import openai  # noqa: E402
 from huggingface_hub import InferenceClient  # noqa: E402
 from huggingface_hub.errors import HfHubHTTPError  # noqa: E402
+
+import conform_report
 
 VERSIONS = {"openai": "3.57.0", "huggingface_hub": "2.4.0", "schemathesis": "4.32.5", "litellm": "1.110.2",
             "langchain-openai": "1.7.4", "openapi-python-client": "0.29.1"}
@@ -80,13 +81,9 @@ class Server:
         self.process.wait()
 
 
-class Findings:
-    def __init__(self):
-        self.count = 0
-
+class Findings(conform_report.Report):
     def expect(self, is_right, what):
-        print(f"{'ok  ' if is_right else 'FAIL'} {what}", flush=True)
-        self.count += not is_right
+        self.state(what, is_right, "as expected" if is_right else "otherwise")
 
     def refused(self, kind, what, call, **values):
         """That the call raises an error of that class with those attributes."""
@@ -323,8 +320,7 @@ def draw_requests(url, folder, findings, examples):
 
 
 def main():
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--program", type=pathlib.Path, default="build/release/attend")
+    parser = conform_report.arguments(__doc__.splitlines()[0])
     parser.add_argument("--examples", type=int, default=100)
     parser.add_argument("--overload", type=float, metavar="SECONDS", help="that alone")
     options = parser.parse_args()
@@ -333,7 +329,7 @@ def main():
         if found != version:
             raise SystemExit(f"{name} is {found}; this compares with {version}, so install that")
         print(f"{name} {found}")
-    program, findings = options.program.resolve(), Findings()
+    program, findings = pathlib.Path(options.program).resolve(), Findings()
     with tempfile.TemporaryDirectory() as path:
         folder = pathlib.Path(path)
         if options.overload:
@@ -342,7 +338,7 @@ def main():
                            cwd=folder, check=True, capture_output=True)
             with Server(program, folder, "large", "--queue", "32") as server:
                 asyncio.run(overload(server.url, options.overload, findings))
-            return findings.count > 0
+            return findings.finish()
         for model, (data, lines, chosen) in MODELS.items():
             (folder / data).write_text(lines)
             subprocess.run([program, "train", "--data", data, "--out", model, *SMALL, *chosen],
@@ -355,8 +351,7 @@ def main():
                 ask_as_generated_client(server.url, folder, findings, model)
                 ask_as_hugging_face(server.url, findings, model)
                 draw_requests(server.url, folder, findings, options.examples)
-    print(f"{findings.count} findings")
-    return findings.count > 0
+    return findings.finish()
 
 
 if __name__ == "__main__":
