@@ -23,9 +23,9 @@ constexpr size_t most_token_numbers = 1 << 22;
 // Texts that are tokenised for a client: their answer is 60 times as long.
 constexpr size_t most_tokenised_bytes = 1 << 18;
 
-// Which end of a long text is cut off. Such servers take both spellings.
-enum class CutEnd { right, right_capital };
-EnumNames names_of(CutEnd) { return {"right", "Right"}; }
+// Which end of a long text is cut off.
+enum class CutEnd { right };
+EnumNames names_of(CutEnd) { return {"right"}; }
 
 // What several of the requests have.
 struct TeiRequest {
