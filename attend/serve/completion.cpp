@@ -200,7 +200,7 @@ void Completion::send_event(const std::string& json) {
   // nginx would keep events until they fill a buffer.
   reply_.begin({.type = "text/event-stream",
                 .body = std::move(event),
-                .fields = {{"Cache-Control", "no-store"}, {"X-Accel-Buffering", "no"}}});
+                .fields = {{"X-Accel-Buffering", "no"}}});
 }
 
 void Completion::finish_if_all_are() {

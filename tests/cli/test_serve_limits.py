@@ -168,7 +168,7 @@ class Limits(program.Case):
         for host, wanted in (("one.example", 200), ("TWO.example:8443", 200), ("evil.example", 421),
                              ("localhost", 421), ("127.0.0.1:1", 421)):
             self.assertEqual(server.ask("GET", "/v1/models", headers={"Host": host})[0], wanted, host)
-            for path in ("/health", "/livez", "/ready", "/readyz"):  # what a probe knows is an address
+            for path in ("/health", "/livez", "/ready", "/readyz", "/ping"):  # what a probe knows is an address
                 self.assertEqual(server.ask("GET", path, headers={"Host": host})[0], 200, host)
         for origin, wanted in (("https://friend.example", 200), ("https://other.example", 200),
                                ("http://friend.example", 403), ("null", 403)):

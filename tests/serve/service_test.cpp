@@ -99,7 +99,7 @@ TEST_F(ServiceTest, RequestsCanWaitForTheModels) {
 
 TEST_F(ServiceTest, ProbesTakeAnyHost) {
   EXPECT_THAT(open_paths(),
-              testing::UnorderedElementsAre("/health", "/livez", "/ready", "/readyz"));
+              testing::UnorderedElementsAre("/health", "/livez", "/ready", "/readyz", "/ping"));
 }
 
 TEST_F(ServiceTest, WithoutTheKeyNoBodyIsRead) {
