@@ -1,18 +1,17 @@
 #!/usr/bin/env python3
 """Imports the world's own model folders: each state's configuration files with shrunk sizes and drawn weights.
 
-    tools/conform_models.py PROGRAM [FOLDER] [--seed N] [--only NAME]
+    tools/conform_models.py [FOLDER] [--program build/release/attend] [--seed N] [--only NAME]
 
 FOLDER (default: ../shared/models) has a folder for each state of a model with its small files. For each, the script
 shrinks the sizes, draws tensors under the names that transformers saves, adds a tiny tokenizer and runs
 `attend import`. Tensors that files of some age have besides, such as poolers and position_ids, are drawn, too. A state of
 a type and class that are read must import, or be refused for a reason in REFUSED. It needs numpy, safetensors and, for
 translators, sentencepiece. If transformers and torch can be imported, it also loads the same folder there and compares
-vectors, labels, masked words and continuations, which may differ by BAR. Prints a line per state and the counts;
-exits with 1 if a state is not as it must be.
+vectors, labels, masked words and continuations, which may differ by BAR. A row of `./dev conform`: prints a line per
+state and the counts; exits with 1 if a state is not as it must be.
 """
 
-import argparse
 import io
 import json
 import math
@@ -25,6 +24,8 @@ import tempfile
 
 import numpy as np
 from safetensors.numpy import save_file
+
+import conform_report
 
 BAR = 1e-4
 DEPTH, LAYERS, HEADS, INNER, POSITIONS = 16, 2, 2, 24, 64
@@ -698,19 +699,14 @@ def rows(program, seed=1, folder="../shared/models", only=""):
 
 
 def main():
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("program")
+    parser = conform_report.arguments(__doc__.splitlines()[0])
     parser.add_argument("folder", nargs="?", default="../shared/models")
-    parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--only", default="", help="part of the names of the states")
     options = parser.parse_args()
-    counts = {"imported": 0, "refused": 0, "wrong": 0}
+    report = conform_report.Report()
     for name, told, is_right in rows(options.program, options.seed, options.folder, options.only):
-        counts[told.split(",")[0].split(":")[0]] += 1
-        counts["wrong"] += not is_right
-        print(f"{name}: {told}{'' if is_right else '  WRONG'}", flush=True)
-    print(", ".join(f"{count} {what}" for what, count in counts.items()))
-    return 1 if counts["wrong"] else 0
+        report.state(name, is_right, told)
+    return report.finish()
 
 
 if __name__ == "__main__":

@@ -4,8 +4,8 @@
     tools/molecules.py [esol] [bbbp] [esol_bonds] [bbbp_bonds] [--data ../shared/data/molecules]
         [--out build/molecules] [--seeds 5]
 
-A seed decides on the split (80 % to train with, 10 % each to validate and to test) and on the training,
-which takes one thread. Prints a line for each seed, with the figure of the test part and that of the
+A seed decides on the split (80 % to train with, 10 % each to validate and to test; all spellings of a molecule are
+in one part) and on the training, which takes one thread. Prints a line for each seed, with the figure of the test part and that of the
 validation part, and then the mean and the deviation over the seeds. What is in --out is not trained again.
 """
 
@@ -23,6 +23,8 @@ PROGRAM = os.environ.get("ATTEND_PROGRAM") or ROOT / "build" / "release" / "atte
 SOLUBILITY = ("esol", "measured log solubility in mols per litre", "rmse")
 PASSAGE = ("bbbp", "BBBP", "roc_auc")
 RECIPES = {"esol": SOLUBILITY, "bbbp": PASSAGE, "esol_bonds": SOLUBILITY, "bbbp_bonds": PASSAGE}
+# The split keeps the spellings of one molecule in one part.
+UNITS = {recipe: "molecule" if recipe.endswith("_bonds") else "smiles" for recipe in RECIPES}
 
 
 def attend(*arguments):
@@ -36,7 +38,7 @@ def trained(tables, recipe, seed, out):
     data, model, seconds = (out / f"{recipe}-{seed}-{part}" for part in ("data", "model", "seconds.txt"))
     if not seconds.exists():
         attend("data", "split", tables / f"{table}.csv.gz", "--source-column", "smiles",
-               "--target-column", column, "--seed", seed, "--out", data)
+               "--target-column", column, "--seed", seed, "--set", f"data.source_units={UNITS[recipe]}", "--out", data)
         began = time.monotonic()
         attend("train", "--config", ROOT / "recipes" / f"{recipe}.toml", "--data", data, "--out", model,
                "--set", f"train.seed={seed}", "--set", "train.replicas=1")

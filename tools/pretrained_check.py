@@ -24,7 +24,6 @@ writes what the room's test compares where there is no PyPI: files, shapes of te
 formula gives, texts, and what transformers answers.
 """
 
-import argparse
 import importlib.metadata
 import json
 import math
@@ -44,12 +43,13 @@ import torch
 import transformers
 from PIL import Image
 
+import conform_report
 from pretrained_exports import export_rows
 from pretrained_golden import write_golden
 from pretrained_heads import dense_differ, numbers_differ, tags_differ
 from pretrained_models import CONTINUING, FAMILIES, IMAGE_FAMILIES, draw_weights, drawn_images, drawn_texts
 from pretrained_older import older_rows
-from pretrained_texts import continuations_differ, difference, encoded, maps_differ, texts_differ
+from pretrained_texts import continuations_differ, difference, encoded, maps_differ, shown, texts_differ
 from pretrained_translators import TRANSLATORS, tokenizing_rows, translator_rows
 
 BAR = 1e-5
@@ -134,7 +134,7 @@ def masked_differ(program, model, tokenizer, texts):
         best = theirs[place].argmax().item()
         found = line["predictions"][0]
         token = tokenizer.convert_ids_to_tokens(best)
-        if best != tokenizer.mask_token_id and found["tokens"][place].strip("[]") != token.strip("[]"):
+        if best != tokenizer.mask_token_id and found["tokens"][place].strip("[]") != shown(tokenizer, [token])[0].strip("[]"):
             return math.inf
         worst = max(worst, difference(found["log_probabilities"][place], theirs[place, best]))
     return worst
@@ -301,8 +301,7 @@ def speeds(program, model, their_work, texts, weights, turns):
 
 
 def main():
-    parser = argparse.ArgumentParser()
-    parser.add_argument("--program", default="build/release/attend")
+    parser = conform_report.arguments(__doc__.splitlines()[0])
     parser.add_argument("--real", action="store_true")
     parser.add_argument("--sentences", type=int, default=1000)
     parser.add_argument("--turns", type=int, default=5)
@@ -313,43 +312,42 @@ def main():
     transformers.logging.disable_progress_bar()
     if options.golden:
         write_golden(options.golden)
-        return
-    met = True
+        return 0
+    report = conform_report.Report()
     versions = ", ".join(f"{name} {importlib.metadata.version(name)}"
                          for name in ("transformers", "tokenizers", "torch", "pillow", "sentencepiece", "protobuf"))
-    print(f"{versions}; bar {BAR:g}\n\n| type | class | what | largest difference |\n|---|---|---|---|")
+    print(f"{versions}; bar {BAR:g}")
     with tempfile.TemporaryDirectory() as folder:
         program = Program(options.program, folder)
 
         def show(rows):
             for kind, name, what, worst in rows:
-                print(f"| {kind} | {name} | {what} | {worst:.1e} |", flush=True)
-            return all(worst <= BAR for *_, worst in rows)
+                report.compare(f"{kind} {name}, {what}", float(worst), 0.0, BAR)
 
         speed = []
         for family in FAMILIES:
-            met = show(family_rows(program, family)) and met
+            show(family_rows(program, family))
         images = drawn_images(program.folder)
-        met = show(export_rows(program, images)) and met
+        show(export_rows(program, images))
         if options.images:
             images += sorted(options.images.glob("*.png"))[:100]
         for family in IMAGE_FAMILIES:
-            met = show(image_rows(program, family, images)) and met
+            show(image_rows(program, family, images))
         for family in CONTINUING:
-            met = show(continuing_rows(program, family)) and met
+            show(continuing_rows(program, family))
         for family in TRANSLATORS:
-            met = show(translator_rows(program, family)) and met
-        met = show(tokenizing_rows(program, 10_000)) and met
-        met = show(older_rows(program, 2_000)) and met
+            show(translator_rows(program, family))
+        show(tokenizing_rows(program, 10_000))
+        show(older_rows(program, 2_000))
         if options.real:
             rows, speed = real_rows(program, options.sentences, options.turns)
-            met = show(rows) and met
+            show(rows)
         for weights, ratio, theirs, ours in speed:
             print(f"\none thread, {weights}: {ours:.0f} sentences in a second of the processor, transformers in "
                   f"float32 {theirs:.0f}: {ratio:.2f} times; bar {SPEED_BARS[weights]}")
-            met = met and ratio >= SPEED_BARS[weights]
-    sys.exit(0 if met else 1)
+            report.state(f"speed, {weights}", ratio >= SPEED_BARS[weights], f"{ratio:.2f} times")
+    return report.finish()
 
 
 if __name__ == "__main__":
-    main()
+    sys.exit(main())

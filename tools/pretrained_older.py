@@ -6,13 +6,13 @@ import sentencepiece
 import transformers
 
 from pretrained_models import byte_pairs, draw_weights, drawn_texts, end_of_text_pairs
+from pretrained_texts import shown
 from pretrained_translators import drawn_texts_of_scripts
 
 MASK = {"content": "<mask>", "single_word": False, "lstrip": True, "rstrip": False, "normalized": False}
 SIZES = {"hidden_size": 4, "num_hidden_layers": 1, "num_attention_heads": 1, "intermediate_size": 1,
          "max_position_embeddings": 514, "type_vocab_size": 1, "pad_token_id": 1}
 GPT2_SIZES = {"n_embd": 4, "n_layer": 1, "n_head": 1, "n_positions": 1024, "bos_token_id": 0, "eos_token_id": 0}
-FIXED = ("<s>", "</s>", "<pad>", "<unk>")
 
 
 def write_pairs(folder, tokenizer):
@@ -65,7 +65,7 @@ def older_row(program, count, kind):
     wrong = 0
     for text, found in zip(texts, split_texts(program, out, architecture, texts), strict=True):
         named = tokenizer.convert_ids_to_tokens(tokenizer(text).input_ids)
-        wrong += found != [f"[{name}]" if name in FIXED else name for name in named]
+        wrong += found != shown(tokenizer, named)
     return (config.model_type, type(tokenizer).__name__, f"texts of {count} with other tokens; older files", wrong)
 
 

@@ -10,6 +10,31 @@ import numpy
 import torch
 
 
+# The bytes that byte-level tokenizers spell by themselves; others are the characters from U+0100 on.
+PLAIN = {*range(0x21, 0x7F), *range(0xA1, 0xAD), *range(0xAE, 0x100)}
+SPELLED = {**{chr(byte): byte for byte in PLAIN},
+           **{chr(0x100 + i): byte for i, byte in enumerate(sorted({*range(256)} - PLAIN))}}
+
+
+def shown(tokenizer, tokens):
+    """Tokens as the program shows them: byte-level ones as the characters that share a byte with them."""
+    if "ByteLevel" not in str(tokenizer.backend_tokenizer.pre_tokenizer):
+        return tokens
+    added = tokenizer.get_added_vocab()
+    parts = [token.encode() if token in added else bytes(SPELLED[character] for character in token) for token in tokens]
+    starts = [0]
+    for character in b"".join(parts).decode(errors="surrogateescape"):
+        starts.append(starts[-1] + len(character.encode(errors="surrogateescape")))
+    whole, texts, begin = b"".join(parts), [], 0
+    for part in parts:
+        end = begin + len(part)
+        first = max(start for start in starts if start <= begin)
+        last = min(start for start in starts if start >= end)
+        texts.append(whole[first:last].decode(errors="replace"))
+        begin = end
+    return texts
+
+
 def encoded(tokenizer, text):
     batch = tokenizer(text, return_tensors="pt")
     return {name: batch[name] for name in ("input_ids", "attention_mask")}
@@ -50,7 +75,7 @@ def continuations_differ(program, model, tokenizer, texts, beam=1):
         found = line["predictions"][0]
         words = [tokenizer.convert_ids_to_tokens(id) or f"<token:{id}>"
                  for id in answer.tolist() if id != tokenizer.eos_token_id]
-        if found["tokens"] != words:
+        if found["tokens"] != shown(tokenizer, words):
             return math.inf
         logs = found["log_probabilities"][:len(answer)]
         worst = max(worst, difference(logs, behind(model, tokenizer, text, answer)[:len(logs)]))

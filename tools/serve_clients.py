@@ -1,8 +1,10 @@
 #!/usr/bin/env python3
-"""Asks `attend serve` by the programs of others: the clients of OpenAI and Hugging Face, and schemathesis.
+"""Asks `attend serve` by the programs of others: the clients of OpenAI, Hugging Face, LiteLLM and LangChain, a client
+that openapi-python-client generates, and schemathesis.
 
     python3 -m venv build/clients
-    build/clients/bin/pip install openai==3.57.0 huggingface_hub==2.4.0 numpy schemathesis==4.32.5
+    build/clients/bin/pip install openai==3.57.0 huggingface_hub==2.4.0 numpy schemathesis==4.32.5 \\
+      litellm==1.110.2 langchain-openai==1.7.4 openapi-python-client==0.29.1
     build/clients/bin/python tools/serve_clients.py [--program build/release/attend] [--examples 100]
 
 Trains a small language model and a small classifier on lines of its own, serves each, and prints what
@@ -14,7 +16,9 @@ has a finding, or too little is answered.
 
 import argparse
 import asyncio
+import importlib
 import importlib.metadata
+import json
 import os
 import pathlib
 import struct
@@ -22,12 +26,18 @@ import subprocess
 import sys
 import tempfile
 import time
+import urllib.request
 
-import openai
-from huggingface_hub import InferenceClient
-from huggingface_hub.errors import HfHubHTTPError
+os.environ["LITELLM_LOCAL_MODEL_COST_MAP"] = "True"  # otherwise it asks another host
 
-VERSIONS = {"openai": "3.57.0", "huggingface_hub": "2.4.0", "schemathesis": "4.32.5"}
+import langchain_openai  # noqa: E402
+import litellm  # noqa: E402
+import openai  # noqa: E402
+from huggingface_hub import InferenceClient  # noqa: E402
+from huggingface_hub.errors import HfHubHTTPError  # noqa: E402
+
+VERSIONS = {"openai": "3.57.0", "huggingface_hub": "2.4.0", "schemathesis": "4.32.5", "litellm": "1.110.2",
+            "langchain-openai": "1.7.4", "openapi-python-client": "0.29.1"}
 KEY = "sesame"
 
 SMALL = ("--set", "model.depth=16", "--set", "train.replicas=1", "--set", "train.epochs=2",
@@ -98,6 +108,7 @@ def ask_as_openai(url, findings):
     client = openai.OpenAI(base_url=f"{url}/v1", api_key=KEY)
     model = client.models.list().data[0].id
     findings.expect(model == "text", "openai: models.list")
+    findings.expect(client.models.retrieve(model) == client.models.list().data[0], "openai: models.retrieve")
     texts = ["the cat sat", "my dog"]
     usual = client.embeddings.create(model=model, input=texts)
     plain = client.embeddings.create(model=model, input=texts, encoding_format="float")
@@ -137,18 +148,102 @@ def ask_as_openai(url, findings):
     findings.refused(openai.NotFoundError, "openai: another model",
                      lambda: client.embeddings.create(model="none", input="a"),
                      status_code=404, code="model_not_found", param="model")
-    findings.refused(openai.UnprocessableEntityError, "openai: a text that is too long",
+    echoed = client.completions.create(model=model, prompt="the cat", max_tokens=1, echo=True, logprobs=1,
+                                       temperature=0, seed=1).choices[0].logprobs
+    findings.expect(echoed.token_logprobs[0] is None and len(echoed.token_logprobs) == 8
+                    and all(logarithm <= max(top.values()) for logarithm, top in
+                            zip(echoed.token_logprobs[1:], echoed.top_logprobs[1:])),
+                    "openai: completions, echo with logprobs, as lm-evaluation-harness asks")
+    drawn = client.completions.create(model=model, prompt="the cat", max_tokens=4, seed=2 ** 63 - 1, stop=[],
+                                      logit_bias={}, suffix=None)
+    findings.expect(drawn.usage.completion_tokens == 4, "openai: values that mean nothing")
+    findings.refused(openai.BadRequestError, "openai: a text that is too long",
                      lambda: client.completions.create(model=model, prompt="a" * 40),
-                     status_code=422, code="context_length_exceeded", param="prompt",
+                     status_code=400, code="context_length_exceeded", param="prompt",
                      type="invalid_request_error")
-    findings.refused(openai.UnprocessableEntityError, "openai: what the library has not",
+    findings.refused(openai.UnprocessableEntityError, "openai: a field that the server does not honour",
                      lambda: client.completions.create(model=model, prompt="a", suffix="b"),
-                     code="unknown_field", param="suffix")
+                     code="invalid_value", param="suffix")
+
+
+def ask_as_litellm(url, findings):
+    where = {"api_base": f"{url}/v1", "api_key": KEY}
+    answer = litellm.text_completion(model="text-completion-openai/text", prompt="the cat", max_tokens=5, **where)
+    findings.expect(answer.usage.completion_tokens == 5, "litellm: text_completion")
+    vectors = litellm.embedding(model="openai/text", input=["my dog", "the cat"], encoding_format="float", **where)
+    findings.expect([len(one["embedding"]) for one in vectors.data] == [16, 16], "litellm: embedding")
+    # By which its routers choose a model that reads more.
+    findings.refused(litellm.ContextWindowExceededError, "litellm: a text that is too long",
+                     lambda: litellm.text_completion(model="text-completion-openai/text", prompt="a" * 40, **where))
+
+
+def ask_as_langchain(url, findings):
+    embeddings = langchain_openai.OpenAIEmbeddings(model="text", base_url=f"{url}/v1", api_key=KEY,
+                                                   check_embedding_ctx_length=False)
+    vectors = embeddings.embed_documents(["my dog", "the cat"] * 600)  # 1,000 a request
+    findings.expect(len(vectors) == 1200 and vectors[0] == vectors[2], "langchain-openai: 1,200 texts")
+
+
+def generated_client(url, folder):
+    """The package that openapi-python-client makes of the server's document."""
+    name = "attend_client"
+    document = json.load(urllib.request.urlopen(f"{url}/openapi.json"))
+    (folder / "openapi.json").write_text(json.dumps(document))
+    (folder / "config.yaml").write_text(f"package_name_override: {name}\nproject_name_override: {name}\n"
+                                        "post_hooks: []\n")
+    run = subprocess.run([pathlib.Path(sys.executable).parent / "openapi-python-client", "generate", "--path",
+                          "openapi.json", "--config", "config.yaml", "--overwrite", "--fail-on-warning"],
+                         cwd=folder, capture_output=True, text=True)
+    if run.returncode:
+        raise SystemExit(run.stdout + run.stderr)
+    sys.path.insert(0, str(folder / name))
+    return name
+
+
+def ask_as_generated_client(url, folder, findings, model):
+    """Such clients send the document's defaults, and read answers by its schemas."""
+    name = generated_client(url, folder)
+    client = importlib.import_module(name).AuthenticatedClient(base_url=url, token=KEY)
+    models = importlib.import_module(f"{name}.models")
+
+    def ask(operation, **fields):
+        route = importlib.import_module(f"{name}.api.default.{operation}")
+        kind = getattr(models, "".join(part.title() for part in operation.split("_")) + "Request")
+        body = kind(**fields)
+        given = {key: value for key, value in body.to_dict().items()}
+        plain = urllib.request.urlopen(urllib.request.Request(
+            url + PATHS[operation], json.dumps(fields).encode(),
+            {"Authorization": f"Bearer {KEY}", "Content-Type": "application/json"}))
+        found, other = route.sync(client=client, body=body), json.load(plain)
+        found = json.loads(json.dumps([one.to_dict() for one in found] if isinstance(found, list)
+                                      else found.to_dict()))
+        for each in (found, other):
+            if isinstance(each, dict):
+                each.pop("id", None), each.pop("created", None)
+        findings.expect(found == other, f"openapi-python-client: {operation}, which sends {sorted(given)}")
+
+    if model == "text":
+        ask("predict", texts=["the cat"], maximum_length=6)
+        ask("completions", prompt="the cat", max_tokens=6)
+    else:
+        ask("predict", texts=["a dull plot"])
+        ask("classify", texts=["a dull plot"])
+
+
+PATHS = {"predict": "/v1/predict", "classify": "/v1/classify", "completions": "/v1/completions"}
 
 
 def ask_as_hugging_face(url, findings, model):
     client = InferenceClient(token=KEY)
+    # What its users write: the server's address and no path.
+    root = InferenceClient(url, token=KEY)
     if model == "text":
+        findings.expect((root.feature_extraction("my dog")
+                         == client.feature_extraction("my dog", model=f"{url}/embed")).all(),
+                        "huggingface_hub: feature_extraction at the server's address")
+        close = client.sentence_similarity("my dog", ["my dog", "the cat"], model=f"{url}/similarity")
+        findings.expect(len(close) == 2 and abs(close[0] - 1) < 1e-5 and close[1] < close[0],
+                        "huggingface_hub: sentence_similarity")
         vectors = client.feature_extraction("my dog", model=f"{url}/embed", normalize=True)
         findings.expect(vectors.shape == (1, 16), "huggingface_hub: feature_extraction")
         try:
@@ -162,6 +257,8 @@ def ask_as_hugging_face(url, findings, model):
         best = client.text_classification("a dull plot", model=f"{url}/predict")
         findings.expect(best.label in ("good", "bad") and best.score >= 0.5,
                         "huggingface_hub: text_classification")
+        findings.expect(root.text_classification("a dull plot") == best,
+                        "huggingface_hub: text_classification at the server's address")
 
 
 class Crowd:
@@ -253,6 +350,9 @@ def main():
             with Server(program, folder, model) as server:
                 if model == "text":
                     ask_as_openai(server.url, findings)
+                    ask_as_litellm(server.url, findings)
+                    ask_as_langchain(server.url, findings)
+                ask_as_generated_client(server.url, folder, findings, model)
                 ask_as_hugging_face(server.url, findings, model)
                 draw_requests(server.url, folder, findings, options.examples)
     print(f"{findings.count} findings")

@@ -2,13 +2,12 @@
 """Compares the figures of `attend score` with scikit-learn's, and those of spans with seqeval's.
 
     python3 -m venv build/sklearn && build/sklearn/bin/pip install scikit-learn seqeval
-    build/sklearn/bin/python tools/sklearn_check.py [--attend build/release/attend] [--seed 1]
+    build/sklearn/bin/python tools/sklearn_check.py [--program build/release/attend] [--seed 1]
 
-Answers are drawn with many ties. Prints each figure beside the other's and exits with 1 if two differ
-by more than 1e-9.
+A row of `./dev conform`. Answers are drawn with many ties; truths are constant, far from 0, or of one class. Exits with
+1 if two figures differ by more than 1e-9.
 """
 
-import argparse
 import json
 import pathlib
 import subprocess
@@ -18,6 +17,8 @@ import tempfile
 import numpy
 import seqeval.metrics
 import sklearn.metrics
+
+import conform_report
 
 LARGEST = 1e-9
 
@@ -69,30 +70,109 @@ def rankings(draw, program):
 
 def spans(draw, program):
     labels = ["O", "O", "B-x", "I-x", "B-y", "I-y"]
-    right, answers = ([[labels[i] for i in draw.integers(0, 6, size=20)] for _ in range(200)]
+    return compare_spans(draw, program, labels)
+
+
+def spans_of_bioes(draw, program):
+    """seqeval's default mode, which is conlleval's; labels in any order, right or not."""
+    return compare_spans(draw, program, ["O", "O", "O"] + [f"{place}-{kind}" for place in "BIES"
+                                                           for kind in "xy"])
+
+
+def spans_of_bilou(draw, program):
+    """L and U are E and S."""
+    return compare_spans(draw, program, ["O", "O", "O"] + [f"{place}-{kind}" for place in "BILU"
+                                                           for kind in "xy"])
+
+
+def compare_spans(draw, program, labels):
+    right, answers = ([[labels[i] for i in draw.integers(0, len(labels), size=20)] for _ in range(200)]
                       for _ in range(2))
+    # A share of the answers is right, so that spans of several labels match.
+    for line, wanted in zip(answers[::2], right[::2]):
+        line[:] = wanted[:12] + line[12:]
     ours = score(program, ["span_f1"], [" ".join(line) for line in answers],
                  [" ".join(line) for line in right])["span_f1"]
+
+    def as_bioes(lines):
+        return [[label.replace("L-", "E-").replace("U-", "S-") for label in line] for line in lines]
+
+    right, answers = as_bioes(right), as_bioes(answers)
     return ours, {"f1": seqeval.metrics.f1_score(right, answers),
                   "precision": seqeval.metrics.precision_score(right, answers),
                   "recall": seqeval.metrics.recall_score(right, answers)}
 
 
+def constant_truth(draw, program):
+    """scikit-learn compares with a mean of equal numbers that is rounded; the truth is a power of 2."""
+    right = numpy.full(100, 0.25)
+    answers = right + draw.normal(size=100).round(2)
+    ours = score(program, ["r2", "mse", "mae"], answers, right)
+    exact = score(program, ["r2"], right, right)
+    return ours | {"r2 of right ones": exact["r2"]}, {
+        "r2": sklearn.metrics.r2_score(right, answers),
+        "r2 of right ones": sklearn.metrics.r2_score(right, right),
+        "mse": sklearn.metrics.mean_squared_error(right, answers),
+        "mae": sklearn.metrics.mean_absolute_error(right, answers)}
+
+
+def large_mean(draw, program):
+    right = 1.7e9 + (draw.normal(size=500) * 234).round()
+    answers = right + draw.normal(size=500).round(3)
+    ours = score(program, ["rmse", "r2"], answers, right)
+    return ours, {"rmse": sklearn.metrics.mean_squared_error(right, answers) ** 0.5,
+                  "r2": sklearn.metrics.r2_score(right, answers)}
+
+
+def positives_only(draw, program):
+    scores = draw.normal(size=50).round(1)
+    ones = numpy.ones(50, dtype=int)
+    return score(program, ["average_precision"], scores, ones), {
+        "average_precision": sklearn.metrics.average_precision_score(ones, scores)}
+
+
+def ties(draw, program):
+    """Nearly all scores tie, and one class is rare."""
+    right = (draw.random(2000) < 0.05).astype(int)
+    scores = (draw.random(2000) + 0.3 * right).round(1)
+    same = numpy.zeros(2000)
+    ours = score(program, ["roc_auc", "average_precision"], scores, right)
+    flat = score(program, ["roc_auc", "average_precision"], same, right)
+    return ours | {f"{name} of one score": figure for name, figure in flat.items()
+                   if name != "examples"}, {
+        "roc_auc": sklearn.metrics.roc_auc_score(right, scores),
+        "average_precision": sklearn.metrics.average_precision_score(right, scores),
+        "roc_auc of one score": sklearn.metrics.roc_auc_score(right, same),
+        "average_precision of one score": sklearn.metrics.average_precision_score(right, same)}
+
+
+def labels(draw, program):
+    """Five labels, one of which is never right and one of which is never answered."""
+    right = [f"l {i}" for i in draw.choice([0, 1, 2, 3], p=[.6, .2, .1, .1], size=1000)]
+    answers = [f"l {i}" for i in draw.choice([0, 1, 2, 4], p=[.5, .3, .1, .1], size=1000)]
+    found = score(program, ["accuracy", "f1"], answers, right)
+    options = {"average": "macro", "zero_division": 0}
+    return {"accuracy": found["accuracy"], **found["f1"]}, {
+        "accuracy": sklearn.metrics.accuracy_score(right, answers),
+        "f1": sklearn.metrics.f1_score(right, answers, **options),
+        "precision": sklearn.metrics.precision_score(right, answers, **options),
+        "recall": sklearn.metrics.recall_score(right, answers, **options),
+        "micro_f1": sklearn.metrics.f1_score(right, answers, average="micro")}
+
+
+COMPARED = (numbers, large_mean, constant_truth, classes, ties, positives_only, labels, rankings, spans,
+            spans_of_bioes, spans_of_bilou)
+
+
 def main():
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--attend", default="build/release/attend")
-    parser.add_argument("--seed", type=int, default=1)
-    options = parser.parse_args()
-    draw = numpy.random.default_rng(options.seed)
-    worst = 0
-    for compared in (numbers, classes, rankings, spans):
-        ours, theirs = compared(draw, options.attend)
+    options = conform_report.arguments(__doc__.splitlines()[0]).parse_args()
+    draw, report = numpy.random.default_rng(options.seed), conform_report.Report()
+    for compared in COMPARED:
+        ours, theirs = compared(draw, options.program)
         for name, figure in theirs.items():
-            worst = max(worst, abs(ours[name] - figure))
-            print(f"{name:18} {ours[name]:.15f} {figure:.15f}")
-    print(f"largest difference {worst:.2g}")
-    sys.exit(worst > LARGEST)
+            report.compare(f"{compared.__name__} {name}", ours[name], float(figure), LARGEST)
+    return report.finish()
 
 
 if __name__ == "__main__":
-    main()
+    sys.exit(main())

@@ -4,7 +4,7 @@
     python3 -m venv build/tokenizers
     build/tokenizers/bin/pip install tokenizers==0.23.3 sentencepiece==0.2.3
     cmake --build --preset release --target tokenize
-    build/tokenizers/bin/python tools/tokenizers_check.py TEXT... [--program build/release/tests/tokenize]
+    build/tokenizers/bin/python tools/tokenizers_check.py TEXT... [--program build/release/attend]
 
 Trains a small vocabulary of each kind on the lines of the texts, then has both sides encode these
 lines, others that are drawn (scripts, emoji, controls, combining marks, special tokens, bytes that
@@ -18,7 +18,6 @@ texts is below the bar.
 writes what the room's test compares where there is no PyPI.
 """
 
-import argparse
 import importlib.metadata
 import io
 import json
@@ -37,6 +36,8 @@ os.environ["TOKENIZERS_PARALLELISM"] = "false"
 import sentencepiece
 from tokenizers import (AddedToken, Regex, Tokenizer, decoders, models, normalizers, pre_tokenizers,
                         processors, trainers)
+
+import conform_report
 
 VERSIONS = {"tokenizers": "0.23.3", "sentencepiece": "0.2.3"}
 BAR = 3
@@ -356,9 +357,8 @@ def golden(path):
 
 
 def main():
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser = conform_report.arguments(__doc__.splitlines()[0])
     parser.add_argument("texts", nargs="*", type=pathlib.Path, help="files to train vocabularies on")
-    parser.add_argument("--program", default="build/release/tests/tokenize")
     parser.add_argument("--points", type=int, default=1, help="each so many-th code point (default: 1)")
     parser.add_argument("--kind", help="only the kinds whose name has this in it")
     parser.add_argument("--golden", type=pathlib.Path, help="write that file instead")
@@ -375,7 +375,8 @@ def main():
     ordinary = [line.encode() for path in options.texts for line in path.read_text(encoding="utf-8").splitlines()]
     points = [chr(point).encode() for point in range(0, 0x110000, options.points)
               if not 0xD800 <= point < 0xE000]
-    failed = False
+    report = conform_report.Report()
+    program = pathlib.Path(options.program).resolve().parent / "tokenize"
     print(f"{len(records)} lines, {len(points)} code points; "
           + ", ".join(f"{package} {wanted}" for package, wanted in VERSIONS.items()))
     print("| kind | ids that differ | texts that differ | code points that differ | MB/s | faster | on drawn lines |")
@@ -387,21 +388,23 @@ def main():
             tokenizer = make(texts, SIZE)
             file = pathlib.Path(folder) / ("spiece.model" if isinstance(tokenizer, Pieces) else "tokenizer.json")
             tokenizer.save(str(file))
-            lines = compare(options.program, tokenizer, file, records)
-            single = compare(options.program, tokenizer, file, points)
+            lines = compare(program, tokenizer, file, records)
+            single = compare(program, tokenizer, file, points)
+            timed = timed and bool(ordinary)
             if timed:
-                rate, ratio = speed(options.program, tokenizer, file, ordinary)
-                ratio_of_drawn = speed(options.program, tokenizer, file, drawn)[1]
+                rate, ratio = speed(program, tokenizer, file, ordinary)
+                ratio_of_drawn = speed(program, tokenizer, file, drawn)[1]
         figures = f"{rate:.1f} | {ratio:.1f} x | {ratio_of_drawn:.1f} x" if timed else "| |"
         print(f"| {name} | {len(lines[0])} | {len(lines[1])} | {len(single[0]) + len(single[1])} | {figures} |",
               flush=True)
         for different in (*lines, *single):
-            failed = failed or bool(different)
+            report.state(name, not different, f"{len(different)} differ")
             for record, own, theirs in different[:3]:
                 print(f"  {record!r}\n    ours   {own!r}\n    theirs {theirs!r}", file=sys.stderr)
-        failed = failed or (timed and ratio < BAR)
-    sys.exit(failed)
+        if timed:
+            report.state(f"{name}, speed", ratio >= BAR, f"{ratio:.1f} times, bar {BAR}")
+    return report.finish()
 
 
 if __name__ == "__main__":
-    main()
+    sys.exit(main())

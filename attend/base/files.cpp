@@ -78,6 +78,18 @@ int write_all(int descriptor, std::string_view bytes) {
   return 0;
 }
 
+// The standard stream that goes to a file; null if none does.
+const char* standard_stream(const std::string& path) {
+  struct stat file, stream;
+  if (::stat(path.c_str(), &file) != 0) return nullptr;
+  for (const auto& [number, name] :
+       {std::pair(STDOUT_FILENO, "standard output"), std::pair(STDERR_FILENO, "standard error")})
+    if (::fstat(number, &stream) == 0 && stream.st_dev == file.st_dev &&
+        stream.st_ino == file.st_ino)
+      return name;
+  return nullptr;
+}
+
 constexpr std::string_view temporary_start = ".attend-", temporary_end = ".tmp";
 
 // The process that made the temporary file of that name; 0 where the name is not such a file's.
@@ -173,6 +185,8 @@ void write_file(const std::string& path, std::string_view bytes) {
     if (!fs::is_regular_file(target, ignored)) {
       fail("{}: is no regular file, so it cannot be replaced", path);
     }
+    if (const char* stream = standard_stream(path))
+      fail("{}: is where {} goes, which would be lost; name another file", path, stream);
     // A link keeps pointing to the file: the file is what is replaced.
     target = fs::canonical(target, ignored);
     if (ignored) target = path;

@@ -32,7 +32,7 @@ std::string read_file(const std::string& path, int64_t maximum_bytes = int64_t{1
 
 // Replaces the file crash-safely: a temporary file in the same folder, fsync, rename, fsync of the
 // folder. The mode of a file that is replaced stays. On Error (disk full, limit of a file's size,
-// no permission) the old file stays and nothing is left behind.
+// no permission, standard output or error goes there) the old file stays, and nothing is left.
 void write_file(const std::string& path, std::string_view bytes);
 
 // Creates a folder, and those above it, where it is not there. Error where it is a file or cannot

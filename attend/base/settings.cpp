@@ -105,9 +105,21 @@ const std::vector<std::string>& choices_of(const Setting& setting) {
   return named && setting.choices.empty() ? named->names() : setting.choices;
 }
 
+// Whether a value is a choice, or one such as hit@K with a whole number from 1 in place of K.
+bool is_choice(const std::string& value, const std::string& choice) {
+  if (value == choice) return true;
+  const size_t before_number = choice.size() - 1;
+  if (!choice.ends_with("@K") || value.size() < choice.size() ||
+      value.compare(0, before_number, choice, 0, before_number) != 0)
+    return false;
+  const auto number = parse_number<int64_t>(std::string_view(value).substr(before_number));
+  return number && *number > 0;
+}
+
 void check_choice(const Setting& setting, const std::string& value, const std::string& where) {
   const auto& choices = choices_of(setting);
-  if (choices.empty() || std::find(choices.begin(), choices.end(), value) != choices.end()) return;
+  const auto fits = [&](const std::string& choice) { return is_choice(value, choice); };
+  if (choices.empty() || std::any_of(choices.begin(), choices.end(), fits)) return;
   const std::string all = choices.size() > longest_list
                               ? fmt::format("{} names: {}", choices.size(), setting.help)
                               : listed(choices);

@@ -115,7 +115,7 @@ FolderLock claim_folder(const CompareOptions& options, const std::vector<Choice>
 Evaluation test(const CompareOptions& options, const std::string& folder,
                 const std::vector<Example>& examples, MetricOptions& measured) {
   const Model model(folder, options.model);
-  measured = metric_options(model.text());
+  measured = metric_options(model);
   CountPrinter printer("decoded");
   return evaluate(model, examples, options.search,
                   [&](int64_t done, int64_t total) { printer.show(done, total); });

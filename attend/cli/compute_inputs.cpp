@@ -148,6 +148,16 @@ std::string dtype_name(at::ScalarType type) {
   }
 }
 
+// Error if an array has not the axes of queries, keys or values.
+void check_axes(const Input& input, const char* name) {
+  if (input.tensor.dim() < 2 || input.tensor.dim() > 4)
+    fail(
+        "{}: the {} has shape [{}]; it must have 2, 3 or 4 axes: [positions, depth], with the "
+        "batch "
+        "and the heads before them",
+        input.origin, name, fmt::join(input.tensor.sizes(), ", "));
+}
+
 ComputeProblem read_problem(const ComputeFiles& files) {
   if (files.seed < 0) fail("--seed {}: a seed is 0 or more", files.seed);
   if (!(files.soft_cap >= 0) || std::isinf(files.soft_cap))
@@ -155,6 +165,9 @@ ComputeProblem read_problem(const ComputeFiles& files) {
   const Input query = read_input(files.query, "--query");
   const Input key = read_input(files.key, "--key");
   const Input value = read_input(files.value, "--value");
+  check_axes(query, "query");
+  check_axes(key, "key");
+  check_axes(value, "value");
   const auto parameters = read_parameters(files.parameters);
   std::optional<Input> gradient;
   if (!files.context_gradient.empty()) gradient = read_input(files.context_gradient, "--grad");

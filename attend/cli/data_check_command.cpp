@@ -153,7 +153,8 @@ std::vector<std::string> files_of(const std::string& path) {
 TextConfig text_of(const CheckOptions& options, const std::string& path) {
   TextConfig text;
   for (const DataFormatRow& row : data_formats())
-    if (row.is_folder() && std::filesystem::exists(std::filesystem::path(path) / row.examples_file))
+    if (row.is_folder() && std::filesystem::is_directory(path) &&
+        std::filesystem::exists(std::filesystem::path(path) / row.examples_file))
       text.format = row.format;
   // What other keys there are follows from these.
   const Settings leading = {text.format_setting(), text.source_units_setting(),

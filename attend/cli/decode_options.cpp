@@ -9,10 +9,11 @@ namespace attend {
 void add_column_options(CLI::App& command, std::string& source, std::string& target) {
   command.add_option(
       "--source-column", source,
-      "of a CSV file with a header: the name of the sources' column; of a .conll file "
-      "the number of that of the tokens, otherwise the first");
+      "of a CSV file with a header: the name of the sources' column; of a .conll or .conllu file: "
+      "the number of the tokens' column, otherwise the first, of .conllu the second");
   command.add_option("--target-column", target,
-                     "and of the targets'; of the labels, otherwise the last");
+                     "the name of the targets' column, or the number of the labels', otherwise the "
+                     "last, of .conllu the fourth");
 }
 
 void add_placement_options(CLI::App& command, DevicePlacement& placement) {

@@ -23,7 +23,7 @@ struct EmbedOptions {
   bool tokens = false;
 };
 
-void print_embedding(const EmbedOptions& options, const std::string& source,
+void print_embedding(const EmbedOptions& options, const Model& model, const std::string& source,
                      const Embedding& embedding) {
   if (!options.json) {
     fmt::print("{}\n", fmt::join(embedding.whole, " "));
@@ -32,7 +32,7 @@ void print_embedding(const EmbedOptions& options, const std::string& source,
   nlohmann::ordered_json line = {{"source", source}, {"vector", embedding.whole}};
   if (!embedding.error.empty()) line["error"] = embedding.error;
   if (options.tokens) {
-    line["tokens"] = embedding.tokens;
+    line["tokens"] = model.source_texts(embedding.tokens);
     auto& rows = line["vectors"] = nlohmann::ordered_json::array();
     for (size_t i = 0; i < embedding.tokens.size(); ++i) {
       const auto begin = embedding.vectors.begin() + static_cast<int64_t>(i) * embedding.depth;
@@ -54,7 +54,7 @@ void run_embed(const EmbedOptions& options) {
   const auto answer_bad = [&](const std::string& error) {
     Embedding none;
     none.error = error;
-    print_embedding(options, "", none);
+    print_embedding(options, model, "", none);
   };
   while (lines.read(texts, answer_bad)) {
     const std::vector<Embedding> embeddings = model.embed(texts);
@@ -67,7 +67,7 @@ void run_embed(const EmbedOptions& options) {
         unknown.add(model, texts[i], lines.number(i));
       else
         lines.tell_bad(i, error);
-      print_embedding(options, texts[i], embeddings[i]);
+      print_embedding(options, model, texts[i], embeddings[i]);
     }
     flush_output();
   }

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <filesystem>
 #include <nlohmann/json.hpp>
 #include <optional>
 
@@ -15,6 +16,7 @@
 #include "attend/cli/output_line.h"
 #include "attend/cli/progress.h"
 #include "attend/cli/source_lines.h"
+#include "attend/data/data_format.h"
 #include "attend/data/readable.h"
 #include "attend/data/tables.h"
 #include "attend/inference/answer_json.h"
@@ -77,6 +79,13 @@ void check_metrics(const std::vector<const Metric*>& metrics, const Model& model
            model.ranks() ? "ranks items, and gives no such answers" : "ranks no items");
 }
 
+// The file that the examples are read from.
+std::string test_file(const EvaluateOptions& options, const TextConfig& text) {
+  if (!std::filesystem::is_directory(options.data)) return options.data;
+  const DataFormatRow& row = text.format_row();
+  return fmt::format("{}/{}", options.data, row.is_folder() ? row.examples_file : "test.tsv");
+}
+
 // Adds to `left_out` how many lines cannot be read.
 std::vector<Example> read_test_examples(const EvaluateOptions& options, const Model& model,
                                         int64_t& left_out) {
@@ -84,7 +93,7 @@ std::vector<Example> read_test_examples(const EvaluateOptions& options, const Mo
   if (options.references) text.references = *options.references;
   PairFiles files{options.data, options.target, options.source_column, options.target_column};
   if (options.skip_bad) files.check = model.label_check();
-  return read_examples(files, text, print_remark, options.skip_bad ? &left_out : nullptr);
+  return test_examples(model, files, text, print_remark, options.skip_bad ? &left_out : nullptr);
 }
 
 // Metrics of texts measure the texts unchanged.
@@ -117,6 +126,21 @@ void write_scores(const std::string& path, const Model& model,
   fmt::print(stderr, "wrote {}\n", path);
 }
 
+// Items that were not in training have no likelihood.
+void leave_likelihood_out(const EvaluateOptions& options, Measurement& result) {
+  std::erase_if(result.metrics, [](const Metric* metric) { return !metric->of_answers(); });
+  print_remark(
+      fmt::format("{}: no last item was in training, so that they have no loss", options.data));
+}
+
+std::string unread_part(int64_t tokens) {
+  return tokens == 0 ? ""
+                     : fmt::format(
+                           " (model.maximum_source_length); the {} tokens after these have no "
+                           "label and count as wrong",
+                           tokens);
+}
+
 // Adds to `left_out` how many examples cannot be read.
 Measurement measure_model(const EvaluateOptions& options, const Model& model, int64_t& left_out) {
   auto examples = read_test_examples(options, model, left_out);
@@ -124,9 +148,10 @@ Measurement measure_model(const EvaluateOptions& options, const Model& model, in
   if (const SourceKind* kind = text.source_kind(); kind != nullptr && options.skip_bad)
     left_out +=
         take_out_unreadable({&examples}, *kind->reader(text.frames), options.data, print_remark);
-  model.check_labels(examples, options.data);
+  if (examples.empty()) fail("{}: holds no example that can be read", options.data);
+  model.check_labels(examples, test_file(options, text), print_remark);
   Measurement result{.metrics = chosen_metrics(options.metrics, kind_of(model)),
-                     .options = {options.bleu},
+                     .options = {options.bleu, model.tags()},
                      .counts = count_examples(examples),
                      .beam = options.search.beam};
   check_metrics(result.metrics, model);
@@ -142,8 +167,9 @@ Measurement measure_model(const EvaluateOptions& options, const Model& model, in
   result.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
   const int64_t truncated = result.evaluation.truncated, cut = result.evaluation.cut;
   if (truncated > 0)
-    fmt::print(stderr, "attend: {}: {} sources are cut to their {} {} tokens\n", options.data,
-               truncated, kept_part(model), model.maximum_source_length());
+    fmt::print(stderr, "attend: {}: {} sources are cut to their {} {} tokens{}\n", options.data,
+               truncated, kept_part(model), model.maximum_source_length(),
+               unread_part(result.evaluation.unread));
   if (result.evaluation.greyed > 0)
     fmt::print(stderr,
                "attend: {}: {} sources are in colour and read in grey "
@@ -155,6 +181,8 @@ Measurement measure_model(const EvaluateOptions& options, const Model& model, in
   for (const Example& example : examples) unknown.add(model, example.source, example.line);
   unknown.tell(options.data + ": ");
   if (!model.answers_numbers()) result.likelihood = likelihood(model, examples);
+  if (result.likelihood.tokens == 0 && model.ranks()) leave_likelihood_out(options, result);
+  if (model.ranks()) result.misses = count_misses(model, examples, result.evaluation);
   if (std::any_of(result.metrics.begin(), result.metrics.end(),
                   [](const Metric* metric) { return metric->of_scores(); }))
     result.evaluation.scores = class_scores(model, examples);
@@ -203,6 +231,12 @@ void print_figures(const Measurement& measurement) {
                  metric->shown(interval->high));
   }
   if (ranks) print_popularity(measurement);
+  if (const int64_t count = measurement.misses.unknown; count > 0)
+    fmt::print("not in training      {:6} of the last items, which are misses\n", count);
+  if (const int64_t count = measurement.misses.seen; count > 0)
+    fmt::print(
+        "seen before          {:6} of the last items, which are misses without --keep-seen\n",
+        count);
   const Likelihood& likelihood = measurement.likelihood;
   fmt::print("{}", unknown_line(likelihood.unknown, likelihood.known().loss()));
   const auto [examples, sources, references] = measurement.counts;
@@ -245,7 +279,9 @@ constexpr const char* evaluate_footer = R"(Examples:
   attend evaluate shop --data interactions.tsv --metric hit@10,ndcg@10,mrr
 The token error rate is edits per reference token (PER for phonemes), the sequence error rate the
 share of answers that match no reference (WER for words), the token accuracy the share of
-reference tokens that the answer has at the same place. Every line is an example, unless
+reference tokens that the answer has at the same place. Accuracy and F1 of a tagger are of tokens.
+Tokens that a tagger does not read, because their source is too long, count as wrong; so do labels
+that training does not have, which the loss leaves out. Every line is an example, unless
 references are merged: then the nearest of a source counts. BLEU and chrF are sacreBLEU's to the
 digit, of the unchanged targets.
 JSON keys: loss, known_loss (over known tokens), unknown_tokens (how many there are), examples,
@@ -258,7 +294,8 @@ score, signature}; f1 {precision, recall, f1, micro_f1, labels}. For a classifie
 {right label: {answer: examples}}. roc_auc and average_precision are of a classifier of two labels
 and the probability of that whose name comes second, as 1 of 0 and 1. A model of numbers has mse,
 rmse, mae and r2, in the unit of the targets, and neither loss nor unknown_tokens. These and the two
-of labels have KEY_interval: [low, high], 95 % by 1,000 bootstrap samples. For a text: loss,
+of labels have KEY_interval: [low, high], 95 % by 1,000 bootstrap samples, or 200 to 1,000 of over
+5,000 answers. A tagger has unread_tokens if there are any. For a text: loss,
 known_loss, perplexity, bits_per_byte, tokens,
 unknown_tokens and bytes, each token with half a context or more in front of it, but for the first;
 and window_loss, of windows that fill the context one after another, as in validation. Whatever the
@@ -266,10 +303,13 @@ model has no token for is one token, <unk>, so that perplexity says little where
 bits_per_byte counts the known ones alone.
 For a model that ranks items, --data holds interactions: each user's last item is ranked among all
 of training, but for those of the same user before it, and one that was not in training counts as
-a miss. JSON: hit@10, ndcg@10, mrr, the loss of the items of training, and the same of ranking by
-popularity under popularity.
-For an encoder: loss and perplexity of the tokens that are asked for, tokens, unknown_tokens, which
-are not asked for, examples.)";
+a miss. Among items of one score, hit@K, ndcg@K and mrr are means over the orders of these. JSON:
+hit@10, ndcg@10, mrr, the loss of the items of training, popularity (the same of ranking by
+popularity) and misses {unknown, seen}: right items that were not in training, and those that the
+user took before, which --keep-seen ranks.
+For an encoder: loss and perplexity of the tokens that are asked for, asked_tokens (how many they
+are, chosen by the content of each line), tokens, unknown_tokens, which are not asked for,
+examples.)";
 
 }  // namespace
 
@@ -278,9 +318,10 @@ void add_evaluate_command(CLI::App& app) {
   auto* command = app.add_subcommand("evaluate", "Measure a model's errors on pairs");
   add_decode_options(*command, *options);
   command
-      ->add_option("--data", options->data,
-                   "TSV, CSV or .conll file of pairs, or a folder with test.tsv; for a language "
-                   "model also a text")
+      ->add_option(
+          "--data", options->data,
+          "TSV, CSV, .conll or .conllu file of pairs, or a folder with test.tsv; for a language "
+          "model also a text")
       ->required();
   command->add_option("--target", options->target,
                       "the file of targets, where --data holds one source per line alone");

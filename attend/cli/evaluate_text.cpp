@@ -5,6 +5,7 @@
 #include <filesystem>
 #include <nlohmann/json.hpp>
 
+#include "attend/base/error.h"
 #include "attend/cli/metric_options.h"
 #include "attend/cli/progress.h"
 #include "attend/data/tables.h"
@@ -21,6 +22,7 @@ json measure_masked(const Model& model, const std::string& path, int64_t* bad) {
   const std::vector<Example> examples = names_text(path)
                                             ? lines_of(read_text(path, print_remark, bad))
                                             : read_pairs({path}, print_remark, bad);
+  if (examples.empty()) fail("{}: holds no line with a token", path);
   json figures = likelihood_json(likelihood(model, examples));
   figures["examples"] = examples.size();
   return figures;
@@ -34,6 +36,9 @@ void evaluate_text(const Model& model, const std::string& data, bool as_json, in
   const json figures =
       masked ? measure_masked(model, path, bad)
              : likelihood_json(likelihood_of_text(model, read_text(path, print_remark, bad)));
+  if (figures["tokens"] == figures["unknown_tokens"])
+    fail("{}: the model has none of its {} tokens, so that they have no loss", path,
+         figures["tokens"].get<int64_t>());
   if (as_json) {
     fmt::print("{}\n", figures.dump());
     return;
@@ -43,6 +48,8 @@ void evaluate_text(const Model& model, const std::string& data, bool as_json, in
       fmt::print("{}", metric.report_text(figures[metric.key],
                                           masked ? "token that is asked for" : "token"));
   if (masked) {
+    fmt::print("asked for            {:6} tokens, the same ones in every run\n",
+               figures["asked_tokens"].get<int64_t>());
     if (const auto unknown = figures["unknown_tokens"].get<int64_t>(); unknown > 0)
       fmt::print("unknown tokens       {:6}; they are not asked for\n", unknown);
   } else {

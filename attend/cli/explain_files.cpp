@@ -109,9 +109,8 @@ std::string molecule_drawing(const Shown& shown) {
         {molecule.atoms[i].text,
          weight_between(map.weights, within ? tokens[i] : std::vector<int64_t>{0}, tokens[i])});
   for (const Bond& bond : molecule.bonds) {
-    const bool is_aromatic = bond.type == BondType::aromatic;
-    drawing.bonds.push_back({bond.first, bond.second,
-                             is_aromatic ? 1 : static_cast<int64_t>(bond.type) + 1, is_aromatic});
+    drawing.bonds.push_back(
+        {bond.first, bond.second, lines_of(bond.type), bond.type == BondType::aromatic});
     if (!within) continue;
     const auto &first = tokens[static_cast<size_t>(bond.first)],
                &second = tokens[static_cast<size_t>(bond.second)];

@@ -8,9 +8,9 @@
 #include "attend/cli/evidence_text.h"
 #include "attend/cli/file_formats.h"
 #include "attend/cli/progress.h"
-#include "attend/data/tables.h"
 #include "attend/explain/explanation_json.h"
 #include "attend/explain/faithfulness.h"
+#include "attend/inference/evaluation.h"
 #include "attend/pictures/render.h"
 
 namespace attend {
@@ -68,8 +68,9 @@ void run_faithfulness(FaithfulnessCommand command) {
   ModelOptions loading;
   loading.threads = command.options.threads;
   const Model model(command.folder, loading);
-  const std::vector<Example> examples = read_examples(
-      {command.data, "", command.source_column, command.target_column}, model.text(), print_remark);
+  const std::vector<Example> examples =
+      test_examples(model, {command.data, "", command.source_column, command.target_column},
+                    model.text(), print_remark);
   CountPrinter printer("explained");
   const Faithfulness measured =
       measure_faithfulness(model, examples, command.options,

@@ -11,7 +11,7 @@
 #include "attend/base/suffix.h"
 #include "attend/cli/commands.h"
 #include "attend/cli/progress.h"
-#include "attend/data/tables.h"
+#include "attend/inference/evaluation.h"
 #include "attend/inference/model.h"
 #include "attend/models/gradient_flow.h"
 #include "attend/pictures/chart.h"
@@ -41,7 +41,8 @@ std::string name_of(const std::string& folder) {
 }
 
 std::vector<ModelFlow> measure(const GradientsOptions& options) {
-  auto examples = read_examples({options.data}, Model(options.models.at(0)).text(), print_remark);
+  const Model first(options.models.at(0));
+  auto examples = test_examples(first, {options.data}, first.text(), print_remark);
   if (static_cast<int64_t>(examples.size()) > options.examples)
     examples.resize(static_cast<size_t>(options.examples));
   std::vector<ModelFlow> flows;

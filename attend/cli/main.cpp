@@ -2,6 +2,7 @@
 #include <csignal>
 #include <cstdio>
 #include <exception>
+#include <filesystem>
 
 #include "attend/base/error.h"
 #include "attend/base/memory.h"
@@ -13,8 +14,8 @@ namespace {
 
 int report(std::string_view problem, int status) {
   std::fflush(stdout);
-  // LibTorch appends the stack to its messages.
-  fmt::print(stderr, "attend: {}\n", problem.substr(0, problem.find('\n')));
+  // LibTorch appends the stack to its messages. The exit code counts even if none can be written.
+  std::fputs(fmt::format("attend: {}\n", problem.substr(0, problem.find('\n'))).c_str(), stderr);
   return status;
 }
 
@@ -82,6 +83,11 @@ int main(int argc, char** argv) {
     return app.exit(error) == 0 ? 0 : 2;
   } catch (const attend::Error& error) {
     return report(error.what(), 2);
+  } catch (const std::filesystem::filesystem_error& error) {
+    // A path that cannot be looked at: a loop of links, a folder without permission, a long name.
+    return report(fmt::format("{}: {}; check the path and its permissions", error.path1().string(),
+                              error.code().message()),
+                  2);
   } catch (const std::exception& error) {
     const bool output = std::ferror(stdout) != 0;
     return report(output ? "standard output cannot be written" : error.what(), 1);

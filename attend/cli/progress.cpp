@@ -9,7 +9,10 @@
 #include <atomic>
 #include <cmath>
 #include <csignal>
+#include <cstdio>
 #include <optional>
+#include <string>
+#include <utility>
 
 #include "attend/machine/blas.h"
 #include "attend/parallel/communicator.h"
@@ -21,11 +24,23 @@ namespace {
 std::atomic<bool> stop_requested = false;
 std::atomic<int> stop_signal = 0;
 
+// A second SIGINT or SIGTERM ends the program at once.
 void request_stop(int signal) {
   stop_signal = signal;
   stop_requested = true;
-  // A second signal ends the program at once.
-  std::signal(signal, SIG_DFL);
+  if (signal == SIGINT || signal == SIGTERM) std::signal(signal, SIG_DFL);
+}
+
+// A signal that the program was started to ignore, as nohup does with SIGHUP, stays ignored.
+void stop_at(int signal) {
+  if (std::signal(signal, SIG_IGN) != SIG_IGN) std::signal(signal, request_stop);
+}
+
+// A terminal that was closed takes no more lines; training continues without them.
+template <class... Arguments>
+void print_line(fmt::format_string<Arguments...> format, Arguments&&... arguments) {
+  const std::string text = fmt::format(format, std::forward<Arguments>(arguments)...);
+  static_cast<void>(std::fwrite(text.data(), 1, text.size(), stderr));
 }
 
 constexpr auto terminal_interval = std::chrono::milliseconds(200);
@@ -52,21 +67,20 @@ bool on_terminal() { return ::isatty(STDERR_FILENO) == 1; }
 Trained train_with_progress(const TrainOptions& options) {
   std::optional<ProgressPrinter> printer(std::in_place);
   TrainWatch watch;
-  watch.say = [](const std::string& line) { fmt::print(stderr, "{}\n", line); };
+  watch.say = [](const std::string& line) { print_line("{}\n", line); };
   watch.remark = print_remark;
   watch.progress = [&](const TrainProgress& progress, const Metric& metric) {
     printer->show(progress, metric);
   };
   watch.begin = [] {
-    std::signal(SIGINT, request_stop);
-    std::signal(SIGTERM, request_stop);
+    for (const int signal : {SIGINT, SIGTERM, SIGHUP, SIGUSR1}) stop_at(signal);
   };
   watch.stop = &stop_requested;
   Trained trained = train_model(options, watch);
   printer.reset();
   const bool leads = !options.world || options.world->leads();
   if (trained.outcome.interrupted && leads) {
-    fmt::print(stderr, "stopped at step {}; everything is saved; the same command continues{}\n",
+    print_line("stopped at step {}; everything is saved; the same command continues{}\n",
                trained.outcome.steps, options.resume ? "" : " with --resume");
   }
   // Where another process was told to stop, this one has had no signal.
@@ -77,7 +91,7 @@ Trained train_with_progress(const TrainOptions& options) {
 
 void warn_about_products() {
   const std::string warning = slow_products(loaded_blas(), measure_products());
-  if (!warning.empty()) fmt::print(stderr, "warning: {}\n", warning);
+  if (!warning.empty()) print_line("warning: {}\n", warning);
 }
 
 std::string clock_time(double seconds) {
@@ -90,7 +104,7 @@ std::string clock_time(double seconds) {
 ProgressPrinter::ProgressPrinter() : terminal_(on_terminal()) {}
 
 ProgressPrinter::~ProgressPrinter() {
-  if (lines_below_ > 0) fmt::print(stderr, "\033[{}B\r\n", lines_below_);
+  if (lines_below_ > 0) print_line("\033[{}B\r\n", lines_below_);
 }
 
 void ProgressPrinter::show(const TrainProgress& progress, const Metric& metric) {
@@ -98,7 +112,7 @@ void ProgressPrinter::show(const TrainProgress& progress, const Metric& metric) 
   loss_sum_ += progress.step_loss;
   ++loss_steps_;
   if (!progress.trouble.empty())
-    fmt::print(stderr, "{}attend: {}\n", terminal_ ? erase_below : "", progress.trouble);
+    print_line("{}attend: {}\n", terminal_ ? erase_below : "", progress.trouble);
   if (!progress.validation && now < next_) return;
   next_ = now + interval(terminal_);
   std::string line =
@@ -122,7 +136,7 @@ void ProgressPrinter::show(const TrainProgress& progress, const Metric& metric) 
   if (terminal_)
     show_on_terminal(line, progress.validation.has_value());
   else
-    fmt::print(stderr, "{}\n", line);
+    print_line("{}\n", line);
   std::fflush(stderr);
 }
 
@@ -140,10 +154,10 @@ void ProgressPrinter::show_on_terminal(const std::string& line, bool stays) {
   plot("training   ", losses_);
   plot("validation ", valid_losses_);
   if (lines_below_ > 0) text += fmt::format("\033[{}A", lines_below_);
-  fmt::print(stderr, "{}{}\r", erase_below, text);
+  print_line("{}{}\r", erase_below, text);
 }
 
-void print_remark(const std::string& remark) { fmt::print(stderr, "attend: {}\n", remark); }
+void print_remark(const std::string& remark) { print_line("attend: {}\n", remark); }
 
 CountPrinter::CountPrinter(std::string what)
     : what_(std::move(what)),
@@ -152,7 +166,7 @@ CountPrinter::CountPrinter(std::string what)
       next_(start_ + quiet_time) {}
 
 CountPrinter::~CountPrinter() {
-  if (shown_ && terminal_) fmt::print(stderr, "{}", erase_line);
+  if (shown_ && terminal_) print_line("{}", erase_line);
 }
 
 void CountPrinter::show(int64_t done, int64_t total) {
@@ -162,7 +176,7 @@ void CountPrinter::show(int64_t done, int64_t total) {
   shown_ = true;
   const double elapsed = std::chrono::duration<double>(now - start_).count();
   const double left = elapsed * static_cast<double>(total - done) / static_cast<double>(done);
-  fmt::print(stderr, "{}{} {}/{} | {} left{}", terminal_ ? erase_line : "", what_, done, total,
+  print_line("{}{} {}/{} | {} left{}", terminal_ ? erase_line : "", what_, done, total,
              clock_time(left), terminal_ ? "" : "\n");
   std::fflush(stderr);
 }

@@ -111,8 +111,10 @@ void add_score_command(CLI::App& app) {
       "mse, rmse, mae and r2 are of a number a line. roc_auc and average_precision are of a score\n"
       "a line, and the reference is 1 or 0. hit@K, ndcg@K (any K) and mrr are of a line of items,\n"
       "the best first, and the reference is the right one. span_f1 is of a line of labels O, "
-      "B-TYPE "
-      "and\nI-TYPE, and counts spans as conlleval does.");
+      "B-TYPE,\nI-TYPE, also E-, S- (BIOES), L- and U-TYPE (BILOU), and counts spans as conlleval "
+      "does. "
+      "White space\naround a label is no part of it. average_precision needs a reference of 1, "
+      "roc_auc one of each.");
   command->callback([options] { run_score(*options); });
 }
 

@@ -1,9 +1,10 @@
+#include <fcntl.h>
 #include <fmt/format.h>
 #include <malloc.h>
 #include <unistd.h>
 
 #include <CLI/CLI.hpp>
-#include <cstdio>
+#include <csignal>
 #include <cstdlib>
 #include <memory>
 #include <string>
@@ -13,6 +14,7 @@
 
 #include "attend/cli/commands.h"
 #include "attend/cli/decode_options.h"
+#include "attend/cli/log_writer.h"
 #include "attend/cli/serve_settings.h"
 #include "attend/cli/setting_options.h"
 #include "attend/http/http_server.h"
@@ -21,40 +23,66 @@
 namespace attend {
 namespace {
 
+// Says it without minding whether anybody reads it.
+void announce(const std::string& text) {
+  const std::string line = "attend: " + text + '\n';
+  [[maybe_unused]] const ssize_t size = write(STDOUT_FILENO, line.data(), line.size());
+}
+
+// A descriptor of standard input, output or error that is closed would become a client's
+// connection, which the log would then be written to.
+void open_standard_descriptors() {
+  for (const int descriptor : {STDIN_FILENO, STDOUT_FILENO, STDERR_FILENO})
+    if (fcntl(descriptor, F_GETFD) < 0) open("/dev/null", O_RDWR);
+}
+
+std::string lost_line(int64_t lines, bool is_json) {
+  if (is_json) return fmt::format(R"({{"event":"lost","lines":{}}})", lines);
+  return fmt::format("{} lines of the log were lost before this one", lines);
+}
+
 // A server and its models, from the first connection to the last.
 class Serving {
  public:
   explicit Serving(ServeOptions options)
       : options_(std::move(options)),
-        service_(options_.service),
+        log_(STDERR_FILENO,
+             [this](int64_t lines) { return lost_line(lines, options_.service.logs_json); }),
         server_(
             options_.http,
             [this](HttpRequest request, const HttpReply& reply) {
               service_.handle(std::move(request), reply);
             },
-            [this](const HttpEvent& event) { service_.watch(event); }) {
+            [this](const HttpEvent& event) { service_.watch(event); },
+            [this](const HttpHead& head) { return service_.judge(head); }),
+        service_(service_options()) {
     server_.take_signals([this](int count) { end(count); });
   }
 
   void run() {
     std::thread network([this] { server_.run(); });
     try {
-      fmt::print("attend: listening at {}\n", server_.url());
-      std::fflush(stdout);
+      announce("listening at " + server_.url());
       service_.load();
-      fmt::print("attend: ready\n");
-      std::fflush(stdout);
+      announce("ready");
     } catch (...) {
       server_.stop();
       network.join();
       throw;
     }
     network.join();
-    // What is still being computed is nobody's answer any more.
+    // Nobody waits any more for what is still being computed.
     if (!service_.is_idle()) leave(0);
   }
 
  private:
+  ServiceOptions service_options() {
+    ServiceOptions chosen = options_.service;
+    chosen.log = [this](const std::string& line) { log_.add(line); };
+    chosen.lost_log_lines = [this] { return log_.lost(); };
+    return chosen;
+  }
+
   void end(int count) {
     if (count > 1) leave(1);
     // Loading cannot be stopped, and nobody was promised an answer yet.
@@ -65,13 +93,14 @@ class Serving {
 
   [[noreturn]] void leave(int status) {
     if (!options_.http.socket_path.empty()) unlink(options_.http.socket_path.c_str());
-    std::fflush(nullptr);
+    log_.stop();
     std::_Exit(status);
   }
 
   ServeOptions options_;
-  Service service_;
+  LogWriter log_;
   HttpServer server_;
+  Service service_;  // ends before the server, to which its threads send answers
 };
 
 struct ServeArguments {
@@ -84,9 +113,11 @@ void run_serve(ServeArguments& given) {
   // What one thread allocates another frees: with a heap for each thread, every heap grows to what
   // the largest request of all takes.
   mallopt(M_ARENA_MAX, 1);
+  // A reader of standard output or error that has gone must not end the server.
+  std::signal(SIGPIPE, SIG_IGN);
+  open_standard_descriptors();
   ServeOptions& options = given.options;
   options.read(given.config, given.assignments);
-  options.service.log = [](const std::string& line) { fmt::print(stderr, "{}\n", line); };
   options.service.version = ATTEND_VERSION;
   Serving(std::move(options)).run();
 }
@@ -96,8 +127,8 @@ void run_serve(ServeArguments& given) {
 void add_serve_command(CLI::App& app) {
   auto given = std::make_shared<ServeArguments>();
   auto* command = app.add_subcommand("serve", "Answer over HTTP what predict answers");
-  command->add_option("model", given->options.service.folders,
-                      "model folder; several are served beside each other");
+  command->add_option("model", given->options.folders,
+                      "model folder, named by its last part, or NAME=FOLDER; several may be given");
   command->add_option("--config", given->config, "TOML file with the options as keys of [serve]");
   add_placement_options(*command, given->options.service.model.placement);
   add_setting_options(*command, given->options.settings(), given->assignments);
@@ -125,10 +156,11 @@ void add_serve_command(CLI::App& app) {
       "and "
       "--place can\n"
       "be given as variables, such as ATTEND_SERVE_PORT, and in a file, as port of [serve]. "
-      "SIGTERM ends\n"
-      "it when what was asked is answered, a second one at once. A socket that systemd hands on is "
-      "taken\n"
-      "in place of the address.");
+      "SIGTERM,\n"
+      "SIGINT or SIGHUP ends it when what was asked is answered, a second SIGTERM or SIGINT at "
+      "once. "
+      "A socket\n"
+      "that systemd hands on is taken in place of the address; requests then wait for the models.");
   command->callback([given] { run_serve(*given); });
 }
 

@@ -6,15 +6,18 @@
 #include <algorithm>
 #include <boost/algorithm/string/case_conv.hpp>
 #include <cstdlib>
+#include <filesystem>
 #include <locale>
 #include <optional>
 #include <sstream>
 #include <string_view>
+#include <system_error>
 
 #include "attend/base/error.h"
 #include "attend/base/files.h"
 #include "attend/base/parse_number.h"
 #include "attend/base/trimmed.h"
+#include "attend/serve/routes.h"
 
 namespace attend {
 namespace {
@@ -77,6 +80,56 @@ std::vector<std::string> read_origins(const std::string& text) {
   return origins;
 }
 
+// A name or an address as the field Host has it: "attend.example", "[::1]", with or without a port.
+bool is_host(std::string_view text) {
+  std::string_view name = text;
+  if (const size_t colon = text.rfind(':');
+      colon != std::string_view::npos && text.find(']', colon) == std::string_view::npos) {
+    const auto port = parse_number<uint16_t>(text.substr(colon + 1));
+    if (!port || *port == 0) return false;
+    name = text.substr(0, colon);
+  }
+  const auto has_only = [](std::string_view all, std::string_view allowed) {
+    return !all.empty() && all.find_first_not_of(allowed) == std::string_view::npos;
+  };
+  if (name.starts_with('[') && name.ends_with(']'))
+    return has_only(name.substr(1, name.size() - 2), "0123456789abcdef:.");
+  return has_only(name, "abcdefghijklmnopqrstuvwxyz0123456789-._");
+}
+
+std::vector<std::string> read_hosts(const std::string& text) {
+  std::vector<std::string> hosts =
+      listed(boost::algorithm::to_lower_copy(text, std::locale::classic()));
+  for (const std::string& host : hosts)
+    if (!is_host(host))
+      fail(
+          "serve.host {}: no request can be for it; give a name or an address, such as "
+          "attend.example or [::1], with or without a port",
+          in_quotes(host));
+  return hosts;
+}
+
+// "runs/words/" is called words; so is a link of that name.
+std::string folder_name(const std::string& folder) {
+  std::error_code error;
+  std::filesystem::path path = std::filesystem::absolute(folder, error).lexically_normal();
+  if (path.filename().empty()) path = path.parent_path();
+  return path.filename().string();
+}
+
+// FOLDER or NAME=FOLDER.
+ModelFolder read_model_folder(const std::string& text) {
+  const size_t equals = text.find('=');
+  std::error_code error;
+  // A folder's own name may have the sign.
+  if (equals == std::string::npos || std::filesystem::exists(text, error))
+    return {folder_name(text), text};
+  ModelFolder named{text.substr(0, equals), text.substr(equals + 1)};
+  if (named.name.empty() || !is_printable(named.name) || named.folder.empty())
+    fail("model {}: it must be a folder or NAME=FOLDER, the name without blanks", in_quotes(text));
+  return named;
+}
+
 // The socket that systemd listens at for this process; -1 where there is none.
 int inherited_listener() {
   const char *process = std::getenv("LISTEN_PID"), *count = std::getenv("LISTEN_FDS");
@@ -94,14 +147,15 @@ int inherited_listener() {
 Settings ServeOptions::settings() {
   return {
       {"serve.models", &models,
-       "folders of models, separated by commas, where none is an argument"},
+       "folders of models, or NAME=FOLDER, separated by commas, if none is an argument"},
       {"serve.address", &http.address, "the address to listen at, a number"},
       {"serve.port", &http.port, "the port; 0: a free one, which is printed", 0, 65535},
       {.key = "serve.socket",
        .value = &http.socket_path,
        .help = "listen at a Unix socket of this path instead"},
       {"serve.host", &hosts,
-       "names that requests may be for, besides the address and localhost, separated by commas"},
+       "hosts that requests may be for, besides the address and localhost, separated by commas: "
+       "with any port, or with the one that is given"},
       {"serve.cors_origin", &origins,
        "sites whose pages may ask, such as https://example.org, separated by commas"},
       {.key = "serve.certificate",
@@ -122,8 +176,14 @@ Settings ServeOptions::settings() {
            "texts that the page offers: the file's first lines, or of data what precedes the tab",
        .is_file = true},
       {"serve.connections", &connections, "that are open at once; more are told 503", 1, 100000},
+      {"serve.body_bytes", &http.body_bytes,
+       "maximum size of a request's body; then 413. All bodies together take four times as much, "
+       "at least 64 MiB",
+       1024, 1 << 30},
       {"serve.queue", &queue, "requests that wait for each model; then 429", 1, 100000},
       {"serve.deadline", &deadline, "seconds for an answer; then 504", 0.001, 3600},
+      {"serve.stream_deadline", &stream_deadline,
+       "seconds for an answer that is streamed; then it ends with an error", 0.001, 86400},
       {"serve.drain_seconds", &drain,
        "how long it goes on answering, not ready, when it is told to end", 0, 3600},
       {"serve.threads", &service.model.threads,
@@ -146,14 +206,20 @@ void ServeOptions::read(const std::string& config, const std::vector<std::string
   if (!config.empty()) TomlFile(config).read(all);
   read_environment(all);
   for (const std::string& assignment : assignments) assign(all, assignment);
-  if (service.folders.empty()) service.folders = listed(models);
-  if (service.folders.empty())
-    fail("no model is named; give folders of models, or set serve.models");
-  http.hosts = listed(boost::algorithm::to_lower_copy(hosts, std::locale::classic()));
+  if (folders.empty()) folders = listed(models);
+  if (folders.empty()) fail("no model is named; give folders of models, or set serve.models");
+  for (const std::string& folder : folders) service.folders.push_back(read_model_folder(folder));
+  http.hosts = read_hosts(hosts);
+  http.open_paths = open_paths();
   http.origins = read_origins(origins);
   http.listener = inherited_listener();
   http.connections = static_cast<size_t>(connections);
+  http.all_bodies = std::max(http.all_bodies, 4 * http.body_bytes);
   http.answer_time = milliseconds(deadline);
+  // The connection is cut only if the answer does not end by itself.
+  http.stream_time = milliseconds(stream_deadline + 5);
+  service.stream_time = milliseconds(stream_deadline);
+  service.waits_for_models = http.listener >= 0;
   service.queue = static_cast<size_t>(queue);
   service.logs_json = log == LogForm::json;
   if (!key_file.empty()) service.key = read_key(key_file);

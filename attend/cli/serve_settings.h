@@ -18,17 +18,18 @@ inline EnumNames names_of(LogForm) { return {"lines", "json"}; }
 struct ServeOptions {
   HttpOptions http{.port = 8080};
   ServiceOptions service;
+  std::vector<std::string> folders;    // of models, each FOLDER or NAME=FOLDER
   std::string models, hosts, origins;  // each has parts between commas
   std::string key_file, examples_file;
   LogForm log = LogForm::lines;
   int64_t connections = 512, queue = 256;
-  double deadline = 60, drain = 0;  // seconds
+  double deadline = 60, stream_deadline = 600, drain = 0;  // seconds
 
   Settings settings();  // keys serve.*
   HttpOptions::Time drain_time() const;
 
-  // Applies a TOML file, where `config` names one, the environment and what options assign, and
-  // fills `http` and `service`. Error on what is out of range, and where no model is named.
+  // Applies a TOML file, if `config` names one, the environment and what options assign, and
+  // fills `http` and `service`. Error if a value is out of range or no model is named.
   void read(const std::string& config, const std::vector<std::string>& assignments);
 };
 

@@ -80,9 +80,9 @@ void UnknownCount::add(const Model& model, const std::string& source, int64_t li
 
 void UnknownCount::tell(const std::string& data) const {
   if (unknown_ == 0) return;
-  fmt::print(stderr,
-             "attend: {}{} of {} source tokens are unknown to the model, first in line {}: {}\n",
-             data, unknown_, tokens_, line_, in_quotes(first_));
+  const std::string place = line_ > 0 ? fmt::format("first in line {}", line_) : "the first is";
+  fmt::print(stderr, "attend: {}{} of {} source tokens are unknown to the model, {}: {}\n", data,
+             unknown_, tokens_, place, in_quotes(first_));
 }
 
 void flush_output() {

@@ -45,7 +45,7 @@ const char* kept_part(const Model& model);
 // Counts the tokens of sources that a model does not know.
 class UnknownCount {
  public:
-  // So many tokens of a line, with those of them that are unknown.
+  // So many tokens of a line, with those of them that are unknown. Line 0: of no line.
   void add(int64_t tokens, const std::vector<std::string>& unknown, int64_t line);
   // Those of a source; none where sources are no texts.
   void add(const Model& model, const std::string& source, int64_t line);
@@ -54,7 +54,7 @@ class UnknownCount {
 
  private:
   int64_t tokens_ = 0, unknown_ = 0;
-  int64_t line_ = 0;  // the first that has one
+  int64_t line_ = 0;  // the first that has one; 0: of none
   std::string first_;
 };
 

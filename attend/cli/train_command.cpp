@@ -70,8 +70,9 @@ Trained train_together(TrainOptions options, const ProcessOptions& processes) {
 std::string shown_ending(const TrainOutcome& outcome, const Metric& metric) {
   const std::string setting = fmt::format("{} = {:g}", outcome.ended_by, outcome.limit);
   if (outcome.ended_by != "train.patience") return "ended by " + setting;
-  return fmt::format("ended by {}: so many validations in a row without a better {}", setting,
-                     metric.title);
+  return fmt::format(
+      "ended by {}: so many validations in a row after the warm-up without a better {}", setting,
+      metric.title);
 }
 
 void print_outcome(const Trained& trained, const std::string& folder) {
@@ -201,7 +202,9 @@ void add_train_command(CLI::App& app) {
       "    --valid-target valid.de.gz --out model --source-units space\n"
       "  attend train --data data --out model --resume\n"
       "  attend train --recipe cmudict --dump-config\n"
-      "A first SIGINT or SIGTERM saves and stops; the exit code is then 128 + the signal.\n"
+      "A first SIGINT, SIGTERM, SIGHUP (a closed terminal) or SIGUSR1 (Slurm's --signal) saves "
+      "and\n"
+      "stops; the exit code is then 128 + the signal.\n"
       "A training that was killed at any moment continues by its command with --resume. It\n"
       "ends with the same bits, except with train.minutes, whose rates follow the clock. Training\n"
       "data and settings of the model must be as before. Settings train.* may change and hold "

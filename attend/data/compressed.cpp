@@ -17,6 +17,18 @@ namespace {
 constexpr std::string_view gzip_magic = "\x1f\x8b";
 constexpr std::string_view xz_magic("\xfd\x37zXZ\0", 6);
 
+// How files begin that other programs pack.
+struct OtherPacking {
+  std::string_view magic, name;
+  size_t between = 0;             // bytes after `magic` that vary
+  std::string_view further = {};  // what follows these
+};
+constexpr OtherPacking other_packings[] = {{"BZh", "bzip2", 1, "1AY&SY"},
+                                           {"\x28\xb5\x2f\xfd", "zstd"},
+                                           {"\x04\x22\x4d\x18", "lz4"},
+                                           {"\x1f\x9d", "compress"},
+                                           {"7z\xbc\xaf\x27\x1c", "7-Zip"}};
+
 // What is packed more tightly than this is a bomb and no data.
 constexpr int64_t largest_ratio = 200;
 constexpr int64_t free_of_ratio = int64_t{16} << 20;
@@ -89,6 +101,12 @@ void ByteReader::State::begin() {
     if (lzma_stream_decoder(&xz, xz_memory, LZMA_CONCATENATED) != LZMA_OK) throw std::bad_alloc();
     packing = Packing::xz;
   }
+  for (const OtherPacking& other : other_packings)
+    if (packed.starts_with(other.magic) &&
+        packed.substr(std::min(other.magic.size() + other.between, packed.size()))
+            .starts_with(other.further))
+      fail("{}: is packed by {}, which is not read; unpack it, or pack it by gzip or xz", name,
+           other.name);
 }
 
 void ByteReader::State::fail_packed(std::string_view problem) const {

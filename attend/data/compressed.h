@@ -12,7 +12,8 @@ namespace attend {
 // The bytes of a file one after another, unpacked on the way where they are gzip's or xz's: how
 // the file begins tells, whatever its name is. Errors, with the file's name in front: those of
 // InputFile; packed data that is cut off, damaged (checksums are compared) or followed by other
-// bytes; an output over `maximum_bytes`; an output over 16 MiB and over 200 times the input.
+// bytes; an output over `maximum_bytes`; an output over 16 MiB and over 200 times the input; a file
+// that bzip2, zstd, lz4, compress or 7-Zip packed.
 class ByteReader {
  public:
   static constexpr int64_t no_limit = int64_t{1} << 62;

@@ -1,11 +1,14 @@
 #include "attend/data/conll.h"
 
+#include <fmt/ranges.h>
+
 #include <charconv>
-#include <string_view>
+#include <deque>
 #include <utility>
 #include <vector>
 
 #include "attend/base/error.h"
+#include "attend/base/suffix.h"
 #include "attend/data/lines-inl.h"
 #include "attend/data/units.h"
 
@@ -25,17 +28,27 @@ size_t numbered_column(const std::string& text, size_t otherwise, const std::str
   return number - 1;
 }
 
+bool has_tabs(std::string_view line) { return line.find('\t') != std::string_view::npos; }
+
 // None of a blank line.
 std::vector<std::string_view> line_columns(std::string_view line) {
   std::vector<std::string_view> columns = split_words(line);
-  if (columns.empty() || line.find('\t') == std::string_view::npos) return columns;
-  columns.clear();
-  for (size_t begin = 0; begin <= line.size();) {
-    const size_t end = std::min(line.find('\t', begin), line.size());
-    columns.push_back(line.substr(begin, end - begin));
-    begin = end + 1;
-  }
-  return columns;
+  return columns.empty() || !has_tabs(line) ? columns : internal::between_tabs(line);
+}
+
+bool separates_sentences(const std::vector<std::string_view>& columns) {
+  return columns.empty() || columns[0] == document_start;
+}
+
+bool is_number(std::string_view text) {
+  return !text.empty() && text.find_first_not_of("0123456789") == std::string_view::npos;
+}
+
+// Whether CoNLL-U numbers several words, or a word that no text has.
+bool is_range_or_decimal(std::string_view id) {
+  const size_t between = id.find_first_of("-.");
+  return between != std::string_view::npos && is_number(id.substr(0, between)) &&
+         is_number(id.substr(between + 1));
 }
 
 void append_word(std::string& words, std::string_view word) {
@@ -45,46 +58,127 @@ void append_word(std::string& words, std::string_view word) {
 
 }  // namespace
 
-struct ConllReader::State {
-  State(ByteReader bytes, int64_t maximum_line) : lines(std::move(bytes), maximum_line) {}
+bool names_conll(std::string_view path) {
+  const std::string_view name = without_packing(path);
+  return has_suffix(name, ".conll") || has_suffix(name, ".conllu");
+}
 
-  // Error where the columns are not those of a token.
+struct ConllReader::State {
+  // A line as it was read.
+  struct Line {
+    std::string text, fault;  // why it is none
+    int64_t number = 0;
+  };
+
+  State(ByteReader bytes, int64_t maximum_line)
+      : name(bytes.name()),
+        is_conllu(has_suffix(without_packing(name), ".conllu")),
+        lines(std::move(bytes), maximum_line) {}
+
+  std::string where() const { return fmt::format("{}:{}", name, current.number); }
+
+  bool read(Line& read) {
+    read = {};
+    if (!internal::next_text(lines, read.text, read.fault)) return false;
+    read.number = lines.number();
+    return true;
+  }
+
+  // Reads on to the first line that must be a token, which shows how all of them look.
+  void find_form() {
+    constexpr size_t most_lines = size_t{1} << 16;
+    for (Line line; count == 0 && held.size() < most_lines && read(line);) {
+      const std::vector<std::string_view> columns = line_columns(line.text);
+      if (line.fault.empty() && !separates_sentences(columns) && columns.size() > 1 &&
+          !line.text.starts_with('#')) {
+        count = columns.size();
+        between_tabs = has_tabs(line.text);
+      }
+      held.push_back(std::move(line));
+    }
+    constexpr size_t columns_of_conllu = 10;
+    is_conllu |= between_tabs && count == columns_of_conllu;
+  }
+
+  bool next_line() {
+    if (!formed) find_form();
+    formed = true;
+    if (held.empty()) {
+      Line line;
+      if (!read(line)) return false;
+      current = std::move(line);
+      return true;
+    }
+    current = std::move(held.front());
+    held.pop_front();
+    return true;
+  }
+
+  bool is_comment(const std::vector<std::string_view>& columns) const {
+    if (!current.text.starts_with('#')) return false;
+    const bool tabs = has_tabs(current.text);
+    if (count == 0) return !tabs;
+    return tabs != between_tabs || columns.size() != count || (!tabs && columns[0] == "#");
+  }
+
+  bool is_no_word(const std::vector<std::string_view>& columns) const {
+    return is_conllu && token > 0 && is_range_or_decimal(columns[0]);
+  }
+
+  // Error if the columns are not those of a token.
   void take(const std::vector<std::string_view>& columns, std::string& tokens,
             std::string& labels) {
     if (columns.size() < 2)
       fail("{}: has one column, {}; a token and its label are wanted, with white space between",
-           lines.where(), in_quotes(columns[0]));
-    if (count == 0) count = columns.size();
+           where(), in_quotes(columns[0]));
+    if (count == 0) {
+      count = columns.size();
+      between_tabs = has_tabs(current.text);
+    }
     if (columns.size() != count)
-      fail("{}: has {} columns, the first token {}; give each token the same", lines.where(),
+      fail("{}: has {} columns, the first token {}; give each token the same", where(),
            columns.size(), count);
     const size_t labelled = label == last ? count - 1 : label;
     if (token >= count || labelled >= count)
-      fail("{}: has {} columns; tokens are to be in column {}, labels in {}", lines.where(), count,
+      fail("{}: has {} columns; tokens are to be in column {}, labels in {}", where(), count,
            token + 1, labelled + 1);
-    for (const size_t column : {token, labelled})
-      if (const auto words = split_words(columns[column]);
-          words.size() != 1 || words[0] != columns[column])
-        fail("{}: column {} is {}; one word is wanted there, such as New_York", lines.where(),
-             column + 1, in_quotes(columns[column]));
-    append_word(tokens, columns[token]);
+    const std::vector<std::string_view> words = split_words(columns[token]);
+    const bool joins = is_conllu && words.size() > 1;
+    if (!joins) check_word(columns, token);
+    check_word(columns, labelled);
+    joined += joins ? 1 : 0;
+    append_word(tokens, fmt::format("{}", fmt::join(words, "_")));
     append_word(labels, columns[labelled]);
+  }
+
+  void check_word(const std::vector<std::string_view>& columns, size_t column) const {
+    if (const auto words = split_words(columns[column]);
+        words.size() != 1 || words[0] != columns[column])
+      fail("{}: column {} is {}; one word is wanted there, such as New_York", where(), column + 1,
+           in_quotes(columns[column]));
   }
 
   static constexpr size_t last = std::string_view::npos;
 
+  std::string name;
+  bool is_conllu;
   internal::Lines lines;
+  std::deque<Line> held;  // lines that were read ahead
+  bool formed = false;    // whether the first token was looked for
+  Line current;
   size_t token = 0, label = last;
-  size_t count = 0;  // of the columns; 0 before the first token
-  int64_t line = 0;  // on which the sentence begins
+  size_t count = 0;           // of the columns; 0 before the first token
+  bool between_tabs = false;  // whether TABs separate them
+  int64_t line = 0;           // on which the sentence begins
+  int64_t joined = 0;
 };
 
 ConllReader::ConllReader(ByteReader bytes, const std::string& token_column,
                          const std::string& label_column, int64_t maximum_line) {
   const std::string name = bytes.name();
   state_ = std::make_unique<State>(std::move(bytes), maximum_line);
-  state_->token = numbered_column(token_column, 0, name);
-  state_->label = numbered_column(label_column, State::last, name);
+  state_->token = numbered_column(token_column, state_->is_conllu ? 1 : 0, name);
+  state_->label = numbered_column(label_column, state_->is_conllu ? 3 : State::last, name);
   if (state_->token == state_->label)
     fail("{}: column {} is that of the tokens and of the labels", name, state_->token + 1);
 }
@@ -96,26 +190,24 @@ bool ConllReader::next(std::string& tokens, std::string& labels) {
   labels.clear();
   std::string problem;  // the first of the sentence
   const auto begun = [&] { return !tokens.empty() || !problem.empty(); };
-  std::string text, fault;
-  while (internal::next_text(state_->lines, text, fault)) {
+  while (state_->next_line()) {
+    const std::string& fault = state_->current.fault;
+    std::vector<std::string_view> columns;
     if (fault.empty()) {
-      const std::vector<std::string_view> columns = line_columns(text);
-      if (columns.empty() || columns[0] == document_start) {
+      columns = line_columns(state_->current.text);
+      if (separates_sentences(columns)) {
         if (begun()) break;
         continue;
       }
-      if (!begun() && text.starts_with('#')) continue;
-      if (!begun()) state_->line = state_->lines.number();
-      if (!problem.empty()) continue;
-      try {
-        state_->take(columns, tokens, labels);
-      } catch (const Error& error) {
-        problem = error.what();
-      }
-    } else {
-      if (!begun()) state_->line = state_->lines.number();
-      if (problem.empty()) problem = fault;
-      fault.clear();
+      if ((!begun() && state_->is_comment(columns)) || state_->is_no_word(columns)) continue;
+    }
+    if (!begun()) state_->line = state_->current.number;
+    if (!problem.empty()) continue;
+    try {
+      if (!fault.empty()) fail("{}", fault);
+      state_->take(columns, tokens, labels);
+    } catch (const Error& error) {
+      problem = error.what();
     }
   }
   if (!problem.empty()) fail("{}", problem);
@@ -124,8 +216,10 @@ bool ConllReader::next(std::string& tokens, std::string& labels) {
 
 int64_t ConllReader::line() const { return state_->line; }
 
-int64_t ConllReader::lines_read() const { return state_->lines.number(); }
+int64_t ConllReader::lines_read() const { return state_->current.number; }
 
-std::string ConllReader::where() const { return state_->lines.where(); }
+int64_t ConllReader::joined() const { return state_->joined; }
+
+std::string ConllReader::where() const { return state_->where(); }
 
 }  // namespace attend

@@ -47,6 +47,23 @@ struct CsvReader::State {
     self.is_new_row = true;
   }
 
+  // Quotes in a field that does not begin with one are characters of it. False if text follows the
+  // quote that ends a field.
+  bool parse_quotes(std::string_view part) {
+    while (!part.empty()) {
+      part.remove_prefix(csv_parse(&parser, part.data(), part.size(), take_field, take_row, this));
+      if (part.empty()) return true;
+      if (csv_error(&parser) == CSV_ENOMEM) throw std::bad_alloc();
+      if (part[0] != '"') return false;
+      csv_set_quote(&parser, '\0');  // which no part has
+      const size_t read = csv_parse(&parser, part.data(), 1, take_field, take_row, this);
+      csv_set_quote(&parser, CSV_QUOTE);
+      if (read != 1) return false;
+      part.remove_prefix(1);
+    }
+    return true;
+  }
+
   // Up to a line break, so that each row knows its line.
   void parse(std::string_view part) {
     if (is_passing) return pass(part);
@@ -63,12 +80,10 @@ struct CsvReader::State {
     if (part.find('\0') != std::string_view::npos)
       fail("{}: holds a NUL byte; save the file as UTF-8 text (is it UTF-16, or no text?)",
            where());
-    if (csv_parse(&parser, part.data(), part.size(), take_field, take_row, this) != part.size()) {
-      if (csv_error(&parser) == CSV_ENOMEM) throw std::bad_alloc();
+    if (!parse_quotes(part))
       return refuse(part,
-                    "a quote within a field; put the field in quotes and write each quote in it "
+                    "text after the quote that ends a field; write each quote in such a field "
                     "twice");
-    }
     if (part.ends_with('\n')) ++next_line;
     // A blank line is no row, unless quotes hold it.
     const bool begins = row_bytes == static_cast<int64_t>(part.size());
@@ -230,6 +245,9 @@ const std::vector<std::string>& CsvReader::header() const { return state_->heade
 
 size_t CsvReader::column(const std::string& name) const {
   const auto found = std::find(header().begin(), header().end(), name);
+  if (std::count(found, header().end(), name) > 1)
+    fail("{}: has {} columns {}; give each a name of its own", state_->bytes.name(),
+         std::count(found, header().end(), name), in_quotes(name));
   if (found == header().end())
     fail("{}: has no column {}; there are {}", state_->bytes.name(), in_quotes(name),
          shown_names(header()));

@@ -16,9 +16,9 @@
 #include "attend/data/data_format.h"
 #include "attend/data/fasta.h"
 #include "attend/data/lines-inl.h"
+#include "attend/data/source_key.h"
 #include "attend/data/source_kind.h"
 #include "attend/data/tables.h"
-#include "attend/data/tokenised.h"
 
 namespace attend {
 namespace {
@@ -183,10 +183,14 @@ struct NamedFile {
 class FileCheck {
  public:
   FileCheck(const PairFiles& files, const TextConfig& text)
-      : kind_(text.source_kind()), frames_(text.frames), check_(pair_check(text)) {
+      : kind_(text.source_kind()),
+        frames_(text.frames),
+        check_(pair_check(text)),
+        is_prose_(kind_ == nullptr && !refusing_units(text.source_units)) {
     summary_.path = files.source;
     Rows rows(files);
     summary_.columns = rows.columns();
+    text_ = text;
     Row row;
     while (rows.next(row)) add(row, rows.number(), rows.pairs());
     summary_.pairs = rows.pairs();
@@ -208,12 +212,21 @@ class FileCheck {
     else if (kind_ == nullptr)
       look_at_lengths();
     for (OddLines* odd : {&malformed_, &empty_, &long_, &uneven_, &no_letters_, &unchanged_,
-                          &header_, &unreadable_, &other_form_, &coloured_})
+                          &header_, &unreadable_, &other_form_, &coloured_, &transparent_})
       if (odd->count > 0) summary_.odd.push_back(std::move(*odd));
     return std::move(summary_);
   }
 
+  // By the key of each source, its targets.
   const Sources& sources() const { return sources_; }
+  // A line that cannot be read is reported by itself.
+  std::string key_of(const std::string& source) const {
+    try {
+      return source_key(source, text_);
+    } catch (const Error&) {
+      return source;
+    }
+  }
   const std::unordered_map<std::string, int64_t>& targets() const { return targets_; }
 
  private:
@@ -254,16 +267,18 @@ class FileCheck {
     if (const std::string refusal = pairs ? refusal_of(row) : ""; !refusal.empty())
       return tell_malformed(line, fmt::format("{}:{}: {}", summary_.path, line, refusal));
     lengths_.push_back({line, source.words, source.characters, target.words, target.characters});
-    const auto here = sources_.try_emplace(row.source).first;
+    const auto here = sources_.try_emplace(key_of(row.source)).first;
     if (!here->second.insert(row.target).second) ++summary_.repeated;
-    if (pairs && targets_.size() <= most_labels) ++targets_[row.target];
-    if (line == 1) first_target_ = row.target;
+    // As training reads a label.
+    const std::string label = join_units(split_units(row.target, Units::line), Units::line);
+    if (pairs && targets_.size() <= most_labels) ++targets_[label];
+    if (line == 1) first_target_ = label;
     if (pairs) {
       named_.push_back({line, &here->first, kind_of(row.source)});
       media_ += named_.back().kind == nullptr ? 0 : 1;
     }
     // A short one is a number or a sign.
-    if (kind_ == nullptr && source.characters >= 10 && 2 * source.letters < source.characters)
+    if (is_prose_ && source.characters >= 10 && 2 * source.letters < source.characters)
       tell(no_letters_, line);
     if (pairs && row.source == row.target) tell(unchanged_, line);
   }
@@ -295,6 +310,7 @@ class FileCheck {
       try {
         form = reader->form(kind->placed(*source, summary_.path));
         if (form.coloured) tell(coloured_, line);
+        if (form.transparent) tell(transparent_, line);
       } catch (const Error& error) {
         if (unreadable_.count == 0) unreadable_.example = error.what();
         tell(unreadable_, line);
@@ -332,7 +348,9 @@ class FileCheck {
   const SourceKind* kind_;  // which training is told; null: texts, or what names say
   FrameConfig frames_;
   PairCheck check_;
+  bool is_prose_;  // sources are texts of any kind
   FileSummary summary_;
+  TextConfig text_;
   std::vector<Lengths> lengths_;
   Sources sources_;
   std::unordered_map<std::string, int64_t> targets_;  // of the first most_labels + 1
@@ -357,6 +375,8 @@ class FileCheck {
                        "convert them: training stops there"};
   OddLines coloured_{"coloured", "name images in colour",
                      "they are read in grey, unless data.colours is true"};
+  OddLines transparent_{"transparent", "name images with transparent pixels",
+                        "the colours stored for these are read; paint such images on a background"};
 };
 
 Overlap compare(const FileCheck& first, const FileCheck& other, const FileSummary& first_summary,
@@ -365,7 +385,7 @@ Overlap compare(const FileCheck& first, const FileCheck& other, const FileSummar
   Rows rows(files);
   Row row;
   while (rows.next(row)) {
-    const auto found = first.sources().find(row.source);
+    const auto found = first.sources().find(first.key_of(row.source));
     if (!row.problem.empty() || found == first.sources().end()) continue;
     ++overlap.sources;
     overlap.pairs += found->second.contains(row.target);
@@ -402,7 +422,7 @@ FormatSummary check_format(const std::string& path, const TextConfig& text) {
     if (remarks.size() == most_remarks) remarks.erase(remarks.begin() + most_remarks / 2);
     remarks.push_back(remark);
   };
-  summary.counts = row.counts(row.read(path, text, no_limit, tell, &summary.malformed));
+  summary.counts = row.counts(row.read(path, text, tell, &summary.malformed));
   return summary;
 }
 

@@ -23,7 +23,7 @@ struct SideSummary {
 // Lines that deserve a look.
 struct OddLines {
   // "malformed", "empty", "long", "uneven", "no_letters", "unchanged", "header"; where sources name
-  // images or sounds "unreadable", "other_form", "coloured".
+  // images or sounds "unreadable", "other_form", "coloured", "transparent".
   std::string kind;
   std::string meaning;  // what such a line is
   std::string remedy;
@@ -38,8 +38,8 @@ struct FileSummary {
   std::vector<std::string> columns = {};  // of CSV, the names of the two that were read
   int64_t lines = 0;                      // of CSV, rows; in columns, sentences
   int64_t media = 0;                      // images or sounds that sources name, which were read
-  int64_t repeated = 0;                   // lines that were there before
-  int64_t several_targets = 0;            // sources with more than one target
+  int64_t repeated = 0;         // lines that were there before, spellings of one molecule included
+  int64_t several_targets = 0;  // sources with more than one target
   SideSummary source, target;
   std::vector<OddLines> odd;                            // those that occur
   std::vector<std::pair<std::string, int64_t>> labels;  // where targets are, the commonest first

@@ -18,11 +18,10 @@ Settings graph_settings(TextConfig& text) {
   return all;
 }
 
-SplitData read_items(const std::string& path, const TextConfig& text, int64_t longest,
-                     const Tell& tell, int64_t* bad) {
+SplitData read_items(const std::string& path, const TextConfig& text, const Tell& tell,
+                     int64_t* bad) {
   const std::vector<ItemSequence> sequences = read_interactions(path, text.interactions, tell, bad);
-  return {items_to_learn(sequences, longest), next_items(sequences, /*behind=*/1),
-          next_items(sequences)};
+  return {items_to_learn(sequences), next_items(sequences, /*behind=*/1), next_items(sequences)};
 }
 
 // The last item of each user and those before it are all that there are.
@@ -44,8 +43,8 @@ FormatCounts count_items(const SplitData& data) {
           {"users_to_learn_from", std::ssize(data.train)}};
 }
 
-SplitData read_nodes(const std::string& path, const TextConfig& text, int64_t /*longest*/,
-                     const Tell& tell, int64_t* bad) {
+SplitData read_nodes(const std::string& path, const TextConfig& text, const Tell& tell,
+                     int64_t* bad) {
   return read_graph(path, text.graph, pair_check(text), tell, bad);
 }
 
@@ -89,7 +88,8 @@ const std::vector<DataFormatRow>& data_formats() {
        .parts = "the last two items of a user are for validation and a test, and data.user_column, "
                 "data.item_column and data.time_column name the columns of a CSV file",
        .no_train = no_third,
-       .no_valid = no_third},
+       .no_valid = no_third,
+       .no_test = "no user has two items"},
       {.format = DataFormat::graph,
        .settings = graph_settings,
        .read = read_nodes,
@@ -99,6 +99,7 @@ const std::vector<DataFormatRow>& data_formats() {
        .parts = "nodes.tsv says which nodes are for what",
        .no_train = "no node is of split train; give some to learn from",
        .no_valid = "no node is of split valid; give some to validate with",
+       .no_test = "no node is of split test; give some to evaluate on",
        .why_no_skipping = "without one of its lines a graph is another; mend the line",
        .has_graph = true}};
   return formats;

@@ -20,8 +20,8 @@ struct DataFormatRow {
   // Keys data.* that belong to the format alone.
   Settings (*settings)(TextConfig& text);
   // Reads everything, as read_split has it; null: pairs, whose files are parts of their own.
-  SplitData (*read)(const std::string& path, const TextConfig& text, int64_t longest,
-                    const Tell& tell, int64_t* bad) = nullptr;
+  SplitData (*read)(const std::string& path, const TextConfig& text, const Tell& tell,
+                    int64_t* bad) = nullptr;
   // What there is of it: "nodes", 2708.
   std::vector<std::pair<std::string, int64_t>> (*counts)(const SplitData& data) = nullptr;
 
@@ -31,6 +31,7 @@ struct DataFormatRow {
   std::string_view parts = {};     // what says which part is for what
   std::string_view no_train = {};  // what is missing where nothing is to be learned from,
   std::string_view no_valid = {};  // or to be validated with, and the remedy
+  std::string_view no_test = {};   // or to be evaluated on
   std::string_view why_no_skipping =
       {};                  // of lines that cannot be read; empty: they can be skipped
   bool has_graph = false;  // which is a part of the model

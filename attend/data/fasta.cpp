@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <iterator>
 #include <utility>
 
 #include "attend/base/error.h"
@@ -12,6 +13,9 @@
 
 namespace attend {
 namespace {
+
+constexpr const char* suffixes[] = {".fasta", ".fas", ".fa",  ".fsa", ".faa",
+                                    ".fna",   ".ffn", ".frn", ".mpfa"};
 
 bool is_residue(char c) {
   return (c >= 'A' && c <= 'Z') || (c >= 'a' && c <= 'z') || c == '*' || c == '-';
@@ -33,7 +37,8 @@ void append_residues(std::string_view line, std::string& sequence) {
 
 bool is_fasta(std::string_view path) {
   const std::string_view name = without_packing(path);
-  return has_suffix(name, ".fasta") || has_suffix(name, ".fa") || has_suffix(name, ".faa");
+  const auto named = [&](const char* suffix) { return has_suffix(name, suffix); };
+  return std::any_of(std::begin(suffixes), std::end(suffixes), named);
 }
 
 namespace {

@@ -6,7 +6,8 @@
 
 namespace attend {
 
-// Whether a file holds sequences of residues, by its name: .fasta, .fa or .faa, packed or not.
+// Returns whether a file holds sequences of residues or nucleotides by its name, packed or not:
+// .fasta, .fas, .fa, .fsa, .faa, .fna, .ffn, .frn or .mpfa.
 bool is_fasta(std::string_view path);
 
 // Returns the sequences of a FASTA file, one per line. In the file a line that begins with > names

@@ -2,53 +2,160 @@
 
 #include <png.h>
 
-#include <memory>
+#include <csetjmp>
+#include <new>
+#include <utility>
+#include <vector>
 
 #include "attend/base/error.h"
 #include "attend/base/files.h"
 #include "attend/base/suffix.h"
 #include "attend/data/jpeg-inl.h"
+#include "attend/data/upright-inl.h"
 
 namespace attend {
 namespace {
 
 constexpr int64_t maximum_image_file = int64_t{256} << 20;
 
-Image parse_png(std::string_view bytes, const std::string& name, Colours colours) {
-  png_image png = {};
-  png.version = PNG_IMAGE_VERSION;
-  const std::unique_ptr<png_image, decltype(&png_image_free)> owner(&png, &png_image_free);
-  if (png_image_begin_read_from_memory(&png, bytes.data(), bytes.size()) == 0)
-    fail("{}: cannot be read as PNG: {}", name, png.message);
-  Image image{png.height, png.width, {}, (png.format & PNG_FORMAT_FLAG_COLOR) != 0};
-  internal::check_pixels(image, name);
-  png.format = colours == Colours::rgb ? PNG_FORMAT_RGB : PNG_FORMAT_GRAY;
-  image.channels = PNG_IMAGE_PIXEL_CHANNELS(png.format);
-  image.pixels.resize(static_cast<size_t>(image.height * image.width * image.channels));
-  const png_color black = {0, 0, 0};
-  if (png_image_finish_read(&png, &black, image.pixels.data(), 0, nullptr) == 0)
-    fail("{}: cannot be read as PNG: {}", name, png.message);
-  return image;
+// libpng leaves a function that fails by longjmp. The functions that call it after setjmp therefore
+// hold nothing that has a destructor.
+class PngReader {
+ public:
+  explicit PngReader(std::string_view bytes)
+      : rest_(bytes),
+        png_(png_create_read_struct(PNG_LIBPNG_VER_STRING, this, take_error, ignore_warning)),
+        info_(png_ == nullptr ? nullptr : png_create_info_struct(png_)) {
+    if (info_ == nullptr) {
+      png_destroy_read_struct(&png_, nullptr, nullptr);
+      throw std::bad_alloc();
+    }
+    png_set_read_fn(png_, this, take_bytes);
+    // Other chunks than those of pixels and of Exif are passed over.
+    png_set_keep_unknown_chunks(png_, PNG_HANDLE_CHUNK_NEVER, nullptr, -1);
+    png_set_keep_unknown_chunks(png_, PNG_HANDLE_CHUNK_AS_DEFAULT,
+                                reinterpret_cast<png_const_bytep>("eXIf"), 1);
+  }
+  ~PngReader() { png_destroy_read_struct(&png_, &info_, nullptr); }
+  PngReader(const PngReader&) = delete;
+  PngReader& operator=(const PngReader&) = delete;
+
+  // What comes before the pixels; false where it cannot be read.
+  bool read_header() {
+    if (setjmp(png_jmpbuf(png_)) != 0) return false;
+    png_read_info(png_, info_);
+    coloured_ = (png_get_color_type(png_, info_) & PNG_COLOR_MASK_COLOR) != 0;
+    png_set_expand(png_);
+    png_set_strip_16(png_);
+    png_set_gray_to_rgb(png_);
+    png_set_add_alpha(png_, 0xff, PNG_FILLER_AFTER);
+    png_set_interlace_handling(png_);
+    png_read_update_info(png_, info_);
+    return true;
+  }
+
+  // The pixels, four bytes each: red, green, blue and alpha.
+  bool read_pixels(png_bytepp rows) {
+    if (setjmp(png_jmpbuf(png_)) != 0) return false;
+    png_read_image(png_, rows);
+    return true;
+  }
+
+  // What comes after the pixels, which a file may lack.
+  bool read_end() {
+    if (setjmp(png_jmpbuf(png_)) != 0) return false;
+    png_read_end(png_, info_);
+    return true;
+  }
+
+  int64_t height() const { return png_get_image_height(png_, info_); }
+  int64_t width() const { return png_get_image_width(png_, info_); }
+  bool coloured() const { return coloured_; }
+  const std::string& problem() const { return problem_; }
+
+  std::string_view exif() const {
+    png_uint_32 size = 0;
+    png_bytep bytes = nullptr;
+    if (png_get_eXIf_1(png_, info_, &size, &bytes) == 0) return {};
+    return {reinterpret_cast<const char*>(bytes), size};
+  }
+
+ private:
+  [[noreturn]] static void take_error(png_structp png, png_const_charp message) {
+    static_cast<PngReader*>(png_get_error_ptr(png))->problem_ = message;
+    png_longjmp(png, 1);
+  }
+  static void ignore_warning(png_structp, png_const_charp) {}
+  static void take_bytes(png_structp png, png_bytep bytes, size_t size) {
+    std::string_view& rest = static_cast<PngReader*>(png_get_io_ptr(png))->rest_;
+    if (size > rest.size()) png_error(png, "the file is cut off");
+    rest.copy(reinterpret_cast<char*>(bytes), size);
+    rest.remove_prefix(size);
+  }
+
+  std::string_view rest_;
+  std::string problem_;
+  png_structp png_;
+  png_infop info_;
+  bool coloured_ = false;
+};
+
+// By ITU-R BT.601, in 65536ths.
+char grey_of(unsigned red, unsigned green, unsigned blue) {
+  return static_cast<char>((19595 * red + 38470 * green + 7471 * blue + 32768) >> 16);
+}
+
+// Takes the pixels of red, green, blue and alpha.
+void take_pixels(const std::string& from, Image& image) {
+  image.pixels.reserve(static_cast<size_t>(image.height * image.width * image.channels));
+  for (size_t i = 0; i < from.size(); i += 4) {
+    const auto byte = [&](size_t channel) { return static_cast<unsigned char>(from[i + channel]); };
+    if (image.channels == 3)
+      image.pixels.append(from, i, 3);
+    else
+      image.pixels += grey_of(byte(0), byte(1), byte(2));
+    image.transparent |= byte(3) < 255;
+  }
+}
+
+Image parse_png(std::string_view bytes, const std::string& name, Colours colours, int64_t limit) {
+  PngReader reader(bytes);
+  const auto check = [&](bool good) {
+    if (!good) fail("{}: cannot be read as PNG: {}", name, reader.problem());
+  };
+  check(reader.read_header());
+  Image image{
+      reader.height(), reader.width(), {}, reader.coloured(), colours == Colours::rgb ? 3 : 1};
+  internal::check_pixels(image, name, limit);
+  const size_t row_bytes = 4 * static_cast<size_t>(image.width);
+  std::string pixels(row_bytes * static_cast<size_t>(image.height), 0);
+  std::vector<png_bytep> rows;
+  for (size_t begin = 0; begin < pixels.size(); begin += row_bytes)
+    rows.push_back(reinterpret_cast<png_bytep>(pixels.data() + begin));
+  check(reader.read_pixels(rows.data()));
+  take_pixels(pixels, image);
+  reader.read_end();
+  return internal::upright(std::move(image), internal::exif_orientation(reader.exif()));
 }
 
 }  // namespace
 
-void internal::check_pixels(const Image& image, const std::string& name) {
-  constexpr int64_t maximum_pixels = int64_t{1} << 24;
-  if (image.height * image.width > maximum_pixels)
-    fail("{}: has {} x {} pixels; at most {} are read, so scale it down", name, image.width,
-         image.height, maximum_pixels);
+void internal::check_pixels(const Image& image, const std::string& name, int64_t limit) {
+  if (image.height * image.width > limit)
+    fail("{}: has {} x {} pixels; at most {} are read{}", name, image.width, image.height, limit,
+         limit < maximum_pixels_to_resize ? ", so scale it down or set data.resize"
+                                          : ", so scale it down");
 }
 
-Image parse_image(std::string_view bytes, const std::string& name, Colours colours) {
-  if (internal::is_jpeg(bytes)) return internal::parse_jpeg(bytes, name, colours);
+Image parse_image(std::string_view bytes, const std::string& name, Colours colours, int64_t limit) {
+  if (internal::is_jpeg(bytes)) return internal::parse_jpeg(bytes, name, colours, limit);
   if (!bytes.starts_with("\x89PNG"))
     fail("{}: is neither a PNG nor a JPEG image; convert it to one of them", name);
-  return parse_png(bytes, name, colours);
+  return parse_png(bytes, name, colours, limit);
 }
 
-Image read_image(const std::string& path, Colours colours) {
-  return parse_image(read_file(path, maximum_image_file), path, colours);
+Image read_image(const std::string& path, Colours colours, int64_t limit) {
+  return parse_image(read_file(path, maximum_image_file), path, colours, limit);
 }
 
 bool has_image_suffix(std::string_view path) {
@@ -57,7 +164,7 @@ bool has_image_suffix(std::string_view path) {
 
 Image in_rgb(const Image& image) {
   if (image.channels == 3) return image;
-  Image result{image.height, image.width, {}, image.coloured, 3};
+  Image result{image.height, image.width, {}, image.coloured, 3, image.transparent};
   result.pixels.reserve(3 * image.pixels.size());
   for (const char pixel : image.pixels) result.pixels.append(3, pixel);
   return result;

@@ -14,6 +14,10 @@ using at::Tensor;
 
 constexpr int64_t maximum_resized = int64_t{1} << 26;
 
+int64_t limit_of(const FrameConfig& config) {
+  return config.resize == Resizing::none ? maximum_pixels : maximum_pixels_to_resize;
+}
+
 // "file:17"; no number: the file itself.
 std::pair<std::string, int64_t> file_and_index(const std::string& name) {
   const size_t colon = name.rfind(':');
@@ -35,11 +39,11 @@ bool names_image(std::string_view source) {
 class ImageFrames : public FrameReader {
  public:
   explicit ImageFrames(const FrameConfig& config)
-      : config_(config), reader_(config.colours ? Colours::rgb : Colours::grey) {}
+      : config_(config), reader_(config.colours ? Colours::rgb : Colours::grey, limit_of(config)) {}
 
   FileForm form(const std::string& name) override {
     const Image image = reader_.read(name);
-    return {{image.height, image.width}, image.coloured && image.channels == 1};
+    return {{image.height, image.width}, image.coloured && image.channels == 1, image.transparent};
   }
 
   Tensor read(const std::string& name) override {
@@ -58,7 +62,7 @@ class ImageFrames : public FrameReader {
 
 void take_size(const std::string& file, FrameConfig& config) {
   if (config.image_height > 0 && config.image_width > 0) return;
-  const Image image = ImageReader().read(file);
+  const Image image = ImageReader(Colours::grey, limit_of(config)).read(file);
   config.image_height = image.height;
   config.image_width = image.width;
 }
@@ -107,12 +111,12 @@ Image fitted(const Image& image, const FrameConfig& config, const std::string& n
 }  // namespace
 
 Image ImageReader::read(const std::string& name) {
-  if (holds_file(name)) return parse_image(held_file(name), shown_source(name), colours_);
+  if (holds_file(name)) return parse_image(held_file(name), shown_source(name), colours_, limit_);
   const auto [path, index] = file_and_index(name);
   if (index < 0) {
     if (!has_image_suffix(path))
       fail("{}: an image is a file.png or file.jpg, or file.idx:17 for one of an IDX file", path);
-    return read_image(path, colours_);
+    return read_image(path, colours_, limit_);
   }
   if (path != path_) {
     images_ = read_idx(path);

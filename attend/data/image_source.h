@@ -12,15 +12,17 @@ namespace attend {
 
 // An image by its name: "file.png", or "images.idx:17" for image 17, counted from 0, of an IDX
 // file, packed by gzip or xz or not. Such a file stays in memory until another one is named. In
-// place of a name the PNG itself (data/embedded_file.h).
+// place of a name the PNG itself (data/embedded_file.h). `limit` as read_image has it.
 class ImageReader {
  public:
-  explicit ImageReader(Colours colours = Colours::grey) : colours_(colours) {}
+  explicit ImageReader(Colours colours = Colours::grey, int64_t limit = maximum_pixels)
+      : colours_(colours), limit_(limit) {}
 
   Image read(const std::string& name);  // Errors name the file
 
  private:
   Colours colours_;
+  int64_t limit_;
   std::string path_;
   IdxArray images_;
 };

@@ -11,7 +11,7 @@ struct InteractionConfig {
   // Columns of a CSV file.
   std::string user_column = "user";
   std::string item_column = "item";
-  std::string time_column = "";  // empty: "time", where there is such a column
+  std::string time_column = "";  // empty: "time", else "timestamp", if there is one
   bool in_order = false;         // a time that goes back is an Error; otherwise items are sorted
 
   Settings settings();  // keys data.*

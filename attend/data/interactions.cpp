@@ -3,9 +3,11 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <cctype>
 #include <cmath>
 #include <numeric>
 #include <optional>
+#include <set>
 #include <unordered_map>
 #include <utility>
 
@@ -23,18 +25,54 @@ namespace attend {
 namespace {
 
 constexpr std::string_view wanted_fields =
-    "a line is a user, an item and, if there is one, a time, between TABs or blanks";
+    "a line is a user, an item and, if there is one, a time, or a user, an item, a rating and a "
+    "time, between TABs, blanks or ::";
+
+// A time with all digits of its text: its whole part and the rest, which have the same sign.
+struct Time {
+  int64_t whole = 0;
+  double fraction = 0;
+
+  bool operator<(const Time& other) const {
+    return std::pair(whole, fraction) < std::pair(other.whole, other.fraction);
+  }
+  bool operator==(const Time&) const = default;
+};
+
+std::string shown(const Time& time) {
+  return time.fraction == 0 ? fmt::format("{}", time.whole)
+                            : fmt::format("{}", static_cast<double>(time.whole) + time.fraction);
+}
 
 struct Interaction {
   std::string user, item;
-  std::optional<double> time;
+  std::optional<Time> time;
 };
 
-double parse_time(std::string_view text) {
-  const auto time = parse_number<double>(trimmed(text));
+// A number with digits before its point and none or more behind it; none for another spelling.
+std::optional<Time> decimal_time(std::string_view text) {
+  const size_t point = std::min(text.find('.'), text.size());
+  const auto whole = parse_number<int64_t>(text.substr(0, point));
+  const std::string_view rest = text.substr(point);
+  if (!whole || rest.find_first_not_of("0123456789", 1) != std::string_view::npos)
+    return std::nullopt;
+  const double fraction = rest.size() > 1 ? parse_number<double>(rest).value_or(0) : 0;
+  return Time{*whole, text.starts_with('-') ? -fraction : fraction};
+}
+
+Time parse_time(std::string_view text) {
+  const std::string_view digits = trimmed(text);
+  if (const auto time = decimal_time(digits)) return *time;
+  const auto time = parse_number<double>(digits);
   if (!time || !std::isfinite(*time))
     fail("time {} is no number; seconds, or another number that grows, is wanted", in_quotes(text));
-  return *time;
+  // From here on doubles are further apart than 1.
+  constexpr double exact = 9007199254740992;
+  if (std::abs(*time) >= exact)
+    fail("time {} loses digits; write whole numbers below 2^63 without an exponent",
+         in_quotes(text));
+  const double whole = std::trunc(*time);
+  return {static_cast<int64_t>(whole), *time - whole};
 }
 
 Interaction checked(std::string_view user, std::string_view item,
@@ -49,10 +87,20 @@ Interaction checked(std::string_view user, std::string_view item,
   return result;
 }
 
-// The fields of a line, between TABs where it has any.
+// The fields of a line: between TABs if it has any, else between blanks, or between :: without
+// these.
 std::vector<std::string_view> fields_of(std::string_view line) {
-  return line.find('\t') == std::string_view::npos ? split_words(line)
-                                                   : internal::between_tabs(line);
+  if (line.find('\t') != std::string_view::npos) return internal::between_tabs(line);
+  std::vector<std::string_view> fields = split_words(line);
+  if (fields.size() != 1) return fields;
+  std::string_view rest = fields[0];
+  fields.clear();
+  for (size_t end = rest.find("::"); end != std::string_view::npos; end = rest.find("::")) {
+    fields.push_back(rest.substr(0, end));
+    rest.remove_prefix(end + 2);
+  }
+  fields.push_back(rest);
+  return fields;
 }
 
 // Reads interactions one at a time; next() is false at the end. After an Error that lines_read()
@@ -72,23 +120,43 @@ class InteractionLines {
 
   std::string where() const { return lines_.where(); }
   int64_t lines_read() const { return lines_.number(); }
+  // Which fields are read.
+  std::string form() const {
+    switch (fields_) {
+      case 2:
+        return "each line is read as user and item; the items of a user keep the order of the "
+               "lines";
+      case 3:
+        return "each line is read as user, item and time";
+      default:
+        return "each line is read as user, item, a rating that is not used, and time";
+    }
+  }
 
  private:
   Interaction parse(std::string_view line) {
     internal::check_characters(line);
     const std::vector<std::string_view> fields = fields_of(line);
-    if (fields.size() != 2 && fields.size() != 3)
-      fail("{} fields; {}", fields.size(), wanted_fields);
+    if (fields.size() < 2 || fields.size() > 4) fail("{} fields; {}", fields.size(), wanted_fields);
     if (fields_ == 0) fields_ = fields.size();
     if (fields.size() != fields_)
       fail("{} fields, and lines before it have {}; {}", fields.size(), fields_, wanted_fields);
-    return fields.size() == 3 ? checked(fields[0], fields[1], fields[2])
-                              : checked(fields[0], fields[1], {});
+    return fields.size() == 2 ? checked(fields[0], fields[1], {})
+                              : checked(fields[0], fields[1], fields.back());
   }
 
   internal::Lines lines_;
   size_t fields_ = 0;  // of each line; 0 before the first
 };
+
+// Whether the name of a column does, in letters of any case.
+bool suggests_time(std::string_view name) {
+  const auto same = [](char a, char b) { return std::tolower(static_cast<unsigned char>(a)) == b; };
+  for (const std::string_view part : {"time", "date"})
+    if (std::search(name.begin(), name.end(), part.begin(), part.end(), same) != name.end())
+      return true;
+  return false;
+}
 
 class InteractionRows {
  public:
@@ -96,11 +164,14 @@ class InteractionRows {
       : table_(std::move(bytes), longest_line),
         user_(table_.column(config.user_column)),
         item_(table_.column(config.item_column)) {
-    const auto& header = table_.header();
-    if (!config.time_column.empty())
+    if (!config.time_column.empty()) {
       time_ = table_.column(config.time_column);
-    else if (std::find(header.begin(), header.end(), "time") != header.end())
-      time_ = table_.column("time");
+      return;
+    }
+    const auto& header = table_.header();
+    for (const char* usual : {"timestamp", "time"})
+      if (std::find(header.begin(), header.end(), usual) != header.end())
+        time_ = table_.column(usual);
   }
 
   bool next(Interaction& interaction) {
@@ -124,6 +195,17 @@ class InteractionRows {
 
   std::string where() const { return table_.where(); }
   int64_t lines_read() const { return rows_read_; }
+  std::string form() const {
+    const auto& header = table_.header();
+    const std::string read = fmt::format("users are read from the column {}, items from {}",
+                                         in_quotes(header[user_]), in_quotes(header[item_]));
+    if (time_) return fmt::format("{}, times from {}", read, in_quotes(header[*time_]));
+    std::string remark = read + ", no times: the items of a user keep the order of the rows";
+    for (const std::string& name : header)
+      if (suggests_time(name))
+        return fmt::format("{}; data.time_column={} would sort them", remark, name);
+    return remark;
+  }
 
  private:
   CsvReader table_;
@@ -135,6 +217,8 @@ class InteractionRows {
 // Puts interactions into the sequences of their users.
 class Sequences {
  public:
+  static constexpr size_t most_ratings = 10;  // 0.5 to 5 in halves, or 1 to 10
+
   explicit Sequences(const InteractionConfig& config) : config_(config) {}
 
   void add(Interaction interaction, const std::string& where) {
@@ -142,13 +226,13 @@ class Sequences {
     if (is_new) users_.push_back({interaction.user, {}, {}});
     User& user = users_[found->second];
     if (interaction.time) {
-      const double time = *interaction.time;
+      const Time& time = *interaction.time;
       const bool goes_back = !user.times.empty() && time < user.times.back();
       if (goes_back && config_.in_order)
         fail(
             "{}: time {} goes back behind {} of the same user; sort the lines, or set "
             "data.in_order = false",
-            where, time, user.times.back());
+            where, shown(time), shown(user.times.back()));
       user.times.push_back(time);
     }
     user.items.push_back(std::move(interaction.item));
@@ -167,14 +251,18 @@ class Sequences {
     return sequences;
   }
 
+  // Whether the times look like ratings, after all().
+  bool has_ratings() const { return values_.size() <= most_ratings && 2 * tied_ > timed_; }
+
  private:
   struct User {
     std::string name;
     std::vector<std::string> items;
-    std::vector<double> times;  // of each item, or none
+    std::vector<Time> times;  // of each item, or none
   };
 
-  static std::vector<std::string> in_time(User& user) {
+  std::vector<std::string> in_time(User& user) {
+    note_times(user);
     if (std::is_sorted(user.times.begin(), user.times.end())) return std::move(user.items);
     std::vector<size_t> order(user.items.size());
     std::iota(order.begin(), order.end(), size_t{0});
@@ -186,8 +274,17 @@ class Sequences {
     return items;
   }
 
+  void note_times(const User& user) {
+    std::set<Time> own(user.times.begin(), user.times.end());
+    timed_ += std::ssize(user.times);
+    tied_ += std::ssize(user.times) - std::ssize(own);
+    if (values_.size() <= most_ratings) values_.merge(own);
+  }
+
   const InteractionConfig& config_;
   std::vector<User> users_;
+  std::set<Time> values_;         // of the times, until there are too many
+  int64_t timed_ = 0, tied_ = 0;  // items with times; those whose user has another of that time
   std::unordered_map<std::string, size_t> places_;
 };
 
@@ -197,6 +294,7 @@ std::vector<ItemSequence> sequences_of(Reader reader, const std::string& name,
                                        int64_t* bad) {
   Sequences sequences(config);
   int64_t left_out = 0, alone = 0;
+  std::string first_error;
   while (true) {
     const int64_t before = reader.lines_read();
     try {
@@ -205,11 +303,14 @@ std::vector<ItemSequence> sequences_of(Reader reader, const std::string& name,
       sequences.add(std::move(interaction), reader.where());
     } catch (const Error& error) {
       if (bad == nullptr || reader.lines_read() == before) throw;
-      ++left_out;
+      if (left_out++ == 0) first_error = error.what();
       if (tell) tell(error.what());
     }
   }
   std::vector<ItemSequence> all = sequences.all(alone);
+  if (all.empty() && left_out > 0)
+    fail("{}: {} lines cannot be read, and no user has two items in the others: {}", name, left_out,
+         first_error);
   if (all.empty())
     fail("{}: holds no user with two items, of which one follows the other; {}", name,
          wanted_fields);
@@ -219,21 +320,28 @@ std::vector<ItemSequence> sequences_of(Reader reader, const std::string& name,
   if (tell && alone > 0)
     tell(fmt::format("{}: {} users have one item, behind which nothing comes; they are left out",
                      name, alone));
+  if (tell) tell(fmt::format("{}: {}", name, reader.form()));
+  if (tell && sequences.has_ratings())
+    tell(
+        fmt::format("{}: the times have at most {} different values; if they are ratings, leave "
+                    "that column out",
+                    name, Sequences::most_ratings));
   return all;
 }
 
-std::string joined(const std::vector<std::string>& items, size_t first, size_t end) {
-  return fmt::format("{}", fmt::join(items.begin() + static_cast<std::ptrdiff_t>(first),
-                                     items.begin() + static_cast<std::ptrdiff_t>(end), " "));
+// The first `count` items.
+std::string joined(const std::vector<std::string>& items, size_t count) {
+  return fmt::format(
+      "{}", fmt::join(items.begin(), items.begin() + static_cast<std::ptrdiff_t>(count), " "));
 }
 
 }  // namespace
 
 Settings InteractionConfig::settings() {
   return {{"data.user_column", &user_column, "the column of the users in a CSV file"},
-          {"data.item_column", &item_column, "that of the items"},
+          {"data.item_column", &item_column, "the column of the items"},
           {"data.time_column", &time_column,
-           "that of the times; empty: time, where there is such a column"},
+           "the column of the times; empty: time or else timestamp, if there is such a column"},
           {"data.in_order", &in_order,
            "whether the lines of a user are in order of time, so that a time which goes back is an "
            "error; else they are sorted"}};
@@ -253,14 +361,12 @@ std::vector<ItemSequence> parse_interactions(std::string_view bytes, const std::
   return sequences_of(InteractionLines(bytes, name, maximum_line), name, config, {}, nullptr);
 }
 
-std::vector<Example> items_to_learn(const std::vector<ItemSequence>& sequences, int64_t longest) {
+std::vector<Example> items_to_learn(const std::vector<ItemSequence>& sequences) {
   std::vector<Example> examples;
   for (const ItemSequence& sequence : sequences) {
     const std::vector<std::string>& items = sequence.items;
     if (items.size() < 3) continue;
-    const size_t end = items.size() - 2;
-    const size_t first = end - std::min(end, static_cast<size_t>(longest));
-    examples.push_back({"", {joined(items, first, end)}});
+    examples.push_back({"", {joined(items, items.size() - 2)}});
   }
   return examples;
 }
@@ -272,7 +378,7 @@ std::vector<Example> next_items(const std::vector<ItemSequence>& sequences, int6
     const auto place = std::ssize(items) - 1 - behind;
     if (place < 1) continue;
     const auto end = static_cast<size_t>(place);
-    examples.push_back({joined(items, 0, end), {items[end]}});
+    examples.push_back({joined(items, end), {items[end]}});
   }
   return examples;
 }

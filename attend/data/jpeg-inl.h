@@ -1,5 +1,6 @@
 #pragma once
 
+#include <cstdint>
 #include <string>
 #include <string_view>
 
@@ -7,12 +8,12 @@
 
 namespace attend::internal {
 
-// Error on an image of more pixels than are read.
-void check_pixels(const Image& image, const std::string& name);
+// Error on an image of more than `limit` pixels.
+void check_pixels(const Image& image, const std::string& name, int64_t limit);
 
 bool is_jpeg(std::string_view bytes);
 
 // As parse_image.
-Image parse_jpeg(std::string_view bytes, const std::string& name, Colours colours);
+Image parse_jpeg(std::string_view bytes, const std::string& name, Colours colours, int64_t limit);
 
 }  // namespace attend::internal

@@ -9,30 +9,13 @@
 #include <utility>
 
 #include "attend/base/error.h"
+#include "attend/data/molecule-inl.h"
 #include "attend/data/smiles-inl.h"
 
 namespace attend {
 namespace {
 
-constexpr std::string_view element_symbols =
-    " H He Li Be B C N O F Ne Na Mg Al Si P S Cl Ar K Ca Sc Ti V Cr Mn Fe Co Ni Cu Zn Ga Ge As Se "
-    "Br Kr Rb Sr Y Zr Nb Mo Tc Ru Rh Pd Ag Cd In Sn Sb Te I Xe Cs Ba La Ce Pr Nd Pm Sm Eu Gd Tb Dy "
-    "Ho Er Tm Yb Lu Hf Ta W Re Os Ir Pt Au Hg Tl Pb Bi Po At Rn Fr Ra Ac Th Pa U Np Pu Am Cm Bk Cf "
-    "Es Fm Md No Lr Rf Db Sg Bh Hs Mt Ds Rg Cn Nh Fl Mc Lv Ts Og ";
-constexpr std::string_view aromatic_elements = " b c n o p s se as te ";
-
-struct Valences {
-  std::string_view element;
-  std::vector<int64_t> each;  // ascending
-};
-
-// Of atoms without brackets; others have no hydrogens of their own.
-const std::vector<Valences>& usual_valences() {
-  static const std::vector<Valences> all = {
-      {"B", {3}},       {"C", {4}}, {"N", {3, 5}}, {"O", {2}},  {"P", {3, 5}},
-      {"S", {2, 4, 6}}, {"F", {1}}, {"Cl", {1}},   {"Br", {1}}, {"I", {1}}};
-  return all;
-}
+constexpr std::string_view aromatic_elements = " b c n o p s se as te si ";
 
 bool names_one(std::string_view list, std::string_view symbol) {
   return list.find(" " + std::string(symbol) + " ") != std::string_view::npos;
@@ -40,29 +23,40 @@ bool names_one(std::string_view list, std::string_view symbol) {
 
 bool is_digit_of_bracket(char c) { return c >= '0' && c <= '9'; }
 
-struct BondSymbol {
-  char symbol;
-  BondType type;
-};
-
-constexpr BondSymbol bond_symbols[] = {{'-', BondType::single},    {'=', BondType::twofold},
-                                       {'#', BondType::threefold}, {'$', BondType::fourfold},
-                                       {':', BondType::aromatic},  {'/', BondType::single},
-                                       {'\\', BondType::single}};
-
-// What is written between two atoms.
+// A bond as it is written between two atoms.
 struct WrittenBond {
+  std::string_view symbol;
   BondType type;
-  char direction;  // 0: none
+  char direction = 0;  // as of Bond, from the atom before it to the atom after it
 };
+
+constexpr WrittenBond bond_symbols[] = {
+    {"-", BondType::single},        {"=", BondType::twofold},
+    {"#", BondType::threefold},     {"$", BondType::fourfold},
+    {":", BondType::aromatic},      {"/", BondType::single, '/'},
+    {"\\", BondType::single, '\\'}, {"->", BondType::dative, '>'},
+    {"<-", BondType::dative, '<'},  {"~", BondType::any}};
 
 std::optional<WrittenBond> bond_of(std::string_view token) {
-  const auto* const row = std::find_if(
-      std::begin(bond_symbols), std::end(bond_symbols),
-      [&](const BondSymbol& one) { return token.size() == 1 && token[0] == one.symbol; });
+  const auto* const row = std::find_if(std::begin(bond_symbols), std::end(bond_symbols),
+                                       [&](const WrittenBond& one) { return token == one.symbol; });
   if (row == std::end(bond_symbols)) return std::nullopt;
-  const bool is_directed = row->symbol == '/' || row->symbol == '\\';
-  return WrittenBond{row->type, is_directed ? row->symbol : '\0'};
+  return *row;
+}
+
+char turned(char direction) {
+  switch (direction) {
+    case '/':
+      return '\\';
+    case '\\':
+      return '/';
+    case '>':
+      return '<';
+    case '<':
+      return '>';
+    default:
+      return direction;
+  }
 }
 
 // Takes from the front of `text` as many characters as fit.
@@ -93,7 +87,7 @@ class BracketReader {
     atom.charge = charge();
     if (rest_.starts_with(':')) {
       rest_.remove_prefix(1);
-      if (number(-1) < 0) refuse("a number follows :");
+      if (taken_while(rest_, is_digit_of_bracket).empty()) refuse("a number follows :");
     }
     if (!rest_.empty())
       refuse(
@@ -122,11 +116,11 @@ class BracketReader {
       const std::string_view symbol = rest_.substr(0, length);
       if (symbol.size() < length) continue;
       atom.is_aromatic = names_one(aromatic_elements, symbol);
-      if (!atom.is_aromatic && symbol != "*" && !names_one(element_symbols, symbol)) continue;
-      rest_.remove_prefix(length);
       atom.element = symbol;
       // Aromatic ones are written small.
       if (atom.is_aromatic) atom.element[0] = static_cast<char>(atom.element[0] - 'a' + 'A');
+      if (!internal::is_element(atom)) continue;
+      rest_.remove_prefix(length);
       return;
     }
     refuse("names no element");
@@ -134,7 +128,8 @@ class BracketReader {
 
   std::string chirality() {
     const std::string_view all = rest_;
-    taken_while(rest_, [](char c) { return c == '@'; });
+    if (taken_while(rest_, [](char c) { return c == '@'; }).size() > 2)
+      refuse("one or two @ name a turn, not more");
     for (const std::string_view family : {"TH", "AL", "SP", "TB", "OH"}) {
       if (all.size() == rest_.size() || !rest_.starts_with(family)) continue;
       // Without a number these letters are no chirality: the H of OH is a hydrogen.
@@ -167,107 +162,21 @@ Atom read_atom(std::string_view token, std::string_view molecule) {
   return atom;
 }
 
-// Marks the bonds that are in a ring: those that are no bridges, by a search in depth that knows
-// how far back each part reaches (Tarjan 1974).
-class RingSearch {
- public:
-  explicit RingSearch(Molecule& molecule)
-      : molecule_(molecule),
-        bonds_of_(molecule.atoms.size()),
-        order_(molecule.atoms.size(), -1),
-        reaches_(molecule.atoms.size(), -1) {
-    for (size_t bond = 0; bond < molecule.bonds.size(); ++bond) {
-      bonds_of_[static_cast<size_t>(molecule.bonds[bond].first)].push_back(bond);
-      bonds_of_[static_cast<size_t>(molecule.bonds[bond].second)].push_back(bond);
-    }
-  }
-
-  void mark() {
-    for (Bond& bond : molecule_.bonds) bond.in_ring = true;
-    for (size_t atom = 0; atom < order_.size(); ++atom)
-      if (order_[atom] < 0) search_from(atom);
-    for (const Bond& bond : molecule_.bonds) {
-      if (!bond.in_ring) continue;
-      molecule_.atoms[static_cast<size_t>(bond.first)].in_ring = true;
-      molecule_.atoms[static_cast<size_t>(bond.second)].in_ring = true;
-    }
-  }
-
- private:
-  struct Visit {
-    size_t atom;
-    size_t came_by;   // a bond; as many as there are: by none
-    size_t next = 0;  // of the atom's bonds
-  };
-
-  void search_from(size_t root) {
-    std::vector<Visit> path;
-    begin(path, root, molecule_.bonds.size());
-    while (!path.empty()) {
-      Visit& visit = path.back();
-      if (visit.next == bonds_of_[visit.atom].size()) {
-        end(path);
-        continue;
-      }
-      const size_t bond = bonds_of_[visit.atom][visit.next++];
-      if (bond == visit.came_by) continue;
-      const Bond& ends = molecule_.bonds[bond];
-      const auto other = static_cast<size_t>(ends.first) == visit.atom
-                             ? static_cast<size_t>(ends.second)
-                             : static_cast<size_t>(ends.first);
-      if (order_[other] < 0)
-        begin(path, other, bond);
-      else
-        reaches_[visit.atom] = std::min(reaches_[visit.atom], order_[other]);
-    }
-  }
-
-  void begin(std::vector<Visit>& path, size_t atom, size_t came_by) {
-    order_[atom] = reaches_[atom] = count_++;
-    path.push_back({atom, came_by});
-  }
-
-  void end(std::vector<Visit>& path) {
-    const Visit visit = path.back();
-    path.pop_back();
-    if (path.empty()) return;
-    const size_t parent = path.back().atom;
-    if (reaches_[visit.atom] > order_[parent]) molecule_.bonds[visit.came_by].in_ring = false;
-    reaches_[parent] = std::min(reaches_[parent], reaches_[visit.atom]);
-  }
-
-  Molecule& molecule_;
-  std::vector<std::vector<size_t>> bonds_of_;
-  std::vector<int64_t> order_, reaches_;
-  int64_t count_ = 0;
-};
-
-// How many valences of each atom its bonds take. Every bond of an aromatic atom takes one there,
-// and the ring one more.
-std::vector<int64_t> taken_valences(const Molecule& molecule) {
-  std::vector<int64_t> taken;
-  for (const Atom& atom : molecule.atoms) taken.push_back(atom.is_aromatic ? 1 : 0);
-  for (const Bond& bond : molecule.bonds) {
-    const int64_t count = bond.type == BondType::aromatic ? 1 : static_cast<int64_t>(bond.type) + 1;
-    taken[static_cast<size_t>(bond.first)] += count;
-    taken[static_cast<size_t>(bond.second)] += count;
-  }
-  return taken;
-}
-
+// Gives atoms without brackets the hydrogens that their valences leave free. The ring takes one
+// more valence of an aromatic atom.
 void add_hydrogens(Molecule& molecule) {
-  const std::vector<int64_t> taken = taken_valences(molecule);
+  const internal::AtomBonds bonds = internal::bonds_of_atoms(molecule);
   for (size_t i = 0; i < molecule.atoms.size(); ++i) {
     Atom& atom = molecule.atoms[i];
     if (atom.text.front() == '[') continue;
-    for (const Valences& row : usual_valences()) {
-      if (row.element != atom.element) continue;
-      // An aromatic atom has the least of its valences.
-      const auto last = atom.is_aromatic ? row.each.begin() + 1 : row.each.end();
-      const auto enough = std::find_if(row.each.begin(), last,
-                                       [&](int64_t valence) { return valence >= taken[i]; });
-      if (enough != last) atom.hydrogens = *enough - taken[i];
-    }
+    int64_t taken = atom.is_aromatic ? 1 : 0;
+    for (const size_t bond : bonds[i]) taken += internal::taken_by(molecule.bonds[bond], i);
+    const std::vector<int64_t> usual = internal::usual_valences(internal::atomic_number(atom));
+    // An aromatic atom has the least of its valences.
+    const auto last = atom.is_aromatic && !usual.empty() ? usual.begin() + 1 : usual.end();
+    const auto enough =
+        std::find_if(usual.begin(), last, [&](int64_t valence) { return valence >= taken; });
+    if (enough != last) atom.hydrogens = *enough - taken;
   }
 }
 
@@ -282,17 +191,21 @@ class MoleculeReader {
         take_bond(*bond, token);
       else if (token == "(" || token == ")" || token == ".")
         take_structure(token[0]);
-      else if (token[0] == '%' || is_digit_of_bracket(token[0]))
-        take_ring(token);
+      else if (const auto ring = internal::smiles_ring(token))
+        take_ring(token, *ring);
       else
         take_atom(token);
       before_ = token;
     }
     if (!before_.empty()) check_end("the end");
-    RingSearch(molecule_).mark();
+    internal::mark_rings(molecule_);
     for (const size_t bond : unwritten_)
       if (!molecule_.bonds[bond].in_ring) molecule_.bonds[bond].type = BondType::single;
     add_hydrogens(molecule_);
+    internal::merge_hydrogens(molecule_);
+    internal::separate_charges(molecule_);
+    internal::perceive_aromaticity(molecule_);
+    internal::remove_false_centres(molecule_);
     return std::move(molecule_);
   }
 
@@ -323,6 +236,7 @@ class MoleculeReader {
     if (symbol == '(') {
       check_atom(what);
       if (written_) refuse("an atom follows a bond, and not (");
+      if (before_ == "(") refuse("an atom is missing before (");
       branches_.push_back(here_);
       return;
     }
@@ -343,11 +257,9 @@ class MoleculeReader {
     here_ = added;
   }
 
-  void take_ring(const std::string& token) {
+  void take_ring(const std::string& token, int64_t number) {
     check_atom(token);
-    int number = 0;
-    const size_t skipped = token[0] == '%' ? 1 : 0;
-    std::from_chars(token.data() + skipped, token.data() + token.size(), number);
+    if (before_ == "(") refuse(fmt::format("an atom is missing before {}", token));
     const auto open = rings_.find(number);
     if (open == rings_.end()) {
       rings_.emplace(number, Ring{here_, written_});
@@ -366,33 +278,36 @@ class MoleculeReader {
     std::optional<WrittenBond> bond;
   };
 
-  void close_ring(const Ring& ring, int number) {
+  void close_ring(const Ring& ring, int64_t number) {
     if (ring.bond && written_ && ring.bond->type != written_->type)
       refuse(
           fmt::format("ring {} has one bond where it begins and another where it ends; write "
                       "it once, or the same twice",
                       number));
-    // A direction is that from the atom beside which it is written.
+    // A direction leads away from the atom that it is written next to.
     const bool is_first = ring.atom < here_;
     std::optional<WrittenBond> bond = ring.bond ? ring.bond : written_;
-    if (bond && bond->direction != 0 && ring.bond.has_value() != is_first)
-      bond->direction = bond->direction == '/' ? '\\' : '/';
+    if (bond && ring.bond.has_value() != is_first) bond->direction = turned(bond->direction);
     add_bond(std::min(ring.atom, here_), std::max(ring.atom, here_), bond, number);
   }
 
   void add_bond(int64_t first, int64_t second, const std::optional<WrittenBond>& written,
-                int ring) {
+                int64_t ring) {
     if (!pairs_.emplace(first, second).second)
       refuse(fmt::format("ring {} binds atoms {} and {}, which are bound already", ring, first + 1,
                          second + 1));
-    const auto is_aromatic = [&](int64_t atom) {
-      return molecule_.atoms[static_cast<size_t>(atom)].is_aromatic;
+    // "*" may be any atom, also an aromatic one.
+    const auto can_be_aromatic = [&](int64_t atom) {
+      const Atom& own = molecule_.atoms[static_cast<size_t>(atom)];
+      return own.is_aromatic || own.element == "*";
     };
+    const bool has_aromatic = molecule_.atoms[static_cast<size_t>(first)].is_aromatic ||
+                              molecule_.atoms[static_cast<size_t>(second)].is_aromatic;
     Bond bond{first, second};
     if (written) {
       bond.type = written->type;
       bond.direction = written->direction;
-    } else if (is_aromatic(first) && is_aromatic(second)) {
+    } else if (has_aromatic && can_be_aromatic(first) && can_be_aromatic(second)) {
       bond.type = BondType::aromatic;
       unwritten_.push_back(molecule_.bonds.size());
     }
@@ -405,12 +320,16 @@ class MoleculeReader {
   int64_t here_ = -1;                   // the atom that the next one is bound to
   std::optional<WrittenBond> written_;  // behind that atom
   std::vector<int64_t> branches_;       // the atoms that they begin at
-  std::map<int, Ring> rings_;           // that are open
+  std::map<int64_t, Ring> rings_;       // that are open
   std::set<std::pair<int64_t, int64_t>> pairs_;
-  std::vector<size_t> unwritten_;  // bonds between aromatic atoms
+  std::vector<size_t> unwritten_;  // bonds that are aromatic if they are in a ring
 };
 
 }  // namespace
+
+int64_t lines_of(BondType type) {
+  return type <= BondType::fourfold ? static_cast<int64_t>(type) + 1 : 1;
+}
 
 Molecule read_molecule(std::string_view smiles) { return MoleculeReader(smiles).read(); }
 

@@ -18,7 +18,7 @@ constexpr int64_t most_counted = 4;  // hydrogens, and bonds: more count as many
 constexpr int64_t most_bonds = 8;
 constexpr int64_t bond_types = 5;
 
-// Where the numbers of an atom begin. None depends on the order that its SMILES is written in.
+// Where the numbers of an atom begin. None depends on how its SMILES is written.
 constexpr int64_t hydrogens_place = std::ssize(common_elements) + 1;
 constexpr int64_t bonds_place = hydrogens_place + most_counted + 1;
 constexpr int64_t aromatic_place = bonds_place + most_counted + 1;
@@ -42,8 +42,10 @@ void write_atom(const Atom& atom, float* frame) {
   frame[isotope_place] = atom.isotope == 0 ? 0 : 1;
 }
 
+// A dative bond, or one of any kind, is read as a single bond.
 int64_t kind_of(const Bond& bond) {
-  return 1 + static_cast<int64_t>(bond.type) + (bond.in_ring ? bond_types : 0);
+  const BondType type = bond.type > BondType::aromatic ? BondType::single : bond.type;
+  return 1 + static_cast<int64_t>(type) + (bond.in_ring ? bond_types : 0);
 }
 
 class MoleculeFrames : public FrameReader {

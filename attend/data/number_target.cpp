@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
 #include <utility>
 #include <vector>
 
@@ -40,9 +41,13 @@ NumberScale scale_of(const std::unordered_map<std::string, int64_t>& targets) {
   const NumberScale scale{mean, std::sqrt(squares / all)};
   if (!std::isfinite(scale.mean) || !std::isfinite(scale.deviation))
     fail("the targets of training are too large for a standard deviation; give them another unit");
-  if (scale.deviation == 0)
-    fail("every target of training is the number {}; at least two are needed to learn from",
-         numbers.empty() ? 0 : numbers[0].first);
+  // The mean of equal numbers is rounded, so that their deviation need not be 0.
+  if (scale.deviation == 0 || numbers.front().first == numbers.back().first)
+    fail(
+        "every target of training is the number {}, so that their deviation is 0; at least two are "
+        "needed "
+        "to learn from",
+        numbers.empty() ? 0 : numbers[0].first);
   return scale;
 }
 
@@ -54,6 +59,14 @@ double target_number(std::string_view text) {
   return *number;
 }
 
-std::string number_text(double number) { return fmt::format("{:.7g}", number); }
+std::string number_text(double number, double deviation) {
+  constexpr int float_digits = 7, double_digits = std::numeric_limits<double>::max_digits10;
+  const auto decade = [](double size) { return static_cast<int>(std::floor(std::log10(size))); };
+  int digits = float_digits;
+  if (number != 0 && deviation > 0)
+    digits +=
+        std::clamp(decade(std::abs(number)) - decade(deviation), 0, double_digits - float_digits);
+  return fmt::format("{:.{}g}", number, digits);
+}
 
 }  // namespace attend

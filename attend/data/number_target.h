@@ -33,7 +33,9 @@ NumberScale scale_of(const std::unordered_map<std::string, int64_t>& targets);
 // The number that a target is. Error where it is none or not finite.
 double target_number(std::string_view text);
 
-// A number as an answer is written: with seven digits, which float32 has.
-std::string number_text(double number);
+// A number as an answer is written. A network computes in float32 by how many deviations of the
+// targets a number differs from their mean: the text has the digits down to a millionth of the
+// leading digit of that deviation, but at least seven and at most seventeen.
+std::string number_text(double number, double deviation);
 
 }  // namespace attend

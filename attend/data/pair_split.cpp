@@ -7,19 +7,24 @@
 #include "attend/base/error.h"
 #include "attend/base/files.h"
 #include "attend/data/random-inl.h"
+#include "attend/data/source_key.h"
 #include "attend/data/split.h"
+#include "attend/data/tables.h"
 
 namespace attend {
 namespace {
 
 const std::array<std::string, 3> part_names = {"train", "valid", "test"};
 
-// The part of each pair, drawn by its source.
-std::vector<Part> drawn_parts(const std::vector<Example>& pairs, uint64_t seed) {
-  std::vector<std::string> sources;
+// The part of each pair, drawn by the key of its source.
+std::vector<Part> drawn_parts(const std::vector<Example>& pairs, uint64_t seed,
+                              const TextConfig& text) {
+  std::vector<std::string> keys, sources;
   std::unordered_map<std::string, Part> parts;
-  for (const Example& pair : pairs)
-    if (parts.try_emplace(pair.source, Part::train).second) sources.push_back(pair.source);
+  for (const Example& pair : pairs) {
+    keys.push_back(source_key(pair.source, text));
+    if (parts.try_emplace(keys.back(), Part::train).second) sources.push_back(keys.back());
+  }
   std::mt19937_64 random = internal::generator(seed, 0);
   internal::shuffle(sources, random);
   const size_t tenth = (sources.size() + 5) / 10;
@@ -27,8 +32,19 @@ std::vector<Part> drawn_parts(const std::vector<Example>& pairs, uint64_t seed) 
     parts[sources[i]] = i < tenth ? Part::valid : Part::test;
   std::vector<Part> all;
   all.reserve(pairs.size());
-  for (const Example& pair : pairs) all.push_back(parts.at(pair.source));
+  for (const std::string& key : keys) all.push_back(parts.at(key));
   return all;
+}
+
+void tell_spellings(const std::vector<Example>& pairs, const PairSplit& split, const Tell& tell) {
+  if (!split.column.empty() || split.text.source_units != TextConfig().source_units) return;
+  std::vector<std::string> sources;
+  for (const Example& pair : pairs) sources.push_back(pair.source);
+  if (const int64_t spellings = count_spellings(sources); spellings > 0)
+    tell(
+        fmt::format("{}: {} sources are other spellings of molecules in it, and may be in another "
+                    "part; --set data.source_units=molecule keeps them together",
+                    split.files.source, spellings));
 }
 
 // The part of each pair, as a column of its row names it.
@@ -48,14 +64,17 @@ std::vector<Part> named_parts(const PairSplit& split) {
 
 }  // namespace
 
-std::vector<WrittenTable> split_pairs(const PairSplit& split) {
+std::vector<WrittenTable> split_pairs(const PairSplit& split, const Tell& tell) {
   const std::string& name = split.files.source;
   if (!split.column.empty() && split.files.source_column.empty())
     fail("--split-column {}: is of a CSV file; name its columns of sources and targets too",
          split.column);
-  const std::vector<Example> pairs = read_pairs(split.files);
+  PairFiles files = split.files;
+  files.check = both_checks(files.check, pair_check(split.text));
+  const std::vector<Example> pairs = read_pairs(files);
+  if (tell) tell_spellings(pairs, split, tell);
   const std::vector<Part> parts =
-      split.column.empty() ? drawn_parts(pairs, split.seed) : named_parts(split);
+      split.column.empty() ? drawn_parts(pairs, split.seed, split.text) : named_parts(split);
   std::array<std::string, part_names.size()> lines;
   std::vector<WrittenTable> tables;
   tables.reserve(part_names.size());

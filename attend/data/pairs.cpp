@@ -42,9 +42,7 @@ constexpr std::string_view wanted_lines = "each line is a source, a TAB and a ta
 
 }  // namespace
 
-bool PairFiles::is_conll() const {
-  return target.empty() && has_suffix(without_packing(source), ".conll");
-}
+bool PairFiles::is_conll() const { return target.empty() && names_conll(source); }
 
 bool PairFiles::is_csv() const {
   if (is_conll()) return false;
@@ -185,6 +183,9 @@ std::vector<std::string> PairReader::remarks() const {
     remarks.push_back(fmt::format("{}: the first row names the columns {} and {}", files_.source,
                                   in_quotes(names[0]), in_quotes(names[1])));
   }
+  if (streams_->sentences && streams_->sentences->joined() > 0)
+    remarks.push_back(fmt::format("{}: {} words hold blanks, which are read as _", files_.source,
+                                  streams_->sentences->joined()));
   if (skipped_ > 0)
     remarks.push_back(
         fmt::format("{}: {} pairs with an empty side are left out", files_.source, skipped_));

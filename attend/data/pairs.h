@@ -26,9 +26,9 @@ using PairCheck = std::function<void(const std::string& source, const std::strin
 using Tell = std::function<void(const std::string& remark)>;
 
 // Where pairs are: one file whose lines are source TAB target; or a file in columns as CoNLL's,
-// where its name ends in .conll; or a CSV file with a header, where its name ends in .csv or
-// columns are named; or, with a `target`, two files in which lines of the same number are a pair.
-// Any of them may be packed by gzip or xz, and its name then ends in .gz or .xz.
+// where its name ends in .conll or .conllu; or a CSV file with a header, where its name ends in
+// .csv or columns are named; or, with a `target`, two files in which lines of the same number are a
+// pair. Any of them may be packed by gzip or xz, and its name then ends in .gz or .xz.
 struct PairFiles {
   std::string source;
   std::string target = {};
@@ -57,7 +57,7 @@ class PairReader {
   // The line, or row of CSV, on which the pair reported last begins.
   int64_t line() const;
   // Remarks for the user on the part read so far, as "t.csv: ..": names taken from the first row of
-  // a CSV file by default, pairs that were skipped.
+  // a CSV file by default, words of a CoNLL-U file that hold blanks, pairs that were skipped.
   std::vector<std::string> remarks() const;
 
  private:
@@ -101,8 +101,8 @@ struct ExampleCounts {
 };
 ExampleCounts count_examples(const std::vector<Example>& examples);
 
-// A whole text, its lines ending with LF; packed by gzip or xz or not. A file whose name ends in
-// .fasta, .fa or .faa gives its sequences, one per line, as parse_fasta. Error, naming file and
+// A whole text, its lines ending with LF; packed by gzip or xz or not. A FASTA file, by its name
+// (is_fasta), gives its sequences, one per line, as parse_fasta. Error, naming file and
 // line, on an empty file, invalid UTF-8, a NUL or a lone carriage return. With `bad`, lines and
 // sequences that cannot be read are told, left out and added to it.
 std::string read_text(const std::string& path, const Tell& tell = {}, int64_t* bad = nullptr);

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cctype>
+#include <charconv>
 #include <set>
 
 #include "attend/base/error.h"
@@ -14,7 +15,9 @@ namespace {
 
 constexpr std::string_view long_atoms[] = {"Cl", "Br"};
 constexpr std::string_view atoms = "BCNOPSFIbcnops*";
-constexpr std::string_view bonds = "-=#$:/\\.";
+constexpr std::string_view long_bonds[] = {"->", "<-"};
+constexpr std::string_view bonds = "-=#$:/\\~.";
+constexpr size_t most_ring_digits = 5;  // within %( and )
 
 bool is_digit(char c) { return c >= '0' && c <= '9'; }
 
@@ -48,10 +51,9 @@ class SymbolReader {
     if (first == '[') return bracket_length();
     for (const std::string_view atom : long_atoms)
       if (rest_.starts_with(atom)) return atom.size();
-    if (first == '%') {
-      if (rest_.size() >= 3 && is_digit(rest_[1]) && is_digit(rest_[2])) return 3;
-      refuse("two digits follow %, as in %12");
-    }
+    for (const std::string_view bond : long_bonds)
+      if (rest_.starts_with(bond)) return bond.size();
+    if (first == '%') return ring_length();
     if (is_digit(first) || first == '(' || first == ')' || atoms.find(first) != atoms.npos ||
         bonds.find(first) != bonds.npos)
       return 1;
@@ -61,6 +63,14 @@ class SymbolReader {
         fmt::format("{} at character {} is no symbol of SMILES; atoms other than B, C, N, O, P, "
                     "S, F, Cl, Br and I stand in brackets",
                     in_quotes(symbol), text_.size() - rest_.size() + 1));
+  }
+
+  size_t ring_length() const {
+    if (rest_.size() >= 3 && is_digit(rest_[1]) && is_digit(rest_[2])) return 3;
+    const size_t end = rest_.find(')');
+    if (end != std::string_view::npos && internal::smiles_ring(rest_.substr(0, end + 1)))
+      return end + 1;
+    refuse("two digits follow %, as in %12, or up to five in parentheses, as in %(123)");
   }
 
   size_t bracket_length() const {
@@ -80,16 +90,13 @@ class SymbolReader {
   void follow(std::string_view token) {
     if (token == "(") ++open_branches_;
     if (token == ")" && --open_branches_ < 0) refuse("a branch is closed by ) and not opened");
-    if (token[0] != '%' && !is_digit(token[0])) return;
-    // %01 and 1 are one ring.
-    std::string ring(token.substr(token[0] == '%' ? 1 : 0));
-    if (ring.size() == 2 && ring[0] == '0') ring.erase(0, 1);
-    if (open_rings_.erase(ring) == 0) open_rings_.insert(ring);
+    const auto ring = internal::smiles_ring(token);
+    if (ring && open_rings_.erase(*ring) == 0) open_rings_.insert(*ring);
   }
 
   std::string_view text_, rest_;
   int64_t open_branches_ = 0;
-  std::set<std::string> open_rings_;
+  std::set<int64_t> open_rings_;
 };
 
 }  // namespace
@@ -97,8 +104,22 @@ class SymbolReader {
 std::vector<std::string> internal::smiles_symbols(std::string_view text) {
   const size_t first = text.find_first_not_of(white_space);
   if (first == std::string_view::npos) return {};
-  const size_t last = text.find_last_not_of(white_space);
-  return SymbolReader(text.substr(first, last - first + 1)).read();
+  text.remove_prefix(first);
+  return SymbolReader(text.substr(0, text.find_first_of(white_space))).read();
+}
+
+std::optional<int64_t> internal::smiles_ring(std::string_view symbol) {
+  std::string_view digits = symbol;
+  if (symbol.starts_with("%(") && symbol.ends_with(")"))
+    digits = symbol.substr(2, symbol.size() - 3);
+  else if (symbol.starts_with('%'))
+    digits.remove_prefix(1);
+  if (digits.empty() || digits.size() > most_ring_digits ||
+      !std::all_of(digits.begin(), digits.end(), is_digit))
+    return std::nullopt;
+  int64_t number = 0;
+  std::from_chars(digits.data(), digits.data() + digits.size(), number);
+  return number;
 }
 
 std::vector<std::string> split_smiles(std::string_view text) {

@@ -13,8 +13,8 @@ namespace {
 using at::Tensor;
 
 bool names_sound(std::string_view source) {
-  constexpr std::string_view suffixes[] = {".wav", ".flac", ".ogg", ".opus",
-                                           ".mp3", ".aiff", ".au"};
+  constexpr std::string_view suffixes[] = {".wav", ".flac", ".ogg", ".oga", ".opus", ".mp3",
+                                           ".aif", ".aiff", ".au",  ".caf", ".sph"};
   return std::any_of(std::begin(suffixes), std::end(suffixes),
                      [&](std::string_view suffix) { return has_suffix(source, suffix); });
 }

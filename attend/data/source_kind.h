@@ -20,6 +20,7 @@ namespace attend {
 struct FileForm {
   std::array<int64_t, 2> size = {};  // pixels down and across; samples per second
   bool coloured = false;             // colours are read in grey
+  bool transparent = false;          // some pixels are transparent
 };
 
 // Reads files of one kind, or what the source itself writes, as sets and molecules. Errors name the

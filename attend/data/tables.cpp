@@ -2,21 +2,17 @@
 
 #include <algorithm>
 #include <filesystem>
-#include <optional>
 #include <utility>
 
 #include "attend/base/error.h"
 #include "attend/base/suffix.h"
+#include "attend/data/conll.h"
 #include "attend/data/data_format.h"
 #include "attend/data/source_kind.h"
 #include "attend/data/text_lines.h"
-#include "attend/data/tokenised.h"
 #include "attend/data/units.h"
 
 namespace attend {
-namespace {
-
-// The units of that name, where texts may have none.
 std::optional<Units> refusing_units(const std::string& name) {
   const EnumNames names = names_of(Units{});
   const auto found = std::find(names.begin(), names.end(), name);
@@ -25,11 +21,9 @@ std::optional<Units> refusing_units(const std::string& name) {
   return may_refuse(units) ? std::optional(units) : std::nullopt;
 }
 
-}  // namespace
-
 std::vector<Example> read_examples(const PairFiles& files, const TextConfig& text, const Tell& tell,
                                    int64_t* bad) {
-  if (text.format_row().is_split()) return read_split(files, text, no_limit, tell, bad).test;
+  if (text.format_row().is_split()) return read_split(files, text, tell, bad).test;
   PairFiles checked = files;
   if (std::filesystem::is_directory(files.source)) checked.source += "/test.tsv";
   checked.check = both_checks(files.check, pair_check(text));
@@ -39,8 +33,8 @@ std::vector<Example> read_examples(const PairFiles& files, const TextConfig& tex
   return text.references == References::merged ? merge_references(std::move(examples)) : examples;
 }
 
-SplitData read_split(const PairFiles& files, const TextConfig& text, int64_t longest,
-                     const Tell& tell, int64_t* bad) {
+SplitData read_split(const PairFiles& files, const TextConfig& text, const Tell& tell,
+                     int64_t* bad) {
   const DataFormatRow& row = text.format_row();
   for (const auto& [flag, value] :
        {std::pair{"--target", files.target}, std::pair{"--source-column", files.source_column},
@@ -51,7 +45,7 @@ SplitData read_split(const PairFiles& files, const TextConfig& text, int64_t lon
   if (std::filesystem::is_directory(files.source) != row.is_folder())
     fail("{}: is {} folder; give {}", files.source, row.is_folder() ? "no" : "a", row.wanted);
   if (bad != nullptr && !row.why_no_skipping.empty()) fail("--skip-bad: {}", row.why_no_skipping);
-  return row.read(files.source, text, longest, tell, bad);
+  return row.read(files.source, text, tell, bad);
 }
 
 PairCheck both_checks(PairCheck first, PairCheck second) {
@@ -87,7 +81,7 @@ bool names_text(const std::string& path) {
   if (fs::is_directory(path))
     return fs::exists(path + "/train.txt") || fs::exists(path + "/test.txt");
   const std::string_view name = without_packing(path);
-  return !has_suffix(name, ".tsv") && !has_suffix(name, ".csv") && !has_suffix(name, ".conll");
+  return !has_suffix(name, ".tsv") && !has_suffix(name, ".csv") && !names_conll(path);
 }
 
 bool is_header(const std::string& first, const std::unordered_map<std::string, int64_t>& lines) {

@@ -2,6 +2,7 @@
 
 #include <cstdint>
 #include <functional>
+#include <optional>
 #include <string>
 #include <unordered_map>
 #include <vector>
@@ -9,6 +10,7 @@
 #include "attend/data/pairs.h"
 #include "attend/data/split_data.h"
 #include "attend/data/text_config.h"
+#include "attend/data/units.h"
 
 namespace attend {
 
@@ -22,20 +24,23 @@ std::vector<Example> read_examples(const PairFiles& files, const TextConfig& tex
 
 // The same of all parts, of a format that is split (DataFormatRow::is_split): files.source is what
 // is read. Error where `files` says more, or is no folder where that is wanted, or the reverse, on
-// `bad` where no line can be left out, and as the reader of the format. `longest` is of the targets
-// that are learned from, in tokens.
-SplitData read_split(const PairFiles& files, const TextConfig& text, int64_t longest,
-                     const Tell& tell = {}, int64_t* bad = nullptr);
+// `bad` where no line can be left out, and as the reader of the format.
+SplitData read_split(const PairFiles& files, const TextConfig& text, const Tell& tell = {},
+                     int64_t* bad = nullptr);
 
 // What PairFiles::check is of such pairs: an Error where a molecule cannot be read or a target is
 // no number, where these are wanted; null where all texts are.
 PairCheck pair_check(const TextConfig& text);
 
+// The units that a setting such as data.source_units names, if a text may have no tokens of these
+// (may_refuse); none for others and for images, sounds and sets.
+std::optional<Units> refusing_units(const std::string& name);
+
 // A check by one and then by the other; either may be null.
 PairCheck both_checks(PairCheck first, PairCheck second);
 
 // Returns whether a path names a text and not pairs: a folder with train.txt or test.txt, or a file
-// whose name, without .gz or .xz, ends in none of .tsv, .csv and .conll.
+// whose name, without .gz or .xz, ends in none of .tsv, .csv, .conll and .conllu.
 bool names_text(const std::string& path);
 
 // Returns whether the label of a file's first line looks like a header's: no other line has it,

@@ -8,9 +8,13 @@
 #include "attend/data/lines-inl.h"
 #include "attend/data/source_kind.h"
 #include "attend/data/tokeniser.h"
+#include "attend/tokenizers/marian_tokenizer.h"
 
 namespace attend {
 namespace {
+
+// Ids before it are those of fixed tokens, which others do not have.
+constexpr int64_t first_outer = Vocabulary::unknown + 1;
 
 // Error where the file that data.KEY names is missing.
 void check_exists(const std::string& key, const std::string& path) {
@@ -132,6 +136,42 @@ std::string TextCodec::join_line(const std::vector<std::string>& tokens) const {
   std::string text = join_units(tokens, units);
   if (codes) text = BytePairEncoding::undo(text);
   return tokenise ? undo_tokenise(text) : text;
+}
+
+std::vector<TokenPlace> TextCodec::places(std::string_view text) const {
+  return tokenizer ? tokenizer->places(text) : std::vector<TokenPlace>();
+}
+
+std::vector<std::string> TextCodec::texts(const std::vector<std::string>& tokens) const {
+  return tokenizer ? tokenizer->texts(tokens) : tokens;
+}
+
+int64_t TextCodec::outer_id(const std::string& token, const Vocabulary& vocabulary) const {
+  if (const auto id = tokenizer ? tokenizer->id(token) : std::nullopt) return *id;
+  const int64_t id = vocabulary.id(token);
+  if (!tokenizer) return id;
+  if (id != Vocabulary::unknown) return id - first_outer;
+  // As vocab.json calls it.
+  const int64_t unknown = vocabulary.id(vocabulary_name(std::string(MarianTokenizer::unknown), -1));
+  return unknown == Vocabulary::unknown ? unknown : unknown - first_outer;
+}
+
+std::string TextCodec::token_of(int64_t outer_id, const Vocabulary& vocabulary) const {
+  const int64_t shift = tokenizer ? first_outer : 0;
+  const bool by_tokenizer = tokenizer && tokenizer->id(tokenizer->name(0)).has_value();
+  const int64_t first = first_outer - shift;
+  const int64_t last = by_tokenizer ? tokenizer->size() : vocabulary.size() - shift;
+  if (outer_id < first || outer_id >= last)
+    fail("there is no token {}; ids of tokens that texts have are {} to {}", outer_id, first,
+         last - 1);
+  return by_tokenizer ? tokenizer->name(static_cast<int32_t>(outer_id))
+                      : vocabulary.token(outer_id + shift);
+}
+
+bool TextCodec::knows(const std::string& token, const Vocabulary& vocabulary) const {
+  if (vocabulary.id(token) != Vocabulary::unknown) return true;
+  const auto id = tokenizer ? tokenizer->id(token) : std::nullopt;
+  return id && vocabulary.id(name_by_id(*id)) != Vocabulary::unknown;
 }
 
 std::vector<std::string> TextCodec::alphabet() const {

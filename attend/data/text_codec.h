@@ -11,6 +11,7 @@
 #include "attend/data/text_config.h"
 #include "attend/data/text_tokenizer.h"
 #include "attend/data/units.h"
+#include "attend/data/vocabulary.h"
 
 namespace attend {
 
@@ -50,8 +51,25 @@ struct TextCodec {
   std::string join(const std::vector<std::string>& tokens) const;
   // The tokens that exist whatever the texts hold: all bytes where these are the units, else none.
   std::vector<std::string> alphabet() const;
-  // The number of tokens that a tokenizer appends to each text, such as [SEP].
+  // The number of tokens that a tokenizer puts before each text, such as [CLS], and after it.
+  int64_t opening_tokens() const { return tokenizer ? tokenizer->opening_tokens() : 0; }
   int64_t closing_tokens() const { return tokenizer ? tokenizer->closing_tokens() : 0; }
+  // Whether a text that is too long loses its beginning.
+  bool cuts_left() const { return tokenizer && tokenizer->cuts_left(); }
+
+  // The part of a text that each token of split() stands for; empty if the codec has no tokenizer.
+  std::vector<TokenPlace> places(std::string_view text) const;
+  // A readable text of each token: the characters that it stands for, if its name spells bytes.
+  std::vector<std::string> texts(const std::vector<std::string>& tokens) const;
+
+  // The id of a token outside of the program: the id of the tokenizer, of a vocab.json beside a
+  // .spm, or, without a tokenizer, of the vocabulary.
+  int64_t outer_id(const std::string& token, const Vocabulary& vocabulary) const;
+  // The token with that outer id. Error, with the range of ids, on an id that no token has.
+  std::string token_of(int64_t outer_id, const Vocabulary& vocabulary) const;
+  // Whether a model with the vocabulary knows a token. A vocabulary calls a mask by its id, so that
+  // no text makes it.
+  bool knows(const std::string& token, const Vocabulary& vocabulary) const;
 
  private:
   std::string join_line(const std::vector<std::string>& tokens) const;

@@ -29,9 +29,6 @@ const std::vector<std::string>& fixed_spellings() {
 
 std::string in_brackets(std::string_view token) { return fmt::format("[{}]", token); }
 
-// The name of a token that no vocabulary can hold.
-std::string name_by_id(int32_t id) { return fmt::format("<token:{}>", id); }
-
 }  // namespace
 
 // A tokenizer of either kind and the file that it was read from.
@@ -45,7 +42,12 @@ struct TextTokenizer::Parts {
   virtual std::string name(int32_t id) const = 0;  // of an id below size()
   virtual std::vector<std::string> split(std::string_view text, bool special_tokens) const = 0;
   virtual std::string join(const std::vector<std::string>& tokens) const = 0;
+  virtual std::optional<int32_t> id(const std::string& name) const = 0;
+  virtual std::vector<TokenPlace> places(std::string_view text) const = 0;
+  virtual std::vector<std::string> texts(const std::vector<std::string>& names) const = 0;
+  virtual int64_t opening_tokens() const = 0;
   virtual int64_t closing_tokens() const = 0;
+  virtual bool cuts_left() const = 0;
 
   std::string bytes;
 };
@@ -83,7 +85,38 @@ class JsonParts final : public TextTokenizer::Parts {
     return tokenizer_.decode(ids);
   }
 
+  std::optional<int32_t> id(const std::string& name) const override {
+    const auto found = ids_.find(name);
+    return found == ids_.end() ? std::nullopt : std::optional(found->second);
+  }
+
+  std::vector<TokenPlace> places(std::string_view text) const override {
+    return tokenizer_.places(text);
+  }
+
+  // Tokens of the tokenizer in a row may share characters.
+  std::vector<std::string> texts(const std::vector<std::string>& names) const override {
+    std::vector<std::string> result;
+    std::vector<int32_t> row;
+    const auto add_row = [&] {
+      for (std::string& text : tokenizer_.texts(row)) result.push_back(std::move(text));
+      row.clear();
+    };
+    for (const std::string& name : names) {
+      if (const auto known = id(name)) {
+        row.push_back(*known);
+        continue;
+      }
+      add_row();
+      result.push_back(name);
+    }
+    add_row();
+    return result;
+  }
+
+  int64_t opening_tokens() const override { return tokenizer_.opening_tokens(); }
   int64_t closing_tokens() const override { return tokenizer_.closing_tokens(); }
+  bool cuts_left() const override { return tokenizer_.cuts_left(); }
 
  private:
   Tokenizer tokenizer_;
@@ -121,7 +154,21 @@ class PieceParts final : public TextTokenizer::Parts {
     return tokenizer_.join(spelled);
   }
 
+  std::optional<int32_t> id(const std::string& /*name*/) const override { return std::nullopt; }
+
+  std::vector<TokenPlace> places(std::string_view text) const override {
+    std::vector<TokenPlace> all = tokenizer_.places(text);
+    all.push_back({.is_added = true});
+    return all;
+  }
+
+  std::vector<std::string> texts(const std::vector<std::string>& names) const override {
+    return names;
+  }
+
+  int64_t opening_tokens() const override { return 0; }
   int64_t closing_tokens() const override { return 1; }
+  bool cuts_left() const override { return false; }
 
  private:
   MarianTokenizer tokenizer_;
@@ -159,6 +206,25 @@ std::vector<std::string> TextTokenizer::split(std::string_view text) const {
   return parts_->split(text, special_tokens_);
 }
 
+std::vector<TokenPlace> TextTokenizer::places(std::string_view text) const {
+  if (text.empty()) return {};
+  std::vector<TokenPlace> all = parts_->places(text);
+  if (!special_tokens_) std::erase_if(all, [](const TokenPlace& place) { return place.is_added; });
+  return all;
+}
+
+std::vector<std::string> TextTokenizer::texts(const std::vector<std::string>& names) const {
+  return parts_->texts(names);
+}
+
+std::optional<int32_t> TextTokenizer::id(const std::string& name) const { return parts_->id(name); }
+
+bool TextTokenizer::cuts_left() const { return parts_->cuts_left(); }
+
+int64_t TextTokenizer::opening_tokens() const {
+  return special_tokens_ ? parts_->opening_tokens() : 0;
+}
+
 std::string TextTokenizer::join(const std::vector<std::string>& tokens) const {
   return parts_->join(tokens);
 }
@@ -173,6 +239,8 @@ std::string vocabulary_name(const std::string& token, int32_t id) {
   const bool breaks = token.find_first_of(std::string_view("\0\r\n", 3)) != std::string::npos;
   return token.empty() || breaks ? name_by_id(id) : token;
 }
+
+std::string name_by_id(int32_t id) { return fmt::format("<token:{}>", id); }
 
 bool holds_pieces(std::string_view path) { return has_suffix(path, ".spm"); }
 

@@ -2,9 +2,12 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
+
+#include "attend/tokenizers/tokenizer.h"
 
 namespace attend {
 
@@ -28,14 +31,22 @@ class TextTokenizer {
   // What the token of that id is called in a Vocabulary: as it is spelled, in brackets where a
   // fixed token is spelled so, and by its id where no vocabulary holds it or there is none.
   std::string name(int32_t id) const;
+  // The id of the token with such a name; none of a .spm, whose tokens a vocabulary numbers.
+  std::optional<int32_t> id(const std::string& name) const;
 
   // No tokens of an empty text. A limit that the file sets is left out.
   std::vector<std::string> split(std::string_view text) const;
+  // The part of the text that each token of split() stands for, as Tokenizer::places().
+  std::vector<TokenPlace> places(std::string_view text) const;
+  // A readable text of tokens with such names, as Tokenizer::texts(); other names stay.
+  std::vector<std::string> texts(const std::vector<std::string>& names) const;
   // The text of tokens with such names; special ones and, of a tokenizer.json, other names are left
   // out.
   std::string join(const std::vector<std::string>& tokens) const;
 
+  int64_t opening_tokens() const;  // that split() puts before a text
   int64_t closing_tokens() const;  // that split() puts behind a text
+  bool cuts_left() const;          // whether a text that is too long loses its beginning
 
   struct Parts;
 
@@ -48,6 +59,8 @@ class TextTokenizer {
 
 // What a token of another's model is called in a Vocabulary, as TextTokenizer::name().
 std::string vocabulary_name(const std::string& token, int32_t id);
+// The same of a token that no text makes, such as a mask.
+std::string name_by_id(int32_t id);
 
 // Whether a tokenizer file is a SentencePiece model, by its name.
 bool holds_pieces(std::string_view path);

@@ -46,8 +46,9 @@ class Search::Steps {
 
   struct Sentence {
     SearchTask task;
-    int64_t number = 0;  // how many joined the search before it
-    int64_t step = 0;    // the next one
+    int64_t number = 0;      // how many joined the search before it
+    int64_t step = 0;        // the next one
+    bool is_broken = false;  // its probabilities are NaN
     std::vector<Node> nodes = {};
     std::vector<Live> live = {};
     std::vector<Found> finished = {};
@@ -113,6 +114,10 @@ class Search::Steps {
   }
 
  private:
+  static NotANumber nan_error() {
+    return NotANumber("[search] the model's probabilities are NaN");
+  }
+
   bool keeps_weights() const { return options_.with_weights || options_.coverage_penalty > 0; }
 
   // Whether the next token is not the end.
@@ -189,6 +194,13 @@ class Search::Steps {
     int64_t token;
   };
 
+  static bool has_nan(const Sentence& sentence, int64_t first_row, const NextTokens& candidates) {
+    const auto value = candidates.log_probabilities.accessor<double, 2>();
+    for (int64_t live = 0; live < std::ssize(sentence.live); ++live)
+      if (std::isnan(value[first_row + live][0])) return true;
+    return false;
+  }
+
   std::vector<Extension> extensions(const Sentence& sentence, int64_t first_row,
                                     const NextTokens& candidates) {
     const auto value = candidates.log_probabilities.accessor<double, 2>();
@@ -202,7 +214,6 @@ class Search::Steps {
     rivals_.assign(sentence.live.size(), {});
     for (size_t live = 0; live < sentence.live.size(); ++live) {
       const int64_t row = first_row + static_cast<int64_t>(live);
-      if (std::isnan(value[row][0])) throw NotANumber("[search] the model's probabilities are NaN");
       // A token of the prefix continues, however improbable it is.
       const bool is_given = sentence.is_given();
       for (int64_t c = 0; c < (is_given ? 1 : value.size(1)); ++c)
@@ -224,6 +235,12 @@ class Search::Steps {
   // At the longest length only EOS extends a hypothesis; the others stay as they are.
   void advance(Sentence& sentence, int64_t first_row, const NextTokens& candidates,
                std::vector<int64_t>& origins) {
+    if (has_nan(sentence, first_row, candidates)) {
+      if (!sentence.task.failed) throw nan_error();
+      sentence.is_broken = true;
+      sentence.live.clear();
+      return;
+    }
     const bool at_longest = sentence.step == sentence.task.longest;
     std::vector<bool> has_ended(sentence.live.size());
     std::vector<Live> next;
@@ -298,7 +315,11 @@ class Search::Steps {
       state_ = nullptr;
     else
       keep_rows(kept);
-    for (Sentence& sentence : done) sentence.task.found(ranked(sentence));
+    for (Sentence& sentence : done)
+      if (sentence.is_broken)
+        sentence.task.failed(nan_error());
+      else
+        sentence.task.found(ranked(sentence));
   }
 
   std::vector<Hypothesis> ranked(Sentence& sentence) const {

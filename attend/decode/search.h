@@ -66,6 +66,9 @@ struct SearchTask {
   std::function<void(const GrownToken&)> grows = {};
   // Told the hypotheses of a Search's sentence as soon as it is done.
   std::function<void(std::vector<Hypothesis>)> found = {};
+  // Called in place of `found` if the model's probabilities for the sentence are NaN. If it is
+  // empty, step() throws.
+  std::function<void(const NotANumber& error)> failed = {};
 };
 
 // Answers B sentences at once; `start` holds one hypothesis per sentence. Up to nbest hypotheses
@@ -102,7 +105,8 @@ class Search {
   // `start` holds one hypothesis for each task. Error as search(), and where takes_more() says no.
   void add(std::unique_ptr<DecodingState> start, std::vector<SearchTask> tasks);
 
-  // A token more for each hypothesis; then sentences that are done leave. There is one.
+  // Extends each hypothesis by one token and removes sentences that are done. Requires !is_done().
+  // NotANumber if probabilities are NaN, unless the sentence has SearchTask::failed.
   void step();
 
  private:

@@ -91,10 +91,8 @@ ExplanationPage answer_page(const Subject& subject, const TestedMethods& tested,
   }
   const PageDetail detail = page_detail(heads, weights);
   ExplanationPage page;
-  const TextCodecs& codecs = subject.model.codecs;
   const bool frames = subject.batch.source.is_floating_point();
-  page.title = fmt::format("{}{}", frames ? "" : codecs.source.join(subject.source) + " -> ",
-                           codecs.target.join(subject.target));
+  page.title = fmt::format("{}{}", frames ? "" : subject.source_text + " -> ", subject.target_text);
   if (subject.against.defined()) page.title += ", not " + subject.against_text;
   page.note = tested.note;
   TokenLists lists(page.tokens);

@@ -83,6 +83,14 @@ bool cut_to_one_pass(const PairModel& model, EncodedPair& pair) {
   return true;
 }
 
+// Puts texts to show in place of the names of tokens.
+void show_texts(Subject& subject) {
+  const TextCodecs& codecs = subject.model.codecs;
+  subject.target_text = codecs.target.join(subject.target);
+  subject.source = codecs.source.texts(subject.source);
+  subject.target = codecs.target.texts(subject.target);
+}
+
 }  // namespace
 
 Subject make_subject(const PairModel& model, const EncodedPair& given) {
@@ -97,6 +105,7 @@ Subject make_subject(const PairModel& model, const EncodedPair& given) {
     subject.source.push_back(std::to_string(i + 1));
   for (const int64_t id : encoded.target)
     subject.target.push_back(model.target_vocabulary.token(id));
+  show_texts(subject);
   return subject;
 }
 
@@ -132,6 +141,8 @@ Subject answered_subject(const Model& model, const std::string& source, const Se
   if (is_part) subject.target.resize(pair.target.size());
   std::copy_n(answer.source.begin(), std::min(answer.source.size(), subject.source.size()),
               subject.source.begin());
+  show_texts(subject);
+  if (!subject.batch.source.is_floating_point()) subject.source_text = source;
   return subject;
 }
 

@@ -19,10 +19,13 @@ struct Subject {
   Batch batch;                      // of this pair alone
   std::vector<std::string> source;  // tokens; of an image or a sound their places, from 1
   std::vector<std::string> target;  // without EOS, which batch.target may end in
-  bool truncated = false;           // the source was longer than the model reads
-  bool is_part = false;             // the answer continues behind what one pass reads
-  bool greyed = false;              // an image in colour was read in grey
-  bool complete = true;             // false: the answer was cut at the longest length
+                                    // Both are texts to show, as Model::source_texts().
+  std::string source_text = {};     // the text that was asked; empty of an image or a sound
+  std::string target_text = {};
+  bool truncated = false;  // the source was longer than the model reads
+  bool is_part = false;    // the answer continues behind what one pass reads
+  bool greyed = false;     // an image in colour was read in grey
+  bool complete = true;    // false: the answer was cut at the longest length
   // The token that each of batch.target is compared with, int64 [T]: why that one and not this?
   // (Jacovi et al. 2021; Yin & Neubig 2022). Undefined: with none. Where both are one, nothing is
   // asked.

@@ -17,28 +17,36 @@ namespace {
 
 using boost::system::error_code;
 
-// What is read and dropped behind a refused request, so that its client reads why before the
-// system tells it that the connection is gone.
-constexpr size_t lingering_bytes = 16 << 20;
+// Bytes that are read and dropped after a refused request, so that its client reads why before the
+// system reports that the connection is gone.
+constexpr size_t lingering_bytes = 256 << 20;
 constexpr HttpOptions::Time lingering_time{2000};
 constexpr int64_t least_room = 16384;
 
-// What a browser wants to hear before a page of another site may ask.
-HttpResponse permission() {
+// Permits a browser to send what a page of a named site asks.
+HttpResponse permission(const HttpHead& head) {
+  const std::string fields =
+      head.asked_fields.empty() ? "Authorization, Content-Type, X-Request-Id" : head.asked_fields;
   return {.type = "text/plain",
           .fields = {{"Access-Control-Allow-Methods", "GET, POST"},
-                     {"Access-Control-Allow-Headers", "Authorization, Content-Type, X-Request-Id"},
+                     {"Access-Control-Allow-Headers", fields},
                      {"Access-Control-Max-Age", "600"}}};
 }
 
+double seconds(HttpOptions::Time time) { return static_cast<double>(time.count()) / 1e3; }
+
 }  // namespace
 
-HttpConnection::HttpConnection(HttpSocket socket, HttpShared& shared, uint64_t number)
+HttpConnection::HttpConnection(HttpSocket socket, HttpShared& shared, uint64_t number,
+                               std::string local_host)
     : shared_(shared),
       stream_(std::move(socket), shared.tls ? &*shared.tls : nullptr),
       timer_(shared.context),
       leave_timer_(shared.context),
-      number_(number) {}
+      number_(number),
+      local_host_(std::move(local_host)),
+      body_room_(shared.bodies),
+      answer_room_(shared.answers) {}
 
 void HttpConnection::start() {
   if (stream_.has_tls()) {
@@ -56,7 +64,11 @@ void HttpConnection::start() {
 
 void HttpConnection::enter(Phase phase, HttpOptions::Time time) {
   phase_ = phase;
-  deadline_ = Clock::now() + time;
+  set_deadline(Clock::now() + time);
+}
+
+void HttpConnection::set_deadline(Clock::time_point time) {
+  deadline_ = phase_ == Phase::streaming ? std::min(time, stream_end_) : time;
   // A timer that rings early is set anew: a request has five phases, and to move it for each costs
   // more.
   if (!is_timed_ || deadline_ < timer_.expiry()) wait_for_deadline();
@@ -75,9 +87,6 @@ void HttpConnection::wait_for_deadline() {
 }
 
 void HttpConnection::expire() {
-  const auto seconds = [](HttpOptions::Time time) {
-    return static_cast<double>(time.count()) / 1e3;
-  };
   const HttpOptions& options = shared_.options;
   switch (phase_) {
     case Phase::head:
@@ -96,6 +105,10 @@ void HttpConnection::expire() {
     }
     case Phase::streaming:
     case Phase::writing:
+      event_.reason =
+          phase_ == Phase::streaming && Clock::now() >= stream_end_
+              ? fmt::format("the answer in parts took over {} s", seconds(options.stream_time))
+              : "the client reads the answer too slowly";
       return client_left(true);
     default:
       return close();
@@ -125,8 +138,11 @@ void HttpConnection::read(void (HttpConnection::*next)()) {
 void HttpConnection::read_head() {
   // While a refusal is written, nothing is read.
   if (phase_ != Phase::idle && phase_ != Phase::head) return;
-  HttpHeadReading reading = read_http_head(ahead_, shared_.rules);
-  if (auto* refusal = std::get_if<HttpRefusal>(&reading)) return refuse(*refusal);
+  HttpHeadReading reading = read_http_head(ahead_, shared_.rules, local_host_);
+  if (auto* refusal = std::get_if<HttpRefusal>(&reading)) {
+    if (!refusal->head.method.empty()) note_head(std::move(refusal->head));
+    return refuse(*refusal);
+  }
   if (auto* head = std::get_if<HttpHead>(&reading)) return take_head(std::move(*head));
   if (is_ended_by_client_) {
     if (ahead_.empty()) return close();
@@ -137,21 +153,49 @@ void HttpConnection::read_head() {
   read(&HttpConnection::read_head);
 }
 
-void HttpConnection::take_head(HttpHead head) {
+void HttpConnection::note_head(HttpHead head) {
   head_ = std::move(head);
-  ahead_.erase(0, head_.size);
-  keeps_alive_ = head_.keeps_alive;
   exchange_number_ = ++shared_.last_exchange;
-  event_ = {};
   event_.id = head_.request_id.empty()
                   ? fmt::format("{}-{}", shared_.request_prefix, exchange_number_)
                   : head_.request_id;
   event_.method = head_.method;
   event_.target = head_.target;
   event_.path = head_.path;
+}
+
+void HttpConnection::take_head(HttpHead head) {
+  ahead_.erase(0, head.size);
+  note_head(std::move(head));
+  keeps_alive_ = head_.keeps_alive;
+  if (is_judged()) return;
+  if (head_.lacks_length)
+    return refuse({411, "a POST must say how long its body is; send a Content-Length"});
+  if (head_.has_chunks) chunks_.emplace(shared_.options.body_bytes);
   enter(Phase::body, shared_.options.body_time);
   if (!head_.awaits_continue || !ahead_.empty()) return read_body();
   invite_body();
+}
+
+// Whether the head was enough to refuse the request.
+bool HttpConnection::is_judged() {
+  if (!shared_.judge || head_.asks_permission) return false;
+  std::optional<HttpResponse> refusal;
+  try {
+    refusal = shared_.judge(head_);
+  } catch (const std::exception& error) {
+    refusal = http_error(500, error.what());
+  }
+  if (!refusal) return false;
+  begun_ = Clock::now();
+  // The next request can be read if it is known where this one ends, and that has arrived.
+  const auto length = static_cast<size_t>(head_.content_length);
+  if (!head_.has_chunks && !head_.lacks_length && length <= ahead_.size())
+    ahead_.erase(0, length);
+  else
+    keeps_alive_ = false;
+  answer(*refusal);
+  return true;
 }
 
 void HttpConnection::invite_body() {
@@ -170,49 +214,82 @@ void HttpConnection::invite_body() {
 
 void HttpConnection::read_body() {
   if (phase_ != Phase::body) return;
-  const auto length = static_cast<size_t>(head_.content_length);
-  const size_t taken = std::min(length - body_.size(), ahead_.size());
-  if (taken > 0) {
-    if (!make_room(body_.size() + taken))
-      return refuse({503, fmt::format("the bodies of all requests take over {} bytes; ask later",
-                                      shared_.options.all_bodies)});
-    body_.append(ahead_, 0, taken);
-    ahead_.erase(0, taken);
-  }
-  if (body_.size() == length) return dispatch();
+  if (!(head_.has_chunks ? take_chunks() : take_body())) return;
+  const bool is_whole = head_.has_chunks
+                            ? chunks_->is_done()
+                            : body_.size() == static_cast<size_t>(head_.content_length);
+  if (is_whole) return dispatch();
   if (is_ended_by_client_) return refuse({400, "the request ended in its body"});
   read(&HttpConnection::read_body);
 }
 
-// The body's memory grows with what arrived, whatever length was announced.
-bool HttpConnection::make_room(size_t size) {
-  const auto wanted = static_cast<int64_t>(size);
-  if (wanted <= room_) return true;
-  const int64_t room = std::min(head_.content_length, std::max({wanted, 2 * room_, least_room}));
-  if (shared_.body_bytes + room - room_ > shared_.options.all_bodies) return false;
-  shared_.body_bytes += room - room_;
-  room_ = room;
-  body_.reserve(static_cast<size_t>(room));
+// Moves what arrived of the body to body_. False: the request was refused.
+bool HttpConnection::take_body() {
+  const auto left = static_cast<size_t>(head_.content_length) - body_.size();
+  const std::string_view bytes = std::string_view(ahead_).substr(0, left);
+  if (!take_bytes(bytes)) return false;
+  ahead_.erase(0, bytes.size());
   return true;
 }
 
-void HttpConnection::drop_body() {
-  shared_.body_bytes -= room_;
-  room_ = 0;
-  body_ = {};
+// The same for a body in chunks.
+bool HttpConnection::take_chunks() {
+  std::string_view arrived = ahead_;
+  while (!chunks_->is_done()) {
+    const ChunkedBody::Reading reading = chunks_->read(arrived);
+    if (const auto* refusal = std::get_if<HttpRefusal>(&reading)) {
+      refuse(*refusal);
+      return false;
+    }
+    const auto* piece = std::get_if<ChunkedBody::Piece>(&reading);
+    if (piece == nullptr) break;
+    if (!take_bytes(piece->data)) return false;
+    arrived.remove_prefix(piece->size);
+  }
+  ahead_.erase(0, ahead_.size() - arrived.size());
+  return true;
+}
+
+// Appends to body_. False: the request was refused.
+bool HttpConnection::take_bytes(std::string_view bytes) {
+  if (bytes.empty()) return true;
+  if (!make_room(body_.size() + bytes.size())) {
+    refuse({503,
+            fmt::format("the bodies of all requests take over {} bytes; ask later",
+                        shared_.options.all_bodies),
+            {{"Retry-After", "1"}}});
+    return false;
+  }
+  body_.append(bytes);
+  return true;
+}
+
+// The body's memory grows with what arrived, whatever length was announced. The head counts as
+// well: many requests of a few bytes may wait.
+bool HttpConnection::make_room(size_t size) {
+  const auto head = static_cast<int64_t>(head_.size), wanted = static_cast<int64_t>(size);
+  const int64_t room = std::max<int64_t>(body_room_.bytes() - head, 0);
+  if (wanted <= room) return true;
+  const int64_t length = head_.has_chunks ? shared_.options.body_bytes : head_.content_length;
+  const int64_t grown = std::min(length, std::max({wanted, 2 * room, least_room}));
+  if (!body_room_.resize(head + grown)) return false;
+  body_.reserve(static_cast<size_t>(grown));
+  return true;
 }
 
 void HttpConnection::dispatch() {
   enter(Phase::waiting, shared_.options.answer_time);
   begun_ = std::chrono::steady_clock::now();
-  event_.received = head_.content_length;
+  event_.received = static_cast<int64_t>(body_.size());
+  chunks_.reset();
   const auto exchange =
-      std::make_shared<ConnectionExchange>(shared_.context, weak_from_this(), exchange_number_);
+      std::make_shared<ConnectionExchange>(shared_.context, weak_from_this(), exchange_number_,
+                                           std::exchange(body_room_, BudgetShare(shared_.bodies)));
   exchange_ = exchange;
   const HttpReply reply(exchange);
-  if (head_.asks_permission) return reply.send(permission());
+  if (head_.asks_permission) return reply.send(permission(head_));
   try {
-    shared_.handler({head_, std::move(body_), event_.id}, reply);
+    shared_.handler({head_, std::exchange(body_, {}), event_.id}, reply);
   } catch (const std::exception& error) {
     reply.send(http_error(500, error.what()));
   }
@@ -222,10 +299,10 @@ void HttpConnection::dispatch() {
 
 void HttpConnection::refuse(const HttpRefusal& why) {
   begun_ = std::chrono::steady_clock::now();
-  const HttpResponse response = http_error(why.status, why.message);
-  event_ = {};
+  HttpResponse response = http_error(why.status, why.message);
+  response.fields = why.fields;
   event_.kind = HttpEvent::Kind::refused;
-  head_ = {};
+  event_.reason = why.message;
   keeps_alive_ = false;
   answer(response);
 }
@@ -234,7 +311,8 @@ void HttpConnection::linger() {
   if (phase_ != Phase::lingering) {
     lingered_ = ahead_.size();
     ahead_ = {};
-    drop_body();
+    body_ = {};
+    body_room_.clear();
     enter(Phase::lingering, lingering_time);
     return stream_.end([self = shared_from_this()](const error_code&) {
       if (self->phase_ != Phase::closed) self->linger();
@@ -269,7 +347,8 @@ void HttpConnection::client_left(bool entirely) {
 void HttpConnection::close(bool at_once) {
   if (phase_ == Phase::closed) return;
   abandon();
-  drop_body();
+  body_room_.clear();
+  answer_room_.clear();
   phase_ = Phase::closed;
   timer_.cancel();
   leave_timer_.cancel();

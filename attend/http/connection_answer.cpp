@@ -15,6 +15,8 @@ namespace {
 // One deadline is for so many bytes, so that who reads a little at a time is no better off than
 // who reads nothing.
 constexpr size_t bytes_per_write = 256 << 10;
+// What each connection may hold of an answer beyond the budget for all of them.
+constexpr size_t free_answer_bytes = 64 << 10;
 
 }  // namespace
 
@@ -64,12 +66,21 @@ int64_t HttpReply::waiting_bytes() const { return exchange_->waiting_bytes; }
 void HttpConnection::begin_answer(uint64_t exchange, const HttpResponse& response, bool is_whole) {
   if (exchange != exchange_number_ || phase_ != Phase::waiting) return;
   try {
+    if (!has_answer_room(response.body.size())) {
+      abandon();
+      HttpResponse full = http_error(
+          503, fmt::format("answers that clients have not read yet take over {} bytes; ask later",
+                           shared_.options.all_answers));
+      full.fields = {{"Retry-After", "1"}};
+      return answer(full);
+    }
     if (is_whole) return answer(response);
     put_head(response, /*has_length=*/false);
   } catch (const std::logic_error&) {
     return answer(http_error(500, "the answer has a head that cannot be sent"));
   }
   phase_ = Phase::streaming;
+  stream_end_ = Clock::now() + shared_.options.stream_time;
   is_ended_ = false;
   put_part(response.body);
   write();
@@ -83,7 +94,11 @@ void HttpConnection::begin_answer(uint64_t exchange, const HttpResponse& respons
 void HttpConnection::add_part(uint64_t exchange, const std::string& part) {
   if (exchange != exchange_number_ || phase_ != Phase::streaming || is_ended_) return;
   put_part(part);
-  if (next_part_bytes_ > shared_.options.stream_bytes) return client_left(true);
+  if (next_part_bytes_ > shared_.options.stream_bytes ||
+      !has_answer_room(out_.size() + next_.size())) {
+    event_.reason = "the client reads an answer in parts too slowly";
+    return client_left(true);
+  }
   write();
 }
 
@@ -129,37 +144,53 @@ void HttpConnection::put_part(const std::string& part) {
     next_ += part;
 }
 
+// Whether the answer may hold so many bytes in memory.
+bool HttpConnection::has_answer_room(size_t size) {
+  return answer_room_.resize(size > free_answer_bytes ? static_cast<int64_t>(size) : 0);
+}
+
+// Drops what was written, and has what follows it written.
+void HttpConnection::take_next() {
+  if (const auto exchange = exchange_.lock()) exchange->waiting_bytes -= out_part_bytes_;
+  if (out_.capacity() > free_answer_bytes) out_ = {};
+  out_.clear();
+  std::swap(out_, next_);
+  written_ = 0;
+  out_part_bytes_ = std::exchange(next_part_bytes_, 0);
+}
+
 void HttpConnection::write() {
   if (is_writing_) return;
-  if (out_.empty()) {
-    if (const auto exchange = exchange_.lock()) exchange->waiting_bytes -= out_part_bytes_;
-    std::swap(out_, next_);
-    out_part_bytes_ = std::exchange(next_part_bytes_, 0);
+  if (written_ == out_.size()) {
+    take_next();
+    // It shrank, or what it holds was counted before.
+    if (phase_ == Phase::streaming || out_.empty()) has_answer_room(out_.size());
   }
   if (out_.empty()) {
     if (is_ended_) return finish_answer();
     // The next part comes when it comes.
-    deadline_ = no_deadline;
-    return;
+    return set_deadline(no_deadline);
   }
   is_writing_ = true;
   enter(phase_, shared_.options.write_time);
-  stream_.write(boost::asio::buffer(out_.data(), std::min(out_.size(), bytes_per_write)),
+  const size_t size = std::min(out_.size() - written_, bytes_per_write);
+  stream_.write(boost::asio::buffer(out_.data() + written_, size),
                 [self = shared_from_this()](const boost::system::error_code& error, size_t size) {
                   self->is_writing_ = false;
                   self->event_.sent += static_cast<int64_t>(size);
                   if (self->phase_ == Phase::closed) return;
                   if (error) return self->client_left(true);
-                  self->out_.erase(0, size);
+                  self->written_ += size;
                   self->write();
                 });
 }
 
 void HttpConnection::finish_answer() {
   tell(event_.kind);
+  event_ = {};
+  head_ = {};
   exchange_.reset();
   exchange_number_ = 0;
-  drop_body();
   leave_timer_.cancel();
   if (!keeps_alive_ || shared_.drains) return linger();
   enter(Phase::idle, shared_.options.idle_time);

@@ -35,6 +35,14 @@ std::string small(std::string_view text) {
 
 HttpRefusal refuse(int status, std::string message) { return {status, std::move(message)}; }
 
+// Of a list of names of fields.
+bool is_of_list(char c) {
+  return (c >= 'A' && c <= 'Z') || (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9') || c == '-' ||
+         c == '_' || c == ',' || c == ' ';
+}
+
+bool has_body(const HttpHead& head) { return head.has_chunks || head.content_length > 0; }
+
 // Method, target and version, with one space between two of them.
 Check check_request_line(std::string_view line) {
   if (std::count(line.begin(), line.end(), ' ') != 2 ||
@@ -83,77 +91,127 @@ Check check_lines(std::string_view text, size_t& end) {
   return refuse(400, "a line must end with CR LF, and hold neither of them");
 }
 
-Check check_host(std::string_view host, const HttpRules& rules) {
-  const std::string name = small(host);
-  if (std::find(rules.hosts.begin(), rules.hosts.end(), name) != rules.hosts.end()) return {};
-  return refuse(421, fmt::format("host {} is not served here; --host of the server names more",
-                                 in_quotes(host)));
+// Without the port, if the host has one.
+std::string_view without_port(std::string_view host) {
+  const size_t colon = host.rfind(':');
+  if (colon == std::string_view::npos || host.find(']', colon) != std::string_view::npos)
+    return host;
+  const std::string_view port = host.substr(colon + 1);
+  const auto number = parse_number<uint16_t>(port);
+  return number && *number > 0 ? host.substr(0, colon) : host;
+}
+
+bool contains(const std::vector<std::string>& names, std::string_view name) {
+  return std::find(names.begin(), names.end(), name) != names.end();
+}
+
+// `host` in small letters.
+bool is_served(std::string_view host, const HttpRules& rules, std::string_view local_host) {
+  if (rules.takes_any_host || contains(rules.names, host)) return true;
+  const std::string_view name = without_port(host);
+  if (contains(rules.names, name)) return true;
+  const std::string whole = std::string(host) + (name == host ? rules.default_port : "");
+  return whole == local_host || contains(rules.hosts, whole);
 }
 
 // Takes scheme and host off a target that has them, which then count instead of the field Host.
-Check check_target(const Fields& fields, const HttpRules& rules, HttpHead& head) {
+// `host` becomes the host that the request is for, in small letters.
+Check check_target(const Fields& fields, const HttpRules& rules, std::string_view local_host,
+                   HttpHead& head, std::string& host) {
   const auto hosts = fields.count(field::host);
   if (hosts > 1 || (hosts == 0 && head.takes_chunks))
     return refuse(400, "a request must have one field Host");
-  bool names_host = hosts > 0;
-  std::string_view host{fields[field::host]};
+  bool names_host = hosts > 0, is_absolute = false;
+  host = small(std::string_view(fields[field::host]));
   std::string_view target{fields.target()};
   for (const std::string_view scheme : {"http://", "https://"}) {
     if (!small(target.substr(0, scheme.size())).starts_with(scheme)) continue;
     const size_t slash = std::min(target.find_first_of("/?", scheme.size()), target.size());
-    host = target.substr(scheme.size(), slash - scheme.size());
+    host = small(target.substr(scheme.size(), slash - scheme.size()));
     target.remove_prefix(slash);
     if (target.empty()) target = "/";
-    names_host = true;
+    names_host = is_absolute = true;
     break;
   }
-  if (names_host)
-    if (Check refusal = check_host(host, rules)) return refusal;
   if (!target.starts_with('/') || target.find_first_of("#\\") != std::string_view::npos)
     return refuse(400, "a target must begin with / and hold neither # nor \\");
   head.target = target;
   head.path = target.substr(0, target.find('?'));
+  const bool is_open = !is_absolute && contains(rules.open_paths, head.path);
+  if (!names_host || is_open || is_served(host, rules, local_host)) return {};
+  return refuse(421, fmt::format("host {} is not served here; --host of the server names more",
+                                 in_quotes(host)));
+}
+
+// What a page of a foreign site can have a browser send without asking this server first.
+// `host`: the host that the request is for, in small letters.
+Check check_origin(const Fields& fields, const HttpRules& rules, std::string_view local_host,
+                   std::string_view host, HttpHead& head) {
+  if (fields.count(field::origin) == 0) return {};
+  const std::string origin = small(std::string_view(fields[field::origin]));
+  const size_t slashes = origin.find("//");
+  const bool is_named = contains(rules.origins, origin);
+  const auto is_own = [&] {
+    // Only browsers send it, and no page can change it.
+    constexpr std::string_view site = "Sec-Fetch-Site";
+    if (fields.count(site) == 1 && fields[site] == "same-origin") return true;
+    if (slashes == std::string::npos) return false;
+    const std::string_view other = std::string_view(origin).substr(slashes + 2);
+    return other == host || (!rules.takes_any_host && is_served(other, rules, local_host));
+  };
+  if (fields.count(field::origin) > 1 || (!is_named && !is_own()))
+    return refuse(403,
+                  "the request comes from a page of another site, which may not ask; "
+                  "--cors-origin of the server names more");
+  if (!is_named) return {};
+  head.origin = origin;
+  head.asks_permission =
+      head.method == "OPTIONS" && fields.count(field::access_control_request_method) > 0;
+  const std::string_view asked{fields[field::access_control_request_headers]};
+  if (std::all_of(asked.begin(), asked.end(), is_of_list)) head.asked_fields = asked;
+  return {};
+}
+
+Check check_chunks(const Fields& fields, HttpHead& head) {
+  if (fields.count(field::content_length) > 0)
+    return refuse(400, "a request must not have both Content-Length and Transfer-Encoding");
+  if (fields.count(field::transfer_encoding) > 1 || !head.takes_chunks ||
+      small(std::string_view(fields[field::transfer_encoding])) != "chunked")
+    return refuse(411,
+                  "the server reads no Transfer-Encoding but chunked, of HTTP/1.1; send the body "
+                  "with a Content-Length");
+  head.has_chunks = true;
   return {};
 }
 
 Check check_length(const Fields& fields, const HttpRules& rules, HttpHead& head) {
-  if (fields.count(field::transfer_encoding) > 0)
-    return refuse(411,
-                  "the server reads no Transfer-Encoding; send the body with a Content-Length");
+  if (fields.count(field::transfer_encoding) > 0) return check_chunks(fields, head);
   const auto lengths = fields.count(field::content_length);
   if (lengths > 1) return refuse(400, "a request must have at most one Content-Length");
-  if (lengths == 0) {
-    if (head.method == "POST")
-      return refuse(411, "a POST must say how long its body is; send a Content-Length");
-    return {};
-  }
+  head.lacks_length = lengths == 0 && head.method == "POST";
+  if (lengths == 0) return {};
   const std::string_view text{fields[field::content_length]};
   if (text.empty() || text.find_first_not_of("0123456789") != std::string_view::npos)
-    return refuse(400, "Content-Length must be a number, digits alone");
+    return refuse(400, "Content-Length must be a number, only digits");
   const auto length = parse_number<int64_t>(text);
   if (text.size() > length_digits || !length || *length > rules.body_bytes)
-    return refuse(413, fmt::format("a body has at most {} bytes; send fewer", rules.body_bytes));
+    return body_too_large(rules.body_bytes);
   head.content_length = *length;
   return {};
 }
 
-// What a page of a foreign site can have a browser send without asking this server first.
-Check check_origin(const Fields& fields, const HttpRules& rules, HttpHead& head) {
-  if (fields.count(field::origin) > 0) {
-    const std::string origin = small(std::string_view(fields[field::origin]));
-    const size_t host = origin.find("//");
-    const bool is_named =
-        std::find(rules.origins.begin(), rules.origins.end(), origin) != rules.origins.end();
-    if (fields.count(field::origin) > 1 || host == std::string::npos ||
-        (!is_named && check_host(std::string_view(origin).substr(host + 2), rules)))
-      return refuse(403,
-                    "the request comes from a page of another site, which may not ask; "
-                    "--cors-origin of the server names more");
-    if (is_named) head.origin = origin;
-    head.asks_permission = is_named && head.method == "OPTIONS" &&
-                           fields.count(field::access_control_request_method) > 0;
+Check check_body_type(const Fields& fields, const HttpHead& head) {
+  if (!has_body(head)) return {};
+  for (const auto& one : fields) {
+    if (one.name() != field::content_encoding || small(std::string_view(one.value())) == "identity")
+      continue;
+    HttpRefusal refusal =
+        refuse(415, fmt::format("the server reads no Content-Encoding {}; send the body as it is",
+                                in_quotes(std::string_view(one.value()))));
+    refusal.fields = {{"Accept-Encoding", "identity"}};
+    return refusal;
   }
-  if (head.method != "POST" || head.content_length == 0) return {};
+  if (head.method != "POST") return {};
   const std::string type = small(std::string_view(fields[field::content_type]));
   const size_t end = type.find_first_of("; \t");
   if (fields.count(field::content_type) == 1 && type.substr(0, end) == "application/json")
@@ -166,7 +224,7 @@ Check check_expectation(const Fields& fields, HttpHead& head) {
   if (fields.count(field::expect) > 1 ||
       small(std::string_view(fields[field::expect])) != "100-continue")
     return refuse(417, "the server knows no expectation but 100-continue");
-  head.awaits_continue = head.takes_chunks && head.content_length > 0;
+  head.awaits_continue = head.takes_chunks && has_body(head);
   return {};
 }
 
@@ -178,10 +236,21 @@ bool is_request_id(std::string_view id) {
          });
 }
 
-HttpHeadReading read_fields(std::string_view text, const HttpRules& rules) {
+Check check_fields(const Fields& fields, const HttpRules& rules, std::string_view local_host,
+                   HttpHead& head) {
+  std::string host;
+  if (Check refusal = check_target(fields, rules, local_host, head, host)) return refusal;
+  if (Check refusal = check_origin(fields, rules, local_host, host, head)) return refusal;
+  if (Check refusal = check_length(fields, rules, head)) return refusal;
+  if (Check refusal = check_body_type(fields, head)) return refusal;
+  return check_expectation(fields, head);
+}
+
+HttpHeadReading read_fields(std::string_view text, const HttpRules& rules,
+                            std::string_view local_host) {
   beast::request_parser<beast::empty_body> parser;
-  parser.header_limit(2 * http_head_bytes);  // that of check_lines counts
-  parser.body_limit(boost::none);            // and that of check_length
+  parser.header_limit(2 * http_head_bytes);  // the limit of check_lines counts
+  parser.body_limit(boost::none);            // and the limit of check_length
   boost::system::error_code error;
   parser.put(boost::asio::buffer(text.data(), text.size()), error);
   if (error || !parser.is_header_done())
@@ -193,16 +262,24 @@ HttpHeadReading read_fields(std::string_view text, const HttpRules& rules) {
   head.keeps_alive = head.takes_chunks && fields.keep_alive();
   head.authorization = std::string_view(fields[field::authorization]);
   if (const std::string_view id{fields["X-Request-Id"]}; is_request_id(id)) head.request_id = id;
-  if (Check refusal = check_length(fields, rules, head)) return *refusal;
-  if (Check refusal = check_target(fields, rules, head)) return *refusal;
-  if (Check refusal = check_origin(fields, rules, head)) return *refusal;
-  if (Check refusal = check_expectation(fields, head)) return *refusal;
+  if (Check refusal = check_fields(fields, rules, local_host, head)) {
+    refusal->head = std::move(head);
+    return *refusal;
+  }
   return head;
 }
 
 }  // namespace
 
-HttpHeadReading read_http_head(std::string_view arrived, const HttpRules& rules) {
+HttpRefusal body_too_large(int64_t limit) {
+  return refuse(413,
+                fmt::format("a body has at most {} bytes; send fewer, or raise --body-bytes of the "
+                            "server",
+                            limit));
+}
+
+HttpHeadReading read_http_head(std::string_view arrived, const HttpRules& rules,
+                               std::string_view local_host) {
   size_t skipped = 0;
   for (int line = 0; arrived.substr(skipped).starts_with("\r\n"); ++line, skipped += 2)
     if (line == skipped_lines) return refuse(400, "a request must begin with its method");
@@ -213,7 +290,7 @@ HttpHeadReading read_http_head(std::string_view arrived, const HttpRules& rules)
   size_t end = 0;
   if (Check refusal = check_lines(text, end)) return *refusal;
   if (end == 0) return HttpIncomplete{};
-  HttpHeadReading reading = read_fields(text.substr(0, end), rules);
+  HttpHeadReading reading = read_fields(text.substr(0, end), rules, local_host);
   if (auto* head = std::get_if<HttpHead>(&reading)) head->size = skipped + end;
   return reading;
 }

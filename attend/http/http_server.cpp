@@ -73,6 +73,24 @@ asio::ssl::context tls_of(const HttpOptions& options) {
   return tls;
 }
 
+// Address and port as a field Host names them; empty for a Unix socket.
+std::string host_of(const StreamProtocol::endpoint& bound) {
+  const int family = bound.protocol().family();
+  if (family != AF_INET && family != AF_INET6) return {};
+  tcp::endpoint endpoint;
+  std::copy_n(reinterpret_cast<const char*>(bound.data()), bound.size(),
+              reinterpret_cast<char*>(endpoint.data()));
+  asio::ip::address address = endpoint.address();
+  if (address.is_v4()) return fmt::format("{}:{}", address.to_string(), endpoint.port());
+  asio::ip::address_v6 wide = address.to_v6();
+  // A client by IPv4 of a socket that listens for both.
+  if (wide.is_v4_mapped())
+    return fmt::format("{}:{}", asio::ip::make_address_v4(asio::ip::v4_mapped, wide).to_string(),
+                       endpoint.port());
+  wide.scope_id(0);  // a Host has no zone
+  return fmt::format("[{}]:{}", wide.to_string(), endpoint.port());
+}
+
 std::string new_prefix() {
   std::random_device device;
   return fmt::format("{:08x}", device());
@@ -82,8 +100,8 @@ std::string new_prefix() {
 
 class HttpServer::State {
  public:
-  State(const HttpOptions& options, Handler handler, Watch watch)
-      : shared(options, std::move(handler), std::move(watch)),
+  State(const HttpOptions& options, Handler handler, Watch watch, Judge judge)
+      : shared(options, std::move(handler), std::move(watch), std::move(judge)),
         acceptor_(shared.context),
         starved_(shared.context),
         drain_(shared.context),
@@ -98,6 +116,8 @@ class HttpServer::State {
     else
       listen_at_path();
     shared.rules.origins = options.origins;
+    shared.rules.names = options.hosts;
+    shared.rules.open_paths = options.open_paths;
     shared.rules.body_bytes = options.body_bytes;
     shared.request_prefix = new_prefix();
     shared.closed = [this] { end_if_drained(); };
@@ -116,6 +136,10 @@ class HttpServer::State {
     signalled_ = std::move(signalled);
     signals_.add(SIGINT);
     signals_.add(SIGTERM);
+    // nohup has the process ignore it.
+    struct sigaction hang_up {};
+    if (sigaction(SIGHUP, nullptr, &hang_up) == 0 && hang_up.sa_handler != SIG_IGN)
+      signals_.add(SIGHUP);
     wait_for_signal();
   }
 
@@ -149,9 +173,9 @@ class HttpServer::State {
   }
 
   void wait_for_signal() {
-    signals_.async_wait([this](const boost::system::error_code& error, int) {
+    signals_.async_wait([this](const boost::system::error_code& error, int signal) {
       if (error) return;
-      signalled_(++signals_seen_);
+      if (signal != SIGHUP || signals_seen_ == 0) signalled_(++signals_seen_);
       wait_for_signal();
     });
   }
@@ -180,22 +204,11 @@ void HttpServer::State::listen_at_address() {
 
 // Says where it listens, and by which names it may be asked there.
 void HttpServer::State::name_address() {
-  const HttpOptions& options = shared.options;
-  const auto bound = acceptor_.local_endpoint();
-  tcp::endpoint endpoint;
-  std::copy_n(reinterpret_cast<const char*>(bound.data()), bound.size(),
-              reinterpret_cast<char*>(endpoint.data()));
-  const uint16_t port = endpoint.port();
-  std::string address = endpoint.address().to_string();
-  if (endpoint.address().is_v6()) address = fmt::format("[{}]", address);
-  url = fmt::format("{}://{}:{}", shared.tls ? "https" : "http", address, port);
-  std::vector<std::string> names = {address, "localhost", "127.0.0.1", "[::1]"};
-  names.insert(names.end(), options.hosts.begin(), options.hosts.end());
-  for (const std::string& name : names)
-    shared.rules.hosts.push_back(fmt::format("{}:{}", name, port));
-  // A proxy in front hands on the name that its clients know, without this port.
-  const auto& bare = port == (shared.tls ? 443 : 80) ? names : options.hosts;
-  shared.rules.hosts.insert(shared.rules.hosts.end(), bare.begin(), bare.end());
+  const std::string host = host_of(acceptor_.local_endpoint());
+  url = fmt::format("{}://{}", shared.tls ? "https" : "http", host);
+  if (shared.tls) shared.rules.default_port = ":443";
+  const std::string port = host.substr(host.rfind(':'));
+  shared.rules.hosts = {host, "localhost" + port, "127.0.0.1" + port, "[::1]" + port};
 }
 
 void HttpServer::State::listen_at_path() {
@@ -234,8 +247,8 @@ void HttpServer::State::take_listener() {
 
 void HttpServer::State::name_path(const std::string& path) {
   url = "unix:" + path;
-  shared.rules.hosts = shared.options.hosts;
-  shared.rules.hosts.emplace_back("localhost");
+  // No name of a foreign page leads to a file.
+  shared.rules.takes_any_host = true;
 }
 
 void HttpServer::State::accept() {
@@ -260,15 +273,20 @@ void HttpServer::State::take(HttpSocket socket) {
   boost::system::error_code ignored;  // a Unix socket has no such option
   socket.set_option(tcp::no_delay(true), ignored);
   const uint64_t number = ++shared.last_connection;
-  const auto connection = std::make_shared<HttpConnection>(std::move(socket), shared, number);
+  const auto local = socket.local_endpoint(ignored);
+  const auto connection =
+      std::make_shared<HttpConnection>(std::move(socket), shared, number, host_of(local));
   shared.connections.emplace(number, connection);
   if (count < most) return connection->start();
   connection->refuse(
-      {503, fmt::format("{} connections are open, and no more are taken; ask later", most)});
+      {503,
+       fmt::format("{} connections are open, and no more are taken; ask later", most),
+       {{"Retry-After", "1"}}});
 }
 
-HttpServer::HttpServer(const HttpOptions& options, Handler handler, Watch watch)
-    : state_(std::make_unique<State>(options, std::move(handler), std::move(watch))) {}
+HttpServer::HttpServer(const HttpOptions& options, Handler handler, Watch watch, Judge judge)
+    : state_(std::make_unique<State>(options, std::move(handler), std::move(watch),
+                                     std::move(judge))) {}
 HttpServer::~HttpServer() = default;
 
 std::string HttpServer::url() const { return state_->url; }

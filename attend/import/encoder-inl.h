@@ -55,6 +55,8 @@ struct EncoderType {
 // The type of ours that has such a head, and its encoder's settings.
 const char* type_of(EncoderHead head);
 SourceEncoderConfig& encoder_of(ModelConfig& config, EncoderHead head);
+// Has an encoder read so many tokens at most; other models stay as they are.
+void limit_source(int64_t most, ModelConfig& config);
 
 // The labels of a classifier, or, where there is one, that it answers a number (regression). Error
 // on several labels at once.

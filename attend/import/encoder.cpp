@@ -1,3 +1,5 @@
+#include <algorithm>
+
 #include "attend/import/encoder-inl.h"
 #include "attend/models/classifier.h"
 #include "attend/models/embedder.h"
@@ -59,6 +61,13 @@ SourceEncoderConfig& encoder_of(ModelConfig& config, EncoderHead head) {
   if (head == EncoderHead::labels) return config.of<ClassifierConfig>();
   if (head == EncoderHead::token_labels) return config.of<TaggerConfig>();
   return config.of<EmbedderConfig>();
+}
+
+void limit_source(int64_t most, ModelConfig& config) {
+  const auto limit = [&](int64_t& length) { length = std::min(length, most); };
+  for (const EncoderHead head : {EncoderHead::none, EncoderHead::masked_words, EncoderHead::labels,
+                                 EncoderHead::token_labels})
+    if (config.type == type_of(head)) limit(encoder_of(config, head).maximum_source_length);
 }
 
 const char* type_of(EncoderHead head) {

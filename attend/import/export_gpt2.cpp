@@ -76,6 +76,7 @@ ExportedFolder exported_gpt2(const PairModel& model, const std::string& folder) 
   made.end = end;
   add_exported(model, tokens, made);
   add_tokenizer_config(model, tokens, made);
+  made.documents["tokenizer_config.json"]["model_max_length"] = ours.context;
   return made;
 }
 

@@ -1,6 +1,7 @@
 #include <algorithm>
 
 #include "attend/base/error.h"
+#include "attend/base/files.h"
 #include "attend/data/vocabulary.h"
 #include "attend/import/config_keys-inl.h"
 #include "attend/import/export-inl.h"
@@ -68,6 +69,33 @@ Json config_of(const TransformerConfig& ours, int64_t tokens) {
           {"decoder_vocab_size", tokens}};
 }
 
+// Says which tokens were added; the last of them, which follow upon the others, leave `ids`.
+void add_pieces(const std::vector<AddedPiece>& added, Json& ids, ExportedFolder& made) {
+  if (added.empty()) return;
+  Json &config = made.documents["tokenizer_config.json"], special = Json::array(),
+       own = Json::object();
+  const auto describe = [&](std::string_view content, bool is_special) {
+    const Json& id = ids[std::string(content)];
+    config["added_tokens_decoder"][std::to_string(id.get<int64_t>())] = {
+        {"content", content}, {"single_word", false},      {"lstrip", false},
+        {"rstrip", false},    {"normalized", !is_special}, {"special", is_special}};
+  };
+  for (const std::string_view content :
+       {MarianTokenizer::end, MarianTokenizer::unknown, MarianTokenizer::padding})
+    describe(content, true);
+  for (const AddedPiece& piece : added) {
+    describe(piece.content, piece.is_special);
+    if (piece.is_special) special.push_back(piece.content);
+  }
+  for (auto piece = added.rbegin(); piece != added.rend(); ++piece)
+    if (ids[piece->content] == ids.size() - 1) {
+      own[piece->content] = ids[piece->content];
+      ids.erase(piece->content);
+    }
+  if (!special.empty()) config["additional_special_tokens"] = special;
+  if (!own.empty()) made.documents["added_tokens.json"] = own;
+}
+
 }  // namespace
 
 ExportedFolder exported_marian(const PairModel& model, const std::string& folder) {
@@ -96,12 +124,12 @@ ExportedFolder exported_marian(const PairModel& model, const std::string& folder
     ids[token] = tokens.vectors.size() - 1;
   }
   add_exported(model, tokens, made);
+  made.documents["tokenizer_config.json"] = {
+      {"tokenizer_class", "MarianTokenizer"},  {"model_max_length", model.maximum_source_length()},
+      {"unk_token", MarianTokenizer::unknown}, {"eos_token", MarianTokenizer::end},
+      {"pad_token", MarianTokenizer::padding}, {"separate_vocabs", false}};
+  add_pieces(added_pieces(read_file(model.text.tokenizer), model.text.tokenizer), ids, made);
   made.documents["vocab.json"] = ids;
-  made.documents["tokenizer_config.json"] = {{"tokenizer_class", "MarianTokenizer"},
-                                             {"unk_token", MarianTokenizer::unknown},
-                                             {"eos_token", MarianTokenizer::end},
-                                             {"pad_token", MarianTokenizer::padding},
-                                             {"separate_vocabs", false}};
   // Padding is never answered.
   made.documents["generation_config.json"] = {
       {"pad_token_id", padding},

@@ -8,9 +8,12 @@
 #include "attend/base/files.h"
 #include "attend/data/safetensors.h"
 #include "attend/import/export-inl.h"
+#include "attend/import/foreign_tokenizer-inl.h"
 #include "attend/import/hub_folder-inl.h"
 #include "attend/models/model_folder.h"
 #include "attend/runs/out_folder.h"
+#include "attend/tokenizers/marian_tokenizer.h"
+#include "attend/tokenizers/tokenizer.h"
 
 namespace attend {
 namespace internal {
@@ -68,18 +71,33 @@ void write_documents(const ExportedFolder& made, const std::string& out) {
 }
 
 void write_tokenizers(const PairModel& model, const std::string& out) {
-  for (const std::string& path : {model.text.tokenizer, model.text.target_tokenizer})
-    if (!path.empty())
-      write_file(out + "/" + std::filesystem::path(path).filename().string(), read_file(path));
+  for (const std::string& path : {model.text.tokenizer, model.text.target_tokenizer}) {
+    if (path.empty()) continue;
+    std::string bytes = read_file(path);
+    if (holds_pieces(path)) {
+      bytes = without_added_pieces(bytes, path);
+    } else if (Json whole = parse_json(bytes, path); whole.erase(splits_special_key) > 0) {
+      bytes = whole.dump();
+    }
+    write_file(out + "/" + std::filesystem::path(path).filename().string(), bytes);
+  }
 }
 
 // What a killed export leaves: config.json is written last.
 FolderLock take_exported(const std::string& out) {
   const std::set<std::string> folders = {"1_Pooling", "2_Dense"};
-  std::set<std::string> names = {
-      "generation_config.json",    "model.safetensors", "modules.json", "preprocessor_config.json",
-      "sentence_bert_config.json", "source.spm",        "target.spm",   "tokenizer.json",
-      "tokenizer_config.json",     "vocab.json"};
+  std::set<std::string> names = {"added_tokens.json",
+                                 "config_sentence_transformers.json",
+                                 "generation_config.json",
+                                 "model.safetensors",
+                                 "modules.json",
+                                 "preprocessor_config.json",
+                                 "sentence_bert_config.json",
+                                 "source.spm",
+                                 "target.spm",
+                                 "tokenizer.json",
+                                 "tokenizer_config.json",
+                                 "vocab.json"};
   names.insert(folders.begin(), folders.end());
   FolderLock lock = take_unused(out, names);
   // They may hold parts of files.
@@ -125,6 +143,36 @@ void add_labels(const PairModel& model, Json& config) {
   }
 }
 
+namespace {
+
+// The id of the token that fills batches up, by its usual names; 0 without one. It is masked, but
+// its vector is not trained.
+int64_t padding_of(const Json& tokenizer) {
+  for (const Json& token : tokenizer["added_tokens"])
+    if (token["content"] == "[PAD]" || token["content"] == "<pad>") return token["id"];
+  return 0;
+}
+
+// What tokenizer_config.json says of a tokenizer.json, beside its special tokens.
+Json settings_of(const PairModel& model, const Json& tokenizer) {
+  // Without the first, transformers 4 adds the vector of a type to each token of GPT-2.
+  Json config = {{"tokenizer_class", "PreTrainedTokenizerFast"},
+                 {"model_input_names", {"input_ids", "attention_mask"}},
+                 {"model_max_length", model.maximum_source_length()}};
+  const Json splitter = tokenizer.value("pre_tokenizer", Json());
+  // transformers 4 takes false where the key is missing.
+  if (splitter.is_object() && splitter.value("type", "") == "ByteLevel")
+    config["add_prefix_space"] = splitter.value("add_prefix_space", true);
+  if (model.codecs.source.cuts_left()) config["truncation_side"] = "left";
+  if (tokenizer.value(splits_special_key, false)) config[splits_special_key] = true;
+  const auto [begin, end] = tokens_around(tokenizer.value("post_processor", Json()));
+  if (!begin.empty()) config["cls_token"] = begin;
+  if (!end.empty()) config["sep_token"] = end;
+  return config;
+}
+
+}  // namespace
+
 void add_tokenizer_config(const PairModel& model, const ExportedTokens& tokens,
                           ExportedFolder& made) {
   const Json tokenizer = parse_json(read_file(model.text.tokenizer), model.text.tokenizer);
@@ -134,9 +182,10 @@ void add_tokenizer_config(const PairModel& model, const ExportedTokens& tokens,
     return nullptr;
   };
   Json& config = made.documents["tokenizer_config.json"];
-  config = {{"tokenizer_class", "PreTrainedTokenizerFast"}};
-  // Which token fills a batch up does not matter, for it is masked.
-  config["pad_token"] = spelled(0);
+  config = settings_of(model, tokenizer);
+  const int64_t padding = padding_of(tokenizer);
+  config["pad_token"] = spelled(padding);
+  if (made.config.contains("pad_token_id")) made.config["pad_token_id"] = padding;
   if (tokens.mask) config["mask_token"] = spelled(*tokens.mask);
   if (made.end) config["eos_token"] = config["bos_token"] = spelled(*made.end);
 }

@@ -2,6 +2,7 @@
 
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "attend/data/text_tokenizer.h"
@@ -30,6 +31,7 @@ struct TokenizerSettings {
   std::optional<JsonFile> config;   // tokenizer_config.json
   std::optional<JsonFile> special;  // special_tokens_map.json
   std::optional<JsonFile> added;    // added_tokens.json
+  bool lowercase = false;           // texts are put into lower case before all else
 };
 TokenizerSettings read_tokenizer_settings(const std::string& folder);
 
@@ -38,9 +40,29 @@ std::optional<JsonPlace> special_place(const TokenizerSettings& settings, const 
 // The same as text; "" where they do not.
 std::string special_token(const TokenizerSettings& settings, const char* key);
 
-// Reads the folder's tokenizer.json, or makes one of its older files. Errors as Tokenizer::load and
-// older_tokenizer, and where tokenizer.json and tokenizer_config.json disagree.
-ForeignTokenizer read_foreign_tokenizer(const std::string& folder, const OlderNames& names);
+// The tokens that these files describe, as entries of "added_tokens" of a tokenizer.json; `id` only
+// if a file says it. The first has those of added_tokens_decoder, the second all, special tokens
+// included.
+Json described_tokens(const TokenizerSettings& settings);
+Json named_tokens(const TokenizerSettings& settings);
+
+// The bytes of a tokenizer.json, changed to what these files say instead, as transformers reads
+// them. Error, naming the key, where its versions 4 and 5 differ, and on special tokens around
+// texts that differ.
+std::string settled_tokenizer(std::string bytes, const std::string& path,
+                              const TokenizerSettings& settings);
+
+// The special tokens before a text and after it, as the post_processor of a tokenizer.json has
+// them; "" for none.
+std::pair<std::string, std::string> tokens_around(const Json& post_processor);
+
+// How many tokens of a text are read, as model_max_length says. Error on less than 1.
+std::optional<int64_t> longest_text(const TokenizerSettings& settings);
+
+// Reads the folder's tokenizer.json, or makes one of its older files, and settles it. Errors as
+// Tokenizer::load, older_tokenizer and settled_tokenizer.
+ForeignTokenizer read_foreign_tokenizer(const std::string& folder,
+                                        const TokenizerSettings& settings, const OlderNames& names);
 
 // The tokenizer.json of vocab.txt, of vocab.json and merges.txt, or of sentencepiece.bpe.model.
 // Errors as tokenizer_json, and where none of them is there, and on settings that are not honoured.
@@ -51,9 +73,10 @@ std::string older_tokenizer(const std::string& folder, const TokenizerSettings& 
 // folder, on two of one name.
 Vocabulary in_order(const std::vector<std::string>& names, const std::string& folder);
 
-// The same of source.spm, target.spm and vocab.json, as Marian's translators have them. Errors as
-// MarianTokenizer::parse and parse_vocabulary, where one is missing, and where
-// tokenizer_config.json names other special tokens or settings that are not honoured.
-ForeignTokenizer read_side_tokenizers(const std::string& folder);
+// The same of source.spm, target.spm and vocab.json, as Marian's translators have them, with the
+// tokens that were added. Errors as MarianTokenizer::parse and parse_vocabulary, where one is
+// missing, and where tokenizer_config.json names other special tokens or settings that are not
+// honoured.
+ForeignTokenizer read_side_tokenizers(const std::string& folder, const TokenizerSettings& settings);
 
 }  // namespace attend::internal

@@ -74,6 +74,8 @@ PairModel description_of_texts(const ForeignModel& foreign, const ForeignTokeniz
   model.text.source_units = tokenizer_units;
   // Answers have the tokens of sources.
   const bool is_one = model.config.row().learns_from_text() || tokenizer.target;
+  // Errors of a decoder that is not read.
+  if (is_one) tokenizer.tokenizer.join({});
   if (is_one) model.text.target_units = tokenizer_units;
   model.text.joint_vocabulary = tokenizer.target || model.text.joint_vocabulary;
   model.text.tokenizer = tokenizer.target ? "source.spm" : "tokenizer.json";
@@ -104,9 +106,11 @@ FixedTokens fixed_of(const ForeignModel& foreign, const ForeignTokenizer& tokeni
   return fixed;
 }
 
-ForeignTokenizer read_tokenizer(const ForeignModel& foreign, const std::string& folder) {
-  return foreign.tokenizer == TokenizerFiles::sides ? read_side_tokenizers(folder)
-                                                    : read_foreign_tokenizer(folder, foreign.older);
+ForeignTokenizer read_tokenizer(const ForeignModel& foreign, const TokenizerSettings& settings,
+                                const std::string& folder) {
+  return foreign.tokenizer == TokenizerFiles::sides
+             ? read_side_tokenizers(folder, settings)
+             : read_foreign_tokenizer(folder, settings, foreign.older);
 }
 
 // The mask that the class of a type has by default, for folders that name none.
@@ -182,10 +186,18 @@ ImportedModel import_model(const std::string& folder, const std::string& out) {
     read_image_processor(folder, *foreign.images, foreign.notes);
     model = description_of_images(foreign, folder);
   } else {
-    if (foreign.config.row().answers == Answers::vectors)
+    TokenizerSettings settings = read_tokenizer_settings(folder);
+    std::optional<int64_t> longest = longest_text(settings);
+    if (foreign.config.row().answers == Answers::vectors) {
       layer = read_sentence_encoder(folder, foreign.config.of<EmbedderConfig>());
+      settings.lowercase = layer.lowercase;
+      if (layer.longest) longest = layer.longest;
+    } else {
+      refuse_pairs(folder);
+    }
+    if (longest) limit_source(*longest, foreign.config);
     foreign.tensors.insert(foreign.tensors.end(), layer.rows.begin(), layer.rows.end());
-    tokenizer.emplace(read_tokenizer(foreign, folder));
+    tokenizer.emplace(read_tokenizer(foreign, settings, folder));
     if (!tokenizer->mask) tokenizer->mask = usual_mask(*tokenizer, foreign.older.special.mask);
     model = description_of_texts(foreign, *tokenizer, folder);
     fixed = fixed_of(foreign, *tokenizer);

@@ -39,6 +39,11 @@ class Entries {
  public:
   explicit Entries(const TokenizerSettings& settings) : settings_(settings) {}
 
+  Json described() {
+    add_described();
+    return std::move(entries_);
+  }
+
   Json all() {
     add_described();
     for (const std::optional<JsonFile>* file : {&settings_.config, &settings_.special})
@@ -79,14 +84,24 @@ class Entries {
     for (const SpecialKey& row : special_keys)
       if (file.has(row.key) && file.member(row.key).value().is_object())
         add(file.member(row.key), true);
-    constexpr const char* more = "additional_special_tokens";
-    if (!file.has(more)) return;
-    for (const JsonPlace& token : file.member(more).list()) {
-      if (token.value().is_object())
-        add(token, true);
+    // transformers 5 calls them by the second name. Some of version 4 have there an object of
+    // names.
+    for (const char* more : {"additional_special_tokens", "extra_special_tokens"}) {
+      if (!file.has(more)) continue;
+      const JsonPlace place = file.member(more);
+      if (!place.value().is_object())
+        for (const JsonPlace& token : place.list()) add_listed(token);
       else
-        add_plain(token.text(), token.file(), true);
+        for (const auto& [key, token] : place.value().items())
+          add_listed(place.member(key.c_str()));
     }
+  }
+
+  void add_listed(const JsonPlace& token) {
+    if (token.value().is_object())
+      add(token, true);
+    else
+      add_plain(token.text(), token.file(), true);
   }
 
   // {"<new>": 50265}
@@ -108,6 +123,23 @@ class Entries {
   Json entries_ = Json::array();
   std::unordered_map<std::string, size_t> places_;  // of entries, by content
 };
+
+}  // namespace
+
+Json described_tokens(const TokenizerSettings& settings) { return Entries(settings).described(); }
+
+Json named_tokens(const TokenizerSettings& settings) {
+  Json tokens = Entries(settings).all();
+  for (const SpecialKey& row : special_keys) {
+    const std::string content = special_token(settings, row.key);
+    if (content.empty()) continue;
+    const Json plain = {{"content", content}};
+    tokens.push_back(entry_of({plain, content}, true));
+  }
+  return tokens;
+}
+
+namespace {
 
 OlderTokens tokens_of(const TokenizerSettings& settings, const OlderNames& names) {
   OlderTokens tokens{.special = names.special, .added = Entries(settings).all()};

@@ -31,8 +31,13 @@ void refuse_pooling(const JsonPlace& place, const std::string& name) {
 void read_pooling(const JsonFile& file, EmbedderConfig& config) {
   const JsonPlace place = file.place();
   std::vector<std::string> chosen;
-  if (place.has("pooling_mode") && place.member("pooling_mode").value().is_string())
-    chosen.push_back(place.text("pooling_mode", ""));
+  if (place.has("pooling_mode")) {
+    const JsonPlace mode = place.member("pooling_mode");
+    if (!mode.value().is_array())
+      chosen.push_back(mode.text());
+    else
+      for (const JsonPlace& each : mode.list()) chosen.push_back(each.text());
+  }
   constexpr std::string_view flag = "pooling_mode_";
   for (const auto& [key, value] : place.value().items())
     if (key.starts_with(flag) && place.flag(key.c_str(), false))
@@ -46,23 +51,43 @@ void read_pooling(const JsonFile& file, EmbedderConfig& config) {
   config.text_vector = found->vector;
 }
 
-void read_transformer(const std::string& folder, EmbedderConfig& config) {
+// Error on a member that is there and has another value than this one.
+void check_only(const JsonPlace& place, const char* key, const Json& only) {
+  if (place.has(key) && place.member(key).value() != only)
+    place.member(key).refuse("is {}, which is not honoured; only {} is",
+                             place.member(key).value().dump(), only.dump());
+}
+
+void read_transformer(const std::string& folder, TextLayer& layer) {
   const std::optional<JsonFile> file = find_json_file(folder + "/sentence_bert_config.json");
   if (!file) return;
   const JsonPlace place = file->place();
-  if (place.flag("do_lower_case", false))
-    place.member("do_lower_case").refuse("is true, which is not honoured; only false is");
+  check_only(place, "transformer_task", "feature-extraction");
+  check_only(place, "module_output_name", "token_embeddings");
+  for (const char* key : {"processing_kwargs", "model_args", "tokenizer_args", "processor_kwargs"})
+    check_only(place, key, Json::object());
+  if (place.has("modality_config") && place.member("modality_config").has("text"))
+    check_only(place.member("modality_config").member("text"), "method_output_name",
+               "last_hidden_state");
+  for (const char* key : {"query_length", "document_length", "query_expansion"})
+    if (place.has(key)) place.member(key).refuse("is set, which is not honoured; only null is");
+  layer.lowercase = place.flag("do_lower_case", false);
   if (!place.has("max_seq_length")) return;
-  const int64_t most = place.member("max_seq_length").number();
-  if (most < 1) place.member("max_seq_length").refuse("is 0; set 1 or more");
-  config.maximum_source_length = std::min(config.maximum_source_length, most);
+  layer.longest = place.member("max_seq_length").number();
+  if (*layer.longest < 1) place.member("max_seq_length").refuse("is 0; set 1 or more");
 }
 
 // A layer behind the pooling.
 void read_dense(const std::string& folder, EmbedderConfig& config, TextLayer& layer) {
   const JsonFile file = read_json_file(folder + "/config.json");
   const JsonPlace place = file.place();
-  check_keys(place, {{"in_features"}, {"out_features"}, {"bias"}, {"activation_function"}});
+  check_keys(place, {{"in_features"},
+                     {"out_features"},
+                     {"bias"},
+                     {"activation_function"},
+                     {"module_input_name", R"("sentence_embedding")"},
+                     {"module_output_name", R"("sentence_embedding")"},
+                     {"use_residual", "false"}});
   const int64_t read = size_in(place, "in_features", 65536);
   if (read != config.depth)
     place.member("in_features").refuse("is {}, and vectors have depth {}", read, config.depth);
@@ -85,7 +110,7 @@ bool is_folder_name(const std::string& path) {
 }
 
 // The parts that are read, in their order.
-enum class Module { transformer, pooling, dense, normalise, none };
+enum class Module { transformer, pooling, dense, normalise, dropout, none };
 
 Module module_of(const JsonPlace& module, const std::string& path) {
   const std::string type = module.member("type").text();
@@ -94,8 +119,9 @@ Module module_of(const JsonPlace& module, const std::string& path) {
   if (kind == "Pooling" && is_folder_name(path)) return Module::pooling;
   if (kind == "Dense" && is_folder_name(path)) return Module::dense;
   if (kind == "Normalize") return Module::normalise;
+  if (kind == "Dropout") return Module::dropout;
   module.refuse(
-      "is {} in {}, which is not read; Transformer here, Pooling, Dense and Normalize are",
+      "is {} in {}, which is not read; Transformer here, Pooling, Dense, Normalize and Dropout are",
       in_quotes(type), in_quotes(path));
 }
 
@@ -103,14 +129,37 @@ void read_module(Module module, const std::string& folder, const std::string& pa
                  EmbedderConfig& config, TextLayer& layer) {
   switch (module) {
     case Module::transformer:
-      return read_transformer(folder, config);
+      return read_transformer(folder, layer);
     case Module::pooling:
       return read_pooling(read_json_file(folder + "/" + path + "/config.json"), config);
     case Module::dense:
       return read_dense(folder + "/" + path, config, layer);
-    default:
+    case Module::normalise:
       config.unit_length = true;
+      return;
+    default:
+      return;  // nothing is dropped outside of training
   }
+}
+
+// What all modules together have.
+void read_whole(const std::string& folder, EmbedderConfig& config) {
+  const std::optional<JsonFile> file =
+      find_json_file(folder + "/config_sentence_transformers.json");
+  if (!file) return;
+  const JsonPlace place = file->place();
+  check_only(place, "model_type", "SentenceTransformer");
+  if (place.has("default_prompt_name")) {
+    const JsonPlace name = place.member("default_prompt_name");
+    const Json prompts = place.has("prompts") ? place.member("prompts").value() : Json();
+    const std::string chosen = name.text();
+    if (!prompts.is_object() || !prompts.contains(chosen) || prompts[chosen] != "")
+      name.refuse("is set, so that a prompt would be put before each text, which is not honoured");
+  }
+  if (!place.has("truncate_dim")) return;
+  const int64_t kept = size_in(place, "truncate_dim", 65536);
+  const int64_t all = config.text_depth > 0 ? config.text_depth : config.depth;
+  if (kept < all) config.text_cut = kept;
 }
 
 }  // namespace
@@ -129,18 +178,23 @@ TextLayer read_sentence_encoder(const std::string& folder, EmbedderConfig& confi
   for (const JsonPlace& place : modules->place().list()) {
     const std::string path = place.text("path", "");
     const Module module = module_of(place, path);
+    if (module == Module::dropout) continue;
     if (before != Module::none && module <= before)
       place.refuse("comes behind one that it should precede; such orders are not read");
     read_module(module, folder, path, config, layer);
     before = module;
   }
-  const std::optional<JsonFile> prompts =
-      find_json_file(folder + "/config_sentence_transformers.json");
-  if (prompts && prompts->place().has("default_prompt_name"))
-    prompts->place()
-        .member("default_prompt_name")
-        .refuse("is set, so that a prompt would be put before each text, which is not honoured");
+  read_whole(folder, config);
   return layer;
+}
+
+void refuse_pairs(const std::string& folder) {
+  const std::optional<JsonFile> file =
+      find_json_file(folder + "/config_sentence_transformers.json");
+  if (!file || file->place().text("model_type", "") != "CrossEncoder") return;
+  file->place()
+      .member("model_type")
+      .refuse("is CrossEncoder, which reads pairs of texts; pairs are not read");
 }
 
 }  // namespace attend::internal

@@ -28,9 +28,45 @@ void check_settings(const TokenizerSettings& settings) {
   if (place.flag("separate_vocabs", false))
     place.member("separate_vocabs")
         .refuse("is true, which is not honoured; models with two vocabularies are not read");
-  for (const char* key : {"additional_special_tokens", "sp_model_kwargs"})
-    if (place.has(key) && !place.member(key).value().empty())
-      place.member(key).refuse("is not honoured; take it out, if no text depends on it");
+  if (place.has("sp_model_kwargs") && !place.member("sp_model_kwargs").value().empty())
+    place.member("sp_model_kwargs")
+        .refuse("is not honoured; take it out, if no text depends on it");
+  if (place.flag("split_special_tokens", false))
+    place.member("split_special_tokens").refuse("is true, which is not honoured; only false is");
+  if (place.text("truncation_side", "right") != "right")
+    place.member("truncation_side").refuse("is not honoured; only right is");
+}
+
+bool is_special_token(const std::string& token) {
+  return std::any_of(std::begin(special_tokens), std::end(special_tokens),
+                     [&](const SpecialToken& row) { return row.token == token; });
+}
+
+// The tokens that the files add to those of vocab.json, whose names follow upon these by their ids.
+std::vector<AddedPiece> read_added(const TokenizerSettings& settings, const std::string& folder,
+                                   std::vector<std::string>& names) {
+  Json all = named_tokens(settings);
+  std::stable_sort(all.begin(), all.end(), [](const Json& one, const Json& other) {
+    return one.value("id", int64_t{0}) < other.value("id", int64_t{0});
+  });
+  std::vector<AddedPiece> added;
+  for (const Json& token : all) {
+    const std::string content = token["content"];
+    if (is_special_token(content)) continue;
+    for (const char* key : {"single_word", "lstrip", "rstrip"})
+      if (token[key] == true)
+        fail("{}: {} of the added token {} is true, which is not honoured; only false is", folder,
+             key, in_quotes(content));
+    const bool is_known = std::find(names.begin(), names.end(), content) != names.end();
+    if (!is_known && token.value("id", int64_t{-1}) != std::ssize(names))
+      fail(
+          "{}: the added token {} has not the id {}, which follows upon those of vocab.json; save "
+          "the folder anew",
+          folder, in_quotes(content), names.size());
+    if (!is_known) names.push_back(content);
+    added.push_back({content, token["special"].get<bool>()});
+  }
+  return added;
 }
 
 std::string read_part(const std::string& path) {
@@ -41,16 +77,19 @@ std::string read_part(const std::string& path) {
 
 }  // namespace
 
-ForeignTokenizer read_side_tokenizers(const std::string& folder) {
-  check_settings(read_tokenizer_settings(folder));
+ForeignTokenizer read_side_tokenizers(const std::string& folder,
+                                      const TokenizerSettings& settings) {
+  check_settings(settings);
+  const std::string path = folder + "/vocab.json";
+  std::vector<std::string> names = parse_vocabulary(read_part(path), path);
+  const std::vector<AddedPiece> added = read_added(settings, folder, names);
   const auto side = [&](const char* name) {
-    const std::string path = folder + "/" + name;
-    return TextTokenizer::parse(read_part(path), path);
+    const std::string file = folder + "/" + name;
+    return TextTokenizer::parse(with_added_pieces(read_part(file), added), file);
   };
   ForeignTokenizer all{.tokenizer = side("source.spm")};
   all.target = side("target.spm").without_special_tokens();
-  const std::string path = folder + "/vocab.json";
-  all.names = parse_vocabulary(read_part(path), path);
+  all.names = std::move(names);
   for (const auto& [key, token] : special_tokens) {
     const auto found = std::find(all.names.begin(), all.names.end(), token);
     if (found == all.names.end())

@@ -4,6 +4,7 @@
 #include <cmath>
 #include <nlohmann/json.hpp>
 #include <set>
+#include <utility>
 
 #include "attend/metrics/length_ranges.h"
 
@@ -49,6 +50,26 @@ json ranges_json(const Measurement& measurement, const Metric& metric) {
   return result;
 }
 
+// Number of characters before a place in a text.
+int64_t characters_before(const std::string& text, size_t place) {
+  const auto end = text.begin() + static_cast<std::ptrdiff_t>(std::min(place, text.size()));
+  return std::count_if(text.begin(), end, [](char byte) {
+    return (static_cast<unsigned char>(byte) & 0xC0) != 0x80;  // begins a character
+  });
+}
+
+// [begin, end] in characters for each token of the source that was read; null for a token that
+// stands for no part of it.
+json spans_json(const Model& model, const std::string& source) {
+  json spans = json::array();
+  for (const SourceToken& token : model.tokens_read(source)) {
+    json& span = spans.emplace_back();
+    const auto [begin, end] = std::pair(token.place.begin, token.place.end);
+    if (begin < end) span = {characters_before(source, begin), characters_before(source, end)};
+  }
+  return spans;
+}
+
 json figures_json(const Likelihood& likelihood, bool with_bytes) {
   json result = {{"tokens", likelihood.tokens}};
   for (const Metric& metric : metric_table())
@@ -72,7 +93,7 @@ json answer_json(const Model& model, const std::string& source, const Answer& an
                          {"log_probability", candidate.log_probability},
                          {"complete", candidate.complete}});
     if (!details) continue;
-    prediction["tokens"] = candidate.tokens;
+    prediction["tokens"] = model.answer_texts(candidate.tokens);
     if (!candidate.number) prediction["log_probabilities"] = candidate.log_probabilities;
     if (model.attends()) prediction["weights"] = candidate.weights;
   }
@@ -81,18 +102,23 @@ json answer_json(const Model& model, const std::string& source, const Answer& an
                  {"cut", answer.truncated},
                  {"unknown", answer.unknown}};
   if (!answer.error.empty()) result["error"] = answer.error;
-  if (details) result["source_tokens"] = answer.source;
+  if (!details) return result;
+  result["source_tokens"] = model.source_texts(answer.source);
+  // Without another's tokenizer a token's name is its text.
+  if (model.text().source_units == tokenizer_units && !answer.source.empty())
+    result["source_spans"] = spans_json(model, source);
   return result;
 }
 
 json classification_json(const Model& model, const std::string& source, const Answer& answer) {
   json predictions = json::array();
+  const std::vector<std::string> source_tokens = model.source_texts(answer.source);
   for (const Candidate& candidate : answer.candidates)
     for (size_t i = 0; i < candidate.tokens.size(); ++i) {
       json& prediction = predictions.emplace_back();
       prediction = {{"target", candidate.tokens[i]},
                     {"probability", std::exp(candidate.log_probabilities[i])}};
-      if (model.tags()) prediction["source_token"] = answer.source[i];
+      if (model.tags()) prediction["source_token"] = source_tokens[i];
     }
   return {{"source", source},
           {"predictions", predictions},
@@ -128,11 +154,14 @@ json measurement_json(const Measurement& measurement) {
     if (metric->by_length == ByLength::ranges)
       result[metric->key + "_by_length"] = ranges_json(measurement, *metric);
   }
-  if (!measurement.popular.answers.empty())
+  if (!measurement.popular.answers.empty()) {
+    result["misses"] = {{"unknown", measurement.misses.unknown}, {"seen", measurement.misses.seen}};
     for (const Metric* metric : measurement.metrics)
       if (metric->of_answers())
         result["popularity"][metric->key] =
             measure_answers(*metric, measurement.popular.answers, measurement.options);
+  }
+  if (measurement.evaluation.unread > 0) result["unread_tokens"] = measurement.evaluation.unread;
   if (!measurement.labels.answers.empty()) result["confusion"] = measurement.labels.answers;
   return result;
 }
@@ -148,6 +177,7 @@ json likelihood_json(const TextLikelihood& text) {
 
 json likelihood_json(const Likelihood& hidden) {
   json result = figures_json(hidden, false);
+  result["asked_tokens"] = hidden.asked;
   result["unknown_tokens"] = hidden.unknown;
   return result;
 }

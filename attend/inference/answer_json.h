@@ -8,6 +8,7 @@
 #include "attend/data/pairs.h"
 #include "attend/inference/evaluation.h"
 #include "attend/inference/model.h"
+#include "attend/inference/ranking.h"
 #include "attend/metrics/label_counts.h"
 #include "attend/metrics/metric.h"
 
@@ -35,6 +36,7 @@ struct Measurement {
   ExampleCounts counts = {};
   Evaluation evaluation = {};
   Evaluation popular = {};     // what the most frequent items would have gained, of ranked items
+  RankMisses misses = {};      // of ranked items
   LabelCounts labels = {};     // of a model that answers labels
   Likelihood likelihood = {};  // no tokens: answers are numbers, which have none
   int64_t beam = 1;
@@ -49,7 +51,7 @@ struct Measurement {
 // that has an interval has KEY_interval: [low, high]; one whose by_length is `ranges` also has
 // KEY_by_length: [{first, last, mean, examples, KEY}]; for labels there is confusion: {right label:
 // {answer: examples}}; for ranked items popularity: {the report of each metric of a rank under its
-// key}. A model of numbers has neither known_loss nor unknown_tokens.
+// key} and misses: {unknown, seen}. A model of numbers has neither known_loss nor unknown_tokens.
 nlohmann::json measurement_json(const Measurement& measurement);
 
 // The figures of every metric of a likelihood, tokens, unknown_tokens, known_loss and bytes; with

@@ -119,6 +119,11 @@ class Predictor::ArrivingCall {
     if (options_.sampling) task.stream = options_.sampling->first + asked.number;
     predictor_.watch_task(task, i, party->reading.predictions[i], unknown_, party->watch);
     if (!asked.grows) task.grows = nullptr;
+    if (predictor_.skips_bad_)
+      task.failed = [this, party, i](const NotANumber& error) {
+        predictor_.put_failure(party->reading.predictions[i], error);
+        tell(*party, i);
+      };
     task.found = [this, party, i](std::vector<Hypothesis> found) {
       predictor_.put_found(std::move(found), options_, party->reading.predictions[i]);
       tell(*party, i);

@@ -5,10 +5,14 @@
 #include <utility>
 
 #include "attend/base/error.h"
+#include "attend/data/data_format.h"
+#include "attend/data/node_graph.h"
+#include "attend/data/tables.h"
 #include "attend/data/text_windows.h"
 #include "attend/decode/not_a_number.h"
 #include "attend/inference/predictor.h"
 #include "attend/inference/ranking.h"
+#include "attend/models/masked_language_model.h"
 
 namespace attend {
 namespace {
@@ -55,22 +59,25 @@ double loss_of(Predictor& predictor, const std::vector<EncodedPair>& pairs) {
   return loss;
 }
 
-// What fills its source in is asked for known tokens alone, whose mean stands for the others'.
-// Error where there are none.
+// A masked language model is asked for some of the known tokens. Error if there are none.
 Likelihood likelihood_of_hidden(Predictor& predictor, std::vector<EncodedPair> pairs) {
   Likelihood hidden;
   const auto unknown = [](const EncodedPair& pair) {
     return std::count(pair.target.begin(), pair.target.end(), Vocabulary::unknown);
   };
+  int64_t tokens = 0;
   for (const EncodedPair& pair : pairs) {
-    hidden.tokens += std::ssize(pair.target);
+    tokens += std::ssize(pair.target);
     hidden.unknown += unknown(pair);
   }
   std::erase_if(pairs,
                 [&](const EncodedPair& pair) { return unknown(pair) == std::ssize(pair.target); });
   if (pairs.empty())
-    fail("[evaluate] the model has none of the {} tokens, so that none can be asked for",
-         hidden.tokens);
+    fail("[evaluate] the model has none of the {} tokens, so that none can be asked for", tokens);
+  const double share = predictor.model().config.of<MaskedLanguageModelConfig>().masked_share;
+  for (const EncodedPair& pair : pairs)
+    hidden.asked += masked_tokens(std::ssize(pair.target) - unknown(pair), share);
+  hidden.tokens = tokens;
   const double loss = loss_of(predictor, pairs);
   hidden.nats = loss * static_cast<double>(hidden.tokens);
   hidden.unknown_nats = loss * static_cast<double>(hidden.unknown);
@@ -88,6 +95,16 @@ ScoredAnswer scored_answer(const PairModel& model, std::vector<std::string> toke
     if (model.config.answers_labels()) reference = codec.join(answer.reference_tokens.back());
   }
   return answer;
+}
+
+// Whether the nodes of data and what they have are those of a model's graph.
+bool is_graph_of(const PairModel& model, const SplitData& data) {
+  constexpr int64_t first_node = Vocabulary::unknown + 1;
+  const Vocabulary& nodes = model.source_vocabulary;
+  if (nodes.size() - first_node != std::ssize(data.names)) return false;
+  for (size_t i = 0; i < data.names.size(); ++i)
+    if (nodes.token(first_node + static_cast<int64_t>(i)) != data.names[i]) return false;
+  return *model.graph == *data.graph;
 }
 
 }  // namespace
@@ -129,8 +146,23 @@ std::vector<ScoredAnswer> measured_answers(const Metric& metric, const Model& mo
   return metric.of_scores() ? class_scores(model, examples) : evaluate(model, examples, {}).answers;
 }
 
-MetricOptions metric_options(const TextConfig& text) {
-  return {{.tokenise = text.tokenise ? "13a" : "none", .lowercase = text.lowercase}};
+MetricOptions metric_options(const Model& model) {
+  const TextConfig& text = model.text();
+  return {{.tokenise = text.tokenise ? "13a" : "none", .lowercase = text.lowercase}, model.tags()};
+}
+
+std::vector<Example> test_examples(const Model& model, const PairFiles& files,
+                                   const TextConfig& text, const Tell& tell, int64_t* bad) {
+  if (!text.format_row().is_split()) return read_examples(files, text, tell, bad);
+  SplitData data = read_split(files, text, tell, bad);
+  const PairModel& parts = Predictor::of(model).model();
+  if (parts.graph != nullptr && !is_graph_of(parts, data))
+    fail(
+        "{}: holds another graph than the model, which reads its own; train a model of this graph, "
+        "with --init for these weights",
+        files.source);
+  if (data.test.empty()) fail("{}: {}", files.source, text.format_row().no_test);
+  return std::move(data.test);
 }
 
 Evaluation evaluate(const Model& model, const std::vector<Example>& examples,
@@ -148,7 +180,12 @@ Evaluation evaluate(const Model& model, const std::vector<Example>& examples,
     if (!prediction.hypotheses.empty()) evaluation.cut += prediction.hypotheses[0].complete ? 0 : 1;
     evaluation.answers.push_back(
         scored_answer(predictor.model(), predictor.best_tokens(prediction), examples[i].targets));
-    evaluation.answers.back().source_length = std::ssize(prediction.source);
+    ScoredAnswer& answer = evaluation.answers.back();
+    answer.source_length = std::ssize(prediction.source);
+    if (model.tags() && prediction.truncated) {
+      answer.unread = std::ssize(answer.reference_tokens.at(0)) - std::ssize(answer.tokens);
+      evaluation.unread += answer.unread;
+    }
     if (report) report(static_cast<int64_t>(i) + 1, static_cast<int64_t>(examples.size()));
   });
   return evaluation;
@@ -159,14 +196,16 @@ Likelihood likelihood(const Model& model, const std::vector<Example>& examples) 
   std::vector<EncodedPair> pairs = predictor.model().encode(examples);
   if (model.fills()) return likelihood_of_hidden(predictor, std::move(pairs));
   if (model.ranks()) drop_unknown_targets(pairs);
+  predictor.hide_unknown_labels(pairs);
   Likelihood likelihood;
   UnknownPart unknown(predictor);
-  for (const EncodedPair& pair : pairs) likelihood.tokens += pair.target_length();
+  likelihood.tokens = Predictor::tokens_of_loss(pairs);
   for (const Example& example : examples)
     for (const std::string& target : example.targets) {
       likelihood.bytes += static_cast<int64_t>(target.size()) + 1;
-      // Unknown items are dropped.
-      if (!model.ranks()) unknown.read(predictor.model().codecs.target.split(target));
+      // Unknown items and labels are left out.
+      if (!model.ranks() && !predictor.model().config.row().has_labels())
+        unknown.read(predictor.model().codecs.target.split(target));
     }
   likelihood.nats = loss_of(predictor, pairs) * static_cast<double>(likelihood.tokens);
   unknown.put(pairs, std::ssize(pairs), likelihood);

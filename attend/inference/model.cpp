@@ -27,7 +27,8 @@ std::vector<std::vector<float>> rows_of(const at::Tensor& weights, size_t column
 Answer answer_of(const PairModel& model, Prediction prediction) {
   Answer answer{std::move(prediction.source), std::move(prediction.unknown),
                 prediction.truncated,         prediction.greyed,
-                std::move(prediction.error),  {}};
+                std::move(prediction.error),  {},
+                prediction.is_diverged};
   answer.candidates.reserve(prediction.hypotheses.size());
   for (size_t i = 0; i < prediction.hypotheses.size(); ++i) {
     Hypothesis& hypothesis = prediction.hypotheses[i];
@@ -227,9 +228,10 @@ std::vector<std::optional<double>> Model::numbers(const std::vector<std::string>
 
 PairCheck Model::label_check() const { return attend::label_check(parts().text, parts().config); }
 
-void Model::check_labels(const std::vector<Example>& examples, const std::string& name) const {
+void Model::check_labels(const std::vector<Example>& examples, const std::string& name,
+                         const Tell& remark) const {
   const PairModel& model = parts();
-  attend::check_labels(model, tokenise_examples(examples, model.codecs), name);
+  attend::check_labels(model, tokenise_examples(examples, model.codecs), name, remark);
 }
 
 std::vector<double> Model::log_probabilities(const std::vector<Example>& examples) const {
@@ -265,8 +267,13 @@ std::vector<Embedding> Model::embed(const std::vector<std::string>& sources) con
     embedding.truncated = text.truncated;
     embedding.error = std::move(text.error);
     if (!text.vectors.defined()) continue;
-    if (!at::isfinite(text.vectors).all().item<bool>())
-      throw NotANumber("[embed] the model's vectors are not finite");
+    if (!at::isfinite(text.vectors).all().item<bool>()) {
+      const NotANumber error("[embed] the model's vectors are not finite");
+      if (!predictor_->skips_bad()) throw error;
+      embedding.error = error.what();
+      embedding.is_diverged = true;
+      continue;
+    }
     embedding.depth = text.vectors.size(1);
     embedding.vectors = numbers_of(text.vectors);
     if (text.whole.defined()) embedding.whole = numbers_of(text.whole);
@@ -277,25 +284,56 @@ std::vector<Embedding> Model::embed(const std::vector<std::string>& sources) con
 std::vector<SourceToken> Model::tokenise(const std::string& text) const {
   if (parts().text.source_kind() != nullptr) fail("[tokenise] the model's sources are no texts");
   const Vocabulary& vocabulary = parts().source_vocabulary;
+  const TextCodec& codec = parts().codecs.source;
+  std::vector<std::string> names = codec.split(text);
+  const auto closing_from = std::ssize(names) - codec.closing_tokens();
   std::vector<SourceToken> tokens;
-  for (std::string& token : parts().codecs.source.split(text)) {
-    const int64_t id = vocabulary.id(token);
-    tokens.push_back({id, std::move(token), id != Vocabulary::unknown});
+  tokens.reserve(names.size());
+  for (std::string& name : names) {
+    const int64_t i = std::ssize(tokens);
+    SourceToken& token = tokens.emplace_back();
+    token.id = codec.outer_id(name, vocabulary);
+    token.is_known = codec.knows(name, vocabulary);
+    token.is_special = i < codec.opening_tokens() || i >= closing_from;
+    token.text = std::move(name);
   }
   return tokens;
 }
 
+std::vector<SourceToken> Model::tokens_read(const std::string& text) const {
+  std::vector<SourceToken> tokens = tokenise(text);
+  const std::vector<TokenPlace> places = parts().codecs.source.places(text);
+  for (size_t i = 0; i < std::min(tokens.size(), places.size()); ++i) tokens[i].place = places[i];
+  parts().truncate_source(tokens);
+  return tokens;
+}
+
+std::vector<std::string> Model::source_texts(const std::vector<std::string>& tokens) const {
+  return parts().codecs.source.texts(tokens);
+}
+
+std::vector<std::string> Model::answer_texts(const std::vector<std::string>& tokens) const {
+  return parts().codecs.target.texts(tokens);
+}
+
 std::string Model::source_text(const std::vector<int64_t>& ids) const {
-  const Vocabulary& vocabulary = parts().source_vocabulary;
-  for (const int64_t id : ids)
-    if (id <= Vocabulary::unknown || id >= vocabulary.size())
-      fail("there is no token {}; those of texts have ids from {} to {}", id,
-           Vocabulary::unknown + 1, vocabulary.size() - 1);
-  const std::vector<std::string> tokens = vocabulary.decode(ids);
-  std::string text = parts().codecs.source.join(tokens);
-  if (parts().text.source_kind() != nullptr || parts().codecs.source.split(text) != tokens)
+  const TextCodec& codec = parts().codecs.source;
+  std::vector<std::string> tokens;
+  tokens.reserve(ids.size());
+  for (const int64_t id : ids) tokens.push_back(codec.token_of(id, parts().source_vocabulary));
+  std::string text = codec.join(tokens);
+  if (parts().text.source_kind() != nullptr || codec.split(text) != tokens)
     fail("the model reads no text as these tokens; send the text");
   return text;
+}
+
+std::string Model::decoded(const std::vector<int64_t>& ids) const {
+  if (parts().text.source_kind() != nullptr) fail("[decode] the model's sources are no texts");
+  const TextCodec& codec = parts().codecs.source;
+  std::vector<std::string> tokens;
+  tokens.reserve(ids.size());
+  for (const int64_t id : ids) tokens.push_back(codec.token_of(id, parts().source_vocabulary));
+  return codec.join(tokens);
 }
 
 int64_t Model::threads() const { return predictor_->threads(); }
@@ -316,6 +354,12 @@ bool Model::answers_numbers() const { return parts().answers_numbers(); }
 
 bool Model::fills() const { return parts().config.fills(); }
 
+bool Model::embeds() const { return parts().config.row().answers == Answers::vectors; }
+
+std::string Model::pooling() const {
+  return parts().config.chosen().takes_first_vector() ? "cls" : "mean";
+}
+
 bool Model::tags() const { return parts().config.tags(); }
 
 bool Model::ranks() const { return parts().config.ranks(); }
@@ -325,6 +369,14 @@ bool Model::continues() const { return parts().config.continues(); }
 bool Model::has_source_image() const {
   const SourceKind* kind = parts().text.source_kind();
   return kind != nullptr && kind->picture != nullptr;
+}
+
+int64_t Model::longest_answer(int64_t source_tokens, const SearchOptions& options) const {
+  if (answers_labels() || answers_numbers() || ranks()) return 1;
+  if (tags()) return source_tokens;
+  return options.maximum_length > 0
+             ? options.maximum_length
+             : std::max(attend::longest_answer(source_tokens), options.minimum_length);
 }
 
 int64_t Model::maximum_source_length() const { return parts().maximum_source_length(); }

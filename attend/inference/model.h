@@ -11,6 +11,7 @@
 #include "attend/data/image.h"
 #include "attend/data/pairs.h"
 #include "attend/data/text_config.h"
+#include "attend/data/text_tokenizer.h"
 #include "attend/decode/search_options.h"
 #include "attend/nn/device_placement.h"
 #include "attend/steps/weight_type.h"
@@ -26,10 +27,15 @@ struct ModelOptions {
   // 8 bits and an exponent; int8: weights of a byte, and a scale for each unit. Both are faster and
   // a little off. Error where the model has no steps for such.
   WeightType weights = WeightType::float32;
-  int64_t threads = 0;    // that compute, for all calls together; 0: one per core
-  bool strict = false;    // a source longer than the model reads is an Error; otherwise truncated
-  bool skip_bad = false;  // a source that is an Error ends no call; its Answer or Embedding has it
+  int64_t threads = 0;  // that compute, for all calls together; 0: one per core
+  bool strict = false;  // a source longer than the model reads is an Error; otherwise truncated
+  // A source that is an Error, or for which the model computes numbers that are not finite, ends no
+  // call; its Answer or Embedding has the error.
+  bool skip_bad = false;
 };
+
+// What hides a word in a text of a model without a tokenizer of its own.
+constexpr const char* default_mask = "[MASK]";
 
 // A token that might stand where another does.
 struct Rival {
@@ -61,8 +67,9 @@ struct Answer {
   std::vector<std::string> unknown;   // those of them that the model does not know
   bool truncated = false;             // the source was longer than the model reads
   bool greyed = false;                // an image in colour was read in grey (data.colours = false)
-  std::string error;                  // with ModelOptions::skip_bad: why the source was not read
+  std::string error;                  // with ModelOptions::skip_bad: why there is no answer
   std::vector<Candidate> candidates;  // best first; none for an empty source
+  bool is_diverged = false;           // the error is that numbers of the model are not finite
 
   // The first candidate. Error where there is none.
   const Candidate& best() const;
@@ -98,9 +105,19 @@ struct TokenProbability {
 
 // A token of a source.
 struct SourceToken {
-  int64_t id = 0;
+  int64_t id = 0;  // of the model's own tokenizer (TextCodec::outer_id)
   std::string text;
-  bool is_known = true;  // false: id is that of all unknown tokens
+  bool is_known = true;     // false: the model reads it as unknown
+  bool is_special = false;  // the tokenizer adds it to every text, such as [CLS]
+  TokenPlace place = {};    // the part of the text that it stands for, of tokens_read()
+};
+
+// A token of a text, and its probability given those before it.
+struct ScoredToken {
+  std::string token;
+  std::optional<double> log_probability = {};  // none for the first token of the text
+  std::vector<Rival> rivals = {};              // the most probable tokens in its place, best first
+  size_t offset = 0;                           // in the text of all tokens, in characters
 };
 
 // The vectors of a source's tokens, row by row, and that of the source.
@@ -108,11 +125,12 @@ struct Embedding {
   std::vector<std::string> tokens;
   int64_t depth = 0;
   std::vector<float> vectors;  // [tokens, depth]
-  // [depth], or of model.text_depth numbers: the mean over the tokens, or what the model was
-  // trained to tell texts by; empty where there are no tokens.
+  // [depth], or of model.text_depth or model.text_cut numbers: the mean over the tokens, or what
+  // the model was trained to tell texts by; empty where there are no tokens.
   std::vector<float> whole;
-  bool truncated = false;  // the source was longer than the model reads
-  std::string error = {};  // with ModelOptions::skip_bad: why the source was not read
+  bool truncated = false;    // the source was longer than the model reads
+  std::string error = {};    // with ModelOptions::skip_bad: why there are no vectors
+  bool is_diverged = false;  // the error is that vectors are not finite
 };
 
 // A source that is an image or a sound, as a picture of rows x columns tokens.
@@ -210,17 +228,23 @@ class Model {
 
   // Error where the model answers labels and a target is none of them; `name` is the file's, for
   // the message.
-  void check_labels(const std::vector<Example>& examples, const std::string& name) const;
+  void check_labels(const std::vector<Example>& examples, const std::string& name,
+                    const Tell& remark = nullptr) const;
 
   // The log probability of each target of each example, in order, EOS included. Error where
   // answers are numbers.
   std::vector<double> log_probabilities(const std::vector<Example>& examples) const;
 
+  // The tokens of a text, each with its log probability given those before it, and the `rivals`
+  // most probable tokens in its place. Error if the model does not continue texts, and on a text
+  // that is longer than it reads.
+  std::vector<ScoredToken> scored(const std::string& text, int64_t rivals = 0) const;
+
   // Returns the `most` most probable tokens for each occurrence of `mask` in `text`. Error where
   // the model has not learned that (type encoder), and on a text that is longer than the model
   // reads.
   std::vector<std::vector<TokenProbability>> fill(const std::string& text,
-                                                  const std::string& mask = "[MASK]",
+                                                  const std::string& mask = default_mask,
                                                   int64_t most = 5) const;
 
   // The vectors of the encoder, or of the layers of a language model, for each source. Error for
@@ -230,22 +254,38 @@ class Model {
   // The tokens of a text, those beyond maximum_source_length() included. Error on a text that is
   // not UTF-8, and where sources are no texts.
   std::vector<SourceToken> tokenise(const std::string& text) const;
-  // The text whose tokens have these ids. Error where there is none: on an id that is no token's,
-  // and on tokens that are no way in which the model reads a text.
+  // The text whose tokens have these ids, as tokenise() gives them. Error if there is none: on an
+  // id that no token has, and on tokens that are no way in which the model reads a text.
   std::string source_text(const std::vector<int64_t>& ids) const;
+  // The text of tokens with these ids, special tokens left out, whether or not the model reads a
+  // text as these. Error on an id that is no token's, and where sources are no texts.
+  std::string decoded(const std::vector<int64_t>& ids) const;
 
-  int64_t threads() const;                // that compute, for all calls together
-  const std::string& type() const;        // model.type
-  const TextConfig& text() const;         // data.*: how texts become tokens
-  bool attends() const;                   // whether answers have weights
-  std::string why_no_weights() const;     // the setting that says so; empty where it attends
-  bool answers_labels() const;            // classify() works
-  bool answers_numbers() const;           // numbers() works
-  bool fills() const;                     // fill() works
-  bool tags() const;                      // an answer has a label for each token of its source
-  bool continues() const;                 // an answer continues its source
-  bool ranks() const;                     // an answer is the item that follows those of its source
-  bool has_source_image() const;          // of sources that are images, sets of them or sounds
+  // The same tokens as tokenise(), as many as the model reads, with their places in the text.
+  // Places are empty if the model has no tokenizer of another's model.
+  std::vector<SourceToken> tokens_read(const std::string& text) const;
+  // Readable texts of an Answer's tokens, of its source and of a candidate: those of byte-level
+  // tokenizers name bytes, so that "\u0120cat" is " cat".
+  std::vector<std::string> source_texts(const std::vector<std::string>& tokens) const;
+  std::vector<std::string> answer_texts(const std::vector<std::string>& tokens) const;
+
+  int64_t threads() const;             // that compute, for all calls together
+  const std::string& type() const;     // model.type
+  const TextConfig& text() const;      // data.*: how texts become tokens
+  bool attends() const;                // whether answers have weights
+  std::string why_no_weights() const;  // the setting that says so; empty where it attends
+  bool answers_labels() const;         // classify() works
+  bool answers_numbers() const;        // numbers() works
+  bool fills() const;                  // fill() works
+  bool embeds() const;                 // it answers vectors only: embed() works, answer() does not
+  // How the vector of a text is made of those of its tokens: mean, or cls for the first of them.
+  std::string pooling() const;
+  bool tags() const;              // an answer has a label for each token of its source
+  bool continues() const;         // an answer continues its source
+  bool ranks() const;             // an answer is the item that follows those of its source
+  bool has_source_image() const;  // of sources that are images, sets of them or sounds
+  // Maximum number of tokens of an answer to a source of so many tokens.
+  int64_t longest_answer(int64_t source_tokens, const SearchOptions& options = {}) const;
   int64_t maximum_source_length() const;  // in tokens; the model reads the first of a longer one,
                                           // or the last where the model continues it
   // The picture of a source. Error where there is none of such sources, or on a file that cannot be

@@ -28,6 +28,13 @@ std::vector<int64_t> in_order(size_t count) {
   return order;
 }
 
+// Whether a token is a mask, which the model reads as unknown, or is asked to fill in.
+bool is_asked(const PairModel& model, const std::string& token) {
+  const TextCodec& codec = model.codecs.source;
+  return codec.tokenizer ? codec.knows(token, model.source_vocabulary)
+                         : model.config.fills() && token == default_mask;
+}
+
 // Comparisons with NaN are false: it would be neither the best nor below any bound.
 void check_numbers(const Tensor& log_probabilities) {
   if (at::isnan(log_probabilities).any().item<bool>())
@@ -137,7 +144,8 @@ void Predictor::read_text(const std::string& text, Prediction& prediction,
   prediction.truncated = model_.truncate_source(tokens);
   encoded.source = model_.source_ids(tokens);
   for (size_t i = 0; i < tokens.size(); ++i)
-    if (encoded.source[i] == Vocabulary::unknown) prediction.unknown.push_back(tokens[i]);
+    if (encoded.source[i] == Vocabulary::unknown && !is_asked(model_, tokens[i]))
+      prediction.unknown.push_back(tokens[i]);
   const std::string_view known = model_.config.row().known_source;
   if (!known.empty() && !prediction.unknown.empty())
     fail("{} {} was not in training; leave it out, or train a model with it", known,
@@ -233,8 +241,11 @@ void Predictor::answer_numbers(Reading& reading, const std::vector<int64_t>& bat
     Prediction& prediction =
         reading.predictions[static_cast<size_t>(batch[static_cast<size_t>(i)])];
     const double number = model_.text.target_scale.number(numbers[i].item<double>());
-    if (!std::isfinite(number)) throw NotANumber("[predict] the model's number is not finite");
-    const std::string text = number_text(number);
+    if (!std::isfinite(number)) {
+      put_failure(prediction, NotANumber("[predict] the model's number is not finite"));
+      continue;
+    }
+    const std::string text = number_text(number, model_.text.target_scale.deviation);
     prediction.number = target_number(text);
     prediction.tokens = {{text}};
     Hypothesis& only = prediction.hypotheses.emplace_back();
@@ -242,6 +253,12 @@ void Predictor::answer_numbers(Reading& reading, const std::vector<int64_t>& bat
     only.complete = true;
     if (weights.defined()) only.weights = weights[i].unsqueeze(0).to(at::kFloat);
   }
+}
+
+void Predictor::put_failure(Prediction& prediction, const NotANumber& error) const {
+  if (!skips_bad_) throw error;
+  prediction.error = error.what();
+  prediction.is_diverged = true;
 }
 
 void Predictor::check(const std::vector<std::string>& texts, const SearchOptions& options,
@@ -365,14 +382,27 @@ std::vector<double> Predictor::log_probabilities(const std::vector<EncodedPair>&
   return sums;
 }
 
+void Predictor::hide_unknown_labels(std::vector<EncodedPair>& pairs) const {
+  if (!model_.config.row().has_labels() || model_.answers_numbers()) return;
+  if (!model_.config.tags()) return drop_unknown_targets(pairs);
+  for (EncodedPair& pair : pairs)
+    std::replace(pair.target.begin(), pair.target.end(), Vocabulary::unknown, Vocabulary::padding);
+}
+
+int64_t Predictor::tokens_of_loss(const std::vector<EncodedPair>& pairs) {
+  int64_t tokens = 0;
+  for (const EncodedPair& pair : pairs)
+    tokens += pair.target_length() -
+              std::count(pair.target.begin(), pair.target.end(), Vocabulary::padding);
+  return tokens;
+}
+
 double Predictor::loss(const std::vector<EncodedPair>& pairs) {
-  double tokens = 0;
-  for (const EncodedPair& pair : pairs) tokens += static_cast<double>(pair.target_length());
-  tokens = std::max(1.0, tokens);
-  if (networks_.size() > 1) {
-    const std::vector<double> sums = log_probabilities(pairs);
-    return -std::accumulate(sums.begin(), sums.end(), 0.0) / tokens;
-  }
+  // The one token of a number is 0, as padding is.
+  const auto tokens = model_.answers_numbers()
+                          ? std::max(1.0, static_cast<double>(pairs.size()))
+                          : static_cast<double>(std::max<int64_t>(1, tokens_of_loss(pairs)));
+  if (networks_.size() > 1) return loss_of_ensemble(pairs) / tokens;
   const auto batches = batches_by_length(pairs, sentences_per_batch, 0, 0);
   std::vector<double> losses(batches.size());
   threads_.run(static_cast<int64_t>(batches.size()), [&](int64_t b) {
@@ -381,6 +411,17 @@ double Predictor::loss(const std::vector<EncodedPair>& pairs) {
     losses[i] = networks_[0]->objective(make_batch(pairs, batches[i]), {}, 0.0).item<double>();
   });
   return std::reduce(losses.begin(), losses.end()) / tokens;
+}
+
+double Predictor::loss_of_ensemble(const std::vector<EncodedPair>& pairs) {
+  const auto all = token_log_probabilities(pairs);
+  double sum = 0;
+  for (size_t i = 0; i < pairs.size(); ++i)
+    for (size_t t = 0; t < all[i].size(); ++t) {
+      const bool hidden = t < pairs[i].target.size() && pairs[i].target[t] == Vocabulary::padding;
+      if (!hidden) sum -= all[i][t];
+    }
+  return sum;
 }
 
 std::vector<Tensor> Predictor::first_steps(const std::vector<std::string>& texts) {

@@ -25,7 +25,8 @@ struct Prediction {
   std::vector<std::string> unknown;    // those of them that the model does not know
   bool truncated = false;              // the text was longer than the model reads
   bool greyed = false;                 // an image in colour was read in grey
-  std::string error;                   // why the text could not be read; empty where it could
+  std::string error;                   // why the text has no answer; empty if it has
+  bool is_diverged = false;            // the error is that numbers of the model are not finite
   std::vector<Hypothesis> hypotheses;  // none for an empty text and for one with an error
   // The tokens of each hypothesis, with what SearchOptions::unknown puts in place of unknown ones.
   std::vector<std::vector<std::string>> tokens;
@@ -78,6 +79,7 @@ class Predictor {
                         const TakeArriving& take);
 
   int64_t threads() const { return threads_.count(); }
+  bool skips_bad() const { return skips_bad_; }  // ModelOptions::skip_bad
 
   std::vector<Prediction> predict(const std::vector<std::string>& texts,
                                   const SearchOptions& options,
@@ -91,9 +93,23 @@ class Predictor {
   std::vector<std::vector<double>> token_log_probabilities(const std::vector<EncodedPair>& pairs);
   std::vector<double> log_probabilities(const std::vector<EncodedPair>& pairs);  // their sums
 
+  // For each token of a text but the first: its log probability given those before it, and the most
+  // probable tokens in its place, best first.
+  struct ScoredStep {
+    double log_probability = 0;
+    std::vector<RivalToken> rivals = {};
+  };
+  std::vector<ScoredStep> scored(const std::vector<int64_t>& ids, int64_t rivals);
+
   // Mean negative log-likelihood of a target token, ends included, in nats; of targets that are
-  // numbers their mean squared error, standardised.
+  // numbers their mean squared error, standardised. Target tokens that are Vocabulary::padding are
+  // left out.
   double loss(const std::vector<EncodedPair>& pairs);
+  // Prepares pairs for loss() if the model answers labels and training lacks those of some targets:
+  // removes these pairs, or of a tagger hides these tokens. Does nothing for other models.
+  void hide_unknown_labels(std::vector<EncodedPair>& pairs) const;
+  // The number of target tokens over which loss() is the mean, unless targets are numbers.
+  static int64_t tokens_of_loss(const std::vector<EncodedPair>& pairs);
 
   using BatchWork = std::function<void(const std::vector<int64_t>& batch)>;
   // Calls take(i, the log probabilities [V] of the token behind the source of pair i, float32 on
@@ -116,6 +132,8 @@ class Predictor {
   std::vector<EncodedText> encodings(const std::vector<std::string>& texts);
 
  private:
+  // The sum that loss() divides, in nats.
+  double loss_of_ensemble(const std::vector<EncodedPair>& pairs);
   struct Reading;
   class ArrivingCall;
 
@@ -160,6 +178,8 @@ class Predictor {
       const std::function<bool(int64_t length)>& may_pad = [](int64_t) { return false; });
 
   std::unique_ptr<DecodingState> start(const Batch& batch);
+  // Throws the error, or puts it down if bad sources are skipped.
+  void put_failure(Prediction& prediction, const NotANumber& error) const;
   // Answers texts of a batch with numbers, the means of those of the networks.
   void answer_numbers(Reading& reading, const std::vector<int64_t>& batch, bool with_weights);
   bool wants_equal_lengths() const;

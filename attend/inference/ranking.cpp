@@ -133,4 +133,16 @@ Evaluation rank_popular(const Model& model, const std::vector<Example>& examples
   return evaluation;
 }
 
+RankMisses count_misses(const Model& model, const std::vector<Example>& examples,
+                        const Evaluation& ranked) {
+  const Vocabulary& items = Predictor::of(model).model().target_vocabulary;
+  RankMisses misses;
+  for (size_t i = 0; i < examples.size(); ++i) {
+    if (ranked.answers[i].rank) continue;
+    const bool known = items.id(ranked.answers[i].references[0]) >= first_item;
+    ++(known ? misses.seen : misses.unknown);
+  }
+  return misses;
+}
+
 }  // namespace attend

@@ -28,4 +28,12 @@ Evaluation rank_next(const Model& model, const std::vector<Example>& examples,
 Evaluation rank_popular(const Model& model, const std::vector<Example>& examples,
                         const RankOptions& options);
 
+// Right items that no ranking holds.
+struct RankMisses {
+  int64_t unknown = 0;  // were not in training
+  int64_t seen = 0;     // are items of their source, which are left out
+};
+RankMisses count_misses(const Model& model, const std::vector<Example>& examples,
+                        const Evaluation& ranked);
+
 }  // namespace attend

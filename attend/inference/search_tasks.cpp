@@ -4,6 +4,7 @@
 #include <utility>
 #include <vector>
 
+#include "attend/inference/growing_text-inl.h"
 #include "attend/inference/predictor.h"
 
 namespace attend {
@@ -109,13 +110,16 @@ void Predictor::watch_task(SearchTask& task, size_t text, const Prediction& pred
                            UnknownTokens unknown, const AnswerWatch& watch) const {
   if (watch.is_stopped) task.is_stopped = [&watch, text] { return watch.is_stopped(text); };
   if (!watch.grows) return;
-  task.grows = [this, text, &prediction, unknown, &watch,
-                answers = std::vector<Candidate>()](const GrownToken& grown) mutable {
+  task.grows = [this, text, &prediction, unknown, &watch, answers = std::vector<Candidate>(),
+                texts = std::vector<GrowingText>()](const GrownToken& grown) mutable {
     const auto number = static_cast<size_t>(grown.answer);
-    if (answers.size() <= number) answers.resize(number + 1);
+    if (answers.size() <= number) {
+      answers.resize(number + 1);
+      texts.resize(number + 1, GrowingText(model_.codecs.target));
+    }
     Candidate& answer = answers[number];
     answer.tokens.push_back(token_name(grown.token, grown.weights, prediction, unknown));
-    answer.text = model_.codecs.target.join(answer.tokens);
+    answer.text = texts[number].add(answer.tokens.back());
     answer.log_probabilities.push_back(grown.log_probability);
     answer.log_probability += grown.log_probability;
     if (!grown.rivals.empty())

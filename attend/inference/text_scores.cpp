@@ -19,6 +19,20 @@ void split_answers(std::vector<ScoredAnswer>& answers, Units units) {
     });
 }
 
+// The labels that the answers are, as readers of training data take them.
+std::vector<ScoredAnswer> labels_of(const std::vector<ScoredAnswer>& answers) {
+  std::vector<ScoredAnswer> labels;
+  labels.reserve(answers.size());
+  for (size_t i = 0; i < answers.size(); ++i)
+    at_answer(i, [&] {
+      ScoredAnswer& label = labels.emplace_back();
+      label.text = join_units(split_units(answers[i].text, Units::line), Units::line);
+      for (const std::string& reference : answers[i].references)
+        label.references.push_back(join_units(split_units(reference, Units::line), Units::line));
+    });
+  return labels;
+}
+
 // The tokens of an answer are in the order of its ranking, the best first.
 void place_answers(std::vector<ScoredAnswer>& answers) {
   for (size_t i = 0; i < answers.size(); ++i)
@@ -49,13 +63,20 @@ TextScores::TextScores(const TextScoring& scoring, std::vector<ScoredAnswer> ans
   const bool ranked = any_needs(MetricNeeds::rank);
   if (ranked || any_needs(MetricNeeds::tokens)) split_answers(answers_, scoring.units);
   if (ranked) place_answers(answers_);
+  if (std::any_of(metrics_.begin(), metrics_.end(),
+                  [](const Metric* metric) { return metric->compares_labels; }))
+    labels_ = labels_of(answers_);
+}
+
+const std::vector<ScoredAnswer>& TextScores::measured_by(const Metric& metric) const {
+  return metric.compares_labels ? labels_ : answers_;
 }
 
 nlohmann::json TextScores::all(const std::function<bool()>& is_stopped) const {
   nlohmann::json figures = {{"examples", answers_.size()}};
   for (const Metric* metric : metrics_)
-    figures[metric->key] =
-        metric->report(count_answers(*metric, answers_, options_, {}, is_stopped), options_);
+    figures[metric->key] = metric->report(
+        count_answers(*metric, measured_by(*metric), options_, {}, is_stopped), options_);
   return figures;
 }
 
@@ -64,7 +85,7 @@ nlohmann::json TextScores::each(size_t answer) const {
   alone.bleu.effective_order = true;
   nlohmann::json figures;
   for (const Metric* metric : metrics_)
-    figures[metric->key] = measure_answers(*metric, {answers_[answer]}, alone);
+    figures[metric->key] = measure_answers(*metric, {measured_by(*metric)[answer]}, alone);
   return figures;
 }
 

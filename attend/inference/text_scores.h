@@ -33,9 +33,12 @@ class TextScores {
   size_t size() const { return answers_.size(); }
 
  private:
+  const std::vector<ScoredAnswer>& measured_by(const Metric& metric) const;
+
   std::vector<const Metric*> metrics_;
   MetricOptions options_;
   std::vector<ScoredAnswer> answers_;
+  std::vector<ScoredAnswer> labels_;  // the answers as labels, if a metric compares labels
 };
 
 }  // namespace attend

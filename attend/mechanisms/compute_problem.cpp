@@ -54,9 +54,11 @@ void check_numbers(const BiasChoice& choice, const Tensor& table) {
   for (size_t i = 0; i < row.numbers.count; ++i)
     of_table.push_back((table.size(static_cast<int64_t>(i) - axes) - row.numbers.shift) /
                        row.numbers.factor);
-  if (choice.numbers != of_table)
+  const std::vector<int64_t> asked(choice.numbers.begin(),
+                                   choice.numbers.begin() + std::ssize(of_table));
+  if (asked != of_table)
     fail("bias {0}:{1}: its table is one of {0}:{2}; change one of them", row.name,
-         fmt::join(choice.numbers, "x"), fmt::join(of_table, "x"));
+         fmt::join(asked, "x"), fmt::join(of_table, "x"));
 }
 
 // p = S sigmoid(v_p . tanh(W_p q)), S the number of keys (Luong et al. 2015, eq. 9).
@@ -117,7 +119,8 @@ Bias bias_of(const BiasChoice& choice, const ComputeProblem& problem, const Tens
   Parameters tensors = given_tensors(*choice.row, problem);
   add_absent(*choice.row, problem, query, tensors);
   check_numbers(choice, tensors.find(choice.row->parameters.front().name)->second);
-  return bias_of(*choice.row, tensors, {problem.query.dim(), !is_causal(scope)});
+  return bias_of(*choice.row, tensors,
+                 {problem.query.dim(), !is_causal(scope), largest_distance(choice)});
 }
 
 std::vector<ChoiceParameter> parameters_of(const ComputeProblem& problem) {

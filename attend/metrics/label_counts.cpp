@@ -27,6 +27,7 @@ double LabelCounts::accuracy() const {
       if (answer == label) right += examples;
     }
   }
+  for (const auto& [label, examples] : unanswered) all += examples;
   return share(right, all);
 }
 
@@ -42,6 +43,7 @@ std::map<std::string, LabelCounts::Score> LabelCounts::scores() const {
       if (answer == label) counts[label].right += examples;
     }
   }
+  for (const auto& [label, examples] : unanswered) counts[label].examples += examples;
   std::map<std::string, Score> scores;
   for (const auto& [label, count] : counts)
     // 2 P R / (P + R) with P = right / answered and R = right / examples.

@@ -10,6 +10,7 @@ namespace attend {
 // Answers that are labels, by the label that is right.
 struct LabelCounts {
   std::map<std::string, std::map<std::string, int64_t>> answers;  // right label: answer: examples
+  std::map<std::string, int64_t> unanswered = {};  // right label: examples without any answer
 
   // The scores of one label, or their means over several.
   struct Score {

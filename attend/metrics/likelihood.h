@@ -14,6 +14,7 @@ struct Likelihood {
   double unknown_nats = 0;
   int64_t unknown = 0;
   int64_t unknown_bytes = 0;
+  int64_t asked = 0;  // tokens that a masked language model was asked for; 0: all
 
   double loss() const;           // nats per token
   double perplexity() const;     // of a token

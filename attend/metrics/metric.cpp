@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <nlohmann/json.hpp>
 #include <random>
+#include <utility>
 
 #include "attend/base/error.h"
 
@@ -45,23 +46,58 @@ double measure_answers(const Metric& metric, const std::vector<ScoredAnswer>& an
   return metric.figure(count_answers(metric, answers, options, lengths), options);
 }
 
+namespace {
+
+// The counts of answers by the numbers of their names.
+struct NumberedCounts {
+  std::vector<std::string> names;
+  std::vector<std::vector<std::pair<size_t, double>>> answers;
+};
+
+NumberedCounts numbered(const Metric& metric, const std::vector<ScoredAnswer>& answers,
+                        const MetricOptions& options) {
+  std::map<std::string, size_t> numbers;
+  NumberedCounts all;
+  all.answers.resize(answers.size());
+  for (size_t i = 0; i < answers.size(); ++i)
+    at_answer(i, [&] {
+      for (const auto& [name, count] : metric.count(answers[i], options)) {
+        const auto [place, is_new] = numbers.try_emplace(name, numbers.size());
+        if (is_new) all.names.push_back(name);
+        all.answers[i].emplace_back(place->second, count);
+      }
+    });
+  return all;
+}
+
+CountedFigure counted_figure(const Metric& metric, const std::vector<std::string>& names,
+                             const MetricOptions& options) {
+  if (metric.figure_by_name) return metric.figure_by_name(names);
+  return [&](const std::vector<double>& counts) {
+    MetricCounts named;
+    for (size_t i = 0; i < names.size(); ++i)
+      if (counts[i] != 0) named.emplace(names[i], counts[i]);
+    return metric.figure(named, options);
+  };
+}
+
+}  // namespace
+
 std::optional<FigureInterval> interval_of(const Metric& metric,
                                           const std::vector<ScoredAnswer>& answers,
                                           const MetricOptions& options) {
-  // With many answers fewer sets are enough, which bounds the time.
   constexpr size_t draws = 5'000'000, fewest = 200, most = 1000, least = 100;
   if (answers.empty()) return std::nullopt;
-  std::vector<MetricCounts> counts;
-  counts.reserve(answers.size());
-  for (size_t i = 0; i < answers.size(); ++i)
-    at_answer(i, [&] { counts.push_back(metric.count(answers[i], options)); });
+  const NumberedCounts all = numbered(metric, answers, options);
+  const CountedFigure figure = counted_figure(metric, all.names, options);
   std::mt19937_64 random(1);
   std::vector<double> figures;
   for (size_t set = std::clamp(draws / answers.size(), fewest, most); set > 0; --set) {
-    MetricCounts sum;
-    for (size_t i = 0; i < counts.size(); ++i) add_counts(sum, counts[random() % counts.size()]);
+    std::vector<double> sum(all.names.size());
+    for (size_t i = 0; i < answers.size(); ++i)
+      for (const auto& [name, count] : all.answers[random() % answers.size()]) sum[name] += count;
     try {
-      figures.push_back(metric.figure(sum, options));
+      figures.push_back(figure(sum));
     } catch (const Error&) {
       // All answers of the set are of one class, say.
     }

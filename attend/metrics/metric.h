@@ -31,6 +31,9 @@ struct ScoredAnswer {
   std::vector<std::string> tokens = {};
   std::vector<std::vector<std::string>> reference_tokens = {};  // of each reference
   int64_t source_length = 0;                                    // in tokens
+  // Tokens of the reference that the model has not read, because its source is too long for it.
+  // Metrics of labels count them as wrong.
+  int64_t unread = 0;
   std::optional<Rank> rank = {};  // none: the right answer is not among those that were ranked
 };
 
@@ -39,7 +42,12 @@ using MetricCounts = std::map<std::string, double>;
 
 struct MetricOptions {
   BleuOptions bleu = {};  // chrF reads its lowercase too
+  // Whether an answer is a label per token: accuracy and F1 then compare tokens, not whole answers.
+  bool label_per_token = false;
 };
+
+// The figure of counts in the order of names that are given before.
+using CountedFigure = std::function<double(const std::vector<double>& counts)>;
 
 enum class MetricNeeds {
   texts,    // answers as they are written
@@ -67,6 +75,9 @@ struct Metric {
   bool higher_is_better = false;
   bool is_share = false;  // of 1, shown in per cent
   int decimals = 2;       // that are shown
+  // Whether texts are whole labels, of which white space at both ends and the form of Unicode are
+  // no part: who reads them from a file takes them as units of `line`.
+  bool compares_labels = false;
   std::string mean = {};  // "nats per" of token or label; empty: the figure is no such mean
   MeasuredFor measured = MeasuredFor::none;  // `always`: also where others are chosen
   ByLength by_length = ByLength::none;
@@ -78,6 +89,9 @@ struct Metric {
   // metric needs. The figure is an Error where these counts have none.
   std::function<MetricCounts(const ScoredAnswer&, const MetricOptions&)> count = {};
   std::function<double(const MetricCounts&, const MetricOptions&)> figure = {};
+  // Optional, for many counts of the same names, as interval_of() has them: reads the names once.
+  // The result takes a count of 0 or more for each name and returns what `figure` returns.
+  std::function<CountedFigure(const std::vector<std::string>& names)> figure_by_name = {};
   std::function<double(const Likelihood&)> of_likelihood = {};
   // An object with more than the figure, and its lines for a person; empty: the figure alone.
   std::function<nlohmann::json(const MetricCounts&, const MetricOptions&)> details = {};
@@ -105,6 +119,9 @@ const Metric& metric_named(std::string_view name);  // Error on an unknown name
 // The names of the rows for which `takes` is true.
 std::vector<std::string> metric_names(const std::function<bool(const Metric&)>& takes);
 
+// The names of rows with any number from 1, which K stands for: "hit@K".
+std::vector<std::string> numbered_metric_names();
+
 // Adds a row, which all commands and settings then know. Error where the name is taken. Not to be
 // called while another thread reads the table.
 void register_metric(Metric metric);
@@ -124,9 +141,10 @@ struct FigureInterval {
   double low = 0, high = 0;
 };
 
-// The figure's 95 % interval by the bootstrap (Efron 1979): that of 200 to 1,000 sets of as many
-// answers, drawn with replacement, always the same draws. Sets that have no figure do not count;
-// none where fewer than 100 have one.
+// The figure's 95 % interval by the bootstrap (Efron 1979): 1,000 sets of as many answers, drawn
+// with replacement, always the same draws; fewer sets, at least 200, of more than 5,000 answers.
+// Sets that lack a figure do not count; returns none if fewer than 100 have one. Takes time in
+// proportion to the number of answers, of which `count` reads each once.
 std::optional<FigureInterval> interval_of(const Metric& metric,
                                           const std::vector<ScoredAnswer>& answers,
                                           const MetricOptions& options = {});

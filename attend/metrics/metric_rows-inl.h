@@ -16,8 +16,15 @@ std::deque<Metric> span_rows();
 std::deque<Metric> number_rows();
 std::deque<Metric> ranking_rows();
 
+// The names that ranking_row() takes.
+std::vector<std::string> ranking_names();
+
 // The row of `name`@`number`; none where there is no such name.
 std::optional<Metric> ranking_row(std::string_view name, int64_t number);
+
+// The tokens of the reference that has the most tokens of the answer at their places, the first of
+// several. Error if there is none.
+const std::vector<std::string>& best_reference(const ScoredAnswer& answer);
 
 inline double number_of(const MetricCounts& counts, const std::string& name) {
   const auto found = counts.find(name);

@@ -42,20 +42,24 @@ MetricCounts count_wrong(const ScoredAnswer& answer, const MetricOptions&) {
   return {{"wrong", found ? 0 : 1}, {"answers", 1}};
 }
 
-// Counts the tokens that are right at their places, by the reference with the most of them, and
-// that reference's tokens.
+int64_t right_places(const std::vector<std::string>& answer,
+                     const std::vector<std::string>& reference) {
+  int64_t right = 0;
+  for (size_t i = 0; i < std::min(reference.size(), answer.size()); ++i)
+    right += reference[i] == answer[i];
+  return right;
+}
+
+// Counts the tokens that are right at their places in the reference that has the most of them, and
+// the tokens of that reference.
 MetricCounts count_right_places(const ScoredAnswer& answer, const MetricOptions&) {
-  int64_t most = -1;
-  size_t length = 0;
-  for (const auto& reference : answer.reference_tokens) {
-    int64_t right = 0;
-    for (size_t i = 0; i < std::min(reference.size(), answer.tokens.size()); ++i)
-      right += reference[i] == answer.tokens[i];
-    if (right <= most) continue;
-    most = right;
-    length = reference.size();
-  }
-  return {{"right", static_cast<double>(most)}, {"tokens", static_cast<double>(length)}};
+  const auto& reference = internal::best_reference(answer);
+  return {{"right", static_cast<double>(right_places(answer.tokens, reference))},
+          {"tokens", static_cast<double>(reference.size())}};
+}
+
+double share_of_right_places(const MetricCounts& counts, const MetricOptions&) {
+  return share(counts, "right", "tokens");
 }
 
 double share_of_wrong(const MetricCounts& counts, const MetricOptions&) {
@@ -95,8 +99,7 @@ std::deque<Metric> token_rows() {
            .measured = MeasuredFor::tags,
            .by_length = ByLength::each_length,
            .count = count_right_places,
-           .figure = [](const MetricCounts& counts,
-                        const MetricOptions&) { return share(counts, "right", "tokens"); }},
+           .figure = share_of_right_places},
           {.name = "accuracy",
            .key = "accuracy",
            .title = "accuracy",
@@ -105,10 +108,16 @@ std::deque<Metric> token_rows() {
            .is_share = true,
            .measured = MeasuredFor::labels,
            .by_length = ByLength::each_length,
-           .count = count_wrong,
-           .figure = [](const MetricCounts& counts, const MetricOptions& options) {
-             return 1 - share_of_wrong(counts, options);
-           }}};
+           .count =
+               [](const ScoredAnswer& answer, const MetricOptions& options) {
+                 return options.label_per_token ? count_right_places(answer, options)
+                                                : count_wrong(answer, options);
+               },
+           .figure =
+               [](const MetricCounts& counts, const MetricOptions& options) {
+                 return options.label_per_token ? share_of_right_places(counts, options)
+                                                : 1 - share_of_wrong(counts, options);
+               }}};
 }
 
 std::deque<Metric> likelihood_rows() {
@@ -163,6 +172,14 @@ const Metric* row_with_number(std::string_view name) {
 
 }  // namespace
 
+const std::vector<std::string>& internal::best_reference(const ScoredAnswer& answer) {
+  const auto& references = answer.reference_tokens;
+  if (references.empty()) fail("an answer has no reference; give at least one");
+  return *std::max_element(references.begin(), references.end(), [&](const auto& a, const auto& b) {
+    return right_places(answer.tokens, a) < right_places(answer.tokens, b);
+  });
+}
+
 const std::deque<Metric>& metric_table() { return rows(); }
 
 const Metric* find_metric(std::string_view name) {
@@ -180,6 +197,12 @@ std::vector<std::string> metric_names(const std::function<bool(const Metric&)>& 
   std::vector<std::string> names;
   for (const Metric& row : rows())
     if (takes(row)) names.push_back(row.name);
+  return names;
+}
+
+std::vector<std::string> numbered_metric_names() {
+  std::vector<std::string> names = internal::ranking_names();
+  for (std::string& name : names) name += "@K";
   return names;
 }
 

@@ -1,5 +1,8 @@
 #include <algorithm>
 #include <cmath>
+#include <limits>
+#include <utility>
+#include <vector>
 
 #include "attend/base/error.h"
 #include "attend/base/parse_number.h"
@@ -9,7 +12,9 @@
 namespace attend {
 namespace {
 
-// Answers of one number where one number is right.
+constexpr double infinity = std::numeric_limits<double>::infinity();
+
+// A number that was answered and the right one.
 struct NumberPair {
   double answer = 0, right = 0;
   double count = 0;
@@ -43,23 +48,56 @@ MetricCounts count_scores(const ScoredAnswer& answer, const MetricOptions& optio
   return count_numbers(answer, options);
 }
 
+// The numbers that a name of counts holds.
+NumberPair pair_named(std::string_view name) {
+  const size_t blank = name.find(' ');
+  return {finite_number(name.substr(0, blank)), finite_number(name.substr(blank + 1))};
+}
+
 // By rising number that was answered.
-std::vector<NumberPair> pairs_of(const MetricCounts& counts) {
-  std::vector<NumberPair> pairs;
+using NumberPairs = std::vector<NumberPair>;
+
+void sort(NumberPairs& pairs) {
+  std::stable_sort(pairs.begin(), pairs.end(), [](const auto& a, const auto& b) {
+    return std::pair(a.answer, a.right) < std::pair(b.answer, b.right);
+  });
+}
+
+NumberPairs pairs_of(const MetricCounts& counts) {
+  NumberPairs pairs;
   pairs.reserve(counts.size());
-  for (const auto& [texts, count] : counts) {
-    const size_t blank = texts.find(' ');
-    const std::string_view all = texts;
-    pairs.push_back(
-        {finite_number(all.substr(0, blank)), finite_number(all.substr(blank + 1)), count});
+  for (const auto& [name, count] : counts) {
+    pairs.push_back(pair_named(name));
+    pairs.back().count = count;
   }
-  std::stable_sort(pairs.begin(), pairs.end(),
-                   [](const auto& a, const auto& b) { return a.answer < b.answer; });
+  sort(pairs);
   return pairs;
 }
 
+// Pairs that are read once and then get counts.
+class SortedPairs {
+ public:
+  // Holds the place of each pair's name until with() puts its count there.
+  explicit SortedPairs(const std::vector<std::string>& names) {
+    for (size_t i = 0; i < names.size(); ++i) {
+      pairs_.push_back(pair_named(names[i]));
+      pairs_.back().count = static_cast<double>(i);
+    }
+    sort(pairs_);
+  }
+
+  NumberPairs with(const std::vector<double>& counts) const {
+    NumberPairs pairs = pairs_;
+    for (NumberPair& pair : pairs) pair.count = counts[static_cast<size_t>(pair.count)];
+    return pairs;
+  }
+
+ private:
+  NumberPairs pairs_;
+};
+
 template <class Term>
-double mean_of(const std::vector<NumberPair>& pairs, Term term) {
+double mean_of(const NumberPairs& pairs, Term term) {
   double sum = 0, count = 0;
   for (const NumberPair& pair : pairs) {
     sum += pair.count * term(pair);
@@ -72,26 +110,33 @@ double squared_error(const NumberPair& pair) {
   return (pair.answer - pair.right) * (pair.answer - pair.right);
 }
 
-double mean_squared_error(const MetricCounts& counts, const MetricOptions&) {
-  return mean_of(pairs_of(counts), squared_error);
+double mean_squared_error(const NumberPairs& pairs) { return mean_of(pairs, squared_error); }
+
+double root_mean_squared_error(const NumberPairs& pairs) {
+  return std::sqrt(mean_squared_error(pairs));
 }
 
-double mean_absolute_error(const MetricCounts& counts, const MetricOptions&) {
-  return mean_of(pairs_of(counts),
-                 [](const NumberPair& pair) { return std::abs(pair.answer - pair.right); });
+double mean_absolute_error(const NumberPairs& pairs) {
+  return mean_of(pairs, [](const NumberPair& pair) { return std::abs(pair.answer - pair.right); });
 }
 
-// 1 - sum (y - f)^2 / sum (y - mean y)^2. Where all y are the same, 1 where every answer is right,
-// else 0.
-double determination(const MetricCounts& counts, const MetricOptions&) {
-  const std::vector<NumberPair> pairs = pairs_of(counts);
-  if (pairs.empty() || (pairs.size() == 1 && pairs[0].count < 2))
+// 1 - sum (y - f)^2 / sum (y - mean y)^2. If all y are equal, 1 if every answer is right, else 0.
+double determination(const NumberPairs& pairs) {
+  double answers = 0, least = infinity, largest = -infinity;
+  for (const NumberPair& pair : pairs) {
+    answers += pair.count;
+    if (pair.count == 0) continue;
+    least = std::min(least, pair.right);
+    largest = std::max(largest, pair.right);
+  }
+  if (answers < 2)
     fail("[metrics] r2 of fewer than two answers; it compares with the mean of several");
   const double mean = mean_of(pairs, [](const NumberPair& pair) { return pair.right; });
   const double variance = mean_of(
       pairs, [mean](const NumberPair& pair) { return (pair.right - mean) * (pair.right - mean); });
   const double error = mean_of(pairs, squared_error);
-  if (variance == 0) return error == 0 ? 1 : 0;
+  // The mean of equal numbers is rounded, so that their variance need not be 0.
+  if (least == largest || variance == 0) return error == 0 ? 1 : 0;
   return 1 - error / variance;
 }
 
@@ -103,10 +148,10 @@ struct Classes {
 };
 
 // The classes of each score, by rising score.
-std::vector<Classes> classes_of(const MetricCounts& counts) {
+std::vector<Classes> classes_of(const NumberPairs& pairs) {
   std::vector<Classes> all;
   double last = 0;
-  for (const NumberPair& pair : pairs_of(counts)) {
+  for (const NumberPair& pair : pairs) {
     if (all.empty() || pair.answer != last) all.emplace_back();
     all.back().add(pair);
     last = pair.answer;
@@ -114,23 +159,25 @@ std::vector<Classes> classes_of(const MetricCounts& counts) {
   return all;
 }
 
-Classes sum_of(const std::vector<Classes>& scores, const char* metric) {
+Classes sum_of(const std::vector<Classes>& scores) {
   Classes all;
   for (const Classes& each : scores) {
     all.positive += each.positive;
     all.negative += each.negative;
   }
-  if (all.positive == 0 || all.negative == 0)
-    fail("[metrics] {} needs answers of both classes; there are {} of class 1 and {} of class 0",
-         metric, all.positive, all.negative);
   return all;
 }
 
 // The share of pairs of a positive and a negative answer in which the positive one scores higher;
 // a tie is half (Hanley & McNeil 1982).
-double area_under_curve(const MetricCounts& counts, const MetricOptions&) {
-  const std::vector<Classes> scores = classes_of(counts);
-  const Classes all = sum_of(scores, "roc_auc");
+double area_under_curve(const NumberPairs& pairs) {
+  const std::vector<Classes> scores = classes_of(pairs);
+  const Classes all = sum_of(scores);
+  if (all.positive == 0 || all.negative == 0)
+    fail(
+        "[metrics] roc_auc needs answers of both classes; there are {} of class 1 and {} of class "
+        "0",
+        all.positive, all.negative);
   double above = 0, negatives_below = 0;
   for (const Classes& each : scores) {
     above += each.positive * (negatives_below + each.negative / 2);
@@ -141,15 +188,18 @@ double area_under_curve(const MetricCounts& counts, const MetricOptions&) {
 
 // sum_n (R_n - R_(n-1)) P_n over the thresholds n by falling score, with recall R and precision P
 // of what scores at least so high.
-double average_precision(const MetricCounts& counts, const MetricOptions&) {
-  std::vector<Classes> scores = classes_of(counts);
-  const Classes all = sum_of(scores, "average_precision");
+double average_precision(const NumberPairs& pairs) {
+  std::vector<Classes> scores = classes_of(pairs);
+  const Classes all = sum_of(scores);
+  if (all.positive == 0)
+    fail("[metrics] average_precision needs answers of class 1; there are {} of class 0 only",
+         all.negative);
   std::reverse(scores.begin(), scores.end());
   double sum = 0, positives = 0, answers = 0;
   for (const Classes& each : scores) {
     positives += each.positive;
     answers += each.positive + each.negative;
-    sum += each.positive * positives / answers;
+    if (each.positive > 0) sum += each.positive * positives / answers;
   }
   return sum / all.positive;
 }
@@ -158,7 +208,7 @@ double average_precision(const MetricCounts& counts, const MetricOptions&) {
 
 std::deque<Metric> internal::number_rows() {
   const auto row = [](const char* name, const char* title, bool higher_is_better, auto count,
-                      auto figure) {
+                      double (*measure)(const NumberPairs&)) {
     const bool scores = count == count_scores;
     return Metric{.name = name,
                   .key = name,
@@ -169,13 +219,18 @@ std::deque<Metric> internal::number_rows() {
                   .measured = scores ? MeasuredFor::none : MeasuredFor::numbers,
                   .has_interval = true,
                   .count = count,
-                  .figure = figure};
+                  .figure = [measure](const MetricCounts& counts,
+                                      const MetricOptions&) { return measure(pairs_of(counts)); },
+                  .figure_by_name =
+                      [measure](const std::vector<std::string>& names) {
+                        return [measure,
+                                sorted = SortedPairs(names)](const std::vector<double>& counts) {
+                          return measure(sorted.with(counts));
+                        };
+                      }};
   };
   return {row("mse", "mean squared error", false, count_numbers, mean_squared_error),
-          row("rmse", "root mean squared error", false, count_numbers,
-              [](const MetricCounts& counts, const MetricOptions& options) {
-                return std::sqrt(mean_squared_error(counts, options));
-              }),
+          row("rmse", "root mean squared error", false, count_numbers, root_mean_squared_error),
           row("mae", "mean absolute error", false, count_numbers, mean_absolute_error),
           row("r2", "R2", true, count_numbers, determination),
           row("roc_auc", "area under the ROC curve", true, count_scores, area_under_curve),

@@ -47,8 +47,13 @@ double discounted_gain(const Rank& rank, int64_t k) {
   return sum / static_cast<double>(rank.tied + 1);
 }
 
-// Those that tie are taken to be before it.
-double reciprocal(const Rank& rank) { return 1 / static_cast<double>(rank.above + rank.tied + 1); }
+// 1 / place, the mean over the orders of those that tie.
+double reciprocal(const Rank& rank) {
+  double sum = 0;
+  for (int64_t place = rank.above + 1; place <= rank.above + rank.tied + 1; ++place)
+    sum += 1 / static_cast<double>(place);
+  return sum / static_cast<double>(rank.tied + 1);
+}
 
 struct RankingFamily {
   std::string_view name, title;
@@ -61,6 +66,12 @@ constexpr RankingFamily families[] = {{"hit", "right among the first", hit},
 constexpr int64_t usual_number = 10;
 
 }  // namespace
+
+std::vector<std::string> internal::ranking_names() {
+  std::vector<std::string> names;
+  for (const RankingFamily& family : families) names.emplace_back(family.name);
+  return names;
+}
 
 std::optional<Metric> internal::ranking_row(std::string_view name, int64_t number) {
   for (const RankingFamily& family : families) {

@@ -15,35 +15,43 @@ using nlohmann::json;
 // Labels `first` to `last` that name one thing of a type.
 using Span = std::tuple<std::string_view, size_t, size_t>;
 
-// What a label says: O, or B or I and a type, which may be empty.
+// A label: O, or B, I, E or S with a type, which may be empty. BILOU's L and U are E and S.
 struct SpanLabel {
-  char place;
+  char place = 'O';
   std::string_view type;
+
+  bool begins() const { return place == 'B' || place == 'S'; }
+  bool ends() const { return place == 'E' || place == 'S' || place == 'O'; }
 };
 
+// BIO, BIOES, and BILOU, which calls the last and the only one L and U.
 SpanLabel parse_label(std::string_view label) {
-  if (label == "O") return {'O', {}};
-  const bool is_place = label.starts_with('B') || label.starts_with('I');
-  if (is_place && (label.size() == 1 || label[1] == '-'))
-    return {label[0], label.substr(std::min<size_t>(label.size(), 2))};
-  fail("{} is no BIO label; O, B-TYPE or I-TYPE is wanted", in_quotes(label));
+  if (label == "O") return {};
+  constexpr std::string_view places = "BIESLU", read_as = "BIESES";
+  const size_t place = label.empty() ? places.npos : places.find(label[0]);
+  if (place != places.npos && (label.size() == 1 || label[1] == '-'))
+    return {read_as[place], label.substr(std::min<size_t>(label.size(), 2))};
+  fail("{} is no label of spans; O, or B, I, E, S, L or U with -TYPE is wanted (BIO, BIOES, BILOU)",
+       in_quotes(label));
 }
 
-// As conlleval reads them: I- begins a span where none of its type is open.
+// As conlleval reads them: I and E begin a span if no span of their type is open.
 std::set<Span> spans_of(const std::vector<std::string>& labels) {
   std::set<Span> spans;
-  SpanLabel open{'O', {}};
+  SpanLabel last;
   size_t first = 0;
   const auto close = [&](size_t end) {
-    if (open.place != 'O') spans.emplace(open.type, first, end - 1);
+    if (last.place != 'O') spans.emplace(last.type, first, end - 1);
   };
   for (size_t i = 0; i < labels.size(); ++i) {
     const SpanLabel label = parse_label(labels[i]);
-    const bool goes_on = label.place == 'I' && open.place != 'O' && label.type == open.type;
-    if (goes_on) continue;
-    close(i);
-    open = label;
-    first = i;
+    const bool is_new =
+        label.begins() || label.place == 'O' || last.ends() || label.type != last.type;
+    if (is_new) {
+      close(i);
+      first = i;
+    }
+    last = label;
   }
   close(labels.size());
   return spans;
@@ -53,7 +61,7 @@ MetricCounts count_spans(const ScoredAnswer& answer, const MetricOptions&) {
   if (answer.reference_tokens.size() != 1)
     fail("{} references; spans are measured against one", answer.reference_tokens.size());
   const auto& reference = answer.reference_tokens[0];
-  if (answer.tokens.size() != reference.size())
+  if (std::ssize(answer.tokens) + answer.unread != std::ssize(reference))
     fail("{} labels, and the reference has {}; each token has one label", answer.tokens.size(),
          reference.size());
   const std::set<Span> answered = spans_of(answer.tokens), wanted = spans_of(reference);

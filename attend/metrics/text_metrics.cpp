@@ -10,6 +10,7 @@
 namespace attend {
 namespace {
 
+using internal::best_reference;
 using nlohmann::json;
 
 int64_t whole(const MetricCounts& counts, const std::string& name) {
@@ -131,20 +132,46 @@ Metric chrf_row(const std::string& name, const std::string& title, int64_t word_
 // No text holds it.
 constexpr char between_labels = '\0';
 
-MetricCounts count_label(const ScoredAnswer& answer, const MetricOptions&) {
+void count_one_label(const std::string& answer, const std::vector<std::string>& right,
+                     MetricCounts& counts) {
+  LabelCounts one;
+  one.add(answer, right);
+  counts[one.answers.begin()->first + between_labels + answer] += 1;
+}
+
+// The labels of tokens, at their places in the reference that fits best; `unread` tokens at its end
+// have no answer.
+void count_token_labels(const ScoredAnswer& answer, MetricCounts& counts) {
+  const std::vector<std::string>& right = best_reference(answer);
+  for (size_t i = 0; i < right.size(); ++i) {
+    if (i < answer.tokens.size())
+      count_one_label(answer.tokens[i], {right[i]}, counts);
+    else
+      counts[right[i] + between_labels + between_labels] += 1;
+  }
+}
+
+MetricCounts count_label(const ScoredAnswer& answer, const MetricOptions& options) {
   internal::code_points_of(answer.text);
   for (const std::string& label : answer.references) internal::code_points_of(label);
-  LabelCounts one;
-  one.add(answer.text, answer.references);
-  const std::string& right = one.answers.begin()->first;
-  return {{right + between_labels + answer.text, 1}};
+  MetricCounts counts;
+  if (options.label_per_token)
+    count_token_labels(answer, counts);
+  else
+    count_one_label(answer.text, answer.references, counts);
+  return counts;
 }
 
 LabelCounts label_counts(const MetricCounts& counts) {
   LabelCounts all;
-  for (const auto& [labels, examples] : counts) {
-    const size_t right = labels.find(between_labels);
-    all.answers[labels.substr(0, right)][labels.substr(right + 1)] = static_cast<int64_t>(examples);
+  for (const auto& [labels, count] : counts) {
+    const size_t end = labels.find(between_labels);
+    const std::string right = labels.substr(0, end), answer = labels.substr(end + 1);
+    const auto examples = static_cast<int64_t>(count);
+    if (answer == std::string_view(&between_labels, 1))
+      all.unanswered[right] += examples;
+    else
+      all.answers[right][answer] = examples;
   }
   return all;
 }
@@ -194,6 +221,7 @@ std::deque<Metric> internal::text_rows() {
            .title = "F1",
            .higher_is_better = true,
            .is_share = true,
+           .compares_labels = true,
            .count = count_label,
            .figure = [](const MetricCounts& counts,
                         const MetricOptions&) { return label_counts(counts).macro().f1; },

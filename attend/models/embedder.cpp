@@ -16,7 +16,9 @@ Settings EmbedderConfig::settings() {
       {"model.text_vector", &text_vector, "what the vector of a text is, of those of its tokens"},
       {"model.text_depth", &text_depth, "of a layer that reads that vector; 0: none", 0, 65536},
       {"model.text_activation", &text_activation, "of what that layer gives"},
-      {"model.unit_length", &unit_length, "whether that vector is made to have length 1"}};
+      {"model.unit_length", &unit_length, "whether that vector is made to have length 1"},
+      {"model.text_cut", &text_cut, "how many numbers of it are then kept, the first ones; 0: all",
+       0, 65536}};
   append(all, SourceEncoderConfig::settings());
   return all;
 }
@@ -26,13 +28,17 @@ void EmbedderConfig::check() const {
   if (text_depth == 0 && text_activation != TextActivation::none)
     fail("model.text_activation is {}, and model.text_depth 0; take a depth, or none",
          name_of(text_activation));
+  const int64_t all = text_depth > 0 ? text_depth : depth;
+  if (text_cut > all)
+    fail("model.text_cut is {}, and the vector of a text has {} numbers; lower it", text_cut, all);
   if (layers == 0) fail("model.layers is 0; vectors of tokens know each other by layers: set more");
 }
 
 Embedder::Embedder(const EmbedderConfig& config, const SourceShape& source)
     : text_vector_(config.text_vector),
       text_activation_(config.text_activation),
-      unit_length_(config.unit_length) {
+      unit_length_(config.unit_length),
+      text_cut_(config.text_cut) {
   config.check();
   if (source.is_frames())
     fail("a model of type embedder reads texts, no images, sounds, sets or molecules");
@@ -53,7 +59,8 @@ Tensor Embedder::text_vector(const Tensor& vectors) const {
   if (text_layer_) vector = at::linear(vector, text_layer_->weight, text_layer_->bias);
   if (text_activation_ == TextActivation::tanh) vector = vector.tanh();
   // As torch.nn.functional.normalize has it.
-  return unit_length_ ? vector / vector.norm().clamp_min(1e-12) : vector;
+  if (unit_length_) vector = vector / vector.norm().clamp_min(1e-12);
+  return text_cut_ > 0 ? vector.slice(0, 0, text_cut_) : vector;
 }
 
 Tensor Embedder::objective(const Batch& /*batch*/, const Pass& /*pass*/, double /*smoothing*/) {

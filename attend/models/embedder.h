@@ -24,11 +24,15 @@ struct EmbedderConfig : SourceEncoderConfig {
   int64_t text_depth = 0;  // of a layer that reads that vector; 0: there is none
   TextActivation text_activation = TextActivation::none;  // of what the layer gives
   bool unit_length = false;                               // of a text's vector
+  int64_t text_cut = 0;  // how many numbers of that vector are kept, the first ones; 0: all
 
   EmbedderConfig();
 
+  bool takes_first_vector() const { return text_vector == TextVector::first; }
+
   Settings settings();  // keys model.*
-  void check() const;   // Error as SourceEncoderConfig, and without layers
+  // Error as SourceEncoderConfig, without layers, and where more numbers are kept than there are.
+  void check() const;
 };
 
 // A sentence encoder (Reimers & Gurevych 2019) or an encoder without a head: it gives vectors of
@@ -54,6 +58,7 @@ class Embedder : public PairNetwork {
   TextVector text_vector_;
   TextActivation text_activation_;
   bool unit_length_;
+  int64_t text_cut_;
   torch::nn::Linear text_layer_{nullptr};  // null without
   std::shared_ptr<SourceEncoder> encoder_;
 };

@@ -2,10 +2,14 @@
 
 #include <ATen/core/grad_mode.h>
 
+#include <algorithm>
 #include <iterator>
+#include <memory>
+#include <numeric>
 #include <utility>
 #include <vector>
 
+#include "attend/data/node_graph.h"
 #include "attend/data/safetensors.h"
 #include "attend/models/parameters_file.h"
 #include "attend/nn/without_storage.h"
@@ -36,11 +40,33 @@ SharedTokens shared_tokens(const Vocabulary& here, const Vocabulary& there) {
   return shared;
 }
 
-// Shapes alone: the network with so many more tokens.
-torch::OrderedDict<std::string, Tensor> grown(const PairModel& model, int64_t more_source,
-                                              int64_t more_target) {
+// Features of nodes, which have numbers in place of names.
+SharedTokens shared_features(const NodeGraph* here, const NodeGraph* there) {
+  if (here == nullptr || there == nullptr) return {};
+  SharedTokens shared = {.size_here = here->feature_count(), .size_there = there->feature_count()};
+  shared.here.resize(static_cast<size_t>(std::min(shared.size_here, shared.size_there)));
+  std::iota(shared.here.begin(), shared.here.end(), int64_t{0});
+  shared.there = shared.here;
+  return shared;
+}
+
+// The graph with one feature more, which its last node has.
+std::shared_ptr<const NodeGraph> with_another_feature(const NodeGraph& graph) {
+  auto more = std::make_shared<NodeGraph>(graph);
+  more->feature_offsets = graph.feature_offsets.clone();
+  more->feature_offsets[-1].add_(1);
+  more->features = at::cat({graph.features, at::tensor({graph.feature_count()}, at::kLong)});
+  more->feature_values = at::cat({graph.feature_values, at::zeros({1})});
+  return more;
+}
+
+// Only the shapes of the network with so many more tokens, or of another graph.
+torch::OrderedDict<std::string, Tensor> grown(
+    const PairModel& model, int64_t more_source, int64_t more_target,
+    const std::shared_ptr<const NodeGraph>& graph = nullptr) {
   const WithoutStorage without_storage;
   SourceShape source = model.source_shape();
+  if (graph != nullptr) source.graph = graph;
   if (!source.is_frames()) source.tokens += more_source;
   const int64_t target = model.target_tokens();
   return model.config.chosen()
@@ -48,15 +74,19 @@ torch::OrderedDict<std::string, Tensor> grown(const PairModel& model, int64_t mo
       ->named_parameters();
 }
 
-// Finds which axes count tokens: those that grow with a vocabulary.
+// Finds which axes count tokens or features: those that grow with these.
 class VocabularyAxes {
  public:
   VocabularyAxes(const PairModel& model, const PairModel& other)
       : is_one_(model.text.joint_vocabulary || model.config.fills()),
         with_source_(grown(model, 1, is_one_ ? 1 : 0)),
         with_target_(is_one_ ? with_source_ : grown(model, 0, 1)),
+        with_feature_(model.graph == nullptr
+                          ? with_source_
+                          : grown(model, 0, 0, with_another_feature(*model.graph))),
         source_(shared_tokens(model.source_vocabulary, other.source_vocabulary)),
-        target_(shared_tokens(model.target_vocabulary, other.target_vocabulary)) {}
+        target_(shared_tokens(model.target_vocabulary, other.target_vocabulary)),
+        features_(shared_features(model.graph.get(), other.graph.get())) {}
 
   // Null where the axis counts none, or both models have the same tokens at the same places: a
   // parameter is then copied whole, whatever else its axes count.
@@ -67,13 +97,15 @@ class VocabularyAxes {
       tokens = &source_;
     else if (with_target_[name].size(axis) != parameter.size(axis))
       tokens = &target_;
+    else if (with_feature_[name].size(axis) != parameter.size(axis))
+      tokens = &features_;
     return tokens == nullptr || tokens->are_all() ? nullptr : tokens;
   }
 
  private:
   const bool is_one_;
-  const torch::OrderedDict<std::string, Tensor> with_source_, with_target_;
-  const SharedTokens source_, target_;
+  const torch::OrderedDict<std::string, Tensor> with_source_, with_target_, with_feature_;
+  const SharedTokens source_, target_, features_;
 };
 
 // The parameter whose rows of shared tokens, along one axis, are to be copied.

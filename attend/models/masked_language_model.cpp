@@ -3,9 +3,13 @@
 #include <ATen/CPUGeneratorImpl.h>
 
 #include <algorithm>
+#include <cmath>
 #include <limits>
+#include <map>
+#include <vector>
 
 #include "attend/base/error.h"
+#include "attend/base/hash.h"
 
 namespace attend {
 namespace {
@@ -35,14 +39,43 @@ void MaskedLanguageModelConfig::check() const {
   if (layers == 0) fail("model.layers is 0; what is hidden is guessed by layers: set 1 or more");
 }
 
+// In float32, as LibTorch multiplies whole numbers by a share.
+int64_t masked_tokens(int64_t known, double share) {
+  const float wanted = static_cast<float>(known) * static_cast<float>(share);
+  return std::max<int64_t>(1, std::llrint(wanted));
+}
+
+MaskedTokens mask_tokens_by_content(const Tensor& source, const Tensor& lengths, double share,
+                                    int64_t tokens) {
+  MaskedTokens all{source.clone(), at::full_like(source, Vocabulary::padding)};
+  for (int64_t row = 0; row < source.size(0); ++row) {
+    const auto length = lengths[row].item<int64_t>();
+    const Tensor own = source[row].narrow(0, 0, length);
+    Fnv1a hash;
+    const Tensor ids = own.cpu().contiguous();
+    for (int64_t i = 0; i < length; ++i)
+      hash.add(static_cast<uint64_t>(ids.data_ptr<int64_t>()[i]));
+    const MaskedTokens one =
+        mask_tokens(own.unsqueeze(0), lengths.narrow(0, row, 1), share, tokens,
+                    at::make_generator<at::CPUGeneratorImpl>(split_mix(hash.value()) >> 32));
+    all.shown[row].narrow(0, 0, length).copy_(one.shown[0]);
+    all.asked[row].narrow(0, 0, length).copy_(one.asked[0]);
+  }
+  return all;
+}
+
 MaskedTokens mask_tokens(const Tensor& source, const Tensor& lengths, double share, int64_t tokens,
                          const at::Generator& generator) {
   constexpr int64_t axis = 1;
   const Tensor outside = (at::arange(source.size(1), lengths.options()) >= lengths.unsqueeze(1))
                              .logical_or(source == Vocabulary::unknown);
   const Tensor draw = at::rand(source.sizes(), generator).masked_fill(outside.cpu(), 2);
-  const Tensor known = outside.cpu().logical_not().sum(axis, /*keepdim=*/true);
-  const Tensor count = (known * share).round().clamp_min(1);
+  const Tensor known = outside.cpu().logical_not().sum(axis);
+  std::vector<int64_t> counts;
+  counts.reserve(static_cast<size_t>(known.size(0)));
+  for (int64_t row = 0; row < known.size(0); ++row)
+    counts.push_back(masked_tokens(known[row].item<int64_t>(), share));
+  const Tensor count = at::tensor(counts).unsqueeze(axis);
   const Tensor asked =
       (draw.argsort(axis).argsort(axis) < count).logical_and(outside.cpu().logical_not());
   const Tensor way = at::rand(source.sizes(), generator);
@@ -70,16 +103,33 @@ Tensor MaskedLanguageModel::logits(const Tensor& source, const Tensor& lengths, 
 }
 
 Tensor MaskedLanguageModel::objective(const Batch& batch, const Pass& pass, double smoothing) {
-  const at::Generator draws =
-      pass.generator ? *pass.generator : at::make_generator<at::CPUGeneratorImpl>(1);
-  const MaskedTokens masked = mask_tokens(batch.source, batch.source_lengths, masked_share_,
-                                          output().weight.size(0), draws);
-  const Tensor loss = token_loss(read_off(vectors(masked.shown, batch.source_lengths, pass), pass)
-                                     .reshape({-1, output().weight.size(1)}),
-                                 output(), to_device(masked.asked).flatten(), pass, smoothing,
-                                 Vocabulary::padding, Vocabulary::first_target);
-  const double asked = std::max(1.0, (masked.asked != Vocabulary::padding).sum().item<double>());
-  return loss * (batch.target_lengths.sum().item<double>() / asked);
+  const Tensor &source = batch.source, &lengths = batch.source_lengths;
+  const int64_t tokens = output().weight.size(0);
+  const MaskedTokens masked =
+      pass.generator ? mask_tokens(source, lengths, masked_share_, tokens, *pass.generator)
+                     : mask_tokens_by_content(source, lengths, masked_share_, tokens);
+  const auto loss = [&](const Tensor& read, const Tensor& asked) {
+    return token_loss(read.reshape({-1, output().weight.size(1)}), output(),
+                      to_device(asked).flatten(), pass, smoothing, Vocabulary::padding,
+                      Vocabulary::first_target);
+  };
+  const Tensor read = read_off(vectors(masked.shown, lengths, pass), pass);
+  const Tensor asked = (masked.asked != Vocabulary::padding).sum(1);
+  if (pass.generator)
+    return loss(read, masked.asked) *
+           (batch.target_lengths.sum().item<double>() / std::max(1.0, asked.sum().item<double>()));
+  // Rows of one factor together.
+  std::map<double, std::vector<int64_t>> rows;
+  for (int64_t row = 0; row < source.size(0); ++row)
+    rows[batch.target_lengths[row].item<double>() / std::max(1.0, asked[row].item<double>())]
+        .push_back(row);
+  Tensor sum = at::zeros({}, read.options());
+  for (const auto& [factor, own] : rows) {
+    const Tensor index = at::tensor(own);
+    sum = sum + factor * loss(read.index_select(0, index.to(read.device())),
+                              masked.asked.index_select(0, index.to(masked.asked.device())));
+  }
+  return sum;
 }
 
 Tensor MaskedLanguageModel::log_probabilities(const Batch& batch, const Pass& pass) {

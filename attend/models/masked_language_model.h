@@ -37,6 +37,14 @@ constexpr int64_t mask_token = Vocabulary::bos;
 MaskedTokens mask_tokens(const at::Tensor& source, const at::Tensor& lengths, double share,
                          int64_t tokens, const at::Generator& generator);
 
+// How many of so many known tokens of a row mask_tokens() chooses.
+int64_t masked_tokens(int64_t known, double share);
+
+// Chooses as mask_tokens() does, each row by numbers that depend on its tokens only: neither on its
+// place nor on the rows next to it.
+MaskedTokens mask_tokens_by_content(const at::Tensor& source, const at::Tensor& lengths,
+                                    double share, int64_t tokens);
+
 // The encoder of a classifier (BERT, Devlin et al. 2019), which guesses tokens that are hidden
 // from it; weights of the same names begin a Classifier with pooling `class`.
 //
@@ -51,7 +59,9 @@ class MaskedLanguageModel : public TokenwiseNetwork {
   at::Tensor logits(const at::Tensor& source, const at::Tensor& lengths, const Pass& pass);
 
   // The loss of batch.source: the mean over the chosen tokens, times the number of tokens of
-  // batch.target. Without a generator the choice is the same each time.
+  // batch.target. Without a generator, tokens are chosen by the content of each row, and the loss
+  // is the sum over the rows of the mean of a row times its number of tokens: a sum over batches
+  // does then not depend on how rows are put into batches.
   at::Tensor objective(const Batch& batch, const Pass& pass, double smoothing) override;
   at::Tensor log_probabilities(const Batch& batch, const Pass& pass) override;
 

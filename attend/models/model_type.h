@@ -45,6 +45,8 @@ class NetworkConfig {
   virtual int64_t maximum_target_length() const = 0;  // tokens of a target that training takes
   virtual int64_t context() const = 0;  // tokens of a text that are seen at once; 0: no such
   virtual bool wants_joint_vocabulary() const = 0;  // of sources and targets
+  // Whether the vector of a text is that of its first token; otherwise the mean of all.
+  virtual bool takes_first_vector() const = 0;
   // The setting by which the network has no attention to show, where it has none.
   virtual std::string why_no_weights() const = 0;
   // Why processes cannot share the sequences of its objective (Pass::world); empty where they can.
@@ -98,6 +100,12 @@ class NetworkConfigOf final : public NetworkConfig {
   bool wants_joint_vocabulary() const override {
     if constexpr (requires { config.wants_joint_vocabulary(); })
       return config.wants_joint_vocabulary();
+    else
+      return false;
+  }
+  bool takes_first_vector() const override {
+    if constexpr (requires { config.takes_first_vector(); })
+      return config.takes_first_vector();
     else
       return false;
   }

@@ -1,6 +1,7 @@
 #include "attend/models/new_pair_model.h"
 
 #include <algorithm>
+#include <set>
 #include <utility>
 
 #include "attend/base/error.h"
@@ -33,6 +34,15 @@ void check_count(const ModelConfig& model, const TextConfig& text, int64_t token
 
 std::string shown_labels(const Vocabulary& labels) {
   return shown_tokens(labels, [](const std::string&) { return true; });
+}
+
+// "x.tsv: 3 targets are 2 labels that training lacks, ..".
+std::string unknown_labels_remark(const std::string& name, int64_t count, int64_t labels,
+                                  const std::string& first) {
+  return fmt::format(
+      "{}: {} target{} of {} label{} that training does not have (first {}); every answer to them "
+      "is wrong, and the loss leaves them out",
+      name, count, count == 1 ? " is" : "s are", labels, labels == 1 ? "" : "s", first);
 }
 
 }  // namespace
@@ -137,12 +147,13 @@ PairCheck label_check(const TextConfig& text, const ModelConfig& model) {
 }
 
 void check_labels(const PairModel& model, const TokenisedExamples& tokenised,
-                  const std::string& name) {
+                  const std::string& name, const Tell& remark) {
   if (!model.config.row().has_labels() || model.answers_numbers()) return;
-  const Vocabulary& labels = model.target_vocabulary;
   const std::vector<std::string>& spelled = tokenised.targets.tokens();
-  const std::vector<int64_t> ids = labels.encode(spelled);
-  int64_t next = 0;
+  const std::vector<int64_t> ids = model.target_vocabulary.encode(spelled);
+  std::set<std::string> unknown;
+  int64_t count = 0, next = 0;
+  std::string first;
   for (size_t i = 0; i < tokenised.examples.size(); ++i) {
     const Example& example = tokenised.examples[i];
     const std::string place = example.line > 0 ? fmt::format("{}:{}", name, example.line) : name;
@@ -155,13 +166,19 @@ void check_labels(const PairModel& model, const TokenisedExamples& tokenised,
       } catch (const Error& error) {
         fail("{}: {}", place, error.what());
       }
-      for (const int32_t token : tokens)
-        if (ids[static_cast<size_t>(token)] == Vocabulary::unknown)
+      for (const int32_t token : tokens) {
+        const auto number = static_cast<size_t>(token);
+        if (ids[number] != Vocabulary::unknown) continue;
+        if (!remark)
           fail("{}: label {} of {} was not in training, whose labels are {}", place,
-               in_quotes(spelled[static_cast<size_t>(token)]), in_quotes(example.source),
-               shown_labels(labels));
+               in_quotes(spelled[number]), in_quotes(example.source),
+               shown_labels(model.target_vocabulary));
+        if (++count == 1) first = fmt::format("{} in {}", in_quotes(spelled[number]), place);
+        unknown.insert(spelled[number]);
+      }
     }
   }
+  if (count > 0) remark(unknown_labels_remark(name, count, std::ssize(unknown), first));
 }
 
 }  // namespace attend

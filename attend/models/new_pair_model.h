@@ -37,9 +37,11 @@ void check_number_targets(const TextConfig& text, const ModelConfig& model);
 // labels than it answers is a bad line; null where it answers none.
 PairCheck label_check(const TextConfig& text, const ModelConfig& model);
 
-// Error where the model answers labels and a target is not of those that it was made with, one for
-// a source or one for each of its tokens; `name` is the file's, for the message.
+// Checks the targets of a model that answers labels: one label per source, or per token of it.
+// Error if their number is another, or if a label is not among those that the model was made with.
+// If `remark` is given, it is called once with what there is of such labels instead of the Error;
+// no answer can equal them. `name` is the file's, for the messages.
 void check_labels(const PairModel& model, const TokenisedExamples& tokenised,
-                  const std::string& name);
+                  const std::string& name, const Tell& remark = nullptr);
 
 }  // namespace attend

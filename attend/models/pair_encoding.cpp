@@ -13,6 +13,10 @@ std::vector<int64_t> looked_up(std::span<const int32_t> numbers, const std::vect
   return result;
 }
 
+void keep_last(std::vector<int64_t>& ids, int64_t count) {
+  if (std::ssize(ids) > count) ids.erase(ids.begin(), ids.end() - count);
+}
+
 }  // namespace
 
 bool PairModel::truncate_frames(at::Tensor& source) const {
@@ -70,6 +74,7 @@ std::vector<EncodedPair> PairModel::encode(const TokenisedExamples& tokenised, i
         pair.target = config.fills() ? pair.source : looked_up(tokenised.targets[target], targets);
       }
       if (tags) truncate_source(pair.target);  // the labels of what is read
+      if (config.ranks()) keep_last(pair.target, config.chosen().maximum_target_length());
       if (tags && pair.target.size() != pair.source.size())
         fail("{} has {} tokens and {} labels; give each token one", in_quotes(example.source),
              pair.source.size(), pair.target.size());

@@ -57,14 +57,19 @@ struct PairModel {
   }
 
   // Truncates a source to maximum_source_length() tokens; returns whether it did.
-  // Its last tokens are dropped, but for those that close each text, or, where
-  // ModelConfig::reads_end(), its first.
+  // Its last tokens are dropped, except those that close each text. If the tokenizer cuts at the
+  // left, the first tokens are dropped, except those that open each text; if
+  // ModelConfig::reads_end(), the first of all.
   template <class Token>
   bool truncate_source(std::vector<Token>& tokens) const {
     const int64_t over = std::ssize(tokens) - maximum_source_length();
     if (over <= 0) return false;
-    const int64_t closing = std::min(codecs.source.closing_tokens(), maximum_source_length());
-    const auto first = config.reads_end() ? tokens.begin() : tokens.end() - closing - over;
+    const int64_t most = maximum_source_length();
+    const int64_t opening = std::min(codecs.source.opening_tokens(), most);
+    const int64_t closing = std::min(codecs.source.closing_tokens(), most);
+    const bool left = codecs.source.cuts_left();
+    auto first = left ? tokens.begin() + opening : tokens.end() - closing - over;
+    if (config.reads_end()) first = tokens.begin();
     tokens.erase(first, first + over);
     return true;
   }

@@ -41,12 +41,17 @@ void add_bias(const BiasRow& row, bool predicts_centre, std::vector<ChoiceParame
   }
 }
 
-Bias bucket_bias(const Tensor& table, bool bidirectional) {
+// T5's relative_attention_max_distance is 128 whatever the number of buckets is.
+Bias bucket_bias(const Tensor& table, const BiasQueries& queries) {
+  constexpr int64_t usual = 128;
   const int64_t count = table.dim() == 0 ? 1 : table.size(-1);
+  // Buckets of one distance each; more of them leave 128 no place behind them.
+  const int64_t exact = count / (queries.look_ahead ? 4 : 2);
+  int64_t distance = queries.largest_distance;
+  if (distance == 0) distance = exact < usual ? usual : count;
   // A query that sees no later key has no use for buckets of later ones.
-  return buckets({.table = table,
-                  .bidirectional = bidirectional,
-                  .maximum_distance = std::max<int64_t>(128, count)});
+  return buckets(
+      {.table = table, .bidirectional = queries.look_ahead, .maximum_distance = distance});
 }
 
 // One number per head, or one for all, in front of queries and keys.
@@ -72,6 +77,11 @@ std::vector<ChoiceParameter> parameters_of(const AttentionChoices& choices) {
   return parameters;
 }
 
+int64_t largest_distance(const BiasChoice& choice) {
+  const size_t axes = choice.row->numbers.count;
+  return choice.numbers.size() > axes ? choice.numbers[axes] : 0;
+}
+
 Bias bias_of(const BiasRow& row, const Parameters& tensors, const BiasQueries& queries) {
   const auto tensor = [&](size_t i) { return tensors.find(row.parameters[i].name)->second; };
   switch (row.kind) {
@@ -80,7 +90,7 @@ Bias bias_of(const BiasRow& row, const Parameters& tensors, const BiasQueries& q
     case BiasKind::alibi:
       return alibi(tensor(0));
     case BiasKind::buckets:
-      return bucket_bias(tensor(0), queries.look_ahead);
+      return bucket_bias(tensor(0), queries);
     case BiasKind::relative_keys:
       return relative_keys(tensor(0));
     case BiasKind::gaussian:

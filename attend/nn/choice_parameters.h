@@ -28,7 +28,11 @@ std::vector<ChoiceParameter> parameters_of(const AttentionChoices& choices);
 struct BiasQueries {
   int64_t axes = 4;  // of their tensor
   bool look_ahead = true;
+  int64_t largest_distance = 0;  // of buckets; 0: T5's 128
 };
+
+// The largest distance that buckets:N,DISTANCE names; 0 if none.
+int64_t largest_distance(const BiasChoice& choice);
 
 // What a row of bias_table() adds to the scores, from its tensors by the names of its parameters.
 // Nothing for the sink, which is none of the scores.

@@ -22,8 +22,8 @@ struct GraphAttentionConfig {
 // Attention of nodes over those that they see, behind a linear map of their vectors: queries, keys
 // and values of a head are its part of what was mapped. The score maps queries and keys once more.
 // With additive_leaky_relu and one hidden unit that is a layer of GAT (Velickovic et al. 2018, eq.
-// 1-6), a . [W h_i, W h_j] being a sum of two numbers; with more of them it is one of GATv2 (Brody
-// et al. 2022, eq. 7).
+// 1-6), a . [W h_i, W h_j] being a sum of two numbers, with a bias in LeakyReLU and a factor of it
+// that the paper lacks; with more of them it is one of GATv2 (Brody et al. 2022, eq. 7).
 class GraphAttention : public torch::nn::Module {
  public:
   // Error as LearnedAttention.

@@ -197,7 +197,7 @@ Bias LearnedAttention::bias(const BiasChoice& choice, const Tensor& centres,
     for (const BiasParameter& one : rows)
       tensors.emplace(one.name, all[parameter_name(*choice.row, one)]);
   }
-  return bias_of(*choice.row, tensors, {query_axes, !is_causal(scope_)});
+  return bias_of(*choice.row, tensors, {query_axes, !is_causal(scope_), largest_distance(choice)});
 }
 
 Normaliser LearnedAttention::normaliser(uint64_t seed) const {

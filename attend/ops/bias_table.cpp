@@ -28,7 +28,7 @@ std::vector<BiasRow> pair_rows() {
                        "those of Press et al. 2022 for so many heads"}}},
       {.kind = BiasKind::buckets,
        .name = "buckets",
-       .syntax = "buckets:N",
+       .syntax = "buckets:N[,DISTANCE]",
        .formula = "t[bucket(j - i)]",
        .source = "Raffel et al. 2020, 2.1",
        .parameters = {{"table", "[heads, buckets] or [buckets]",
@@ -94,17 +94,24 @@ int64_t parse_number(std::string_view digits) {
   return error == std::errc() && stop == end && fits ? number : -1;
 }
 
+// buckets may have one number more than their table has axes: the largest distance.
+bool has_all_numbers(const BiasChoice& choice) {
+  const size_t count = choice.row->numbers.count;
+  return choice.numbers.size() == count ||
+         (choice.row->kind == BiasKind::buckets && choice.numbers.size() == count + 1);
+}
+
 BiasChoice parse_bias(std::string_view part) {
   const size_t colon = part.find(':');
   BiasChoice choice{&bias_row(part.substr(0, colon))};
   if (colon == std::string_view::npos) return choice;
   for (size_t begin = colon + 1; begin <= part.size();) {
-    const size_t end = std::min(part.find('x', begin), part.size());
+    const char between = choice.row->kind == BiasKind::buckets ? ',' : 'x';
+    const size_t end = std::min(part.find(between, begin), part.size());
     choice.numbers.push_back(parse_number(part.substr(begin, end - begin)));
     begin = end + 1;
   }
-  const bool has_all = choice.numbers.size() == choice.row->numbers.count;
-  if (!has_all || std::count(choice.numbers.begin(), choice.numbers.end(), -1) > 0)
+  if (!has_all_numbers(choice) || std::count(choice.numbers.begin(), choice.numbers.end(), -1) > 0)
     fail("bias {}: write {}{}", in_quotes(part), choice.row->syntax,
          choice.row->numbers.count == 0 ? "" : fmt::format(", up to {}", largest_bias_number));
   return choice;
@@ -152,9 +159,9 @@ bool has_bias(const std::vector<BiasChoice>& biases, BiasKind kind) {
 std::vector<int64_t> table_axes(const BiasChoice& choice) {
   const BiasNumbers& numbers = choice.row->numbers;
   std::vector<int64_t> axes;
-  axes.reserve(choice.numbers.size());
-  for (const int64_t number : choice.numbers)
-    axes.push_back(numbers.factor * number + numbers.shift);
+  axes.reserve(numbers.count);
+  for (size_t i = 0; i < std::min(numbers.count, choice.numbers.size()); ++i)
+    axes.push_back(numbers.factor * choice.numbers[i] + numbers.shift);
   return axes;
 }
 

@@ -3,7 +3,6 @@
 #include <charconv>
 #include <cstdlib>
 #include <optional>
-#include <utility>
 
 #include "attend/base/error.h"
 
@@ -32,12 +31,18 @@ ProcessPlace place_of_environment() {
   ProcessPlace place;
   // The innermost launcher first: mpirun and torchrun hand the variables of a Slurm step that they
   // are started in on, and those are of other processes. What sbatch sets for a script alone counts
-  // tasks that may never be started; a step's are.
-  const std::pair<const char*, const char*> names[] = {
-      {"RANK", "WORLD_SIZE"},
-      {"OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE"},
-      {"SLURM_PROCID", "SLURM_STEP_NUM_TASKS"}};
-  for (const auto& [rank, size] : names) {
+  // tasks that may never be started; a step's are. Hydra, the launcher of MPICH and of Intel MPI,
+  // has the variables of its PMI.
+  struct Launcher {
+    const char *rank, *size, *size_here;
+  };
+  constexpr Launcher launchers[] = {
+      {"RANK", "WORLD_SIZE", nullptr},
+      {"OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE", "OMPI_COMM_WORLD_LOCAL_SIZE"},
+      {"PMI_RANK", "PMI_SIZE", "MPI_LOCALNRANKS"},
+      {"SLURM_PROCID", "SLURM_STEP_NUM_TASKS", nullptr}};
+  bool all_here = false;
+  for (const auto& [rank, size, size_here] : launchers) {
     const auto count = number_in(size);
     if (!count) continue;
     if (*count < 1) fail("environment variable {} is 0; a run has at least one process", size);
@@ -48,6 +53,7 @@ ProcessPlace place_of_environment() {
     if (place.rank >= place.size)
       fail("environment variable {} is {}, and {} is {}; ranks count from 0", rank, place.rank,
            size, place.size);
+    all_here = size_here != nullptr && number_in(size_here) == count;
     break;
   }
   if (place.size == 1) return {};
@@ -55,8 +61,9 @@ ProcessPlace place_of_environment() {
   place.run = variable("ATTEND_RUN");
   if (place.run.empty()) place.run = variable("TORCHELASTIC_RUN_ID");
   if (!place.file.empty()) return place;
-  place.address = variable("MASTER_ADDR");
-  if (place.address.empty())
+  if (const std::string address = variable("MASTER_ADDR"); !address.empty())
+    place.address = address;
+  else if (!all_here)
     fail(
         "this is rank {} of {}, and environment variable MASTER_ADDR is missing: the address of "
         "rank 0's machine",

@@ -20,12 +20,14 @@ struct ProcessPlace {
   std::function<void()> meanwhile = {};
 };
 
-// What the environment says: RANK, WORLD_SIZE, MASTER_ADDR and MASTER_PORT, as torchrun sets them;
-// else OMPI_COMM_WORLD_RANK and .._SIZE, else SLURM_PROCID and SLURM_STEP_NUM_TASKS, with
-// MASTER_ADDR and MASTER_PORT: mpirun may run within a step of Slurm, whose variables it hands on.
-// ATTEND_MEETING names a file in place of the last two; ATTEND_RUN, or torchrun's
-// TORCHELASTIC_RUN_ID, the run. One process where it says nothing. Error on values that are no
-// numbers or do not fit, and where the address is missing.
+// Reads the environment: RANK, WORLD_SIZE, MASTER_ADDR and MASTER_PORT, as torchrun sets them; else
+// OMPI_COMM_WORLD_RANK and .._SIZE of Open MPI, else PMI_RANK and PMI_SIZE of MPICH and Intel MPI,
+// else SLURM_PROCID and SLURM_STEP_NUM_TASKS, with MASTER_ADDR and MASTER_PORT: mpirun may run
+// within a step of Slurm and hands its variables on. MASTER_ADDR may be missing if Open MPI's or
+// MPICH's launcher says that all processes are on this machine. ATTEND_MEETING names a file in
+// place of the last two; ATTEND_RUN, or torchrun's TORCHELASTIC_RUN_ID, the run. Returns one
+// process if none of these is set. Error on values that are no numbers or do not fit, and if the
+// address is missing.
 ProcessPlace place_of_environment();
 
 }  // namespace attend

@@ -38,7 +38,7 @@ PairModel begin_model(const TrainOptions& options, const RunConfig& config, cons
   if (initial) begin_from(*initial, options, model, say);
   check_memory(model, config.train.replicas, options.world ? options.world->processes_here() : 1);
   check_labels(model, data.train, data.train_file);
-  check_labels(model, data.valid, data.valid_file);
+  check_labels(model, data.valid, data.valid_file, say);
   check_metric(config, model);
   model.network->place(devices_of(options.placement));
   if (!folder) return model;

@@ -18,6 +18,8 @@
 #include <system_error>
 #include <thread>
 
+#include "attend/base/error.h"
+
 namespace attend {
 namespace {
 
@@ -28,9 +30,12 @@ constexpr std::chrono::milliseconds pause{20};
 constexpr std::chrono::seconds to_fail{1}, to_end{5};
 
 std::string make_folder() {
-  std::string pattern = (std::filesystem::temp_directory_path() / "attend-run-XXXXXX").string();
+  const char* chosen = std::getenv("TMPDIR");
+  const std::string folder = chosen != nullptr && *chosen != '\0' ? chosen : "/tmp";
+  std::string pattern = folder + "/attend-run-XXXXXX";
   if (mkdtemp(pattern.data()) == nullptr)
-    throw std::system_error(errno, std::generic_category(), pattern);
+    fail("{}: no folder can be made there: {}; processes meet in one: set TMPDIR to another folder",
+         folder, std::generic_category().message(errno));
   return pattern;
 }
 

@@ -1,6 +1,8 @@
 #include "attend/runs/run_config.h"
 
+#include <cmath>
 #include <filesystem>
+#include <limits>
 #include <optional>
 
 #include "attend/base/error.h"
@@ -53,6 +55,25 @@ class Command {
     if (!options_.target_units.empty())
       assign(settings, "data.target_units=" + options_.target_units);
     for (const std::string& assignment : options_.assignments) assign(settings, assignment);
+  }
+
+  // Error if it sets what only targets that are numbers have.
+  void check_no_numbers() const {
+    NumberScale scale;
+    for (const Setting& setting : scale.settings()) {
+      double& value = *std::get<double*>(setting.value);
+      value = std::numeric_limits<double>::quiet_NaN();
+      bool is_set = false;
+      if (file_) file_->read_key(setting);
+      is_set = !std::isnan(value);
+      for (const std::string& assignment : options_.assignments)
+        is_set = is_set || assigned_key(assignment) == setting.key;
+      if (is_set)
+        fail(
+            "{}: is of targets that are numbers, and data.target is text; leave it out, or set "
+            "data.target = number",
+            setting.key);
+    }
   }
 
   // Applies it to one setting that others depend on.
@@ -221,6 +242,7 @@ RunConfig new_config(const TrainOptions& options) {
   // Which other keys there are, and some defaults, depend on these three.
   command.apply(config.model.type_setting());
   command.apply(config.text.target_setting());
+  if (!config.text.wants_numbers()) command.check_no_numbers();
   set_type_defaults(config, config.text.target);
   if (initial) begin_as(*initial, config);
   leave_to_size(config);

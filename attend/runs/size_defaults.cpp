@@ -34,6 +34,21 @@ int64_t epochs_for(int64_t pairs, int64_t batch) {
   return std::clamp((wanted_steps + steps - 1) / steps, least_epochs, most_epochs);
 }
 
+// A longer warm-up would be most of a short training, and patience begins after it.
+constexpr int64_t most_warmup = 200, least_warmup = 10, warmup_share = 10;
+
+int64_t warmup_for(int64_t steps) {
+  return steps == 0 ? most_warmup : std::clamp(steps / warmup_share, least_warmup, most_warmup);
+}
+
+// The steps of a training of so many pairs; 0: not known.
+int64_t steps_of(const TrainConfig& train, int64_t pairs) {
+  if (pairs == 0 || train.batch_tokens > 0) return train.steps;
+  const int64_t batches = (pairs + train.batch - 1) / train.batch;
+  const int64_t steps = (batches + train.accumulate - 1) / train.accumulate * train.epochs;
+  return train.steps == 0 ? steps : std::min(train.steps, steps);
+}
+
 double dropout_for(int64_t pairs) {
   if (pairs == 0 || pairs >= 60000) return 0.1;
   return pairs < 20000 ? 0.3 : 0.2;
@@ -43,10 +58,11 @@ double dropout_for(int64_t pairs) {
 
 void leave_to_size(RunConfig& config) {
   config.train.batch = config.train.epochs = 0;
+  config.train.warmup_steps = -1;
   if (double* dropout = dropout_of(config)) *dropout = -1;
 }
 
-std::string settle_by_size(RunConfig& config, int64_t pairs) {
+std::string settle_by_size(RunConfig& config, int64_t pairs, int64_t windows) {
   std::vector<std::string> chosen;
   const auto say = [&](const char* key, const auto& value) {
     chosen.push_back(fmt::format("{} = {}", key, value));
@@ -63,6 +79,11 @@ std::string settle_by_size(RunConfig& config, int64_t pairs) {
         config.train.batch_tokens > 0 ? least_epochs : epochs_for(pairs, config.train.batch);
     say("train.epochs", config.train.epochs);
   }
+  if (config.train.warmup_steps < 0) {
+    config.train.warmup_steps = warmup_for(steps_of(config.train, std::max(pairs, windows)));
+    if (config.train.warmup_steps < most_warmup)
+      say("train.warmup_steps", config.train.warmup_steps);
+  }
   if (double* dropout = dropout_of(config); dropout != nullptr && *dropout < 0) {
     *dropout = dropout_for(pairs);
     say("model.dropout", *dropout);
@@ -75,6 +96,7 @@ std::string settle_by_size(RunConfig& config, int64_t pairs) {
 void settle_as(RunConfig& config, RunConfig& settled) {
   if (config.train.batch == 0) config.train.batch = settled.train.batch;
   if (config.train.epochs == 0) config.train.epochs = settled.train.epochs;
+  if (config.train.warmup_steps < 0) config.train.warmup_steps = settled.train.warmup_steps;
   double* dropout = dropout_of(config);
   const double* other = dropout_of(settled);
   if (dropout != nullptr && other != nullptr && *dropout < 0) *dropout = *other;

@@ -8,7 +8,9 @@
 
 #include "attend/base/error.h"
 #include "attend/data/data_format.h"
+#include "attend/data/fasta.h"
 #include "attend/data/readable.h"
+#include "attend/data/source_key.h"
 #include "attend/data/split.h"
 #include "attend/data/tables.h"
 #include "attend/data/text_codec.h"
@@ -46,7 +48,7 @@ void check_files(const TrainOptions& options, const TextConfig& text) {
   const bool has_columns = !options.source_column.empty() || !options.target_column.empty();
   if (has_columns && (!options.target.empty() || fs::is_directory(options.data)))
     fail(
-        "--source-column, --target-column: are of a CSV or .conll file; give it with --data, "
+        "--source-column, --target-column: are of a CSV, .conll or .conllu file; give it with --data, "
         "without "
         "--target");
   const SourceKind* kind = text.source_kind();
@@ -67,12 +69,12 @@ struct Texts {
   std::vector<Example> train, valid;
 };
 
-// A single file is split by a hash of the source, as the dictionary is.
-Texts split(std::vector<Example> all, const std::string& name) {
+// A single file is split by a hash of the key of the source, as the dictionary is.
+Texts split(std::vector<Example> all, const TextConfig& text, const std::string& name) {
   Texts parts;
   const size_t count = all.size();
   for (Example& example : all)
-    (part_of(example.source) == Part::valid ? parts.valid : parts.train)
+    (part_of(source_key(example.source, text)) == Part::valid ? parts.valid : parts.train)
         .push_back(std::move(example));
   if (parts.valid.empty() || parts.train.empty())
     fail("{}: {} sources are too few to set some aside for validation; give --valid FILE", name,
@@ -190,7 +192,7 @@ Texts read_both(const TrainOptions& options, const RunConfig& config, const Tell
   for (const Example& example : train) header.add(example);
   header.tell(files.source, tell);
   tell_form(train, config.text, files.source, tell);
-  if (is_split(options)) return split(std::move(train), options.data);
+  if (is_split(options)) return split(std::move(train), config.text, options.data);
   const PairFiles others = checked(validation_files(options), options, config);
   return {std::move(train), read_examples(others, config.text, tell, bad)};
 }
@@ -212,7 +214,7 @@ Texts read_parts(const TrainOptions& options, const RunConfig& config, const Tel
          name_of(config.text.format));
   SplitData data =
       read_split({options.data, options.target, options.source_column, options.target_column},
-                 config.text, config.model.chosen().maximum_target_length(), tell, bad);
+                 config.text, tell, bad);
   if (data.train.empty()) fail("{}: {}", file_of(options, row), row.no_train);
   if (data.valid.empty()) fail("{}: {}", file_of(options, row), row.no_valid);
   if (!config.text.wants_numbers()) tell_form(data.train, file_of(options, row), tell);
@@ -262,9 +264,11 @@ TokenisedExamples within_limits(std::vector<Example> examples, const TrainOption
                                 const RunConfig& config, const TextCodecs& codecs,
                                 FrameReader* frames, const std::string& name, const Tell& tell) {
   const int64_t longest = config.model.chosen().maximum_target_length();
+  // All items of a history count, of which the last are learned from.
+  const bool whole = options.strict || config.model.ranks();
   TokenisedExamples result =
-      tokenise_examples(std::move(examples), codecs, options.strict ? no_limit : longest);
-  if (options.strict) check_lengths(config, result, frames, name);
+      tokenise_examples(std::move(examples), codecs, whole ? no_limit : longest);
+  if (options.strict && !config.model.ranks()) check_lengths(config, result, frames, name);
   if (result.left_out == 0) return result;
   tell(fmt::format("{}: {} targets of over {} tokens are left out: no answer is that long ({})",
                    name, result.left_out, longest, target_limit(config)));
@@ -286,10 +290,17 @@ void tell_cut_sources(const RunConfig& config, const TokenisedTexts& sources,
                                               : "model.maximum_source_length"));
 }
 
-// The last tenth, from the beginning of a character on.
+// About the last tenth of a text: from the line on that begins nearest to its place. A text of one
+// line is cut before a character; a sequence of FASTA, which is one line, never is.
 void set_last_tenth_aside(PairData& data, const std::string& name) {
-  size_t cut = data.text.size() * 9 / 10;
-  while (cut > 0 && (static_cast<unsigned char>(data.text[cut]) & 0xc0) == 0x80) --cut;
+  const std::string& text = data.text;
+  const size_t tenth = text.size() * 9 / 10;
+  const size_t before = text.rfind('\n', tenth > 0 ? tenth - 1 : 0) + 1;  // 0: none
+  const size_t after = text.find('\n', tenth) + 1;
+  size_t cut = before > 0 && tenth - before <= after - tenth ? before : after;
+  if (cut == text.size()) cut = before;
+  if (cut == 0 && !is_fasta(name))
+    for (cut = tenth; cut > 0 && (static_cast<unsigned char>(text[cut]) & 0xc0) == 0x80;) --cut;
   data.valid_text = data.text.substr(cut);
   data.text.resize(cut);
   if (cut == 0) fail("{}: is too short to set some aside for validation; give --valid FILE", name);
@@ -400,7 +411,8 @@ PairData read_training_data(const TrainOptions& options, const RunConfig& config
   if (streamed) {
     data.stream = stream_of(options, config, tell, data.left_out);
   } else {
-    check_targets(data.train.targets, options.data);
+    // Numbers are checked by their deviation.
+    if (!config.text.wants_numbers()) check_targets(data.train.targets, options.data);
   }
   return data;
 }

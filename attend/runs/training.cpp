@@ -108,7 +108,10 @@ Trained train_model(const TrainOptions& options, const TrainWatch& given) {
   if (!resume && !options.init.empty()) initial = {options.init, load_description(options.init)};
   const PairData data = read_training_data(options, config, watch.remark);
   internal::check_work_for_all(options, config, data, world);
-  const std::string settled = settle_by_size(config, std::ssize(data.train.examples));
+  // A token of a text has at least one byte.
+  const int64_t windows =
+      data.text.empty() ? 0 : std::ssize(data.text) / config.model.chosen().context() + 1;
+  const std::string settled = settle_by_size(config, std::ssize(data.train.examples), windows);
   if (watch.begin) watch.begin();
   torch::manual_seed(static_cast<uint64_t>(config.train.seed));
   PairModel model = resume ? load_description(options.out)

@@ -87,6 +87,12 @@ Trained run_training(const TrainOptions& options, const RunConfig& config, const
   Validator validator(config, model, data, averaged, world);
   check_alike(world, shared_by_processes(options, config, *source, validator), "settings or data");
 
+  if (validator.measured() < validator.available())
+    watch.say(fmt::format(
+        "validation measures {} of {} {}, spread over all of them (train.validation_examples)",
+        validator.measured(), validator.available(),
+        data.valid_text.empty() ? "examples" : "windows"));
+
   TrainTask task;
   task.replicas.assign(replicas.begin(), replicas.end());
   task.averaged = averaged;

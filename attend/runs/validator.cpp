@@ -8,9 +8,11 @@
 #include <iterator>
 #include <limits>
 #include <nlohmann/json.hpp>
+#include <random>
 #include <string_view>
 #include <utility>
 
+#include "attend/base/error.h"
 #include "attend/base/hash.h"
 #include "attend/decode/not_a_number.h"
 #include "attend/inference/evaluation.h"
@@ -27,6 +29,22 @@ void keep_share(std::vector<T>& all, const Communicator& world) {
   for (auto i = world.rank(); i < std::ssize(all); i += world.size())
     own.push_back(std::move(all[static_cast<size_t>(i)]));
   all = std::move(own);
+}
+
+// Keeps one of each of `most` equal parts, in their order, so that the order of the data decides
+// nothing. Its place in the part is drawn, always the same: every so many-th example could be of
+// one label only.
+template <class T>
+void keep_spread(std::vector<T>& all, size_t most) {
+  if (all.size() <= most) return;
+  std::mt19937_64 random(1);
+  std::vector<T> kept;
+  kept.reserve(most);
+  for (size_t part = 0; part < most; ++part) {
+    const size_t first = part * all.size() / most, end = (part + 1) * all.size() / most;
+    kept.push_back(std::move(all[first + random() % (end - first)]));
+  }
+  all = std::move(kept);
 }
 
 // Texts are separated by values that are no bytes.
@@ -77,21 +95,29 @@ Validator::Validator(const RunConfig& config, const PairModel& model, const Pair
       examples_(data.valid.examples),
       averaged_(model_with(model, std::move(averaged), config.train.replicas)) {
   const auto most = static_cast<size_t>(config.train.validation_examples);
-  if (examples_.size() > most) examples_.resize(most);
   if (data.valid_text.empty()) {
+    available_ = std::ssize(examples_);
+    keep_spread(examples_, most);
+    measured_ = std::ssize(examples_);
     fingerprint_ = hash_of(examples_, model.codecs.source.names_file);
     keep_share(examples_, world);
     pairs_ = model.encode(examples_);
     if (model.config.ranks()) drop_unknown_targets(pairs_);
+    Predictor::of(averaged_).hide_unknown_labels(pairs_);
   } else {
     pairs_ = windows_in_order(model.encode_text(data.valid_text),
                               model.config.chosen().context() - 1, 1);
-    if (pairs_.size() > most) pairs_.resize(most);
+    available_ = std::ssize(pairs_);
+    keep_spread(pairs_, most);
+    measured_ = std::ssize(pairs_);
     fingerprint_ = hash_of(data.valid_text, pairs_.size());
     keep_share(pairs_, world);
   }
-  for (const EncodedPair& pair : pairs_) tokens_ += static_cast<double>(pair.target_length());
-  all_tokens_ = std::max(1.0, sum(world, tokens_));
+  tokens_ = model.answers_numbers() ? static_cast<double>(pairs_.size())
+                                    : static_cast<double>(Predictor::tokens_of_loss(pairs_));
+  all_tokens_ = sum(world, tokens_);
+  if (all_tokens_ == 0)
+    fail("no target of the validation data is one of training; give other data with --valid");
 }
 
 Validation Validator::operator()() {
@@ -100,7 +126,7 @@ Validation Validator::operator()() {
   const double loss = sum(world_, predictor.loss(pairs_) * (tokens_ / all_tokens_));
   // As of one token, so that of the loss itself no digit changes.
   if (!metric_.of_answers()) return {loss, metric_.of_likelihood({.nats = loss, .tokens = 1})};
-  const MetricOptions options = metric_options(averaged_.text());
+  const MetricOptions options = metric_options(averaged_);
   MetricCounts counts;
   bool failed = std::isnan(loss);  // alike in all processes
   if (!failed) {

@@ -15,15 +15,20 @@
 
 namespace attend {
 
-// Measures the averaged weights on the first train.validation_examples, which in a text are
-// windows, each behind the token before it. Every process measures its share; all get the same
-// figures.
+// Measures the averaged weights on train.validation_examples, spread over all of them. In a text
+// they are windows, each after the token before it. Every process measures its share; all get the
+// same figures.
 class Validator {
  public:
   Validator(const RunConfig& config, const PairModel& model, const PairData& data,
             std::shared_ptr<PairNetwork> averaged, Communicator& world);
 
   const Metric& metric() const { return metric_; }
+
+  // How many examples, or windows of a text, are measured by all processes together, and how many
+  // there are.
+  int64_t measured() const { return measured_; }
+  int64_t available() const { return available_; }
 
   // Differs for other examples.
   uint64_t fingerprint() const { return fingerprint_; }
@@ -38,6 +43,7 @@ class Validator {
   std::vector<EncodedPair> pairs_;
   Model averaged_;  // packed before it answers, for the weights are others each time
   uint64_t fingerprint_ = 0;
+  int64_t measured_ = 0, available_ = 0;
   double tokens_ = 0;      // of the targets here
   double all_tokens_ = 1;  // of all processes
 };

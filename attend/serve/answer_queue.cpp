@@ -116,8 +116,9 @@ class AnswerQueue::Asked {
 // What one thread is answering at once.
 class AnswerQueue::Call {
  public:
-  // Begins by the question that has waited longest. The queue is locked.
-  explicit Call(AnswerQueue& queue) : queue_(queue), first_(queue.waiting_.front().asked) {}
+  // Begins by the question `first`, which waits. The queue is locked.
+  Call(AnswerQueue& queue, std::shared_ptr<Asked> first)
+      : queue_(queue), first_(std::move(first)) {}
 
   void run() {
     try {
@@ -161,7 +162,9 @@ class AnswerQueue::Call {
     const std::lock_guard lock(queue_.mutex_);
     has_begun_ = true;
     queue_.drop_abandoned();
-    const size_t most = first_->question().embedded ? most_weight : queue_.share();
+    const size_t most = first_->question().embedded  ? most_weight
+                        : first_->question().is_long ? most_together
+                                                     : queue_.share();
     std::vector<Taken> taken;
     std::vector<double> queued_seconds;
     size_t weight = 0;
@@ -171,6 +174,7 @@ class AnswerQueue::Call {
     auto one = queue_.waiting_.begin();
     while (one != queue_.waiting_.end() && takes_more()) {
       const auto now = one++;
+      if (now->owner != nullptr && now->owner != this) continue;
       if (!share_options(now->asked->question(), first_->question())) {
         is_overtaking_ = true;
         continue;
@@ -183,6 +187,7 @@ class AnswerQueue::Call {
         overtaking_ += is_overtaking_ ? more : 0;
         taken.push_back({now->asked, now->taken});
         ++held_[now->asked];
+        if (now->asked->question().is_long) now->owner = this;
       }
       if (now->left() == 0)
         queue_.waiting_.erase(now);
@@ -306,18 +311,27 @@ size_t AnswerQueue::share() const {
   return std::min((sources + thread_count_ - 1) / thread_count_, most_together);
 }
 
+std::shared_ptr<AnswerQueue::Asked> AnswerQueue::first_free() const {
+  for (const Waiting& one : waiting_)
+    if (one.owner == nullptr) return one.asked;
+  return nullptr;
+}
+
 void AnswerQueue::work() {
   std::unique_lock lock(mutex_);
   while (true) {
-    changed_.wait(lock, [this] { return is_ended_ || !waiting_.empty(); });
+    changed_.wait(lock, [this] { return is_ended_ || first_free() != nullptr; });
     gather(lock);
     if (is_ended_) return;
     drop_abandoned();
-    if (waiting_.empty()) continue;
-    Call call(*this);
+    const std::shared_ptr<Asked> first = first_free();
+    if (first == nullptr) continue;
+    Call call(*this, first);
     lock.unlock();
     call.run();
     lock.lock();
+    for (Waiting& one : waiting_)
+      if (one.owner == &call) one.owner = nullptr;
   }
 }
 

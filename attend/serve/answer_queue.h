@@ -25,6 +25,9 @@ struct Question {
   // Questions of equal text have equal options and are answered together; others, and those
   // without a text, are not.
   std::string options;
+  // One thread answers all sources of a long question, so that it never keeps a model of several
+  // threads from other questions.
+  bool is_long = false;
   std::function<bool()> is_abandoned;  // whether nobody waits for the answers any more
   // Told what there is of an answer, as AnswerWatch::grows is; may be empty.
   std::function<void(size_t source, size_t answer, const Candidate& so_far)> grows = {};
@@ -44,6 +47,7 @@ constexpr size_t most_tokens_together = 4096;
 // come. Questions with other options wait until a thread has none, which is soon: sources of so
 // much weight overtake them and no more, where a long source weighs as much as several short ones,
 // and a question of more than that goes behind the others each time that so much of it was taken.
+// Only one thread at a time takes sources of a long question.
 // What is abandoned is no longer computed, from the next token or the next sources on. The answers
 // to a question do not depend on those beside it; the model must skip what it cannot read
 // (ModelOptions::skip_bad), so that errors do not either.
@@ -80,8 +84,9 @@ class AnswerQueue {
   struct Waiting {
     std::shared_ptr<Asked> asked;
     std::chrono::steady_clock::time_point since;
-    size_t taken = 0;   // sources
-    size_t weight = 0;  // of those that were taken since it was behind all others
+    size_t taken = 0;             // sources
+    size_t weight = 0;            // of those that were taken since it was behind all others
+    const Call* owner = nullptr;  // of a long question: the call that answers it
 
     size_t left() const;
   };
@@ -90,6 +95,8 @@ class AnswerQueue {
   void stop();
   void drop_abandoned();
   void gather(std::unique_lock<std::mutex>& lock);
+  // The first question that no other thread owns; null: none.
+  std::shared_ptr<Asked> first_free() const;
   size_t share() const;
   size_t weight(const std::string& source) const;
   void end(size_t sources);

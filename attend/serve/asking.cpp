@@ -38,7 +38,7 @@ std::function<void(const std::vector<Result>&)> responder(
           form = asking.error, respond = std::move(respond)](const std::vector<Result>& results) {
     metrics.count_tokens(token_count(results));
     try {
-      for (size_t i = 0; i < results.size(); ++i) check_read(field, i, results[i].error);
+      for (size_t i = 0; i < results.size(); ++i) check_result(field, i, results[i]);
       reply.send(respond(results));
     } catch (const RequestError& error) {
       reply.send(form(error));
@@ -46,10 +46,67 @@ std::function<void(const std::vector<Result>&)> responder(
   };
 }
 
-// No file is opened that a request names.
+// Checks that no source names a file, and that no text takes long to split into tokens.
 void check_sources(const Asking& asking, const std::vector<std::string>& sources) {
-  for (size_t i = 0; i < sources.size(); ++i)
+  for (size_t i = 0; i < sources.size(); ++i) {
     check_source(asking.served, sources[i], fmt::format("{}[{}]", asking.field, i), asking.field);
+    if (!asking.served.model->has_source_image() && sources[i].size() > most_text_bytes)
+      throw RequestError(422,
+                         fmt::format("{}[{}] has {} bytes; a text has at most {}, shorten it",
+                                     asking.field, i, sources[i].size(), most_text_bytes),
+                         asking.field, "invalid_value");
+  }
+}
+
+// Limits of all answers to a request together: their tokens, and the attention weights that are
+// kept while they are computed.
+constexpr int64_t most_tokens = int64_t{64} * 4096, most_weights = int64_t{1} << 26;
+
+// Maximum number of tokens of a source, by its bytes: special tokens may be added.
+int64_t source_tokens(const Model& model, const std::string& source) {
+  const int64_t most = model.maximum_source_length();
+  return model.has_source_image() ? most : std::min(std::ssize(source) + 8, most);
+}
+
+int64_t answer_count(const SearchOptions& search) {
+  return search.sampling ? search.nbest : search.beam;
+}
+
+// RequestError if the answers may have too many tokens or keep too many weights.
+void check_work(const Asking& asking, const Question& question) {
+  const Model& model = *asking.served.model;
+  const SearchOptions& search = question.search;
+  const bool keeps_weights = search.with_weights || search.coverage_penalty > 0;
+  int64_t tokens = 0, weights = 0;
+  for (const std::string& source : question.sources) {
+    const int64_t length = source_tokens(model, source);
+    const int64_t all = answer_count(search) * model.longest_answer(length, search);
+    tokens += all;
+    weights += keeps_weights ? all * length : 0;
+  }
+  const auto check = [&](int64_t count, int64_t most, const char* kind) {
+    if (count > most)
+      throw RequestError(422,
+                         fmt::format("the answers may have {} {} together; a request has at most "
+                                     "{}, ask for fewer or shorter answers",
+                                     count, kind, most),
+                         asking.field, "invalid_value");
+  };
+  check(tokens, most_tokens, "tokens");
+  check(weights, most_weights, "attention weights");
+}
+
+// Whether the answers take long, as they usually are: about as long as their sources, or as long as
+// they may be, if the request says so.
+bool is_long(const Model& model, const Question& question) {
+  constexpr int64_t short_tokens = 8192, bytes_per_token = 4;
+  int64_t tokens = 0;
+  for (const std::string& source : question.sources) {
+    const int64_t most = model.longest_answer(source_tokens(model, source), question.search);
+    const bool is_limited = question.search.maximum_length > 0 || model.has_source_image();
+    tokens += is_limited ? most : std::min(most, std::ssize(source) / bytes_per_token + 10);
+  }
+  return tokens * answer_count(question.search) > short_tokens;
 }
 
 void tell_of_failures(const Asking& asking, Question& question) {
@@ -69,12 +126,17 @@ RequestError failure_of(const std::exception& error) {
   return {is_of_the_request ? 422 : 500, error.what()};
 }
 
-void check_read(const std::string& field, size_t index, const std::string& error) {
-  if (!error.empty())
-    throw RequestError(422, fmt::format("{}[{}]: {}", field, index, error), field, "unreadable");
+void refuse_source(const std::string& field, size_t index, const std::string& error,
+                   bool is_diverged) {
+  throw RequestError(is_diverged ? 500 : 422, fmt::format("{}[{}]: {}", field, index, error), field,
+                     is_diverged ? "" : "unreadable");
 }
 
 void put(const Asking& asking, Question question) {
+  if (!question.embedded) {
+    check_work(asking, question);
+    question.is_long = is_long(*asking.served.model, question);
+  }
   if (!asking.served.queue->add(std::move(question)))
     asking.reply.send(full_response(asking.error));
 }
@@ -99,10 +161,13 @@ void ask_vectors(const Asking& asking, std::vector<std::string> texts,
 }
 
 std::vector<std::string> texts_of(const ServedModel& served, const RequestInputs& inputs,
-                                  const char* field) {
+                                  const char* field, const HttpReply& reply) {
   std::vector<std::string> texts = inputs.texts;
   try {
-    for (const auto& ids : inputs.ids) texts.push_back(served.model->source_text(ids));
+    for (const auto& ids : inputs.ids) {
+      if (reply.is_abandoned()) fail("the client has left");
+      texts.push_back(served.model->source_text(ids));
+    }
   } catch (const Error& error) {
     throw RequestError(422, fmt::format("{}[{}]: {}", field, texts.size(), error.what()), field,
                        "invalid_value");
@@ -111,9 +176,10 @@ std::vector<std::string> texts_of(const ServedModel& served, const RequestInputs
 }
 
 RequestError too_long(const Model& model, const std::string& field, size_t index) {
-  return {422,
-          fmt::format("{}[{}] has more than the {} tokens that the model reads; shorten it", field,
-                      index, model.maximum_source_length()),
+  return {400,
+          fmt::format("This model's maximum context length is {} tokens, and {}[{}] has more; "
+                      "shorten it",
+                      model.maximum_source_length(), field, index),
           field, too_long_code};
 }
 

@@ -37,20 +37,30 @@ void ask_vectors(const Asking& asking, std::vector<std::string> texts,
                  std::function<HttpResponse(const std::vector<Embedding>&)> respond);
 
 // Puts a question with all its functions into the model's queue, or tells that it is full (429).
+// RequestError (422) on one whose answers may be too long together.
 void put(const Asking& asking, Question question);
 
 // What a client is told of a RequestError, of another error of the library (422), and of one of the
 // model or the system (500).
 RequestError failure_of(const std::exception& error);
-// RequestError (422) where there is an error, which says why a source could not be read.
-void check_read(const std::string& field, size_t index, const std::string& error);
-// That a text is longer than the model reads (422), and its code.
+// Throws RequestError (500) if the model computed numbers that are not finite, else (422).
+[[noreturn]] void refuse_source(const std::string& field, size_t index, const std::string& error,
+                                bool is_diverged);
+// Throws the error that the Answer or Embedding of one source has, if any: 422 if the source could
+// not be read, 500 if the model computed numbers that are not finite.
+template <class Result>
+void check_result(const std::string& field, size_t index, const Result& result) {
+  if (!result.error.empty()) refuse_source(field, index, result.error, result.is_diverged);
+}
+// That a text is longer than the model reads (400), in words that clients of OpenAI look for, and
+// its code.
 constexpr const char* too_long_code = "context_length_exceeded";
 RequestError too_long(const Model& model, const std::string& field, size_t index);
 
-// The texts of inputs, which may be written as token ids. RequestError (422) on ids of no text.
+// The texts of inputs, which may be written as token ids. RequestError (422) on ids of no text, and
+// if `reply` is abandoned.
 std::vector<std::string> texts_of(const ServedModel& served, const RequestInputs& inputs,
-                                  const char* field);
+                                  const char* field, const HttpReply& reply);
 
 // RequestError (422) where the model reads images or sounds and the source does not hold them: no
 // file is opened that a request names. `name` is the source's, for the message.

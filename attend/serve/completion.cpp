@@ -19,13 +19,6 @@ size_t character_count(const std::string& text) {
                                            [](char byte) { return !continues_character(byte); }));
 }
 
-// Where the first of the stops begins; npos: there is none.
-size_t first_stop(const std::string& text, const std::vector<std::string>& stops) {
-  size_t first = std::string::npos;
-  for (const std::string& stop : stops) first = std::min(first, text.find(stop));
-  return first;
-}
-
 // How much of a text that goes on stays as it is: without the beginning of a stop and of a
 // character at its end.
 size_t settled_size(std::string_view text, const std::vector<std::string>& stops) {
@@ -44,6 +37,32 @@ size_t settled_size(std::string_view text, const std::vector<std::string>& stops
   return size - (last - 1) < needed ? last - 1 : size;
 }
 
+// The probabilities of tokens as clients of OpenAI read them.
+class LogarithmsJson {
+ public:
+  void add(const std::string& token, const json& logarithm, size_t offset,
+           const std::vector<Rival>& rivals) {
+    tokens_.push_back(token);
+    logarithms_.push_back(logarithm);
+    offsets_.push_back(offset);
+    if (logarithm.is_null()) return best_.push_back(nullptr);
+    // Tokens of one name, such as bytes that are shown alike, are told once, by the most probable.
+    json& best = best_.emplace_back(json::object());
+    for (const Rival& rival : rivals) best.emplace(rival.token, rival.log_probability);
+  }
+
+  std::string text(bool has_rivals) const {
+    return json_text({{"tokens", tokens_},
+                      {"token_logprobs", logarithms_},
+                      {"text_offset", offsets_},
+                      {"top_logprobs", has_rivals ? best_ : json()}});
+  }
+
+ private:
+  json tokens_ = json::array(), logarithms_ = json::array(), offsets_ = json::array(),
+       best_ = json::array();
+};
+
 }  // namespace
 
 Completion::Completion(const Asking& asking, const std::string& request_id,
@@ -53,9 +72,11 @@ Completion::Completion(const Asking& asking, const std::string& request_id,
       reply_(asking.reply),
       options_(std::move(options)),
       id_("cmpl-" + request_id),
-      created_(std::time(nullptr)) {
-  for (const std::string& echo : options_.echoes)
-    choices_.insert(choices_.end(), options_.answers, Choice{.echo = echo});
+      created_(std::time(nullptr)),
+      deadline_(std::chrono::steady_clock::now() + options_.time) {
+  for (size_t prompt = 0; prompt < options_.echoes.size(); ++prompt)
+    choices_.insert(choices_.end(), options_.answers,
+                    Choice{.prompt = prompt, .echo = options_.echoes[prompt]});
 }
 
 void Completion::grow(size_t prompt, size_t answer, const Candidate& so_far) {
@@ -69,7 +90,7 @@ void Completion::grow(size_t prompt, size_t answer, const Candidate& so_far) {
 
 void Completion::end(const std::vector<Answer>& answers) {
   try {
-    for (size_t i = 0; i < answers.size(); ++i) check_read("prompt", i, answers[i].error);
+    for (size_t i = 0; i < answers.size(); ++i) check_result("prompt", i, answers[i]);
   } catch (const RequestError& error) {
     return fail(error);
   }
@@ -88,8 +109,34 @@ void Completion::end(const std::vector<Answer>& answers) {
   finish_if_all_are();
 }
 
+void Completion::end_with_prompts() {
+  const std::lock_guard lock(mutex_);
+  for (Choice& choice : choices_) {
+    choice.finish = "length";
+    say(choice);
+  }
+  finish_if_all_are();
+}
+
+bool Completion::is_over() {
+  if (is_done_ || reply_.is_abandoned()) return true;
+  if (!options_.streams || std::chrono::steady_clock::now() < deadline_) return false;
+  const std::lock_guard lock(mutex_);
+  // The server itself refuses what has not begun.
+  if (!is_begun_) return false;
+  fail_locked(RequestError(504,
+                           fmt::format("the stream takes over {:g} s; ask for less",
+                                       std::chrono::duration<double>(options_.time).count()),
+                           "", "deadline_exceeded"));
+  return true;
+}
+
 void Completion::fail(const RequestError& error) {
   const std::lock_guard lock(mutex_);
+  fail_locked(error);
+}
+
+void Completion::fail_locked(const RequestError& error) {
   if (is_done_) return;
   is_done_ = true;
   if (!is_begun_) return reply_.send(error.response());
@@ -98,25 +145,44 @@ void Completion::fail(const RequestError& error) {
 }
 
 void Completion::take(Choice& choice, const Candidate& so_far, const std::string& finish) const {
-  const std::string before = std::exchange(choice.whole, so_far.text);
-  for (size_t i = choice.tokens.size(); i < so_far.tokens.size(); ++i) {
-    choice.tokens.push_back(so_far.tokens[i]);
-    choice.logarithms.push_back(i < so_far.log_probabilities.size() ? so_far.log_probabilities[i]
-                                                                    : 0);
-    choice.offsets.push_back(character_count(before));
-    choice.rivals.push_back(i < so_far.rivals.size() ? so_far.rivals[i] : std::vector<Rival>());
-  }
-  const size_t stop = first_stop(choice.whole, options_.stops);
+  if (options_.has_logarithms) take_tokens(choice, so_far);
+  choice.token_count = so_far.tokens.size();
+  const auto same = static_cast<size_t>(std::mismatch(choice.whole.begin(), choice.whole.end(),
+                                                      so_far.text.begin(), so_far.text.end())
+                                            .first -
+                                        choice.whole.begin());
+  choice.whole = so_far.text;
+  const size_t stop = find_stop(choice, same);
   choice.finish = stop == std::string::npos ? finish : "stop";
   if (!choice.finish.empty()) {
     choice.text = choice.whole.substr(0, stop);
     return;
   }
   // The next token may still change what the last one spelled.
-  const auto [changed, same] =
-      std::mismatch(before.begin(), before.end(), choice.whole.begin(), choice.whole.end());
-  const std::string_view kept(before.data(), static_cast<size_t>(changed - before.begin()));
+  const std::string_view kept(choice.whole.data(), same);
   choice.text = kept.substr(0, settled_size(kept, options_.stops));
+}
+
+void Completion::take_tokens(Choice& choice, const Candidate& so_far) const {
+  const size_t offset = character_count(choice.whole);
+  for (size_t i = choice.tokens.size(); i < so_far.tokens.size(); ++i) {
+    choice.tokens.push_back(so_far.tokens[i]);
+    choice.logarithms.push_back(i < so_far.log_probabilities.size() ? so_far.log_probabilities[i]
+                                                                    : 0);
+    choice.offsets.push_back(offset);
+    choice.rivals.push_back(i < so_far.rivals.size() ? so_far.rivals[i] : std::vector<Rival>());
+  }
+}
+
+// Where the first of the stops begins; npos: there is none. The first `same` bytes of the text are
+// those of the call before.
+size_t Completion::find_stop(Choice& choice, size_t same) const {
+  const size_t known = std::min(choice.searched, same);
+  size_t first = std::string::npos;
+  for (const std::string& stop : options_.stops)
+    first = std::min(first, choice.whole.find(stop, known - std::min(known, stop.size() - 1)));
+  choice.searched = choice.whole.size();
+  return first;
 }
 
 void Completion::say(Choice& choice) {
@@ -131,7 +197,10 @@ void Completion::say(Choice& choice) {
 void Completion::send_event(const std::string& json) {
   std::string event = fmt::format("data: {}\n\n", json);
   if (std::exchange(is_begun_, true)) return reply_.add(std::move(event));
-  reply_.begin({.type = "text/event-stream", .body = std::move(event)});
+  // nginx would keep events until they fill a buffer.
+  reply_.begin({.type = "text/event-stream",
+                .body = std::move(event),
+                .fields = {{"Cache-Control", "no-store"}, {"X-Accel-Buffering", "no"}}});
 }
 
 void Completion::finish_if_all_are() {
@@ -140,7 +209,7 @@ void Completion::finish_if_all_are() {
     return;
   is_done_ = true;
   int64_t tokens = options_.prompt_tokens;
-  for (const Choice& choice : choices_) tokens += std::ssize(choice.tokens);
+  for (const Choice& choice : choices_) tokens += static_cast<int64_t>(choice.token_count);
   metrics_.count_tokens(tokens);
   if (options_.streams) {
     if (options_.tells_usage) send_event(body_json("", usage_json()));
@@ -168,7 +237,7 @@ std::string Completion::body_json(const std::string& choices, const std::string&
 
 std::string Completion::usage_json() const {
   int64_t tokens = 0;
-  for (const Choice& choice : choices_) tokens += std::ssize(choice.tokens);
+  for (const Choice& choice : choices_) tokens += static_cast<int64_t>(choice.token_count);
   return json_text({{"prompt_tokens", options_.prompt_tokens},
                     {"completion_tokens", tokens},
                     {"total_tokens", options_.prompt_tokens + tokens}});
@@ -176,21 +245,18 @@ std::string Completion::usage_json() const {
 
 std::string Completion::logarithms_json(const Choice& choice) const {
   if (!options_.has_logarithms) return "null";
-  json tokens = json::array(), logarithms = json::array(), offsets = json::array(),
-       best = json::array();
-  const size_t end = character_count(choice.text);
-  for (size_t i = 0; i < choice.tokens.size() && choice.offsets[i] < end; ++i) {
-    tokens.push_back(choice.tokens[i]);
-    logarithms.push_back(choice.logarithms[i]);
-    offsets.push_back(choice.offsets[i]);
-    // Tokens of one name, such as bytes that are shown alike, are told once, by the most probable.
-    json& rivals = best.emplace_back(json::object());
-    for (const Rival& rival : choice.rivals[i]) rivals.emplace(rival.token, rival.log_probability);
+  LogarithmsJson all;
+  size_t echoed = 0;
+  if (!options_.echoed_tokens.empty()) {
+    for (const ScoredToken& token : options_.echoed_tokens[choice.prompt])
+      all.add(token.token, token.log_probability ? json(*token.log_probability) : json(),
+              token.offset, token.rivals);
+    echoed = character_count(options_.echoes[choice.prompt]);
   }
-  return json_text({{"tokens", tokens},
-                    {"token_logprobs", logarithms},
-                    {"text_offset", offsets},
-                    {"top_logprobs", options_.has_rivals ? best : json()}});
+  const size_t end = character_count(choice.text);
+  for (size_t i = 0; i < choice.tokens.size() && choice.offsets[i] < end; ++i)
+    all.add(choice.tokens[i], choice.logarithms[i], echoed + choice.offsets[i], choice.rivals[i]);
+  return all.text(options_.has_rivals);
 }
 
 }  // namespace attend::internal

@@ -23,32 +23,42 @@ using internal::CompletionOptions;
 // As OpenAI has it.
 constexpr double most_rivals = 5;
 
+// OpenAI takes 4; lm-evaluation-harness sends more.
+constexpr double most_stops = 32;
+
+// A prompt of so many bytes per token that the model reads is too long, whatever its tokens are.
+constexpr int64_t bytes_per_prompt_token = 256;
+
 // Below it the most probable token is as good as certain.
 constexpr double least_temperature = 1e-3;
 
 struct CompletionsRequest {
-  std::string model, user;
+  std::string model, user, suffix;
   RequestInputs prompt{{InputForm::text, InputForm::texts, InputForm::ids, InputForm::id_rows}};
   RequestInputs stop{{InputForm::text, InputForm::texts}};
   int64_t maximum = 0, answers = 1, best_of = 1, seed = 0, logarithms = 0;
   double temperature = 1, top_p = 1, no_penalty = 0;
-  bool echoes = false, streams = false, tells_usage = false;
+  bool echoes = false, streams = false, tells_usage = false, pads_events = false;
 
   std::vector<RequestField> fields() {
     return {{"model", &model},
             {"prompt", &prompt, 1, most_texts, true},
-            {"max_tokens", &maximum, 1, most_answer_tokens, false, true},
-            {"temperature", &temperature, 0, 2, false, true},
-            {"top_p", &top_p, 1e-6, 1, false, true},
+            {"suffix", &suffix, 0, 0, false, true},
+            {"max_tokens", &maximum, 0, most_answer_tokens, false, true, false},
+            {"temperature", &temperature, 0, 2, false, true, false},
+            {"top_p", &top_p, 1e-6, 1, false, true, false},
             {"n", &answers, 1, most_answers, false, true},
-            {"best_of", &best_of, 1, most_answers, false, true},
-            {"seed", &seed, -9e15, 9e15, false, true},
-            {"stop", &stop, 1, 4, false, true},
+            {"best_of", &best_of, 1, most_answers, false, true, false},
+            {"seed", &seed, -most_seed, most_seed, false, true, false},
+            {"stop", &stop, 0, most_stops, false, true},
             {"echo", &echoes, 0, 0, false, true},
-            {"logprobs", &logarithms, 0, most_rivals, false, true},
+            {"logprobs", &logarithms, 0, most_rivals, false, true, false},
+            {"logit_bias", std::vector<RequestField>{}, 0, 0, false, true},
             {"stream", &streams, 0, 0, false, true},
-            {"stream_options", std::vector<RequestField>{{"include_usage", &tells_usage}}, 0, 0,
-             false, true},
+            {"stream_options",
+             std::vector<RequestField>{{"include_usage", &tells_usage},
+                                       {"include_obfuscation", &pads_events}},
+             0, 0, false, true},
             {"presence_penalty", &no_penalty, 0, 0, false, true},
             {"frequency_penalty", &no_penalty, 0, 0, false, true},
             {"user", &user, 0, 0, false, true}};
@@ -64,8 +74,11 @@ void check_completions(const CompletionsRequest& asked, const std::set<std::stri
     refuse("best_of", "best_of must be n: all answers that are drawn are told");
   if (asked.streams && present.contains("logprobs"))
     refuse("logprobs", "a stream has no logprobs; leave one of the two out");
-  if (asked.echoes && present.contains("logprobs"))
-    refuse("logprobs", "a prompt that is echoed has no logprobs; leave one of the two out");
+  if (present.contains("max_tokens") && asked.maximum == 0 && !asked.echoes)
+    refuse("max_tokens", "max_tokens is 0, which answers nothing; set echo, or raise it");
+  if (!asked.suffix.empty()) refuse("suffix", "the server inserts no text; leave suffix out");
+  if (asked.pads_events)
+    refuse("stream_options", "events are not padded; leave include_obfuscation out");
   if (!asked.streams && present.contains("stream_options"))
     refuse("stream_options", "stream_options are for a stream; set stream");
   for (const std::string& stop : asked.stop.texts)
@@ -99,11 +112,33 @@ SearchOptions completion_search(const CompletionsRequest& asked,
 int64_t prompt_token_count(const Model& model, const std::vector<std::string>& prompts) {
   int64_t count = 0;
   for (size_t i = 0; i < prompts.size(); ++i) {
+    if (std::ssize(prompts[i]) / bytes_per_prompt_token > model.maximum_source_length())
+      throw too_long(model, "prompt", i);
     const auto tokens = std::ssize(model.tokenise(prompts[i]));
     if (tokens > model.maximum_source_length()) throw too_long(model, "prompt", i);
     count += tokens;
   }
   return count;
+}
+
+// Has the model answer the question, unless it is for no tokens.
+void begin_completion(const Asking& asking, Question question, const std::string& request_id,
+                      CompletionOptions options, bool wants_tokens) {
+  const bool watches = options.streams || !options.stops.empty() || options.has_logarithms;
+  const auto completion = std::make_shared<Completion>(asking, request_id, std::move(options));
+  if (!wants_tokens) return completion->end_with_prompts();
+  question.is_abandoned = [completion] { return completion->is_over(); };
+  if (watches)
+    question.grows = [completion](size_t prompt, size_t answer, const Candidate& so_far) {
+      completion->grow(prompt, answer, so_far);
+    };
+  question.answered = [completion](const std::vector<Answer>& answers) {
+    completion->end(answers);
+  };
+  question.failed = [completion](const std::exception& error) {
+    completion->fail(failure_of(error));
+  };
+  put(asking, std::move(question));
 }
 
 }  // namespace
@@ -114,7 +149,7 @@ void answer_completions(Service& service, const HttpRequest& request, const Http
   check_completions(asked, present);
   const ServedModel& served = text_model(service, asked.model);
   Question question;
-  question.sources = texts_of(served, asked.prompt, "prompt");
+  question.sources = texts_of(served, asked.prompt, "prompt", reply);
   question.search = completion_search(asked, present);
   if (!question.search.sampling)
     question.options = fmt::format("completion {} {}", asked.maximum, asked.logarithms);
@@ -125,24 +160,27 @@ void answer_completions(Service& service, const HttpRequest& request, const Http
                             .streams = asked.streams,
                             .tells_usage = asked.tells_usage,
                             .has_logarithms = present.contains("logprobs"),
-                            .has_rivals = asked.logarithms > 0};
+                            .has_rivals = asked.logarithms > 0,
+                            .time = service.options().stream_time};
   for (const std::string& prompt : question.sources)
     options.echoes.push_back(asked.echoes ? prompt : "");
-  const Asking asking{service, served, reply, "prompt"};
-  const auto completion = std::make_shared<Completion>(asking, request.id, std::move(options));
-  question.is_abandoned = [reply, completion] {
-    return completion->is_done() || reply.is_abandoned();
-  };
-  question.grows = [completion](size_t prompt, size_t answer, const Candidate& so_far) {
-    completion->grow(prompt, answer, so_far);
-  };
-  question.answered = [completion](const std::vector<Answer>& answers) {
-    completion->end(answers);
-  };
-  question.failed = [completion](const std::exception& error) {
-    completion->fail(failure_of(error));
-  };
-  put(asking, std::move(question));
+  const bool wants_tokens = asked.maximum > 0 || !present.contains("max_tokens");
+  if (!asked.echoes || !options.has_logarithms)
+    return begin_completion({service, served, reply, "prompt"}, std::move(question), request.id,
+                            std::move(options), wants_tokens);
+  if (!served.model->continues())
+    refuse("logprobs", "echoed prompts have logprobs with language models only; leave echo out");
+  service.run(
+      served, reply,
+      [&service, &served, reply, id = request.id, question = std::move(question),
+       options = std::move(options), wants_tokens]() mutable {
+        for (const std::string& prompt : question.sources) {
+          if (reply.is_abandoned()) return;
+          options.echoed_tokens.push_back(served.model->scored(prompt, question.search.rivals));
+        }
+        begin_completion({service, served, reply, "prompt"}, std::move(question), id,
+                         std::move(options), wants_tokens);
+      });
 }
 
 std::vector<RequestField> completions_fields() { return fields_of<CompletionsRequest>(); }

@@ -12,7 +12,7 @@
 namespace attend {
 namespace {
 
-// As OpenAI's clients know it; a request has 1 MiB.
+// As OpenAI's clients know it.
 constexpr double most_inputs = 2048;
 
 enum class VectorEncoding { numbers, base64 };
@@ -46,12 +46,17 @@ std::string packed_numbers(const std::vector<float>& vector) {
 
 }  // namespace
 
-std::vector<float> text_vector(const Model& model, const Embedding& embedding, size_t index,
-                               const VectorForm& form) {
+void check_vector(const Model& model, const Embedding& embedding, size_t index,
+                  const VectorForm& form) {
   if (embedding.tokens.empty())
     throw RequestError(422, fmt::format("{}[{}] has no tokens; send a text", form.field, index),
                        form.field, "invalid_value");
   if (embedding.truncated && !form.is_cut) throw too_long(model, form.field, index);
+}
+
+std::vector<float> text_vector(const Model& model, const Embedding& embedding, size_t index,
+                               const VectorForm& form) {
+  check_vector(model, embedding, index, form);
   if (form.dimensions > std::ssize(embedding.whole))
     throw RequestError(422,
                        fmt::format("dimensions is {}; vectors of the model have {}",
@@ -76,7 +81,7 @@ void answer_embeddings(Service& service, const HttpRequest& request, const HttpR
   read_request(request.body, asked.fields());
   const ServedModel& served = service.model_named(asked.model);
   ask_vectors(
-      {service, served, reply, "input"}, texts_of(served, asked.input, "input"),
+      {service, served, reply, "input"}, texts_of(served, asked.input, "input", reply),
       [&served, encoding = asked.encoding,
        form = VectorForm{asked.dimensions}](const std::vector<Embedding>& embeddings) {
         std::string data;

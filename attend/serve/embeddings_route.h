@@ -26,8 +26,11 @@ struct VectorForm {
   const char* field = "input";  // of the request, for errors
 };
 
-// The vector of text `index`. RequestError (422) where it has none, is too long or has fewer
-// dimensions.
+// Throws RequestError on text `index` if it has no vector (422) or is too long (400).
+void check_vector(const Model& model, const Embedding& embedding, size_t index,
+                  const VectorForm& form);
+
+// The vector of text `index`. Error as check_vector(), and (422) on fewer dimensions.
 std::vector<float> text_vector(const Model& model, const Embedding& embedding, size_t index,
                                const VectorForm& form);
 

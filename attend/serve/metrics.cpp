@@ -52,7 +52,7 @@ void ServerMetrics::count_tokens(int64_t tokens) {
   tokens_ += tokens;
 }
 
-std::string ServerMetrics::text(size_t queue_size) const {
+std::string ServerMetrics::text(size_t queue_size, int64_t lost_log_lines) const {
   const std::lock_guard lock(mutex_);
   std::string text = metric_head("attend_build_info", "gauge", "The version of the program.");
   text += fmt::format("attend_build_info{{version=\"{}\"}} 1\n", version_);
@@ -72,7 +72,10 @@ std::string ServerMetrics::text(size_t queue_size) const {
   text += metric_head("attend_queue_size", "gauge", "Requests that wait for a model.");
   text += fmt::format("attend_queue_size {}\n", queue_size);
   text += metric_head("attend_tokens_total", "counter", "Tokens of sources and answers.");
-  return text + fmt::format("attend_tokens_total {}\n", tokens_);
+  text += fmt::format("attend_tokens_total {}\n", tokens_);
+  text += metric_head("attend_log_lines_lost_total", "counter",
+                      "Lines of the log that could not be written.");
+  return text + fmt::format("attend_log_lines_lost_total {}\n", lost_log_lines);
 }
 
 }  // namespace attend

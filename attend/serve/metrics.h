@@ -38,8 +38,9 @@ class ServerMetrics {
   void count_batch(const std::vector<double>& queued_seconds, size_t together);
   void count_tokens(int64_t tokens);  // of sources and answers
 
-  // In the text format 0.0.4; `queue_size`: requests that wait for a model.
-  std::string text(size_t queue_size) const;
+  // In the text format 0.0.4; `queue_size`: requests that wait for a model; `lost_log_lines`: lines
+  // that the log dropped.
+  std::string text(size_t queue_size, int64_t lost_log_lines) const;
 
  private:
   static std::vector<double> second_bounds();

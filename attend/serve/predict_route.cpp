@@ -45,18 +45,18 @@ struct PredictRequest {
             {"coverage_penalty", &search.coverage_penalty, 0, 10},
             {"minimum_length", &search.minimum_length, 0, most_answer_tokens},
             {"maximum_length", &search.maximum_length, 1, most_answer_tokens},
-            {"unknown", &unknown},
+            {"unknown", &unknown, 0, 0, false, false, /*has_default=*/false},
             {"keep_seen", &search.keep_seen},
             {"details", &has_details}};
   }
 
-  // Any of them draws the answers.
+  // Any of them draws the answers, so that none has a default.
   std::vector<RequestField> draws() {
-    return {{"samples", &samples, 1, most_answers},
-            {"temperature", &sampling.temperature, 1e-3, 1e3},
-            {"top_k", &sampling.top_k, 1, 1e9},
-            {"top_p", &sampling.top_p, 1e-6, 1},
-            {"seed", &seed, 0, 9e15}};
+    return {{"samples", &samples, 1, most_answers, false, false, false},
+            {"temperature", &sampling.temperature, 1e-3, 1e3, false, false, false},
+            {"top_k", &sampling.top_k, 1, 1e9, false, false, false},
+            {"top_p", &sampling.top_p, 1e-6, 1, false, false, false},
+            {"seed", &seed, 0, most_seed, false, false, false}};
   }
 };
 
@@ -93,7 +93,7 @@ PredictRequest read_predict(const Service& service, const std::string& body) {
   if (present.contains("unknown")) search.unknown = asked.unknown;
   search.with_weights = asked.has_details;
   if (any_present(asked.draws(), present)) {
-    if (present.contains("beam") || present.contains("nbest"))
+    if (search.beam > 1 || search.nbest > 1)
       throw RequestError(422, "answers are drawn or searched for; leave beam and nbest out", "beam",
                          "invalid_value");
     asked.sampling.seed = static_cast<uint64_t>(asked.seed);

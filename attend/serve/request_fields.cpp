@@ -3,6 +3,8 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
+#include <limits>
 #include <nlohmann/json.hpp>
 #include <utility>
 
@@ -101,7 +103,11 @@ json one_text_schema() {
 
 json ids_schema() {
   return {{"type", "array"},
-          {"items", {{"type", "integer"}, {"minimum", 0}, {"maximum", most_token_id}}},
+          {"items",
+           {{"type", "integer"},
+            {"format", "int64"},
+            {"minimum", 0},
+            {"maximum", static_cast<int64_t>(most_token_id)}}},
           {"minItems", 1}};
 }
 
@@ -146,6 +152,19 @@ void check_range(const RequestField& field, double value, std::string_view shown
                fmt::format("is {}; it must be from {} to {}", shown, field.minimum, field.maximum));
 }
 
+// Beyond it float64 does not hold every whole number.
+constexpr double largest_exact = 9007199254740992;
+
+// Whether it is a whole number that int64_t holds.
+bool is_whole(const json& value) {
+  if (value.is_number_unsigned())
+    return value.get<uint64_t>() <= std::numeric_limits<int64_t>::max();
+  if (value.is_number_integer()) return true;
+  if (!value.is_number_float()) return false;
+  const auto number = value.get<double>();
+  return std::trunc(number) == number && std::abs(number) <= largest_exact;
+}
+
 std::set<std::string> read_object(const json& object, const std::vector<RequestField>& fields);
 
 // Reads a value into a variable of any of the types.
@@ -159,7 +178,10 @@ struct FieldReader {
   }
 
   void operator()(int64_t* number) const {
-    expect(value.is_number_integer(), "a whole number");
+    if (!is_whole(value) && value.is_number())
+      refuse_field(field.name, fmt::format("is {}; it must be a whole number from {} to {}",
+                                           value.dump(), field.minimum, field.maximum));
+    expect(is_whole(value), "a whole number");
     check_range(field, value.get<double>(), value.dump());
     *number = value.get<int64_t>();
   }
@@ -199,6 +221,7 @@ struct FieldReader {
   }
   void operator()(const std::vector<RequestField>& fields) const {
     expect(value.is_object(), "an object");
+    if (fields.empty() && !value.empty()) refuse_field(field.name, "must be an empty object");
     read_object(value, fields);
   }
   void operator()(const NamedVariable& variable) const {
@@ -240,29 +263,37 @@ std::set<std::string> read_object(const json& object, const std::vector<RequestF
   return present;
 }
 
+// The bound of a whole number, within int64_t.
+int64_t whole_bound(double bound) {
+  constexpr double end = 9223372036854775808.0;
+  return bound >= end ? std::numeric_limits<int64_t>::max() : static_cast<int64_t>(bound);
+}
+
 // Writes what FieldReader reads.
 struct FieldSchema {
   const RequestField& field;
 
-  // A default that is out of range stands for what the model says.
-  void add_range(json& schema, double usual, const json& shown) const {
-    schema["minimum"] = field.minimum;
-    schema["maximum"] = field.maximum;
-    if (!field.is_required && usual >= field.minimum && usual <= field.maximum)
-      schema["default"] = shown;
+  json with_default(json schema, const json& value) const {
+    if (!field.is_required && field.has_default) schema["default"] = value;
+    return schema;
   }
 
+  // A default that is out of range stands for what the model says.
+  bool has_in_range(double usual) const { return usual >= field.minimum && usual <= field.maximum; }
+
   json operator()(const int64_t* number) const {
-    json schema = {{"type", "integer"}};
-    add_range(schema, static_cast<double>(*number), *number);
-    return schema;
+    const json schema = {{"type", "integer"},
+                         {"format", "int64"},
+                         {"minimum", whole_bound(field.minimum)},
+                         {"maximum", whole_bound(field.maximum)}};
+    return has_in_range(static_cast<double>(*number)) ? with_default(schema, *number) : schema;
   }
   json operator()(const double* number) const {
-    json schema = {{"type", "number"}};
-    add_range(schema, *number, *number);
-    return schema;
+    const json schema = {
+        {"type", "number"}, {"minimum", field.minimum}, {"maximum", field.maximum}};
+    return has_in_range(*number) ? with_default(schema, *number) : schema;
   }
-  json operator()(const bool* flag) const { return {{"type", "boolean"}, {"default", *flag}}; }
+  json operator()(const bool* flag) const { return with_default({{"type", "boolean"}}, *flag); }
   json operator()(const std::string*) const { return text_schema(); }
   json operator()(const std::vector<std::string>*) const {
     return array_schema(field, text_schema());
@@ -273,7 +304,7 @@ struct FieldSchema {
     return {{"anyOf", schemas}};
   }
   json operator()(const NamedVariable& variable) const {
-    return {{"type", "string"}, {"enum", variable.names()}, {"default", variable.name()}};
+    return with_default({{"type", "string"}, {"enum", variable.names()}}, variable.name());
   }
   json operator()(const std::vector<RequestField>& fields) const { return request_schema(fields); }
 };

@@ -42,6 +42,8 @@ HttpResponse full_response(ErrorForm error = openai_error);
 // and labels.
 constexpr double most_texts = 32, most_answers = 64, most_answer_tokens = 4096;
 constexpr double most_labels = 10000, most_dimensions = 1e6, most_token_id = 2147483647;
+constexpr size_t most_text_bytes = 1 << 20;        // of one text
+constexpr double most_seed = 9223372036854775807;  // that of int64_t
 
 // How a request may write its inputs: "a", ["a", "b"], [[..], [..]] of one text each, and in place
 // of texts the ids of tokens, [5, 6] or [[5, 6], [7]].
@@ -63,6 +65,9 @@ struct RequestField {
   double minimum = 0, maximum = 0;  // of numbers; of arrays and inputs how many there are
   bool is_required = false;
   bool is_nullable = false;  // null is as if it were not there
+  // Whether the variable's value means the same as leaving the field out. If not, a schema has no
+  // default, since generated clients send defaults.
+  bool has_default = true;
 };
 
 // The fields of a type of request, bound to one with its defaults: what it takes, for documents.
@@ -72,14 +77,16 @@ std::vector<RequestField> fields_of() {
   return defaults.fields();
 }
 
-// JSON is nested so deep at most, and holds so many values.
+// Limits of a request's JSON: how deep it is nested, and how many values it holds, such as the
+// token ids of 2,048 texts.
 constexpr int json_depth = 8;
-constexpr size_t json_values = 10000;
+constexpr size_t json_values = 1000000;
 
-// Reads a request's body, one JSON object, into the variables; the names of the fields that were
-// there. RequestError on what is no JSON (400), and (422) on unknown fields, which names the
-// nearest, on a field that is twice there, on one of another type or range, on one that is missing,
-// and on JSON beyond the limits.
+// Reads a request's body, one JSON object, into the variables; returns the names of the fields that
+// were there. A number without a fraction, such as 6.0, is a whole number, as JSON Schema has it.
+// RequestError on what is no JSON (400), and (422) on unknown fields, which names the nearest, on a
+// field that is twice there, on one of another type or range, on one that is missing, and on JSON
+// beyond the limits.
 std::set<std::string> read_request(std::string_view body, const std::vector<RequestField>& fields);
 
 // What read_request() takes, as a JSON schema.

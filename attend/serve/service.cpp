@@ -6,7 +6,6 @@
 #include <algorithm>
 #include <ctime>
 #include <exception>
-#include <filesystem>
 #include <limits>
 #include <nlohmann/json.hpp>
 #include <utility>
@@ -36,10 +35,10 @@ std::string event_word(HttpEvent::Kind kind) {
 std::string time_now() { return fmt::format("{:%FT%TZ}", fmt::gmtime(std::time(nullptr))); }
 
 std::string log_line(const HttpEvent& event) {
-  return fmt::format("{} {} {} {} {} {} {:.6f} s {} B", time_now(), event_word(event.kind),
+  return fmt::format("{} {} {} {} {} {} {:.6f} s {} B{}{}", time_now(), event_word(event.kind),
                      event.id.empty() ? "-" : event.id, event.method.empty() ? "-" : event.method,
                      event.target.empty() ? "-" : event.target, event.status, event.seconds,
-                     event.sent);
+                     event.sent, event.reason.empty() ? "" : ": ", event.reason);
 }
 
 std::string log_json(const HttpEvent& event) {
@@ -48,30 +47,30 @@ std::string log_json(const HttpEvent& event) {
                          {"status", event.status},
                          {"seconds", event.seconds},
                          {"sent", event.sent}};
-  if (event.kind != HttpEvent::Kind::refused)
+  if (!event.method.empty())
     line.update({{"id", event.id},
                  {"method", event.method},
                  {"target", event.target},
                  {"length", event.received}});
+  if (!event.reason.empty()) line["reason"] = event.reason;
   return line.dump();
 }
 
-// "runs/words/" is called words.
-std::string folder_name(const std::string& folder) {
-  const auto path = std::filesystem::weakly_canonical(folder);
-  return path.filename().string();
-}
-
-void compute_on(WorkThreads& threads, const HttpReply& reply, std::function<HttpResponse()> work) {
-  const bool is_taken = threads.add([reply, work = std::move(work)] {
+void run_on(WorkThreads& threads, const HttpReply& reply, ErrorForm form,
+            std::function<void()> work) {
+  const bool is_taken = threads.add([reply, form, work = std::move(work)] {
     if (reply.is_abandoned()) return;
     try {
-      reply.send(work());
+      work();
     } catch (const std::exception& error) {
-      reply.send(failure_of(error).response());
+      reply.send(form(failure_of(error)));
     }
   });
-  if (!is_taken) reply.send(full_response());
+  if (!is_taken) reply.send(full_response(form));
+}
+
+std::function<void()> sending(const HttpReply& reply, std::function<HttpResponse()> work) {
+  return [reply, work = std::move(work)] { reply.send(work()); };
 }
 
 }  // namespace
@@ -85,11 +84,11 @@ Service::Service(ServiceOptions options)
 }
 
 void Service::load() {
-  for (const std::string& folder : options_.folders) {
-    ServedModel served{.name = folder_name(folder)};
+  for (const auto& [name, folder] : options_.folders) {
+    ServedModel served{.name = name};
     for (const ServedModel& other : models_)
       if (other.name == served.name)
-        fail("two models are called {}; rename the folder of one", in_quotes(served.name));
+        fail("two models are called {}; give one as NAME=FOLDER", in_quotes(served.name));
     served.model = std::make_unique<const Model>(folder, options_.model);
     served.loaded = std::time(nullptr);
     served.queue = std::make_unique<AnswerQueue>(
@@ -108,7 +107,17 @@ void Service::load() {
     served.worker = std::make_unique<WorkThreads>(worker_threads, options_.queue);
     models_.push_back(std::move(served));
   }
+  const std::lock_guard lock(early_mutex_);
   is_loaded_ = true;
+  for (auto& work : early_) readers_.add(std::move(work));
+  early_.clear();
+}
+
+// False if the models are loaded.
+bool Service::keep_until_loaded(std::function<void()>& work) {
+  const std::lock_guard lock(early_mutex_);
+  if (!is_loaded_) early_.push_back(std::move(work));
+  return !is_loaded_;
 }
 
 bool Service::is_idle() const {
@@ -118,28 +127,40 @@ bool Service::is_idle() const {
   });
 }
 
+std::optional<HttpResponse> Service::judge(const HttpHead& head) {
+  return head_refusal(*this, head);
+}
+
 void Service::handle(HttpRequest request, const HttpReply& reply) {
   const Route* route = admitting_route(*this, request.head, reply);
   if (route == nullptr) return;
-  if (request.body.empty()) return answer_by_route(*route, *this, request, reply);
+  const bool must_wait = route->needs != RouteNeeds::nothing && !is_loaded_;
+  if (request.body.empty() && !must_wait) return answer_by_route(*route, *this, request, reply);
   // JSON of a megabyte takes longer to read than others are to wait.
-  readers_.add([this, route, request = std::move(request), reply] {
+  std::function<void()> work = [this, route, request = std::move(request), reply] {
     if (reply.is_abandoned()) return;
     try {
       answer_by_route(*route, *this, request, reply);
     } catch (const std::exception& error) {
       reply.send(http_error(500, error.what()));
     }
-  });
+  };
+  if (must_wait && keep_until_loaded(work)) return;
+  readers_.add(std::move(work));
 }
 
 void Service::compute(const HttpReply& reply, std::function<HttpResponse()> work) {
-  compute_on(workers_, reply, std::move(work));
+  run_on(workers_, reply, openai_error, sending(reply, std::move(work)));
 }
 
 void Service::compute(const ServedModel& served, const HttpReply& reply,
-                      std::function<HttpResponse()> work) {
-  compute_on(*served.worker, reply, std::move(work));
+                      std::function<HttpResponse()> work, ErrorForm error) {
+  run_on(*served.worker, reply, error, sending(reply, std::move(work)));
+}
+
+void Service::run(const ServedModel& served, const HttpReply& reply, std::function<void()> work,
+                  ErrorForm error) {
+  run_on(*served.worker, reply, error, std::move(work));
 }
 
 void Service::watch(const HttpEvent& event) {

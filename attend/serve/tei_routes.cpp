@@ -5,6 +5,7 @@
 #include <cmath>
 #include <nlohmann/json.hpp>
 #include <string>
+#include <utility>
 
 #include "attend/base/enum_names.h"
 #include "attend/serve/asking.h"
@@ -16,50 +17,158 @@ namespace {
 
 using nlohmann::json;
 
-struct TeiEmbedRequest {
-  std::string model;
-  RequestInputs inputs{{InputForm::text, InputForm::texts, InputForm::ids, InputForm::id_rows}};
-  bool is_normalised = true, is_cut = false;
+// Numbers of the vectors of all tokens, which take about 11 bytes each as JSON.
+constexpr size_t most_token_numbers = 1 << 22;
+
+// Texts that are tokenised for a client: their answer is 60 times as long.
+constexpr size_t most_tokenised_bytes = 1 << 18;
+
+// Which end of a long text is cut off. Such servers take both spellings.
+enum class CutEnd { right, right_capital };
+EnumNames names_of(CutEnd) { return {"right", "Right"}; }
+
+// What several of the requests have.
+struct TeiRequest {
+  std::string model, prompt_name;
+  bool is_cut = false, is_normalised = true, is_raw = false;
+  CutEnd cut_end = CutEnd::right;
   int64_t dimensions = 0;
 
-  std::vector<RequestField> fields() {
-    return {{"model", &model},
-            {"inputs", &inputs, 1, most_texts, true},
-            {"normalize", &is_normalised, 0, 0, false, true},
-            {"truncate", &is_cut, 0, 0, false, true},
+  static std::vector<RequestField> joined(std::vector<std::vector<RequestField>> parts) {
+    std::vector<RequestField> all;
+    for (auto& part : parts) all.insert(all.end(), part.begin(), part.end());
+    return all;
+  }
+
+  std::vector<RequestField> naming() { return {{"model", &model}}; }
+  std::vector<RequestField> cutting() {
+    return {{"truncate", &is_cut, 0, 0, false, true},
+            {"truncation_direction", &cut_end, 0, 0, false, true}};
+  }
+  std::vector<RequestField> prompting() {
+    return {{"prompt_name", &prompt_name, 0, 0, false, true}};
+  }
+  std::vector<RequestField> scaling() {
+    return {{"normalize", &is_normalised, 0, 0, false, true},
             {"dimensions", &dimensions, 1, most_dimensions, false, true}};
   }
-};
-
-struct TeiPredictRequest {
-  std::string model;
-  RequestInputs inputs{{InputForm::text, InputForm::text_rows}};
-  bool is_cut = false;
-
-  std::vector<RequestField> fields() {
-    return {{"model", &model},
-            {"inputs", &inputs, 1, most_texts, true},
-            {"truncate", &is_cut, 0, 0, false, true},
+  std::vector<RequestField> scoring() {
+    return {{"raw_scores", &is_raw, 0, 0, false, true},
             // Hugging Face's client sends it, empty.
             {"parameters", std::vector<RequestField>{}, 0, 0, false, true}};
   }
+
+  void check() const {
+    if (!prompt_name.empty())
+      throw RequestError(422, "the server has no prompts by name; put the prompt before the text",
+                         "prompt_name", "invalid_value");
+    if (is_raw)
+      throw RequestError(422, "scores are probabilities; leave raw_scores out", "raw_scores",
+                         "invalid_value");
+  }
 };
 
-struct TeiTokenizeRequest {
-  std::string model;
+struct TeiEmbedRequest : TeiRequest {
+  RequestInputs inputs{{InputForm::text, InputForm::texts, InputForm::ids, InputForm::id_rows}};
+
+  std::vector<RequestField> inputs_field() { return {{"inputs", &inputs, 1, most_texts, true}}; }
+  std::vector<RequestField> fields() {
+    return joined({naming(), inputs_field(), cutting(), prompting(), scaling()});
+  }
+};
+
+struct TeiEmbedAllRequest : TeiEmbedRequest {
+  std::vector<RequestField> fields() {
+    return joined({naming(), inputs_field(), cutting(), prompting()});
+  }
+};
+
+struct TeiPredictRequest : TeiRequest {
+  RequestInputs inputs{{InputForm::text, InputForm::text_rows}};
+
+  std::vector<RequestField> fields() {
+    return joined({naming(), {{"inputs", &inputs, 1, most_texts, true}}, cutting(), scoring()});
+  }
+};
+
+struct TeiRootRequest : TeiRequest {
+  RequestInputs inputs{{InputForm::text, InputForm::texts, InputForm::text_rows, InputForm::ids,
+                        InputForm::id_rows}};
+
+  std::vector<RequestField> fields() {
+    return joined({naming(),
+                   {{"inputs", &inputs, 1, most_texts, true}},
+                   cutting(),
+                   prompting(),
+                   scaling(),
+                   scoring()});
+  }
+};
+
+struct TeiSimilarityRequest : TeiRequest {
+  std::string sentence;
+  std::vector<std::string> others;
+
+  std::vector<RequestField> fields() {
+    const std::vector<RequestField> inputs = {{"source_sentence", &sentence, 0, 0, true},
+                                              {"sentences", &others, 1, most_texts, true}};
+    return joined({naming(),
+                   {{"inputs", inputs, 0, 0, true},
+                    {"parameters", joined({cutting(), prompting()}), 0, 0, false, true}}});
+  }
+};
+
+struct TeiTokenizeRequest : TeiRequest {
   RequestInputs inputs{{InputForm::text, InputForm::texts}};
   bool adds_special = true;
 
   std::vector<RequestField> fields() {
-    return {{"model", &model},
-            {"inputs", &inputs, 1, most_texts, true},
-            {"add_special_tokens", &adds_special, 0, 0, false, true}};
+    return joined({naming(),
+                   {{"inputs", &inputs, 1, most_texts, true},
+                    {"add_special_tokens", &adds_special, 0, 0, false, true}},
+                   prompting()});
   }
 };
 
+struct TeiDecodeRequest : TeiRequest {
+  RequestInputs ids{{InputForm::ids, InputForm::id_rows}};
+  bool skips_special = true;
+
+  std::vector<RequestField> fields() {
+    return joined({naming(),
+                   {{"ids", &ids, 1, most_texts, true},
+                    {"skip_special_tokens", &skips_special, 0, 0, false, true}}});
+  }
+};
+
+template <class Request>
+Request read_tei(const HttpRequest& request) {
+  Request asked;
+  read_request(request.body, asked.fields());
+  asked.check();
+  return asked;
+}
+
 // Such a server has one model, which its clients do not name: here it is the first.
-std::string tei_model(const Service& service, const std::string& name) {
-  return name.empty() && !service.models().empty() ? service.models().front().name : name;
+const ServedModel& tei_model(const Service& service, const std::string& name) {
+  return service.model_named(
+      name.empty() && !service.models().empty() ? service.models().front().name : name);
+}
+
+VectorForm vector_form(const TeiRequest& asked) {
+  return {asked.dimensions, asked.is_normalised, asked.is_cut, "inputs"};
+}
+
+void embed(Service& service, const ServedModel& served, const HttpReply& reply,
+           const RequestInputs& inputs, const VectorForm& form) {
+  ask_vectors({service, served, reply, "inputs", tei_error},
+              texts_of(served, inputs, "inputs", reply),
+              [&served, form](const std::vector<Embedding>& embeddings) {
+                std::vector<std::string> all;
+                for (size_t i = 0; i < embeddings.size(); ++i)
+                  all.push_back(numbers_json(text_vector(*served.model, embeddings[i], i, form)));
+                return HttpResponse{.body = fmt::format("[{}]", fmt::join(all, ","))};
+              });
 }
 
 json labels_json(const Answer& answer) {
@@ -69,8 +178,54 @@ json labels_json(const Answer& answer) {
   return labels;
 }
 
+void predict(Service& service, const ServedModel& served, const HttpReply& reply,
+             const RequestInputs& inputs, bool is_cut) {
+  if (served.model->tags())
+    throw RequestError(422, "a tagger labels tokens; ask /v1/classify", "model", "invalid_value");
+  ask({service, served, reply, "inputs", tei_error}, label_question(served, inputs.texts, 0),
+      [&served, is_cut,
+       is_one = inputs.form == InputForm::text](const std::vector<Answer>& answers) {
+        json all = json::array();
+        for (size_t i = 0; i < answers.size(); ++i) {
+          if (answers[i].truncated && !is_cut) throw too_long(*served.model, "inputs", i);
+          all.push_back(labels_json(answers[i]));
+        }
+        return HttpResponse{.body = json_text(is_one ? all[0] : all)};
+      });
+}
+
+// The vectors of the tokens of a text, in brackets.
+std::string token_vectors_json(const Embedding& embedding) {
+  std::string all;
+  const auto depth = static_cast<size_t>(embedding.depth);
+  for (size_t i = 0; i < embedding.vectors.size(); i += depth)
+    all += fmt::format(
+        "{}[{}]", i > 0 ? "," : "",
+        fmt::join(embedding.vectors.data() + i, embedding.vectors.data() + i + depth, ","));
+  return fmt::format("[{}]", all);
+}
+
+double product(const std::vector<float>& one, const std::vector<float>& other) {
+  double sum = 0;
+  for (size_t i = 0; i < one.size(); ++i) sum += static_cast<double>(one[i]) * other[i];
+  return sum;
+}
+
+std::string token_json(const SourceToken& token) {
+  // Its place in the text is not known: the text may have been normalised.
+  return fmt::format(R"({{"id":{},"text":{},"special":{},"start":null,"stop":null}})", token.id,
+                     json_text(token.text), token.is_special);
+}
+
+std::string tokens_json(const Model& model, const std::string& text, bool adds_special) {
+  std::vector<std::string> all;
+  for (const SourceToken& token : model.tokenise(text))
+    if (adds_special || !token.is_special) all.push_back(token_json(token));
+  return fmt::format("[{}]", fmt::join(all, ","));
+}
+
 json model_type_json(const Model& model) {
-  if (!model.answers_labels()) return {{"embedding", {{"pooling", "mean"}}}};
+  if (!model.answers_labels()) return {{"embedding", {{"pooling", model.pooling()}}}};
   json names = json::object(), ids = json::object();
   for (const std::string& label : model.labels()) {
     ids[label] = names.size();
@@ -91,59 +246,116 @@ HttpResponse tei_error(const RequestError& error) {
   return {.status = status, .body = json_text({{"error", error.what()}, {"error_type", type}})};
 }
 
+void answer_tei_root(Service& service, const HttpRequest& request, const HttpReply& reply) {
+  const auto asked = read_tei<TeiRootRequest>(request);
+  const ServedModel& served = tei_model(service, asked.model);
+  const InputForm form = asked.inputs.form;
+  const bool is_of_labels = form == InputForm::text_rows;
+  if (form != InputForm::text && is_of_labels != served.model->answers_labels())
+    throw RequestError(422,
+                       is_of_labels ? "the model gives vectors; inputs must be texts or token ids"
+                                    : "the model gives labels; inputs must be [[\"text\"], ..]",
+                       "inputs", "invalid_value");
+  if (served.model->answers_labels())
+    return predict(service, served, reply, asked.inputs, asked.is_cut);
+  embed(service, served, reply, asked.inputs, vector_form(asked));
+}
+
 void answer_tei_embed(Service& service, const HttpRequest& request, const HttpReply& reply) {
-  TeiEmbedRequest asked;
-  read_request(request.body, asked.fields());
-  const ServedModel& served = service.model_named(tei_model(service, asked.model));
-  const VectorForm form{asked.dimensions, asked.is_normalised, asked.is_cut, "inputs"};
+  const auto asked = read_tei<TeiEmbedRequest>(request);
+  embed(service, tei_model(service, asked.model), reply, asked.inputs, vector_form(asked));
+}
+
+void answer_tei_embed_all(Service& service, const HttpRequest& request, const HttpReply& reply) {
+  const auto asked = read_tei<TeiEmbedAllRequest>(request);
+  const ServedModel& served = tei_model(service, asked.model);
   ask_vectors({service, served, reply, "inputs", tei_error},
-              texts_of(served, asked.inputs, "inputs"),
-              [&served, form](const std::vector<Embedding>& embeddings) {
+              texts_of(served, asked.inputs, "inputs", reply),
+              [&served, form = vector_form(asked)](const std::vector<Embedding>& embeddings) {
                 std::vector<std::string> all;
-                for (size_t i = 0; i < embeddings.size(); ++i)
-                  all.push_back(numbers_json(text_vector(*served.model, embeddings[i], i, form)));
+                size_t numbers = 0;
+                for (size_t i = 0; i < embeddings.size(); ++i) {
+                  check_vector(*served.model, embeddings[i], i, form);
+                  numbers += embeddings[i].vectors.size();
+                  if (numbers > most_token_numbers)
+                    throw RequestError(422,
+                                       fmt::format("the vectors have over {} numbers; send fewer "
+                                                   "or shorter inputs",
+                                                   most_token_numbers),
+                                       "inputs", "invalid_value");
+                  all.push_back(token_vectors_json(embeddings[i]));
+                }
                 return HttpResponse{.body = fmt::format("[{}]", fmt::join(all, ","))};
               });
 }
 
+void answer_tei_similarity(Service& service, const HttpRequest& request, const HttpReply& reply) {
+  const auto asked = read_tei<TeiSimilarityRequest>(request);
+  const ServedModel& served = tei_model(service, asked.model);
+  std::vector<std::string> texts = {asked.sentence};
+  texts.insert(texts.end(), asked.others.begin(), asked.others.end());
+  ask_vectors({service, served, reply, "inputs", tei_error}, std::move(texts),
+              [&served, form = vector_form(asked)](const std::vector<Embedding>& embeddings) {
+                std::vector<std::vector<float>> vectors;
+                for (size_t i = 0; i < embeddings.size(); ++i)
+                  vectors.push_back(text_vector(*served.model, embeddings[i], i, form));
+                json all = json::array();
+                for (size_t i = 1; i < vectors.size(); ++i)
+                  all.push_back(product(vectors[0], vectors[i]));
+                return HttpResponse{.body = json_text(all)};
+              });
+}
+
 void answer_tei_predict(Service& service, const HttpRequest& request, const HttpReply& reply) {
-  TeiPredictRequest asked;
-  read_request(request.body, asked.fields());
-  const ServedModel& served = service.model_named(tei_model(service, asked.model));
-  if (served.model->tags())
-    throw RequestError(422, "a tagger labels tokens; ask /v1/classify", "model", "invalid_value");
-  ask({service, served, reply, "inputs", tei_error}, label_question(served, asked.inputs.texts, 0),
-      [&served, is_cut = asked.is_cut,
-       is_one = asked.inputs.form == InputForm::text](const std::vector<Answer>& answers) {
-        json all = json::array();
-        for (size_t i = 0; i < answers.size(); ++i) {
-          if (answers[i].truncated && !is_cut) throw too_long(*served.model, "inputs", i);
-          all.push_back(labels_json(answers[i]));
-        }
-        return HttpResponse{.body = json_text(is_one ? all[0] : all)};
-      });
+  const auto asked = read_tei<TeiPredictRequest>(request);
+  predict(service, tei_model(service, asked.model), reply, asked.inputs, asked.is_cut);
 }
 
 void answer_tei_tokenize(Service& service, const HttpRequest& request, const HttpReply& reply) {
-  TeiTokenizeRequest asked;
-  read_request(request.body, asked.fields());
-  const Model& model = *text_model(service, tei_model(service, asked.model)).model;
-  json all = json::array();
-  for (const std::string& text : asked.inputs.texts) {
-    json& tokens = all.emplace_back(json::array());
-    for (const SourceToken& token : model.tokenise(text))
-      // Where it was in the text is not known: the text may have been normalised.
-      tokens.push_back({{"id", token.id},
-                        {"text", token.text},
-                        {"special", false},
-                        {"start", nullptr},
-                        {"stop", nullptr}});
-  }
-  reply.send({.body = json_text(all)});
+  auto asked = read_tei<TeiTokenizeRequest>(request);
+  const ServedModel& served = text_model(service, tei_model(service, asked.model).name);
+  size_t bytes = 0;
+  for (const std::string& text : asked.inputs.texts) bytes += text.size();
+  if (bytes > most_tokenised_bytes)
+    throw RequestError(422,
+                       fmt::format("the inputs have {} bytes; up to {} are tokenised at once, send "
+                                   "fewer",
+                                   bytes, most_tokenised_bytes),
+                       "inputs", "invalid_value");
+  service.compute(
+      served, reply,
+      [&served, reply, texts = std::move(asked.inputs.texts), adds_special = asked.adds_special] {
+        std::vector<std::string> all;
+        for (const std::string& text : texts) {
+          if (reply.is_abandoned()) break;
+          all.push_back(tokens_json(*served.model, text, adds_special));
+        }
+        return HttpResponse{.body = fmt::format("[{}]", fmt::join(all, ","))};
+      },
+      tei_error);
+}
+
+void answer_tei_decode(Service& service, const HttpRequest& request, const HttpReply& reply) {
+  auto asked = read_tei<TeiDecodeRequest>(request);
+  const ServedModel& served = text_model(service, tei_model(service, asked.model).name);
+  if (!asked.skips_special)
+    throw RequestError(422, "texts have no special tokens; leave skip_special_tokens out",
+                       "skip_special_tokens", "invalid_value");
+  service.compute(
+      served, reply,
+      [&served, reply, rows = std::move(asked.ids.ids)] {
+        json all = json::array();
+        for (const auto& ids : rows) {
+          if (reply.is_abandoned()) break;
+          all.push_back(served.model->decoded(ids));
+        }
+        return HttpResponse{.body = json_text(all)};
+      },
+      tei_error);
 }
 
 void answer_tei_info(Service& service, const HttpRequest&, const HttpReply& reply) {
-  const ServedModel& served = service.model_named(tei_model(service, ""));
+  const ServedModel& served = tei_model(service, "");
   const ServiceOptions& options = service.options();
   reply.send({.body = json_text({{"model_id", served.name},
                                  {"model_sha", nullptr},
@@ -159,8 +371,12 @@ void answer_tei_info(Service& service, const HttpRequest&, const HttpReply& repl
                                  {"version", options.version}})});
 }
 
+std::vector<RequestField> tei_root_fields() { return fields_of<TeiRootRequest>(); }
 std::vector<RequestField> tei_embed_fields() { return fields_of<TeiEmbedRequest>(); }
+std::vector<RequestField> tei_embed_all_fields() { return fields_of<TeiEmbedAllRequest>(); }
+std::vector<RequestField> tei_similarity_fields() { return fields_of<TeiSimilarityRequest>(); }
 std::vector<RequestField> tei_predict_fields() { return fields_of<TeiPredictRequest>(); }
 std::vector<RequestField> tei_tokenize_fields() { return fields_of<TeiTokenizeRequest>(); }
+std::vector<RequestField> tei_decode_fields() { return fields_of<TeiDecodeRequest>(); }
 
 }  // namespace attend

@@ -32,7 +32,7 @@ class TokenSearch {
   // The texts to search for, each with its token. Of equal texts the first counts.
   TokenSearch(std::vector<std::string> texts, std::vector<AddedToken> tokens);
 
-  // Calls on_text(text) for what stands between tokens and on_token(id) for each of them.
+  // Calls on_text(text) for the text between tokens and on_token(id, text) for each token.
   template <class OnText, class OnToken>
   void split(std::string_view text, const OnText& on_text, const OnToken& on_token) const {
     size_t told = 0;  // bytes that are in a token or in a text
@@ -47,7 +47,7 @@ class TokenSearch {
       position += size;
       if (place.end == 0) continue;
       if (told < place.begin) on_text(text.substr(told, place.begin - told));
-      on_token(tokens_[index].id);
+      on_token(tokens_[index].id, text.substr(place.begin, place.end - place.begin));
       told = place.end;
     }
     if (told != text.size()) on_text(text.substr(told));
@@ -73,7 +73,8 @@ class TokenSearch {
 class AddedTokens {
  public:
   AddedTokens() = default;
-  AddedTokens(std::vector<AddedToken> tokens, const Normaliser* normaliser);
+  // With `splits_special`, texts are not searched for special tokens.
+  AddedTokens(std::vector<AddedToken> tokens, const Normaliser* normaliser, bool splits_special);
 
   const std::vector<AddedToken>& list() const { return tokens_; }
   const AddedToken* find(int32_t id) const;

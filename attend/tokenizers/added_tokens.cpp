@@ -66,7 +66,8 @@ TokenSearch::Place TokenSearch::place_of(std::string_view text, Place place,
   return place;
 }
 
-AddedTokens::AddedTokens(std::vector<AddedToken> tokens, const Normaliser* normaliser)
+AddedTokens::AddedTokens(std::vector<AddedToken> tokens, const Normaliser* normaliser,
+                         bool splits_special)
     : tokens_(std::move(tokens)) {
   std::stable_sort(tokens_.begin(), tokens_.end(),
                    [](const AddedToken& a, const AddedToken& b) { return a.id < b.id; });
@@ -77,6 +78,7 @@ AddedTokens::AddedTokens(std::vector<AddedToken> tokens, const Normaliser* norma
       normaliser->apply(token.content, token.written);
     else
       token.written = token.content;
+    if (token.special && splits_special) continue;
     (token.normalised ? normalised_texts : raw_texts).push_back(token.written);
     (token.normalised ? normalised : raw).push_back(token);
   }

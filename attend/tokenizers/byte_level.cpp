@@ -113,7 +113,7 @@ class ByteLevelSplitter : public Splitter {
   ByteLevelSplitter(bool prefix_space, bool by_expression)
       : prefix_space_(prefix_space), by_expression_(by_expression) {}
 
-  void split(std::string_view text, bool begins_text, const PieceSink& sink) const override {
+  void split(std::string_view text, size_t front, const PieceSink& sink) const override {
     if (text.empty()) return;
     std::string prefixed;
     if (prefix_space_ && !text.starts_with(' ')) {
@@ -125,12 +125,14 @@ class ByteLevelSplitter : public Splitter {
     const auto tell = [&](std::string_view piece) {
       spelled.clear();
       for (const char byte : piece) spelled += byte_spelling(static_cast<unsigned char>(byte));
-      sink(spelled, begins_text);
-      begins_text = false;
+      sink(spelled, front);
+      front = 0;
     };
     if (!by_expression_) return tell(text);
     for (Gpt2Scanner scanner(text); !scanner.ended();) tell(scanner.next());
   }
+
+  bool spells_bytes() const override { return true; }
 
  private:
   bool prefix_space_, by_expression_;

@@ -23,5 +23,7 @@ TokenDecoderPointer byte_level_decoder();  // bytes that are no UTF-8 together b
 TokenDecoderPointer metaspace_decoder(std::string mark, bool drop_first);
 TokenDecoderPointer suffix_decoder(std::string suffix);  // BPEDecoder: the suffix ends a word
 TokenDecoderPointer spaces_decoder();                    // a space between any two tokens
+// Stands for a decoder that is not read: decode() throws Error with this message.
+TokenDecoderPointer refusing_decoder(std::string message);
 
 }  // namespace attend::internal

@@ -2,6 +2,7 @@
 #include <string_view>
 #include <utility>
 
+#include "attend/base/error.h"
 #include "attend/tokenizers/characters-inl.h"
 #include "attend/tokenizers/decoder-inl.h"
 #include "attend/tokenizers/splitter-inl.h"
@@ -122,6 +123,18 @@ class SpacesDecoder : public TokenDecoder {
   }
 };
 
+class RefusingDecoder : public TokenDecoder {
+ public:
+  explicit RefusingDecoder(std::string message) : message_(std::move(message)) {}
+
+  std::string decode(const std::vector<std::string>& /*tokens*/) const override {
+    fail("{}", message_);
+  }
+
+ private:
+  std::string message_;
+};
+
 }  // namespace
 
 TokenDecoderPointer word_piece_decoder(std::string prefix, bool clean_up) {
@@ -139,5 +152,9 @@ TokenDecoderPointer suffix_decoder(std::string suffix) {
 }
 
 TokenDecoderPointer spaces_decoder() { return std::make_shared<SpacesDecoder>(); }
+
+TokenDecoderPointer refusing_decoder(std::string message) {
+  return std::make_shared<RefusingDecoder>(std::move(message));
+}
 
 }  // namespace attend::internal

@@ -1,21 +1,35 @@
 #include "attend/tokenizers/marian_tokenizer.h"
 
 #include <algorithm>
-#include <array>
 #include <iterator>
+#include <unordered_set>
 #include <utility>
 
 #include "attend/base/trimmed.h"
+#include "attend/tokenizers/added_tokens-inl.h"
+#include "attend/tokenizers/characters-inl.h"
+#include "attend/tokenizers/protobuf-inl.h"
 #include "attend/tokenizers/read_parts-inl.h"
+#include "attend/tokenizers/token_places-inl.h"
 
 namespace attend {
+
+// Tokens that texts are searched for, and those that are left out of texts.
+struct MarianTokenizer::Added {
+  internal::TokenSearch search;
+  std::unordered_set<std::string> special;
+};
+
 namespace {
 
-constexpr std::array special_tokens = {MarianTokenizer::end, MarianTokenizer::unknown,
-                                       MarianTokenizer::padding};
+// SentencePiece keeps fields from 200 on for others.
+enum AddedField : uint64_t { ordinary_field = 1000, special_field = 1001 };
 
-bool is_special(std::string_view token) {
-  return std::find(special_tokens.begin(), special_tokens.end(), token) != special_tokens.end();
+bool is_added(uint64_t field) { return field == ordinary_field || field == special_field; }
+
+void append_varint(uint64_t value, std::string& bytes) {
+  for (; value >= 0x80; value >>= 7) bytes += static_cast<char>(0x80 | (value & 0x7F));
+  bytes += static_cast<char>(value);
 }
 
 // The size of the language at the front of a text; 0 where there is none.
@@ -23,14 +37,6 @@ size_t language_size(std::string_view text) {
   constexpr std::string_view opens = ">>", closes = "<<";
   const size_t close = text.starts_with(opens) ? text.find(closes) : text.npos;
   return close == text.npos ? 0 : close + closes.size();
-}
-
-// The first special token of a text; empty, and at its end, where there is none.
-std::string_view first_special(std::string_view text) {
-  for (size_t begin = text.find('<'); begin < text.size(); begin = text.find('<', begin + 1))
-    for (const std::string_view token : special_tokens)
-      if (text.substr(begin).starts_with(token)) return text.substr(begin, token.size());
-  return text.substr(text.size());
 }
 
 // A piece of the other side has its mark of a space still.
@@ -41,31 +47,92 @@ std::string with_spaces(std::string text) {
   return text;
 }
 
+class PieceNormaliser : public internal::Normaliser {
+ public:
+  explicit PieceNormaliser(const SentencePiece& pieces) : pieces_(pieces) {}
+
+  void apply(std::string_view text, std::string& result) const override {
+    result += pieces_.normalised(text);
+  }
+
+ private:
+  const SentencePiece& pieces_;
+};
+
 }  // namespace
 
+std::string with_added_pieces(std::string model, const std::vector<AddedPiece>& added) {
+  constexpr uint64_t sized = 2;  // the kind of a field of bytes
+  for (const AddedPiece& piece : added) {
+    append_varint((piece.is_special ? special_field : ordinary_field) << 3 | sized, model);
+    append_varint(piece.content.size(), model);
+    model += piece.content;
+  }
+  return model;
+}
+
+std::string without_added_pieces(std::string_view model, const std::string& name) {
+  std::string result;
+  std::string_view rest = model;
+  for (internal::ProtobufFields fields(model, name); fields.next(); rest = fields.rest())
+    if (!is_added(fields.number())) result += rest.substr(0, rest.size() - fields.rest().size());
+  return result;
+}
+
+std::vector<AddedPiece> added_pieces(std::string_view model, const std::string& name) {
+  std::vector<AddedPiece> added;
+  for (internal::ProtobufFields fields(model, name); fields.next();)
+    if (is_added(fields.number()))
+      added.push_back({std::string(fields.bytes()), fields.number() == special_field});
+  return added;
+}
+
+MarianTokenizer::MarianTokenizer(SentencePiece pieces, std::shared_ptr<const Added> added)
+    : pieces_(std::move(pieces)), added_(std::move(added)) {}
+
 MarianTokenizer MarianTokenizer::parse(std::string_view bytes, const std::string& name) {
-  return MarianTokenizer(SentencePiece::parse(bytes, name));
+  Added added;
+  std::vector<std::string> texts;
+  std::vector<internal::AddedToken> tokens;
+  std::vector<AddedPiece> all = added_pieces(bytes, name);
+  for (const std::string_view token : {end, unknown, padding})
+    all.push_back({std::string(token), /*is_special=*/true});
+  for (const AddedPiece& piece : all) {
+    texts.push_back(piece.content);
+    tokens.push_back({.content = piece.content});
+    if (piece.is_special) added.special.insert(piece.content);
+  }
+  added.search = internal::TokenSearch(std::move(texts), std::move(tokens));
+  return {SentencePiece::parse(bytes, name), std::make_shared<const Added>(std::move(added))};
 }
 
 std::vector<std::string> MarianTokenizer::split(std::string_view text) const {
   std::vector<std::string> tokens;
-  while (!text.empty()) {
-    const std::string_view special = first_special(text);
-    std::string_view before = text.substr(0, static_cast<size_t>(special.data() - text.data()));
-    const size_t language = language_size(before);
-    if (language > 0) tokens.emplace_back(before.substr(0, language));
-    for (std::string& piece : pieces_.split(before.substr(language)))
-      tokens.push_back(std::move(piece));
-    if (!special.empty()) tokens.emplace_back(special);
-    text.remove_prefix(before.size() + special.size());
-  }
+  added_->search.split(
+      text,
+      [&](std::string_view part) {
+        const size_t language = language_size(part);
+        if (language > 0) tokens.emplace_back(part.substr(0, language));
+        for (std::string& piece : pieces_.split(part.substr(language)))
+          tokens.push_back(std::move(piece));
+      },
+      [&](int32_t, std::string_view token) { tokens.emplace_back(token); });
   return tokens;
+}
+
+std::vector<TokenPlace> MarianTokenizer::places(std::string_view text) const {
+  const std::vector<std::string> tokens = split(text);
+  std::string changed;
+  if (internal::well_formed(text, changed) != text) return std::vector<TokenPlace>(tokens.size());
+  const PieceNormaliser normaliser(pieces_);
+  const internal::RewrittenText made = internal::rewritten(text, &normaliser);
+  return internal::places_of(made, 0, made.text.size(), tokens);
 }
 
 std::string MarianTokenizer::join(std::span<const std::string> tokens) const {
   std::vector<std::string> ordinary;
   std::copy_if(tokens.begin(), tokens.end(), std::back_inserter(ordinary),
-               [](const std::string& token) { return !is_special(token); });
+               [&](const std::string& token) { return !added_->special.contains(token); });
   return std::string(trimmed(with_spaces(pieces_.join(ordinary))));
 }
 

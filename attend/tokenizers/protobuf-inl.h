@@ -20,6 +20,7 @@ class ProtobufFields {
   bool next();
 
   uint64_t number() const { return number_; }
+  std::string_view rest() const { return rest_; }  // the bytes after the field
   // The value, as the kind of the field has it. Error where it is of another kind.
   std::string_view bytes() const;
   uint64_t integer() const;

@@ -2,6 +2,7 @@
 #include <string_view>
 #include <utility>
 
+#include "attend/base/error.h"
 #include "attend/base/files.h"
 #include "attend/tokenizers/read_parts-inl.h"
 #include "attend/tokenizers/tokenizer.h"
@@ -58,8 +59,13 @@ void check_specials(const std::vector<TemplatePart>& sequence, const Tokenizer& 
 
 }  // namespace
 
+// Only models that answer with texts need a decoder.
 TokenDecoderPointer read_decoder(const JsonPlace& place) {
-  return place.row_of_type(decoder_types()).read(place);
+  try {
+    return place.row_of_type(decoder_types()).read(place);
+  } catch (const Error& error) {
+    return refusing_decoder(error.what());
+  }
 }
 
 std::vector<AddedToken> read_added_tokens(const JsonPlace& place, const TokenTable& tokens) {
@@ -102,7 +108,7 @@ std::shared_ptr<const TokenizerParts> read_parts(const Json& json, const std::st
   if (file.has("added_tokens")) {
     const TokenTable& tokens = parts->model->tokens();
     parts->added = AddedTokens(read_added_tokens(file.member("added_tokens"), tokens),
-                               parts->normaliser.get());
+                               parts->normaliser.get(), file.flag(splits_special_key, false));
   }
   if (file.has("post_processor")) {
     const Tokenizer tokenizer(parts);

@@ -288,6 +288,10 @@ std::vector<int32_t> SentencePiece::encode(std::string_view text) const {
   return internal::ids_of(*parts_, internal::normalised_text(*parts_, text));
 }
 
+std::string SentencePiece::normalised(std::string_view text) const {
+  return internal::normalised_text(*parts_, text);
+}
+
 std::vector<std::string> SentencePiece::split(std::string_view text) const {
   const std::string normalised = internal::normalised_text(*parts_, text);
   std::string_view rest = normalised;

@@ -36,6 +36,9 @@ class SentencePiece {
   std::vector<std::string> split(std::string_view text) const;
   std::string join(std::span<const std::string> pieces) const;
 
+  // The text as pieces are searched in it, with marks in place of spaces.
+  std::string normalised(std::string_view text) const;
+
   int32_t size() const;
   std::optional<int32_t> id(std::string_view piece) const;
   const std::string& piece(int32_t id) const;  // Error on an id that no piece has

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <cstddef>
 #include <functional>
 #include <memory>
 #include <string>
@@ -8,14 +9,17 @@
 
 namespace attend::internal {
 
-// Takes a piece of a text and whether it begins the text. The piece stays until the call returns.
-using PieceSink = std::function<void(std::string_view piece, bool begins_text)>;
+// Takes a piece of a text, and how many of its first bytes come from the first character of the
+// text; 0: it does not begin the text. The piece stays until the call returns.
+using PieceSink = std::function<void(std::string_view piece, size_t front)>;
 
 // Splits a normalised text into the pieces that a model makes tokens of, and may spell them anew.
 class Splitter {
  public:
   virtual ~Splitter() = default;
-  virtual void split(std::string_view text, bool begins_text, const PieceSink& sink) const = 0;
+  virtual void split(std::string_view text, size_t front, const PieceSink& sink) const = 0;
+  // Whether pieces spell each byte by a printable character (byte_spelling).
+  virtual bool spells_bytes() const { return false; }
 };
 
 using SplitterPointer = std::shared_ptr<const Splitter>;

@@ -26,10 +26,10 @@ class CutSplitter : public Splitter {
  public:
   explicit CutSplitter(uint16_t cuts) : cuts_(cuts) {}
 
-  void split(std::string_view text, bool begins_text, const PieceSink& sink) const override {
+  void split(std::string_view text, size_t front, const PieceSink& sink) const override {
     const std::array<uint16_t, 128>& ascii = ascii_cuts();
     const auto tell = [&](size_t begin, size_t end) {
-      if (begin < end) sink(text.substr(begin, end - begin), begins_text && begin == 0);
+      if (begin < end) sink(text.substr(begin, end - begin), front > begin ? front - begin : 0);
     };
     size_t begin = 0;
     for (size_t position = 0; position < text.size();) {
@@ -54,21 +54,20 @@ class MetaspaceSplitter : public Splitter {
   MetaspaceSplitter(std::string mark, Prepend prepend, bool cut)
       : mark_(std::move(mark)), prepend_(prepend), cut_(cut) {}
 
-  void split(std::string_view text, bool begins_text, const PieceSink& sink) const override {
+  void split(std::string_view text, size_t front, const PieceSink& sink) const override {
     if (text.empty()) return;
     std::string marked;
-    const bool prefixed =
-        prepend_ == Prepend::always || (prepend_ == Prepend::first && begins_text);
+    const bool prefixed = prepend_ == Prepend::always || (prepend_ == Prepend::first && front > 0);
     if (prefixed && text[0] != ' ' && !text.starts_with(mark_)) marked = mark_;
     for (const char byte : text) byte == ' ' ? marked += mark_ : marked += byte;
     const std::string_view whole = marked;
     size_t begin = 0;
     while (cut_ && begin < whole.size()) {
       const size_t end = std::min(whole.find(mark_, begin + 1), whole.size());
-      sink(whole.substr(begin, end - begin), begins_text && begin == 0);
+      sink(whole.substr(begin, end - begin), begin == 0 ? front : 0);
       begin = end;
     }
-    if (begin < whole.size()) sink(whole.substr(begin), begins_text);
+    if (begin < whole.size()) sink(whole.substr(begin), front);
   }
 
  private:
@@ -81,16 +80,20 @@ class SequenceSplitter : public Splitter {
  public:
   explicit SequenceSplitter(std::vector<SplitterPointer> parts) : parts_(std::move(parts)) {}
 
-  void split(std::string_view text, bool begins_text, const PieceSink& sink) const override {
-    split_from(0, text, begins_text, sink);
+  void split(std::string_view text, size_t front, const PieceSink& sink) const override {
+    split_from(0, text, front, sink);
+  }
+
+  bool spells_bytes() const override {
+    return std::any_of(parts_.begin(), parts_.end(),
+                       [](const SplitterPointer& part) { return part->spells_bytes(); });
   }
 
  private:
-  void split_from(size_t part, std::string_view text, bool begins_text,
-                  const PieceSink& sink) const {
-    if (part == parts_.size()) return sink(text, begins_text);
-    parts_[part]->split(text, begins_text, [&](std::string_view piece, bool begins) {
-      split_from(part + 1, piece, begins, sink);
+  void split_from(size_t part, std::string_view text, size_t front, const PieceSink& sink) const {
+    if (part == parts_.size()) return sink(text, front);
+    parts_[part]->split(text, front, [&](std::string_view piece, size_t rest) {
+      split_from(part + 1, piece, rest, sink);
     });
   }
 

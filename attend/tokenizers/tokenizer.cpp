@@ -1,10 +1,12 @@
 #include "attend/tokenizers/tokenizer.h"
 
 #include <algorithm>
+#include <limits>
 #include <utility>
 
 #include "attend/base/error.h"
 #include "attend/tokenizers/characters-inl.h"
+#include "attend/tokenizers/token_places-inl.h"
 #include "attend/tokenizers/tokenizer_parts-inl.h"
 
 namespace attend {
@@ -14,18 +16,31 @@ using internal::TemplatePart;
 using internal::TokenizerParts;
 using Ids = std::vector<int32_t>;
 
+constexpr int64_t no_limit = std::numeric_limits<int64_t>::max();
+
+// How many of the first bytes of a normalised text come from the first character of the text; 0:
+// normalising drops it.
+size_t front_of(const TokenizerParts& parts, std::string_view text) {
+  if (text.empty()) return 0;
+  const std::string_view first = text.substr(0, internal::character_size(text[0]));
+  if (!parts.normaliser) return first.size();
+  std::string changed;
+  parts.normaliser->apply(first, changed);
+  return changed.size();
+}
+
 Ids ids_of(const TokenizerParts& parts, std::string_view text) {
   Ids ids;
   std::string changed, normalised;
   text = internal::well_formed(text, changed);
-  const auto on_token = [&](int32_t id) { ids.push_back(id); };
-  const internal::PieceSink on_piece = [&](std::string_view piece, bool) {
+  const auto on_token = [&](int32_t id, std::string_view) { ids.push_back(id); };
+  const internal::PieceSink on_piece = [&](std::string_view piece, size_t) {
     parts.model->append(piece, ids);
   };
   parts.added.in_raw().split(
       text,
       [&](std::string_view part) {
-        const bool begins_text = part.data() == text.data();
+        const size_t front = part.data() == text.data() ? front_of(parts, part) : 0;
         if (parts.normaliser) {
           normalised.clear();
           parts.normaliser->apply(part, normalised);
@@ -35,7 +50,7 @@ Ids ids_of(const TokenizerParts& parts, std::string_view text) {
         parts.added.in_normalised().split(
             part,
             [&](std::string_view piece) {
-              const bool begins = begins_text && piece.data() == begin;
+              const size_t begins = piece.data() == begin ? front : 0;
               parts.splitter ? parts.splitter->split(piece, begins, on_piece)
                              : on_piece(piece, begins);
             },
@@ -43,6 +58,58 @@ Ids ids_of(const TokenizerParts& parts, std::string_view text) {
       },
       on_token);
   return ids;
+}
+
+// The characters of a token that other text is compared with.
+std::string surface(const TokenizerParts& parts, int32_t id) {
+  const internal::AddedToken* added = parts.added.find(id);
+  if (added != nullptr) return added->written;
+  const std::string& token = parts.model->tokens().token(id);
+  const bool spells_bytes = parts.splitter && parts.splitter->spells_bytes();
+  return spells_bytes ? internal::spelled_bytes(token) : token;
+}
+
+// As ids_of(), but appends the places of the ids. The text is well-formed.
+void append_places(const TokenizerParts& parts, std::string_view text,
+                   std::vector<TokenPlace>& places) {
+  const auto offset = [&](std::string_view part) {
+    return static_cast<size_t>(part.data() - text.data());
+  };
+  parts.added.in_raw().split(
+      text,
+      [&](std::string_view part) {
+        const internal::RewrittenText made = internal::rewritten(part, parts.normaliser.get());
+        const std::string_view whole = made.text;
+        const auto add = [&](TokenPlace place) {
+          if (place.end > 0) place = {place.begin + offset(part), place.end + offset(part)};
+          places.push_back(place);
+        };
+        parts.added.in_normalised().split(
+            whole,
+            [&](std::string_view piece) {
+              Ids ids;
+              const internal::PieceSink on_piece = [&](std::string_view each, size_t) {
+                parts.model->append(each, ids);
+              };
+              const bool is_first = offset(part) == 0 && piece.data() == whole.data();
+              const size_t begins = is_first ? front_of(parts, part) : 0;
+              parts.splitter ? parts.splitter->split(piece, begins, on_piece)
+                             : on_piece(piece, begins);
+              std::vector<std::string> surfaces;
+              for (const int32_t id : ids) surfaces.push_back(surface(parts, id));
+              const auto begin = static_cast<size_t>(piece.data() - whole.data());
+              for (const TokenPlace& place :
+                   internal::places_of(made, begin, begin + piece.size(), surfaces))
+                add(place);
+            },
+            [&](int32_t, std::string_view token) {
+              const auto begin = static_cast<size_t>(token.data() - whole.data());
+              add(made.place(begin, begin + token.size()));
+            });
+      },
+      [&](int32_t, std::string_view token) {
+        places.push_back({offset(token), offset(token) + token.size()});
+      });
 }
 
 void cut(Ids& ids, int64_t maximum, bool from_left) {
@@ -120,6 +187,27 @@ Encoding Tokenizer::encode(std::string_view first, std::string_view second,
   return put_together(sequence, ids, other, options.special_tokens);
 }
 
+std::vector<TokenPlace> Tokenizer::places(std::string_view text) const {
+  std::string changed;
+  if (internal::well_formed(text, changed) != text)
+    return std::vector<TokenPlace>(encode(text, {.maximum = no_limit}).ids.size());
+  std::vector<TokenPlace> places;
+  for (const TemplatePart& part : parts_->sequence.single) {
+    if (part.kind == TemplatePart::Kind::first)
+      append_places(*parts_, text, places);
+    else
+      places.insert(places.end(), part.ids.size(), {.is_added = true});
+  }
+  return places;
+}
+
+std::vector<std::string> Tokenizer::texts(std::span<const int32_t> ids) const {
+  const bool spells_bytes = parts_->splitter && parts_->splitter->spells_bytes();
+  std::vector<std::string> bytes;
+  for (const int32_t id : ids) bytes.push_back(spells_bytes ? surface(*parts_, id) : token(id));
+  return spells_bytes ? internal::whole_characters(bytes) : bytes;
+}
+
 std::string Tokenizer::decode(std::span<const int32_t> ids, bool keep_special) const {
   std::vector<std::string> tokens;
   for (const int32_t id : ids) {
@@ -133,6 +221,17 @@ std::string Tokenizer::decode(std::span<const int32_t> ids, bool keep_special) c
   }
   return parts_->decoder->decode(tokens);
 }
+
+int64_t Tokenizer::opening_tokens() const {
+  int64_t count = 0;
+  for (const TemplatePart& part : parts_->sequence.single) {
+    if (part.kind == TemplatePart::Kind::first) break;
+    count += static_cast<int64_t>(part.ids.size());
+  }
+  return count;
+}
+
+bool Tokenizer::cuts_left() const { return parts_->cut_left; }
 
 int64_t Tokenizer::closing_tokens() const {
   int64_t count = 0;

@@ -67,7 +67,10 @@ Settings optimiser_settings(TrainConfig& config) {
       {"train.learning_rate", &config.learning_rate, "peak rate of Adam", 1e-9, 10},
       {"train.final_rate", &config.final_rate,
        "share of the peak rate that linear and cosine end at", 0, 1},
-      {"train.warmup_steps", &config.warmup_steps, "steps in which the rate rises", 0, 1e9},
+      {"train.warmup_steps", &config.warmup_steps,
+       "steps in which the rate rises; -1: by the size of the data, at most a tenth of the "
+       "training",
+       -1, 1e9},
       {"train.plateau_factor", &config.plateau_factor,
        "schedule plateau: what the rate is multiplied by", 1e-3, 1},
       {"train.plateau_patience", &config.plateau_patience,
@@ -94,6 +97,13 @@ Settings optimiser_settings(TrainConfig& config) {
   };
 }
 
+// Those with a number are allowed with any, as the settings write it: hit@K.
+std::vector<std::string> validation_metrics() {
+  std::vector<std::string> names = metric_names(&Metric::of_validation);
+  for (const std::string& name : numbered_metric_names()) names.push_back(name);
+  return names;
+}
+
 Settings validation_settings(TrainConfig& config) {
   return {
       {"train.metric",
@@ -101,13 +111,13 @@ Settings validation_settings(TrainConfig& config) {
        "what says which weights are best",
        {},
        {},
-       metric_names(&Metric::of_validation)},
+       validation_metrics()},
       {"train.patience", &config.patience,
-       "validations without improvement before stopping; 0: never", 0, 1e6},
+       "validations after the warm-up without improvement before stopping; 0: never", 0, 1e6},
       {"train.validate_steps", &config.validate_steps,
        "steps between validations; 0: after every epoch", 0, 1e9},
       {"train.validation_examples", &config.validation_examples,
-       "examples decoded at each validation", 1, 1e9},
+       "examples decoded at each validation, spread over all of them", 1, 1e9},
       {"train.keep_checkpoints", &config.keep_checkpoints,
        "validated weights that stay, the last so many, for attend average", 0, 1000},
       {"train.checkpoint_seconds", &config.checkpoint_seconds, "seconds between checkpoints", 0,

@@ -38,8 +38,8 @@ struct TrainConfig {
   Precision precision = Precision::automatic;
   Schedule schedule = Schedule::linear;
   double learning_rate = 2e-3;
-  double final_rate = 0.02;  // share of learning_rate that linear and cosine decay end at
-  int64_t warmup_steps = 200;
+  double final_rate = 0.02;     // share of learning_rate that linear and cosine decay end at
+  int64_t warmup_steps = 200;   // below 0: a run sets it by the size of its data
   double plateau_factor = 0.5;  // of schedule plateau
   int64_t plateau_patience = 2;
   double beta1 = 0.9;
@@ -52,7 +52,9 @@ struct TrainConfig {
   double weight_average = 0.999;  // decay of the moving average that is saved; 0: the last weights
   int64_t rollbacks = 3;          // returns to the last checkpoint before training is lost
   std::string metric = "token_error";
-  int64_t patience = 5;        // validations without improvement before stopping; 0: never
+  // Validations after the warm-up without improvement before stopping; 0: never. A lower loss with
+  // an equal metric is an improvement.
+  int64_t patience = 5;
   int64_t validate_steps = 0;  // steps between validations; 0: every epoch
   int64_t validation_examples = 2000;
   int64_t keep_checkpoints = 0;  // the weights of so many validations stay in the folder

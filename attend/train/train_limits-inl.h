@@ -21,6 +21,8 @@ class TrainLimits {
   bool at_limit() const;
   bool finished() const { return at_limit() || out_of_patience() || out_of_time(); }
   bool at_validation() const;
+  // Whether a validation without improvement counts: the rate has risen to its peak.
+  bool counts_patience() const { return state_.step > config_.warmup_steps; }
 
   // The setting that ends the training, and its value.
   std::pair<std::string, double> ending() const;

@@ -103,11 +103,17 @@ class Trainer {
   // What trains must leave something that answers.
   void check_outcome() const {
     const bool has_none = world_.leads() && !std::filesystem::exists(weights_path_);
-    if (broadcast_number(world_, has_none ? 1 : 0) > 0)
+    if (broadcast_number(world_, has_none ? 1 : 0) == 0) return;
+    if (!validated_)
       fail(
-          "training ended at step {} without weights to keep: no validation had a finite figure; "
-          "lower train.learning_rate ({}), or begin with other weights",
-          state_.step, config_.learning_rate);
+          "training ended at step {} without weights to keep: an earlier run was stopped before "
+          "its "
+          "first validation, and no step is left; raise train.epochs ({}) or train.steps ({})",
+          state_.step, config_.epochs, config_.steps);
+    fail(
+        "training ended at step {} without weights to keep: no validation had a finite figure; "
+        "lower train.learning_rate ({}), or begin with other weights",
+        state_.step, config_.learning_rate);
   }
 
   bool due() const { return seconds_since(saved_at_) >= config_.checkpoint_seconds; }
@@ -209,22 +215,23 @@ class Trainer {
                  metric = broadcast_number(world_, own.metric);
     progress.validation = {loss, metric};
     validation_due_ = false;
+    validated_ = true;
     if (!std::isfinite(metric))
       add_trouble(progress, fmt::format("step {}: the validation's {} is {}, so that its weights "
                                         "are not kept",
                                         state_.step, task_.metric, metric));
     const bool finite = optimiser_.weights_finite() && std::isfinite(metric);
-    const bool better = finite && is_better(metric);
     progress.equals_best = finite && metric == state_.best_metric;
-    progress.best = better || (progress.equals_best && loss < state_.best_loss);
+    progress.best =
+        finite && (is_better(metric) || (progress.equals_best && loss < state_.best_loss));
     if (progress.best) {
       state_.best_metric = metric;
       state_.best_loss = loss;
       state_.best_step = state_.step;
     }
-    if (better) {
+    if (progress.best) {
       state_.stale_validations = 0;
-    } else {
+    } else if (limits_.counts_patience()) {
       ++state_.stale_validations;
       if (config_.schedule == Schedule::plateau &&
           state_.stale_validations % config_.plateau_patience == 0)
@@ -305,6 +312,7 @@ class Trainer {
   internal::DataPlace place_;
   const std::string checkpoint_path_, weights_path_;
   bool validation_due_ = false;
+  bool validated_ = false;     // in this run
   int64_t bad_steps_ = 0;      // in a row
   double first_progress_ = 0;  // where started_ began
   double rate_ = 0;
@@ -327,6 +335,8 @@ TrainOutcome train_network(const TrainConfig& config, const TrainTask& task, boo
     fail("[train] train.epochs is 0, which a run sets by the size of its data; set it");
   if (config.batch < 1 && config.batch_tokens < 1)
     fail("[train] train.batch is 0, which a run sets by the size of its data; set it");
+  if (config.warmup_steps < 0)
+    fail("[train] train.warmup_steps is -1, which a run sets by the size of its data; set it");
   const std::unique_ptr<Communicator> one = single_process();
   return Trainer(config, task, task.world ? *task.world : *one).run(resume);
 }

@@ -1,5 +1,7 @@
 #include "attend/base/files.h"
 
+#include <fcntl.h>
+#include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <signal.h>
@@ -9,6 +11,10 @@
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
+
+#include <string>
+#include <utility>
+#include <vector>
 
 #include "tests/support/files.h"
 
@@ -24,6 +30,29 @@ TEST(ReadFile, ReturnsEveryByte) {
   const std::string bytes("a\0b\r\n\xff", 6);
   EXPECT_EQ(read_file(folder.write("f", bytes)), bytes);
   EXPECT_EQ(read_file(folder.write("empty", "")), "");
+}
+
+// `> file` of a shell, whose file would be replaced by another while the program writes into it.
+TEST(WriteFile, RefusesTheFileOfAStandardStream) {
+  const test::TemporaryFolder folder;
+  const std::string path = folder.write("f", "before");
+  const std::string link = folder / "link";
+  ASSERT_EQ(symlink(path.c_str(), link.c_str()), 0);
+  for (const auto& [number, name] :
+       {std::pair(STDOUT_FILENO, "standard output"), std::pair(STDERR_FILENO, "standard error")}) {
+    const int kept = dup(number), file = open(path.c_str(), O_WRONLY);
+    dup2(file, number);
+    std::vector<std::string> errors;
+    for (const std::string& each : {path, link, fmt::format("/dev/fd/{}", number)})
+      errors.push_back(error_of([&] { write_file(each, "after"); }));
+    dup2(kept, number);
+    close(kept);
+    close(file);
+    EXPECT_THAT(errors, testing::Each(HasSubstr(fmt::format("is where {} goes", name))));
+  }
+  EXPECT_EQ(contents(path), "before");
+  write_file(path, "after");
+  EXPECT_EQ(contents(path), "after");
 }
 
 TEST(ReadFile, NamesAMissingFile) {

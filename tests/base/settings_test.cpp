@@ -435,6 +435,20 @@ TEST(Names, MayBeLimitedToSome) {
   EXPECT_THAT(error_of([&] { check_values(settings, "here"); }), HasSubstr("shape is 'none'"));
 }
 
+TEST(Names, MayHaveAnyNumber) {
+  std::string metric = "loss";
+  const Settings settings = {
+      {.key = "m", .value = &metric, .choices = {"loss", "hit@10", "hit@K"}}};
+  for (const char* name : {"hit@5", "hit@10", "hit@123"}) {
+    assign(settings, fmt::format("m={}", name));
+    EXPECT_EQ(metric, name);
+  }
+  for (const char* name : {"hit@", "hit@0", "hit@-1", "hit@x", "hit@5x", "hit", "it@5"})
+    EXPECT_THAT(error_of([&] { assign(settings, fmt::format("m={}", name)); }),
+                HasSubstr("it must be one of loss, hit@10, hit@K"))
+        << name;
+}
+
 TEST(Names, StandBetweenBlanks) {
   Named options;
   assign(options.settings(), "a.shape= square ");

@@ -44,7 +44,7 @@ def settings(values):
 def environment():
     """The caller's, without what changes settings, colours, speed or the place among processes."""
     return {key: value for key, value in os.environ.items()
-            if not key.startswith(("ATTEND_", "MASTER_", "OMPI_", "SLURM_", "TORCHELASTIC_"))
+            if not key.startswith(("ATTEND_", "MASTER_", "OMPI_", "PMI_", "MPI_", "SLURM_", "TORCHELASTIC_"))
             and key not in ("NO_COLOR", "OPENBLAS_CORETYPE", "RANK", "WORLD_SIZE")}
 
 

@@ -179,5 +179,48 @@ class Output(program.Case):
         self.assertRegex(run.stderr, r"\Aattend: standard output[^\n]*\n\Z")
 
 
+
+class Paths(program.Case):
+    """Paths that the system refuses to look at, as a folder of another user."""
+
+    def test_are_named_by_every_command(self):
+        self.write("good.tsv", PAIRS)
+        os.symlink("loop", self.folder / "loop")
+        self.write("q.json", "[[1]]")
+        for command in (["predict", "loop"], ["embed", "loop"], ["evaluate", "loop", "--data", "good.tsv"],
+                        ["explain", "loop", "a"], ["inspect", "loop"], ["average", "loop", "--out", "x"],
+                        ["export", "loop", "--out", "x"], ["import", "loop", "--out", "x"],
+                        ["faithfulness", "loop", "--data", "good.tsv"], ["gradients", "loop", "a"],
+                        ["data", "check", "loop"], ["serve", "loop", "--port", "0"],
+                        ["train", "--data", "loop", "--out", "x"],
+                        ["train", "--data", "good.tsv", "--out", "loop"],
+                        ["train", "--data", "good.tsv", "--out", "x", "--init", "loop"],
+                        ["compare", "--data", "loop", "--out", "x"],
+                        ["init", "classification", "--out", "loop/x"],
+                        ["compute", "--query", "loop", "--key", "q.json", "--value", "q.json"]):
+            run = self.attend(*command)
+            self.assertEqual(run.returncode, 2, f"{command}: {run.stderr}")
+            last = run.stderr.splitlines()[-1]
+            self.assertRegex(last, r"^attend: .*loop\b", command)
+            self.assertNotIn("filesystem error", last, command)
+        run = self.attend("train", "--data", "good.tsv", "--out", "a" * 260)
+        self.assertEqual(run.returncode, 2, run.stderr)
+        self.assertIn("a" * 260, run.stderr)
+
+    def test_a_file_that_standard_output_goes_to(self):
+        self.write("good.tsv", PAIRS)
+        self.succeed("train", "--data", "good.tsv", "--valid", "good.tsv", "--out", "model",
+                     *settings(SMALL | {"train.steps": 1}))
+        for name in ("/dev/stdout", "both", "both-link"):
+            if name == "both-link":
+                os.symlink("both", self.folder / name)
+            with open(self.folder / "both", "w") as file:
+                run = subprocess.run([program.PROGRAM, "evaluate", "model", "--data", "good.tsv",
+                                      "--scores", name], cwd=self.folder, env=program.environment(),
+                                     stdout=file, stderr=subprocess.PIPE, text=True)
+            self.assertEqual(run.returncode, 2, run.stderr)
+            self.assertIn(f"{name}: is where standard output goes", run.stderr)
+
+
 if __name__ == "__main__":
     program.main()

@@ -126,9 +126,25 @@ class Reviews(program.Case):
     def test_labels_that_training_did_not_have(self):
         self.write("train.tsv", as_tsv(reviews(20, 4)))
         self.write("odd.tsv", "a film\tmiddling\n")
-        self.refuse("train", "--data", "train.tsv", "--valid", "odd.tsv", "--out", "model",
-                    *settings(SMALL), names=["odd.tsv", "'middling'", "'a film'", "'very good'"])
-        self.refuse("evaluate", self.model, "--data", "odd.tsv", names=["odd.tsv", "'middling'"])
+        self.write("valid.tsv", as_tsv(reviews(10, 5)) + "a film\tmiddling\n")
+        odd = r"odd.tsv: 1 target is of 1 label that training does not have \(first 'middling' in odd.tsv:1\)"
+        run = self.succeed("train", "--data", "train.tsv", "--valid", "valid.tsv", "--out", "model",
+                           *settings(SMALL | {"train.epochs": 1}))
+        self.assertRegex(run.stderr, odd.replace("odd.tsv:1", "valid.tsv:11").replace("odd", "valid"))
+        run = self.succeed("evaluate", self.model, "--data", "odd.tsv", "--json", "--scores", "scores")
+        self.assertRegex(run.stderr, odd)
+        self.assertEqual(json.loads(run.stdout)["accuracy"], 0)
+        self.assertEqual((self.folder / "scores").read_text(), "a film\tmiddling\t-inf\n")
+        # Another spelling of a blank is no other label.
+        test = (self.shared / "test.tsv").read_text()
+        self.write("blank.tsv", test.replace("\n", " \n"))
+        blank, plain = (json.loads(self.succeed("evaluate", self.model, "--data", data, "--json",
+                                                "--metric", "accuracy,f1").stdout)
+                        for data in ("blank.tsv", self.shared / "test.tsv"))
+        self.assertEqual([blank[key] for key in ("accuracy", "f1")],
+                         [plain[key] for key in ("accuracy", "f1")])
+        self.assertNotIn("has 2 labels that",
+                         self.succeed("data", "check", self.shared / "train.tsv", "blank.tsv").stdout)
 
     def test_settings_of_its_own(self):
         dumped = self.succeed("train", "--dump-config", "--set", "model.type=classifier").stdout

@@ -321,6 +321,10 @@ class MisuseTest(compute_case.FilesTest):
     def test_shapes(self):
         self.refuse("queries have depth 3, keys depth 2",
                     inputs={"query": self.npy("q3.npy", self.numbers(3, 3))})
+        for name in ("query", "key", "value"):
+            for shape, content in (("4", [1, 2, 3, 4]), ("", 1)):
+                self.refuse(f"the {name} has shape [{shape}]; it must have 2, 3 or 4 axes",
+                            inputs={name: self.json("flat.json", content)})
         self.refuse("all axes but the last must match",
                     inputs={"value": self.npy("v5.npy", self.numbers(5, 2))})
         self.refuse("--grad: has shape [2, 2], the context [3, 2]",

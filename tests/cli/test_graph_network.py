@@ -3,6 +3,7 @@
 import json
 import pathlib
 import random
+import re
 import shutil
 import tempfile
 
@@ -103,6 +104,26 @@ class GraphNetwork(program.Case):
                            *settings(SMALL | {"train.epochs": 1}))
         self.assertRegex(run.stderr + run.stdout, r"(\d+) of \1 weights begin as in")
         self.succeed("predict", "more", stdin="p9\n")
+
+    def test_begins_with_the_features_that_both_graphs_have(self):
+        # Feature 59 is the largest of the first graph; the last node of the second has another.
+        nodes = self.nodes.replace("p179\t-\t\t", "p179\t-\t\t77 ")
+        self.write_graph("other", nodes, self.edges)
+        run = self.succeed("train", "--data", "other", "--out", "more", "--init", self.model,
+                           *settings(SMALL | {"train.epochs": 1, "train.learning_rate": 1e-6}))
+        self.assertRegex(run.stderr + run.stdout, r"(\d+) of \1 weights begin as in")
+        figures = json.loads(self.succeed("evaluate", "more", "--data", "other", "--json").stdout)
+        self.assertGreater(figures["accuracy"], 0.8)
+
+    def test_measures_no_other_graph(self):
+        self.write_graph("edgeless", self.nodes, "p1 p2\n")
+        self.write_graph("renamed", self.nodes.replace("p9\t", "q9\t"),
+                         re.sub(r"\bp9\b", "q9", self.edges))
+        self.write_graph("untested", self.nodes.replace("\ttest\t", "\tvalid\t"), self.edges)
+        for command in (("evaluate", self.model), ("faithfulness", self.model)):
+            for data in ("edgeless", "renamed"):
+                self.refuse(*command, "--data", data, names=[data, "another graph than the model"])
+            self.refuse(*command, "--data", "untested", names=["untested", "no node is of split test"])
 
     def test_explains_a_node_by_its_neighbours(self):
         self.succeed("explain", self.model, "p9")

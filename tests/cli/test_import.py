@@ -80,7 +80,11 @@ class Import(program.Case):
         text = case["texts"][1]
         record = json.loads(self.succeed("predict", "model", "--json", "--details",
                                          stdin=text).stdout)
-        self.assertEqual(record["unknown"], ["[MASK]"])
+        self.assertEqual(record["unknown"], [])
+        self.assertNotIn("unknown", self.succeed("predict", "model", stdin=text).stderr)
+        spans = record["source_spans"]
+        self.assertEqual((spans[0], spans[-1]), (None, None))  # [CLS] and [SEP]
+        self.assertEqual([text[begin:end] for begin, end in spans[1:-1]], text.split())
         place = record["source_tokens"].index("[MASK]")
         found = record["predictions"][0]
         self.assertAlmostEqual(2.718281828 ** found["log_probabilities"][place],
@@ -114,7 +118,7 @@ class Import(program.Case):
         found = {each["target"]: each["log_probability"] for each in record["predictions"]}
         for label, expected in zip(("LABEL_0", "LABEL_1"), case["answers"][1], strict=True):
             self.assertAlmostEqual(found[label], expected, places=5)
-        self.explain_by_all(case["texts"][1], "[<s>]")
+        self.explain_by_all(case["texts"][1], "<s>")
 
     def test_images_are_answered_and_explained(self):
         for name in ("ViTForImageClassification", "DeiTForImageClassification"):
@@ -143,8 +147,12 @@ class Import(program.Case):
         found = record["predictions"][0]
         for log, expected in zip(found["log_probabilities"], case["answers"][0]):
             self.assertAlmostEqual(2.718281828 ** log, expected, places=4)
-        # Nothing is put before the text.
+        # Nothing is put before the text, and tokens are shown as they are written in it.
         self.assertEqual(record["source_tokens"][0], "the")
+        self.assertEqual("".join(record["source_tokens"]), text)
+        japanese = json.loads(self.succeed("explain", "model", "a 東", "--maximum-length", 1, "--json").stdout)
+        self.assertIn("東", "".join(japanese["source"]))
+        self.assertFalse(set("Ġæ") & set("".join(japanese["source"])), japanese["source"])
         self.assertEqual(record["unknown"], [])
         self.explain_by_all(text, "the")
         self.write("text.txt", f"{text}\n\n  {text}\n")

@@ -120,7 +120,7 @@ class Bonds(program.Case):
 
     def answers(self):
         """The same in whatever order the molecule is written, and beside others."""
-        texts = ["CCNOCCCC", "CCCCONCC", "C(CC)CONCC", "CCNCOCCC"]
+        texts = ["CCNOCCCC", "CCCCONCC", "[H]C(CC)CO[N]([H])CC name", "CCNCOCCC"]
         alone = [self.succeed("predict", "model", "--json", stdin=f"{text}\n").stdout
                  for text in texts]
         answers = [json.loads(line)["predictions"][0] for line in alone]
@@ -166,6 +166,22 @@ class Bonds(program.Case):
         self.assertEqual(*weights)
         self.assertGreater(self.train("more", "--init", "model",
                                       **{"model.layers": 2, "train.epochs": 1}), 0.97)
+
+
+class OneFile(program.Case):
+    def test_spellings_of_a_molecule_are_on_one_side(self):
+        """Of a single file, whose labels tell the spelling of 40 molecules."""
+        lines = []
+        for i in range(40):
+            chain = "C" * i
+            lines += [f"c1ccccc1O{chain}\ta\n", f"C1=CC=CC=C1O{chain}\tb\n", f"[H]{chain}OC1=CC=CC=C1\tc\n"]
+        self.write("m.tsv", "".join(lines))
+        told = self.succeed("train", "--data", "m.tsv", "--out", "model",
+                            *settings(BONDS | {"train.epochs": 1})).stderr
+        train, valid = map(int, re.search(r"(\d+) training and (\d+) validation", told).groups())
+        self.assertEqual(train + valid, 120)
+        self.assertEqual((train % 3, valid % 3), (0, 0))
+        self.assertGreater(valid, 0)
 
 
 class BadMolecules(program.Case):

@@ -227,6 +227,11 @@ class Processes(ProcessCase):
             self.assertIn(name, error)
         self.assertFalse((self.folder / "model").exists())
 
+    def test_a_folder_to_meet_in_that_is_not_there(self):
+        process = self.start(*self.command("model"), "--processes", 3, TMPDIR="/nowhere")
+        self.assertRegex(self.finish(process), r"\Aattend: /nowhere: .*TMPDIR.*\n\Z")
+        self.assertEqual(process.returncode, 2)
+
     def test_environments_that_do_not_fit(self):
         self.refuse_environment("MASTER_ADDR", "rank 0 of 2", RANK="0", WORLD_SIZE="2")
         self.refuse_environment("RANK", "WORLD_SIZE", RANK="2", WORLD_SIZE="2")

@@ -81,6 +81,54 @@ class Recommender(program.Case):
         self.assertEqual(figures["examples"], 2)
         self.assertLessEqual(figures["mrr"], 0.5)
 
+    def test_all_items_of_long_histories_count(self):
+        """Only the last model.context are learned from, but each can be ranked."""
+        self.write("long.tsv", "".join(f"u{user}\ti{9 * step + user}\t{step}\n"
+                                       for user in range(9) for step in range(60)))
+        self.succeed("train", "--data", "long.tsv", "--out", "long", *settings(
+            SMALL | {"train.epochs": 1, "model.context": 8, "train.metric": "hit@5"}))
+        tokens = [line.split("\t")[0] for line in
+                  (self.folder / "long/source.vocab").read_text().splitlines()]
+        self.assertEqual(sum(token.startswith("i") for token in tokens), 9 * 58)
+        self.succeed("predict", "long", stdin="i0 i9\n")
+
+    def test_figures_of_nothing(self):
+        self.write("new.tsv", "u\tx\nu\ty\nu\tz\n")
+        run = self.succeed("evaluate", self.model, "--data", "new.tsv")
+        self.assertIn("no last item was in training, so that they have no loss", run.stderr)
+        self.assertIn("2 of 2 source tokens are unknown to the model, the first is: 'x'", run.stderr)
+        self.assertRegex(run.stdout, r"not in training +1 of the last items, which are misses")
+        self.assertNotIn("loss", run.stdout)
+        figures = json.loads(self.succeed("evaluate", self.model, "--data", "new.tsv", "--json").stdout)
+        self.assertEqual(figures["misses"], {"unknown": 1, "seen": 0})
+        self.assertNotIn("loss", figures)
+
+    def test_misses_by_construction_are_counted(self):
+        figures = self.evaluate()
+        histories = {}
+        for line in self.data.read_text().splitlines():
+            user, item, time = line.split("\t")
+            histories.setdefault(user, []).append((int(time), item))
+        items = [[item for _, item in sorted(history)] for history in histories.values()]
+        seen = sum(history[-1] in history[:-1] for history in items)
+        self.assertGreater(seen, 0)
+        self.assertEqual(figures["misses"], {"unknown": 0, "seen": seen})
+
+    def test_movielens_files(self):
+        rows = [(user, 100 + (3 * user + step) % 7, 1 + step % 5, 881250949 - step)
+                for user in range(8) for step in range(5)]
+        self.write("u.data", "".join("\t".join(map(str, row)) + "\n" for row in rows))
+        self.write("ratings.dat", "".join("::".join(map(str, row)) + "\n" for row in rows))
+        for name in ("u.data", "ratings.dat"):
+            run = self.succeed("data", "check", name, "--set", "data.format=interactions")
+            self.assertIn("user, item, a rating that is not used, and time", run.stdout)
+            self.succeed("train", "--data", name, "--out", name[0], *settings(SMALL | {"train.epochs": 1}))
+        self.assertEqual((self.folder / "u/weights.safetensors").read_bytes(),
+                         (self.folder / "r/weights.safetensors").read_bytes())
+        self.write("wrong.txt", "u a b c d\n")
+        self.refuse("data", "check", "wrong.txt", "--set", "data.format=interactions",
+                    names=["wrong.txt:1: 5 fields"])
+
     def test_items_in_another_normal_form_are_told(self):
         rows = "".join(f"u{user} e\u0301{item}\n" for user in range(9) for item in range(4))
         for name, text, count in (("nfd", rows, 1), ("nfc", rows.replace("e\u0301", "\u00e9"), 0)):
@@ -121,6 +169,7 @@ class Recommender(program.Case):
         refuse_settings("data.format", base=SMALL | {"data.format": "pairs"})
         refuse_settings("recommender", base={"model.type": "lm", "data.format": "interactions"})
         refuse_settings("train.metric = mrr", base={"train.metric": "mrr"})
+        refuse_settings("train.metric is 'hit@0'", base=SMALL | {"train.metric": "hit@0"})
         self.refuse("evaluate", self.model, "--data", self.data, "--metric", "accuracy",
                     names=["accuracy", "ranks items"])
 

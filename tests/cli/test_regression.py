@@ -38,6 +38,21 @@ def as_tsv(pairs):
     return "".join(f"{text}\t{number}\n" for text, number in pairs)
 
 
+class FarFromZero(program.Case):
+    """Times, Julian dates, total energies: numbers that differ by millionths of themselves."""
+
+    def test_learns_and_measures_them(self):
+        for part, count, seed in (("train", 300, 1), ("valid", 60, 2), ("test", 60, 3)):
+            self.write(f"{part}.tsv", as_tsv((text, 1_700_000_000 + number)
+                                             for text, number in rows(count, seed)))
+        self.succeed("train", "--data", ".", "--out", "model", *settings(SMALL))
+        figures = json.loads(self.succeed("evaluate", "model", "--data", ".", "--json").stdout)
+        self.assertGreater(figures["r2"], 0.99)
+        answer = self.succeed("predict", "model", stdin="a b\n").stdout.strip()
+        self.assertAlmostEqual(float(answer), 1_700_000_000 + worth("a b"), delta=60)
+        self.assertRegex(answer, r"^17\d{8}\.\d{1,5}$")
+
+
 class Numbers(program.Case):
     """A model that has learned what words are worth, for all the tests below."""
 
@@ -100,7 +115,7 @@ class Numbers(program.Case):
                           for line in ("a b c", "a c"))
         picture = explained("a b c", "occlusion")
         self.assertEqual(picture["source"], ["a", "b", "c"])
-        self.assertEqual(picture["target"], [f"{whole:.7g}"])
+        self.assertEqual([float(target) for target in picture["target"]], [whole])
         scores = picture["scores"][0]
         config = json.loads(self.succeed("inspect", self.model, "--json").stdout)["config"]
         self.assertAlmostEqual(scores[1] * config["data.target_deviation"], whole - without,

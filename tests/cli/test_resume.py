@@ -1,6 +1,7 @@
 """Training that is stopped and killed continues as if nothing had been, to the same bytes."""
 
 import os
+import pty
 import re
 import shutil
 import signal
@@ -30,7 +31,9 @@ class Resume(program.Case):
         expected = training_outcome(self.model)
         shutil.rmtree(self.model)
         for signal_number, change, number in ((signal.SIGINT, "rename model/metrics.jsonl", 1),
-                                              (signal.SIGTERM, "rename model/checkpoint.safetensors", 2)):
+                                              (signal.SIGTERM, "rename model/checkpoint.safetensors", 2),
+                                              (signal.SIGHUP, "rename model/checkpoint.safetensors", 3),
+                                              (signal.SIGUSR1, "rename model/checkpoint.safetensors", 4)):
             run = self.attend(*train, env=counting(self.model, signal=signal_number, change=change,
                                                    number=number))
             self.assertEqual(run.returncode, 128 + signal_number, run.stderr)
@@ -40,6 +43,22 @@ class Resume(program.Case):
             self.assertEqual(metadata["step"], steps)
         self.succeed(*train)
         self.assertEqual(training_outcome(self.model), expected)
+
+    def test_a_closed_terminal(self):
+        """It sends SIGHUP, and takes no line any more of what training prints."""
+        train = self.train("--resume", **{"train.epochs": 100000})
+        pid, terminal = pty.fork()
+        if pid == 0:
+            os.chdir(self.folder)
+            os.execve(program.PROGRAM, [program.PROGRAM, *map(str, train)], program.environment())
+        shown = b""
+        while b"epoch 2 " not in shown:
+            shown += os.read(terminal, 65536)
+        os.close(terminal)
+        _, status = os.waitpid(pid, 0)
+        self.assertEqual(os.waitstatus_to_exitcode(status), 128 + signal.SIGHUP)
+        metadata, _ = read_safetensors(self.model / "checkpoint.safetensors")
+        self.assertGreater(int(metadata["step"]), 0)
 
     def test_more_epochs(self):
         self.succeed(*self.train())

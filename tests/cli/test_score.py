@@ -102,7 +102,14 @@ class Score(program.Case):
                            stdin="B-PER I-PER O B-PER\nB-LOC\n")
         self.assertEqual(run.stdout, "spans: F1 40.00 %, precision 33.33 %, recall 50.00 %\n")
         self.refuse("score", "--reference", "bio.txt", "--metric", "span_f1",
-                    stdin="B-PER I-PER O X\nO\n", names=["answer 1", "'X'", "BIO"])
+                    stdin="B-PER I-PER O X\nO\n", names=["answer 1", "'X'", "BIOES"])
+
+    def test_a_blank_behind_a_label(self):
+        self.write("labels.txt", "pos \npos\n")
+        figures = json.loads(self.succeed("score", "--reference", "labels.txt", "--metric", "accuracy,f1",
+                                          "--units", "line", "--json", stdin="pos\n pos\t\n").stdout)
+        self.assertEqual((figures["accuracy"], figures["f1"]["f1"]), (1, 1))
+        self.assertEqual(list(figures["f1"]["labels"]), ["pos"])
 
     def test_empty_references(self):
         self.write("empty.txt", "\n\n")

@@ -195,13 +195,14 @@ class Serve(program.Case):
     def test_a_request_is_logged(self):
         server = self.serve("--log", "json")
         server.ask("GET", "/health?a=b", headers={"X-Request-Id": "mine"})
-        server.ask("GET", "/health", headers={"Host": "evil.example"})
+        server.ask("GET", "/v1/models", headers={"Host": "evil.example"})
         self.assertEqual(server.end(), 0)
         first, second = map(json.loads, server.errors)
         self.assertEqual((first["event"], first["id"], first["target"], first["status"]),
                          ("request", "mine", "/health?a=b", 200))
-        self.assertEqual((second["event"], second["status"]), ("refused", 421))
-        self.assertNotIn("target", second)
+        self.assertEqual((second["event"], second["target"], second["status"]),
+                         ("refused", "/v1/models", 421))
+        self.assertIn("'evil.example'", second["reason"])
 
     def test_a_key_and_a_name(self):
         key = self.write("key", "secret\n")
@@ -245,7 +246,7 @@ class Serve(program.Case):
         with tls.wrap_socket(socket.create_connection(("localhost", port)),
                              server_hostname="localhost") as client:
             client.sendall(b"POST /v1/predict HTTP/1.1\r\nHost: localhost:%d\r\n"
-                           b"Content-Type: application/json\r\nContent-Length: 2000000\r\n\r\n"
+                           b"Content-Type: application/json\r\nContent-Length: 20000000\r\n\r\n"
                            % port + b" " * 200000)
             answer = b"".join(iter(lambda: client.recv(4096), b""))
         self.assertTrue(answer.startswith(b"HTTP/1.1 413 "), answer)

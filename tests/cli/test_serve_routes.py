@@ -134,10 +134,23 @@ class Routes(program.Case):
     def test_what_has_no_vector(self):
         for value, words in (("", "no tokens"), ([], "0 inputs"), (7, "must be"),
                              ([3], "no token 3"), ([[5], [9999]], "input[1]: there is no token 9999"),
-                             ("the " * 9, "16 tokens"), (["the", "a", ["b"]], "must be")):
+                             (["the", "a", ["b"]], "must be"), ("a" * 1048577, "at most 1048576")):
             error = self.refusal("/v1/embeddings", 422, model="text", input=value)
             self.assertIn(words, error["message"])
             self.assertEqual(error["param"], "input")
+
+    def test_a_text_that_is_too_long_is_told_in_openais_words(self):
+        for path, field, value in (("/v1/embeddings", "input", "the " * 9), ("/embeddings", "input", "the " * 9),
+                                   ("/v1/completions", "prompt", "the " * 9),
+                                   ("/v1/completions", "prompt", "\n" * 9000)):
+            error = self.refusal(path, 400, model="text", **{field: value})
+            self.assertEqual((error["code"], error["param"], error["type"]),
+                             ("context_length_exceeded", field, "invalid_request_error"))
+            self.assertIn("This model's maximum context length is 16 tokens", error["message"])
+
+    def test_as_many_token_ids_as_texts(self):
+        ids = self.tokens(["the cat sat"])[0]
+        self.assertEqual(len(self.vectors(input=[ids] * 1000)), 1000)  # 11,000 values
 
     def complete(self, model="text", **fields):
         body = self.answer("/v1/completions", model=model, **fields)
@@ -235,23 +248,112 @@ class Routes(program.Case):
             self.assertNotIn("usage", self.events(**fields)[0])
 
     def test_what_is_no_completion(self):
-        for fields, param in (({}, "prompt"), ({"prompt": "the " * 9}, "prompt"),
+        for fields, param in (({}, "prompt"),
                               ({"prompt": "a", "max_tokens": 0}, "max_tokens"),
+                              ({"prompt": ["a"] * 32, "n": 3, "max_tokens": 4096}, "prompt"),
                               ({"prompt": "a", "n": 2, "temperature": 0}, "n"),
                               ({"prompt": "a", "n": 2, "best_of": 3}, "best_of"),
                               ({"prompt": "a", "presence_penalty": 0.5}, "presence_penalty"),
                               ({"prompt": "a", "logit_bias": {"5": 1}}, "logit_bias"),
                               ({"prompt": "a", "suffix": "b"}, "suffix"),
                               ({"prompt": "a", "stop": ""}, "stop"),
-                              ({"prompt": "a", "stop": ["a"] * 5}, "stop"),
+                              ({"prompt": "a", "stop": ["a"] * 33}, "stop"),
                               ({"prompt": "a", "logprobs": 6}, "logprobs"),
                               ({"prompt": "a", "logprobs": 1, "temperature": 1}, "logprobs"),
                               ({"prompt": "a", "logprobs": 0, "stream": True}, "logprobs"),
+                              ({"prompt": "a", "stream": True, "stream_options":
+                                {"include_obfuscation": True}}, "stream_options"),
                               ({"prompt": "a", "stream_options": {}}, "stream_options")):
             self.assertEqual(self.refusal("/v1/completions", 422, model="text", **fields)["param"],
                              param)
         self.assertEqual(self.refusal("/v1/completions", 404, model="none", prompt="a")["code"],
                          "model_not_found")
+
+    def test_values_that_mean_nothing_are_as_if_they_were_not_there(self):
+        fields = {"prompt": "the cat", "max_tokens": 5}
+        whole = self.complete(**fields)["choices"]
+        for more in ({"suffix": None}, {"suffix": ""}, {"logit_bias": None}, {"logit_bias": {}}, {"stop": []},
+                     {"max_tokens": 5.0}, {"seed": None}, {"stop": [" no such"] * 9}):
+            self.assertEqual(self.complete(**fields | more)["choices"], whole, more)
+        self.assertEqual(self.complete(seed=2 ** 63 - 1, **fields)["choices"],
+                         self.complete(seed=2 ** 63 - 1, **fields)["choices"])
+        self.events(stream_options={"include_obfuscation": False}, **fields)
+
+    def test_a_prompt_is_echoed_with_its_probabilities(self):
+        """What lm-evaluation-harness asks for: the prompt's likelihood, token by token."""
+        prompt = "the cat s"
+        (line,) = self.predicted("text", ["the"], "--maximum-length", 13, "--details")
+        told = line["predictions"][0]
+        (choice,) = self.complete(prompt="the" + told["target"], max_tokens=0, echo=True, logprobs=2,
+                                  temperature=0, seed=1)["choices"]
+        logs = choice["logprobs"]
+        self.assertEqual((choice["text"], choice["finish_reason"]), ("the" + told["target"], "length"))
+        self.assertEqual(logs["tokens"], list("the") + told["tokens"])
+        self.assertEqual((logs["token_logprobs"][0], logs["top_logprobs"][0]), (None, None))
+        self.assertEqual(logs["text_offset"], list(range(16)))
+        # A greedy answer is most probable at each step, and as probable as predict says.
+        for token, logarithm, top, other in zip(told["tokens"], logs["token_logprobs"][3:],
+                                                logs["top_logprobs"][3:], told["log_probabilities"]):
+            self.assertAlmostEqual(logarithm, other, 4)
+            self.assertEqual((max(top, key=top.get), top[token], len(top)), (token, logarithm, 2))
+        (longer,) = self.complete(prompt=prompt, max_tokens=3, echo=True, logprobs=1)["choices"]
+        (plain,) = self.complete(prompt=prompt, max_tokens=3, logprobs=1)["choices"]
+        self.assertEqual(longer["text"], prompt + plain["text"])
+        self.assertEqual(longer["logprobs"]["token_logprobs"][9:], plain["logprobs"]["token_logprobs"])
+        self.assertEqual(longer["logprobs"]["text_offset"], list(range(12)))
+        self.assertEqual(longer["logprobs"]["tokens"], list(longer["text"]))
+        (only,) = self.complete(prompt=prompt, max_tokens=0, echo=True)["choices"]
+        self.assertEqual((only["text"], only["logprobs"]), (prompt, None))
+        self.assertEqual(self.refusal("/v1/completions", 422, model="reviews", prompt="a", echo=True,
+                                      logprobs=1)["param"], "logprobs")
+
+    def test_a_stream_is_not_held_back_by_a_proxy(self):
+        headers = self.server.ask("POST", "/v1/completions",
+                                  {"model": "text", "prompt": "a", "max_tokens": 3, "stream": True})[1]
+        self.assertEqual((headers["X-Accel-Buffering"], headers["Cache-Control"]), ("no", "no-store"))
+
+    def test_the_defaults_of_the_document_are_what_leaving_fields_out_means(self):
+        """Generated clients send them."""
+        document = json.loads(self.server.ask("GET", "/openapi.json")[2])
+        schemas = document["components"]["schemas"]
+
+        def defaults(schema):
+            return {name: one["default"] for name, one in schema["properties"].items() if "default" in one}
+
+        asked = 0
+        for path, fields in (("/v1/predict", {"model": "text", "texts": ["the cat"], "maximum_length": 9}),
+                             ("/v1/classify", {"model": "reviews", "texts": ["dull plot"]}),
+                             ("/v1/embeddings", {"model": "text", "input": "my dog"}),
+                             ("/v1/completions", {"model": "text", "prompt": "the cat", "max_tokens": 9}),
+                             ("/v1/explain", {"model": "reviews", "text": "dull plot", "method": "gradient"}),
+                             ("/v1/score", {"answers": ["a b"], "references": ["a c"]}),
+                             ("/", {"inputs": "dull plot"}),
+                             ("/embed", {"model": "text", "inputs": "my dog"}),
+                             ("/embed_all", {"model": "text", "inputs": "my dog"}),
+                             ("/predict", {"inputs": "dull plot"}),
+                             ("/tokenize", {"model": "text", "inputs": "my dog"}),
+                             ("/decode", {"model": "text", "ids": [9]})):
+            operation = document["paths"][path]["post"]
+            name = operation["requestBody"]["content"]["application/json"]["schema"]["$ref"].rsplit("/", 1)[1]
+            more = defaults(schemas[name])
+            asked += len(more)
+            found, other = [json.loads(self.server.ask("POST", path, each)[2])
+                            for each in (fields, more | fields)]
+            for each in (found, other):
+                each = each if isinstance(each, dict) else {}
+                self.assertNotIn("error", each)
+                each.pop("id", None), each.pop("created", None)
+            self.assertEqual(found, other, path)
+        self.assertGreater(asked, 20)
+
+    def test_one_model_by_its_name(self):
+        models = json.loads(self.server.ask("GET", "/v1/models")[2])["data"]
+        for model in models:
+            status, _, body = self.server.ask("GET", f"/v1/models/{model['id']}")
+            self.assertEqual((status, json.loads(body)), (200, model))
+        self.assertEqual(self.server.ask("GET", "/v1/models/%74ext")[0], 200)
+        status, _, body = self.server.ask("GET", "/v1/models/none")
+        self.assertEqual((status, json.loads(body)["error"]["code"]), (404, "model_not_found"))
 
     def test_other_models_answer_the_prompt(self):
         (choice,) = self.complete("reviews", prompt="the film was great")["choices"]
@@ -276,6 +378,24 @@ class Routes(program.Case):
                                   for one in classified["predictions"]])
         self.assertEqual(self.answer("/predict", model="reviews", inputs=[["dull plot"]] * 2),
                          [labels] * 2)
+        # What such a server answers at its root depends on its model.
+        self.assertEqual(self.answer("/", model="text", inputs=["the cat sat", "my dog"]), [first, second])
+        self.assertEqual(self.answer("/", model="reviews", inputs="dull plot", raw_scores=False), labels)
+        self.assertEqual(self.answer("/", model="reviews", inputs=[["dull plot"]]), [labels])
+        self.assertEqual(self.refusal("/", 422, model="text", inputs=[["a"]])[:19], "the model gives vec")
+        self.assertEqual(self.answer("/embed", model="text", inputs="my dog", truncation_direction="right",
+                                     prompt_name=None), [second])
+        (close,) = self.answer("/similarity", model="text", inputs={"source_sentence": "the cat sat",
+                                                                    "sentences": ["my dog"]}, parameters={})
+        self.assertAlmostEqual(close, sum(a * b for a, b in zip(first, second)), 6)
+        (rows,) = self.answer("/embed_all", model="text", inputs="my dog")
+        self.assertEqual((len(rows), len(rows[0])), (6, 32))
+        for column, number in enumerate(raw):  # the vector of a text is the mean of those of its tokens
+            self.assertAlmostEqual(sum(row[column] for row in rows) / 6, number, 5)
+        ids = self.tokens(["my dog", "the"])
+        self.assertEqual(self.answer("/decode", model="text", ids=ids), ["my dog", "the"])
+        self.assertEqual(self.answer("/decode", model="text", ids=ids[1]), ["the"])
+        self.assertEqual(json.loads(self.server.ask("GET", "/ping")[2]), {"status": "alive"})
         ((token, *_),) = self.answer("/tokenize", model="reviews", inputs="plot zzz")
         self.assertEqual({key: token[key] for key in ("text", "special", "start", "stop")},
                          {"text": "plot", "special": False, "start": None, "stop": None})
@@ -295,6 +415,11 @@ class Routes(program.Case):
                                                         "parameters": {"top_k": 1}}),
                                      ("/predict", 422, {"inputs": ["a", "b"], "model": "reviews"}),
                                      ("/tokenize", 422, {"inputs": None}),
+                                     ("/tokenize", 422, {"inputs": ["a" * 200000] * 2}),
+                                     ("/embed", 422, {"inputs": "a", "prompt_name": "query"}),
+                                     ("/embed", 422, {"inputs": "a", "truncation_direction": "left"}),
+                                     ("/predict", 422, {"inputs": "a", "model": "reviews", "raw_scores": True}),
+                                     ("/decode", 422, {"ids": [99999]}),
                                      ("/embed", 404, {"inputs": "a", "model": "none"})):
             found, _, body = self.server.ask("POST", path, {"model": "text"} | fields)
             self.assertEqual(found, status, body)
@@ -315,15 +440,14 @@ class Routes(program.Case):
         for path, methods in document["paths"].items():
             for method, operation in methods.items():
                 body = {"x": 1} if method == "post" else None
-                status = self.server.ask(method.upper(), path, body)[0]
+                status = self.server.ask(method.upper(), path.replace("{model}", "text"), body)[0]
                 self.assertEqual(status, 422 if body else 200, path)
                 self.assertEqual("requestBody" in operation, method == "post", path)
-        schema = document["paths"]["/v1/predict"]["post"]["requestBody"]["content"][
-            "application/json"]["schema"]
+        schema = document["components"]["schemas"]["PredictRequest"]
         self.assertEqual(schema["required"], ["texts"])
         self.assertFalse(schema["additionalProperties"])
-        self.assertEqual(schema["properties"]["beam"],
-                         {"type": "integer", "minimum": 1, "maximum": 64, "default": 1})
+        self.assertEqual(schema["properties"]["beam"], {"type": "integer", "format": "int64", "minimum": 1,
+                                                        "maximum": 64, "default": 1})
         self.assertEqual(schema["properties"]["texts"],
                          {"type": "array", "items": {"type": "string"}, "minItems": 1, "maxItems": 32})
 

@@ -1,5 +1,7 @@
 """How attend serve begins: its settings, the socket of systemd, an end before the models are there."""
 
+import http.client
+import json
 import os
 import pathlib
 import shutil
@@ -52,7 +54,7 @@ log = "json"
         server = self.serve("--config", config, "--port", 0,
                             env={"ATTEND_SERVE_PORT": "2", "ATTEND_SERVE_HOST": "variable.example"})
         for host, status in (("variable.example", 200), ("file.example", 421)):
-            self.assertEqual(server.ask("GET", "/health", headers={"Host": host})[0], status)
+            self.assertEqual(server.ask("GET", "/", headers={"Host": host})[0], status)
         self.assertEqual(server.predict(texts=["bab"])[0], 401, "the key's file is beside the other")
         self.assertEqual(server.end(), 0)
         self.assertTrue(all(line.startswith("{") for line in server.errors))
@@ -65,6 +67,10 @@ log = "json"
                 (("words",), {"ATTEND_SERVE_PORT": "x"}, ["ATTEND_SERVE_PORT"]),
                 (("words", "--port", "65536"), {}, ["serve.port=65536", "65535"]),
                 (("words", "--log", "xml"), {}, ["serve.log=xml", "lines, json"]),
+                (("words", "--host", "*"), {}, ["serve.host '*'", "attend.example"]),
+                (("words", "--host", "https://x"), {}, ["serve.host 'https://x'"]),
+                (("words", "--host", "a.example:0"), {}, ["serve.host 'a.example:0'"]),
+                (("=words",), {}, ["'=words'", "NAME=FOLDER"]),
                 (("words", "--cors-origin", "https://a/b"), {}, ["https://a/b", "without a path"]),
                 ((), {}, ["no model is named"])):
             self.refuse_to_serve(*arguments, words=words, env=env)
@@ -115,6 +121,46 @@ log = "json"
             two = self.start_with(listener, count=2)
             self.assertEqual(two.wait(60), 2)
             self.assertIn("LISTEN_FDS is 2", two.stderr.read())
+
+    def test_a_request_waits_for_the_models_of_a_socket(self):
+        with socket.create_server(("127.0.0.1", 0)) as listener:
+            port = listener.getsockname()[1]
+            client = http.client.HTTPConnection("127.0.0.1", port, timeout=300)
+            client.request("POST", "/v1/predict", json.dumps({"model": "m9", "texts": ["bab"]}),
+                           {"Content-Type": "application/json"})
+            process = self.start_with(listener, *(f"m{i}=words" for i in range(10)))
+            answer = client.getresponse()
+            self.assertEqual(answer.status, 200, answer.read())
+            client.close()
+            process.send_signal(signal.SIGTERM)
+            self.assertEqual(process.wait(60), 0)
+
+    def test_names_of_models(self):
+        (self.shared / "current").symlink_to("words")
+        self.addCleanup((self.shared / "current").unlink)
+        server = self.serve("current", "second=words/", "words/", "--port", 0)
+        models = json.loads(server.ask("GET", "/v1/models")[2])["data"]
+        self.assertEqual([model["id"] for model in models], ["current", "second", "words"])
+
+    def test_the_terminal_closes(self):
+        server = self.serve("words", "--port", 0)
+        for _ in range(2):  # a terminal may send it twice
+            server.process.send_signal(signal.SIGHUP)
+        self.assertEqual(server.process.wait(60), 0)
+
+    def test_nohup(self):
+        """A program that is to outlive its terminal is started with the signal ignored."""
+        process = subprocess.Popen(
+            ["sh", "-c", 'trap "" HUP; exec "$0" serve words --port 0', program.PROGRAM],
+            cwd=self.shared, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+            env=program.environment())
+        self.addCleanup(process.communicate)
+        self.addCleanup(process.kill)
+        process.stdout.readline(), process.stdout.readline()
+        process.send_signal(signal.SIGHUP)
+        process.send_signal(signal.SIGTERM)
+        # Were both counted, the second would end it at once, with 1.
+        self.assertEqual(process.wait(60), 0)
 
     def test_the_socket_of_another_process_is_left_alone(self):
         env = {"LISTEN_PID": "1", "LISTEN_FDS": "1"}

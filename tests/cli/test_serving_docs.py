@@ -19,7 +19,7 @@ TRAINED = MODELS | {"words": ("pairs.tsv", PAIRS, SMALL), "sentences": ("pairs.t
 
 def indented_blocks(page):
     """The indented blocks of a page, without the indentation."""
-    text = page.read_text(encoding="utf-8")
+    text = re.sub(r"(?ms)^```.*?^```$", "", page.read_text(encoding="utf-8"))
     found = re.findall(r"(?:^    .*\n)+", text, re.MULTILINE)
     return [re.sub(r"^    ", "", block, flags=re.MULTILINE) for block in found]
 
@@ -63,7 +63,7 @@ class ServingDocs(program.Case):
         for block in indented_blocks(PAGE):
             if block.startswith("[serve]"):
                 self.serve(["--config", self.write("serve.toml", block)])
-                status, _, _ = self.server.ask("GET", "/health", headers={"Host": "attend.example"})
+                status, _, _ = self.server.ask("GET", "/", headers={"Host": "attend.example"})
                 self.assertEqual(status, 200)
                 continue
             for command in block.replace("\\\n", " ").splitlines():

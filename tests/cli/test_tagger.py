@@ -69,6 +69,27 @@ class Sentences(program.Case):
         assert cls.training.returncode == 0, cls.training.stderr
         cls.model = cls.shared / "model"
 
+    def test_tokens_that_are_not_read_are_wrong(self):
+        words = ["in", "Ghent"] * 300
+        self.write("long.tsv", as_tsv([(" ".join(words), " ".join(["O", "B-P"] * 300))]))
+        run = self.succeed("evaluate", self.model, "--data", "long.tsv", "--json", "--metric",
+                           "span_f1,token_accuracy,accuracy,f1")
+        figures = json.loads(run.stdout)
+        self.assertIn("the 88 tokens after these have no label and count as wrong", run.stderr)
+        self.assertEqual(figures["unread_tokens"], 88)
+        self.assertLessEqual(figures["span_f1"]["recall"], 256 / 300)
+        self.assertLessEqual(figures["token_accuracy"], 512 / 600)
+        self.assertEqual(figures["accuracy"], figures["token_accuracy"])
+        self.assertEqual(set(figures["f1"]["labels"]) - {"I-P", "B-T", "I-T"}, {"O", "B-P"})
+
+    def test_a_label_that_training_lacks_is_wrong(self):
+        self.write("odd.tsv", "in Ghent\tO B-NEW\nin Oslo\tO B-P\n")
+        run = self.succeed("evaluate", self.model, "--data", "odd.tsv", "--json", "--metric",
+                           "span_f1,token_accuracy")
+        self.assertIn("'B-NEW' in odd.tsv:1", run.stderr)
+        self.assertLessEqual(json.loads(run.stdout)["token_accuracy"], 0.75)
+        self.assertLess(json.loads(run.stdout)["loss"], 10)
+
     def test_a_header_is_pointed_out(self):
         rows = as_tsv(sentences(40, 7))
         self.write("plain.tsv", rows)

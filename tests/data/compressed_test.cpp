@@ -48,6 +48,13 @@ TEST(ByteReader, ReadsFilesWhateverTheirName) {
   EXPECT_THAT(error_of([&] { read_packed(folder / "none"); }), HasSubstr("no such file"));
 }
 
+TEST(ByteReader, NamesOtherPackings) {
+  EXPECT_EQ(message("BZh91AY&SY and more"),
+            "a: is packed by bzip2, which is not read; unpack it, or pack it by gzip or xz");
+  EXPECT_THAT(message("\x28\xb5\x2f\xfd and more"), HasSubstr("by zstd"));
+  EXPECT_EQ(unpacked("BZh9 is text"), "BZh9 is text");
+}
+
 TEST(ByteReader, ReadsPackedFilesPutTogether) {
   EXPECT_EQ(unpacked(test::gzip("one ") + test::gzip("") + test::gzip("two")), "one two");
   EXPECT_EQ(unpacked(test::xz("one ") + test::xz("two")), "one two");

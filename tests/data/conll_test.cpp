@@ -72,6 +72,43 @@ TEST_F(ConllFile, NamesTheLineThatIsNone) {
   EXPECT_THAT(refusal("# nothing\n"), StartsWith("t.conll: is empty"));
 }
 
+// Tweets begin with them.
+TEST_F(ConllFile, KeepsHashtagsThatBeginASentence) {
+  const auto sources = [&](const std::string& bytes) {
+    std::vector<std::string> all;
+    for (const Example& example : read(bytes)) all.push_back(example.source);
+    return all;
+  };
+  EXPECT_THAT(sources("#WNUT\tO\nis\tO\n\n#\tO\n1\tO\n"), ElementsAre("#WNUT is", "# 1"));
+  EXPECT_THAT(sources("# id 1\n#WNUT\tO\n\n#\tO\n"), ElementsAre("#WNUT", "#"))
+      << "no line shows how tokens look";
+  EXPECT_THAT(sources("# x = 1\n#a O\nb O\n\n# y\nc O\n"), ElementsAre("#a b", "c"));
+  EXPECT_THAT(sources("# id\tdomain\n#a _ _ O\nb _ _ O\n\n# a b c\nd _ _ O\n"),
+              ElementsAre("#a b", "d"));
+  EXPECT_EQ(read("#a\tO\n\nb\tO\n")[0].line, 1);
+}
+
+TEST_F(ConllFile, PassesOverRangesAndEmptyNodesOfConllu) {
+  const std::string bytes =
+      "# sent_id = 1\n# text = vamonos al mar\n"
+      "1-2\tvamonos\t_\t_\t_\t_\t_\t_\t_\t_\n1\tvamos\tir\tVERB\t_\t_\t0\troot\t_\t_\n"
+      "2\tnos\tyo\tPRON\t_\t_\t1\tobj\t_\t_\n2.1\tx\t_\tVERB\t_\t_\t_\t_\t_\t_\n"
+      "3\t10 000\t_\tNUM\t_\t_\t1\tobl\t_\t_\n";
+  const auto examples = read(bytes, "2", "4");
+  ASSERT_EQ(examples.size(), 1U);
+  EXPECT_EQ(examples[0].source, "vamos nos 10_000");
+  EXPECT_EQ(examples[0].targets[0], "VERB PRON NUM");
+  std::vector<std::string> told;
+  const auto named = read_pairs({folder.write("T.CONLLU", bytes)},
+                                [&](const std::string& remark) { told.push_back(remark); });
+  EXPECT_EQ(named[0].source, examples[0].source) << "FORM and UPOS without being named";
+  EXPECT_EQ(named[0].targets, examples[0].targets);
+  EXPECT_THAT(told, ElementsAre(HasSubstr("1 words hold blanks")));
+  EXPECT_FALSE(names_text("t.conllu.gz"));
+  // Other formats number sentences and tokens so.
+  EXPECT_EQ(read("1-1\ta\tX\n1-2\tb\tY\n", "2", "3")[0].source, "a b");
+}
+
 TEST_F(ConllFile, GoesOnBehindASentenceThatCannotBeRead) {
   const PairFiles files{folder.write("t.conll", "a X\nb\nc Z\n\nd Y\n\ne\n")};
   int64_t bad = 0;

@@ -50,6 +50,19 @@ TEST(Csv, QuotesHoldAnything) {
               ElementsAre(Pair("he said \"no\"", "two lines or three"), Pair("", "")));
 }
 
+// As csv of Python and pandas read them.
+TEST(Csv, AQuoteWithinAFieldIsACharacter) {
+  EXPECT_THAT(read("a,b\n5\" pipe,x\n\"5\"\" pipe\",\"y\"\n1\"\",2\"\n"),
+              ElementsAre(Pair("5\" pipe", "x"), Pair("5\" pipe", "y"), Pair("1\"\"", "2\"")));
+}
+
+TEST(Csv, RefusesAColumnWhoseNameIsThereTwice) {
+  const std::string table = "text,label,text\na,x,b\n";
+  EXPECT_THAT(refusal(table, "text", "label"), HasSubstr("t.csv: has 2 columns 'text'"));
+  EXPECT_THAT(read("text,label,more,more\na,x,1,2\n", "text", "label"),
+              ElementsAre(Pair("a", "x")));
+}
+
 TEST(Csv, RefusesByLine) {
   EXPECT_THAT(refusal(""), HasSubstr("t.csv: is empty"));
   EXPECT_THAT(refusal("a,b,c\n1,2,3\n"), HasSubstr("has the columns 'a, b, c'; name two"));
@@ -62,7 +75,7 @@ TEST(Csv, RefusesByLine) {
   EXPECT_THAT(refusal("a,b\n1,2\n\"x\ny\",3\n1,2,3\n"), HasSubstr("t.csv:5: has 3 fields"));
   EXPECT_THAT(refusal("a,b\n\"\n\nx,3\n"), HasSubstr("t.csv:2: the quotes"));
   EXPECT_THAT(refusal("a,b\n\"\n\nx\",3\n\n1,2,3\n"), HasSubstr("t.csv:6: has 3 fields"));
-  EXPECT_THAT(refusal("a,b\n1,2\nx\"y,3\n"), HasSubstr("t.csv:3: a quote within a field"));
+  EXPECT_THAT(refusal("a,b\n1,2\n\"x\"y,3\n"), HasSubstr("t.csv:3: text after the quote"));
   EXPECT_THAT(refusal("a,b\n1,2\n\"x,3\n4,5\n"), HasSubstr("t.csv:3: the quotes"));
   EXPECT_THAT(refusal(std::string("a,b\n1,\0\n", 8)), HasSubstr("t.csv:2: holds a NUL"));
   EXPECT_THAT(refusal("a,b\n1,\"" + std::string(1001, 'x')),
@@ -105,7 +118,7 @@ TEST(Csv, TakesTimeInProportionToARow) {
 
 // Where a row cannot be parsed, those before it in the same piece are there.
 TEST(Csv, TellsAFaultBehindTheRowsBeforeIt) {
-  CsvReader reader(ByteReader("a,b\n1,2\n3\n4,5\nx\"y,3\n6,7\n", "t.csv"), "", "", 1000);
+  CsvReader reader(ByteReader("a,b\n1,2\n3\n4,5\n\"x\"y,3\n6,7\n", "t.csv"), "", "", 1000);
   EXPECT_THAT(reader.columns(), ElementsAre("a", "b"));
   std::string a, b;
   EXPECT_TRUE(reader.next(a, b));
@@ -113,7 +126,8 @@ TEST(Csv, TellsAFaultBehindTheRowsBeforeIt) {
   EXPECT_TRUE(reader.goes_on());
   EXPECT_TRUE(reader.next(a, b));
   EXPECT_EQ(a, "4");
-  EXPECT_THAT(test::error_of([&] { reader.next(a, b); }), HasSubstr("t.csv:5: a quote within"));
+  EXPECT_THAT(test::error_of([&] { reader.next(a, b); }),
+              HasSubstr("t.csv:5: text after the quote"));
   EXPECT_EQ(reader.line(), 5);
   EXPECT_TRUE(reader.goes_on());
   EXPECT_TRUE(reader.next(a, b));
@@ -124,8 +138,9 @@ TEST(Csv, TellsAFaultBehindTheRowsBeforeIt) {
 TEST(Csv, GoesOnBehindALineThatIsNoRow) {
   const test::TemporaryFolder folder;
   // The long line is read in several pieces.
-  const std::string path = folder.write("t.csv", "a,b\nx\"y,3\n1,2\n" + std::string(1 << 21, 'z') +
-                                                     ",4\n\"5\"5,5\n\n\"6\n6\",6\nx\"");
+  const std::string path =
+      folder.write("t.csv", "a,b\n\"x\"y,3\n1,2\n" + std::string(1 << 21, 'z') +
+                                ",4\n\"5\"5,5\n\n\"6\n6\",6\n\"x\"y");
   int64_t bad = 0;
   std::vector<std::string> told;
   const auto examples = read_pairs(
@@ -134,8 +149,8 @@ TEST(Csv, GoesOnBehindALineThatIsNoRow) {
   EXPECT_EQ(examples[1].source, "6 6");
   EXPECT_EQ(examples[1].line, 7);
   EXPECT_EQ(bad, 4);
-  EXPECT_THAT(told, ElementsAre(HasSubstr("t.csv:2: a quote"), HasSubstr("t.csv:4: the row has"),
-                                HasSubstr("t.csv:5: a quote"), HasSubstr("t.csv:9: a quote"),
+  EXPECT_THAT(told, ElementsAre(HasSubstr("t.csv:2: text after"), HasSubstr("t.csv:4: the row has"),
+                                HasSubstr("t.csv:5: text after"), HasSubstr("t.csv:9: text after"),
                                 HasSubstr("the first row names"), HasSubstr("4 lines cannot")));
 }
 
@@ -143,7 +158,7 @@ TEST(Csv, GoesOnBehindALineThatIsNoRow) {
 TEST(Csv, StopsBehindARowOfSeveralLinesThatIsNone) {
   CsvReader reader(ByteReader("a,b\n\"x\ny\"z,3\n6,7\n", "t.csv"), "", "", 1000);
   std::string a, b;
-  EXPECT_THAT(test::error_of([&] { reader.next(a, b); }), HasSubstr("t.csv:2: a quote within"));
+  EXPECT_THAT(test::error_of([&] { reader.next(a, b); }), HasSubstr("t.csv:2: text after"));
   EXPECT_FALSE(reader.goes_on());
 }
 

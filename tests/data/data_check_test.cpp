@@ -3,6 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "attend/base/base64.h"
 #include "attend/base/files.h"
 #include "attend/data/image.h"
 #include "tests/support/files.h"
@@ -179,6 +180,27 @@ TEST_F(DataCheck, ReadsAllImagesOfASet) {
   EXPECT_THAT(file.odd[0].lines, ElementsAre(2, 3));
 }
 
+TEST_F(DataCheck, NamesImagesWithTransparentPixels) {
+  // One pixel of grey 255 and alpha 0, written by Pillow.
+  folder.write("clear.png",
+               base64_bytes("iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAQAAAC1HAwCAAAAC0lEQVR4nGP4"
+                            "zwAAAgEBADK6K5IAAAAASUVORK5CYII="));
+  write_file(folder / "a.png", png_bytes({1, 1, "x"}));
+  const FileSummary file =
+      check_data({{folder.write("t.tsv", "a.png\t1\nclear.png\t2\n")}}).files[0];
+  ASSERT_EQ(file.odd.size(), 1u);
+  EXPECT_EQ(file.odd[0].kind, "transparent");
+  EXPECT_THAT(file.odd[0].lines, ElementsAre(2));
+}
+
+TEST_F(DataCheck, MoleculesNeedFewLetters) {
+  TextConfig text;
+  const std::string path = folder.write("t.tsv", "[O-][N+](=O)[O-].[Na+]\t1\n");
+  EXPECT_FALSE(check_data({{path}}, text).files[0].odd.empty());
+  text.source_units = "smiles";
+  EXPECT_THAT(check_data({{path}}, text).files[0].odd, IsEmpty());
+}
+
 // What is no text shows in no line by itself; the units of training say it.
 TEST_F(DataCheck, ReadsWhatUnitsSayThatItIs) {
   TextConfig text;
@@ -197,6 +219,20 @@ TEST_F(DataCheck, ReadsWhatUnitsSayThatItIs) {
   text = {};
   text.target = TargetKind::number;
   EXPECT_THAT(faults("a\t1.5\nb\tnan\n"), ElementsAre(2));
+}
+
+TEST_F(DataCheck, ComparesMoleculesAndNotSpellings) {
+  TextConfig text;
+  const std::vector<PairFiles> files = {
+      {folder.write("train.tsv", "c1ccccc1\t1\nC1=CC=CC=C1\t1\nOCC\t0\nC1CC\t0\n")},
+      {folder.write("test.tsv", "[H]OCC\t0\nCCC\t1\nC1C\t0\n")}};
+  for (const bool is_molecule : {true, false}) {
+    text.source_units = is_molecule ? "molecule" : "char";
+    const DataSummary summary = check_data(files, text);
+    EXPECT_EQ(summary.files[0].repeated, is_molecule ? 1 : 0);
+    EXPECT_EQ(summary.overlaps[0].sources, is_molecule ? 1 : 0);
+    EXPECT_EQ(summary.overlaps[0].pairs, is_molecule ? 1 : 0);
+  }
 }
 
 TEST_F(DataCheck, ReadsTheSequencesOfFasta) {

@@ -28,7 +28,8 @@ TEST(DataFormat, HasARowForEachValue) {
     EXPECT_EQ(&text_of(row.format).format_row(), &row);
     if (!row.is_split()) continue;
     EXPECT_NE(row.counts, nullptr);
-    for (const std::string_view told : {row.wanted, row.parts, row.no_train, row.no_valid})
+    for (const std::string_view told :
+         {row.wanted, row.parts, row.no_train, row.no_valid, row.no_test})
       EXPECT_FALSE(told.empty());
   }
 }
@@ -37,12 +38,12 @@ TEST(DataFormat, SplitsInteractionsByTheirEnd) {
   const test::TemporaryFolder folder;
   const std::string path = folder.write("t.tsv", "u a\nu b\nu c\nu d\nv a\nv e\nw\n");
   const TextConfig text = text_of(DataFormat::interactions);
-  EXPECT_THAT(test::error_of([&] { read_split({path}, text, 10); }), HasSubstr("t.tsv:7"));
+  EXPECT_THAT(test::error_of([&] { read_split({path}, text); }), HasSubstr("t.tsv:7"));
   int64_t bad = 0;
-  const SplitData data = read_split({path}, text, 1, {}, &bad);
+  const SplitData data = read_split({path}, text, {}, &bad);
   EXPECT_EQ(bad, 1);
   ASSERT_EQ(data.train.size(), 1U);
-  EXPECT_EQ(data.train[0].targets[0], "b");
+  EXPECT_EQ(data.train[0].targets[0], "a b") << "the whole history counts";
   EXPECT_EQ(data.valid[0].targets[0], "c");
   EXPECT_EQ(data.test.size(), 2U);
   EXPECT_EQ(data.graph, nullptr);
@@ -57,18 +58,18 @@ TEST(DataFormat, CountsTheNodesOfAGraph) {
   folder.write("edges.tsv", "a b\na elsewhere\na c\n");
   const TextConfig text = text_of(DataFormat::graph);
   int64_t bad = 0;
-  EXPECT_THAT(test::error_of([&] { read_split({folder.path()}, text, 10, {}, &bad); }),
+  EXPECT_THAT(test::error_of([&] { read_split({folder.path()}, text, {}, &bad); }),
               HasSubstr("--skip-bad"));
-  EXPECT_THAT(test::error_of([&] { read_split({folder.path() + "/nodes.tsv"}, text, 10); }),
+  EXPECT_THAT(test::error_of([&] { read_split({folder.path() + "/nodes.tsv"}, text); }),
               HasSubstr("is no folder; give that of nodes.tsv and edges.tsv"));
   EXPECT_THAT(test::error_of([&] {
-                read_split({folder.path(), "t"}, text, 10);
+                read_split({folder.path(), "t"}, text);
               }),
               HasSubstr("--target t: is of pairs, and data.format is graph"));
   std::vector<std::string> told;
   const DataFormatRow& row = text.format_row();
   const SplitData data = row.read(
-      folder.path(), text, 10, [&](const std::string& line) { told.push_back(line); }, &bad);
+      folder.path(), text, [&](const std::string& line) { told.push_back(line); }, &bad);
   EXPECT_EQ(bad, 2);
   ASSERT_EQ(told.size(), 2U);
   EXPECT_THAT(told[0], HasSubstr("nodes.tsv:5: node 'd' is in line 4 too"));

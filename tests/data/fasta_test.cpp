@@ -23,7 +23,8 @@ TEST(Fasta, IsASequenceALine) {
 
 TEST(Fasta, IsReadAsAText) {
   const test::TemporaryFolder folder;
-  for (const char* name : {"p.fasta", "p.fa", "P.FAA"}) {
+  for (const char* name :
+       {"p.fasta", "p.fa", "P.FAA", "p.fna", "p.ffn", "p.frn", "p.fas", "p.fsa", "p.mpfa"}) {
     const std::string path = folder.write(name, ">one\nMKT\nAY\n");
     EXPECT_EQ(read_text(path), "MKTAY\n");
     EXPECT_TRUE(names_text(path));

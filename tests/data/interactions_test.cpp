@@ -38,7 +38,7 @@ TEST(Interactions, UsersMayHaveBlanks) {
 
 TEST(Interactions, RefuseByLine) {
   EXPECT_THAT(refusal("u a\nu\n"), HasSubstr("t.tsv:2: 1 fields; a line is a user, an item"));
-  EXPECT_THAT(refusal("u a b c\n"), HasSubstr("t.tsv:1: 4 fields"));
+  EXPECT_THAT(refusal("u a b c d\n"), HasSubstr("t.tsv:1: 5 fields"));
   EXPECT_THAT(refusal("u a 1\n\nu b 2\n"), HasSubstr("t.tsv:2: 0 fields"));
   EXPECT_THAT(refusal("u a\nu b 2\n"), HasSubstr("t.tsv:2: 3 fields, and lines before it have 2"));
   EXPECT_THAT(refusal("\ta\n"), HasSubstr("t.tsv:1: the user is empty"));
@@ -67,7 +67,9 @@ TEST(Interactions, ReadTablesByTheNamesOfTheirColumns) {
   std::vector<std::string> told;
   const auto tell = [&](const std::string& remark) { told.push_back(remark); };
   EXPECT_THAT(read_interactions(plain, {}, tell), ElementsAre(ItemSequence{"u", {"a", "b"}}));
-  EXPECT_THAT(told, ElementsAre(HasSubstr("a.csv: 1 users have one item")));
+  EXPECT_THAT(told, ElementsAre(HasSubstr("a.csv: 1 users have one item"),
+                                HasSubstr("users are read from the column 'user', items from "
+                                          "'item', times from 'time'")));
   const std::string named = folder.write("b.csv", "userId,movieId,t\n1,10,9\n1,11,8\n");
   EXPECT_THAT(test::error_of([&] { read_interactions(named, {}); }),
               HasSubstr("b.csv: has no column 'user'"));
@@ -93,9 +95,72 @@ TEST(Interactions, LeaveBadLinesOutWhereTheyAreToldTo) {
                     [&](const std::string& remark) { told.push_back(remark); }, &bad),
                 ElementsAre(ItemSequence{"u", {"c", "a"}}));
     EXPECT_EQ(bad, 1);
-    EXPECT_THAT(told, ElementsAre(HasSubstr("time 'x' is no number"),
-                                  HasSubstr("1 lines cannot be read and are left out")));
+    EXPECT_THAT(
+        told, ElementsAre(HasSubstr("time 'x' is no number"),
+                          HasSubstr("1 lines cannot be read and are left out"), HasSubstr("time")));
   }
+}
+
+// The remarks about a file.
+std::vector<std::string> remarks(const std::string& name, const std::string& text,
+                                 const InteractionConfig& config = {}) {
+  const test::TemporaryFolder folder;
+  std::vector<std::string> told;
+  read_interactions(folder.write(name, text), config,
+                    [&](const std::string& remark) { told.push_back(remark); });
+  return told;
+}
+
+// MovieLens: u.data of 100K, ratings.dat of 1M.
+TEST(Interactions, AreReadAsMovieLensWritesThem) {
+  const std::vector<ItemSequence> wanted = {{"1", {"31", "10", "20"}}};
+  EXPECT_EQ(parse("1\t10\t3\t881250949\n1\t20\t1\t881250950\n1\t31\t5\t881250900\n"), wanted);
+  EXPECT_EQ(parse("1::10::3::881250949\n1::20::1::881250950\n1::31::5::881250900\n"), wanted);
+  EXPECT_EQ(parse("1::10\n1::20\n").size(), 1U);
+  EXPECT_EQ(parse("u std::map 1\nu std::set 2\n")[0].items[0], "std::map");
+  EXPECT_THAT(remarks("u.data", "1\ta\t3\t7\n1\tb\t3\t8\n"),
+              ElementsAre(HasSubstr("user, item, a rating that is not used, and time")));
+}
+
+TEST(Interactions, FindTheTimesOfATable) {
+  const InteractionConfig films{.user_column = "userId", .item_column = "movieId"};
+  const test::TemporaryFolder folder;
+  const std::string path =
+      folder.write("ml.csv", "userId,movieId,rating,timestamp\n1,a,5,9\n1,b,3,8\n");
+  EXPECT_THAT(read_interactions(path, films), ElementsAre(ItemSequence{"1", {"b", "a"}}));
+  EXPECT_THAT(remarks("a.csv", "user,item,timestamp,time\nu,a,1,2\nu,b,2,1\n"),
+              ElementsAre(HasSubstr("times from 'time'")));
+  EXPECT_THAT(remarks("a.csv", "user,item,Created_Date\nu,a,2\nu,b,1\n"),
+              ElementsAre(HasSubstr("no times: the items of a user keep the order of the rows; "
+                                    "data.time_column=Created_Date would sort them")));
+  EXPECT_THAT(remarks("a.txt", "u a\nu b\n"), ElementsAre(HasSubstr("order of the lines")));
+}
+
+TEST(Interactions, SayThatTimesLookLikeRatings) {
+  EXPECT_THAT(remarks("a.txt", "u a 5\nu b 5\nu c 5\nv a 3\nv b 3\nv c 3\n"),
+              ElementsAre(HasSubstr("user, item and time"), HasSubstr("if they are ratings")));
+  EXPECT_THAT(remarks("a.txt", "u a 1\nu b 2\nv a 1\nv b 2\n"), testing::SizeIs(1));
+}
+
+// A double has steps of 256 at these.
+TEST(Interactions, CompareAllDigitsOfTimes) {
+  EXPECT_EQ(parse("u a 1700000000000000100\nu b 1700000000000000000\nu c 1700000000000000050\n"),
+            (std::vector<ItemSequence>{{"u", {"b", "c", "a"}}}));
+  EXPECT_EQ(parse("u a 1700000000.000000002\nu b 1700000000.000000001\nu c 17e8\nu d -0.5\n"
+                  "u e -1.25\nu f 0.5\n"),
+            (std::vector<ItemSequence>{{"u", {"e", "d", "f", "c", "b", "a"}}}));
+  EXPECT_THAT(refusal("u a 1.7e18\nu b 2\n"), HasSubstr("t.tsv:1: time '1.7e18' loses digits"));
+  EXPECT_THAT(refusal("u a 9223372036854775808\n"), HasSubstr("loses digits"));
+  EXPECT_THAT(refusal("u a 1700000000000000001\nu b 1700000000000000000\n", {.in_order = true}),
+              HasSubstr("time 1700000000000000000 goes back behind 1700000000000000001"));
+}
+
+TEST(Interactions, SayWhatIsWrongIfAllLinesAre) {
+  const test::TemporaryFolder folder;
+  const std::string path = folder.write("a.txt", "u a b c d\nv a b c d\n");
+  int64_t bad = 0;
+  EXPECT_THAT(test::error_of([&] { read_interactions(path, {}, {}, &bad); }),
+              testing::AllOf(HasSubstr("2 lines cannot be read"), HasSubstr("a.txt:1: 5 fields")));
 }
 
 TEST(Interactions, ArePartedByTheirLastItems) {
@@ -107,8 +172,7 @@ TEST(Interactions, ArePartedByTheirLastItems) {
       all.push_back(example.source + ">" + example.targets[0]);
     return all;
   };
-  EXPECT_THAT(shown(items_to_learn(sequences, 10)), ElementsAre(">a b c", ">h"));
-  EXPECT_THAT(shown(items_to_learn(sequences, 2)), ElementsAre(">b c", ">h"));
+  EXPECT_THAT(shown(items_to_learn(sequences)), ElementsAre(">a b c", ">h"));
   EXPECT_THAT(shown(next_items(sequences, 1)), ElementsAre("a b c>d", "h>i"));
   EXPECT_THAT(shown(next_items(sequences)), ElementsAre("a b c d>e", "f>g", "h i>j"));
 }

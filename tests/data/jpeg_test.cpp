@@ -111,6 +111,17 @@ TEST(Jpeg, RefusesWhatIsDamaged) {
               HasSubstr("x.png: is neither a PNG nor a JPEG image"));
 }
 
+// Bytes between segments, of which libjpeg warns, change no pixel; damage does.
+TEST(Jpeg, MayHaveStrayBytesBetweenSegments) {
+  for (const std::string& jpeg : {in_colours, in_grey}) {
+    const size_t tables = jpeg.find("\xff\xdb");
+    for (const std::string& stray : {std::string(1, 'x'), std::string("\x00\x01\xff\x00\xff", 5)}) {
+      const std::string more = jpeg.substr(0, tables) + stray + jpeg.substr(tables);
+      EXPECT_EQ(parse_image(more, "x.jpg").pixels, parse_image(jpeg, "x.jpg").pixels);
+    }
+  }
+}
+
 TEST(Jpeg, IsReadByItsNameAndBySuffix) {
   const test::TemporaryFolder folder;
   for (const char* name : {"a.jpg", "b.JPEG", "a PNG by its name.png"}) {

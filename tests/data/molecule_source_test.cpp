@@ -35,23 +35,55 @@ std::vector<std::pair<int64_t, int64_t>> bonds_of(const Tensor& frames, int64_t 
 using Bonds = std::vector<std::pair<int64_t, int64_t>>;
 
 TEST(MoleculeSource, FramesTellOfBonds) {
-  const Tensor frames = frames_of("CC(=O)c1ccsc1#N");
-  EXPECT_EQ(frames.sizes(), (std::vector<int64_t>{9, kind().shape({}).depth}));
+  const Tensor frames = frames_of("CC(=O)c1ccsc1C#N");
+  EXPECT_EQ(frames.sizes(), (std::vector<int64_t>{10, kind().shape({}).depth}));
   // Single 1, double 2, triple 3, aromatic in a ring 10.
   EXPECT_EQ(bonds_of(frames, 0), (Bonds{{1, 1}}));
   EXPECT_EQ(bonds_of(frames, 1), (Bonds{{0, 1}, {2, 2}, {3, 1}}));
   EXPECT_EQ(bonds_of(frames, 2), (Bonds{{1, 2}}));
   EXPECT_EQ(bonds_of(frames, 3), (Bonds{{1, 1}, {4, 10}, {7, 10}}));
-  EXPECT_EQ(bonds_of(frames, 7), (Bonds{{3, 10}, {6, 10}, {8, 3}}));
+  EXPECT_EQ(bonds_of(frames, 7), (Bonds{{3, 10}, {6, 10}, {8, 1}}));
+  EXPECT_EQ(bonds_of(frames, 9), (Bonds{{8, 3}}));
+  EXPECT_EQ(bonds_of(frames_of("[NH3]->[Fe]~C"), 1), (Bonds{{0, 1}, {2, 1}}));
   EXPECT_TRUE(bonds_of(frames_of("[Na+].[Cl-]"), 0).empty());
-  for (int64_t i = 0; i < 9; ++i)
+  for (int64_t i = 0; i < 10; ++i)
     for (const auto& [other, of_kind] : bonds_of(frames, i))
       EXPECT_LT(of_kind, kind().shape({}).neighbour_kinds);
 }
 
+// Their rows, sorted, without steps to neighbours.
+std::vector<std::vector<float>> rows_of(const std::string& smiles) {
+  const Tensor frames = frames_of(smiles);
+  const FrameShape shape = kind().shape({});
+  std::vector<std::vector<float>> rows;
+  for (int64_t i = 0; i < frames.size(0); ++i) {
+    const float* begin = frames[i].data_ptr<float>();
+    const float* kinds = begin + shape.depth - shape.neighbours;
+    std::vector<float> row(begin, kinds - shape.neighbours);
+    std::vector<float> bonds(kinds, begin + shape.depth);
+    std::sort(bonds.begin(), bonds.end());
+    row.insert(row.end(), bonds.begin(), bonds.end());
+    rows.push_back(row);
+  }
+  std::sort(rows.begin(), rows.end());
+  return rows;
+}
+
+TEST(MoleculeSource, SpellingsHaveTheSameFrames) {
+  for (const auto& [a, b] :
+       std::vector<std::pair<std::string, std::string>>{{"c1ccccc1", "C1=CC=CC=C1"},
+                                                        {"Oc1ccccc1", "[H]OC1=CC=CC=C1 phenol"},
+                                                        {"C", "[H]C([H])([H])[H]"},
+                                                        {"CN(=O)=O", "C[N+](=O)[O-]"},
+                                                        {"CC(F)Cl", "ClC(C)F"}})
+    EXPECT_EQ(rows_of(a), rows_of(b)) << a << " " << b;
+  EXPECT_NE(rows_of("C1=CC=CCC1"), rows_of("C1=CCC=CC1"));
+}
+
 TEST(MoleculeSource, AtomsAreToldApart) {
-  const std::vector<std::string> unlike = {"C",      "[CH3]", "c1ccccc1", "[13CH4]", "N",  "[NH4+]",
-                                           "[NH2-]", "Cl",    "[Pt]",     "[C@H4]",  "CC", "C1CC1"};
+  const std::vector<std::string> unlike = {
+      "C",  "[CH3]", "c1ccccc1",   "[13CH4]",        "N",  "[NH4+]", "[NH2-]",
+      "Cl", "[Pt]",  "C(F)(Cl)Br", "[C@H](F)(Cl)Br", "CC", "C1CC1"};
   for (size_t i = 0; i < unlike.size(); ++i)
     for (size_t j = 0; j < i; ++j) {
       const int64_t own = kind().shape({}).depth - 2 * kind().shape({}).neighbours;

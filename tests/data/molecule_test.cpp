@@ -3,7 +3,14 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <map>
+#include <sstream>
+#include <tuple>
+#include <utility>
+
 #include "attend/base/error.h"
+#include "attend/base/files.h"
 #include "tests/support/files.h"
 
 namespace attend {
@@ -48,6 +55,80 @@ TEST(Molecule, AtomsHaveTheHydrogensThatTheirBondsLeaveFree) {
   EXPECT_EQ(atoms_of("Cn1ccnc1"), "C3 n0 c1 c1 n0 c1");
   EXPECT_EQ(atoms_of("Cn1cccc(c1)=O"), "C3 n0 c1 c1 c1 c0 c1 O0");
   EXPECT_EQ(atoms_of("*C"), "*0 C3");
+  EXPECT_EQ(atoms_of("CI(C)C"), "C3 I0 C3 C3") << "iodine of three valences";
+  EXPECT_EQ(atoms_of("N->[Fe]"), "N3 Fe0") << "both electrons are the nitrogen's";
+  EXPECT_EQ(atoms_of("CN(C)C->B"), "C3 N0 C3 C3 B2");
+  EXPECT_EQ(atoms_of("B<-N(C)(C)C"), "B2 N0 C3 C3 C3");
+  EXPECT_EQ(atoms_of("C~C"), "C4 C4");
+}
+
+TEST(Molecule, HydrogenAtomsBecomeHydrogensOfTheirNeighbours) {
+  EXPECT_EQ(atoms_of("[H]C([H])([H])[H]"), "C4");
+  EXPECT_EQ(atoms_of("[H]Oc1ccccc1"), atoms_of("Oc1ccccc1"));
+  EXPECT_EQ(atoms_of("[H]n1cccc1"), "n1 c1 c1 c1 c1");
+  EXPECT_EQ(atoms_of("[H:3][NH2+][H]"), "N4+1");
+  EXPECT_EQ(atoms_of("[H]/N=C/C"), "N1 C1 C3");
+  EXPECT_EQ(bonds_of("[H]C([H])=C([H])[H]"), "1=2");
+  for (const auto& [text, atoms] :
+       std::vector<std::pair<std::string_view, std::string_view>>{{"[2H]C", "H0 C3"},
+                                                                  {"[H+].C", "H0+1 C4"},
+                                                                  {"[H]*", "H0 *0"},
+                                                                  {"[H][H]", "H0 H0"},
+                                                                  {"[H-]", "H0-1"},
+                                                                  {"C[H]C", "C3 H0 C3"}})
+    EXPECT_EQ(atoms_of(text), atoms);
+}
+
+TEST(Molecule, ChargesOfNitroGroupsAreSeparated) {
+  EXPECT_EQ(atoms_of("CN(=O)=O"), "C3 N0+1 O0-1 O0");
+  EXPECT_EQ(bonds_of("CN(=O)=O"), "1-2 2-3 2=4");
+  EXPECT_EQ(atoms_of("C=N#N"), "C2 N0+1 N0-1");
+  EXPECT_EQ(bonds_of("CN=N#N"), "1-2 2=3 3=4");
+  EXPECT_EQ(atoms_of("O=n1ccccc1"), "O0-1 n0+1 c1 c1 c1 c1 c1");
+  EXPECT_EQ(atoms_of("CN(C)(C)=O"), "C3 N0+1 C3 C3 O0-1");
+  EXPECT_EQ(atoms_of("O=Cl(=O)(=O)O"), "O0-1 Cl0+3 O0-1 O0-1 O1");
+  EXPECT_EQ(atoms_of("CN=O"), "C3 N0 O0");
+  EXPECT_EQ(atoms_of("CS(=O)(=O)C"), "C3 S0 O0 O0 C3");
+}
+
+// Expected are electrons of rings, counted by hand: 4n+2 of them or not.
+TEST(Molecule, AromaticityIsPerceived) {
+  EXPECT_EQ(bonds_of("C1=CC=CC=C1"), bonds_of("c1ccccc1"));
+  EXPECT_EQ(bonds_of("C1=CNC=C1"), bonds_of("c1c[nH]cc1")) << "two of nitrogen, four of carbon";
+  EXPECT_EQ(bonds_of("C1=CC=CO1"), bonds_of("c1ccco1"));
+  EXPECT_EQ(bonds_of("c1ccccccc1"), "1=2r 2-3r 3=4r 4-5r 5=6r 6-7r 7=8r 1-8r") << "eight";
+  EXPECT_EQ(bonds_of("C1=CC=CC1=C"), "1=2r 2-3r 3=4r 4-5r 1-5r 5=6") << "fulvene: five";
+  EXPECT_EQ(bonds_of("C1=CC=CC=CC1=O"), "1:2r 2:3r 3:4r 4:5r 5:6r 6:7r 1:7r 7=8")
+      << "oxygen takes the electron of its carbon";
+  EXPECT_EQ(bonds_of("[CH-]1C=CC=C1"), "1:2r 2:3r 3:4r 4:5r 1:5r");
+  EXPECT_EQ(bonds_of("[CH+]1C=CC=CC=C1"), "1:2r 2:3r 3:4r 4:5r 5:6r 6:7r 1:7r");
+  EXPECT_EQ(bonds_of("C1=CCC=C1"), "1=2r 2-3r 3-4r 4=5r 1-5r") << "a saturated atom";
+  EXPECT_EQ(bonds_of("B1C=CC=CC=C1"), "1-2r 2=3r 3-4r 4=5r 5-6r 6=7r 1-7r");
+  EXPECT_EQ(bonds_of("O=S1C=CC=C1"), "1=2 2-3r 3=4r 4-5r 5=6r 2-6r");
+  // Of azulene, the way around both rings has ten electrons, neither ring six.
+  EXPECT_EQ(bonds_of("C1=CC2=CC=CC=CC2=C1"),
+            "1:2r 2:3r 3:4r 4:5r 5:6r 6:7r 7:8r 8:9r 3-9r 9:10r 1:10r");
+  // A bond between two aromatic rings is in a ring that is not aromatic.
+  EXPECT_EQ(bonds_of("c1ccc2c(c1)Cc1ccccc21").find("4:13"), std::string::npos);
+  EXPECT_EQ(bonds_of("c1ccc2c(c1)c1ccccc12"), bonds_of("C1=CC=C2C(=C1)C1=CC=CC=C12"));
+  EXPECT_EQ(atoms_of("c1cc1C"), "c1 c1 c0 C3") << "three electrons have no double bonds";
+}
+
+TEST(Molecule, OnlyStereocentresAreMarked) {
+  const auto marks_of = [](std::string_view smiles) {
+    std::string marks;
+    for (const Atom& atom : read_molecule(smiles).atoms)
+      marks += atom.chirality.empty() ? '-' : '@';
+    return marks;
+  };
+  EXPECT_EQ(marks_of("C[C@H](F)Cl"), "-@--");
+  EXPECT_EQ(marks_of("C[C@H](C)Cl"), "----");
+  EXPECT_EQ(marks_of("C[C@@H2]Cl"), "---");
+  EXPECT_EQ(marks_of("C[S@](=O)CC"), "-@---");
+  EXPECT_EQ(marks_of("C[N@@](CC)CCC"), "-------") << "turns over";
+  EXPECT_EQ(marks_of("C[N@@]1CC1C"), "-@---") << "a ring of three holds it";
+  EXPECT_EQ(marks_of("C[C@H]1CC[C@@H](C)CC1"), "-@--@---") << "cis or trans";
+  EXPECT_EQ(marks_of("C[C@H]1CCCCC1"), "-------");
 }
 
 TEST(Molecule, BracketsSayIsotopeElementChiralityHydrogensAndCharge) {
@@ -102,6 +183,7 @@ TEST(Molecule, WhatCannotBeReadIsNamed) {
   EXPECT_THAT(reason("[13]"), HasSubstr("names no element"));
   EXPECT_THAT(reason("[C+H]"), HasSubstr("'H' is in no place"));
   EXPECT_THAT(reason("[12345C]"), HasSubstr("at most four digits"));
+  EXPECT_THAT(reason("[C@@@](F)(Cl)(Br)I"), HasSubstr("one or two @ name a turn"));
   EXPECT_THAT(reason("[C:]"), HasSubstr("a number follows :"));
   EXPECT_THAT(reason("C1C1"), HasSubstr("ring 1 binds atoms 1 and 2, which are bound already"));
   EXPECT_THAT(reason("C12CC12"), HasSubstr("ring 2 binds atoms 1 and 3"));
@@ -117,6 +199,73 @@ TEST(Molecule, WhatCannotBeReadIsNamed) {
   EXPECT_THAT(reason("C()C"), HasSubstr("an atom is missing before )"));
   EXPECT_THAT(reason("C."), HasSubstr("an atom is missing before the end"));
   EXPECT_THAT(reason("C..C"), HasSubstr("an atom is missing before ."));
+  EXPECT_THAT(reason("C((C))C"), HasSubstr("an atom is missing before ("));
+  EXPECT_THAT(reason("C(1CC1)"), HasSubstr("an atom is missing before 1"));
+  EXPECT_THAT(reason("C->1CC-1"), HasSubstr("ring 1 has one bond"));
+}
+
+std::string key_of(std::string_view smiles) { return canonical_key(read_molecule(smiles)); }
+
+TEST(MoleculeKey, IsOneForAllSpellings) {
+  for (const std::vector<std::string_view>& spellings : std::vector<std::vector<std::string_view>>{
+           {"CCO", "OCC", "C(O)C", "[CH3][CH2][OH]", "[H]OC([H])([H])C", "CCO ethanol"},
+           {"c1ccccc1C", "CC1=CC=CC=C1", "C1=CC(C)=CC=C1", "c1(C)ccccc1"},
+           {"[Na+].[Cl-]", "[Cl-].[Na+]"},
+           {"N[C@@H](C)C(=O)O", "N[C@H](C)C(=O)O", "C[C@@H](N)C(O)=O"},
+           {"F/C=C/F", "F/C=C\\F", "FC=CF"},
+           {"[NH3]->[Fe]", "[Fe]<-N"},
+           {"C12C3C4C1C5C2C3C45", "C1(C2C3C14)C5C2C3C45"},
+           {"CC(C)(C)CC(C)(C)C", "C(C(C)(C)C)C(C)(C)C"}})
+    for (const std::string_view one : spellings)
+      EXPECT_EQ(key_of(one), key_of(spellings[0])) << one;
+  EXPECT_EQ(key_of(""), "");
+}
+
+TEST(MoleculeKey, DiffersBetweenMolecules) {
+  const std::vector<std::string_view> molecules = {
+      "CCO", "COC", "CC=O", "C", "[CH3]", "[CH3-]", "[13CH4]", "[14CH4]", "C.C", "CC", "C=C", "C#C",
+      "C1CC1.C1CC1", "C1CCCCC1", "C1CCCCC1.C", "c1ccccc1", "C1=CCC=CC1",
+      // Atoms of these pairs have equal neighbours as far as one looks.
+      "C1CCC2CCCCC2C1", "C1CCC(C1)C1CCCC1", "C12C3C1C1C2C31", "C12C3C4C1C3C24", "Cc1ccccc1C",
+      "Cc1cccc(C)c1", "Cc1ccc(C)cc1", "[NH3]->[Fe]", "N[Fe]", "[NH3]~[Fe]", "C[C@H](F)Cl",
+      "CC(F)Cl", "Oc1ccncc1", "O=c1cc[nH]cc1"};
+  std::map<std::string, std::string_view> keys;
+  for (const std::string_view molecule : molecules) {
+    const auto [other, is_new] = keys.emplace(key_of(molecule), molecule);
+    EXPECT_TRUE(is_new) << molecule << " " << other->second;
+  }
+}
+
+// RDKit's atoms, bonds and molecules, as tools/conform_molecules.py wrote them down.
+TEST(Molecule, IsReadAsRdkitReadsIt) {
+  std::map<std::string, std::string> keys;
+  std::istringstream lines(read_file(GOLDEN));
+  int64_t count = 0;
+  for (std::string line; std::getline(lines, line); ++count) {
+    std::istringstream fields(line);
+    std::string number, text, atoms, bonds;
+    for (std::string* field : {&number, &text, &atoms, &bonds}) std::getline(fields, *field, '\t');
+    const Molecule molecule = read_molecule(text);
+    std::string own_atoms;
+    for (const Atom& atom : molecule.atoms)
+      own_atoms += fmt::format("{}{},{},{},{:d},{},{:d},{:d}", own_atoms.empty() ? "" : " ",
+                               atom.element, atom.hydrogens, atom.charge, atom.is_aromatic,
+                               atom.isotope, atom.in_ring, !atom.chirality.empty());
+    EXPECT_EQ(own_atoms, atoms) << text;
+    std::vector<std::tuple<int64_t, int64_t, char, bool>> own;
+    for (const Bond& bond : molecule.bonds)
+      own.emplace_back(bond.first, bond.second, "-=#$:>~"[static_cast<size_t>(bond.type)],
+                       bond.in_ring);
+    std::sort(own.begin(), own.end());
+    std::string own_bonds;
+    for (const auto& [first, second, symbol, in_ring] : own)
+      own_bonds += fmt::format("{}{},{},{},{:d}", own_bonds.empty() ? "" : " ", first, second,
+                               symbol, in_ring);
+    EXPECT_EQ(own_bonds, bonds) << text;
+    EXPECT_EQ(keys.emplace(number, canonical_key(molecule)).first->second, canonical_key(molecule))
+        << text;
+  }
+  EXPECT_GT(count, 100);
 }
 
 }  // namespace molecule_test

@@ -29,14 +29,30 @@ TEST(NumberTargets, AreStandardised) {
   EXPECT_THAT(error_of([] {
                 scale_of({{"3", 5}, {"3.0", 1}});
               }),
-              HasSubstr("every target of training is the number 3"));
+              HasSubstr("every target of training is the number 3, so that their deviation is 0"));
+  // The mean of three times 0.1 is another double.
+  EXPECT_THAT(error_of([] { scale_of({{"0.1", 3}}); }), HasSubstr("is the number 0.1"));
   EXPECT_THAT(error_of([] { scale_of({{"1e308", 1}, {"-1e308", 1}}); }), HasSubstr("too large"));
 }
 
 TEST(NumberTargets, AreWrittenWithTheDigitsOfFloats) {
-  EXPECT_EQ(number_text(-3.21738219), "-3.217382");
-  EXPECT_EQ(number_text(2), "2");
-  EXPECT_EQ(number_text(1e300), "1e+300");
+  EXPECT_EQ(number_text(-3.21738219, 1), "-3.217382");
+  EXPECT_EQ(number_text(2, 0.5), "2");
+  EXPECT_EQ(number_text(1e300, 1e300), "1e+300");
+  EXPECT_EQ(number_text(0, 1), "0");
+  EXPECT_EQ(number_text(0.000123456789, 1000), "0.0001234568");
+}
+
+// What differs by millionths of a deviation is written so, wherever the mean is.
+TEST(NumberTargets, HaveTheDigitsOfTheirDeviation) {
+  EXPECT_EQ(number_text(1700000060.12345678, 234), "1700000060.1235");
+  EXPECT_EQ(number_text(1e9 + 1.0 / 3, 1), "1000000000.333333");
+  for (const double mean : {0.0, 1e3, 1e6, 1e9, -1.7e9, 2e12})
+    for (const double deviation : {0.01, 1.0, 234.0}) {
+      const double number = mean + deviation / 3;
+      const double written = target_number(number_text(number, deviation));
+      EXPECT_NEAR(written, number, 1e-6 * deviation + 4e-16 * std::abs(number)) << mean;
+    }
 }
 
 TEST(NumberTargets, AFileWithOtherTargetsIsRefusedAtTheLine) {

@@ -4,8 +4,10 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <map>
 #include <set>
 
+#include "attend/data/source_key.h"
 #include "tests/support/files.h"
 
 namespace attend {
@@ -43,6 +45,39 @@ TEST(PairSplit, DrawsTenthsOfTheSources) {
   split_pairs({.files = {all}, .folder = folder / "c", .seed = 2});
   EXPECT_EQ(contents(folder / "a/test.tsv"), contents(folder / "b/test.tsv"));
   EXPECT_NE(contents(folder / "a/test.tsv"), contents(folder / "c/test.tsv"));
+}
+
+TEST(PairSplit, SpellingsOfAMoleculeAreInOnePart) {
+  const test::TemporaryFolder folder;
+  std::string lines;
+  for (int i = 0; i < 30; ++i) {
+    const std::string chain(static_cast<size_t>(i), 'C');
+    lines += "c1ccccc1" + chain + "\t1\nC1=CC=CC=C1" + chain + "\t1\n[H]" + chain + "c1ccccc1\t0\n";
+  }
+  const std::string all = folder.write("all.tsv", lines);
+  std::vector<std::string> told;
+  const Tell tell = [&](const std::string& remark) { told.push_back(remark); };
+  for (const std::string& units : {"molecule", "smiles"}) {
+    PairSplit split{.files = {all}, .folder = folder / units};
+    split.text.source_units = units;
+    std::map<std::string, std::set<std::string>> parts;
+    for (const WrittenTable& table : split_pairs(split, tell)) {
+      EXPECT_EQ(table.examples, table.name == "train" ? 72 : 9);
+      for (const Example& pair : read_pairs({table.path}))
+        parts[source_key(pair.source, split.text)].insert(table.name);
+    }
+    EXPECT_EQ(parts.size(), 30U);
+    for (const auto& [key, names] : parts) EXPECT_EQ(names.size(), 1U) << key;
+  }
+  EXPECT_TRUE(told.empty());
+  split_pairs({.files = {all}, .folder = folder / "texts"}, tell);
+  ASSERT_EQ(told.size(), 1U);
+  EXPECT_THAT(told[0], HasSubstr(": 60 sources are other spellings of molecules in it"));
+  split_pairs({.files = {folder.write("t.tsv", lines_of(20))}, .folder = folder / "t"}, tell);
+  EXPECT_EQ(told.size(), 1U) << "texts";
+  PairSplit bad{.files = {folder.write("bad.tsv", "CC\t1\nC1C\t2\n")}, .folder = folder / "bad"};
+  bad.text.source_units = "molecule";
+  EXPECT_THAT(error_of([&] { split_pairs(bad); }), HasSubstr("bad.tsv:2: SMILES 'C1C'"));
 }
 
 TEST(PairSplit, ReadsPartsFromAColumn) {

@@ -31,6 +31,10 @@ TEST(Smiles, SymbolsAreAtomsBracketsRingsBondsAndBranches) {
   EXPECT_EQ(spaced("C[C@@H](N)C(=O)[O-].[Na+]"), "C [C@@H] ( N ) C ( = O ) [O-] . [Na+]");
   EXPECT_EQ(spaced("F/C=C\\F"), "F / C = C \\ F");
   EXPECT_EQ(spaced("N#C[13C]:*$C"), "N # C [13C] : * $ C");
+  EXPECT_EQ(spaced("[NH3]->[Fe]<-NC~C"), "[NH3] -> [Fe] <- N C ~ C");
+  EXPECT_EQ(spaced("C%(100)CC%(100)"), "C %(100) C C %(100)");
+  EXPECT_EQ(spaced("C%(1)CC1"), "C %(1) C C 1") << "one ring, written in two ways";
+  EXPECT_EQ(spaced("CCO ethanol, (pure)\tx"), "C C O") << "a name follows";
   EXPECT_EQ(spaced("  CO\t\n"), "C O");
   EXPECT_THAT(split_smiles(" "), IsEmpty());
 }
@@ -42,13 +46,15 @@ TEST(Smiles, WhatCannotBeReadIsNamed) {
   EXPECT_THAT(reason("C1CC1C1"), HasSubstr("ring 1 is opened"));
   EXPECT_THAT(reason("C%10C"), HasSubstr("ring 10 is opened"));
   EXPECT_THAT(reason("C%1"), HasSubstr("two digits follow %"));
+  for (const std::string_view ring : {"C%()", "C%(a)", "C%(123456)CC%(123456)", "C%(12"})
+    EXPECT_THAT(reason(ring), HasSubstr("or up to five in parentheses")) << ring;
   EXPECT_THAT(reason("C[NH3+"), HasSubstr("a bracket is opened by [ and not closed by ]"));
   EXPECT_THAT(reason("C[]C"), HasSubstr("'[]' is no atom"));
   EXPECT_THAT(reason("C[C[O]"), HasSubstr("'[C[O]' is no atom"));
   EXPECT_THAT(reason("C(C"), HasSubstr("a branch is opened by ("));
   EXPECT_THAT(reason("CC)"), HasSubstr("a branch is closed by )"));
   EXPECT_THAT(reason("CXC"), HasSubstr("'X' at character 2 is no symbol of SMILES"));
-  EXPECT_THAT(reason("CC O"), HasSubstr("' ' at character 3"));
+  EXPECT_THAT(reason("CX C"), HasSubstr("'X' at character 2"));
   EXPECT_THAT(reason("C\u00e9"), HasSubstr("'\u00e9' at character 2"));
 }
 

@@ -3,6 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <png.h>
+#include <zlib.h>
 
 #include <map>
 
@@ -149,14 +150,87 @@ TEST(Png, BecomesGrey) {
   EXPECT_EQ(image.width, 3);
   EXPECT_EQ(image.pixels, grey);
   EXPECT_FALSE(image.coloured);
-  // White, and what cannot be seen.
-  const std::string colours("\xff\xff\xff\xff\xff\xff\xff\x00", 8);
-  const Image coloured = parse_image(png_bytes(colours, 2, 1, PNG_FORMAT_RGBA), "x.png");
-  EXPECT_EQ(coloured.pixels, std::string("\xff\x00", 2));
-  EXPECT_TRUE(coloured.coloured);
   const test::TemporaryFolder folder;
   const std::string path = folder.write("X.PNG", png_bytes(grey, 3, 2, PNG_FORMAT_GRAY));
   EXPECT_EQ(ImageReader().read(path).pixels, grey) << "a name in capitals";
+}
+
+// Those of a JPEG file, Pillow and OpenCV: 0.299 red + 0.587 green + 0.114 blue.
+TEST(Png, HasTheGreysOfColours) {
+  const std::string colours(
+      "\xff\x00\x00\x00\xff\x00\x00\x00\xff\xc8\x64\x32\x01\x02\x03\xff\xff\xff", 18);
+  const Image image = parse_image(png_bytes(colours, 6, 1, PNG_FORMAT_RGB), "x.png");
+  EXPECT_EQ(image.pixels, std::string("\x4c\x96\x1d\x7c\x02\xff", 6)) << "76 150 29 124 2 255";
+  EXPECT_TRUE(image.coloured);
+}
+
+TEST(Png, DropsAlpha) {
+  const std::string pixels("\xc8\xc8\xc8\x80\xff\xff\xff\x00", 8);
+  const Image image = parse_image(png_bytes(pixels, 2, 1, PNG_FORMAT_RGBA), "x.png");
+  EXPECT_EQ(image.pixels, "\xc8\xff") << "no blending with a background";
+  EXPECT_TRUE(image.transparent);
+  const std::string opaque("\xc8\xc8\xc8\xff", 4);
+  EXPECT_FALSE(parse_image(png_bytes(opaque, 1, 1, PNG_FORMAT_RGBA), "x.png").transparent);
+}
+
+// Written by hand, as no simplified writer of libpng does.
+std::string chunk(const std::string& type, const std::string& data) {
+  const auto number = [](uint64_t value) {
+    std::string bytes;
+    for (const int shift : {24, 16, 8, 0}) bytes += static_cast<char>(value >> shift);
+    return bytes;
+  };
+  const std::string checked = type + data;
+  return number(data.size()) + checked +
+         number(crc32(0, reinterpret_cast<const Bytef*>(checked.data()),
+                      static_cast<uInt>(checked.size())));
+}
+
+// One row of two grey pixels of `bits`, with chunks before and after them.
+std::string grey_png(int bits, const std::string& row, const std::string& before,
+                     const std::string& after) {
+  const std::string filtered = std::string(1, 0) + row;
+  uLongf size = compressBound(filtered.size());
+  std::string packed(size, 0);
+  compress(reinterpret_cast<Bytef*>(packed.data()), &size,
+           reinterpret_cast<const Bytef*>(filtered.data()), filtered.size());
+  packed.resize(size);
+  using namespace std::string_literals;
+  return "\x89PNG\r\n\x1a\n" +
+         chunk("IHDR", "\0\0\0\x02\0\0\0\x01"s + static_cast<char>(bits) + "\0\0\0\0"s) + before +
+         chunk("IDAT", packed) + after + chunk("IEND", "");
+}
+
+// 32896 and 1000 of 65535.
+TEST(Png, KeepsTheHighByteOfSixteenBits) {
+  const Image image = parse_image(grey_png(16, "\x80\x80\x03\xe8", "", ""), "x.png");
+  EXPECT_EQ(image.pixels, "\x80\x03");
+}
+
+TEST(Png, IgnoresGamma) {
+  const std::string linear = chunk("gAMA", std::string("\x00\x01\x86\xa0", 4));
+  EXPECT_EQ(parse_image(grey_png(8, "\x40\xff", linear, ""), "x.png").pixels, "\x40\xff");
+}
+
+TEST(Png, IsTurnedUpright) {
+  using namespace std::string_literals;
+  const std::string half_turn =
+      chunk("eXIf", "MM\0\x2a\0\0\0\x08\0\x01\x01\x12\0\x03\0\0\0\x01\0\x03\0\0\0\0\0\0"s);
+  EXPECT_EQ(parse_image(grey_png(8, "\x40\xff", half_turn, ""), "x.png").pixels, "\xff\x40");
+  EXPECT_EQ(parse_image(grey_png(8, "\x40\xff", "", half_turn), "x.png").pixels, "\xff\x40");
+}
+
+TEST(Images, MayBeLargerIfTheyAreResized) {
+  const int64_t side = 4100;  // over 2^24 pixels
+  const std::string png = attend::png_bytes({side, side, std::string(side * side, 'g')});
+  EXPECT_THAT(refusal([&] { parse_image(png, "x.png"); }),
+              HasSubstr("at most 16777216 are read, so scale it down or set data.resize"));
+  EXPECT_EQ(parse_image(png, "x.png", Colours::grey, maximum_pixels_to_resize).width, side);
+  const test::TemporaryFolder folder;
+  const FrameConfig config{
+      .patch = 2, .image_height = 4, .image_width = 4, .resize = Resizing::bilinear};
+  const auto reader = source_kind("image")->reader(config);
+  EXPECT_EQ(reader->read(folder.write("x.png", png)).sizes(), (std::vector<int64_t>{4, 4}));
 }
 
 TEST(Png, IsWrittenAsItIsRead) {

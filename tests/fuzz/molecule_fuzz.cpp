@@ -4,7 +4,26 @@
 #include "attend/data/source_kind.h"
 #include "tests/fuzz/fuzz.h"
 
-// Atoms in the order of the text, and bonds between two of them; frames of the same atoms.
+namespace {
+
+// The same molecule with its atoms in the opposite order.
+attend::Molecule reversed(const attend::Molecule& molecule) {
+  attend::Molecule other = molecule;
+  std::reverse(other.atoms.begin(), other.atoms.end());
+  const auto last = static_cast<int64_t>(molecule.atoms.size()) - 1;
+  for (attend::Bond& bond : other.bonds) {
+    const int64_t first = bond.first;
+    bond.first = last - bond.second;
+    bond.second = last - first;
+    if (bond.type == attend::BondType::dative) bond.direction = bond.direction == '>' ? '<' : '>';
+  }
+  return other;
+}
+
+}  // namespace
+
+// Atoms in the order of the text, and bonds between two of them; frames of the same atoms; one key
+// in any order.
 int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   using namespace attend;
   const std::string text(fuzz::text(data, size));
@@ -24,6 +43,7 @@ int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
                                   molecule.atoms[static_cast<size_t>(bond.second)].in_ring;
           fuzz::expect(!bond.in_ring || ring_atoms);
         }
+        if (count <= 24) fuzz::expect(canonical_key(molecule) == canonical_key(reversed(molecule)));
         const at::Tensor frames = source_kind("molecule")->reader({})->read(text);
         fuzz::expect(frames.size(0) == count && frames.isfinite().all().item<bool>());
       },

@@ -7,7 +7,7 @@
 int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   using namespace attend;
   const std::string text(fuzz::text(data, size));
-  fuzz::accept_errors([&] { target_number(number_text(target_number(text))); }, "target ");
+  fuzz::accept_errors([&] { target_number(number_text(target_number(text), 1)); }, "target ");
   return fuzz::accept_errors(
       [&] {
         const std::vector<std::string> tokens = split_smiles(text);

@@ -11,6 +11,12 @@ const HttpRules rules{.hosts = {"localhost:8080", "[::1]:8080"},
                       .origins = {"https://friend.example"},
                       .body_bytes = 1000};
 
+// The same for a server with names and open paths.
+const HttpRules named{.hosts = {"localhost:80"},
+                      .names = {"attend.example", "[fe80::2]", "two.example:81"},
+                      .open_paths = {"/health"},
+                      .body_bytes = 1000};
+
 // A request with a Host and whatever lines more.
 std::string get(const std::string& lines = "", const std::string& first = "GET /health HTTP/1.1") {
   return first + "\r\nHost: localhost:8080\r\n" + lines + "\r\n";
@@ -21,8 +27,9 @@ std::string post(const std::string& lines) {
 }
 
 // The status that the request is refused with; 0 where it is read, -1 where more must come.
-int status(const std::string& bytes) {
-  const HttpHeadReading reading = read_http_head(bytes, rules);
+int status(const std::string& bytes, const HttpRules& with = rules,
+           const std::string& local_host = "") {
+  const HttpHeadReading reading = read_http_head(bytes, with, local_host);
   if (const auto* refusal = std::get_if<HttpRefusal>(&reading)) {
     EXPECT_FALSE(refusal->message.empty());
     return refusal->status;
@@ -61,20 +68,35 @@ TEST(HttpHead, EveryBeginningOfARequestIsIncomplete) {
   EXPECT_EQ(status(text), 0);
 }
 
-TEST(HttpHead, AnyTransferEncodingIsRefused) {
-  for (const char* value : {"chunked", "gzip", "identity", "", "chunked, gzip", "xchunked"}) {
-    const std::string line = std::string("tRANSFER-Encoding: ") + value + "\r\n";
-    EXPECT_EQ(status(get(line)), 411) << value;
+TEST(HttpHead, ABodyMayComeInChunks) {
+  const HttpHead head = read(post("tRANSFER-Encoding: \tChunked \r\nExpect: 100-continue\r\n"));
+  EXPECT_TRUE(head.has_chunks && head.awaits_continue && !head.lacks_length);
+  EXPECT_EQ(head.content_length, 0);
+  EXPECT_FALSE(read(post("Content-Length: 5\r\n")).has_chunks);
+  EXPECT_EQ(status(get("Transfer-Encoding: chunked\r\n", "POST / HTTP/1.1")), 415);
+}
+
+TEST(HttpHead, AnyOtherTransferEncodingIsRefused) {
+  const std::string chunked = "Transfer-Encoding: chunked\r\n";
+  for (const char* value : {"gzip", "identity", "", "chunked, gzip", "gzip, chunked", ", chunked",
+                            "xchunked", "chunked;a=b", "\"chunked\"", "chunked, chunked"}) {
+    const std::string line = std::string("Transfer-Encoding: ") + value + "\r\n";
+    EXPECT_NE(status(get(line)), 0) << value;
     EXPECT_NE(status(post("Content-Length: 5\r\n" + line)), 0) << value;
-    EXPECT_NE(status(get(line, "GET / HTTP/1.0")), 0) << value;
+    EXPECT_NE(status(post(line + chunked)), 0) << value;
   }
+  EXPECT_NE(status(post(chunked + chunked)), 0);
+  EXPECT_EQ(status(post(chunked + "Content-Length: 5\r\n")), 400);
+  EXPECT_EQ(status(post("Content-Length: 5\r\n" + chunked)), 400);
+  EXPECT_EQ(status(get("Content-Type: application/json\r\n" + chunked, "POST / HTTP/1.0")), 411);
   EXPECT_EQ(status(get("Transfer-Encoding : chunked\r\n")), 400);
 }
 
 TEST(HttpHead, AContentLengthIsOneNumber) {
   EXPECT_EQ(status(post("Content-Length: 1000\r\n")), 0);
   EXPECT_EQ(status(post("Content-Length: 1001\r\n")), 413);
-  EXPECT_EQ(status(post("")), 411);
+  EXPECT_TRUE(read(post("")).lacks_length);
+  EXPECT_FALSE(read(post("Content-Length: 0\r\n")).lacks_length || read(get()).lacks_length);
   EXPECT_EQ(read(get()).content_length, 0);
   for (const char* value : {"+5", "-5", "0x5", "5.0", "5 0", "5,5", "", "\"5\"", "5a", "5_0"})
     EXPECT_EQ(status(post(std::string("Content-Length: ") + value + "\r\n")), 400) << value;
@@ -102,6 +124,60 @@ TEST(HttpHead, TheHostIsOneOfTheServers) {
   EXPECT_EQ(read(get("", "GET http://localhost:8080/a?b HTTP/1.1")).path, "/a");
   EXPECT_EQ(status(get("", "GET http://evil.example/ HTTP/1.1")), 421);
   EXPECT_EQ(status("GET http://evil.example/ HTTP/1.0\r\n\r\n"), 421);
+}
+
+TEST(HttpHead, AHostMayBeAName) {
+  const auto status_of = [](const std::string& host, const std::string& local = "",
+                            const std::string& path = "/") {
+    return status("GET " + path + " HTTP/1.1\r\nHost: " + host + "\r\n\r\n", named, local);
+  };
+  for (const char* host : {"localhost", "localhost:80", "Attend.Example", "attend.example:8443",
+                           "[fe80::2]", "[FE80::2]:1", "two.example:81"})
+    EXPECT_EQ(status_of(host), 0) << host;
+  for (const char* host : {"localhost:81", "attend.example.evil", "attend.example:", "two.example",
+                           "attend.example:x", "attend.example:0", "attend.example:65536",
+                           "attend.example:80:80", "a@attend.example", "[fe80::2]x", "fe80::2"})
+    EXPECT_EQ(status_of(host), 421) << host;
+  // The address that the client's connection arrived at.
+  EXPECT_EQ(status_of("10.42.3.7:80"), 421);
+  EXPECT_EQ(status_of("10.42.3.7:80", "10.42.3.7:80"), 0);
+  EXPECT_EQ(status_of("10.42.3.7", "10.42.3.7:80"), 0);
+  EXPECT_EQ(status_of("10.42.3.7:81", "10.42.3.7:80"), 421);
+  EXPECT_EQ(status_of("[fd00::7]", "[fd00::7]:80"), 0);
+  EXPECT_EQ(status_of(""), 421);
+  // A path that any host may ask for, unless it is part of an absolute target.
+  EXPECT_EQ(status_of("10.42.3.7:8080", "", "/health?a"), 0);
+  EXPECT_EQ(status_of("10.42.3.7:8080", "", "/health/"), 421);
+  EXPECT_EQ(status_of("localhost", "", "http://evil.example/health"), 421);
+  HttpRules any = named;
+  any.takes_any_host = true;
+  EXPECT_EQ(status("GET / HTTP/1.1\r\nHost: upstream\r\n\r\n", any), 0);
+}
+
+TEST(HttpHead, ARefusalHasWhatWasRead) {
+  const std::string lines =
+      "X-Request-Id: mine\r\nOrigin: https://friend.example\r\nContent-Length: 1001\r\n";
+  const HttpHeadReading reading = read_http_head(post(lines), rules);
+  const auto* refusal = std::get_if<HttpRefusal>(&reading);
+  ASSERT_NE(refusal, nullptr);
+  EXPECT_EQ(refusal->status, 413);
+  EXPECT_EQ(refusal->head.request_id, "mine");
+  EXPECT_EQ(refusal->head.origin, "https://friend.example");
+  EXPECT_EQ(refusal->head.method, "POST");
+  EXPECT_EQ(refusal->head.target, "/v1/predict");
+}
+
+TEST(HttpHead, ABodyThatIsEncodedIsRefusedByName) {
+  for (const char* value : {"gzip", "br", "identity, gzip"}) {
+    const HttpHeadReading reading = read_http_head(
+        post(std::string("Content-Length: 5\r\nContent-Encoding: ") + value + "\r\n"), rules);
+    const auto* refusal = std::get_if<HttpRefusal>(&reading);
+    ASSERT_NE(refusal, nullptr) << value;
+    EXPECT_EQ(refusal->status, 415);
+    EXPECT_NE(refusal->message.find(value), std::string::npos) << refusal->message;
+  }
+  EXPECT_EQ(status(post("Content-Length: 5\r\nContent-Encoding: Identity\r\n")), 0);
+  EXPECT_EQ(status(get("Content-Encoding: gzip\r\n")), 0) << "there is no body";
 }
 
 TEST(HttpHead, ATargetIsAPathOfVisibleCharacters) {
@@ -182,6 +258,15 @@ TEST(HttpHead, APageOfAnotherSiteMayNotAsk) {
   for (const char* origin : {"http://evil.example", "null", "", "http://localhost:8081"})
     EXPECT_EQ(status(get(std::string("Origin: ") + origin + "\r\n")), 403) << origin;
   EXPECT_EQ(status(get("Origin: http://localhost:8080\r\nOrigin: http://localhost:8080\r\n")), 403);
+  // A browser says that the page is of the server that it believes to ask.
+  const std::string site = "Origin: http://evil.example\r\nSec-Fetch-Site: ";
+  EXPECT_EQ(status(get(site + "same-origin\r\n")), 0);
+  EXPECT_TRUE(read(get(site + "same-origin\r\n")).origin.empty());
+  for (const char* value : {"same-site", "cross-site", "none", "", "same-origin, same-origin"})
+    EXPECT_EQ(status(get(site + value + "\r\n")), 403) << value;
+  EXPECT_EQ(status(get(site + "same-origin\r\nSec-Fetch-Site: cross-site\r\n")), 403);
+  EXPECT_EQ(status("GET / HTTP/1.1\r\nHost: evil.example\r\nSec-Fetch-Site: same-origin\r\n\r\n"),
+            421);
   const auto of_type = [](const std::string& lines) {
     return get(lines + "Content-Length: 2\r\n", "POST / HTTP/1.1");
   };
@@ -207,6 +292,12 @@ TEST(HttpHead, APageOfANamedSiteMayAsk) {
   EXPECT_FALSE(asks("https://friend.example", "OPTIONS", ""));
   EXPECT_FALSE(asks("https://friend.example", "GET", wanted));
   EXPECT_FALSE(asks("http://localhost:8080", "OPTIONS", wanted));
+  const auto asked = [&](const std::string& fields) {
+    const std::string lines = "Origin: https://friend.example\r\nAccess-Control-Request-Headers: ";
+    return read(get(lines + fields + "\r\n" + wanted, "OPTIONS / HTTP/1.1")).asked_fields;
+  };
+  EXPECT_EQ(asked("content-type,x-stainless-os"), "content-type,x-stainless-os");
+  EXPECT_EQ(asked("a, \xe9"), "") << "nothing else reaches the answer";
 }
 
 TEST(HttpHead, OneExpectationIsKnown) {

@@ -3,12 +3,10 @@
 #include <fmt/format.h>
 #include <gmock/gmock.h>
 
-#include <condition_variable>
-#include <mutex>
 #include <optional>
 #include <stdexcept>
 #include <thread>
-#include <vector>
+#include <utility>
 
 #include "tests/http/support.h"
 #include "tests/support/files.h"
@@ -17,54 +15,16 @@ namespace attend::http_server_test {
 
 using namespace std::chrono_literals;
 using test::Client;
+using test::echo;
+using test::get;
+using test::Holder;
+using test::post;
 using test::RunningServer;
+using testing::AllOf;
 using testing::EndsWith;
 using testing::HasSubstr;
 using testing::Not;
 using testing::StartsWith;
-
-std::string get(uint16_t port, const std::string& path = "/", const std::string& lines = "") {
-  return fmt::format("GET {} HTTP/1.1\r\nHost: localhost:{}\r\n{}\r\n", path, port, lines);
-}
-
-std::string post(uint16_t port, size_t length, const std::string& lines = "") {
-  return fmt::format(
-      "POST / HTTP/1.1\r\nHost: localhost:{}\r\nContent-Type: application/json\r\n"
-      "Content-Length: {}\r\n{}\r\n",
-      port, length, lines);
-}
-
-void echo(const HttpRequest& request, const HttpReply& reply) {
-  reply.send({.body = request.head.target + request.body});
-}
-
-// Keeps the reply to each request, for the test to answer; those to /now are answered at once.
-class Holder {
- public:
-  HttpServer::Handler handler() {
-    return [this](const HttpRequest& request, const HttpReply& reply) {
-      if (request.head.path == "/now") return reply.send({.body = "now"});
-      const std::lock_guard lock(mutex_);
-      replies_.push_back(reply);
-      changed_.notify_all();
-    };
-  }
-  HttpReply next() {
-    std::unique_lock lock(mutex_);
-    changed_.wait(lock, [this] { return !replies_.empty(); });
-    HttpReply reply = std::move(replies_.front());
-    replies_.erase(replies_.begin());
-    return reply;
-  }
-  static void wait_until_abandoned(const HttpReply& reply) {
-    while (!reply.is_abandoned()) std::this_thread::yield();
-  }
-
- private:
-  std::mutex mutex_;
-  std::condition_variable changed_;
-  std::vector<HttpReply> replies_;
-};
 
 TEST(HttpServer, AnswersRequestAfterRequest) {
   RunningServer server({}, echo);
@@ -210,19 +170,29 @@ TEST(HttpServer, AllBodiesTogetherAreBounded) {
   const std::string half(50000, ' ');
   Client first(server.port()), second(server.port());
   first.send(post(server.port(), 100000) + half + half);
-  const HttpReply reply = holder.next();
+  std::optional<HttpReply> reply = holder.next();
   // An announced length takes nothing; what arrives does.
   second.send(post(server.port(), 100000) + half + half);
-  EXPECT_THAT(second.rest(), StartsWith("HTTP/1.1 503 "));
-  reply.send({});
+  EXPECT_THAT(second.rest(), AllOf(StartsWith("HTTP/1.1 503 "), HasSubstr("Retry-After: 1\r\n")));
+  std::exchange(reply, std::nullopt)->send({});
   EXPECT_EQ(first.status(), 200);
   first.send(post(server.port(), 100000) + half + half);
+  reply = holder.next();
+  // A request whose client has left takes memory until nobody works on it any more.
+  first.close();
+  Holder::wait_until_abandoned(*reply);
+  Client third(server.port());
+  third.send(post(server.port(), 100000) + half + half);
+  EXPECT_THAT(third.rest(), StartsWith("HTTP/1.1 503 "));
+  reply.reset();
+  Client fourth(server.port());
+  fourth.send(post(server.port(), 100000) + half + half);
   holder.next().send({});
-  EXPECT_EQ(first.status(), 200);
+  EXPECT_EQ(fourth.status(), 200);
 }
 
 TEST(HttpServer, ARefusalReachesAClientThatStillSends) {
-  RunningServer server({}, echo);
+  RunningServer server({.body_bytes = 1 << 20}, echo);
   Client client(server.port());
   client.send(post(server.port(), 8 << 20));
   client.send(std::string(8 << 20, ' '));
@@ -333,7 +303,7 @@ TEST(HttpServer, ListensAtAUnixSocket) {
     RunningServer server({.socket_path = path}, echo);
     EXPECT_EQ(server->url(), "unix:" + path);
     Client client(path);
-    client.send("GET /unix HTTP/1.1\r\nHost: localhost\r\n\r\n");
+    client.send("GET /unix HTTP/1.1\r\nHost: upstream\r\n\r\n");
     EXPECT_THAT(client.answer(), EndsWith("/unix"));
     EXPECT_THAT(test::error_of([&] { HttpServer({.socket_path = path}, echo, {}); }),
                 HasSubstr("another process listens"));
@@ -383,7 +353,15 @@ TEST(HttpServer, APageOfANamedSiteIsToldThatItMayAsk) {
   EXPECT_THAT(permission, StartsWith("HTTP/1.1 200 "));
   EXPECT_THAT(permission, HasSubstr("Access-Control-Allow-Origin: https://friend.example\r\n"));
   EXPECT_THAT(permission, HasSubstr("Access-Control-Allow-Methods: GET, POST\r\n"));
+  EXPECT_THAT(permission, HasSubstr("-Headers: Authorization, Content-Type, X-Request-Id\r\n"));
   EXPECT_THAT(permission, EndsWith("\r\n\r\n")) << "no body";
+  client.send(
+      fmt::format("OPTIONS /v1/predict HTTP/1.1\r\nHost: localhost:{}\r\n"
+                  "Origin: https://friend.example\r\nAccess-Control-Request-Method: POST\r\n"
+                  "Access-Control-Request-Headers: content-type,x-stainless-os\r\n\r\n",
+                  server.port()));
+  EXPECT_THAT(client.answer(),
+              HasSubstr("Access-Control-Allow-Headers: content-type,x-stainless-os\r\n"));
   client.send(get(server.port(), "/a", "Origin: https://friend.example\r\n"));
   EXPECT_THAT(client.answer(), HasSubstr("Access-Control-Allow-Origin: https://friend.example"));
   client.send(get(server.port(), "/a"));

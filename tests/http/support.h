@@ -1,6 +1,7 @@
 #pragma once
 
 #include <arpa/inet.h>
+#include <fmt/format.h>
 #include <netinet/in.h>
 #include <sys/socket.h>
 #include <sys/un.h>
@@ -28,12 +29,14 @@ class RunningServer {
   // `watch` is told about each event before next_event() is.
   explicit RunningServer(
       const HttpOptions& options, HttpServer::Handler handler,
-      HttpServer::Watch watch = [](const HttpEvent&) {})
-      : server_(options, std::move(handler),
-                [this, watch = std::move(watch)](const HttpEvent& event) {
-                  watch(event);
-                  note(event);
-                }),
+      HttpServer::Watch watch = [](const HttpEvent&) {}, HttpServer::Judge judge = {})
+      : server_(
+            options, std::move(handler),
+            [this, watch = std::move(watch)](const HttpEvent& event) {
+              watch(event);
+              note(event);
+            },
+            std::move(judge)),
         thread_([this] { server_.run(); }) {}
   ~RunningServer() {
     server_.stop();
@@ -74,14 +77,14 @@ class RunningServer {
 // One connection, whose bytes the test says.
 class Client {
  public:
-  explicit Client(uint16_t port, int receive_buffer = 0)
+  explicit Client(uint16_t port, int receive_buffer = 0, in_addr_t server = INADDR_LOOPBACK)
       : socket_(::socket(AF_INET, SOCK_STREAM, 0)) {
     if (receive_buffer > 0)
       setsockopt(socket_, SOL_SOCKET, SO_RCVBUF, &receive_buffer, sizeof receive_buffer);
     sockaddr_in address{};
     address.sin_family = AF_INET;
     address.sin_port = htons(port);
-    address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+    address.sin_addr.s_addr = htonl(server);
     connect_to(reinterpret_cast<const sockaddr*>(&address), sizeof address);
   }
   explicit Client(const std::string& path) : socket_(::socket(AF_UNIX, SOCK_STREAM, 0)) {
@@ -161,6 +164,50 @@ class Client {
   int socket_;
   std::string ahead_;
   bool was_reset_ = false;
+};
+
+inline std::string get(uint16_t port, const std::string& path = "/",
+                       const std::string& lines = "") {
+  return fmt::format("GET {} HTTP/1.1\r\nHost: localhost:{}\r\n{}\r\n", path, port, lines);
+}
+
+inline std::string post(uint16_t port, size_t length, const std::string& lines = "") {
+  return fmt::format(
+      "POST / HTTP/1.1\r\nHost: localhost:{}\r\nContent-Type: application/json\r\n"
+      "Content-Length: {}\r\n{}\r\n",
+      port, length, lines);
+}
+
+inline void echo(const HttpRequest& request, const HttpReply& reply) {
+  reply.send({.body = request.head.target + request.body});
+}
+
+// Keeps the reply to each request, for the test to answer; those to /now are answered at once.
+class Holder {
+ public:
+  HttpServer::Handler handler() {
+    return [this](const HttpRequest& request, const HttpReply& reply) {
+      if (request.head.path == "/now") return reply.send({.body = "now"});
+      const std::lock_guard lock(mutex_);
+      replies_.push_back(reply);
+      changed_.notify_all();
+    };
+  }
+  HttpReply next() {
+    std::unique_lock lock(mutex_);
+    changed_.wait(lock, [this] { return !replies_.empty(); });
+    HttpReply reply = std::move(replies_.front());
+    replies_.erase(replies_.begin());
+    return reply;
+  }
+  static void wait_until_abandoned(const HttpReply& reply) {
+    while (!reply.is_abandoned()) std::this_thread::yield();
+  }
+
+ private:
+  std::mutex mutex_;
+  std::condition_variable changed_;
+  std::vector<HttpReply> replies_;
 };
 
 }  // namespace attend::test

@@ -35,19 +35,22 @@ inline void read_sentences(const std::string& folder) {
 }
 
 inline void read_tokenizer(const std::string& folder) {
-  const internal::ForeignTokenizer tokenizer = internal::read_foreign_tokenizer(folder, {});
+  const internal::ForeignTokenizer tokenizer =
+      internal::read_foreign_tokenizer(folder, internal::read_tokenizer_settings(folder), {});
   expect(!tokenizer.mask || *tokenizer.mask < tokenizer.tokenizer.size());
 }
 
 // The older files of RoBERTa, in a folder of their own.
 inline void read_byte_pairs(const std::string& folder) {
   const internal::ForeignTokenizer tokenizer = internal::read_foreign_tokenizer(
-      folder + "/pairs", {.special = {"<unk>", "</s>", "</s>", "<pad>", ""}});
+      folder + "/pairs", internal::read_tokenizer_settings(folder + "/pairs"),
+      {.special = {"<unk>", "</s>", "</s>", "<pad>", ""}});
   expect(tokenizer.tokenizer.split("a b").size() > 2);
 }
 
 inline void read_sides(const std::string& folder) {
-  const internal::ForeignTokenizer tokenizer = internal::read_side_tokenizers(folder);
+  const internal::ForeignTokenizer tokenizer =
+      internal::read_side_tokenizers(folder, internal::read_tokenizer_settings(folder));
   expect(tokenizer.target && tokenizer.unknown && *tokenizer.unknown < tokenizer.size());
   tokenizer.tokenizer.join(tokenizer.tokenizer.split(">>a<< a b</s>"));
 }

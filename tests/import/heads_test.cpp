@@ -156,7 +156,11 @@ TEST(ImportedHeads, ReadTheVectorOfAText) {
   EXPECT_THAT(refusal("in_features", 7), HasSubstr("in_features is 7, and vectors have depth 8"));
   EXPECT_THAT(refusal("activation_function", "torch.nn.GELU"), HasSubstr("'torch.nn.GELU'"));
   EXPECT_THAT(refusal("bias", true), HasSubstr("'text_layer.linear.bias' is missing"));
-  EXPECT_THAT(refusal("module_output_name", "x"), HasSubstr("has the key 'module_output_name'"));
+  EXPECT_THAT(refusal("module_output_name", "x"), HasSubstr("module_output_name is"));
+  EXPECT_THAT(refusal("use_residual", true), HasSubstr("use_residual is"));
+  // As sentence-transformers 6 writes it.
+  dense["module_input_name"] = dense["module_output_name"] = "sentence_embedding";
+  made_of("newer", {{{"linear.weight", weight}}, {}});
 }
 
 // The message of the import of a folder that was changed so.

@@ -85,6 +85,7 @@ TEST(OlderFiles, ReadsWhatOlderFilesSayOfTokens) {
   const internal::JsonFile config = internal::read_foreign_config(folder_of_theirs);
   const TextTokenizer tokenizer =
       internal::read_foreign_tokenizer(folder_of_theirs,
+                                       internal::read_tokenizer_settings(folder_of_theirs),
                                        internal::read_roberta(config.place()).older)
           .tokenizer;
   EXPECT_THAT(

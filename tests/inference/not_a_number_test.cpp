@@ -5,6 +5,7 @@
 #include <cmath>
 #include <functional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "attend/inference/evaluation.h"
@@ -46,6 +47,50 @@ TEST_P(NaNWeights, GiveNoFigure) {
   if (model.answers_labels()) expect_refused("classify", [&] { model.classify({"cab"}); });
   if (model.fills()) expect_refused("fill", [&] { model.fill("c[MASK]b"); });
   if (!model.ranks()) expect_refused("embed", [&] { model.embed({"cab"}); });
+}
+
+// A model whose vector of the token "b" is infinite.
+Model broken_model(const std::string& type) {
+  PairModel parts = test::untrained_model(type);
+  const at::NoGradGuard no_gradient;
+  for (const auto& item : parts.network->named_parameters())
+    if (item.key().find("embedding") != std::string::npos && item.value().dim() == 2 &&
+        item.value().size(0) == parts.source_vocabulary.size()) {
+      item.value()[parts.source_vocabulary.id("b")].fill_(HUGE_VAL);
+      break;  // that of sources comes first
+    }
+  return Model(parts, {.threads = 1, .skip_bad = true});
+}
+
+class OneTextOverflows : public testing::TestWithParam<const char*> {};
+INSTANTIATE_TEST_SUITE_P(All, OneTextOverflows,
+                         testing::Values("seq2seq", "transformer", "classifier", "tagger"),
+                         [](const auto& info) { return std::string(info.param); });
+
+TEST_P(OneTextOverflows, AndTheOthersAreAnsweredAsAlone) {
+  const Model model = broken_model(GetParam());
+  const std::vector<std::string> texts = {"cad", "cab", "dad", "bad"};
+  std::vector<Answer> answers(texts.size());
+  size_t given = 0;
+  model.answer_arriving({}, [&](size_t) {
+    std::vector<ArrivingSource> sources;
+    for (; given < texts.size(); ++given)
+      sources.push_back({.source = texts[given], .take = [&answers, i = given](Answer answer) {
+                           answers[i] = std::move(answer);
+                         }});
+    return sources;
+  });
+  const std::vector<Embedding> embeddings = model.embed(texts);
+  for (size_t i = 0; i < texts.size(); ++i) {
+    const bool overflows = texts[i].find('b') != std::string::npos;
+    EXPECT_EQ(answers[i].is_diverged, overflows) << texts[i];
+    EXPECT_EQ(embeddings[i].is_diverged, overflows) << texts[i];
+    EXPECT_EQ(answers[i].error.empty(), !overflows) << answers[i].error;
+    if (overflows) continue;
+    EXPECT_EQ(answers[i].best().log_probabilities,
+              model.answer({texts[i]})[0].best().log_probabilities);
+    EXPECT_EQ(embeddings[i].whole, model.embed({texts[i]})[0].whole);
+  }
 }
 
 }  // namespace not_a_number_test

@@ -115,6 +115,17 @@ TEST_F(Ranking, LeavesItemsOutThatWereNotInTraining) {
               HasSubstr("item 'x' was not in training"));
 }
 
+TEST_F(Ranking, CountsWhatCannotBeRanked) {
+  const Model model(make("recommender"));
+  const std::vector<Example> examples = {
+      {"a", {"b"}}, {"a b", {"a"}}, {"a", {"z"}}, {"b", {"b"}}, {"x", {"y"}}};
+  const RankMisses misses = count_misses(model, examples, rank_next(model, examples, {}));
+  EXPECT_EQ(misses.unknown, 2);
+  EXPECT_EQ(misses.seen, 2);
+  const Evaluation kept = rank_next(model, examples, {.keep_seen = true});
+  EXPECT_EQ(count_misses(model, examples, kept).seen, 0);
+}
+
 TEST_F(Ranking, TellsHowFarItIsOnTheCallingThread) {
   const std::vector<Example> examples(200, {"a b", {"c"}});
   for (const int64_t threads : {1, 2}) {

@@ -29,4 +29,14 @@ TEST(TextScores, RefusesAMetricThatIsNotToldFromAnswers) {
               HasSubstr("loss is not told from answers"));
 }
 
+// One rule for white space and Unicode's forms, as training has it.
+TEST(TextScores, AccuracyAndF1ReadOneLabelAlike) {
+  const TextScores scores({{"accuracy", "f1"}, {}, Units::line},
+                          {{.text = "pos", .references = {"pos \t"}},
+                           {.text = " caf\u00e9", .references = {"cafe\u0301"}}});
+  EXPECT_EQ(scores.all()["accuracy"], 1);
+  EXPECT_EQ(scores.all()["f1"]["f1"], 1);
+  EXPECT_EQ(scores.each(0)["f1"], 1);
+}
+
 }  // namespace attend::text_scores_test

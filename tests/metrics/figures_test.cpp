@@ -3,6 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cmath>
 #include <nlohmann/json.hpp>
 #include <random>
@@ -53,6 +54,9 @@ TEST(NumberMetrics, KeepTheirDigitsFarFromZero) {
 TEST(NumberMetrics, DeterminationOfOneValue) {
   EXPECT_EQ(figure("r2", texts({"2", "2"}, {"2", "2"})), 1);
   EXPECT_EQ(figure("r2", texts({"2", "3"}, {"2", "2"})), 0);
+  // Three times 0.1 have a mean that is not 0.1.
+  EXPECT_EQ(figure("r2", texts({"0.1", "0.1", "0.2"}, {"0.1", "0.1", "0.1"})), 0);
+  EXPECT_EQ(figure("r2", texts({"0.1", "0.1", "0.1"}, {"0.1", "0.1", "0.1"})), 1);
   EXPECT_THAT(refusal("r2", texts({"2"}, {"2"})),
               ThrowsMessage<Error>(HasSubstr("fewer than two")));
 }
@@ -64,9 +68,11 @@ TEST(NumberMetrics, RankClassesWithTies) {
   EXPECT_NEAR(figure("average_precision", scores), 0.5916666666666667, accuracy);
   const auto same = texts({"1", "1", "-0", "0"}, {"1", "0", "1", "0"});
   EXPECT_EQ(figure("roc_auc", same), 0.5);
-  for (const char* name : {"roc_auc", "average_precision"})
-    EXPECT_THAT(refusal(name, texts({"1", "2"}, {"1", "1"})),
-                ThrowsMessage<Error>(HasSubstr("2 of class 1 and 0 of class 0")));
+  EXPECT_THAT(refusal("roc_auc", texts({"1", "2"}, {"1", "1"})),
+              ThrowsMessage<Error>(HasSubstr("2 of class 1 and 0 of class 0")));
+  EXPECT_EQ(figure("average_precision", texts({"1", "2", "1"}, {"1", "1", "1"})), 1);
+  EXPECT_THAT(refusal("average_precision", texts({"1", "2"}, {"0", "0"})),
+              ThrowsMessage<Error>(HasSubstr("needs answers of class 1; there are 2 of class 0")));
 }
 
 TEST(NumberMetrics, NameWhatIsNoNumber) {
@@ -105,16 +111,24 @@ TEST(RankingMetrics, AreThoseOfScikitLearnWithTies) {
   EXPECT_NEAR(figure("ndcg@2", ranks), 0.2918564055357253, accuracy);
   EXPECT_NEAR(figure("ndcg@3", ranks), 0.358523072202392, accuracy);
   EXPECT_NEAR(figure("ndcg@10", ranks), 0.5320024554492069, accuracy);
-  EXPECT_NEAR(figure("mrr", ranks), 0.2875, accuracy);
 }
 
 // By hand: scikit-learn takes one order of those that tie, here it is the mean over all orders.
-TEST(RankingMetrics, HitsAreMeansOverTheOrdersOfTies) {
+TEST(RankingMetrics, AreMeansOverTheOrdersOfTies) {
   const auto ranks = ranked({Rank{1, 2}, Rank{4, 0}, Rank{1, 0}, Rank{0, 4}});
   EXPECT_NEAR(figure("hit@1", ranks), (0 + 0 + 0 + 1.0 / 5) / 4, accuracy);
   EXPECT_NEAR(figure("hit@3", ranks), (2.0 / 3 + 0 + 1 + 3.0 / 5) / 4, accuracy);
   EXPECT_EQ(figure("hit@5", ranks), 1);
   EXPECT_EQ(figure("hit@1000000000000", ranks), 1);
+  EXPECT_NEAR(figure("mrr", ranks),
+              ((1.0 / 2 + 1.0 / 3 + 1.0 / 4) / 3 + 1.0 / 5 + 1.0 / 2 +
+               (1 + 1.0 / 2 + 1.0 / 3 + 1.0 / 4 + 1.0 / 5) / 5) /
+                  4,
+              accuracy);
+}
+
+TEST(RankingMetrics, NameThoseWithANumber) {
+  EXPECT_THAT(numbered_metric_names(), testing::ElementsAre("hit@K", "ndcg@K"));
 }
 
 TEST(RankingMetrics, WhatIsNotRankedGainsNothing) {
@@ -150,6 +164,47 @@ TEST(NumberMetrics, HaveTheIntervalThatTheyVaryBy) {
   EXPECT_FALSE(interval_of(metric, {}).has_value());
   const std::vector<ScoredAnswer> one_class(5, {.text = "0.5", .references = {"1"}});
   EXPECT_FALSE(interval_of(metric_named("roc_auc"), one_class).has_value());
+}
+
+// The draws are those of interval_of(), whose sets are measured here one by one.
+TEST(NumberMetrics, IntervalsAreThoseOfEachSetByItself) {
+  const auto answers = texts({".1", ".7", ".7", ".3", ".9", ".2"}, {"0", "1", "1", "1", "0", "0"});
+  for (const Metric& metric : metric_table()) {
+    if (!metric.has_interval) continue;
+    std::mt19937_64 random(1);
+    std::vector<double> figures;
+    for (int set = 0; set < 1000; ++set) {
+      std::vector<ScoredAnswer> drawn;
+      for (size_t i = 0; i < answers.size(); ++i)
+        drawn.push_back(answers[random() % answers.size()]);
+      try {
+        figures.push_back(measure_answers(metric, drawn));
+      } catch (const Error&) {
+      }
+    }
+    std::sort(figures.begin(), figures.end());
+    const auto interval = interval_of(metric, answers);
+    ASSERT_TRUE(interval.has_value()) << metric.name;
+    EXPECT_NEAR(interval->low, figures[figures.size() / 40], accuracy) << metric.name;
+    EXPECT_NEAR(interval->high, figures[figures.size() - 1 - figures.size() / 40], accuracy)
+        << metric.name;
+  }
+}
+
+// Each answer is read once, however many sets are drawn.
+TEST(NumberMetrics, IntervalsReadEachAnswerOnce) {
+  int64_t read = 0, measured = 0;
+  Metric metric = metric_named("mae");
+  metric.count = [&](const ScoredAnswer& answer, const MetricOptions& options) {
+    ++read;
+    return metric_named("mae").count(answer, options);
+  };
+  metric.figure = [&](const MetricCounts&, const MetricOptions&) { return ++measured, 0.0; };
+  const std::vector<ScoredAnswer> answers(30, {.text = "1", .references = {"2"}});
+  const auto interval = interval_of(metric, answers);
+  EXPECT_EQ(read, 30);
+  EXPECT_EQ(measured, 0) << "names are not read again for each set";
+  EXPECT_EQ(interval->low, 1);
 }
 
 TEST(RankingMetrics, FindTheFirstThatIsRight) {
@@ -195,8 +250,49 @@ TEST(SpanMetrics, AreThoseOfSeqeval) {
   EXPECT_NEAR(other["recall"].get<double>(), 0.2, accuracy);
 }
 
+// By seqeval 1.2.2, which knows BIOES; BILOU has other letters.
+TEST(SpanMetrics, ReadTheLastAndTheOnlyLabelOfASpan) {
+  for (const auto& [last, only] : {std::pair('E', 'S'), std::pair('L', 'U')}) {
+    const auto spelled = [last = last, only = only](std::string text) {
+      std::replace(text.begin(), text.end(), 'E', last);
+      std::replace(text.begin(), text.end(), 'S', only);
+      return text;
+    };
+    // Spans 0-1, 2 and 3-4 of x and 5 of y; right are 0-1, 2 and 3-5 of x.
+    const nlohmann::json found =
+        spans({{spelled("B-x E-x S-x I-x E-x I-y"), spelled("B-x I-x S-x B-x I-x E-x")}});
+    EXPECT_NEAR(found["precision"].get<double>(), 0.5, accuracy);
+    EXPECT_NEAR(found["recall"].get<double>(), 2.0 / 3, accuracy);
+    EXPECT_EQ(spans({{spelled("E-x E-x S-y"), "B-x B-x B-y"}})["f1"], 1);
+  }
+}
+
+// By conlleval 0.2 and seqeval 1.2.2; L and U of BILOU are E and S of BIOES.
+TEST(SpanMetrics, ReadTheLabelsOfBioesAndBilou) {
+  EXPECT_EQ(spans({{"B-X I-X E-X O S-Y", "B-X I-X E-X O S-Y"}})["f1"], 1);
+  EXPECT_EQ(spans({{"B-X I-X L-X O U-Y", "B-X I-X E-X O S-Y"}})["f1"], 1);
+  EXPECT_EQ(spans({{"S-X S-X", "B-X E-X"}})["precision"], 0) << "two spans, and one";
+  EXPECT_EQ(spans({{"S-X I-X O", "S-X S-X O"}})["f1"], 1) << "S ends a span";
+  EXPECT_EQ(spans({{"E-X E-X O", "S-X S-X O"}})["f1"], 1) << "so does E, which may begin one";
+  EXPECT_EQ(spans({{"B-X S-X I-X", "S-X S-X S-X"}})["f1"], 1);
+  EXPECT_EQ(spans({{"B-X I-X I-X", "B-X I-X E-X"}})["f1"], 1) << "an end that is missing";
+  EXPECT_EQ(spans({{"B-X E-Y O", "S-X S-Y O"}})["f1"], 1) << "types differ";
+}
+
+TEST(SpanMetrics, TokensThatAreNotReadHaveNoSpan) {
+  ScoredAnswer answer{.text = "",
+                      .references = {""},
+                      .tokens = labels("B-X O"),
+                      .reference_tokens = {labels("B-X O O B-X I-X")},
+                      .unread = 3};
+  const Metric& metric = metric_named("span_f1");
+  EXPECT_EQ(metric.report(count_answers(metric, {answer}, {}), {})["recall"], 0.5);
+  answer.unread = 2;
+  EXPECT_THROW(count_answers(metric, {answer}, {}), Error);
+}
+
 TEST(SpanMetrics, NameWhatIsNoLabel) {
-  for (const char* bad : {"X-PER", "BPER", "o", "E-PER", ""})
+  for (const char* bad : {"X-PER", "BPER", "o", "e-PER", "EPER", ""})
     EXPECT_THAT(
         [&] {
           spans({{"O", "O"}, {fmt::format("O {}", bad), "O O"}});

@@ -165,6 +165,24 @@ TEST(Metrics, CountLabels) {
   EXPECT_EQ(LabelCounts{}.macro().f1, 0);
 }
 
+// By scikit-learn 1.9: accuracy_score and f1_score (macro) of all tokens.
+TEST(Metrics, OfALabelPerTokenCompareTokens) {
+  const MetricOptions by_token{.label_per_token = true};
+  ScoredAnswer first = scored("abb", {"aab"}), second = scored("ab", {"abba"});
+  second.unread = 2;
+  const std::vector<ScoredAnswer> answers = {first, second};
+  EXPECT_DOUBLE_EQ(measure_answers(metric_named("accuracy"), answers, by_token), 4.0 / 7);
+  EXPECT_EQ(measure_answers(metric_named("accuracy"), answers), 0)
+      << "no answer is right as a whole";
+  // a: 2 of 2 answers, 2 of 4 tokens; b: 2 of 3 answers, 2 of 3 tokens.
+  EXPECT_DOUBLE_EQ(measure_answers(metric_named("f1"), answers, by_token), (2.0 / 3 + 2.0 / 3) / 2);
+  const Metric& f1 = metric_named("f1");
+  const auto details = f1.report(count_answers(f1, answers, by_token), by_token);
+  EXPECT_EQ(details["labels"].size(), 2U);
+  EXPECT_DOUBLE_EQ(details["labels"]["a"]["recall"], 0.5);
+  EXPECT_DOUBLE_EQ(details["micro_f1"], 4.0 / 7);
+}
+
 // Two tokens of 1 bit each over 4 bytes.
 TEST(Metrics, MeasureLikelihood) {
   const Likelihood likelihood{.nats = 2 * std::log(2.0), .tokens = 2, .bytes = 4};

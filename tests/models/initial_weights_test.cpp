@@ -2,6 +2,8 @@
 
 #include <gtest/gtest.h>
 
+#include <utility>
+
 #include "attend/models/parameters_file.h"
 #include "tests/models/networks.h"
 #include "tests/support/files.h"
@@ -127,6 +129,33 @@ TEST(InitialWeights, TakeWhatMixesTokensThatAreTheSame) {
     EXPECT_EQ(load_initial_weights(model, other, path), static_cast<int64_t>(own.size()));
     for (const auto& item : other.network->named_parameters())
       EXPECT_TRUE(at::equal(own[item.key()], item.value())) << network.name << ' ' << item.key();
+  }
+}
+
+// Features have numbers, which mean the same in both graphs.
+TEST(InitialWeights, TakeTheFeaturesThatBothGraphsHave) {
+  const test::TemporaryFolder folder;
+  const std::string path = folder / "weights.safetensors";
+  const auto graph_model = [](const std::string& last_feature) {
+    const std::string nodes = "a\ttrain\tx\t0 1\nb\t-\t\t" + last_feature + "\n";
+    PairModel model;
+    model.config = test::SomeNetwork{"graph", {}}.config();
+    model.graph = parse_graph(nodes, "nodes", "a b\n", "edges", {}).graph;
+    model.source_vocabulary = of_tokens({"a", "b"});
+    model.target_vocabulary = of_tokens({"x", "y"});
+    model.network = model.make_network();
+    return model;
+  };
+  torch::manual_seed(3);
+  const PairModel large = graph_model("4"), small = graph_model("2");
+  for (const auto& [model, other] : {std::pair(&large, &small), std::pair(&small, &large)}) {
+    save_weights(*other->network, path);
+    const auto own = model->network->named_parameters();
+    const Tensor before = own["features"].detach().clone();
+    const Tensor theirs = other->network->named_parameters()["features"];
+    EXPECT_EQ(load_initial_weights(*model, *other, path), static_cast<int64_t>(own.size()));
+    EXPECT_TRUE(at::equal(own["features"].slice(0, 0, 3), theirs.slice(0, 0, 3)));
+    EXPECT_TRUE(at::equal(own["features"].slice(0, 3), before.slice(0, 3))) << "new ones stay";
   }
 }
 

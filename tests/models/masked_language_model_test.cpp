@@ -93,6 +93,34 @@ TEST(MaskedLanguageModel, AsksForNothingUnknown) {
   EXPECT_EQ(network->objective(batch, {}, 0).item<double>(), 0);
 }
 
+TEST(MaskTokens, ByContentDependsOnTheRowOnly) {
+  const Tensor source = torch::randint(4, 54, {6, 40});
+  const Tensor lengths = torch::tensor({40, 13, 40, 7, 1, 29});
+  const MaskedTokens all = mask_tokens_by_content(source, lengths, 0.3, 54);
+  for (int64_t row = 0; row < 6; ++row) {
+    const auto length = lengths[row].item<int64_t>();
+    const MaskedTokens alone = mask_tokens_by_content(source[row].slice(0, 0, length).unsqueeze(0),
+                                                      at::full({1}, length), 0.3, 54);
+    EXPECT_TRUE(alone.asked[0].equal(all.asked[row].slice(0, 0, length))) << row;
+    EXPECT_TRUE(alone.shown[0].equal(all.shown[row].slice(0, 0, length))) << row;
+    EXPECT_EQ((all.asked[row] != Vocabulary::padding).sum().item<int64_t>(),
+              masked_tokens(length, 0.3));
+  }
+  const MaskedTokens other = mask_tokens_by_content(source + 1, lengths, 0.3, 55);
+  EXPECT_FALSE((other.asked != 0).equal(all.asked != 0)) << "other tokens, other places";
+}
+
+// A sum over batches is the same however the rows are put into batches.
+TEST(MaskedLanguageModel, ObjectiveDoesNotDependOnTheBatch) {
+  const auto network = make(small());
+  const auto objective = [&](const std::vector<int64_t>& rows) {
+    return network->objective(make_batch(lines, rows), {}, 0).item<double>();
+  };
+  const double apart = objective({0}) + objective({1}) + objective({2});
+  EXPECT_NEAR(objective({0, 1, 2}), apart, 1e-9 * apart);
+  EXPECT_NEAR(objective({2, 0}) + objective({1}), apart, 1e-9 * apart);
+}
+
 TEST(MaskedLanguageModel, ObjectiveIsTheMeanOverWhatIsAskedFor) {
   for (const double share : {0.15, 0.6}) {
     MaskedLanguageModelConfig config = small();
@@ -100,16 +128,24 @@ TEST(MaskedLanguageModel, ObjectiveIsTheMeanOverWhatIsAskedFor) {
     const auto network = make(config);
     const Batch batch = make_batch(lines, {0, 1, 2});
     const MaskedTokens masked =
-        mask_tokens(batch.source, batch.source_lengths, share, tokens, seeded(1));
+        mask_tokens_by_content(batch.source, batch.source_lengths, share, tokens);
     const Tensor log_p = network->logits(masked.shown, batch.source_lengths, {}).log_softmax(-1);
-    double sum = 0, count = 0;
-    for (int64_t i = 0; i < 3; ++i)
+    double wanted = 0;
+    for (int64_t i = 0; i < 3; ++i) {
+      double sum = 0, count = 0;
       for (int64_t t = 0; t < batch.source.size(1); ++t)
         if (const auto id = masked.asked[i][t].item<int64_t>(); id != Vocabulary::padding) {
           sum -= log_p[i][t][id].item<double>();
           ++count;
         }
-    EXPECT_NEAR(network->objective(batch, {}, 0).item<double>(), sum / count * 15, 1e-9);
+      wanted += sum / count * batch.source_lengths[i].item<double>();
+    }
+    EXPECT_NEAR(network->objective(batch, {}, 0).item<double>(), wanted, 1e-9);
+    // With a generator the mean is that of the batch.
+    const MaskedTokens drawn =
+        mask_tokens(batch.source, batch.source_lengths, share, tokens, seeded(1));
+    EXPECT_GT(network->objective(batch, {.generator = seeded(1)}, 0).item<double>(), 0);
+    EXPECT_GT((drawn.asked != Vocabulary::padding).sum().item<int64_t>(), 0);
     EXPECT_EQ(network->objective(batch, {}, 0).item<double>(),
               network->objective(batch, {}, 0).item<double>());
   }

@@ -179,6 +179,12 @@ TEST_F(ClassifierModelTest, RefusesALabelThatTrainingDidNotHave) {
   EXPECT_EQ(refusal("poor"),
             "test.tsv: label 'poor' of 'was' was not in training, whose labels are 'bad', 'very "
             "good'");
+  std::vector<std::string> remarks;
+  check_labels(model, tokenise_examples({{"was", {"poor", "bad", "poor"}}}, model.codecs),
+               "test.tsv", [&](const std::string& line) { remarks.push_back(line); });
+  EXPECT_THAT(remarks, testing::ElementsAre(HasSubstr(
+                           "test.tsv: 2 targets are of 1 label that training does not have "
+                           "(first 'poor' in test.tsv)")));
   model.text.target_units = "space";
   model.codecs = make_codecs(model.text);
   EXPECT_THAT(refusal("very good"), HasSubstr("'very good' is 2 tokens of data.target_units"));

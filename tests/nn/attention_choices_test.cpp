@@ -4,6 +4,9 @@
 #include <gtest/gtest.h>
 
 #include "attend/base/error.h"
+#include "attend/base/find_row.h"
+#include "attend/nn/choice_parameters.h"
+#include "attend/ops/attention.h"
 
 namespace attend {
 namespace attention_choices_test {
@@ -25,7 +28,8 @@ TEST(AttentionChoices, RefusesBiasesThatAreNotTrained) {
     EXPECT_NE(refusal({.bias = bad}), "") << bad;
   EXPECT_THAT(refusal({.bias = "aliby"}), HasSubstr("did you mean alibi?"));
   EXPECT_THAT(refusal({.bias = "grid:4"}), HasSubstr("write grid:HxW"));
-  EXPECT_THAT(refusal({.bias = "buckets:3"}), HasSubstr("write buckets:N, numbers of 4 to 65536"));
+  EXPECT_THAT(refusal({.bias = "buckets:3"}),
+              HasSubstr("write buckets:N[,DISTANCE], numbers of 4 to 65536"));
   EXPECT_THAT(refusal({.bias = "alibi+alibi"}), HasSubstr("bias alibi is named twice"));
   EXPECT_THAT(refusal({.bias = "dense"}), HasSubstr("take alibi, buckets:N"));
 }
@@ -47,6 +51,27 @@ TEST(AttentionChoices, RefusesWhatDoesNotGoTogether) {
   EXPECT_THAT(refusal({.score = "adative"}), HasSubstr("did you mean additive?"));
   EXPECT_THAT(refusal({.scope = "causl"}), HasSubstr("no scope is called"));
   EXPECT_THAT(refusal({.normaliser = "sparse-max"}), HasSubstr("did you mean sparsemax?"));
+}
+
+// T5's relative_attention_max_distance is 128, whatever the number of buckets is.
+TEST(AttentionChoices, BucketsReachAsFarAsT5s) {
+  const auto context = [](const Bias& bias) {
+    const at::Tensor q = at::zeros({1, 1, 200, 2}, at::kDouble);
+    return attention(q, q, at::arange(400, at::kDouble).view({1, 1, 200, 2}), {.bias = bias})
+        .context;
+  };
+  const at::Tensor table = at::arange(256, at::kDouble) / 64;
+  for (const int64_t distance : {0, 300}) {
+    const Bias made =
+        bias_of(find_row(bias_table(), "bias", "buckets"), {{"table", table}}, {4, true, distance});
+    const int64_t wanted = distance == 0 ? 128 : distance;
+    EXPECT_TRUE(
+        context(made).equal(context(buckets({.table = table, .maximum_distance = wanted}))));
+  }
+  EXPECT_EQ(largest_distance(parse_biases("buckets:256,300")[0]), 300);
+  EXPECT_EQ(largest_distance(parse_biases("buckets:256")[0]), 0);
+  // As transformers 5.24 has them: key 100 before the query, of 256 buckets.
+  EXPECT_EQ(distance_buckets(at::full({1}, -100), 256, true, 128).item<int64_t>(), 105);
 }
 
 }  // namespace attention_choices_test

@@ -145,15 +145,34 @@ TEST(ParseBiases, ReadsPartsAndTheirNumbers) {
   EXPECT_FALSE(has_bias(biases, BiasKind::dense));
   EXPECT_TRUE(parse_biases("").empty());
   EXPECT_TRUE(parse_biases("  ").empty());
+  const auto far = parse_biases("buckets:256,300");
+  EXPECT_EQ(far[0].numbers, (std::vector<int64_t>{256, 300}));
+  EXPECT_EQ(table_axes(far[0]), std::vector<int64_t>{256});
   // Without numbers the tensors say how many.
   EXPECT_TRUE(parse_biases("dense + buckets")[1].numbers.empty());
 }
 
 TEST(ParseBiases, RefusesWhatIsNotWrittenSo) {
-  for (const char* bad :
-       {"alibi:3", "alibi:", "buckets:x", "buckets:32x2", "buckets:", "grid:4", "grid:4x",
-        "grid:x4", "grid:4x4x4", "+", "alibi +", "alibi alibi", "buckets:-8",
-        "buckets:99999999999999999999", "grid:100000x2", "aliby", "alibi+alibi"})
+  for (const char* bad : {"alibi:3",
+                          "alibi:",
+                          "buckets:x",
+                          "buckets:32x2",
+                          "buckets:32,",
+                          "buckets:32,9,9",
+                          "grid:3,5",
+                          "buckets:",
+                          "grid:4",
+                          "grid:4x",
+                          "grid:x4",
+                          "grid:4x4x4",
+                          "+",
+                          "alibi +",
+                          "alibi alibi",
+                          "buckets:-8",
+                          "buckets:99999999999999999999",
+                          "grid:100000x2",
+                          "aliby",
+                          "alibi+alibi"})
     EXPECT_THROW(parse_biases(bad), Error) << bad;
 }
 

@@ -32,10 +32,21 @@ class Launcher {
   Launcher& operator=(const Launcher&) = delete;
 
  private:
-  static constexpr const char* names[] = {
-      "RANK",           "WORLD_SIZE",           "OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE",
-      "SLURM_PROCID",   "SLURM_STEP_NUM_TASKS", "MASTER_ADDR",          "MASTER_PORT",
-      "ATTEND_MEETING", "ATTEND_RUN",           "TORCHELASTIC_RUN_ID"};
+  static constexpr const char* names[] = {"RANK",
+                                          "WORLD_SIZE",
+                                          "OMPI_COMM_WORLD_RANK",
+                                          "OMPI_COMM_WORLD_SIZE",
+                                          "SLURM_PROCID",
+                                          "SLURM_STEP_NUM_TASKS",
+                                          "MASTER_ADDR",
+                                          "MASTER_PORT",
+                                          "ATTEND_MEETING",
+                                          "ATTEND_RUN",
+                                          "TORCHELASTIC_RUN_ID",
+                                          "OMPI_COMM_WORLD_LOCAL_SIZE",
+                                          "PMI_RANK",
+                                          "PMI_SIZE",
+                                          "MPI_LOCALNRANKS"};
   Variables before_;
 };
 
@@ -58,6 +69,32 @@ TEST(ProcessPlace, TakesTheInnermostLauncher) {
   EXPECT_EQ(place.address, "first");
   EXPECT_EQ(place.port, 4000);
   EXPECT_EQ(place.run, "run");
+}
+
+// What `mpiexec -n 2` of MPICH 4.0 sets on one machine, within a step of Slurm.
+TEST(ProcessPlace, TakesMpichAndIntelMpi) {
+  Variables variables = {{"PMI_RANK", "1"},
+                         {"PMI_SIZE", "2"},
+                         {"MPI_LOCALNRANKS", "2"},
+                         {"SLURM_PROCID", "0"},
+                         {"SLURM_STEP_NUM_TASKS", "1"}};
+  {
+    const Launcher launcher(variables);
+    const ProcessPlace place = place_of_environment();
+    EXPECT_EQ(place.rank, 1);
+    EXPECT_EQ(place.size, 2);
+    EXPECT_EQ(place.address, "127.0.0.1") << "all are on this machine";
+  }
+  variables["MPI_LOCALNRANKS"] = "1";
+  {
+    const Launcher launcher(variables);
+    EXPECT_THAT(test::error_of(place_of_environment), testing::HasSubstr("MASTER_ADDR is missing"));
+  }
+  variables["MASTER_ADDR"] = "first";
+  variables["OMPI_COMM_WORLD_RANK"] = "0";
+  variables["OMPI_COMM_WORLD_SIZE"] = "3";
+  const Launcher launcher(variables);
+  EXPECT_EQ(place_of_environment().size, 3) << "Open MPI's launcher is the inner one";
 }
 
 TEST(ProcessPlace, AFileTakesThePlaceOfAnAddress) {

@@ -36,14 +36,37 @@ TEST(SizeDefaults, FewPairsTakeSmallBatchesAndEnoughSteps) {
   EXPECT_EQ(much.train.epochs, 20);
 }
 
+// Patience begins after the warm-up, which is never more than a tenth of the steps.
+TEST(SizeDefaults, TheWarmUpIsBoundedByTheAmountOfData) {
+  const auto warmup = [](int64_t pairs, int64_t windows = 0) {
+    RunConfig config = left();
+    settle_by_size(config, pairs, windows);
+    return config.train.warmup_steps;
+  };
+  EXPECT_EQ(warmup(20), 20) << "100 epochs of 2 steps";
+  EXPECT_EQ(warmup(80), 50);
+  EXPECT_EQ(warmup(8000), 200);
+  EXPECT_EQ(warmup(0), 200) << "nothing is known";
+  EXPECT_EQ(warmup(0, 300), 10) << "a short text: 20 epochs of 3 steps";
+  EXPECT_EQ(warmup(0, 10000), 158) << "20 epochs of 79 steps";
+  RunConfig few = left();
+  few.train.steps = 500;
+  EXPECT_THAT(settle_by_size(few, 8000), testing::HasSubstr("train.warmup_steps = 50"));
+  RunConfig resumed = left();
+  settle_as(resumed, few);
+  EXPECT_EQ(resumed.train.warmup_steps, 50);
+}
+
 TEST(SizeDefaults, WhatIsSaidStays) {
   RunConfig config = left();
   config.train.batch = 7;
   config.train.epochs = 3;
+  config.train.warmup_steps = 77;
   config.model.of<Seq2SeqConfig>().dropout = 0.25;
   EXPECT_EQ(settle_by_size(config, 1000), "");
   EXPECT_EQ(config.train.batch, 7);
   EXPECT_EQ(config.train.epochs, 3);
+  EXPECT_EQ(config.train.warmup_steps, 77);
   EXPECT_EQ(config.model.of<Seq2SeqConfig>().dropout, 0.25);
 }
 

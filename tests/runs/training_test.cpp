@@ -96,6 +96,64 @@ TEST_F(TrainingTest, SettlesBySizeWhatNobodySaysAndResumesWithIt) {
   EXPECT_THAT(said, testing::Not(Contains(HasSubstr("chosen by the size"))));
 }
 
+// A file may be sorted by its labels, or have them in turns.
+TEST_F(TrainingTest, ValidatesOnExamplesOfTheWholeFile) {
+  options.assignments = {"model.type=classifier", "model.depth=8",
+                         "train.replicas=1",      "train.steps=2",
+                         "train.metric=roc_auc",  "train.validation_examples=30"};
+  watch.progress = nullptr;
+  for (const bool in_turns : {false, true}) {
+    std::string rows;
+    for (int i = 0; i < 60; ++i)
+      rows += fmt::format("w{} x\t{}\n", i, (in_turns ? i % 2 == 0 : i < 30) ? "neg" : "pos");
+    options.data = options.valid = folder.write("sorted.tsv", rows);
+    options.out = folder / (in_turns ? "turns" : "sorted");
+    said.clear();
+    EXPECT_TRUE(std::isfinite(train_model(options, watch).outcome.best_metric));
+    EXPECT_THAT(said, Contains(HasSubstr("validation measures 30 of 60 examples")));
+  }
+}
+
+TEST_F(TrainingTest, ValidatesOnWindowsOfTheWholeText) {
+  options.data = folder.write("a.txt", std::string(2000, 'a') + std::string(2000, 'b'));
+  options.valid = options.data;
+  options.assignments = {"model.type=lm",    "model.depth=8", "model.context=16",
+                         "train.replicas=1", "train.steps=2", "train.validation_examples=50"};
+  watch.progress = nullptr;
+  train_model(options, watch);
+  EXPECT_THAT(said, Contains(HasSubstr("validation measures 50 of 267 windows")));
+}
+
+TEST_F(TrainingTest, LabelsOfValidationThatTrainingLacksAreWrong) {
+  options.data = folder.write("train.tsv", "a x\tpos\nb x\tneg\nc x\tpos\nd x\tneg\n");
+  options.valid = folder.write("valid.tsv", "a x\tpos\nb x\tother\n");
+  options.assignments = {"model.type=classifier", "model.depth=8", "train.replicas=1",
+                         "train.steps=2"};
+  watch.progress = nullptr;
+  EXPECT_LE(train_model(options, watch).outcome.best_metric, 0.5);
+  EXPECT_THAT(said, Contains(HasSubstr("1 target is of 1 label that training does not have")));
+  options.valid = folder.write("none.tsv", "a x\tother\n");
+  options.out = folder / "none";
+  EXPECT_THAT(
+      [&] { train_model(options, watch); },
+      ThrowsMessage<Error>(HasSubstr("no target of the validation data is one of training")));
+}
+
+TEST_F(TrainingTest, NumbersAreToldByTheirDeviation) {
+  options.data = options.valid = folder.write("n.tsv", "a\t3.5\nb\t3.5\nc\t3.50\n");
+  options.assignments = {"model.type=classifier", "data.target=number"};
+  EXPECT_THAT([&] { train_model(options, watch); },
+              ThrowsMessage<Error>(HasSubstr("is the number 3.5, so that their deviation is 0")));
+  options.config = folder.write("c.toml", "[data]\ntarget_mean = 0\n");
+  options.assignments = {"model.type=set", "data.target=text"};
+  EXPECT_THAT([&] { training_config(options); },
+              ThrowsMessage<Error>(HasSubstr("data.target_mean: is of targets that are numbers")));
+  options.config = "";
+  options.assignments.emplace_back("data.target_deviation=2");
+  EXPECT_THAT([&] { training_config(options); },
+              ThrowsMessage<Error>(HasSubstr("data.target_deviation: is of targets")));
+}
+
 TEST_F(TrainingTest, TheConfigurationOfAResumedTrainingIsThatOfTheFolder) {
   train_model(options, watch);
   TrainOptions other = options;

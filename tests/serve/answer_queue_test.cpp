@@ -246,6 +246,38 @@ TEST(AnswerQueue, SourcesOfAQuestionAreSharedOut) {
   EXPECT_THAT(asked.result(), ElementsAre("a", "b", "c", "d", "e"));
 }
 
+TEST(AnswerQueue, ALongQuestionLeavesTheOtherThreadsToOthers) {
+  Model model;
+  Asked asked, other;
+  AnswerQueue queue(
+      model.ask(), 256, [](const auto&, size_t) {}, 2);
+  Question question = asked.question(Texts(100, "a"), "");
+  question.is_long = true;
+  queue.add(std::move(question));
+  // 64 are taken at once, and the rest waits for the same thread.
+  EXPECT_EQ(model.calls(1)[0].size(), 64U);
+  queue.add(other.question({"x"}, "other"));
+  EXPECT_THAT(model.calls(2)[1], ElementsAre("x"));
+  model.open();
+  EXPECT_THAT(other.result(), ElementsAre("x"));
+  EXPECT_EQ(asked.result().size(), 100U);
+  EXPECT_EQ(model.calls(3)[2].size(), 36U);
+}
+
+TEST(AnswerQueue, ALongQuestionThatIsOvertakenIsTakenUpAgain) {
+  Model model;
+  std::vector<Asked> asked(4);
+  AnswerQueue queue(
+      model.ask(), 256, [](const auto&, size_t) {}, 2);
+  for (size_t i = 0; i < asked.size(); ++i) {
+    Question question = asked[i].question(Texts(600, std::to_string(i)), "");
+    question.is_long = true;
+    queue.add(std::move(question));
+  }
+  model.open();
+  for (Asked& one : asked) EXPECT_EQ(one.result().size(), 600U);
+}
+
 TEST(AnswerQueue, QuestionsOfOtherOptionsAreNotOvertakenForEver) {
   Model model;
   std::vector<Asked> asked(20);

@@ -14,6 +14,7 @@ for folder in ("tests/support", "tests/cli"):
 
 import program  # noqa: E402
 import webdriver  # noqa: E402
+from foreign import write_foreign  # noqa: E402
 from program import PAIRS, SMALL, settings  # noqa: E402
 from test_classify import SMALL as CLASSIFIER  # noqa: E402
 from test_media import VIT, png, tone, wav  # noqa: E402
@@ -106,6 +107,19 @@ class Page(unittest.TestCase):
         methods = self.texts(browser, ".side .choice label")
         self.assertTrue(any(name.startswith("integrated_gradients") for name in methods), methods)
         self.assertQuiet(browser)
+
+    def test_tokens_of_an_imported_model_are_switched_off(self):
+        write_foreign("DistilBertForSequenceClassification", self.folder / "theirs")
+        self.succeed("import", "theirs", "--out", "bert")
+        server = Server("bert", "--port", 0, cwd=self.folder)
+        self.addCleanup(server.end)
+        browser = self.browse(server=server)
+        self.type(browser, "Don't   Paris")
+        # [CLS] and [SEP] stand for no text, and the tokens are in lower case.
+        self.assertEqual(self.texts(browser, ".token"), ["Don", "'", "t", "Paris"])
+        browser.click(".token:nth-of-type(4)")
+        browser.wait("document.querySelector('.instead .asked')")
+        self.assertEqual(self.text(browser, ".instead .asked"), "Don't")
 
     def test_an_answer_is_compared_with_another(self):
         browser = self.browse()

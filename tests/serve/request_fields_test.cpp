@@ -1,5 +1,6 @@
 #include "attend/serve/request_fields.h"
 
+#include <fmt/format.h>
 #include <gmock/gmock.h>
 
 #include <nlohmann/json.hpp>
@@ -62,6 +63,47 @@ TEST(RequestFields, AreRead) {
   EXPECT_EQ(Values().read(R"({"texts": ["a"]})"), std::set<std::string>{"texts"});
 }
 
+// JSON Schema's integers, which the document of the routes promises.
+TEST(RequestFields, ANumberWithoutAFractionIsWhole) {
+  Values values;
+  values.read(R"({"texts": ["a"], "whole": 6.0})");
+  EXPECT_EQ(values.whole, 6);
+  int64_t seed = 0;
+  const std::vector<RequestField> fields = {{"seed", &seed, -most_seed, most_seed}};
+  for (const char* number : {"9223372036854775807", "-9223372036854775807", "9007199254740993"}) {
+    read_request(fmt::format(R"({{"seed": {}}})", number), fields);
+    EXPECT_EQ(std::to_string(seed), number);
+  }
+  EXPECT_THROW(read_request(R"({"seed": 9223372036854775808})", fields), RequestError);
+}
+
+TEST(RequestFields, ASchemaHasDefaultsThatMeanTheSameAsNoField) {
+  int64_t count = 3, seed = 1;
+  double share = 0.5;
+  bool flag = true;
+  Colour colour = Colour::green;
+  const auto schema = request_schema({{"count", &count, 1, 9},
+                                      {"seed", &seed, 0, most_seed, false, false, false},
+                                      {"share", &share, 0, 1, false, true, false},
+                                      {"flag", &flag},
+                                      {"colour", &colour}})["properties"];
+  EXPECT_EQ(schema["count"], nlohmann::json::parse(R"({"type": "integer", "format": "int64",
+      "minimum": 1, "maximum": 9, "default": 3})"));
+  EXPECT_EQ(schema["seed"].dump(), R"({"format":"int64","maximum":9223372036854775807,)"
+                                   R"("minimum":0,"type":"integer"})");
+  EXPECT_FALSE(schema["share"]["anyOf"][0].contains("default"));
+  EXPECT_EQ(schema["flag"]["default"], true);
+  EXPECT_EQ(schema["colour"]["default"], "green");
+}
+
+TEST(RequestFields, AnObjectWithoutFieldsMustBeEmpty) {
+  const std::vector<RequestField> fields = {
+      {"bias", std::vector<RequestField>{}, 0, 0, false, true}};
+  EXPECT_EQ(read_request(R"({"bias": {}})", fields).size(), 1U);
+  EXPECT_EQ(read_request(R"({"bias": null})", fields).size(), 0U);
+  EXPECT_THROW(read_request(R"({"bias": {"5": 1}})", fields), RequestError);
+}
+
 TEST(RequestFields, WhatIsNoJsonIs400) {
   for (const char* body : {"", "{", "{\"texts\": [\"a\"]} x", "{\"texts\": [\"\xff\"]}", "{'a': 1}",
                            "{\"whole\": 1e999}", "\xef\xbb", "{\"number\": NaN}"})
@@ -83,6 +125,8 @@ TEST(RequestFields, EachProblemNamesItsField) {
            {R"({"texts": ["a"], "whole": 0})", "whole", "from 1 to 10"},
            {R"({"texts": ["a"], "whole": -1})", "whole", "is -1"},
            {R"({"texts": ["a"], "whole": 18446744073709551615})", "whole", "from 1 to 10"},
+           {R"({"texts": ["a"], "whole": 1e300})", "whole", "from 1 to 10"},
+           {R"({"texts": ["a"], "whole": 11.0})", "whole", "from 1 to 10"},
            {R"({"texts": ["a"], "whole": 2.5})", "whole", "whole number"},
            {R"({"texts": ["a"], "number": 1.01})", "number", "from 0 to 1"},
            {R"({"texts": ["a"], "number": "1"})", "number", "a number"},
@@ -163,7 +207,7 @@ TEST(RequestFields, DepthAndValuesAreBounded) {
   EXPECT_THAT(refusal(std::string(1 << 20, '[')).message, HasSubstr("nested 8 deep"));
   std::string many = "{\"texts\": [0";
   for (size_t i = 0; i < json_values; ++i) many += ",0";
-  EXPECT_THAT(refusal(many + "]}").message, HasSubstr("10000 values"));
+  EXPECT_THAT(refusal(many + "]}").message, HasSubstr("1000000 values"));
 }
 
 }  // namespace attend::request_fields_test

@@ -4,7 +4,12 @@
 #include <fmt/format.h>
 #include <gmock/gmock.h>
 
+#include <condition_variable>
+#include <map>
+#include <mutex>
+#include <nlohmann/json.hpp>
 #include <optional>
+#include <set>
 #include <stdexcept>
 #include <string>
 #include <utility>
@@ -41,10 +46,22 @@ class ServiceTest : public testing::Test {
         HttpOptions{},
         [this](HttpRequest request, const HttpReply& reply) {
           service_->handle(std::move(request), reply);
+          const std::lock_guard lock(mutex_);
+          ++handled_;
+          changed_.notify_all();
         },
-        [this](const HttpEvent& event) { service_->watch(event); });
+        [this](const HttpEvent& event) { service_->watch(event); },
+        [this](const HttpHead& head) { return service_->judge(head); });
   }
 
+  void wait_until_handled(int requests) {
+    std::unique_lock lock(mutex_);
+    changed_.wait(lock, [&] { return handled_ >= requests; });
+  }
+
+  std::mutex mutex_;
+  std::condition_variable changed_;
+  int handled_ = 0;
   std::optional<Service> service_;
   std::optional<test::RunningServer> server_;
 };
@@ -54,7 +71,8 @@ TEST_F(ServiceTest, IsReadyOnceItIsLoadedAndUntilItEnds) {
   EXPECT_THAT(ask("GET", "/health"), StartsWith("HTTP/1.1 200 "));
   EXPECT_THAT(ask("GET", "/livez"), StartsWith("HTTP/1.1 200 "));
   EXPECT_THAT(ask("GET", "/ready"), AllOf(StartsWith("HTTP/1.1 503 "), HasSubstr("loaded")));
-  EXPECT_THAT(ask("POST", "/v1/predict"), StartsWith("HTTP/1.1 503 "));
+  EXPECT_THAT(ask("POST", "/v1/predict"),
+              AllOf(StartsWith("HTTP/1.1 503 "), HasSubstr("\r\nRetry-After: 5\r\n")));
   service_->load();
   EXPECT_THAT(ask("GET", "/readyz"), StartsWith("HTTP/1.1 200 "));
   EXPECT_THAT(ask("POST", "/v1/predict"), StartsWith("HTTP/1.1 400 "));
@@ -63,16 +81,49 @@ TEST_F(ServiceTest, IsReadyOnceItIsLoadedAndUntilItEnds) {
   EXPECT_THAT(ask("GET", "/health"), StartsWith("HTTP/1.1 200 "));
 }
 
+TEST_F(ServiceTest, RequestsCanWaitForTheModels) {
+  serve({.waits_for_models = true});
+  test::Client models(server_->port()), predict(server_->port());
+  const std::string host = fmt::format("Host: localhost:{}\r\n", server_->port());
+  models.send("GET /v1/models HTTP/1.1\r\n" + host + "\r\n");
+  wait_until_handled(1);
+  predict.send("POST /v1/predict HTTP/1.1\r\nContent-Type: application/json\r\n" + host +
+               "Content-Length: 2\r\n\r\n{}");
+  wait_until_handled(2);
+  EXPECT_THAT(ask("GET", "/health"), StartsWith("HTTP/1.1 200 "));
+  EXPECT_THAT(ask("GET", "/ready"), StartsWith("HTTP/1.1 503 "));
+  service_->load();
+  EXPECT_EQ(models.status(), 200);
+  EXPECT_EQ(predict.status(), 422);
+}
+
+TEST_F(ServiceTest, ProbesTakeAnyHost) {
+  EXPECT_THAT(open_paths(),
+              testing::UnorderedElementsAre("/health", "/livez", "/ready", "/readyz"));
+}
+
+TEST_F(ServiceTest, WithoutTheKeyNoBodyIsRead) {
+  serve({.key = "secret"});
+  test::Client client(server_->port());
+  client.send(
+      fmt::format("POST /v1/predict HTTP/1.1\r\nHost: localhost:{}\r\n"
+                  "Content-Type: application/json\r\nContent-Length: 1000\r\n\r\n",
+                  server_->port()));
+  EXPECT_THAT(client.rest(), StartsWith("HTTP/1.1 401 "));
+}
+
 TEST_F(ServiceTest, EveryRouteKnowsItsMethods) {
   serve();
   service_->load();
+  std::map<std::string, std::string> allowed;
   for (const Route& route : route_table()) {
-    const std::string other = route.method == "GET" ? "POST" : "GET";
-    const std::string allowed = route.method == "GET" ? "GET, HEAD" : route.method;
-    EXPECT_THAT(ask(other, route.path),
-                AllOf(StartsWith("HTTP/1.1 405 "), HasSubstr("\r\nAllow: " + allowed + "\r\n")))
-        << route.path;
+    std::string& all = allowed[route.path];
+    all += (all.empty() ? "" : ", ") + route.method + (route.method == "GET" ? ", HEAD" : "");
   }
+  for (const auto& [path, methods] : allowed)
+    EXPECT_THAT(ask("PUT", path),
+                AllOf(StartsWith("HTTP/1.1 405 "), HasSubstr("\r\nAllow: " + methods + "\r\n")))
+        << path;
   EXPECT_THAT(ask("HEAD", "/health"), AllOf(StartsWith("HTTP/1.1 200 "), EndsWith("\r\n\r\n")));
   for (const char* path : {"//", "/health/", "/Health", "/v1", "/health%00", "/../health"})
     EXPECT_THAT(ask("GET", path), AllOf(StartsWith("HTTP/1.1 404 "), HasSubstr("unknown_path")))
@@ -98,13 +149,40 @@ TEST_F(ServiceTest, AKeyIsAsked) {
   serve({.key = "secret"});
   service_->load();
   for (const char* line : {"", "Authorization: secret\r\n", "Authorization: Bearer secreT\r\n",
-                           "Authorization: Bearer secret1\r\n", "Authorization: Bearer \r\n"})
+                           "Authorization: Basic secret\r\n", "Authorization: Bearer secret1\r\n",
+                           "Authorization: Bearer \r\n"})
     EXPECT_THAT(ask("GET", "/v1/models", line),
                 AllOf(StartsWith("HTTP/1.1 401 "), HasSubstr("WWW-Authenticate: Bearer\r\n")))
         << line;
-  EXPECT_THAT(ask("GET", "/v1/models", "Authorization: Bearer secret\r\n"),
-              AllOf(StartsWith("HTTP/1.1 200 "), EndsWith(R"({"data":[],"object":"list"})")));
+  // A scheme has no case (RFC 9110, 11.1).
+  for (const char* scheme : {"Bearer", "bearer", "BEARER"})
+    EXPECT_THAT(ask("GET", "/v1/models", fmt::format("Authorization: {} secret\r\n", scheme)),
+                AllOf(StartsWith("HTTP/1.1 200 "), EndsWith(R"({"data":[],"object":"list"})")));
   EXPECT_THAT(ask("GET", "/health"), StartsWith("HTTP/1.1 200 "));
+}
+
+TEST_F(ServiceTest, TheDocumentDescribesEveryAnswer) {
+  serve({.key = "secret"});
+  const std::string answer = ask("GET", "/openapi.json");
+  const auto document = nlohmann::json::parse(answer.substr(answer.find("\r\n\r\n") + 4));
+  const auto& schemas = document["components"]["schemas"];
+  std::set<std::string> names;
+  for (const Route& route : route_table()) {
+    const std::string method = route.method == "GET" ? "get" : "post";
+    const auto& operation = document["paths"][route.path][method];
+    EXPECT_TRUE(names.insert(operation["operationId"]).second) << route.path;
+    EXPECT_EQ(operation.contains("security"), route.needs_key) << route.path;
+    for (const std::string& type : route.types) {
+      const auto& schema = operation["responses"]["200"]["content"][type]["schema"];
+      EXPECT_EQ(type == "application/json", schema.contains("$ref")) << route.path;
+    }
+  }
+  // What is referred to is there.
+  const std::string text = document.dump(), begin = "#/components/schemas/";
+  for (size_t i = text.find(begin); i != std::string::npos; i = text.find(begin, i)) {
+    i += begin.size();
+    EXPECT_TRUE(schemas.contains(text.substr(i, text.find('"', i) - i)));
+  }
 }
 
 TEST_F(ServiceTest, CountsRequests) {
@@ -152,7 +230,7 @@ TEST_F(ServiceTest, ScoresTextsWithoutAModel) {
 }
 
 TEST_F(ServiceTest, AModelThatCannotBeLoadedIsAnError) {
-  Service service({.folders = {"/no/such/model"}});
+  Service service({.folders = {{"model", "/no/such/model"}}});
   EXPECT_THAT(test::error_of([&] { service.load(); }), HasSubstr("/no/such/model"));
   EXPECT_FALSE(service.is_ready());
 }

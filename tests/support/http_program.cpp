@@ -94,6 +94,7 @@ int main(int argc, char** argv) {
   if (argc != 3) return 2;
   HttpOptions options;
   options.port = parse_number<int64_t>(argv[1]).value_or(0);
+  options.body_bytes = 1 << 20;
   options.body_time = 15s;
   options.write_time = 15s;
   Program program(argv[2]);

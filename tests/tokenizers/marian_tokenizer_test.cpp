@@ -14,17 +14,18 @@ using testing::ElementsAre;
 using testing::HasSubstr;
 using testing::IsEmpty;
 
-MarianTokenizer tokenizer() {
+std::string model() {
   constexpr uint64_t unknown = 2, control = 3;
-  const std::string bytes = test::ModelWriter()
-                                .piece("</s>", 0, control)
-                                .piece("<unk>", 0, unknown)
-                                .piece("\u2581low", -1)
-                                .piece("\u2581", -2)
-                                .piece("er", -2)
-                                .text();
-  return MarianTokenizer::parse(bytes, "input");
+  return test::ModelWriter()
+      .piece("</s>", 0, control)
+      .piece("<unk>", 0, unknown)
+      .piece("\u2581low", -1)
+      .piece("\u2581", -2)
+      .piece("er", -2)
+      .text();
 }
+
+MarianTokenizer tokenizer() { return MarianTokenizer::parse(model(), "input"); }
 
 // As transformers' MarianTokenizer 5.24.0 has them.
 TEST(MarianTokenizer, KeepsALanguageWhole) {
@@ -52,6 +53,32 @@ TEST(MarianTokenizer, JoinsWithoutSpecialTokens) {
   // A piece of the other side and a language stand for themselves.
   const std::vector<std::string> others = {"\u2581eau", ">>fra<<", "\u2581low", "\u2581"};
   EXPECT_EQ(tokenizer().join(others), "eau>>fra<< low");
+}
+
+// As transformers 5.24.0 has tokens that add_tokens() added.
+TEST(MarianTokenizer, FindsAddedTokens) {
+  const std::string bytes =
+      with_added_pieces(model(), {{"Z\u00FCrich"}, {"low"}, {">>ita<<", /*is_special=*/true}});
+  const MarianTokenizer added = MarianTokenizer::parse(bytes, "input");
+  EXPECT_THAT(added.split(" Z\u00FCrich er"), ElementsAre("Z\u00FCrich", "\u2581", "er"));
+  EXPECT_THAT(added.split("Z\u00FCrichlow"), ElementsAre("Z\u00FCrich", "low"));
+  EXPECT_THAT(added.split("er >>ita<<low"), ElementsAre("\u2581", "er", ">>ita<<", "low"));
+  const std::vector<std::string> tokens = {"Z\u00FCrich", ">>ita<<", "\u2581low", "</s>"};
+  EXPECT_EQ(added.join(tokens), "Z\u00FCrich low");
+  EXPECT_EQ(without_added_pieces(bytes, "input"), model());
+  EXPECT_EQ(added_pieces(bytes, "input").size(), 3U);
+  EXPECT_TRUE(added_pieces(bytes, "input")[2].is_special);
+  EXPECT_TRUE(added_pieces(model(), "input").empty());
+  EXPECT_EQ(SentencePiece::parse(bytes, "input").size(),
+            SentencePiece::parse(model(), "input").size());
+}
+
+TEST(MarianTokenizer, SaysWhereTokensAreInATextAsItWasGiven) {
+  const std::string text = ">>fra<< low  lower</s>";
+  std::vector<std::string> parts;
+  for (const TokenPlace& place : tokenizer().places(text))
+    parts.push_back(text.substr(place.begin, place.end - place.begin));
+  EXPECT_THAT(parts, ElementsAre(">>fra<<", "low", "low", "er", "</s>"));
 }
 
 TEST(MarianVocabulary, HasEachIdOnce) {

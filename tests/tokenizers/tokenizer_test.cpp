@@ -88,8 +88,9 @@ TEST(Tokenizer, TakesMalformedBytesForReplacementCharacters) {
 TEST(ByteLevel, SplitsByTheExpression) {
   const auto pieces = [](std::string_view text) {
     std::vector<std::string> found;
-    internal::byte_level_splitter(false, true)
-        ->split(text, true, [&](std::string_view piece, bool) { found.emplace_back(piece); });
+    internal::byte_level_splitter(false, true)->split(text, 1, [&](std::string_view piece, size_t) {
+      found.emplace_back(piece);
+    });
     return found;
   };
   EXPECT_THAT(pieces("don't stop"), ElementsAre("don", "'t", "\u0120stop"));
@@ -166,6 +167,103 @@ TEST(AddedTokens, AreFoundBeforeTheTextIsSplit) {
   EXPECT_THAT(tokenizer(raw + R"(, "single_word": true)").encode("Run!s Run!").ids,
               ElementsAre(6, 0, 0, 11));
   EXPECT_EQ(tokenizer(raw).size(), 12);
+}
+
+// The parts of a text that its tokens stand for, in order; "-" for none.
+std::vector<std::string> parts_of(const Tokenizer& tokenizer, const std::string& text) {
+  std::vector<std::string> parts;
+  for (const TokenPlace& place : tokenizer.places(text))
+    parts.push_back(place.begin < place.end ? text.substr(place.begin, place.end - place.begin)
+                                            : "-");
+  EXPECT_EQ(parts.size(), tokenizer.encode(text).ids.size());
+  return parts;
+}
+
+TEST(TokenPlaces, AreThoseOfTheTextAsItWasGiven) {
+  const Tokenizer tokenizer = bert();
+  EXPECT_THAT(parts_of(tokenizer, " RUNNING,caf\u00E9s"),
+              ElementsAre("-", "RUN", "NING", ",", "caf\u00E9", "s", "-"));
+  // What is unknown has what is left before the next token.
+  EXPECT_THAT(parts_of(tokenizer, "xyz  run zz qq"),
+              ElementsAre("-", "xyz", "run", "zz", "qq", "-"));
+  EXPECT_THAT(parts_of(tokenizer, "[SEP] run"), ElementsAre("-", "[SEP]", "run", "-"));
+  EXPECT_THAT(parts_of(tokenizer, ""), ElementsAre("-", "-"));
+  EXPECT_THAT(parts_of(tokenizer, "\u200Brun"), ElementsAre("-", "run", "-"));
+  const std::vector<TokenPlace> places = tokenizer.places("run");
+  EXPECT_TRUE(places.front().is_added);
+  EXPECT_FALSE(places[1].is_added);
+}
+
+// c 0, a 1, t 2, the space's 3, "\u0120c" 4 and the three bytes of U+6771 5 to 7.
+Tokenizer byte_level() {
+  return Tokenizer::parse(
+      R"({"model": {"type": "BPE", "merges": [["\u0120", "c"]], "vocab": {"c": 0, "a": 1, "t": 2,
+          "\u0120": 3, "\u0120c": 4, "\u00e6": 5, "\u013f": 6, "\u00b1": 7}},
+          "pre_tokenizer": {"type": "ByteLevel", "add_prefix_space": false},
+          "decoder": {"type": "ByteLevel"}, "added_tokens": []})",
+      "bytes");
+}
+
+TEST(TokenPlaces, AreWholeCharactersOfBytes) {
+  EXPECT_THAT(parts_of(byte_level(), "ca \u6771 c"),
+              ElementsAre("c", "a", " ", "\u6771", "\u6771", "\u6771", "c"));
+}
+
+TEST(TokenTexts, AreTheCharactersOfBytes) {
+  const Tokenizer tokenizer = byte_level();
+  EXPECT_THAT(tokenizer.texts(tokenizer.encode("a ct \u6771").ids),
+              ElementsAre("a", " c", "t", " ", "\u6771", "\u6771", "\u6771"));
+  // Two of the three bytes are no character.
+  EXPECT_THAT(tokenizer.texts(std::vector<int32_t>{5, 6}), ElementsAre("\uFFFD", "\uFFFD"));
+  EXPECT_THAT(bert().texts(std::vector<int32_t>{6, 7}), ElementsAre("run", "##ning"));
+}
+
+TEST(AddedTokens, MayBeSplitLikeOtherText) {
+  EXPECT_THAT(bert().encode("[SEP]").ids, ElementsAre(1, 2, 2));
+  EXPECT_THAT(bert(R"(, "split_special_tokens": true)").encode("[SEP]").ids,
+              ElementsAre(1, 0, 0, 0, 2));
+}
+
+TEST(Decoder, IsAskedForWhenItIsNeeded) {
+  std::string around = bert_around;
+  around.replace(around.find("WordPiece"), 9, "Whatever!");
+  const Tokenizer tokenizer = Tokenizer::parse("{" + bert_model + "," + around + "}", "bert");
+  EXPECT_THAT(tokenizer.encode("run").ids, ElementsAre(1, 6, 2));
+  EXPECT_THAT(error_of([&] { tokenizer.decode(std::vector<int32_t>{6}); }),
+              HasSubstr("bert: decoder.type is 'Whatever!', which is not read"));
+}
+
+TEST(Tokenizer, SaysWhatItPutsAroundTexts) {
+  EXPECT_EQ(bert().opening_tokens(), 1);
+  EXPECT_EQ(bert().closing_tokens(), 1);
+  EXPECT_EQ(byte_level().opening_tokens(), 0);
+  EXPECT_FALSE(bert().cuts_left());
+  EXPECT_TRUE(bert(R"(, "truncation": {"max_length": 5, "direction": "Left"})").cuts_left());
+}
+
+// As tokenizers 0.23.3 has it: the mark goes before what stood at the beginning of the text itself.
+TEST(Metaspace, PutsNoMarkWhereTheFirstCharacterIsDropped) {
+  const auto ids = [](const char* normaliser, const char* text, const std::string& before = "") {
+    return Tokenizer::parse(std::string(R"({"model": {"type": "BPE", "merges": [], "unk_token": "?",
+                   "vocab": {"?": 0, "a": 1, "\u2581": 2}},
+                   "pre_tokenizer": {"type": "Metaspace", "prepend_scheme": "first"},
+                   "normalizer": )") +
+                                normaliser + "}",
+                            "marks")
+        .encode(text)
+        .ids;
+  };
+  EXPECT_THAT(ids(R"({"type": "Strip"})", "a"), ElementsAre(2, 1));
+  EXPECT_THAT(ids(R"({"type": "Strip"})", " a"), ElementsAre(1));
+  EXPECT_THAT(ids(R"({"type": "BertNormalizer"})", "\u200Ba"), ElementsAre(1));
+  EXPECT_THAT(ids(R"({"type": "Replace", "pattern": {"String": "-"}, "content": ""})", "-a"),
+              ElementsAre(1));
+  EXPECT_THAT(ids(R"({"type": "Prepend", "prepend": "\u2581"})", "a"), ElementsAre(2, 1));
+  EXPECT_THAT(ids(R"({"type": "Prepend", "prepend": "\u2581"})", " a"), ElementsAre(2, 2, 1));
+  // White space that was put before the text is no part of it.
+  EXPECT_THAT(ids(R"({"type": "Prepend", "prepend": " "})", "a",
+                  R"({"type": "Sequence", "pretokenizers": [{"type": "WhitespaceSplit"}, )"),
+              ElementsAre(2, 1));
 }
 
 }  // namespace tokenizer_test

@@ -38,12 +38,13 @@ class Dev(unittest.TestCase):
         run = dev("help")
         self.assertEqual(run.returncode, 0)
         for command in ("demo", "test", "build", "bench", "example", "check", "soak", "fuzz", "package",
-                        "format"):
+                        "conform", "findings", "format"):
             self.assertRegex(run.stdout, rf"(?m)^  {command}\b")
 
     def test_misuse_exits_with_two(self):
         for arguments in (["dmeo"], ["build", "relaese"], ["test", "relaese"], ["soak", "--kils", "3"],
-                          ["soak", "--kills"], ["package", "--tset"], ["fuzz", "piars"], ["fuzz", "--minutes", "ten"]):
+                          ["soak", "--kills"], ["package", "--tset"], ["fuzz", "piars"], ["fuzz", "--minutes", "ten"],
+                          ["conform", "atention"], ["findings", "no_finding"]):
             run = dev(*arguments)
             self.assertEqual(run.returncode, 2, arguments)
             self.assertIn(arguments[-1] if arguments[-1] != "ten" else "--minutes", run.stderr)

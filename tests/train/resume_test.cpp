@@ -29,7 +29,8 @@ TEST_F(TrainerTest, ResumesBitwiseWithEveryChoiceThatHasAState) {
   config.validate_steps = 5;
   config.keep_checkpoints = 2;
   config.patience = 0;
-  metric = [] { return 1.0; };  // never better than the first: the rate falls and falls
+  // Never better than the first: the rate falls and falls.
+  metric = valid_loss = [] { return 1.0; };
   run("whole");
   ASSERT_LT(checkpoint("whole").rate_factor, 0.6);
   for (const int64_t stop_after : {3, 5, 11}) {

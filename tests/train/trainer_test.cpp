@@ -94,7 +94,7 @@ TEST_F(TrainerTest, StopsWhenValidationStopsImproving) {
 
 TEST_F(TrainerTest, TellsWhatEndedIt) {
   config.patience = 2;
-  metric = [] { return 1.0; };
+  metric = valid_loss = [] { return 1.0; };
   EXPECT_EQ(run("patience").ended_by, "train.patience");
   config.epochs = 2;
   TrainOutcome outcome = run("epochs");
@@ -114,8 +114,8 @@ TEST_F(TrainerTest, TellsWhatEndedIt) {
 
 // Accuracies of few examples stay where they are while the model still learns.
 TEST_F(TrainerTest, OfEqualMetricsTheLowestLossIsBest) {
-  config.epochs = 5;
-  config.patience = 4;
+  config.epochs = 50;
+  config.patience = 2;
   metric = [] { return 0.5; };
   valid_loss = [n = 0]() mutable { return std::vector{3.0, 2.0, 1.0, 1.5, 1.0}.at(n++); };
   const TrainOutcome outcome = run("a");
@@ -124,11 +124,38 @@ TEST_F(TrainerTest, OfEqualMetricsTheLowestLossIsBest) {
   const auto weights = read_safetensors(root / "a" / "weights.safetensors").tensors;
   for (const auto& [name, tensor] : validated.at(3 * 8))
     EXPECT_TRUE(at::equal(tensor, weights.at(name))) << name;
-  // Patience is for the metric.
+  // A lower loss is an improvement too; the last two validations have none.
+  EXPECT_EQ(outcome.steps, 5 * 8);
   EXPECT_EQ(outcome.ended_by, "train.patience");
   EXPECT_FALSE(reports[7].equals_best);
   EXPECT_TRUE(reports[15].equals_best && reports[15].best);
   EXPECT_TRUE(reports[31].equals_best && !reports[31].best);
+}
+
+// While the rate rises, nothing has been learned that could stop improving.
+TEST_F(TrainerTest, PatienceBeginsAfterTheWarmUp) {
+  config.epochs = 50;
+  config.patience = 2;
+  config.warmup_steps = 30;
+  metric = valid_loss = [] { return 1.0; };
+  const TrainOutcome outcome = run("a");
+  EXPECT_EQ(outcome.ended_by, "train.patience");
+  // The epochs end at 8, 16, 24, 32 and 40 steps; the first of them is the best.
+  EXPECT_EQ(outcome.steps, 40);
+  config.schedule = Schedule::plateau;
+  config.plateau_patience = 1;
+  run("plateau");
+  EXPECT_DOUBLE_EQ(reports.at(outcome.steps + 30).rate, config.learning_rate)
+      << "a plateau within the warm-up lowers nothing";
+}
+
+TEST_F(TrainerTest, SaysThatNoValidationWasMade) {
+  config.epochs = 2;
+  EXPECT_TRUE(run("a", false, 5).interrupted);
+  config.steps = 4;
+  EXPECT_THAT(
+      [&] { run("a", true); },
+      testing::ThrowsMessage<Error>(testing::HasSubstr("stopped before its first validation")));
 }
 
 TEST_F(TrainerTest, KeepsTheBestWeightsNotTheLast) {

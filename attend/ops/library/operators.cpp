@@ -60,6 +60,16 @@ std::string_view first_key(const BiasRow& row) { return key_of(row, row.paramete
       key);
 }
 
+// A query that sees no later key has no use for buckets of later ones. The largest distance is
+// T5's, unless buckets of one distance each reach it.
+Bias bucket_bias(const Tensor& table, bool look_ahead) {
+  constexpr int64_t usual = 128;
+  const int64_t count = table.dim() == 0 ? 1 : table.size(-1);
+  return buckets({.table = table,
+                  .bidirectional = look_ahead,
+                  .maximum_distance = count / (look_ahead ? 4 : 2) < usual ? usual : count});
+}
+
 // What the tensors of a row add. The sink has an argument of its own, and an offset is dense.
 Bias bias_of(const BiasRow& row, const Tensors& given, const Scope& scope) {
   const Tensor first = given.at(std::string(first_key(row)));
@@ -69,11 +79,7 @@ Bias bias_of(const BiasRow& row, const Tensors& given, const Scope& scope) {
     case BiasKind::alibi:
       return alibi(first);
     case BiasKind::buckets:
-      // A query that sees no later key has no use for buckets of later ones.
-      return buckets(
-          {.table = first,
-           .bidirectional = !is_causal(scope),
-           .maximum_distance = std::max<int64_t>(128, first.dim() == 0 ? 1 : first.size(-1))});
+      return bucket_bias(first, !is_causal(scope));
     case BiasKind::relative_keys:
       return relative_keys(first);
     case BiasKind::gaussian:

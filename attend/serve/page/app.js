@@ -20,7 +20,12 @@ function fillOthers() {
   showSource(readsText);
 }
 
-function fillModels(models) {
+// Models that give vectors only answer nothing that the page shows.
+function fillModels(served) {
+  const models = served.filter(model => model.answers);
+  if (!models.length)
+    throw new Refusal('The models of this server give vectors of texts, which this page does not show. ' +
+      'Ask /v1/embeddings.', 0);
   asking.models = models;
   part('model').replaceChildren(...models.map(option));
   fillOthers();

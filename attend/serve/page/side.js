@@ -30,7 +30,7 @@ class Side {
       this.first = await this.predict(text, beam, grown ? {maximum_length: 1} : {});
       if (grown) this.first.predictions = [{target: grown}];
       this.showAnswers(this.first);
-      if (this.model.reads_text) this.makeWhatIf(text, this.first.source_tokens);
+      if (this.model.reads_text) this.makeWhatIf(text, this.first);
     } catch (problem) {
       this.rest('');
       throw problem;
@@ -122,8 +122,8 @@ class Side {
   }
 
   // A button a token. Each switches its token off, and the model answers the text without those.
-  makeWhatIf(text, tokens) {
-    const pieces = piecesOf(text, tokens);
+  makeWhatIf(text, {source_tokens: tokens, source_spans: spans}) {
+    const pieces = piecesOf(text, tokens, spans);
     this.whatIf.replaceChildren();
     if (!pieces || pieces.length < 2 || pieces.length > 400) return;
     const off = new Set();

@@ -1,0 +1,38 @@
+#include <algorithm>
+
+#include "attend/inference/growing_text-inl.h"
+
+namespace attend {
+namespace {
+
+// Tokens that may change how the next one is spelled: those of a character cut into bytes, and a
+// space or a mark between words.
+constexpr size_t kept_tokens = 16;
+
+}  // namespace
+
+const std::string& GrowingText::add(const std::string& token) {
+  last_.push_back(token);
+  text_.resize(settled_);
+  text_ += codec_->join(last_);
+  if (last_.size() >= 2 * kept_tokens) shorten();
+  return text_;
+}
+
+// A piece that continues a word, or the rest of a character, spells something else at a beginning:
+// then it is tried again with the next token.
+void GrowingText::shorten() {
+  std::vector<std::string> kept(last_.end() - kept_tokens, last_.end());
+  const std::string end = codec_->join(kept);
+  if (end.empty() || settled_ + end.size() > text_.size() || !text_.ends_with(end)) return;
+  settled_ = text_.size() - end.size();
+  last_ = std::move(kept);
+}
+
+size_t character_count(const std::string& text) {
+  return static_cast<size_t>(std::count_if(text.begin(), text.end(), [](char byte) {
+    return (static_cast<unsigned char>(byte) & 0xC0U) != 0x80;
+  }));
+}
+
+}  // namespace attend

@@ -1,0 +1,162 @@
+#include "attend/serve/answer_schemas.h"
+
+#include <nlohmann/json.hpp>
+#include <set>
+#include <string>
+#include <utility>
+#include <vector>
+
+namespace attend {
+namespace {
+
+using nlohmann::json;
+
+json text() { return {{"type", "string"}}; }
+json flag() { return {{"type", "boolean"}}; }
+json number() { return {{"type", "number"}}; }
+json whole() { return {{"type", "integer"}, {"format", "int64"}}; }
+json any_object() { return {{"type", "object"}}; }
+json list(const json& items) { return {{"type", "array"}, {"items", items}}; }
+json either(const std::vector<json>& schemas) { return {{"anyOf", schemas}}; }
+json nullable(const json& schema) { return either({schema, {{"type", "null"}}}); }
+json map_of(const json& values) { return {{"type", "object"}, {"additionalProperties", values}}; }
+
+// An object with these members, all of which are there but for `optional`.
+json object(const std::vector<std::pair<std::string, json>>& members,
+            const std::set<std::string>& optional = {}) {
+  json properties = json::object(), required = json::array();
+  for (const auto& [name, schema] : members) {
+    properties[name] = schema;
+    if (!optional.contains(name)) required.push_back(name);
+  }
+  return {{"type", "object"}, {"properties", properties}, {"required", required}};
+}
+
+// What answers to texts are in: {"model", "answers"}.
+json answers(const std::string& name) {
+  return object({{"model", text()}, {"answers", list(schema_reference(name))}});
+}
+
+json usage(const std::vector<std::string>& names) {
+  std::vector<std::pair<std::string, json>> members;
+  for (const std::string& name : names) members.emplace_back(name, whole());
+  return object(members);
+}
+
+void add_own(json& all) {
+  all["Status"] = object({{"status", text()}});
+  all["Document"] = any_object();
+  all["Model"] = object({{"id", text()},
+                         {"object", text()},
+                         {"created", whole()},
+                         {"owned_by", text()},
+                         {"type", text()},
+                         {"reads_text", flag()},
+                         {"answers", flag()},
+                         {"answers_numbers", flag()},
+                         {"examples", list(text())}});
+  all["Models"] = object({{"object", text()}, {"data", list(schema_reference("Model"))}});
+  const json numbers = list(nullable(number()));
+  all["Prediction"] = object(
+      {{"target", text()},
+       {"number", nullable(number())},
+       {"score", nullable(number())},
+       {"log_probability", nullable(number())},
+       {"complete", flag()},
+       {"tokens", list(text())},
+       {"log_probabilities", numbers},
+       {"weights", list(numbers)}},
+      {"number", "score", "log_probability", "complete", "tokens", "log_probabilities", "weights"});
+  all["PredictedAnswer"] = object({{"source", text()},
+                                   {"predictions", list(schema_reference("Prediction"))},
+                                   {"cut", flag()},
+                                   {"unknown", list(text())},
+                                   {"source_tokens", list(text())}},
+                                  {"source_tokens"});
+  all["Predictions"] = answers("PredictedAnswer");
+  all["Classification"] =
+      object({{"target", text()}, {"probability", nullable(number())}, {"source_token", text()}},
+             {"source_token"});
+  all["ClassifiedAnswer"] = object({{"source", text()},
+                                    {"predictions", list(schema_reference("Classification"))},
+                                    {"cut", flag()},
+                                    {"unknown", list(text())}});
+  all["Classifications"] = answers("ClassifiedAnswer");
+  all["Explanations"] = any_object();
+  all["Scores"] = any_object();
+}
+
+void add_of_openai(json& all) {
+  all["Embedding"] = object(
+      {{"object", text()}, {"index", whole()}, {"embedding", either({list(number()), text()})}});
+  all["Embeddings"] = object({{"object", text()},
+                              {"data", list(schema_reference("Embedding"))},
+                              {"model", text()},
+                              {"usage", usage({"prompt_tokens", "total_tokens"})}});
+  all["Logprobs"] =
+      object({{"tokens", list(text())},
+              {"token_logprobs", list(nullable(number()))},
+              {"text_offset", list(whole())},
+              {"top_logprobs", nullable(list(nullable(map_of(nullable(number())))))}});
+  all["Choice"] = object({{"text", text()},
+                          {"index", whole()},
+                          {"logprobs", nullable(schema_reference("Logprobs"))},
+                          {"finish_reason", nullable(text())}});
+  all["Completion"] =
+      object({{"id", text()},
+              {"object", text()},
+              {"created", whole()},
+              {"model", text()},
+              {"choices", list(schema_reference("Choice"))},
+              {"usage", nullable(usage({"prompt_tokens", "completion_tokens", "total_tokens"}))}},
+             {"usage"});
+  all["Error"] = object({{"error", object({{"message", text()},
+                                           {"type", text()},
+                                           {"param", nullable(text())},
+                                           {"code", nullable(text())}})}});
+}
+
+void add_of_tei(json& all) {
+  all["Vectors"] = list(list(number()));
+  all["TokenVectors"] = list(list(list(number())));
+  all["Similarities"] = list(number());
+  all["Label"] = object({{"label", text()}, {"score", nullable(number())}});
+  all["Labels"] = either({list(schema_reference("Label")), list(list(schema_reference("Label")))});
+  all["VectorsOrLabels"] = either({schema_reference("Vectors"), schema_reference("Labels")});
+  all["Token"] = object({{"id", whole()},
+                         {"text", text()},
+                         {"special", flag()},
+                         {"start", nullable(whole())},
+                         {"stop", nullable(whole())}});
+  all["Tokens"] = list(list(schema_reference("Token")));
+  all["Texts"] = list(text());
+  all["Info"] = object({{"model_id", text()},
+                        {"model_sha", nullable(text())},
+                        {"model_dtype", text()},
+                        {"model_type", any_object()},
+                        {"max_concurrent_requests", whole()},
+                        {"max_input_length", whole()},
+                        {"max_batch_tokens", whole()},
+                        {"max_batch_requests", nullable(whole())},
+                        {"tokenization_workers", whole()},
+                        {"max_client_batch_size", whole()},
+                        {"auto_truncate", flag()},
+                        {"version", text()}});
+  all["TeiError"] = object({{"error", text()}, {"error_type", text()}});
+}
+
+}  // namespace
+
+json schema_reference(const std::string& name) {
+  return {{"$ref", "#/components/schemas/" + name}};
+}
+
+json answer_schemas() {
+  json all = json::object();
+  add_own(all);
+  add_of_openai(all);
+  add_of_tei(all);
+  return all;
+}
+
+}  // namespace attend

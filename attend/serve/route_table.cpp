@@ -1,0 +1,139 @@
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "attend/serve/classify_route.h"
+#include "attend/serve/completions_route.h"
+#include "attend/serve/embeddings_route.h"
+#include "attend/serve/explain_route.h"
+#include "attend/serve/model_routes-inl.h"
+#include "attend/serve/openapi_route.h"
+#include "attend/serve/page_route.h"
+#include "attend/serve/predict_route.h"
+#include "attend/serve/routes.h"
+#include "attend/serve/score_route.h"
+#include "attend/serve/tei_routes.h"
+
+namespace attend {
+namespace {
+
+using AnswerFunction = decltype(Route::answer);
+using FieldsFunction = decltype(Route::fields);
+
+// A file of the page.
+Route page(std::string path, std::string name, AnswerFunction answer, std::string type) {
+  return {.method = "GET",
+          .path = std::move(path),
+          .name = std::move(name),
+          .answer = answer,
+          .types = {std::move(type)}};
+}
+
+// For probes, which may ask at any time.
+Route probe(std::string path, std::string name, AnswerFunction answer, std::string schema) {
+  return {.method = "GET",
+          .path = std::move(path),
+          .name = std::move(name),
+          .answer = answer,
+          .schema = std::move(schema),
+          .takes_any_host = true};
+}
+
+Route get(std::string path, std::string name, AnswerFunction answer, std::string schema) {
+  return {.method = "GET",
+          .path = std::move(path),
+          .name = std::move(name),
+          .needs = RouteNeeds::models,
+          .needs_key = true,
+          .answer = answer,
+          .schema = std::move(schema)};
+}
+
+Route post(std::string path, std::string name, AnswerFunction answer, FieldsFunction fields,
+           std::string schema, RouteNeeds needs = RouteNeeds::queue) {
+  return {.method = "POST",
+          .path = std::move(path),
+          .name = std::move(name),
+          .needs = needs,
+          .needs_key = true,
+          .answer = answer,
+          .fields = fields,
+          .schema = std::move(schema)};
+}
+
+// As clients of text-embeddings-inference read errors.
+Route of_tei(Route route) {
+  route.error = tei_error;
+  return route;
+}
+
+Route with_types(Route route, const std::vector<std::string>& more) {
+  route.types.insert(route.types.end(), more.begin(), more.end());
+  return route;
+}
+
+std::vector<Route> page_routes() {
+  return {page("/", "page", answer_page_body, "text/html"),
+          page("/page.css", "page_style", answer_page_style, "text/css"),
+          page("/page.js", "page_script", answer_page_script, "text/javascript")};
+}
+
+std::vector<Route> own_routes() {
+  Route metrics = page("/metrics", "metrics", answer_metrics, "text/plain");
+  metrics.needs_key = true;
+  Route document = probe("/openapi.json", "openapi", answer_openapi, "Document");
+  document.takes_any_host = false;
+  return {
+      probe("/health", "health", answer_alive, "Status"),
+      probe("/livez", "livez", answer_alive, "Status"),
+      probe("/ready", "ready", answer_ready, "Status"),
+      probe("/readyz", "readyz", answer_ready, "Status"),
+      document,
+      metrics,
+      get("/v1/models", "models", answer_models, "Models"),
+      get("/v1/models/{model}", "model", answer_model, "Model"),
+      post("/v1/predict", "predict", answer_predict, predict_fields, "Predictions"),
+      post("/v1/classify", "classify", answer_classify, classify_fields, "Classifications"),
+      post("/v1/embeddings", "embeddings", answer_embeddings, embeddings_fields, "Embeddings"),
+      with_types(post("/v1/explain", "explain", answer_explain, explain_fields, "Explanations",
+                      RouteNeeds::models),
+                 {"image/svg+xml", "text/html"}),
+      with_types(post("/v1/completions", "completions", answer_completions, completions_fields,
+                      "Completion"),
+                 {"text/event-stream"}),
+      post("/v1/score", "score", answer_score, score_fields, "Scores", RouteNeeds::nothing),
+  };
+}
+
+std::vector<Route> tei_routes() {
+  return {
+      of_tei(post("/", "tei_root", answer_tei_root, tei_root_fields, "VectorsOrLabels")),
+      of_tei(post("/embed", "tei_embed", answer_tei_embed, tei_embed_fields, "Vectors")),
+      of_tei(post("/embed_all", "tei_embed_all", answer_tei_embed_all, tei_embed_all_fields,
+                  "TokenVectors")),
+      of_tei(post("/similarity", "tei_similarity", answer_tei_similarity, tei_similarity_fields,
+                  "Similarities")),
+      of_tei(post("/predict", "tei_predict", answer_tei_predict, tei_predict_fields, "Labels")),
+      of_tei(post("/tokenize", "tei_tokenize", answer_tei_tokenize, tei_tokenize_fields, "Tokens",
+                  RouteNeeds::models)),
+      of_tei(post("/decode", "tei_decode", answer_tei_decode, tei_decode_fields, "Texts",
+                  RouteNeeds::models)),
+      post("/embeddings", "tei_embeddings", answer_embeddings, embeddings_fields, "Embeddings"),
+      of_tei(get("/info", "tei_info", answer_tei_info, "Info")),
+      probe("/ping", "ping", answer_alive, "Status"),
+  };
+}
+
+}  // namespace
+
+const std::vector<Route>& route_table() {
+  static const std::vector<Route> table = [] {
+    std::vector<Route> all;
+    for (const auto& part : {page_routes(), own_routes(), tei_routes()})
+      all.insert(all.end(), part.begin(), part.end());
+    return all;
+  }();
+  return table;
+}
+
+}  // namespace attend

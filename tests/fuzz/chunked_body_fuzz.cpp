@@ -1,0 +1,63 @@
+// The first byte of an input splits the rest into what arrives first and what arrives later.
+#include <string>
+
+#include "attend/http/chunked_body.h"
+#include "tests/fuzz/fuzz.h"
+
+namespace attend::fuzz {
+namespace {
+
+constexpr int64_t limit = 100;
+
+struct Decoded {
+  std::string body;
+  size_t size = 0;  // bytes read
+  bool is_done = false;
+  int status = 0;  // of a refusal
+
+  friend bool operator==(const Decoded&, const Decoded&) = default;
+};
+
+// Reads as far as possible of `bytes` behind what was read before.
+void decode(ChunkedBody& decoder, std::string_view bytes, Decoded& decoded) {
+  while (!decoder.is_done() && decoded.status == 0) {
+    const std::string_view arrived = bytes.substr(decoded.size);
+    const auto reading = decoder.read(arrived);
+    if (std::holds_alternative<HttpIncomplete>(reading)) {
+      expect(arrived.size() < 18);  // at most 16 digits and a carriage return wait
+      return;
+    }
+    if (const auto* refusal = std::get_if<HttpRefusal>(&reading)) {
+      expect((refusal->status == 400 || refusal->status == 413) && !refusal->message.empty());
+      decoded.status = refusal->status;
+      return;
+    }
+    const auto& piece = std::get<ChunkedBody::Piece>(reading);
+    expect(piece.size > 0 && piece.size <= arrived.size());
+    expect(piece.data.empty() || piece.data.data() == arrived.data());
+    expect(piece.data.empty() || piece.data.size() == piece.size);
+    decoded.size += piece.size;
+    decoded.body += piece.data;
+    expect(decoded.body.size() <= limit);
+  }
+  decoded.is_done = decoder.is_done();
+}
+
+}  // namespace
+}  // namespace attend::fuzz
+
+int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
+  using namespace attend;
+  if (size == 0) return 0;
+  const std::string_view bytes = fuzz::text(data + 1, size - 1);
+  fuzz::Decoded whole, parts;
+  ChunkedBody one(fuzz::limit), other(fuzz::limit);
+  fuzz::decode(one, bytes, whole);
+  // The same in two parts.
+  fuzz::decode(other, bytes.substr(0, data[0]), parts);
+  if (!other.is_done()) fuzz::decode(other, bytes, parts);
+  fuzz::expect(whole == parts);
+  // What was decoded in full is framed without extensions and trailers.
+  if (whole.is_done) fuzz::expect(bytes.substr(0, whole.size).ends_with("0\r\n\r\n"));
+  return 0;
+}

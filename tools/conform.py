@@ -1,0 +1,203 @@
+#!/usr/bin/env python3
+"""Compares the program with the libraries, files and clients that define its formats: `./dev conform`.
+
+    ./dev conform [ROW]... [--seed N] [--write] [--list]
+
+Each row of ROWS draws its inputs from a seed, runs the program and, if it has peers, pinned packages from PyPI in a
+virtual environment below build/conform, and compares. Prints versions and counts; exits with 1 if a case differs.
+--write puts the table into docs/conformance.md. A script ends with a line that conform_report.py describes.
+"""
+
+import argparse
+import datetime
+import pathlib
+import platform
+import re
+import subprocess
+import sys
+from dataclasses import dataclass
+
+import conform_report
+
+ROOT = pathlib.Path(__file__).resolve().parents[1]
+FOLDER = ROOT / "build/conform"
+PAGE = ROOT / "docs/conformance.md"
+BEGIN, END = "<!-- the table of ./dev conform begins -->", "<!-- the table of ./dev conform ends -->"
+
+
+@dataclass(frozen=True)
+class Environment:
+    """Pinned packages of a virtual environment."""
+
+    packages: tuple
+
+
+@dataclass(frozen=True)
+class Row:
+    """One comparison: a script below tools/ and the environment that runs it."""
+
+    name: str
+    compares: str
+    script: str
+    environment: str = ""
+    peers: tuple = ()
+    arguments: tuple = ()
+
+
+ENVIRONMENTS = {
+    "attention": Environment(("onnx==1.23.2", "numpy==2.4.6")),
+    "five": Environment(("torch==2.15.0", "transformers==5.24.0", "tokenizers==0.23.3", "sentence-transformers==6.2.0",
+                         "sentencepiece==0.2.3", "pillow==11.3.0", "protobuf==7.36.2", "captum", "scipy")),
+    "four": Environment(("torch==2.15.0", "transformers==4.57.6", "sentence-transformers==5.7.0",
+                         "sentencepiece==0.2.3", "pillow==11.3.0", "protobuf==7.36.2")),
+    "files": Environment(("pillow==13.0.0", "conllu==6.0.0", "biopython==1.88", "soundfile==0.14.0", "numpy==2.4.6")),
+    "molecules": Environment(("rdkit==2026.9.1",)),
+    "metrics": Environment(("scikit-learn==1.9.1", "seqeval==1.2.2", "numpy==2.4.6", "sacrebleu==2.6.0")),
+    "clients": Environment(("openai==3.57.0", "huggingface_hub==2.4.0", "numpy==2.4.6", "schemathesis==4.32.5")),
+}
+
+HUB = ("transformers", "sentence-transformers", "tokenizers", "sentencepiece")
+
+ROWS = (
+    Row("attention", "`compute` with drawn shapes, masks, caches and grouped heads: the reference of ONNX's Attention",
+        "conform_attention.py", "attention", ("onnx",)),
+    Row("processors", "self-test of the kernels under QEMU: Arm with several widths of SVE, and s390x",
+        "conform_processors.py"),
+    Row("models4", "configurations of the world's models, shrunk, weights drawn: import, vectors, labels, texts",
+        "conform_models.py", "four", HUB[:1]),
+    Row("models5", "the same by transformers 5", "conform_models.py", "five", HUB[:1]),
+    Row("encoders4", "sentence encoders, tokenizers, translators of drawn settings: import, export, vectors, tokens",
+        "conform_encoders.py", "four", HUB),
+    Row("encoders5", "the same by the later versions", "conform_encoders.py", "five", HUB),
+    Row("pretrained", "each class of each type with drawn weights: vectors, words, texts, weights of heads",
+        "pretrained_check.py", "five", HUB),
+    Row("tokenizers", "vocabularies of each kind, trained on drawn lines: ids, texts, code points",
+        "tokenizers_check.py", "five", HUB[2:], ("--points", "7")),
+    Row("files", "drawn PNG, JPEG, CoNLL, CSV, FASTA, sounds and interactions", "conform_files.py", "files",
+        ("pillow", "conllu", "biopython", "soundfile")),
+    Row("molecules", "BBBP, ESOL, NCI's sample and drawn molecules in several spellings: atoms, bonds, keys",
+        "conform_molecules.py", "molecules", ("rdkit",)),
+    Row("metrics", "figures of `score` on drawn answers with ties", "sklearn_check.py", "metrics",
+        ("scikit-learn", "seqeval")),
+)
+
+
+def run(*command, **options):
+    return subprocess.run(list(map(str, command)), check=True, **options)
+
+
+def interpreter(name):
+    """Python of an environment, which is made if it is missing or its packages have changed."""
+    if not name:
+        return sys.executable
+    wanted, folder = ENVIRONMENTS[name], FOLDER / name
+    stamp, text = folder / "packages.txt", "\n".join(wanted.packages)
+    python = folder / "bin/python"
+    if not stamp.exists() or stamp.read_text(encoding="utf-8") != text:
+        print(f"[conform] installing {name}: {text.replace(chr(10), ' ')}", file=sys.stderr, flush=True)
+        run(sys.executable, "-m", "venv", "--clear", folder)
+        run(python, "-m", "pip", "install", "--quiet", *wanted.packages)
+        stamp.write_text(text, encoding="utf-8")
+    return python
+
+
+def versions(python, peers):
+    if not peers:
+        return ""
+    code = "import sys, importlib.metadata as m; print(', '.join(f'{n} {m.version(n)}' for n in sys.argv[1:]))"
+    return run(python, "-c", code, *peers, stdout=subprocess.PIPE, text=True).stdout.strip()
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """Counts of a row's last run. `said` holds what it printed of explained and differing cases."""
+
+    row: Row
+    versions: str
+    agree: int
+    explained: int
+    differ: int
+    said: tuple
+    complete: bool
+
+
+def run_row(row, options):
+    python = interpreter(row.environment)
+    log = FOLDER / f"{row.name}.log"
+    log.parent.mkdir(parents=True, exist_ok=True)
+    command = [python, ROOT / "tools" / row.script, "--program", options.program, "--seed", options.seed,
+               *row.arguments]
+    with open(log, "w", encoding="utf-8") as file:
+        done = subprocess.run(list(map(str, command)), stdout=file, stderr=subprocess.STDOUT, cwd=ROOT, check=False)
+    text = log.read_text(encoding="utf-8", errors="replace")
+    counts = conform_report.LAST_LINE.findall(text)
+    agree, explained, differ = (int(number or 0) for number in counts[-1]) if counts else (0, 0, 0)
+    said = tuple(line for line in text.splitlines() if line.startswith(("explained ", "DIFFERS ")))
+    complete = bool(counts) and done.returncode == (1 if differ else 0)
+    outcome = Outcome(row, versions(python, row.peers), agree, explained, differ, said, complete)
+    tell(outcome, log)
+    return outcome
+
+
+def tell(outcome, log):
+    state = f"{outcome.agree} agree, {outcome.explained} explained, {outcome.differ} differ"
+    if not outcome.complete:
+        state += f", ENDED EARLY: see {log}"
+    print(f"{outcome.row.name:14} {state}; {outcome.versions or 'no peer'}", flush=True)
+    for line in outcome.said:
+        print(f"    {line}", flush=True)
+
+
+def processor():
+    for line in pathlib.Path("/proc/cpuinfo").read_text(encoding="utf-8").splitlines():
+        if line.startswith("model name"):
+            return line.split(":", 1)[1].strip()
+    return platform.machine()
+
+
+def table(outcomes, seed):
+    lines = [f"Seed {seed}, {processor()}, {datetime.date.today()}.", "",
+             "| row | compares | peers | agree | explained | differ |", "|---|---|---|---|---|---|"]
+    lines += [f"| `{o.row.name}` | {o.row.compares} | {o.versions or 'none'} | {o.agree} | {o.explained} | {o.differ} |"
+              for o in outcomes]
+    known = [(o.row.name, line) for o in outcomes for line in o.said]
+    if known:
+        lines += ["", "Differences that remain, each with its reason:", ""]
+        lines += [f"- `{name}`, {re.sub('^(explained|DIFFERS) +', '', line)}" for name, line in known]
+    return "\n".join(lines)
+
+
+def write_page(outcomes, seed):
+    text = PAGE.read_text(encoding="utf-8")
+    before, after = text.split(BEGIN)[0], text.split(END)[1]
+    PAGE.write_text(f"{before}{BEGIN}\n\n{table(outcomes, seed)}\n\n{END}{after}", encoding="utf-8")
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("rows", nargs="*", metavar="ROW")
+    parser.add_argument("--program", default="build/release/attend")
+    parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--write", action="store_true", help="put the table into docs/conformance.md")
+    parser.add_argument("--list", action="store_true", help="print the rows and end")
+    options = parser.parse_args()
+    known = {row.name: row for row in ROWS}
+    if unknown := [name for name in options.rows if name not in known]:
+        parser.error(f"no row named '{unknown[0]}'; there are {', '.join(known)}")
+    if options.write and options.rows:
+        parser.error("--write takes all rows; leave their names out")
+    if options.list:
+        for row in ROWS:
+            print(f"{row.name:14} {row.compares}")
+        return 0
+    outcomes = [run_row(known[name], options) for name in options.rows or known]
+    if options.write:
+        write_page(outcomes, options.seed)
+    agree, differ = sum(o.agree for o in outcomes), sum(o.differ for o in outcomes)
+    early = sum(not o.complete for o in outcomes)
+    print(f"{len(outcomes)} rows, {agree} cases agree, {differ} differ, {early} rows ended early")
+    return 1 if differ or early else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
