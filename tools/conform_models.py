@@ -34,7 +34,7 @@ LETTERS = "abcdefghijklmnopqrstuvwxyz"
 TYPES = {"bert", "distilbert", "roberta", "xlm-roberta", "camembert", "modernbert", "vit", "deit", "gpt2", "marian"}
 # Parts of the messages of refusals of these types that are right.
 REFUSED = ["answers a question", "several labels at once", "pairs of texts", "vectors of images", "has code of its own",
-           "'RobertaForRegression', which is not read"]
+           "'RobertaForRegression', which is not read", "modules.json: is no array"]
 
 
 
@@ -287,7 +287,7 @@ def word_pieces(more, settings):
                   "lowercase": settings.get("do_lower_case", True)}
     model = {"type": "WordPiece", "unk_token": "[UNK]", "continuing_subword_prefix": "##",
              "max_input_chars_per_word": 100, "vocab": ids}
-    added = [special(token, ids[token]) for token in [*specials, *more]]
+    added = [special(token, ids[token]) for token in dict.fromkeys([*specials, *more])]
     return ids, file_of(added, normalizer, {"type": "BertPreTokenizer"}, template("[CLS]", "[SEP]", ids),
                         {"type": "WordPiece", "prefix": "##", "cleanup": True}, model)
 
@@ -301,7 +301,7 @@ def byte_pairs(first, more, settings, ends):
              "end_of_word_suffix": "", "fuse_unk": False, "vocab": ids, "merges": merges}
     split = {"type": "ByteLevel", "add_prefix_space": settings.get("add_prefix_space", False), "trim_offsets": True,
              "use_regex": True}
-    added = [special(token, ids[token], token == "<mask>") for token in [*first, *more]]
+    added = [special(token, ids[token], token == "<mask>") for token in dict.fromkeys([*first, *more])]
     post = template(*ends, ids) if ends else {"type": "ByteLevel", "add_prefix_space": True, "trim_offsets": False,
                                                "use_regex": True}
     return ids, file_of(added, None, split, post, {"type": "ByteLevel", "add_prefix_space": True, "trim_offsets": True,
@@ -400,6 +400,8 @@ def shrink(config, kind, tokens):
     for key in ("vocab_size", "decoder_vocab_size"):
         if key in small and small[key] is not None:
             small[key] = tokens
+    if kind == "gpt2":
+        small.setdefault("eos_token_id", old - 1)  # the default, 50256, is beyond the tiny vocabulary
     return with_ids(small, old, tokens)
 
 
@@ -622,7 +624,8 @@ class Peer:
 
         tokenizer = MarianTokenizer.from_pretrained(folder)
         texts = drawn_lines(7)
-        begin = self.torch.tensor([[model.config.decoder_start_token_id]])
+        settings = json.loads((folder / "config.json").read_text())
+        begin = self.torch.tensor([[settings.get("decoder_start_token_id", settings["pad_token_id"])]])
         worst = 0
         for text, line in zip(texts, self.asked(program, "predict", out, texts, "--details", "--beam", 1,
                                                 "--maximum-length", 6, "--unknown", "keep"), strict=True):

@@ -123,7 +123,7 @@ void read_token_labels(const JsonPlace& config, const char* dropout_key, double 
 std::vector<ForeignClass> classes_of(const std::vector<EncoderArchitecture>& architectures) {
   std::vector<ForeignClass> classes;
   for (const EncoderArchitecture& row : architectures) {
-    classes.push_back({.name = row.name});
+    classes.push_back({.name = row.name, .kind = static_cast<int>(row.head)});
     for (const TensorRow& tensor : row.tensors) {
       const bool is_required = tensor.use != TensorUse::repeated && tensor.use != TensorUse::unused;
       auto& names = is_required ? classes.back().required : classes.back().others;

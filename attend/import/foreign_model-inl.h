@@ -105,6 +105,7 @@ struct ForeignClass {
   std::string name;
   std::vector<std::string> required = {};
   std::vector<std::string> others = {};  // may be missing
+  int kind = 0;  // of classes with equal tensors, equal kinds are read alike
 };
 
 // A row of the table of types.

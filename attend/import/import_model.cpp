@@ -113,6 +113,14 @@ ForeignTokenizer read_tokenizer(const ForeignModel& foreign, const TokenizerSett
              : read_foreign_tokenizer(folder, settings, foreign.older);
 }
 
+// The mask that the class of a type has by default, for folders that name none.
+std::optional<int32_t> usual_mask(const ForeignTokenizer& tokenizer, const std::string& mask) {
+  if (mask.empty()) return std::nullopt;
+  for (int32_t id = 0; id < tokenizer.size(); ++id)
+    if (tokenizer.name(id) == mask) return id;
+  return std::nullopt;
+}
+
 // What a killed import leaves: config.toml is written last.
 FolderLock take_new(const std::string& out) {
   return take_unused(out, {"tokenizer.json", "source.spm", "target.spm", "weights.safetensors",
@@ -190,6 +198,7 @@ ImportedModel import_model(const std::string& folder, const std::string& out) {
     if (longest) limit_source(*longest, foreign.config);
     foreign.tensors.insert(foreign.tensors.end(), layer.rows.begin(), layer.rows.end());
     tokenizer.emplace(read_tokenizer(foreign, settings, folder));
+    if (!tokenizer->mask) tokenizer->mask = usual_mask(*tokenizer, foreign.older.special.mask);
     model = description_of_texts(foreign, *tokenizer, folder);
     fixed = fixed_of(foreign, *tokenizer);
   }

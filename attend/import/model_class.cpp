@@ -51,6 +51,17 @@ bool has_tensor(const TensorFile& tensors, const std::string& name) {
   });
 }
 
+bool holds(const std::vector<std::string>& names, const std::string& name) {
+  return std::find(names.begin(), names.end(), name) != names.end();
+}
+
+// Whether the other class has a tensor that this one has no place for.
+bool has_more(const ForeignClass& other, const ForeignClass& row) {
+  return std::any_of(other.required.begin(), other.required.end(), [&](const std::string& name) {
+    return !holds(row.required, name) && !holds(row.others, name);
+  });
+}
+
 // The class whose head the tensors have; of classes with equal heads the first.
 std::string class_of_tensors(const JsonPlace& config, const ForeignType& type,
                              const TensorFile& tensors) {
@@ -59,13 +70,15 @@ std::string class_of_tensors(const JsonPlace& config, const ForeignType& type,
     const bool fits = std::all_of(row.required.begin(), row.required.end(),
                                   [&](const auto& name) { return has_tensor(tensors, name); });
     const bool is_new = std::none_of(fitting.begin(), fitting.end(), [&](const auto& other) {
-      return other.required == row.required;
+      return other.kind == row.kind && other.required == row.required;
     });
     if (fits && is_new) fitting.push_back(row);
   }
-  // Every file has the tensors of a class without a head.
-  if (fitting.size() > 1)
-    std::erase_if(fitting, [](const ForeignClass& row) { return row.required.empty(); });
+  const std::vector<ForeignClass> all = fitting;
+  std::erase_if(fitting, [&](const ForeignClass& row) {
+    return std::any_of(all.begin(), all.end(),
+                       [&](const ForeignClass& other) { return has_more(other, row); });
+  });
   if (fitting.size() == 1) return fitting[0].name;
   std::vector<std::string> names;
   for (const ForeignClass& row : fitting.empty() ? type.classes() : fitting)

@@ -258,7 +258,7 @@ std::vector<ForeignClass> modernbert_classes() {
   const std::vector<std::string> biases = {"head.dense.bias", "head.norm.bias", "decoder.weight"};
   std::vector<ForeignClass> classes;
   for (const EncoderArchitecture& row : modernbert_architectures()) {
-    classes.push_back({.name = row.name});
+    classes.push_back({.name = row.name, .kind = static_cast<int>(row.head)});
     if (row.head == EncoderHead::none) continue;
     ForeignClass& made = classes.back();
     made.required = layer;

@@ -188,6 +188,31 @@ class Import(program.Case):
             self.assertEqual((self.folder / "tuned" / name).read_bytes(), (self.folder / "theirs" / name).read_bytes())
         self.succeed("predict", "tuned", "--maximum-length", 3, stdin=text)
 
+    def test_a_folder_says_how_answers_are_searched_for(self):
+        case = write_foreign("MarianMTModel", self.folder / "theirs")
+        self.write("theirs/generation_config.json", json.dumps(
+            {"num_beams": 3, "max_new_tokens": 4, "no_repeat_ngram_size": 2}))
+        told = self.succeed("import", "theirs", "--out", "model").stderr
+        self.assertIn("num_beams = 3 becomes decode.beam = 3", told)
+        self.assertIn("not honoured: no_repeat_ngram_size = 2", told)
+        text = case["texts"][1]
+
+        def answers(*options):
+            return self.succeed("predict", "model", "--json", "--nbest", "1", *options, stdin=text).stdout
+
+        self.assertEqual(answers(), answers("--beam", "3", "--maximum-length", "4"))
+        self.assertNotEqual(answers(), answers("--maximum-length", "3"))
+        self.assertEqual(self.succeed("predict", "model", "--nbest", "3", stdin=text).stdout.count("\n"), 3)
+        self.refuse("predict", "model", "--nbest", "4", names=["--nbest 4: a beam of 3 has no more"])
+        self.write("pairs.tsv", f"{text}\tPARIS %\n" * 4)
+        measured = json.loads(self.succeed("evaluate", "model", "--data", "pairs.tsv", "--json", "--metric",
+                                           "perplexity").stdout)
+        self.assertEqual(measured["beam"], 3)
+        self.succeed("train", "--data", "pairs.tsv", "--valid", "pairs.tsv", "--init", "model", "--out",
+                     "tuned", *settings({"train.steps": 1, "train.replicas": 1}))
+        for model in ("model", "tuned"):
+            self.assertIn("maximum_length = 4\n", (self.folder / model / "config.toml").read_text())
+
     def test_another_model_begins_with_the_weights(self):
         self.imported("BertModel")
         self.write("pairs.tsv", "the cat sees\tanimal\nParis is the capital\tcity\n" * 8)

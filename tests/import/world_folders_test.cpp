@@ -203,6 +203,15 @@ TEST(WorldFolders, MayHaveAnotherTypeThanTheirClass) {
               ElementsAre(HasSubstr("read as model_type 'marian', as its class says")));
 }
 
+TEST(WorldFolders, MayLeaveTheMaskToTheirClass) {
+  const Imported imported("RobertaForMaskedLM", [](ForeignFolder& foreign) {
+    foreign.files.erase("tokenizer_config.json");
+  });
+  EXPECT_TRUE(imported.has_the_weights_of_the_plain_one());
+  EXPECT_EQ(test::contents(imported.folder / "ours/source.vocab"),
+            test::contents(imported.folder / "plain-ours/source.vocab"));
+}
+
 TEST(WorldFolders, MayBePretrainedOnPairsToo) {
   const Imported imported("BertForMaskedLM", [](ForeignFolder& foreign) {
     foreign.config()["architectures"] = {"BertForPreTraining"};
