@@ -298,7 +298,7 @@ def write_golden(path, options, chance):
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--program", type=pathlib.Path, default=ROOT / "build/release/attend",
-                        help="next to it is tests/read_molecules")
+                        help="next to it is read_molecules")
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--drawn", type=int, default=3000, help="molecules that are drawn")
     parser.add_argument("--golden", type=pathlib.Path, help="write this file and compare nothing")
@@ -309,7 +309,7 @@ def main():
     if options.golden:
         write_golden(options.golden, options, chance)
         return 0
-    comparison = Comparison(options.program.resolve().parent / "tests/read_molecules")
+    comparison = Comparison(options.program.resolve().parent / "read_molecules")
     print(f"rdkit {rdkit.__version__}, seed {options.seed}")
     if options.data.exists():
         cases, refused = cases_of(table_texts(options.data), "tables", chance)
