@@ -223,7 +223,7 @@ class BadMolecules(program.Case):
         self.succeed("train", "--data", "t.tsv", "--valid", "t.tsv", "--out", "model",
                      *settings({"model.type": "classifier", "model.depth": 8, "train.steps": 2}))
         self.refuse("explain", "model", "good film", "--method", "gradient", "--out",
-                    "x.molecule.svg", names=["x.molecule.svg", "SMILES 'good film'"])
+                    "x.molecule.svg", names=["x.molecule.svg", "SMILES 'good': 'g' at character 1"])
         self.assertFalse((self.folder / "x.molecule.svg").exists())
 
 

@@ -57,7 +57,7 @@ TEST(PairSplit, SpellingsOfAMoleculeAreInOnePart) {
   const std::string all = folder.write("all.tsv", lines);
   std::vector<std::string> told;
   const Tell tell = [&](const std::string& remark) { told.push_back(remark); };
-  for (const std::string& units : {"molecule", "smiles"}) {
+  for (const std::string units : {"molecule", "smiles"}) {
     PairSplit split{.files = {all}, .folder = folder / units};
     split.text.source_units = units;
     std::map<std::string, std::set<std::string>> parts;
