@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Compares sentence encoders, tokenizers and exports with transformers and sentence-transformers; a row of ./dev conform.
 
-    PYTHON tools/conform_encoders.py [--program build/release/attend] [--seed N] [--count N]
+    PYTHON tools/conform_encoders.py [--program build/release/attend] [--seed N] [--count N] [--only KIND]
 
 PYTHON has transformers, sentence-transformers and sentencepiece; versions 4 and 5 of the first, 5 and 6 of the second.
 For each case a tiny folder is drawn and saved by the library: a sentence encoder with a limit, a pooling, a layer, a
@@ -349,8 +349,10 @@ CASES = ((sentence_case, 4), (tokenizer_case, 6), (translator_case, 2), (languag
 def main():
     parser = conform_report.arguments(__doc__)
     parser.add_argument("--count", type=int, default=6, help="how often each kind of case is drawn, times its share")
+    parser.add_argument("--only", default="", help="the kind of case whose name begins so, such as translator")
     options = parser.parse_args()
     transformers.logging.set_verbosity_error()
+    transformers.logging.disable_progress_bar()
     torch.set_num_threads(1)
     print(f"transformers {transformers.__version__}, sentence-transformers {sentence_transformers.__version__}, "
           f"tokenizers {tokenizers.__version__}, sentencepiece {sentencepiece.__version__}, seed {options.seed}")
@@ -358,7 +360,7 @@ def main():
     with tempfile.TemporaryDirectory(prefix="attend-conform-") as folder:
         program = Program(str(pathlib.Path(options.program).resolve()), pathlib.Path(folder))
         for case, share in CASES:
-            for number in range(share * options.count):
+            for number in range(share * options.count if case.__name__.startswith(options.only) else 0):
                 draw = random.Random(f"{options.seed} {case.__name__} {number}")
                 try:
                     case(program, draw, report, number)
