@@ -1,3 +1,4 @@
+#include "attend/import/encoder-inl.h"
 #include "attend/import/import_model.h"
 
 #include <filesystem>
