@@ -1,4 +1,3 @@
-#include "attend/import/encoder-inl.h"
 #include "attend/import/import_model.h"
 
 #include <filesystem>
@@ -8,6 +7,7 @@
 #include "attend/base/error.h"
 #include "attend/base/suffix.h"
 #include "attend/import/conversion-inl.h"
+#include "attend/import/encoder-inl.h"
 #include "attend/import/foreign_tokenizer-inl.h"
 #include "attend/import/generation-inl.h"
 #include "attend/import/hub_folder-inl.h"
