@@ -11,6 +11,7 @@
 #include <csignal>
 #include <optional>
 
+#include "attend/cli/terminal.h"
 #include "attend/machine/blas.h"
 #include "attend/parallel/communicator.h"
 #include "attend/pictures/sparkline.h"
@@ -45,7 +46,7 @@ int64_t terminal_columns() {
   return size.ws_col;
 }
 
-bool on_terminal() { return ::isatty(STDERR_FILENO) == 1; }
+bool on_terminal() { return moves_cursor(STDERR_FILENO); }
 
 }  // namespace
 
