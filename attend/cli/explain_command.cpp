@@ -6,7 +6,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <cstdlib>
 #include <optional>
 #include <sstream>
 
@@ -20,6 +19,7 @@
 #include "attend/cli/named_option.h"
 #include "attend/cli/progress.h"
 #include "attend/cli/source_lines.h"
+#include "attend/cli/terminal.h"
 #include "attend/explain/answer_page.h"
 #include "attend/explain/explanation_markdown.h"
 #include "attend/explain/knock_out.h"
@@ -42,7 +42,7 @@ TextOptions terminal_options() {
   TextOptions options;
   winsize size{};
   if (::isatty(STDOUT_FILENO) != 1) return options;
-  options.color = std::getenv("NO_COLOR") == nullptr;
+  options.color = shows_colors(STDOUT_FILENO);
   if (::ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) == 0 && size.ws_col >= 20)
     options.width = size.ws_col;
   return options;
@@ -105,8 +105,8 @@ void print(const ExplainOptions& options, const Shown& shown) {
 }
 
 void print_knock_out(const ExplainOptions& options, const Model& model, const Subject& subject) {
-  if (!options.out.empty() || !options.show.method.empty() || options.show.evidence)
-    fail("--without: tells what becomes of the answer; leave --out, --method and --evidence out");
+  check_takes_no_map(options.show);
+  if (!options.out.empty()) fail("without: says what becomes of the answer; leave --out out");
   const KnockOut told =
       knock_out(subject, options.text, options.search, options.without, options.show.ablation);
   if (options.json) {
@@ -114,8 +114,8 @@ void print_knock_out(const ExplainOptions& options, const Model& model, const Su
     return;
   }
   const bool number = model.answers_numbers();
-  fmt::print("{:<16} {:.4f}, without {} {:.4f}\n", number ? "number" : "log probability",
-             told.before, told.without, told.after);
+  const char* value = number ? "number" : options.against.empty() ? "log probability" : "log odds";
+  fmt::print("{:<16} {:.4f}, without {} {:.4f}\n", value, told.before, told.without, told.after);
   if (!number)
     fmt::print("{:<16} {} of {} places have another token\n", "changed", told.changed, told.places);
   fmt::print("{:<16} {}\n", "answer then", told.new_answer);
@@ -218,8 +218,10 @@ void add_explain_command(CLI::App& app) {
                       "why the answer and not this one: a token, for each place, or as many tokens "
                       "as the answer has");
   command
-      ->add_option("--without", options->without,
-                   "tell what becomes of the answer without these heads or edges: see below")
+      ->add_option(
+          "--without", options->without,
+          "say what becomes of the answer without these heads or edges, in place of a map: "
+          "see below")
       ->delimiter(',');
   add_named_option<Ablation>(*command, "--ablation", options->show.ablation,
                              "what heads that are off give: zeros, or their mean over the answer");

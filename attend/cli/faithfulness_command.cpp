@@ -35,6 +35,8 @@ std::string table(const Faithfulness& measured) {
     }
     text += fmt::format("  {:<28} {:7.3f} [{:6.3f}, {:6.3f}]  {}", one.figure->name, one.mean,
                         one.low, one.high, verdict(bar_text(*one.figure, one.other), one.passed));
+    if (one.figure->compares)
+      text += fmt::format("; difference [{:.3f}, {:.3f}]", one.difference_low, one.difference_high);
     if (!one.missing.empty())
       text += fmt::format(" (over {} of {}; not computed: {})", one.examples, measured.examples,
                           one.missing);
@@ -118,10 +120,13 @@ void add_faithfulness_command(CLI::App& app) {
       "  attend faithfulness model --data test.tsv\n"
       "  attend faithfulness model --data test.tsv --method attention,gradient_x_input --out "
       "faithfulness.svg\n"
+      "A figure passes if its whole interval meets the bar; a figure that is compared, if the\n"
+      "interval of the difference does.\n"
       "JSON: {examples, methods: {METHOD: {FIGURE: {examples, mean, low, high, compared_with,\n"
-      "bar, passed, missing}}}, left_out: [{method, examples, why}]}. Where no example has a "
-      "figure\n"
-      "its numbers are null, and missing says why; left_out without a method are whole examples.\n"
+      "bar, passed, difference_low, difference_high, missing}}}, left_out: [{method, examples, "
+      "why}]}.\n"
+      "If no example has a figure, its numbers are null, and missing says why; left_out without a\n"
+      "method are whole examples.\n"
       "That two methods rank tokens alike proves nothing by itself (Neely et al. 2022).");
   command->callback([options] { run_faithfulness(*options); });
 }

@@ -14,6 +14,7 @@
 #include <string>
 #include <utility>
 
+#include "attend/cli/terminal.h"
 #include "attend/machine/blas.h"
 #include "attend/parallel/communicator.h"
 #include "attend/pictures/sparkline.h"
@@ -60,7 +61,7 @@ int64_t terminal_columns() {
   return size.ws_col;
 }
 
-bool on_terminal() { return ::isatty(STDERR_FILENO) == 1; }
+bool on_terminal() { return moves_cursor(STDERR_FILENO); }
 
 }  // namespace
 

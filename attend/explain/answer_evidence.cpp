@@ -11,6 +11,7 @@
 #include "attend/explain/answer_evidence-inl.h"
 #include "attend/explain/attention_methods-inl.h"
 #include "attend/explain/rank_correlation.h"
+#include "attend/explain/vector_groups-inl.h"
 
 namespace attend {
 namespace {
@@ -27,9 +28,43 @@ std::span<const double> values_of(const Tensor& row) {
   return {row.data_ptr<double>(), static_cast<size_t>(row.numel())};
 }
 
-std::vector<int64_t> kept_tokens(const Tensor& tokens) {
-  const Tensor sorted = std::get<0>(tokens.sort());
-  return {sorted.data_ptr<int64_t>(), sorted.data_ptr<int64_t>() + sorted.numel()};
+// The tokens of a scope [S].
+Tensor keys_in(const Tensor& scope) { return scope.nonzero().squeeze(1); }
+
+std::vector<int64_t> chosen_places(const Tensor& chosen) {
+  const Tensor places = keys_in(chosen);
+  return {places.data_ptr<int64_t>(), places.data_ptr<int64_t>() + places.numel()};
+}
+
+// The number of tokens for each share; none of less than two, among which there is no order.
+std::vector<int64_t> erased_counts(int64_t keys) {
+  std::vector<int64_t> counts;
+  for (const double share : erased_shares)
+    if (keys >= 2)
+      counts.push_back(std::max<int64_t>(1, std::llround(share * static_cast<double>(keys))));
+  return counts;
+}
+
+// Sets of `count` of the keys: all of them if they are at most the rows of `ranks` [orders, S],
+// else the first ones of each of these orders.
+std::vector<Tensor> removed_sets(const Tensor& keys, int64_t count, const Tensor& ranks) {
+  const int64_t size = keys.size(0), orders = ranks.size(0);
+  double possible = 1;
+  for (int64_t i = 0; i < count; ++i)
+    possible *= static_cast<double>(size - i) / static_cast<double>(i + 1);
+  std::vector<Tensor> sets;
+  if (std::llround(possible) > orders) {
+    const Tensor order = ranks.index_select(1, keys).argsort(1, /*descending=*/false);
+    for (int64_t i = 0; i < orders; ++i)
+      sets.push_back(keys.index_select(0, order[i].slice(0, 0, count)));
+    return sets;
+  }
+  std::vector<int64_t> chosen(static_cast<size_t>(size), 0);
+  std::fill_n(chosen.begin(), count, 1);
+  do {
+    sets.push_back(keys.masked_select(at::tensor(chosen).to(at::kBool)));
+  } while (std::prev_permutation(chosen.begin(), chosen.end()));
+  return sets;
 }
 
 // Lets `seed` alone say what LibTorch's default generator draws while it lives, and puts that back
@@ -97,64 +132,87 @@ void AnswerEvidence::read_kept(const std::set<std::vector<int64_t>>& sets) {
 Tensor AnswerEvidence::scope(const MethodRow& method, const MethodChoice& choice) {
   MethodChoice own = choice;
   own.tokens = rows_;
-  if (method.scope != nullptr) return method_scope(method, subject_, trace_, own);
-  if (!reached_.defined()) reached_ = method_scope(method, subject_, trace_, own);
+  const auto of_text = [&] {
+    return method_scope(method, subject_, trace_, own).logical_and(text_tokens(subject_));
+  };
+  if (method.scope != nullptr) return of_text();
+  if (!reached_.defined()) reached_ = of_text();
   return reached_;
+}
+
+AnswerEvidence::Erasure AnswerEvidence::erasure(const Tensor& removed,
+                                                const Tensor& row_scope) const {
+  const Tensor kept = at::ones_like(row_scope).index_fill_(0, removed, false);
+  const Tensor rest = row_scope.logical_not().index_fill_(0, removed, true);
+  return {chosen_places(kept), chosen_places(rest)};
+}
+
+std::optional<AnswerEvidence::Erased> AnswerEvidence::mean_of(const std::vector<RowErasures>& all) {
+  if (all.empty()) return std::nullopt;
+  std::set<std::vector<int64_t>> sets;
+  for (const RowErasures& one : all)
+    for (const Erasure& each : one.sets) sets.insert({each.without, each.with});
+  read_kept(sets);
+  Erased sum;
+  for (const auto& [row, own] : all) {
+    const double before = plain_[row].item<double>();
+    const auto count = static_cast<double>(std::ssize(own) * std::ssize(all));
+    for (const auto& [without, with] : own) {
+      sum.without += (before - kept_.at(without)[row].item<double>()) / count;
+      sum.with += (before - kept_.at(with)[row].item<double>()) / count;
+    }
+  }
+  return sum;
 }
 
 std::optional<AnswerEvidence::Erased> AnswerEvidence::erase(const Tensor& scores,
                                                             const Tensor& scope) {
-  struct Asked {
-    int64_t row;
-    std::vector<int64_t> without, with;
-  };
   if (erased_scores_.is_same(scores)) return erased_;
-  std::vector<Asked> asked;
-  std::set<std::vector<int64_t>> sets;
+  std::vector<RowErasures> all;
   for (const int64_t row : rows_) {
-    const Tensor keys = scope[row].nonzero().squeeze(1);
-    const Tensor others = scope[row].logical_not().nonzero().squeeze(1);
+    const Tensor keys = keys_in(scope[row]);
     const Tensor order =
         keys.index_select(0, scores[row].index_select(0, keys).argsort(0, /*descending=*/true));
-    for (const double share : erased_shares) {
-      if (keys.size(0) == 0) break;
-      const auto count =
-          std::max<int64_t>(1, std::llround(share * static_cast<double>(keys.size(0))));
-      asked.push_back({row, kept_tokens(at::cat({order.slice(0, count), others})),
-                       kept_tokens(at::cat({order.slice(0, 0, count), others}))});
-      sets.insert({asked.back().without, asked.back().with});
-    }
+    for (const int64_t count : erased_counts(keys.size(0)))
+      all.push_back({row, {erasure(order.slice(0, 0, count), scope[row])}});
   }
   erased_scores_ = scores;
-  erased_.reset();
-  if (asked.empty()) return erased_;
-  read_kept(sets);
-  Erased sum;
-  for (const Asked& one : asked) {
-    const double before = plain_[one.row].item<double>();
-    sum.without += before - kept_.at(one.without)[one.row].item<double>();
-    sum.with += before - kept_.at(one.with)[one.row].item<double>();
-  }
-  const auto count = static_cast<double>(asked.size());
-  erased_ = Erased{sum.without / count, sum.with / count};
-  return erased_;
+  return erased_ = mean_of(all);
 }
 
 std::optional<AnswerEvidence::Erased> AnswerEvidence::erase_in_random_order(const Tensor& scope) {
   if (random_scope_.defined() && random_scope_.equal(scope)) return random_;
-  auto draws = at::make_generator<at::CPUGeneratorImpl>(options_.seed);
+  const auto draws = at::make_generator<at::CPUGeneratorImpl>(options_.seed);
+  // An order takes two passes per size.
+  const int64_t affordable = affordable_passes(subject_, {}) / (2 * std::ssize(erased_shares));
+  const int64_t orders = std::clamp<int64_t>(affordable, 1, options_.orders);
+  // Rows of equal scopes share their orders, and so what the network makes of them.
+  const Tensor ranks = at::rand({orders, subject_.source_length()}, draws, at::kDouble);
+  std::vector<RowErasures> all;
+  for (const int64_t row : rows_) {
+    const Tensor keys = keys_in(scope[row]);
+    for (const int64_t count : erased_counts(keys.size(0))) {
+      RowErasures own{row, {}};
+      for (const Tensor& removed : removed_sets(keys, count, ranks))
+        own.sets.push_back(erasure(removed, scope[row]));
+      all.push_back(std::move(own));
+    }
+  }
   random_scope_ = scope;
-  random_ = erase(
-      at::rand({subject_.target_length(), subject_.source_length()}, draws, at::kDouble), scope);
-  return random_;
+  return random_ = mean_of(all);
 }
 
 void AnswerEvidence::read_without_each() {
   if (changed_.defined()) return;
-  const KeptAnswers without = answers_of(subject_, leave_one_out(subject_));
-  const Tensor moved = plain_ - without.probabilities.to(at::kDouble);
-  occlusion_ = float64_on_cpu(moved.abs().t());
-  changed_ = (without.answers != answered_.unsqueeze(0)).t().contiguous();
+  const std::vector<int64_t> shape = {subject_.target_length(), subject_.source_length()};
+  occlusion_ = at::zeros(shape, at::kDouble);
+  changed_ = at::zeros(shape, at::kBool);
+  const Tensor left_out = keys_in(text_tokens(subject_));
+  if (left_out.numel() == 0) return;
+  const KeptAnswers without = answers_of(subject_, leave_one_out(subject_, left_out));
+  const Tensor moved = plain_ - float64_on_cpu(without.probabilities);
+  occlusion_.index_copy_(1, left_out, moved.t());
+  changed_.index_copy_(1, left_out, (without.answers != answered_.unsqueeze(0)).t().cpu());
 }
 
 FigureValue AnswerEvidence::flips_by_token(const Tensor& scores, const Tensor& scope) {
@@ -201,9 +259,14 @@ FigureValue AnswerEvidence::tau(const MappedScores& map, const std::vector<Tenso
   return {sum / static_cast<double>(count)};
 }
 
+FigureValue AnswerEvidence::tau_with_amounts(const MappedScores& map, const Tensor& amounts) const {
+  return tau(map, {map.method.scale == ScoreScale::amounts ? amounts : amounts.abs()});
+}
+
 const Tensor& AnswerEvidence::gradient() {
-  if (!gradient_.defined())
-    gradient_ = method_scores(find_method("held_gradient"), subject_, trace_, {.tokens = rows_});
+  if (gradient_.defined()) return gradient_;
+  const at::AutoGradMode records(true);
+  gradient_ = held_amounts(subject_, trace_, {.tokens = rows_}).contiguous();
   return gradient_;
 }
 

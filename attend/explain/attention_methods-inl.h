@@ -85,6 +85,8 @@ at::Tensor layer_map(const Subject& subject, const TracedAttention& attention);
 at::Tensor gradient(const Subject&, const NetworkTrace&, const MethodChoice&);
 at::Tensor gradient_x_input(const Subject&, const NetworkTrace&, const MethodChoice&);
 at::Tensor held_gradient(const Subject&, const NetworkTrace&, const MethodChoice&);
+// x_j . d log p_t / d x_j with weights held: what held_gradient() has the magnitudes of.
+at::Tensor held_amounts(const Subject&, const NetworkTrace&, const MethodChoice&);
 at::Tensor integrated_gradients(const Subject&, const NetworkTrace&, const MethodChoice&);
 at::Tensor smoothed_gradient(const Subject&, const NetworkTrace&, const MethodChoice&);
 at::Tensor jacobian_norms(const Subject&, const NetworkTrace&, const MethodChoice&);

@@ -1,3 +1,5 @@
+#include <algorithm>
+
 #include "attend/base/error.h"
 #include "attend/explain/attention_methods-inl.h"
 
@@ -10,8 +12,14 @@ bool is_pooling(const Site& site) { return site.part == NetworkPart::pooling; }
 
 bool is_decoder(const Site& site) { return site.part == NetworkPart::decoder; }
 
+// One head after another: those of a node with thousands of neighbours take gigabytes together.
 Tensor mean_of_heads(const TracedAttention& attention) {
-  return float64_on_cpu(traced_weights(attention)).mean(0);
+  Tensor sum;
+  for (int64_t head = 0; head < attention.heads(); ++head) {
+    const Tensor own = float64_on_cpu(traced_weights(attention, {head}))[0];
+    sum = sum.defined() ? sum.add_(own) : own.clone();
+  }
+  return sum.div_(attention.heads());
 }
 
 // The map [heads, Dv, depth] of each head's context into what leaves a layer.
@@ -31,16 +39,33 @@ Tensor with_residual(const Subject& subject, const Tensor& map) {
 // Each row of the answer becomes that of the next; the last stays.
 Tensor next_rows(const Tensor& map) { return at::cat({map.slice(0, 1), map.slice(0, -1)}); }
 
+// followed() of one stack, from the rows that the answer reads down, which are few.
+Tensor followed_down(const Subject& subject, const NetworkTrace& trace,
+                     Tensor (*map_of)(const TracedAttention& attention)) {
+  const TracedAttention& last = *answer_attention(trace, {});
+  const TopVectors top =
+      subject.network().top_vectors(subject.source_length(), subject.target_length());
+  Tensor rows = is_pooling(last.site) ? map_of(last) : float64_on_cpu(top.shares);
+  for (auto one = trace.attentions.rbegin(); one != trace.attentions.rend(); ++one) {
+    if (is_pooling(one->site) || is_decoder(one->site)) continue;
+    const Tensor below = rows.matmul(map_of(*one));
+    rows = top.layers_add ? 0.5 * (below + rows) : below;
+  }
+  return source_columns(subject, last, rows);
+}
+
 // The maps [rows, columns] of all layers, followed from the source to the answer; what a layer adds
 // to is half of it.
 Tensor followed(const Subject& subject, const NetworkTrace& trace,
                 Tensor (*map_of)(const TracedAttention& attention)) {
+  if (std::none_of(trace.attentions.begin(), trace.attentions.end(),
+                   [](const TracedAttention& one) { return one.site.reads_source; }))
+    return followed_down(subject, trace, map_of);
   Tensor encoder, decoder;
   const auto seen = [&](const Tensor& map) {
     return encoder.defined() ? map.matmul(encoder) : map;
   };
   for (const TracedAttention& one : trace.attentions) {
-    if (is_pooling(one.site)) return source_columns(subject, one, seen(map_of(one)));
     if (one.site.reads_source) {
       const Tensor read = seen(map_of(one));
       // A recurrent decoder adds to nothing.
@@ -54,9 +79,7 @@ Tensor followed(const Subject& subject, const NetworkTrace& trace,
       encoder = seen(with_residual(subject, map_of(one)));
     }
   }
-  if (decoder.defined()) return decoder;
-  const TracedAttention& last = *answer_attention(trace, {});
-  return source_columns(subject, last, read_by_answer(subject, last, encoder));
+  return decoder;
 }
 
 }  // namespace

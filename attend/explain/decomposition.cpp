@@ -137,7 +137,8 @@ VectorGroups logit_groups(const Subject& subject, const NetworkTrace& trace,
 std::string why_no_parts(const Subject& subject, const NetworkTrace& trace) {
   if (!trace.logits.defined())
     return "models of this type do not tell what answers are read off; take integrated_gradients";
-  if (trace.layers.empty()) return "the model has no layers of self-attention; take attention";
+  if (trace.layers.empty())
+    return "the model has no layers of self-attention; take integrated_gradients";
   // Two groups show whether parts add up, for a function that the pass is not told of is no line.
   const int64_t vectors = trace.layers[0].size(1);
   const LogitParts two = logit_parts(subject, {0, vectors, vectors, (vectors + 1) / 2});

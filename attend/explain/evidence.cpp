@@ -15,6 +15,8 @@ namespace {
 using at::Tensor;
 using Figure = std::optional<FigureValue>;
 
+constexpr const char* too_few_keys = "no token has two keys in scope";
+
 bool above(const FigureValue& figure) { return figure.value > figure.other; }
 bool below(const FigureValue& figure) { return figure.value < figure.other; }
 bool any_value(const FigureValue&) { return true; }
@@ -24,7 +26,7 @@ Figure erased(AnswerEvidence& evidence, const MappedScores& map,
               double AnswerEvidence::Erased::*member) {
   const auto best = evidence.erase(map.scores, map.scope);
   const auto random = evidence.erase_in_random_order(map.scope);
-  if (!best || !random) return FigureValue{.missing = "no token has a key in scope"};
+  if (!best || !random) return FigureValue{.missing = too_few_keys};
   return FigureValue{(*best).*member, (*random).*member};
 }
 
@@ -45,7 +47,7 @@ Figure of_weights(AnswerEvidence& evidence, const MappedScores& map,
                   FigureValue (*figure)(const WeightTests& tests)) {
   const WeightTests* tests = map.method.reads_weights() ? evidence.weight_tests() : nullptr;
   if (tests == nullptr) return {};
-  if (tests->tokens == 0) return FigureValue{.missing = "no token has two keys in scope"};
+  if (tests->tokens == 0) return FigureValue{.missing = too_few_keys};
   return figure(*tests);
 }
 
@@ -63,12 +65,12 @@ Figure weights_alone(AnswerEvidence& evidence, const MappedScores& map) {
 
 Figure tau_gradient(AnswerEvidence& evidence, const MappedScores& map) {
   if (map.method.scores == held_gradient) return {};
-  return evidence.tau(map, {evidence.gradient()});
+  return evidence.tau_with_amounts(map, evidence.gradient());
 }
 
 Figure tau_occlusion(AnswerEvidence& evidence, const MappedScores& map) {
   if (map.method.scores == attend::occlusion) return {};
-  return evidence.tau(map, {evidence.occlusion()});
+  return evidence.tau_with_amounts(map, evidence.occlusion());
 }
 
 Figure tau_random_weights(AnswerEvidence& evidence, const MappedScores& map) {
@@ -85,9 +87,11 @@ const std::vector<FigureRow>& figure_table() {
       {"sufficiency", "probability lost with those alone, mean", "DeYoung et al. 2020",
        "below that of a random order", true, below, sufficiency},
       {"flips_by_token", "share of answers that change without the token of the largest score",
-       "Serrano & Smith 2019", "above that of a random token", true, above, flips_by_token},
+       "Serrano & Smith 2019", "above that of a random token", true, above, flips_by_token,
+       "no token changes the answer"},
       {"flips_by_weight", "share of answers that change when the largest weight is 0",
-       "Serrano & Smith 2019", "above that of a random weight", true, above, flips_by_weight},
+       "Serrano & Smith 2019", "above that of a random weight", true, above, flips_by_weight,
+       "no weight that was taken away changes the answer"},
       {"permuted_weights",
        "median total variation of the answer under 100 permutations of the weights",
        "Jain & Wallace 2019", "at least 0.05", false, at_least_5_hundredths,
@@ -141,6 +145,11 @@ std::vector<MeasuredFigure> EvidenceTester::measure(const MethodRow& method, con
   return figures;
 }
 
+const char* why_missing(const FigureRow& row, const FigureValue& figure) {
+  if (figure.missing != nullptr) return figure.missing;
+  return figure.value == 0 && figure.other == 0 ? row.both_zero : nullptr;
+}
+
 std::string bar_text(const FigureRow& row, double baseline) {
   return row.compares ? fmt::format("{}, {:.3f}", row.bar, baseline) : row.bar;
 }
@@ -154,8 +163,8 @@ std::vector<EvidenceFigure> evidence_card(const std::vector<MeasuredFigure>& fig
     shown.value = figure.value;
     shown.bar = bar_text(*row, figure.other);
     shown.passed = row->passes(figure);
-    if (figure.missing != nullptr) {
-      shown.missing = figure.missing;
+    if (const char* missing = why_missing(*row, figure)) {
+      shown.missing = missing;
       shown.bar = row->bar;
       shown.passed = true;
     }

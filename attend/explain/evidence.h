@@ -38,6 +38,8 @@ struct FigureRow {
   bool (*passes)(const FigureValue& figure);
   // Measures a map; none where the figure does not apply to its method.
   std::optional<FigureValue> (*measure)(AnswerEvidence& evidence, const MappedScores& map);
+  // Why the figure says nothing of a map if it and its baseline are 0; null: it says something.
+  const char* both_zero = nullptr;
 };
 
 const std::vector<FigureRow>& figure_table();
@@ -78,6 +80,9 @@ class EvidenceTester {
  private:
   std::unique_ptr<AnswerEvidence> evidence_;
 };
+
+// Why a figure says nothing of its map; null: it does.
+const char* why_missing(const FigureRow& row, const FigureValue& figure);
 
 // The bar of a figure, with the value of its baseline where the row compares.
 std::string bar_text(const FigureRow& row, double baseline);

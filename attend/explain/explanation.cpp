@@ -62,6 +62,7 @@ std::string explain_answer(const Model& model, const ExplanationRequest& request
       compared_with(answered_subject(model, request.text, request.search, request.target, watch),
                     request.against);
   if (!request.without.empty()) {
+    check_takes_no_map(request.show);
     if (request.form != ExplanationForm::json)
       fail("what becomes of an answer without heads is told as json; take that format");
     return knock_out_json(knock_out(subject, request.text, request.search, request.without,

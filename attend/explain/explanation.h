@@ -28,8 +28,8 @@ struct ExplanationRequest {
   std::string target = {};    // in place of the model's answer
   std::string against = {};   // another that the answer is compared with; empty: none
   SearchOptions search = {};  // by which the model answers
-  // Heads that are switched off, as named_heads() has them: told is what becomes of the answer, in
-  // place of what is shown of it. Takes the form json.
+  // Heads that are switched off, as named_heads() has them: the result is what becomes of the
+  // answer, in place of a map. Takes the form json, and of `show` the ablation only.
   std::vector<std::string> without = {};
   ShowOptions show = {};  // pages heed the method, its choice and `evidence` alone
   ExplanationForm form = ExplanationForm::json;

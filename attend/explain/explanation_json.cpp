@@ -70,6 +70,10 @@ std::string faithfulness_json(const Faithfulness& measured) {
         {"high", figure.high},         {"compared_with", figure.other}, {"bar", figure.figure->bar},
         {"passed", figure.passed}};
     if (figure.examples == 0) entry["passed"] = nullptr;
+    if (figure.figure->compares) {
+      entry["difference_low"] = figure.difference_low;
+      entry["difference_high"] = figure.difference_high;
+    }
     if (!figure.missing.empty()) entry["missing"] = figure.missing;
   }
   document["left_out"] = ordered_json::array();

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <functional>
 #include <mutex>
 #include <numeric>
 #include <optional>
@@ -93,16 +94,27 @@ FaithfulnessFigure mean_over(const std::vector<OfExample>& measured, size_t meth
       others.push_back(figure.figure.other);
     }
   }
+  if (!values.empty()) {
+    result.mean = mean_of(values);
+    result.other = mean_of(others);
+    if (const char* missing = why_missing(row, {result.mean, result.other})) {
+      result.missing = missing;
+      values.clear();
+    }
+  }
   result.examples = std::ssize(values);
   if (values.empty()) {
     result.mean = result.low = result.high = result.other = std::nan("");
+    result.difference_low = result.difference_high = std::nan("");
     result.passed = true;
     return result;
   }
   std::tie(result.low, result.high) = bootstrap_interval(values);
-  result.mean = mean_of(values);
-  result.other = mean_of(others);
-  result.passed = row.passes({result.mean, result.other});
+  result.passed = row.passes({result.low}) && row.passes({result.high});
+  if (!row.compares) return result;
+  std::transform(values.begin(), values.end(), others.begin(), values.begin(), std::minus<>());
+  std::tie(result.difference_low, result.difference_high) = bootstrap_interval(values);
+  result.passed = row.passes({result.difference_low}) && row.passes({result.difference_high});
   return result;
 }
 

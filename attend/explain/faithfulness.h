@@ -18,7 +18,7 @@ struct FaithfulnessOptions {
   bool forced = false;  // explains the targets of the data in place of the model's answers
   int64_t threads = 0;  // 0: one per core; the figures do not depend on it
   // For each example, whose draws have a seed of their own, `weights.seed` + its place.
-  WeightTestOptions weights = {.networks = 1};
+  WeightTestOptions weights = {.networks = 1, .orders = 8};
 };
 
 // A figure's mean over a data set, with its 95 % interval by 1,000 bootstrap samples of the
@@ -29,6 +29,10 @@ struct FaithfulnessFigure {
   int64_t examples = 0;  // that it is over; of 0 the numbers are no numbers
   double mean = 0, low = 0, high = 0;
   double other = 0;  // the mean of what it is compared with, where it is
+  // The interval of the mean difference to that, of the same samples; 0 if nothing is compared.
+  double difference_low = 0, difference_high = 0;
+  // Both ends of the interval meet the bar: of the difference if something is compared, else of the
+  // mean.
   bool passed = false;
   std::string missing = {};  // why the first example without it has none; empty: all have
 };

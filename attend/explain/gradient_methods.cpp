@@ -139,14 +139,14 @@ Tensor by_token(const Subject& subject, const MethodChoice& choice,
   return among_all(subject, tokens, at::stack(rows));
 }
 
-// What enters the network where nothing is known of the source, unknown tokens or frames of zeros,
-// and what is explained then, [T]. Vectors of zero would not do, for a layer that normalises
-// them jumps there.
+// What enters the network if nothing is known of the text, unknown tokens among its special ones or
+// frames of zeros, and what is explained then, [T]. Vectors of zero would not do, for a layer that
+// normalises them jumps there.
 std::pair<Tensor, Tensor> blank_source(const Subject& subject) {
   Batch blank = subject.batch;
   blank.source = blank.source.is_floating_point()
                      ? at::zeros_like(blank.source)
-                     : at::full_like(blank.source, Vocabulary::unknown);
+                     : blank.source.masked_fill(text_tokens(subject), unknown_token(subject.model));
   const NetworkTrace trace = trace_network(subject.network(), blank, {.attentions = false});
   return {of_source(subject, trace.input).detach(),
           float64_on_cpu(preferences(subject, trace.distributions)[0])};
@@ -200,13 +200,22 @@ Tensor integrated_along(const Subject& subject, const MethodChoice& choice, cons
 
 at::Generator fixed_draws() { return at::make_generator<at::CPUGeneratorImpl>(1); }
 
+// As preferences(), of the logits: the slopes of log p vanish where p is near 1. Of log
+// probabilities if the network does not report its logits. [B, T].
+Tensor preferred_logits(const Subject& subject, const NetworkTrace& trace) {
+  if (!trace.logits.defined()) return preferences(subject, trace.distributions);
+  const Tensor logits = trace.logits.dim() == 2 ? trace.logits.unsqueeze(1) : trace.logits;
+  const int64_t without = trace.distributions.size(2) - logits.size(2);  // the first tokens
+  return preferences(subject, at::constant_pad_nd(logits, {without, 0}));
+}
+
 // Chefer et al. 2021, eq. 5, of each attention in the order of the trace, for each of the answer's
-// tokens `which`: relu(a . d log p_t / d a), the mean of its heads, [tokens, rows, keys].
+// tokens `which`: relu(a . d logit_t / d a), the mean of its heads, [tokens, rows, keys].
 std::vector<Tensor> relevant_weights(const Subject& subject, const NetworkTrace& trace,
                                      const Tensor& which) {
   NetworkTrace copies = trace_network(subject.network(), repeated(subject.batch, which.size(0)),
                                       {.gradients = true, .blocks = false});
-  const Tensor own = preferences(subject, copies.distributions).gather(1, which.unsqueeze(1));
+  const Tensor own = preferred_logits(subject, copies).gather(1, which.unsqueeze(1));
   std::vector<Tensor> contexts;
   for (const TracedAttention& one : copies.attentions)
     for (const AttentionCall& call : one.calls) contexts.push_back(call.result.context);
@@ -222,7 +231,7 @@ std::vector<Tensor> relevant_weights(const Subject& subject, const NetworkTrace&
       parts.push_back(float64_on_cpu(slope.dim() == 4 ? slope : slope.unsqueeze(1)));
     }
     constexpr int64_t heads = 1, rows = 2;
-    // The forward line is context = a v, so that d log p / d a = (d log p / d context) v^T.
+    // The forward line is context = a v, so that d logit / d a = (d logit / d context) v^T.
     const Tensor by_weight =
         at::matmul(at::cat(parts, one.in_steps() ? rows : heads), head_values(one).transpose(1, 2));
     maps.push_back((float64_on_cpu(traced_weights(one)) * by_weight).relu_().mean(heads));
@@ -238,7 +247,7 @@ Tensor even_relevance(const Tensor& relevance) {
 }
 
 // The rules of eq. 6, 7 and 10: what of the source is relevant to each of those tokens, [tokens,
-// S].
+// S]. What each vector is to itself from the start is left out: it would hide the rest.
 Tensor relevant_source(const Subject& subject, const NetworkTrace& trace, const Tensor& which) {
   const std::vector<Tensor> maps = relevant_weights(subject, trace, which);
   const auto own_of = [](const Tensor& relevance, const Tensor& map) {
@@ -262,9 +271,11 @@ Tensor relevant_source(const Subject& subject, const NetworkTrace& trace, const 
     }
   }
   const TracedAttention& last = *answer_attention(trace, {});
+  const Tensor relevant =
+      read.defined() ? read : encoder - at::eye(encoder.size(1), encoder.options());
   std::vector<Tensor> rows;
   for (int64_t copy = 0; copy < which.size(0); ++copy) {
-    const Tensor all = read_by_answer(subject, last, (read.defined() ? read : encoder)[copy]);
+    const Tensor all = read_by_answer(subject, last, relevant[copy]);
     const int64_t token = all.size(0) == 1 ? 0 : which[copy].item<int64_t>();
     rows.push_back(source_columns(subject, last, all[token]));
   }
@@ -284,12 +295,16 @@ Tensor gradient_x_input(const Subject& subject, const NetworkTrace& trace,
       .sum(2);
 }
 
+Tensor held_amounts(const Subject& subject, const NetworkTrace& trace, const MethodChoice& choice) {
+  const TraceOptions options{.gradients = true, .hold_weights = true, .attentions = false};
+  const Tensor input = float64_on_cpu(of_source(subject, trace.input));
+  return (source_gradients(subject, choice, options) * input).sum(2);
+}
+
 // Jain & Wallace 2019, 4.1: the gradient by the token, with the weights of attention held.
 Tensor held_gradient(const Subject& subject, const NetworkTrace& trace,
                      const MethodChoice& choice) {
-  const TraceOptions options{.gradients = true, .hold_weights = true, .attentions = false};
-  const Tensor input = float64_on_cpu(of_source(subject, trace.input));
-  return (source_gradients(subject, choice, options) * input).sum(2).abs();
+  return held_amounts(subject, trace, choice).abs();
 }
 
 // Sundararajan et al. 2017, eq. 3. Where the sum is off by over a hundredth of the largest
@@ -424,11 +439,16 @@ Tensor reached_scope(const Subject& subject, const NetworkTrace&, const MethodCh
 // How much less probable, in nats, the answer is when the token is not there.
 Tensor occlusion(const Subject& subject, const NetworkTrace& trace, const MethodChoice& choice) {
   const VectorGroups groups = source_groups(subject, affordable_passes(subject, choice));
+  const Tensor of_text =
+      std::get<0>(at::_unique(groups.of_vectors().masked_select(text_tokens(subject))));
+  Tensor lost = at::zeros({subject.target_length(), groups.count()}, at::kDouble);
   std::vector<std::vector<int64_t>> kept;
-  for (int64_t group = 0; group < groups.count(); ++group) kept.push_back(groups.others(group));
+  for (int64_t i = 0; i < of_text.size(0); ++i)
+    kept.push_back(groups.others(of_text[i].item<int64_t>()));
+  if (kept.empty()) return groups.shared_out(lost);
   const Tensor without = float64_on_cpu(answers_of(subject, kept).preferences);  // [groups, T]
-  return groups.shared_out(
-      (float64_on_cpu(preferences(subject, trace.distributions)) - without).t());
+  const Tensor whole = float64_on_cpu(preferences(subject, trace.distributions));
+  return groups.shared_out(lost.index_copy_(1, of_text, (whole - without).t()));
 }
 
 }  // namespace attend

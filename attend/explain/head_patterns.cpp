@@ -85,11 +85,13 @@ const HeadPatternRow* HeadPatterns::name() const {
 
 Tensor pattern_shares(const Tensor& weights, const Tensor& scope, const Tensor& tokens) {
   const Tensor chosen = scope.logical_and(scope.sum(2, true) > 1);
-  const Tensor amounts = weights.abs() * chosen;
-  const Tensor sums = amounts.sum({1, 2});
   std::vector<Tensor> shares;
-  for (const HeadPatternRow& row : head_pattern_table())
-    shares.push_back((amounts * row.keys(tokens)).sum({1, 2}) / sums.masked_fill(sums == 0, 1.0));
+  for (const HeadPatternRow& row : head_pattern_table()) {
+    const Tensor keys = chosen.logical_and(row.keys(tokens));
+    const Tensor amounts = weights.abs() * chosen.logical_and(keys.any(2, true));
+    const Tensor sums = amounts.sum({1, 2});
+    shares.push_back((amounts * keys).sum({1, 2}) / sums.masked_fill(sums == 0, 1.0));
+  }
   return at::stack(shares, 1);
 }
 
@@ -129,6 +131,7 @@ std::string named_pattern(const HeadPatterns& head) {
 }
 
 std::vector<HeadPatterns> head_patterns(const Subject& subject) {
+  if (subject.model.graph != nullptr) return {};
   const at::NoGradGuard not_recorded;
   const Subject repeated = with_repeated_tokens(subject);
   const NetworkTrace trace = trace_network(repeated.network(), repeated.batch);

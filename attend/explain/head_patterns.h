@@ -13,7 +13,7 @@ namespace attend {
 
 // What heads of self-attention are known to do, found as TransformerLens finds it
 // (`detect_head`, error measure "mul"): by the share of a head's weights that fall on the keys of a
-// pattern.
+// pattern. Only rows that can see such a key count: no other row can follow the pattern.
 struct HeadPatternRow {
   const char* name;
   const char* meaning;
@@ -38,7 +38,8 @@ struct HeadPatterns {
 };
 
 // The shares [heads, patterns] of weights [heads, n, n] over such tokens, within a scope of the
-// same shape. Rows that see a single key say nothing; a head of no others has shares of 0.
+// same shape: of the weights of the rows with a key of the pattern in scope and another key. A head
+// without such rows has a share of 0.
 at::Tensor pattern_shares(const at::Tensor& weights, const at::Tensor& scope,
                           const at::Tensor& tokens);
 
@@ -54,7 +55,7 @@ HeadPatterns patterns_of(const std::vector<HeadPatterns>& all, const Site& site,
 std::string named_pattern(const HeadPatterns& head);
 
 // The patterns of every head of self-attention that forms weights, read off
-// with_repeated_tokens().
+// with_repeated_tokens(). None of a graph, whose nodes have no order.
 std::vector<HeadPatterns> head_patterns(const Subject& subject);
 
 }  // namespace attend

@@ -104,20 +104,23 @@ at::Tensor mean_context(const TracedAttention& attention, int64_t head) {
   return at::cat(rows).mean(0);
 }
 
+const TracedAttention& attention_of(const NetworkTrace& trace, const Site& site) {
+  return *std::find_if(trace.attentions.begin(), trace.attentions.end(),
+                       [&](const TracedAttention& one) { return one.site == site; });
+}
+
 std::vector<SwitchedOffHead> switched_off(const std::vector<AttentionHead>& heads,
                                           const NetworkTrace& trace, Ablation ablation) {
   std::vector<SwitchedOffHead> off;
   for (const AttentionHead& one : heads) {
-    const auto attention =
-        std::find_if(trace.attentions.begin(), trace.attentions.end(),
-                     [&](const TracedAttention& each) { return each.site == one.site; });
-    if (!one.is_whole() && !attention->has_weights())
+    const TracedAttention& attention = attention_of(trace, one.site);
+    if (!one.is_whole() && !attention.has_weights())
       fail("without: {} forms no weights, so that it has no edges; switch whole heads off",
-           attention->name());
+           attention.name());
     if (!one.is_whole() && ablation == Ablation::mean)
       fail("without: an edge has no mean; switch whole heads off, or take the ablation zero");
     off.push_back({one, {}});
-    if (ablation == Ablation::mean) off.back().instead = mean_context(*attention, one.head);
+    if (ablation == Ablation::mean) off.back().instead = mean_context(attention, one.head);
   }
   return off;
 }
@@ -150,6 +153,34 @@ std::string best_answer(const PairModel& model, std::shared_ptr<PairNetwork> net
       {text}, search, {}, [&](size_t, Answer taken) { answer = std::move(taken); }, watch);
   check_stopped();
   return answer.best().text;
+}
+
+// Whether a number of 1 to `count` is in the range.
+bool is_within(const std::optional<NumberRange>& range, int64_t count) {
+  return !range || range->first <= count;
+}
+
+// named_heads() of a traced answer, without edges whose places an attention lacks. Error on a name
+// whose places none of its attentions has.
+std::vector<AttentionHead> heads_there(const std::vector<std::string>& names,
+                                       const NetworkTrace& trace) {
+  const std::vector<AttentionHead> all = heads_of(trace);
+  std::vector<AttentionHead> found;
+  for (const std::string& name : names) {
+    const size_t before = found.size();
+    std::string sizes;
+    for (const AttentionHead& one : named_heads({name}, all)) {
+      const TracedAttention& attention = attention_of(trace, one.site);
+      if (is_within(one.queries, attention.rows()) && is_within(one.keys, attention.columns()))
+        found.push_back(one);
+      else if (sizes.empty())
+        sizes = fmt::format("{} has {} queries and {} keys", attention_key(one.site),
+                            attention.rows(), attention.columns());
+    }
+    if (found.size() == before)
+      fail("without {}: there are no such places; {}", in_quotes(name), sizes);
+  }
+  return found;
 }
 
 std::string joined_names(const std::vector<std::string>& names) {
@@ -198,8 +229,8 @@ KnockOut knock_out(const Subject& subject, const std::string& text, const Search
                    const AnswerWatch& watch) {
   const at::NoGradGuard not_recorded;
   const NetworkTrace trace = trace_network(subject.network(), subject.batch);
-  const auto network = ablated_network(
-      subject.model.network, switched_off(named_heads(names, heads_of(trace)), trace, ablation));
+  const auto network = ablated_network(subject.model.network,
+                                       switched_off(heads_there(names, trace), trace, ablation));
   const Computed before = computed(subject, subject.network());
   const Computed after = computed(subject, *network);
   return {.without = joined_names(names),
@@ -208,6 +239,18 @@ KnockOut knock_out(const Subject& subject, const std::string& text, const Search
           .changed = (before.answers != after.answers).sum().item<int64_t>(),
           .places = subject.target_length(),
           .new_answer = best_answer(subject.model, network, text, search, watch)};
+}
+
+void check_takes_no_map(const ShowOptions& options) {
+  const std::pair<bool, const char*> others[] = {{options.view != ShowOptions{}.view, "view"},
+                                                 {!options.method.empty(), "method"},
+                                                 {options.choice.layer.has_value(), "layer"},
+                                                 {options.choice.head.has_value(), "head"},
+                                                 {options.words, "words"},
+                                                 {options.evidence, "evidence"}};
+  for (const auto& [is_set, name] : others)
+    if (is_set)
+      fail("without: says what becomes of the answer, and shows no map; leave {} out", name);
 }
 
 std::string knock_out_json(const KnockOut& told) {

@@ -58,11 +58,15 @@ struct KnockOut {
   std::string new_answer;  // the model's then
 };
 
-// Error as named_heads(), as Model, on edges of what forms no weights, and on the mean of edges.
+// Error as named_heads(), as Model, on edges of what forms no weights, on edges between places that
+// do not exist, and on the mean of edges.
 // `text` and `search` are what the subject was made of.
 KnockOut knock_out(const Subject& subject, const std::string& text, const SearchOptions& search,
                    const std::vector<std::string>& names, Ablation ablation = Ablation::zero,
                    const AnswerWatch& watch = {});
+
+// Error if the options ask for a map or a view, which knock_out() does not make.
+void check_takes_no_map(const ShowOptions& options);
 
 // {"without", "before", "after", "changed", "places", "answer"}.
 std::string knock_out_json(const KnockOut& told);

@@ -143,7 +143,7 @@ std::vector<MethodRow> answer_methods() {
        "the weights, by how much the answer depends on them", "Serrano & Smith 2019",
        "T forward, T backward", MethodNeeds::weights, ScoresOf::answer, ScoreScale::amounts, true,
        false, attention_x_gradient, answer_scope},
-      {"relevance", "R += mean over heads of relu(a . d log p_t / d a) R, layer after layer",
+      {"relevance", "R += mean over heads of relu(a . d logit_t / d a) R, layer after layer",
        "the weights of all layers that speak for the answer, followed down to the tokens",
        "Chefer et al. 2021", "T forward, T backward", MethodNeeds::layers, ScoresOf::answer,
        ScoreScale::lengths, false, false, relevance, layers_scope},
@@ -204,9 +204,9 @@ std::string why_not(const MethodRow& method, const Subject& subject, const Netwo
     default:
       break;
   }
-  if (std::string obstacle = why_not_besides(method.needs, trace); !obstacle.empty())
-    return obstacle;
-  return why_no_weights(subject, trace);
+  // First, so that no method names another one that has no weights either.
+  if (std::string obstacle = why_no_weights(subject, trace); !obstacle.empty()) return obstacle;
+  return why_not_besides(method.needs, trace);
 }
 
 std::string why_no_weights(const Subject& subject, const NetworkTrace& trace) {

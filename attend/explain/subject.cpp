@@ -2,6 +2,8 @@
 
 #include <algorithm>
 #include <cmath>
+#include <numeric>
+#include <optional>
 #include <span>
 #include <utility>
 
@@ -25,16 +27,18 @@ bool blanks(const PairModel& model) {
 
 EncodedPair kept_pair(const Subject& subject, const std::vector<int64_t>& kept) {
   const Tensor source = subject.batch.source[0];
+  const PairModel& model = subject.model;
   const bool frames = source.is_floating_point();
   Tensor places = at::tensor(kept, at::kLong);
   EncodedPair pair;
   Tensor left;
-  if (blanks(subject.model)) {
-    left = frames ? at::zeros_like(source) : at::full_like(source, Vocabulary::unknown);
+  if (blanks(model)) {
+    const int64_t blank = model.config.fills() ? Vocabulary::unknown : unknown_token(model);
+    left = frames ? at::zeros_like(source) : at::full_like(source, blank);
     left.index_copy_(0, places, source.index_select(0, places));
   } else if (kept.empty()) {
     left = frames ? at::zeros_like(source.slice(0, 0, 1))
-                  : at::full_like(source.slice(0, 0, 1), Vocabulary::unknown);
+                  : at::full_like(source.slice(0, 0, 1), unknown_token(model));
   } else {
     left = source.index_select(0, places);
   }
@@ -216,6 +220,29 @@ std::vector<int64_t> asked_places(const Subject& subject, int64_t most) {
   return chosen;
 }
 
+TokensAround special_tokens(const Subject& subject) {
+  const TextCodec& codec = subject.model.codecs.source;
+  const int64_t length = subject.source_length();
+  // A source that keeps its end has lost what was before the text.
+  const bool is_cut = subject.truncated && subject.model.config.reads_end();
+  const int64_t after = std::min(codec.closing_tokens(), length);
+  return {is_cut ? 0 : std::min(codec.opening_tokens(), length - after), after};
+}
+
+Tensor text_tokens(const Subject& subject) {
+  const auto [before, after] = special_tokens(subject);
+  Tensor is_text = at::ones({subject.source_length()}, at::kBool);
+  is_text.slice(0, 0, before).fill_(false);
+  is_text.slice(0, subject.source_length() - after).fill_(false);
+  return is_text;
+}
+
+int64_t unknown_token(const PairModel& model) {
+  const std::optional<TextTokenizer>& tokenizer = model.codecs.source.tokenizer;
+  const std::string name = tokenizer ? tokenizer->unknown() : "";
+  return name.empty() ? Vocabulary::unknown : model.source_vocabulary.id(name);
+}
+
 Batch with_tokens(const Subject& subject, const std::vector<std::vector<int64_t>>& kept) {
   std::vector<EncodedPair> pairs;
   std::vector<int64_t> all;
@@ -233,11 +260,14 @@ Batch with_tokens(const Subject& subject, const std::vector<std::vector<int64_t>
   return batch;
 }
 
-std::vector<std::vector<int64_t>> leave_one_out(const Subject& subject) {
-  std::vector<std::vector<int64_t>> sets(static_cast<size_t>(subject.source_length()));
-  for (int64_t left_out = 0; left_out < subject.source_length(); ++left_out)
-    for (int64_t i = 0; i < subject.source_length(); ++i)
-      if (i != left_out) sets[static_cast<size_t>(left_out)].push_back(i);
+std::vector<std::vector<int64_t>> leave_one_out(const Subject& subject, const Tensor& left_out) {
+  std::vector<std::vector<int64_t>> sets;
+  for (const int64_t token : std::span(left_out.data_ptr<int64_t>(), left_out.numel())) {
+    std::vector<int64_t> others(static_cast<size_t>(subject.source_length()));
+    std::iota(others.begin(), others.end(), 0);
+    others.erase(others.begin() + token);
+    sets.push_back(std::move(others));
+  }
   return sets;
 }
 

@@ -69,13 +69,28 @@ std::vector<int64_t> evenly_spaced(int64_t count, int64_t most);
 // At most so many places of the answer, evenly spaced, of those where something is asked.
 std::vector<int64_t> asked_places(const Subject& subject, int64_t most);
 
-// The subject's source with some of its tokens alone, `kept` in order and of [0, source length),
-// one row per set. Other tokens are left out; in an image, and where the network fills in what is
-// hidden, their places are blanked. An empty source becomes an unknown token, or a frame of zeros.
+// Number of tokens at both ends of the source that its tokenizer puts around every text, such as
+// [CLS] and [SEP]. They are no part of the text: what leaves tokens out keeps them.
+struct TokensAround {
+  int64_t before = 0, after = 0;
+};
+TokensAround special_tokens(const Subject& subject);
+
+// Bool [source length]: false for special_tokens().
+at::Tensor text_tokens(const Subject& subject);
+
+// The id of the source token that stands for an unknown word: that of the tokenizer if it has one,
+// else Vocabulary::unknown.
+int64_t unknown_token(const PairModel& model);
+
+// The subject's source with some of its tokens, `kept` in order and of [0, source length), one row
+// per set. Other tokens are left out. In an image, in a graph and in a model with an answer per
+// token their places are blanked instead: zeros, unknown_token() or, in a model that fills in
+// hidden tokens, a hidden one. An empty source becomes an unknown token, or a frame of zeros.
 Batch with_tokens(const Subject& subject, const std::vector<std::vector<int64_t>>& kept);
 
-// Sets of all tokens of the source but one: the first leaves the first token out, and so on.
-std::vector<std::vector<int64_t>> leave_one_out(const Subject& subject);
+// Sets of all tokens of the source but one, for each of `left_out`.
+std::vector<std::vector<int64_t>> leave_one_out(const Subject& subject, const at::Tensor& left_out);
 
 // Answers of the network when it reads those tokens alone.
 struct KeptAnswers {

@@ -43,7 +43,7 @@ class VectorGroups {
   int64_t size_, count_ = 0;
 };
 
-// Those of the source's tokens alone, of which there are at most so many, or nearly.
+// Groups of the source's tokens: at most `most` of its text, or nearly, and its special tokens.
 VectorGroups source_groups(const Subject& subject, int64_t most);
 
 // The same of the vectors of the layers that read the source, `vectors` of them.

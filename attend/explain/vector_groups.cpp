@@ -75,7 +75,9 @@ Tensor VectorGroups::shared_out(const Tensor& amounts, const Tensor& scope) cons
 
 VectorGroups source_groups(const Subject& subject, int64_t most) {
   const int64_t source = subject.source_length();
-  return {0, source, source, group_size(source, most)};
+  const auto [before, after] = special_tokens(subject);
+  const int64_t text = source - before - after;
+  return {before, text, source, std::max<int64_t>(1, group_size(text, most))};
 }
 
 VectorGroups layer_groups(const Subject& subject, int64_t vectors, int64_t most) {

@@ -17,6 +17,7 @@ struct WeightTestOptions {
   int64_t steps = 30;          // of the search for other weights
   double nearly_equal = 0.01;  // total variation that such weights may move the answer by
   int64_t networks = 4;        // untrained ones, whose maps the answer's is compared with
+  int64_t orders = 50;         // of a source's tokens, drawn as a map's baseline
   uint64_t seed = 1;           // of all that is drawn; the figures depend on no other
 };
 

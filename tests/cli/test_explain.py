@@ -1,7 +1,10 @@
 """Explanations of answers: methods, views, files and what is refused."""
 
 import json
+import os
 import pathlib
+import pty
+import subprocess
 import zipfile
 
 import program
@@ -113,6 +116,47 @@ class Translation(program.Case):
                                r"changed +\d+ of \d+ places have another token\nanswer then ")
         self.refused("--without", "encoder.3", names=["'encoder.3'", "encoder.2 with 2 heads", "encoder.1.head.2"])
         self.refused("--without", "encoder", "--out", "x.svg", names=["leave --out"])
+        for name, options in (("view", ["--view", "heads"]), ("layer", ["--layer", 1]), ("head", ["--head", 1]),
+                              ("words", ["--words"]), ("method", ["--method", "norms"]), ("evidence", ["--evidence"])):
+            self.refused("--without", "encoder", *options, names=[f"leave {name} out"])
+
+    def test_heads_are_switched_off_under_a_comparison(self):
+        options = ["--target", "D A D", "--against", "B"]
+        text = self.explain("--without", "decoder.1", *options)
+        self.assertRegex(text, r"\Alog odds +-?\d+\.\d{4}, without decoder\.1 -?\d+\.\d{4}\n")
+        record = json.loads(self.explain("--json", "--without", "decoder.1", *options))
+        plain = json.loads(self.explain("--json", "--without", "decoder.1", *options[:2]))
+        self.assertGreater(record["before"], plain["before"])
+
+    def test_places_that_do_not_exist_are_refused(self):
+        self.refused("--without", "encoder.1.head.2.key.50",
+                     names=["'encoder.1.head.2.key.50'", "no such places", "encoder.1 has 3 queries and 3 keys"])
+
+    def shown_on_terminal(self, **variables):
+        ours, theirs = pty.openpty()
+        environment = program.environment()
+        environment.pop("TERM", None)
+        run = subprocess.Popen([program.PROGRAM, "explain", self.model, "bab"], cwd=self.folder, stdout=theirs,
+                               env=environment | variables)
+        os.close(theirs)
+        shown = b""
+        while True:
+            try:
+                part = os.read(ours, 65536)
+            except OSError:  # the other end is closed
+                break
+            shown += part
+        os.close(ours)
+        self.assertEqual(run.wait(), 0)
+        return shown
+
+    def test_colours_are_for_terminals_that_have_them(self):
+        colour = b"\x1b[48;2;"
+        for variables in ({"TERM": "xterm-256color"}, {"TERM": "xterm", "NO_COLOR": ""}):
+            self.assertIn(colour, self.shown_on_terminal(**variables), variables)
+        for variables in ({}, {"TERM": ""}, {"TERM": "dumb"}, {"TERM": "linux"},
+                          {"TERM": "xterm-256color", "NO_COLOR": "1"}):
+            self.assertNotIn(b"\x1b", self.shown_on_terminal(**variables), variables)
 
     def test_edges_are_switched_off_and_means_taken(self):
         def told(*options):
@@ -241,6 +285,11 @@ class Translation(program.Case):
         self.assertEqual(set(record["methods"]), {"attention", "gradient"})
         figure = record["methods"]["attention"]["comprehensiveness"]
         self.assertLessEqual(figure["low"], figure["mean"])
+        self.assertEqual(figure["passed"], figure["difference_low"] > 0)
+        difference = figure["mean"] - figure["compared_with"]
+        self.assertLessEqual(figure["difference_low"], difference + 1e-12)
+        self.assertGreaterEqual(figure["difference_high"], difference - 1e-12)
+        self.assertNotIn("difference_low", record["methods"]["attention"]["uniform_weights"])
         self.assertTrue((self.folder / "f.svg").read_text().endswith("</svg>\n"))
         table = self.succeed("faithfulness", self.model, "--data", "test.tsv", "--method",
                              "attention", "--figure", "tau_gradient").stdout

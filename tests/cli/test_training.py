@@ -286,7 +286,7 @@ class Options(program.Case):
     def test_plot_on_a_terminal(self):
         ours, theirs = pty.openpty()
         run = subprocess.Popen([program.PROGRAM, *map(str, train())], cwd=self.folder,
-                               stderr=theirs, env=program.environment())
+                               stderr=theirs, env=program.environment() | {"TERM": "xterm"})
         os.close(theirs)
         shown = b""
         while True:

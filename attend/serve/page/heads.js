@@ -1,8 +1,8 @@
 // A switch for each head: without those that are off the model answers otherwise, or the same.
 class HeadSwitches {
-  // `ask` has the server explain with those fields besides.
-  constructor(ask, model) {
-    Object.assign(this, {ask, model, off: new Set(), effects: new Map(), shows: new Map(), order: []});
+  // `ask` has the server explain with those fields besides; `against`: the answer to compare with, if any.
+  constructor(ask, model, against) {
+    Object.assign(this, {ask, model, against, off: new Set(), effects: new Map(), shows: new Map(), order: []});
     const every = element('button', {type: 'button'}, 'Effect of every head');
     every.addEventListener('click', () => this.measure().catch(tellProblem));
     this.slider = element('input', {type: 'range', min: 0, max: 0, value: 0});
@@ -50,9 +50,10 @@ class HeadSwitches {
     if (!without.length) return;
     const {answer, before, after, changed, places} = await this.first({without});
     if (this.asked !== asked) return;
+    const what = this.against ? 'log odds of the answer above go' : 'log probability of the answer above goes';
     const line = this.model.answers_numbers
       ? `With all heads it is ${figure(before)}.`
-      : `The log probability of the answer above goes from ${figure(before)} to ${figure(after)}; ` +
+      : `The ${what} from ${figure(before)} to ${figure(after)}; ` +
         `${changed} of its ${places} places have another token.`;
     this.told.replaceChildren(
       element('p', {class: 'soft'}, 'Without ', element('strong', {class: 'asked'}, listed(without)), ' the model answers'),

@@ -41,7 +41,7 @@ class Side {
 
   async explain() {
     const {fields, signal} = this;
-    this.switches = new HeadSwitches(more => ask('v1/explain', {...fields, ...more}, signal), this.model);
+    this.switches = new HeadSwitches(more => ask('v1/explain', {...fields, ...more}, signal), this.model, fields.against);
     try {
       this.busy('Drawing what it looked at');
       this.showViews(await askPage(fields, signal));
