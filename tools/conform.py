@@ -27,9 +27,10 @@ BEGIN, END = "<!-- the table of ./dev conform begins -->", "<!-- the table of ./
 
 @dataclass(frozen=True)
 class Environment:
-    """Pinned packages of a virtual environment."""
+    """Pinned packages of a virtual environment; `alone` are installed without their dependencies."""
 
     packages: tuple
+    alone: tuple = ()
 
 
 @dataclass(frozen=True)
@@ -47,7 +48,8 @@ class Row:
 ENVIRONMENTS = {
     "attention": Environment(("onnx==1.23.2", "numpy==2.4.6")),
     "five": Environment(("torch==2.15.0", "transformers==5.24.0", "tokenizers==0.23.3", "sentence-transformers==6.2.0",
-                         "sentencepiece==0.2.3", "pillow==11.3.0", "protobuf==7.36.2", "captum", "scipy")),
+                         "sentencepiece==0.2.3", "pillow==11.3.0", "protobuf==7.36.2", "scipy==1.17.1"),
+                        ("captum==0.9.0", "transformer_lens==4.3.0")),
     "four": Environment(("torch==2.15.0", "transformers==4.57.6", "sentence-transformers==5.7.0",
                          "sentencepiece==0.2.3", "pillow==11.3.0", "protobuf==7.36.2")),
     "files": Environment(("pillow==13.0.0", "conllu==6.0.0", "biopython==1.88", "soundfile==0.14.0", "numpy==2.4.6")),
@@ -85,7 +87,7 @@ ROWS = (
         ("openai", "huggingface_hub", "litellm", "langchain-openai", "openapi-python-client", "schemathesis"),
         ("--examples", "50")),
     Row("explanations", "occlusion, integrated gradients, relevance, rank correlation, patterns of heads of small models",
-        "conform_explain.py", "five", ("transformers", "captum", "scipy")),
+        "conform_explain.py", "five", ("transformers", "captum", "scipy", "transformer_lens")),
     Row("relations", "order, batches, threads, units, names, copies, saved and exported models: no peer",
         "conform_relations.py"),
 )
@@ -100,12 +102,14 @@ def interpreter(name):
     if not name:
         return sys.executable
     wanted, folder = ENVIRONMENTS[name], FOLDER / name
-    stamp, text = folder / "packages.txt", "\n".join(wanted.packages)
+    stamp, text = folder / "packages.txt", "\n".join(wanted.packages + wanted.alone)
     python = folder / "bin/python"
     if not stamp.exists() or stamp.read_text(encoding="utf-8") != text:
         print(f"[conform] installing {name}: {text.replace(chr(10), ' ')}", file=sys.stderr, flush=True)
         run(sys.executable, "-m", "venv", "--clear", folder)
         run(python, "-m", "pip", "install", "--quiet", *wanted.packages)
+        if wanted.alone:
+            run(python, "-m", "pip", "install", "--quiet", "--no-deps", *wanted.alone)
         stamp.write_text(text, encoding="utf-8")
     return python
 
