@@ -49,6 +49,19 @@ int64_t steps_of(const TrainConfig& train, int64_t pairs) {
   return train.steps == 0 ? steps : std::min(train.steps, steps);
 }
 
+// Where an epoch is a few steps, five of them say little.
+constexpr int64_t least_patience = 5, most_patience = 100, patient_steps = 250;
+
+int64_t patience_for(const TrainConfig& train, int64_t pairs) {
+  int64_t steps = train.validate_steps;
+  if (steps == 0) {
+    if (pairs == 0 || train.batch_tokens > 0) return least_patience;
+    const int64_t batches = (pairs + train.batch - 1) / train.batch;
+    steps = (batches + train.accumulate - 1) / train.accumulate;
+  }
+  return std::clamp((patient_steps + steps - 1) / steps, least_patience, most_patience);
+}
+
 double dropout_for(int64_t pairs) {
   if (pairs == 0 || pairs >= 60000) return 0.1;
   return pairs < 20000 ? 0.3 : 0.2;
@@ -58,7 +71,7 @@ double dropout_for(int64_t pairs) {
 
 void leave_to_size(RunConfig& config) {
   config.train.batch = config.train.epochs = 0;
-  config.train.warmup_steps = -1;
+  config.train.warmup_steps = config.train.patience = -1;
   if (double* dropout = dropout_of(config)) *dropout = -1;
 }
 
@@ -84,6 +97,10 @@ std::string settle_by_size(RunConfig& config, int64_t pairs, int64_t windows) {
     if (config.train.warmup_steps < most_warmup)
       say("train.warmup_steps", config.train.warmup_steps);
   }
+  if (config.train.patience < 0) {
+    config.train.patience = patience_for(config.train, std::max(pairs, windows));
+    if (config.train.patience > least_patience) say("train.patience", config.train.patience);
+  }
   if (double* dropout = dropout_of(config); dropout != nullptr && *dropout < 0) {
     *dropout = dropout_for(pairs);
     say("model.dropout", *dropout);
@@ -97,6 +114,7 @@ void settle_as(RunConfig& config, RunConfig& settled) {
   if (config.train.batch == 0) config.train.batch = settled.train.batch;
   if (config.train.epochs == 0) config.train.epochs = settled.train.epochs;
   if (config.train.warmup_steps < 0) config.train.warmup_steps = settled.train.warmup_steps;
+  if (config.train.patience < 0) config.train.patience = settled.train.patience;
   double* dropout = dropout_of(config);
   const double* other = dropout_of(settled);
   if (dropout != nullptr && other != nullptr && *dropout < 0) *dropout = *other;

@@ -113,7 +113,10 @@ Settings validation_settings(TrainConfig& config) {
        {},
        validation_metrics()},
       {"train.patience", &config.patience,
-       "validations after the warm-up without improvement before stopping; 0: never", 0, 1e6},
+       "validations after the warm-up without improvement before stopping; 0: never; -1: by the "
+       "size "
+       "of the data, those of 250 steps, at least 5",
+       -1, 1e6},
       {"train.validate_steps", &config.validate_steps,
        "steps between validations; 0: after every epoch", 0, 1e9},
       {"train.validation_examples", &config.validation_examples,

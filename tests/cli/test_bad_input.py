@@ -190,7 +190,7 @@ class Paths(program.Case):
         for command in (["predict", "loop"], ["embed", "loop"], ["evaluate", "loop", "--data", "good.tsv"],
                         ["explain", "loop", "a"], ["inspect", "loop"], ["average", "loop", "--out", "x"],
                         ["export", "loop", "--out", "x"], ["import", "loop", "--out", "x"],
-                        ["faithfulness", "loop", "--data", "good.tsv"], ["gradients", "loop", "a"],
+                        ["faithfulness", "loop", "--data", "good.tsv"], ["gradients", "loop", "--data", "good.tsv"],
                         ["data", "check", "loop"], ["serve", "loop", "--port", "0"],
                         ["train", "--data", "loop", "--out", "x"],
                         ["train", "--data", "good.tsv", "--out", "loop"],

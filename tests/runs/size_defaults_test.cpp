@@ -57,16 +57,28 @@ TEST(SizeDefaults, TheWarmUpIsBoundedByTheAmountOfData) {
   EXPECT_EQ(resumed.train.warmup_steps, 50);
 }
 
+// Epochs of a few steps are no reason to stop after five of them.
+TEST(SizeDefaults, PatienceIsThatOf250Steps) {
+  for (const auto& [pairs, patience] : {std::pair(10, 100), std::pair(80, 50), std::pair(100, 36),
+                                        std::pair(8000, 5), std::pair(0, 5)}) {
+    RunConfig config = left();
+    settle_by_size(config, pairs);
+    EXPECT_EQ(config.train.patience, patience) << pairs;
+  }
+}
+
 TEST(SizeDefaults, WhatIsSaidStays) {
   RunConfig config = left();
   config.train.batch = 7;
   config.train.epochs = 3;
   config.train.warmup_steps = 77;
+  config.train.patience = 0;
   config.model.of<Seq2SeqConfig>().dropout = 0.25;
   EXPECT_EQ(settle_by_size(config, 1000), "");
   EXPECT_EQ(config.train.batch, 7);
   EXPECT_EQ(config.train.epochs, 3);
   EXPECT_EQ(config.train.warmup_steps, 77);
+  EXPECT_EQ(config.train.patience, 0);
   EXPECT_EQ(config.model.of<Seq2SeqConfig>().dropout, 0.25);
 }
 

@@ -85,8 +85,8 @@ TEST_F(TrainingTest, StopsWhenItIsToldToAndGoesOnToTheSameWeights) {
 TEST_F(TrainingTest, SettlesBySizeWhatNobodySaysAndResumesWithIt) {
   std::erase(options.assignments, "train.batch=10");
   train_model(options, watch);
-  EXPECT_THAT(said,
-              Contains(HasSubstr("train.batch = 16, train.epochs = 100, model.dropout = 0.3")));
+  EXPECT_THAT(said, Contains(HasSubstr("train.batch = 16, train.epochs = 100, train.warmup_steps = "
+                                       "10, train.patience = 63, model.dropout = 0.3")));
   EXPECT_THAT(read_file(options.out + "/training.toml"), HasSubstr("batch = 16"));
   said.clear();
   options.resume = true;
