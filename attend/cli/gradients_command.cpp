@@ -40,11 +40,16 @@ std::string name_of(const std::string& folder) {
   return path.has_filename() ? path.filename() : path.parent_path().filename();
 }
 
-std::vector<ModelFlow> measure(const GradientsOptions& options) {
-  const Model first(options.models.at(0));
-  auto examples = test_examples(first, {options.data}, first.text(), print_remark);
+std::vector<Example> examples_of(const GradientsOptions& options) {
+  const Model model(options.models.at(0));
+  auto examples = test_examples(model, {options.data}, model.text(), print_remark);
   if (static_cast<int64_t>(examples.size()) > options.examples)
     examples.resize(static_cast<size_t>(options.examples));
+  return examples;
+}
+
+std::vector<ModelFlow> measure(const GradientsOptions& options) {
+  const std::vector<Example> examples = examples_of(options);
   std::vector<ModelFlow> flows;
   flows.reserve(2 * options.models.size());
   CountPrinter printer("measured");

@@ -135,11 +135,12 @@ Evaluation rank_popular(const Model& model, const std::vector<Example>& examples
 
 RankMisses count_misses(const Model& model, const std::vector<Example>& examples,
                         const Evaluation& ranked) {
-  const Vocabulary& items = Predictor::of(model).model().target_vocabulary;
+  const PairModel& parts = Predictor::of(model).model();
   RankMisses misses;
   for (size_t i = 0; i < examples.size(); ++i) {
     if (ranked.answers[i].rank) continue;
-    const bool known = items.id(ranked.answers[i].references[0]) >= first_item;
+    const std::string item = parts.codecs.target.split(examples[i].targets.at(0)).at(0);
+    const bool known = parts.target_vocabulary.id(item) >= first_item;
     ++(known ? misses.seen : misses.unknown);
   }
   return misses;

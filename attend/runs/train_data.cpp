@@ -48,9 +48,8 @@ void check_files(const TrainOptions& options, const TextConfig& text) {
   const bool has_columns = !options.source_column.empty() || !options.target_column.empty();
   if (has_columns && (!options.target.empty() || fs::is_directory(options.data)))
     fail(
-        "--source-column, --target-column: are of a CSV, .conll or .conllu file; give it with --data, "
-        "without "
-        "--target");
+        "--source-column, --target-column: are of a CSV, .conll or .conllu file; give it with "
+        "--data, without --target");
   const SourceKind* kind = text.source_kind();
   if (!options.target.empty() && kind != nullptr && kind->placed != nullptr)
     fail("--target {}: images and sounds are named in a TSV file with their targets",
@@ -268,7 +267,7 @@ TokenisedExamples within_limits(std::vector<Example> examples, const TrainOption
   const bool whole = options.strict || config.model.ranks();
   TokenisedExamples result =
       tokenise_examples(std::move(examples), codecs, whole ? no_limit : longest);
-  if (options.strict && !config.model.ranks()) check_lengths(config, result, frames, name);
+  if (options.strict) check_lengths(config, result, frames, name);
   if (result.left_out == 0) return result;
   tell(fmt::format("{}: {} targets of over {} tokens are left out: no answer is that long ({})",
                    name, result.left_out, longest, target_limit(config)));
@@ -341,7 +340,8 @@ Texts read_text_lines(const TrainOptions& options, const RunConfig& config, cons
 void check_lengths(const RunConfig& config, const TokenisedExamples& tokenised, FrameReader* frames,
                    const std::string& name) {
   const int64_t longest_source = config.model.chosen().maximum_source_length();
-  const int64_t longest_target = config.model.chosen().maximum_target_length();
+  const int64_t longest_target =
+      config.model.ranks() ? no_limit : config.model.chosen().maximum_target_length();
   const SourceKind* kind = config.text.source_kind();
   // Frames on a grid are as many as the grid has places.
   const bool grid = kind != nullptr && kind->on_grid;

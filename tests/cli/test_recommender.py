@@ -13,6 +13,9 @@ SMALL = {"model.type": "recommender", "model.depth": 32, "model.feed_forward": 3
          "train.epochs": 40, "train.warmup_steps": 20, "train.learning_rate": 1e-2,
          "train.weight_average": 0.9, "train.patience": 0}
 
+# What is said of a file that can be read.
+FORM = r"(attend: [^\n]+: each line is read as [^\n]+\n)?"
+
 
 class Recommender(program.Case):
     """A model of a planted chain, for all the tests below."""
@@ -152,7 +155,7 @@ class Recommender(program.Case):
         def refuse(text, *names, more=()):
             self.write("bad.tsv", text)
             self.refuse("train", "--data", "bad.tsv", "--out", "refused", *settings(SMALL), *more,
-                        names=["bad.tsv", *names])
+                        names=["bad.tsv", *names], told=FORM)
             self.assertFalse((self.folder / "refused").exists())
         refuse("u\ta b\n", "bad.tsv:1", "'a b' has blanks")
         refuse("u\ta\t1\nu\tb\tnoon\n", "bad.tsv:2", "'noon' is no number")
@@ -162,7 +165,7 @@ class Recommender(program.Case):
         self.write("good.tsv", "u\ta\nu\tb\nu\tc\n")
         def refuse_settings(*names, more=(), base=SMALL):
             self.refuse("train", "--data", "good.tsv", "--out", "refused", *settings(base), *more,
-                        names=names)
+                        names=names, told=FORM)
         refuse_settings("--valid", more=("--valid", "good.tsv"))
         refuse_settings("data.user_column", more=("--target", "good.tsv"))
         refuse_settings("train.metric = accuracy", "ndcg@10", base=SMALL | {"train.metric": "accuracy"})
@@ -171,7 +174,7 @@ class Recommender(program.Case):
         refuse_settings("train.metric = mrr", base={"train.metric": "mrr"})
         refuse_settings("train.metric is 'hit@0'", base=SMALL | {"train.metric": "hit@0"})
         self.refuse("evaluate", self.model, "--data", self.data, "--metric", "accuracy",
-                    names=["accuracy", "ranks items"])
+                    names=["accuracy", "ranks items"], told=FORM)
 
 
 if __name__ == "__main__":
