@@ -116,6 +116,100 @@ TEST(Evidence, IsThatOfReadingTheTokensAgain) {
   EXPECT_NEAR(figures[1].figure.value, lost(with), 1e-9);
 }
 
+// The mean over every set of so many tokens, each read again.
+TEST(Evidence, ARandomOrderIsTheMeanOfAllOrders) {
+  const SmallModel small = small_model("classifier_class");
+  const Subject subject = small.subject();
+  EvidenceTester tester(subject);
+  const MethodRow& method = find_method("occlusion");
+  const auto figures =
+      tester.measure(method, method_scores(method, subject),
+                     {&find_figure("comprehensiveness"), &find_figure("sufficiency")});
+  const double before =
+      trace_network(subject.network(), subject.batch).log_probabilities[0][0].exp().item<double>();
+  std::map<int64_t, std::pair<double, double>> sums;  // by the number of tokens that are left
+  std::map<int64_t, double> sets;
+  for (unsigned which = 1; which < 31; ++which) {  // of five tokens
+    std::vector<int64_t> kept;
+    for (int64_t i = 0; i < 5; ++i)
+      if ((which >> i) % 2 == 1) kept.push_back(i);
+    const double left = answers_of(subject, {kept}).probabilities[0][0].item<double>();
+    sums[std::ssize(kept)].first += before - left;
+    ++sets[std::ssize(kept)];
+  }
+  const auto mean = [&](int64_t kept) { return sums[kept].first / sets[kept]; };
+  // 1, 5, 10 and 20 % of five tokens are one, 50 % are three.
+  EXPECT_NEAR(figures[0].figure.other, (4 * mean(4) + mean(2)) / 5, 1e-9);
+  EXPECT_NEAR(figures[1].figure.other, (4 * mean(1) + mean(3)) / 5, 1e-9);
+}
+
+// So many sets that some are drawn: the mean is near that of all.
+TEST(Evidence, ManyOrdersAreNearTheMeanOfAll) {
+  SmallModel small = small_model("classifier_class");
+  small.source = "a b c d e e d c b a";
+  const Subject subject = small.subject();
+  const auto other = [&](int64_t orders, uint64_t seed) {
+    EvidenceTester tester(subject, {.orders = orders, .seed = seed});
+    const MethodRow& method = find_method("gradient");
+    return tester
+        .measure(method, method_scores(method, subject), {&find_figure("comprehensiveness")})[0]
+        .figure.other;
+  };
+  const double exact = other(1000, 1);  // 252 sets of five tokens
+  EXPECT_EQ(exact, other(1000, 2));
+  double one_off = 0, many_off = 0;
+  for (uint64_t seed = 1; seed <= 20; ++seed) {
+    one_off += std::pow(other(1, seed) - exact, 2);
+    many_off += std::pow(other(50, seed) - exact, 2);
+  }
+  EXPECT_GT(one_off, 0);
+  // Orders are independent: the variance of a mean of 50 is a fiftieth, here of 20 draws each.
+  EXPECT_LT(many_off, one_off / 10);
+}
+
+// The order of signed scores is compared with that of signed amounts.
+TEST(Evidence, SignedScoresAreComparedWithTheirSigns) {
+  const SmallModel small("sum", "classifier", {"model.depth=8", "model.pooling=sum"});
+  const Subject subject = small.subject();
+  EvidenceTester tester(subject, {.permutations = 5, .steps = 3, .networks = 1});
+  const Tensor occluded = method_scores(find_method("occlusion"), subject)[0];
+  ASSERT_LT(occluded.min().item<double>(), 0);
+  ASSERT_GT(occluded.max().item<double>(), 0);
+  // Without layers each token adds to the logits, so that all of these order them alike.
+  for (const char* name : {"gradient_x_input", "integrated_gradients", "occlusion"}) {
+    SCOPED_TRACE(name);
+    const MethodRow& row = find_method(name);
+    const Tensor scores = method_scores(row, subject);
+    ASSERT_TRUE(scores[0].argsort().equal(occluded.argsort()));
+    for (const MeasuredFigure& one :
+         tester.measure(row, scores, {&find_figure("tau_gradient"), &find_figure("tau_occlusion")}))
+      EXPECT_EQ(one.figure.value, 1) << one.row->name;
+  }
+  const MethodRow& lengths = find_method("held_gradient");
+  const auto figures =
+      tester.measure(lengths, method_scores(lengths, subject), {&find_figure("tau_occlusion")});
+  EXPECT_GT(figures[0].figure.value, 0.3) << "magnitudes are compared with magnitudes";
+}
+
+// Where no token changes a sure answer, a map cannot do better than a random one.
+TEST(Evidence, ATieAtZeroIsNotComputed) {
+  const SmallModel small = small_model("classifier_fixed");
+  const Subject subject = small.subject();
+  {
+    const at::NoGradGuard not_recorded;
+    small.model.network->named_parameters()["output.bias"][0] += 30;
+  }
+  EvidenceTester tester(subject, {.permutations = 5, .steps = 3, .networks = 1});
+  const MethodRow& method = find_method("attention");
+  const auto card = evidence_card(tester.measure(method, method_scores(method, subject)));
+  std::map<std::string, EvidenceFigure> figures;
+  for (const EvidenceFigure& one : card) figures[one.name] = one;
+  EXPECT_EQ(figures["flips_by_token"].missing, "no token changes the answer");
+  EXPECT_THAT(figures["flips_by_weight"].missing, HasSubstr("changes the answer"));
+  EXPECT_TRUE(figures["flips_by_token"].passed && figures["flips_by_weight"].passed);
+  EXPECT_EQ(figures["comprehensiveness"].missing, "");
+}
+
 TEST(Evidence, HasAFigureForEveryRowThatApplies) {
   for (const char* name : {"seq2seq", "classifier_class", "lm"}) {
     SCOPED_TRACE(name);

@@ -13,7 +13,8 @@ using test::small_model;
 using test::small_models;
 using test::SmallModel;
 
-// The share of each pattern by the definitions, in loops: key j of row i.
+// The share of each pattern by the definitions, in loops over the rows that can see a key of it:
+// key j of row i.
 bool is_key(const std::string& pattern, const std::vector<int64_t>& tokens, int64_t i, int64_t j) {
   const auto token = [&](int64_t place) { return tokens[static_cast<size_t>(place)]; };
   if (pattern == "previous_token") return j == i - 1;
@@ -36,11 +37,16 @@ TEST(HeadPatterns, SharesAreThoseOfTheDefinitions) {
       for (const HeadPatternRow& row : head_pattern_table()) {
         double on = 0, all = 0;
         for (int64_t i = causal ? 1 : 0; i < n; ++i) {
+          double row_on = 0, row_all = 0;
+          bool has_key = false;
           for (int64_t j = 0; j < (causal ? i + 1 : n); ++j) {
             const double weight = weights[head][i][j].item<double>();
-            all += weight;
-            on += is_key(row.name, tokens, i, j) ? weight : 0;
+            row_all += weight;
+            row_on += is_key(row.name, tokens, i, j) ? weight : 0;
+            has_key = has_key || is_key(row.name, tokens, i, j);
           }
+          all += has_key ? row_all : 0;
+          on += row_on;
         }
         EXPECT_NEAR(found[head][column++].item<double>(), on / all, 1e-12) << row.name;
       }
@@ -65,6 +71,32 @@ TEST(HeadPatterns, NameHeadsByWhatTheyDo) {
   const Tensor alone = pattern_shares(at::ones({1, 1, 1}, at::kDouble),
                                       at::ones({1, 1, 1}, at::kBool), at::tensor({4}, at::kLong));
   EXPECT_EQ(alone.abs().max().item<double>(), 0) << "a single key says nothing";
+}
+
+// A causal head whose rows have sum 1: those that can see a key of the pattern look at it, the
+// others at the first token.
+TEST(HeadPatterns, NameCausalHeadsBySuchRowsAlone) {
+  for (const int64_t behind : {0, 7}) {  // an answer after the repeated tokens
+    const int64_t n = 51 + behind;
+    const Tensor drawn = at::arange(25) + 5;
+    const Tensor tokens = at::cat({at::tensor({1L}), drawn, drawn, at::arange(behind) + 40});
+    const Tensor causal = at::ones({1, n, n}, at::kBool).tril();
+    for (const char* name : {"induction", "duplicate_token"}) {
+      SCOPED_TRACE(name);
+      const auto& table = head_pattern_table();
+      const auto row = std::find_if(table.begin(), table.end(), [&](const HeadPatternRow& one) {
+        return std::string(one.name) == name;
+      });
+      Tensor weights = row->keys(tokens).unsqueeze(0).logical_and(causal).to(at::kDouble);
+      weights.select(2, 0) += (weights.sum(2) == 0);
+      ASSERT_TRUE(weights.sum(2).equal(at::ones({1, n}, at::kDouble)));
+      const Tensor shares = pattern_shares(weights, causal, tokens)[0].contiguous();
+      const HeadPatterns head{{}, 0, {shares.data_ptr<double>(), shares.data_ptr<double>() + 4}};
+      ASSERT_NE(head.name(), nullptr);
+      EXPECT_STREQ(head.name()->name, name);
+      EXPECT_NEAR(shares[row - table.begin()].item<double>(), 1, 1e-12);
+    }
+  }
 }
 
 TEST(HeadPatterns, OfEveryTypeAreSharesOrThereIsNoSelfAttention) {

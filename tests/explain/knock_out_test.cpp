@@ -242,6 +242,38 @@ TEST(KnockOut, HeadsAreNamed) {
   EXPECT_EQ(key("seq2seq"), "decoder.source");
 }
 
+TEST(KnockOut, PlacesThatDoNotExistAreRefused) {
+  const SmallModel small = small_model("transformer");
+  const Subject subject = small.subject();
+  const auto error = [&](const char* name) {
+    return test::error_of([&] { knock_out(subject, small.source, {}, {name}); });
+  };
+  EXPECT_EQ(error("encoder.1.head.2.key.6"),
+            "without 'encoder.1.head.2.key.6': there are no such places; encoder.1 has 5 queries "
+            "and 5 keys");
+  EXPECT_THAT(error("encoder.query.6-9"), HasSubstr("no such places"));
+  EXPECT_THAT(error("decoder.1.source.query.5"),
+              HasSubstr("decoder.1.source has 4 queries and 5 keys"));
+  EXPECT_EQ(error("encoder.1.key.5"), "");
+  EXPECT_EQ(error("decoder.1.source.query.4"), "");
+  EXPECT_EQ(error("encoder.1.key.5-9"), "") << "as a range of heads";
+  // The decoder's own keys are 4, those of its source 5.
+  EXPECT_EQ(error("decoder.1.key.5"), "");
+}
+
+TEST(KnockOut, TakesNothingOfAMap) {
+  EXPECT_EQ(test::error_of([] { check_takes_no_map({.ablation = Ablation::mean}); }), "");
+  for (const auto& [options, name] :
+       std::vector<std::pair<ShowOptions, std::string>>{{{.view = ExplanationView::heads}, "view"},
+                                                        {{.method = "gradient"}, "method"},
+                                                        {{.choice = {.layer = 1}}, "layer"},
+                                                        {{.choice = {.head = 1}}, "head"},
+                                                        {{.words = true}, "words"},
+                                                        {{.evidence = true}, "evidence"}})
+    EXPECT_THAT(test::error_of([&] { check_takes_no_map(options); }),
+                HasSubstr("leave " + name + " out"));
+}
+
 TEST(KnockOut, TellsWhatBecomesOfTheAnswer) {
   const SmallModel small = small_model("classifier_class");
   const Subject subject = small.subject();

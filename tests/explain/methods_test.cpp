@@ -62,6 +62,42 @@ TEST(Methods, EveryTypeOfModelAnswersOrSaysWhyNot) {
   EXPECT_GT(refused, 20);
 }
 
+// What a refusal names instead is a method that answers, or names one that does.
+TEST(Methods, AdviceLeadsToAMethodThatAnswers) {
+  std::vector<SmallModel> models = small_models();
+  for (SmallModel& model : test::models_with_rules()) models.push_back(std::move(model));
+  models.emplace_back("classifier_sum", "classifier",
+                      std::vector<std::string>{"model.depth=8", "model.pooling=sum"});
+  const auto names = [](const std::string& text) {
+    std::vector<const MethodRow*> named;
+    for (const MethodRow& row : method_table())
+      if (text.find("take " + std::string(row.name)) != std::string::npos ||
+          text.find("or " + std::string(row.name)) != std::string::npos)
+        named.push_back(&row);
+    if (text.find("method of gradients") != std::string::npos)
+      named.push_back(&find_method("gradient"));
+    return named;
+  };
+  int64_t advised = 0;
+  for (const SmallModel& small : models) {
+    const Subject subject = small.subject();
+    const NetworkTrace trace = traced(subject);
+    for (const MethodRow& row : method_table()) {
+      SCOPED_TRACE(small.name + ' ' + row.name);
+      std::string obstacle = why_not(row, subject, trace);
+      int64_t turns = 0;
+      for (; !obstacle.empty() && turns < 4; ++turns) {
+        const auto named = names(obstacle);
+        if (named.empty()) break;  // it says why, and names none
+        obstacle = why_not(*named[0], subject, trace);
+      }
+      EXPECT_LT(turns, 4) << obstacle;
+      advised += turns > 0 ? 1 : 0;
+    }
+  }
+  EXPECT_GT(advised, 30);
+}
+
 TEST(Methods, GradientsAreThoseOfDifferences) {
   for (const SmallModel& small : small_models()) {
     SCOPED_TRACE(small.name);

@@ -12,7 +12,7 @@ using at::Tensor;
 using test::small_model;
 using test::SmallModel;
 
-// The answer's token t by other weights of one attention.
+// The logit of the answer's token t by other weights of one attention.
 double answer_by(const Subject& subject, const Site& site, int64_t token,
                  const std::vector<int64_t>& place, double more) {
   TraceOptions options;
@@ -22,9 +22,10 @@ double answer_by(const Subject& subject, const Site& site, int64_t token,
     result[0][place[0]][place[1]][place[2]] += more;
     return result;
   };
-  return trace_network(subject.network(), subject.batch, options)
-      .log_probabilities[0][token]
-      .item<double>();
+  const NetworkTrace trace = trace_network(subject.network(), subject.batch, options);
+  const Tensor logits = trace.logits[0].dim() == 1 ? trace.logits[0] : trace.logits[0][token];
+  const int64_t before = trace.distributions.size(2) - logits.size(0);
+  return logits[subject.batch.target[0][token].item<int64_t>() - before].item<double>();
 }
 
 // Chefer et al. 2021, eq. 5, with slopes of differences.
@@ -59,6 +60,33 @@ TEST(Relevance, FollowsOneStackByItsRule) {
     all = all + relevant_by_hand(subject, one, 0).matmul(all);
   const Tensor scores = method_scores(find_method("relevance"), subject);
   EXPECT_LE((scores - all.slice(0, 0, 1).slice(1, 1)).abs().max().item<double>(), 1e-7);
+}
+
+// What a token is to itself from the start would hide all that it reads.
+TEST(Relevance, LeavesOutWhatEachVectorIsToItself) {
+  const SmallModel small = small_model("classifier_mean");
+  const Subject subject = small.subject();
+  const NetworkTrace trace = trace_network(subject.network(), subject.batch);
+  Tensor all = at::eye(5, at::kDouble);
+  for (const TracedAttention& one : trace.attentions)
+    all = all + relevant_by_hand(subject, one, 0).matmul(all);
+  const Tensor wanted = (all - at::eye(5, at::kDouble)).mean(0);
+  const Tensor scores = method_scores(find_method("relevance"), subject)[0];
+  EXPECT_LE((scores - wanted).abs().max().item<double>(), 1e-7);
+}
+
+// An answer that is all but certain has the map of its logit.
+TEST(Relevance, OfASureAnswerIsThatOfItsLogit) {
+  const SmallModel small = small_model("classifier_class");
+  const Subject subject = small.subject();
+  const Tensor before = method_scores(find_method("relevance"), subject);
+  const at::NoGradGuard not_recorded;
+  small.model.network->named_parameters()["output.bias"][0] += 30;  // of the answer
+  const NetworkTrace trace = trace_network(subject.network(), subject.batch);
+  ASSERT_GT(trace.log_probabilities.item<double>(), -1e-9);
+  const Tensor after = method_scores(find_method("relevance"), subject);
+  EXPECT_GT(before.max().item<double>(), 0);
+  EXPECT_LE((before - after).abs().max().item<double>(), 1e-12);
 }
 
 TEST(Relevance, FollowsADecoderByItsRules) {
