@@ -81,7 +81,9 @@ TEST(Relevance, OfASureAnswerIsThatOfItsLogit) {
   const Subject subject = small.subject();
   const Tensor before = method_scores(find_method("relevance"), subject);
   const at::NoGradGuard not_recorded;
-  small.model.network->named_parameters()["output.bias"][0] += 30;  // of the answer
+  Tensor bias = small.model.network->named_parameters()["output.bias"];
+  const int64_t label = subject.batch.target[0][0].item<int64_t>() - (Vocabulary::unknown + 1);
+  bias[label] += 30;
   const NetworkTrace trace = trace_network(subject.network(), subject.batch);
   ASSERT_GT(trace.log_probabilities.item<double>(), -1e-9);
   const Tensor after = method_scores(find_method("relevance"), subject);
