@@ -24,7 +24,7 @@ class Translation(program.Case):
                          "--set", "model.type=transformer", *settings({
                              "model.depth": 16, "model.heads": 2, "model.feed_forward": 16,
                              "model.encoder_layers": 2, "model.decoder_layers": 1,
-                             "train.replicas": 1, "train.batch": 20, "train.epochs": 2}))
+                             "train.replicas": 1, "train.batch": 20, "train.epochs": 2, "train.warmup_steps": 200}))
         cls.model = cls.case.folder / "model"
 
     def explain(self, *arguments):
