@@ -294,7 +294,7 @@ void tell_cut_sources(const RunConfig& config, const TokenisedTexts& sources,
 void set_last_tenth_aside(PairData& data, const std::string& name) {
   const std::string& text = data.text;
   const size_t tenth = text.size() * 9 / 10;
-  const size_t before = text.rfind('\n', tenth > 0 ? tenth - 1 : 0) + 1;  // 0: none
+  const size_t before = tenth == 0 ? 0 : text.rfind('\n', tenth - 1) + 1;  // 0: none
   const size_t after = text.find('\n', tenth) + 1;
   size_t cut = before > 0 && tenth - before <= after - tenth ? before : after;
   if (cut == text.size()) cut = before;

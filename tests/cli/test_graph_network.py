@@ -151,9 +151,9 @@ class GraphNetwork(program.Case):
         self.assertAlmostEqual(float(run.stdout), 2.5, delta=0.6)
 
     def test_refuses_bad_graphs(self):
-        def refuse(nodes, edges, *names):
+        def refuse(nodes, edges, *names, told=""):
             self.write_graph("bad", nodes, edges)
-            self.refuse("train", "--data", "bad", "--out", "refused", *settings(SMALL), names=names)
+            self.refuse("train", "--data", "bad", "--out", "refused", *settings(SMALL), names=names, told=told)
             self.assertFalse((self.folder / "refused").exists())
         good = "a\ttrain\tx\t0\nb\tvalid\tx\t1\n"
         refuse(good, "a b\na c\n", "bad/edges.tsv:2", "'c' is not in nodes.tsv")
@@ -163,8 +163,8 @@ class GraphNetwork(program.Case):
         refuse(good + "c\t-\t\tword\n", "", "bad/nodes.tsv:3", "feature 'word'")
         refuse("a\ttrain\tx\t0\n", "", "bad/nodes.tsv", "no node is of split valid")
         refuse("b\tvalid\tx\t0\n", "", "bad/nodes.tsv", "no node is of split train")
-        refuse(good.replace("valid\tx", "valid\ty") + "c\ttrain\tz\n", "", "bad/nodes.tsv:2",
-               "label 'y'", "was not in training")
+        refuse(good.replace("valid\tx", "valid\ty") + "c\ttrain\tz\n", "", "bad/nodes.tsv:2", "'y'",
+               "no target of the validation data is one of training", told=r"(?:[^\n]+\n){3}")
 
     def test_refuses_other_data(self):
         def refuse(*arguments, names, base=SMALL):
