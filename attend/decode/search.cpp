@@ -114,9 +114,7 @@ class Search::Steps {
   }
 
  private:
-  static NotANumber nan_error() {
-    return NotANumber("[search] the model's probabilities are NaN");
-  }
+  static NotANumber nan_error() { return NotANumber("[search] the model's probabilities are NaN"); }
 
   bool keeps_weights() const { return options_.with_weights || options_.coverage_penalty > 0; }
 
