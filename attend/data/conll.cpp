@@ -51,6 +51,13 @@ bool is_range_or_decimal(std::string_view id) {
          is_number(id.substr(between + 1));
 }
 
+// Whether a sentence whose first line has this id numbers its words as CoNLL-U does. WebAnno, which
+// numbers sentences as well, begins with 1-1.
+bool begins_numbering(std::string_view id) {
+  return id == "1" || id == "0.1" ||
+         (id.starts_with("1-") && id != "1-1" && is_number(id.substr(2)));
+}
+
 void append_word(std::string& words, std::string_view word) {
   if (!words.empty()) words += ' ';
   words += word;
@@ -93,6 +100,7 @@ struct ConllReader::State {
           !line.text.starts_with('#')) {
         count = columns.size();
         between_tabs = has_tabs(line.text);
+        has_ids = between_tabs && begins_numbering(columns[0]);
       }
       held.push_back(std::move(line));
     }
@@ -122,7 +130,7 @@ struct ConllReader::State {
   }
 
   bool is_no_word(const std::vector<std::string_view>& columns) const {
-    return is_conllu && token > 0 && is_range_or_decimal(columns[0]);
+    return (is_conllu || has_ids) && token > 0 && is_range_or_decimal(columns[0]);
   }
 
   // Error if the columns are not those of a token.
@@ -169,6 +177,7 @@ struct ConllReader::State {
   size_t token = 0, label = last;
   size_t count = 0;           // of the columns; 0 before the first token
   bool between_tabs = false;  // whether TABs separate them
+  bool has_ids = false;       // whether the first one numbers words
   int64_t line = 0;           // on which the sentence begins
   int64_t joined = 0;
 };

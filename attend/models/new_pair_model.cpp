@@ -146,13 +146,14 @@ PairCheck label_check(const TextConfig& text, const ModelConfig& model) {
   };
 }
 
-void check_labels(const PairModel& model, const TokenisedExamples& tokenised,
+bool check_labels(const PairModel& model, const TokenisedExamples& tokenised,
                   const std::string& name, const Tell& remark) {
-  if (!model.config.row().has_labels() || model.answers_numbers()) return;
+  if (!model.config.row().has_labels() || model.answers_numbers()) return true;
   const std::vector<std::string>& spelled = tokenised.targets.tokens();
   const std::vector<int64_t> ids = model.target_vocabulary.encode(spelled);
   std::set<std::string> unknown;
   int64_t count = 0, next = 0;
+  bool knows_one = false;
   std::string first;
   for (size_t i = 0; i < tokenised.examples.size(); ++i) {
     const Example& example = tokenised.examples[i];
@@ -168,7 +169,10 @@ void check_labels(const PairModel& model, const TokenisedExamples& tokenised,
       }
       for (const int32_t token : tokens) {
         const auto number = static_cast<size_t>(token);
-        if (ids[number] != Vocabulary::unknown) continue;
+        if (ids[number] != Vocabulary::unknown) {
+          knows_one = true;
+          continue;
+        }
         if (!remark)
           fail("{}: label {} of {} was not in training, whose labels are {}", place,
                in_quotes(spelled[number]), in_quotes(example.source),
@@ -179,6 +183,7 @@ void check_labels(const PairModel& model, const TokenisedExamples& tokenised,
     }
   }
   if (count > 0) remark(unknown_labels_remark(name, count, std::ssize(unknown), first));
+  return knows_one || count == 0;
 }
 
 }  // namespace attend

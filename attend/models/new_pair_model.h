@@ -40,8 +40,9 @@ PairCheck label_check(const TextConfig& text, const ModelConfig& model);
 // Checks the targets of a model that answers labels: one label per source, or per token of it.
 // Error if their number is another, or if a label is not among those that the model was made with.
 // If `remark` is given, it is called once with what there is of such labels instead of the Error;
-// no answer can equal them. `name` is the file's, for the messages.
-void check_labels(const PairModel& model, const TokenisedExamples& tokenised,
+// no answer can equal them. `name` is the file's, for the messages. Returns whether the model knows
+// one of the labels, and true if there are none.
+bool check_labels(const PairModel& model, const TokenisedExamples& tokenised,
                   const std::string& name, const Tell& remark = nullptr);
 
 }  // namespace attend

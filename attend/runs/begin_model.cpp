@@ -1,3 +1,4 @@
+#include "attend/base/error.h"
 #include "attend/data/stream.h"
 #include "attend/models/model_folder.h"
 #include "attend/models/model_size.h"
@@ -38,7 +39,9 @@ PairModel begin_model(const TrainOptions& options, const RunConfig& config, cons
   if (initial) begin_from(*initial, options, model, say);
   check_memory(model, config.train.replicas, options.world ? options.world->processes_here() : 1);
   check_labels(model, data.train, data.train_file);
-  check_labels(model, data.valid, data.valid_file, say);
+  if (!check_labels(model, data.valid, data.valid_file, say))
+    fail("{}: no label of the validation data is one of training; give other data with --valid",
+         data.valid_file);
   check_metric(config, model);
   model.network->place(devices_of(options.placement));
   if (!folder) return model;

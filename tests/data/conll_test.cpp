@@ -107,6 +107,8 @@ TEST_F(ConllFile, PassesOverRangesAndEmptyNodesOfConllu) {
   EXPECT_FALSE(names_text("t.conllu.gz"));
   // Other formats number sentences and tokens so.
   EXPECT_EQ(read("1-1\ta\tX\n1-2\tb\tY\n", "2", "3")[0].source, "a b");
+  // Some columns of CoNLL-U.
+  EXPECT_EQ(read("1-2\tal\t_\n1\ta\tADP\n2\tel\tDET\n2.1\tx\tVERB\n", "2", "3")[0].source, "a el");
 }
 
 TEST_F(ConllFile, GoesOnBehindASentenceThatCannotBeRead) {

@@ -136,7 +136,7 @@ TEST_F(TrainingTest, LabelsOfValidationThatTrainingLacksAreWrong) {
   options.out = folder / "none";
   EXPECT_THAT(
       [&] { train_model(options, watch); },
-      ThrowsMessage<Error>(HasSubstr("no target of the validation data is one of training")));
+      ThrowsMessage<Error>(HasSubstr("no label of the validation data is one of training")));
 }
 
 TEST_F(TrainingTest, NumbersAreToldByTheirDeviation) {
