@@ -116,7 +116,8 @@ struct ForeignType {
   std::vector<ForeignClass> (*classes)();
   // Names of tensors that models of this type only have: they say the type if config.json does not.
   std::vector<std::string> markers = {};
-  bool answers_texts = false;  // by a search, which generation_config.json describes
+  bool answers_texts = false;                 // by a search, which generation_config.json describes
+  std::vector<std::string> other_names = {};  // in model_type of files that name a class of this
 };
 
 const std::vector<ForeignType>& foreign_types();

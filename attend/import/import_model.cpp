@@ -39,7 +39,7 @@ const std::vector<ForeignType>& foreign_types() {
        read_modernbert,
        modernbert_classes,
        {"embeddings.tok_embeddings.weight", "model.embeddings.tok_embeddings.weight"}},
-      {"marian", read_marian, marian_classes, {}, true}};
+      {"marian", read_marian, marian_classes, {}, true, {"bart"}}};
   return table;
 }
 

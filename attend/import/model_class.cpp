@@ -102,6 +102,7 @@ const ForeignType& find_foreign_type(const std::string& folder, JsonFile& config
   const ForeignType* type = type_named(named);
   if (type == nullptr) {
     type = type_of_class(place);
+    if (type != nullptr && !named.empty() && !holds(type->other_names, named)) type = nullptr;
     if (type == nullptr && !named.empty())
       place.member("model_type")
           .refuse("is {}, which is not read; {} are", in_quotes(named), known_types());
