@@ -220,8 +220,11 @@ class Images(program.Case):
                     names=["labels", "no images"])
 
     def test_a_label_of_no_training(self):
+        """The field counts it as wrong."""
         self.write("t.tsv", f"{self.image}\t5\n")
-        self.refuse("evaluate", self.model, "--data", "t.tsv", names=["label '5'"])
+        run = self.succeed("evaluate", self.model, "--data", "t.tsv", "--json")
+        self.assertEqual(json.loads(run.stdout)["accuracy"], 0)
+        self.assertIn("1 label that training does not have (first '5' in t.tsv:1)", run.stderr)
 
 
 class Rows(program.Case):
