@@ -87,7 +87,8 @@ class Recommender(program.Case):
     def test_all_items_of_long_histories_count(self):
         """Only the last model.context are learned from, but each can be ranked."""
         self.write("long.tsv", "".join(f"u{user}\ti{9 * step + user}\t{step}\n"
-                                       for user in range(9) for step in range(60)))
+                                       for user in range(9) for step in range(60))
+                   + "known\ti0\t0\nknown\ti9\t1\nknown\ti18\t2\n")
         self.succeed("train", "--data", "long.tsv", "--out", "long", *settings(
             SMALL | {"train.epochs": 1, "model.context": 8, "train.metric": "hit@5"}))
         tokens = [line.split("\t")[0] for line in
@@ -133,7 +134,7 @@ class Recommender(program.Case):
                     names=["wrong.txt:1: 5 fields"])
 
     def test_items_in_another_normal_form_are_told(self):
-        rows = "".join(f"u{user} e\u0301{item}\n" for user in range(9) for item in range(4))
+        rows = "".join(f"u{user} e\u0301{(user + item) % 4}\n" for user in range(9) for item in range(4))
         for name, text, count in (("nfd", rows, 1), ("nfc", rows.replace("e\u0301", "\u00e9"), 0)):
             self.write(f"{name}.txt", text)
             run = self.succeed("train", "--data", f"{name}.txt", "--out", name, *settings(
