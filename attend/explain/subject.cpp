@@ -91,6 +91,8 @@ bool cut_to_one_pass(const PairModel& model, EncodedPair& pair) {
 void show_texts(Subject& subject) {
   const TextCodecs& codecs = subject.model.codecs;
   subject.target_text = codecs.target.join(subject.target);
+  if (!subject.batch.source.is_floating_point())
+    subject.source_text = codecs.source.join(subject.source);
   subject.source = codecs.source.texts(subject.source);
   subject.target = codecs.target.texts(subject.target);
 }

@@ -20,7 +20,7 @@ struct Subject {
   std::vector<std::string> source;  // tokens; of an image or a sound their places, from 1
   std::vector<std::string> target;  // without EOS, which batch.target may end in
                                     // Both are texts to show, as Model::source_texts().
-  std::string source_text = {};     // the text that was asked; empty of an image or a sound
+  std::string source_text = {};     // asked, or of the tokens; empty for images and sounds
   std::string target_text = {};
   bool truncated = false;  // the source was longer than the model reads
   bool is_part = false;    // the answer continues behind what one pass reads

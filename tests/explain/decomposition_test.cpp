@@ -76,7 +76,7 @@ TEST(DecompX, SaysWhyNot) {
   EXPECT_EQ(why(small_model("seq2seq")),
             "models of this type do not tell what answers are read off; take integrated_gradients");
   EXPECT_EQ(why(small_model("classifier_bag")),
-            "the model has no layers of self-attention; take attention");
+            "the model has no layers of self-attention; take integrated_gradients");
   const SmallModel experts("experts", "classifier",
                            {"model.depth=8", "model.heads=2", "model.layers=2", "model.experts=3"});
   EXPECT_EQ(why(experts),
