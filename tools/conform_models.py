@@ -591,7 +591,7 @@ class Peer:
             ids, tokens = self.ids(folder, text)
             answer = model(input_ids=ids)
             logits = answer.logits if hasattr(answer, "logits") else answer.prediction_logits
-            place = tokens.index(mask)
+            place = [token.strip() for token in tokens].index(mask)
             scores = logits[0, place].log_softmax(-1)
             worst = max(worst, self.far(line["predictions"][0]["log_probabilities"][place], scores.max()))
         return worst
