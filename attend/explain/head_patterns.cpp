@@ -58,6 +58,14 @@ std::vector<int64_t> repeated_draws(int64_t vocabulary, int64_t most, const at::
   return {twice.data_ptr<int64_t>(), twice.data_ptr<int64_t>() + twice.numel()};
 }
 
+std::vector<std::string> names_of(const std::vector<int64_t>& tokens,
+                                  const Vocabulary& vocabulary) {
+  std::vector<std::string> names;
+  names.reserve(tokens.size());
+  for (const int64_t token : tokens) names.push_back(vocabulary.token(token));
+  return names;
+}
+
 bool has_decoder(const Subject& subject) {
   const NetworkTrace trace = trace_network(subject.network(), subject.batch);
   return std::any_of(trace.attentions.begin(), trace.attentions.end(),
@@ -114,7 +122,11 @@ Subject with_repeated_tokens(const Subject& subject) {
         model.target_vocabulary.size(), subject.network().maximum_answer_length(), draws);
     if (!answer.empty()) pair.target = answer;
   }
-  return make_subject(model, pair);
+  Subject repeated = make_subject(model, pair);
+  // Names, since several tokens of bytes may be shown alike.
+  repeated.source = names_of(pair.source, model.source_vocabulary);
+  repeated.target = names_of(pair.target, model.target_vocabulary);
+  return repeated;
 }
 
 HeadPatterns patterns_of(const std::vector<HeadPatterns>& all, const Site& site, int64_t head) {

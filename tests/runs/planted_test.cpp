@@ -109,7 +109,7 @@ TEST(PlantedTruth, AKeywordAmongNoiseIsFound) {
   Planted planted;
   write_keywords(planted);
   planted.train({"model.type=classifier", "model.depth=32", "model.recurrent_layers=1",
-                 "model.pooling=fixed_mlp", "model.attention_depth=16", "train.epochs=4",
+                 "model.pooling=fixed_mlp", "model.attention_depth=16", "train.epochs=8",
                  "model.word_dropout=0", "model.output_dropout=0.2"});
   const Model model(planted.options.out);
   for (const char* method : {"gradient_x_input", "occlusion", "integrated_gradients"}) {
@@ -130,7 +130,9 @@ TEST(PlantedTruth, AKeywordAmongNoiseIsFound) {
        .examples = 0});
   ASSERT_EQ(measured.figures.size(), 6U);
   for (const FaithfulnessFigure& one : measured.figures) {
-    SCOPED_TRACE(fmt::format("{} {}", one.method->name, one.figure->name));
+    SCOPED_TRACE(fmt::format("{} {}: {} in [{}, {}], other {}, difference in [{}, {}]",
+                             one.method->name, one.figure->name, one.mean, one.low, one.high,
+                             one.other, one.difference_low, one.difference_high));
     EXPECT_TRUE(one.passed);
     EXPECT_LE(one.low, one.mean);
     EXPECT_GE(one.high, one.mean);
