@@ -170,12 +170,19 @@ def sentence_encoder(program, draw):
     return sentence_transformers.SentenceTransformer(str(saved), device="cpu"), saved, name
 
 
+# findings/sentence_transformers_lower_case.sh shows it; version 4 of transformers keeps the normaliser, as import does.
+LOST_LOWER_CASE = "the library loses its own do_lower_case when it reads the folder again with transformers 5"
+
+
 def sentence_case(program, draw, report, number):
     model, saved, name = sentence_encoder(program, draw)
     texts = drawn_texts(draw, 6)
     theirs = model.encode(texts).tolist()
     ours = program.imported(saved)
     found = [line["vector"] for line in program.lines("embed", ours, texts=texts)]
+    for case in (f"sentence encoder {number} ({name})", f"sentence encoder {number}, exported"):
+        if name.endswith(("None True", "False True")):
+            report.reasons[case] = LOST_LOWER_CASE
     report.compare(f"sentence encoder {number} ({name})", found, theirs, BAR)
     again = sentence_transformers.SentenceTransformer(str(program.exported(ours)), device="cpu")
     report.compare(f"sentence encoder {number}, exported", again.encode(texts).tolist(), theirs, BAR)
