@@ -5,22 +5,25 @@
 
 Each row of ROWS draws its inputs from a seed, runs the program and, if it has peers, pinned packages from PyPI in a
 virtual environment below build/conform, and compares. Prints versions and counts; exits with 1 if a case differs.
---write puts the table into docs/conformance.md. A script ends with a line that conform_report.py describes.
+build/conform/outcomes.json keeps the last outcome of each row; --write puts all of them into docs/conformance.md. A
+script ends with a line that conform_report.py describes.
 """
 
 import argparse
 import datetime
+import json
 import pathlib
 import platform
 import re
 import subprocess
 import sys
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 
 import conform_report
 
 ROOT = pathlib.Path(__file__).resolve().parents[1]
 FOLDER = ROOT / "build/conform"
+OUTCOMES = FOLDER / "outcomes.json"
 PAGE = ROOT / "docs/conformance.md"
 BEGIN, END = "<!-- the table of ./dev conform begins -->", "<!-- the table of ./dev conform ends -->"
 
@@ -127,13 +130,16 @@ def versions(python, peers):
 class Outcome:
     """Counts of a row's last run. `said` holds what it printed of explained and differing cases."""
 
-    row: Row
+    name: str
     versions: str
     agree: int
     explained: int
     differ: int
-    said: tuple
+    said: list
     complete: bool
+    seed: int
+    date: str
+    processor: str
 
 
 def run_row(row, options):
@@ -147,10 +153,12 @@ def run_row(row, options):
     text = log.read_text(encoding="utf-8", errors="replace")
     counts = conform_report.LAST_LINE.findall(text)
     agree, explained, differ = (int(number or 0) for number in counts[-1]) if counts else (0, 0, 0)
-    said = tuple(line for line in text.splitlines() if line.startswith(("explained ", "DIFFERS ")))
+    said = [line for line in text.splitlines() if line.startswith(("explained ", "DIFFERS "))]
     complete = bool(counts) and done.returncode == (1 if differ else 0)
-    outcome = Outcome(row, versions(python, row.peers), agree, explained, differ, said, complete)
+    outcome = Outcome(row.name, versions(python, row.peers), agree, explained, differ, said, complete, options.seed,
+                      str(datetime.date.today()), processor())
     tell(outcome, log)
+    OUTCOMES.write_text(json.dumps(recorded() | {row.name: asdict(outcome)}, indent=1), encoding="utf-8")
     return outcome
 
 
@@ -158,7 +166,7 @@ def tell(outcome, log):
     state = f"{outcome.agree} agree, {outcome.explained} explained, {outcome.differ} differ"
     if not outcome.complete:
         state += f", ENDED EARLY: see {log}"
-    print(f"{outcome.row.name:14} {state}; {outcome.versions or 'no peer'}", flush=True)
+    print(f"{outcome.name:14} {state}; {outcome.versions or 'no peer'}", flush=True)
     for line in outcome.said:
         print(f"    {line}", flush=True)
 
@@ -170,22 +178,32 @@ def processor():
     return platform.machine()
 
 
-def table(outcomes, seed):
-    lines = [f"Seed {seed}, {processor()}, {datetime.date.today()}.", "",
-             "| row | compares | peers | agree | explained | differ |", "|---|---|---|---|---|---|"]
-    lines += [f"| `{o.row.name}` | {o.row.compares} | {o.versions or 'none'} | {o.agree} | {o.explained} | {o.differ} |"
-              for o in outcomes]
-    known = [(o.row.name, line) for o in outcomes for line in o.said]
+def recorded():
+    """The last outcome of each row, as a dictionary."""
+    return json.loads(OUTCOMES.read_text(encoding="utf-8")) if OUTCOMES.exists() else {}
+
+
+def table():
+    lines = ["| row | compares | peers | agree | explained | differ | run |", "|---|---|---|---|---|---|---|"]
+    known, found = [], recorded()
+    for row in ROWS:
+        if row.name not in found:
+            lines.append(f"| `{row.name}` | {row.compares} | {', '.join(row.peers) or 'none'} | | | | not yet |")
+            continue
+        one = Outcome(**found[row.name])
+        run = f"seed {one.seed}, {one.processor}, {one.date}" + ("" if one.complete else ", ended early")
+        lines.append(f"| `{row.name}` | {row.compares} | {one.versions or 'none'} | {one.agree} | {one.explained} | "
+                     f"{one.differ} | {run} |")
+        known += [(row.name, re.sub("^(explained|DIFFERS) +", "", line)) for line in one.said]
     if known:
-        lines += ["", "Differences that remain, each with its reason:", ""]
-        lines += [f"- `{name}`, {re.sub('^(explained|DIFFERS) +', '', line)}" for name, line in known]
+        lines += ["", "Differences that remain:", ""] + [f"- `{name}`, {said}" for name, said in known]
     return "\n".join(lines)
 
 
-def write_page(outcomes, seed):
+def write_page():
     text = PAGE.read_text(encoding="utf-8")
     before, after = text.split(BEGIN)[0], text.split(END)[1]
-    PAGE.write_text(f"{before}{BEGIN}\n\n{table(outcomes, seed)}\n\n{END}{after}", encoding="utf-8")
+    PAGE.write_text(f"{before}{BEGIN}\n\n{table()}\n\n{END}{after}", encoding="utf-8")
 
 
 def main():
@@ -199,15 +217,13 @@ def main():
     known = {row.name: row for row in ROWS}
     if unknown := [name for name in options.rows if name not in known]:
         parser.error(f"no row named '{unknown[0]}'; there are {', '.join(known)}")
-    if options.write and options.rows:
-        parser.error("--write takes all rows; leave their names out")
     if options.list:
         for row in ROWS:
             print(f"{row.name:14} {row.compares}")
         return 0
     outcomes = [run_row(known[name], options) for name in options.rows or known]
     if options.write:
-        write_page(outcomes, options.seed)
+        write_page()
     agree, differ = sum(o.agree for o in outcomes), sum(o.differ for o in outcomes)
     early = sum(not o.complete for o in outcomes)
     print(f"{len(outcomes)} rows, {agree} cases agree, {differ} differ, {early} rows ended early")
