@@ -71,7 +71,7 @@ class Serving {
       throw;
     }
     network.join();
-    // Nobody waits any more for what is still being computed.
+    // No client waits for the rest.
     if (!service_.is_idle()) leave(0);
   }
 

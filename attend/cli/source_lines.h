@@ -45,7 +45,7 @@ const char* kept_part(const Model& model);
 // Counts the tokens of sources that a model does not know.
 class UnknownCount {
  public:
-  // So many tokens of a line, with those of them that are unknown. Line 0: of no line.
+  // Counts the tokens of a line and its unknown tokens. Line 0: no line.
   void add(int64_t tokens, const std::vector<std::string>& unknown, int64_t line);
   // Those of a source; none where sources are no texts.
   void add(const Model& model, const std::string& source, int64_t line);

@@ -133,7 +133,7 @@ struct ConllReader::State {
     return (is_conllu || has_ids) && token > 0 && is_range_or_decimal(columns[0]);
   }
 
-  // Error if the columns are not those of a token.
+  // Error if the columns do not describe a token.
   void take(const std::vector<std::string_view>& columns, std::string& tokens,
             std::string& labels) {
     if (columns.size() < 2)

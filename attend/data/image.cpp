@@ -31,7 +31,7 @@ class PngReader {
       throw std::bad_alloc();
     }
     png_set_read_fn(png_, this, take_bytes);
-    // Other chunks than those of pixels and of Exif are passed over.
+    // Only chunks of pixels and of Exif are read.
     png_set_keep_unknown_chunks(png_, PNG_HANDLE_CHUNK_NEVER, nullptr, -1);
     png_set_keep_unknown_chunks(png_, PNG_HANDLE_CHUNK_AS_DEFAULT,
                                 reinterpret_cast<png_const_bytep>("eXIf"), 1);
@@ -40,7 +40,7 @@ class PngReader {
   PngReader(const PngReader&) = delete;
   PngReader& operator=(const PngReader&) = delete;
 
-  // What comes before the pixels; false where it cannot be read.
+  // Reads the chunks before the pixels; false if they cannot be read.
   bool read_header() {
     if (setjmp(png_jmpbuf(png_)) != 0) return false;
     png_read_info(png_, info_);
@@ -61,7 +61,7 @@ class PngReader {
     return true;
   }
 
-  // What comes after the pixels, which a file may lack.
+  // Reads the chunks after the pixels, which a file may lack.
   bool read_end() {
     if (setjmp(png_jmpbuf(png_)) != 0) return false;
     png_read_end(png_, info_);

@@ -49,7 +49,7 @@ struct Interaction {
   std::optional<Time> time;
 };
 
-// A number with digits before its point and none or more behind it; none for another spelling.
+// Digits, optionally followed by a point and digits; none for another spelling.
 std::optional<Time> decimal_time(std::string_view text) {
   const size_t point = std::min(text.find('.'), text.size());
   const auto whole = parse_number<int64_t>(text.substr(0, point));

@@ -18,7 +18,7 @@ constexpr int64_t most_counted = 4;  // hydrogens, and bonds: more count as many
 constexpr int64_t most_bonds = 8;
 constexpr int64_t bond_types = 5;
 
-// Where the numbers of an atom begin. None depends on how its SMILES is written.
+// Offsets of the numbers of an atom. No number depends on how its SMILES is written.
 constexpr int64_t hydrogens_place = std::ssize(common_elements) + 1;
 constexpr int64_t bonds_place = hydrogens_place + most_counted + 1;
 constexpr int64_t aromatic_place = bonds_place + most_counted + 1;

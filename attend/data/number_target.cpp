@@ -45,8 +45,7 @@ NumberScale scale_of(const std::unordered_map<std::string, int64_t>& targets) {
   if (scale.deviation == 0 || numbers.front().first == numbers.back().first)
     fail(
         "every target of training is the number {}, so that their deviation is 0; at least two are "
-        "needed "
-        "to learn from",
+        "needed to learn from",
         numbers.empty() ? 0 : numbers[0].first);
   return scale;
 }

@@ -13,7 +13,7 @@
 namespace attend {
 namespace {
 
-// Ids before it are those of fixed tokens, which others do not have.
+// Smaller ids belong to fixed tokens, which other vocabularies lack.
 constexpr int64_t first_outer = Vocabulary::unknown + 1;
 
 // Error where the file that data.KEY names is missing.

@@ -63,7 +63,7 @@ class TextTokenizer {
 
 // What a token of another's model is called in a Vocabulary, as TextTokenizer::name().
 std::string vocabulary_name(const std::string& token, int32_t id);
-// The same of a token that no text makes, such as a mask.
+// The same for a token that no text contains, such as a mask.
 std::string name_by_id(int32_t id);
 
 // Whether a tokenizer file is a SentencePiece model, by its name.

@@ -12,7 +12,7 @@ bool is_pooling(const Site& site) { return site.part == NetworkPart::pooling; }
 
 bool is_decoder(const Site& site) { return site.part == NetworkPart::decoder; }
 
-// One head after another: those of a node with thousands of neighbours take gigabytes together.
+// Head by head, since all heads of a node with thousands of neighbours take gigabytes.
 Tensor mean_of_heads(const TracedAttention& attention) {
   Tensor sum;
   for (int64_t head = 0; head < attention.heads(); ++head) {

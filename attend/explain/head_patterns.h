@@ -55,7 +55,7 @@ HeadPatterns patterns_of(const std::vector<HeadPatterns>& all, const Site& site,
 std::string named_pattern(const HeadPatterns& head);
 
 // The patterns of every head of self-attention that forms weights, read off
-// with_repeated_tokens(). None of a graph, whose nodes have no order.
+// with_repeated_tokens(). Empty for a graph, since its nodes have no order.
 std::vector<HeadPatterns> head_patterns(const Subject& subject);
 
 }  // namespace attend

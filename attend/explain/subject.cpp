@@ -225,7 +225,7 @@ std::vector<int64_t> asked_places(const Subject& subject, int64_t most) {
 TokensAround special_tokens(const Subject& subject) {
   const TextCodec& codec = subject.model.codecs.source;
   const int64_t length = subject.source_length();
-  // A source that keeps its end has lost what was before the text.
+  // A model that reads the end of a source has dropped its opening tokens.
   const bool is_cut = subject.truncated && subject.model.config.reads_end();
   const int64_t after = std::min(codec.closing_tokens(), length);
   return {is_cut ? 0 : std::min(codec.opening_tokens(), length - after), after};

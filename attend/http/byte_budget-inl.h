@@ -29,7 +29,7 @@ class ByteBudget {
   std::atomic<int64_t> total_ = 0;
 };
 
-// What one user holds of a ByteBudget; given back at the end.
+// Share of a ByteBudget that one user holds; the destructor returns it.
 class BudgetShare {
  public:
   BudgetShare() = default;

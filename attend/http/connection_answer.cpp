@@ -15,7 +15,7 @@ namespace {
 // One deadline is for so many bytes, so that who reads a little at a time is no better off than
 // who reads nothing.
 constexpr size_t bytes_per_write = 256 << 10;
-// What each connection may hold of an answer beyond the budget for all of them.
+// Bytes of an answer that each connection may hold beyond the common budget.
 constexpr size_t free_answer_bytes = 64 << 10;
 
 }  // namespace
@@ -163,7 +163,7 @@ void HttpConnection::write() {
   if (is_writing_) return;
   if (written_ == out_.size()) {
     take_next();
-    // It shrank, or what it holds was counted before.
+    // It shrank, or its bytes were counted before.
     if (phase_ == Phase::streaming || out_.empty()) has_answer_room(out_.size());
   }
   if (out_.empty()) {

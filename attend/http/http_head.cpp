@@ -35,7 +35,7 @@ std::string small(std::string_view text) {
 
 HttpRefusal refuse(int status, std::string message) { return {status, std::move(message)}; }
 
-// Of a list of names of fields.
+// Checks a list of names of fields.
 bool is_of_list(char c) {
   return (c >= 'A' && c <= 'Z') || (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9') || c == '-' ||
          c == '_' || c == ',' || c == ' ';
@@ -143,7 +143,7 @@ Check check_target(const Fields& fields, const HttpRules& rules, std::string_vie
                                  in_quotes(host)));
 }
 
-// What a page of a foreign site can have a browser send without asking this server first.
+// Refuses requests that a page of a foreign site can have a browser send without a preflight.
 // `host`: the host that the request is for, in small letters.
 Check check_origin(const Fields& fields, const HttpRules& rules, std::string_view local_host,
                    std::string_view host, HttpHead& head) {

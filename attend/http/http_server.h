@@ -39,7 +39,7 @@ struct HttpOptions {
   using Time = std::chrono::milliseconds;
   Time idle_time{20000};     // between two requests of a connection
   Time head_time{10000};     // from a head's first byte to its last
-  Time body_time{30000};     // the same of a body
+  Time body_time{30000};     // the whole body
   Time answer_time{60000};   // from a request's last byte to its answer's beginning; then 504
   Time stream_time{600000};  // from the beginning of an answer in parts to its end; then it is cut
   Time write_time{20000};    // for 256 KiB of an answer

@@ -153,14 +153,14 @@ int64_t padding_of(const Json& tokenizer) {
   return 0;
 }
 
-// What tokenizer_config.json says of a tokenizer.json, beside its special tokens.
+// Keys of tokenizer_config.json except the special tokens.
 Json settings_of(const PairModel& model, const Json& tokenizer) {
   // Without the first, transformers 4 adds the vector of a type to each token of GPT-2.
   Json config = {{"tokenizer_class", "PreTrainedTokenizerFast"},
                  {"model_input_names", {"input_ids", "attention_mask"}},
                  {"model_max_length", model.maximum_source_length()}};
   const Json splitter = tokenizer.value("pre_tokenizer", Json());
-  // transformers 4 takes false where the key is missing.
+  // transformers 4 takes false if the key is missing.
   if (splitter.is_object() && splitter.value("type", "") == "ByteLevel")
     config["add_prefix_space"] = splitter.value("add_prefix_space", true);
   if (model.codecs.source.cuts_left()) config["truncation_side"] = "left";

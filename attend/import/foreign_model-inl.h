@@ -97,7 +97,7 @@ struct ForeignModel {
   std::string output = {};   // their tensor of the output that repeats the embedding; may be ""
   bool tied = true;          // the output is the embedding if `output` is missing
   DecodeConfig decode = {};  // how answers are searched for
-  Notes notes = {};          // what the user should know about what was read
+  Notes notes = {};          // remarks for the user
 };
 
 // A class of transformers and the tensors of its head.

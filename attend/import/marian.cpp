@@ -44,7 +44,7 @@ const std::vector<ConfigKey>& marian_keys() {
       {"add_bias_logits", "false"},
       {"do_blenderbot_90_layernorm", "false"},
       {"force_bos_token_to_be_generated", "false"},
-      // Of training, or read for the encoder by another name.
+      // Keys of training, or read for the encoder by another name.
       {"activation_dropout"},
       {"classifier_dropout"},
       {"num_hidden_layers"}};

@@ -62,7 +62,7 @@ bool has_more(const ForeignClass& other, const ForeignClass& row) {
   });
 }
 
-// The class whose head the tensors have; of classes with equal heads the first.
+// Returns the class that has the head in the tensors; the first of several.
 std::string class_of_tensors(const JsonPlace& config, const ForeignType& type,
                              const TensorFile& tensors) {
   std::vector<ForeignClass> fitting;

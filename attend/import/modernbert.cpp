@@ -46,7 +46,7 @@ const std::vector<ConfigKey>& modernbert_keys() {
                                                {"rope_parameters"},
                                                {"global_rope_theta"},
                                                {"local_rope_theta"},
-                                               // Of BERT: released files have them in vain.
+                                               // BERT keys without effect in released files.
                                                {"layer_norm_eps"},
                                                {"position_embedding_type"}};
   return table;

@@ -11,7 +11,7 @@
 
 namespace attend::internal {
 
-// What the files of a sentence encoder say beside its settings.
+// Contents of the files of a sentence encoder except its settings.
 struct TextLayer {
   // The tensors of a layer that reads the vector of a text, and the rows of them.
   std::vector<TensorRow> rows = {};
@@ -29,7 +29,7 @@ std::vector<TensorRow> dense_rows(bool has_bias);
 // ways to pool that are not read, by their names.
 TextLayer read_sentence_encoder(const std::string& folder, EmbedderConfig& config);
 
-// Error if the folder is that of a cross-encoder, which reads pairs of texts.
+// Error if the folder holds a cross-encoder, which reads pairs of texts.
 void refuse_pairs(const std::string& folder);
 
 }  // namespace attend::internal

@@ -142,7 +142,7 @@ void read_module(Module module, const std::string& folder, const std::string& pa
   }
 }
 
-// What all modules together have.
+// Reads the settings of all modules together.
 void read_whole(const std::string& folder, EmbedderConfig& config) {
   const std::optional<JsonFile> file =
       find_json_file(folder + "/config_sentence_transformers.json");

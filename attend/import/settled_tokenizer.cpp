@@ -16,7 +16,7 @@ bool is_of_type(const Json& part, const char* type) {
 }
 
 // A tokenizer.json that is changed to what tokenizer_config.json says, as transformers 4 and 5 read
-// both. Where the two versions differ, it is an Error that names the key.
+// both. Error, naming the key, if the two versions differ.
 class SettledTokenizer {
  public:
   SettledTokenizer(Json& whole, const std::string& path, const TokenizerSettings& settings)
@@ -40,7 +40,7 @@ class SettledTokenizer {
   bool says(const char* key) const {
     return settings_.config && settings_.config->place().has(key);
   }
-  // Of a key that is there, though it may be null.
+  // Applies to a key that is present, even if it is null.
   bool mentions(const char* key) const {
     return settings_.config && settings_.config->json.contains(key);
   }
@@ -104,7 +104,7 @@ class SettledTokenizer {
       place(key).refuse("is {}, not left or right", in_quotes(side));
     const bool is_there = whole_.contains("truncation") && whole_["truncation"].is_object();
     if (!is_there && side == right) return;
-    // The length is that of the model's configuration.
+    // The model's configuration has the length.
     if (!is_there)
       whole_["truncation"] = {{"max_length", 512}, {"strategy", "LongestFirst"}, {"stride", 0}};
     whole_["truncation"]["direction"] = side == left ? "Left" : "Right";

@@ -36,7 +36,7 @@ struct Measurement {
   ExampleCounts counts = {};
   Evaluation evaluation = {};
   Evaluation popular = {};     // what the most frequent items would have gained, of ranked items
-  RankMisses misses = {};      // of ranked items
+  RankMisses misses = {};      // for rankings
   LabelCounts labels = {};     // of a model that answers labels
   Likelihood likelihood = {};  // no tokens: answers are numbers, which have none
   int64_t beam = 1;

@@ -97,7 +97,7 @@ ScoredAnswer scored_answer(const PairModel& model, std::vector<std::string> toke
   return answer;
 }
 
-// Whether the nodes of data and what they have are those of a model's graph.
+// Whether data has the nodes, features and edges of a model's graph.
 bool is_graph_of(const PairModel& model, const SplitData& data) {
   constexpr int64_t first_node = Vocabulary::unknown + 1;
   const Vocabulary& nodes = model.source_vocabulary;

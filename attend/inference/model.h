@@ -34,7 +34,7 @@ struct ModelOptions {
   bool skip_bad = false;
 };
 
-// What hides a word in a text of a model without a tokenizer of its own.
+// Name of the mask in texts of a model without a tokenizer of its own.
 constexpr const char* default_mask = "[MASK]";
 
 // A token that might stand where another does.
@@ -278,7 +278,7 @@ class Model {
   bool answers_numbers() const;        // numbers() works
   bool fills() const;                  // fill() works
   bool embeds() const;                 // it answers vectors only: embed() works, answer() does not
-  // How the vector of a text is made of those of its tokens: mean, or cls for the first of them.
+  // Pooling of token vectors into the vector of a text: mean, or cls for the first token.
   std::string pooling() const;
   bool tags() const;              // an answer has a label for each token of its source
   bool continues() const;         // an answer continues its source

@@ -47,7 +47,7 @@ double discounted_gain(const Rank& rank, int64_t k) {
   return sum / static_cast<double>(rank.tied + 1);
 }
 
-// 1 / place, the mean over the orders of those that tie.
+// Mean of 1 / place over the orders of the tied items.
 double reciprocal(const Rank& rank) {
   double sum = 0;
   for (int64_t place = rank.above + 1; place <= rank.above + rank.tied + 1; ++place)

@@ -74,7 +74,7 @@ torch::OrderedDict<std::string, Tensor> grown(
       ->named_parameters();
 }
 
-// Finds which axes count tokens or features: those that grow with these.
+// Finds the axes that grow with the number of tokens or features.
 class VocabularyAxes {
  public:
   VocabularyAxes(const PairModel& model, const PairModel& other)

@@ -45,7 +45,7 @@ class NetworkConfig {
   virtual int64_t maximum_target_length() const = 0;  // tokens of a target that training takes
   virtual int64_t context() const = 0;  // tokens of a text that are seen at once; 0: no such
   virtual bool wants_joint_vocabulary() const = 0;  // of sources and targets
-  // Whether the vector of a text is that of its first token; otherwise the mean of all.
+  // Whether a text's vector is its first token's; otherwise it is the mean of all.
   virtual bool takes_first_vector() const = 0;
   // The setting by which the network has no attention to show, where it has none.
   virtual std::string why_no_weights() const = 0;

@@ -45,7 +45,7 @@ void add_bias(const BiasRow& row, bool predicts_centre, std::vector<ChoiceParame
 Bias bucket_bias(const Tensor& table, const BiasQueries& queries) {
   constexpr int64_t usual = 128;
   const int64_t count = table.dim() == 0 ? 1 : table.size(-1);
-  // Buckets of one distance each; more of them leave 128 no place behind them.
+  // Buckets of one distance each; the largest distance must lie beyond them.
   const int64_t exact = count / (queries.look_ahead ? 4 : 2);
   int64_t distance = queries.largest_distance;
   if (distance == 0) distance = exact < usual ? usual : count;

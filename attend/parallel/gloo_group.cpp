@@ -59,7 +59,7 @@ std::shared_ptr<gloo::transport::Device> device_for(const ProcessPlace& place) {
   const char* interface = std::getenv("GLOO_SOCKET_IFNAME");
   if (interface && *interface) return c10d::ProcessGroupGloo::createDeviceForInterface(interface);
   // Gloo's default is the address of the machine's own name, which is often one of loopback
-  // (Debian's 127.0.1.1), where no other machine reaches it.
+  // (Debian's 127.0.1.1), which no other machine can reach.
   const std::string own = own_address_towards(place.address);
   return own.empty() ? c10d::ProcessGroupGloo::createDefaultDevice()
                      : c10d::ProcessGroupGloo::createDeviceForHostname(own);

@@ -49,7 +49,7 @@ int64_t steps_of(const TrainConfig& train, int64_t pairs) {
   return train.steps == 0 ? steps : std::min(train.steps, steps);
 }
 
-// Where an epoch is a few steps, five of them say little.
+// If an epoch has few steps, five validations cover too little training.
 constexpr int64_t least_patience = 5, most_patience = 100, patient_steps = 250;
 
 int64_t patience_for(const TrainConfig& train, int64_t pairs) {

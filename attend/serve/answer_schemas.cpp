@@ -32,7 +32,7 @@ json object(const std::vector<std::pair<std::string, json>>& members,
   return {{"type", "object"}, {"properties", properties}, {"required", required}};
 }
 
-// What answers to texts are in: {"model", "answers"}.
+// Envelope of answers to texts: {"model", "answers"}.
 json answers(const std::string& name) {
   return object({{"model", text()}, {"answers", list(schema_reference(name))}});
 }

@@ -37,7 +37,7 @@ class Completion {
   void grow(size_t prompt, size_t answer, const Candidate& so_far);
   void end(const std::vector<Answer>& answers);
   void fail(const RequestError& error);
-  // Answers without any tokens but those of the prompts.
+  // Answers that hold only the tokens of the prompts.
   void end_with_prompts();
   // Whether nothing more need be computed. Ends a stream that is late.
   bool is_over();
@@ -50,7 +50,7 @@ class Completion {
     std::string whole = {};            // the text of all tokens, stops included
     size_t searched = 0;               // bytes of it that hold no stop
     size_t token_count = 0;
-    // Of the tokens, where the client gets probabilities.
+    // Per token, if the client asked for probabilities.
     std::vector<std::string> tokens = {};
     std::vector<double> logarithms = {};
     std::vector<std::vector<Rival>> rivals = {};

@@ -27,7 +27,7 @@ constexpr size_t most_tokenised_bytes = 1 << 18;
 enum class CutEnd { right };
 EnumNames names_of(CutEnd) { return {"right"}; }
 
-// What several of the requests have.
+// Fields that several requests share.
 struct TeiRequest {
   std::string model, prompt_name;
   bool is_cut = false, is_normalised = true, is_raw = false;

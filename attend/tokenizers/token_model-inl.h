@@ -29,7 +29,7 @@ class TokenModel {
   virtual uint32_t append(std::string_view piece, std::vector<int32_t>& ids) const = 0;
   static constexpr uint32_t any_text = std::numeric_limits<uint32_t>::max();
 
-  // The token of what is no token; none where a text always has others.
+  // The unknown token; none if the model never produces one.
   virtual std::optional<int32_t> unknown() const = 0;
 
   const TokenTable& tokens() const { return tokens_; }

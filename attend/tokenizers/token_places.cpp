@@ -32,7 +32,7 @@ void add_characters(std::string_view text, size_t begin, size_t end,
   }
 }
 
-// What each character becomes by itself, with the marks after it.
+// Normalised form of each character with the marks after it.
 std::vector<TracedCharacter> traced(std::string_view original, const Normaliser* normaliser) {
   std::vector<TracedCharacter> characters;
   for (size_t begin = 0, end = 0; begin < original.size(); begin = end) {
@@ -148,7 +148,7 @@ class PlaceFinder {
     return size > 0 ? Found({position, size}) : std::nullopt;
   }
 
-  // Behind at least a character, at the beginning of a word if there is one.
+  // After at least one character, at the beginning of a word if there is one.
   Found searched(size_t start, bool begins_word, const std::vector<std::string>& all) const {
     Found first;
     for (size_t i = start; i < whole_.size();) {

@@ -114,8 +114,7 @@ Settings validation_settings(TrainConfig& config) {
        validation_metrics()},
       {"train.patience", &config.patience,
        "validations after the warm-up without improvement before stopping; 0: never; -1: by the "
-       "size "
-       "of the data, those of 250 steps, at least 5",
+       "size of the data, those of 250 steps, at least 5",
        -1, 1e6},
       {"train.validate_steps", &config.validate_steps,
        "steps between validations; 0: after every epoch", 0, 1e9},

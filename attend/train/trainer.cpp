@@ -107,8 +107,7 @@ class Trainer {
     if (!validated_)
       fail(
           "training ended at step {} without weights to keep: an earlier run was stopped before "
-          "its "
-          "first validation, and no step is left; raise train.epochs ({}) or train.steps ({})",
+          "its first validation, and no step is left; raise train.epochs ({}) or train.steps ({})",
           state_.step, config_.epochs, config_.steps);
     fail(
         "training ended at step {} without weights to keep: no validation had a finite figure; "

@@ -43,7 +43,7 @@ TEST(NumberTargets, AreWrittenWithTheDigitsOfFloats) {
   EXPECT_EQ(number_text(0.000123456789, 1000), "0.0001234568");
 }
 
-// What differs by millionths of a deviation is written so, wherever the mean is.
+// Numbers that differ by millionths of a deviation are written differently, whatever the mean.
 TEST(NumberTargets, HaveTheDigitsOfTheirDeviation) {
   EXPECT_EQ(number_text(1700000060.12345678, 234), "1700000060.1235");
   EXPECT_EQ(number_text(1e9 + 1.0 / 3, 1), "1000000000.333333");

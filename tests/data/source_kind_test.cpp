@@ -155,7 +155,7 @@ TEST(Png, BecomesGrey) {
   EXPECT_EQ(ImageReader().read(path).pixels, grey) << "a name in capitals";
 }
 
-// Those of a JPEG file, Pillow and OpenCV: 0.299 red + 0.587 green + 0.114 blue.
+// As for a JPEG file, Pillow and OpenCV: 0.299 red + 0.587 green + 0.114 blue.
 TEST(Png, HasTheGreysOfColours) {
   const std::string colours(
       "\xff\x00\x00\x00\xff\x00\x00\x00\xff\xc8\x64\x32\x01\x02\x03\xff\xff\xff", 18);

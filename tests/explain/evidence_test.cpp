@@ -143,7 +143,7 @@ TEST(Evidence, ARandomOrderIsTheMeanOfAllOrders) {
   EXPECT_NEAR(figures[1].figure.other, (4 * mean(1) + mean(3)) / 5, 1e-9);
 }
 
-// So many sets that some are drawn: the mean is near that of all.
+// With many sets some are drawn: their mean is near the mean of all.
 TEST(Evidence, ManyOrdersAreNearTheMeanOfAll) {
   SmallModel small = small_model("classifier_class");
   small.source = "a b c d e e d c b a";
@@ -191,7 +191,7 @@ TEST(Evidence, SignedScoresAreComparedWithTheirSigns) {
   EXPECT_GT(figures[0].figure.value, 0.3) << "magnitudes are compared with magnitudes";
 }
 
-// Where no token changes a sure answer, a map cannot do better than a random one.
+// If no token changes a sure answer, a map cannot do better than a random one.
 TEST(Evidence, ATieAtZeroIsNotComputed) {
   const SmallModel small = small_model("classifier_fixed");
   const Subject subject = small.subject();

@@ -62,7 +62,7 @@ TEST(Relevance, FollowsOneStackByItsRule) {
   EXPECT_LE((scores - all.slice(0, 0, 1).slice(1, 1)).abs().max().item<double>(), 1e-7);
 }
 
-// What a token is to itself from the start would hide all that it reads.
+// The initial identity of a token would hide all that it reads.
 TEST(Relevance, LeavesOutWhatEachVectorIsToItself) {
   const SmallModel small = small_model("classifier_mean");
   const Subject subject = small.subject();

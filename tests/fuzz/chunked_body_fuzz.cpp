@@ -18,7 +18,7 @@ struct Decoded {
   friend bool operator==(const Decoded&, const Decoded&) = default;
 };
 
-// Reads as far as possible of `bytes` behind what was read before.
+// Reads as much as possible of `bytes` after the part that was read before.
 void decode(ChunkedBody& decoder, std::string_view bytes, Decoded& decoded) {
   while (!decoder.is_done() && decoded.status == 0) {
     const std::string_view arrived = bytes.substr(decoded.size);
@@ -57,7 +57,7 @@ int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   fuzz::decode(other, bytes.substr(0, data[0]), parts);
   if (!other.is_done()) fuzz::decode(other, bytes, parts);
   fuzz::expect(whole == parts);
-  // What was decoded in full is framed without extensions and trailers.
+  // A body that was decoded in full has no extensions and trailers.
   if (whole.is_done) fuzz::expect(bytes.substr(0, whole.size).ends_with("0\r\n\r\n"));
   return 0;
 }

@@ -1,4 +1,4 @@
-// Which requests the server takes, and what it answers to others.
+// Requests that the server accepts, and its answers to others.
 #include <fmt/format.h>
 #include <gmock/gmock.h>
 

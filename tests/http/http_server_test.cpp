@@ -178,7 +178,7 @@ TEST(HttpServer, AllBodiesTogetherAreBounded) {
   EXPECT_EQ(first.status(), 200);
   first.send(post(server.port(), 100000) + half + half);
   reply = holder.next();
-  // A request whose client has left takes memory until nobody works on it any more.
+  // A request whose client has left takes memory until all work on it has ended.
   first.close();
   Holder::wait_until_abandoned(*reply);
   Client third(server.port());

@@ -109,7 +109,7 @@ TEST(WorldFolders, MayHaveNormsNamedAsInTensorFlow) {
   EXPECT_TRUE(imported.has_the_weights_of_the_plain_one());
 }
 
-// Of tied tensors safetensors keeps one, by either name.
+// Safetensors keeps one of two tied tensors, by either name.
 TEST(WorldFolders, MayHaveTheOutputInPlaceOfTheEmbedding) {
   const auto check = [](const char* name, const char* embedding, const char* output) {
     const Imported imported(name,

@@ -166,7 +166,7 @@ TEST(NumberMetrics, HaveTheIntervalThatTheyVaryBy) {
   EXPECT_FALSE(interval_of(metric_named("roc_auc"), one_class).has_value());
 }
 
-// The draws are those of interval_of(), whose sets are measured here one by one.
+// The draws of interval_of(); each set is measured by itself here.
 TEST(NumberMetrics, IntervalsAreThoseOfEachSetByItself) {
   const auto answers = texts({".1", ".7", ".7", ".3", ".9", ".2"}, {"0", "1", "1", "1", "0", "0"});
   for (const Metric& metric : metric_table()) {

@@ -177,7 +177,7 @@ TEST_F(ServiceTest, TheDocumentDescribesEveryAnswer) {
       EXPECT_EQ(type == "application/json", schema.contains("$ref")) << route.path;
     }
   }
-  // What is referred to is there.
+  // Every reference exists.
   const std::string text = document.dump(), begin = "#/components/schemas/";
   for (size_t i = text.find(begin); i != std::string::npos; i = text.find(begin, i)) {
     i += begin.size();

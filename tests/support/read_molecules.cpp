@@ -4,7 +4,7 @@
 // hydrogens, charge, whether it is aromatic, isotope, whether it is in a ring, whether it is marked
 // as a stereocentre), a TAB, a word per bond ("0,1,:,1": two atoms, the symbol of its type, whether
 // it is in a ring; a dative bond begins at the atom that gives the electrons), a TAB and the key.
-// Of a line that cannot be read "ERROR" and the message.
+// Prints "ERROR" and the message for a line that cannot be read.
 
 #include <fmt/format.h>
 
