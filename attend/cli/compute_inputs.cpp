@@ -152,8 +152,8 @@ std::string dtype_name(at::ScalarType type) {
 void check_axes(const Input& input, const char* name) {
   if (input.tensor.dim() < 2 || input.tensor.dim() > 4)
     fail(
-        "{}: the {} has shape [{}]; it must have 2, 3 or 4 axes: [positions, depth], with the batch "
-        "and the heads before them",
+        "{}: the {} has shape [{}]; it must have 2, 3 or 4 axes: [positions, depth], with the "
+        "batch and the heads before them",
         input.origin, name, fmt::join(input.tensor.sizes(), ", "));
 }
 
