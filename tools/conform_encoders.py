@@ -216,12 +216,13 @@ def drawn_tokenizer(draw):
                for token in document["added_tokens"]}
     if draw.random() < 0.5:  # flags of special tokens, and another token
         decoder[draw.choice(sorted(decoder))].update(lstrip=draw.random() < 0.5, rstrip=draw.random() < 0.5)
-        size = len(document["model"]["vocab"])
+        vocabulary = document["model"]["vocab"]
+        number = vocabulary.get("newword", len(vocabulary))
         new = {"content": "newword", "single_word": draw.random() < 0.3, "lstrip": False, "rstrip": False,
                "normalized": draw.random() < 0.5, "special": False}
-        decoder[str(size)] = new
+        decoder[str(number)] = new
         if draw.random() < 0.5:
-            document["added_tokens"].append({"id": size, **new})
+            document["added_tokens"].append({"id": number, **new})
         settings["added_tokens_decoder"] = decoder
     return kind, document, settings
 
