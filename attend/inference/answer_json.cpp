@@ -4,8 +4,10 @@
 #include <cmath>
 #include <nlohmann/json.hpp>
 #include <set>
+#include <string_view>
 #include <utility>
 
+#include "attend/base/utf8.h"
 #include "attend/metrics/length_ranges.h"
 
 namespace attend {
@@ -50,22 +52,17 @@ json ranges_json(const Measurement& measurement, const Metric& metric) {
   return result;
 }
 
-// Number of characters before a place in a text.
-int64_t characters_before(const std::string& text, size_t place) {
-  const auto end = text.begin() + static_cast<std::ptrdiff_t>(std::min(place, text.size()));
-  return std::count_if(text.begin(), end, [](char byte) {
-    return (static_cast<unsigned char>(byte) & 0xC0) != 0x80;  // begins a character
-  });
-}
-
 // [begin, end] in characters for each token of the source that was read; null for a token that
 // stands for no part of it.
 json spans_json(const Model& model, const std::string& source) {
   json spans = json::array();
+  const auto characters_before = [&](size_t place) {
+    return character_count(std::string_view(source).substr(0, std::min(place, source.size())));
+  };
   for (const SourceToken& token : model.tokens_read(source)) {
     json& span = spans.emplace_back();
     const auto [begin, end] = std::pair(token.place.begin, token.place.end);
-    if (begin < end) span = {characters_before(source, begin), characters_before(source, end)};
+    if (begin < end) span = {characters_before(begin), characters_before(end)};
   }
   return spans;
 }

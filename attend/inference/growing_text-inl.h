@@ -27,7 +27,4 @@ class GrowingText {
   std::vector<std::string> last_;  // tokens that are joined anew
 };
 
-// The number of characters of a text in UTF-8.
-size_t character_count(const std::string& text);
-
 }  // namespace attend

@@ -1,5 +1,3 @@
-#include <algorithm>
-
 #include "attend/inference/growing_text-inl.h"
 
 namespace attend {
@@ -27,12 +25,6 @@ void GrowingText::shorten() {
   if (end.empty() || settled_ + end.size() > text_.size() || !text_.ends_with(end)) return;
   settled_ = text_.size() - end.size();
   last_ = std::move(kept);
-}
-
-size_t character_count(const std::string& text) {
-  return static_cast<size_t>(std::count_if(text.begin(), text.end(), [](char byte) {
-    return (static_cast<unsigned char>(byte) & 0xC0U) != 0x80;
-  }));
 }
 
 }  // namespace attend

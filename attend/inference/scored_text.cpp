@@ -4,6 +4,7 @@
 #include <string>
 #include <vector>
 
+#include "attend/base/utf8.h"
 #include "attend/decode/not_a_number.h"
 #include "attend/inference/growing_text-inl.h"
 #include "attend/inference/predictor.h"

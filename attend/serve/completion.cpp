@@ -5,6 +5,7 @@
 #include <nlohmann/json.hpp>
 #include <utility>
 
+#include "attend/base/utf8.h"
 #include "attend/serve/completion-inl.h"
 
 namespace attend::internal {
@@ -13,11 +14,6 @@ namespace {
 using nlohmann::json;
 
 bool continues_character(char byte) { return (static_cast<unsigned char>(byte) & 0xC0U) == 0x80; }
-
-size_t character_count(const std::string& text) {
-  return static_cast<size_t>(std::count_if(text.begin(), text.end(),
-                                           [](char byte) { return !continues_character(byte); }));
-}
 
 // How much of a text that goes on stays as it is: without the beginning of a stop and of a
 // character at its end.

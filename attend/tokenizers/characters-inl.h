@@ -81,8 +81,6 @@ inline char32_t last_point(std::string_view text) {
   return next_point(text, position);
 }
 
-size_t count_points(std::string_view text);
-
 void append_point(std::string& text, char32_t point);
 
 // Appends the lower case of the code point.

@@ -102,12 +102,6 @@ const CharacterClasses& character_classes() {
   return table;
 }
 
-size_t count_points(std::string_view text) {
-  return static_cast<size_t>(std::count_if(text.begin(), text.end(), [](char c) {
-    return (static_cast<unsigned char>(c) & 0xC0) != 0x80;
-  }));
-}
-
 void append_point(std::string& text, char32_t point) {
   const auto add = [&](char32_t byte) { text.push_back(static_cast<char>(byte)); };
   if (point < 0x80) return add(point);

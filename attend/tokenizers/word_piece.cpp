@@ -1,5 +1,6 @@
 #include <utility>
 
+#include "attend/base/utf8.h"
 #include "attend/tokenizers/characters-inl.h"
 #include "attend/tokenizers/token_model-inl.h"
 
@@ -15,7 +16,7 @@ class WordPieceModel : public TokenModel {
 
   uint32_t append(std::string_view word, std::vector<int32_t>& ids) const override {
     const size_t before = ids.size();
-    if (word.size() > options_.longest_word && count_points(word) > options_.longest_word) {
+    if (word.size() > options_.longest_word && character_count(word) > options_.longest_word) {
       ids.push_back(options_.unknown);
       return any_text;
     }
