@@ -9,6 +9,7 @@ import urllib.error
 import urllib.request
 
 PATIENCE = 120  # seconds after which a page that does not get on has failed
+DRIVER_STARTS = 100  # at most, while other programs take its ports
 ELEMENT = "element-6066-11e4-a52e-4f735466cecf"
 
 
@@ -17,17 +18,36 @@ def missing():
     return [name for name in ("chromium", "chromedriver") if not shutil.which(name)]
 
 
+def start_driver():
+    """The process of a driver and its port.
+
+    With port 0 the driver takes a free port of IPv6, then needs the same port of IPv4. If another
+    program has that one, the driver ends, and the next start takes another port.
+    """
+    for _ in range(DRIVER_STARTS):
+        driver = subprocess.Popen(["chromedriver", "--port=0"], stdout=subprocess.PIPE,
+                                  stderr=subprocess.DEVNULL, text=True)
+        printed = ""
+        for line in driver.stdout:
+            if "started successfully on port" in line:
+                return driver, int(line.rstrip().rstrip(".").split()[-1])
+            printed += line
+        driver.stdout.close()
+        driver.wait()
+        if "port not available" not in printed:
+            break
+    raise RuntimeError(f"chromedriver did not start:\n{printed}")
+
+
 class Browser:
     """A window of `width` x `height` pixels; a context manager."""
 
     def __init__(self, width, height, dark=False, touch=False):
         self.profile = tempfile.TemporaryDirectory(ignore_cleanup_errors=True)
-        # Port 0: the driver takes a free one and says which.
-        self.driver = subprocess.Popen(["chromedriver", "--port=0"], stdout=subprocess.PIPE,
-                                       stderr=subprocess.DEVNULL, text=True)
+        self.driver, port = start_driver()
         self.session = ""
         try:
-            self.address = f"http://127.0.0.1:{self._port()}"
+            self.address = f"http://127.0.0.1:{port}"
             self._begin(width, height, dark)
         except BaseException:
             self.close()
@@ -36,12 +56,6 @@ class Browser:
                  deviceScaleFactor=1, mobile=touch)
         self.cdp("Emulation.setEmulatedMedia", features=[
             {"name": "prefers-color-scheme", "value": "dark" if dark else "light"}])
-
-    def _port(self):
-        for line in self.driver.stdout:
-            if "started successfully on port" in line:
-                return int(line.rstrip().rstrip(".").split()[-1])
-        raise RuntimeError("chromedriver did not start")
 
     def _begin(self, width, height, dark):
         arguments = ["--headless=new", "--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage",
