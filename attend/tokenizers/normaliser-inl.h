@@ -32,13 +32,11 @@ NormaliserPointer bert_normaliser(const BertNormalisation& options);
 NormaliserPointer normal_form_normaliser(bool compatible, bool composed);
 
 NormaliserPointer lowercase_normaliser();
-NormaliserPointer strip_accents_normaliser();               // removes combining marks without
-                                                            // decomposing
-NormaliserPointer strip_normaliser(bool left, bool right);  // removes white space at the ends
+NormaliserPointer strip_accents_normaliser();               // existing combining marks
+NormaliserPointer strip_normaliser(bool left, bool right);  // white space at the ends
 // Replaces each occurrence of `searched`, which must not be empty.
 NormaliserPointer replace_normaliser(std::string searched, std::string replacement);
-NormaliserPointer spaces_normaliser(std::string replacement);  // replaces each run of two or more
-                                                               // spaces
+NormaliserPointer spaces_normaliser(std::string replacement);  // each run of two or more
 NormaliserPointer prepend_normaliser(std::string text);        // before each non-empty text
 NormaliserPointer sequence_normaliser(std::vector<NormaliserPointer> parts);
 

@@ -16,8 +16,7 @@ namespace internal {
 struct SentencePieceParts {
   SentencePieceFile file;
   Trie user_defined = {};
-  std::array<bool, 256> unchanged = {};  // ASCII characters that no rule changes before ASCII or at
-                                         // the end
+  std::array<bool, 256> unchanged = {};  // ASCII that no rule changes before ASCII or at the end
   bool by_words = false;                 // no piece spans two words
   TokenModelPointer model = nullptr;
 };
