@@ -354,8 +354,7 @@ void append(Settings& all, Settings more) {
 struct TomlFile::Parsed {
   std::string name;
   toml::table root;
-  std::filesystem::path folder = {};  // empty for a document in memory or a file in the working
-                                      // directory
+  std::filesystem::path folder = {};  // empty: in memory or the working directory
 };
 
 TomlFile::TomlFile(std::string_view document, const std::string& name)
