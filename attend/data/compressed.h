@@ -39,9 +39,9 @@ class ByteReader {
 std::string read_packed(const std::string& path, int64_t maximum_bytes = int64_t{1} << 32);
 
 // Calls `visit` with the name and the bytes of each regular file of a tar archive, packed or not,
-// in order. Skips folders and links. Error, naming the archive, if it is not a tar, a file has over
-// `maximum_file` bytes, it has over a million entries, or sparse files total over 16 MiB and over
-// 200 times the archive's size.
+// in order. Skips folders and links. Errors name the archive: not a tar; a file of over
+// `maximum_file` bytes; over a million entries; sparse files of together over 16 MiB and over 200
+// times the archive's size.
 void visit_tar(ByteReader archive,
                const std::function<void(const std::string& name, std::string bytes)>& visit,
                int64_t maximum_file = int64_t{1} << 30);

@@ -42,8 +42,7 @@ struct FileSummary {
   int64_t several_targets = 0;  // sources with more than one target
   SideSummary source, target;
   std::vector<OddLines> odd;                            // kinds with at least one line
-  std::vector<std::pair<std::string, int64_t>> labels;  // if targets are labels; most frequent
-                                                        // empty if targets are texts; by count
+  std::vector<std::pair<std::string, int64_t>> labels;  // empty if targets are texts; by count
 };
 
 // Overlap of a file with the first file.

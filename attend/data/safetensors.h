@@ -14,11 +14,11 @@ struct TensorFile {
   std::map<std::string, std::string> metadata;
 };
 
-// Reads a safetensors file strictly: header of at most 100 MB, bounded JSON depth, no duplicate
-// keys, known dtypes (F64 F32 F16 BF16 I64 I32 I16 I8 U8 BOOL), sizes by checked multiplication,
-// offsets contiguous from 0 to the end of the file, at most 64 axes and 100,000 tensors, BOOL bytes
-// 0 or 1, at most memory_limit() bytes. Otherwise Error, naming the file and the tensor.
-// https://github.com/huggingface/safetensors#format
+// Reads a safetensors file strictly, https://github.com/huggingface/safetensors#format. The header
+// has at most 100 MB, bounded JSON depth and no duplicate keys. Dtypes: F64 F32 F16 BF16 I64 I32
+// I16 I8 U8 BOOL, with BOOL bytes 0 or 1. Sizes are computed by checked multiplication. Offsets are
+// contiguous from 0 to the end of the file. At most 64 axes, 100,000 tensors and memory_limit()
+// bytes. Otherwise Error, naming the file and the tensor.
 TensorFile read_safetensors(const std::string& path);
 
 // Parses the bytes of a file; messages call it `name`.

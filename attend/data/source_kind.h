@@ -68,8 +68,8 @@ struct SourceKind {
   void (*measure)(const std::string& source, FrameConfig& config);
   FrameShape (*shape)(const FrameConfig& config);
   std::unique_ptr<FrameReader> (*reader)(const FrameConfig& config);
-  // Returns names of the first `count` frames of a source, as "0.03 s", as "row 1, column 2",
-  // counted from 1, or as an element of a set or an atom is written.
+  // Returns names of the first `count` frames of a source: "0.03 s"; "row 1, column 2", counted
+  // from 1; or an element of a set or an atom as it is written.
   std::vector<std::string> (*frame_names)(const std::string& source, const FrameConfig& config,
                                           int64_t count);
   // Returns a picture of the frames: the image; the images of a set from left to right; or a

@@ -22,8 +22,8 @@ std::vector<Example> read_examples(const PairFiles& files, const TextConfig& tex
                                    const Tell& tell = {}, int64_t* bad = nullptr);
 
 // Reads all parts of data in a format that is split (DataFormatRow::is_split) from files.source.
-// Error if other members of `files` are set, if the format needs a folder and it is a file or the
-// reverse, on `bad` if lines cannot be skipped, and errors of the format's reader.
+// Error if other members of `files` are set; if files.source is a file and the format needs a
+// folder, or the reverse; on `bad` if lines cannot be skipped. Errors also as the format's reader.
 SplitData read_split(const PairFiles& files, const TextConfig& text, const Tell& tell = {},
                      int64_t* bad = nullptr);
 
