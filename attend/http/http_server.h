@@ -28,12 +28,11 @@ struct HttpOptions {
   // server uses TLS.
   std::string certificate_file = {}, certificate_key_file = {};
 
-  size_t connections = 512;       // maximum; more get 503
-  int64_t body_bytes = 16 << 20;  // per request
-  int64_t all_bodies = 64 << 20;  // of all unanswered requests; more get 503
-  int64_t all_answers =
-      256 << 20;  // of all unread answers; beyond it answers over 64 KiB become 503
-  int64_t stream_bytes = 1 << 20;  // waiting for a slow client, per answer in parts
+  size_t connections = 512;         // maximum; more get 503
+  int64_t body_bytes = 16 << 20;    // per request
+  int64_t all_bodies = 64 << 20;    // of all unanswered requests; more get 503
+  int64_t all_answers = 256 << 20;  // of all unread answers; beyond it, over 64 KiB become 503
+  int64_t stream_bytes = 1 << 20;   // waiting for a slow client, per answer in parts
 
   using Time = std::chrono::milliseconds;
   Time idle_time{20000};     // between two requests of a connection
