@@ -34,12 +34,12 @@ struct Measurement {
   MetricOptions options = {};
   ExampleCounts counts = {};
   Evaluation evaluation = {};
-  Evaluation popular = {};     // of ranked items: result of a ranking by popularity
+  Evaluation popular = {};     // ranking by popularity, for ranked items
   RankMisses misses = {};      // for rankings
   LabelCounts labels = {};     // for models that answer labels
   Likelihood likelihood = {};  // lacks tokens if answers are numbers
   int64_t beam = 1;
-  double seconds = 0;  // of decoding
+  double seconds = 0;  // decoding time
 
   nlohmann::json report(const Metric& metric) const;
   std::optional<FigureInterval> interval(

@@ -81,7 +81,7 @@ struct AnswerWatch {
   // Called before each step of a source's answer. true: the answer ends with its current tokens, as
   // if cut, or without candidates. Other answers do not change, to the last bit.
   std::function<bool(size_t source)> is_stopped = {};
-  // Called with the answer so far (text, tokens, probabilities) after each final token. Not called
+  // Called with the answer so far (text, tokens, probabilities) after each fixed token. Not called
   // in beam search, where the beginning may still change. `answer`: index of the sampled answer,
   // else 0.
   std::function<void(size_t source, size_t answer, const Candidate& so_far)> grows = {};

@@ -11,11 +11,10 @@ namespace attend {
 
 // Items with which the right one is compared.
 struct RankOptions {
-  bool keep_seen =
-      false;  // also items of the source; otherwise a right item that was seen is a miss
-  int64_t negatives =
-      0;              // number of other items, drawn evenly per example; 0: all items of training
-  uint64_t seed = 1;  // of the drawn items
+  // Also rank items of the source; otherwise a right item that was seen is a miss.
+  bool keep_seen = false;
+  int64_t negatives = 0;  // other items, drawn evenly per example; 0: all items of training
+  uint64_t seed = 1;      // random seed of the draws
 };
 
 // Ranks each example's target item as the next item after its source. Items that were not in
