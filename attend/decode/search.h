@@ -62,7 +62,7 @@ struct SearchTask {
   // Called before each step; true ends the sentence with its current tokens, as at the longest
   // length.
   std::function<bool()> is_stopped = {};
-  // Called with each final token, in greedy search and sampling.
+  // Called with each token as soon as it is fixed, in greedy search and sampling.
   std::function<void(const GrownToken&)> grows = {};
   // Called with the hypotheses when the sentence is done.
   std::function<void(std::vector<Hypothesis>)> found = {};
