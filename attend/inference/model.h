@@ -283,8 +283,8 @@ class Model {
   bool has_source_image() const;  // sources are images, sets of images, or sounds
   // Maximum number of tokens of an answer to a source of `source_tokens` tokens.
   int64_t longest_answer(int64_t source_tokens, const SearchOptions& options = {}) const;
-  // In tokens. A longer source is cut to its first tokens, or to its last tokens if the model
-  // continues it.
+  // In tokens. A longer source loses its last tokens, or its first ones if the model continues or
+  // ranks, or if its tokenizer truncates on the left.
   int64_t maximum_source_length() const;
   // Picture of a source. Error if sources are not images or sounds, and on a file that cannot be
   // read.
