@@ -21,9 +21,9 @@ constexpr size_t most_weight = 256;
 // A source of fewer than 2 * tokens_per_weight tokens weighs 1. bytes_per_token is an estimate.
 constexpr size_t tokens_per_weight = most_tokens_together / most_weight, bytes_per_token = 4;
 
-// While the model is busy, a thread waits for further questions as long as they arrive within
-// `gathering_pause` of each other, up to `longest_gathering`: clients that were answered together
-// send their next requests together.
+// While the model is busy, a thread waits while questions arrive within `gathering_pause` of
+// each other, up to `longest_gathering`. Clients that were answered together send their next
+// requests together.
 constexpr std::chrono::microseconds gathering_pause{300};
 constexpr std::chrono::microseconds longest_gathering{5000};
 

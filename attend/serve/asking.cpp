@@ -97,7 +97,7 @@ void check_work(const Asking& asking, const Question& question) {
 }
 
 // Whether the answers probably take long. Expected length: the maximum if the request limits the
-// length or the source is an image, otherwise about the length of the source.
+// length or sources are images or sounds, otherwise about the length of the source.
 bool is_long(const Model& model, const Question& question) {
   constexpr int64_t short_tokens = 8192, bytes_per_token = 4;
   int64_t tokens = 0;

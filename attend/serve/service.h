@@ -25,7 +25,7 @@ struct ModelFolder {
   std::string name, folder;
 };
 
-// A model that is served.
+// A served model.
 struct ServedModel {
   std::string name;
   int64_t loaded = 0;  // Unix time in seconds

@@ -54,7 +54,7 @@ struct TeiRequest {
   }
   std::vector<RequestField> scoring() {
     return {{"raw_scores", &is_raw, 0, 0, false, true},
-            // Hugging Face's client sends it, empty.
+            // Hugging Face's client sends this field, empty.
             {"parameters", std::vector<RequestField>{}, 0, 0, false, true}};
   }
 
