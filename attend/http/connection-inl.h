@@ -142,8 +142,8 @@ class HttpConnection : public std::enable_shared_from_this<HttpConnection> {
   std::string local_host_;
   Phase phase_ = Phase::idle;
   static constexpr auto no_deadline = Clock::time_point::max();
-  Clock::time_point deadline_ = no_deadline;    // of the phase
-  Clock::time_point stream_end_ = no_deadline;  // of an answer in parts
+  Clock::time_point deadline_ = no_deadline;    // deadline of the phase
+  Clock::time_point stream_end_ = no_deadline;  // deadline of an answer in parts
   bool is_timed_ = false;  // the timer runs and expires no later than deadline_
 
   std::array<char, 8192> chunk_;  // buffer of one read

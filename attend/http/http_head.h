@@ -68,7 +68,7 @@ using HttpHeadReading = std::variant<HttpIncomplete, HttpRefusal, HttpHead>;
 // invalid. After an HttpRefusal nothing more can be read. `local_host`: address and port of this
 // server on the client's connection, in the form of a Host, accepted as a Host; empty: unknown.
 //
-// Strict, because a request can hide in another if two programs read it differently: lines end with
+// Strict, because a request can hide in another if two programs read it differently. Lines end with
 // CR LF, fields are not folded, a Content-Length is one number, and Transfer-Encoding is "chunked"
 // without a Content-Length.
 HttpHeadReading read_http_head(std::string_view arrived, const HttpRules& rules,
