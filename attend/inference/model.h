@@ -160,7 +160,7 @@ class SourceError : public Error {
 // the number of threads and other calls are.
 //
 // Errors of all calls: SourceError on a source that is not UTF-8, cannot be read or names a
-// language that was not in training; with ModelOptions::strict also on one that is too long.
+// language that was not in training. With ModelOptions::strict also on a source that is too long.
 // Answers to the sources before it are delivered first.
 class Model {
  public:

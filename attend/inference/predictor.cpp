@@ -28,7 +28,7 @@ std::vector<int64_t> in_order(size_t count) {
   return order;
 }
 
-// Whether a token is a mask: known to the tokenizer, or to be filled in.
+// Whether a token with the unknown id is a mask: the tokenizer knows it, or the model fills it in.
 bool is_asked(const PairModel& model, const std::string& token) {
   const TextCodec& codec = model.codecs.source;
   return codec.tokenizer ? codec.knows(token, model.source_vocabulary)
