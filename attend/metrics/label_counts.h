@@ -14,10 +14,9 @@ struct LabelCounts {
 
   // Scores of one label, or their means over labels.
   struct Score {
-    double precision =
-        0;  // share of right answers among the answers with this label; 0 if there are none
-    double recall = 0;  // share of the label's examples answered with it; 0 if there are none
-    double f1 = 0;      // harmonic mean of both
+    double precision = 0;  // right share of the answers with this label; 0 if there are none
+    double recall = 0;     // share of its examples answered with it; 0 if there are none
+    double f1 = 0;         // harmonic mean of both
   };
 
   // If several labels are right, counts for the answer if it is among them, else for the first.
