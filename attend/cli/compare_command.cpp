@@ -37,7 +37,7 @@ struct CompareOptions {
 // Row of the comparison: a mechanism in the common model, or another model.
 struct Choice {
   std::string name;
-  std::string config = {};  // of another model
+  std::string config = {};  // config of another model
 };
 
 std::vector<Choice> choices_of(const CompareOptions& options) {

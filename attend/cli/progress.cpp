@@ -121,7 +121,7 @@ void ProgressPrinter::show(const TrainProgress& progress, const Metric& metric) 
                   progress.steps, progress.loss, progress.pairs_per_second);
   if (progress.validation) {
     line += fmt::format(" | valid loss {:.4f}", progress.validation->loss);
-    if (metric.measured != MeasuredFor::always)  // as the loss is
+    if (metric.measured != MeasuredFor::always)  // the loss is always shown
       line += fmt::format(" {} {}", metric.title, metric.shown(progress.validation->metric));
     if (progress.equals_best)
       line +=
