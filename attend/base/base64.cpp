@@ -51,7 +51,7 @@ std::string base64_bytes(std::string_view text) {
     bits -= 8;
     bytes += static_cast<char>(group >> bits & 255);
   }
-  // The same bytes are written in one way.
+  // Each byte string has one valid encoding.
   if ((group & ((1U << bits) - 1)) != 0) fail("base64 ends with bits that belong to no byte");
   return bytes;
 }

@@ -5,9 +5,9 @@
 
 namespace attend {
 
-// Bytes as text and back (RFC 4648, section 4), with = at the end.
+// Encodes bytes as base64 text (RFC 4648, section 4), padded with =.
 std::string base64_text(std::string_view bytes);
-// The bytes of such a text. Error on a text that is no base64.
+// Decodes a base64 text. Error if the text is not valid base64.
 std::string base64_bytes(std::string_view text);
 
 }  // namespace attend

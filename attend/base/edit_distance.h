@@ -9,11 +9,12 @@
 
 namespace attend {
 
-// Fewest insertions, deletions and substitutions that turn one sequence into the other (Wagner &
-// Fischer 1974). With `swaps` two neighbours may also change places, each of them once.
+// Returns the minimum number of insertions, deletions and substitutions that turn one sequence into
+// the other (Wagner & Fischer 1974). With `swaps`, swapping two neighbours also counts as one edit;
+// an element is swapped at most once.
 template <class Sequence>
 int64_t edit_distance(const Sequence& a, const Sequence& b, bool swaps = false) {
-  // Rows of the table: distances from the first i elements of a, and from one and two fewer.
+  // Rows i, i - 1 and i - 2 of the table of distances.
   std::vector<int64_t> row(b.size() + 1), above(b.size() + 1), second_above;
   std::iota(row.begin(), row.end(), 0);
   for (size_t i = 1; i <= a.size(); ++i) {

@@ -12,10 +12,11 @@
 
 namespace attend {
 
-// The names of an enum's values, in their order, which counts from 0.
+// Names of an enum's values, in order. The values count from 0.
 using EnumNames = std::vector<std::string>;
 
-// An enum that has names: a function EnumNames names_of(E) beside it, which ignores the value.
+// An enum with names: a function EnumNames names_of(E) in its namespace, which ignores its
+// argument.
 template <class E>
 concept NamedEnum = std::is_enum_v<E> && requires(E value) {
   { names_of(value) } -> std::same_as<EnumNames>;
@@ -26,7 +27,8 @@ std::string name_of(E value) {
   return names_of(value)[static_cast<size_t>(value)];
 }
 
-// The value of that name. Error where there is none; `kind` names the values: "normal form".
+// Returns the value with that name. Error if there is none. `kind` names the values in the message,
+// e.g. "normal form".
 template <NamedEnum E>
 E value_of(std::string_view name, std::string_view kind) {
   const EnumNames names = names_of(E{});
@@ -35,7 +37,7 @@ E value_of(std::string_view name, std::string_view kind) {
   fail_unknown(kind, name, names);
 }
 
-// A variable of any enum with names: its name can be read and changed.
+// Reads and sets a variable of any named enum by name.
 class NamedVariable {
  public:
   template <NamedEnum E>
@@ -46,7 +48,7 @@ class NamedVariable {
 
   const EnumNames& names() const { return names_; }
   std::string name() const { return name_(); }
-  void set(std::string_view name) const { set_(name); }  // Error where there is no such name
+  void set(std::string_view name) const { set_(name); }  // Error if no value has that name
 
  private:
   EnumNames names_;

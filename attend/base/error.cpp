@@ -7,7 +7,8 @@ namespace {
 
 constexpr size_t maximum_shown = 60;
 
-// Bytes of the well-formed UTF-8 character at the front of `text`; 0 when there is none.
+// Returns the length in bytes of the well-formed UTF-8 character at the start of `text`; 0 if
+// malformed.
 size_t character_length(std::string_view text) {
   const auto byte = [&](size_t i) { return static_cast<unsigned char>(text[i]); };
   const unsigned char lead = byte(0);
@@ -16,7 +17,7 @@ size_t character_length(std::string_view text) {
   for (size_t i = 1; i < length; ++i) {
     if ((byte(i) & 0xC0) != 0x80) return 0;
   }
-  // The second byte is what tells overlong forms, surrogates and the end of Unicode apart.
+  // The second byte reveals overlong forms, surrogates and points beyond U+10FFFF.
   if (lead == 0xE0 && byte(1) < 0xA0) return 0;
   if (lead == 0xED && byte(1) > 0x9F) return 0;
   if (lead == 0xF0 && byte(1) < 0x90) return 0;

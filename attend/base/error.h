@@ -10,8 +10,9 @@
 
 namespace attend {
 
-// Bad input or misuse: the input, what was expected and the remedy, in one line. The program prints
-// it and exits with 2; every other exception is a failure of its own and exits with 1.
+// Bad input or misuse. The message states the input, what was expected and the remedy in one line.
+// The program prints it and exits with 2. Every other exception is an internal failure and exits
+// with 1.
 class Error : public std::runtime_error {
  public:
   using std::runtime_error::runtime_error;
@@ -23,8 +24,8 @@ template <class... Arguments>
   throw Error(fmt::format(format, std::forward<Arguments>(arguments)...));
 }
 
-// Text from a file or a user, fit for one line of a message: in quotes, control characters and
-// invalid UTF-8 as \xNN, cut after 60 bytes.
+// Formats text from a file or a user for one line of a message. The result is in quotes and cut
+// after 60 bytes, with control characters and invalid UTF-8 as \xNN.
 std::string in_quotes(std::string_view text);
 
 }  // namespace attend

@@ -58,14 +58,14 @@ class Descriptor {
   fail("{}: cannot be written in {}: {}", path, folder.string(), reason(code));
 }
 
-// Whether a write would end the process by SIGXFSZ, unless it ignores that.
+// Returns whether a write would exceed the file size limit and raise SIGXFSZ.
 bool is_over_limit(size_t bytes) {
   rlimit limit{};
   return ::getrlimit(RLIMIT_FSIZE, &limit) == 0 && limit.rlim_cur != RLIM_INFINITY &&
          bytes > limit.rlim_cur;
 }
 
-// 0, or the errno of what went wrong.
+// Returns 0 or the errno of the failure.
 int write_all(int descriptor, std::string_view bytes) {
   // Linux writes at most 2 GiB per call.
   constexpr size_t piece = size_t{1} << 30;
@@ -78,7 +78,7 @@ int write_all(int descriptor, std::string_view bytes) {
   return 0;
 }
 
-// The standard stream that goes to a file; null if none does.
+// Returns the name of the standard stream that goes to this file; null if none does.
 const char* standard_stream(const std::string& path) {
   struct stat file, stream;
   if (::stat(path.c_str(), &file) != 0) return nullptr;
@@ -92,7 +92,7 @@ const char* standard_stream(const std::string& path) {
 
 constexpr std::string_view temporary_start = ".attend-", temporary_end = ".tmp";
 
-// The process that made the temporary file of that name; 0 where the name is not such a file's.
+// Returns the process that created the temporary file; 0 if the name is not that of one.
 pid_t writer_of(std::string_view name) {
   if (!name.starts_with(temporary_start) || !name.ends_with(temporary_end)) return 0;
   name.remove_prefix(temporary_start.size());
@@ -101,7 +101,7 @@ pid_t writer_of(std::string_view name) {
   return error == std::errc() && *end == '-' ? std::max(process, 0) : 0;
 }
 
-// Creates a file of a new name; the umask decides on its mode, which mkstemp would not let it.
+// Creates a file with a new name. Its mode follows the umask, unlike with mkstemp.
 int create_temporary(const fs::path& folder, std::string& name) {
   for (int attempt = 0; attempt < 10000; ++attempt) {
     const std::string own =
@@ -118,7 +118,7 @@ int fill_and_rename(int number, const std::string& temporary, const std::string&
                     std::string_view bytes) {
   Descriptor descriptor(number);
   struct stat replaced;
-  // The mode is right before there is anything to read. A file system without modes refuses this.
+  // The mode is set before the file has contents. Failure is ignored: a file system may lack modes.
   if (::stat(target.c_str(), &replaced) == 0)
     static_cast<void>(::fchmod(descriptor.get(), replaced.st_mode & 0777));
   if (const int code = write_all(descriptor.get(), bytes)) return code;
@@ -129,8 +129,8 @@ int fill_and_rename(int number, const std::string& temporary, const std::string&
 
 void sync_folder(const fs::path& folder, const std::string& path) {
   Descriptor descriptor(::open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
-  // EINVAL: a file system that has no such operation. A folder that may be written but not read
-  // cannot be opened, and the rename has happened.
+  // EINVAL: the file system does not support this. If the folder is writable but not readable, it
+  // cannot be opened; the rename has succeeded anyway.
   if (descriptor.get() < 0 || ::fsync(descriptor.get()) == 0 || errno == EINVAL) return;
   fail("{}: was written, but the folder could not be flushed: {}", path, reason(errno));
 }
@@ -187,7 +187,7 @@ void write_file(const std::string& path, std::string_view bytes) {
     }
     if (const char* stream = standard_stream(path))
       fail("{}: is where {} goes, which would be lost; name another file", path, stream);
-    // A link keeps pointing to the file: the file is what is replaced.
+    // A link stays; its target is replaced.
     target = fs::canonical(target, ignored);
     if (ignored) target = path;
   }
@@ -216,7 +216,7 @@ void remove_temporary_files(const std::string& folder) {
   for (const auto& entry : fs::directory_iterator(folder, ignored)) {
     const pid_t writer = writer_of(entry.path().filename().native());
     if (writer == 0) continue;
-    // A number is used again, perhaps for this process, which is writing nothing now.
+    // A process number may be reused, even by this process, which has no temporary file open now.
     const bool gone = writer == ::getpid() || (::kill(writer, 0) != 0 && errno == ESRCH);
     if (gone) fs::remove(entry.path(), ignored);
   }

@@ -6,11 +6,13 @@
 
 namespace attend {
 
-// Error: no `kind` has that name; it suggests the nearest of `names`, or lists them.
+// Throws an Error: no `kind` has that name. The message suggests the nearest of `names` or lists
+// them.
 [[noreturn]] void fail_unknown(std::string_view kind, std::string_view name,
                                const std::vector<std::string>& names);
 
-// The row with that name. Error where the table has none; `kind` says what its rows are: "score".
+// Returns the row with that name. Error if there is none. `kind` names the rows in the message,
+// e.g. "score".
 template <class Row>
 const Row& find_row(const std::vector<Row>& table, std::string_view kind, std::string_view name) {
   std::vector<std::string> names;

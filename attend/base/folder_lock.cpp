@@ -16,15 +16,15 @@ namespace attend {
 namespace {
 
 [[noreturn]] void fail_for(const std::string& folder, pid_t holder) {
-  // 0 where the process is in another container, or has just ended.
+  // 0: the process is in another container or has just ended.
   const std::string who = holder > 0 ? fmt::format("process {}", holder) : "another process";
   fail("{}: {} is writing there; wait until it has ended, stop it, or choose another folder",
        folder, who);
 }
 
-// The system's lock is the whole process's: it would grant a second one here, and closing the file
-// of that would end the first. So the process keeps its own list, which its children do not
-// inherit.
+// The system lock belongs to the whole process: it would grant a second one here, and closing that
+// file would release the first. Hence the process keeps its own list. The process number in it
+// keeps child processes from inheriting entries.
 class HeldFolders {
  public:
   bool add(const std::string& folder) {
@@ -46,14 +46,14 @@ HeldFolders& held_folders() {
   return folders;
 }
 
-// One name for all the paths to a folder.
+// Canonical path of a folder.
 std::string only_name(const std::string& folder) {
   std::error_code error;
   const auto name = std::filesystem::canonical(folder, error);
   return error ? folder : name.string();
 }
 
-// A file that is another one each time it is looked at is on a file system without steady numbers.
+// If the file differs at every look, its file system lacks stable inode numbers.
 constexpr int most_attempts = 1000;
 
 bool is_file_at(const std::string& path, int descriptor) {
@@ -84,7 +84,7 @@ FolderLock::FolderLock(FolderLock&& other) noexcept
 
 FolderLock::~FolderLock() {
   if (descriptor_ >= 0) {
-    // In this order: a process that opened the file before finds that it is no longer there.
+    // The order matters: a process that has already opened the file then finds it removed.
     ::unlink(path_.c_str());
     ::close(descriptor_);
   }
@@ -94,7 +94,7 @@ FolderLock::~FolderLock() {
 bool FolderLock::acquire() {
   descriptor_ = ::open(path_.c_str(), O_RDWR | O_CREAT | O_NOFOLLOW | O_CLOEXEC, 0666);
   if (descriptor_ < 0) return true;
-  // Only this kind of lock tells who has it. It ends when the process closes the file anywhere, so
+  // Only this kind of lock reports its holder. It ends when the process closes the file anywhere;
   // no other code may open the file.
   struct flock lock = {};
   lock.l_type = F_WRLCK;

@@ -4,26 +4,26 @@
 
 namespace attend {
 
-// The right to write into a folder, which one object of one process has at a time: a lock of the
-// system on a file in the folder. It ends when the process ends in any way. Readers need none.
-// Where the file cannot be made, or the file system has no locks or tells a file by no steady
-// number, every process has the right.
+// Exclusive right to write into a folder: a system lock on a file in the folder, held by one object
+// of one process at a time. It ends when the process ends, for any reason. Readers do not need it.
+// If the file cannot be created, or the file system lacks locks or stable inode numbers, every
+// process gets the right.
 class FolderLock {
  public:
   static constexpr const char* name = ".attend.lock";
 
-  // Error, naming the process that has it, this one included.
+  // Error if the lock is held, also by this process; the message names the process.
   explicit FolderLock(std::string folder);
   FolderLock(FolderLock&& other) noexcept;
   ~FolderLock();  // removes the file
   FolderLock& operator=(FolderLock&&) = delete;
 
  private:
-  // False where the file was removed meanwhile, so that it has to be made again.
+  // Returns false if the file was removed meanwhile and must be created again.
   bool acquire();
 
   std::string folder_, path_;
-  std::string held_;  // the folder's only name, while this object has the right; or empty
+  std::string held_;  // canonical path of the folder while the lock is held; otherwise empty
   int descriptor_ = -1;
 };
 

@@ -5,7 +5,7 @@
 
 namespace attend {
 
-// Computes the 64-bit FNV-1a hash of the bytes or whole numbers that are added, in their order.
+// Computes the 64-bit FNV-1a hash of a sequence of bytes or whole numbers.
 class Fnv1a {
  public:
   void add(uint64_t number) { value_ = (value_ ^ number) * 1099511628211ULL; }
@@ -18,10 +18,10 @@ class Fnv1a {
   uint64_t value_ = 14695981039346656037ULL;
 };
 
-// SplitMix64 (Steele et al. 2014) adds this to its state before each number.
+// Increment of the state of SplitMix64 (Steele et al. 2014) before each number.
 constexpr uint64_t split_mix_step = 0x9e3779b97f4a7c15;
 
-// Returns the number that SplitMix64 makes of a state: every bit depends on every bit of the state.
+// Returns the SplitMix64 output for a state. Every output bit depends on every state bit.
 constexpr uint64_t split_mix(uint64_t state) {
   state = (state ^ (state >> 30)) * 0xbf58476d1ce4e5b9;
   state = (state ^ (state >> 27)) * 0x94d049bb133111eb;

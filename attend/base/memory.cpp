@@ -18,7 +18,7 @@ namespace fs = std::filesystem;
 
 constexpr int64_t no_limit = std::numeric_limits<int64_t>::max();
 
-// The number in a file. "max" is none: there is no limit then.
+// Reads a limit. "max" means that there is none.
 int64_t limit_in(const fs::path& path) {
   std::ifstream file(path);
   int64_t bytes = 0;
@@ -46,7 +46,7 @@ int64_t memory_limit() {
 int64_t group_memory_limit(std::string_view groups, const std::string& mounted) {
   int64_t least = no_limit;
   std::istringstream lines{std::string(groups)};
-  // A line is number:controllers:path; version 2 has the number 0 and no controllers.
+  // A line is number:controllers:path. Version 2 has number 0 and no controllers.
   for (std::string line; std::getline(lines, line);) {
     const size_t first = line.find(':'), second = line.find(':', first + 1);
     if (second == std::string::npos) continue;
@@ -55,7 +55,7 @@ int64_t group_memory_limit(std::string_view groups, const std::string& mounted) 
     if (!is_second && !lists_memory(controllers)) continue;
     const fs::path root = is_second ? fs::path(mounted) : fs::path(mounted) / "memory";
     const char* name = is_second ? "memory.max" : "memory.limit_in_bytes";
-    // A container may see its own group as the root, under a path that is not there.
+    // A container may see its own group as the root, under a path that does not exist there.
     fs::path group = fs::path(line.substr(second + 1)).relative_path();
     for (; !group.empty(); group = group.parent_path())
       least = std::min(least, limit_in(root / group / name));

@@ -6,18 +6,18 @@
 
 namespace attend {
 
-// Bytes that this process may use: the machine's memory, or less where a limit of the process
-// (ulimit -v), of its control group or of one around that says so.
+// Returns the number of bytes that this process may use: the machine's memory, or less if the
+// process (ulimit -v), its control group or a parent group has a lower limit.
 int64_t memory_limit();
 
-// The least limit of the control groups that a text such as /proc/self/cgroup names, and of those
-// around them, of version 1 or 2, below the folder where they are mounted; the largest number where
-// there is none.
+// Returns the lowest memory limit of the control groups in `groups`, a text like /proc/self/cgroup,
+// and of their parents. Reads groups of version 1 and 2 below the folder `mounted`. Returns the
+// largest number if there is no limit.
 int64_t group_memory_limit(std::string_view groups, const std::string& mounted);
 
-// For the start of a program that trains: memory that was freed stays with the process. Each step
-// makes and frees tensors of megabytes; if their memory returned to the system, it would clear
-// their pages anew each time, which takes a tenth of the time.
+// Keeps freed memory in the process; call this at the start of a program that trains. Each step
+// allocates and frees tensors of megabytes. If their memory returned to the system, clearing its
+// pages again would take a tenth of the time.
 void keep_memory();
 
 }  // namespace attend

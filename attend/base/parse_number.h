@@ -7,8 +7,7 @@
 
 namespace attend {
 
-// The number that all of the text spells, as std::from_chars reads it; none where it spells no
-// such number.
+// Parses the whole text as a number with std::from_chars. Returns nullopt if it is not one.
 template <class Number>
 std::optional<Number> parse_number(std::string_view text) {
   Number number{};

@@ -32,7 +32,7 @@ struct Change {
 
 constexpr int64_t maximum_file = 1 << 20;
 
-// toml++ bounds the depth of [[[...]]] but not of a.b.c..., whose tables it destroys recursively.
+// toml++ bounds the depth of [[[...]]] but not of a.b.c, whose tables it destroys recursively.
 constexpr int64_t maximum_dots = 2000;
 
 std::string_view last_part(std::string_view key) { return key.substr(key.rfind('.') + 1); }
@@ -53,7 +53,7 @@ std::string suggestion(const std::string& word) {
   return word.empty() ? "" : fmt::format("; did you mean {}?", word);
 }
 
-// People also write a key under a wrong table, or under none: then its last part tells.
+// A key may also be written under a wrong table or under none; then its last part is compared.
 std::string nearest_key(const Settings& settings, std::string_view key) {
   std::vector<std::string> keys, parts;
   for (const Setting& setting : settings) {
@@ -84,28 +84,27 @@ const Setting& find_setting(const Settings& settings, std::string_view key,
 template <class Number>
 void check_range(const Setting& setting, Number value, const std::string& where) {
   const auto number = static_cast<double>(value);
-  // Written so that a NaN fails.
+  // Written this way, a NaN fails.
   if (number >= setting.minimum && number <= setting.maximum) return;
   fail("{}: {} is {}; it must be {}", where, setting.key, value,
        std::isnan(number) ? "a number" : range_text(setting));
 }
 
-// Longer ones would hide what the message says; the help tells where they are.
+// Longer lists would hide the message; the help lists the choices.
 constexpr size_t longest_list = 16;
 
-// An empty choice is shown as "".
 std::string listed(std::vector<std::string> choices) {
   std::replace(choices.begin(), choices.end(), std::string(), std::string("\"\""));
   return fmt::format("{}", fmt::join(choices, ", "));
 }
 
-// What a value must be one of; empty: there is no such list.
+// Allowed values; empty allows any.
 const std::vector<std::string>& choices_of(const Setting& setting) {
   const auto* named = std::get_if<NamedVariable>(&setting.value);
   return named && setting.choices.empty() ? named->names() : setting.choices;
 }
 
-// Whether a value is a choice, or one such as hit@K with a whole number from 1 in place of K.
+// Returns whether a value matches a choice. "hit@K" matches with any positive integer for K.
 bool is_choice(const std::string& value, const std::string& choice) {
   if (value == choice) return true;
   const size_t before_number = choice.size() - 1;
@@ -140,7 +139,7 @@ void check(const Change& change, const std::string& where) {
       change.value);
 }
 
-// The name of the variable of the environment that sets a key.
+// Environment variable that sets a key.
 std::string variable_of(std::string_view key) {
   std::string name = "ATTEND_";
   for (const char c : key)
@@ -227,12 +226,12 @@ Change read_node(const Setting& setting, const toml::node& node, const std::stri
   return change;
 }
 
-// A settings file names files relative to itself, so that both can be moved together.
+// Paths in a settings file are relative to it, which allows moving both together.
 void look_beside(const std::filesystem::path& folder, Change& change) {
   if (!change.setting->is_file || folder.empty()) return;
   auto& name = std::get<std::string>(change.value);
   std::error_code ignored;
-  const std::filesystem::path beside = folder / name;  // the name itself, where it is absolute
+  const std::filesystem::path beside = folder / name;  // `name` itself if it is absolute
   if (!name.empty() && std::filesystem::exists(beside, ignored)) name = beside.string();
 }
 
@@ -241,7 +240,7 @@ bool is_setting(const Settings& settings, const std::string& key) {
                      [&](const Setting& setting) { return setting.key == key; });
 }
 
-// A key of the file that holds a dot itself is shown in quotes, and so equals no setting's.
+// A key part with a dot is shown in quotes, and hence equals no setting's key.
 std::string join_key(const std::string& prefix, std::string_view name) {
   const bool plain = name.find('.') == std::string_view::npos && !name.empty();
   const std::string part = plain ? std::string(name) : fmt::format("\"{}\"", name);
@@ -251,14 +250,14 @@ std::string join_key(const std::string& prefix, std::string_view name) {
 std::vector<Change> collect(const Settings& settings, const toml::table& root,
                             const std::string& name) {
   std::vector<Change> changes;
-  // A stack of our own, since the depth of the tables is the file's choice.
+  // An explicit stack, because the file determines the depth of the tables.
   std::vector<std::pair<std::string, const toml::table*>> open{{"", &root}};
   while (!open.empty()) {
     const auto [prefix, table] = std::move(open.back());
     open.pop_back();
     for (const auto& [toml_key, node] : *table) {
       const std::string key = join_key(prefix, toml_key.str());
-      // Longer than any key of ours: what is below could only be unknown as well.
+      // No key of ours is that long: everything below would be unknown, too.
       if (node.is_table() && !is_setting(settings, key) && key.size() < 200) {
         open.emplace_back(key, node.as_table());
         continue;
@@ -289,7 +288,7 @@ std::string toml_string(std::string_view text) {
 
 std::string toml_number(double value) {
   std::string text = fmt::format("{}", value);
-  // TOML tells a number from an integer by its point or exponent.
+  // TOML distinguishes a float from an integer by its point or exponent.
   if (text.find_first_of(".eni") == std::string::npos) text += ".0";
   return text;
 }
@@ -325,7 +324,7 @@ std::string help_lines(const Setting& setting) {
   return result.empty() ? result : result + "\n";
 }
 
-// toml++ quotes the document in its messages, line breaks included.
+// toml++ quotes the document in its messages, including line breaks.
 std::string one_line(std::string_view text) {
   std::string line(text.substr(0, 300));
   std::replace_if(
@@ -355,7 +354,7 @@ void append(Settings& all, Settings more) {
 struct TomlFile::Parsed {
   std::string name;
   toml::table root;
-  std::filesystem::path folder = {};  // empty of a document in memory, and where the program runs
+  std::filesystem::path folder = {};  // empty: in memory or the working directory
 };
 
 TomlFile::TomlFile(std::string_view document, const std::string& name)
@@ -440,7 +439,7 @@ void check_values(const Settings& settings, const std::string& where) {
 }
 
 std::string to_toml(const Settings& settings, bool with_help) {
-  // TOML opens each table once, and keys before the first table belong to none.
+  // TOML opens each table once. Keys before the first table belong to no table.
   std::vector<std::string> tables{""};
   std::map<std::string, std::string> bodies;
   for (const Setting& setting : settings) {
@@ -463,13 +462,13 @@ std::string nearest(std::string_view word, const std::vector<std::string>& candi
   constexpr size_t longest = 100;
   std::string best;
   if (word.size() > longest) return best;
-  // The beginning of a longer name is as good as a misspelling.
+  // A unique completion is as good as a misspelling.
   const auto begins = [&](const std::string& candidate) { return candidate.starts_with(word); };
   if (const auto longer = std::find_if(candidates.begin(), candidates.end(), begins);
       word.size() > 2 && longer != candidates.end() &&
       std::count_if(candidates.begin(), candidates.end(), begins) == 1)
     return *longer;
-  // A third of the letters may differ, and never all of them.
+  // Up to a third of the letters may differ, but never all.
   size_t best_distance = std::min(std::max<size_t>(word.size() / 3, 2), word.size());
   for (const std::string& candidate : candidates) {
     if (candidate.size() > longest) continue;

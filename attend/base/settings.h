@@ -21,29 +21,29 @@ struct Setting {
   double minimum = -std::numeric_limits<double>::infinity();  // numbers: inclusive range
   double maximum = std::numeric_limits<double>::infinity();
   std::vector<std::string> choices = {};  // names: empty allows all; strings: empty allows any
-  bool is_file = false;                   // strings: a TOML file may name a file beside it
-  bool is_measured = false;               // numbers: 0 asks for what the data have
+  bool is_file = false;                   // strings: path, relative to the TOML file
+  bool is_measured = false;               // numbers: 0 means that the value is taken from the data
 };
 
 using Settings = std::vector<Setting>;
 
 void append(Settings& all, Settings more);
 
-// A TOML file, parsed once. Some keys decide which others there are, so that it is read in parts.
+// A TOML file, parsed once. It can be read in parts, because some keys decide which others exist.
 class TomlFile {
  public:
-  // Error, naming file and line, where there is no such file or it is no TOML.
+  // Error, with file and line, if the file is missing or not valid TOML.
   explicit TomlFile(const std::string& path);
-  // The same for a document in memory; messages call it `name`.
+  // Parses a document in memory; messages call it `name`.
   TomlFile(std::string_view document, const std::string& name);
   ~TomlFile();
 
-  // Reads all of it into the bound variables. A key of no setting is an Error that names file, line
-  // and the nearest key; so are a wrong type and a value out of range. On Error no variable has
-  // changed. A file that a setting names is looked for beside this one, then where it says.
+  // Reads the whole file into the bound variables. Error on an unknown key (with file, line and the
+  // nearest key), a wrong type or a value out of range. On Error no variable changes. A relative
+  // path in a setting is tried relative to this file first, then to the working directory.
   void read(const Settings& settings) const;
 
-  // Reads one key, if it is there, whatever else the file holds. Errors as read.
+  // Reads one key, if present, and ignores the rest of the file. Errors as in read.
   void read_key(const Setting& setting) const;
 
  private:
@@ -51,32 +51,32 @@ class TomlFile {
   std::unique_ptr<const Parsed> parsed_;
 };
 
-// TomlFile(document, name).read(settings)
+// Equivalent to TomlFile(document, name).read(settings).
 void parse_toml(const Settings& settings, std::string_view document, const std::string& name);
 
-// Applies one "key=value" of the command line; a string is taken unchanged, without quotes. Where
-// there are choices, blanks around one do not matter, here and in files. Errors as TomlFile::read,
-// naming the assignment.
+// Applies one "key=value" of the command line. Strings are taken unchanged, without quotes. A value
+// with choices may have blanks around it, here and in files. Errors as in TomlFile::read; the
+// message names the assignment.
 void assign(const Settings& settings, std::string_view assignment);
 
-// The key of such an assignment.
+// Returns the key of a "key=value" assignment.
 std::string_view assigned_key(std::string_view assignment);
 
-// Applies environment variables: key model.hidden reads ATTEND_MODEL_HIDDEN.
+// Applies environment variables: ATTEND_MODEL_HIDDEN sets the key model.hidden.
 void read_environment(const Settings& settings);
 
-// Error, suggesting the nearest name, on an environment variable that has the prefix of a table of
-// the keys, such as ATTEND_MODEL_, and sets none of the keys.
+// Error if an environment variable has the prefix of a table of `keys`, such as ATTEND_MODEL_, but
+// matches no key. The message suggests the nearest name.
 void check_environment(const std::vector<std::string>& keys);
 
-// Error, behind `where`, on a variable whose value its setting does not allow.
+// Error if a variable has a value that its setting does not allow. The message begins with `where`.
 void check_values(const Settings& settings, const std::string& where);
 
-// The settings as a TOML document, one table per prefix, each key preceded by its help when
-// `with_help`. parse_toml(to_toml(s)) restores s exactly, if its strings are UTF-8.
+// Returns the settings as a TOML document, one table per prefix. With `with_help`, the help
+// precedes each key. parse_toml(to_toml(s)) restores s exactly if its strings are UTF-8.
 std::string to_toml(const Settings& settings, bool with_help = false);
 
-// The candidate nearest to `word` by edit distance, or "" when none is near enough to suggest.
+// Returns the candidate with the smallest edit distance to `word`, or "" if none is similar enough.
 std::string nearest(std::string_view word, const std::vector<std::string>& candidates);
 
 }  // namespace attend

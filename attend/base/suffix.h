@@ -4,11 +4,10 @@
 
 namespace attend {
 
-// Returns whether a file's name ends with a suffix such as ".png", which is in small letters, in
-// small or in capital ones.
+// Returns whether a file name ends with a lower-case suffix such as ".png", ignoring case.
 bool has_suffix(std::string_view name, std::string_view suffix);
 
-// The name without the .gz or .xz at its end.
+// Returns the name without a final .gz or .xz.
 std::string_view without_packing(std::string_view name);
 
 }  // namespace attend

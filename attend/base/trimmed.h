@@ -4,7 +4,7 @@
 
 namespace attend {
 
-// The text without the spaces and tabs at both ends.
+// Returns the text without spaces and tabs at both ends.
 inline std::string_view trimmed(std::string_view text) {
   constexpr std::string_view white = " \t";
   const size_t first = text.find_first_not_of(white);

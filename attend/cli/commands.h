@@ -5,7 +5,7 @@
 
 namespace attend {
 
-// Each adds one subcommand, its options and the callback that runs it. main.cpp lists them.
+// Each function adds one subcommand, its options and its callback. main.cpp calls them.
 void add_data_command(CLI::App& app);
 void add_train_command(CLI::App& app);
 void add_average_command(CLI::App& app);

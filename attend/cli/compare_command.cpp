@@ -21,7 +21,7 @@ namespace {
 namespace fs = std::filesystem;
 
 struct CompareOptions {
-  TrainOptions train;  // what all runs share
+  TrainOptions train;  // common to all runs
   std::string test;
   std::vector<std::string> mechanisms = {
       "none",    "bahdanau", "luong_dot", "luong_general", "luong_location",
@@ -34,10 +34,10 @@ struct CompareOptions {
   bool json = false;
 };
 
-// A row of the comparison: a mechanism in the model of all, or another model.
+// Row of the comparison: a mechanism in the common model, or another model.
 struct Choice {
   std::string name;
-  std::string config = {};  // of another model
+  std::string config = {};  // config of another model
 };
 
 std::vector<Choice> choices_of(const CompareOptions& options) {
@@ -60,7 +60,7 @@ std::vector<Choice> choices_of(const CompareOptions& options) {
   return choices;
 }
 
-// In place of a mechanism: the model without attention.
+// Name for the model without attention.
 constexpr std::string_view no_mechanism = "none";
 
 std::string chosen(const std::string& mechanism) {
@@ -77,18 +77,18 @@ TrainOptions options_of_run(const CompareOptions& options, const Choice& choice,
   return run;
 }
 
-// Every row is tried before the first is trained: an hour later is late for a spelling mistake.
+// Checks every row before the first training, so that a spelling mistake is found at once.
 void check_rows(const CompareOptions& options, const std::vector<Choice>& choices) {
   for (const Choice& choice : choices) {
     TrainOptions run = options_of_run(options, choice, 1);
-    // What is there began with these settings, or compare.toml differs.
+    // Existing runs began with these settings, or compare.toml differs.
     run.resume = false;
     training_config(run);
   }
 }
 
-// Runs that were trained with other settings would not be comparable. The folder says what its runs
-// share. No other process may write into it as long as the lock is held.
+// Runs with other settings would not be comparable; compare.toml records the common ones. The lock
+// keeps other processes from writing into the folder.
 FolderLock claim_folder(const CompareOptions& options, const std::vector<Choice>& choices) {
   const std::string& folder = options.train.out;
   const std::string path = folder + "/compare.toml";
@@ -129,7 +129,7 @@ std::vector<ComparedRow> run_all(const CompareOptions& options, const std::vecto
   const int64_t total = options.seeds * static_cast<int64_t>(rows.size());
   int64_t done = 0;
   const auto start = std::chrono::steady_clock::now();
-  // A seed at a time, so that a comparison that is cut short has seen every mechanism.
+  // Seeds form the outer loop: an interrupted comparison then covers every mechanism.
   for (int64_t seed = 1; seed <= options.seeds; ++seed) {
     for (size_t i = 0; i < rows.size(); ++i) {
       ComparedRow& row = rows[i];

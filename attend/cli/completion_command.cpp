@@ -18,7 +18,7 @@ struct Word {
   std::string name, meaning;
 };
 
-// What may follow a command: its subcommands, and its options.
+// Possible words after a command: its subcommands and options.
 struct Words {
   std::string path;  // "attend data images"
   std::vector<Word> commands, options;
@@ -71,7 +71,7 @@ complete -o default -F _{0} {0}
       program, commands, options);
 }
 
-// Each word with its meaning, as _describe takes them.
+// Words with descriptions, in the format of zsh's _describe.
 std::string described(const std::vector<Word>& words) {
   std::string text;
   for (const Word& word : words) {

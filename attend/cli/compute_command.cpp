@@ -126,7 +126,7 @@ Examples:
   attend mechanisms         lists mechanisms, scores, scopes, biases and normalisers
   attend mechanisms local_p says which parameters a mechanism reads, and their shapes)";
 
-// The names of a table's rows as a help text has them.
+// Names of a table's rows for help texts.
 template <class Rows, class Text>
 std::string listed(const Rows& rows, Text text) {
   std::vector<std::string_view> all;

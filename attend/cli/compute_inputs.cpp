@@ -15,12 +15,12 @@ namespace {
 using at::Tensor;
 
 struct Input {
-  std::string origin;  // the file, or the option that holds a number
+  std::string origin;  // the file, or the option with a number
   Tensor tensor;
   bool is_json;
 };
 
-// A kind of file that arrays are read from, by its suffix.
+// File type of arrays, by its suffix.
 struct ArrayFile {
   std::string_view suffix, note;
   Tensor (*read)(const std::string& path);
@@ -49,7 +49,7 @@ std::optional<double> as_number(const std::string& text) {
   return error == std::errc() && stopped == end ? std::optional(number) : std::nullopt;
 }
 
-// The names, with their inputs.
+// Inputs by parameter name.
 std::map<std::string, Input> read_parameters(const std::vector<std::string>& assignments) {
   std::map<std::string, Input> parameters;
   for (const std::string& assignment : assignments) {
@@ -68,7 +68,7 @@ std::map<std::string, Input> read_parameters(const std::vector<std::string>& ass
   return parameters;
 }
 
-// The dtype of the .npy files; float64 without any.
+// The dtype of the .npy files; float64 if there are none.
 at::ScalarType common_dtype(const std::vector<const Input*>& inputs) {
   const Input* first = nullptr;
   for (const Input* input : inputs) {
@@ -90,7 +90,7 @@ Tensor as_numbers(const Input& input, at::ScalarType dtype) {
   return input.tensor.to(dtype);
 }
 
-// One for each batch element.
+// One number per batch element.
 Tensor read_whole_numbers(const std::string& path, const char* option, const char* what) {
   const Tensor numbers = read_input(path, option).tensor;
   if (!at::isIntegralType(numbers.scalar_type(), /*includeBool=*/false) || numbers.dim() > 1)
@@ -148,7 +148,7 @@ std::string dtype_name(at::ScalarType type) {
   }
 }
 
-// Error if an array has not the axes of queries, keys or values.
+// Error if an array lacks the axes of queries, keys or values.
 void check_axes(const Input& input, const char* name) {
   if (input.tensor.dim() < 2 || input.tensor.dim() > 4)
     fail(

@@ -7,28 +7,28 @@
 
 namespace attend {
 
-// What `attend compute` reads its problem from.
+// Inputs of `attend compute`.
 struct ComputeFiles {
-  std::string query, key, value;        // .npy or .json
-  std::string mechanism;                // a row of mechanism_table(); "" for none
-  std::string score, normaliser;        // "": the mechanism's, else scaled_dot and softmax
-  std::vector<std::string> scopes;      // as parse_scope reads them, or around:D; they
-                                        // intersect; none: the mechanism's
-  std::vector<std::string> biases;      // as parse_biases reads them; they add
-                                        // up; none: the mechanism's
+  std::string query, key, value;  // .npy or .json
+  std::string mechanism;          // a row of mechanism_table(); "" for none
+  std::string score, normaliser;  // "": of the mechanism, else scaled_dot and softmax
+  // As for parse_scope(), or around:D. Scopes intersect. Empty: of the mechanism.
+  std::vector<std::string> scopes;
+  // As for parse_biases(). Biases are added. Empty: of the mechanism.
+  std::vector<std::string> biases;
   std::vector<std::string> parameters;  // NAME=FILE or NAME=NUMBER
   std::string key_lengths, mask;        // "" for none
   std::string query_lengths;            // "" for none
   std::string edges;                    // "" for none
-  std::string align = "first";          // as parse_align reads it
+  std::string align = "first";          // as for parse_align()
   std::string query_offsets;            // "" for none
   std::string context_gradient;         // "" for none
   double soft_cap = 0;
-  int64_t seed = 0;  // of what the normaliser draws; 0: nothing is drawn
+  int64_t seed = 0;  // random seed of the normaliser; 0: no draws
 };
 
-// Reads the files. All numbers take the dtype of the .npy files, which must agree; float64 when
-// there are none. Error naming the file or option.
+// Reads the files. All numbers get the dtype of the .npy files, which must agree; float64 if there
+// are no such files. Errors name the file or option.
 ComputeProblem read_problem(const ComputeFiles& files);
 
 // NumPy's name: "float32".

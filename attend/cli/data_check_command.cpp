@@ -136,7 +136,7 @@ void print_overlap(const std::string& first, const Overlap& overlap, const FileS
                overlap.new_labels.size(), first, fmt::join(overlap.new_labels, ", "));
 }
 
-// The path itself, or the files of a folder that training and evaluation read.
+// The path itself, or the files of a folder for training and evaluation.
 std::vector<std::string> files_of(const std::string& path) {
   namespace fs = std::filesystem;
   if (!fs::is_directory(path)) return {path};
@@ -149,14 +149,14 @@ std::vector<std::string> files_of(const std::string& path) {
   return files;
 }
 
-// How data is read: as --set says, or in the format whose file its folder holds.
+// Settings for reading the data: as --set says, or the format whose file is in the folder.
 TextConfig text_of(const CheckOptions& options, const std::string& path) {
   TextConfig text;
   for (const DataFormatRow& row : data_formats())
     if (row.is_folder() && std::filesystem::is_directory(path) &&
         std::filesystem::exists(std::filesystem::path(path) / row.examples_file))
       text.format = row.format;
-  // What other keys there are follows from these.
+  // These decide which other keys exist.
   const Settings leading = {text.format_setting(), text.source_units_setting(),
                             text.target_setting()};
   for (const std::string& assignment : options.assignments)

@@ -12,7 +12,7 @@
 namespace attend {
 namespace {
 
-// The options of a command that reads labelled images and writes what a `Written` describes.
+// Options of a command that reads labelled images and writes as `Written` describes.
 template <class Written>
 struct ImageOptions : Written {
   bool json = false;
@@ -52,7 +52,7 @@ void add_images_command(CLI::App& data) {
   command->callback([options] { print_tables(write_image_tables(*options), options->json); });
 }
 
-// Options of a command that draws examples from the images; help texts name these by `drawn`.
+// Options of a command that draws examples from images; `drawn` names the examples in help texts.
 template <class Written>
 void add_drawing_options(CLI::App& command, ImageOptions<Written>& options,
                          const std::string& drawn) {

@@ -26,7 +26,7 @@ struct LearnOptions {
   bool json = false;
 };
 
-// Answers each line of standard input with a line.
+// Prints the changed line for each line of standard input.
 void change_lines(const std::function<std::string(const std::string&)>& change) {
   LineReader reader(STDIN_FILENO, "standard input");
   std::vector<std::string> lines;
@@ -44,7 +44,7 @@ void change_lines(const std::function<std::string(const std::string&)>& change) 
   }
 }
 
-// What texts are put through before they are split into words.
+// Prepares texts and splits them into words.
 TextCodec word_codec(TextConfig text) {
   text.source_units = "space";
   return make_codecs(text).source;

@@ -30,7 +30,7 @@ void add_placement_options(CLI::App& command, DevicePlacement& placement) {
 
 namespace {
 
-// An option whose default the model folder may have (decode.* of config.toml).
+// Option with an optional default in the model's folder (decode.* of config.toml).
 template <class Value>
 CLI::Option* add_model_option(CLI::App& command, DecodeOptions& options, const char* name,
                               Value SearchOptions::*member, const char* help) {

@@ -9,33 +9,33 @@
 
 namespace attend {
 
-// The options that every command that decodes shares.
+// Options common to all commands that decode.
 struct DecodeOptions {
   std::vector<std::string> models;  // several decode as one
   ModelOptions model;
   SearchOptions search;
-  // For each option of the search that a model folder may have a default for: takes that default
-  // if the option was not given.
+  // Per search option with a default in the model's folder: sets it to that default unless the
+  // option was given.
   using TakeDefault = std::function<void(SearchOptions& search, const SearchOptions& own)>;
   std::vector<TakeDefault> defaults = {};
 };
 
-// --source-column and --target-column, of a CSV file.
+// --source-column and --target-column, for CSV files.
 void add_column_options(CLI::App& command, std::string& source, std::string& target);
 
 // --device and --place.
 void add_placement_options(CLI::App& command, DevicePlacement& placement);
 
-// How answers are searched for, without the models.
+// Options of the search, without the models.
 void add_search_options(CLI::App& command, DecodeOptions& options);
 
-// `model`, one or several folders, the devices, and the above.
+// `model` (one or several folders), the devices, and the search options.
 void add_decode_options(CLI::App& command, DecodeOptions& options);
 
-// Gives the options of the search that were not given the model's defaults.
+// Sets search options that were not given to the model's defaults.
 void take_search_defaults(DecodeOptions& options, const Model& model);
 
-// Error where an option is of other models.
+// Error if an option does not apply to the model.
 void check_decode_options(const DecodeOptions& options, const Model& model);
 
 }  // namespace attend

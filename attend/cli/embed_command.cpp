@@ -44,7 +44,7 @@ void print_embedding(const EmbedOptions& options, const Model& model, const std:
 
 void run_embed(const EmbedOptions& options) {
   if (options.tokens && !options.json) fail("--tokens are printed with --json alone; add it");
-  // What stands before a bad line is printed before its error ends the command.
+  // Results before a bad line are printed before its error ends the command.
   ModelOptions with_errors = options.model;
   with_errors.skip_bad = true;
   const Model model(options.folder, with_errors);

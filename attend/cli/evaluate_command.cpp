@@ -37,10 +37,10 @@ struct EvaluateOptions : DecodeOptions {
   std::string scores;
   bool json = false, skip_bad = false;
   int64_t negatives = 0;
-  uint64_t seed = 1;  // of them
+  uint64_t seed = 1;  // random seed of the negatives
 };
 
-// Returns the metrics of answers in the order of `names`, and then those of likelihoods.
+// Returns the metrics of answers in the order of `names`, then the metrics of likelihoods.
 std::vector<const Metric*> chosen_metrics(const std::vector<std::string>& names, MeasuredFor kind) {
   std::vector<const Metric*> of_answers, others;
   for (const std::string& name : names)
@@ -71,7 +71,7 @@ MeasuredFor kind_of(const Model& model) {
   return model.answers_labels() ? MeasuredFor::labels : MeasuredFor::sequences;
 }
 
-// Error where the model has not what a metric needs.
+// Error if the model does not support a metric.
 void check_metrics(const std::vector<const Metric*>& metrics, const Model& model) {
   for (const Metric* metric : metrics)
     if (metric->of_answers() && (metric->needs == MetricNeeds::rank) != model.ranks())
@@ -79,14 +79,14 @@ void check_metrics(const std::vector<const Metric*>& metrics, const Model& model
            model.ranks() ? "ranks items, and gives no such answers" : "ranks no items");
 }
 
-// The file that the examples are read from.
+// File of the examples.
 std::string test_file(const EvaluateOptions& options, const TextConfig& text) {
   if (!std::filesystem::is_directory(options.data)) return options.data;
   const DataFormatRow& row = text.format_row();
   return fmt::format("{}/{}", options.data, row.is_folder() ? row.examples_file : "test.tsv");
 }
 
-// Adds to `left_out` how many lines cannot be read.
+// Adds the number of unreadable lines to `left_out`.
 std::vector<Example> read_test_examples(const EvaluateOptions& options, const Model& model,
                                         int64_t& left_out) {
   TextConfig text = model.text();
@@ -96,7 +96,7 @@ std::vector<Example> read_test_examples(const EvaluateOptions& options, const Mo
   return test_examples(model, files, text, print_remark, options.skip_bad ? &left_out : nullptr);
 }
 
-// Metrics of texts measure the texts unchanged.
+// Metrics of texts compare unnormalised texts; warns about references in another form.
 void tell_form(const EvaluateOptions& options, const Model& model, const Measurement& measurement) {
   if (std::none_of(measurement.metrics.begin(), measurement.metrics.end(),
                    [](const Metric* metric) { return metric->needs == MetricNeeds::texts; }))
@@ -141,7 +141,7 @@ std::string unread_part(int64_t tokens) {
                            tokens);
 }
 
-// Adds to `left_out` how many examples cannot be read.
+// Adds the number of unreadable examples to `left_out`.
 Measurement measure_model(const EvaluateOptions& options, const Model& model, int64_t& left_out) {
   auto examples = read_test_examples(options, model, left_out);
   const TextConfig& text = model.text();

@@ -10,8 +10,8 @@ namespace attend {
 // "passed: at least 0.5" or "FAILED: ..."; empty without a bar.
 std::string verdict(const std::string& bar, bool passed);
 
-// A card as lines: a figure, its bar and whether it passes it, or why it was not computed. Empty
-// without figures.
+// A card as lines: each figure with its bar and verdict, or the reason why it was not computed.
+// Empty without figures.
 std::string evidence_text(const std::vector<EvidenceFigure>& card);
 
 }  // namespace attend

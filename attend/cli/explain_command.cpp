@@ -72,7 +72,7 @@ std::string page(const ExplainOptions& options, const Subject& subject,
   return out.str();
 }
 
-// The heads of the map, those without which the answer loses most first.
+// Prints the heads of the map, sorted by the loss of the answer without them, largest first.
 void print_effects(const Alignment& map) {
   struct Row {
     std::string head;
@@ -90,7 +90,7 @@ void print_effects(const Alignment& map) {
   for (const Row& row : rows) fmt::print("  {:<28} {:>12.4f}\n", row.head, row.effect);
 }
 
-// What is asked for but in the file.
+// Prints what is not written to the file.
 void print(const ExplainOptions& options, const Shown& shown) {
   if (options.json) {
     fmt::print("{}", shown_json(shown));
@@ -140,8 +140,8 @@ void explain_answer(const ExplainOptions& options, const Model& model, const Sub
 }
 
 void run_explain(ExplainOptions& options) {
-  // The heap would keep holes between vectors of a long text that no larger one fits into: a sixth
-  // of what the gradient of 512 tokens takes.
+  // Otherwise gaps between the vectors of a long text fragment the heap: a sixth of the memory for
+  // the gradient of 512 tokens.
   mallopt(M_MMAP_THRESHOLD, 1 << 20);
   if (options.show.view == ExplanationView::graph && (options.out.empty() || options.json))
     fail("--view graph: is a picture; name a file with --out that ends in {}",
@@ -238,7 +238,6 @@ void add_explain_command(CLI::App& app) {
       "--json", options->json,
       "print {title, source, target, weights, scores, evidence: [{name, value, bar, passed, "
       "missing}], patterns}, or with --without {without, before, after, changed, places, answer}");
-  // Needs no model.
   command->add_flag_callback(
       "--markdown",
       [] {

@@ -41,7 +41,7 @@ std::string maps_npz(const Shown& shown) {
 
 std::string maps_track(const Shown& shown) { return label_track(shown.maps[0]); }
 
-// The map, which a drawing of its source shows one row of.
+// The map of which a drawing of its source shows one row.
 const Alignment& one_row(const Shown& shown) {
   const Alignment& map = shown.maps[0];
   if (map.target.size() != 1)
@@ -54,7 +54,7 @@ std::string title_of(const Alignment& map) {
   return fmt::format("{}{}{}", map.title, map.title.empty() ? "" : ": ", map.target[0]);
 }
 
-// The end of each part in a text that holds the parts in their order.
+// End of each part in a text that contains the parts in order.
 std::vector<size_t> ends_of(const std::vector<std::string>& parts, const std::string& text) {
   std::vector<size_t> ends;
   size_t end = 0;
@@ -69,7 +69,7 @@ std::vector<size_t> ends_of(const std::vector<std::string>& parts, const std::st
   return ends;
 }
 
-// The tokens that each atom is written by: one, some letters, or none where the source was cut.
+// Tokens of each atom: one, several (letters), or none if the source was truncated.
 std::vector<std::vector<int64_t>> tokens_of_atoms(const Molecule& molecule,
                                                   const std::vector<std::string>& tokens,
                                                   const std::string& text) {
@@ -85,7 +85,7 @@ std::vector<std::vector<int64_t>> tokens_of_atoms(const Molecule& molecule,
   return all;
 }
 
-// How much the rows, as one, look at those columns.
+// Mean over the rows of their weights on the columns.
 double weight_between(const WeightGrid& weights, const std::vector<int64_t>& rows,
                       const std::vector<int64_t>& columns) {
   double sum = 0;
@@ -95,8 +95,8 @@ double weight_between(const WeightGrid& weights, const std::vector<int64_t>& row
 }
 
 // In a map of an answer an atom shows the weights of its tokens. In a map of attention within the
-// source it shows its weight on itself, and each end of a bond shows the weight of its atom on the
-// other one.
+// source it shows its weight on itself, and each end of a bond shows the weight from its atom to
+// the other one.
 std::string molecule_drawing(const Shown& shown) {
   const bool within = shown.of_one_sequence;
   const Alignment& map = within ? shown.maps[0] : one_row(shown);
@@ -122,7 +122,7 @@ std::string molecule_drawing(const Shown& shown) {
 
 std::string molecule_png(const Shown& shown) { return render_png(molecule_drawing(shown)); }
 
-// The elements of the source are points of a plane.
+// Requires sources whose elements are points of a plane.
 std::string points_drawing(const Shown& shown) {
   const Alignment& map = one_row(shown);
   PointsDrawing drawing;

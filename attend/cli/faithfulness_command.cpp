@@ -45,7 +45,7 @@ std::string table(const Faithfulness& measured) {
   return text;
 }
 
-// A kind of file that a picture is written to, by its suffix.
+// File type of a picture, by its suffix.
 struct PictureFile {
   std::string_view suffix, note;
   std::string (*write)(const std::string& svg);

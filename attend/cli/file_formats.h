@@ -8,7 +8,7 @@
 
 namespace attend {
 
-// The row of a table of formats whose suffix the name of a file has; null where none has it.
+// The row whose suffix the file name has; null if there is none.
 template <class Row>
 const Row* format_of(const std::vector<Row>& table, std::string_view path) {
   for (const Row& row : table)
@@ -16,8 +16,7 @@ const Row* format_of(const std::vector<Row>& table, std::string_view path) {
   return nullptr;
 }
 
-// The suffixes of the rows for which takes(row) is true, with their notes: ".svg, .dot or
-// .graphml".
+// Suffixes, with their notes, of the rows for which takes(row) is true: ".svg, .dot or .graphml".
 template <class Row, class Takes>
 std::string listed_formats(const std::vector<Row>& table, Takes takes) {
   std::vector<std::string> names;

@@ -34,7 +34,7 @@ struct ModelFlow {
   std::string label() const { return name + (trained ? "" : ", untrained"); }
 };
 
-// The last part of the folder's path.
+// Last part of the folder's path.
 std::string name_of(const std::string& folder) {
   const std::filesystem::path path = std::filesystem::path(folder).lexically_normal();
   return path.has_filename() ? path.filename() : path.parent_path().filename();
@@ -63,7 +63,7 @@ std::vector<ModelFlow> measure(const GradientsOptions& options) {
   return flows;
 }
 
-// Distances that few sources are long enough for would be noise.
+// Distances with fewer than 10 states would only show noise.
 size_t shown_distances(const ModelFlow& model) {
   const auto few = std::find_if(model.flow.states.begin(), model.flow.states.end(),
                                 [](int64_t states) { return states < 10; });

@@ -8,16 +8,16 @@
 
 namespace attend {
 
-// A language of graphs, by the suffix of its files.
+// Graph language, by the suffix of its files.
 struct GraphFile {
   std::string_view suffix;
-  std::string_view note;  // for people, behind the suffix
+  std::string_view note;  // shown after the suffix
   std::string (*write)(const AttentionGraph& graph);
 };
 
 const std::vector<GraphFile>& graph_files();
 
-// Their suffixes, for people.
+// List of the suffixes.
 std::string listed_graph_files();
 
 }  // namespace attend

@@ -12,7 +12,7 @@
 namespace attend {
 namespace {
 
-// A task that a configuration is written for: what differs from the defaults.
+// Task of a configuration: its differences from the defaults.
 struct Task {
   std::string name, meaning, data;
   std::vector<std::string> assignments;

@@ -80,11 +80,11 @@ void LogWriter::work() {
   }
 }
 
-// Returns how many lines were lost.
+// Returns the number of lost lines.
 int64_t LogWriter::write(std::string_view text) {
   while (!text.empty()) {
-    // A pipe that is writable takes so many bytes without waiting. Whole lines do not mix with
-    // lines of other writers.
+    // A writable pipe accepts PIPE_BUF bytes without blocking. Whole lines do not mix with lines of
+    // other writers.
     size_t size = std::min<size_t>(text.size(), PIPE_BUF);
     if (const size_t end = text.rfind('\n', size - 1); end != std::string_view::npos)
       size = end + 1;
@@ -97,7 +97,7 @@ int64_t LogWriter::write(std::string_view text) {
   return 0;
 }
 
-// False if stop() was called and the descriptor is not writable.
+// Returns false if stop() was called and the descriptor is not writable.
 bool LogWriter::wait_until_writable() {
   pollfd waits[] = {{descriptor_, POLLOUT, 0}, {wake_, POLLIN, 0}};
   while (poll(waits, 2, -1) < 0 && errno == EINTR) {

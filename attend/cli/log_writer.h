@@ -10,26 +10,26 @@
 
 namespace attend {
 
-// Writes lines to a descriptor on its own thread. A reader that stops reading, a pipe without a
-// reader or a full disk costs lines, which are counted, and delays nothing else. Requires that
-// SIGPIPE is ignored.
+// Writes lines to a descriptor on its own thread. If a reader stops, a pipe has no reader or the
+// disk is full, lines are dropped and counted, and nothing else is delayed. Requires that SIGPIPE
+// is ignored.
 class LogWriter {
  public:
-  // Returns the line that reports so many lost lines, without a line feed.
+  // Returns the line that reports `lines` lost lines, without a line feed.
   using LostLine = std::function<std::string(int64_t lines)>;
 
-  // Lines wait in at most `limit` bytes of memory. Error if there is no descriptor or thread.
+  // Buffers at most `limit` bytes. Error if the system has no descriptor or thread left.
   LogWriter(int descriptor, LostLine lost_line, size_t limit = 1 << 20);
   ~LogWriter();
   LogWriter(const LogWriter&) = delete;
   LogWriter& operator=(const LogWriter&) = delete;
 
-  // From any thread; never waits for the descriptor. `line` has no line feed. Lines that were lost
-  // are reported before the next line that is not.
+  // Queues `line`, which has no line feed. Never waits for the descriptor. Lost lines are reported
+  // before the next written line. Thread-safe.
   void add(std::string_view line);
-  // Writes what can be written without waiting, and ends. Later lines are lost.
+  // Writes what is possible without waiting, and ends. Later lines are lost.
   void stop();
-  // Lines that were lost so far.
+  // Number of lines lost so far.
   int64_t lost() const;
 
  private:
@@ -37,7 +37,7 @@ class LogWriter {
   int64_t write(std::string_view text);
   bool wait_until_writable();
 
-  int descriptor_, wake_;  // wake_: an eventfd that interrupts the wait for the descriptor
+  int descriptor_, wake_;  // wake_: eventfd that interrupts the wait for the descriptor
   LostLine lost_line_;
   size_t limit_;
   mutable std::mutex mutex_;

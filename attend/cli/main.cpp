@@ -14,12 +14,13 @@ namespace {
 
 int report(std::string_view problem, int status) {
   std::fflush(stdout);
-  // LibTorch appends the stack to its messages. The exit code counts even if none can be written.
+  // LibTorch appends a stack trace to its messages. The exit code is valid even if the message
+  // cannot be written.
   std::fputs(fmt::format("attend: {}\n", problem.substr(0, problem.find('\n'))).c_str(), stderr);
   return status;
 }
 
-// CLI11's own message has two lines, and names no unknown command.
+// CLI11's message has two lines and does not name an unknown command.
 std::string misuse(const CLI::App* app, const CLI::Error& error) {
   std::string problem = error.what();
   std::string command = app->get_name();
@@ -43,7 +44,7 @@ std::string misuse(const CLI::App* app, const CLI::Error& error) {
 
 int main(int argc, char** argv) {
   attend::choose_blas_kernels(argv);
-  // A file that may grow no further is an error like a full disk, which whoever writes it tells.
+  // Exceeding the file size limit is then a write error, like a full disk.
   std::signal(SIGXFSZ, SIG_IGN);
   attend::keep_memory();
   CLI::App app{"Train, ask and explain models of neural attention", "attend"};
@@ -72,19 +73,19 @@ int main(int argc, char** argv) {
   attend::add_mechanisms_command(app);
   attend::add_completion_command(app);
   attend::add_manual_command(app);
-  // Commands take over the footer that is there when they are added.
+  // Commands inherit the footer that is set when they are added.
   app.footer("Exit codes: 0 done, 1 failure, 2 misuse or bad input.");
   try {
     app.parse(argc, argv);
   } catch (const CLI::RuntimeError& error) {
     return error.get_exit_code();
   } catch (const CLI::ParseError& error) {
-    // CLI11 numbers its errors from 100; misuse is 2 here, help and version are 0.
+    // CLI11 numbers its errors from 100; here misuse is 2, help and version are 0.
     return app.exit(error) == 0 ? 0 : 2;
   } catch (const attend::Error& error) {
     return report(error.what(), 2);
   } catch (const std::filesystem::filesystem_error& error) {
-    // A path that cannot be looked at: a loop of links, a folder without permission, a long name.
+    // E.g. a loop of links, a folder without permission, or a name that is too long.
     return report(fmt::format("{}: {}; check the path and its permissions", error.path1().string(),
                               error.code().message()),
                   2);

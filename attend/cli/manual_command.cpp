@@ -14,8 +14,8 @@
 namespace attend {
 namespace {
 
-// Escapes what roff would read as a request or print as a typographic character. A line may break
-// within a list of names, behind a comma; such lists are why pages have a ragged right margin.
+// Escapes what roff would read as a request or print as a typographic character. Lines may break
+// after commas in lists of names; therefore pages have a ragged right margin.
 std::string roff(std::string_view text) {
   constexpr std::string_view special = "\\-'`^~";
   constexpr std::array escapes = {"\\e", "\\-", "\\(aq", "\\(ga", "\\(ha", "\\(ti"};
@@ -37,7 +37,7 @@ std::string page_name(std::string path) {
   return path;
 }
 
-// The lines of a footer in two parts: those below "Example:" that are indented, and the others.
+// Lines of a footer in two parts: indented lines after "Example:", and the others.
 struct Footer {
   std::string notes, examples;
 };
@@ -82,7 +82,7 @@ std::string option_list(const CLI::App& app) {
   return text;
 }
 
-// What --help says, as a page for man.
+// The text of --help as a manual page.
 std::string manual_page(const CLI::App& app, const std::string& path) {
   const std::string name = roff(page_name(path));
   std::string text = fmt::format(
@@ -122,7 +122,7 @@ std::vector<const CLI::App*> visible_commands(const CLI::App& app) {
 void add_manual_command(CLI::App& app) {
   auto folder = std::make_shared<std::string>();
   auto* command = app.add_subcommand("manual", "Write pages for man, one per command");
-  command->group("");  // for who packages the program
+  command->group("");  // for packagers
   command->add_option("folder", *folder, "folder to write into")
       ->required()
       ->check(CLI::ExistingDirectory);

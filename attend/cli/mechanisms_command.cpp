@@ -10,11 +10,12 @@
 namespace attend {
 namespace {
 
-// A form that the tables are told in.
+// Output format of the tables.
 struct Form {
-  const char* flag;  // empty: where no other form is asked for
+  const char* flag;  // empty: the default format
   const char* help;
-  std::string (*one)(const Mechanism& row);  // null: it is told of all mechanisms alone
+  std::string (*one)(
+      const Mechanism& row);  // null: the format supports only all mechanisms together
   std::string (*all)();
 };
 
@@ -69,7 +70,7 @@ void add_mechanisms_command(CLI::App& app) {
     if (*form.flag == '\0') continue;
     CLI::Option* flag = command->add_flag_callback(
         form.flag, [options, &form] { options->form = &form; }, form.help);
-    // Some forms can be told of one mechanism.
+    // Formats with `one` also accept a mechanism's name.
     for (CLI::Option* other : others)
       if (other != name || !form.one) flag->excludes(other);
     others.push_back(flag);

@@ -9,7 +9,7 @@
 
 namespace attend {
 
-// --metric: names of rows for which `takes` is true, separated by commas.
+// --metric: comma-separated names of rows for which `takes` is true.
 CLI::Option* add_metric_option(CLI::App& command, std::vector<std::string>& names,
                                const std::string& help,
                                const std::function<bool(const Metric&)>& takes);
@@ -18,7 +18,7 @@ CLI::Option* add_metric_option(CLI::App& command, std::vector<std::string>& name
 void add_text_options(CLI::App& command, BleuOptions& options);
 
 // A line with the number of unknown tokens, and loss (nats per token) and perplexity without them;
-// empty where there are none.
+// empty if there are none.
 std::string unknown_line(int64_t unknown, double known_loss);
 
 }  // namespace attend

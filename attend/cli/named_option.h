@@ -7,8 +7,8 @@
 
 namespace attend {
 
-// An option that takes a name of an enum's values. Its default is the variable's value, or none
-// where that is a std::optional.
+// Option for a named enum value. Its default is the value of the variable; a std::optional has no
+// default.
 template <NamedEnum E, class Variable>
 CLI::Option* add_named_option(CLI::App& command, const std::string& name, Variable& variable,
                               const std::string& help) {

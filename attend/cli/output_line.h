@@ -5,13 +5,13 @@
 
 namespace attend {
 
-// What would break a line of output, and what a line of several fields between TABs as well. Where
-// texts hold backslashes of their own, these are escaped too, so that nothing reads two ways.
+// Characters to escape: in a line, in a line of fields separated by TABs, and in texts that may
+// contain backslashes. In texts backslashes are escaped too, which keeps the result unambiguous.
 constexpr std::string_view line_breaks = "\n\r";
 constexpr std::string_view field_breaks = "\n\r\t";
 constexpr std::string_view text_breaks = "\n\r\t\\";
 
-// The text with each of those characters as \n, \r, \t or \\.
+// The text with the characters of `escaped` written as \n, \r, \t or \\.
 std::string in_one_line(std::string_view text, std::string_view escaped);
 
 }  // namespace attend

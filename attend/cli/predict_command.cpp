@@ -20,7 +20,7 @@ struct PredictOptions : DecodeOptions {
   bool details = false;
 };
 
-// A model of texts answers with line breaks and TABs, too, and one of bytes may.
+// Answers of models of texts may contain line breaks and TABs; bytes may, too.
 std::string answer_line(const Model& model, const std::string& text, bool in_record) {
   const bool of_texts = model.continues() || model.fills();
   return in_one_line(text, of_texts ? text_breaks : in_record ? field_breaks : line_breaks);
@@ -44,7 +44,7 @@ void print_answer(const PredictOptions& options, const Model& model, const std::
                candidate.score);
 }
 
-// Counts what predict reports after the last answer.
+// Counts for the reports after the last answer.
 struct Tally {
   int64_t lines = 0;
   int64_t greyed = 0;
@@ -76,7 +76,7 @@ struct Tally {
   }
 };
 
-// The parts of the lines: sources, and with --prefixes the text behind a TAB.
+// Parts of the lines: sources, and with --prefixes the text after a TAB.
 struct Questions {
   std::vector<std::string> sources, prefixes;
 };
@@ -137,7 +137,7 @@ void run_predict(PredictOptions& options) {
   lines.end("answers");
 }
 
-// Any of them draws the answers.
+// Any of these options requests sampling.
 void add_sampling_options(CLI::App& command, PredictOptions& options) {
   Sampling& sampling = options.sampling;
   const std::vector<CLI::Option*> all = {

@@ -32,12 +32,12 @@ void request_stop(int signal) {
   if (signal == SIGINT || signal == SIGTERM) std::signal(signal, SIG_DFL);
 }
 
-// A signal that the program was started to ignore, as nohup does with SIGHUP, stays ignored.
+// Signals ignored at the start, such as SIGHUP under nohup, stay ignored.
 void stop_at(int signal) {
   if (std::signal(signal, SIG_IGN) != SIG_IGN) std::signal(signal, request_stop);
 }
 
-// A terminal that was closed takes no more lines; training continues without them.
+// Ignores write errors: training continues if the terminal was closed.
 template <class... Arguments>
 void print_line(fmt::format_string<Arguments...> format, Arguments&&... arguments) {
   const std::string text = fmt::format(format, std::forward<Arguments>(arguments)...);
@@ -54,7 +54,7 @@ std::chrono::milliseconds interval(bool terminal) {
   return terminal ? terminal_interval : std::chrono::milliseconds(plain_interval);
 }
 
-// Columns of the terminal, or what most have.
+// Columns of the terminal; 80 if unknown or too narrow.
 int64_t terminal_columns() {
   winsize size{};
   if (::ioctl(STDERR_FILENO, TIOCGWINSZ, &size) != 0 || size.ws_col < 40) return 80;
@@ -84,7 +84,7 @@ Trained train_with_progress(const TrainOptions& options) {
     print_line("stopped at step {}; everything is saved; the same command continues{}\n",
                trained.outcome.steps, options.resume ? "" : " with --resume");
   }
-  // Where another process was told to stop, this one has had no signal.
+  // If another process was interrupted, this one received no signal.
   if (trained.outcome.interrupted)
     throw CLI::RuntimeError(128 + (stop_signal == 0 ? SIGTERM : stop_signal.load()));
   return trained;
@@ -121,7 +121,7 @@ void ProgressPrinter::show(const TrainProgress& progress, const Metric& metric) 
                   progress.steps, progress.loss, progress.pairs_per_second);
   if (progress.validation) {
     line += fmt::format(" | valid loss {:.4f}", progress.validation->loss);
-    if (metric.measured != MeasuredFor::always)  // as the loss is
+    if (metric.measured != MeasuredFor::always)  // the loss is always shown
       line += fmt::format(" {} {}", metric.title, metric.shown(progress.validation->metric));
     if (progress.equals_best)
       line +=
@@ -141,10 +141,10 @@ void ProgressPrinter::show(const TrainProgress& progress, const Metric& metric) 
   std::fflush(stderr);
 }
 
-// The cursor rests in the line that will be rewritten, above the plot.
+// The cursor stays in the line to rewrite, above the plot.
 void ProgressPrinter::show_on_terminal(const std::string& line, bool stays) {
   const int64_t columns = terminal_columns();
-  // A line that wraps would be two to erase.
+  // A wrapped line would need two lines to be erased.
   std::string text = stays ? line + "\n" : line.substr(0, static_cast<size_t>(columns - 1));
   lines_below_ = 0;
   const auto plot = [&](const char* name, const std::vector<double>& values) {

@@ -11,9 +11,8 @@
 
 namespace attend {
 
-// Shows training on standard error: on a terminal one line rewritten in place, and below it the
-// course of both losses; elsewhere a plain line now and then. A validation always gets a line of
-// its own.
+// Prints training progress to standard error. On a terminal: one line rewritten in place, above
+// plots of both losses. Otherwise: a line at intervals. A validation always gets its own line.
 class ProgressPrinter {
  public:
   ProgressPrinter();
@@ -28,16 +27,16 @@ class ProgressPrinter {
 
   bool terminal_;
   int64_t lines_below_ = 0;  // of the plot, under the cursor
-  double loss_sum_ = 0;      // of the steps since the last point of the plot
+  double loss_sum_ = 0;      // over the steps since the last point of the plot
   int64_t loss_steps_ = 0;
   std::vector<double> losses_, valid_losses_;
   std::chrono::steady_clock::time_point next_;
 };
 
-// Shows the progress of a count after two seconds; nothing stays on a terminal.
+// Prints the progress of a count after two seconds; erased at the end on a terminal.
 class CountPrinter {
  public:
-  // `what` is said before the count: "decoded".
+  // `what`: text before the count, such as "decoded".
   explicit CountPrinter(std::string what);
   ~CountPrinter();
   CountPrinter(const CountPrinter&) = delete;
@@ -52,15 +51,15 @@ class CountPrinter {
   std::chrono::steady_clock::time_point start_, next_;
 };
 
-// Prints a remark of a reader (PairReader::remarks) on standard error.
+// Prints a remark of a reader (PairReader::remarks) to standard error.
 void print_remark(const std::string& remark);
 
-// Calls train_model and prints its messages and its progress to standard error. The first SIGINT or
-// SIGTERM saves everything; the function then throws CLI::RuntimeError(128 + signal).
+// Calls train_model() and prints its messages and progress to standard error. The first SIGINT or
+// SIGTERM saves everything and then throws CLI::RuntimeError(128 + signal).
 Trained train_with_progress(const TrainOptions& options);
 
-// Says on standard error, in one line, that matrix products run far below what the core can do, and
-// the remedy; nothing where they do not.
+// Prints a line to standard error if matrix products are much slower than the core permits, with
+// the remedy.
 void warn_about_products();
 
 // "3:07" or "1:02:03".

@@ -4,9 +4,9 @@
 
 namespace attend {
 
-// The file of a recipe: NAME.toml in ./recipes, in the share/attend/recipes beside the program's
-// own folder, or in the folder that the program was built from. Error on an unknown name, with the
-// nearest and all that there are.
+// Path of a recipe: NAME.toml in ./recipes, in share/attend/recipes next to the program's folder,
+// or in the source folder of the build. Error on an unknown name, with the nearest name and a list
+// of all.
 std::string recipe_path(const std::string& name);
 
 }  // namespace attend

@@ -43,7 +43,7 @@ std::vector<ScoredAnswer> read_answers(const ScoreOptions& options) {
   return answers;
 }
 
-// A line's figures alone.
+// Prints only the figures of each line.
 void print_sentences(const ScoreOptions& options, const TextScores& scores) {
   for (size_t i = 0; i < scores.size(); ++i) {
     const json figures = scores.each(i);

@@ -26,7 +26,7 @@ nlohmann::ordered_json to_json(const std::vector<SelftestFinding>& findings) {
     targets.push_back({{"target", finding.target},
                        {"results", finding.results},
                        {"failures", finding.failures},
-                       {"error", finding.error},  // infinite: null
+                       {"error", finding.error},  // infinity becomes null
                        {"bound", finding.bound},
                        {"result", finding.result}});
   }

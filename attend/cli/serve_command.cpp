@@ -23,14 +23,14 @@
 namespace attend {
 namespace {
 
-// Says it without minding whether anybody reads it.
+// Prints a line and ignores write errors.
 void announce(const std::string& text) {
   const std::string line = "attend: " + text + '\n';
   [[maybe_unused]] const ssize_t size = write(STDOUT_FILENO, line.data(), line.size());
 }
 
-// A descriptor of standard input, output or error that is closed would become a client's
-// connection, which the log would then be written to.
+// Opens closed standard descriptors. Otherwise a client's connection could get one of their numbers
+// and receive the log.
 void open_standard_descriptors() {
   for (const int descriptor : {STDIN_FILENO, STDOUT_FILENO, STDERR_FILENO})
     if (fcntl(descriptor, F_GETFD) < 0) open("/dev/null", O_RDWR);
@@ -71,7 +71,7 @@ class Serving {
       throw;
     }
     network.join();
-    // No client waits for the rest.
+    // No client waits for the remaining work.
     if (!service_.is_idle()) leave(0);
   }
 
@@ -85,7 +85,7 @@ class Serving {
 
   void end(int count) {
     if (count > 1) leave(1);
-    // Loading cannot be stopped, and nobody was promised an answer yet.
+    // Loading cannot be interrupted, and no answer has been promised yet.
     if (!service_.is_loaded()) leave(0);
     service_.begin_drain();
     server_.call_after(options_.drain_time(), [this] { server_.drain(); });
@@ -100,7 +100,7 @@ class Serving {
   ServeOptions options_;
   LogWriter log_;
   HttpServer server_;
-  Service service_;  // ends before the server, to which its threads send answers
+  Service service_;  // destroyed before the server, to which its threads send answers
 };
 
 struct ServeArguments {
@@ -110,10 +110,10 @@ struct ServeArguments {
 };
 
 void run_serve(ServeArguments& given) {
-  // What one thread allocates another frees: with a heap for each thread, every heap grows to what
-  // the largest request of all takes.
+  // Memory is often freed by another thread than the allocating one. With one heap per thread,
+  // every heap would grow to the size of the largest request.
   mallopt(M_ARENA_MAX, 1);
-  // A reader of standard output or error that has gone must not end the server.
+  // A closed pipe at standard output or error must not end the server.
   std::signal(SIGPIPE, SIG_IGN);
   open_standard_descriptors();
   ServeOptions& options = given.options;

@@ -22,7 +22,7 @@
 namespace attend {
 namespace {
 
-// The first descriptor that systemd hands on (sd_listen_fds).
+// First descriptor that systemd passes (sd_listen_fds).
 constexpr int first_listener = 3;
 
 HttpOptions::Time milliseconds(double seconds) {
@@ -33,7 +33,7 @@ bool is_printable(const std::string& text) {
   return std::all_of(text.begin(), text.end(), [](char c) { return c > ' ' && c <= '~'; });
 }
 
-// The file's first line.
+// Reads the key, the first line of the file.
 std::string read_key(const std::string& path) {
   std::string key = read_file(path, 4096);
   key.resize(std::min(key.size(), key.find_first_of("\r\n")));
@@ -42,7 +42,7 @@ std::string read_key(const std::string& path) {
   return key;
 }
 
-// What precedes a tab in the file's first lines.
+// Reads the texts before the TABs of the file's first lines.
 std::vector<std::string> read_page_examples(const std::string& path) {
   constexpr size_t most = 12;
   std::vector<std::string> texts;
@@ -56,7 +56,7 @@ std::vector<std::string> read_page_examples(const std::string& path) {
   return texts;
 }
 
-// The parts between commas.
+// Splits a list at commas.
 std::vector<std::string> listed(std::string_view text) {
   std::vector<std::string> parts;
   while (!text.empty()) {
@@ -80,7 +80,8 @@ std::vector<std::string> read_origins(const std::string& text) {
   return origins;
 }
 
-// A name or an address as the field Host has it: "attend.example", "[::1]", with or without a port.
+// Whether the text is a name or address in the form of a Host field: "attend.example", "[::1]",
+// with an optional port.
 bool is_host(std::string_view text) {
   std::string_view name = text;
   if (const size_t colon = text.rfind(':');
@@ -109,7 +110,7 @@ std::vector<std::string> read_hosts(const std::string& text) {
   return hosts;
 }
 
-// "runs/words/" is called words; so is a link of that name.
+// The name of "runs/words/" is "words"; a link keeps its own name.
 std::string folder_name(const std::string& folder) {
   std::error_code error;
   std::filesystem::path path = std::filesystem::absolute(folder, error).lexically_normal();
@@ -117,11 +118,11 @@ std::string folder_name(const std::string& folder) {
   return path.filename().string();
 }
 
-// FOLDER or NAME=FOLDER.
+// Parses FOLDER or NAME=FOLDER.
 ModelFolder read_model_folder(const std::string& text) {
   const size_t equals = text.find('=');
   std::error_code error;
-  // A folder's own name may have the sign.
+  // The name of an existing folder may contain "=".
   if (equals == std::string::npos || std::filesystem::exists(text, error))
     return {folder_name(text), text};
   ModelFolder named{text.substr(0, equals), text.substr(equals + 1)};
@@ -130,7 +131,7 @@ ModelFolder read_model_folder(const std::string& text) {
   return named;
 }
 
-// The socket that systemd listens at for this process; -1 where there is none.
+// The listening socket that systemd passed to this process; -1 if there is none.
 int inherited_listener() {
   const char *process = std::getenv("LISTEN_PID"), *count = std::getenv("LISTEN_FDS");
   if (process == nullptr || count == nullptr ||

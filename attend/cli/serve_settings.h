@@ -14,12 +14,12 @@ namespace attend {
 enum class LogForm { lines, json };
 inline EnumNames names_of(LogForm) { return {"lines", "json"}; }
 
-// The settings of `attend serve`.
+// Settings of `attend serve`.
 struct ServeOptions {
   HttpOptions http{.port = 8080};
   ServiceOptions service;
-  std::vector<std::string> folders;    // of models, each FOLDER or NAME=FOLDER
-  std::string models, hosts, origins;  // each has parts between commas
+  std::vector<std::string> folders;    // each FOLDER or NAME=FOLDER
+  std::string models, hosts, origins;  // separated by commas
   std::string key_file, examples_file;
   LogForm log = LogForm::lines;
   int64_t connections = 512, queue = 256;
@@ -28,8 +28,8 @@ struct ServeOptions {
   Settings settings();  // keys serve.*
   HttpOptions::Time drain_time() const;
 
-  // Applies a TOML file, if `config` names one, the environment and what options assign, and
-  // fills `http` and `service`. Error if a value is out of range or no model is named.
+  // Applies the TOML file `config`, if any, then the environment and the assignments of options,
+  // and sets `http` and `service`. Error if a value is out of range or no model is named.
   void read(const std::string& config, const std::vector<std::string>& assignments);
 };
 

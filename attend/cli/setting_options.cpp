@@ -15,7 +15,7 @@ std::string option_name(const std::string& key) {
   return name;
 }
 
-// What a setting is, and its default, as the help shows them.
+// Shows the type and default of a setting in the help.
 struct ShownSetting {
   CLI::Option* option;
 

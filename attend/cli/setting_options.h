@@ -8,8 +8,8 @@
 
 namespace attend {
 
-// An option for each setting of a table: --key-file for serve.key_file. What is given is added to
-// `assignments`, for assign() to apply after a file and the environment.
+// Adds an option per setting of a table: --key-file for serve.key_file. Given options are appended
+// to `assignments`, which assign() applies after a file and the environment.
 void add_setting_options(CLI::App& command, const Settings& settings,
                          std::vector<std::string>& assignments);
 

@@ -10,27 +10,28 @@
 
 namespace attend {
 
-// Reads the lines of standard input in portions. Reports on standard error the lines that the model
-// truncates, and those that cannot be read.
+// Reads lines of standard input in portions. Reports truncated and unreadable lines on standard
+// error.
 class SourceLines {
  public:
   explicit SourceLines(bool skip_bad);
 
-  // Reads the next portion; false at the end of input. Error on a line that is no valid text. Where
-  // bad lines are skipped, reports the line instead, calls `answer_bad` and gives an empty portion.
+  // Reads the next portion. Returns false at the end of input. Error on a line that is not valid
+  // text. If bad lines are skipped, reports the line instead, calls `answer_bad` and returns an
+  // empty portion.
   bool read(std::vector<std::string>& lines,
             const std::function<void(const std::string& error)>& answer_bad);
 
-  // The number of a line of the portion, counted from 1 at the beginning of the input.
+  // Line number in the input, from 1, of a line of the portion.
   int64_t number(size_t index) const { return first_ + static_cast<int64_t>(index); }
 
-  // Calls `ask`. Turns a SourceError of the portion into an Error that names the line.
+  // Calls `ask`. Converts a SourceError of the portion to an Error that names the line.
   void ask(const std::function<void()>& ask) const;
 
   void tell_truncated(size_t index, const Model& model) const;
   void tell_bad(size_t index, const std::string& error);
 
-  // Tells how many lines were bad; exit code 1 where any was.
+  // Reports the number of bad lines; exit code 1 if there are any.
   void end(const char* results) const;
 
  private:
@@ -39,26 +40,26 @@ class SourceLines {
   int64_t first_ = 1, bad_ = 0;
 };
 
-// "first" or "last": which tokens of a source that is too long the model reads.
+// "first" or "last": part of a too long source that the model reads.
 const char* kept_part(const Model& model);
 
-// Counts the tokens of sources that a model does not know.
+// Counts source tokens unknown to a model.
 class UnknownCount {
  public:
-  // Counts the tokens of a line and its unknown tokens. Line 0: no line.
+  // Adds the numbers of tokens and unknown tokens of a line. Line 0: no line number.
   void add(int64_t tokens, const std::vector<std::string>& unknown, int64_t line);
-  // Those of a source; none where sources are no texts.
+  // Adds the tokens of a source, if sources are texts.
   void add(const Model& model, const std::string& source, int64_t line);
-  // Tells how many there are, if any, behind `data`, such as "test.tsv: ".
+  // Reports the count, if not 0, after the prefix `data`, such as "test.tsv: ".
   void tell(const std::string& data) const;
 
  private:
   int64_t tokens_ = 0, unknown_ = 0;
-  int64_t line_ = 0;  // the first that has one; 0: of none
+  int64_t line_ = 0;  // of the first unknown token; 0: no line number
   std::string first_;
 };
 
-// Error where standard output cannot be written.
+// Error if standard output cannot be written.
 void flush_output();
 
 }  // namespace attend

@@ -20,25 +20,25 @@
 namespace attend {
 namespace {
 
-// What the program alone needs to know.
+// Options that only the program needs.
 struct CommandOptions {
   std::string recipe;
   bool dump_config = false, json = false;
 };
 
 struct ProcessOptions {
-  int64_t count = 1;  // that this one starts, itself included
+  int64_t count = 1;  // number of processes, including this one
   double timeout = 300;
 };
 
-// Trains in this process alone, or together with others: this process starts them, or a launcher
-// has started all.
+// Trains in this process only, or together with others that this process or a launcher started.
 Trained train_together(TrainOptions options, const ProcessOptions& processes) {
-  // Outlives the others: they would tell that this process has gone, before they are ended.
+  // Must outlive the other processes: they would report that this process is gone before they are
+  // ended.
   std::unique_ptr<Communicator> world;
   std::optional<ChildProcesses> others;
   if (processes.count > 1 && place_of_environment().size == 1) {
-    // A wrong setting is found, and told, once.
+    // Reports a wrong setting once, before other processes start.
     training_config(options);
     others.emplace(processes.count);
   }
@@ -54,7 +54,7 @@ Trained train_together(TrainOptions options, const ProcessOptions& processes) {
   try {
     return train_with_progress(options);
   } catch (const Error&) {
-    // Rank 0 has the same command and the same data, and says what is wrong with them.
+    // Rank 0 has the same command and data, and reports the error.
     if (is_child) throw CLI::RuntimeError(2);
     throw;
   } catch (const CLI::Error&) {
@@ -66,7 +66,6 @@ Trained train_together(TrainOptions options, const ProcessOptions& processes) {
   }
 }
 
-// "ended by train.patience = 5: so many validations in a row without a better accuracy".
 std::string shown_ending(const TrainOutcome& outcome, const Metric& metric) {
   const std::string setting = fmt::format("{} = {:g}", outcome.ended_by, outcome.limit);
   if (outcome.ended_by != "train.patience") return "ended by " + setting;
@@ -84,7 +83,7 @@ void print_outcome(const Trained& trained, const std::string& folder) {
   else
     fmt::print(stderr, "trained {} steps in {}, {}", outcome.steps, clock_time(outcome.seconds),
                shown_ending(outcome, metric));
-  // By another metric than before, no validation may have followed.
+  // If the metric was changed, there may be no validation with it yet.
   if (std::isfinite(outcome.best_metric))
     fmt::print(stderr, "; best validation {} {}", metric.title, metric.shown(outcome.best_metric));
   fmt::print(stderr, "; model in {}\n", folder);

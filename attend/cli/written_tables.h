@@ -7,10 +7,10 @@
 
 namespace attend {
 
-// --json of a command that writes tables of data.
+// --json of commands that write tables of data.
 void add_tables_json(CLI::App& command, bool& json);
 
-// Tells what such a command wrote.
+// Prints the list of written tables.
 void print_tables(const std::vector<WrittenTable>& tables, bool json);
 
 }  // namespace attend

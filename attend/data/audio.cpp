@@ -23,7 +23,7 @@ constexpr int64_t maximum_sound_file = int64_t{1} << 30;
 constexpr double window_seconds = 0.025, hop_seconds = 0.010;
 constexpr double least_energy = 1e-10;
 
-// What libsndfile reads from: the bytes of a file.
+// Source of libsndfile: the bytes of a file.
 struct Memory {
   std::string_view bytes;
   sf_count_t position = 0;
@@ -38,7 +38,7 @@ struct Memory {
     const sf_count_t base = whence == SEEK_SET   ? 0
                             : whence == SEEK_CUR ? memory.position
                                                  : length(data);
-    // Damaged headers ask for places that are not there.
+    // Damaged headers request invalid positions.
     const sf_count_t place = offset > length(data) ? length(data) : base + offset;
     memory.position = std::clamp<sf_count_t>(place, 0, length(data));
     return memory.position;
@@ -60,7 +60,7 @@ void check_format(const SF_INFO& info, const std::string& name) {
     fail("{}: has {} channels; 1 to {} are read", name, info.channels, maximum_channels);
 }
 
-// What the header says about the length may be wrong.
+// Reads until the end, because the length in the header may be wrong.
 std::vector<float> read_samples(SNDFILE* file, const SF_INFO& info, const std::string& name) {
   constexpr int64_t chunk = 1 << 14;
   const auto channels = static_cast<int64_t>(info.channels);

@@ -11,15 +11,14 @@
 namespace attend {
 namespace {
 
-// Batches per pool: enough that neighbours in length are near, few enough that epochs differ.
+// Batches per pool: many enough for similar lengths, few enough for different epochs.
 constexpr int64_t pool_batches = 100;
 
-// Counts source and target, EOS included.
 std::pair<int64_t, int64_t> lengths_of(const EncodedPair& pair) {
   return {pair.source_length(), pair.target_length()};
 }
 
-// How many rows a padded batch has, and how long they are.
+// Number of rows of a padded batch, and their lengths.
 struct BatchShape {
   int64_t rows = 0, source = 0, target = 0;
 
@@ -29,7 +28,7 @@ struct BatchShape {
   }
 };
 
-// Batches of about `size` pairs; fits(shape) says whether a batch may be so large.
+// Returns batches of about `size` pairs; fits(shape) returns whether a batch may have that shape.
 template <class Fits>
 std::vector<std::vector<int64_t>> grouped(const std::vector<EncodedPair>& pairs, int64_t size,
                                           uint64_t seed, int64_t epoch, Fits fits) {
@@ -45,7 +44,7 @@ std::vector<std::vector<int64_t>> grouped(const std::vector<EncodedPair>& pairs,
   const auto shorter = [&](int64_t a, int64_t b) {
     return lengths_of(pair_at(a)) < lengths_of(pair_at(b));
   };
-  // A batch larger than all the pairs is all of them; this also keeps the product in range.
+  // If size exceeds the number of pairs, a batch has all of them; this also prevents overflow.
   const int64_t pool = pool_batches * std::max<int64_t>(std::min(size, count), 1);
   std::vector<std::vector<int64_t>> batches;
   for (int64_t first = 0; first < count; first += pool) {
@@ -66,7 +65,7 @@ std::vector<std::vector<int64_t>> grouped(const std::vector<EncodedPair>& pairs,
   return batches;
 }
 
-// `ids` at the front of row `row`, the rest of it as it was.
+// Writes `ids` at the beginning of a row; the rest stays as it was.
 void fill_row(const at::Tensor& matrix, int64_t row, const std::vector<int64_t>& ids) {
   std::copy(ids.begin(), ids.end(), matrix.data_ptr<int64_t>() + row * matrix.size(1));
 }

@@ -8,47 +8,48 @@
 
 namespace attend {
 
-// One source and one target as ids, without start or end tokens.
+// A source and a target as ids, without start and end tokens.
 struct EncodedPair {
-  std::vector<int64_t> source;  // empty where there is none, or frames instead
+  std::vector<int64_t> source;  // empty if the source is missing or consists of frames
   std::vector<int64_t> target;
-  at::Tensor frames = {};  // [S, F] float: of a source that is an image or a sound
-  bool no_eos = false;     // no EOS follows the target: its length, or what follows, is known
-  std::optional<double> number = {};  // standardised: the target; its one token then says nothing
+  at::Tensor frames = {};  // [S, F] float, if the source is an image, a sound or the like
+  bool no_eos = false;     // no EOS after the target: its length, or its continuation, is known
+  std::optional<double> number = {};  // standardised numeric target; `target` is then a placeholder
 
   int64_t source_length() const {
     return frames.defined() ? frames.size(0) : static_cast<int64_t>(source.size());
   }
-  // What is predicted: the end too, if there is one.
+  // Number of predictions, including EOS unless no_eos.
   int64_t target_length() const { return static_cast<int64_t>(target.size()) + (no_eos ? 0 : 1); }
 };
 
-// Takes out the pairs whose target holds a token that is unknown.
+// Removes the pairs with an unknown token in the target.
 void drop_unknown_targets(std::vector<EncodedPair>& pairs);
 
 // Padded with Vocabulary::padding on the right.
 struct Batch {
   at::Tensor source;          // [B, S] int64, or [B, S, F] float frames, padded with 0
   at::Tensor source_lengths;  // [B] int64
-  at::Tensor target;          // [B, T] int64: the target and, unless it continues, Vocabulary::eos
-  at::Tensor target_lengths;  // [B] int64, end included
-  at::Tensor numbers = {};    // [B] float, standardised: of targets that are numbers
+  at::Tensor target;          // [B, T] int64: the target and, unless no_eos, Vocabulary::eos
+  at::Tensor target_lengths;  // [B] int64, including EOS
+  at::Tensor numbers = {};    // [B] float: standardised numeric targets
 };
 
-// Indices into `pairs`, grouped so that lengths within a batch are near: shuffled, sorted by length
-// within pools of many batches, cut, and the batches shuffled. The order is a function of (seed,
-// epoch) alone. Every index appears once; the last batch may be smaller.
+// Returns indices into `pairs`, grouped to batches of similar lengths. Indices are shuffled and
+// sorted by length within pools of many batches; pools are cut into batches, and these are
+// shuffled. The order depends only on (seed, epoch). Every index appears once; the last batch may
+// be smaller.
 std::vector<std::vector<int64_t>> batches_by_length(const std::vector<EncodedPair>& pairs,
                                                     int64_t batch_size, uint64_t seed,
                                                     int64_t epoch);
 
-// The same with batches of as many pairs as have at most `tokens` tokens of source and target,
-// ends and padding included; a longer pair is a batch by itself.
+// Like batches_by_length, but each batch has at most `tokens` tokens of source and target,
+// including ends and padding. A longer pair is a batch by itself.
 std::vector<std::vector<int64_t>> batches_by_tokens(const std::vector<EncodedPair>& pairs,
                                                     int64_t tokens, uint64_t seed, int64_t epoch);
 
-// The pairs of those indices, padded to the longest. Error on no index, one out of range, or
-// frames of which some have another depth or are missing.
+// Returns the batch of the pairs with those indices, padded to the longest. Error if there are no
+// indices, one is out of range, or frames are missing or differ in depth.
 Batch make_batch(const std::vector<EncodedPair>& pairs, const std::vector<int64_t>& indices);
 
 }  // namespace attend

@@ -25,13 +25,13 @@ constexpr int64_t maximum_codes_line = 1 << 14;
 constexpr int64_t maximum_codes_file = int64_t{256} << 20;
 
 constexpr size_t maximum_cached_words = size_t{1} << 18;
-constexpr size_t maximum_cached_bytes = 100;  // of a word
+constexpr size_t maximum_cached_bytes = 100;  // per word
 
 uint64_t key_of(int32_t left, int32_t right) {
   return uint64_t{static_cast<uint32_t>(left)} << 32 | static_cast<uint32_t>(right);
 }
 
-// Whether the end of a word is a piece of its own, as before version 0.2.
+// Returns whether the end of a word is a separate piece, as before version 0.2.
 bool parse_version(std::string_view line) {
   const size_t first = line.find_first_not_of(' ', version_line.size());
   const std::string_view version = line.substr(std::min(first, line.size()));
@@ -45,7 +45,7 @@ BytePairEncoding::Merge parse_merge(std::string_view line) {
   const size_t space = line.find(' ');
   if (space == 0 || space == std::string_view::npos || line.find(' ', space + 1) != line.npos)
     fail("{} is no merge; a line is two pieces with a space between", in_quotes(line));
-  split_characters(line);  // Error where it is no UTF-8
+  split_characters(line);  // Error if it is not UTF-8
   return {std::string(line.substr(0, space)), std::string(line.substr(space + 1))};
 }
 
@@ -56,10 +56,10 @@ struct BytePairEncoding::Cache {
   std::unordered_map<std::string, std::vector<std::string>> words;
 };
 
-// The pieces of one word, linked so that two become one without moving the others.
+// The pieces of one word, linked: joining two moves no others.
 struct BytePairEncoding::Pieces {
   struct Piece {
-    int32_t piece;  // or -1: of no merge
+    int32_t piece;  // or -1: not in any merge
     size_t begin, end;
     int64_t before, after;  // or -1
     bool gone = false;
@@ -75,7 +75,7 @@ BytePairEncoding::BytePairEncoding(std::vector<Merge> merges, bool end_is_piece)
   int64_t rank = 0;
   for (const auto& [left, right] : merges_) {
     const uint64_t key = key_of(add(left), add(right));
-    // Where a merge is there twice, the first counts.
+    // Of duplicate merges the first counts.
     joined_.emplace(key, Joined{rank++, add(left + right)});
   }
 }
@@ -141,8 +141,8 @@ BytePairEncoding::Pieces BytePairEncoding::characters(std::string_view word) con
   return pieces;
 }
 
-// The earliest merge that fits is applied everywhere, from left to right, then the next: a heap of
-// (rank, place) gives that order without looking at all the pieces for each.
+// Applies the earliest applicable merge everywhere, from left to right, then the next one. A heap
+// of (rank, place) gives that order without scanning all pieces for each merge.
 void BytePairEncoding::join_all(Pieces& pieces) const {
   using Place = std::pair<int64_t, int64_t>;
   std::priority_queue<Place, std::vector<Place>, std::greater<>> heap;
@@ -186,7 +186,7 @@ std::vector<std::string> BytePairEncoding::split_anew(std::string_view word) con
   join_all(pieces);
   std::vector<std::string> texts;
   for (const Pieces::Piece& piece : pieces.list)
-    // The end of a word that no merge took is no text.
+    // A separate end of a word that no merge joined has no text.
     if (!piece.gone && piece.begin < piece.end)
       texts.push_back(fmt::format("{}{}", word.substr(piece.begin, piece.end - piece.begin),
                                   piece.end < word.size() ? joiner : ""));

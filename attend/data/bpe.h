@@ -10,36 +10,36 @@
 
 namespace attend {
 
-// Words and how often each occurs.
+// Number of occurrences per word.
 using WordCounts = std::unordered_map<std::string, int64_t>;
 
-// Byte-pair encoding (Sennrich et al. 2016): words as pieces that occur often. A word begins as its
-// characters, the last of them marked by "</w>"; then each merge in turn joins the two pieces of a
-// pair wherever they are neighbours. So frequent words take few tokens, and no word is unknown.
+// Byte-pair encoding (Sennrich et al. 2016): splits words into frequent pieces. A word starts as
+// its characters, the last one marked with "</w>". Each merge in turn joins every neighbouring pair
+// of its two pieces. Frequent words get few tokens, and no word is unknown.
 class BytePairEncoding {
  public:
   using Merge = std::pair<std::string, std::string>;
 
-  // Learns up to `merges` merges: each time the pair that occurs most often, and among several the
-  // one that is greatest by its first, then its second piece (bytewise). Ends early when none
-  // occurs `minimum_count` times. The result is a function of the counts alone.
+  // Learns up to `merges` merges, the most frequent pair first. Among equally frequent pairs, the
+  // one that is greatest bytewise by its first, then its second piece is chosen. Stops when no pair
+  // occurs `minimum_count` times. The result depends only on the counts.
   static BytePairEncoding learn(const WordCounts& counts, int64_t merges,
                                 int64_t minimum_count = 2);
 
-  // subword-nmt's code file: "#version: 0.2", then one merge per line, "a b</w>", the earliest
-  // first. A file without the first line, or of version 0.1, has the end of a word as a piece of
-  // its own. Packed by gzip or xz or not. Errors name file and line: another version, a line that
-  // is not two pieces, invalid UTF-8, over a million merges.
+  // Loads a code file of subword-nmt: "#version: 0.2", then one merge per line, "a b</w>", the
+  // earliest first. In files of version 0.1 or without the version line, the end of a word is a
+  // separate piece. The file may be packed by gzip or xz. Errors name file and line: another
+  // version, a line that is not two pieces, invalid UTF-8, over a million merges.
   static BytePairEncoding load(const std::string& path);
-  // The same for the bytes of a file; messages call it `name`.
+  // Parses the bytes of a file; messages call it `name`.
   static BytePairEncoding parse(std::string_view bytes, const std::string& name);
   void save(const std::string& path) const;
   std::string format() const;
 
-  // The pieces of a word, all but the last with "@@" behind them. Error on invalid UTF-8.
+  // Returns the pieces of a word, each but the last with "@@" after it. Error on invalid UTF-8.
   std::vector<std::string> split(std::string_view word) const;
-  // Each word of a line as its pieces, with a space between any two and those at the ends kept; and
-  // back. A word that itself ends with "@@" is not told from a piece.
+  // Splits each word of a line into pieces, separated by spaces; keeps spaces at the ends. undo()
+  // joins the pieces again, and also joins words that end with "@@" to the next word.
   std::string apply(std::string_view line) const;
   static std::string undo(std::string_view pieces);
 

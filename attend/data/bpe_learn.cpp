@@ -9,11 +9,11 @@
 namespace attend {
 namespace {
 
-// Pieces and words by number. Only the words that hold the pair that was merged are counted anew.
+// Pieces and words by index. After a merge, only words with the merged pair are recounted.
 class Learner {
  public:
   explicit Learner(const WordCounts& counts) {
-    // The numbers do not show in the result, whose order is that of the texts.
+    // The indices do not affect the result, which is ordered by the texts.
     for (const auto& [word, count] : counts) {
       std::vector<std::string> characters = split_characters(word);
       if (characters.empty()) continue;
@@ -28,14 +28,15 @@ class Learner {
     offer_changed();
   }
 
-  // false when no pair occurs `minimum_count` times.
+  // Returns false if no pair occurs `minimum_count` times.
   bool merge_next(int64_t minimum_count, BytePairEncoding::Merge& merge) {
     while (!heap_.empty()) {
       const Candidate best = heap_.top();
       heap_.pop();
       const int64_t count = pairs_[key_of(best)].count;
       if (count != best.count) {
-        // Counts have fallen since; what has grown was offered again.
+        // The count has decreased meanwhile. Pairs with increased counts have been added to the
+        // heap again.
         if (count > 0 && count < best.count) heap_.push({count, best.left, best.right});
         continue;
       }
@@ -54,7 +55,7 @@ class Learner {
   };
   struct PairCount {
     int64_t count = 0;
-    std::vector<size_t> words;  // all that hold it, and some that did
+    std::vector<size_t> words;  // all that contain it now, and some that did
   };
   struct Candidate {
     int64_t count;

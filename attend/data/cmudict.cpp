@@ -42,10 +42,10 @@ std::string without_number(const std::string& word) {
   return other + 1 == word.size() ? word.substr(0, bracket) : word;
 }
 
-// The word, then its phonemes; nothing for a comment or a blank line.
+// Returns the word, then its phonemes; nothing for a comment or a blank line.
 std::vector<std::string> parse_entry(std::string_view line) {
-  // Files that were put together keep the byte order mark of each; at the front of train.tsv it
-  // would be taken for that file's.
+  // Concatenated files keep their byte order marks. At the beginning of train.tsv, one would be
+  // taken for that file's mark.
   for (;;) {
     const size_t begin = std::min(line.find_first_not_of(" \t\v\f"), line.size());
     if (!line.substr(begin).starts_with(byte_order_mark)) break;

@@ -17,11 +17,11 @@ namespace {
 constexpr std::string_view gzip_magic = "\x1f\x8b";
 constexpr std::string_view xz_magic("\xfd\x37zXZ\0", 6);
 
-// How files begin that other programs pack.
+// First bytes of files that other programs packed.
 struct OtherPacking {
   std::string_view magic, name;
-  size_t between = 0;             // bytes after `magic` that vary
-  std::string_view further = {};  // what follows these
+  size_t between = 0;             // variable bytes after `magic`
+  std::string_view further = {};  // bytes after these
 };
 constexpr OtherPacking other_packings[] = {{"BZh", "bzip2", 1, "1AY&SY"},
                                            {"\x28\xb5\x2f\xfd", "zstd"},
@@ -29,14 +29,14 @@ constexpr OtherPacking other_packings[] = {{"BZh", "bzip2", 1, "1AY&SY"},
                                            {"\x1f\x9d", "compress"},
                                            {"7z\xbc\xaf\x27\x1c", "7-Zip"}};
 
-// What is packed more tightly than this is a bomb and no data.
+// A higher ratio indicates a decompression bomb.
 constexpr int64_t largest_ratio = 200;
 constexpr int64_t free_of_ratio = int64_t{16} << 20;
 
-// `xz -9` wants 65 MiB to unpack.
+// `xz -9` needs 65 MiB for unpacking.
 constexpr uint64_t xz_memory = uint64_t{256} << 20;
 
-// 15 bits: the largest window; 16 more: a gzip header and its checksum.
+// 15 bits: the largest window; + 16: a gzip header and its checksum.
 constexpr int gzip_window = 15 + 16;
 
 }  // namespace
@@ -69,15 +69,15 @@ struct ByteReader::State {
   Packing packing = Packing::none;
   z_stream gzip = {};
   lzma_stream xz = LZMA_STREAM_INIT;
-  bool between_members = false;  // of gzip: where it may end
+  bool between_members = false;  // for gzip: the file may end here
   bool finished = false;
   std::array<char, 1 << 16> buffer;
-  std::string_view packed;  // what of the buffer was not yet used
+  std::string_view packed;  // unused part of the buffer
   int64_t bytes_in = 0;     // including `packed`
   int64_t bytes_out = 0;
 };
 
-// false at the end of the file.
+// Returns false at the end of the file.
 bool ByteReader::State::refill() {
   if (!packed.empty()) return true;
   size_t count;

@@ -9,11 +9,11 @@
 
 namespace attend {
 
-// The bytes of a file one after another, unpacked on the way where they are gzip's or xz's: how
-// the file begins tells, whatever its name is. Errors, with the file's name in front: those of
-// InputFile; packed data that is cut off, damaged (checksums are compared) or followed by other
-// bytes; an output over `maximum_bytes`; an output over 16 MiB and over 200 times the input; a file
-// that bzip2, zstd, lz4, compress or 7-Zip packed.
+// Reads the bytes of a file in order and unpacks gzip and xz, which are detected by the first
+// bytes, not by the name. Errors begin with the file's name: errors of InputFile; packed data that
+// is truncated, damaged (checksums are verified) or followed by other bytes; output over
+// `maximum_bytes`; output over 16 MiB and over 200 times the input; files packed by bzip2, zstd,
+// lz4, compress or 7-Zip.
 class ByteReader {
  public:
   static constexpr int64_t no_limit = int64_t{1} << 62;
@@ -25,7 +25,7 @@ class ByteReader {
   ByteReader(ByteReader&&) noexcept;
   ByteReader& operator=(ByteReader&&) noexcept;
 
-  // The next bytes, at most `size` of them; 0 at the end alone.
+  // Reads the next bytes, at most `size`. Returns their number; 0 only at the end.
   size_t read(char* bytes, size_t size);
   std::string read_all();
   const std::string& name() const;
@@ -35,13 +35,13 @@ class ByteReader {
   std::unique_ptr<State> state_;
 };
 
-// The whole file, unpacked. Errors as ByteReader.
+// Returns the contents of a file, unpacked. Errors as ByteReader.
 std::string read_packed(const std::string& path, int64_t maximum_bytes = int64_t{1} << 32);
 
-// Calls `visit` with the name and the bytes of each regular file of a tar archive (itself packed or
-// not), in their order; folders and links are passed over. Error, naming the archive, on what is no
-// tar, on a file of over `maximum_file` bytes, on files that are together over 16 MiB and over 200
-// times the tar's size (sparse ones), and on over a million entries.
+// Calls `visit` with the name and the bytes of each regular file of a tar archive, packed or not,
+// in order. Skips folders and links. Errors name the archive: not a tar; a file of over
+// `maximum_file` bytes; over a million entries; sparse files of together over 16 MiB and over 200
+// times the archive's size.
 void visit_tar(ByteReader archive,
                const std::function<void(const std::string& name, std::string bytes)>& visit,
                int64_t maximum_file = int64_t{1} << 30);

@@ -17,7 +17,7 @@ namespace {
 
 constexpr std::string_view document_start = "-DOCSTART-";
 
-// The number of a column from 0; `otherwise` where none is named.
+// Returns the index of a column from 0; `otherwise` if the text is empty.
 size_t numbered_column(const std::string& text, size_t otherwise, const std::string& name) {
   if (text.empty()) return otherwise;
   size_t number = 0;
@@ -30,7 +30,7 @@ size_t numbered_column(const std::string& text, size_t otherwise, const std::str
 
 bool has_tabs(std::string_view line) { return line.find('\t') != std::string_view::npos; }
 
-// None of a blank line.
+// Returns no columns for a blank line.
 std::vector<std::string_view> line_columns(std::string_view line) {
   std::vector<std::string_view> columns = split_words(line);
   return columns.empty() || !has_tabs(line) ? columns : internal::between_tabs(line);
@@ -44,14 +44,14 @@ bool is_number(std::string_view text) {
   return !text.empty() && text.find_first_not_of("0123456789") == std::string_view::npos;
 }
 
-// Whether CoNLL-U numbers several words, or a word that no text has.
+// Returns whether the id is a CoNLL-U range of words or an empty node.
 bool is_range_or_decimal(std::string_view id) {
   const size_t between = id.find_first_of("-.");
   return between != std::string_view::npos && is_number(id.substr(0, between)) &&
          is_number(id.substr(between + 1));
 }
 
-// Whether a sentence whose first line has this id numbers its words as CoNLL-U does. WebAnno, which
+// Returns whether the first id of a sentence is one of CoNLL-U's word numbering. WebAnno, which
 // numbers sentences as well, begins with 1-1.
 bool begins_numbering(std::string_view id) {
   return id == "1" || id == "0.1" ||
@@ -71,9 +71,9 @@ bool names_conll(std::string_view path) {
 }
 
 struct ConllReader::State {
-  // A line as it was read.
+  // A line, or the reason why it is invalid.
   struct Line {
-    std::string text, fault;  // why it is none
+    std::string text, fault;  // reason if invalid
     int64_t number = 0;
   };
 
@@ -91,7 +91,7 @@ struct ConllReader::State {
     return true;
   }
 
-  // Reads on to the first line that must be a token, which shows how all of them look.
+  // Reads ahead to the first line that must be a token, which shows the form of all tokens.
   void find_form() {
     constexpr size_t most_lines = size_t{1} << 16;
     for (Line line; count == 0 && held.size() < most_lines && read(line);) {
@@ -172,12 +172,12 @@ struct ConllReader::State {
   bool is_conllu;
   internal::Lines lines;
   std::deque<Line> held;  // lines that were read ahead
-  bool formed = false;    // whether the first token was looked for
+  bool formed = false;    // whether find_form() was called
   Line current;
   size_t token = 0, label = last;
-  size_t count = 0;           // of the columns; 0 before the first token
+  size_t count = 0;           // number of columns; 0 before the first token
   bool between_tabs = false;  // whether TABs separate them
-  bool has_ids = false;       // whether the first one numbers words
+  bool has_ids = false;       // whether the first column numbers words
   int64_t line = 0;           // on which the sentence begins
   int64_t joined = 0;
 };
@@ -197,7 +197,7 @@ ConllReader::~ConllReader() = default;
 bool ConllReader::next(std::string& tokens, std::string& labels) {
   tokens.clear();
   labels.clear();
-  std::string problem;  // the first of the sentence
+  std::string problem;  // first error of the sentence
   const auto begun = [&] { return !tokens.empty() || !problem.empty(); };
   while (state_->next_line()) {
     const std::string& fault = state_->current.fault;

@@ -17,8 +17,8 @@ namespace attend {
 struct CsvReader::State {
   struct Row {
     std::vector<std::string> fields;
-    int64_t line;       // where it begins
-    std::string error;  // why it is none
+    int64_t line;       // its first line
+    std::string error;  // why it is invalid
   };
 
   State(ByteReader bytes, int64_t maximum_line)
@@ -47,15 +47,15 @@ struct CsvReader::State {
     self.is_new_row = true;
   }
 
-  // Quotes in a field that does not begin with one are characters of it. False if text follows the
-  // quote that ends a field.
+  // Quotes within a field that does not begin with one are ordinary characters. Returns false if
+  // text follows the closing quote of a field.
   bool parse_quotes(std::string_view part) {
     while (!part.empty()) {
       part.remove_prefix(csv_parse(&parser, part.data(), part.size(), take_field, take_row, this));
       if (part.empty()) return true;
       if (csv_error(&parser) == CSV_ENOMEM) throw std::bad_alloc();
       if (part[0] != '"') return false;
-      csv_set_quote(&parser, '\0');  // which no part has
+      csv_set_quote(&parser, '\0');  // which no part contains
       const size_t read = csv_parse(&parser, part.data(), 1, take_field, take_row, this);
       csv_set_quote(&parser, CSV_QUOTE);
       if (read != 1) return false;
@@ -64,7 +64,7 @@ struct CsvReader::State {
     return true;
   }
 
-  // Up to a line break, so that each row knows its line.
+  // `part` extends at most to a line break, which gives each row its line number.
   void parse(std::string_view part) {
     if (is_passing) return pass(part);
     if (is_new_row) {
@@ -85,13 +85,13 @@ struct CsvReader::State {
                     "text after the quote that ends a field; write each quote in such a field "
                     "twice");
     if (part.ends_with('\n')) ++next_line;
-    // A blank line is no row, unless quotes hold it.
+    // A blank line is not a row, unless it is within quotes.
     const bool begins = row_bytes == static_cast<int64_t>(part.size());
     if (begins && (part == "\n" || part == "\r\n")) is_new_row = true;
   }
 
-  // The next row begins with the next line, unless this one was to go on from an earlier line:
-  // which quotes then pair nobody can tell.
+  // Continues with the next line, unless this row began on an earlier line: then it is unclear
+  // which quotes pair.
   void refuse(std::string_view part, const std::string& why) {
     const std::string error = fmt::format("{}: {}", where(), why);
     if (row_line != next_line) fail("{}", error);
@@ -103,7 +103,7 @@ struct CsvReader::State {
     pass(part);
   }
 
-  // Goes over the rest of a line whose row cannot be read.
+  // Skips the rest of a line with an invalid row.
   void pass(std::string_view part) {
     if (!part.ends_with('\n')) return;
     ++next_line;
@@ -154,28 +154,28 @@ struct CsvReader::State {
   ByteReader bytes;
   int64_t maximum_line;
   csv_parser parser = {};
-  std::vector<std::string> fields;  // of the row that is being read
+  std::vector<std::string> fields;  // of the current row
   std::deque<Row> rows;
   int64_t next_line = 1, row_line = 1, row_bytes = 0;
-  int64_t line = 1;  // of the row that was told last, or that is wrong
+  int64_t line = 1;  // of the row returned last, or of an invalid row
   bool is_new_row = true, ended = false;
-  bool is_passing = false;  // the rest of the line belongs to a row that cannot be read
+  bool is_passing = false;  // the rest of the line belongs to an invalid row
   std::vector<std::string> header;
   size_t source = 0, target = 1;  // the two columns
-  // An error of parsing is reported after the rows before it; nothing behind it is read.
+  // A parse error is thrown after the rows before it were returned; nothing after it is read.
   std::exception_ptr problem;
   int64_t problem_line = 0;
-  bool broken = false;  // it was told
+  bool broken = false;  // `problem` was thrown
 };
 
 namespace {
 
-// A name may hold anything, line breaks too.
+// A name may contain anything, even line breaks.
 std::string shown_names(const std::vector<std::string>& names) {
   return in_quotes(fmt::format("{}", fmt::join(names, ", ")));
 }
 
-// A text is one line.
+// Converts a field to one line.
 std::string one_line(std::string_view text) {
   std::string line;
   line.reserve(text.size());
@@ -186,7 +186,7 @@ std::string one_line(std::string_view text) {
   return line;
 }
 
-// The separator in a header that is one field to a reader of commas.
+// Error if the header has one field with another separator.
 void check_separator(const std::vector<std::string>& header, const std::string& name) {
   if (header.size() != 1) return;
   for (const auto& [separator, shown] : {std::pair{';', "semicolons"}, {'\t', "TABs"}})

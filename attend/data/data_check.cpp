@@ -28,12 +28,12 @@ constexpr size_t most_examples = 3;
 constexpr size_t most_labels = 100;
 constexpr int64_t least_lines_per_label = 10;
 
-// By source, its targets.
+// Targets by source.
 using Sources = std::unordered_map<std::string, std::unordered_set<std::string>>;
 
 struct Row {
   std::string source, target;
-  std::string problem;  // why it cannot be read
+  std::string problem;  // reason if it cannot be read
 };
 
 struct Lengths {
@@ -41,7 +41,7 @@ struct Lengths {
   int64_t source_words, source_characters, target_words, target_characters;
 };
 
-// Walks one file or two, and continues after lines that cannot be read.
+// Reads one file or two, and continues after invalid lines.
 class Rows {
  public:
   explicit Rows(const PairFiles& files) {
@@ -66,7 +66,6 @@ class Rows {
   }
 
   bool pairs() const { return sentences_ || table_ || target_ || tabs_; }
-  // The column names of CSV.
   std::vector<std::string> columns() const {
     return table_ ? table_->columns() : std::vector<std::string>();
   }
@@ -135,7 +134,7 @@ class Rows {
 
   std::optional<ConllReader> sentences_;
   std::optional<CsvReader> table_;
-  std::string text_;  // of a FASTA file, a sequence a line
+  std::string text_;  // of a FASTA file, one sequence per line
   std::optional<internal::Lines> source_, target_;
   bool tabs_ = false;
   int64_t count_ = 0;
@@ -176,10 +175,10 @@ LengthSummary summarise(const std::vector<Lengths>& rows, int64_t Lengths::*leng
 struct NamedFile {
   int64_t line;
   const std::string* source;
-  const SourceKind* kind;  // null: it names none
+  const SourceKind* kind;  // null: not the name of a file
 };
 
-// Looks at one file.
+// Checks one file.
 class FileCheck {
  public:
   FileCheck(const PairFiles& files, const TextConfig& text)
@@ -217,9 +216,9 @@ class FileCheck {
     return std::move(summary_);
   }
 
-  // By the key of each source, its targets.
+  // Targets by key of the source.
   const Sources& sources() const { return sources_; }
-  // A line that cannot be read is reported by itself.
+  // An unreadable source is reported separately.
   std::string key_of(const std::string& source) const {
     try {
       return source_key(source, text_);
@@ -234,7 +233,7 @@ class FileCheck {
     if (++odd.count <= static_cast<int64_t>(most_lines_shown)) odd.lines.push_back(line);
   }
 
-  // Whether all sources are names of files, whatever they look like.
+  // Whether all sources are names of files, independent of their form.
   bool names_files() const { return kind_ != nullptr && kind_->placed != nullptr; }
 
   const SourceKind* kind_of(const std::string& source) const {
@@ -249,7 +248,7 @@ class FileCheck {
     tell(malformed_, line);
   }
 
-  // Why training cannot learn from it.
+  // Returns why training rejects the row.
   std::string refusal_of(const Row& row) {
     if (!check_) return "";
     try {
@@ -277,7 +276,7 @@ class FileCheck {
       named_.push_back({line, &here->first, kind_of(row.source)});
       media_ += named_.back().kind == nullptr ? 0 : 1;
     }
-    // A short one is a number or a sign.
+    // Shorter texts may be numbers or signs.
     if (is_prose_ && source.characters >= 10 && 2 * source.letters < source.characters)
       tell(no_letters_, line);
     if (pairs && row.source == row.target) tell(unchanged_, line);
@@ -293,7 +292,7 @@ class FileCheck {
     });
   }
 
-  // Reads each image or sound; those of training are all of one size or rate.
+  // Reads each image or sound. Training needs one size or rate for all.
   void look_at_media() {
     std::map<const SourceKind*, std::unique_ptr<FrameReader>> readers;
     std::optional<std::array<int64_t, 2>> first;
@@ -340,23 +339,23 @@ class FileCheck {
       if (!summary_.pairs || !summary_.labels.empty()) continue;
       const auto expected = ratio * static_cast<double>(row.source_words);
       const auto found = static_cast<double>(row.target_words);
-      // Five words more are no sign of anything.
+      // A difference of five words is normal.
       if (found > 3 * expected + 5 || expected > 3 * found + 5) tell(uneven_, row.line);
     }
   }
 
-  const SourceKind* kind_;  // which training is told; null: texts, or what names say
+  const SourceKind* kind_;  // kind used by training; null: texts, or determined by the names
   FrameConfig frames_;
   PairCheck check_;
-  bool is_prose_;  // sources are texts of any kind
+  bool is_prose_;  // sources are free text
   FileSummary summary_;
   TextConfig text_;
   std::vector<Lengths> lengths_;
   Sources sources_;
-  std::unordered_map<std::string, int64_t> targets_;  // of the first most_labels + 1
-  std::optional<std::string> first_target_;           // of line 1
-  std::vector<NamedFile> named_;                      // of pairs
-  size_t media_ = 0;                                  // those of a kind
+  std::unordered_map<std::string, int64_t> targets_;  // at most most_labels + 1
+  std::optional<std::string> first_target_;           // target of line 1
+  std::vector<NamedFile> named_;                      // only of pairs
+  size_t media_ = 0;                                  // number of named_ with a kind
   OddLines malformed_{"malformed", "cannot be read", "mend or remove them: training stops there"};
   OddLines empty_{"empty", "have an empty side", "remove them: training stops there"};
   OddLines long_{"long", "are over ten times as long as most",

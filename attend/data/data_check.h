@@ -12,72 +12,72 @@ namespace attend {
 
 struct LengthSummary {
   int64_t median = 0, percent_90 = 0, percent_99 = 0, longest = 0;
-  int64_t longest_line = 0;  // counted from 1; 0 where there is none
+  int64_t longest_line = 0;  // number from 1; 0 if there is no line
 };
 
 struct SideSummary {
-  LengthSummary words;  // between white space
+  LengthSummary words;  // separated by white space
   LengthSummary characters;
 };
 
-// Lines that deserve a look.
+// Suspicious lines of one kind.
 struct OddLines {
-  // "malformed", "empty", "long", "uneven", "no_letters", "unchanged", "header"; where sources name
-  // images or sounds "unreadable", "other_form", "coloured", "transparent".
+  // "malformed", "empty", "long", "uneven", "no_letters", "unchanged", "header"; for sources that
+  // name images or sounds also "unreadable", "other_form", "coloured", "transparent".
   std::string kind;
-  std::string meaning;  // what such a line is
+  std::string meaning;  // description of such lines
   std::string remedy;
   int64_t count = 0;
-  std::vector<int64_t> lines = {};  // the first of them
-  std::string example = {};         // what is wrong with the first, where that differs
+  std::vector<int64_t> lines = {};  // the first line numbers
+  std::string example = {};         // details on the first line, if they vary between lines
 };
 
 struct FileSummary {
   std::string path;
-  bool pairs = false;                     // or plain text: there are no targets
-  std::vector<std::string> columns = {};  // of CSV, the names of the two that were read
-  int64_t lines = 0;                      // of CSV, rows; in columns, sentences
-  int64_t media = 0;                      // images or sounds that sources name, which were read
-  int64_t repeated = 0;         // lines that were there before, spellings of one molecule included
+  bool pairs = false;                     // false: plain text without targets
+  std::vector<std::string> columns = {};  // for CSV, the names of the two columns read
+  int64_t lines = 0;                      // for CSV, rows; for files in columns, sentences
+  int64_t media = 0;                      // images or sounds read that sources name
+  int64_t repeated = 0;         // repeated lines, including other spellings of the same molecule
   int64_t several_targets = 0;  // sources with more than one target
   SideSummary source, target;
-  std::vector<OddLines> odd;                            // those that occur
-  std::vector<std::pair<std::string, int64_t>> labels;  // where targets are, the commonest first
+  std::vector<OddLines> odd;                            // kinds with at least one line
+  std::vector<std::pair<std::string, int64_t>> labels;  // empty if targets are texts; by count
 };
 
-// What a file shares with the first.
+// Overlap of a file with the first file.
 struct Overlap {
   std::string path;
-  int64_t sources = 0;  // its lines whose source is a source of the first
-  int64_t pairs = 0;    // and whose target is one of that source too
+  int64_t sources = 0;  // lines with a source of the first file
+  int64_t pairs = 0;    // of these, lines with a target of that source in the first file
   std::vector<std::string> examples = {};
-  std::vector<std::string> new_labels = {};  // labels that the first has not
+  std::vector<std::string> new_labels = {};  // labels missing in the first file
 };
 
 struct DataSummary {
   std::vector<FileSummary> files;
-  std::vector<Overlap> overlaps;  // of each file but the first
+  std::vector<Overlap> overlaps;  // for each file but the first
 };
 
-// Looks through files of pairs or of plain text (without a TAB in the first line). Targets are
-// taken for labels where there are at most 100 of them and ten lines for each. A line that cannot
-// be read is counted as malformed; CSV is not read behind quotes that do not pair. Where most
-// sources are written as names of images or sounds, or `text` says that they are, these files are
-// read. Lines that a training by `text` refuses, such as molecules and numbers that are none, are
-// malformed. Errors: a file that cannot be read at all, two files of different lengths, no file.
+// Examines files of pairs or of plain text (no TAB in the first line). Targets count as labels if
+// there are at most 100 of them, with ten lines each on average. Unreadable lines count as
+// malformed; CSV is not read beyond unpaired quotes. If most sources look like names of images or
+// sounds, or `text` says so, those files are read. Lines that training with `text` would reject,
+// such as invalid molecules or numbers, are malformed. Errors: a file that cannot be read at all,
+// two files of different lengths, no file.
 DataSummary check_data(const std::vector<PairFiles>& files, const TextConfig& text = {});
 
-// What data holds that says itself what its examples are for (DataFormatRow::is_split).
+// Summary of data that specifies itself what its examples are for (DataFormatRow::is_split).
 struct FormatSummary {
   std::string path;
   std::vector<std::pair<std::string, int64_t>> counts = {};  // as DataFormatRow::counts
-  int64_t malformed = 0;                                     // lines that cannot be read
-  // Each remark names such a line, or says what is left out. If there are many, the first and the
+  int64_t malformed = 0;                                     // unreadable lines
+  // Each remark names such a line, or states what is left out. Of many remarks, the first and the
   // last are kept.
   std::vector<std::string> remarks = {};
 };
 
-// Looks through such data as text.format reads it. Error where it cannot be read at all.
+// Examines such data in the format text.format. Error if it cannot be read at all.
 FormatSummary check_format(const std::string& path, const TextConfig& text);
 
 }  // namespace attend

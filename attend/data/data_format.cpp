@@ -24,7 +24,7 @@ SplitData read_items(const std::string& path, const TextConfig& text, const Tell
   return {items_to_learn(sequences), next_items(sequences, /*behind=*/1), next_items(sequences)};
 }
 
-// The last item of each user and those before it are all that there are.
+// Counts the test examples, which contain all items of each user.
 FormatCounts count_items(const SplitData& data) {
   std::set<std::string_view> items;
   int64_t interactions = 0, longest = 0;
@@ -48,7 +48,7 @@ SplitData read_nodes(const std::string& path, const TextConfig& text, const Tell
   return read_graph(path, text.graph, pair_check(text), tell, bad);
 }
 
-// How many of the lists are empty.
+// Number of empty lists.
 int64_t empty_lists(const at::Tensor& offsets) {
   return offsets.diff().eq(0).sum().item<int64_t>();
 }

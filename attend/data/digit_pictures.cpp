@@ -28,7 +28,7 @@ Image image_of(const LabelledImages& set, int64_t index) {
   return {set.images.shape[1], set.images.shape[2], std::string(set.images.entry(index))};
 }
 
-// Where images overlap, the brighter pixel stays. What leaves the picture is cut.
+// At overlaps the brighter pixel stays. Parts outside the picture are cut.
 void put(const Image& image, int64_t top, int64_t left, Image& picture) {
   for (int64_t y = 0; y < image.height; ++y) {
     for (int64_t x = 0; x < image.width; ++x) {
@@ -41,7 +41,7 @@ void put(const Image& image, int64_t top, int64_t left, Image& picture) {
   }
 }
 
-// Draws numbers, and images of one part.
+// Draws random numbers, and images of one part.
 class Drawer {
  public:
   Drawer(const LabelledImages& set, const DrawnPart& part, int64_t seed)
@@ -61,7 +61,7 @@ class Drawer {
   std::mt19937_64 random_;
 };
 
-// part.idx and its table, of what `draw` puts into each black picture and returns as its target.
+// Writes part.idx and its table. `draw` fills each black picture and returns its target.
 WrittenTable write_pictures(
     const std::string& folder, const DrawnPart& part, int64_t height, int64_t width,
     const std::function<std::string(const std::string& name, Image& picture)>& draw) {
@@ -111,13 +111,13 @@ std::string in_words(int64_t number) {
 
 struct Operation {
   std::string_view word;
-  int64_t factor;   // of the second number, which is then added to the first
-  bool is_crossed;  // the bar of its sign has another across
+  int64_t factor;   // of the second number before the addition
+  bool is_crossed;  // the sign has a vertical bar, too
 };
 
 constexpr std::array<Operation, 2> operations = {{{"plus", 1, true}, {"minus", -1, false}}};
 
-// Half as large as an image.
+// Returns a sign half as large as an image.
 Image sign_of(const Operation& operation, const LabelledImages& set) {
   const int64_t length = std::min(set.images.shape[1], set.images.shape[2]) / 2;
   const int64_t thick = std::max<int64_t>(length / 7, 1);
@@ -129,7 +129,7 @@ Image sign_of(const Operation& operation, const LabelledImages& set) {
   return sign;
 }
 
-// The smallest part of the image that has all that is not black of it.
+// Crops the image to its non-black pixels.
 Image without_margins(const Image& image) {
   int64_t top = image.height, bottom = 0, left = image.width, right = 0;
   for (int64_t y = 0; y < image.height; ++y) {
@@ -149,7 +149,7 @@ Image without_margins(const Image& image) {
   return result;
 }
 
-// What is put into a picture, and its word.
+// An image to put into a picture, and its word.
 struct Item {
   std::string_view word;
   Image image;
@@ -160,7 +160,7 @@ void put_apart(Drawer& drawer, const std::array<Item, 3>& items, int64_t gap,
                const std::string& name, Image& picture, std::vector<std::string>& places) {
   int64_t room = picture.width - gap * (std::ssize(items) - 1);
   for (const Item& item : items) room -= item.image.width;
-  // Sorted draws split the free width, every split being equally probable.
+  // Sorted draws split the free width, with equal probability for every split.
   std::array<int64_t, 3> before = {};
   for (int64_t& each : before) each = drawer.below(room + 1);
   std::sort(before.begin(), before.end());

@@ -5,12 +5,12 @@
 
 namespace attend {
 
-// A source may hold a file in place of naming it: "data:image/png;base64,iVBORw0..." (RFC 2397).
-// What begins so is never taken for the name of a file.
+// Returns whether a source contains a file instead of its name: "data:image/png;base64,iVBORw0..."
+// (RFC 2397). A source with such a beginning is never a file name.
 bool holds_file(std::string_view source);
-// The file's bytes. Error where they are not in base64.
+// Returns the bytes of the file. Error if they are not in base64.
 std::string held_file(std::string_view source);
-// The source for messages: only the beginning where it holds a file.
+// Returns the source for messages; cuts it after the beginning if it contains a file.
 std::string shown_source(std::string_view source);
 
 }  // namespace attend

@@ -43,7 +43,7 @@ bool is_fasta(std::string_view path) {
 
 namespace {
 
-// The sequences of a file, line by line.
+// Collects the sequences of a file line by line.
 class ResidueLines {
  public:
   ResidueLines(std::string name, const std::function<void(const std::string&)>& leave_out)
@@ -66,7 +66,7 @@ class ResidueLines {
     }
   }
 
-  // The sequence up to the next name is one that cannot be read.
+  // Marks the sequence up to the next name as invalid.
   void refuse(const std::string& error) {
     if (is_bad_) return;
     is_bad_ = true;
@@ -92,7 +92,7 @@ class ResidueLines {
   std::string name_;
   const std::function<void(const std::string&)>& leave_out_;
   std::string all_, sequence_;
-  std::string named_;  // where the sequence's name is
+  std::string named_;  // place of the sequence's name
   bool is_bad_ = false;
 };
 
@@ -108,7 +108,7 @@ std::string parse_fasta(std::string_view bytes, const std::string& name,
       return lines.next(line);
     } catch (const Error& error) {
       sequences.refuse(error.what());
-      line = ";";  // it holds nothing
+      line = ";";  // an ignored line
       return true;
     }
   };

@@ -10,7 +10,7 @@ SourceKind number_set_kind();
 SourceKind picture_set_kind();
 SourceKind molecule_kind();
 
-// Numbers [C, H, W] in 0 .. 1 as a picture of 1 or 3 channels.
+// Converts values [C, H, W] from 0 to 1 to a picture with C = 1 or 3 channels.
 Image shown_image(const at::Tensor& values);
 
 }  // namespace attend

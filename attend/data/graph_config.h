@@ -6,9 +6,8 @@ namespace attend {
 
 // How the nodes and edges of a graph are read.
 struct GraphConfig {
-  bool directed = false;           // the second node of an edge sees the first, and not both each
-                                   // other
-  bool normalise_features = true;  // divides the features of a node by the sum of their sizes
+  bool directed = false;           // edges are seen only from their second node
+  bool normalise_features = true;  // divides by the sum of a node's absolute values
 
   Settings settings();  // keys data.*
 };

@@ -46,7 +46,7 @@ IdxArray parse_idx(std::string bytes, const std::string& name) {
   for (size_t axis = 0; axis < axes; ++axis) {
     array.shape.push_back(big_endian(view.substr(4 + 4 * axis, 4)));
     if (array.shape.back() == 0) fail("{}: is empty: axis {} has no entries", name, axis);
-    // Both below 2^32, so that their product fits.
+    // Both factors are below 2^32; the product fits.
     size *= array.shape.back();
     if (size > maximum_idx_bytes)
       fail("{}: its shape is of over {} bytes; split the file", name, maximum_idx_bytes);

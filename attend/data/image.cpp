@@ -18,8 +18,8 @@ namespace {
 
 constexpr int64_t maximum_image_file = int64_t{256} << 20;
 
-// libpng leaves a function that fails by longjmp. The functions that call it after setjmp therefore
-// hold nothing that has a destructor.
+// libpng leaves a failing function by longjmp. Hence the functions that call it after setjmp have
+// no local objects with destructors.
 class PngReader {
  public:
   explicit PngReader(std::string_view bytes)
@@ -40,7 +40,7 @@ class PngReader {
   PngReader(const PngReader&) = delete;
   PngReader& operator=(const PngReader&) = delete;
 
-  // Reads the chunks before the pixels; false if they cannot be read.
+  // Reads the chunks before the pixels; false on failure.
   bool read_header() {
     if (setjmp(png_jmpbuf(png_)) != 0) return false;
     png_read_info(png_, info_);
@@ -54,14 +54,14 @@ class PngReader {
     return true;
   }
 
-  // The pixels, four bytes each: red, green, blue and alpha.
+  // Reads the pixels, four bytes each: red, green, blue and alpha.
   bool read_pixels(png_bytepp rows) {
     if (setjmp(png_jmpbuf(png_)) != 0) return false;
     png_read_image(png_, rows);
     return true;
   }
 
-  // Reads the chunks after the pixels, which a file may lack.
+  // Reads the chunks after the pixels, which may be missing.
   bool read_end() {
     if (setjmp(png_jmpbuf(png_)) != 0) return false;
     png_read_end(png_, info_);
@@ -100,12 +100,12 @@ class PngReader {
   bool coloured_ = false;
 };
 
-// By ITU-R BT.601, in 65536ths.
+// ITU-R BT.601, in units of 1/65536.
 char grey_of(unsigned red, unsigned green, unsigned blue) {
   return static_cast<char>((19595 * red + 38470 * green + 7471 * blue + 32768) >> 16);
 }
 
-// Takes the pixels of red, green, blue and alpha.
+// Converts pixels of red, green, blue and alpha.
 void take_pixels(const std::string& from, Image& image) {
   image.pixels.reserve(static_cast<size_t>(image.height * image.width * image.channels));
   for (size_t i = 0; i < from.size(); i += 4) {

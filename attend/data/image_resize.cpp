@@ -8,12 +8,12 @@
 namespace attend {
 namespace {
 
-// Weights are whole numbers of 2^-22, so that sums of bytes and weights up to a few times 1 in
-// size fit 32 bits.
+// Weights are integers in units of 2^-22: sums of bytes and weights with a total of a few times 1
+// fit 32 bits.
 constexpr int weight_bits = 22;
 
 struct Kernel {
-  double support;  // it is 0 from here on
+  double support;  // 0 from this distance on
   double (*at_distance)(double);
 };
 
@@ -32,7 +32,7 @@ Kernel kernel_of(Resizing way) {
   return way == Resizing::bicubic ? Kernel{2, cubic} : Kernel{1, triangle};
 }
 
-// What a pixel of the result is the sum of.
+// The source pixels that a result pixel is the sum of.
 struct Window {
   int64_t first = 0;
   std::vector<int32_t> weights;
@@ -63,8 +63,8 @@ std::vector<Window> windows_of(int64_t from, int64_t to, const Kernel& kernel) {
   return windows;
 }
 
-// Lines of `from` pixels that lie `step` bytes apart become lines of windows.size() pixels;
-// `line(i)` tells where the line i begins in both.
+// Converts lines of `from` pixels, `step` bytes apart, to lines of windows.size() pixels. `line(i)`
+// returns the offsets of line i in both images.
 template <class Line>
 void sum_lines(const std::string& pixels, std::string& result, int64_t lines, int64_t step,
                const std::vector<Window>& windows, Line line) {

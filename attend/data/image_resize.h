@@ -7,12 +7,12 @@
 
 namespace attend {
 
-// The image with another size, 1 or more both ways, by a way other than none: the bytes that Pillow
-// gives, which sums in whole numbers and rounds to bytes between the two directions.
+// Returns the image resized to a height and width of at least 1; `way` must not be none. The bytes
+// equal those of Pillow, which sums integers and rounds to bytes between the two directions.
 Image resized(const Image& image, int64_t height, int64_t width, Resizing way);
 
-// The middle of an image that is no smaller; where margins are odd, the larger one is cut off below
-// and to the right.
+// Returns the middle of an image, which must not be smaller. If a margin is odd, one more row or
+// column is cut at the bottom or right.
 Image middle(const Image& image, int64_t height, int64_t width);
 
 }  // namespace attend

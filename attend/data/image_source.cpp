@@ -18,7 +18,7 @@ int64_t limit_of(const FrameConfig& config) {
   return config.resize == Resizing::none ? maximum_pixels : maximum_pixels_to_resize;
 }
 
-// "file:17"; no number: the file itself.
+// Splits "file:17"; index -1 if there is no number.
 std::pair<std::string, int64_t> file_and_index(const std::string& name) {
   const size_t colon = name.rfind(':');
   int64_t index = 0;
@@ -78,7 +78,7 @@ std::vector<std::string> patch_names(const std::string& /*source*/, const FrameC
 }
 
 Image picture_of_patches(const Tensor& frames, const FrameConfig& config) {
-  // Patches behind the longest source that is read are missing.
+  // Patches are missing if the source was cut to the maximum length.
   const int64_t missing = config.rows() * config.columns() - frames.size(0);
   return shown_image(
       at::constant_pad_nd(frames, {0, 0, 0, missing})
@@ -88,7 +88,7 @@ Image picture_of_patches(const Tensor& frames, const FrameConfig& config) {
               {config.channels(), config.rows() * config.patch, config.columns() * config.patch}));
 }
 
-// Of the size that the configuration has.
+// Returns the image in the size of the configuration.
 Image fitted(const Image& image, const FrameConfig& config, const std::string& name) {
   const int64_t height = config.resized_height > 0 ? config.resized_height : config.image_height;
   const int64_t width = config.resized_width > 0 ? config.resized_width : config.image_width;
@@ -100,7 +100,7 @@ Image fitted(const Image& image, const FrameConfig& config, const std::string& n
   if (height < config.image_height || width < config.image_width)
     fail("data.resized_height and data.resized_width are {} by {}, less than {} by {} of images",
          height, width, config.image_height, config.image_width);
-  // Between the two directions it has this height and that width.
+  // Size between the two directions of resizing.
   if (image.height * width > maximum_resized)
     fail("{}: is {} pixels high, too many to make {} by {} of it; scale it down", name,
          image.height, height, width);

@@ -10,9 +10,10 @@
 
 namespace attend {
 
-// An image by its name: "file.png", or "images.idx:17" for image 17, counted from 0, of an IDX
-// file, packed by gzip or xz or not. Such a file stays in memory until another one is named. In
-// place of a name the PNG itself (data/embedded_file.h). `limit` as read_image has it.
+// Reads an image by name: "file.png", or "images.idx:17" for image 17, counted from 0, of an IDX
+// file, packed by gzip or xz or not. The IDX file stays in memory until another one is named.
+// Instead of a name, the source may contain the file (data/embedded_file.h). `limit` as in
+// read_image.
 class ImageReader {
  public:
   explicit ImageReader(Colours colours = Colours::grey, int64_t limit = maximum_pixels)
@@ -27,10 +28,10 @@ class ImageReader {
   IdxArray images_;
 };
 
-// An image's square patches, row by row: [S, channels patch^2] in 0 .. 1, one channel after
-// another. Around it, where the patches go past it, are zeros, as many on either side. An image of
-// another size is resized, and its middle taken, where the configuration says so. Error, naming it,
-// where it does not, and on another number of channels.
+// Returns an image's square patches, row by row: [S, channels patch^2] from 0 to 1, channel by
+// channel. If the patches extend beyond the image, zeros pad it equally on both sides. An image of
+// another size is resized and cropped to its middle if the configuration allows; otherwise Error,
+// naming the image. Error also on another number of channels.
 at::Tensor image_frames(const Image& image, const FrameConfig& config, const std::string& name);
 
 }  // namespace attend

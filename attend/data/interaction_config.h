@@ -11,8 +11,8 @@ struct InteractionConfig {
   // Columns of a CSV file.
   std::string user_column = "user";
   std::string item_column = "item";
-  std::string time_column = "";  // empty: "time", else "timestamp", if there is one
-  bool in_order = false;         // a time that goes back is an Error; otherwise items are sorted
+  std::string time_column = "";  // empty: "time", else "timestamp", if present
+  bool in_order = false;         // rejects decreasing times; otherwise items are sorted
 
   Settings settings();  // keys data.*
 };

@@ -28,7 +28,7 @@ constexpr std::string_view wanted_fields =
     "a line is a user, an item and, if there is one, a time, or a user, an item, a rating and a "
     "time, between TABs, blanks or ::";
 
-// A time with all digits of its text: its whole part and the rest, which have the same sign.
+// A time with all digits of its text: the whole and the fractional part, with equal signs.
 struct Time {
   int64_t whole = 0;
   double fraction = 0;
@@ -49,7 +49,7 @@ struct Interaction {
   std::optional<Time> time;
 };
 
-// Digits, optionally followed by a point and digits; none for another spelling.
+// Parses digits, optionally with a point and digits; none for other forms.
 std::optional<Time> decimal_time(std::string_view text) {
   const size_t point = std::min(text.find('.'), text.size());
   const auto whole = parse_number<int64_t>(text.substr(0, point));
@@ -66,7 +66,7 @@ Time parse_time(std::string_view text) {
   const auto time = parse_number<double>(digits);
   if (!time || !std::isfinite(*time))
     fail("time {} is no number; seconds, or another number that grows, is wanted", in_quotes(text));
-  // From here on doubles are further apart than 1.
+  // From here on the distance between doubles exceeds 1.
   constexpr double exact = 9007199254740992;
   if (std::abs(*time) >= exact)
     fail("time {} loses digits; write whole numbers below 2^63 without an exponent",
@@ -87,8 +87,7 @@ Interaction checked(std::string_view user, std::string_view item,
   return result;
 }
 
-// The fields of a line: between TABs if it has any, else between blanks, or between :: without
-// these.
+// Splits a line at TABs if it has any, else at blanks, else at ::.
 std::vector<std::string_view> fields_of(std::string_view line) {
   if (line.find('\t') != std::string_view::npos) return internal::between_tabs(line);
   std::vector<std::string_view> fields = split_words(line);
@@ -103,8 +102,8 @@ std::vector<std::string_view> fields_of(std::string_view line) {
   return fields;
 }
 
-// Reads interactions one at a time; next() is false at the end. After an Error that lines_read()
-// has counted the next call continues behind that line.
+// Reads interactions one at a time; next() returns false at the end. If lines_read() has counted
+// the line of an Error, the next call continues after it.
 class InteractionLines {
  public:
   explicit InteractionLines(ByteReader bytes) : lines_(std::move(bytes), longest_line) {}
@@ -120,7 +119,7 @@ class InteractionLines {
 
   std::string where() const { return lines_.where(); }
   int64_t lines_read() const { return lines_.number(); }
-  // Which fields are read.
+  // Describes which fields are read.
   std::string form() const {
     switch (fields_) {
       case 2:
@@ -146,10 +145,10 @@ class InteractionLines {
   }
 
   internal::Lines lines_;
-  size_t fields_ = 0;  // of each line; 0 before the first
+  size_t fields_ = 0;  // per line; 0 before the first
 };
 
-// Whether the name of a column does, in letters of any case.
+// Returns whether the name of a column contains "time" or "date", ignoring case.
 bool suggests_time(std::string_view name) {
   const auto same = [](char a, char b) { return std::tolower(static_cast<unsigned char>(a)) == b; };
   for (const std::string_view part : {"time", "date"})
@@ -214,7 +213,7 @@ class InteractionRows {
   int64_t rows_read_ = 0;
 };
 
-// Puts interactions into the sequences of their users.
+// Collects interactions in sequences by user.
 class Sequences {
  public:
   static constexpr size_t most_ratings = 10;  // 0.5 to 5 in halves, or 1 to 10
@@ -238,7 +237,7 @@ class Sequences {
     user.items.push_back(std::move(interaction.item));
   }
 
-  // Adds to `alone` how many users have one item.
+  // Adds the number of users with one item to `alone`.
   std::vector<ItemSequence> all(int64_t& alone) {
     std::vector<ItemSequence> sequences;
     sequences.reserve(users_.size());
@@ -251,14 +250,14 @@ class Sequences {
     return sequences;
   }
 
-  // Whether the times look like ratings, after all().
+  // Whether the times look like ratings; call after all().
   bool has_ratings() const { return values_.size() <= most_ratings && 2 * tied_ > timed_; }
 
  private:
   struct User {
     std::string name;
     std::vector<std::string> items;
-    std::vector<Time> times;  // of each item, or none
+    std::vector<Time> times;  // per item, or empty
   };
 
   std::vector<std::string> in_time(User& user) {
@@ -283,8 +282,9 @@ class Sequences {
 
   const InteractionConfig& config_;
   std::vector<User> users_;
-  std::set<Time> values_;         // of the times, until there are too many
-  int64_t timed_ = 0, tied_ = 0;  // items with times; those whose user has another of that time
+  std::set<Time> values_;         // distinct times, until there are too many
+  int64_t timed_ = 0, tied_ = 0;  // items with times; of these, items with an equal time for the
+                                  // user
   std::unordered_map<std::string, size_t> places_;
 };
 
@@ -329,7 +329,7 @@ std::vector<ItemSequence> sequences_of(Reader reader, const std::string& name,
   return all;
 }
 
-// The first `count` items.
+// Joins the first `count` items.
 std::string joined(const std::vector<std::string>& items, size_t count) {
   return fmt::format(
       "{}", fmt::join(items.begin(), items.begin() + static_cast<std::ptrdiff_t>(count), " "));

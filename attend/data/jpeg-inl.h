@@ -8,7 +8,7 @@
 
 namespace attend::internal {
 
-// Error on an image of more than `limit` pixels.
+// Error if the image has more than `limit` pixels.
 void check_pixels(const Image& image, const std::string& name, int64_t limit);
 
 bool is_jpeg(std::string_view bytes);

@@ -15,8 +15,8 @@ const unsigned char* bytes_of(std::string_view bytes) {
   return reinterpret_cast<const unsigned char*>(bytes.data());
 }
 
-// The file without bytes between the segments of its header, which libjpeg passes over with a
-// warning that is no damage of pixels.
+// Removes bytes between the segments of the header. libjpeg skips them with a warning, although the
+// pixels are not damaged.
 std::string without_stray_bytes(std::string_view bytes) {
   std::string clean(bytes.substr(0, 2));
   size_t place = 2;
@@ -44,7 +44,7 @@ Image internal::parse_jpeg(std::string_view file, const std::string& name, Colou
                            int64_t limit) {
   const std::string bytes = without_stray_bytes(file);
   const std::unique_ptr<void, decltype(&tjDestroy)> jpeg(tjInitDecompress(), &tjDestroy);
-  // Damage is a warning, too, and leaves grey pixels.
+  // Damage is also a warning and leaves grey pixels.
   const auto check = [&](int result) {
     if (result != 0) fail("{}: cannot be read as JPEG: {}", name, tjGetErrorStr2(jpeg.get()));
   };

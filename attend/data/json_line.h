@@ -5,8 +5,8 @@
 
 namespace attend {
 
-// A document in one line, without its end. What is no UTF-8 in it, as a path need not be, becomes
-// U+FFFD.
+// Formats a document in one line, without a line end. Invalid UTF-8, which may occur in a path,
+// becomes U+FFFD.
 std::string json_line(const nlohmann::json& document);
 std::string json_line(const nlohmann::ordered_json& document);
 

@@ -40,7 +40,7 @@ void LineReader::read_on() {
   pending_ += bytes;
 }
 
-// Moves the complete lines out of pending_, up to the first that no text may have.
+// Moves the complete lines out of pending_, up to the first invalid one.
 void LineReader::take(std::vector<std::string>& lines) {
   size_t begin = 0;
   std::string fault;
@@ -48,7 +48,7 @@ void LineReader::take(std::vector<std::string>& lines) {
     const size_t end = pending_.find('\n', begin);
     const bool whole = end != std::string::npos || ended_;
     std::string_view line = std::string_view(pending_).substr(begin, end - begin);
-    // A carriage return may still become part of a line's end.
+    // A carriage return may still become part of a line end.
     if (!whole && static_cast<int64_t>(line.size()) <= maximum_line_ + 1) break;
     if (lines_read_ == 0 && line.starts_with(internal::byte_order_mark))
       line.remove_prefix(internal::byte_order_mark.size());

@@ -6,24 +6,23 @@
 
 namespace attend {
 
-// Bytes of a line, or of a row of CSV, that is read at most.
+// Maximum number of bytes of a line or of a CSV row.
 constexpr int64_t longest_line = 1 << 20;
 
-// Lines of an open file as they arrive: one read returns all the lines that are there, so that a
-// pipe is answered in batches and a person at once. Lines are what they are in files: LF or CRLF, a
-// byte order mark at the beginning is skipped, a last line without an end counts.
+// Reads lines of an open file as they arrive. One read returns all available lines: batches from a
+// pipe, single lines from a terminal. Lines are as in files: LF or CRLF, a byte order mark at the
+// beginning is skipped, and the last line may lack an end.
 class LineReader {
  public:
-  // The descriptor stays the caller's; `name` is for messages, as in "standard input".
+  // Does not take ownership of the descriptor. `name` is for messages, e.g. "standard input".
   LineReader(int descriptor, std::string name, int64_t maximum_line = longest_line);
 
-  // Waits for lines; false at the end of input. Error where it cannot be read, and, naming the
-  // line, on a NUL, a carriage return within it, or over maximum_line bytes. Such a line is
-  // reported by itself: the lines before it are returned first, and the next call continues behind
-  // it.
+  // Waits for lines; false at the end of input. Error if reading fails, or, naming the line, if a
+  // line contains a NUL or a carriage return or has over maximum_line bytes. The lines before such
+  // a line are returned first, and the call after the Error continues after it.
   bool read(std::vector<std::string>& lines);
 
-  int64_t lines_read() const { return lines_read_; }  // lines that are no text included
+  int64_t lines_read() const { return lines_read_; }  // includes invalid lines
 
  private:
   void read_on();
@@ -34,7 +33,7 @@ class LineReader {
   int64_t maximum_line_;
   std::string pending_ = {};
   bool ended_ = false;
-  bool skipping_ = false;  // behind too much of a line, to its end
+  bool skipping_ = false;  // skips the rest of a line that is too long
   int64_t lines_read_ = 0;
 };
 

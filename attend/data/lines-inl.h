@@ -16,7 +16,7 @@ namespace attend::internal {
 
 constexpr std::string_view byte_order_mark = "\xEF\xBB\xBF";
 
-// Why these bytes, without a line's end, are no line of a text; empty where they are one.
+// Returns why these bytes, without a line end, are not a line of text; empty if they are valid.
 inline std::string fault_of(std::string_view line, int64_t maximum_line) {
   if (static_cast<int64_t>(line.size()) > maximum_line)
     return fmt::format("the line has over {} bytes; split it", maximum_line);
@@ -27,9 +27,9 @@ inline std::string fault_of(std::string_view line, int64_t maximum_line) {
   return "";
 }
 
-// Walks the lines of a text file: LF or CRLF, a byte order mark skipped, the last line with or
-// without an end. Error, naming file and line, on what is no text: a NUL, a carriage return within
-// a line, a line over `maximum_line` bytes. The next call continues behind such a line.
+// Iterates over the lines of a text file: LF or CRLF, a byte order mark is skipped, the last line
+// may lack an end. Error, naming file and line, on a NUL, a carriage return within a line, or a
+// line over `maximum_line` bytes. The next call continues after such a line.
 class Lines {
  public:
   Lines(std::string_view bytes, std::string name, int64_t maximum_line)
@@ -37,7 +37,7 @@ class Lines {
     skip_byte_order_mark();
   }
 
-  // Reads the file as it goes, so that it may be larger than memory.
+  // Reads the file piece by piece; it may be larger than memory.
   Lines(ByteReader reader, int64_t maximum_line)
       : name_(reader.name()), maximum_line_(maximum_line), reader_(std::move(reader)) {
     read_on();
@@ -47,7 +47,7 @@ class Lines {
   Lines(const Lines&) = delete;
   Lines& operator=(const Lines&) = delete;
 
-  // The line stays where it is until the next call.
+  // `line` is valid until the next call.
   bool next(std::string_view& line) {
     size_t end = rest_.find('\n');
     while (end == std::string_view::npos && read_on()) end = rest_.find('\n');
@@ -71,7 +71,7 @@ class Lines {
     if (rest_.starts_with(byte_order_mark)) rest_.remove_prefix(byte_order_mark.size());
   }
 
-  // Goes behind a line that ends at `end` of the rest, or later where more of it is to be read.
+  // Skips a line that ends at `end` of the rest, or, if that is npos, at the next line end.
   void pass_line(size_t end) {
     while (end == std::string_view::npos) {
       rest_ = {};
@@ -81,7 +81,7 @@ class Lines {
     rest_.remove_prefix(end + 1);
   }
 
-  // More bytes behind the rest; false where there are none, or the line is too long anyway.
+  // Appends more bytes to the rest. Returns false at the end, or if the line is too long anyway.
   bool read_on() {
     constexpr size_t piece = size_t{1} << 16;
     if (!reader_ || static_cast<int64_t>(rest_.size()) > maximum_line_ + 1) return false;
@@ -102,7 +102,7 @@ class Lines {
   std::string buffer_;
 };
 
-// The parts of a line between its TABs.
+// Splits a line at its TABs.
 inline std::vector<std::string_view> between_tabs(std::string_view line) {
   std::vector<std::string_view> parts;
   for (size_t begin = 0; begin <= line.size();) {
@@ -113,7 +113,7 @@ inline std::vector<std::string_view> between_tabs(std::string_view line) {
   return parts;
 }
 
-// Calls `work` and puts the place in front of the message when it fails.
+// Calls `work` and prefixes the message of an Error with the place.
 template <class Work>
 auto at_line(const Lines& lines, const Work& work) {
   try {
@@ -123,8 +123,8 @@ auto at_line(const Lines& lines, const Work& work) {
   }
 }
 
-// The next line as a text; false at the end. `problem` says why a line is none. Error where the
-// file can be read no further.
+// Reads the next line of text; false at the end. If the line is invalid, `problem` is set to the
+// reason. Error if reading cannot continue.
 inline bool next_text(Lines& lines, std::string& text, std::string& problem) {
   const int64_t before = lines.number();
   try {

@@ -8,20 +8,20 @@
 
 namespace attend::internal {
 
-// What is drawn for one table: `count` examples, of the images `first` to `last` - 1.
+// A table to draw: `count` examples from the images `first` to `last` - 1.
 struct DrawnPart {
   std::string name;
   int64_t count, first, last;
-  int64_t stream;  // of random numbers
+  int64_t stream;  // stream of random numbers
 };
 
-// The part that is asked for and, where some are to be drawn for validation, "valid", to which the
-// last tenth of the images then belongs.
+// Returns the requested part. If validation examples are to be drawn, also returns "valid", with
+// the last tenth of the images reserved for it.
 std::vector<DrawnPart> drawn_parts(const DrawnImages& drawn, const LabelledImages& images);
 
 int label_of(const LabelledImages& set, int64_t index);
 
-// name.tsv in the folder.
+// Writes name.tsv into the folder.
 WrittenTable write_table(const std::string& folder, const std::string& name,
                          const std::vector<std::string>& lines);
 

@@ -21,8 +21,9 @@ using internal::DrawnPart;
 using internal::label_of;
 using internal::write_table;
 
-// A path as a table in the folder names it: a relative path stays relative. The folder need not be
-// there yet, and relative() would not make it alone absolute.
+// Returns the path as a table in the folder names it; a relative path stays relative. Both are made
+// absolute first, because the folder need not exist yet and relative() makes only existing paths
+// absolute.
 std::string seen_from(const std::string& folder, const std::string& path) {
   std::string name = fs::path(path).is_absolute()
                          ? path
@@ -32,7 +33,7 @@ std::string seen_from(const std::string& folder, const std::string& path) {
   return name;
 }
 
-// Where validation begins among `count` images.
+// Returns the index of the first validation image.
 int64_t first_valid(int64_t count, int64_t valid, const std::string& name) {
   if (valid >= count)
     fail("{}: holds {} images, of which {} cannot be set aside for validation", name, count, valid);
@@ -61,7 +62,7 @@ WrittenTable write_sets(const DigitSets& sets, const LabelledImages& images,
   return write_table(sets.folder, part.name, lines);
 }
 
-// The label and the index of "label_speaker_index.wav".
+// Returns the label and the index of "label_speaker_index.wav".
 std::pair<std::string, int64_t> parse_recording(const fs::path& path) {
   const std::string name = path.stem().string();
   const size_t first = name.find('_'), last = name.rfind('_');

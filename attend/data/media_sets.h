@@ -8,8 +8,8 @@
 
 namespace attend {
 
-// Data to train on whose sources are images or sounds: tables of lines "file TAB target", in which
-// a file is named as the table's folder sees it.
+// Training data whose sources are images or sounds: tables of lines "file TAB target", with file
+// names relative to the table's folder.
 
 struct WrittenTable {
   std::string name;  // "train", "valid", "test"
@@ -22,25 +22,25 @@ struct LabelledImages {
   IdxArray labels;  // [count]
 };
 
-// Error as read_idx, on arrays of another shape and where there are not as many of both.
+// Errors as read_idx; also if the shapes are wrong or the numbers of images and labels differ.
 LabelledImages read_labelled_images(const std::string& images, const std::string& labels);
 
 struct ImageSet {
   std::string images, labels;  // IDX files
-  std::string folder;          // to write into, created where it is missing
-  std::string part = "train";  // the table's name
-  int64_t valid = 0;           // how many, the last ones, are set aside in valid.tsv
+  std::string folder;          // folder to write into, created if missing
+  std::string part = "train";  // name of the table
+  int64_t valid = 0;           // number of images set aside in valid.tsv, from the end
 };
 
-// part.tsv and valid.tsv, whose lines name the images of the IDX file; targets are their labels.
-// Error as read_labelled_images, and where none are left.
+// Writes part.tsv and valid.tsv with the names of the images in the IDX file; targets are their
+// labels. Errors as read_labelled_images; also if no images are left.
 std::vector<WrittenTable> write_image_tables(const ImageSet& set);
 
-// What is drawn from such images: `valid` examples from the last tenth of them, the others from the
-// rest.
+// Examples to draw from such images: `valid` examples from the last tenth of the images, the others
+// from the rest.
 struct DrawnImages : ImageSet {
   int64_t count = 20000;  // examples of part.tsv
-  int64_t seed = 1;       // of what is drawn
+  int64_t seed = 1;       // random seed
 };
 
 // Sets of one to `most` digits.
@@ -48,14 +48,14 @@ struct DigitSets : DrawnImages {
   int64_t most = 6;
 };
 
-// part.tsv and valid.tsv, whose lines name the images of a set, with blanks between; targets are
-// how many different digits it has. Error as read_labelled_images, and where the name of the images
-// has a blank.
+// Writes part.tsv and valid.tsv with the image names of each set, joined by blanks; targets are the
+// number of distinct digits. Errors as read_labelled_images; also if the name of the images has a
+// blank.
 std::vector<WrittenTable> write_digit_sets(const DigitSets& sets);
 
-// train.tsv, valid.tsv and test.tsv of the files LABEL_SPEAKER_INDEX.wav in a folder, as the Free
-// Spoken Digit Dataset has them: indices 0 to 4 are its test, 5 to 9 are taken for validation.
-// Error on a .wav of another name, and where a table would be empty.
+// Writes train.tsv, valid.tsv and test.tsv for the files LABEL_SPEAKER_INDEX.wav in a folder, named
+// as in the Free Spoken Digit Dataset. Indices 0 to 4 are the test set, as in that data set; 5 to 9
+// are for validation. Error if a .wav has another name or a table would be empty.
 std::vector<WrittenTable> write_sound_tables(const std::string& recordings,
                                              const std::string& folder);
 

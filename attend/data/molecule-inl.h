@@ -7,7 +7,7 @@
 
 namespace attend::internal {
 
-// The bonds of each atom, as indices.
+// Indices of the bonds of each atom.
 using AtomBonds = std::vector<std::vector<size_t>>;
 AtomBonds bonds_of_atoms(const Molecule& molecule);
 
@@ -17,42 +17,42 @@ inline size_t other_end(const Bond& bond, size_t atom) {
   return first_of(bond) == atom ? second_of(bond) : first_of(bond);
 }
 
-// The valences that a bond takes of one of its ends; 1 of an aromatic bond.
+// Returns the valences that a bond uses at one end; 1 if aromatic.
 int64_t taken_by(const Bond& bond, size_t end);
 
-// Sets `in_ring` of atoms and bonds; dative bonds are in no ring.
+// Sets `in_ring` of atoms and bonds. Dative bonds are not in a ring.
 void mark_rings(Molecule& molecule);
 
 struct Ring {
   std::vector<size_t> atoms, bonds;  // sorted
 };
 
-// Rings that are no sum of smaller rings (Vismara 1997), smallest first. Needs mark_rings. Nothing
-// if there are too many rings to search.
+// Returns the rings that are not sums of smaller rings (Vismara 1997), smallest first. Requires
+// mark_rings. Returns nothing if there are too many rings to search.
 std::optional<std::vector<Ring>> relevant_rings(const Molecule& molecule);
 
-// Whether the element is in the periodic table or "*".
+// Returns whether the element is in the periodic table or "*".
 bool is_element(const Atom& atom);
-// 0 of "*".
+// 0 for "*".
 int64_t atomic_number(const Atom& atom);
-// The usual valences of that element, ascending; none if there are no usual ones.
+// Returns the usual valences of the element, ascending; empty if it has none.
 std::vector<int64_t> usual_valences(int64_t atomic_number);
-// Electrons outside of the noble gas core and full d and f shells.
+// Number of electrons outside the noble gas core and full d and f shells.
 int64_t outer_electrons(int64_t atomic_number);
 
-// Makes hydrogen atoms into hydrogens of their neighbours.
+// Converts hydrogen atoms to hydrogens of their neighbours.
 void merge_hydrogens(Molecule& molecule);
-// Separates the charges of nitro groups and the like.
+// Separates the charges of nitro groups and similar groups.
 void separate_charges(Molecule& molecule);
-// Replaces written aromaticity by perceived aromaticity. Needs mark_rings.
+// Replaces written aromaticity by perceived aromaticity. Requires mark_rings.
 void perceive_aromaticity(Molecule& molecule);
 
-// Removes the marks of atoms that are no stereocentres: nitrogen that turns over, and atoms with
-// two equal neighbours outside of a ring. Needs mark_rings.
+// Removes chirality from atoms that are not stereocentres: nitrogen that inverts, and atoms with
+// two equivalent neighbours outside a ring. Requires mark_rings.
 void remove_false_centres(Molecule& molecule);
 
-// Replaces aromatic bonds by single and double bonds; a system of aromatic bonds whose atoms cannot
-// all have the valences that they need stays as it is.
+// Replaces aromatic bonds by single and double bonds. A system of aromatic bonds stays unchanged if
+// not all its atoms can have the valences that they need.
 void write_double_bonds(Molecule& molecule, const AtomBonds& bonds);
 
 }  // namespace attend::internal

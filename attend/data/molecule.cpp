@@ -23,11 +23,11 @@ bool names_one(std::string_view list, std::string_view symbol) {
 
 bool is_digit_of_bracket(char c) { return c >= '0' && c <= '9'; }
 
-// A bond as it is written between two atoms.
+// A bond symbol between two atoms.
 struct WrittenBond {
   std::string_view symbol;
   BondType type;
-  char direction = 0;  // as of Bond, from the atom before it to the atom after it
+  char direction = 0;  // as in Bond, from the atom before to the atom after the symbol
 };
 
 constexpr WrittenBond bond_symbols[] = {
@@ -59,7 +59,7 @@ char turned(char direction) {
   }
 }
 
-// Takes from the front of `text` as many characters as fit.
+// Removes the longest matching prefix of `text` and returns it.
 template <class Fits>
 std::string_view taken_while(std::string_view& text, Fits fits) {
   const auto* const end = std::find_if_not(text.begin(), text.end(), fits);
@@ -117,7 +117,7 @@ class BracketReader {
       if (symbol.size() < length) continue;
       atom.is_aromatic = names_one(aromatic_elements, symbol);
       atom.element = symbol;
-      // Aromatic ones are written small.
+      // Aromatic atoms are written in lower case.
       if (atom.is_aromatic) atom.element[0] = static_cast<char>(atom.element[0] - 'a' + 'A');
       if (!internal::is_element(atom)) continue;
       rest_.remove_prefix(length);
@@ -132,7 +132,7 @@ class BracketReader {
       refuse("one or two @ name a turn, not more");
     for (const std::string_view family : {"TH", "AL", "SP", "TB", "OH"}) {
       if (all.size() == rest_.size() || !rest_.starts_with(family)) continue;
-      // Without a number these letters are no chirality: the H of OH is a hydrogen.
+      // Without a number these letters are not a chirality: the H of OH is a hydrogen.
       std::string_view behind = rest_.substr(family.size());
       if (taken_while(behind, is_digit_of_bracket).empty()) continue;
       rest_ = behind;
@@ -162,8 +162,8 @@ Atom read_atom(std::string_view token, std::string_view molecule) {
   return atom;
 }
 
-// Gives atoms without brackets the hydrogens that their valences leave free. The ring takes one
-// more valence of an aromatic atom.
+// Adds hydrogens to atoms without brackets for their free valences. The ring uses one more valence
+// of an aromatic atom.
 void add_hydrogens(Molecule& molecule) {
   const internal::AtomBonds bonds = internal::bonds_of_atoms(molecule);
   for (size_t i = 0; i < molecule.atoms.size(); ++i) {
@@ -172,7 +172,7 @@ void add_hydrogens(Molecule& molecule) {
     int64_t taken = atom.is_aromatic ? 1 : 0;
     for (const size_t bond : bonds[i]) taken += internal::taken_by(molecule.bonds[bond], i);
     const std::vector<int64_t> usual = internal::usual_valences(internal::atomic_number(atom));
-    // An aromatic atom has the least of its valences.
+    // An aromatic atom has its lowest valence.
     const auto last = atom.is_aromatic && !usual.empty() ? usual.begin() + 1 : usual.end();
     const auto enough =
         std::find_if(usual.begin(), last, [&](int64_t valence) { return valence >= taken; });
@@ -180,7 +180,7 @@ void add_hydrogens(Molecule& molecule) {
   }
 }
 
-// Puts together what the symbols say.
+// Builds a molecule from the symbols.
 class MoleculeReader {
  public:
   explicit MoleculeReader(std::string_view text) : text_(text) {}
@@ -214,7 +214,7 @@ class MoleculeReader {
     fail("SMILES {}: {}", in_quotes(text_), reason);
   }
 
-  // Whether an atom must come before whatever follows.
+  // Error if an atom is missing before `what`.
   void check_end(std::string_view what) const {
     if (written_) refuse(fmt::format("an atom follows a bond, and not {}", what));
     if (before_ == "(" || before_ == "." || before_.empty())
@@ -316,11 +316,11 @@ class MoleculeReader {
 
   std::string_view text_;
   Molecule molecule_;
-  std::string before_;                  // the last token
+  std::string before_;                  // previous token
   int64_t here_ = -1;                   // the atom that the next one is bound to
-  std::optional<WrittenBond> written_;  // behind that atom
-  std::vector<int64_t> branches_;       // the atoms that they begin at
-  std::map<int64_t, Ring> rings_;       // that are open
+  std::optional<WrittenBond> written_;  // bond written after that atom
+  std::vector<int64_t> branches_;       // atoms at which open branches begin
+  std::map<int64_t, Ring> rings_;       // open rings
   std::set<std::pair<int64_t, int64_t>> pairs_;
   std::vector<size_t> unwritten_;  // bonds that are aromatic if they are in a ring
 };

@@ -7,24 +7,24 @@
 namespace attend::internal {
 namespace {
 
-constexpr size_t max_fused_ring = 24;  // atoms of a ring that counts together with others
-constexpr size_t max_fused_rings = 6;  // rings that are counted together
+constexpr size_t max_fused_ring = 24;  // atoms of a ring that is combined with others
+constexpr size_t max_fused_rings = 6;  // rings that are combined
 constexpr size_t max_subsystems = 100000;
 
-// Electrons that an atom can give to a ring.
+// Number of electrons that an atom can give to a ring.
 struct Donation {
   bool is_candidate = false;
   int64_t least = 0, most = 0;
 };
 
-// The model of RDKit, as its documentation describes it: an atom of a ring gives 0, 1 or 2
-// electrons, and a ring or fused rings with 4n+2 of them are aromatic.
+// RDKit's aromaticity model, according to its documentation: an atom of a ring gives 0, 1 or 2
+// electrons; a ring or fused rings with 4n+2 electrons are aromatic.
 class AromaticSearch {
  public:
   explicit AromaticSearch(Molecule& molecule)
       : molecule_(molecule), bonds_of_(bonds_of_atoms(molecule)) {}
 
-  // Returns whether the rings could be searched. Needs single and double bonds.
+  // Returns whether the rings could be searched. Requires single and double bonds.
   bool search() {
     const auto rings = relevant_rings(molecule_);
     if (!rings) return false;
@@ -102,7 +102,7 @@ class AromaticSearch {
     return radicals_of(atom) == 0 || (number == 6 && own.charge == 0);
   }
 
-  // Electrons that bonds in the ring and to other atoms leave; below 0: the atom can give none.
+  // Electrons left by bonds in the ring and to other atoms; below 0: the atom cannot give any.
   int64_t free_electrons(size_t atom) const {
     const Atom& own = atom_of(atom);
     const int64_t number = atomic_number(own), usual = usual_valence(number);
@@ -136,8 +136,8 @@ class AromaticSearch {
     return left % 2 == 1 ? Donation{true, 1, 1} : Donation{true, 2, 2};
   }
 
-  // Marks the rings if their electrons make them aromatic together. An atom within, of three rings
-  // or more, gives nothing; a bond of two rings is no part of the way around.
+  // Marks the rings if their electrons make them aromatic together. An inner atom, in three or more
+  // rings, gives no electrons. A bond of two rings is not part of the perimeter.
   void check(const Subsystem& rings) {
     std::map<size_t, int64_t> atoms, bonds;
     for (const size_t ring : rings) {
@@ -164,7 +164,7 @@ class AromaticSearch {
     }
   }
 
-  // Rings that share exactly one bond with each ring.
+  // Returns for each ring the rings that share exactly one bond with it.
   std::vector<std::vector<size_t>> fused_rings() const {
     std::map<size_t, std::vector<size_t>> by_bond;
     for (size_t ring = 0; ring < rings_.size(); ++ring)
@@ -229,8 +229,8 @@ class AromaticSearch {
 
   Molecule& molecule_;
   AtomBonds bonds_of_;
-  std::vector<Donation> donations_;  // of each atom
-  std::vector<Ring> rings_;          // all atoms of which are candidates
+  std::vector<Donation> donations_;  // per atom
+  std::vector<Ring> rings_;          // only rings in which all atoms are candidates
   std::vector<bool> aromatic_bonds_;
 };
 

@@ -6,15 +6,15 @@
 namespace attend::internal {
 namespace {
 
-// A set of bonds that has every atom of a graph at most once, as large as possible, by paths in
-// which free and chosen bonds alternate; odd rings are shrunk to one atom (Edmonds 1965).
+// A maximum matching of a graph (Edmonds 1965): finds paths of alternating free and chosen bonds,
+// and shrinks odd rings to one atom.
 class Matching {
  public:
   explicit Matching(std::vector<std::vector<size_t>> neighbours)
       : neighbours_(std::move(neighbours)), partner_(neighbours_.size(), none()) {}
 
-  // The partner of each atom; none() if it has none. Atoms from `optional` on take part only if the
-  // atoms before them cannot do without.
+  // Returns the partner of each atom, or none(). Atoms from `optional` on are used only if the
+  // atoms before them need them.
   const std::vector<size_t>& partners(size_t optional) {
     for (const size_t last : {optional, neighbours_.size()}) {
       last_ = last;
@@ -52,7 +52,7 @@ class Matching {
         }
   }
 
-  // Continues the search from `atom`; returns a free atom if `next` is one.
+  // Continues the search from `atom`; returns `next` if it is a free atom.
   std::optional<size_t> reach(size_t atom, size_t next, size_t root) {
     if (base_[atom] == base_[next] || partner_[atom] == next) return std::nullopt;
     if (next == root || (partner_[next] != none() && parent_[partner_[next]] != none())) {
@@ -71,7 +71,7 @@ class Matching {
     queue_.push_back(atom);
   }
 
-  // Chooses the other bonds of the path that ends at a free atom.
+  // Inverts the choice of bonds along the path that ends at a free atom.
   void flip(size_t atom) {
     while (atom != none()) {
       const size_t before = parent_[atom], next = partner_[before];
@@ -118,7 +118,7 @@ class Matching {
 
   std::vector<std::vector<size_t>> neighbours_;
   std::vector<size_t> partner_, parent_, base_, queue_;
-  size_t last_ = 0;  // atoms from here on take no part
+  size_t last_ = 0;  // atoms from here on are not used
   std::vector<bool> is_even_;
 };
 
@@ -140,7 +140,7 @@ class DoubleBonds {
                        [&](size_t bond) { return is_aromatic(bond); });
   }
 
-  // Whether the usual valences of an atom leave one free for a double bond.
+  // Returns whether the usual valences of an atom leave one free for a double bond.
   bool takes_double_bond(size_t atom) const {
     const Atom& own = molecule_.atoms[atom];
     int64_t sum = own.hydrogens;
@@ -156,7 +156,7 @@ class DoubleBonds {
                        [&](size_t bond) { return lines_of(molecule_.bonds[bond].type) == 1; });
   }
 
-  // The atoms that aromatic bonds connect with that one.
+  // Returns the atoms that aromatic bonds connect with `root`.
   std::vector<size_t> system_of(size_t root) {
     std::vector<size_t> atoms = {root};
     seen_[root] = true;
@@ -173,7 +173,7 @@ class DoubleBonds {
   void write_system(size_t root) {
     const std::vector<size_t> atoms = system_of(root);
     std::vector<size_t> index(seen_.size(), atoms.size()), open;
-    // An atom "*" without a double bond takes one if others need it to.
+    // A "*" atom without a double bond takes one if others need it to.
     const auto is_any = [&](size_t atom) { return molecule_.atoms[atom].element == "*"; };
     size_t needed = 0;
     for (const bool any : {false, true}) {

@@ -17,8 +17,8 @@ using internal::second_of;
 
 constexpr int64_t max_leaves = 2000;  // orders that a search compares
 
-// The class of each atom: atoms of one class have equal numbers, and classes are numbered from 0 in
-// an order that does not depend on the order of atoms.
+// Class of each atom. Equivalent atoms have equal numbers. Classes count from 0 in an order that
+// does not depend on the order of atoms.
 using Classes = std::vector<size_t>;
 
 std::string name_of(const Atom& atom) {
@@ -31,7 +31,7 @@ std::string name_of(const Atom& atom) {
   return name;
 }
 
-// The bond as one of its ends sees it.
+// Symbol of the bond, seen from one end.
 char symbol_of(const Bond& bond, size_t end) {
   if (bond.type == BondType::dative)
     return (bond.direction == '>') == (first_of(bond) == end) ? '>' : '<';
@@ -42,7 +42,7 @@ size_t count_of(const Classes& classes) {
   return classes.empty() ? 0 : *std::max_element(classes.begin(), classes.end()) + 1;
 }
 
-// Numbers equal keys equally, in their order.
+// Returns the rank of each key; equal keys have equal ranks.
 template <class Key>
 Classes numbered(const std::vector<Key>& keys) {
   std::vector<size_t> order(keys.size());
@@ -85,8 +85,8 @@ Classes classes_of(const Molecule& molecule, const AtomBonds& bonds) {
   return refined(molecule, bonds, numbered(names));
 }
 
-// Finds the order of the atoms of one part that gives the least text: where classes leave several
-// orders, it compares them, except for those that a symmetry found before makes equal (McKay 1981).
+// Finds the order of the atoms of one part with the least text. If classes leave several orders,
+// compares them, except for orders that are equal by a symmetry already found (McKay 1981).
 class OrderSearch {
  public:
   explicit OrderSearch(const Molecule& molecule)
@@ -99,8 +99,8 @@ class OrderSearch {
 
  private:
   struct Leaf {
-    std::vector<size_t> path;   // the atoms that were singled out
-    std::vector<size_t> atoms;  // in their order
+    std::vector<size_t> path;   // atoms that were singled out
+    std::vector<size_t> atoms;  // in order
     std::string text;
   };
 
@@ -123,7 +123,7 @@ class OrderSearch {
     }
   }
 
-  // The first class that has several atoms.
+  // Returns the first class with several atoms.
   static std::vector<size_t> first_tied(const Classes& classes) {
     std::vector<std::vector<size_t>> members(count_of(classes));
     for (size_t atom = 0; atom < classes.size(); ++atom) members[classes[atom]].push_back(atom);
@@ -131,7 +131,7 @@ class OrderSearch {
                          [](const std::vector<size_t>& one) { return one.size() > 1; });
   }
 
-  // Whether symmetries that keep the atoms of the path map the atom to an explored one.
+  // Returns whether symmetries that fix the atoms of the path map the atom to an explored one.
   bool is_equivalent(size_t atom, const std::vector<size_t>& explored) const {
     std::vector<size_t> reached = {atom};
     std::vector<bool> seen(molecule_.atoms.size());
@@ -162,7 +162,7 @@ class OrderSearch {
     if (leaf.text < best_.text) best_ = std::move(leaf);
   }
 
-  // Continues where the paths part: what lies beyond is equal to what was searched before.
+  // Continues at the fork of the two paths: the rest equals what was searched before.
   void add_symmetry(const Leaf& leaf, const Leaf& other) {
     std::vector<size_t> there(leaf.atoms.size()), back(leaf.atoms.size());
     for (size_t i = 0; i < leaf.atoms.size(); ++i) {
@@ -198,13 +198,13 @@ class OrderSearch {
   const Molecule& molecule_;
   AtomBonds bonds_;
   std::vector<size_t> path_;
-  std::vector<std::vector<size_t>> symmetries_;  // the atom that takes the place of each atom
+  std::vector<std::vector<size_t>> symmetries_;  // image of each atom
   Leaf first_, best_;
   int64_t leaves_ = 0;
-  size_t return_to_ = no_return;  // depth of the search at which it continues
+  size_t return_to_ = no_return;  // depth of the search at which to continue
 };
 
-// The atoms and bonds that are connected with each other.
+// Returns the connected components.
 std::vector<Molecule> parts_of(const Molecule& molecule) {
   const AtomBonds bonds = internal::bonds_of_atoms(molecule);
   std::vector<Molecule> parts;
@@ -235,7 +235,7 @@ std::vector<Molecule> parts_of(const Molecule& molecule) {
   return parts;
 }
 
-// Nitrogen with three neighbours turns over by itself, unless rings hold it.
+// Returns whether a nitrogen inverts: it has three neighbours and is not held by rings.
 bool turns_over(const Molecule& molecule, const std::vector<internal::Ring>& rings, size_t atom,
                 size_t neighbours) {
   if (molecule.atoms[atom].element != "N" || neighbours != 3) return false;
@@ -254,7 +254,8 @@ bool turns_over(const Molecule& molecule, const std::vector<internal::Ring>& rin
   return true;
 }
 
-// Whether a ring with both bonds has another marked atom, so that the two ways around it differ.
+// Returns whether a ring with both bonds has another marked atom, which distinguishes its
+// directions.
 bool ring_tells_apart(const Molecule& molecule, const std::vector<internal::Ring>& rings, size_t a,
                       size_t b, size_t atom) {
   const auto has = [](const std::vector<size_t>& all, size_t one) {
@@ -268,7 +269,7 @@ bool ring_tells_apart(const Molecule& molecule, const std::vector<internal::Ring
   });
 }
 
-// Whether two neighbours of the atom are equal, as far as classes and rings tell.
+// Returns whether two neighbours of the atom are equivalent by their classes and rings.
 bool has_equal_neighbours(const Molecule& molecule, const std::vector<internal::Ring>& rings,
                           const std::vector<size_t>& bonds, size_t atom, const Classes& classes) {
   for (const size_t a : bonds)
@@ -296,7 +297,7 @@ void internal::remove_false_centres(Molecule& molecule) {
   std::vector<bool> is_false(molecule.atoms.size());
   for (size_t i = 0; i < is_false.size(); ++i) {
     const Atom& atom = molecule.atoms[i];
-    // Only "@" and "@@" are turns of four neighbours.
+    // Only "@" and "@@" apply to four neighbours.
     if (atom.chirality.find_first_not_of('@') != std::string::npos) continue;
     const size_t neighbours = bonds[i].size() + static_cast<size_t>(atom.hydrogens);
     if (atom.hydrogens > 1 || neighbours < 3 || turns_over(molecule, *rings, i, neighbours) ||

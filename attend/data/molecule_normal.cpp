@@ -42,7 +42,7 @@ void separate(Molecule& molecule, Bond& bond, size_t atom) {
   bond.type = bond.type == BondType::threefold ? BondType::twofold : BondType::single;
 }
 
-// N(=O)=O, C=N#N and C=N(=O)C, whose nitrogen has five bonds.
+// N(=O)=O, C=N#N and C=N(=O)C, in which nitrogen has five bonds.
 void separate_nitrogen(Molecule& molecule, const std::vector<size_t>& bonds, size_t atom) {
   const auto neutral = [&](const Bond& bond) {
     return molecule.atoms[other_end(bond, atom)].charge == 0;
@@ -56,7 +56,7 @@ void separate_nitrogen(Molecule& molecule, const std::vector<size_t>& bonds, siz
   }
 }
 
-// Chloric acid and the like: a halogen that is bound to oxygen only.
+// Chloric acid and similar: a halogen that is bound to oxygen only.
 void separate_halogen(Molecule& molecule, const std::vector<size_t>& bonds, size_t atom) {
   if (!std::all_of(bonds.begin(), bonds.end(),
                    [&](size_t bond) { return is_oxygen(molecule, molecule.bonds[bond], atom); }))
@@ -91,7 +91,7 @@ std::vector<int64_t> usual_valences(int64_t atomic_number) {
 }
 
 int64_t outer_electrons(int64_t atomic_number) {
-  // Noble gases, and the first element whose d and f shells are full after each.
+  // Noble gases, each with the first element after it whose d and f shells are full.
   constexpr std::array<std::array<int64_t, 2>, 7> rows = {
       {{0, 0}, {2, 0}, {10, 0}, {18, 31}, {36, 49}, {54, 81}, {86, 113}}};
   for (size_t i = rows.size(); i-- > 1;) {

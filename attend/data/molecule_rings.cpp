@@ -7,11 +7,11 @@
 namespace attend::internal {
 namespace {
 
-constexpr size_t max_candidates = 20000;  // cycles of a ring system
+constexpr size_t max_candidates = 20000;  // cycles per ring system
 constexpr size_t max_paths = 1000;        // shortest paths between two atoms
 
-// Marks the bonds that are in a ring, which are the bonds that are no bridges, by a search in depth
-// that notes how far back each part reaches (Tarjan 1974). Dative bonds close no ring.
+// Marks the bonds in rings, which are the bonds that are not bridges, by depth-first search with
+// low-link values (Tarjan 1974). Dative bonds do not close rings.
 class BridgeSearch {
  public:
   explicit BridgeSearch(Molecule& molecule)
@@ -35,7 +35,7 @@ class BridgeSearch {
  private:
   struct Visit {
     size_t atom;
-    size_t came_by;   // a bond; the number of bonds: none
+    size_t came_by;   // bond; the number of bonds at the root
     size_t next = 0;  // index into the atom's bonds
   };
 
@@ -80,10 +80,10 @@ class BridgeSearch {
 
 using Bits = std::vector<uint64_t>;
 
-// Sums of cycles as sets of bonds, each set reduced by those before it.
+// A space of cycles as sets of bonds; each row is reduced by the rows before it.
 class CycleSpace {
  public:
-  // The set without what sums of cycles in the space contribute; empty if it is such a sum.
+  // Returns the set reduced by the cycles in the space; empty if it is a sum of them.
   Bits reduced(Bits cycle) const {
     for (size_t word = cycle.size(); word-- > 0;)
       while (cycle[word] != 0) {
@@ -107,10 +107,10 @@ class CycleSpace {
   size_t size() const { return rows_.size(); }
 
  private:
-  std::map<size_t, Bits> rows_;  // by their highest bit
+  std::map<size_t, Bits> rows_;  // by highest bit
 };
 
-// One ring system: atoms that ring bonds connect.
+// One ring system: atoms connected by ring bonds.
 class RingSystem {
  public:
   RingSystem(const Molecule& molecule, const AtomBonds& bonds_of, const std::vector<size_t>& atoms)
@@ -159,7 +159,7 @@ class RingSystem {
       return a.size() != b.size() ? a.size() < b.size() : a < b;
     }
   };
-  using Path = std::vector<size_t>;  // atoms from the root on
+  using Path = std::vector<size_t>;  // atoms, starting at the root
 
   std::vector<size_t> distances_from(size_t root, size_t last) const {
     std::vector<size_t> distances(atoms_.size(), atoms_.size());
@@ -174,8 +174,8 @@ class RingSystem {
     return distances;
   }
 
-  // Adds the cycles that consist of two shortest paths from the root over atoms before it, and of
-  // a bond between their ends or of one atom more.
+  // Adds the cycles of two shortest paths from the root over atoms of lower index, closed by a bond
+  // between their ends or by one more atom.
   bool add_cycles_of(size_t root) {
     const std::vector<size_t> all = distances_from(root, atoms_.size());
     distances_ = distances_from(root, root);
@@ -216,7 +216,7 @@ class RingSystem {
     return true;
   }
 
-  // The shortest paths; max_paths + 1 if there are more.
+  // Returns the shortest paths; max_paths + 1 of them if there are more.
   std::vector<Path> paths_to(size_t atom) const {
     std::vector<Path> paths = {{atom}};
     for (size_t steps = distances_[atom]; steps > 0; --steps) {
@@ -258,7 +258,7 @@ class RingSystem {
 
   std::vector<size_t> atoms_, bonds_;  // indices in the molecule
   std::vector<std::vector<Neighbour>> neighbours_;
-  std::vector<size_t> distances_;  // from the root; the number of atoms: not reached
+  std::vector<size_t> distances_;  // from the root; number of atoms: unreachable
   std::set<std::vector<size_t>, ByLength> cycles_;
 };
 

@@ -11,14 +11,14 @@ namespace {
 
 using at::Tensor;
 
-// Most drugs have no others; those count as one element more.
+// Most drugs contain no others; all others share one number.
 constexpr std::string_view common_elements[] = {"C",  "N", "O", "S", "P",  "F", "Cl",
                                                 "Br", "I", "B", "H", "Si", "Na"};
-constexpr int64_t most_counted = 4;  // hydrogens, and bonds: more count as many
+constexpr int64_t most_counted = 4;  // hydrogens, and bonds; higher counts are clipped
 constexpr int64_t most_bonds = 8;
 constexpr int64_t bond_types = 5;
 
-// Offsets of the numbers of an atom. No number depends on how its SMILES is written.
+// Offsets of the numbers of an atom. They do not depend on the spelling of the SMILES.
 constexpr int64_t hydrogens_place = std::ssize(common_elements) + 1;
 constexpr int64_t bonds_place = hydrogens_place + most_counted + 1;
 constexpr int64_t aromatic_place = bonds_place + most_counted + 1;
@@ -42,7 +42,7 @@ void write_atom(const Atom& atom, float* frame) {
   frame[isotope_place] = atom.isotope == 0 ? 0 : 1;
 }
 
-// A dative bond, or one of any kind, is read as a single bond.
+// Dative and any bonds are read as single bonds.
 int64_t kind_of(const Bond& bond) {
   const BondType type = bond.type > BondType::aromatic ? BondType::single : bond.type;
   return 1 + static_cast<int64_t>(type) + (bond.in_ring ? bond_types : 0);

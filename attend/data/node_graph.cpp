@@ -83,7 +83,7 @@ Node parse_node(std::string_view line, bool normalise) {
   return node;
 }
 
-// Puts the lines of both files together.
+// Builds a graph from the lines of both files.
 class GraphBuilder {
  public:
   GraphBuilder(const GraphConfig& config, PairCheck check, Tell tell, int64_t* bad)
@@ -197,7 +197,8 @@ class GraphBuilder {
   std::vector<int64_t> node_lines_;
   std::vector<int64_t> feature_offsets_ = {0}, features_;
   std::vector<float> values_;
-  std::vector<std::unordered_map<int64_t, int64_t>> seen_;  // of each node, and in which line
+  std::vector<std::unordered_map<int64_t, int64_t>> seen_;  // line number per neighbour of each
+                                                            // node
 };
 
 }  // namespace

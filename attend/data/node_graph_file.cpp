@@ -23,7 +23,7 @@ Tensor taken(TensorFile& file, const std::string& name, at::ScalarType type,
   return tensor;
 }
 
-// Lists of so many nodes, whose numbers ascend and are below `most`.
+// Error unless there are `nodes` lists of ascending numbers below `most`.
 void check_lists(const Tensor& offsets, const Tensor& numbers, int64_t nodes, int64_t most,
                  const std::string& path) {
   const auto* ends = offsets.data_ptr<int64_t>();

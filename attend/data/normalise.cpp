@@ -10,7 +10,7 @@
 namespace attend {
 namespace {
 
-// utf8proc sorts a run of combining marks by insertion.
+// utf8proc sorts a run of combining marks by insertion, in quadratic time.
 constexpr int maximum_marks = 1000;
 
 bool is_ascii(std::string_view text) {
@@ -20,12 +20,12 @@ bool is_ascii(std::string_view text) {
 
 bool is_mark(utf8proc_int32_t character) {
   const utf8proc_property_t* property = utf8proc_get_property(character);
-  // U+0F73 is a mark of class 0 that decomposes into two that are sorted: the class is not enough.
+  // U+0F73 has class 0 but decomposes into two marks that are sorted; the class is not enough.
   return property->combining_class != 0 || property->category == UTF8PROC_CATEGORY_MN ||
          property->category == UTF8PROC_CATEGORY_MC || property->category == UTF8PROC_CATEGORY_ME;
 }
 
-// The options by which utf8proc makes that form.
+// Returns the options of utf8proc for a form.
 int option_of(NormalForm form) {
   switch (form) {
     case NormalForm::nfc:
@@ -86,7 +86,7 @@ std::string to_lower(std::string_view text, NormalForm form) {
     const auto size = utf8proc_encode_char(utf8proc_tolower(character), bytes.data());
     lower.append(reinterpret_cast<const char*>(bytes.data()), static_cast<size_t>(size));
   }
-  // A capital letter may be composed with a mark that its small one is not.
+  // An upper-case letter may compose with a mark that its lower-case letter does not compose with.
   return normalised(lower, form);
 }
 

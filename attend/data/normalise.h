@@ -7,19 +7,19 @@
 
 namespace attend {
 
-// Unicode's normal forms, in each of which equal texts have equal bytes: letters composed with
-// their marks (C) or apart from them (D), or composed, and taken apart what only looks different
-// (KC: ligatures, full-width letters, superscripts). `none` leaves texts as they are.
+// Unicode normal forms, in which equivalent texts have equal bytes: letters composed with their
+// marks (C), decomposed (D), or composed with compatibility variants replaced (KC: ligatures,
+// full-width letters, superscripts). `none` leaves texts unchanged.
 enum class NormalForm { nfc, nfd, nfkc, none };
 inline EnumNames names_of(NormalForm) { return {"nfc", "nfd", "nfkc", "none"}; }
 
-// The text in that form. Error on invalid UTF-8, naming the byte (counted from 1), and on more than
-// 1000 combining marks in a row, whose ordering would take quadratic time.
+// Returns the text in that form. Error on invalid UTF-8, with the position of the byte (from 1),
+// and on more than 1000 combining marks in a row, which would take quadratic time to order.
 std::string normalised(std::string_view text, NormalForm form);
 inline std::string to_nfc(std::string_view text) { return normalised(text, NormalForm::nfc); }
 
-// Each letter as its lower-case one, where there is a single one; in that form. Errors as
-// normalised.
+// Returns the text with each letter in lower case, if it has a single-letter lower case, in that
+// form. Errors as normalised.
 std::string to_lower(std::string_view text, NormalForm form = NormalForm::nfc);
 
 }  // namespace attend

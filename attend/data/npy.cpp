@@ -40,8 +40,8 @@ struct Header {
   std::optional<std::vector<int64_t>> shape;
 };
 
-// Reads the Python dictionary of the header: {'descr': '<f8', 'fortran_order': False, 'shape': (3,
-// 4), }
+// Reads the Python dictionary of the header:
+// {'descr': '<f8', 'fortran_order': False, 'shape': (3, 4), }
 class NpyHeaderReader {
  public:
   NpyHeaderReader(std::string_view text, const std::string& name) : text_(text), name_(name) {}
@@ -120,7 +120,7 @@ class NpyHeaderReader {
         refuse(fmt::format("more than {} axes", maximum_npy_axes));
       shape.push_back(read_length());
       if (accept(')')) {
-        // (3) is a number in Python, (3,) a tuple.
+        // In Python, (3) is a number and (3,) a tuple.
         if (shape.size() == 1) refuse("the shape is no tuple");
         break;
       }
@@ -150,7 +150,7 @@ class NpyHeaderReader {
   const std::string& name_;
 };
 
-// Takes magic, version and header off the front of `bytes`.
+// Removes magic, version and header from the start of `bytes` and returns the header.
 std::string_view take_header(std::string_view& bytes, const std::string& name) {
   if (!bytes.starts_with(magic))
     fail("{}: is no .npy file; write one with numpy.save(\"array.npy\", array)", name);
@@ -179,7 +179,7 @@ std::string_view take_header(std::string_view& bytes, const std::string& name) {
 at::ScalarType find_npy_dtype(const std::string& descr, const std::string& name) {
   for (const NpyDtype& dtype : npy_dtypes) {
     if (dtype.descr == descr) return dtype.type;
-    // One byte has no order: NumPy writes |, others write <.
+    // One byte has no byte order: NumPy writes |, others write <.
     const bool one_byte = dtype.descr.starts_with('|') && descr.starts_with('<');
     if (one_byte && dtype.descr.substr(1) == std::string_view(descr).substr(1)) return dtype.type;
   }
@@ -192,7 +192,8 @@ at::ScalarType find_npy_dtype(const std::string& descr, const std::string& name)
   fail("{}: has dtype {}; save it as one of {}", name, in_quotes(descr), fmt::join(names, ", "));
 }
 
-// Bytes of the elements; Error when they, or the strides of an empty array, overflow.
+// Returns the size of the elements in bytes. Error if it, or the strides of an empty array,
+// overflow.
 size_t checked_size(const std::vector<int64_t>& shape, size_t item, const std::string& name) {
   constexpr auto limit = static_cast<uint64_t>(std::numeric_limits<int64_t>::max());
   uint64_t product = item;
@@ -244,7 +245,7 @@ std::string format_npy(const at::Tensor& tensor) {
   std::string header =
       fmt::format("{{'descr': '{}', 'fortran_order': False, 'shape': ({}{}), }}", dtype->descr,
                   fmt::join(tensor.sizes(), ", "), tensor.dim() == 1 ? "," : "");
-  // The format wants the data at a multiple of 64 and a line end before them.
+  // The format requires the data at a multiple of 64, after a line end.
   const size_t fixed = magic.size() + 4;
   const size_t padding = 64 - (fixed + header.size() + 1) % 64;
   header += std::string(padding % 64, ' ') + '\n';

@@ -16,7 +16,7 @@ namespace {
 
 constexpr std::string_view extension = ".npy";
 constexpr zip_int64_t maximum_npz_entries = 10'000;
-// No deflate stream grows more: 258 bytes from 2 bits.
+// Maximum growth in deflate: 258 bytes from 2 bits.
 constexpr zip_uint64_t maximum_growth = 1032;
 constexpr zip_uint64_t first_piece = 1 << 16;
 
@@ -29,7 +29,7 @@ using Archive = std::unique_ptr<zip_t, Discard>;
 using Source = std::unique_ptr<zip_source_t, Discard>;
 using File = std::unique_ptr<zip_file_t, Discard>;
 
-// libzip's account of an error.
+// An error description of libzip.
 class ZipError {
  public:
   ZipError() { zip_error_init(&error_); }
@@ -63,8 +63,8 @@ std::string read_entry(zip_t* archive, zip_uint64_t index, const zip_stat_t& sta
                        const std::string& where) {
   const File file(zip_fopen_index(archive, index, 0));
   if (!file) fail("{}: cannot be read: {}", where, zip_strerror(archive));
-  // The size comes from the archive and may be false: the buffer grows as bytes arrive, to twice
-  // their number at most.
+  // The size in the archive may be false. Hence the buffer grows as bytes arrive, to at most twice
+  // their number.
   std::string bytes;
   size_t size = 0;
   while (size < status.size) {
@@ -75,7 +75,7 @@ std::string read_entry(zip_t* archive, zip_uint64_t index, const zip_stat_t& sta
     if (count == 0) fail("{}: is shorter than the archive says", where);
     size += static_cast<size_t>(count);
   }
-  // The read that finds the end is the one that compares the checksum.
+  // The checksum is compared by the read that finds the end.
   char beyond = 0;
   const zip_int64_t count = zip_fread(file.get(), &beyond, 1);
   if (count < 0) fail("{}: is damaged: {}", where, zip_file_strerror(file.get()));
@@ -83,7 +83,7 @@ std::string read_entry(zip_t* archive, zip_uint64_t index, const zip_stat_t& sta
   return bytes;
 }
 
-// `room` is how many bytes entries may still have, all together: they may share what is packed.
+// `room`: bytes left for all entries together, because entries may share packed bytes.
 std::pair<std::string, at::Tensor> read_array(zip_t* archive, zip_uint64_t index,
                                               zip_uint64_t& room, const std::string& name) {
   zip_stat_t status;
@@ -108,7 +108,7 @@ std::pair<std::string, at::Tensor> read_array(zip_t* archive, zip_uint64_t index
   return {entry.substr(0, entry.size() - extension.size()), parse_npy(bytes, where)};
 }
 
-// What was written to `source`, whose archive is closed.
+// Returns the bytes written to `source`, whose archive is closed.
 std::string written_bytes(zip_source_t* source) {
   zip_stat_t status;
   zip_stat_init(&status);
@@ -125,7 +125,7 @@ std::string written_bytes(zip_source_t* source) {
 }  // namespace
 
 NamedTensors parse_npz(std::string_view bytes, const std::string& name) {
-  // libzip takes no bytes for a new archive.
+  // libzip would treat an empty file as a new archive.
   if (bytes.empty()) fail("{}: is empty, so no .npz file", name);
   const Archive archive =
       open_archive(memory_source(bytes.data(), bytes.size()), ZIP_RDONLY | ZIP_CHECKCONS, name);
@@ -145,9 +145,9 @@ NamedTensors parse_npz(std::string_view bytes, const std::string& name) {
 NamedTensors read_npz(const std::string& path) { return parse_npz(read_file(path), path); }
 
 std::string format_npz(const NamedTensors& tensors) {
-  // libzip writes nothing for an archive without entries; this is the record that ends one.
+  // libzip writes nothing for an archive without entries; this is the end record of a ZIP archive.
   if (tensors.empty()) return "PK\5\6" + std::string(18, '\0');
-  // libzip reads these when the archive is closed.
+  // libzip reads the arrays when the archive is closed.
   std::vector<std::string> arrays;
   arrays.reserve(tensors.size());
   Source source = memory_source(nullptr, 0);
@@ -162,7 +162,7 @@ std::string format_npz(const NamedTensors& tensors) {
     if (index < 0) fail("[format_npz] array {}: {}", in_quotes(name), zip_strerror(archive.get()));
     static_cast<void>(array.release());
     const auto entry = static_cast<zip_uint64_t>(index);
-    // The first day that a ZIP archive knows, so that its bytes do not depend on the clock.
+    // The earliest date in ZIP, which makes the bytes independent of the clock.
     constexpr zip_uint16_t first_day = (1 << 5) | 1;
     zip_file_set_dostime(archive.get(), entry, 0, first_day, 0);
     zip_set_file_compression(archive.get(), entry, ZIP_CM_STORE, 0);

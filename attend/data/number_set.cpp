@@ -18,7 +18,7 @@ double element_number(std::string_view text, std::string_view element) {
         "element {} of a set: {} is no finite number; write elements with blanks between and the "
         "numbers of each with commas, as 0.1,0.2 3,4",
         in_quotes(element), in_quotes(text));
-  return *number + 0.0;  // -0 is 0
+  return *number + 0.0;  // turns -0 into 0
 }
 
 std::vector<double> element_numbers(std::string_view element) {

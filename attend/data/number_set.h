@@ -7,17 +7,17 @@
 
 namespace attend {
 
-// A set of numbers or of vectors, in ascending order, so that it is the same in whichever order it
-// was written: by the first number of each element, then by the second, and so on.
+// A set of numbers or of vectors, independent of the order in the text: elements ascend by the
+// first number, then by the second, and so on.
 struct NumberSet {
-  std::vector<std::string> elements;  // as they are written
-  std::vector<double> numbers;        // of all of them, one element after another
-  int64_t depth = 0;                  // numbers of each
+  std::vector<std::string> elements;  // as written
+  std::vector<double> numbers;        // of all elements, concatenated
+  int64_t depth = 0;                  // numbers per element
 };
 
-// Reads elements between white space, the numbers of each between commas: "3 17 42",
-// "0.1,0.2 3,4". Error where there are none, on what is no finite number, and on elements of unlike
-// depths.
+// Reads elements separated by white space, the numbers of each separated by commas: "3 17 42",
+// "0.1,0.2 3,4". Error if there are no elements, a number is invalid or not finite, or elements
+// differ in depth.
 NumberSet parse_number_set(std::string_view text);
 
 }  // namespace attend

@@ -25,11 +25,11 @@ Settings NumberScale::settings() {
 }
 
 NumberScale scale_of(const std::unordered_map<std::string, int64_t>& targets) {
-  std::vector<std::pair<double, double>> numbers;  // and how often
+  std::vector<std::pair<double, double>> numbers;  // number and count
   numbers.reserve(targets.size());
   for (const auto& [text, count] : targets)
     numbers.emplace_back(target_number(text), static_cast<double>(count));
-  // The order of a hash says nothing, and sums depend on it.
+  // A fixed order, because sums depend on it and the order of a hash table is arbitrary.
   std::sort(numbers.begin(), numbers.end());
   double all = 0, sum = 0, squares = 0;
   for (const auto& [number, count] : numbers) {
@@ -41,7 +41,7 @@ NumberScale scale_of(const std::unordered_map<std::string, int64_t>& targets) {
   const NumberScale scale{mean, std::sqrt(squares / all)};
   if (!std::isfinite(scale.mean) || !std::isfinite(scale.deviation))
     fail("the targets of training are too large for a standard deviation; give them another unit");
-  // The mean of equal numbers is rounded, so that their deviation need not be 0.
+  // The mean of equal numbers is rounded; hence their deviation may not be exactly 0.
   if (scale.deviation == 0 || numbers.front().first == numbers.back().first)
     fail(
         "every target of training is the number {}, so that their deviation is 0; at least two are "

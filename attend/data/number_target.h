@@ -9,14 +9,14 @@
 
 namespace attend {
 
-// What the target of an example is: a text, or a number that a network comes near.
+// Kind of target: a text, or a number to approximate.
 enum class TargetKind { text, number };
 inline EnumNames names_of(TargetKind) { return {"text", "number"}; }
 
-// What targets that are numbers are standardised by, so that a network learns numbers around 0.
+// Standardisation of numeric targets, with which a network learns numbers around 0.
 struct NumberScale {
   double mean = 0;
-  double deviation = 0;  // 0: both are those of the targets of training
+  double deviation = 0;  // 0: mean and deviation are computed from the training targets
 
   Settings settings();  // keys data.*
 
@@ -26,16 +26,16 @@ struct NumberScale {
   bool operator==(const NumberScale&) const = default;
 };
 
-// The mean and the standard deviation of targets, each with how often it is there. Error where all
-// are one number, or too large for float64 to hold the two.
+// Returns the mean and the standard deviation of targets, weighted by their counts. Error if all
+// are equal, or too large for float64.
 NumberScale scale_of(const std::unordered_map<std::string, int64_t>& targets);
 
-// The number that a target is. Error where it is none or not finite.
+// Parses a numeric target. Error if it is not a finite number.
 double target_number(std::string_view text);
 
-// A number as an answer is written. A network computes in float32 by how many deviations of the
-// targets a number differs from their mean: the text has the digits down to a millionth of the
-// leading digit of that deviation, but at least seven and at most seventeen.
+// Formats a number as an answer. A network computes the standardised number in float32. Hence the
+// text has digits down to a millionth of the leading digit of the deviation, but at least seven and
+// at most seventeen.
 std::string number_text(double number, double deviation);
 
 }  // namespace attend

@@ -16,7 +16,7 @@ namespace {
 
 const std::array<std::string, 3> part_names = {"train", "valid", "test"};
 
-// The part of each pair, drawn by the key of its source.
+// Draws the part of each pair by the key of its source.
 std::vector<Part> drawn_parts(const std::vector<Example>& pairs, uint64_t seed,
                               const TextConfig& text) {
   std::vector<std::string> keys, sources;
@@ -47,7 +47,7 @@ void tell_spellings(const std::vector<Example>& pairs, const PairSplit& split, c
                     split.files.source, spellings));
 }
 
-// The part of each pair, as a column of its row names it.
+// Returns the part of each pair, as given in a column of its row.
 std::vector<Part> named_parts(const PairSplit& split) {
   PairFiles files = split.files;
   files.target_column = split.column;

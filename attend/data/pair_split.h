@@ -10,19 +10,19 @@
 
 namespace attend {
 
-// How pairs are shared out among train.tsv, valid.tsv and test.tsv.
+// How pairs are divided among train.tsv, valid.tsv and test.tsv.
 struct PairSplit {
   PairFiles files;
-  std::string folder;       // that is written into, and made where it is missing
-  std::string column = {};  // of a CSV file: where each row says train, valid or test; empty: drawn
-  uint64_t seed = 1;        // of what is drawn: 80, 10 and 10 per cent of the sources
-  TextConfig text = {};     // its source_units decide which sources are equal
+  std::string folder;       // folder to write into, created if missing
+  std::string column = {};  // CSV column with train, valid or test; empty: drawn at random
+  uint64_t seed = 1;        // random seed; 80, 10 and 10 per cent of the sources are drawn
+  TextConfig text = {};     // source_units determine which sources are equal
 };
 
 // Writes the three tables, each in the order of the files. If parts are drawn, all pairs whose
-// sources have equal keys (source_key) are in one part. `tell` gets a remark if sources that are
-// split as texts are several spellings of molecules. Errors as read_pairs with pair_check, and on a
-// part without pairs, another word in the column and a text with a TAB, before anything is written.
+// sources have equal keys (source_key) are in one part. Calls `tell` if sources that are split as
+// texts are several spellings of molecules. Errors, before anything is written: as read_pairs with
+// pair_check, a part without pairs, another word in the column, a text with a TAB.
 std::vector<WrittenTable> split_pairs(const PairSplit& split, const Tell& tell = {});
 
 }  // namespace attend

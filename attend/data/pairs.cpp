@@ -30,7 +30,7 @@ std::pair<std::string_view, std::string_view> parse_line(std::string_view line) 
   if (line.find('\t', tab + 1) != std::string_view::npos) {
     fail("more than one TAB; each line is a source, a TAB and a target");
   }
-  // Checks the whole line, so that a bad byte is counted from its start.
+  // Checks the whole line: the position of a bad byte counts from its start.
   internal::check_characters(line);
   const std::pair pair{line.substr(0, tab), line.substr(tab + 1)};
   if (is_blank(pair.first)) fail("the source, before the TAB, is empty");

@@ -68,7 +68,7 @@ class Family {
     return all;
   }
 
-  // A file of FASTA.
+  // Returns a FASTA file.
   std::string proteins(int64_t count, std::string_view name) {
     std::string text;
     for (int64_t i = 1; i <= count; ++i) {
@@ -112,9 +112,9 @@ class Family {
   }
 
   std::mt19937_64 random_;
-  std::vector<int64_t> partner_of_;              // of each residue
-  std::vector<std::vector<int64_t>> preferred_;  // residues, of each place
-  std::vector<int64_t> first_of_;  // of each place, that which it touches before it, or -1
+  std::vector<int64_t> partner_of_;              // per residue
+  std::vector<std::vector<int64_t>> preferred_;  // residues per position
+  std::vector<int64_t> first_of_;  // per position: the contacting position before it, or -1
 };
 
 }  // namespace

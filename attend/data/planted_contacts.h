@@ -7,25 +7,25 @@
 
 namespace attend {
 
-// A family of proteins of one length, in which pairs of residues that touch each other change
-// together, as those of real families do (Goebel et al. 1994): each of the 20 residues has a
-// partner, drawn once, and the second residue of a contact is the partner of the first in 9 of 10
-// proteins. The residues of a contact are six or more places apart, and no residue has two. All
-// others are drawn one by one, half of them from four that their place prefers.
+// A family of proteins of one length in which contacting residues change together, as in real
+// families (Goebel et al. 1994). Each of the 20 residues has a partner, drawn once; the second
+// residue of a contact is the partner of the first in 9 of 10 proteins. The residues of a contact
+// are at least six positions apart, and each residue has at most one contact. All other residues
+// are drawn independently, half of them from four that the position prefers.
 struct PlantedContacts {
-  int64_t count = 5000;   // proteins to train with
-  int64_t valid = 500;    // and to validate with
-  int64_t length = 60;    // residues of a protein
-  int64_t contacts = 15;  // from 1 to length / 2 - 5, which always find room
+  int64_t count = 5000;   // proteins for training
+  int64_t valid = 500;    // proteins for validation
+  int64_t length = 60;    // residues per protein
+  int64_t contacts = 15;  // from 1 to length / 2 - 5, which always fits
   uint64_t seed = 1;
 };
 
-// Two residues that touch each other, counted from 1, the one that comes first before the other.
+// Positions of two contacting residues, from 1, ascending.
 using Contact = std::pair<int64_t, int64_t>;
 
-// Writes train.fasta, valid.fasta and contacts.tsv, whose lines are the contacts, into a folder,
-// which is created where it is missing, and returns the contacts in ascending order. Error on
-// sizes out of range and where a file cannot be written.
+// Writes train.fasta, valid.fasta and contacts.tsv, with one contact per line, into a folder, which
+// is created if missing. Returns the contacts in ascending order. Error if sizes are out of range
+// or a file cannot be written.
 std::vector<Contact> write_planted_contacts(const std::string& folder,
                                             const PlantedContacts& planted);
 

@@ -16,7 +16,7 @@ inline std::mt19937_64 generator(uint64_t seed, int64_t epoch) {
   return std::mt19937_64(sequence);
 }
 
-// Evenly from 0 to count - 1.
+// Uniform from 0 to count - 1.
 inline uint64_t draw_below(uint64_t count, std::mt19937_64& random) {
   // Draws above the last multiple of `count` would favour small numbers.
   const uint64_t limit = std::numeric_limits<uint64_t>::max() / count * count;

@@ -9,9 +9,9 @@
 
 namespace attend {
 
-// Removes the examples whose image or sound cannot be read from each part of some data, and reports
-// the reason for each, which names the file, and their number. Returns how many it removed. Error
-// where a part has no others; `name` is the data's, for messages.
+// Removes from each part of the data the examples whose image or sound cannot be read. Reports the
+// reason for each, with the name of the file, and the number of examples. Returns the number
+// removed. Error if nothing is left of a part. `name` names the data in messages.
 int64_t take_out_unreadable(const std::vector<std::vector<Example>*>& parts, FrameReader& reader,
                             const std::string& name, const Tell& tell);
 

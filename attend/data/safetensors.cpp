@@ -38,7 +38,7 @@ constexpr std::array<Dtype, 10> dtypes = {{{"F64", at::kDouble},
                                            {"U8", at::kByte},
                                            {"BOOL", at::kBool}}};
 
-// The bytes of the header of a file of `size` bytes, of which `begin` are the first.
+// Returns the header length of a file of `size` bytes that starts with `begin`.
 uint64_t header_length(std::string_view begin, uint64_t size, const std::string& name) {
   if (begin.size() < length_bytes) {
     fail("{}: has {} bytes, which is too short for a safetensors file", name, size);
@@ -60,7 +60,7 @@ uint64_t header_length(std::string_view begin, uint64_t size, const std::string&
   return length;
 }
 
-// Before memory is taken for all of it.
+// Checks the header length before memory for the whole file is allocated.
 void check_begin(const std::string& path) {
   InputFile file(path);
   std::array<char, length_bytes> begin = {};
@@ -75,7 +75,8 @@ at::ScalarType find_dtype(const internal::TensorEntry& entry, const std::string&
   fail("{}: unknown dtype {}", where, in_quotes(entry.dtype));
 }
 
-// Bytes of the elements; Error when they, or the strides of an empty tensor, overflow.
+// Returns the size of the elements in bytes. Error if it, or the strides of an empty tensor,
+// overflow.
 uint64_t checked_size(const internal::TensorEntry& entry, size_t item, const std::string& where) {
   constexpr uint64_t limit = std::numeric_limits<int64_t>::max();
   uint64_t product = item;
@@ -108,7 +109,7 @@ at::Tensor read_tensor(const internal::TensorEntry& entry, std::string_view data
   return tensor;
 }
 
-// The tensors must tile the data: no gap, no overlap, no bytes left over.
+// The tensors must tile the data: no gap, no overlap, no trailing bytes.
 void check_offsets(const std::vector<internal::TensorEntry>& entries, uint64_t data_size,
                    const std::string& name) {
   std::vector<const internal::TensorEntry*> ordered;
@@ -197,7 +198,7 @@ std::string format_safetensors(const TensorFile& file) {
   } catch (const nlohmann::json::exception&) {
     fail("[format_safetensors] a name or metadata is not UTF-8");
   }
-  // The format lets spaces fill the header up, so that the data are aligned.
+  // The format allows spaces after the header for alignment of the data.
   text.resize((text.size() + 7) / 8 * 8, ' ');
   const uint64_t length = text.size();
   if (length > maximum_header || file.tensors.size() > internal::maximum_tensors) {

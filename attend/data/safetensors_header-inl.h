@@ -12,7 +12,7 @@ constexpr const char* metadata_key = "__metadata__";
 constexpr int64_t maximum_axes = 64;
 constexpr size_t maximum_tensors = 100'000;
 
-// What the header says of a tensor; nothing of it is checked against the data yet.
+// Description of a tensor in the header, not yet checked against the data.
 struct TensorEntry {
   std::string name;
   std::string dtype;
@@ -26,7 +26,7 @@ struct Header {
   std::map<std::string, std::string> metadata;
 };
 
-// Parses the JSON header: the right keys, each once, each of its type. `name` is the file's.
+// Parses the JSON header: the expected keys, each once and of its type. `name` is the file's name.
 Header parse_header(std::string_view json, const std::string& name);
 
 }  // namespace attend::internal

@@ -10,8 +10,8 @@ namespace {
 
 using Json = nlohmann::json;
 
-// Takes the parser's events one by one: a tree would have lost duplicate keys, and its depth would
-// be the file's choice. The header is {name: {field: string or [numbers]}, ...}.
+// Handles the parser's events one by one: a tree would lose duplicate keys and have a depth chosen
+// by the file. The header is {name: {field: string or [numbers]}, ...}.
 class HeaderReader : public nlohmann::json_sax<Json> {
  public:
   explicit HeaderReader(const std::string& file) : file_(file) {}
@@ -123,7 +123,7 @@ class HeaderReader : public nlohmann::json_sax<Json> {
 
   const std::string& file_;
   Header header_;
-  int depth_ = 0;  // objects that are open
+  int depth_ = 0;  // open objects
   bool in_array_ = false;
   bool in_metadata_ = false;
   std::set<std::string> names_, fields_;
@@ -135,7 +135,7 @@ class HeaderReader : public nlohmann::json_sax<Json> {
 }  // namespace
 
 Header parse_header(std::string_view json, const std::string& name) {
-  // The parser would skip a byte order mark, and take a NUL for the end of the text.
+  // The parser would skip a byte order mark and end the text at a NUL.
   if (!json.starts_with('{')) fail("{}: the header does not start with '{{'", name);
   if (json.find('\0') != std::string_view::npos) fail("{}: a NUL byte in the header", name);
   HeaderReader reader(name);

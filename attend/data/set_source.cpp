@@ -48,7 +48,7 @@ std::vector<std::string> first_elements(std::vector<std::string> elements, int64
   return elements;
 }
 
-// In the order of their names, so that a set is the same in whichever order they are written.
+// Sorted by name: a set does not depend on the order in the text.
 std::vector<std::string> picture_names(std::string_view source) {
   const std::vector<std::string_view> words = split_words(source);
   std::vector<std::string> names(words.begin(), words.end());
@@ -105,7 +105,7 @@ std::string placed_pictures(const std::string& source, const std::string& table)
   return placed;
 }
 
-// The images beside each other.
+// Joins the images from left to right.
 Image row_of_pictures(const Tensor& frames, const FrameConfig& config) {
   const SourceKind image = image_kind();
   Image row;

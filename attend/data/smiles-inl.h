@@ -8,12 +8,12 @@
 
 namespace attend::internal {
 
-// The symbols of SMILES in the order of the text, without white space before them and without what
-// follows the first white space after them. Error on an invalid symbol, and on brackets, branches
-// and rings that are not closed.
+// Returns the symbols of SMILES in order, ignoring leading white space and everything after the
+// next white space. Error on an invalid symbol, and on brackets, branches and rings that are not
+// closed.
 std::vector<std::string> smiles_symbols(std::string_view text);
 
-// The number of the ring that a symbol names: "1", "%12" and "%(123)" do; others name none.
+// Returns the ring number of a symbol such as "1", "%12" or "%(123)"; none for other symbols.
 std::optional<int64_t> smiles_ring(std::string_view symbol);
 
 }  // namespace attend::internal

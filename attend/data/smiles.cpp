@@ -123,7 +123,7 @@ std::optional<int64_t> internal::smiles_ring(std::string_view symbol) {
 }
 
 std::vector<std::string> split_smiles(std::string_view text) {
-  read_molecule(text);  // which names what cannot be read
+  read_molecule(text);  // throws the Error for invalid SMILES
   return internal::smiles_symbols(text);
 }
 

@@ -23,7 +23,7 @@ Sound sound_of(const std::string& name) {
   return holds_file(name) ? parse_sound(held_file(name), shown_source(name)) : read_sound(name);
 }
 
-// log_mel, normalised_bands, stacked.
+// Computes frames by log_mel, normalised_bands and stacked.
 class SoundFrames : public FrameReader {
  public:
   explicit SoundFrames(const FrameConfig& config) : config_(config) {}

@@ -13,7 +13,7 @@ namespace {
 
 std::string molecule_key(const std::string& source) { return canonical_key(read_molecule(source)); }
 
-// Source units in which one thing has several spellings.
+// Source units with several spellings of the same thing.
 struct Spelled {
   std::string_view units;
   std::string (*key)(const std::string& source);

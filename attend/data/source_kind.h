@@ -16,69 +16,70 @@
 
 namespace attend {
 
-// What one file is, before it becomes frames.
+// Properties of one file before its conversion to frames.
 struct FileForm {
-  std::array<int64_t, 2> size = {};  // pixels down and across; samples per second
-  bool coloured = false;             // colours are read in grey
+  std::array<int64_t, 2> size = {};  // pixels down and across; or samples per second
+  bool coloured = false;             // colours are converted to grey
   bool transparent = false;          // some pixels are transparent
 };
 
-// Reads files of one kind, or what the source itself writes, as sets and molecules. Errors name the
-// file, or what of the source cannot be read.
+// Reads files of one kind, or sources that contain their data, such as sets and molecules. Errors
+// name the file, or the invalid part of the source.
 class FrameReader {
  public:
   virtual ~FrameReader() = default;
   virtual FileForm form(const std::string& name) = 0;
-  // The frames [S, FrameShape::depth], float; those of a set in an order of its own, whatever the
-  // one that it is written in. Error on another form than the configuration has.
+  // Returns frames [S, FrameShape::depth], float. The frames of a set have a canonical order,
+  // independent of the source. Error if the form does not match the configuration.
   virtual at::Tensor read(const std::string& name) = 0;
-  // How many images in colour read() has read in grey so far.
+  // Number of coloured images that read() has converted to grey.
   virtual int64_t greyed() const { return 0; }
 };
 
-// How the frames of a source lie: on a grid, all sources alike, or in a row as long as the source.
+// Layout of the frames of a source: a grid of fixed size, or a row as long as the source.
 struct FrameShape {
-  int64_t depth = 0;              // numbers of a frame
-  int64_t rows = 0, columns = 0;  // of the grid; 0: there is none
-  int64_t channels = 1;           // of each pixel of an image, one after another in a frame
-  // Patches down and across of each frame, where a frame is a whole image; 0: it is none.
+  int64_t depth = 0;              // numbers per frame
+  int64_t rows = 0, columns = 0;  // size of the grid; 0: a row
+  int64_t channels = 1;           // per pixel of an image; stored channel by channel in a frame
+  // Patches down and across per frame, if each frame is a whole image; otherwise 0.
   int64_t frame_rows = 0, frame_columns = 0;
-  // Where frames see their neighbours alone, as the atoms of a molecule do, how many neighbours a
-  // frame has at most. Its last numbers are so many steps, from its place to those of its
-  // neighbours, and then of what kind the edge to each of them is, from 1; 0: there is none.
+  // Maximum number of neighbours per frame, if frames see only their neighbours, such as bonded
+  // atoms; otherwise 0. A frame then ends with the offsets to its neighbours, followed by the kinds
+  // of the edges to them, from 1; 0: no neighbour.
   int64_t neighbours = 0;
-  int64_t neighbour_kinds = 0;  // 1 more than the largest of them
+  int64_t neighbour_kinds = 0;  // largest kind of an edge + 1
 };
 
-// A kind of sources that are read as frames: they name files, or are sets or molecules. Sources of
-// no kind are texts.
+// A kind of sources that are read as frames: names of files, sets or molecules. Other sources are
+// texts.
 struct SourceKind {
-  const char* name;  // in data.source_units
-  bool on_grid;      // frames of all sources lie on one grid, else in a row
-  bool has_colours;  // its files may have some, which are read where the configuration says so
-  // The setting that divides the numbers of frames; null: they are near 1 by themselves.
+  const char* name;  // value of data.source_units
+  bool on_grid;      // frames of all sources have the same grid; otherwise a row
+  bool has_colours;  // files may have colours, which are read if the configuration says so
+  // The setting that divides the numbers of frames; null: not needed, they are near 1.
   const char* scale_key = nullptr;
-  // Whether a source is written as the name of such files. Null: it names none and could be a text.
+  // Returns whether a source looks like the name of such a file. Null: sources are not names and
+  // could be texts.
   bool (*names)(std::string_view source);
-  // The source where the files that it names are in the folder of that table. Null: a source names
-  // none and can be checked by itself.
+  // Returns the source with its file names relative to the folder of that table. Null: sources do
+  // not name files and can be checked directly.
   std::string (*placed)(const std::string& source, const std::string& table);
-  // Sets what the configuration leaves open by the first source of training.
+  // Sets the open values of the configuration from the first training source.
   void (*measure)(const std::string& source, FrameConfig& config);
   FrameShape (*shape)(const FrameConfig& config);
   std::unique_ptr<FrameReader> (*reader)(const FrameConfig& config);
-  // What the first `count` frames of a source are called: "row 1, column 2", counted from 1,
-  // "0.03 s", or an element of a set or an atom as it is written there.
+  // Returns names of the first `count` frames of a source: "0.03 s"; "row 1, column 2", counted
+  // from 1; or an element of a set or an atom as it is written.
   std::vector<std::string> (*frame_names)(const std::string& source, const FrameConfig& config,
                                           int64_t count);
-  // What frames show: the image, those of a set from left to right, or a sound's spectrogram, time
-  // to the right, its bands upwards, from the least energy, black, to the largest. Null: nothing.
+  // Returns a picture of the frames: the image; the images of a set from left to right; or a
+  // sound's spectrogram with time to the right, bands upwards and black for the lowest energy.
+  // Null: no picture.
   Image (*picture)(const at::Tensor& frames, const FrameConfig& config);
 };
 
-// Reads each file once and holds its frames, all of them, while it lives; they are shared, so that
-// nobody may write into them. What the configuration leaves open is taken from the first file that
-// can be read. For one thread.
+// Reads each file once and keeps the frames of all files in memory. They are shared and must not be
+// modified. Open values of the configuration are set from the first readable file. Not thread-safe.
 class KeptFrames : public FrameReader {
  public:
   KeptFrames(const SourceKind& kind, const FrameConfig& config) : kind_(kind), config_(config) {}
@@ -99,10 +100,10 @@ class KeptFrames : public FrameReader {
 // Images, sounds, sets of numbers or images, and molecules in SMILES.
 const std::vector<SourceKind>& source_kinds();
 
-// The kind that data.source_units names; null: texts.
+// Returns the kind with that name in data.source_units; null for texts.
 const SourceKind* source_kind(std::string_view units);
 
-// Files that a table names are in its folder, unless they begin with a slash.
+// Relative names of files in a table are relative to its folder.
 std::string placed_source(const std::string& source, const std::string& table);
 void place_sources(std::vector<Example>& examples, const SourceKind& kind,
                    const std::string& table);

@@ -10,11 +10,11 @@ namespace attend {
 
 struct NodeGraph;
 
-// The examples of data that says itself what each of them is for.
+// Examples of data that specifies itself what each of them is for.
 struct SplitData {
   std::vector<Example> train, valid, test;
-  std::shared_ptr<const NodeGraph> graph = nullptr;  // whose nodes the sources are; null: of none
-  std::vector<std::string> names = {};               // of its nodes, in their order
+  std::shared_ptr<const NodeGraph> graph = nullptr;  // graph whose nodes are the sources, if any
+  std::vector<std::string> names = {};               // names of its nodes, in order
 };
 
 }  // namespace attend

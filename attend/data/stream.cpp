@@ -13,7 +13,7 @@ ExampleStream::ExampleStream(std::vector<PairFiles> files, int64_t buffer, uint6
       random_(internal::generator(seed, epoch)),
       buffer_size_(static_cast<size_t>(buffer)) {
   if (buffer < 1) fail("[ExampleStream] a buffer of {} examples; at least 1 is needed", buffer);
-  // A missing file is told now, not hours later.
+  // Reports a missing file now, not hours later.
   for (const PairFiles& pair : files_) PairReader check(pair);
 }
 

@@ -10,11 +10,11 @@
 
 namespace attend {
 
-// The pairs of files that may be larger than memory, in an order that is a function of the files,
-// the buffer's size, the seed and the epoch alone: the next one is drawn from a buffer of `buffer`
-// pairs that is refilled from the files, which are read in their order. Each line is an example of
-// its own; in two files, pairs with an empty side are skipped. buffer = 1 keeps the order. Errors
-// as PairReader's, when the line is reached.
+// Reads the pairs of files that may be larger than memory, in random order. The next pair is drawn
+// from a buffer of `buffer` pairs, which is refilled from the files in order. The order depends
+// only on the files, the buffer size, the seed and the epoch; buffer = 1 keeps the order of the
+// files. Each line is a separate example; in two files, pairs with an empty side are skipped.
+// Errors as PairReader, when the line is reached.
 class ExampleStream {
  public:
   ExampleStream(std::vector<PairFiles> files, int64_t buffer, uint64_t seed, int64_t epoch);

@@ -58,7 +58,7 @@ PairCheck both_checks(PairCheck first, PairCheck second) {
 }
 
 PairCheck pair_check(const TextConfig& text) {
-  // A language in front of a source is none of its units.
+  // A language token before a source is not in its units.
   const auto source = text.language_token ? std::nullopt : refusing_units(text.source_units);
   const auto target = text.wants_numbers() ? std::nullopt : refusing_units(text.target_units);
   const SourceKind* kind = text.source_kind();

@@ -14,40 +14,39 @@
 
 namespace attend {
 
-// The pairs of files as a model reads them: those of one source are one example where
-// text.references is merged, and the images and sounds that a table names are in its folder,
-// unless they begin with a slash. A folder of pairs gives those of its test.tsv, and data of
-// another format the examples of its test. `bad` and errors as read_pairs, checked by files.check
-// and pair_check, or as read_split.
+// Reads the pairs of files for a model. Pairs with the same source are one example if
+// text.references is merged. Relative names of images and sounds are relative to the table's
+// folder. For a folder of pairs, reads its test.tsv; for data of another format, the test examples.
+// `bad` and errors as read_pairs, with the checks files.check and pair_check, or as read_split.
 std::vector<Example> read_examples(const PairFiles& files, const TextConfig& text,
                                    const Tell& tell = {}, int64_t* bad = nullptr);
 
-// The same of all parts, of a format that is split (DataFormatRow::is_split): files.source is what
-// is read. Error where `files` says more, or is no folder where that is wanted, or the reverse, on
-// `bad` where no line can be left out, and as the reader of the format.
+// Reads all parts of data in a format that is split (DataFormatRow::is_split) from files.source.
+// Error if other members of `files` are set; if files.source is a file and the format needs a
+// folder, or the reverse; on `bad` if lines cannot be skipped. Errors also as the format's reader.
 SplitData read_split(const PairFiles& files, const TextConfig& text, const Tell& tell = {},
                      int64_t* bad = nullptr);
 
-// What PairFiles::check is of such pairs: an Error where a molecule cannot be read or a target is
-// no number, where these are wanted; null where all texts are.
+// Returns the PairFiles::check for the configuration: an Error if a molecule, a set or a numeric
+// target is invalid; null if all texts are valid.
 PairCheck pair_check(const TextConfig& text);
 
-// The units that a setting such as data.source_units names, if a text may have no tokens of these
-// (may_refuse); none for others and for images, sounds and sets.
+// Returns the units of a setting such as data.source_units, if they may reject a text (may_refuse);
+// none for other units and for images, sounds and sets.
 std::optional<Units> refusing_units(const std::string& name);
 
-// A check by one and then by the other; either may be null.
+// Returns a check by `first`, then by `second`; either may be null.
 PairCheck both_checks(PairCheck first, PairCheck second);
 
-// Returns whether a path names a text and not pairs: a folder with train.txt or test.txt, or a file
-// whose name, without .gz or .xz, ends in none of .tsv, .csv, .conll and .conllu.
+// Returns whether a path names a text, not pairs: a folder with train.txt or test.txt, or a file
+// whose name, without .gz or .xz, does not end in .tsv, .csv, .conll or .conllu.
 bool names_text(const std::string& path);
 
-// Returns whether the label of a file's first line looks like a header's: no other line has it,
-// while each other label is there more than once. `lines` counts those of each label.
+// Returns whether the label of a file's first line looks like a header: it occurs once, and every
+// other label more than once. `lines` has the number of lines per label.
 bool is_header(const std::string& first, const std::unordered_map<std::string, int64_t>& lines);
 
-// The lines of a text that are not blank, each its own target.
+// Returns the non-blank lines of a text, each as its own target.
 std::vector<Example> lines_of(const std::string& text);
 
 }  // namespace attend

@@ -15,11 +15,11 @@ namespace {
 
 constexpr int64_t maximum_entries = 1'000'000;
 
-// What sparse files may make of a tar, as ByteReader allows it of packed bytes.
+// Limits on the growth by sparse files, as in ByteReader for packed bytes.
 constexpr int64_t harmless_sparse_bytes = int64_t{16} << 20;
 constexpr int64_t maximum_sparse_growth = 200;
 
-// What libarchive reads from. No exception may cross its C.
+// Source of libarchive. No exception may cross its C code.
 struct Source {
   ByteReader* bytes;
   std::array<char, 1 << 16> buffer;
@@ -50,7 +50,7 @@ class Tar {
     check(archive_read_open(reader_.get(), &source_, nullptr, &read_some, nullptr));
   }
 
-  // The next entry; nullptr at the end.
+  // Returns the next entry; nullptr at the end.
   archive_entry* next() {
     archive_entry* entry = nullptr;
     const int code = archive_read_next_header(reader_.get(), &entry);
@@ -62,13 +62,13 @@ class Tar {
 
   std::string path(archive_entry* entry) const {
     const char* path = archive_entry_pathname(entry);
-    // The locale of the program may have no such letters.
+    // The locale of the program may not be able to represent the name.
     if (path == nullptr) path = archive_entry_pathname_utf8(entry);
     if (path == nullptr) fail("{}: entry {} has no name", name_, entries_);
     return path;
   }
 
-  // What a sparse file leaves out is zero, so that its size is no promise of bytes to come.
+  // Reads piece by piece: holes of a sparse file are zero, and its declared size proves nothing.
   std::string bytes(archive_entry* entry, const std::string& path) {
     std::string bytes;
     std::array<char, 1 << 16> piece;
@@ -79,7 +79,7 @@ class Tar {
       check_size(static_cast<int64_t>(bytes.size()) + count, path);
       bytes.append(piece.data(), static_cast<size_t>(count));
     }
-    // libarchive does not give the zeros at the end.
+    // libarchive does not return trailing zeros.
     const int64_t size = std::max<int64_t>(archive_entry_size(entry), std::ssize(bytes));
     check_size(size, path);
     bytes.resize(static_cast<size_t>(size));
@@ -88,7 +88,7 @@ class Tar {
   }
 
  private:
-  // Checks the size of a file against the bytes that are there.
+  // Checks the size of a file against the number of bytes read.
   void check_size(int64_t size, const std::string& path) const {
     if (size > maximum_file_)
       fail("{}: {} has over {} bytes", name_, in_quotes(path), maximum_file_);
@@ -113,7 +113,7 @@ class Tar {
   std::string name_;
   int64_t maximum_file_;
   int64_t entries_ = 0;
-  int64_t given_ = 0;  // bytes of the files before
+  int64_t given_ = 0;  // bytes of the previous files
   Source source_ = {};
   std::unique_ptr<archive, Closer> reader_;
 };

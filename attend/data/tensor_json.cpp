@@ -19,11 +19,11 @@ using nlohmann::json;
 constexpr int64_t maximum_json_bytes = int64_t{1} << 30;
 constexpr size_t maximum_axes = 8;
 constexpr double infinity = std::numeric_limits<double>::infinity();
-// float64 holds every whole number up to here.
+// float64 represents every integer up to here.
 constexpr double largest_whole = 9007199254740992.0;
 
-// Builds the tensor while the text is read, so that no tree of values is ever held. `why()` tells
-// what made it stop.
+// Builds the tensor during parsing, without a tree of values. `why()` returns the reason why it
+// stopped.
 class TensorBuilder : public nlohmann::json_sax<json> {
  public:
   bool null() override { return stop("null is no number; write \"nan\""); }
@@ -107,16 +107,16 @@ class TensorBuilder : public nlohmann::json_sax<json> {
     return true;
   }
 
-  std::vector<int64_t> counts_;   // elements so far of the lists that are open
-  std::vector<int64_t> lengths_;  // of the lists of each axis, -1: not known yet
-  size_t depth_ = unknown;        // where the numbers lie
+  std::vector<int64_t> counts_;   // elements so far of the open lists
+  std::vector<int64_t> lengths_;  // lengths of the lists per axis; -1: not known yet
+  size_t depth_ = unknown;        // depth of the numbers
   std::vector<double> values_;
   std::optional<at::ScalarType> dtype_;
   std::string why_;
   std::optional<size_t> position_;
 };
 
-// Counts the bytes that the parser has taken, which is where the builder stopped it.
+// Counts the bytes read by the parser, which gives the position where the builder stopped it.
 struct CountingIterator {
   using value_type = char;
   using difference_type = std::ptrdiff_t;
@@ -137,7 +137,7 @@ struct CountingIterator {
   bool operator!=(const CountingIterator& other) const { return byte != other.byte; }
 };
 
-// "3:14": line and column of the byte.
+// Returns the line and column of a byte: "3:14".
 std::string place(std::string_view text, size_t position) {
   const std::string_view before = text.substr(0, std::min(position, text.size()));
   const auto lines = std::count(before.begin(), before.end(), '\n');

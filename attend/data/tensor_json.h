@@ -8,14 +8,14 @@
 
 namespace attend {
 
-// A tensor written as nested JSON lists of one depth each: [[1, 2.5], [3, "-inf"]]. JSON has no
-// numbers that are not finite, so the strings "inf", "-inf" and "nan" stand for them. All true and
-// false: bool; all whole numbers below 2^53: int64; float64 otherwise. At most 8 axes. Error with
-// line and column for lists of unequal lengths and anything else.
+// Reads a tensor from nested JSON lists of equal depth: [[1, 2.5], [3, "-inf"]]. JSON lacks
+// infinities and NaN, which are the strings "inf", "-inf" and "nan". The dtype is bool if all
+// values are true or false, int64 if all are whole numbers below 2^53, otherwise float64. At most 8
+// axes. Error, with line and column, on lists of unequal lengths and other input.
 at::Tensor parse_tensor_json(std::string_view text, const std::string& name);
 at::Tensor read_tensor_json(const std::string& path);
 
-// The same form of a tensor of any real dtype.
+// Returns a tensor of any real dtype in that form.
 nlohmann::json tensor_json(const at::Tensor& tensor);
 
 }  // namespace attend

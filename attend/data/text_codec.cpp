@@ -13,10 +13,10 @@
 namespace attend {
 namespace {
 
-// Smaller ids belong to fixed tokens, which other vocabularies lack.
+// Smaller ids are fixed tokens, which other vocabularies lack.
 constexpr int64_t first_outer = Vocabulary::unknown + 1;
 
-// Error where the file that data.KEY names is missing.
+// Error if the file named by data.KEY is missing.
 void check_exists(const std::string& key, const std::string& path) {
   if (!std::filesystem::exists(path))
     fail("data.{} = {}: {}: no such file, neither here nor beside the file of settings", key,
@@ -51,7 +51,7 @@ TextCodec make_codec(const TextConfig& text, const std::string& side, const std:
   return codec;
 }
 
-// Error where no side that such a key is of is split by a tokenizer.
+// Error if a tokenizer is given but no side uses it.
 void check_tokenizers(const TextConfig& text) {
   const bool of_target = text.target_units == tokenizer_units;
   if (!text.tokenizer.empty() && text.source_units != tokenizer_units && !of_target)
@@ -151,7 +151,7 @@ int64_t TextCodec::outer_id(const std::string& token, const Vocabulary& vocabula
   const int64_t id = vocabulary.id(token);
   if (!tokenizer) return id;
   if (id != Vocabulary::unknown) return id - first_outer;
-  // As vocab.json calls it.
+  // the name of unknown tokens in vocab.json
   const int64_t unknown = vocabulary.id(vocabulary_name(std::string(MarianTokenizer::unknown), -1));
   return unknown == Vocabulary::unknown ? unknown : unknown - first_outer;
 }
@@ -203,7 +203,7 @@ TextCodecs make_codecs(const TextConfig& text) {
 }
 
 TextConfig with_codes_in(const std::string& folder, TextConfig text) {
-  // Names of its own: a configuration from elsewhere must not choose which files are read.
+  // The names are fixed: a foreign configuration must not choose which files are read.
   if (!text.bpe.empty()) text.bpe = folder + "/bpe.codes";
   if (!text.source_bpe.empty()) text.source_bpe = folder + "/source.bpe";
   if (!text.target_bpe.empty()) text.target_bpe = folder + "/target.bpe";

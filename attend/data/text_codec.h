@@ -15,7 +15,7 @@
 
 namespace attend {
 
-// How the texts of one side become tokens, and tokens a text again.
+// Converts the texts of one side to tokens and back.
 struct TextCodec {
   Units units = Units::character;
   std::optional<BytePairEncoding> codes = {};  // splits the words of Units::space further
@@ -24,19 +24,20 @@ struct TextCodec {
   bool tokenise = false;
   bool language_token = false;
   bool names_file = false;                      // a text is a name and has no tokens
-  std::optional<TextTokenizer> tokenizer = {};  // splits texts in place of units
+  std::optional<TextTokenizer> tokenizer = {};  // replaces units
 
-  // Normalised, lower-cased and tokenised, in this order. Error on invalid UTF-8.
+  // Returns the text normalised, lower-cased and tokenised, in this order. Error on invalid UTF-8.
   std::string prepared(std::string_view text) const;
-  // Prepared and split. With language_token the first word is a token, unchanged (Johnson et al.
-  // 2017), and the rest is split. Errors as prepared, and where that word is not written as <..>.
+  // Returns the tokens of the prepared text. With language_token, the first word is an unchanged
+  // token (Johnson et al. 2017), and the rest is split. Errors as prepared; also if that word does
+  // not have the form <..>.
   std::vector<std::string> split(std::string_view text) const;
-  // Splits a text of several lines in the same way; a line break becomes a token of its own, but
-  // where a tokenizer splits the text as a whole.
+  // Splits a text of several lines in the same way. A line break is a separate token, except if a
+  // tokenizer splits the text as a whole.
   std::vector<std::string> split_lines(std::string_view text) const;
-  // Calls f(tokens) for each line of a text: the tokens of all of it at once would take many times
-  // its size. A tokenizer reads the whole text, because the tokens of
-  // a line depend on the line behind it.
+  // Calls f(tokens) for each line of a text, because the tokens of a whole text would take many
+  // times its size. A tokenizer reads the whole text, because the tokens of a line depend on the
+  // next line.
   template <class F>
   void for_each_line(std::string_view text, F f) const {
     if (tokenizer) return f(split(text));
@@ -46,30 +47,31 @@ struct TextCodec {
       begin = end;
     }
   }
-  // The text that was split, except for letter case, the normal form, which is this codec's, and,
-  // where words are split, white space other than line breaks.
+  // Returns the text of tokens. It equals the text that was split, except for letter case, normal
+  // form and, for split words, white space other than line breaks.
   std::string join(const std::vector<std::string>& tokens) const;
-  // The tokens that exist whatever the texts hold: all bytes where these are the units, else none.
+  // Returns the tokens that exist independently of the texts: all bytes if these are the units,
+  // otherwise none.
   std::vector<std::string> alphabet() const;
-  // The number of tokens that a tokenizer puts before each text, such as [CLS].
+  // Number of tokens that a tokenizer puts before each text, such as [CLS].
   int64_t opening_tokens() const { return tokenizer ? tokenizer->opening_tokens() : 0; }
-  // The number of tokens that a tokenizer appends to each text, such as [SEP].
+  // Number of tokens that a tokenizer appends to each text, such as [SEP].
   int64_t closing_tokens() const { return tokenizer ? tokenizer->closing_tokens() : 0; }
-  // Whether a text that is too long loses its beginning.
+  // Returns whether a text that is too long loses its beginning.
   bool cuts_left() const { return tokenizer && tokenizer->cuts_left(); }
 
-  // The part of a text that each token of split() stands for; empty if the codec has no tokenizer.
+  // Returns the part of a text for each token of split(); empty if the codec has no tokenizer.
   std::vector<TokenPlace> places(std::string_view text) const;
-  // A readable text of each token: the characters that it stands for, if its name spells bytes.
+  // Returns a readable text per token: if token names spell bytes, the characters of these bytes.
   std::vector<std::string> texts(const std::vector<std::string>& tokens) const;
 
-  // The id of a token outside of the program: the id of the tokenizer, of a vocab.json beside a
-  // .spm, or, without a tokenizer, of the vocabulary.
+  // Returns the external id of a token: the id of the tokenizer, of a vocab.json next to a .spm,
+  // or, without a tokenizer, of the vocabulary.
   int64_t outer_id(const std::string& token, const Vocabulary& vocabulary) const;
-  // The token with that outer id. Error, with the range of ids, on an id that no token has.
+  // Returns the token with that external id. Error, with the range of ids, if there is none.
   std::string token_of(int64_t outer_id, const Vocabulary& vocabulary) const;
-  // Whether a model with the vocabulary knows a token. A vocabulary calls a mask by its id, so that
-  // no text makes it.
+  // Returns whether a token is known to a model with the vocabulary. A mask has a name by its id in
+  // the vocabulary, which no text can spell.
   bool knows(const std::string& token, const Vocabulary& vocabulary) const;
 
  private:
@@ -77,7 +79,7 @@ struct TextCodec {
   std::vector<std::string> split_rest(std::string_view text) const;
 };
 
-// Whether a token is written as one that names a language: <2de>.
+// Returns whether a token has the form of a language token: <2de>.
 bool is_language_token(std::string_view token);
 
 struct TextCodecs {
@@ -85,18 +87,19 @@ struct TextCodecs {
   TextCodec target;
 };
 
-// Reads the byte-pair codes and the tokenizer that the configuration names. A side of units that
-// keep their letters, as a tokenizer does, is neither lower-cased nor tokenised. Error on codes and
-// on a tokenizer that are missing, that no side uses or that cannot be read.
+// Reads the byte-pair codes and the tokenizer of the configuration. A side whose units keep
+// letters, such as a tokenizer, is neither lower-cased nor tokenised. Error if codes or a tokenizer
+// are missing, unused by both sides or unreadable.
 TextCodecs make_codecs(const TextConfig& text);
 
-// The configuration with its codes at their places in a model folder: bpe.codes, or source.bpe and
-// target.bpe, tokenizer.json or source.spm, target_tokenizer.json or target.spm. save_codes writes
-// them there.
+// with_codes_in returns the configuration with the paths of its codes in a model folder: bpe.codes,
+// or source.bpe and target.bpe; tokenizer.json or source.spm; target_tokenizer.json or target.spm.
+// save_codes writes these files.
 TextConfig with_codes_in(const std::string& folder, TextConfig text);
 void save_codes(const TextCodecs& codecs, const TextConfig& text, const std::string& folder);
 
-// Adds up the tokens of a text file, packed or not, line by line. Errors name file and line.
+// Adds the tokens of a text file, packed or not, to `counts`, line by line. Errors name file and
+// line.
 void count_tokens(const std::string& path, const TextCodec& codec, WordCounts& counts);
 
 }  // namespace attend

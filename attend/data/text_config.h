@@ -16,44 +16,45 @@ namespace attend {
 struct DataFormatRow;
 struct SourceKind;
 
-// In place of units: words, which byte-pair codes split further.
+// Alternative to units: words, which byte-pair codes split further.
 constexpr std::string_view piece_units = "bpe";
 
-// In place of units: another's tokenizer splits the texts and adds its special tokens.
+// Alternative to units: a pretrained tokenizer splits the texts and adds its special tokens.
 constexpr std::string_view tokenizer_units = "tokenizer";
 
-// What lines of one source are: examples of their own, or one of which any target is right.
+// Whether lines with the same source are separate examples, or one example for which any target is
+// correct.
 enum class References { each, merged };
 inline EnumNames names_of(References) { return {"each", "merged"}; }
 
-// What data holds: sources and their targets, users and the items that they took, or the nodes and
-// edges of a graph; each has its row in data_formats() (data/data_format.h).
+// Content of the data: sources and targets, users and their items, or the nodes and edges of a
+// graph. Each has a row in data_formats() (data/data_format.h).
 enum class DataFormat { pairs, interactions, graph };
 inline EnumNames names_of(DataFormat) { return {"pairs", "interactions", "graph"}; }
 
-// How texts become tokens, and images and sounds frames.
+// How texts are converted to tokens, and images and sounds to frames.
 struct TextConfig {
   DataFormat format = DataFormat::pairs;
-  std::string source_units = "char";  // or of a SourceKind: a source names a file
+  std::string source_units = "char";  // or the name of a SourceKind: sources name files
   std::string target_units = "space";
   int64_t minimum_count = 1;      // rarer tokens are unknown
-  bool joint_vocabulary = false;  // one for both sides
-  // Paths of byte-pair codes, where units are "bpe": of both sides, or of one.
+  bool joint_vocabulary = false;  // one vocabulary for both sides
+  // Paths of byte-pair codes if units are "bpe": for both sides, or for one.
   std::string bpe = "";
   std::string source_bpe = "";
   std::string target_bpe = "";
-  // Paths of a tokenizer.json or a .spm, where units are "tokenizer": of both sides, or of targets
-  // that have one of their own.
+  // Paths of a tokenizer.json or a .spm if units are "tokenizer": for both sides, or for targets
+  // with a separate one.
   std::string tokenizer = "";
   std::string target_tokenizer = "";
   NormalForm normalise = NormalForm::nfc;
   References references = References::each;
   bool lowercase = false;
   bool tokenise = false;
-  bool language_token = false;  // a source begins with one, such as <2de>
+  bool language_token = false;  // a source begins with a language token, such as <2de>
 
   TargetKind target = TargetKind::text;
-  NumberScale target_scale = {};  // of targets that are numbers
+  NumberScale target_scale = {};  // only for numeric targets
 
   FrameConfig frames = {};
   InteractionConfig interactions = {};
@@ -61,16 +62,16 @@ struct TextConfig {
 
   bool wants_numbers() const { return target == TargetKind::number; }
   const DataFormatRow& format_row() const;
-  const SourceKind* source_kind() const;  // of sources that name files; null: texts
+  const SourceKind* source_kind() const;  // kind of sources that name files; null: texts
 
-  // What other keys there are follows from these; source units are a key of pairs alone.
+  // These decide which other keys exist. Source units are a key for pairs only.
   Setting format_setting();
   Setting source_units_setting();
   Setting target_setting();
-  // Keys data.*: those of the format, those of frames where the source units are such, and those of
-  // numbers where targets are.
+  // Keys data.*: of the format; of frames if the source units need them; of numbers if targets are
+  // numeric.
   Settings settings();
-  Settings pair_settings();  // those of pairs
+  Settings pair_settings();  // keys of pairs
 };
 
 }  // namespace attend

@@ -32,7 +32,7 @@ std::string in_brackets(std::string_view token) { return fmt::format("[{}]", tok
 
 }  // namespace
 
-// A tokenizer of either kind and the file that it was read from.
+// A tokenizer of either kind and the contents of its file.
 struct TextTokenizer::Parts {
   explicit Parts(std::string its_bytes) : bytes(std::move(its_bytes)) {}
   virtual ~Parts() = default;
@@ -96,7 +96,7 @@ class JsonParts final : public TextTokenizer::Parts {
     return tokenizer_.places(text);
   }
 
-  // Tokens of the tokenizer in a row may share characters.
+  // Consecutive tokens of the tokenizer may share characters.
   std::vector<std::string> texts(const std::vector<std::string>& names) const override {
     std::vector<std::string> result;
     std::vector<int32_t> row;
@@ -181,7 +181,7 @@ class PieceParts final : public TextTokenizer::Parts {
 
  private:
   MarianTokenizer tokenizer_;
-  std::unordered_map<std::string, std::string> spellings_;  // of what has another name
+  std::unordered_map<std::string, std::string> spellings_;  // of tokens with another name
 };
 
 }  // namespace

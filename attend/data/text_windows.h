@@ -7,23 +7,24 @@
 
 namespace attend {
 
-// Tokens `first` up to, but not with, `end` of a text.
+// Tokens `first` to `end` - 1 of a text.
 struct TextWindow {
   int64_t first = 0;
   int64_t end = 0;
 };
 
-// A text of so many tokens cut into windows of `length`, shuffled. The first cut is anywhere, so
-// that the first and the last window may be shorter; every token is in one. Cuts and order are a
-// function of (seed, epoch) alone. Error on a length below 1.
+// Cuts a text of `tokens` tokens into windows of `length` and shuffles them. The first cut is
+// random; the first and the last window may be shorter. Every token is in one window. Cuts and
+// order depend only on (seed, epoch). Error if the length is below 1.
 std::vector<TextWindow> shuffled_windows(int64_t tokens, int64_t length, uint64_t seed,
                                          int64_t epoch);
 
-// A pair whose target is a window, without EOS, and whose source is up to `before` tokens in front
-// of it.
+// Returns a pair whose target is a window, without EOS, and whose source is up to `before` tokens
+// before it.
 EncodedPair window_pair(const std::vector<int64_t>& text, TextWindow window, int64_t before);
 
-// All of a text in order: windows of `length`, each with `before` tokens in front of it.
+// Returns windows of `length` that cover a text in order, each with up to `before` tokens before
+// it.
 std::vector<EncodedPair> windows_in_order(const std::vector<int64_t>& text, int64_t length,
                                           int64_t before);
 

@@ -38,7 +38,7 @@ struct Token {
   bool word;
 };
 
-// The tokens of the text between white space.
+// Returns the tokens of a text without white space.
 std::vector<Token> split_tokens(std::string_view chunk) {
   std::vector<Token> tokens;
   while (!chunk.empty()) {
@@ -90,7 +90,7 @@ std::string tokenise(std::string_view text) {
 
 std::string undo_tokenise(std::string_view tokens) {
   std::string text;
-  bool joined = true;  // to the next one
+  bool joined = true;  // to the next token
   for (std::string_view token : split_words(tokens)) {
     const bool joins_left = token.starts_with(mark);
     if (joins_left) token.remove_prefix(mark.size());

@@ -5,15 +5,16 @@
 
 namespace attend {
 
-// Words and punctuation apart, with one space between any two tokens: a run of letters and digits
-// is a token, any other character one by itself, with the combining marks behind it. Where there
-// was no space, the token that is no word (the right one of two such) has the mark U+FFED on that
-// side, so that the text can be restored:
+// Separates words and punctuation, with one space between tokens. A run of letters and digits is a
+// token; any other character is a token by itself. Each includes the combining marks after it. If
+// two tokens were adjacent, the one that is not a word (the right one of two such) has the mark
+// U+FFED on that side, which allows restoring the text:
 //   Don't stop!  ->  Don ￭'￭ t stop ￭!
-// A U+FFED of the text is written U+FFEC 1 and a U+FFEC U+FFEC 0. Error on invalid UTF-8.
+// A U+FFED of the text is written U+FFEC 1, and a U+FFEC is written U+FFEC 0. Error on invalid
+// UTF-8.
 std::string tokenise(std::string_view text);
 
-// The text that was tokenised, but for its white space: one space for each run, none at the ends.
+// Restores the text, except for white space: one space per run, none at the ends.
 std::string undo_tokenise(std::string_view tokens);
 
 }  // namespace attend

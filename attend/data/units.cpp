@@ -16,7 +16,7 @@ std::string byte_name(unsigned char byte) {
   return fmt::format("<0x{:02X}>", byte);
 }
 
-// What a model puts together need not be UTF-8.
+// The output of a model may be invalid UTF-8.
 std::string valid_utf8(std::string_view bytes) {
   std::string text;
   text.reserve(bytes.size());
@@ -43,7 +43,7 @@ std::string join_bytes(const std::vector<std::string>& tokens) {
   for (const std::string& token : tokens) {
     const auto found = bytes.find(token);
     if (found == bytes.end())
-      text += token;  // <unk>
+      text += token;  // such as <unk>
     else
       text += found->second;
   }
@@ -77,7 +77,7 @@ std::string with_spaces(const std::vector<std::string>& tokens) {
 }
 
 struct UnitsRow {
-  std::vector<std::string> (*split)(std::string_view text);  // in its normal form
+  std::vector<std::string> (*split)(std::string_view text);  // the text is in normal form
   std::string (*join)(const std::vector<std::string>& tokens);
   bool keeps_letters = false;
   bool may_refuse = false;

@@ -6,8 +6,8 @@
 
 namespace attend::internal {
 
-// Returns the orientation, 1 to 8, that Exif data say, of a JPEG file or by themselves; 1, upright,
-// if there are none.
+// Returns the Exif orientation, 1 to 8, of a JPEG file or of bare Exif data; 1, upright, if it is
+// missing.
 int exif_orientation(std::string_view bytes);
 
 // Turns an image upright that was stored in that orientation.

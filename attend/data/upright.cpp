@@ -10,7 +10,7 @@ namespace attend {
 
 int internal::exif_orientation(std::string_view bytes) {
   using namespace std::string_literals;
-  // libexif reads Exif data as they are in a JPEG segment.
+  // libexif requires the header of Exif data in a JPEG segment.
   const bool is_bare = bytes.starts_with("II") || bytes.starts_with("MM");
   const std::string wrapped = is_bare ? "Exif\0\0"s.append(bytes) : "";
   if (is_bare) bytes = wrapped;

@@ -19,8 +19,9 @@ constexpr int64_t fixed_count = fixed_tokens.size();
 constexpr int64_t maximum_tokens = 1'000'000;
 constexpr int64_t maximum_vocabulary_file = int64_t{256} << 20;
 
-// A line break is a token of texts of several lines. It is written as \n, and any run of
-// backslashes before an n that would read like it with one more; everything else is unchanged.
+// A line break, which is a token of texts of several lines, is written as \n. A token of
+// backslashes and an n, which would look like it, gets one more backslash. Everything else is
+// unchanged.
 bool is_escaped(std::string_view token) {
   return token.ends_with('n') && token.find_first_not_of('\\') == token.size() - 1 &&
          token.size() > 1;

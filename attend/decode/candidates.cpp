@@ -9,7 +9,7 @@ namespace {
 
 using at::Tensor;
 
-// One step of the generator, from any state.
+// One step of the generator from any state.
 uint64_t mixed(uint64_t state) { return split_mix(state + split_mix_step); }
 
 }  // namespace
@@ -24,14 +24,14 @@ NextTokens drawn(const Tensor& log_probabilities, const std::vector<double>& uni
   Tensor probabilities = (values.to(at::kDouble) / sampling.temperature).softmax(1);
   Tensor below = probabilities.cumsum(1);
   if (sampling.top_p < 1) {
-    // A token stays while those before it have less than top_p.
+    // Keeps a token while the tokens before it have less than top_p.
     probabilities = probabilities * (below - probabilities < sampling.top_p);
     below = probabilities.cumsum(1);
   }
   const Tensor chance =
       at::tensor(at::ArrayRef<double>(uniforms), at::kDouble).to(below.device()).unsqueeze(1);
   const Tensor total = below.narrow(1, below.size(1) - 1, 1);
-  // Below the total by 2^-48 of it at least, so that rounding leaves a token above.
+  // `chance` is at most 1 - 2^-48, so that some token is above the product despite rounding.
   const Tensor place = at::searchsorted(below, chance * total, /*out_int32=*/false, /*right=*/true)
                            .clamp_max(below.size(1) - 1);
   const Tensor chosen = tokens.defined() ? tokens.gather(1, place) : place;

@@ -9,8 +9,8 @@
 namespace attend {
 namespace {
 
-// Sums are taken in the order of the models: LibTorch's reductions take another order in some
-// columns of a batch than in others.
+// Sums in the order of the models, because LibTorch's reductions use another order in some columns
+// of a batch.
 at::Tensor mean(const std::vector<at::Tensor>& of_models) {
   at::Tensor sum = of_models[0];
   for (size_t i = 1; i < of_models.size(); ++i) sum = sum + of_models[i];
@@ -21,7 +21,7 @@ at::Tensor mean(const std::vector<at::Tensor>& of_models) {
 at::Tensor log_mean(const std::vector<at::Tensor>& log_probabilities) {
   at::Tensor largest = log_probabilities[0];
   for (const at::Tensor& each : log_probabilities) largest = at::maximum(largest, each);
-  // Where all are -inf, the difference would be NaN.
+  // If all are -inf, the difference would be NaN.
   largest = largest.masked_fill(largest == -std::numeric_limits<double>::infinity(), 0.0);
   at::Tensor sum = at::zeros_like(largest);
   for (const at::Tensor& each : log_probabilities) sum = sum + (each - largest).exp();

@@ -7,11 +7,11 @@
 
 namespace attend {
 
-// Several networks of the same tokens that decode as one: a token's probability is the mean of
-// theirs, and so are the weights.
+// Several networks with equal tokens that decode as one: probabilities and weights are means over
+// the networks.
 class Ensemble : public DecodingState {
  public:
-  // Error on no members.
+  // Error if there are no members.
   explicit Ensemble(std::vector<std::unique_ptr<DecodingState>> members);
 
   StepResult step(const at::Tensor& tokens, bool with_weights, const Pass& pass) override;

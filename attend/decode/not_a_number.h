@@ -6,7 +6,7 @@
 
 namespace attend {
 
-// That what a model gives is no number. The message ends in the remedy.
+// Error: a result of the model is not a number. The message ends with the remedy.
 class NotANumber : public Error {
  public:
   explicit NotANumber(const std::string& message)

@@ -23,20 +23,20 @@ Tensor to_tensor(const std::vector<int64_t>& values) {
 }  // namespace
 
 class Search::Steps {
-  // One token of a hypothesis, and the one before it. Hypotheses share their beginnings.
+  // One token of a hypothesis, linked to the token before it. Hypotheses share their beginnings.
   struct Node {
     int64_t token = 0;
     double log_probability = 0;
     int64_t before = -1;  // index of a node, -1 at the start
     int64_t step = 0;
-    int64_t row = 0;  // of this step's tensors
+    int64_t row = 0;  // in the tensors of this step
     std::vector<RivalToken> rivals = {};
   };
 
   struct Live {
     int64_t node = -1;
     double log_probability = 0;  // of all tokens so far
-    int64_t answer = 0;          // which of those that are drawn
+    int64_t answer = 0;          // index of the sampled answer
   };
 
   struct Found {
@@ -46,8 +46,8 @@ class Search::Steps {
 
   struct Sentence {
     SearchTask task;
-    int64_t number = 0;      // how many joined the search before it
-    int64_t step = 0;        // the next one
+    int64_t number = 0;      // number of sentences that joined before it
+    int64_t step = 0;        // index of the next step
     bool is_broken = false;  // its probabilities are NaN
     std::vector<Node> nodes = {};
     std::vector<Live> live = {};
@@ -90,7 +90,7 @@ class Search::Steps {
     retire();
   }
 
-  // One step of the model for every live hypothesis; each sentence then keeps some candidates.
+  // Runs the model once for all live hypotheses; each sentence then selects its candidates.
   void step() {
     std::vector<int64_t> tokens;
     tokens.reserve(owners_.size());
@@ -118,19 +118,19 @@ class Search::Steps {
 
   bool keeps_weights() const { return options_.with_weights || options_.coverage_penalty > 0; }
 
-  // Whether the next token is not the end.
+  // Whether EOS is excluded as the next token.
   bool goes_on(const Sentence& sentence) const {
     return sentence.task.length > 0 || sentence.step < options_.minimum_length;
   }
 
-  // The tokens that are excluded as next tokens of this sentence alone.
+  // Tokens excluded only for this sentence.
   std::vector<int64_t> never(const Sentence& sentence) const {
     std::vector<int64_t> tokens = sentence.task.never;
     if (goes_on(sentence)) tokens.push_back(special_.eos);
     return tokens;
   }
 
-  // So many tokens that behind those which a sentence never takes a beam is left.
+  // Requests enough tokens to fill a beam after removing the tokens that a sentence never takes.
   NextQuery query() const {
     NextQuery query{.excluded = special_.never, .with_weights = keeps_weights()};
     const auto all = [&](auto has) {
@@ -151,7 +151,7 @@ class Search::Steps {
     return query;
   }
 
-  // One token per hypothesis: the one that is given, or one that is drawn.
+  // One token per hypothesis: the given one of a prefix, or a sampled one.
   NextTokens drawn(const Tensor& tokens) {
     const NextQuery asked = query();
     const StepResult result = state_->step(tokens, asked.with_weights, {});
@@ -169,7 +169,7 @@ class Search::Steps {
     return found;
   }
 
-  // Log probabilities [N, V] with -inf for what is never an answer of a hypothesis's sentence.
+  // Log probabilities [N, V] with -inf for tokens that a hypothesis's sentence excludes.
   Tensor without_never(const Tensor& log_probabilities) const {
     Tensor left = log_probabilities;
     int64_t row = 0;
@@ -188,7 +188,7 @@ class Search::Steps {
   struct Extension {
     double total;
     double log_probability;
-    size_t live;  // which hypothesis of the sentence it extends
+    size_t live;  // index of the hypothesis in the sentence
     int64_t token;
   };
 
@@ -222,7 +222,7 @@ class Search::Steps {
             rivals_[live].push_back({token[row][c], value[row][c]});
         }
     }
-    if (options_.sampling) return extensions;  // answers that are drawn do not compete
+    if (options_.sampling) return extensions;  // sampled answers do not compete
     std::stable_sort(extensions.begin(), extensions.end(),
                      [](const auto& a, const auto& b) { return a.total > b.total; });
     const size_t width = static_cast<size_t>(options_.beam) - sentence.finished.size();
@@ -230,7 +230,7 @@ class Search::Steps {
     return extensions;
   }
 
-  // At the longest length only EOS extends a hypothesis; the others stay as they are.
+  // At the longest length only EOS extends a hypothesis; the others stay unchanged.
   void advance(Sentence& sentence, int64_t first_row, const NextTokens& candidates,
                std::vector<int64_t>& origins) {
     if (has_nan(sentence, first_row, candidates)) {
@@ -275,15 +275,15 @@ class Search::Steps {
     task.grows(token);
   }
 
-  // All rows, each in its place.
+  // Whether `rows` are all rows in order.
   bool is_identity(const std::vector<int64_t>& rows) const {
     for (size_t i = 0; i < rows.size(); ++i)
       if (rows[i] != static_cast<int64_t>(i)) return false;
     return rows.size() == owners_.size();
   }
 
-  // Takes these rows of the state. Rows of one sentence read the same memory, so memory moves only
-  // when the sentences of the rows change, not when hypotheses swap places.
+  // Selects these rows of the state. Rows of one sentence read the same memory, so memory moves
+  // only when the sentences of the rows change, not when hypotheses swap places.
   void keep_rows(const std::vector<int64_t>& rows) {
     if (is_identity(rows)) return;
     std::vector<int64_t> owners;
@@ -293,7 +293,7 @@ class Search::Steps {
     owners_ = std::move(owners);
   }
 
-  // Takes out the sentences that are done, and tells what was found.
+  // Removes finished sentences and reports their results.
   void retire() {
     std::vector<Sentence> open, done;
     std::vector<int64_t> kept;
@@ -325,7 +325,7 @@ class Search::Steps {
     for (const Live& live : sentence.live)
       found.push_back({hypothesis(sentence, live), live.answer});
     const bool drawn = options_.sampling.has_value();
-    // A complete hypothesis is an answer; one that was cut is offered only behind those.
+    // Complete hypotheses come before cut ones.
     std::stable_sort(found.begin(), found.end(), [&](const Found& a, const Found& b) {
       if (drawn) return a.answer < b.answer;
       if (a.hypothesis.complete != b.hypothesis.complete) return a.hypothesis.complete;
@@ -341,7 +341,7 @@ class Search::Steps {
 
   static bool is_stopped(const SearchTask& task) { return task.is_stopped && task.is_stopped(); }
 
-  // The number of steps of a task: EOS is one behind the tokens of the answer.
+  // Number of steps of a task: one more than the tokens of the answer, for EOS.
   static int64_t steps(const SearchTask& task) {
     return task.length > 0 ? std::min(task.length, task.longest) : task.longest + 1;
   }
@@ -377,7 +377,7 @@ class Search::Steps {
   }
 
   double score(const Hypothesis& hypothesis, const SearchTask& task) const {
-    // EOS counts as a token; without one only what is stopped at once has none.
+    // EOS counts as a token. Only a stopped answer of fixed length can be empty.
     const auto length = static_cast<double>(
         std::max<size_t>(1, hypothesis.tokens.size() + (task.length > 0 ? 0 : 1)));
     const bool wu = options_.length_penalty_form == LengthPenalty::wu;
@@ -392,7 +392,7 @@ class Search::Steps {
     if (!hypothesis.weights.defined())
       fail(
           "[search] coverage_penalty is of what was attended to, and the model attends to nothing");
-    // A token that nothing looked at is as bad as can be, not infinitely so.
+    // A source token without attention gets a large penalty, not an infinite one.
     constexpr double least = 1e-10;
     return hypothesis.weights.narrow(1, 0, source_length)
         .sum(0, /*keepdim=*/false, at::kDouble)
@@ -407,9 +407,9 @@ class Search::Steps {
   std::unique_ptr<DecodingState> state_;
   int64_t added_ = 0;  // sentences
   std::vector<Sentence> sentences_;
-  std::vector<int64_t> owners_;                  // the sentence of each row of the state
-  std::vector<Tensor> weights_;                  // [rows, S] of each step
-  std::vector<std::vector<RivalToken>> rivals_;  // of the sentence that advances, by hypothesis
+  std::vector<int64_t> owners_;                  // sentence of each row of the state
+  std::vector<Tensor> weights_;                  // [rows, S] per step
+  std::vector<std::vector<RivalToken>> rivals_;  // of the sentence in advance(), by hypothesis
 };
 
 void SearchOptions::check() const {

@@ -13,14 +13,14 @@
 
 namespace attend {
 
-// The tokens that begin and end a sequence, for the search.
+// Tokens that begin and end a sequence.
 struct SpecialTokens {
   int64_t bos = 0;
   int64_t eos = 0;
-  std::vector<int64_t> never = {};  // in no answer, unless it is told to begin with them
+  std::vector<int64_t> never = {};  // never in an answer, except in its prefix
 };
 
-// A token that may stand at some place of an answer.
+// A possible token at a position of an answer.
 struct RivalToken {
   int64_t token = 0;
   double log_probability = 0;
@@ -28,81 +28,83 @@ struct RivalToken {
   bool operator==(const RivalToken&) const = default;
 };
 
-// A token that an answer has got.
+// A token added to an answer.
 struct GrownToken {
-  int64_t answer = 0;  // which of those that are drawn
-  int64_t token = 0;   // not the EOS
+  int64_t answer = 0;  // index of the sampled answer
+  int64_t token = 0;   // not EOS
   double log_probability = 0;
-  at::Tensor weights;                   // [S] float on the CPU, where the search keeps weights
-  std::vector<RivalToken> rivals = {};  // as Hypothesis has them
+  at::Tensor weights;                   // [S] float on the CPU, if the search keeps weights
+  std::vector<RivalToken> rivals = {};  // as Hypothesis::rivals
 };
 
 struct Hypothesis {
   std::vector<int64_t> tokens;            // without BOS and EOS
-  std::vector<double> log_probabilities;  // of each token, and of the EOS that ended it
-  // Of each token, and of the EOS that ended it, the most probable ones, best first, as many as
-  // SearchOptions::rivals says; of a token that was given, that one alone.
+  std::vector<double> log_probabilities;  // per token, and of the final EOS
+  // Per token, and for the final EOS: the SearchOptions::rivals most probable tokens, best first;
+  // for a token of the prefix only that token.
   std::vector<std::vector<RivalToken>> rivals = {};
-  double score = 0;            // what hypotheses are ranked by
-  double log_probability = 0;  // the sum
-  bool complete = false;       // false: cut at the longest length, behind which EOS is
-                               // not what the beam, or the draw, takes
-  at::Tensor weights;          // [tokens, S] float on the CPU, where asked for and had
+  double score = 0;            // ranks the hypotheses
+  double log_probability = 0;  // sum of log_probabilities
+  bool complete = false;       // false: cut at the longest length without EOS, or stopped
+  at::Tensor weights;          // [tokens, S] float on the CPU, if requested and available
 };
 
 // One sentence of a search.
 struct SearchTask {
-  int64_t longest = 0;  // tokens of the answer at most, those of the prefix included
-  // How many tokens an answer has that no EOS ends; 0: EOS ends it. All tasks of a search have such
-  // a length, or none.
+  int64_t longest = 0;  // maximum number of tokens of the answer, with its prefix
+  // Fixed number of tokens of an answer without EOS; 0: EOS ends it. In a search either all tasks
+  // have a fixed length or none.
   int64_t length = 0;
-  std::vector<int64_t> prefix = {};  // what the answer begins with
-  std::vector<int64_t> never = {};   // tokens that are in no answer, unless it begins with them
+  std::vector<int64_t> prefix = {};  // beginning of the answer
+  std::vector<int64_t> never = {};   // never in the answer, except in its prefix
   int64_t source_length = 0;         // for the coverage penalty
-  uint64_t stream = 0;               // which random numbers are the sentence's
-  // Asked before each step; true ends the sentence with what it has, as at the longest length.
+  uint64_t stream = 0;               // random stream of this sentence
+  // Called before each step; true ends the sentence with its current tokens, as at the longest
+  // length.
   std::function<bool()> is_stopped = {};
-  // Told about each token as soon as it stays: at greedy search, and of answers that are drawn.
+  // Called with each token as soon as it is fixed, in greedy search and sampling.
   std::function<void(const GrownToken&)> grows = {};
-  // Told the hypotheses of a Search's sentence as soon as it is done.
+  // Called with the hypotheses when the sentence is done.
   std::function<void(std::vector<Hypothesis>)> found = {};
-  // Called in place of `found` if the model's probabilities for the sentence are NaN. If it is
-  // empty, step() throws.
+  // Called instead of `found` if the model's probabilities for the sentence are NaN. If empty,
+  // step() throws.
   std::function<void(const NotANumber& error)> failed = {};
 };
 
-// Answers B sentences at once; `start` holds one hypothesis per sentence. Up to nbest hypotheses
-// per sentence.
+// Answers B sentences at once, with up to nbest hypotheses per sentence. `start` holds one
+// hypothesis per sentence.
 //
-// Beam search (Graves 2012, Sutskever et al. 2014): a hypothesis that ends leaves the beam, which
-// narrows by one; a sentence is done when its beam is empty, or when its hypotheses have the
-// longest length and those that EOS extends have ended. Best first, complete ones before those that
-// were cut. The penalties rank the finished hypotheses; the beam itself keeps the most probable.
+// Beam search (Graves 2012, Sutskever et al. 2014): a finished hypothesis leaves the beam, which
+// narrows by one. A sentence is done when its beam is empty or its hypotheses have the longest
+// length; at that length only EOS may still extend one. Results are ordered best first, complete
+// ones before cut ones. The penalties rank the finished hypotheses; the beam itself keeps the most
+// probable.
 //
 // With `sampling`: nbest answers per sentence, in the order of their random numbers.
 //
-// Error when an option is out of range, or a prefix is longer than the answer may be. NotANumber
-// where the model's probabilities are NaN.
+// Error if an option is out of range, or a prefix is longer than the answer may be. NotANumber if
+// the model's probabilities are NaN.
 std::vector<std::vector<Hypothesis>> search(std::unique_ptr<DecodingState> start,
                                             const std::vector<SearchTask>& tasks,
                                             const SpecialTokens& special,
                                             const SearchOptions& options);
 
-// The same of sentences that come while others are being answered. What is found for one does not
-// depend on those beside it where rows of the network's steps do not (steps/batch_invariance.h).
+// As search(), for sentences that join while others are being answered. Results do not depend on
+// the other sentences if the rows of the network's steps are independent
+// (steps/batch_invariance.h).
 class Search {
  public:
-  // Error as search().
+  // Errors as search().
   Search(const SpecialTokens& special, const SearchOptions& options);
   ~Search();
 
-  bool is_done() const;  // there is no sentence
+  bool is_done() const;  // no sentence is left
 
-  // Whether sentences may join those that are there: the network's states take more, and weights,
-  // which differ in their length, are not wanted.
+  // Whether sentences may join: the network's states must support append(), and weights must not be
+  // kept, because their sizes differ between sentences.
   bool takes_more() const;
 
-  // `start` holds one hypothesis for each task. Error as search(), and where takes_more() says no.
+  // `start` holds one hypothesis per task. Errors as search(), and if takes_more() is false.
   void add(std::unique_ptr<DecodingState> start, std::vector<SearchTask> tasks);
 
   // Extends each hypothesis by one token and removes sentences that are done. Requires !is_done().

@@ -7,48 +7,48 @@
 
 namespace attend {
 
-// How a token is drawn. Each answer of each source has random numbers of its own, so that what a
-// source gets does not depend on the sources beside it.
+// Sampling of tokens. Each answer of each source has its own random numbers, independent of other
+// sources.
 struct Sampling {
-  double temperature = 1.0;  // probabilities to the power of 1 / temperature; above 0
-  int64_t top_k = 0;         // of the most probable k tokens (Fan et al. 2018); 0 is all
-  double top_p = 1.0;        // of the fewest that have this probability (Holtzman et al. 2020)
+  double temperature = 1.0;  // above 0; probabilities to the power of 1 / temperature
+  int64_t top_k = 0;         // only the k most probable tokens (Fan et al. 2018); 0: all
+  double top_p = 1.0;        // only the fewest tokens with this probability (Holtzman et al. 2020)
   uint64_t seed = 1;
-  uint64_t first = 0;  // the number of a call's first source, by which its random numbers differ
+  uint64_t first = 0;  // number of the call's first source; selects the random numbers
 };
 
-// What a log probability is divided by, with L the tokens and the end.
+// Divisor of a log probability; L: number of tokens, with EOS.
 enum class LengthPenalty {
   power,  // L^a
   wu,     // ((5 + L) / 6)^a (Wu et al. 2016, eq. 14)
 };
 
-// What an answer has where the model has no token.
+// Treatment of unknown tokens in answers.
 enum class UnknownTokens {
-  forbid,  // nothing: the answer consists of tokens of training
-  copy,    // the source token that the step attended to most (Luong et al. 2015b, 3.3)
-  keep,    // <unk>
+  forbid,  // never in an answer
+  copy,    // replaced by the source token with the largest weight (Luong et al. 2015b, 3.3)
+  keep,    // kept as <unk>
 };
 inline EnumNames names_of(UnknownTokens) { return {"forbid", "copy", "keep"}; }
 
 struct SearchOptions {
-  int64_t beam = 1;             // hypotheses kept a source; 1 is greedy search
-  int64_t nbest = 1;            // hypotheses returned, at most beam; or answers drawn
-  double length_penalty = 1.0;  // the exponent a; 0 is none
+  int64_t beam = 1;             // hypotheses per source; 1: greedy search
+  int64_t nbest = 1;            // returned hypotheses, at most beam; or number of sampled answers
+  double length_penalty = 1.0;  // exponent a; 0: no penalty
   LengthPenalty length_penalty_form = LengthPenalty::power;
-  // b in b sum_i log(min(sum_j w_ji, 1)) (Wu et al. 2016, eq. 14), added to the score: i over the
-  // tokens of the source, w_ji the weight that target token j gave to i. 0 is none.
+  // b in b sum_i log(min(sum_j w_ji, 1)) (Wu et al. 2016, eq. 14), which is added to the score. i:
+  // tokens of the source; w_ji: weight of token i for target token j. 0: no penalty.
   double coverage_penalty = 0;
-  int64_t minimum_length = 0;  // tokens before the end may come
-  int64_t maximum_length = 0;  // tokens behind the prefix; 0: as long as the model says,
-                               // or minimum_length where that is more
-  bool with_weights = false;   // keep the attention of each hypothesis
-  int64_t rivals = 0;          // how many of the most probable tokens are told beside each token;
-                               // not of answers that are drawn
-  bool keep_seen = false;      // items of a source are answers too, where items are ranked
-  std::optional<Sampling> sampling = {};  // draw answers; beam does not count
-  // Without a value: copy where the model copies (model.copy), else forbid, since <unk> is no part
-  // of any text and a token that was attended to may be of another kind than those of answers.
+  int64_t minimum_length = 0;  // tokens before EOS is allowed
+  // Tokens after the prefix; 0: the model's limit, or minimum_length if that is larger.
+  int64_t maximum_length = 0;
+  bool with_weights = false;  // keep the attention weights of each hypothesis
+  // Number of most probable tokens returned per token; must be 0 with sampling.
+  int64_t rivals = 0;
+  bool keep_seen = false;                 // answers may be items of the source, if items are ranked
+  std::optional<Sampling> sampling = {};  // sample answers; beam is unused
+  // Default: copy if the model copies (model.copy), else forbid, because <unk> is not part of any
+  // text and an attended source token may not be a possible answer token.
   std::optional<UnknownTokens> unknown = {};
 
   void check() const;  // Error on a value out of range

@@ -7,14 +7,14 @@
 
 namespace attend {
 
-// Memory of a bounded size that users share. For any thread.
+// Memory of bounded size, shared by several users. Thread-safe.
 class ByteBudget {
  public:
   explicit ByteBudget(int64_t limit) : limit_(limit) {}
   int64_t limit() const { return limit_; }
 
-  // Changes a user's bytes from `held` to `wanted`. False, and nothing changes, if all users
-  // together would hold more than the limit; a user that is the only one may.
+  // Changes a user's bytes from `held` to `wanted`. Returns false and changes nothing if all users
+  // together would exceed the limit. A single user may exceed it.
   bool change(int64_t held, int64_t wanted) {
     int64_t total = total_;
     do {
@@ -29,7 +29,7 @@ class ByteBudget {
   std::atomic<int64_t> total_ = 0;
 };
 
-// Share of a ByteBudget that one user holds; the destructor returns it.
+// One user's share of a ByteBudget; the destructor returns it.
 class BudgetShare {
  public:
   BudgetShare() = default;
@@ -45,7 +45,7 @@ class BudgetShare {
   }
 
   int64_t bytes() const { return bytes_; }
-  // False, and nothing changes, if the budget has no room for it. Requires a budget.
+  // Returns false and changes nothing if the budget lacks room. Requires a budget.
   bool resize(int64_t bytes) {
     if (!budget_->change(bytes_, bytes)) return false;
     bytes_ = bytes;

@@ -9,27 +9,27 @@
 
 namespace attend {
 
-// Decodes a request's body that comes in chunks (RFC 9112, 7.1).
+// Decodes the chunked body of a request (RFC 9112, 7.1).
 //
-// Strict, as read_http_head is: a chunk's size is 1 to 16 hexadecimal digits and CR LF, without an
-// extension; CR LF follows each chunk and the last one, without trailers.
+// Strict like read_http_head(): a chunk size is 1 to 16 hexadecimal digits and CR LF, without an
+// extension. CR LF follows each chunk and the last one, without trailers.
 class ChunkedBody {
  public:
-  // Bytes that were read from the front of what arrived. `data` is the part of them that belongs to
+  // `size`: bytes consumed from the front of the input; `data`: the part of them that belongs to
   // the body.
   struct Piece {
     size_t size = 0;
     std::string_view data = {};
   };
-  // HttpRefusal: 400, or 413 as soon as a chunk's size is over the limit. Nothing that follows can
-  // be read.
+  // HttpRefusal: 400, or 413 as soon as a chunk's size exceeds the limit. Nothing can be read after
+  // it.
   using Reading = std::variant<HttpIncomplete, HttpRefusal, Piece>;
 
-  // `limit`: maximum number of bytes of the decoded body.
+  // `limit`: maximum size of the decoded body in bytes.
   explicit ChunkedBody(int64_t limit) : limit_(limit) {}
 
-  // Reads the next piece of what arrived and was not read yet. HttpIncomplete until more arrives.
-  // std::logic_error once is_done().
+  // Reads the next piece of the unread input. HttpIncomplete until more arrives. std::logic_error
+  // once is_done().
   Reading read(std::string_view arrived);
   // Whether the last chunk was read.
   bool is_done() const { return expected_ == Expected::nothing; }
@@ -41,7 +41,7 @@ class ChunkedBody {
   Reading read_line_end(std::string_view arrived, Expected next);
 
   int64_t limit_;
-  int64_t decoded_ = 0;  // bytes of the body, of the chunk that has begun as well
+  int64_t decoded_ = 0;  // bytes of the body, with the whole current chunk
   uint64_t chunk_left_ = 0;
   Expected expected_ = Expected::size;
 };

@@ -25,7 +25,7 @@ namespace attend {
 
 class HttpConnection;
 
-// What the connections of a server share. All of it is of the server's thread.
+// State shared by a server's connections. Used only on the server's thread.
 struct HttpShared {
   HttpShared(const HttpOptions& chosen, HttpServer::Handler handles, HttpServer::Watch watches,
              HttpServer::Judge judges)
@@ -46,20 +46,19 @@ struct HttpShared {
   std::optional<boost::asio::ssl::context> tls;
   Leavers leavers;
   std::unordered_map<uint64_t, std::shared_ptr<HttpConnection>> connections;
-  std::function<void()> closed;  // called when one of them has gone
+  std::function<void()> closed;  // called after a connection was removed
   uint64_t last_connection = 0, last_exchange = 0;
-  std::string request_prefix;                   // of ids, which differ between runs of the program
-  std::shared_ptr<ByteBudget> bodies, answers;  // memory that all of them take
+  std::string request_prefix;  // of request ids; differs between runs of the program
+  std::shared_ptr<ByteBudget> bodies, answers;  // memory of all connections
   bool drains = false;
 };
 
-// A request on its way, between the connection and whoever answers; the replies share it. A reply's
-// thread reaches the connection only by posting to the server's, which alone makes and destroys
-// connections.
+// A request between its connection and the thread that answers; shared by its replies. Other
+// threads only post to the server's thread, which creates and destroys connections.
 class ConnectionExchange : public HttpExchange,
                            public std::enable_shared_from_this<ConnectionExchange> {
  public:
-  // `body_room`: memory of the request, which counts until its last reply is gone.
+  // `body_room`: memory of the request, counted until its last reply is destroyed.
   ConnectionExchange(boost::asio::io_context& context, std::weak_ptr<HttpConnection> connection,
                      uint64_t number, BudgetShare body_room)
       : context_(context),
@@ -82,31 +81,31 @@ class ConnectionExchange : public HttpExchange,
   std::atomic<bool> is_begun_ = false, is_ended_ = false;
 };
 
-// One client. It reads a request, has it answered, writes the answer and reads the next: while one
-// is answered no other is read, so that what a client sends ahead stays with the system.
+// One client connection. It reads a request, waits for the answer, writes it and reads the next.
+// Later requests stay in the system's buffer until the answer is written.
 class HttpConnection : public std::enable_shared_from_this<HttpConnection> {
  public:
-  // `local_host` as read_http_head takes it.
+  // `local_host`: as for read_http_head().
   HttpConnection(HttpSocket socket, HttpShared& shared, uint64_t number, std::string local_host);
 
-  void start();                         // reads the first request, after a handshake of TLS
-  void refuse(const HttpRefusal& why);  // says so and ends
-  void end_if_idle();                   // where no request is under way
-  void client_left(bool entirely);      // `entirely`: it will not read the answer either
-  void close(bool at_once = false);     // `at_once`: what the system still holds is dropped
+  void start();                         // reads the first request, after the TLS handshake
+  void refuse(const HttpRefusal& why);  // sends the refusal and closes
+  void end_if_idle();                   // closes if no request is in progress
+  void client_left(bool entirely);      // `entirely`: also closed for reading
+  void close(bool at_once = false);     // `at_once`: drops unsent data
 
-  // What an exchange posts, with its number.
+  // Posted by an exchange, with its number.
   void begin_answer(uint64_t exchange, const HttpResponse& response, bool is_whole);
   void add_part(uint64_t exchange, const std::string& part);
   void end_answer(uint64_t exchange);
-  void give_up_answer(uint64_t exchange);  // nobody will answer, or end the answer
+  void give_up_answer(uint64_t exchange);  // no reply is left to send or end the answer
 
  private:
   enum class Phase { greeting, idle, head, body, waiting, streaming, writing, lingering, closed };
 
   using Clock = std::chrono::steady_clock;
 
-  // Begins a phase that ends in time, or expire() is called.
+  // Enters a phase with a time limit; expire() is called after it.
   void enter(Phase phase, HttpOptions::Time time);
   void set_deadline(Clock::time_point time);
   void wait_for_deadline();
@@ -143,16 +142,16 @@ class HttpConnection : public std::enable_shared_from_this<HttpConnection> {
   std::string local_host_;
   Phase phase_ = Phase::idle;
   static constexpr auto no_deadline = Clock::time_point::max();
-  Clock::time_point deadline_ = no_deadline;    // of the phase
-  Clock::time_point stream_end_ = no_deadline;  // of an answer in parts
-  bool is_timed_ = false;                       // the timer waits, for no later time than that
+  Clock::time_point deadline_ = no_deadline;    // deadline of the phase
+  Clock::time_point stream_end_ = no_deadline;  // deadline of an answer in parts
+  bool is_timed_ = false;  // the timer runs and expires no later than deadline_
 
-  std::array<char, 8192> chunk_;  // what one read brings
+  std::array<char, 8192> chunk_;  // buffer of one read
   bool is_reading_ = false, is_ended_by_client_ = false;
   void (HttpConnection::*after_read_)() = nullptr;
-  std::string ahead_;  // what arrived and is not taken yet
+  std::string ahead_;  // received, not yet processed
   HttpHead head_;
-  std::optional<ChunkedBody> chunks_;  // decodes the body, if it comes in chunks
+  std::optional<ChunkedBody> chunks_;  // decoder of a chunked body
   std::string body_;
   BudgetShare body_room_, answer_room_;
   size_t lingered_ = 0;
@@ -160,9 +159,9 @@ class HttpConnection : public std::enable_shared_from_this<HttpConnection> {
   std::weak_ptr<HttpExchange> exchange_;
   uint64_t exchange_number_ = 0;
   bool keeps_alive_ = true, has_chunks_ = false, is_ended_ = true, is_writing_ = false;
-  std::string out_, next_;                            // what is written now, and what follows it
-  size_t written_ = 0;                                // bytes of out_
-  int64_t out_part_bytes_ = 0, next_part_bytes_ = 0;  // in them, of parts, without framing
+  std::string out_, next_;                            // data being written, and data after it
+  size_t written_ = 0;                                // bytes written of out_
+  int64_t out_part_bytes_ = 0, next_part_bytes_ = 0;  // bytes of parts in them, without framing
   HttpEvent event_;
   Clock::time_point begun_;
 };

@@ -17,13 +17,13 @@ namespace {
 
 using boost::system::error_code;
 
-// Bytes that are read and dropped after a refused request, so that its client reads why before the
-// system reports that the connection is gone.
+// Bytes that are read and dropped after a refused request. Otherwise the system would reset the
+// connection before the client reads the refusal.
 constexpr size_t lingering_bytes = 256 << 20;
 constexpr HttpOptions::Time lingering_time{2000};
 constexpr int64_t least_room = 16384;
 
-// Permits a browser to send what a page of a named site asks.
+// Answers a CORS preflight of a permitted site.
 HttpResponse permission(const HttpHead& head) {
   const std::string fields =
       head.asked_fields.empty() ? "Authorization, Content-Type, X-Request-Id" : head.asked_fields;
@@ -69,8 +69,8 @@ void HttpConnection::enter(Phase phase, HttpOptions::Time time) {
 
 void HttpConnection::set_deadline(Clock::time_point time) {
   deadline_ = phase_ == Phase::streaming ? std::min(time, stream_end_) : time;
-  // A timer that rings early is set anew: a request has five phases, and to move it for each costs
-  // more.
+  // A timer that expires early is restarted: this costs less than moving it for each of a request's
+  // five phases.
   if (!is_timed_ || deadline_ < timer_.expiry()) wait_for_deadline();
 }
 
@@ -117,7 +117,7 @@ void HttpConnection::expire() {
 
 void HttpConnection::read(void (HttpConnection::*next)()) {
   after_read_ = next;
-  // A refusal by a deadline finds a read under way.
+  // A read may still be pending if a deadline caused the refusal.
   if (std::exchange(is_reading_, true)) return;
   stream_.read(boost::asio::buffer(chunk_), [self = shared_from_this()](const error_code& error,
                                                                         size_t size) {
@@ -177,7 +177,7 @@ void HttpConnection::take_head(HttpHead head) {
   invite_body();
 }
 
-// Whether the head was enough to refuse the request.
+// Whether the judge refused the request.
 bool HttpConnection::is_judged() {
   if (!shared_.judge || head_.asks_permission) return false;
   std::optional<HttpResponse> refusal;
@@ -188,7 +188,7 @@ bool HttpConnection::is_judged() {
   }
   if (!refusal) return false;
   begun_ = Clock::now();
-  // The next request can be read if it is known where this one ends, and that has arrived.
+  // The next request can be read only if the end of this one is known and has arrived.
   const auto length = static_cast<size_t>(head_.content_length);
   if (!head_.has_chunks && !head_.lacks_length && length <= ahead_.size())
     ahead_.erase(0, length);
@@ -207,7 +207,7 @@ void HttpConnection::invite_body() {
                   if (self->phase_ == Phase::closed) return;
                   if (error) return self->close();
                   if (self->phase_ == Phase::body) return self->read_body();
-                  // The client took too long meanwhile, and is told so.
+                  // The body timed out meanwhile; sends the refusal.
                   self->write();
                 });
 }
@@ -223,7 +223,7 @@ void HttpConnection::read_body() {
   read(&HttpConnection::read_body);
 }
 
-// Moves what arrived of the body to body_. False: the request was refused.
+// Moves received bytes of the body to body_. Returns false if the request was refused.
 bool HttpConnection::take_body() {
   const auto left = static_cast<size_t>(head_.content_length) - body_.size();
   const std::string_view bytes = std::string_view(ahead_).substr(0, left);
@@ -232,7 +232,7 @@ bool HttpConnection::take_body() {
   return true;
 }
 
-// The same for a body in chunks.
+// As take_body(), for a chunked body.
 bool HttpConnection::take_chunks() {
   std::string_view arrived = ahead_;
   while (!chunks_->is_done()) {
@@ -250,7 +250,7 @@ bool HttpConnection::take_chunks() {
   return true;
 }
 
-// Appends to body_. False: the request was refused.
+// Appends to body_. Returns false if the request was refused.
 bool HttpConnection::take_bytes(std::string_view bytes) {
   if (bytes.empty()) return true;
   if (!make_room(body_.size() + bytes.size())) {
@@ -264,8 +264,8 @@ bool HttpConnection::take_bytes(std::string_view bytes) {
   return true;
 }
 
-// The body's memory grows with what arrived, whatever length was announced. The head counts as
-// well: many requests of a few bytes may wait.
+// Memory grows with the received bytes, not with the announced length. The head counts too, because
+// many small requests may wait.
 bool HttpConnection::make_room(size_t size) {
   const auto head = static_cast<int64_t>(head_.size), wanted = static_cast<int64_t>(size);
   const int64_t room = std::max<int64_t>(body_room_.bytes() - head, 0);
@@ -334,7 +334,7 @@ void HttpConnection::client_left(bool entirely) {
     tell(event_.kind);
     return close(/*at_once=*/true);
   }
-  // Who has sent all may still read; who has closed the connection looks the same.
+  // A half-closed and a fully closed connection look alike here.
   leave_timer_.expires_after(shared_.options.leave_time);
   leave_timer_.async_wait(
       [self = shared_from_this(), left = exchange_number_](const error_code& error) {

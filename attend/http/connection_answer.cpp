@@ -12,10 +12,9 @@
 namespace attend {
 namespace {
 
-// One deadline is for so many bytes, so that who reads a little at a time is no better off than
-// who reads nothing.
+// Bytes per write deadline: clients cannot extend it by reading a little at a time.
 constexpr size_t bytes_per_write = 256 << 10;
-// Bytes of an answer that each connection may hold beyond the common budget.
+// Bytes of an answer per connection outside the common budget.
 constexpr size_t free_answer_bytes = 64 << 10;
 
 }  // namespace
@@ -33,7 +32,7 @@ void ConnectionExchange::send(HttpResponse response, bool is_whole) {
     is_ended_ = true;
   else
     waiting_bytes += static_cast<int64_t>(response.body.size());
-  // At once on the server's own thread.
+  // Runs immediately on the server's own thread.
   boost::asio::dispatch(context_,
                         [self = shared_from_this(), response = std::move(response), is_whole] {
                           if (const auto found = self->connection_.lock())
@@ -84,7 +83,7 @@ void HttpConnection::begin_answer(uint64_t exchange, const HttpResponse& respons
   is_ended_ = false;
   put_part(response.body);
   write();
-  // Who asked for the head alone has all of it.
+  // For HEAD the answer is complete.
   if (head_.method == "HEAD") {
     abandon();
     end_answer(exchange);
@@ -112,7 +111,7 @@ void HttpConnection::end_answer(uint64_t exchange) {
 void HttpConnection::give_up_answer(uint64_t exchange) {
   if (exchange != exchange_number_) return;
   if (phase_ == Phase::waiting) return answer(http_error(500, "the request was dropped"));
-  // The client must see that the answer is not whole.
+  // Disconnecting shows the client that the answer is incomplete.
   if (phase_ == Phase::streaming && !is_ended_) client_left(true);
 }
 
@@ -144,12 +143,12 @@ void HttpConnection::put_part(const std::string& part) {
     next_ += part;
 }
 
-// Whether the answer may hold so many bytes in memory.
+// Reserves room for that many bytes; returns false if there is none.
 bool HttpConnection::has_answer_room(size_t size) {
   return answer_room_.resize(size > free_answer_bytes ? static_cast<int64_t>(size) : 0);
 }
 
-// Drops what was written, and has what follows it written.
+// Drops the written data and continues with the next.
 void HttpConnection::take_next() {
   if (const auto exchange = exchange_.lock()) exchange->waiting_bytes -= out_part_bytes_;
   if (out_.capacity() > free_answer_bytes) out_ = {};
@@ -163,12 +162,12 @@ void HttpConnection::write() {
   if (is_writing_) return;
   if (written_ == out_.size()) {
     take_next();
-    // It shrank, or its bytes were counted before.
+    // Always succeeds: the size shrank, or its bytes were already counted.
     if (phase_ == Phase::streaming || out_.empty()) has_answer_room(out_.size());
   }
   if (out_.empty()) {
     if (is_ended_) return finish_answer();
-    // The next part comes when it comes.
+    // Waits for the next part without a deadline.
     return set_deadline(no_deadline);
   }
   is_writing_ = true;

@@ -21,10 +21,10 @@ using beast::field;
 using Fields = beast::request<beast::empty_body>;
 using Check = std::optional<HttpRefusal>;
 
-// A number of so many digits fits into 64 bits.
+// Numbers with this many digits fit into 64 bits.
 constexpr size_t length_digits = 18;
 constexpr size_t request_id_bytes = 64;
-// RFC 9112, 2.2: a client may send one behind the body of its last request.
+// Empty lines; RFC 9112, 2.2: a client may send one after the body of its last request.
 constexpr int skipped_lines = 2;
 
 bool is_visible(char c) { return c >= 0x21 && c <= 0x7e; }
@@ -35,7 +35,7 @@ std::string small(std::string_view text) {
 
 HttpRefusal refuse(int status, std::string message) { return {status, std::move(message)}; }
 
-// Checks a list of names of fields.
+// Characters of a list of field names.
 bool is_of_list(char c) {
   return (c >= 'A' && c <= 'Z') || (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9') || c == '-' ||
          c == '_' || c == ',' || c == ' ';
@@ -43,7 +43,7 @@ bool is_of_list(char c) {
 
 bool has_body(const HttpHead& head) { return head.has_chunks || head.content_length > 0; }
 
-// Method, target and version, with one space between two of them.
+// Method, target and version, separated by single spaces.
 Check check_request_line(std::string_view line) {
   if (std::count(line.begin(), line.end(), ' ') != 2 ||
       !std::all_of(line.begin(), line.end(), [](char c) { return c == ' ' || is_visible(c); }))
@@ -66,7 +66,7 @@ Check check_line(std::string_view line, size_t number) {
   return {};
 }
 
-// Checks the lines as they arrive. `end` is set behind the empty line, where it is there.
+// Checks the lines as they arrive. Sets `end` to the position after the empty line, if it arrived.
 Check check_lines(std::string_view text, size_t& end) {
   const std::string_view within = text.substr(0, http_head_bytes);
   size_t begin = 0;
@@ -91,7 +91,7 @@ Check check_lines(std::string_view text, size_t& end) {
   return refuse(400, "a line must end with CR LF, and hold neither of them");
 }
 
-// Without the port, if the host has one.
+// Removes a valid port, if any.
 std::string_view without_port(std::string_view host) {
   const size_t colon = host.rfind(':');
   if (colon == std::string_view::npos || host.find(']', colon) != std::string_view::npos)
@@ -105,7 +105,7 @@ bool contains(const std::vector<std::string>& names, std::string_view name) {
   return std::find(names.begin(), names.end(), name) != names.end();
 }
 
-// `host` in small letters.
+// `host`: in lower case.
 bool is_served(std::string_view host, const HttpRules& rules, std::string_view local_host) {
   if (rules.takes_any_host || contains(rules.names, host)) return true;
   const std::string_view name = without_port(host);
@@ -114,8 +114,8 @@ bool is_served(std::string_view host, const HttpRules& rules, std::string_view l
   return whole == local_host || contains(rules.hosts, whole);
 }
 
-// Takes scheme and host off a target that has them, which then count instead of the field Host.
-// `host` becomes the host that the request is for, in small letters.
+// Removes scheme and host from an absolute target; they then replace the Host field. Sets `host` to
+// the requested host in lower case.
 Check check_target(const Fields& fields, const HttpRules& rules, std::string_view local_host,
                    HttpHead& head, std::string& host) {
   const auto hosts = fields.count(field::host);
@@ -143,8 +143,8 @@ Check check_target(const Fields& fields, const HttpRules& rules, std::string_vie
                                  in_quotes(host)));
 }
 
-// Refuses requests that a page of a foreign site can have a browser send without a preflight.
-// `host`: the host that the request is for, in small letters.
+// Refuses requests of foreign pages, because a browser sends simple requests without a preflight.
+// `host`: the requested host in lower case.
 Check check_origin(const Fields& fields, const HttpRules& rules, std::string_view local_host,
                    std::string_view host, HttpHead& head) {
   if (fields.count(field::origin) == 0) return {};
@@ -152,7 +152,7 @@ Check check_origin(const Fields& fields, const HttpRules& rules, std::string_vie
   const size_t slashes = origin.find("//");
   const bool is_named = contains(rules.origins, origin);
   const auto is_own = [&] {
-    // Only browsers send it, and no page can change it.
+    // Only browsers send this field, and no page can change it.
     constexpr std::string_view site = "Sec-Fetch-Site";
     if (fields.count(site) == 1 && fields[site] == "same-origin") return true;
     if (slashes == std::string::npos) return false;
@@ -249,8 +249,8 @@ Check check_fields(const Fields& fields, const HttpRules& rules, std::string_vie
 HttpHeadReading read_fields(std::string_view text, const HttpRules& rules,
                             std::string_view local_host) {
   beast::request_parser<beast::empty_body> parser;
-  parser.header_limit(2 * http_head_bytes);  // the limit of check_lines counts
-  parser.body_limit(boost::none);            // and the limit of check_length
+  parser.header_limit(2 * http_head_bytes);  // check_lines applies the actual limit
+  parser.body_limit(boost::none);            // check_length applies the actual limit
   boost::system::error_code error;
   parser.put(boost::asio::buffer(text.data(), text.size()), error);
   if (error || !parser.is_header_done())

@@ -15,40 +15,39 @@ namespace attend {
 struct HttpRequest {
   HttpHead head;
   std::string body;
-  std::string id;  // what the client called it, or else a new one
+  std::string id;  // the client's id, or a new one
 };
 
 struct HttpResponse {
-  int status = 200;  // one of those that http_reason() knows
+  int status = 200;  // a status known to http_reason()
   std::string type = "application/json";
   std::string body = {};
   std::vector<std::pair<std::string, std::string>> fields = {};  // such as Allow; printable ASCII
 };
 
-// What RFC 9110 calls a status. std::logic_error where the server sends no such.
+// Reason phrase of a status (RFC 9110). std::logic_error on a status that the server never sends.
 std::string_view http_reason(int status);
 
-// An error as OpenAI's clients read it: {"error": {"message", "type", "param", "code"}}, of which
-// the last two are null where they are empty.
+// An error in OpenAI's format: {"error": {"message", "type", "param", "code"}}. Empty `param` and
+// `code` become null.
 HttpResponse http_error(int status, const std::string& message, const std::string& param = "",
                         const std::string& code = "");
 
-// How a response is sent: how its body is told from what follows, and who may read it.
+// Framing of a response's body, and the origin that may read it.
 struct HttpFraming {
-  bool has_length = true;  // false: chunks, or where the client takes none the connection's end
+  bool has_length = true;  // false: chunked, or until the connection closes
   bool takes_chunks = true;
   bool keeps_alive = true;
-  std::string origin = {};  // of a foreign site whose page may read the response
+  std::string origin = {};  // foreign site whose page may read the response
 };
 
-// The status line and fields of a response, the time among them, with the empty line behind them.
-// std::logic_error where something in it is no printable ASCII, so that what a client sent can end
-// no line here.
+// Status line and fields of a response, with the date and the final empty line. std::logic_error on
+// text that is not printable ASCII; this prevents header injection.
 std::string http_response_head(const HttpResponse& response, const std::string& id,
                                const HttpFraming& framing);
 
-// Where the answer to one request goes, from any thread: a connection of the server, whatever the
-// thread that answers knows of it. HttpReply says what the functions do.
+// Destination of the answer to one request, independent of the connection. Thread-safe. HttpReply
+// documents the functions.
 class HttpExchange {
  public:
   virtual ~HttpExchange() = default;
@@ -60,26 +59,24 @@ class HttpExchange {
   std::atomic<int64_t> waiting_bytes = 0;
 };
 
-// Answers one request, from any thread, while the server is there. Copies answer the same request.
-// Where the last copy goes and nothing was sent, the client gets a 500.
+// Answers one request. Thread-safe while the server exists. Copies answer the same request. If the
+// last copy is destroyed before anything was sent, the client gets a 500.
 class HttpReply {
  public:
   explicit HttpReply(std::shared_ptr<HttpExchange> exchange) : exchange_(std::move(exchange)) {}
 
-  // The whole answer. What is sent after an answer is dropped.
+  // Sends the whole answer. Later answers are dropped.
   void send(HttpResponse response) const;
 
-  // An answer that comes in parts: its head (the body of `response` is the first part), the parts
-  // and the end. A client that reads too slowly, so that HttpOptions::stream_bytes wait for it, is
-  // cut off.
+  // Sends an answer in parts: the head (`response.body` is the first part), further parts, and the
+  // end. A slow client with over HttpOptions::stream_bytes waiting is disconnected.
   void begin(HttpResponse response) const;
   void add(std::string part) const;
   void end() const;
 
-  // Whether nobody waits for the answer any more: the client has left, or was told that its time
-  // is over. Work on it is in vain.
+  // Whether the answer is no longer needed: the client disconnected, or got a timeout.
   bool is_abandoned() const;
-  // Bytes of parts that the client has not taken yet.
+  // Bytes of parts not yet written to the client.
   int64_t waiting_bytes() const;
 
  private:

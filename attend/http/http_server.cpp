@@ -27,11 +27,12 @@ namespace asio = boost::asio;
 using asio::ip::tcp;
 using StreamProtocol = asio::generic::stream_protocol;
 
-// Connections beyond the limit that are told so; others are closed without a word.
+// Maximum number of connections over the limit that get a 503; further ones are closed without an
+// answer.
 constexpr size_t told_connections = 64;
-// Where the process has no descriptors left, those who wait are taken so much later.
+// Delay before the next accept if the process has no free descriptors.
 constexpr HttpOptions::Time starved_time{100};
-// A client that does not read has so many bytes of an answer wait in the system.
+// Limits the bytes of an answer that the system buffers for a slow client.
 constexpr int send_buffer_bytes = 128 << 10;
 
 asio::ip::address address_of(const HttpOptions& options) {
@@ -42,7 +43,7 @@ asio::ip::address address_of(const HttpOptions& options) {
   return address;
 }
 
-// A socket's file that no process listens on any more is removed.
+// Removes the file of a socket on which no process listens.
 void remove_stale(const std::string& path) {
   struct stat status {};
   if (lstat(path.c_str(), &status) != 0) return;
@@ -55,12 +56,11 @@ void remove_stale(const std::string& path) {
   unlink(path.c_str());
 }
 
-// TLS 1.2 and 1.3.
 asio::ssl::context tls_of(const HttpOptions& options) {
   asio::ssl::context tls(asio::ssl::context::tls_server);
   SSL_CTX_set_min_proto_version(tls.native_handle(), TLS1_2_VERSION);
   SSL_CTX_set_options(tls.native_handle(), SSL_OP_NO_RENEGOTIATION);
-  // A connection that waits takes no buffers.
+  // Idle connections hold no buffers.
   SSL_CTX_set_mode(tls.native_handle(), SSL_MODE_RELEASE_BUFFERS);
   boost::system::error_code error;
   tls.use_certificate_chain_file(options.certificate_file, error);
@@ -73,7 +73,7 @@ asio::ssl::context tls_of(const HttpOptions& options) {
   return tls;
 }
 
-// Address and port as a field Host names them; empty for a Unix socket.
+// Address and port in the form of a Host field; empty for a Unix socket.
 std::string host_of(const StreamProtocol::endpoint& bound) {
   const int family = bound.protocol().family();
   if (family != AF_INET && family != AF_INET6) return {};
@@ -83,7 +83,7 @@ std::string host_of(const StreamProtocol::endpoint& bound) {
   asio::ip::address address = endpoint.address();
   if (address.is_v4()) return fmt::format("{}:{}", address.to_string(), endpoint.port());
   asio::ip::address_v6 wide = address.to_v6();
-  // A client by IPv4 of a socket that listens for both.
+  // An IPv4 client of a dual-stack socket.
   if (wide.is_v4_mapped())
     return fmt::format("{}:{}", asio::ip::make_address_v4(asio::ip::v4_mapped, wide).to_string(),
                        endpoint.port());
@@ -136,7 +136,7 @@ class HttpServer::State {
     signalled_ = std::move(signalled);
     signals_.add(SIGINT);
     signals_.add(SIGTERM);
-    // nohup has the process ignore it.
+    // nohup makes the process ignore it.
     struct sigaction hang_up {};
     if (sigaction(SIGHUP, nullptr, &hang_up) == 0 && hang_up.sa_handler != SIG_IGN)
       signals_.add(SIGHUP);
@@ -202,7 +202,7 @@ void HttpServer::State::listen_at_address() {
   name_address();
 }
 
-// Says where it listens, and by which names it may be asked there.
+// Sets the URL and the accepted hosts.
 void HttpServer::State::name_address() {
   const std::string host = host_of(acceptor_.local_endpoint());
   url = fmt::format("{}://{}", shared.tls ? "https" : "http", host);
@@ -247,7 +247,7 @@ void HttpServer::State::take_listener() {
 
 void HttpServer::State::name_path(const std::string& path) {
   url = "unix:" + path;
-  // No name of a foreign page leads to a file.
+  // A web page cannot connect to a Unix socket.
   shared.rules.takes_any_host = true;
 }
 
@@ -268,9 +268,9 @@ void HttpServer::State::accept() {
 void HttpServer::State::take(HttpSocket socket) {
   const size_t count = shared.connections.size();
   const size_t most = shared.options.connections;
-  // A handshake with one that is refused would cost what the limit is to save.
+  // The TLS handshake with a refused client would cost more than the limit saves.
   if (count >= (shared.tls ? most : most + told_connections)) return;
-  boost::system::error_code ignored;  // a Unix socket has no such option
+  boost::system::error_code ignored;  // a Unix socket lacks this option
   socket.set_option(tcp::no_delay(true), ignored);
   const uint64_t number = ++shared.last_connection;
   const auto local = socket.local_endpoint(ignored);

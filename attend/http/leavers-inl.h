@@ -7,17 +7,17 @@
 
 namespace attend {
 
-// Tells which clients have left. A read sees that only behind the bytes that a client sent ahead,
-// which are not read while its answer is computed.
+// Reports clients that disconnect. A read cannot detect this during a computation: data that the
+// client sent ahead is not read then.
 class Leavers {
  public:
-  // `entirely`: it neither sends nor reads any more; otherwise it sends no more.
+  // `entirely`: neither sends nor reads any more; otherwise only its sending side is closed.
   using Left = std::function<void(uint64_t number, bool entirely)>;
 
   explicit Leavers(boost::asio::io_context& context);
 
   void start(Left left);
-  // Tells once about the connection of that number, on that socket.
+  // Reports the connection `number` on `socket` at most once.
   void watch(int socket, uint64_t number);
 
  private:

@@ -28,7 +28,7 @@ void Leavers::watch(int socket, uint64_t number) {
   epoll_event event{};
   event.events = EPOLLRDHUP | EPOLLONESHOT;
   event.data.u64 = number;
-  // A socket that was watched before, for an earlier request, is changed.
+  // MOD succeeds if the socket was watched for an earlier request.
   if (epoll_ctl(events_.native_handle(), EPOLL_CTL_MOD, socket, &event) != 0)
     epoll_ctl(events_.native_handle(), EPOLL_CTL_ADD, socket, &event);
 }

@@ -12,8 +12,8 @@ namespace attend {
 
 using HttpSocket = boost::asio::generic::stream_protocol::socket;
 
-// What a connection reads and writes: a socket, and TLS over it where there is a context. `done` is
-// called with an error_code, and by reads and writes with the number of bytes.
+// Socket of a connection, with TLS if there is a context. `done` is called with an error_code;
+// reads and writes also pass the number of bytes.
 class HttpStream {
  public:
   HttpStream(HttpSocket socket, boost::asio::ssl::context* tls) : socket_(std::move(socket)) {
@@ -44,7 +44,7 @@ class HttpStream {
       boost::asio::async_write(socket_, bytes, std::move(done));
   }
 
-  // Says that nothing more is written. What is read from then on is only to be dropped.
+  // Closes the sending side. Data read afterwards must be dropped.
   template <class Done>
   void end(Done done) {
     if (!tls_) return end_socket(std::move(done));
@@ -57,7 +57,7 @@ class HttpStream {
   template <class Done>
   void end_socket(Done done) {
     is_ended_ = true;
-    boost::system::error_code ignored;  // where the client has gone already
+    boost::system::error_code ignored;  // set if the client has already disconnected
     socket_.shutdown(boost::asio::socket_base::shutdown_send, ignored);
     done(boost::system::error_code());
   }

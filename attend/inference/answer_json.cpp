@@ -52,8 +52,8 @@ json ranges_json(const Measurement& measurement, const Metric& metric) {
   return result;
 }
 
-// [begin, end] in characters for each token of the source that was read; null for a token that
-// stands for no part of it.
+// Ranges [begin, end], in characters, of the tokens read from the source; null for a token without
+// a range.
 json spans_json(const Model& model, const std::string& source) {
   json spans = json::array();
   const auto characters_before = [&](size_t place) {
@@ -101,7 +101,7 @@ json answer_json(const Model& model, const std::string& source, const Answer& an
   if (!answer.error.empty()) result["error"] = answer.error;
   if (!details) return result;
   result["source_tokens"] = model.source_texts(answer.source);
-  // Without another's tokenizer a token's name is its text.
+  // Without an imported tokenizer the name of a token is its text.
   if (model.text().source_units == tokenizer_units && !answer.source.empty())
     result["source_spans"] = spans_json(model, source);
   return result;

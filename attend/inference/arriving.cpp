@@ -1,4 +1,4 @@
-// Sources that are answered as they come.
+// Sources that are answered as they arrive.
 #include <ATen/core/grad_mode.h>
 
 #include <deque>
@@ -27,7 +27,7 @@ class Predictor::ArrivingCall {
   void run() {
     bool gives_way = false;
     while (true) {
-      // Sources are read as in all other calls, without the guard.
+      // Sources are read without the guard, as in all other calls.
       const bool any = !gives_way && takes_more() && accept(arrivals_(answering_));
       const BatchInvariantGuard invariant;
       while (!batches_.empty() && search_.takes_more()) begin_next();
@@ -40,7 +40,7 @@ class Predictor::ArrivingCall {
   }
 
  private:
-  // Sources that came together.
+  // Sources that arrived together.
   struct Party {
     std::vector<ArrivingSource> asked;
     Reading reading;
@@ -54,7 +54,7 @@ class Predictor::ArrivingCall {
 
   bool takes_more() const { return batches_.empty() && search_.takes_more(); }
 
-  // Whether there are any.
+  // Returns false if no sources arrived.
   bool accept(std::vector<ArrivingSource> asked) {
     if (asked.empty()) return false;
     const auto party = std::make_shared<Party>();
@@ -94,7 +94,7 @@ class Predictor::ArrivingCall {
     batches_.pop_front();
     std::vector<int64_t> batch;
     for (const int64_t source : sources) {
-      // Nobody wants what a source's encoder would compute, either.
+      // Skips cancelled sources before encoding.
       const auto i = static_cast<size_t>(source);
       if (party->watch.is_stopped(i))
         tell(*party, i);
@@ -144,8 +144,8 @@ class Predictor::ArrivingCall {
   const TakeArriving& take_;
   UnknownTokens unknown_;
   Search search_;
-  std::deque<PartyBatch> batches_;  // which wait for the search
-  size_t answering_ = 0;            // sources that were not told
+  std::deque<PartyBatch> batches_;  // waiting for the search
+  size_t answering_ = 0;            // sources without a delivered answer
 };
 
 void Predictor::predict_arriving(const SearchOptions& options, const Model::Arrivals& arrivals,

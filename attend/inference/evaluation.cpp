@@ -17,7 +17,7 @@
 namespace attend {
 namespace {
 
-// How many bytes of texts belong to unknown tokens, and which part of the likelihood.
+// Bytes of the texts that belong to unknown tokens, and their part of the likelihood.
 class UnknownPart {
  public:
   explicit UnknownPart(Predictor& predictor) : predictor_(predictor) {}
@@ -33,7 +33,7 @@ class UnknownPart {
     tokens_ += std::ssize(tokens);
   }
 
-  // `ends` of the bytes belong to ends of texts. The bytes between tokens are shared out evenly.
+  // `ends`: bytes for the ends of texts. The bytes between tokens are distributed evenly.
   void put(const std::vector<EncodedPair>& pairs, int64_t ends, Likelihood& all) const {
     if (unknown_ == 0) return;
     const double between =
@@ -59,7 +59,7 @@ double loss_of(Predictor& predictor, const std::vector<EncodedPair>& pairs) {
   return loss;
 }
 
-// A masked language model is asked for some of the known tokens. Error if there are none.
+// Only some of the known tokens are masked. Error if no token is known.
 Likelihood likelihood_of_hidden(Predictor& predictor, std::vector<EncodedPair> pairs) {
   Likelihood hidden;
   const auto unknown = [](const EncodedPair& pair) {
@@ -97,7 +97,7 @@ ScoredAnswer scored_answer(const PairModel& model, std::vector<std::string> toke
   return answer;
 }
 
-// Whether data has the nodes, features and edges of a model's graph.
+// Whether the data has the nodes, features and edges of the model's graph.
 bool is_graph_of(const PairModel& model, const SplitData& data) {
   constexpr int64_t first_node = Vocabulary::unknown + 1;
   const Vocabulary& nodes = model.source_vocabulary;
@@ -219,7 +219,7 @@ TextLikelihood likelihood_of_text(const Model& model, const std::string& text) {
   const PairModel& parts = predictor.model();
   const std::vector<int64_t> tokens = parts.encode_text(text);
   const int64_t context = parts.config.chosen().context(), half = context / 2;
-  // Half of what fills the context is predicted, from the other half on.
+  // Each window predicts the half of a context that follows its first half.
   const std::vector<EncodedPair> windows = windows_in_order(tokens, context - half, half);
   Likelihood all{.tokens = std::ssize(tokens), .bytes = std::ssize(text)};
   all.nats = loss_of(predictor, windows) * static_cast<double>(all.tokens);

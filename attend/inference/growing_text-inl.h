@@ -8,14 +8,14 @@
 
 namespace attend {
 
-// The text of tokens that are added one by one. It is that of TextCodec::join() of all, and costs
-// as much as joining the last few, because the text of a token depends on the last few before it
-// only. The codec must outlive it.
+// Text of tokens that are added one by one; equal to TextCodec::join() of all tokens. Only the last
+// tokens are joined again per call, because a token's text depends only on the last few before it.
+// The codec must outlive it.
 class GrowingText {
  public:
   explicit GrowingText(const TextCodec& codec) : codec_(&codec) {}
 
-  // Returns the text of all tokens, which stays until the next call.
+  // Returns the text of all tokens; valid until the next call.
   const std::string& add(const std::string& token);
 
  private:
@@ -23,8 +23,8 @@ class GrowingText {
 
   const TextCodec* codec_;
   std::string text_;
-  size_t settled_ = 0;             // bytes of the text that precede that of last_
-  std::vector<std::string> last_;  // tokens that are joined anew
+  size_t settled_ = 0;             // bytes of the text before the text of last_
+  std::vector<std::string> last_;  // tokens that are joined again
 };
 
 }  // namespace attend

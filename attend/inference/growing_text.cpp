@@ -3,8 +3,8 @@
 namespace attend {
 namespace {
 
-// Tokens that may change how the next one is spelled: those of a character cut into bytes, and a
-// space or a mark between words.
+// Number of tokens that may affect the text of the next one: bytes of one character, and a space or
+// a mark between words.
 constexpr size_t kept_tokens = 16;
 
 }  // namespace
@@ -17,8 +17,8 @@ const std::string& GrowingText::add(const std::string& token) {
   return text_;
 }
 
-// A piece that continues a word, or the rest of a character, spells something else at a beginning:
-// then it is tried again with the next token.
+// The kept tokens may give another text at the beginning, e.g. after a cut inside a word or a
+// character. Then the next call tries again.
 void GrowingText::shorten() {
   std::vector<std::string> kept(last_.end() - kept_tokens, last_.end());
   const std::string end = codec_->join(kept);

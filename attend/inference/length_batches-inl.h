@@ -8,10 +8,10 @@
 
 namespace attend {
 
-// Divides the pairs `order` into batches of up to `size`, those with an earlier first pair first.
-// The sources of a batch have one length, or lengths for all of which `may_pad` is true: those are
-// what is left over of whole batches, neighbours in length, so that padding at most doubles the
-// tokens.
+// Divides the pairs `order` into batches of up to `size`, sorted by their first pair. The sources
+// of a batch have equal length, or several lengths for which `may_pad` is true. Such mixed batches
+// hold the rest after full batches; neighbours in length are joined, and padding at most doubles
+// the tokens.
 std::vector<std::vector<int64_t>> length_batches(
     const std::vector<EncodedPair>& pairs, const std::vector<int64_t>& order, size_t size,
     const std::function<bool(int64_t length)>& may_pad);

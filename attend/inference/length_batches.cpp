@@ -8,7 +8,7 @@
 namespace attend {
 namespace {
 
-// A batch of sources that come in order of their lengths.
+// A batch of sources that are added in order of their lengths.
 class PaddedBatch {
  public:
   bool takes(int64_t length, size_t size) const {

@@ -45,7 +45,7 @@ Answer answer_of(const PairModel& model, Prediction prediction) {
   return answer;
 }
 
-// The tokens with a name, from `first` on, the most probable first. logarithms: [V] float32.
+// The `most` most probable tokens from `first` on, best first. logarithms: [V] float32.
 std::vector<TokenProbability> most_probable(const at::Tensor& logarithms, int64_t first,
                                             int64_t most, const Vocabulary& vocabulary) {
   const at::Tensor named = logarithms.slice(0, first).contiguous();
@@ -65,14 +65,14 @@ bool same_tokens(const Vocabulary& a, const Vocabulary& b) {
   return true;
 }
 
-// The ids of a text with Vocabulary::unknown for each occurrence of the mask, whose places are
-// added to `asked`.
+// Ids of a text, with Vocabulary::unknown for each occurrence of the mask. Appends the positions of
+// the masks to `asked`.
 std::vector<int64_t> masked_ids(const PairModel& model, const std::string& text,
                                 const std::string& mask, std::vector<int64_t>& asked) {
   const TextCodec& codec = model.codecs.source;
   std::vector<int64_t> ids;
   if (codec.tokenizer) {
-    // Which splits the text as a whole, and knows its own mask.
+    // The tokenizer splits the whole text and has its own mask.
     const std::vector<std::string> tokens = codec.split(text);
     for (size_t i = 0; i < tokens.size(); ++i)
       if (tokens[i] == mask) asked.push_back(static_cast<int64_t>(i));
@@ -123,7 +123,7 @@ std::unique_ptr<Predictor> load_predictor(const std::vector<std::string>& folder
     others.push_back(other.network);
     model.others_read = std::min(model.others_read, other.maximum_source_length());
   }
-  // Who differentiates by what enters it pays nothing for its weights.
+  // Input gradients must not compute weight gradients.
   for (const at::Tensor& weight : model.network->parameters()) weight.requires_grad_(false);
   return ready_predictor(std::move(model), options, others);
 }

@@ -19,7 +19,7 @@ namespace {
 
 using at::Tensor;
 
-// 32 MB of log probabilities of all tokens.
+// 32 MB of log probabilities.
 constexpr int64_t numbers_per_batch = int64_t{1} << 22;
 
 std::vector<int64_t> in_order(size_t count) {
@@ -28,20 +28,20 @@ std::vector<int64_t> in_order(size_t count) {
   return order;
 }
 
-// Whether a token is a mask, which the model reads as unknown, or is asked to fill in.
+// Whether a token with the unknown id is a mask: the tokenizer knows it, or the model fills it in.
 bool is_asked(const PairModel& model, const std::string& token) {
   const TextCodec& codec = model.codecs.source;
   return codec.tokenizer ? codec.knows(token, model.source_vocabulary)
                          : model.config.fills() && token == default_mask;
 }
 
-// Comparisons with NaN are false: it would be neither the best nor below any bound.
+// Comparisons with NaN are false: NaN would be neither the best value nor below a bound.
 void check_numbers(const Tensor& log_probabilities) {
   if (at::isnan(log_probabilities).any().item<bool>())
     throw NotANumber("[predict] the model's probabilities are NaN");
 }
 
-// Tells predictions in the order of their texts, each once it and those before it are there.
+// Delivers predictions in the order of their texts, each when it and all earlier ones are ready.
 class InOrder {
  public:
   InOrder(std::vector<Prediction>& predictions, const std::vector<int64_t>& awaited,
@@ -75,7 +75,7 @@ class InOrder {
   size_t next_ = 0;
 };
 
-// One of the calls that are under way.
+// Counts a running call.
 class CountedCall {
  public:
   explicit CountedCall(std::atomic<int64_t>& calls) : calls_(calls), all_(++calls) {}
@@ -83,7 +83,7 @@ class CountedCall {
   CountedCall(const CountedCall&) = delete;
   CountedCall& operator=(const CountedCall&) = delete;
 
-  int64_t all() const { return all_; }  // how many there are, this one included
+  int64_t all() const { return all_; }  // running calls, including this one
 
  private:
   std::atomic<int64_t>& calls_;
@@ -165,8 +165,7 @@ Predictor::Reading Predictor::read(const std::vector<std::string>& texts) const 
     try {
       const bool blank = split_words(texts[i]).empty();
       if (reader == nullptr) {
-        // White space is no question, though its characters and bytes are tokens; a text continues
-        // behind it.
+        // A blank text is not answered, although it may have tokens; it can only be continued.
         if (!blank || model_.config.continues()) read_text(texts[i], prediction, encoded);
       } else if (!blank) {
         const int64_t greyed = reader->greyed();
@@ -185,7 +184,7 @@ Predictor::Reading Predictor::read(const std::vector<std::string>& texts) const 
       prediction.error = error.what();
       continue;
     }
-    // A model that continues its source can begin without one.
+    // A model that continues its source can start from an empty one.
     if (encoded.source_length() > 0 || wants_equal_lengths())
       reading.answered.push_back(static_cast<int64_t>(i));
   }
@@ -204,8 +203,8 @@ void Predictor::in_batches(const std::vector<EncodedPair>& pairs, const std::vec
                            const std::function<bool(int64_t length)>& may_pad) {
   const auto count = static_cast<int64_t>(order.size());
   const CountedCall call(calls_);
-  // Small inputs are shared out too, to the threads that are this call's; large ones in batches of
-  // a good size.
+  // Small inputs are also distributed over this call's share of the threads; large ones form full
+  // batches.
   const int64_t threads = std::max<int64_t>(1, threads_.count() / call.all());
   const auto size =
       static_cast<size_t>(std::clamp<int64_t>((count + threads - 1) / threads, 1, most));
@@ -307,7 +306,7 @@ void Predictor::predict_each(const std::vector<std::string>& texts, const Search
   std::vector<SearchTask> tasks = tasks_of(texts, reading, prefixes, options);
   InOrder telling(reading.predictions, reading.answered, skips_bad_, take);
   const auto answer = [&](std::vector<int64_t> batch) {
-    // Nobody wants what a source's encoder would compute, either.
+    // Skips cancelled sources before encoding.
     if (watch.is_stopped)
       std::erase_if(batch, [&](int64_t i) { return watch.is_stopped(static_cast<size_t>(i)); });
     if (batch.empty()) return;
@@ -398,7 +397,7 @@ int64_t Predictor::tokens_of_loss(const std::vector<EncodedPair>& pairs) {
 }
 
 double Predictor::loss(const std::vector<EncodedPair>& pairs) {
-  // The one token of a number is 0, as padding is.
+  // The only token of a number is 0, which equals padding.
   const auto tokens = model_.answers_numbers()
                           ? std::max(1.0, static_cast<double>(pairs.size()))
                           : static_cast<double>(std::max<int64_t>(1, tokens_of_loss(pairs)));

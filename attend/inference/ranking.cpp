@@ -13,7 +13,7 @@ namespace {
 
 constexpr int64_t first_item = Vocabulary::unknown + 1;
 
-// Ranks the item that is right behind those that were seen.
+// Ranks the right item among the items that may follow the seen ones.
 class Ranker {
  public:
   Ranker(const PairModel& model, const std::vector<Example>& examples, const RankOptions& options)
@@ -32,7 +32,7 @@ class Ranker {
     }
   }
 
-  // `score` tells the score of an item by its id.
+  // `score` returns the score of an item by its id.
   template <class Score>
   std::optional<Rank> rank(size_t example, Score score) const {
     const Question& question = questions_[example];
@@ -70,13 +70,13 @@ class Ranker {
     return !options_.keep_seen && question.seen.contains(id);
   }
 
-  // How many items the right one can be compared with.
+  // Number of items with which the right one can be compared.
   int64_t others(const Question& question) const {
     const int64_t seen = options_.keep_seen ? 0 : std::ssize(question.seen);
     return vocabulary_.size() - first_item - 1 - seen;
   }
 
-  // Different items, a function of the seed and the example's number alone.
+  // Distinct items; depends only on the seed and the example's index.
   std::unordered_set<int64_t> drawn(const Question& question, size_t example) const {
     const auto items = static_cast<uint64_t>(vocabulary_.size() - first_item);
     uint64_t state = split_mix(options_.seed) ^ split_mix(static_cast<uint64_t>(example));
@@ -127,7 +127,7 @@ Evaluation rank_popular(const Model& model, const std::vector<Example>& examples
                         const RankOptions& options) {
   const Ranker ranker(Predictor::of(model).model(), examples, options);
   Evaluation evaluation{.answers = answers_to(examples)};
-  // A vocabulary has its tokens by falling count.
+  // Vocabularies are sorted by falling count.
   for (size_t i = 0; i < examples.size(); ++i)
     evaluation.answers[i].rank = ranker.rank(i, [](int64_t id) { return -id; });
   return evaluation;

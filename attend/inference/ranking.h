@@ -9,29 +9,29 @@
 
 namespace attend {
 
-// Which items the one that is right is ranked among.
+// Items with which the right one is compared.
 struct RankOptions {
-  bool keep_seen =
-      false;              // those of the source too; otherwise a right item that was seen is a miss
-  int64_t negatives = 0;  // so many others, drawn evenly for each example; 0: all items of training
-  uint64_t seed = 1;      // of what is drawn
+  // Also rank items of the source; otherwise a right item that was seen is a miss.
+  bool keep_seen = false;
+  int64_t negatives = 0;  // other items, drawn evenly per example; 0: all items of training
+  uint64_t seed = 1;      // random seed of the draws
 };
 
-// The rank of each example's target, an item, behind the items of its source. Items that were not
-// in training are left out of sources, and are nowhere in a ranking. The answers have a rank
-// alone. Error where the model ranks no items.
+// Ranks each example's target item as the next item after its source. Items that were not in
+// training are left out of sources and never ranked. Answers have only a rank. Error if the model
+// does not rank items.
 Evaluation rank_next(const Model& model, const std::vector<Example>& examples,
                      const RankOptions& options, const Report& report = {});
 
-// The same among the same items where the more frequent an item is in training the higher it is
-// ranked, whatever the source holds; where two are as frequent, in the order of their names.
+// Ranks the same items by their frequency in training, the most frequent first, independent of the
+// source. Equally frequent items are ordered by name.
 Evaluation rank_popular(const Model& model, const std::vector<Example>& examples,
                         const RankOptions& options);
 
-// Right items that no ranking holds.
+// Right items that are in no ranking.
 struct RankMisses {
-  int64_t unknown = 0;  // were not in training
-  int64_t seen = 0;     // are items of their source, which are left out
+  int64_t unknown = 0;  // not in training
+  int64_t seen = 0;     // items of their source, which are left out
 };
 RankMisses count_misses(const Model& model, const std::vector<Example>& examples,
                         const Evaluation& ranked);

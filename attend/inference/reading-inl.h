@@ -8,14 +8,14 @@
 
 namespace attend {
 
-// Small enough for 1,000 words to be shared out evenly, large enough for full-speed products.
+// Small enough to distribute 1,000 words evenly, large enough for fast matrix products.
 constexpr int64_t sentences_per_batch = 64;
 
-// What is known of texts before they are answered.
+// Texts read before they are answered.
 struct Predictor::Reading {
   std::vector<Prediction> predictions;
   std::vector<EncodedPair> encoded;
-  std::vector<int64_t> answered;  // which texts can be
+  std::vector<int64_t> answered;  // texts that can be answered
 };
 
 }  // namespace attend

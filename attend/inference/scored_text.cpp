@@ -1,4 +1,4 @@
-// The probabilities of a text's own tokens.
+// Probabilities of a text's own tokens.
 #include <algorithm>
 #include <cmath>
 #include <string>

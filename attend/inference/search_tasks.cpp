@@ -81,7 +81,7 @@ UnknownTokens Predictor::unknown_tokens(const SearchOptions& options) const {
 
 std::string Predictor::token_name(int64_t token, const Tensor& weights,
                                   const Prediction& prediction, UnknownTokens unknown) const {
-  // A language is told to the model and is no part of the text.
+  // The language token is not part of the text.
   const int64_t first = model_.text.language_token ? 1 : 0;
   const int64_t words = std::ssize(prediction.source) - first;
   if (unknown != UnknownTokens::copy || words < 1 || token != Vocabulary::unknown)

@@ -19,7 +19,7 @@ void split_answers(std::vector<ScoredAnswer>& answers, Units units) {
     });
 }
 
-// The labels that the answers are, as readers of training data take them.
+// The answers as labels, in the form that readers of training data give them.
 std::vector<ScoredAnswer> labels_of(const std::vector<ScoredAnswer>& answers) {
   std::vector<ScoredAnswer> labels;
   labels.reserve(answers.size());
@@ -33,7 +33,7 @@ std::vector<ScoredAnswer> labels_of(const std::vector<ScoredAnswer>& answers) {
   return labels;
 }
 
-// The tokens of an answer are in the order of its ranking, the best first.
+// Ranks the right token among an answer's tokens, which are in order of their ranking, best first.
 void place_answers(std::vector<ScoredAnswer>& answers) {
   for (size_t i = 0; i < answers.size(); ++i)
     at_answer(i, [&] {

@@ -23,7 +23,7 @@ namespace attend {
 namespace {
 
 constexpr const char* kVariable = "OPENBLAS_CORETYPE";
-// Set together with kVariable: tells a choice of choose_blas_kernels from the caller's own.
+// Set together with kVariable; distinguishes our choice from the caller's.
 constexpr const char* kChosen = "ATTEND_OPENBLAS_CORETYPE";
 
 template <class Function>
@@ -31,15 +31,14 @@ Function* loaded(const char* name) {
   return reinterpret_cast<Function*>(dlsym(RTLD_DEFAULT, name));
 }
 
-// OpenBLAS's cores whose kernels stop at 128-bit vectors. A processor that it does not know gets
-// one of them. A core that is not listed, such as that of a later release, counts as well chosen.
+// OpenBLAS cores whose kernels stop at 128-bit vectors. OpenBLAS falls back to one of them on an
+// unknown processor. Unlisted cores, such as those of later releases, count as well chosen.
 constexpr std::array kNarrowCores = {"Katmai",       "Coppermine", "Northwood", "Prescott",
                                      "Banias",       "Atom",       "Core2",     "Penryn",
                                      "Nehalem",      "Dunnington", "Athlon",    "Opteron",
                                      "Opteron_SSE3", "Barcelona",  "Bobcat",    "Nano"};
 
-// The core whose kernels use the widest vectors that the processor has; empty where 128 bits are
-// its widest.
+// Core whose kernels use the widest vectors of the processor; empty if these have 128 bits.
 std::string widest_core(const Cpu& cpu) {
   const auto runs = [&](std::string_view target) {
     return std::find(cpu.targets.begin(), cpu.targets.end(), target) != cpu.targets.end();
@@ -55,7 +54,7 @@ void describe_openblas(Blas& blas) {
   blas.core = core();
   if (const char* chosen = std::getenv(kChosen)) blas.chosen_core = chosen;
   auto* config = loaded<char*()>("openblas_get_config");
-  // Only such a build looks at the variable.
+  // Only a build with DYNAMIC_ARCH reads the variable.
   const bool chooses =
       config && std::string_view(config()).find("DYNAMIC_ARCH") != std::string_view::npos;
   if (chooses &&
@@ -75,7 +74,7 @@ std::string openblas_kind() {
   }
 }
 
-// The best of several products counts, because the first one allocates.
+// Returns the best of several products, because the first one allocates.
 double product_speed() {
   const at::NoGradGuard no_grad;
   constexpr int64_t size = 384;
@@ -92,7 +91,7 @@ double product_speed() {
 
 }  // namespace
 
-// Looks at the object that serves sgemm to LibTorch: it may not be the one that was linked.
+// Inspects the library that provides sgemm to LibTorch; it may differ from the linked one.
 Blas loaded_blas() {
   Blas blas;
   blas.kind = "unknown";
@@ -137,7 +136,7 @@ ProductSpeed measure_products() {
   const int threads = at::get_num_threads();
   at::set_num_threads(1);
   ProductSpeed speed{.product = product_speed(), .peak = kernels::multiply_add_peak()};
-  // Other processes may slow one measurement down, but hardly four in a row.
+  // Other processes may slow down one measurement, but hardly four in a row.
   for (int more = 0; more < 3 && speed.slow(); ++more)
     speed.product = std::max(speed.product, product_speed());
   at::set_num_threads(threads);

@@ -2,7 +2,7 @@
 
 #include <string>
 
-// Which library computes LibTorch's matrix products, and whether it is right for this processor.
+// The library that computes LibTorch's matrix products, and whether it suits this processor.
 
 namespace attend {
 
@@ -10,39 +10,39 @@ struct Blas {
   // "openblas-openmp", "openblas-pthread", "openblas-serial", "mkl", "blis", "atlas", "reference"
   // or "unknown"
   std::string kind;
-  std::string file;  // the shared object
-  std::string core;  // the processor whose kernels OpenBLAS chose; empty for another library
-  // The value of OPENBLAS_CORETYPE that suits this processor, where OpenBLAS did not recognise it
-  // and chose kernels that leave its vectors unused; else empty.
+  std::string file;  // path of the shared library
+  std::string core;  // core type whose kernels OpenBLAS chose; empty for other libraries
+  // OPENBLAS_CORETYPE that suits this processor, if OpenBLAS did not recognise it and chose kernels
+  // that leave its wide vectors unused; otherwise empty.
   std::string better_core;
-  std::string chosen_core;  // the one that choose_blas_kernels set; else empty
+  std::string chosen_core;  // value set by choose_blas_kernels; otherwise empty
 };
 
-// Looks at the libraries that this process has loaded.
+// Inspects the libraries that this process has loaded.
 Blas loaded_blas();
 
-// Runs the program again, once, with OPENBLAS_CORETYPE set where Blas::better_core says so:
-// OpenBLAS reads the variable only while it is loaded. A value that the caller's environment has
-// already wins. Call this first in main, with its argv, before threads start or anything is
-// printed. Returns where nothing has to change, or where the program cannot be run again.
+// Restarts the program once with OPENBLAS_CORETYPE set to Blas::better_core, if that is not empty.
+// OpenBLAS reads the variable only while it is loaded. A value that is already in the environment
+// takes precedence. Call this first in main, with its argv, before threads start or anything is
+// printed. Returns if no change is needed or if the program cannot be restarted.
 void choose_blas_kernels(char** argv);
 
-// LibTorch's version, "1.13.1", and the threads that it computes with.
+// LibTorch's version, such as "1.13.1", and its number of threads.
 std::string libtorch_version();
 int libtorch_threads();
 
-// The speed of one core in operations per second. A multiply-add counts as two.
+// Speed of one core in operations per second. A multiply-add counts as two.
 struct ProductSpeed {
-  double product = 0;  // of a float32 matrix product of 384 x 384 by LibTorch
-  double peak = 0;     // of kernels::multiply_add_peak
+  double product = 0;  // of LibTorch's float32 matrix product, 384 x 384
+  double peak = 0;     // from kernels::multiply_add_peak
   bool slow() const { return product < 0.5 * peak; }
 };
 
-// Takes a twentieth of a second of processor time, a fifth where products are slow.
+// Takes 0.05 s of processor time, or 0.2 s if products are slow.
 ProductSpeed measure_products();
 
-// One line that says that matrix products run below half of the core's peak, and the remedy; empty
-// where they do not.
+// Returns a one-line warning with a remedy if matrix products run below half of the core's peak;
+// otherwise empty.
 std::string slow_products(const Blas& blas, const ProductSpeed& speed);
 
 }  // namespace attend

@@ -9,7 +9,7 @@
 namespace attend {
 namespace {
 
-// A line of /proc/meminfo, in GB; 0 where there is none.
+// Returns an entry of /proc/meminfo in GB; 0 if missing.
 double memory_gb(const std::string& key) {
   std::ifstream file("/proc/meminfo");
   std::string word;
@@ -20,7 +20,7 @@ double memory_gb(const std::string& key) {
   return 0;
 }
 
-// OpenBLAS chooses its kernels by the model of the processor.
+// OpenBLAS chooses its kernels by the processor model.
 void find_core_problems(Diagnosis& diagnosis) {
   const Blas& blas = diagnosis.blas;
   const ProductSpeed& speed = diagnosis.speed;

@@ -8,25 +8,25 @@
 
 namespace attend {
 
-// Something that makes computations slow on this machine, in a sentence each.
+// A cause of slow computation on this machine, and its remedy; one sentence each.
 struct MachineProblem {
   std::string problem;
   std::string remedy;
 };
 
-// What this machine and this process offer.
+// Properties of this machine and process.
 struct Diagnosis {
   Cpu cpu;
   int openmp_threads = 0;
   int libtorch_threads = 0;
   Blas blas;
-  ProductSpeed speed;    // of one core, measured
-  double memory_gb = 0;  // 0 where the system does not say
+  ProductSpeed speed;    // measured on one core
+  double memory_gb = 0;  // 0 if unknown
   double free_memory_gb = 0;
   std::vector<MachineProblem> problems;
 };
 
-// Looks at the machine, and multiplies matrices for a fraction of a second to measure the speed.
+// Inspects the machine and measures the speed of matrix products for a fraction of a second.
 Diagnosis examine_machine();
 
 }  // namespace attend

@@ -28,12 +28,12 @@ Sentence read_sentence(std::string_view text, const BleuOptions& options) {
   return sentence;
 }
 
-// The number that replaces the matches of an order that has none.
+// Replacement for the matches of an order without matches.
 struct Smoothing {
   std::string name;
-  std::optional<double> value = {};  // where options have none; of those that take one
-  bool halves = false;               // from one order without a match to the next
-  bool adds = false;                 // the value, to matches and n-grams of orders from 2
+  std::optional<double> value = {};  // default of BleuOptions::smooth_value; empty: unused
+  bool halves = false;               // halve the value at each order without a match
+  bool adds = false;                 // add the value to matches and n-grams of orders from 2
 };
 
 const std::vector<Smoothing>& smoothing_table() {
@@ -72,7 +72,7 @@ BleuCounts count_bleu(std::string_view hypothesis, const std::vector<std::string
   options.check();
   if (references.empty()) fail("[bleu] a hypothesis needs at least one reference");
   const Sentence answer = read_sentence(hypothesis, options);
-  // An n-gram counts as often as the reference has it that has it most.
+  // Each n-gram counts with its maximum count over the references.
   Sentence merged = read_sentence(references[0], options);
   BleuCounts counts;
   counts.hypothesis_length = answer.length;

@@ -16,7 +16,7 @@ using Words = std::vector<std::string>;
 bool is_digit(char c) { return c >= '0' && c <= '9'; }
 bool is_stop(char c) { return c == '.' || c == ','; }
 
-// All of ASCII but letters, digits, controls and ' , - .
+// All of ASCII except letters, digits, controls and ' , - .
 bool stands_alone(char c) {
   const bool letter = (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z');
   return c >= ' ' && c <= '~' && !letter && !is_digit(c) && c != '\'' && !is_stop(c) && c != '-';
@@ -32,8 +32,7 @@ std::string replaced(std::string_view text, std::string_view from, std::string_v
   return result.append(text);
 }
 
-// Rewrites each two neighbours that `matches` takes, read from the left, to `write`'s text for
-// them.
+// Rewrites pairs of neighbours for which `matches` is true with `write`, from left to right.
 template <class Text, class Matches, class Write>
 Text rewrite_pairs(const Text& text, const Matches& matches, const Write& write) {
   Text result;
@@ -49,8 +48,8 @@ Text rewrite_pairs(const Text& text, const Matches& matches, const Write& write)
   return result;
 }
 
-// The rules of mteval-v13a after its beginning, in its order; each rule reads the output of the one
-// before. Bytes are enough, because the rules name only ASCII.
+// Rules of mteval-v13a after its initial replacements, in its order; each rule reads the output of
+// the previous one. Bytes suffice, because the rules name only ASCII.
 Words tokenise_western(std::string_view text) {
   std::string spaced;
   for (const char c : text) {
@@ -90,14 +89,14 @@ Words tokenise_13a(std::string_view line) {
   return tokenise_western(' ' + text + ' ');
 }
 
-// The blocks of sacreBLEU, first and last. Those that it gives with five digits end up in Python as
-// four digits and a further character, which makes the first one, U+2001 to U+2A6D, of them.
+// First and last characters of sacreBLEU's blocks. Python reads sacreBLEU's five-digit escapes as
+// four digits and another character; the first block, U+2001 to U+2A6D, results from this.
 constexpr std::pair<char32_t, char32_t> chinese[] = {
     {0x2001, 0x2A6D}, {0x2E80, 0x2FDF}, {0x2FF0, 0x303F}, {0x3100, 0x312F}, {0x31A0, 0x31EF},
     {0x3200, 0x4DB5}, {0x4E00, 0x9FBB}, {0xF900, 0xFA2D}, {0xFA30, 0xFA6A}, {0xFA70, 0xFAD9},
     {0xFE10, 0xFE1F}, {0xFE30, 0xFE4F}, {0xFF00, 0xFFEF}};
 
-// Without the white space behind it, as sacreBLEU takes each text.
+// Removes trailing white space, as sacreBLEU does.
 std::u32string code_points(std::string_view line) {
   std::u32string text = internal::code_points_of(line);
   while (!text.empty() && internal::is_white_space(text.back())) text.pop_back();
@@ -132,7 +131,7 @@ bool is_symbol(char32_t c) {
   return category >= UTF8PROC_CATEGORY_SM && category <= UTF8PROC_CATEGORY_SO;
 }
 
-// mteval-v14's international tokens. A full stop behind a number at the end stays there.
+// International tokens of mteval-v14. A full stop after a number at the end stays attached.
 Words tokenise_intl(std::string_view line) {
   std::u32string text = rewrite_pairs(
       code_points(line), [](char32_t a, char32_t b) { return !is_number(a) && is_punctuation(b); },

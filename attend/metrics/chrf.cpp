@@ -15,7 +15,7 @@ bool is_punctuation(const std::string& character) {
   return character.size() == 1 && marks.find(character[0]) != std::string_view::npos;
 }
 
-// Words with one punctuation mark taken off: the last character, or else the first.
+// Words, with one punctuation mark split off: the last character, or else the first.
 std::vector<std::string> words_and_marks(std::string_view text) {
   std::vector<std::string> words;
   for (const std::string& word : internal::words_of(text)) {
@@ -35,7 +35,7 @@ std::vector<std::string> words_and_marks(std::string_view text) {
   return words;
 }
 
-// The n-grams of each order: of characters, then of words.
+// N-grams of each order: characters first, then words.
 std::vector<NgramCounts> all_ngrams(std::string_view original, const ChrfOptions& options) {
   const std::string text =
       options.lowercase ? internal::lower_case(original) : std::string(original);
@@ -93,7 +93,7 @@ ChrfCounts count_chrf(std::string_view hypothesis, const std::vector<std::string
     ChrfCounts counts;
     counts.orders.reserve(answer.size());
     for (size_t n = 0; n < answer.size(); ++n)
-      // An order for which the reference is too short does not count against the hypothesis.
+      // Orders longer than the reference do not count against the hypothesis.
       counts.orders.push_back({right[n].empty() ? 0 : total(answer[n]), total(right[n]),
                                internal::count_matches(answer[n], right[n])});
     const double score = chrf(counts, options);

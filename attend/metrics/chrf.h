@@ -7,20 +7,20 @@
 
 namespace attend {
 
-// chrF (Popović 2015) and, with words up to pairs, chrF++ (Popović 2017), as sacreBLEU computes
-// them, to the digit: the F score of character and word n-grams, from the mean of the precisions
-// and the mean of the recalls of the orders that both texts have.
+// chrF (Popović 2015) and, with word order 2, chrF++ (Popović 2017), equal to sacreBLEU in every
+// digit. The F score of character and word n-grams uses the means of precision and recall over the
+// orders that both texts have.
 struct ChrfOptions {
   int64_t character_order = 6;
-  int64_t word_order = 0;  // 2 is chrF++
-  int64_t beta = 2;        // a recall counts beta times as much as a precision
+  int64_t word_order = 0;  // 2: chrF++
+  int64_t beta = 2;        // weight of recall relative to precision
   bool lowercase = false;
-  bool white_space = false;  // as characters too
+  bool white_space = false;  // count white space as characters
 
   void check() const;  // Error on an order or beta out of range
 };
 
-// What a sentence adds to the chrF of a corpus, one entry per order: of characters, then of words.
+// Counts of one sentence, which add up for a corpus; per order: characters first, then words.
 struct ChrfCounts {
   struct Order {
     int64_t hypothesis = 0;  // n-grams
@@ -32,18 +32,17 @@ struct ChrfCounts {
   ChrfCounts& operator+=(const ChrfCounts& other);
 };
 
-// The counts against the reference that scores best. Error on no reference or invalid UTF-8.
+// Counts against the reference with the best score. Error on no references or invalid UTF-8.
 ChrfCounts count_chrf(std::string_view hypothesis, const std::vector<std::string>& references,
                       const ChrfOptions& options);
 
 // 0 to 100.
 double chrf(const ChrfCounts& counts, const ChrfOptions& options);
 
-// chrF2, chrF2++ and so on.
+// Name: chrF2, chrF2++ etc.
 std::string chrf_name(const ChrfOptions& options);
 
-// sacreBLEU's signature, with `attend` for the version. `references` of each sentence; 0: it
-// varies.
+// sacreBLEU's signature, with `attend` as version. `references`: number per sentence; 0: varies.
 std::string chrf_signature(const ChrfOptions& options, int64_t references);
 
 }  // namespace attend

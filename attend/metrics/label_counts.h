@@ -7,24 +7,25 @@
 
 namespace attend {
 
-// Answers that are labels, by the label that is right.
+// Counts of answered labels, by the right label.
 struct LabelCounts {
   std::map<std::string, std::map<std::string, int64_t>> answers;  // right label: answer: examples
-  std::map<std::string, int64_t> unanswered = {};  // right label: examples without any answer
+  std::map<std::string, int64_t> unanswered = {};  // right label: examples without an answer
 
-  // The scores of one label, or their means over several.
+  // Scores of one label, or their means over labels.
   struct Score {
-    double precision = 0;  // share of the answers of that label that are right; 0 without any
-    double recall = 0;     // share of its examples that got it; 0 without any
+    double precision = 0;  // right share of the answers with this label; 0 if there are none
+    double recall = 0;     // share of its examples answered with it; 0 if there are none
     double f1 = 0;         // harmonic mean of both
   };
 
-  // Where several labels are right, the answer among them or else the first counts. Error on none.
+  // If several labels are right, counts for the answer if it is among them, else for the first.
+  // Error if `right` is empty.
   void add(const std::string& answer, const std::vector<std::string>& right);
 
-  double accuracy() const;  // also the micro-averaged F1: one answer per example
-  std::map<std::string, Score> scores() const;  // of every label that was right or answered
-  Score macro() const;                          // the mean over scores()
+  double accuracy() const;  // equals the micro-averaged F1: one answer per example
+  std::map<std::string, Score> scores() const;  // for every right or answered label
+  Score macro() const;                          // mean over scores()
 };
 
 }  // namespace attend

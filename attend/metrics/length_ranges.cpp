@@ -5,10 +5,10 @@
 namespace attend {
 namespace {
 
-// Steps of the length between the rare short and the rare long sources.
+// Number of ranges between the rare short and the rare long sources.
 constexpr int64_t inner_ranges = 4;
 
-// The length that `share` of the sources do not exceed.
+// Length that `share` of the sources do not exceed.
 int64_t quantile(const std::vector<int64_t>& sorted, double share) {
   for (size_t i = 0; i < sorted.size(); ++i)
     if (static_cast<double>(i + 1) >= share * static_cast<double>(sorted.size())) return sorted[i];

@@ -6,7 +6,7 @@
 
 namespace attend {
 
-// Lengths first ... last of a source, in tokens.
+// Source lengths from `first` to `last`, in tokens.
 struct LengthRange {
   int64_t first = 0;
   int64_t last = std::numeric_limits<int64_t>::max();
@@ -14,8 +14,8 @@ struct LengthRange {
   bool holds(int64_t length) const { return first <= length && length <= last; }
 };
 
-// Up to six ranges that together hold all of those lengths, about alike in width but for the ends,
-// which take the rare ones.
+// Up to six ranges that cover all lengths. Their widths are similar, except for the ends, which
+// hold the rare lengths.
 std::vector<LengthRange> length_ranges(std::vector<int64_t> lengths);
 
 }  // namespace attend

@@ -4,22 +4,22 @@
 
 namespace attend {
 
-// What a model gives to texts.
+// Likelihood of texts under a model.
 struct Likelihood {
-  double nats = 0;     // negative log-likelihood of all tokens, ends included
-  int64_t tokens = 0;  // ends included
-  int64_t bytes = 0;   // of the texts in UTF-8, one for the end of each included
-  // The tokens that the model does not know. It distinguishes them from others, but not from each
-  // other: their probability covers more texts than this one.
+  double nats = 0;     // negative log-likelihood of all tokens, with ends
+  int64_t tokens = 0;  // with ends
+  int64_t bytes = 0;   // of the texts in UTF-8, plus one per end
+  // Unknown tokens. The model does not distinguish them from each other, so their probability also
+  // covers other texts.
   double unknown_nats = 0;
   int64_t unknown = 0;
   int64_t unknown_bytes = 0;
-  int64_t asked = 0;  // tokens that a masked language model was asked for; 0: all
+  int64_t asked = 0;  // masked tokens of a masked language model; 0: all
 
   double loss() const;           // nats per token
-  double perplexity() const;     // of a token
+  double perplexity() const;     // per token
   Likelihood known() const;      // without unknown tokens
-  double bits_per_byte() const;  // of what is known; only that could be written in so many bits
+  double bits_per_byte() const;  // known tokens only: unknown ones cannot be decoded
 };
 
 }  // namespace attend

@@ -48,7 +48,7 @@ double measure_answers(const Metric& metric, const std::vector<ScoredAnswer>& an
 
 namespace {
 
-// The counts of answers by the numbers of their names.
+// Counts per answer, with indices into `names`.
 struct NumberedCounts {
   std::vector<std::string> names;
   std::vector<std::vector<std::pair<size_t, double>>> answers;
@@ -99,7 +99,7 @@ std::optional<FigureInterval> interval_of(const Metric& metric,
     try {
       figures.push_back(figure(sum));
     } catch (const Error&) {
-      // All answers of the set are of one class, say.
+      // The sample lacks a figure, e.g. because all its answers are of one class.
     }
   }
   if (figures.size() < least) return std::nullopt;

@@ -8,7 +8,7 @@
 
 #include "attend/metrics/metric.h"
 
-// The rows of the table of metrics, by what they need.
+// Rows of the metric table, by what they need.
 namespace attend::internal {
 
 std::deque<Metric> text_rows();
@@ -16,14 +16,14 @@ std::deque<Metric> span_rows();
 std::deque<Metric> number_rows();
 std::deque<Metric> ranking_rows();
 
-// The names that ranking_row() takes.
+// Names that ranking_row() accepts.
 std::vector<std::string> ranking_names();
 
-// The row of `name`@`number`; none where there is no such name.
+// Row of `name`@`number`; empty if the name is unknown.
 std::optional<Metric> ranking_row(std::string_view name, int64_t number);
 
-// The tokens of the reference that has the most tokens of the answer at their places, the first of
-// several. Error if there is none.
+// Tokens of the reference that agrees with the answer at the most positions; the first if tied.
+// Error if there are no references.
 const std::vector<std::string>& best_reference(const ScoredAnswer& answer);
 
 inline double number_of(const MetricCounts& counts, const std::string& name) {

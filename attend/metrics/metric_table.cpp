@@ -23,7 +23,7 @@ double share(const MetricCounts& counts, const std::string& part, const std::str
   return number_of(counts, part) / std::max(1.0, number_of(counts, all));
 }
 
-// Counts the edits to the nearest reference, and its tokens.
+// Counts the edits to the nearest reference, and the reference's tokens.
 MetricCounts count_edits(const ScoredAnswer& answer, const MetricOptions&) {
   int64_t fewest = std::numeric_limits<int64_t>::max();
   size_t length = 0;
@@ -50,8 +50,7 @@ int64_t right_places(const std::vector<std::string>& answer,
   return right;
 }
 
-// Counts the tokens that are right at their places in the reference that has the most of them, and
-// the tokens of that reference.
+// Counts the right tokens by position against the best reference, and the reference's tokens.
 MetricCounts count_right_places(const ScoredAnswer& answer, const MetricOptions&) {
   const auto& reference = internal::best_reference(answer);
   return {{"right", static_cast<double>(right_places(answer.tokens, reference))},
@@ -66,7 +65,6 @@ double share_of_wrong(const MetricCounts& counts, const MetricOptions&) {
   return share(counts, "wrong", "answers");
 }
 
-// Metrics of the tokens of answers, such as the phoneme and the word error rate.
 std::deque<Metric> token_rows() {
   return {{.name = "token_error",
            .key = "token_error_rate",
@@ -155,8 +153,8 @@ std::deque<Metric>& rows() {
   return all;
 }
 
-// The row of a name with a number, such as "hit@7"; null where the name is no such. Rows are made
-// on demand and kept.
+// Row of a name with a number, such as "hit@7"; null for other names. Rows are made on demand and
+// kept.
 const Metric* row_with_number(std::string_view name) {
   const size_t sign = name.find('@');
   if (sign == std::string_view::npos) return nullptr;

@@ -10,7 +10,7 @@ namespace {
 
 using CodePoint = utf8proc_int32_t;
 
-// Calls `take(code point, its bytes)` for each in turn.
+// Calls `take(code point, its bytes)` for each code point in order.
 template <class Take>
 void each_code_point(std::string_view text, const Take& take) {
   for (size_t position = 0; position < text.size();) {
@@ -32,7 +32,7 @@ bool is_cased(CodePoint c) {
          category == UTF8PROC_CATEGORY_LT;
 }
 
-// The characters that may be between a letter and the end of its word.
+// Characters that may occur between a letter and the end of its word.
 bool is_case_ignorable(CodePoint c) {
   switch (utf8proc_category(c)) {
     case UTF8PROC_CATEGORY_MN:
@@ -66,7 +66,7 @@ void append(std::string& text, CodePoint c) {
 }  // namespace
 
 bool is_white_space(char32_t c) {
-  if (c >= 0x1C && c <= 0x1F) return true;  // the separators of ASCII
+  if (c >= 0x1C && c <= 0x1F) return true;  // ASCII separators
   return (c >= '\t' && c <= '\r') || c == ' ' || c == 0x85 || c == 0xA0 || c == 0x1680 ||
          (c >= 0x2000 && c <= 0x200A) || c == 0x2028 || c == 0x2029 || c == 0x202F || c == 0x205F ||
          c == 0x3000;
@@ -119,7 +119,7 @@ std::string lower_case(std::string_view text) {
     if (c == capital_sigma)
       append(lower, ends_word(characters, i) ? final_sigma : sigma);
     else if (c == dotted_capital_i)
-      lower += "i\xCC\x87";  // the one character whose lower case is two
+      lower += "i\xCC\x87";  // the only character whose lower case has two code points
     else
       append(lower, utf8proc_tolower(c));
   }

@@ -14,7 +14,7 @@ namespace {
 
 constexpr double infinity = std::numeric_limits<double>::infinity();
 
-// A number that was answered and the right one.
+// An answered number and the right one.
 struct NumberPair {
   double answer = 0, right = 0;
   double count = 0;
@@ -33,8 +33,8 @@ const std::string& only_reference(const ScoredAnswer& answer) {
   return answer.references[0];
 }
 
-// The shortest text of a double is read as the same double, so that counts lose nothing and sums
-// over them do not depend on the order of the answers.
+// The shortest text of a double parses to the same double. Counts are therefore exact, and sums do
+// not depend on the order of the answers.
 MetricCounts count_numbers(const ScoredAnswer& answer, const MetricOptions&) {
   const double right = finite_number(only_reference(answer));
   return {{fmt::format("{} {}", finite_number(answer.text), right), 1}};
@@ -48,13 +48,13 @@ MetricCounts count_scores(const ScoredAnswer& answer, const MetricOptions& optio
   return count_numbers(answer, options);
 }
 
-// The numbers that a name of counts holds.
+// Parses the two numbers in the name of a count.
 NumberPair pair_named(std::string_view name) {
   const size_t blank = name.find(' ');
   return {finite_number(name.substr(0, blank)), finite_number(name.substr(blank + 1))};
 }
 
-// By rising number that was answered.
+// Sorted by the answered number.
 using NumberPairs = std::vector<NumberPair>;
 
 void sort(NumberPairs& pairs) {
@@ -74,10 +74,10 @@ NumberPairs pairs_of(const MetricCounts& counts) {
   return pairs;
 }
 
-// Pairs that are read once and then get counts.
+// Pairs that are parsed once and then combined with counts.
 class SortedPairs {
  public:
-  // Holds the place of each pair's name until with() puts its count there.
+  // `count` holds the index of the name until with() replaces it with the count.
   explicit SortedPairs(const std::vector<std::string>& names) {
     for (size_t i = 0; i < names.size(); ++i) {
       pairs_.push_back(pair_named(names[i]));
@@ -135,19 +135,19 @@ double determination(const NumberPairs& pairs) {
   const double variance = mean_of(
       pairs, [mean](const NumberPair& pair) { return (pair.right - mean) * (pair.right - mean); });
   const double error = mean_of(pairs, squared_error);
-  // The mean of equal numbers is rounded, so that their variance need not be 0.
+  // The mean of equal numbers is rounded, so their variance may differ from 0.
   if (least == largest || variance == 0) return error == 0 ? 1 : 0;
   return 1 - error / variance;
 }
 
-// How many answers have a score, by their class.
+// Number of answers per class.
 struct Classes {
   double positive = 0, negative = 0;
 
   void add(const NumberPair& pair) { (pair.right == 1 ? positive : negative) += pair.count; }
 };
 
-// The classes of each score, by rising score.
+// Classes per score, by rising score.
 std::vector<Classes> classes_of(const NumberPairs& pairs) {
   std::vector<Classes> all;
   double last = 0;
@@ -168,8 +168,8 @@ Classes sum_of(const std::vector<Classes>& scores) {
   return all;
 }
 
-// The share of pairs of a positive and a negative answer in which the positive one scores higher;
-// a tie is half (Hanley & McNeil 1982).
+// Share of (positive, negative) pairs of answers in which the positive one scores higher; a tie
+// counts half (Hanley & McNeil 1982).
 double area_under_curve(const NumberPairs& pairs) {
   const std::vector<Classes> scores = classes_of(pairs);
   const Classes all = sum_of(scores);
@@ -186,8 +186,8 @@ double area_under_curve(const NumberPairs& pairs) {
   return above / (all.positive * all.negative);
 }
 
-// sum_n (R_n - R_(n-1)) P_n over the thresholds n by falling score, with recall R and precision P
-// of what scores at least so high.
+// sum_n (R_n - R_(n-1)) P_n over thresholds n by falling score; R and P: recall and precision of
+// the answers with at least that score.
 double average_precision(const NumberPairs& pairs) {
   std::vector<Classes> scores = classes_of(pairs);
   const Classes all = sum_of(scores);

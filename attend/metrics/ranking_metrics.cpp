@@ -15,7 +15,7 @@ MetricCounts count_rank(const ScoredAnswer& answer, const MetricOptions&) {
   return {{fmt::format("{} {}", answer.rank->above, answer.rank->tied), 1}};
 }
 
-// The mean over all answers of what each rank gains; what was not ranked gains nothing.
+// Mean of `gain` over all answers; answers without a rank gain 0.
 template <class Gain>
 double mean_gain(const MetricCounts& counts, Gain gain) {
   double sum = 0, answers = 0;
@@ -31,14 +31,14 @@ double mean_gain(const MetricCounts& counts, Gain gain) {
   return sum / std::max(1.0, answers);
 }
 
-// The share of the orders of those that tie in which the right one is among the first k.
+// Share of the orders of the tied items in which the right one is among the first k.
 double hit(const Rank& rank, int64_t k) {
   const int64_t within = std::clamp<int64_t>(k - rank.above, 0, rank.tied + 1);
   return static_cast<double>(within) / static_cast<double>(rank.tied + 1);
 }
 
-// 1 / log2(place + 1) where the place is among the first k (Jarvelin & Kekalainen 2002); the mean
-// over the orders of those that tie (McSherry & Najork 2008).
+// 1 / log2(place + 1) if the place is among the first k (Jarvelin & Kekalainen 2002); mean over the
+// orders of the tied items (McSherry & Najork 2008).
 double discounted_gain(const Rank& rank, int64_t k) {
   double sum = 0;
   const int64_t last = std::min(k, rank.above + rank.tied + 1);

@@ -12,7 +12,7 @@ namespace {
 using internal::number_of;
 using nlohmann::json;
 
-// Labels `first` to `last` that name one thing of a type.
+// Type, and indices of the first and last label.
 using Span = std::tuple<std::string_view, size_t, size_t>;
 
 // A label: O, or B, I, E or S with a type, which may be empty. BILOU's L and U are E and S.
@@ -24,7 +24,7 @@ struct SpanLabel {
   bool ends() const { return place == 'E' || place == 'S' || place == 'O'; }
 };
 
-// BIO, BIOES, and BILOU, which calls the last and the only one L and U.
+// Accepts BIO, BIOES and BILOU; L and U of BILOU become E and S.
 SpanLabel parse_label(std::string_view label) {
   if (label == "O") return {};
   constexpr std::string_view places = "BIESLU", read_as = "BIESES";
@@ -35,7 +35,7 @@ SpanLabel parse_label(std::string_view label) {
        in_quotes(label));
 }
 
-// As conlleval reads them: I and E begin a span if no span of their type is open.
+// As in conlleval, I and E begin a span if no span of their type is open.
 std::set<Span> spans_of(const std::vector<std::string>& labels) {
   std::set<Span> spans;
   SpanLabel last;

@@ -23,7 +23,7 @@ void count_references(const ScoredAnswer& answer, MetricCounts& counts) {
   counts[fmt::format("{}{}", references_key, answer.references.size())] = 1;
 }
 
-// How many references each answer has; 0 where it varies.
+// Number of references per answer; 0 if it varies.
 int64_t references_per_answer(const MetricCounts& counts) {
   const auto is_key = [](const auto& entry) { return entry.first.starts_with(references_key); };
   const auto first = std::find_if(counts.begin(), counts.end(), is_key);
@@ -71,7 +71,7 @@ json bleu_details(const MetricCounts& counts, const MetricOptions& options) {
           {"reference_length", all.reference_length}};
 }
 
-// As sacreBLEU prints a score.
+// In sacreBLEU's format.
 std::string score_text(const json& details) {
   return fmt::format("{}|{} = {:.2f}\n", details["name"].get<std::string>(),
                      details["signature"].get<std::string>(), details["score"].get<double>());
@@ -89,7 +89,7 @@ std::string bleu_text(const json& details) {
                             details["brevity_penalty"].get<double>(), ratio, hypothesis, reference);
 }
 
-// chrF, and chrF++ with `word_order` 2.
+// chrF; chrF++ if `word_order` is 2.
 Metric chrf_row(const std::string& name, const std::string& title, int64_t word_order) {
   const auto read = [word_order](const MetricOptions& options) {
     return ChrfOptions{.word_order = word_order, .lowercase = options.bleu.lowercase};
@@ -129,7 +129,7 @@ Metric chrf_row(const std::string& name, const std::string& title, int64_t word_
           .details_text = score_text};
 }
 
-// No text holds it.
+// Does not occur in texts.
 constexpr char between_labels = '\0';
 
 void count_one_label(const std::string& answer, const std::vector<std::string>& right,
@@ -139,8 +139,8 @@ void count_one_label(const std::string& answer, const std::vector<std::string>& 
   counts[one.answers.begin()->first + between_labels + answer] += 1;
 }
 
-// The labels of tokens, at their places in the reference that fits best; `unread` tokens at its end
-// have no answer.
+// Labels of tokens against the best reference, by position. Tokens after the end of the answer
+// (`unread`) count as unanswered.
 void count_token_labels(const ScoredAnswer& answer, MetricCounts& counts) {
   const std::vector<std::string>& right = best_reference(answer);
   for (size_t i = 0; i < right.size(); ++i) {

@@ -11,18 +11,19 @@
 namespace attend {
 namespace {
 
-// More answers at once would only keep the first waiting.
+// Maximum number of sources per thread; more would only delay the first answer.
 constexpr size_t most_together = 64;
 
-// So much is handed out at once, and overtakes a question with other options before a thread takes
-// no more and ends.
+// Maximum weight that is handed out at once. Also the weight that may overtake a question with
+// other options before a thread takes no more and ends.
 constexpr size_t most_weight = 256;
 
-// A source of fewer than twice as many tokens weighs 1. A token takes about so many bytes.
+// A source of fewer than 2 * tokens_per_weight tokens weighs 1. bytes_per_token is an estimate.
 constexpr size_t tokens_per_weight = most_tokens_together / most_weight, bytes_per_token = 4;
 
-// While the model is busy, a call waits for further questions as long as they come so soon behind
-// each other, but no longer than this: clients that were answered together ask together.
+// While the model is busy, a thread waits while questions arrive within `gathering_pause` of
+// each other, up to `longest_gathering`. Clients that were answered together send their next
+// requests together.
 constexpr std::chrono::microseconds gathering_pause{300};
 constexpr std::chrono::microseconds longest_gathering{5000};
 
@@ -38,7 +39,7 @@ double seconds_since(std::chrono::steady_clock::time_point since) {
 
 }  // namespace
 
-// A question, and what has been answered of it by whichever threads.
+// A question, and its answers so far from all threads.
 class AnswerQueue::Asked {
  public:
   explicit Asked(Question question)
@@ -49,7 +50,7 @@ class AnswerQueue::Asked {
 
   const Question& question() const { return question_; }
 
-  // Whether no more need be computed.
+  // Whether the computation can stop.
   bool is_over() const { return is_over_ || question_.is_abandoned(); }
 
   ArrivingSource source(size_t i) {
@@ -76,8 +77,8 @@ class AnswerQueue::Asked {
     end(error);
   }
 
-  // Calls one of the question's functions, while no other thread calls one. What that throws is
-  // this question's failure alone: the others of the call have their answers.
+  // Calls one of the question's functions; calls are serialised. An exception fails only this
+  // question, not the others of the call.
   template <class Function, class... Told>
   void tell(const Function& function, const Told&... told) {
     const std::lock_guard lock(telling_);
@@ -97,7 +98,7 @@ class AnswerQueue::Asked {
       results[i] = std::move(result);
       if (--left_ > 0) return;
     }
-    // What was stopped is no answer.
+    // Results of stopped sources are not answers.
     if (!is_over()) tell(told, results);
   }
 
@@ -110,13 +111,13 @@ class AnswerQueue::Asked {
   std::vector<Answer> answers_;
   std::vector<Embedding> embeddings_;
   size_t left_;
-  std::atomic<bool> is_over_ = false;  // it has failed
+  std::atomic<bool> is_over_ = false;  // the question has failed
 };
 
-// What one thread is answering at once.
+// The sources that one thread answers at the same time.
 class AnswerQueue::Call {
  public:
-  // Begins by the question `first`, which waits. The queue is locked.
+  // Starts with the waiting question `first`. Requires the queue's lock.
   Call(AnswerQueue& queue, std::shared_ptr<Asked> first)
       : queue_(queue), first_(std::move(first)) {}
 
@@ -129,7 +130,7 @@ class AnswerQueue::Call {
         return sources;
       });
     } catch (const std::exception& error) {
-      // Options that the model refuses are those of the first question, which still waits.
+      // If the model refuses the options, the first question still waits and only it fails.
       if (!has_begun_) first_->fail(error);
       size_t sources = 0;
       for (const auto& [asked, count] : held_) {
@@ -157,7 +158,7 @@ class AnswerQueue::Call {
     }
   }
 
-  // What is answered next, beside so many sources.
+  // Takes the next sources; `answering`: number of sources in progress.
   std::vector<Taken> next(size_t answering) {
     const std::lock_guard lock(queue_.mutex_);
     has_begun_ = true;
@@ -200,7 +201,7 @@ class AnswerQueue::Call {
     return taken;
   }
 
-  // The others have waited as if it had overtaken them.
+  // Requeues the question. Its slice counts as overtaking the others.
   void put_behind(std::list<Waiting>::iterator one) {
     overtaking_ += std::exchange(one->weight, 0);
     queue_.waiting_.splice(queue_.waiting_.end(), queue_.waiting_, one);
@@ -221,10 +222,10 @@ class AnswerQueue::Call {
 
   AnswerQueue& queue_;
   const std::shared_ptr<Asked> first_;
-  std::map<std::shared_ptr<Asked>, size_t> held_;  // how many sources of each are being answered
-  bool has_begun_ = false;                         // sources were asked for
-  bool is_overtaking_ = false;                     // there are questions with other options
-  size_t overtaking_ = 0;                          // weight of what was taken since
+  std::map<std::shared_ptr<Asked>, size_t> held_;  // number of sources in progress per question
+  bool has_begun_ = false;                         // next() was called
+  bool is_overtaking_ = false;                     // passed over a question with other options
+  size_t overtaking_ = 0;                          // weight taken since then
 };
 
 size_t AnswerQueue::Waiting::left() const { return asked->question().sources.size() - taken; }
@@ -304,7 +305,7 @@ size_t AnswerQueue::weight(const std::string& source) const {
   return std::max<size_t>(1, tokens / tokens_per_weight);
 }
 
-// Each thread has its share of all sources, so that none answers many while another answers few.
+// Equal shares keep the threads equally busy.
 size_t AnswerQueue::share() const {
   size_t sources = answering_;
   for (const Waiting& one : waiting_) sources += one.left();

@@ -21,7 +21,7 @@ json either(const std::vector<json>& schemas) { return {{"anyOf", schemas}}; }
 json nullable(const json& schema) { return either({schema, {{"type", "null"}}}); }
 json map_of(const json& values) { return {{"type", "object"}, {"additionalProperties", values}}; }
 
-// An object with these members, all of which are there but for `optional`.
+// An object with these members; all are required except `optional`.
 json object(const std::vector<std::pair<std::string, json>>& members,
             const std::set<std::string>& optional = {}) {
   json properties = json::object(), required = json::array();

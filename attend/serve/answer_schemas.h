@@ -5,10 +5,10 @@
 
 namespace attend {
 
-// JSON schemas of what the routes answer, by the names that Route::schema has, and of errors.
+// JSON schemas of the routes' answers, by the names in Route::schema, and of errors.
 nlohmann::json answer_schemas();
 
-// {"$ref"}: the schema of that name among the components of the document.
+// Reference ({"$ref"}) to the schema of that name in the components of the document.
 nlohmann::json schema_reference(const std::string& name);
 
 }  // namespace attend

@@ -30,7 +30,7 @@ int64_t token_count(const std::vector<Embedding>& embeddings) {
   return static_cast<int64_t>(count);
 }
 
-// What a question calls with Answers or Embeddings.
+// Callback of a question, for Answers or Embeddings.
 template <class Result>
 std::function<void(const std::vector<Result>&)> responder(
     const Asking& asking, std::function<HttpResponse(const std::vector<Result>&)> respond) {
@@ -46,7 +46,7 @@ std::function<void(const std::vector<Result>&)> responder(
   };
 }
 
-// Checks that no source names a file, and that no text takes long to split into tokens.
+// Checks that no source names a file and that no text is too long to tokenise quickly.
 void check_sources(const Asking& asking, const std::vector<std::string>& sources) {
   for (size_t i = 0; i < sources.size(); ++i) {
     check_source(asking.served, sources[i], fmt::format("{}[{}]", asking.field, i), asking.field);
@@ -58,11 +58,11 @@ void check_sources(const Asking& asking, const std::vector<std::string>& sources
   }
 }
 
-// Limits of all answers to a request together: their tokens, and the attention weights that are
-// kept while they are computed.
+// Limits of all answers to a request together: tokens, and attention weights kept during the
+// computation.
 constexpr int64_t most_tokens = int64_t{64} * 4096, most_weights = int64_t{1} << 26;
 
-// Maximum number of tokens of a source, by its bytes: special tokens may be added.
+// Maximum number of tokens of a source, from its bytes; special tokens may be added.
 int64_t source_tokens(const Model& model, const std::string& source) {
   const int64_t most = model.maximum_source_length();
   return model.has_source_image() ? most : std::min(std::ssize(source) + 8, most);
@@ -96,8 +96,8 @@ void check_work(const Asking& asking, const Question& question) {
   check(weights, most_weights, "attention weights");
 }
 
-// Whether the answers take long, as they usually are: about as long as their sources, or as long as
-// they may be, if the request says so.
+// Whether the answers probably take long. Expected length: the maximum if the request limits the
+// length or sources are images or sounds, otherwise about the length of the source.
 bool is_long(const Model& model, const Question& question) {
   constexpr int64_t short_tokens = 8192, bytes_per_token = 4;
   int64_t tokens = 0;
@@ -186,7 +186,7 @@ RequestError too_long(const Model& model, const std::string& field, size_t index
 void check_source(const ServedModel& served, const std::string& source, const std::string& name,
                   const std::string& field) {
   if (!served.model->has_source_image()) return;
-  // A set has several, with blanks between.
+  // A set consists of several files, separated by blanks.
   const std::vector<std::string_view> words = split_words(source);
   if (words.empty() || (holds_file(source) && std::all_of(words.begin(), words.end(), holds_file)))
     return;

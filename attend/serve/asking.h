@@ -15,66 +15,66 @@
 
 namespace attend {
 
-// A request that is answered by a model, and what its client reads.
+// A request that a model answers, and the reply to its client.
 struct Asking {
   Service& service;
   const ServedModel& served;
   const HttpReply& reply;
-  const char* field = "texts";  // of the request, which holds the sources
+  const char* field = "texts";  // field of the request that holds the sources
   ErrorForm error = openai_error;
 };
 
-// Puts the question into the model's queue and answers the request with what `respond` makes of the
-// answers, or with the RequestError that it throws. A source that could not be read is an error
-// (422), and so is a full queue (429) and, for a model that reads images or sounds, a source that
-// does not hold them (data/embedded_file.h): no file is opened that a request names. Sets the
-// question's functions.
+// Queues the question for the model and answers the request with the result of `respond`, or with
+// the RequestError that it throws. Sets the question's functions.
+// Errors: 422 on a source that cannot be read; 429 on a full queue. If the model reads images or
+// sounds, also 422 on a source that does not hold one (data/embedded_file.h): the server opens no
+// file that a request names.
 void ask(const Asking& asking, Question question,
          std::function<HttpResponse(const std::vector<Answer>&)> respond);
 
-// The same of the vectors of texts.
+// Like ask(), for the vectors of texts.
 void ask_vectors(const Asking& asking, std::vector<std::string> texts,
                  std::function<HttpResponse(const std::vector<Embedding>&)> respond);
 
-// Puts a question with all its functions into the model's queue, or tells that it is full (429).
-// RequestError (422) on one whose answers may be too long together.
+// Queues a question with all its functions, or replies 429 if the queue is full. RequestError (422)
+// if its answers together may be too long.
 void put(const Asking& asking, Question question);
 
-// What a client is told of a RequestError, of another error of the library (422), and of one of the
-// model or the system (500).
+// The error for the client: a RequestError itself, 422 for other errors of the library, and 500 for
+// errors of the model or the system.
 RequestError failure_of(const std::exception& error);
-// Throws RequestError (500) if the model computed numbers that are not finite, else (422).
+// Throws RequestError: 500 if the model computed numbers that are not finite, else 422.
 [[noreturn]] void refuse_source(const std::string& field, size_t index, const std::string& error,
                                 bool is_diverged);
-// Throws the error that the Answer or Embedding of one source has, if any: 422 if the source could
-// not be read, 500 if the model computed numbers that are not finite.
+// Throws the error of one source's Answer or Embedding, if any: 422 if the source could not be
+// read, 500 if the model computed numbers that are not finite.
 template <class Result>
 void check_result(const std::string& field, size_t index, const Result& result) {
   if (!result.error.empty()) refuse_source(field, index, result.error, result.is_diverged);
 }
-// That a text is longer than the model reads (400), in words that clients of OpenAI look for, and
-// its code.
+// Code of too_long(), and the error (400) for a text longer than the model reads, in words that
+// OpenAI's clients look for.
 constexpr const char* too_long_code = "context_length_exceeded";
 RequestError too_long(const Model& model, const std::string& field, size_t index);
 
-// The texts of inputs, which may be written as token ids. RequestError (422) on ids of no text, and
+// Returns the inputs as texts; token ids are decoded. RequestError (422) on ids without a text, and
 // if `reply` is abandoned.
 std::vector<std::string> texts_of(const ServedModel& served, const RequestInputs& inputs,
                                   const char* field, const HttpReply& reply);
 
-// RequestError (422) where the model reads images or sounds and the source does not hold them: no
-// file is opened that a request names. `name` is the source's, for the message.
+// RequestError (422) if the model reads images or sounds and the source does not hold one: the
+// server opens no file that a request names. `name`: name of the source in the message.
 void check_source(const ServedModel& served, const std::string& source, const std::string& name,
                   const std::string& field);
 
-// The model of that name. RequestError where there is none, and (422) on one that reads images or
+// The model of that name. RequestError if it does not exist, and (422) if it reads images or
 // sounds.
 const ServedModel& text_model(const Service& service, const std::string& name);
 
-// {"model", "answers"}
+// Body: {"model", "answers"}.
 HttpResponse answers_response(const ServedModel& served, const nlohmann::json& answers);
 
-// JSON in UTF-8, whatever bytes its texts have.
+// JSON in UTF-8; invalid bytes in texts are replaced.
 std::string json_text(const nlohmann::json& value);
 
 }  // namespace attend

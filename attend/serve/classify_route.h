@@ -14,12 +14,12 @@ class Service;
 struct ServedModel;
 
 // POST /v1/classify: {"texts": [..], "model", "nbest"} to {"model", "answers":
-// [classification_json() of each]}, by models that answer labels.
+// [classification_json() of each]}, for models that answer labels.
 void answer_classify(Service& service, const HttpRequest& request, const HttpReply& reply);
 std::vector<RequestField> classify_fields();
 
-// What asks a model for its `most` most probable labels of each text, all where it is 0.
-// RequestError (422) on models that answer none.
+// Question for the `most` most probable labels of each text; 0: all labels. RequestError (422) if
+// the model has no labels.
 Question label_question(const ServedModel& served, std::vector<std::string> texts, int64_t most);
 
 }  // namespace attend

@@ -15,47 +15,47 @@
 namespace attend::internal {
 
 struct CompletionOptions {
-  std::vector<std::string> stops = {};   // texts that end an answer and are no part of it
-  std::vector<std::string> echoes = {};  // what the texts of each prompt begin with
-  // The tokens of each prompt, if they are echoed with their probabilities; else empty.
+  std::vector<std::string> stops = {};   // texts that end an answer, not included in it
+  std::vector<std::string> echoes = {};  // beginning of the texts of each prompt
+  // Tokens of each prompt if they are echoed with their probabilities; else empty.
   std::vector<std::vector<ScoredToken>> echoed_tokens = {};
-  size_t answers = 1;                 // of each prompt
-  int64_t prompt_tokens = 0;          // of all prompts
-  bool streams = false;               // events while the answers grow, else one answer
-  bool tells_usage = false;           // a stream ends with it
-  bool has_logarithms = false;        // of the probabilities of tokens
-  bool has_rivals = false;            // also those of the most probable tokens
-  std::chrono::milliseconds time{0};  // a stream that takes longer ends with an error
+  size_t answers = 1;                 // per prompt
+  int64_t prompt_tokens = 0;          // sum over all prompts
+  bool streams = false;               // send events while the answers grow
+  bool tells_usage = false;           // end a stream with the usage
+  bool has_logarithms = false;        // log probabilities of the tokens
+  bool has_rivals = false;            // also of the most probable tokens
+  std::chrono::milliseconds time{0};  // time limit of a stream
 };
 
-// What the client of one request of /v1/completions reads. Any thread may call it.
+// The answer to one request of /v1/completions. Thread-safe.
 class Completion {
  public:
   Completion(const Asking& asking, const std::string& request_id, CompletionOptions options);
 
-  // Streams what an answer has got; arguments are those of AnswerWatch::grows.
+  // Streams new text of an answer; arguments as for AnswerWatch::grows.
   void grow(size_t prompt, size_t answer, const Candidate& so_far);
   void end(const std::vector<Answer>& answers);
   void fail(const RequestError& error);
-  // Answers that hold only the tokens of the prompts.
+  // Ends with answers that hold only the prompts.
   void end_with_prompts();
-  // Whether nothing more need be computed. Ends a stream that is late.
+  // Whether the computation can stop. Ends a stream that exceeds its time limit.
   bool is_over();
 
  private:
   struct Choice {
-    size_t prompt = 0;                 // its number
-    std::string echo = {}, text = {};  // what the client gets
-    size_t sent = 0;                   // bytes of the text
-    std::string whole = {};            // the text of all tokens, stops included
-    size_t searched = 0;               // bytes of it that hold no stop
+    size_t prompt = 0;                 // index of the prompt
+    std::string echo = {}, text = {};  // text for the client
+    size_t sent = 0;                   // bytes of `text` that were sent
+    std::string whole = {};            // text of all tokens, with stops
+    size_t searched = 0;               // bytes of `whole` without a stop
     size_t token_count = 0;
     // Per token, if the client asked for probabilities.
     std::vector<std::string> tokens = {};
     std::vector<double> logarithms = {};
     std::vector<std::vector<Rival>> rivals = {};
-    std::vector<size_t> offsets = {};  // of the tokens in the text, in characters
-    std::string finish = {};           // why it ended; empty while it grows
+    std::vector<size_t> offsets = {};  // start of each token in the text, in characters
+    std::string finish = {};           // reason of the end; empty while it grows
   };
 
   void take(Choice& choice, const Candidate& so_far, const std::string& finish) const;

@@ -15,8 +15,8 @@ using nlohmann::json;
 
 bool continues_character(char byte) { return (static_cast<unsigned char>(byte) & 0xC0U) == 0x80; }
 
-// How much of a text that goes on stays as it is: without the beginning of a stop and of a
-// character at its end.
+// Size of the prefix that further text cannot change: excludes the beginning of a stop and an
+// incomplete character at the end.
 size_t settled_size(std::string_view text, const std::vector<std::string>& stops) {
   size_t size = text.size();
   for (const std::string& stop : stops)
@@ -33,7 +33,7 @@ size_t settled_size(std::string_view text, const std::vector<std::string>& stops
   return size - (last - 1) < needed ? last - 1 : size;
 }
 
-// The probabilities of tokens as clients of OpenAI read them.
+// Probabilities of tokens in OpenAI's format.
 class LogarithmsJson {
  public:
   void add(const std::string& token, const json& logarithm, size_t offset,
@@ -42,7 +42,7 @@ class LogarithmsJson {
     logarithms_.push_back(logarithm);
     offsets_.push_back(offset);
     if (logarithm.is_null()) return best_.push_back(nullptr);
-    // Tokens of one name, such as bytes that are shown alike, are told once, by the most probable.
+    // Tokens with equal names, e.g. bytes displayed alike, give one entry, the most probable.
     json& best = best_.emplace_back(json::object());
     for (const Rival& rival : rivals) best.emplace(rival.token, rival.log_probability);
   }
@@ -118,7 +118,7 @@ bool Completion::is_over() {
   if (is_done_ || reply_.is_abandoned()) return true;
   if (!options_.streams || std::chrono::steady_clock::now() < deadline_) return false;
   const std::lock_guard lock(mutex_);
-  // The server itself refuses what has not begun.
+  // Before the stream begins, the server itself reports the timeout.
   if (!is_begun_) return false;
   fail_locked(RequestError(504,
                            fmt::format("the stream takes over {:g} s; ask for less",
@@ -154,7 +154,7 @@ void Completion::take(Choice& choice, const Candidate& so_far, const std::string
     choice.text = choice.whole.substr(0, stop);
     return;
   }
-  // The next token may still change what the last one spelled.
+  // The next token may still change the text of the last one.
   const std::string_view kept(choice.whole.data(), same);
   choice.text = kept.substr(0, settled_size(kept, options_.stops));
 }
@@ -170,8 +170,8 @@ void Completion::take_tokens(Choice& choice, const Candidate& so_far) const {
   }
 }
 
-// Where the first of the stops begins; npos: there is none. The first `same` bytes of the text are
-// those of the call before.
+// Start of the first stop; npos if there is none. The first `same` bytes of the text are unchanged
+// since the last call.
 size_t Completion::find_stop(Choice& choice, size_t same) const {
   const size_t known = std::min(choice.searched, same);
   size_t first = std::string::npos;
@@ -193,7 +193,7 @@ void Completion::say(Choice& choice) {
 void Completion::send_event(const std::string& json) {
   std::string event = fmt::format("data: {}\n\n", json);
   if (std::exchange(is_begun_, true)) return reply_.add(std::move(event));
-  // nginx would keep events until they fill a buffer.
+  // Otherwise nginx buffers the events.
   reply_.begin({.type = "text/event-stream",
                 .body = std::move(event),
                 .fields = {{"X-Accel-Buffering", "no"}}});

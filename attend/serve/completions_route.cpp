@@ -20,16 +20,17 @@ namespace {
 using internal::Completion;
 using internal::CompletionOptions;
 
-// As OpenAI has it.
+// OpenAI's limit.
 constexpr double most_rivals = 5;
 
-// OpenAI takes 4; lm-evaluation-harness sends more.
+// OpenAI accepts 4; lm-evaluation-harness sends more.
 constexpr double most_stops = 32;
 
-// A prompt of so many bytes per token that the model reads is too long, whatever its tokens are.
+// A prompt with more bytes per token of the model's maximum length is too long, whatever its tokens
+// are.
 constexpr int64_t bytes_per_prompt_token = 256;
 
-// Below it the most probable token is as good as certain.
+// Below this temperature the most probable token is practically certain.
 constexpr double least_temperature = 1e-3;
 
 struct CompletionsRequest {
@@ -85,8 +86,7 @@ void check_completions(const CompletionsRequest& asked, const std::set<std::stri
     if (stop.empty()) refuse("stop", "a stop is empty; leave it out");
 }
 
-// What is asked for: without any of the fields that draw, and at temperature 0, the most probable
-// token is taken.
+// Greedy search at temperature 0, and if no field requests sampling.
 SearchOptions completion_search(const CompletionsRequest& asked,
                                 const std::set<std::string>& present) {
   SearchOptions search;
@@ -121,7 +121,7 @@ int64_t prompt_token_count(const Model& model, const std::vector<std::string>& p
   return count;
 }
 
-// Has the model answer the question, unless it is for no tokens.
+// Queues the question; if no tokens are requested, ends with the prompts.
 void begin_completion(const Asking& asking, Question question, const std::string& request_id,
                       CompletionOptions options, bool wants_tokens) {
   const bool watches = options.streams || !options.stops.empty() || options.has_logarithms;

@@ -12,7 +12,7 @@
 namespace attend {
 namespace {
 
-// As OpenAI's clients know it.
+// OpenAI's limit.
 constexpr double most_inputs = 2048;
 
 enum class VectorEncoding { numbers, base64 };
@@ -33,7 +33,7 @@ struct EmbeddingsRequest {
   }
 };
 
-// Float32, the first byte the lowest, in base64.
+// Float32, little-endian, in base64.
 std::string packed_numbers(const std::vector<float>& vector) {
   std::string bytes;
   bytes.reserve(4 * vector.size());

@@ -16,7 +16,7 @@
 namespace attend {
 namespace {
 
-// The work grows as the square of the text's length, and more.
+// The work grows at least with the square of the text's length.
 constexpr size_t most_explained_bytes = 4096;
 constexpr double most_numbered = 10000, most_explained_beam = 64, most_named_heads = 1000;
 
@@ -66,7 +66,7 @@ ExplainRequest read_explain(const Service& service, const std::string& body) {
   return request;
 }
 
-// The lines of JSON as an array.
+// Converts lines of JSON to an array.
 std::string listed_explanations(const std::string& model, std::string lines) {
   lines.pop_back();
   for (size_t end = 0; (end = lines.find('\n', end)) != std::string::npos;) lines[end] = ',';

@@ -9,10 +9,10 @@ namespace attend {
 
 class Service;
 
-// POST /v1/explain: {"text", "method", ..} to what `attend explain` makes of it. The answer is
-// {"model", "explanations": [what `attend explain --json` prints, an object for each map]}, or with
-// "format" a picture, a page, or what a page holds. The fields are those of the table in
-// explain_route.cpp, which are the options of `attend explain`.
+// POST /v1/explain: {"text", "method", ..} to the output of `attend explain`. The answer is
+// {"model", "explanations": [objects of `attend explain --json`, one per map]}; "format" selects a
+// picture, a page, or the data of a page instead. The fields are options of `attend explain`; see
+// the table in explain_route.cpp.
 void answer_explain(Service& service, const HttpRequest& request, const HttpReply& reply);
 std::vector<RequestField> explain_fields();
 

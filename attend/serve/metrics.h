@@ -10,36 +10,36 @@
 
 namespace attend {
 
-// Counts values by upper bounds, as Prometheus reads it.
+// Counts values by upper bounds, in the form of a Prometheus histogram.
 class Histogram {
  public:
   explicit Histogram(std::vector<double> bounds)
       : bounds_(std::move(bounds)), counts_(bounds_.size() + 1) {}
 
   void add(double value);
-  // NAME_bucket{le=".."}, NAME_sum and NAME_count.
+  // Lines NAME_bucket{le=".."}, NAME_sum and NAME_count.
   std::string text(const std::string& name) const;
 
  private:
   std::vector<double> bounds_;   // ascending
-  std::vector<int64_t> counts_;  // values up to each bound and above the one before; then the rest
+  std::vector<int64_t> counts_;  // per bound: values above the bound before; last: the rest
   double sum_ = 0;
 };
 
-// What a server tells Prometheus. Any thread may call it.
+// Metrics of the server for Prometheus. Thread-safe.
 class ServerMetrics {
  public:
   explicit ServerMetrics(std::string version) : version_(std::move(version)) {}
 
-  // `route`: a path that the server has, or "other".
+  // `route`: a path of the server, or "other".
   void count_request(const std::string& route, int status, double seconds);
-  // Texts that a thread was answering when requests joined them, and how long each of these had
-  // waited.
+  // `queued_seconds`: queue time of each request that joined a thread's work; `together`: number of
+  // texts that the thread was then answering.
   void count_batch(const std::vector<double>& queued_seconds, size_t together);
   void count_tokens(int64_t tokens);  // of sources and answers
 
-  // In the text format 0.0.4; `queue_size`: requests that wait for a model; `lost_log_lines`: lines
-  // that the log dropped.
+  // Text format 0.0.4. `queue_size`: requests waiting for a model; `lost_log_lines`: lines that
+  // could not be logged.
   std::string text(size_t queue_size, int64_t lost_log_lines) const;
 
  private:

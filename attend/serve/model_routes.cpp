@@ -11,7 +11,7 @@ namespace {
 
 using nlohmann::json;
 
-// As OpenAI's clients read it.
+// In OpenAI's format.
 json model_json(const Service& service, const ServedModel& served) {
   const Model& model = *served.model;
   return {{"id", served.name},
@@ -32,7 +32,7 @@ int digit(char c) {
                                 : -1;
 }
 
-// A part of a path as it was before its characters were written as %41.
+// Decodes the percent escapes in a part of a path.
 std::string unescaped(std::string_view part) {
   std::string text;
   for (size_t i = 0; i < part.size(); ++i) {

@@ -17,8 +17,7 @@ using nlohmann::json;
 
 constexpr const char* json_type = "application/json";
 
-// An error of any status, by the route, or by the server, which refuses some requests before it
-// knows their route.
+// Errors have the route's form, or the server's form if the request is refused before routing.
 json error_schema(const Route& route) {
   if (route.error == openai_error) return schema_reference("Error");
   return {{"anyOf", {schema_reference("Error"), schema_reference("TeiError")}}};

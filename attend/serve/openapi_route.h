@@ -6,8 +6,8 @@ namespace attend {
 
 class Service;
 
-// GET /openapi.json: what the server takes, in OpenAPI 3.1, made of the table of routes and their
-// fields.
+// GET /openapi.json: OpenAPI 3.1 document, generated from the route table and the fields of its
+// requests.
 void answer_openapi(Service& service, const HttpRequest& request, const HttpReply& reply);
 
 }  // namespace attend

@@ -4,8 +4,8 @@
 
 namespace attend {
 
-// The files of the folder page, which the build makes strings of, with those of the explanation
-// page that draw (attend/pictures/page).
+// Files of the folder page, embedded by the build, with the drawing code of the explanation page
+// (attend/pictures/page).
 std::string_view serve_page_style();
 std::string_view serve_page_body();
 std::string_view serve_page_script();

@@ -7,7 +7,7 @@
 namespace attend {
 namespace {
 
-// Nothing is run, loaded or asked but what this server gives; nobody may frame the page.
+// The page runs, loads and requests only content of this server, and must not be framed.
 constexpr const char* page_policy =
     "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; img-src data:; "
     "media-src blob:; base-uri 'none'; form-action 'none'; frame-ancestors 'none'";

@@ -36,7 +36,7 @@ struct PredictRequest {
     return all;
   }
 
-  // Requests with other values are not answered in one call.
+  // Requests that differ in these values are not answered in one call.
   std::vector<RequestField> how() {
     return {{"beam", &search.beam, 1, most_answers},
             {"nbest", &search.nbest, 1, most_answers},
@@ -50,7 +50,7 @@ struct PredictRequest {
             {"details", &has_details}};
   }
 
-  // Any of them draws the answers, so that none has a default.
+  // Any of these fields requests sampling, so they have no default.
   std::vector<RequestField> draws() {
     return {{"samples", &samples, 1, most_answers, false, false, false},
             {"temperature", &sampling.temperature, 1e-3, 1e3, false, false, false},
@@ -66,7 +66,7 @@ bool any_present(const std::vector<RequestField>& fields, const std::set<std::st
   return false;
 }
 
-// Gives fields that were left out the defaults of the model's folder.
+// Sets absent fields to the defaults of the model's folder.
 void take_search_defaults(const Model& model, const std::set<std::string>& present,
                           SearchOptions& search) {
   const SearchOptions own = model.search_options();
@@ -109,7 +109,7 @@ PredictRequest read_predict(const Service& service, const std::string& body) {
   return asked;
 }
 
-// The options as text; nothing where answers are drawn, by numbers that depend on a text's place in
+// The options as text; empty for sampling, whose random numbers depend on the index of a text in
 // its call.
 std::string options_text(PredictRequest& asked) {
   if (asked.search.sampling) return "";

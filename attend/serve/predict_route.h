@@ -10,8 +10,7 @@ namespace attend {
 class Service;
 
 // POST /v1/predict: {"texts": [..], "beam", ..} to {"model", "answers": [answer_json() of each]}.
-// The fields are those of the table in predict_route.cpp, which are the options of
-// `attend predict`.
+// The fields are options of `attend predict`; see the table in predict_route.cpp.
 void answer_predict(Service& service, const HttpRequest& request, const HttpReply& reply);
 std::vector<RequestField> predict_fields();
 

@@ -20,7 +20,7 @@ using nlohmann::json;
 }
 
 json parse_body(std::string_view body) {
-  // The parser keeps what it skips until something follows.
+  // The parser buffers skipped white space until something follows.
   body = body.substr(0, body.find_last_not_of(" \t\r\n") + 1);
   size_t values = 0;
   std::set<std::string> names;
@@ -55,7 +55,7 @@ struct InputFormRow {
   InputForm form;
   const char* name;
   bool (*fits)(const json& value);
-  void (*take)(const json& value, RequestInputs& inputs);  // of a value that fits
+  void (*take)(const json& value, RequestInputs& inputs);  // requires fits(value)
   json (*schema)(const RequestField& field);
 };
 
@@ -87,7 +87,7 @@ void take_id_rows(const json& value, RequestInputs& inputs) {
   inputs.ids = value.get<std::vector<std::vector<int64_t>>>();
 }
 
-// What has as many elements as the field may.
+// Array with the field's limits of size.
 json array_schema(const RequestField& field, const json& items) {
   return {{"type", "array"},
           {"items", items},
@@ -138,10 +138,10 @@ const InputFormRow& row_of(InputForm form) {
                        [&](const InputFormRow& row) { return row.form == form; });
 }
 
-// As much of a name that a client made up as it is told.
+// The beginning of a client's field name, for an error message.
 std::string beginning(const std::string& name) {
   size_t size = std::min<size_t>(name.size(), 64);
-  // No character is cut in two.
+  // Does not cut inside a character.
   while (size < name.size() && (static_cast<unsigned char>(name[size]) & 0xC0U) == 0x80) --size;
   return name.substr(0, size);
 }
@@ -152,10 +152,10 @@ void check_range(const RequestField& field, double value, std::string_view shown
                fmt::format("is {}; it must be from {} to {}", shown, field.minimum, field.maximum));
 }
 
-// Beyond it float64 does not hold every whole number.
+// Above it float64 does not represent every whole number.
 constexpr double largest_exact = 9007199254740992;
 
-// Whether it is a whole number that int64_t holds.
+// Whether the value is a whole number within int64_t.
 bool is_whole(const json& value) {
   if (value.is_number_unsigned())
     return value.get<uint64_t>() <= std::numeric_limits<int64_t>::max();
@@ -263,13 +263,13 @@ std::set<std::string> read_object(const json& object, const std::vector<RequestF
   return present;
 }
 
-// The bound of a whole number, within int64_t.
+// The bound as a whole number, clamped to int64_t.
 int64_t whole_bound(double bound) {
   constexpr double end = 9223372036854775808.0;
   return bound >= end ? std::numeric_limits<int64_t>::max() : static_cast<int64_t>(bound);
 }
 
-// Writes what FieldReader reads.
+// Writes the schema of the values that FieldReader accepts.
 struct FieldSchema {
   const RequestField& field;
 
@@ -278,7 +278,7 @@ struct FieldSchema {
     return schema;
   }
 
-  // A default that is out of range stands for what the model says.
+  // A default out of range stands for the model's own value.
   bool has_in_range(double usual) const { return usual >= field.minimum && usual <= field.maximum; }
 
   json operator()(const int64_t* number) const {

@@ -20,7 +20,6 @@ namespace {
 using AnswerFunction = decltype(Route::answer);
 using FieldsFunction = decltype(Route::fields);
 
-// A file of the page.
 Route page(std::string path, std::string name, AnswerFunction answer, std::string type) {
   return {.method = "GET",
           .path = std::move(path),
@@ -29,7 +28,7 @@ Route page(std::string path, std::string name, AnswerFunction answer, std::strin
           .types = {std::move(type)}};
 }
 
-// For probes, which may ask at any time.
+// For probes, which may call before the models are loaded.
 Route probe(std::string path, std::string name, AnswerFunction answer, std::string schema) {
   return {.method = "GET",
           .path = std::move(path),
@@ -61,7 +60,7 @@ Route post(std::string path, std::string name, AnswerFunction answer, FieldsFunc
           .schema = std::move(schema)};
 }
 
-// As clients of text-embeddings-inference read errors.
+// With errors in the format of text-embeddings-inference.
 Route of_tei(Route route) {
   route.error = tei_error;
   return route;

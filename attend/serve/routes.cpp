@@ -15,7 +15,7 @@
 namespace attend {
 namespace {
 
-// "Bearer", in any case, a space and the key. Takes as long for every key that is as long.
+// "Bearer" in any case, a space and the key. Takes equal time for all keys of equal length.
 bool is_key(const std::string& authorization, const std::string& key) {
   constexpr std::string_view scheme = "bearer ";
   if (authorization.size() != scheme.size() + key.size()) return false;
@@ -39,10 +39,10 @@ bool takes(const Route& route, const std::string& method) {
   return route.method == method || (route.method == "GET" && method == "HEAD");
 }
 
-// A guess of the seconds that loading still takes.
+// Estimate of the remaining loading time in seconds.
 constexpr const char* loading_seconds = "5";
 
-// The route of that head; null if there is none, and `allowed` lists the methods of its path.
+// The route for that head. If it is null, `allowed` lists the methods of the path.
 const Route* find_route(const HttpHead& head, std::string& allowed) {
   for (const Route& route : route_table()) {
     if (!has_path(route, head.path)) continue;
@@ -53,7 +53,7 @@ const Route* find_route(const HttpHead& head, std::string& allowed) {
   return nullptr;
 }
 
-// Why the route does not answer now.
+// Refusal if RouteNeeds is not met.
 std::optional<HttpResponse> load_refusal(const Route& route, Service& service) {
   if (route.needs == RouteNeeds::nothing) return std::nullopt;
   if (!service.is_loaded()) {

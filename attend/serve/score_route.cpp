@@ -14,9 +14,9 @@
 namespace attend {
 namespace {
 
-// Pairs of a request at most, and texts for each of them.
+// Maximum number of pairs per request, and of references per answer.
 constexpr double most_pairs = 1000, most_references = 8;
-// A rate of errors takes as many steps as an answer has characters, times those of its reference.
+// An error rate takes (characters of the answer) x (characters of the reference) steps.
 constexpr size_t text_bytes = 4096;
 
 struct ScoreRequest {
@@ -67,7 +67,7 @@ void check_scoring(const ScoreRequest& asked) {
   }
 }
 
-// References are in the order of the answers, once or more times.
+// The list of references repeats the order of the answers once or more.
 std::vector<ScoredAnswer> scored_answers(const ScoreRequest& asked) {
   std::vector<ScoredAnswer> answers;
   answers.reserve(asked.answers.size());

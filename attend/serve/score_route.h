@@ -9,8 +9,8 @@ namespace attend {
 
 class Service;
 
-// POST /v1/score: {"answers": [..], "references": [..], "metrics", ..} to what `attend score
-// --json` prints, or with "sentences" to {"sentences": [what it prints of each]}.
+// POST /v1/score: {"answers": [..], "references": [..], "metrics", ..} to the output of `attend
+// score --json`, or with "sentences" to {"sentences": [output per answer]}.
 void answer_score(Service& service, const HttpRequest& request, const HttpReply& reply);
 std::vector<RequestField> score_fields();
 

@@ -17,7 +17,7 @@
 namespace attend {
 namespace {
 
-// Readers are many enough for a large body to keep no small one waiting; a worker computes beside
+// Several readers prevent a large body from blocking small ones. A worker computes in addition to
 // the models' threads.
 constexpr size_t reader_threads = 2, worker_threads = 1;
 
@@ -113,7 +113,7 @@ void Service::load() {
   early_.clear();
 }
 
-// False if the models are loaded.
+// Returns false if the models are loaded.
 bool Service::keep_until_loaded(std::function<void()>& work) {
   const std::lock_guard lock(early_mutex_);
   if (!is_loaded_) early_.push_back(std::move(work));
@@ -136,7 +136,7 @@ void Service::handle(HttpRequest request, const HttpReply& reply) {
   if (route == nullptr) return;
   const bool must_wait = route->needs != RouteNeeds::nothing && !is_loaded_;
   if (request.body.empty() && !must_wait) return answer_by_route(*route, *this, request, reply);
-  // JSON of a megabyte takes longer to read than others are to wait.
+  // Parsing a megabyte of JSON here would delay other requests.
   std::function<void()> work = [this, route, request = std::move(request), reply] {
     if (reply.is_abandoned()) return;
     try {

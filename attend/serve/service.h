@@ -20,57 +20,57 @@
 
 namespace attend {
 
-// A folder of a model, and the name that requests call the model by.
+// Folder of a model, and its name in requests.
 struct ModelFolder {
   std::string name, folder;
 };
 
-// A model that is served.
+// A served model.
 struct ServedModel {
   std::string name;
-  int64_t loaded = 0;  // seconds since 1970
+  int64_t loaded = 0;  // Unix time in seconds
   std::unique_ptr<const Model> model = {};
   std::unique_ptr<AnswerQueue> queue = {};
-  std::unique_ptr<WorkThreads> worker = {};  // for what takes long
+  std::unique_ptr<WorkThreads> worker = {};  // for long computations
 };
 
 struct ServiceOptions {
   std::vector<ModelFolder> folders = {};  // of the models
   ModelOptions model = {};                // skip_bad is set
-  size_t queue = 256;  // requests that wait for each model, or for none; more are told 429
-  // For an answer that is streamed, from the request to its end.
+  size_t queue = 256;  // waiting requests per model, and without a model; more get 429
+  // Time limit of a streamed answer, from the request to its end.
   std::chrono::milliseconds stream_time{600000};
-  std::vector<std::string> examples = {};  // texts that the page offers
-  std::string key = {};                    // that clients must send; empty: none
+  std::vector<std::string> examples = {};  // example texts of the page
+  std::string key = {};                    // required of clients; empty: none
   std::string version = {};
-  // Requests that need models wait until they are loaded; otherwise they get a 503.
+  // Requests that need models wait until they are loaded; otherwise they get 503.
   bool waits_for_models = false;
-  // Called on the server's thread for each request and each one that was refused, where it is set:
-  // a line of JSON, or one for people.
+  // Called on the server's thread for each answered or refused request and each disconnected
+  // client, with one line of JSON or plain text; optional.
   std::function<void(const std::string&)> log = {};
   bool logs_json = false;
   std::function<int64_t()> lost_log_lines = {};  // lines that could not be written; optional
 };
 
-// What `attend serve` answers: a table of routes (attend/serve/routes.h) over models. Nothing that
-// a request says is opened or loaded.
+// The service of `attend serve`: a table of routes (attend/serve/routes.h) over models. It opens
+// and loads no file that a request names.
 class Service {
  public:
   explicit Service(ServiceOptions options);
   Service(const Service&) = delete;
   Service& operator=(const Service&) = delete;
 
-  // Loads the models; requests that need one wait or get a 503 until then. Errors: those of Model,
-  // and two folders of one name.
+  // Loads the models; until then requests that need one wait or get 503. Errors: as Model, and if
+  // two folders have the same name.
   void load();
-  // From here on it is told not to be ready, and goes on answering.
+  // Reports not ready from now on, but still answers requests.
   void begin_drain() { is_draining_ = true; }
   bool is_loaded() const { return is_loaded_; }
-  bool is_idle() const;  // there is nothing to answer
+  bool is_idle() const;  // nothing waits or is being answered
 
-  // For HttpServer. `judge` refuses what the head is enough to refuse, whatever the load. `handle`
-  // refuses by the load, so that an overload costs little; other bodies are read, and answered, on
-  // another thread.
+  // For HttpServer. `judge` refuses requests by their head, independent of the load. `handle` also
+  // refuses by the load, before it parses the body. Bodies are parsed, and such requests answered,
+  // on another thread.
   std::optional<HttpResponse> judge(const HttpHead& head);
   void handle(HttpRequest request, const HttpReply& reply);
   void watch(const HttpEvent& event);
@@ -80,21 +80,21 @@ class Service {
   bool is_ready() const { return is_loaded_ && !is_draining_; }
   const std::string& key() const { return options_.key; }
   const ServiceOptions& options() const { return options_; }
-  // The model of that name; where there is one model the name may be empty. RequestError (404)
-  // where there is none.
+  // The model of that name; the name may be empty if there is one model. RequestError: 404 if the
+  // model does not exist, 422 if the name is empty and there are several models.
   const ServedModel& model_named(const std::string& name) const;
-  // Answers with what `work` computes without a model's queue, or the error that it throws, on a
-  // thread of its own. 429 where too many such wait.
+  // Answers with the result or exception of `work`, which runs on the service's own thread, without
+  // a model's queue. 429 if too many such requests wait.
   void compute(const HttpReply& reply, std::function<HttpResponse()> work);
-  // The same on a thread of the model's, with errors in the form `error`.
+  // The same on a thread of the model, with errors in the form `error`.
   void compute(const ServedModel& served, const HttpReply& reply,
                std::function<HttpResponse()> work, ErrorForm error = openai_error);
-  // Has the model's thread call `work`, which answers by itself unless it throws.
+  // Runs `work` on the model's thread; `work` replies itself unless it throws.
   void run(const ServedModel& served, const HttpReply& reply, std::function<void()> work,
            ErrorForm error = openai_error);
   ServerMetrics& metrics() { return metrics_; }
   size_t queue_size() const;
-  // Whether no model's queue has room. For models that are loaded.
+  // Whether all models' queues are full. Requires loaded models.
   bool is_full() const;
 
  private:
@@ -102,11 +102,11 @@ class Service {
 
   ServiceOptions options_;
   ServerMetrics metrics_;
-  std::vector<ServedModel> models_;  // not changed once is_loaded_
+  std::vector<ServedModel> models_;  // constant after is_loaded_
   std::atomic<bool> is_loaded_ = false, is_draining_ = false;
   std::mutex early_mutex_;  // guards early_ and the change of is_loaded_
   std::vector<std::function<void()>> early_;
-  WorkThreads readers_, workers_;  // of JSON, and of compute()
+  WorkThreads readers_, workers_;  // readers of JSON; workers of compute()
 };
 
 }  // namespace attend

@@ -17,17 +17,17 @@ namespace {
 
 using nlohmann::json;
 
-// Numbers of the vectors of all tokens, which take about 11 bytes each as JSON.
+// Maximum count of numbers in all token vectors; each takes about 11 bytes as JSON.
 constexpr size_t most_token_numbers = 1 << 22;
 
-// Texts that are tokenised for a client: their answer is 60 times as long.
+// The answer is about 60 times as long as the texts.
 constexpr size_t most_tokenised_bytes = 1 << 18;
 
-// Which end of a long text is cut off.
+// End at which a long text is cut.
 enum class CutEnd { right };
 EnumNames names_of(CutEnd) { return {"right"}; }
 
-// Fields that several requests share.
+// Fields common to several requests.
 struct TeiRequest {
   std::string model, prompt_name;
   bool is_cut = false, is_normalised = true, is_raw = false;
@@ -54,7 +54,7 @@ struct TeiRequest {
   }
   std::vector<RequestField> scoring() {
     return {{"raw_scores", &is_raw, 0, 0, false, true},
-            // Hugging Face's client sends it, empty.
+            // Hugging Face's client sends this field, empty.
             {"parameters", std::vector<RequestField>{}, 0, 0, false, true}};
   }
 
@@ -149,7 +149,7 @@ Request read_tei(const HttpRequest& request) {
   return asked;
 }
 
-// Such a server has one model, which its clients do not name: here it is the first.
+// Clients do not name the model; the default is the first.
 const ServedModel& tei_model(const Service& service, const std::string& name) {
   return service.model_named(
       name.empty() && !service.models().empty() ? service.models().front().name : name);
@@ -194,7 +194,7 @@ void predict(Service& service, const ServedModel& served, const HttpReply& reply
       });
 }
 
-// The vectors of the tokens of a text, in brackets.
+// The token vectors of a text as a JSON array.
 std::string token_vectors_json(const Embedding& embedding) {
   std::string all;
   const auto depth = static_cast<size_t>(embedding.depth);
@@ -212,7 +212,7 @@ double product(const std::vector<float>& one, const std::vector<float>& other) {
 }
 
 std::string token_json(const SourceToken& token) {
-  // Its place in the text is not known: the text may have been normalised.
+  // Positions are unknown: the text may have been normalised.
   return fmt::format(R"({{"id":{},"text":{},"special":{},"start":null,"stop":null}})", token.id,
                      json_text(token.text), token.is_special);
 }
@@ -241,7 +241,7 @@ HttpResponse tei_error(const RequestError& error) {
                      : error.status() == 503 ? "Unhealthy"
                      : error.status() >= 500 ? "Backend"
                                              : "Validation";
-  // Such servers call a text that is too long a content that is too large.
+  // text-embeddings-inference reports a text that is too long as 413.
   const int status = error.code() == too_long_code ? 413 : error.status();
   return {.status = status, .body = json_text({{"error", error.what()}, {"error_type", type}})};
 }

@@ -53,7 +53,7 @@ void WorkThreads::serve() {
     ++working_;
     lock.unlock();
     work();
-    work = nullptr;  // what it holds is gone before is_idle() says so
+    work = nullptr;  // destroys its captures before is_idle() can return true
     lock.lock();
     --working_;
   }

@@ -10,20 +10,20 @@
 
 namespace attend {
 
-// Threads for what the server's own thread must not compute, as all clients wait for that one.
+// Threads for work that would block the server's thread, on which all clients depend.
 class WorkThreads {
  public:
-  // Error where the system starts no more.
+  // Error if the system cannot start the threads.
   WorkThreads(size_t threads, size_t most);
-  // Ends when what the threads are at is done. What waits is dropped.
+  // Waits for the work in progress and drops the work that waits.
   ~WorkThreads();
   WorkThreads(const WorkThreads&) = delete;
   WorkThreads& operator=(const WorkThreads&) = delete;
 
-  // False where `most` works wait already. A work must not throw.
+  // Returns false if `most` works already wait. A work must not throw.
   bool add(std::function<void()> work);
   size_t size() const;   // works that wait
-  bool is_idle() const;  // nothing waits and nothing is being done
+  bool is_idle() const;  // nothing waits or is in progress
 
  private:
   void serve();
@@ -33,7 +33,7 @@ class WorkThreads {
   mutable std::mutex mutex_;
   std::condition_variable changed_;
   std::deque<std::function<void()>> waiting_;
-  size_t working_ = 0;  // threads that are at a work
+  size_t working_ = 0;  // threads that run a work
   bool is_ended_ = false;
   std::vector<std::thread> threads_;
 };

@@ -13,29 +13,29 @@
 
 namespace attend::internal {
 
-// A token that is found in a text before the text is split.
+// A token that is searched for in a text before the text is split.
 struct AddedToken {
   std::string content;
   int32_t id = 0;
-  bool single_word = false;  // not beside a letter, digit, mark or underscore
-  bool strip_left = false;   // takes the white space in front of it along
+  bool single_word = false;  // no letter, digit, mark or underscore next to it
+  bool strip_left = false;   // includes the white space before it
   bool strip_right = false;
-  bool normalised = false;   // is searched in the normalised text, itself normalised
-  bool special = false;      // is left out of decoded texts, unless the normaliser changes it
-  std::string written = {};  // what it is decoded as: the text that is searched for
+  bool normalised = false;   // content is normalised and searched for in the normalised text
+  bool special = false;      // omitted from decoded texts, unless the normaliser changes it
+  std::string written = {};  // decoded text of the token, for which texts are searched
 };
 
-// Tokens that are searched in one text: the leftmost, of several the longest.
+// Finds tokens in a text: the leftmost first, at each position the longest.
 class TokenSearch {
  public:
   TokenSearch() = default;
-  // The texts to search for, each with its token. Of equal texts the first counts.
+  // `texts` are the strings to search for, one per token. Among equal strings the first counts.
   TokenSearch(std::vector<std::string> texts, std::vector<AddedToken> tokens);
 
-  // Calls on_text(text) for the text between tokens and on_token(id, text) for each token.
+  // Calls on_text(text) for each text between tokens and on_token(id, text) for each token.
   template <class OnText, class OnToken>
   void split(std::string_view text, const OnText& on_text, const OnToken& on_token) const {
-    size_t told = 0;  // bytes that are in a token or in a text
+    size_t told = 0;  // bytes already passed to a callback
     for (size_t position = 0; position < text.size();) {
       position = skip(text, position);
       const auto [size, index] = longest(text.substr(position));
@@ -55,21 +55,23 @@ class TokenSearch {
 
  private:
   struct Place {
-    size_t begin, end;  // end is 0 where there is none
+    size_t begin, end;  // end is 0 if there is no match
   };
 
-  // The next position at which a token may begin, or the end.
+  // Returns the next position at which a token may begin, or the end.
   size_t skip(std::string_view text, size_t position) const;
-  // Size and index of the longest token at the front; size 0 where there is none.
+  // Returns the size and index of the longest token at the start of `text`; size 0 if there is
+  // none.
   std::pair<size_t, size_t> longest(std::string_view text) const;
   static Place place_of(std::string_view text, Place place, const AddedToken& token, size_t told);
 
   std::vector<AddedToken> tokens_;
-  std::array<bool, 256> begins_ = {};  // whether a text begins with that byte
+  std::array<bool, 256> begins_ = {};  // whether a searched string begins with that byte
   Trie trie_;
 };
 
-// The added tokens of a tokenizer: those of the text as it is, and those of the normalised text.
+// The added tokens of a tokenizer: some are found in the original text, others in the normalised
+// text.
 class AddedTokens {
  public:
   AddedTokens() = default;
@@ -82,7 +84,7 @@ class AddedTokens {
   const TokenSearch& in_normalised() const { return in_normalised_; }
 
  private:
-  std::vector<AddedToken> tokens_;  // by id
+  std::vector<AddedToken> tokens_;  // ordered by id
   TokenSearch in_raw_, in_normalised_;
 };
 

@@ -59,7 +59,7 @@ TokenSearch::Place TokenSearch::place_of(std::string_view text, Place place,
     const bool word_behind = !behind.empty() && is(first_point(behind), word_character);
     if (word_before || word_behind) return {0, 0};
   }
-  // White space that the token before took is that one's.
+  // White space that the previous token included belongs to that token.
   if (token.strip_left && told < place.begin) place.begin -= spaces_at_end(before.substr(told));
   if (token.strip_left) place.begin = std::max(told, place.begin);
   if (token.strip_right) place.end += spaces_at_front(behind);

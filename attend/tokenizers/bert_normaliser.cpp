@@ -13,7 +13,7 @@ class BertNormaliser : public Normaliser {
     for (char32_t point = 0; point < ascii_.size(); ++point) {
       std::string text;
       append_changed(cleaned(point), text);
-      // U+0000 stands for nothing; it is dropped wherever texts are cleaned.
+      // U+0000 marks removed characters; cleaning always removes it.
       ascii_[point] = text.empty() ? '\0' : text[0];
     }
   }
@@ -61,7 +61,7 @@ class BertNormaliser : public Normaliser {
     return is(point, bert_space) ? U' ' : point;
   }
 
-  // What is in normal form D already.
+  // `point` is in normal form D already.
   void append_changed(char32_t point, std::string& result) const {
     if (options_.strip_accents && is(point, bert_mark)) return;
     options_.lowercase ? append_lower(result, point) : append_point(result, point);
@@ -75,7 +75,7 @@ class BertNormaliser : public Normaliser {
   }
 
   BertNormalisation options_;
-  std::array<char, 128> ascii_;  // what becomes of each; no ASCII character makes two
+  std::array<char, 128> ascii_;  // result per character; no ASCII character becomes two
 };
 
 }  // namespace

@@ -9,7 +9,7 @@ namespace attend::internal {
 namespace {
 
 constexpr char32_t first_substitute = 0x100;
-constexpr size_t substitutes = 68;  // bytes that are no printable character of Latin-1
+constexpr size_t substitutes = 68;  // bytes that are not printable Latin-1 characters
 
 bool is_spelled_by_itself(int byte) {
   return (byte >= 0x21 && byte <= 0x7E) || (byte >= 0xA1 && byte != 0xAD);
@@ -35,7 +35,7 @@ const ByteSpellings& byte_spellings() {
   return table;
 }
 
-// Which run of GPT-2's expression a character belongs to.
+// The kind of run in GPT-2's expression that a character belongs to.
 enum class Run : uint8_t { letters, numbers, space, others };
 
 Run run_of(char32_t point) {
@@ -51,19 +51,19 @@ class Gpt2Scanner {
  public:
   explicit Gpt2Scanner(std::string_view text) : text_(text) {}
 
-  // The next match; every character is in one.
+  // Returns the next match; every character is in one.
   std::string_view next() {
     const size_t begin = position_;
     if (const size_t size = contraction(); size > 0) {
       position_ += size;
     } else {
-      // A space goes with the run behind it.
+      // A space belongs to the run after it.
       const bool space = text_[position_] == ' ' && position_ + 1 < text_.size() &&
                          run_at(position_ + 1) != Run::space;
       if (space) ++position_;
       const Run run = run_at(position_);
       const size_t last = pass(run);
-      // Spaces leave the last of them to what follows, unless it is the only one.
+      // A run of spaces leaves its last one to the next run, unless it is the only one.
       if (run == Run::space && position_ < text_.size() && last > begin) position_ = last;
     }
     return text_.substr(begin, position_ - begin);
@@ -86,7 +86,7 @@ class Gpt2Scanner {
     return run_of(next_point(text_, position));
   }
 
-  // Goes behind the run; returns where its last character begins.
+  // Moves to the end of the run; returns the position of its last character.
   size_t pass(Run run) {
     size_t last = position_;
     while (position_ < text_.size() && run_at(position_) == run) {

@@ -9,18 +9,18 @@
 namespace attend::internal {
 namespace {
 
-// A token of a word under way, linked so that two become one without moving the others.
+// A token of a word during merging, in a linked list: joining two moves no others.
 struct Symbol {
   int32_t id;
   int32_t before, after;  // or -1
   bool gone = false;
 };
 
-// What may become one: the symbol at `place` and the one behind it.
+// A possible merge of the symbol at `place` with the next one.
 struct Candidate {
   int32_t rank, place, joined;
 
-  // For a heap whose front is the earliest merge, at the leftmost place.
+  // For a heap with the earliest merge at the front, at equal ranks the leftmost.
   friend bool operator<(const Candidate& a, const Candidate& b) {
     return std::tie(b.rank, b.place) < std::tie(a.rank, a.place);
   }
@@ -36,7 +36,7 @@ class BytePairModel : public CachedModel {
       : CachedModel(std::move(tokens)), options_(std::move(options)), byte_tokens_(this->tokens()) {
     merges_.reserve(merges.size());
     int32_t rank = 0;
-    // A pair that is there twice has the rank of the last.
+    // Of duplicate pairs the last rank counts.
     for (const TokenMerge& merge : merges)
       merges_[key_of(merge.left, merge.right)] = {rank++, merge.joined};
   }
@@ -116,7 +116,7 @@ class BytePairModel : public CachedModel {
       heap.pop_back();
       Symbol& left = symbols[static_cast<size_t>(first.place)];
       if (left.gone) continue;
-      // Either of the two may have become another since.
+      // One of the two may have been merged with another symbol meanwhile.
       const RankedMerge* merge = merge_behind(symbols, first.place);
       if (merge == nullptr || merge->joined != first.joined) continue;
       Symbol& right = symbols[static_cast<size_t>(left.after)];

@@ -12,7 +12,7 @@
 
 namespace attend::internal {
 
-// A model that keeps the ids of the pieces it met.
+// A model that caches the ids of pieces.
 class CachedModel : public TokenModel {
  public:
   using TokenModel::TokenModel;

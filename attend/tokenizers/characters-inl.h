@@ -26,7 +26,7 @@ enum CharacterClass : uint16_t {
   has_lower = 1 << 13,
 };
 
-// The classes of every code point, in blocks of 256 of which equal ones are kept once.
+// Classes of every code point, in blocks of 256; equal blocks are stored once.
 class CharacterClasses {
  public:
   CharacterClasses();
@@ -48,13 +48,13 @@ inline bool is(char32_t point, uint16_t wanted) {
 
 inline bool is_ascii(char character) { return static_cast<unsigned char>(character) < 0x80; }
 
-// Bytes of the character that begins with this byte, in well-formed UTF-8.
+// Returns the size in bytes of the character that begins with this byte, in well-formed UTF-8.
 inline size_t character_size(char lead) {
   const auto byte = static_cast<unsigned char>(lead);
   return byte < 0x80 ? 1 : byte < 0xE0 ? 2 : byte < 0xF0 ? 3 : 4;
 }
 
-// The code point at `position` of well-formed UTF-8, which moves behind it.
+// Returns the code point at `position` of well-formed UTF-8 and advances `position`.
 inline char32_t next_point(std::string_view text, size_t& position) {
   const auto byte = [&](size_t i) { return static_cast<unsigned char>(text[position + i]); };
   const size_t size = character_size(text[position]);
@@ -74,7 +74,7 @@ inline char32_t first_point(std::string_view text) {
   return next_point(text, position);
 }
 
-// The last code point of well-formed UTF-8 that is not empty.
+// Returns the last code point of non-empty, well-formed UTF-8.
 inline char32_t last_point(std::string_view text) {
   size_t position = text.size() - 1;
   while ((static_cast<unsigned char>(text[position]) & 0xC0) == 0x80) --position;
@@ -86,13 +86,13 @@ void append_point(std::string& text, char32_t point);
 // Appends the lower case of the code point.
 void append_lower(std::string& text, char32_t point);
 
-// The text with U+FFFD for each longest run of bytes that begins a character and goes wrong (as
-// Unicode recommends it and Python and Rust do it). `changed` holds the result where it differs.
+// Returns the text with each maximal ill-formed sequence replaced by U+FFFD (as Unicode recommends
+// and Python and Rust do). `changed` holds the result if it differs from `text`.
 std::string_view well_formed(std::string_view text, std::string& changed);
 
 bool is_well_formed(std::string_view text);
 
-// The character at the front of a text that is not empty, as it is; empty where it is malformed.
+// Returns the bytes of the first character of a non-empty text; empty if they are malformed.
 std::string_view front_character(std::string_view text);
 
 }  // namespace attend::internal

@@ -48,15 +48,15 @@ char32_t lower_of(char32_t point) {
   return static_cast<char32_t>(static_cast<int32_t>(point) + std::prev(behind)->difference);
 }
 
-// Bytes at the front of the text, which is not empty, that are a character (`whole`), or else that
-// one U+FFFD stands for.
+// Returns the bytes of the first character of a non-empty text and sets `whole`; or the bytes that
+// one U+FFFD replaces, without `whole`.
 size_t front_size(std::string_view text, bool& whole) {
   const auto byte = [&](size_t i) { return static_cast<unsigned char>(text[i]); };
   const unsigned char lead = byte(0);
   whole = lead < 0x80;
   if (lead < 0xC2 || lead > 0xF4) return 1;
   const size_t size = character_size(text[0]);
-  // The second byte tells overlong forms, surrogates and the end of Unicode apart.
+  // The second byte reveals overlong forms, surrogates and points beyond U+10FFFF.
   const unsigned char least = lead == 0xE0 ? 0xA0 : lead == 0xF0 ? 0x90 : 0x80;
   const unsigned char greatest = lead == 0xED ? 0x9F : lead == 0xF4 ? 0x8F : 0xBF;
   for (size_t i = 1; i < size; ++i) {
@@ -67,7 +67,7 @@ size_t front_size(std::string_view text, bool& whole) {
   return size;
 }
 
-// Bytes at the front of the text that are well-formed.
+// Returns the size of the well-formed prefix.
 size_t well_formed_size(std::string_view text) {
   size_t position = 0;
   while (position < text.size()) {

@@ -10,29 +10,30 @@
 
 namespace attend::internal {
 
-// SentencePiece's compiled rules of normalisation: byte strings and what replaces them. The strings
-// are in a double array (Aoe 1989) as Darts-clone lays it out, four bytes a unit: the size of the
-// array in bytes, the array, the replacements, each with a NUL behind it. Every index is checked.
+// Compiled normalisation rules of SentencePiece: byte strings and their replacements. Layout: the
+// size of a double array in bytes, the array, the replacements with a NUL after each. The double
+// array (Aoe 1989) holds the strings in units of four bytes, as in Darts-clone. Every index is
+// checked.
 class Charsmap {
  public:
-  // Without rules.
+  // No rules.
   Charsmap() = default;
-  // Error, naming the file, where the sizes do not fit, a rule points outside of the replacements,
-  // or these are not UTF-8.
+  // Error, naming the file, if the sizes do not match, a rule points outside the replacements, or a
+  // replacement is not UTF-8.
   Charsmap(std::string_view blob, const std::string& file);
 
   struct Match {
-    size_t size = 0;  // bytes of the text that are replaced; 0 where no string fits
+    size_t size = 0;  // number of bytes to replace; 0 if no string matches
     std::string_view replacement = {};
   };
-  // Returns whether no rule changes the ASCII character where another one or the end of the text
-  // follows it.
+  // Returns whether no rule changes this ASCII character before another ASCII character or at the
+  // end of the text.
   bool keeps(char character) const;
   Match longest(std::string_view text) const { return find(text, false); }
   Match shortest(std::string_view text) const { return find(text, true); }
 
  private:
-  // The unit behind a byte of the children at `node`, or nothing.
+  // Returns the unit of the child of `node` for a byte, or nothing.
   std::optional<uint32_t> child(uint32_t node, char byte) const;
   Match find(std::string_view text, bool first) const;
   std::string_view replacement_at(uint32_t index) const;
@@ -41,8 +42,9 @@ class Charsmap {
   std::string replacements_;
 };
 
-// What the Precompiled of PyPI's tokenizers does with the rules: a grapheme of under 6 bytes as a
-// whole, or else its characters, become what replaces the shortest string that they begin with.
+// Applies the rules like Precompiled of PyPI's tokenizers. A grapheme of under 6 bytes is replaced
+// as a whole, otherwise character by character. The rule is the one with the shortest string that
+// matches at the start.
 NormaliserPointer precompiled_normaliser(Charsmap rules);
 
 }  // namespace attend::internal

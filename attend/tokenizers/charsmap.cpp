@@ -16,7 +16,7 @@ uint32_t little_endian(std::string_view bytes) {
   return value;
 }
 
-// The parts of a unit of the double array.
+// Fields of a unit of the double array.
 bool has_leaf(uint32_t unit) { return (unit >> 8 & 1) != 0; }
 bool is_value(uint32_t unit) { return unit >> 31 != 0; }
 uint32_t value_of(uint32_t unit) { return unit & 0x7FFFFFFFu; }

@@ -6,7 +6,7 @@
 
 namespace attend::internal {
 
-// Makes a text of tokens.
+// Converts tokens to a text.
 class TokenDecoder {
  public:
   virtual ~TokenDecoder() = default;
@@ -15,15 +15,15 @@ class TokenDecoder {
 
 using TokenDecoderPointer = std::shared_ptr<const TokenDecoder>;
 
-// A space in front of each token but the first and those that begin with `prefix`, which is left
-// out; with `clean_up`, none in front of punctuation and endings such as 's.
+// Puts a space before each token, except the first and tokens that begin with `prefix`; removes the
+// prefix. With `clean_up`, no space is put before punctuation and endings such as 's.
 TokenDecoderPointer word_piece_decoder(std::string prefix, bool clean_up);
-TokenDecoderPointer byte_level_decoder();  // bytes that are no UTF-8 together become U+FFFD
-// Marks are spaces, those of the first token left out where `drop_first`.
+TokenDecoderPointer byte_level_decoder();  // invalid UTF-8 becomes U+FFFD
+// Replaces marks by spaces. With `drop_first`, those of the first token are dropped.
 TokenDecoderPointer metaspace_decoder(std::string mark, bool drop_first);
 TokenDecoderPointer suffix_decoder(std::string suffix);  // BPEDecoder: the suffix ends a word
-TokenDecoderPointer spaces_decoder();                    // a space between any two tokens
-// Stands for a decoder that is not read: decode() throws Error with this message.
+TokenDecoderPointer spaces_decoder();                    // joins tokens with spaces
+// Placeholder for an unsupported decoder: decode() throws Error with this message.
 TokenDecoderPointer refusing_decoder(std::string message);
 
 }  // namespace attend::internal

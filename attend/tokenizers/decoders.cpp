@@ -16,7 +16,7 @@ void replace_all(std::string& text, std::string_view searched, std::string_view 
     text.replace(found, searched.size(), replacement);
 }
 
-// In this order.
+// Applied in this order.
 constexpr std::array<std::pair<std::string_view, std::string_view>, 11> clean_ups = {{
     {" .", "."},
     {" ?", "?"},
@@ -68,7 +68,7 @@ class ByteLevelDecoder : public TokenDecoder {
         whole = byte >= 0;
         spelled.push_back(static_cast<char>(byte));
       }
-      // A token of other characters, as an added one, stands for itself.
+      // A token with other characters, such as an added one, is kept as it is.
       bytes += whole ? spelled : token;
     }
     std::string changed;

@@ -5,13 +5,13 @@
 
 namespace attend::internal {
 
-// Code points taken apart as normal forms D and KD have it, their marks in order.
+// Decomposes code points as in normal form D or KD, with combining marks in canonical order.
 class Decomposition {
  public:
   explicit Decomposition(bool compatible = false) : compatible_(compatible) {}
 
   void add(char32_t point);
-  // The points that were added, apart and in order, until the next change.
+  // Returns the decomposed and ordered points. Valid until the next change.
   const std::vector<int32_t>& ordered();
   bool empty() const { return points_.empty(); }
   void clear();
@@ -19,7 +19,7 @@ class Decomposition {
  private:
   bool compatible_;
   std::vector<int32_t> points_;
-  std::vector<uint16_t> classes_;  // of each; 0 where it does not move
+  std::vector<uint16_t> classes_;  // canonical combining class per point; 0: does not move
 };
 
 }  // namespace attend::internal

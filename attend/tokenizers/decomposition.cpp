@@ -10,7 +10,7 @@
 namespace attend::internal {
 namespace {
 
-// No character has a decomposition of more code points than U+FDFA, which has 18.
+// The longest decomposition is that of U+FDFA: 18 code points.
 constexpr size_t longest_decomposition = 32;
 
 }  // namespace
@@ -39,7 +39,7 @@ void Decomposition::add(char32_t point) {
 }
 
 const std::vector<int32_t>& Decomposition::ordered() {
-  // utf8proc sorts a run of marks by insertion, which takes quadratic time.
+  // Not by utf8proc, which sorts a run of marks by insertion, in quadratic time.
   std::vector<size_t> order;
   std::vector<int32_t> moved;
   for (size_t begin = 0; begin < points_.size();) {

@@ -14,10 +14,11 @@ namespace attend {
 
 using Json = nlohmann::json;
 
-// The value of a JSON text. Error, naming the file, on what is none and on over 64 levels.
+// Parses a JSON text. Error, naming the file, if it is invalid or nested over 64 levels deep.
 Json parse_json(std::string_view bytes, const std::string& name);
 
-// A value within a JSON file and its place there, for messages. The file's value and its name stay.
+// A value within a JSON file and its path, for messages. The file's value and name must outlive
+// this object.
 class JsonPlace {
  public:
   JsonPlace(const Json& value, const std::string& file) : value_(&value), file_(&file) {}
@@ -25,14 +26,15 @@ class JsonPlace {
   const Json& value() const { return *value_; }
   const std::string& file() const { return *file_; }
 
-  // Whether the object has that member and it is not null. Error where it is no object.
+  // Returns whether the object has that member and it is not null. Error if this is not an object.
   bool has(const char* key) const;
-  JsonPlace member(const char* key) const;  // Error where there is none
-  // The elements of an array. Errors where it is none, and has over `maximum`.
+  JsonPlace member(const char* key) const;  // Error if missing
+  // Returns the elements of an array. Error if this is not an array or has more than `maximum`
+  // elements.
   std::vector<JsonPlace> list(size_t maximum = 1 << 16) const;
 
-  // Values of a type; Error on another. With a key that of a member, or the default where there is
-  // none.
+  // Return the value, or with `key` that member, as the given type. `otherwise` is returned if the
+  // member is missing. Error on another type.
   std::string text() const;
   int64_t number() const;  // whole, 0 to 2^31 - 1
   std::string text(const char* key, std::string_view otherwise) const;
@@ -40,7 +42,7 @@ class JsonPlace {
   int64_t number(const char* key, int64_t otherwise) const;
   double real(const char* key, double otherwise) const;  // any number
 
-  // Error: what is wrong with the value at this place.
+  // Throws an Error about the value at this path.
   template <class... Arguments>
   [[noreturn]] void refuse(fmt::format_string<Arguments...> format,
                            Arguments&&... arguments) const {
@@ -48,7 +50,7 @@ class JsonPlace {
          fmt::format(format, std::forward<Arguments>(arguments)...));
   }
 
-  // The row of a table that the member `type` names. Error where there is none.
+  // Returns the row of a table that the member `type` names. Error if there is none.
   template <class Row>
   const Row& row_of_type(const std::vector<Row>& table) const {
     const JsonPlace type = member("type");

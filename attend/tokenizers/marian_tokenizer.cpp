@@ -14,7 +14,7 @@
 
 namespace attend {
 
-// Tokens that texts are searched for, and those that are left out of texts.
+// Tokens that texts are searched for, and special tokens, which join() omits.
 struct MarianTokenizer::Added {
   internal::TokenSearch search;
   std::unordered_set<std::string> special;
@@ -22,7 +22,7 @@ struct MarianTokenizer::Added {
 
 namespace {
 
-// SentencePiece keeps fields from 200 on for others.
+// SentencePiece reserves fields from 200 for extensions.
 enum AddedField : uint64_t { ordinary_field = 1000, special_field = 1001 };
 
 bool is_added(uint64_t field) { return field == ordinary_field || field == special_field; }
@@ -32,14 +32,14 @@ void append_varint(uint64_t value, std::string& bytes) {
   bytes += static_cast<char>(value);
 }
 
-// The size of the language at the front of a text; 0 where there is none.
+// Returns the size of the language token at the start of a text; 0 if there is none.
 size_t language_size(std::string_view text) {
   constexpr std::string_view opens = ">>", closes = "<<";
   const size_t close = text.starts_with(opens) ? text.find(closes) : text.npos;
   return close == text.npos ? 0 : close + closes.size();
 }
 
-// A piece of the other side has its mark of a space still.
+// Replaces space marks, which pieces of the other side still have.
 std::string with_spaces(std::string text) {
   constexpr std::string_view mark = internal::space_mark;
   for (size_t place = text.find(mark); place != text.npos; place = text.find(mark, place + 1))
@@ -62,7 +62,7 @@ class PieceNormaliser : public internal::Normaliser {
 }  // namespace
 
 std::string with_added_pieces(std::string model, const std::vector<AddedPiece>& added) {
-  constexpr uint64_t sized = 2;  // the kind of a field of bytes
+  constexpr uint64_t sized = 2;  // the wire type of a field of bytes
   for (const AddedPiece& piece : added) {
     append_varint((piece.is_special ? special_field : ordinary_field) << 3 | sized, model);
     append_varint(piece.content.size(), model);

@@ -17,8 +17,8 @@ class Normaliser {
 
 using NormaliserPointer = std::shared_ptr<const Normaliser>;
 
-// What BertNormalizer does: drops control characters and takes white space for spaces (`clean`),
-// sets Chinese characters apart (`separate_cjk`), drops accents, takes lower case.
+// Options of BertNormalizer. `clean` removes control characters and converts white space to spaces.
+// `separate_cjk` puts spaces around Chinese characters.
 struct BertNormalisation {
   bool clean = true;
   bool separate_cjk = true;
@@ -27,16 +27,17 @@ struct BertNormalisation {
 };
 NormaliserPointer bert_normaliser(const BertNormalisation& options);
 
-// Unicode's normal forms, composed or not, compatible (NFKC, NFKD) or canonical (NFC, NFD).
+// Unicode normal forms: compatible (NFKC, NFKD) or canonical (NFC, NFD); composed (NFKC, NFC) or
+// decomposed.
 NormaliserPointer normal_form_normaliser(bool compatible, bool composed);
 
 NormaliserPointer lowercase_normaliser();
-NormaliserPointer strip_accents_normaliser();               // combining marks, as they stand
+NormaliserPointer strip_accents_normaliser();               // existing combining marks
 NormaliserPointer strip_normaliser(bool left, bool right);  // white space at the ends
-// Each occurrence of `searched`, which is not empty.
+// Replaces each occurrence of `searched`, which must not be empty.
 NormaliserPointer replace_normaliser(std::string searched, std::string replacement);
-NormaliserPointer spaces_normaliser(std::string replacement);  // each two or more spaces in a row
-NormaliserPointer prepend_normaliser(std::string text);        // in front of what is not empty
+NormaliserPointer spaces_normaliser(std::string replacement);  // each run of two or more
+NormaliserPointer prepend_normaliser(std::string text);        // before each non-empty text
 NormaliserPointer sequence_normaliser(std::vector<NormaliserPointer> parts);
 
 }  // namespace attend::internal

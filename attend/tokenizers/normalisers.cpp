@@ -11,7 +11,7 @@
 namespace attend::internal {
 namespace {
 
-// No text grows so much, but replacements of a file could repeat each other.
+// Limits on the length of a normalised text: replacements from a file could multiply each other.
 constexpr size_t most_at_least = size_t{1} << 20;
 constexpr size_t most_per_byte = 64;
 
@@ -28,7 +28,7 @@ class NormalFormNormaliser : public Normaliser {
     Decomposition apart(compatible_);
     for (size_t position = 0; position < text.size();) {
       const char32_t point = next_point(text, position);
-      // utf8proc would compose what the package does not know.
+      // utf8proc would compose code points that PyPI's tokenizers leaves unchanged.
       const bool alone = composed_ && is(point, untouched);
       if (alone) flush(apart, result);
       apart.add(point);

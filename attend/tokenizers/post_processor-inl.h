@@ -5,15 +5,15 @@
 
 namespace attend::internal {
 
-// What a sequence of ids is put together of: those of a text, or special ones.
+// A part of a sequence of ids: the ids of a text, or special ids.
 struct TemplatePart {
   enum class Kind { first, second, special };
   Kind kind = Kind::first;
-  int32_t type = 0;               // of its tokens
-  std::vector<int32_t> ids = {};  // of special ones
+  int32_t type = 0;               // type id of its tokens
+  std::vector<int32_t> ids = {};  // only for special ids
 };
 
-// What stands around the tokens of one text, and of two.
+// Arrangement of the special tokens around one text, and around two.
 struct SequenceTemplate {
   std::vector<TemplatePart> single = {{TemplatePart::Kind::first}};
   std::vector<TemplatePart> pair = {{TemplatePart::Kind::first}, {TemplatePart::Kind::second, 1}};

@@ -9,19 +9,19 @@
 
 namespace attend::internal {
 
-// Walks the fields of one message of protocol buffers. A message within is bytes of its field.
+// Iterates over the fields of one protocol buffer message. A nested message is a field of bytes.
 class ProtobufFields {
  public:
-  // The bytes and the name of the file, which stay.
+  // `bytes` and `file` (name of the file) must outlive this object.
   ProtobufFields(std::string_view bytes, const std::string& file) : rest_(bytes), file_(file) {}
 
-  // Goes to the next field; false at the end. Errors name the file: a field that goes past the end,
-  // or is of a kind that no message has.
+  // Advances to the next field; false at the end. Errors name the file: a field that extends past
+  // the end, or an unknown wire type.
   bool next();
 
   uint64_t number() const { return number_; }
   std::string_view rest() const { return rest_; }  // the bytes after the field
-  // The value, as the kind of the field has it. Error where it is of another kind.
+  // Return the value of the field. Error if its wire type does not match.
   std::string_view bytes() const;
   uint64_t integer() const;
   float real() const;

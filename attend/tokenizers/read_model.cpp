@@ -14,7 +14,7 @@ struct ModelType {
   TokenModelPointer (*read)(const JsonPlace& place);
 };
 
-// The id of the token that a member names; none where there is no member.
+// Returns the id of the token that a member names; none if the member is missing.
 std::optional<int32_t> read_token(const JsonPlace& place, const char* key,
                                   const TokenTable& tokens) {
   if (!place.has(key)) return std::nullopt;
@@ -131,7 +131,7 @@ TokenTable read_vocabulary(const JsonPlace& place) {
 }
 
 TokenModelPointer read_model(const JsonPlace& place) {
-  // Early files do not say the type of a model of merges.
+  // Early files lack the type for a model of merges.
   if (!place.has("type") && place.has("merges")) return read_byte_pairs(place);
   return place.row_of_type(model_types_read()).read(place);
 }

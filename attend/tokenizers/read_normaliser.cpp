@@ -22,7 +22,7 @@ NormaliserPointer read_bert_normaliser(const JsonPlace& place) {
   return bert_normaliser(options);
 }
 
-// A text that others are replaced by.
+// Reads a replacement text.
 std::string read_short(const JsonPlace& place, const char* key) {
   constexpr size_t longest = 256;
   std::string text = place.member(key).text();
@@ -30,7 +30,7 @@ std::string read_short(const JsonPlace& place, const char* key) {
   return text;
 }
 
-// A replacement of a text, or of what an expression finds; of the latter, " {2,}" is read alone.
+// Reads a replacement of a text or of a regular expression; " {2,}" is the only one supported.
 NormaliserPointer read_replace(const JsonPlace& place) {
   const JsonPlace pattern = place.member("pattern");
   std::string content = read_short(place, "content");

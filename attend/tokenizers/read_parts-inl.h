@@ -9,29 +9,29 @@
 
 namespace attend::internal {
 
-// The parts of a tokenizer.json. Errors name the file and the place in it.
+// Read the parts of a tokenizer.json. Errors name the file and the path within it.
 NormaliserPointer read_normaliser(const JsonPlace& place);
 SplitterPointer read_splitter(const JsonPlace& place);
 TokenModelPointer read_model(const JsonPlace& place);
 SequenceTemplate read_sequence(const JsonPlace& place);
 TokenDecoderPointer read_decoder(const JsonPlace& place);
-// The ids must be those of the model's tokens, or follow upon them.
+// The ids must be ids of the model's tokens or follow them without gaps.
 std::vector<AddedToken> read_added_tokens(const JsonPlace& place, const TokenTable& tokens);
 
-// The tokens of an object of ids, which count from 0 without holes.
+// Reads a JSON object of token ids. They must count from 0 without gaps.
 TokenTable read_vocabulary(const JsonPlace& place);
 
-// The parts of the whole file.
+// Reads all parts of the file.
 std::shared_ptr<const TokenizerParts> read_parts(const Json& json, const std::string& name);
 
-// What WordPiece puts in front of tokens that continue a word, where a file does not say.
+// Default prefix of WordPiece tokens that continue a word.
 constexpr const char* continuation_prefix = "##";
-// What Metaspace writes in place of a space, where a file does not say.
+// Default mark that Metaspace writes for a space.
 constexpr const char* space_mark = "\u2581";
 
-// How Metaspace puts a mark in front, by its settings of either form.
+// Reads when Metaspace prepends a mark, from the old or the new form of its settings.
 Prepend read_prepend(const JsonPlace& place);
-// A member that is a text, not empty and of at most 4096 bytes.
+// Reads a non-empty text of at most 4096 bytes.
 std::string read_filled(const JsonPlace& place, const char* key, const char* otherwise);
 
 }  // namespace attend::internal

@@ -59,7 +59,7 @@ void check_specials(const std::vector<TemplatePart>& sequence, const Tokenizer& 
 
 }  // namespace
 
-// Only models that answer with texts need a decoder.
+// An unsupported decoder is not an Error here: only decoding needs it.
 TokenDecoderPointer read_decoder(const JsonPlace& place) {
   try {
     return place.row_of_type(decoder_types()).read(place);

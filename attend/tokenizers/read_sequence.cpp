@@ -77,7 +77,7 @@ SequenceTemplate read_templates(const JsonPlace& place) {
           read_template(place.member("pair"), special_tokens, 2)};
 }
 
-// Parts that do nothing to ids may stand beside the one that does.
+// Parts that add no special tokens may accompany the one that does.
 SequenceTemplate read_sequences(const JsonPlace& place) {
   SequenceTemplate result;
   const size_t plain = result.single.size();

@@ -54,7 +54,7 @@ std::string read_filled(const JsonPlace& place, const char* key, const char* oth
 }
 
 Prepend read_prepend(const JsonPlace& place) {
-  // Before the scheme there was a flag.
+  // Older files have a flag instead of the scheme.
   const bool added = place.flag("add_prefix_space", true);
   if (!place.has("prepend_scheme")) return added ? Prepend::always : Prepend::never;
   const JsonPlace scheme = place.member("prepend_scheme");

@@ -17,13 +17,13 @@ struct TextSymbol {
   bool whole = false;     // user-defined: never joined
 };
 
-// Two neighbours that are a piece together, and its size.
+// Two neighbours that form a piece, and its size in bytes.
 struct ScoredPair {
   float score;
   int32_t left, right;
   size_t size;
 
-  // For a heap whose front has the greatest score, at the leftmost place.
+  // For a heap with the highest score at the front, at equal scores the leftmost.
   friend bool operator<(const ScoredPair& a, const ScoredPair& b) {
     return std::tie(a.score, b.left) < std::tie(b.score, a.left);
   }
@@ -46,7 +46,7 @@ class ScoredPairsModel : public CachedModel {
     std::string_view text;
     std::vector<TextSymbol> symbols = {};
     std::vector<ScoredPair> heap = {};
-    // Bytes of the left one of the two that an unused piece was made of last.
+    // Size in bytes of the left part in the last merge that formed this unused piece.
     std::unordered_map<std::string_view, size_t> unused = {};
   };
 
@@ -72,7 +72,7 @@ class ScoredPairsModel : public CachedModel {
 
   PieceKind kind_of(int32_t id) const { return kinds_[static_cast<size_t>(id)]; }
 
-  // Characters, and the longest user-defined pieces.
+  // Starts from characters and the longest user-defined pieces.
   void begin(Work& work) const {
     for (size_t begin = 0; begin < work.text.size();) {
       size_t size = character_size(work.text[begin]);
@@ -89,7 +89,7 @@ class ScoredPairsModel : public CachedModel {
     if (!work.symbols.empty()) work.symbols.back().after = -1;
   }
 
-  // The piece that bytes are, where merges make it.
+  // Returns the piece with that text, if merges may form it.
   std::optional<int32_t> joinable(std::string_view text) const {
     const std::optional<int32_t> id = tokens().id(text);
     if (!id) return std::nullopt;
@@ -112,7 +112,7 @@ class ScoredPairsModel : public CachedModel {
 
   void join(Work& work, const ScoredPair& pair) const {
     TextSymbol &left = symbol(work, pair.left), &right = symbol(work, pair.right);
-    // Either of the two may have become longer, or a part of another, since.
+    // One of the two may have grown or been merged into another meanwhile.
     const size_t size = (left.end - left.begin) + (right.end - right.begin);
     if (left.begin == left.end || right.begin == right.end || size != pair.size) return;
     left.end = right.end;

@@ -16,8 +16,8 @@ namespace internal {
 struct SentencePieceParts {
   SentencePieceFile file;
   Trie user_defined = {};
-  std::array<bool, 256> unchanged = {};  // ASCII characters that stay, before others and at the end
-  bool by_words = false;                 // no piece goes from one word into the next
+  std::array<bool, 256> unchanged = {};  // ASCII that no rule changes before ASCII or at the end
+  bool by_words = false;                 // no piece spans two words
   TokenModelPointer model = nullptr;
 };
 
@@ -27,11 +27,12 @@ constexpr int64_t maximum_model = int64_t{256} << 20;
 constexpr std::string_view marked_space = "\u2581";
 constexpr std::string_view replacement_character = "\uFFFD";
 
-// The scores as the unigram model takes them: user-defined pieces always win, for what they span,
-// and those that texts do not have are not taken.
+// Scores for the unigram model. User-defined pieces win over any split of their text. Pieces that
+// texts cannot contain get NaN.
 std::vector<double> unigram_scores(const SentencePieceFile& file) {
   const auto is_normal = [&](size_t i) { return file.kinds[i] == PieceKind::normal; };
-  // Scores are logarithms, so that this is the greatest: sentencepiece begins with it.
+  // As in sentencepiece: the maximum starts from the least positive float and, with log
+  // probabilities, stays there.
   float greatest = std::numeric_limits<float>::min();
   for (size_t i = 0; i < file.pieces.size(); ++i)
     if (is_normal(i)) greatest = std::max(greatest, file.scores[i]);
@@ -44,7 +45,7 @@ std::vector<double> unigram_scores(const SentencePieceFile& file) {
   return scores;
 }
 
-// What an unknown character counts.
+// Score of an unknown character.
 double unknown_score(const SentencePieceFile& file) {
   float least = std::numeric_limits<float>::max();
   for (size_t i = 0; i < file.pieces.size(); ++i)
@@ -70,15 +71,15 @@ Trie user_defined_pieces(const SentencePieceFile& file) {
   return Trie(std::move(entries));
 }
 
-// Each byte that belongs to no character counts as one.
+// Each byte outside a character counts as one U+FFFD.
 Charsmap::Match character_or_replacement(std::string_view text) {
   const std::string_view character = front_character(text);
   if (!character.empty()) return {character.size(), character};
   return {1, replacement_character};
 }
 
-// The bytes at the front of a text that stay as they are. A character that is not ASCII may change
-// the one before it.
+// Returns the size of the prefix that no rule changes. A non-ASCII character may change the ASCII
+// character before it.
 size_t unchanged_front(const SentencePieceParts& parts, std::string_view text) {
   const auto end = std::find_if_not(text.begin(), text.end(), [&](char byte) {
     return parts.unchanged[static_cast<unsigned char>(byte)];
@@ -87,7 +88,7 @@ size_t unchanged_front(const SentencePieceParts& parts, std::string_view text) {
   return static_cast<size_t>(end - text.begin()) - (may_change ? 1 : 0);
 }
 
-// What the front of a text becomes, and how many of its bytes.
+// Returns the size and replacement of the match at the start of a text.
 Charsmap::Match front_of(const SentencePieceParts& parts, std::string_view text) {
   size_t user_defined = 0;
   parts.user_defined.for_each_prefix(text, [&](size_t size, int32_t) { user_defined = size; });
@@ -107,8 +108,8 @@ std::array<bool, 256> unchanged_characters(const SentencePieceParts& parts) {
   return unchanged;
 }
 
-// Whether marks of spaces are at the beginnings of pieces alone, and known, so that unknown pieces
-// of two words are not one.
+// Returns whether space marks are only at the beginnings of pieces and are a piece themselves.
+// Otherwise an unknown piece could span two words.
 bool keeps_to_words(const SentencePieceFile& file) {
   bool is_known = false;
   for (size_t i = 0; i < file.pieces.size(); ++i) {
@@ -120,8 +121,8 @@ bool keeps_to_words(const SentencePieceFile& file) {
   return is_known;
 }
 
-// Appends the ids of a text word by word, for the model's cache holds words. Returns whether these
-// ids are certain to be those of the text as a whole.
+// Appends the ids of a text word by word, because the model caches words. Returns whether the ids
+// are certain to equal those of the whole text.
 bool append_words(const SentencePieceParts& parts, std::string_view text,
                   std::vector<int32_t>& ids) {
   for (size_t begin = 0; begin < text.size();) {
@@ -132,7 +133,7 @@ bool append_words(const SentencePieceParts& parts, std::string_view text,
   return true;
 }
 
-// A text with its spaces as the file has them.
+// Builds a normalised text, with spaces written as the file specifies.
 class NormalisedText {
  public:
   explicit NormalisedText(const SentencePieceFile& file)
@@ -142,7 +143,7 @@ class NormalisedText {
     if (file.prefix_space) text_ = space_;
   }
 
-  // Appends characters one by one.
+  // Appends unchanged ASCII characters.
   void add_characters(std::string_view characters) {
     const size_t before = text_.size();
     text_.resize(before + space_.size() * characters.size());
@@ -157,14 +158,14 @@ class NormalisedText {
     text_.resize(static_cast<size_t>(end - text_.data()));
   }
 
-  // Appends what one character, or several, became.
+  // Appends the replacement of one or several characters.
   void add(std::string_view piece) {
     while (behind_space_ && piece.starts_with(' ')) piece.remove_prefix(1);
     for (const char byte : piece) byte == ' ' ? text_ += space_ : text_ += byte;
     if (!piece.empty()) behind_space_ = piece.ends_with(' ') && single_spaces_;
   }
 
-  // Without spaces at the end, where spaces are single.
+  // Removes spaces at the end if spaces are single.
   std::string take() {
     while (single_spaces_ && text_.ends_with(space_)) text_.resize(text_.size() - space_.size());
     return std::move(text_);
@@ -196,7 +197,7 @@ std::string normalised_text(const SentencePieceParts& parts, std::string_view te
   return result.take();
 }
 
-// The ids of a text that is normalised.
+// The text is normalised already.
 std::vector<int32_t> ids_of(const SentencePieceParts& parts, std::string_view text) {
   std::vector<int32_t> ids;
   ids.reserve(text.size() / 4);
@@ -206,12 +207,12 @@ std::vector<int32_t> ids_of(const SentencePieceParts& parts, std::string_view te
   return ids;
 }
 
-// The text of pieces that are added one after another.
+// Builds a text from pieces.
 class JoinedPieces {
  public:
   explicit JoinedPieces(const SentencePieceFile& file) : file_(file) {}
 
-  // What no piece is stands for itself.
+  // A string that is not a piece is kept as it is.
   void add(std::string_view piece, std::optional<int32_t> id) {
     const PieceKind kind = id ? file_.kinds[static_cast<size_t>(*id)] : PieceKind::unknown;
     if (kind == PieceKind::byte) {
@@ -225,7 +226,7 @@ class JoinedPieces {
     if (at_begin_ && (file_.prefix_space || file_.single_spaces) &&
         piece.starts_with(marked_space)) {
       piece.remove_prefix(marked_space.size());
-      // Where spaces are single, those at the front are all left out.
+      // If spaces are single, all leading ones are removed.
       at_begin_ = file_.single_spaces;
     }
     while (!piece.empty()) {
@@ -302,7 +303,7 @@ std::vector<std::string> SentencePiece::split(std::string_view text) const {
     const std::string& own = piece(ids[i]);
     size_t size = own.size();
     if (parts_->file.kinds[static_cast<size_t>(ids[i])] == PieceKind::byte) size = 1;
-    // Unknown neighbours are one piece, so that the next one is known.
+    // A run of unknown characters is one piece, hence the next piece is known.
     const bool is_unknown = ids[i] == parts_->file.unknown;
     if (is_unknown) size = i + 1 < ids.size() ? rest.find(piece(ids[i + 1]), 1) : rest.size();
     size = std::min(size, rest.size());

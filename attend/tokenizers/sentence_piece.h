@@ -14,34 +14,33 @@ namespace internal {
 struct SentencePieceParts;
 }
 
-// A SentencePiece model (Kudo and Richardson 2018) of either kind, unigram or byte pairs, as its
-// own library runs it: the same ids for the same text. Each byte that is no UTF-8 counts as U+FFFD.
-// Threads may share a model.
+// A SentencePiece model (Kudo and Richardson 2018), unigram or byte pairs. Gives the same ids as
+// the original library. Each byte that is not UTF-8 counts as U+FFFD. Threads may share a model.
 class SentencePiece {
  public:
-  // A file such as spiece.model or source.spm. Errors name the file: a field that goes past its
-  // end, pieces that are there twice, no unknown one or several, a trie that is cut off, other
-  // kinds of models, and settings that are not read.
+  // Loads a file such as spiece.model or source.spm. Errors name the file: a field that extends
+  // past its end, duplicate pieces, not exactly one unknown piece, a truncated trie, unsupported
+  // model kinds or settings.
   static SentencePiece load(const std::string& path);
-  // The same for the bytes of a file; messages call it `name`.
+  // Parses the bytes of a file; messages call it `name`.
   static SentencePiece parse(std::string_view bytes, const std::string& name);
 
   std::vector<int32_t> encode(std::string_view text) const;
-  // The text of the ids. Unknown ones are " \u2047 ", control pieces nothing. Error on an id that
-  // no piece has.
+  // Returns the text of the ids. An unknown piece becomes " \u2047 ", a control piece nothing.
+  // Error on an id without a piece.
   std::string decode(std::span<const int32_t> ids) const;
 
-  // The same by the pieces' texts: an unknown piece is what the text has there, and what no piece
-  // is stands for itself in join().
+  // Like encode and decode, but with the texts of pieces. split() returns an unknown piece as it is
+  // in the text. join() keeps a string that is not a piece.
   std::vector<std::string> split(std::string_view text) const;
   std::string join(std::span<const std::string> pieces) const;
 
-  // The text as pieces are searched in it, with marks in place of spaces.
+  // Returns the text in which pieces are searched, with marks for spaces.
   std::string normalised(std::string_view text) const;
 
   int32_t size() const;
   std::optional<int32_t> id(std::string_view piece) const;
-  const std::string& piece(int32_t id) const;  // Error on an id that no piece has
+  const std::string& piece(int32_t id) const;  // Error on an id without a piece
 
  private:
   explicit SentencePiece(std::shared_ptr<const internal::SentencePieceParts> parts);

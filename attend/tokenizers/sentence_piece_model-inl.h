@@ -11,7 +11,7 @@
 
 namespace attend::internal {
 
-// What a piece is for; the numbers are those of the file.
+// Kind of a piece; the numbers are those of the file format.
 enum class PieceKind {
   normal = 1,
   unknown = 2,
@@ -21,30 +21,30 @@ enum class PieceKind {
   byte = 6
 };
 
-// What a SentencePiece file says.
+// Contents of a SentencePiece file.
 struct SentencePieceFile {
   std::vector<std::string> pieces = {};
   std::vector<float> scores = {};
   std::vector<PieceKind> kinds = {};
-  int32_t unknown = 0;       // its id
-  bool is_unigram = true;    // or byte pairs
+  int32_t unknown = 0;       // id of the unknown piece
+  bool is_unigram = true;    // otherwise byte pairs
   bool by_bytes = false;     // <0x00> to <0xFF> instead of unknown pieces
-  std::string unknown_text;  // what an unknown piece is decoded as
+  std::string unknown_text;  // decoded text of an unknown piece
   Charsmap rules = {};
-  std::string charsmap;  // the bytes of these
+  std::string charsmap;  // serialised form of `rules`
   bool prefix_space = true;
-  bool single_spaces = true;  // none at the ends and one between words
-  bool mark_spaces = true;    // spaces are written as U+2581
+  bool single_spaces = true;  // removes spaces at the ends and repeated ones
+  bool mark_spaces = true;    // writes spaces as U+2581
 };
 
-// The byte that a piece such as <0x0A> stands for; none where it is written otherwise.
+// Returns the byte of a piece such as <0x0A>; none if it has another form.
 std::optional<unsigned char> byte_of_piece(std::string_view piece);
 
 // Errors as SentencePiece::parse.
 SentencePieceFile parse_sentence_piece(std::string_view bytes, const std::string& name);
 
-// The model of byte pairs: of neighbours that are a piece together, those of the greatest score
-// become one, the leftmost of several. Pieces that are unused are taken apart again.
+// The model of byte pairs. Neighbours that form a piece are joined, the pair with the highest score
+// first; among equal scores the leftmost. Unused pieces are split again.
 TokenModelPointer scored_pairs_model(TokenTable tokens, const SentencePieceFile& file);
 
 }  // namespace attend::internal

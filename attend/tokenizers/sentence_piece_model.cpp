@@ -11,7 +11,7 @@
 namespace attend::internal {
 namespace {
 
-// Numbers of fields in sentencepiece_model.proto.
+// Field numbers in sentencepiece_model.proto.
 enum ModelField : uint64_t {
   piece_field = 1,
   trainer_field = 2,

@@ -9,42 +9,42 @@
 
 namespace attend::internal {
 
-// Takes a piece of a text, and how many of its first bytes come from the first character of the
-// text; 0: it does not begin the text. The piece stays until the call returns.
+// Receives a piece of a text. `front`: how many of its first bytes come from the first character of
+// the text; 0 if the piece is not at the start. The piece is valid during the call only.
 using PieceSink = std::function<void(std::string_view piece, size_t front)>;
 
-// Splits a normalised text into the pieces that a model makes tokens of, and may spell them anew.
+// Splits a normalised text into pieces, from which a model makes tokens; may rewrite the pieces.
 class Splitter {
  public:
   virtual ~Splitter() = default;
   virtual void split(std::string_view text, size_t front, const PieceSink& sink) const = 0;
-  // Whether pieces spell each byte by a printable character (byte_spelling).
+  // Returns whether pieces represent each byte by a printable character (byte_spelling).
   virtual bool spells_bytes() const { return false; }
 };
 
 using SplitterPointer = std::shared_ptr<const Splitter>;
 
-// BertPreTokenizer: what stands between white space, punctuation characters by themselves.
+// BertPreTokenizer: splits at white space; each punctuation character is a piece.
 SplitterPointer bert_splitter();
 
 SplitterPointer white_space_splitter();  // WhitespaceSplit
 
-// ByteLevel: GPT-2's expression where `by_expression`; bytes are then spelled as its printable
-// characters (byte_spelling). A space is put in front where `prefix_space` and there is none.
+// ByteLevel: splits by GPT-2's expression if `by_expression`, then replaces bytes by printable
+// characters (byte_spelling). With `prefix_space`, prepends a space if there is none.
 SplitterPointer byte_level_splitter(bool prefix_space, bool by_expression);
 
-// Metaspace: each space becomes `mark`, one is put in front as `prepend` says, and pieces begin at
-// marks where `cut`.
+// Metaspace: replaces each space by `mark`, prepends a mark according to `prepend`, and splits
+// before marks if `cut`.
 enum class Prepend { always, first, never };
 SplitterPointer metaspace_splitter(std::string mark, Prepend prepend, bool cut);
 
 SplitterPointer sequence_splitter(std::vector<SplitterPointer> parts);
 
-// The printable character by which GPT-2 spells a byte: itself where it is one in Latin-1, else the
-// next of those from U+0100 on.
+// Returns GPT-2's printable character for a byte: the Latin-1 character if that is printable,
+// otherwise the next unused one from U+0100.
 const std::string& byte_spelling(unsigned char byte);
 
-// The byte that a character spells, or -1.
+// Returns the byte of a character of byte_spelling, or -1.
 int byte_spelled_by(char32_t point);
 
 }  // namespace attend::internal

@@ -10,7 +10,7 @@ namespace {
 
 constexpr uint16_t bert_cuts = white_space | bert_punctuation;
 
-// The classes of ASCII that words are cut at.
+// For ASCII characters: the classes at which words are split.
 const std::array<uint16_t, 128>& ascii_cuts() {
   static const auto table = [] {
     std::array<uint16_t, 128> classes;
@@ -21,7 +21,7 @@ const std::array<uint16_t, 128>& ascii_cuts() {
   return table;
 }
 
-// Splits at characters of the classes `cuts`; those that are no white space are pieces.
+// Splits at characters of the classes `cuts`; of these, all but white space become pieces.
 class CutSplitter : public Splitter {
  public:
   explicit CutSplitter(uint16_t cuts) : cuts_(cuts) {}

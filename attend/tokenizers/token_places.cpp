@@ -12,7 +12,7 @@
 namespace attend::internal {
 namespace {
 
-// A character, and the part of the original that it comes from.
+// A normalised character and the part of the original that it comes from.
 struct TracedCharacter {
   std::string text;
   size_t begin, end;
@@ -32,7 +32,7 @@ void add_characters(std::string_view text, size_t begin, size_t end,
   }
 }
 
-// Normalised form of each character with the marks after it.
+// Normalises each character together with the marks after it.
 std::vector<TracedCharacter> traced(std::string_view original, const Normaliser* normaliser) {
   std::vector<TracedCharacter> characters;
   for (size_t begin = 0, end = 0; begin < original.size(); begin = end) {
@@ -48,7 +48,7 @@ std::vector<TracedCharacter> traced(std::string_view original, const Normaliser*
   return characters;
 }
 
-// The distance to the next occurrence of a character; `none` if it is not near.
+// Returns the distance to the next occurrence of a character; `none` if it is not near.
 template <class Characters>
 size_t distance_to(const Characters& characters, size_t from, const std::string& wanted,
                    size_t none) {
@@ -59,7 +59,7 @@ size_t distance_to(const Characters& characters, size_t from, const std::string&
   return none;
 }
 
-// White space at the front, or the mark that stands for it; 0: there is none.
+// Returns the size of white space, or of its mark, at the start; 0 if there is none.
 size_t blank_size(std::string_view text) {
   constexpr std::string_view mark = space_mark;
   if (text.starts_with(mark)) return mark.size();
@@ -73,8 +73,8 @@ size_t blanks_size(std::string_view text) {
   return size;
 }
 
-// The size of the token at the front of a text, where any white space equals any other; 0: it is
-// not there.
+// Returns the size of the token at the start of a text, where all white space is equivalent; 0 if
+// it is not there.
 size_t size_at_front(std::string_view text, std::string_view token) {
   const size_t whole = text.size();
   while (!token.empty()) {
@@ -87,8 +87,8 @@ size_t size_at_front(std::string_view text, std::string_view token) {
   return whole - text.size();
 }
 
-// A token without white space at its front, in its spellings: as it is, as the rest of a word, as
-// the end of one, as a byte.
+// Possible spellings in the text of a token without leading white space: unchanged, continuing a
+// word, ending a word, or a byte.
 std::vector<std::string> spellings(std::string_view token) {
   constexpr std::string_view prefix = continuation_prefix, suffix = "</w>";
   std::vector<std::string> all = {std::string(token)};
@@ -100,7 +100,7 @@ std::vector<std::string> spellings(std::string_view token) {
   return all;
 }
 
-// Walks over the tokens of a part of a text.
+// Finds the tokens of a part of a text one after another.
 class PlaceFinder {
  public:
   PlaceFinder(const RewrittenText& text, size_t begin, size_t end)
@@ -127,9 +127,9 @@ class PlaceFinder {
   }
 
  private:
-  using Found = std::optional<std::pair<size_t, size_t>>;  // where, and how many bytes
+  using Found = std::optional<std::pair<size_t, size_t>>;  // position and size in bytes
 
-  // A token of white space alone has as much of it as there is.
+  // A token of only white space covers at most the white space that is there.
   void add_blanks(std::string_view token, size_t start) {
     size_t end = cursor_;
     while (!token.empty() && end < start) {
@@ -148,7 +148,7 @@ class PlaceFinder {
     return size > 0 ? Found({position, size}) : std::nullopt;
   }
 
-  // After at least one character, at the beginning of a word if there is one.
+  // Searches after at least one character. Prefers the beginning of a word if `begins_word`.
   Found searched(size_t start, bool begins_word, const std::vector<std::string>& all) const {
     Found first;
     for (size_t i = start; i < whole_.size();) {
@@ -161,7 +161,7 @@ class PlaceFinder {
     return first;
   }
 
-  // Shares the words before `end` out to the tokens that were not found.
+  // Distributes the words before `end` over the tokens that were not found.
   void settle(size_t end) {
     std::vector<std::pair<size_t, size_t>> words;
     for (size_t i = cursor_; waiting_ > 0 && i < end;) {
@@ -210,7 +210,8 @@ RewrittenText rewritten(std::string_view original, const Normaliser* normaliser)
   for (size_t i = 0; i < made.size(); ++i) {
     constexpr size_t none = std::string::npos;
     TracedCharacter& character = made[i];
-    // Characters that the whole text lost are passed over; one that it got stands for none.
+    // Skips characters that only the separate normalisation has. A character that only the whole
+    // text has gets an empty place.
     if (next < parts.size() && parts[next].text != character.text) {
       const size_t lost = distance_to(parts, next, character.text, none);
       const size_t got = distance_to(made, i, parts[next].text, none);
@@ -257,14 +258,14 @@ std::vector<std::string> whole_characters(const std::vector<std::string>& parts)
   std::string whole;
   for (const std::string& part : parts) whole += part;
   std::vector<std::string> result;
-  size_t begin = 0, position = 0;  // of the part, and of the character that holds its beginning
+  size_t begin = 0, position = 0;  // of the part; of the character with its first byte
   for (const std::string& part : parts) {
     const size_t end = begin + part.size();
     std::string characters, changed;
     while (position < end) {
       const std::string_view character = front_bytes(std::string_view(whole).substr(position));
       characters += character;
-      if (position + character.size() > end) break;  // the next part has it, too
+      if (position + character.size() > end) break;  // the next part shares it
       position += character.size();
     }
     result.emplace_back(well_formed(characters, changed));

@@ -10,12 +10,12 @@
 
 namespace attend::internal {
 
-// The tokens of a model that others trained, by their ids, which count from 0 without holes.
+// Tokens of a pretrained model. Their ids count from 0 without gaps.
 class TokenTable {
  public:
   TokenTable() = default;
-  // Error on a token that is there twice, is empty, is no UTF-8 or is longer than 4096 bytes, on
-  // none at all and on over 4 million; `name` is the file's.
+  // Error if a token is a duplicate, empty, not UTF-8 or over 4096 bytes, or if there are no tokens
+  // or over 4 million. `name` is the file's name.
   TokenTable(std::vector<std::string> tokens, const std::string& name);
 
   int32_t size() const { return static_cast<int32_t>(tokens_.size()); }

@@ -18,8 +18,8 @@ using Ids = std::vector<int32_t>;
 
 constexpr int64_t no_limit = std::numeric_limits<int64_t>::max();
 
-// How many of the first bytes of a normalised text come from the first character of the text; 0:
-// normalising drops it.
+// Returns the number of bytes at the start of a normalised text that come from its first character;
+// 0 if normalising removes that.
 size_t front_of(const TokenizerParts& parts, std::string_view text) {
   if (text.empty()) return 0;
   const std::string_view first = text.substr(0, internal::character_size(text[0]));
@@ -60,7 +60,7 @@ Ids ids_of(const TokenizerParts& parts, std::string_view text) {
   return ids;
 }
 
-// The characters of a token that other text is compared with.
+// Returns the characters of a token for comparison with text.
 std::string surface(const TokenizerParts& parts, int32_t id) {
   const internal::AddedToken* added = parts.added.find(id);
   if (added != nullptr) return added->written;
@@ -69,7 +69,7 @@ std::string surface(const TokenizerParts& parts, int32_t id) {
   return spells_bytes ? internal::spelled_bytes(token) : token;
 }
 
-// As ids_of(), but appends the places of the ids. The text is well-formed.
+// Like ids_of(), but appends places. The text must be well-formed.
 void append_places(const TokenizerParts& parts, std::string_view text,
                    std::vector<TokenPlace>& places) {
   const auto offset = [&](std::string_view part) {
@@ -122,19 +122,19 @@ void cut(Ids& ids, int64_t maximum, bool from_left) {
   }
 }
 
-// Cuts the longer of the two first, until both together have at most `maximum` ids.
+// Shortens the longer of the two first, until both together have at most `maximum` ids.
 void cut_both(Ids& first, Ids& second, int64_t maximum, bool from_left) {
   Ids& shorter = first.size() > second.size() ? second : first;
   Ids& longer = first.size() > second.size() ? first : second;
   const auto least = static_cast<int64_t>(shorter.size());
   if (least + static_cast<int64_t>(longer.size()) <= maximum) return;
-  // Where one half is enough for the shorter, it stays whole; else both get a half.
+  // If half is enough for the shorter, it stays whole; otherwise each gets a half.
   const int64_t half = std::min(least, maximum / 2);
   cut(shorter, half, from_left);
   cut(longer, maximum - half, from_left);
 }
 
-// Ids that the template adds.
+// Number of ids that the template adds.
 int64_t special_count(const std::vector<TemplatePart>& sequence) {
   int64_t count = 0;
   for (const TemplatePart& part : sequence) count += static_cast<int64_t>(part.ids.size());
@@ -154,7 +154,7 @@ Encoding put_together(const std::vector<TemplatePart>& sequence, const Ids& firs
   return encoding;
 }
 
-// Ids that are left for texts; none where there is no limit.
+// Number of ids left for texts; none if there is no limit.
 std::optional<int64_t> room_in(const TokenizerParts& parts, const EncodeOptions& options,
                                const std::vector<TemplatePart>& sequence) {
   const std::optional<int64_t> maximum = options.maximum ? options.maximum : parts.maximum;

@@ -14,74 +14,75 @@ namespace internal {
 struct TokenizerParts;
 }
 
-// The tokens of a text, or of two. `types` are 0 and 1, as BERT tells two texts apart.
+// Tokens of one text or of two. `types` is 0 for the first text and 1 for the second, as in BERT.
 struct Encoding {
   std::vector<int32_t> ids = {};
-  std::vector<int32_t> types = {};  // of each id
+  std::vector<int32_t> types = {};  // per id
 };
 
-// The part of a text that a token stands for, in bytes of whole characters; empty, 0 to 0, if it
-// stands for none.
+// The part of a text that a token represents, in bytes; contains whole characters. Empty (0 to 0)
+// if the token represents no text.
 struct TokenPlace {
   size_t begin = 0, end = 0;
   bool is_added = false;  // a special token that encode() puts around the text
 };
 
-// A member of a tokenizer.json that transformers has in tokenizer_config.json instead: true if
+// Member of a tokenizer.json that transformers keeps in tokenizer_config.json instead. If true,
 // special tokens that a text spells are split like other text.
 constexpr const char* splits_special_key = "split_special_tokens";
 
 struct EncodeOptions {
-  bool special_tokens = true;  // those around a text, such as [CLS] and [SEP]
-  // Ids at most, special ones counted; without it, what the tokenizer's own file says. The longer
-  // of two texts is cut first.
+  bool special_tokens = true;  // adds special tokens around a text, such as [CLS] and [SEP]
+  // Maximum number of ids, including special ones; if unset, the limit of the tokenizer's file. Of
+  // two texts, the longer is cut first.
   std::optional<int64_t> maximum = {};
 };
 
-// A tokenizer of a model that others trained, as Hugging Face's `tokenizers` runs it: the same ids
-// for the same text. Bytes that are no UTF-8 count as U+FFFD, a longest run of them that begins a
-// character as one. Threads may share a tokenizer.
+// A pretrained tokenizer. Gives the same ids as Hugging Face's `tokenizers`. Each maximal
+// ill-formed UTF-8 sequence counts as one U+FFFD. Threads may share a tokenizer.
 class Tokenizer {
  public:
-  // A tokenizer.json. Errors name the file: no JSON, nested over 64 deep, over 256 MiB, a part that
-  // is missing or of another type, ids with holes or twice, a merge of what is no token, and parts
-  // and settings that are not read, by their names. Only decode() needs the decoder: it throws the
-  // error of a decoder that is not read.
+  // Loads a tokenizer.json. Errors name the file: invalid JSON, nested over 64 deep, over 256 MiB,
+  // a part that is missing or has the wrong type, missing or duplicate ids, a merge of strings that
+  // are not tokens, unsupported parts or settings, by name. An unsupported decoder is an Error of
+  // decode() only.
   static Tokenizer load(const std::string& path);
-  // The same for the bytes of a file; messages call it `name`.
+  // Parses the bytes of a file; messages call it `name`.
   static Tokenizer parse(std::string_view bytes, const std::string& name);
 
   Encoding encode(std::string_view text, const EncodeOptions& options = {}) const;
-  // Two texts as one sequence.
+  // Encodes two texts as one sequence.
   Encoding encode(std::string_view first, std::string_view second,
                   const EncodeOptions& options = {}) const;
 
-  // The place of each id of encode(text), without a limit. Places of a text that its normaliser
-  // changes beyond single characters are estimates.
+  // Returns the place of each id of encode(text), without a limit. Places are estimates if the
+  // normaliser changes the text beyond single characters.
   std::vector<TokenPlace> places(std::string_view text) const;
-  // A readable text of each id: the token, or, if the tokenizer spells bytes by other characters,
-  // the characters that the token's bytes belong to. Tokens that share a character each have it.
+  // Returns a readable text per id: the token, or, if the tokenizer represents bytes by other
+  // characters, the characters that the token's bytes belong to. A character that several tokens
+  // share is in the text of each.
   std::vector<std::string> texts(std::span<const int32_t> ids) const;
 
-  // The text of the ids; those that no token has, and special ones unless they are kept, are left
-  // out.
+  // Returns the text of the ids. Omits ids without a token and, unless `keep_special`, special
+  // tokens.
   std::string decode(std::span<const int32_t> ids, bool keep_special = false) const;
 
-  // The number of special tokens that encode() puts before and after a text.
+  // Number of special tokens that encode() puts before and after a text.
   int64_t opening_tokens() const;
   int64_t closing_tokens() const;
-  // Whether a limit drops the first tokens of a text instead of the last.
+  // Returns whether a limit drops the first tokens of a text instead of the last.
   bool cuts_left() const;
 
-  // The id of the token that stands for unknown parts of a text; none if the tokenizer makes none.
+  // Returns the id of the token for unknown parts of a text; none if the tokenizer never produces
+  // one.
   std::optional<int32_t> unknown() const;
 
-  int32_t size() const;  // the greatest id, and 1
+  int32_t size() const;  // the largest id + 1
   std::optional<int32_t> id(std::string_view token) const;
-  // Error on an id that no token has.
+  // Error on an id without a token.
   const std::string& token(int32_t id) const;
 
-  // Of parts that a reader made.
+  // For readers of other formats.
   explicit Tokenizer(std::shared_ptr<const internal::TokenizerParts> parts);
 
  private:

@@ -12,16 +12,16 @@
 
 namespace attend::internal {
 
-// What a text goes through, in this order; decoding goes back by the decoder alone.
+// The steps of encoding, in order. Decoding uses only the decoder.
 struct TokenizerParts {
-  NormaliserPointer normaliser = nullptr;  // or none
+  NormaliserPointer normaliser = nullptr;  // optional
   AddedTokens added = {};
-  SplitterPointer splitter = nullptr;  // or none: the text is one piece
+  SplitterPointer splitter = nullptr;  // optional; without it the text is one piece
   TokenModelPointer model = nullptr;
   SequenceTemplate sequence = {};
   TokenDecoderPointer decoder = spaces_decoder();
-  std::optional<int64_t> maximum = {};  // ids of a text, where a call does not say
-  bool cut_left = false;                // what is too long loses its beginning
+  std::optional<int64_t> maximum = {};  // default maximum number of ids of a text
+  bool cut_left = false;                // a text that is too long loses its beginning
 };
 
 }  // namespace attend::internal

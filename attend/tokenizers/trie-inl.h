@@ -10,7 +10,7 @@
 
 namespace attend::internal {
 
-// Byte strings and their numbers, found byte by byte. The children of a node lie beside each other.
+// A map from byte strings to numbers, searched byte by byte. The children of a node are adjacent.
 class Trie {
  public:
   static constexpr int32_t none = -1;
@@ -18,10 +18,10 @@ class Trie {
   using Entry = std::pair<std::string_view, int32_t>;
 
   Trie() : Trie(std::vector<Entry>{}) {}
-  // Numbers are 0 or more. Of equal strings the first counts; empty ones are left out.
+  // Numbers must be at least 0. Among equal strings the first counts; empty strings are ignored.
   explicit Trie(std::vector<Entry> entries);
 
-  // The node behind that byte, or none.
+  // Returns the child of `node` for a byte, or none.
   int32_t child(int32_t node, char byte) const {
     if (node == root) return first_nodes_[static_cast<unsigned char>(byte)];
     const auto index = static_cast<size_t>(node);
@@ -35,22 +35,22 @@ class Trie {
                ? none
                : first + static_cast<int32_t>(static_cast<const char*>(found) - labels);
   }
-  // The number of the string that ends at the node, or none.
+  // Returns the number of the string that ends at the node, or none.
   int32_t value(int32_t node) const { return values_[static_cast<size_t>(node)]; }
 
-  // The node behind all of the bytes, or none.
+  // Returns the node at the end of all of the bytes, or none.
   int32_t walk(std::string_view bytes) const {
     int32_t node = root;
     for (size_t i = 0; i < bytes.size() && node != none; ++i) node = child(node, bytes[i]);
     return node;
   }
-  // The number of the string, or none.
+  // Returns the number of the string, or none.
   int32_t find(std::string_view bytes) const {
     const int32_t node = walk(bytes);
     return node == none ? none : value(node);
   }
 
-  // Calls f(size, number) for each string that `bytes` begins with, the shortest first.
+  // Calls f(size, number) for each string that is a prefix of `bytes`, the shortest first.
   template <class F>
   void for_each_prefix(std::string_view bytes, const F& f) const {
     int32_t node = root;
@@ -62,12 +62,12 @@ class Trie {
   }
 
  private:
-  // Of node n: children are first_child_[n] to first_child_[n + 1], for nodes are in breadth-first
-  // order; the byte that leads to it; its number.
+  // Per node n: its children are first_child_[n] to first_child_[n + 1], because nodes are in
+  // breadth-first order; the byte that leads to it; its number.
   std::vector<int32_t> first_child_;
   std::string labels_;
   std::vector<int32_t> values_;
-  std::array<int32_t, 256> first_nodes_;  // the children of the root, or none
+  std::array<int32_t, 256> first_nodes_;  // children of the root, or none
 };
 
 }  // namespace attend::internal

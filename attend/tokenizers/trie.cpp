@@ -5,7 +5,7 @@
 namespace attend::internal {
 namespace {
 
-// The entries whose strings go through a node.
+// The sorted entries whose strings begin with the path to a node.
 struct Through {
   size_t begin, end;
 };
@@ -22,7 +22,7 @@ Trie::Trie(std::vector<Entry> entries) {
     std::vector<Through> next;
     for (auto [begin, end] : level) {
       first_child_.push_back(static_cast<int32_t>(values_.size()));
-      // Strings that end at this node come first.
+      // The string that ends at this node comes first.
       while (begin < end && entries[begin].first.size() == depth) ++begin;
       while (begin < end) {
         const char label = entries[begin].first[depth];

@@ -9,18 +9,18 @@
 namespace attend::internal {
 namespace {
 
-// The best way from the beginning to one byte of a piece.
+// The best segmentation of a piece up to one byte.
 struct Way {
   double score = 0;
-  double lead = std::numeric_limits<double>::infinity();  // over the next best one
-  size_t begin = 0;                                       // of its last token
+  double lead = std::numeric_limits<double>::infinity();  // over the second best
+  size_t begin = 0;                                       // start of its last token
   int32_t id = no_token;
 
-  static constexpr int32_t no_token = -1;  // nothing ends here yet
+  static constexpr int32_t no_token = -1;  // no segmentation ends here yet
   static constexpr int32_t unknown = -2;
 };
 
-// Bytes begin to end of a piece, and their token or Way::unknown.
+// Bytes begin to end of a piece, with a token id or Way::unknown.
 struct Part {
   size_t begin, end;
   int32_t id;
@@ -41,7 +41,7 @@ class UnigramModel : public CachedModel {
   std::optional<int32_t> unknown() const override { return options_.unknown; }
 
   uint32_t append_anew(std::string_view piece, std::vector<int32_t>& ids) const override {
-    // Each word is a call, so that their memory is used again.
+    // Reuses their memory between calls, of which there is one per word.
     thread_local std::vector<Way> ways;
     thread_local std::vector<Part> parts;
     find_best_ways(piece, ways);
@@ -95,10 +95,11 @@ class UnigramModel : public CachedModel {
     return options_.single_precision ? static_cast<double>(static_cast<float>(sum)) : sum;
   }
 
-  // Returns the length of text up to which rounding cannot change the best way. Any other way joins
-  // the best one at some byte and is behind there by at least that byte's lead. A way has at most
-  // one sum for each byte of the piece, and a sum is rounded by at most `epsilon` times the largest
-  // score times the bytes of the text. Two ways are rounded, here and in the text: four times that.
+  // Returns the maximum length of text in which rounding cannot change the best way. Any other way
+  // joins the best one at some byte, where it is behind by at least that byte's lead. A way has at
+  // most one sum per byte of the piece. The rounding error of a sum is at most `epsilon` times the
+  // largest score times the bytes of the text. The factor 4 covers two ways, each rounded here and
+  // in the text.
   uint32_t longest_text(const std::vector<Way>& ways) const {
     double lead = std::numeric_limits<double>::infinity();
     for (size_t end = ways.size() - 1; end > 0; end = ways[end].begin)
@@ -109,7 +110,7 @@ class UnigramModel : public CachedModel {
     return bytes < static_cast<double>(any_text) ? static_cast<uint32_t>(bytes) : any_text;
   }
 
-  // From left to right; unknown neighbours are one part.
+  // From left to right; a run of unknown characters is one part.
   static void find_best_parts(const std::vector<Way>& ways, std::vector<Part>& parts) {
     parts.clear();
     for (size_t end = ways.size() - 1; end > 0; end = ways[end].begin) {

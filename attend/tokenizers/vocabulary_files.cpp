@@ -42,7 +42,7 @@ TokenTable words_of(std::string_view bytes, const std::string& file) {
   return {std::move(words), file};
 }
 
-// A mask stands for a word with the space in front of it, where texts have spaces.
+// A mask replaces a word including the space before it, if texts have spaces.
 Json entry_of(const std::string& content, bool strip_left) {
   return {{"content", content}, {"single_word", false}, {"lstrip", strip_left},
           {"rstrip", false},    {"normalized", false},  {"special", true}};
@@ -118,7 +118,7 @@ Json metaspace(bool prefix_space) {
           {"split", true}};
 }
 
-// Tokens by the scores of their pieces.
+// Returns the tokens with the scores of their pieces.
 std::vector<std::pair<std::string, double>> scored_tokens(const internal::SentencePieceFile& pieces,
                                                           const PieceFiles& files) {
   if (!pieces.is_unigram)

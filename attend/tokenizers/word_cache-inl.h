@@ -14,13 +14,13 @@
 
 namespace attend::internal {
 
-// The ids of short words that were met before, for several threads: one that would wait for another
-// does without. A word has two places by its hash and takes the second one from another, so that
-// frequent words stay.
+// Cache of the ids of short words, for several threads. A thread that would have to wait for
+// another skips the cache. The hash of a word gives two places. A new word takes the first if it is
+// empty, otherwise the second, so that frequent words stay.
 class WordCache {
  public:
-  // Appends the ids of the word and returns what TokenModel::append did; nothing where it is not
-  // known.
+  // Appends the ids of the word and returns the result of its TokenModel::append; nothing if the
+  // word is not in the cache.
   std::optional<uint32_t> append(std::string_view word, std::vector<int32_t>& ids) {
     if (word.size() > longest_word) return std::nullopt;
     const size_t hash = std::hash<std::string_view>{}(word);
@@ -54,13 +54,13 @@ class WordCache {
  private:
   static constexpr size_t longest_word = 26;  // bytes
   static constexpr size_t most_ids = 8;
-  static constexpr size_t shards = 16;   // so that threads seldom meet
-  static constexpr size_t pairs = 1024;  // in a shard
+  static constexpr size_t shards = 16;   // enough to make collisions of threads rare
+  static constexpr size_t pairs = 1024;  // per shard
 
-  // One line of a processor's cache.
+  // One cache line.
   struct alignas(64) Place {
     uint32_t longest_text;
-    uint8_t size = 0;  // bytes of the word; 0 where there is none
+    uint8_t size = 0;  // bytes of the word; 0: empty
     uint8_t count;
     std::array<char, longest_word> word;
     std::array<int32_t, most_ids> ids;
@@ -78,7 +78,7 @@ class WordCache {
     }
   };
 
-  // False where another thread holds the shard.
+  // Converts to false if another thread holds the shard.
   class Hold {
    public:
     explicit Hold(Shard& shard)

@@ -49,7 +49,7 @@ class WordPieceModel : public TokenModel {
   }
 
   WordPieceOptions options_;
-  int32_t continuation_;  // the node behind the prefix, or none
+  int32_t continuation_;  // the trie node of the prefix, or none
 };
 
 }  // namespace
