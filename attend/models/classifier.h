@@ -15,10 +15,9 @@
 
 namespace attend {
 
-// How the vectors of a source become one vector: their sum or mean, the contexts of fixed queries,
-// the vector of the class token, the output of a learned query with several heads (LearnedQueries),
-// or the vector of the first token. The latter suits tokenizers that begin each text with a token
-// that represents it.
+// How the vectors of a source become one vector: sum or mean, contexts of fixed queries, vector of
+// the class token, output of a learned query with several heads (LearnedQueries), vector of the
+// first token. The latter suits tokenizers that begin each text with a token that represents it.
 enum class Pooling { sum, mean, fixed_dot, fixed_mlp, class_token, multi_head, first_token };
 inline EnumNames names_of(Pooling) {
   return {"sum", "mean", "fixed_dot", "fixed_mlp", "class", "multi_head", "first"};
@@ -78,7 +77,7 @@ class Classifier : public PairNetwork {
  private:
   struct State;
 
-  // [B, tokens of a target], where labels begin after Vocabulary::unknown, or [B, 1], the number.
+  // [B, tokens of a target], labels after Vocabulary::unknown, or [B, 1], the number.
   at::Tensor answer_scores(const at::Tensor& source, const at::Tensor& lengths, const Pass& pass,
                            c10::optional<at::ScalarType> type = {});
   at::Tensor pooled(const StackSource& words, const Pass& pass) const;

@@ -122,7 +122,7 @@ bool find_rows(const VocabularyAxes& axes, const std::string& name, const Tensor
     const SharedTokens* tokens = axes.tokens_of(name, parameter, axis);
     if (tokens == nullptr && stored.size(axis) != parameter.size(axis)) return false;
     if (tokens == nullptr) continue;
-    // A network may omit the first tokens, for example those that are not labels.
+    // A network may omit the first tokens, for example tokens that are not labels.
     const int64_t left_out = tokens->size_here - parameter.size(axis);
     if (rows.axis >= 0 || left_out < 0 || tokens->size_there - stored.size(axis) != left_out)
       return false;

@@ -67,8 +67,7 @@ PairModel read_description(const std::string& folder) {
   if (model.text.format_row().has_graph)
     model.graph = std::make_shared<NodeGraph>(
         load_graph(graph_path(folder), model.source_vocabulary.size() - Vocabulary::unknown - 1));
-  // Checked before making a network, whose size is thereby limited by the stored weights or by the
-  // memory.
+  // Checked before making a network, to limit its size by the stored weights or by the memory.
   if (std::filesystem::exists(weights_path(folder)))
     check_size(model, weights_path(folder));
   else

@@ -125,7 +125,8 @@ PairModel make_pair_model(const TextConfig& text, const ModelConfig& model,
   } else {
     result.source_vocabulary = make_vocabulary(sources, source.alphabet(),
                                                counts.graph != nullptr ? 1 : text.minimum_count);
-    // Rare labels are kept, because there is no unknown label. Number targets have no vocabulary.
+    // Rare labels are kept, because labels have no unknown token. Number targets have no
+    // vocabulary.
     if (model.fills())
       result.target_vocabulary = result.source_vocabulary;
     else if (!result.answers_numbers())

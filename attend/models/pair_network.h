@@ -36,11 +36,11 @@ struct TopVectors {
 class PairNetwork : public torch::nn::Module {
  public:
   // The training objective to minimise: a scalar in nats, summed over the tokens of batch.target
-  // including EOS. `smoothing` is the probability spread over all possible next tokens: the tokens
-  // from Vocabulary::first_target on, or the labels (Szegedy et al. 2016). Without a generator and
-  // smoothing it is the negative log-likelihood of the targets. A network that learns from a random
-  // part of the tokens scales the sum to all tokens. For number targets it is the sum of the
-  // squared errors.
+  // including EOS. `smoothing` is the probability spread over all possible next tokens. These are
+  // the tokens from Vocabulary::first_target on, or the labels (Szegedy et al. 2016). Without a
+  // generator and smoothing it is the negative log-likelihood of the targets. A network that learns
+  // from a random part of the tokens scales the sum to all tokens. For number targets it is the sum
+  // of the squared errors.
   virtual at::Tensor objective(const Batch& batch, const Pass& pass, double smoothing) = 0;
 
   // Log probabilities [B, T, V] of the tokens at each position of batch.target, given the earlier

@@ -47,7 +47,7 @@ std::string causal_scope(const std::string& scope) {
   return result;
 }
 
-// Error for rows whose module a Transformer does not contain.
+// Error for rows with a module that a Transformer does not contain.
 void check_row(const char* key, const Mechanism& row) {
   switch (row.module_kind) {
     case ModuleKind::none:

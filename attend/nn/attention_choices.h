@@ -13,9 +13,9 @@ struct AttentionChoices {
 };
 
 // Error if a choice does not exist, or if a bias cannot be trained or lacks the numbers that give
-// its table its size. Error also if choices contradict each other: a predicted centre without the
-// Gaussian that trains it, an offset that the normaliser cancels, a sink without softmax, or scores
-// that may be negative with a normaliser that divides by their sum.
+// its table its size. Error also for contradictory choices: a predicted centre without the Gaussian
+// that trains it, an offset that the normaliser cancels, a sink without softmax. Scores that may be
+// negative contradict a normaliser that divides by their sum.
 void check_choices(const AttentionChoices& choices);
 
 }  // namespace attend

@@ -20,7 +20,7 @@ struct ChoiceParameter {
   bool is_trained = true;  // if false, it describes a layout
 };
 
-// Lists the parameters of the score, then those of the bias and of a predicted centre. Error on
+// Lists the parameters of the score, the bias and a predicted centre, in this order. Error on
 // choices that do not exist.
 std::vector<ChoiceParameter> parameters_of(const AttentionChoices& choices);
 

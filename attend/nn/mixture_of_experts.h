@@ -19,7 +19,7 @@ struct MixtureConfig {
 };
 
 // The sparsely gated mixture of experts (Shazeer et al. 2017). A gate chooses a few of many
-// feed-forward networks for each input, and only these are computed: y = sum_i G(x)_i E_i(x), G(x)
+// feed-forward networks for each input, and only these are computed. y = sum_i G(x)_i E_i(x), G(x)
 // = softmax(keep_top_k(H(x), k)), H(x)_i = (x W_g)_i + noise softplus((x W_noise)_i) (eq. 1-5). If
 // one expert is chosen, its weight is 1, and only the balance term trains the gate.
 class MixtureOfExperts : public torch::nn::Module {

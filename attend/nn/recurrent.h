@@ -23,8 +23,8 @@ struct RecurrentLayers {
   bool backward = true;   // an encoder's layers also read the sequence backward
 };
 
-// Inputs of the maps in a step of a recurrent decoder: the embedding of the previous token, the
-// current state of the recurrence, the current context, and additional information on the source.
+// Inputs of the maps in a step of a recurrent decoder: embedding of the previous token, current
+// state of the recurrence, current context, extra vector of the source.
 enum class StepVector { token, state, context, extra };
 
 // One step of a recurrence: GRU (Cho et al. 2014) or LSTM (Hochreiter & Schmidhuber 1997).

@@ -9,8 +9,8 @@
 
 namespace attend {
 
-// A sequence of which this process holds some positions: a zigzag shard if the pass has a world,
-// otherwise all positions. Layers that compute these positions need a pass over() it.
+// A sequence, and the positions of it that this process holds: a zigzag shard if the pass has a
+// world, otherwise all positions. Layers that compute these positions need a pass over() it.
 class SharedSequence {
  public:
   // `source_length`: length of the source that the layers also read, which is sharded too.

@@ -14,9 +14,9 @@ struct TokenOutput {
   at::Tensor logits(const at::Tensor& vectors) const;  // [..., D] -> [..., V]
 };
 
-// Cross-entropy of softmax(vectors W^T + b) against target in nats, summed over the rows whose
-// target is not `ignored`. Logits exist only for a chunk of rows at a time, so memory does not grow
-// with rows x tokens. `smoothing` is the probability spread over the tokens from `first` on
+// Cross-entropy of softmax(vectors W^T + b) against target in nats, summed over the rows with a
+// target other than `ignored`. Logits exist only for a chunk of rows at a time, so memory does not
+// grow with rows x tokens. `smoothing` is the probability spread over the tokens from `first` on
 // (Szegedy et al. 2016). vectors [N, D], target [N] int64. Differentiable in vectors, weight and
 // bias; if gradients are recorded, they are computed together with the loss. For second derivatives
 // (create_graph), all logits exist at once. Error if shapes do not match.

@@ -5,7 +5,7 @@
 namespace attend {
 
 // During its lifetime, tensors that this thread creates have shapes and dtypes but no storage or
-// values: they are on LibTorch's meta device although the code names the CPU. A module built
+// values. They are on LibTorch's meta device although the code names the CPU. A module built
 // meanwhile has sizes of weights but no memory for them; it cannot compute.
 class WithoutStorage {
  public:

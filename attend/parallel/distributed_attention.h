@@ -25,8 +25,8 @@ struct SharedSequences {
   bool sums_gradients_of_spec = true;
 };
 
-// attention() over sequences that exceed the memory of one process: this rank's queries [B, H, own
-// Tq, Dq] attend to the keys and values of all ranks, of which it holds [B, Hkv, own Tk, .]. The
+// attention() over sequences that exceed the memory of one process. This rank's queries [B, H, own
+// Tq, Dq] attend to the keys and values of all ranks; it holds its own, [B, Hkv, own Tk, .]. The
 // result for its queries equals attention() over the whole sequences, except for rounding. As
 // there, tensors may have two or three axes.
 //

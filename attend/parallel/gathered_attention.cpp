@@ -1,4 +1,4 @@
-// Attention with the keys and values of all ranks on each.
+// Attention with the keys and values of all ranks on each rank.
 #include <tuple>
 
 #include "attend/parallel/circulation-inl.h"

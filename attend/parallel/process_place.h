@@ -6,7 +6,7 @@
 
 namespace attend {
 
-// The rank of this process among the processes of a training, and where they connect.
+// The rank of this process among the processes of a training, and how they connect.
 struct ProcessPlace {
   int64_t rank = 0;
   int64_t size = 1;
@@ -21,9 +21,10 @@ struct ProcessPlace {
 };
 
 // Reads the environment: RANK, WORLD_SIZE, MASTER_ADDR and MASTER_PORT, as torchrun sets them.
-// Otherwise OMPI_COMM_WORLD_RANK and OMPI_COMM_WORLD_SIZE of Open MPI, PMI_RANK and PMI_SIZE of
-// MPICH and Intel MPI, or SLURM_PROCID and SLURM_STEP_NUM_TASKS, with MASTER_ADDR and MASTER_PORT.
-// They are tried in this order, because mpirun within a Slurm step passes on Slurm's variables.
+// Otherwise rank and size are OMPI_COMM_WORLD_RANK and .._SIZE of Open MPI, PMI_RANK and PMI_SIZE
+// of MPICH and Intel MPI, or SLURM_PROCID and SLURM_STEP_NUM_TASKS. MASTER_ADDR and MASTER_PORT
+// apply to these too. They are tried in this order, because mpirun within a Slurm step passes on
+// Slurm's variables.
 //
 // MASTER_ADDR is optional if the launcher of Open MPI or MPICH reports that all processes are on
 // this machine. ATTEND_MEETING names a file that replaces address and port. ATTEND_RUN, or

@@ -1,4 +1,4 @@
-// Attention while keys and values go round the ranks (Liu et al. 2023, Ring Attention).
+// Attention with keys and values passed around the ranks (Liu et al. 2023, Ring Attention).
 #include <ATen/OpMathType.h>
 #include <ATen/core/grad_mode.h>
 

@@ -119,7 +119,7 @@ class HeaderSearch {
   std::pair<std::string, std::string> first_;  // label and source
 };
 
-// Answers have the normal form the model learns; the user should know this.
+// Answers have the normal form the model learns; users should be aware of this.
 void tell_form(const std::vector<Example>& examples, const TextConfig& text,
                const std::string& name, const Tell& tell) {
   const NormalForm form = text.normalise;

@@ -27,7 +27,7 @@ class DataPlace {
   // Updates the state after a step; begins the next epoch if all batches of this one were used.
   void end_step();
 
-  // Share of the epoch whose batches were used.
+  // Share of the epoch that was used in steps.
   double within_epoch() const { return state_.handed_out.empty() ? 0 : source_.done(); }
   int64_t pairs_done() const { return pairs_done_; }  // in this run
   const BatchSize& size() const { return size_; }

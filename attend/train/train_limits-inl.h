@@ -28,7 +28,7 @@ class TrainLimits {
   std::pair<std::string, double> ending() const;
 
   // Share of the training done after `step` steps, by the nearest limit. `within_epoch` is the
-  // share of the epoch whose batches were used.
+  // share of the epoch that was used in steps.
   double progress_made(int64_t step, double within_epoch) const;
 
  private:

@@ -72,9 +72,9 @@ struct TrainTask {
 // training still diverges, throws an Error that names a tensor that is not finite; the checkpoint
 // is kept. A validation whose metric is not finite is no improvement.
 //
-// Error also if training ends without weights from a validation, if data or model do not match the
-// checkpoint, if a file cannot be written, or if the configuration has values that settings files
-// do not allow.
+// Error also if training ends without weights from a validation, or if data or model do not match
+// the checkpoint. Error if a file cannot be written, or if the configuration has values that
+// settings files do not allow.
 TrainOutcome train_network(const TrainConfig& config, const TrainTask& task, bool resume);
 
 }  // namespace attend
