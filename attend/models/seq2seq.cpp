@@ -437,8 +437,8 @@ StepResult Seq2Seq::State::step(const Tensor& tokens, bool with_weights, const P
 
 std::unique_ptr<DecodingState> Seq2Seq::State::joined(
     const std::vector<DecodingState*>& others) const {
-  // The carried attention state may require tensors that exist only after the first step, so it is
-  // cleared.
+  // The carried state of attention serves only to compute weights, and is empty before the first
+  // step. It is cleared, so that states at any step can be joined.
   const auto copy = [](const State& state) {
     auto result = std::make_unique<State>(state);
     result->decoder.attention.clear();

@@ -23,11 +23,8 @@ class MultiHeadState {
   MultiHeadState(const MultiHeadState&) = delete;
   MultiHeadState& operator=(const MultiHeadState&) = delete;
 
-  int64_t keys() const { return keys_; }  // number of keys
-  int64_t queries() const {
-    return queries_;
-  }  // number of queries so far: position of the next
-     // query
+  int64_t keys() const { return keys_; }        // number of keys
+  int64_t queries() const { return queries_; }  // number so far: position of the next query
 
   // Replaces the rows of the batch by the given rows, int64 [rows], in that order. A row may occur
   // more than once, as for hypotheses of a beam. `same_keys`: every row keeps keys equal to its

@@ -25,7 +25,7 @@ struct TransformerStackConfig {
   int64_t source_depth = 0;           // 0: depth
   int64_t feed_forward = 512;         // hidden units of each layer's feed-forward network
   HiddenActivation activation = HiddenActivation::relu;
-  bool gated = false;  // FeedForward::gated; not with experts
+  bool gated = false;  // see FeedForward; not with experts
   // Number of feed-forward networks per layer (MixtureOfExperts); each position is computed by
   // `chosen_experts` of them. 0: one network for all positions.
   int64_t experts = 0;

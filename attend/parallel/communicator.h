@@ -21,7 +21,7 @@ class Communicator {
   // Number of processes known to share this machine's memory, including this one.
   virtual int64_t processes_here() const { return 1; }
 
-  // Begins to sum the tensors of all processes, which must have the same shape and type, be
+  // Begins to sum the tensors of all processes. They must have the same shape and type, be
   // contiguous and on the CPU. The returned function waits for the sum, which is bit-identical in
   // every process. Until then the tensor must not change. Functions may be called in any order, or
   // never.

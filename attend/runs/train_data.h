@@ -26,9 +26,10 @@ struct PairData {
 };
 
 // Reads the data of --data and --valid: a folder with train.tsv and valid.tsv, one TSV file, or two
-// files of sources and targets. Without --valid, one file is split by a hash of the source. Of a
-// text, the last tenth is set aside; of interactions, the last two items of each user. A graph's
-// folder assigns its nodes itself. Targets that are too long for an answer are skipped.
+// files of sources and targets. Without --valid, data that is not a folder is split by a hash of
+// the source. Of a text, the last tenth is set aside; of interactions, the last two items of each
+// user. A graph's folder assigns its nodes itself. Targets that are too long for an answer are
+// skipped.
 //
 // `tell` is called with remarks on skipped targets, truncated sources, a header that became a
 // label, colours and targets in another normal form than answers. It also gets PairReader::remarks

@@ -48,7 +48,8 @@ std::unique_ptr<BatchSource> make_source(const TrainOptions& options, const RunC
   return std::make_unique<StreamBatches>(data.stream, encode, config.train);
 }
 
-// What must be equal in all processes: program version, settings of training and texts, and data.
+// Text that must be equal in all processes: program version, settings of training and texts, and
+// data.
 std::string shared_by_processes(const TrainOptions& options, RunConfig config,
                                 const BatchSource& source, const Validator& validator) {
   return fmt::format("attend {}\n{}data {:x}\nvalidation data {:x}\n--init {}, {}\n",

@@ -26,8 +26,8 @@ struct Checkpoint {
   double loss_sum = 0;  // sum of the objective since the last validation
   double loss_tokens = 0;
   double best_metric = std::numeric_limits<double>::infinity();
-  // Loss at the best metric, which breaks ties. Unknown in older checkpoints; the default then
-  // never counts as higher.
+  // Loss at the best metric, which breaks ties. Unknown in older checkpoints: no other loss is
+  // lower than the default.
   double best_loss = -std::numeric_limits<double>::infinity();
   int64_t best_step = 0;
   int64_t stale_validations = 0;  // validations since the best

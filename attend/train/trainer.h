@@ -35,7 +35,7 @@ struct TrainTask {
   std::function<void(const TrainProgress&)> report;
   std::function<void(const std::string& line)> say = [](const std::string&) {};
   std::function<double()> now = steady_seconds;  // monotonic clock
-  const std::atomic<bool>* stop = nullptr;       // set by another thread to save and stop
+  const std::atomic<bool>* stop = nullptr;       // set from outside to save and stop
   Communicator* world = nullptr;  // the processes that train together; null: only this process
   std::string folder;             // for checkpoint, metrics and weights
   std::string event_folder;       // for TensorBoard event files; empty: no event files
@@ -53,10 +53,10 @@ struct TrainTask {
 // train.minutes, because rates depend on the clock.
 //
 // Settings that differ from the checkpoint's apply from there on. With other numbers of processes
-// or replicas, training uses the same examples, but is not bit-identical, and says so. With another
+// or replicas, training uses the same examples, but is not bit-identical, and warns. With another
 // train.batch or train.batch_tokens, the rest of the epoch has batches of the new size. With
-// another metric or other validation data, the search for the best weights restarts, and training
-// says so. Error for another train.seed or train.shuffle_buffer.
+// another metric or other validation data, the search for the best weights restarts with a warning.
+// Error for another train.seed or train.shuffle_buffer.
 //
 // Among validations with equal metric, the one with the lowest loss is the best. train.patience
 // counts validations without a new best.
