@@ -17,7 +17,7 @@ using internal::first_label;
 
 constexpr Site pooling_site{NetworkPart::pooling, 0, false};
 
-// "softmax, temperature:T, ...".
+// Syntaxes of the supported normalisers: "softmax, temperature:T, ...".
 std::string pooling_normalisers() {
   std::vector<std::string_view> all;
   for (const NormaliserRow& row : normaliser_table())
@@ -25,7 +25,7 @@ std::string pooling_normalisers() {
   return fmt::format("{}", fmt::join(all, ", "));
 }
 
-// [B, S] in the vectors' dtype: 1 is a word, 0 padding.
+// [B, S] in the vectors' dtype: 1 for words, 0 for padding.
 Tensor word_mask(const StackSource& words) {
   const Tensor lengths = words.lengths.to(words.vectors.device()).unsqueeze(1);
   return (at::arange(words.vectors.size(1), lengths.options()) < lengths)
@@ -103,7 +103,7 @@ Classifier::Classifier(const ClassifierConfig& config, const SourceShape& source
       register_module("encoder", std::make_shared<SourceEncoder>(source, config, class_tokens_));
   const bool fixed = config.pooling == Pooling::fixed_dot || config.pooling == Pooling::fixed_mlp;
   const bool reads = fixed || config.pooling == Pooling::multi_head;
-  // Running sums form no weights, and those of inducing points are none of tokens.
+  // Running sums form no weights, and weights on inducing points are not weights on tokens.
   attends_ = config.layers > 0 && config.inducing_points == 0
                  ? !Normaliser(config.self.choices().normaliser).row().running_sums
                  : reads;
@@ -172,7 +172,7 @@ Tensor Classifier::word_weights(const Tensor& source, const Tensor& lengths) {
     weights = rolled_out(weights, trace);
     if (pooling_ == Pooling::first_token) return weights;
     weights = weights.slice(1, class_tokens_);
-    // A hard head may look at nothing but those tokens.
+    // A hard head may put all its weight on the class tokens.
     return weights / weights.sum(1, true).clamp_min(std::numeric_limits<float>::min());
   }
   Tensor weights = word_mask(words);
@@ -222,7 +222,7 @@ Tensor Classifier::encodings(const Tensor& source, const Tensor& lengths, const 
   return vectors.slice(1, class_tokens_);
 }
 
-// The whole network is one step, which needs the source alone.
+// The whole network is one step, which depends only on the source.
 struct Classifier::State : DecodingState {
   State(Classifier& its_network, Tensor its_source, Tensor its_lengths)
       : network(its_network), source(std::move(its_source)), lengths(std::move(its_lengths)) {}

@@ -58,7 +58,7 @@ Tensor Embedder::text_vector(const Tensor& vectors) const {
       text_vector_ == TextVector::first ? vectors[0] : PairNetwork::text_vector(vectors);
   if (text_layer_) vector = at::linear(vector, text_layer_->weight, text_layer_->bias);
   if (text_activation_ == TextActivation::tanh) vector = vector.tanh();
-  // As torch.nn.functional.normalize has it.
+  // Epsilon of torch.nn.functional.normalize.
   if (unit_length_) vector = vector / vector.norm().clamp_min(1e-12);
   return text_cut_ > 0 ? vector.slice(0, 0, text_cut_) : vector;
 }

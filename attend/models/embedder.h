@@ -10,37 +10,37 @@
 
 namespace attend {
 
-// What the vector of a text is: the mean of those of its tokens, or that of the first one.
+// The vector of a text: the mean of its token vectors, or the vector of the first token.
 enum class TextVector { mean, first };
 inline EnumNames names_of(TextVector) { return {"mean", "first"}; }
 
-// What is done to the vector of a text behind a layer of its own.
+// Activation after the optional layer on the text vector.
 enum class TextActivation { none, tanh };
 inline EnumNames names_of(TextActivation) { return {"none", "tanh"}; }
 
-// A source encoder of some layers whose vectors are its answer.
+// A source encoder with layers; its vectors are the answer.
 struct EmbedderConfig : SourceEncoderConfig {
   TextVector text_vector = TextVector::mean;
-  int64_t text_depth = 0;  // of a layer that reads that vector; 0: there is none
-  TextActivation text_activation = TextActivation::none;  // of what the layer gives
-  bool unit_length = false;                               // of a text's vector
-  int64_t text_cut = 0;  // how many numbers of that vector are kept, the first ones; 0: all
+  int64_t text_depth = 0;  // size of an additional layer on the text vector; 0: no layer
+  TextActivation text_activation = TextActivation::none;  // activation of that layer
+  bool unit_length = false;                               // normalises the text vector to length 1
+  int64_t text_cut = 0;  // how many leading numbers of the text vector are kept; 0: all
 
   EmbedderConfig();
 
   bool takes_first_vector() const { return text_vector == TextVector::first; }
 
   Settings settings();  // keys model.*
-  // Error as SourceEncoderConfig, without layers, and where more numbers are kept than there are.
+  // Error as SourceEncoderConfig, without layers, or if text_cut exceeds the size of the vector.
   void check() const;
 };
 
-// A sentence encoder (Reimers & Gurevych 2019) or an encoder without a head: it gives vectors of
-// tokens and of texts, answers nothing, and learns nothing by itself; other types begin with its
-// weights.
+// A sentence encoder (Reimers & Gurevych 2019) or an encoder without a head. It returns vectors of
+// tokens and texts, gives no answers and cannot be trained by itself. Other types can start from
+// its weights.
 class Embedder : public PairNetwork {
  public:
-  // Error as EmbedderConfig::check and on frames.
+  // Error as EmbedderConfig::check, and for frames.
   Embedder(const EmbedderConfig& config, const SourceShape& source);
 
   at::Tensor encodings(const at::Tensor& source, const at::Tensor& lengths,
@@ -49,7 +49,7 @@ class Embedder : public PairNetwork {
   bool pack(WeightType weights) override { return encoder_->pack(weights); }
   bool attends() const override { return true; }
 
-  // Errors, with what to do instead.
+  // These throw an Error that suggests an alternative.
   at::Tensor objective(const Batch& batch, const Pass& pass, double smoothing) override;
   std::unique_ptr<DecodingState> start(const at::Tensor& source, const at::Tensor& lengths,
                                        const Pass& pass) override;
@@ -59,7 +59,7 @@ class Embedder : public PairNetwork {
   TextActivation text_activation_;
   bool unit_length_;
   int64_t text_cut_;
-  torch::nn::Linear text_layer_{nullptr};  // null without
+  torch::nn::Linear text_layer_{nullptr};  // null without that layer
   std::shared_ptr<SourceEncoder> encoder_;
 };
 

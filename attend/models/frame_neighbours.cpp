@@ -30,7 +30,7 @@ Neighbours frame_neighbours(const Tensor& frames, const Tensor& lengths, int64_t
         const int64_t key = place + numbers[n], kind = numbers[most + n];
         if (kind > 0 && key >= 0 && key < length) seen.emplace_back(key, kind);
       }
-      std::sort(seen.begin(), seen.end());  // the keys of a list ascend
+      std::sort(seen.begin(), seen.end());  // edges() needs ascending keys in a list
       for (const auto& [key, kind] : seen) {
         keys.push_back(key);
         own_kinds.push_back(kind);

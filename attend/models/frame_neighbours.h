@@ -8,11 +8,10 @@
 
 namespace attend {
 
-// Whom each of the frames [B, S, F] sees. Their last 2 `most` numbers tell it, as FrameShape says:
-// how many places behind its own each neighbour of a frame lies, and then of which kind the edge to
-// each of them is, from 1; 0: there is none. A frame sees itself too, by an edge of kind 0, and
-// nothing at or behind lengths [B], where a source may have been cut. Error where a frame tells of
-// one neighbour twice.
+// Neighbours of each of the frames [B, S, F], from its last 2 * most numbers (FrameShape). These
+// are the offsets of its neighbours from its own position, then the kinds of the edges, from 1; 0:
+// no edge. Each frame is also its own neighbour, with edge kind 0. Neighbours at or after lengths
+// [B] are ignored, because a source may be truncated. Error if a frame lists a neighbour twice.
 Neighbours frame_neighbours(const at::Tensor& frames, const at::Tensor& lengths, int64_t most);
 
 }  // namespace attend

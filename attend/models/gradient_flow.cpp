@@ -19,7 +19,7 @@ using at::Tensor;
 
 constexpr size_t pairs_per_batch = 64;
 
-// Batches of sources of one length each: a recurrence that is unrolled has no padding.
+// Batches of sources with equal lengths: an unrolled recurrence has no padding.
 std::vector<std::vector<int64_t>> batches_of_one_length(const std::vector<EncodedPair>& pairs) {
   std::map<size_t, std::vector<int64_t>> by_length;
   for (size_t i = 0; i < pairs.size(); ++i)
@@ -46,7 +46,7 @@ GradientFlow gradient_flow(Seq2Seq& network, const std::vector<EncodedPair>& pai
     std::vector<Tensor> states;
     const Tensor loss =
         sequence_loss(network.logits_by_states(batch, states), batch.target, /*smoothing=*/0);
-    // The loss is a sum over the pairs, so a pair's states get the gradient of its own loss.
+    // The loss is a sum over pairs, so a pair's states get the gradient of its own loss.
     const auto gradients = torch::autograd::grad({loss}, states);
     const size_t length = states.size();
     if (length > logarithms.size()) {
@@ -54,7 +54,7 @@ GradientFlow gradient_flow(Seq2Seq& network, const std::vector<EncodedPair>& pai
       flow.states.resize(length, 0);
     }
     for (size_t i = 0; i < length; ++i) {
-      // A gradient that underflows counts as the smallest number.
+      // An underflowing gradient counts as the smallest positive number.
       const Tensor norms =
           gradients[i].to(at::kDouble).norm(2, 1).clamp_min(std::numeric_limits<float>::min());
       logarithms[length - 1 - i] += norms.log().sum().item<double>();

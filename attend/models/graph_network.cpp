@@ -22,10 +22,10 @@ namespace {
 using at::Tensor;
 using internal::first_label;
 
-// Nodes are the source's tokens after the fixed ones.
+// Nodes are the source tokens after the fixed tokens.
 constexpr int64_t first_node = Vocabulary::unknown + 1;
 
-// Lists one behind the other, as they are made.
+// Concatenated lists, built one after another.
 struct Lists {
   std::vector<int64_t> offsets = {0}, numbers;
 
@@ -33,7 +33,7 @@ struct Lists {
   Tensor offsets_tensor() const { return at::tensor(offsets, at::kLong); }
 };
 
-// The list of a node in tensors of NodeGraph.
+// The list of one node in tensors of NodeGraph.
 struct List {
   const int64_t *first, *last;
 
@@ -57,7 +57,7 @@ Scope seen_by_all(const NodeGraph& graph) {
   return edges(seen.offsets_tensor(), at::tensor(seen.numbers, at::kLong));
 }
 
-// The places of one source that each of them sees: itself, and the nodes at its own's edges.
+// Adds, per position of one source, the positions of itself and of its neighbours.
 void add_seen_places(const NodeGraph& graph, const int64_t* nodes, int64_t count, Lists& seen) {
   std::unordered_map<int64_t, std::vector<int64_t>> places;
   for (int64_t place = 0; place < count; ++place)
@@ -74,15 +74,14 @@ void add_seen_places(const NodeGraph& graph, const int64_t* nodes, int64_t count
   }
 }
 
-// exp() gives the same bits wherever a number stands, which LibTorch's elu() does not.
+// exp() returns the same bits at every index of a tensor; LibTorch's elu() does not.
 Tensor exponential_linear(const Tensor& x) { return at::where(x > 0, x, x.clamp_max(0).exp() - 1); }
 
 }  // namespace
 
-// Nodes that are computed together.
 struct GraphNetwork::Nodes {
   int64_t batch = 0, count = 0;
-  Tensor feature_offsets, features, feature_values;  // as NodeGraph's, of [batch * count] nodes
+  Tensor feature_offsets, features, feature_values;  // as in NodeGraph, for batch * count nodes
   Scope seen;
 };
 
@@ -157,7 +156,7 @@ GraphNetwork::GraphNetwork(const GraphNetworkConfig& config, const SourceShape& 
   }
 }
 
-// [B, S] of numbers of nodes, -1 for tokens that are none.
+// Node numbers [B, S]; -1 for tokens that are not nodes.
 Tensor GraphNetwork::nodes_of(const Tensor& source) const {
   if (source.is_floating_point()) fail("[graph] got frames; this network reads nodes");
   Tensor nodes = (source.cpu() - first_node).clamp_min(-1).contiguous();
@@ -201,8 +200,8 @@ GraphNetwork::Nodes GraphNetwork::chosen(const Tensor& source) const {
                 at::tensor(seen.numbers, at::kLong))};
 }
 
-// The features as the first layer maps them, [batch, count, depth]. Where features are dropped,
-// those that are 0 do not matter.
+// The features after the linear map of the first layer, [batch, count, depth]. Dropout only needs
+// the nonzero features.
 Tensor GraphNetwork::read(const Nodes& nodes, const Pass& pass) const {
   const Tensor values = attend::dropout(to_device(nodes.feature_values).to(features_.scalar_type()),
                                         input_dropout_, pass);
@@ -213,7 +212,7 @@ Tensor GraphNetwork::read(const Nodes& nodes, const Pass& pass) const {
   return pass.watched(WatchedVectors::input, mapped.view({nodes.batch, nodes.count, -1}));
 }
 
-// What the last layer reads, behind its linear map where it is the first.
+// Input of the last layer; if it is the first layer, after its linear map.
 Tensor GraphNetwork::top_input(const Nodes& nodes, const Pass& pass) {
   Tensor vectors = read(nodes, pass);
   for (size_t layer = 0; layer + 1 < layers_.size(); ++layer) {
@@ -233,7 +232,7 @@ Tensor GraphNetwork::scores_of(const Nodes& nodes, const Pass& pass) {
                                  pass.at_site({NetworkPart::encoder, std::ssize(layers_)}));
 }
 
-// [B, outputs] of the first node of each source.
+// [B, outputs] for the first node of each source.
 Tensor GraphNetwork::scores(const Tensor& source, const Pass& pass) {
   if (source.size(1) != 1 || pass.watch != nullptr)
     return scores_of(chosen(source), pass).select(1, 0);
@@ -312,7 +311,7 @@ Tensor GraphNetwork::node_weights(const Tensor& source) {
   return shares;
 }
 
-// The whole network is one step, which needs the source alone.
+// The whole network is one step, which depends only on the source.
 struct GraphNetwork::State : DecodingState {
   State(GraphNetwork& its_network, Tensor its_source)
       : network(its_network), source(std::move(its_source)) {}

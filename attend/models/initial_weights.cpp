@@ -19,7 +19,7 @@ namespace {
 
 using at::Tensor;
 
-// The ids of the tokens that two vocabularies share: in the new one, and in the other.
+// Tokens that two vocabularies share: ids in the new vocabulary and in the other.
 struct SharedTokens {
   int64_t size_here = 0, size_there = 0;
   std::vector<int64_t> here = {}, there = {};
@@ -40,7 +40,7 @@ SharedTokens shared_tokens(const Vocabulary& here, const Vocabulary& there) {
   return shared;
 }
 
-// Features of nodes, which have numbers in place of names.
+// Node features have numbers instead of names.
 SharedTokens shared_features(const NodeGraph* here, const NodeGraph* there) {
   if (here == nullptr || there == nullptr) return {};
   SharedTokens shared = {.size_here = here->feature_count(), .size_there = there->feature_count()};
@@ -50,7 +50,7 @@ SharedTokens shared_features(const NodeGraph* here, const NodeGraph* there) {
   return shared;
 }
 
-// The graph with one feature more, which its last node has.
+// A copy of the graph with one more feature, at its last node.
 std::shared_ptr<const NodeGraph> with_another_feature(const NodeGraph& graph) {
   auto more = std::make_shared<NodeGraph>(graph);
   more->feature_offsets = graph.feature_offsets.clone();
@@ -60,7 +60,7 @@ std::shared_ptr<const NodeGraph> with_another_feature(const NodeGraph& graph) {
   return more;
 }
 
-// Only the shapes of the network with so many more tokens, or of another graph.
+// Shapes of the network with more tokens, or with another graph.
 torch::OrderedDict<std::string, Tensor> grown(
     const PairModel& model, int64_t more_source, int64_t more_target,
     const std::shared_ptr<const NodeGraph>& graph = nullptr) {
@@ -74,7 +74,6 @@ torch::OrderedDict<std::string, Tensor> grown(
       ->named_parameters();
 }
 
-// Finds the axes that grow with the number of tokens or features.
 class VocabularyAxes {
  public:
   VocabularyAxes(const PairModel& model, const PairModel& other)
@@ -88,8 +87,8 @@ class VocabularyAxes {
         target_(shared_tokens(model.target_vocabulary, other.target_vocabulary)),
         features_(shared_features(model.graph.get(), other.graph.get())) {}
 
-  // Null where the axis counts none, or both models have the same tokens at the same places: a
-  // parameter is then copied whole, whatever else its axes count.
+  // Null if the axis does not count tokens, or if both models have the same tokens at the same
+  // indices. The parameter is then copied as a whole.
   const SharedTokens* tokens_of(const std::string& name, const Tensor& parameter,
                                 int64_t axis) const {
     const SharedTokens* tokens = nullptr;
@@ -108,13 +107,13 @@ class VocabularyAxes {
   const SharedTokens source_, target_, features_;
 };
 
-// The parameter whose rows of shared tokens, along one axis, are to be copied.
+// Rows of shared tokens to copy, along one axis of a parameter.
 struct Rows {
-  int64_t axis = -1;  // none: all of it is
+  int64_t axis = -1;  // -1: copy the whole parameter
   Tensor here, there;
 };
 
-// False where the stored tensor does not fit.
+// Returns false if the stored tensor does not fit.
 bool find_rows(const VocabularyAxes& axes, const std::string& name, const Tensor& parameter,
                const Tensor& stored, Rows& rows) {
   if (stored.dim() != parameter.dim() || stored.scalar_type() != parameter.scalar_type())
@@ -123,7 +122,7 @@ bool find_rows(const VocabularyAxes& axes, const std::string& name, const Tensor
     const SharedTokens* tokens = axes.tokens_of(name, parameter, axis);
     if (tokens == nullptr && stored.size(axis) != parameter.size(axis)) return false;
     if (tokens == nullptr) continue;
-    // A network may leave the first tokens out, as one of labels does those that are none.
+    // A network may omit the first tokens, for example tokens that are not labels.
     const int64_t left_out = tokens->size_here - parameter.size(axis);
     if (rows.axis >= 0 || left_out < 0 || tokens->size_there - stored.size(axis) != left_out)
       return false;

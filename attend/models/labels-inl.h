@@ -9,11 +9,11 @@
 
 namespace attend::internal {
 
-// Labels are the target's tokens after the fixed ones.
+// Labels are the target tokens after the fixed tokens.
 constexpr int64_t first_label = Vocabulary::unknown + 1;
 
-// Scores [.., labels] as log probabilities [.., tokens of a target] of that type; without one of
-// theirs.
+// Scores [.., labels] -> log probabilities [.., target tokens] of dtype `type`; default: dtype of
+// the scores.
 inline at::Tensor label_log_probabilities(const at::Tensor& scores,
                                           c10::optional<at::ScalarType> type = {}) {
   return at::constant_pad_nd(scores.log_softmax(-1, type), {first_label, 0},

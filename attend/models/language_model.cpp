@@ -22,8 +22,8 @@ Tensor behind_start(const Tensor& tokens, int64_t starts = 1) {
                  1);
 }
 
-// The start, the source and all of the target but its last token, without the padding between
-// them; [B, the longest]. `starts` [B]: 0 where there is no start.
+// Start token, source and target without its last token, without padding in between; [B, longest].
+// `starts` [B]: number of start tokens, 0 or 1.
 Tensor joined(const Batch& batch, const Tensor& starts) {
   if (batch.source.size(1) == 0) return shift_right(batch.target);
   const Tensor apart = at::cat({behind_start(batch.source), batch.target}, 1);
@@ -36,8 +36,8 @@ Tensor joined(const Batch& batch, const Tensor& starts) {
   return apart.gather(1, (place + padding).clamp_max(apart.size(1) - 1));
 }
 
-// The token of the target that each of the first places of joined() predicts, padding where it
-// predicts none: the last token of the source, or the start, predicts the first.
+// The target token that each of the first positions of joined() predicts, or padding. The last
+// source token, or the start token, predicts the first target token.
 Tensor predicted(const Batch& batch, const Tensor& starts, int64_t places) {
   if (batch.source.size(1) == 0) return batch.target;
   const Tensor& target = batch.target;
@@ -75,7 +75,7 @@ TokenOutput LanguageModel::output() const {
 Tensor LanguageModel::vectors_of(const Tensor& text, const Pass& pass) {
   const Pass here = pass.at_site(in_layers);
   const Tensor embedded = embedding_->forward(to_device(text), 0, dropout_, here);
-  // No position sees later ones, so that padding, which is last, needs no lengths.
+  // Positions do not attend to later ones, so padding at the end needs no lengths.
   return stack_->forward(embedded, {}, {}, here);
 }
 
@@ -99,7 +99,7 @@ Tensor LanguageModel::log_probabilities(const Batch& batch, const Pass& pass) {
   return logits(batch, pass).log_softmax(-1, at::kDouble);
 }
 
-// The start token precedes the source, and each token is read off the vector before it.
+// The start token precedes the source, and each token is predicted from the vector before it.
 TopVectors LanguageModel::top_vectors(int64_t source_length, int64_t target_length) const {
   const int64_t before = starts(at::tensor({source_length}, at::kLong)).item<int64_t>();
   const int64_t first = source_length + before - 1;
@@ -137,7 +137,7 @@ struct LanguageModel::State : DecodingState {
 
   StepResult step(const Tensor& tokens, bool with_weights, const Pass& pass) override {
     const Pass here = pass.at_site(in_layers);
-    take(tokens, here);  // it may begin the layers anew
+    take(tokens, here);  // may restart the layers
     const Tensor vectors =
         network.embedding_->forward(text.slice(1, -1), text.size(1) - 1, 0, here).squeeze(1);
     StepResult result = layers->step(vectors, with_weights, here);
@@ -160,7 +160,7 @@ struct LanguageModel::State : DecodingState {
     if (!same_sources) places = selected_rows(places, rows);
   }
 
-  // Has the layers read up to the last token.
+  // Lets the layers read all tokens except the last.
   void read_on(const Pass& pass) {
     const int64_t kept = network.context_ / 2;
     if (text.size(1) > network.context_) {
@@ -174,25 +174,24 @@ struct LanguageModel::State : DecodingState {
       layers->read(network.embedding_->forward(text.slice(1, read, last), read, 0, pass), pass);
   }
 
-  // Has the text end with what the next step reads: the first one the end of the source instead of
-  // the start.
+  // Appends the next tokens to the text, if the layers have read all of it. At the first step the
+  // text already ends with the last source token.
   void take(const Tensor& tokens, const Pass& pass) {
     if (layers->positions() != text.size(1)) return;
     text = at::cat({text, network.to_device(tokens).unsqueeze(1)}, 1);
     read_on(pass);
   }
 
-  // The part of weights [N, tokens] that is over the source.
+  // Selects the weights over the source from weights [N, tokens].
   Tensor over_source(const Tensor& weights) const {
     return weights.gather(1, places.clamp_min(0)) * (places >= starts);
   }
 
   LanguageModel& network;
-  int64_t starts;  // start tokens in front of the text
-  Tensor text;     // [N, n]: the tokens from the start on, of which the layers have read all but,
-                   // between steps, a last one that the next step reads
-  Tensor places;   // [N, S]: where in there each token of the source is; below `starts` where it is
-                   // no more
+  int64_t starts;  // number of start tokens before the text
+  Tensor text;    // [N, n], the tokens from the start token on. Between steps, the layers have read
+                  // all tokens except the last, which the next step reads
+  Tensor places;  // [N, S], index in `text` of each source token; below `starts` if dropped
   std::unique_ptr<StackSteps> layers;
 };
 

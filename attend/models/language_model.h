@@ -15,27 +15,27 @@ namespace attend {
 class PackedDecoder;
 class StackSteps;
 
-// Predicts the next token of a text: causal self-attention, by any mechanism of the table, over a
-// start token, the source and the target, of which the target is predicted (Radford et al. 2019).
-// Without config.start the start token is there where there is no source.
-// Source and target share their tokens. A window of a text is a target without an end; its source
-// is the text before it, or nothing.
+// Predicts the next token of a text by causal self-attention, with any mechanism of the table
+// (Radford et al. 2019). The input is a start token, the source and the target; only target tokens
+// are predicted. Without config.start, only empty sources have a start token. Source and target
+// share their tokens. A window of a text is a target without an end; its source is the text before
+// it, or empty.
 class LanguageModel : public PairNetwork {
  public:
   // Error as LayersConfig::check.
   LanguageModel(const LanguageModelConfig& config, int64_t tokens);
 
-  // Teacher-forced logits [B, T, V] for batch.target. Error where positions are learned and a
-  // source and a target together are over config.context tokens long.
+  // Teacher-forced logits [B, T, V] for batch.target. Error if positions are learned and source and
+  // target together exceed config.context tokens.
   at::Tensor logits(const Batch& batch, const Pass& pass);
 
   at::Tensor log_probabilities(const Batch& batch, const Pass& pass) override;
   at::Tensor objective(const Batch& batch, const Pass& pass, double smoothing) override;
   at::Tensor encodings(const at::Tensor& source, const at::Tensor& lengths,
                        const Pass& pass) override;
-  // Reads the last half of a source that the context does not hold. Where steps fill the context,
-  // half of it is read anew, as a beginning. Their weights: those over the source, the mean of the
-  // heads of the last layer; the remainder to 1 is on the other tokens.
+  // A source that exceeds the context is reduced to its end, half a context long. When steps fill
+  // the context, its last half is read again as a new beginning. Weights of a step: the mean over
+  // the heads of the last layer, over the source; the remainder to 1 is on other tokens.
   std::unique_ptr<DecodingState> start(const at::Tensor& source, const at::Tensor& lengths,
                                        const Pass& pass) override;
   bool pack(WeightType weights) override;
@@ -46,11 +46,11 @@ class LanguageModel : public PairNetwork {
  private:
   struct State;
 
-  // Computes the vectors of tokens from the start on: [B, n] -> [B, n, depth].
+  // Vectors of tokens, from the start token on: [B, n] -> [B, n, depth].
   at::Tensor vectors_of(const at::Tensor& text, const Pass& pass);
-  // How many start tokens precede a source of such lengths.
+  // Number of start tokens before sources of these lengths.
   at::Tensor starts(const at::Tensor& source_lengths) const;
-  // The layers before the first position of so many hypotheses.
+  // Layer states before the first position, for `rows` hypotheses.
   std::unique_ptr<StackSteps> start_layers(int64_t rows, const Pass& pass);
   TokenOutput output() const;
 
@@ -60,9 +60,9 @@ class LanguageModel : public PairNetwork {
   double dropout_;
   std::shared_ptr<PositionedEmbedding> embedding_;
   std::shared_ptr<TransformerStack> stack_;
-  torch::nn::Linear output_{nullptr};            // null where tied
-  at::Tensor output_bias_;                       // [V]; undefined: none beside output_
-  std::shared_ptr<const PackedDecoder> packed_;  // null until pack(), and where there is no such
+  torch::nn::Linear output_{nullptr};            // null if tied
+  at::Tensor output_bias_;                       // [V]; undefined unless tied with a bias
+  std::shared_ptr<const PackedDecoder> packed_;  // null until pack(), or if it is not supported
 };
 
 }  // namespace attend

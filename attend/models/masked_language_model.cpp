@@ -39,7 +39,7 @@ void MaskedLanguageModelConfig::check() const {
   if (layers == 0) fail("model.layers is 0; what is hidden is guessed by layers: set 1 or more");
 }
 
-// In float32, as LibTorch multiplies whole numbers by a share.
+// Computed in float32, as LibTorch multiplies integers by a share.
 int64_t masked_tokens(int64_t known, double share) {
   const float wanted = static_cast<float>(known) * static_cast<float>(share);
   return std::max<int64_t>(1, std::llrint(wanted));
@@ -118,7 +118,7 @@ Tensor MaskedLanguageModel::objective(const Batch& batch, const Pass& pass, doub
   if (pass.generator)
     return loss(read, masked.asked) *
            (batch.target_lengths.sum().item<double>() / std::max(1.0, asked.sum().item<double>()));
-  // Rows of one factor together.
+  // Groups rows with equal factors.
   std::map<double, std::vector<int64_t>> rows;
   for (int64_t row = 0; row < source.size(0); ++row)
     rows[batch.target_lengths[row].item<double>() / std::max(1.0, asked[row].item<double>())]
@@ -136,7 +136,7 @@ Tensor MaskedLanguageModel::log_probabilities(const Batch& batch, const Pass& pa
   return logits(as_asked(batch.source), batch.source_lengths, pass).log_softmax(-1, at::kDouble);
 }
 
-// What is unknown is to be filled in.
+// Unknown tokens are to be filled in.
 Tensor MaskedLanguageModel::as_asked(const Tensor& source) const {
   return source.masked_fill(source == Vocabulary::unknown, mask_token);
 }

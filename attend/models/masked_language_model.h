@@ -7,13 +7,14 @@
 
 namespace attend {
 
-// A source encoder of some layers that learns from texts without labels.
+// A source encoder with layers that learns from unlabelled texts.
 struct MaskedLanguageModelConfig : SourceEncoderConfig {
   double masked_share = 0.15;
-  // A vector more that the layers read, whose weights begin those of a Classifier with pooling
-  // `class`; without it where each text begins with a token that stands for it.
+  // Whether layers read an additional vector, which a Classifier with pooling `class` can start
+  // from. Not needed if each text begins with a token that represents it.
   bool class_token = true;
-  // Between the vectors and the output, a layer of the same activation and a norm (BERT's).
+  // Adds a layer with the model's activation and a norm between the vectors and the output (as
+  // BERT).
   bool output_layer = false;
 
   MaskedLanguageModelConfig();
@@ -22,46 +23,46 @@ struct MaskedLanguageModelConfig : SourceEncoderConfig {
   void check() const;   // Error as SourceEncoderConfig, and without layers
 };
 
-// The input of a masked language model, [B, S], and its targets: the true token where one is to be
-// predicted, elsewhere Vocabulary::padding.
+// Input `shown` [B, S] of a masked language model and its targets `asked`: the true token at
+// positions to predict, otherwise Vocabulary::padding.
 struct MaskedTokens {
   at::Tensor shown, asked;
 };
 
-// In place of a token that is hidden; no text holds it.
+// Replaces hidden tokens; it does not occur in texts.
 constexpr int64_t mask_token = Vocabulary::bos;
 
-// Chooses the rounded share of the known tokens of each row of source [B, S] with lengths [B], at
-// least one where there is any: an unknown one is no answer. 80 % of these are hidden, 10 % become
-// another token of the vocabulary and 10 % stay as they are (Devlin et al. 2019, 3.1 and A.2).
+// Chooses the given share of the known tokens of each row of source [B, S] with lengths [B],
+// rounded, at least one if there is a known token. Unknown tokens are never chosen. Of the chosen
+// tokens, 80 % are hidden, 10 % are replaced by another token and 10 % stay unchanged (Devlin et
+// al. 2019, 3.1 and A.2).
 MaskedTokens mask_tokens(const at::Tensor& source, const at::Tensor& lengths, double share,
                          int64_t tokens, const at::Generator& generator);
 
-// How many of so many known tokens of a row mask_tokens() chooses.
+// Number of tokens that mask_tokens() chooses in a row with `known` known tokens.
 int64_t masked_tokens(int64_t known, double share);
 
-// Chooses as mask_tokens() does, each row by numbers that depend on its tokens only: neither on its
-// place nor on the rows next to it.
+// As mask_tokens(), with random numbers for each row that depend only on its tokens, not on its
+// index or the other rows.
 MaskedTokens mask_tokens_by_content(const at::Tensor& source, const at::Tensor& lengths,
                                     double share, int64_t tokens);
 
-// The encoder of a classifier (BERT, Devlin et al. 2019), which guesses tokens that are hidden
-// from it; weights of the same names begin a Classifier with pooling `class`.
+// The encoder of a classifier (BERT, Devlin et al. 2019), trained to predict hidden tokens. A
+// Classifier with pooling `class` can start from its weights of the same names.
 //
-// A network from pairs answers; this one gives its source, in which what the vocabulary lacks is
-// filled in, and then EOS, for certain.
+// Its answer is the source with unknown tokens filled in, then EOS with certainty.
 class MaskedLanguageModel : public TokenwiseNetwork {
  public:
-  // Error as MaskedLanguageModelConfig::check and on frames.
+  // Error as MaskedLanguageModelConfig::check, and for frames.
   MaskedLanguageModel(const MaskedLanguageModelConfig& config, const SourceShape& source);
 
   // Logits [B, S, V] at every token of source [B, S].
   at::Tensor logits(const at::Tensor& source, const at::Tensor& lengths, const Pass& pass);
 
-  // The loss of batch.source: the mean over the chosen tokens, times the number of tokens of
-  // batch.target. Without a generator, tokens are chosen by the content of each row, and the loss
-  // is the sum over the rows of the mean of a row times its number of tokens: a sum over batches
-  // does then not depend on how rows are put into batches.
+  // The loss of batch.source: mean over the chosen tokens times the number of tokens of
+  // batch.target. Without a generator, tokens are chosen by the content of each row, and the mean
+  // and the factor are computed per row. The sum over batches then does not depend on how rows are
+  // batched.
   at::Tensor objective(const Batch& batch, const Pass& pass, double smoothing) override;
   at::Tensor log_probabilities(const Batch& batch, const Pass& pass) override;
 

@@ -9,7 +9,7 @@
 namespace attend {
 namespace {
 
-// An empty choice means the mechanism's own.
+// Adds an empty choice, which selects the mechanism's own score.
 std::vector<std::string> score_names(std::vector<std::string> names) {
   names.reserve(names.size() + score_table().size() + 1);
   for (const ScoreRow& row : score_table()) names.emplace_back(row.name);

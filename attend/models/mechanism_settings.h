@@ -9,28 +9,28 @@
 
 namespace attend {
 
-// A row of mechanism_table() and what replaces its choices: the settings by which a model's
-// attention is chosen.
+// Settings that choose a model's attention: a row of mechanism_table(), and optional replacements
+// of its choices.
 struct MechanismSettings {
   static constexpr std::string_view no_bias = "none";
 
   std::string mechanism;
-  std::string score = {};  // empty, as in the next three: the mechanism's own
+  std::string score = {};  // empty, here and in the next three: the mechanism's own choice
   std::string scope = {};
-  std::string bias = {};  // no_bias: none where the mechanism has one
+  std::string bias = {};  // no_bias: no bias, even if the mechanism has one
   std::string normaliser = {};
 
-  AttentionChoices choices() const;  // Error where there is no such mechanism
+  AttentionChoices choices() const;  // Error if the mechanism does not exist
 
-  // For networks that train by the loss alone: Error as check_choices, and on a normaliser that
+  // For networks that are trained only by the loss. Error as check_choices, and if the normaliser
   // gives the scores no gradient. `prefix` as in settings().
   void check(const std::string& prefix) const;
 
-  // Answers as NetworkConfig::why_not_shared() does.
+  // See NetworkConfig::why_not_shared().
   std::string why_not_shared(const std::string& prefix) const;
 
-  // prefix mechanism, prefix score and so on: model. and model.source_. `scores`: choices of the
-  // score beside those of score_table().
+  // Settings with keys "<prefix>mechanism", "<prefix>score" and so on; prefix: "model." or
+  // "model.source_". `scores`: additional choices of the score.
   Settings settings(const std::string& prefix, const std::string& which,
                     const std::vector<std::string>& scores = {});
 };

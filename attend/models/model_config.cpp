@@ -8,7 +8,7 @@
 namespace attend {
 namespace {
 
-// Of one key and kind; names are of the same kind where the same ones can be chosen.
+// Same key and type; enums must have the same choices.
 bool are_alike(const Setting& a, const Setting& b) {
   if (a.key != b.key || a.value.index() != b.value.index() || a.choices != b.choices) return false;
   const auto* names = std::get_if<NamedVariable>(&a.value);
@@ -65,7 +65,7 @@ Settings ModelConfig::settings() {
 }
 
 void ModelConfig::take_settings(const ModelConfig& other) {
-  ModelConfig copy = other;  // whose settings can be bound
+  ModelConfig copy = other;  // non-const, so that its settings can be bound
   const Settings own = chosen().settings(), theirs = copy.chosen().settings();
   parse_toml(shared_with(theirs, own), to_toml(shared_with(own, theirs)), "settings");
 }

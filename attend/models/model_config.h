@@ -10,7 +10,7 @@
 
 namespace attend {
 
-// The description of a network: its type, and the settings of every type.
+// Description of a network: its type, and settings for every type.
 class ModelConfig {
  public:
   ModelConfig();
@@ -21,12 +21,12 @@ class ModelConfig {
 
   std::string type = "seq2seq";  // a name of model_types()
 
-  // The row of the type, and its settings. Error on an unknown type.
+  // The row of the type, and the settings of the type. Error if the type is unknown.
   const ModelType& row() const { return model_type(type); }
   const NetworkConfig& chosen() const;
   NetworkConfig& chosen();
 
-  // The settings of the type that has those of this struct, chosen or not.
+  // The settings with this struct, whether their type is chosen or not.
   template <class Config>
   const Config& of() const {
     for (const auto& [name, config] : configs_)
@@ -44,19 +44,19 @@ class ModelConfig {
   bool fills() const { return row().answers == Answers::filled; }
   bool tags() const { return row().answers == Answers::tags; }
   bool ranks() const { return row().answers == Answers::item; }
-  // Whether the last tokens of a source that is too long are read, and not the first.
+  // Whether a source that is too long keeps its last tokens instead of its first.
   bool reads_end() const { return continues() || ranks(); }
-  // How many tokens an answer to a source of so many has; 0: EOS ends it.
+  // Number of tokens of an answer to a source of `source_tokens`; 0: EOS ends the answer.
   int64_t answer_length(int64_t source_tokens) const;
 
   Setting type_setting();
-  Settings settings();  // model.type, and the keys model.* of that type
+  Settings settings();  // model.type, and the keys model.* of the type
 
-  // Gives the type the values of another model, where both types have a setting.
+  // Copies the values of all settings that both types have.
   void take_settings(const ModelConfig& other);
 
  private:
-  std::map<std::string, std::unique_ptr<NetworkConfig>> configs_;  // by the name of the type
+  std::map<std::string, std::unique_ptr<NetworkConfig>> configs_;  // by name of the type
 };
 
 }  // namespace attend

@@ -26,7 +26,8 @@ Settings all_settings(TextConfig& text, ModelConfig& model, DecodeConfig& decode
   return settings;
 }
 
-// A network of up to twice the size is refused later, by the names of its tensors.
+// This catches only large differences. A network up to twice the size fails later, with tensor
+// names in the message.
 void check_size(const PairModel& model, const std::string& path) {
   const auto bytes = static_cast<int64_t>(std::filesystem::file_size(path));
   const int64_t wanted = parameter_bytes(model);
@@ -39,7 +40,6 @@ std::string graph_path(const std::string& folder) { return folder + "/graph.safe
 
 std::string weights_path(const std::string& folder) { return folder + "/weights.safetensors"; }
 
-// The model without its network.
 PairModel read_description(const std::string& folder) {
   if (!std::filesystem::exists(folder))
     fail("{}: no such model folder; attend train --out {} makes one", folder, folder);
@@ -67,7 +67,7 @@ PairModel read_description(const std::string& folder) {
   if (model.text.format_row().has_graph)
     model.graph = std::make_shared<NodeGraph>(
         load_graph(graph_path(folder), model.source_vocabulary.size() - Vocabulary::unknown - 1));
-  // Before a network is made: its size is bounded by the weights that are there, or by the memory.
+  // Checked before making a network, to limit its size by the stored weights or by the memory.
   if (std::filesystem::exists(weights_path(folder)))
     check_size(model, weights_path(folder));
   else
@@ -92,7 +92,7 @@ void read_config(const TomlFile& file, Settings settings) {
 }
 
 void save_description(const PairModel& model, const std::string& folder) {
-  // The names alone: the folder may move.
+  // Names without the folder, because the folder may move.
   TextConfig text = with_codes_in(".", model.text);
   ModelConfig network = model.config;
   save_codes(model.codecs, model.text, folder);
@@ -104,7 +104,7 @@ void save_description(const PairModel& model, const std::string& folder) {
   append(settings, text.settings());
   append(settings, network.settings());
   DecodeConfig decode = model.decode;
-  // Folders without these keys are also read by earlier versions.
+  // Earlier versions also read folders without these keys.
   if (decode != DecodeConfig{}) append(settings, decode.settings());
   write_file(folder + "/config.toml", to_toml(settings, /*with_help=*/true));
 }

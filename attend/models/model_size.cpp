@@ -13,13 +13,13 @@
 namespace attend {
 namespace {
 
-// For each weight: itself, its average, its two moments, whether it decays; for each replica the
-// gradient and what backward adds to it. Continuing from a checkpoint takes its four numbers twice,
-// as the file's bytes and as tensors.
+// Per weight: its value, average, two moments and decay flag; per replica, its gradient and the
+// amount that backward adds to it. Resuming from a checkpoint needs four numbers twice, as file
+// bytes and as tensors.
 constexpr int64_t numbers_per_weight(int64_t replicas) { return 5 + 2 * replicas + 8; }
 
-// What each of so many processes of this machine may use. A limit that the process has for itself
-// (ulimit -v) is not shared; where it is the least, the machine's memory is.
+// Memory limit per process of `processes` on this machine. A limit of the process itself (ulimit
+// -v) is not divided; if it is the smallest limit, physical memory is divided instead.
 int64_t memory_of_each(int64_t processes) {
   const int64_t least = memory_limit();
   rlimit own{};
@@ -82,7 +82,7 @@ std::string largest_part(const PairModel& model) {
   const int64_t bytes = parameter_bytes(model);
   PairModel usual;
   usual.config.type = model.config.type;
-  // By which there are as many settings.
+  // These decide which settings exist.
   usual.text.format = model.text.format;
   usual.text.source_units = model.text.source_units;
   usual.text.target = model.text.target;
@@ -96,7 +96,7 @@ std::string largest_part(const PairModel& model) {
     copy_value(defaults[i], setting);
     try {
       const int64_t saved = bytes - parameter_bytes(changed);
-      // Where a word and a number save the same, the number is the reason.
+      // If a text setting and a number setting save equally much, report the number.
       const bool is_word = std::holds_alternative<std::string*>(setting.value) ||
                            std::holds_alternative<NamedVariable>(setting.value);
       const double weight = static_cast<double>(saved) * (is_word ? 0.99 : 1);
@@ -104,7 +104,7 @@ std::string largest_part(const PairModel& model) {
       most = weight;
       largest = fmt::format("{} asks for {} of them", text, gigabytes(saved));
     } catch (const Error&) {
-      // The default does not go with the other settings.
+      // The default contradicts the other settings.
     }
   }
   return largest;

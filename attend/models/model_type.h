@@ -14,52 +14,52 @@ namespace attend {
 class PairNetwork;
 struct SourceShape;
 
-// What a type of model makes of a source.
+// The answer of a model type to a source.
 enum class Answers {
   sequence,      // another sequence
   label,         // one of the labels of training
-  continuation,  // the text that follows; it learns from texts, and its vocabularies are one
-  filled,        // the source, with what is hidden of it filled in; it learns from texts
+  continuation,  // the text that follows; trained on texts, with one vocabulary
+  filled,        // the source with hidden tokens filled in; trained on texts
   tags,          // a label for each token of the source
-  vectors,       // those of its tokens, and no text; it learns nothing by itself
-  item,          // the one that follows those of the source, of all that are ranked; it learns from
-                 // interactions, and its vocabularies are one
+  vectors,       // vectors of its tokens instead of text; cannot be trained by itself
+  item,          // the next item after the items of the source, ranked among all items; trained on
+                 // interactions, with one vocabulary
 };
 
-// Where a decoder that does not end its answer is stopped, in tokens; no pair in practice is near
-// this.
+// Maximum length of an answer in tokens, for decoders that do not end it. Far above the lengths of
+// real pairs.
 int64_t longest_answer(int64_t source_tokens);
 
-// The settings of one type of model and the network that they describe.
+// The settings of one model type, and the network that they describe.
 class NetworkConfig {
  public:
   virtual ~NetworkConfig() = default;
 
   virtual std::unique_ptr<NetworkConfig> clone() const = 0;
   virtual Settings settings() = 0;  // keys model.*
-  // Those of settings() without which weights mean nothing: a model that begins with the weights of
-  // another has their values.
+  // Settings that define the meaning of the weights; a model that starts from another's weights
+  // inherits them.
   virtual Settings weight_settings() = 0;
-  virtual void check() const = 0;                     // Error when they describe no network
-  virtual int64_t maximum_source_length() const = 0;  // tokens of a source that are read
-  virtual int64_t maximum_target_length() const = 0;  // tokens of a target that training takes
-  virtual int64_t context() const = 0;  // tokens of a text that are seen at once; 0: no such
-  virtual bool wants_joint_vocabulary() const = 0;  // of sources and targets
-  // Whether a text's vector is its first token's; otherwise it is the mean of all.
+  virtual void check() const = 0;                     // Error if they describe no valid network
+  virtual int64_t maximum_source_length() const = 0;  // maximum source tokens; the rest is cut
+  virtual int64_t maximum_target_length() const = 0;  // maximum target tokens in training
+  virtual int64_t context() const = 0;              // context length in tokens; 0 if not applicable
+  virtual bool wants_joint_vocabulary() const = 0;  // one vocabulary for sources and targets
+  // Whether a text's vector is the vector of its first token; otherwise the mean of all.
   virtual bool takes_first_vector() const = 0;
-  // The setting by which the network has no attention to show, where it has none.
+  // The setting that disables attention, for a network without attention.
   virtual std::string why_no_weights() const = 0;
-  // Why processes cannot share the sequences of its objective (Pass::world); empty where they can.
+  // Why processes cannot share the sequences of its objective (Pass::world); empty if they can.
   virtual std::string why_not_shared() const = 0;
-  // A new network, its weights drawn from LibTorch's default generator. `target_tokens` may be
-  // number_targets where the type answers labels otherwise. Error on a source that the type does
-  // not read.
+  // A new network with weights drawn from LibTorch's default generator. `target_tokens` may be
+  // number_targets if the type answers labels. Error if the type does not support the source.
   virtual std::shared_ptr<PairNetwork> make_network(const SourceShape& source,
                                                     int64_t target_tokens) const = 0;
 };
 
-// The same made of a struct with settings(), check() and maximum_source_length, a member or a
-// function. What else a NetworkConfig says the struct may have under the same name.
+// A NetworkConfig implemented by a struct with settings(), check() and maximum_source_length
+// (member or function). The struct may implement the other functions under the same names;
+// otherwise defaults apply.
 template <class Config>
 class NetworkConfigOf final : public NetworkConfig {
  public:
@@ -135,34 +135,34 @@ class NetworkConfigOf final : public NetworkConfig {
 // One row of the table of model types.
 struct ModelType {
   std::string name;     // model.type
-  std::string summary;  // for help texts, behind the name
+  std::string summary;  // for help texts, after the name
   Answers answers = Answers::sequence;
-  // What a token of a source is called where one that was not in training is refused; empty: it is
+  // Name of a source token in the error for a token that was not in training; empty: it is
   // read as unknown.
   std::string_view known_source = {};
-  // Defaults: how texts are read, and what training minds.
+  // Defaults for reading texts and for training.
   TextConfig text = {};
   std::string metric = "token_error";                    // train.metric
   double label_smoothing = 0.1;                          // train.label_smoothing
-  std::unique_ptr<NetworkConfig> (*config)() = nullptr;  // with the defaults
+  std::unique_ptr<NetworkConfig> (*config)() = nullptr;  // creates the default settings
 
   bool learns_from_text() const {
     return answers == Answers::continuation || answers == Answers::filled;
   }
-  // An answer has one token for each of its source, at the same place.
+  // Whether an answer has one token per source token, at the same position.
   bool is_tokenwise() const { return answers == Answers::filled || answers == Answers::tags; }
-  // The tokens of targets are labels, all of which are in training.
+  // Whether target tokens are labels; all labels occur in training.
   bool has_labels() const { return answers == Answers::label || answers == Answers::tags; }
 };
 
-// Every type, those of the library first.
+// All types; types of the library come first.
 const std::vector<const ModelType*>& model_types();
 
-// The row of that name. Error, with all names, where there is none.
+// The row of the type. Error if the type does not exist; the message lists all names.
 const ModelType& model_type(std::string_view name);
 
-// Adds a type for the rest of the process: model.type may then name it in configurations and model
-// folders. Not while other threads use models. Error on a name that is taken.
+// Adds a type for the rest of the process; configurations and model folders may then name it in
+// model.type. Not safe while other threads use models. Error if the name is taken.
 void register_model_type(ModelType type);
 
 }  // namespace attend

@@ -16,7 +16,7 @@
 namespace attend {
 namespace {
 
-// The defaults of a type whose network is made of its configuration and these two.
+// Default settings of a type whose network has the constructor (Config, SourceShape, tokens).
 template <class Config, class Network>
 std::unique_ptr<NetworkConfig> pairs() {
   return std::make_unique<NetworkConfigOf<Config>>(

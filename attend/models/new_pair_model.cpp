@@ -10,14 +10,14 @@
 namespace attend {
 namespace {
 
-// The tokens that occur, and an alphabet of which every token may.
+// The tokens that occur, and all tokens of the alphabet.
 Vocabulary make_vocabulary(WordCounts counts, const std::vector<std::string>& alphabet,
                            int64_t minimum_count) {
   for (const std::string& token : alphabet) ++counts[token];
   return Vocabulary::build_from(counts, alphabet.empty() ? minimum_count : 1);
 }
 
-// Error where a source of so many tokens has another number of labels than the model answers.
+// Error if the number of labels does not match the model and the number of source tokens.
 void check_count(const ModelConfig& model, const TextConfig& text, int64_t tokens, int64_t labels,
                  const std::string& source, const std::string& target) {
   if (model.tags() && labels != tokens)
@@ -36,7 +36,7 @@ std::string shown_labels(const Vocabulary& labels) {
   return shown_tokens(labels, [](const std::string&) { return true; });
 }
 
-// "x.tsv: 3 targets are 2 labels that training lacks, ..".
+// For example "x.tsv: 3 targets are of 2 labels that training does not have ..".
 std::string unknown_labels_remark(const std::string& name, int64_t count, int64_t labels,
                                   const std::string& first) {
   return fmt::format(
@@ -53,7 +53,7 @@ void TokenCounts::add_graph(const SplitData& nodes) {
   for (const std::string& name : nodes.names) source[name] = count--;
 }
 
-// Twice the same text is two occurrences, as for a source with two targets.
+// A text counts once per occurrence, for example a source with two targets.
 void TokenCounts::add(const Example& example, const TextCodecs& codecs) {
   for (const std::string& token : codecs.source.split(example.source)) ++source[token];
   for (const std::string& text : example.targets)
@@ -97,7 +97,7 @@ PairModel make_pair_model(const TextConfig& text, const ModelConfig& model,
 PairModel make_pair_model(const TextConfig& text, const ModelConfig& model,
                           const TokenCounts& counts) {
   if (text.wants_numbers()) check_number_targets(text, model);
-  // As many tokens on both sides may be others.
+  // Equal sizes do not imply equal vocabularies.
   if (model.chosen().wants_joint_vocabulary() && !text.joint_vocabulary)
     fail(
         "model.tied is all, or model.copy true, which takes one vocabulary; set "
@@ -119,13 +119,14 @@ PairModel make_pair_model(const TextConfig& text, const ModelConfig& model,
   if (text.joint_vocabulary) {
     WordCounts both = sources;
     for (const auto& [token, count] : counts.target) both[token] += count;
-    // At least one of the alphabets is empty, or they are the same.
+    // At least one of the alphabets is empty, or they are equal.
     result.source_vocabulary = result.target_vocabulary = make_vocabulary(
         std::move(both), std::max(source.alphabet(), target.alphabet()), text.minimum_count);
   } else {
     result.source_vocabulary = make_vocabulary(sources, source.alphabet(),
                                                counts.graph != nullptr ? 1 : text.minimum_count);
-    // A rare label is a label: there is no unknown one. Numbers are none.
+    // Rare labels are kept, because labels have no unknown token. Number targets have no
+    // vocabulary.
     if (model.fills())
       result.target_vocabulary = result.source_vocabulary;
     else if (!result.answers_numbers())

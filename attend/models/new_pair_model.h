@@ -9,20 +9,20 @@
 
 namespace attend {
 
-// How often each token occurs, for making vocabularies.
+// Number of occurrences of each token, for building vocabularies.
 struct TokenCounts {
   WordCounts source, target;
-  // Whose nodes the sources are, in the order of falling counts; null: of none.
+  // The graph of the source nodes, in order of decreasing counts; may be null.
   std::shared_ptr<const NodeGraph> graph = nullptr;
 
-  // The nodes of that graph, by their names.
+  // Adds the nodes of the graph by name.
   void add_graph(const SplitData& nodes);
   void add(const Example& example, const TextCodecs& codecs);
   void add_text(const std::string& text, const TextCodec& codec);
 };
 
-// Codes as `text` names them, vocabularies from the examples and a new network. Error when a
-// setting does not fit.
+// Builds codes from `text`, vocabularies from the examples and a new network. Error if a setting
+// does not fit.
 PairModel make_pair_model(const TextConfig& text, const ModelConfig& model,
                           const TokenisedExamples& tokenised);
 PairModel make_pair_model(const TextConfig& text, const ModelConfig& model,
@@ -30,18 +30,18 @@ PairModel make_pair_model(const TextConfig& text, const ModelConfig& model,
 PairModel make_pair_model(const TextConfig& text, const ModelConfig& model,
                           const TokenCounts& counts);
 
-// Error where the type of model does not answer numbers, or texts are read in ways that have none.
+// Error if the model type cannot answer numbers, or if the text settings do not support numbers.
 void check_number_targets(const TextConfig& text, const ModelConfig& model);
 
-// What PairFiles::check is where such a model answers labels, so that a line of another number of
-// labels than it answers is a bad line; null where it answers none.
+// PairFiles::check for a model that answers labels: a line with a wrong number of labels is a bad
+// line. Null for other models.
 PairCheck label_check(const TextConfig& text, const ModelConfig& model);
 
-// Checks the targets of a model that answers labels: one label per source, or per token of it.
-// Error if their number is another, or if a label is not among those that the model was made with.
-// If `remark` is given, it is called once with what there is of such labels instead of the Error;
-// no answer can equal them. `name` is the file's, for the messages. Returns whether the model knows
-// one of the labels, and true if there are none.
+// Checks the targets of a model that answers labels: one label per source, or per source token.
+// Error if the number of labels is wrong, or if a label is unknown to the model. With `remark`,
+// unknown labels are no Error; `remark` is called once with a summary of them, as no answer can
+// equal them. `name` is the file name in messages. Returns true if the model knows at least one
+// label, or if there are no labels.
 bool check_labels(const PairModel& model, const TokenisedExamples& tokenised,
                   const std::string& name, const Tell& remark = nullptr);
 

@@ -73,7 +73,7 @@ std::vector<EncodedPair> PairModel::encode(const TokenisedExamples& tokenised, i
       } else {
         pair.target = config.fills() ? pair.source : looked_up(tokenised.targets[target], targets);
       }
-      if (tags) truncate_source(pair.target);  // the labels of what is read
+      if (tags) truncate_source(pair.target);  // labels of the truncated source
       if (config.ranks()) keep_last(pair.target, config.chosen().maximum_target_length());
       if (tags && pair.target.size() != pair.source.size())
         fail("{} has {} tokens and {} labels; give each token one", in_quotes(example.source),

@@ -20,46 +20,46 @@
 
 namespace attend {
 
-// A network from texts to texts, with what turns those into ids and back.
+// A network from texts to texts, with the conversion between texts and ids.
 struct PairModel {
   TextConfig text;
-  TextCodecs codecs;  // as `text` has them
+  TextCodecs codecs;  // made from `text`
   ModelConfig config;
   DecodeConfig decode = {};
   Vocabulary source_vocabulary;
   Vocabulary target_vocabulary;
   std::shared_ptr<PairNetwork> network;
-  // What the models read that decode as one with it.
+  // Maximum source length of the other models of an ensemble.
   int64_t others_read = std::numeric_limits<int64_t>::max();
-  // Reads all sources that name files; null: each call has a reader of its own.
+  // Shared reader of all sources that name files; null: one reader per call.
   std::shared_ptr<FrameReader> frames = nullptr;
-  // Whose nodes the tokens of sources are; null: of none.
+  // Graph of the nodes that source tokens name; null: no graph.
   std::shared_ptr<const NodeGraph> graph = nullptr;
 
-  // A new network, its weights drawn from LibTorch's default generator.
+  // A new network with weights drawn from LibTorch's default generator.
   std::shared_ptr<PairNetwork> make_network() const;
 
-  // Whether an answer is a number, in the unit of training, and whether it is a label.
+  // Whether an answer is a number, standardised as in training, or a label.
   bool answers_numbers() const { return text.wants_numbers(); }
   bool answers_labels() const { return config.answers_labels() && !answers_numbers(); }
 
-  // What the network's targets are: so many tokens, or number_targets.
+  // Number of target tokens of the network, or number_targets.
   int64_t target_tokens() const {
     return answers_numbers() ? number_targets : target_vocabulary.size();
   }
 
-  // What the network's sources are.
+  // Shape of the network's sources.
   SourceShape source_shape() const;
 
-  // How many tokens, or frames, of a source are read.
+  // Maximum number of source tokens or frames; the rest is cut.
   int64_t maximum_source_length() const {
     return std::min(config.chosen().maximum_source_length(), others_read);
   }
 
-  // Truncates a source to maximum_source_length() tokens; returns whether it did.
-  // Its last tokens are dropped, except those that close each text. If the tokenizer cuts at the
-  // left, the first tokens are dropped, except those that open each text; if
-  // ModelConfig::reads_end(), the first of all.
+  // Truncates a source to maximum_source_length() tokens; returns whether it was longer. Drops the
+  // last tokens, except the closing tokens of each text. If the tokenizer truncates on the left,
+  // drops the first tokens, except the opening tokens of each text. If ModelConfig::reads_end(),
+  // drops the very first tokens.
   template <class Token>
   bool truncate_source(std::vector<Token>& tokens) const {
     const int64_t over = std::ssize(tokens) - maximum_source_length();
@@ -73,23 +73,23 @@ struct PairModel {
     tokens.erase(first, first + over);
     return true;
   }
-  // The ids of a source's tokens. Error on a language token that was not in training.
+  // Ids of source tokens. Error if a language token was not in training.
   std::vector<int64_t> source_ids(const std::vector<std::string>& tokens) const;
-  // Truncates frames [S, F] to their first maximum_source_length(); returns whether it did.
+  // Truncates frames [S, F] to the first maximum_source_length(); returns whether there were more.
   bool truncate_frames(at::Tensor& source) const;
-  // Reads sources that name files. Null where sources are texts.
+  // Reader of sources that name files; null if sources are texts.
   std::shared_ptr<FrameReader> frame_reader() const;
   std::string target_text(const std::vector<int64_t>& ids) const;
 
-  // One pair for each target of each example; for a masked language model the source is the target.
-  // Truncates sounds and texts to maximum_source_length(); adds to `cut` how many sounds were
-  // longer. Items of a history that were not in training are left out. Error on a text that is not
-  // UTF-8, on an image or a sound that cannot be read, of a tagger on a source that has not as many
-  // labels as tokens, and where the model answers numbers on a target that is none.
+  // One pair per target of each example; for a masked language model the source is the target.
+  // Truncates sounds and texts to maximum_source_length() and adds the number of truncated sounds
+  // to `cut`. Items of a history that were not in training are dropped. Error if a text is not
+  // UTF-8, an image or sound is unreadable, a tagger's labels differ in number from the source
+  // tokens, or a number target is not a number.
   std::vector<EncodedPair> encode(const TokenisedExamples& tokenised, int64_t* cut = nullptr) const;
   std::vector<EncodedPair> encode(const std::vector<Example>& examples) const;
 
-  // The ids of a text of several lines. Error on a text that is not UTF-8.
+  // Ids of a text of several lines. Error if the text is not UTF-8.
   std::vector<int64_t> encode_text(const std::string& text) const;
 
  private:

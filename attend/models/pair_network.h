@@ -15,106 +15,106 @@
 
 namespace attend {
 
-// The count of target tokens where targets are numbers, not texts.
+// The number of target tokens if targets are numbers instead of texts.
 constexpr int64_t number_targets = 0;
 
-// The vectors that an answer is read off, for tracing. At first the type does not tell.
+// Relation of tokens to the top vectors that predict the answer, for tracing. By default it is
+// unknown.
 struct TopVectors {
-  int64_t before_source = 0;  // vectors of a layer before that of the source's first token
-  // [T, vectors of a layer]: the shares of the top layer's vectors in what each token of the answer
-  // is read off. Undefined where an attention behind the layers, of a decoder or a pooling, says.
+  int64_t before_source = 0;  // number of layer vectors before the first source token
+  // [T, vectors of a layer]: shares of the top layer's vectors in the prediction of each answer
+  // token. Undefined if the attention of a decoder or a pooling after the layers determines them.
   at::Tensor shares = {};
-  bool layers_add = true;  // to what they read, by residual connections
+  bool layers_add = true;  // layers have residual connections
 };
 
-// A network from a sequence of tokens to another; a label is a target of one token, and so is a
-// number, whose token says nothing: Batch::numbers has it, standardised, and each "log probability"
-// below is the number that the network answers, the only one at its place. What is true
-// during a computation is in its Pass, and explanations see what it reports there;
-// docs/architecture.md, "A contract for one network", says what must be there and what may.
+// A network from one sequence of tokens to another. A label is a target of one token. A number is
+// also a target of one token, whose id is ignored: Batch::numbers holds the standardised value.
+// Each "log probability" below is then the predicted number, the only value at its position. The
+// Pass holds the settings of a computation, and explanations observe what the network reports to
+// it. docs/architecture.md, "A contract for one network", lists the required and optional parts.
 class PairNetwork : public torch::nn::Module {
  public:
-  // What training lowers: a scalar, summed over the tokens of batch.target, EOS included, in nats.
-  // `smoothing` spreads that much probability over the tokens that may be next, those from
-  // Vocabulary::first_target on, or the labels (Szegedy et al. 2016). Without a generator and
-  // smoothing it is the negative log-likelihood of the targets; a network that learns from a random
-  // part of their tokens scales that part's to all. Where targets are numbers it is the sum of the
-  // squared errors.
+  // The training objective to minimise: a scalar in nats, summed over the tokens of batch.target
+  // including EOS. `smoothing` is the probability spread over all possible next tokens. These are
+  // the tokens from Vocabulary::first_target on, or the labels (Szegedy et al. 2016). Without a
+  // generator and smoothing it is the negative log-likelihood of the targets. A network that learns
+  // from a random part of the tokens scales the sum to all tokens. For number targets it is the sum
+  // of the squared errors.
   virtual at::Tensor objective(const Batch& batch, const Pass& pass, double smoothing) = 0;
 
-  // The log probabilities [B, T, V] of the tokens at each place of batch.target, after those before
-  // it (teacher forcing); differentiable. A network that fills in what is hidden gives those at
-  // each place of the source. By default they are computed step by step. The types here give
-  // float64: the gradient of an answer that is all but certain holds 1 - p, of which float32 keeps
-  // few digits. Vectors and attention that the pass is told of here can be explained: the source's
-  // vectors (WatchedVectors::input), each Pass::attention() with its Site.
+  // Log probabilities [B, T, V] of the tokens at each position of batch.target, given the earlier
+  // tokens (teacher forcing); differentiable. A network that fills in hidden tokens returns them
+  // for each source position. The default computes them step by step. The types of this library
+  // return float64: the gradient of a nearly certain answer contains 1 - p, which has few digits in
+  // float32. Explanations require that the network reports to the pass the source vectors
+  // (WatchedVectors::input) and each Pass::attention() with its Site.
   virtual at::Tensor log_probabilities(const Batch& batch, const Pass& pass);
 
-  // How tokens belong to the vectors of the layers behind log_probabilities() of one pair. By
-  // default a type does not tell, and methods that follow its layers say so.
+  // Relation of tokens to layer vectors in log_probabilities() of one pair. Unknown by default;
+  // methods that follow the layers then report that they are unsupported.
   virtual TopVectors top_vectors(int64_t source_length, int64_t target_length) const;
 
-  // A source's tokens with all those behind them that its answer depends on, for explaining it: the
-  // tokens themselves, unless the network knows others around them.
+  // The source tokens, followed by all further tokens that the answer depends on, for explanations.
+  // By default the source itself.
   virtual std::vector<int64_t> with_surroundings(std::vector<int64_t> source) const {
     return source;
   }
 
-  // The state before the first token, for sources as those of a Batch.
+  // The decoding state before the first token; sources as in a Batch.
   virtual std::unique_ptr<DecodingState> start(const at::Tensor& source, const at::Tensor& lengths,
                                                const Pass& pass) = 0;
 
-  // Whether the sources of a call of start() must be of one length: a network that continues its
-  // source does not pad it.
+  // Whether the sources of one call of start() must have equal lengths. A network that continues
+  // its source cannot pad it.
   virtual bool wants_equal_lengths() const { return false; }
 
-  // Whether padding changes no bit of the log probabilities of steps: where it says so of the
-  // lengths of all sources of a call of start(), each has those that it has alone. Weights, and
-  // what is computed while gradients are recorded or somebody watches, are left out.
+  // Whether padding to this length leaves the log probabilities of steps bit-identical. If true for
+  // the lengths of all sources in a call of start(), results equal unbatched decoding. Not
+  // guaranteed for weights, with gradients or with a watch.
   virtual bool pads_exactly(int64_t /*length*/) const { return false; }
 
-  // The vectors [B, S, depth] that the network makes of those sources for its later parts. Error
-  // for a network that reads sources in another way.
+  // The vectors [B, S, depth] of the encoded sources. Error if the network has no encoder.
   virtual at::Tensor encodings(const at::Tensor& source, const at::Tensor& lengths,
                                const Pass& pass);
 
-  // The vector [depth] of a text whose tokens have those vectors [S, depth], one or more: by
-  // default their mean.
+  // The vector [depth] of a text with token vectors [S, depth], S at least 1. By default their
+  // mean.
   virtual at::Tensor text_vector(const at::Tensor& vectors) const { return vectors.mean(0); }
 
-  // Moves the network to a device, or its parts to several. Its inputs stay on the CPU; log
-  // probabilities, objectives and weights are on the device that computes them. Error on several
-  // devices where the type has no parts to spread.
+  // Moves the network to one device, or its parts to several devices. Inputs stay on the CPU; log
+  // probabilities, objectives and weights are on the device that computes them. Error for several
+  // devices if the type cannot be split.
   virtual void place(const Devices& devices);
 
-  // Takes the weights as they are, kept as `weights`, for steps that do without LibTorch; false
-  // where the type or its choices have no such steps. start() then makes states for them while no
-  // gradients are recorded and nobody watches, and objective() may read what they gave while
-  // nothing is drawn either. To be called again when the weights have changed or moved, and not
-  // while others step.
+  // Packs the current weights as `weights` for steps without LibTorch. Returns false if the type or
+  // its settings do not support this. start() then returns states for packed steps, unless
+  // gradients are recorded or there is a watch. objective() may use packed weights if, in addition,
+  // nothing is drawn. Call it again when weights change or move, but not while other threads
+  // decode.
   virtual bool pack(WeightType /*weights*/) { return false; }
 
-  // Whether objective() reads what pack() keeps, so that packing serves it too.
+  // Whether objective() uses what pack() stores.
   virtual bool packs_objective() const { return false; }
 
-  // Whether steps have weights to show.
+  // Whether steps return attention weights.
   virtual bool attends() const = 0;
 
-  // Whether the unknown token in an answer means one of the source, which the network copies. Such
+  // Whether the unknown token in an answer stands for a source token that the network copies. Such
   // a network attends.
   virtual bool copies() const { return false; }
 
-  // The number of tokens of an answer that have positions.
+  // Maximum number of answer tokens with positions.
   virtual int64_t maximum_answer_length() const { return std::numeric_limits<int64_t>::max(); }
 
  protected:
   at::Tensor to_device(const at::Tensor& x) const { return x.to(device_); }
 
  private:
-  at::Device device_ = at::kCPU;  // of a network that is on one
+  at::Device device_ = at::kCPU;  // device of a network that uses one device
 };
 
-// The target [B, T] of a batch moved one to the right behind the start token: what each step sees.
+// Decoder input: target [B, T] shifted right by one, after the start token.
 at::Tensor shift_right(const at::Tensor& target);
 
 }  // namespace attend

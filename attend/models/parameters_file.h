@@ -8,19 +8,20 @@
 
 namespace attend {
 
-// Writes the parameters of a module by name, crash-safely; a file that holds them already stays.
+// Writes the parameters of a module by name, crash-safely. A file that already holds them is left
+// unchanged.
 void save_weights(const torch::nn::Module& module, const std::string& path);
 
-// The weights of a file, each under the name that its parameter has today: an older version called
-// the tokens of an embedding symbols. Errors as read_safetensors.
+// The weights of a file under the current parameter names: an older version named embedding tokens
+// symbols. Errors as read_safetensors.
 TensorFile read_weights(const std::string& path);
 
-// Error when the file lacks a parameter, holds one that the module does not have, or one of another
-// shape or dtype. The module may be an outline: its values are not read.
+// Error if the file lacks a parameter, holds an unknown one, or one with another shape or dtype.
+// Values are not read, so the module may be an outline.
 void check_weights(const torch::nn::Module& module, const TensorFile& file,
                    const std::string& path);
 
-// Copies the weights of a file into a module for which check_weights has accepted it.
+// Copies the weights of a file into a module. Requires that check_weights accepted them.
 void copy_weights(const TensorFile& file, torch::nn::Module& module);
 
 }  // namespace attend

@@ -28,25 +28,25 @@ torch::nn::Embedding embedding(int64_t tokens, int64_t depth) {
   return layer;
 }
 
-// What a bidirectional recurrence gave for the first token going backward: all that it read.
+// The backward direction at the first token, which has read the whole source.
 Tensor backward_state(const Tensor& annotations) {
   return annotations.select(1, 0).slice(1, annotations.size(2) / 2);
 }
 
-// The annotations [B, S, D] of the last tokens, [B, D].
+// The annotations [B, S, D] of each source's last token, [B, D].
 Tensor at_last(const Tensor& annotations, const Tensor& lengths) {
   const Tensor last = (lengths - 1).to(annotations.device()).view({-1, 1, 1});
   return annotations.gather(1, last.expand({annotations.size(0), 1, annotations.size(2)}))
       .squeeze(1);
 }
 
-// The forward direction at the last token beside the backward direction at the first.
+// Concatenates the forward direction at the last token and the backward direction at the first.
 Tensor last_states(const Tensor& annotations, const Tensor& lengths) {
   const Tensor forward = annotations.slice(2, 0, annotations.size(2) / 2);
   return at::cat({at_last(forward, lengths), backward_state(annotations)}, 1);
 }
 
-// Over what is no padding.
+// Mean over positions without padding.
 Tensor mean_state(const Tensor& annotations, const Tensor& lengths) {
   const Tensor count = lengths.to(annotations.device()).unsqueeze(1);
   const Tensor inside = at::arange(annotations.size(1), count.options()) < count;
@@ -91,7 +91,7 @@ Seq2Seq::Seq2Seq(const Seq2SeqConfig& config, const SourceShape& source, int64_t
     const AttentionChoices choices = config.choices();
     attention_ = register_module(
         "attention", std::make_shared<StepAttention>(choices, config.attention_sizes()));
-    // The first guess of a token's log-likelihood is that of chance.
+    // The initial baseline of a token's log-likelihood is chance level.
     if (Normaliser(choices.normaliser).row().training == Training::reward)
       reward_ = register_module(
           "reward", std::make_shared<MovingAverage>(-std::log(static_cast<double>(target_tokens))));
@@ -399,7 +399,7 @@ struct Seq2Seq::State : DecodingState {
   Seq2Seq& network;
   Memory memory;
   Decoder decoder;
-  Tensor source;  // [N, S]; undefined where no token is copied
+  Tensor source;  // [N, S]; undefined unless tokens are copied
 };
 
 std::unique_ptr<DecodingState> Seq2Seq::start(const Tensor& source, const Tensor& lengths,
@@ -437,7 +437,8 @@ StepResult Seq2Seq::State::step(const Tensor& tokens, bool with_weights, const P
 
 std::unique_ptr<DecodingState> Seq2Seq::State::joined(
     const std::vector<DecodingState*>& others) const {
-  // What attention carries says how its weights are made, and grows from nothing at the first step.
+  // The carried state of attention serves only to compute weights, and is empty before the first
+  // step. It is cleared, so that states at any step can be joined.
   const auto copy = [](const State& state) {
     auto result = std::make_unique<State>(state);
     result->decoder.attention.clear();
@@ -463,7 +464,7 @@ std::unique_ptr<DecodingState> Seq2Seq::State::joined(
 
 bool Seq2Seq::pack(WeightType weights) {
   packed_ = nullptr;
-  // Packed steps keep one state: that before the step is gone after it.
+  // Packed steps keep only one state; the state before the step is overwritten.
   const bool reads_both = state_first_ && has_part(QueryVector::previous_state);
   if (!attention_ || past_ || gate_ || reads_both) return false;
   RecurrentParts parts{.embedding = target_weight(),

@@ -51,7 +51,7 @@ std::string without_spaces(std::string text) {
   return text;
 }
 
-// Choices that attention() takes and a recurrent decoder does not.
+// Error for choices that attention() supports but a recurrent decoder does not.
 void check_recurrent(const AttentionChoices& choices) {
   if (has_bias(parse_biases(choices.bias), BiasKind::grid))
     fail(
@@ -71,7 +71,7 @@ void check_recurrent(const AttentionChoices& choices) {
         choices.score, choices.normaliser);
 }
 
-// A token is copied with the weight that it got, so that weights must sum to 1 for every query.
+// A token is copied with its attention weight, so weights must sum to 1 for every query.
 void check_copying(const AttentionChoices& choices) {
   const bool sees_all = !around_reach(choices.scope) && parse_scope(choices.scope).any_of.empty();
   const bool sums_to_one = Normaliser(choices.normaliser).row().sums_to_one && sees_all &&
@@ -83,7 +83,7 @@ void check_copying(const AttentionChoices& choices) {
         choices.scope, in_quotes(choices.bias), choices.normaliser);
 }
 
-// The decoder has the state of one cell, and nothing else of the source.
+// A plain decoder only receives the state of one cell from the source.
 void check_plain(const Seq2SeqConfig& config) {
   const char* other = config.attends()                           ? "model.score = none"
                       : config.encoder != Annotations::recurrent ? "model.encoder = recurrent"

@@ -15,18 +15,18 @@
 
 namespace attend {
 
-// The annotator of a source: recurrent layers, or only the positions of tokens or frames.
+// Annotations of a source: recurrent layers, or only token or frame vectors with positions.
 enum class Annotations { recurrent, none };
 inline EnumNames names_of(Annotations) { return {"recurrent", "none"}; }
 
-// What the query of a recurrent decoder may consist of.
+// Possible parts of a recurrent decoder's query.
 enum class QueryVector { previous_state, state, token, context, extra };
 inline EnumNames names_of(QueryVector) {
   return {"previous_state", "state", "token", "context", "extra"};
 }
 
 struct Seq2SeqConfig : MechanismSettings {
-  // A score beside those of score_table(): one fixed context in place of attention.
+  // An additional score: one fixed context instead of attention.
   static constexpr std::string_view no_attention = "none";
 
   Seq2SeqConfig() : MechanismSettings{.mechanism = "bahdanau"} {}
@@ -39,45 +39,45 @@ struct Seq2SeqConfig : MechanismSettings {
   int64_t attention_depth = 256;
   int64_t encoder_layers = 1;
   int64_t decoder_layers = 1;
-  bool residual = false;    // recurrent layers above the first add what they read
+  bool residual = false;    // recurrent layers from the second on add their input to their output
   int64_t self_layers = 0;  // Transformer layers over the annotations
-  int64_t heads = 4;        // of those
+  int64_t heads = 4;        // heads of these layers
   bool input_feeding = false;
   bool intra_decoder = false;
-  // The decoder begins with the encoder's last state, which reads forward alone, and tokens are
-  // read off its own state (Sutskever et al. 2014).
+  // The decoder starts from the last state of an encoder that only reads forward, and tokens are
+  // predicted from the decoder state (Sutskever et al. 2014).
   bool plain = false;
   bool copy = false;
   double coverage_weight = 0;
   Tied tied = Tied::none;
   ImageInputConfig image;
   double dropout = 0.1;
-  double entropy_weight = 0;  // of hard attention
+  double entropy_weight = 0;  // weight of the entropy of hard attention
   int64_t maximum_source_length = 512;
 
   Settings settings();         // keys model.*
-  Settings weight_settings();  // those of them that NetworkConfig::weight_settings() has
+  Settings weight_settings();  // see NetworkConfig::weight_settings()
 
   bool attends() const { return score != no_attention; }
 
-  // The query's parts, in order. Error on an unknown one and on the same twice.
+  // The query's parts, in order. Error if one is unknown or repeated.
   std::vector<QueryVector> query_parts() const;
 
-  // The depth of a source token or frame before the encoder; without one, of an annotation.
+  // Depth of a source token or frame before the encoder; without an encoder, depth of an
+  // annotation.
   int64_t source_depth() const { return encoder == Annotations::recurrent ? embedding : hidden; }
 
-  // Whether sources and targets must be of one vocabulary.
+  // Whether sources and targets must share one vocabulary.
   bool wants_joint_vocabulary() const { return copy || tied == Tied::all; }
 
-  // The layers of self_layers.
+  // Settings of the stack of self_layers.
   TransformerStackConfig self_stack() const;
 
   // Depths of the query and the annotations.
   AttentionSizes attention_sizes() const;
 
-  // Error, with the reason and what to take instead, when the settings describe no model: a
-  // mechanism that a recurrent decoder cannot use, choices that do not go together, depths that
-  // cannot be compared.
+  // Error, with the reason and an alternative, if the settings describe no valid model: a mechanism
+  // that a recurrent decoder cannot use, contradictory choices, or depths that cannot be compared.
   void check() const;
 };
 
@@ -86,7 +86,7 @@ struct QueryPart {
   StepVector vector;
 };
 
-// The rows, in the order of the values of QueryVector.
+// Rows in the order of QueryVector.
 const std::vector<QueryPart>& query_part_table();
 
 }  // namespace attend

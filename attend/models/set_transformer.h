@@ -4,8 +4,8 @@
 
 namespace attend {
 
-// The Set Transformer (Lee et al. 2019): the classifier whose layers know no positions and read a
-// set through inducing points, and which a learned query with several heads pools.
+// The Set Transformer (Lee et al. 2019): a classifier without positions. Its layers read a set
+// through inducing points, and a learned query with several heads pools the result.
 struct SetTransformerConfig : ClassifierConfig {
   SetTransformerConfig();
 };

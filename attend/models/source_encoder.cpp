@@ -84,7 +84,7 @@ SourceEncoder::SourceEncoder(const SourceShape& shape, const SourceEncoderConfig
                          RecurrentLayers{config.recurrent_layers, config.dropout, false}));
   if (class_tokens > 0 && shape.has_neighbours())
     fail("model.pooling is class, and no bond leads to its token; take mean, sum or multi_head");
-  // Small, as learned positions are.
+  // Small, like learned positions.
   if (class_tokens > 0)
     class_token_ =
         register_parameter("class_token", torch::randn({1, class_tokens, config.depth}) * 0.02);
@@ -108,7 +108,7 @@ Tensor SourceEncoder::positioned(const Tensor& vectors) const {
     return vectors + sinusoidal_grid(shape_.grid, depth, vectors.options(), *sinusoids_);
   const Tensor positions =
       sinusoidal_positions(vectors.size(1), depth, 0, vectors.options(), *sinusoids_);
-  // Tokens have vectors of length 1, which sinusoids would drown (Vaswani et al. 2017, 3.4).
+  // Token vectors have length 1, and sinusoids would dominate them (Vaswani et al. 2017, 3.4).
   return (shape_.is_frames() ? vectors : vectors * std::sqrt(static_cast<double>(depth))) +
          positions;
 }

@@ -20,8 +20,8 @@ int64_t patch_side(const SourceShape& shape) {
   return std::lround(std::sqrt(static_cast<double>(pixels)));
 }
 
-// Patches [B, S, C side^2], row by row, as one image [B, C, H, W], or those of each frame,
-// [B, S, P C side^2], as [B S, C, H, W].
+// Patches [B, S, C side^2], row by row, -> one image [B, C, H, W]; for frames that are images, [B,
+// S, P C side^2] -> [B S, C, H, W].
 Tensor image_of(const Tensor& patches, const SourceShape& shape) {
   const auto [height, width] = shape.patches();
   const int64_t side = patch_side(shape);
@@ -30,7 +30,7 @@ Tensor image_of(const Tensor& patches, const SourceShape& shape) {
       .reshape({-1, shape.channels, height * side, width * side});
 }
 
-// The inverse of image_of: patches, as `source` has them.
+// The inverse of image_of: patches in the shape `source`.
 Tensor patches_of(const Tensor& image, const SourceShape& shape, at::IntArrayRef source) {
   const auto [height, width] = shape.patches();
   const int64_t side = patch_side(shape);
@@ -39,7 +39,7 @@ Tensor patches_of(const Tensor& image, const SourceShape& shape, at::IntArrayRef
       .reshape(source);
 }
 
-// Each image by its own offsets, with zeros behind.
+// Shifts each image by its own random offsets and fills with zeros.
 Tensor shifted(const Tensor& image, int64_t most, const Pass& pass) {
   const int64_t count = image.size(0);
   const auto places = [&](int64_t size, at::IntArrayRef shape) {
@@ -104,7 +104,7 @@ SourceInput::SourceInput(const SourceShape& shape, int64_t depth, const ImageInp
     }
     if (shape.is_image_set()) channels *= shape.frame_grid.height * shape.frame_grid.width;
   }
-  // As torch::nn::Linear begins.
+  // Initialised like torch::nn::Linear.
   const double bound = 1 / std::sqrt(static_cast<double>(channels));
   weight_ = register_parameter("weight", torch::empty({depth, channels}));
   bias_ = register_parameter("bias", torch::empty({depth}));
@@ -123,10 +123,10 @@ Tensor SourceInput::moved(const Tensor& image, const Pass& pass) const {
 
 Tensor SourceInput::convolved(Tensor image) {
   for (auto& layer : convolutions_) {
-    // Pooling and what follows are half as fast with one channel after another.
+    // Pooling and later operations take twice as long in the channels-first layout.
     image = layer->forward(image).contiguous(at::MemoryFormat::ChannelsLast);
     if (image.size(2) > shape_.patches().height) image = at::max_pool2d(image, 2);
-    image = image.relu();  // the same before pooling, of four times as many
+    image = image.relu();  // same result as before pooling, on a quarter of the numbers
   }
   return image.flatten(2).transpose(1, 2);
 }

@@ -12,8 +12,8 @@
 
 namespace attend {
 
-// What a network reads: the tokens of a vocabulary or, where `depth` is set, vectors (frames),
-// such as those of a sound, the patches of an image or the atoms of a molecule.
+// The sources of a network: vocabulary tokens or, if `depth` is set, vectors (frames), such as
+// sound frames, image patches or atoms of a molecule.
 struct SourceShape {
   SourceShape(int64_t tokens) : tokens(tokens) {}  // NOLINT: a vocabulary's size is a shape
   SourceShape(int64_t depth, const GridSize& grid) : depth(depth), grid(grid) {}
@@ -25,49 +25,50 @@ struct SourceShape {
   bool is_image_set() const { return frame_grid.height > 0; }
   // The patches of an image.
   const GridSize& patches() const { return is_image_set() ? frame_grid : grid; }
-  // Whether frames tell which of them see each other.
+  // Whether frames list their neighbours.
   bool has_neighbours() const { return neighbours > 0; }
-  // The numbers that a frame tells of itself, in front of those of its neighbours.
+  // Number of values of a frame before the values of its neighbours.
   int64_t features() const { return depth - 2 * neighbours; }
 
   int64_t tokens = 0;
-  int64_t depth = 0;         // of a frame
-  GridSize grid = {};        // of the patches of an image, row by row; otherwise 0 by 0
-  GridSize frame_grid = {};  // of the patches of each frame, where it is an image; otherwise 0 by 0
-  int64_t channels = 1;      // of an image, one after another in each patch
-  std::shared_ptr<const NodeGraph> graph = nullptr;  // whose nodes the tokens are, in their order,
-                                                     // behind the fixed ones; null: of none
-  int64_t neighbours = 0, neighbour_kinds = 0;       // of frames, as FrameShape has them
+  int64_t depth = 0;         // depth of a frame
+  GridSize grid = {};        // patches of an image, row by row; otherwise 0 by 0
+  GridSize frame_grid = {};  // patches of each frame, if frames are images; otherwise 0 by 0
+  int64_t channels = 1;      // channels of an image, one after another in each patch
+  std::shared_ptr<const NodeGraph> graph = nullptr;  // graph of the nodes that the tokens after the
+                                                     // fixed ones name, in order; null: no graph
+  int64_t neighbours = 0, neighbour_kinds = 0;       // neighbours of frames, see FrameShape
 };
 
-// How images enter a network.
+// How a network reads images.
 struct ImageInputConfig {
-  int64_t convolutions = 0;  // each is 3 x 3 with ReLU and halves height and width, so that the
-                             // last one leaves one vector for each patch of 2^convolutions pixels
-                             // per side; one more spreads these over their neighbours. The vectors
-                             // of an image that is an element of a set are put side by side
-  int64_t channels = 8;      // of the first of them; each has twice as many as the one before
-  bool flip = false;         // in training, each second image is mirrored, left to right
-  int64_t shift = 0;         // in training, pixels that it moves at most, up or down and sideways
+  int64_t convolutions = 0;  // number of 3 x 3 convolutions with ReLU that each halve height and
+                             // width; they leave one vector per patch of 2^convolutions pixels per
+                             // side. One more convolution spreads these over their neighbours. If
+                             // sets contain images, the vectors of an image are concatenated
+  int64_t channels = 8;      // channels of the first convolution; each doubles them
+  bool flip = false;         // in training, mirrors half of the images at random, left to right
+  int64_t shift = 0;  // in training, maximum random shift of an image in pixels, vertically and
+                      // horizontally
 
   Settings settings();  // keys model.*
 
-  // Error, with what to take instead, where these do not fit the shape.
+  // Error, with an alternative, if the settings do not fit the shape.
   void check(const SourceShape& shape) const;
 };
 
-// How a source enters a network: tokens by an embedding, frames by a linear map, which images may
-// pass some convolutions before. Without positions.
+// Maps a source to vectors, without positions: tokens by an embedding; frames by a linear map,
+// after optional convolutions for images.
 class SourceInput : public torch::nn::Module {
  public:
   // Error as ImageInputConfig::check.
   SourceInput(const SourceShape& shape, int64_t depth, const ImageInputConfig& image = {});
 
-  // [B, S] int64 or [B, S, F] -> [B, S, depth]. Error on the other kind, on frames of another depth
-  // and on an image of another number of patches.
+  // [B, S] int64 or [B, S, F] -> [B, S, depth]. Error if the source is of the wrong kind, or if
+  // frames have another depth or an image another number of patches.
   at::Tensor forward(const at::Tensor& source, const Pass& pass);
 
-  // The matrix [tokens, depth] of the embedding, to share; for frames the linear map, [depth, ..].
+  // The embedding matrix [tokens, depth], for sharing; for frames the linear map [depth, ..].
   const at::Tensor& weight() const { return weight_; }
 
  private:
@@ -78,7 +79,7 @@ class SourceInput : public torch::nn::Module {
   bool flip_;
   int64_t shift_;
   at::Tensor weight_;
-  at::Tensor bias_;  // of frames
+  at::Tensor bias_;  // for frames
   std::vector<torch::nn::Conv2d> convolutions_;
 };
 

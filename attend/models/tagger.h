@@ -10,39 +10,38 @@
 
 namespace attend {
 
-// Layers of both kinds of a source encoder, from 0 on.
+// A source encoder with any number of layers of either kind.
 struct TaggerConfig : SourceEncoderConfig {
   double word_dropout = 0.1;
   double output_dropout = 0.1;
-  // As MaskedLanguageModelConfig; layers alone read one.
+  // See MaskedLanguageModelConfig; unused without self-attention layers.
   bool class_token = true;
-  bool output_layer = false;  // as ModernBERT's (Warner et al. 2024)
+  bool output_layer = false;  // as in ModernBERT (Warner et al. 2024)
 
   TaggerConfig();
 
   Settings settings();  // keys model.*
-  // The setting by which nothing attends, where nothing does.
+  // The setting that disables attention, for a network without attention.
   std::string why_no_weights() const;
-  // A target is cut where its source is.
+  // Targets are truncated like their sources.
   int64_t maximum_target_length() const { return std::numeric_limits<int64_t>::max(); }
 };
 
-// A label for each token of a text: softmax regression on the vectors that a source encoder gives
-// to the tokens. Recurrent layers read both ways (Graves & Schmidhuber 2005); the weights of those
-// of self-attention may begin as a MaskedLanguageModel's (Devlin et al. 2019, 4).
+// A label for each token of a text: softmax regression on the token vectors of a source encoder.
+// Recurrent layers read in both directions (Graves & Schmidhuber 2005). Self-attention layers may
+// start from the weights of a MaskedLanguageModel (Devlin et al. 2019, 4).
 //
-// A network from pairs answers; this one with as many labels as its source has tokens, which no
-// EOS follows.
+// The answer has one label per source token, without EOS.
 class Tagger : public TokenwiseNetwork {
  public:
-  // The ids of tokens and targets are a Vocabulary's. Error as SourceEncoderConfig::check and on
-  // frames.
+  // The ids of tokens and targets are ids of a Vocabulary. Error as SourceEncoderConfig::check, and
+  // for frames.
   Tagger(const TaggerConfig& config, const SourceShape& source, int64_t target_tokens);
 
-  // [B, S, labels]: scores of the ids after Vocabulary::unknown. source [B, S], lengths [B] from 1.
+  // [B, S, labels], scores of the ids after Vocabulary::unknown. source [B, S], lengths [B] from 1.
   at::Tensor logits(const at::Tensor& source, const at::Tensor& lengths, const Pass& pass);
 
-  // Error where batch.target [B, T] is not as long as batch.source.
+  // Error if batch.target [B, T] and batch.source differ in length.
   at::Tensor objective(const Batch& batch, const Pass& pass, double smoothing) override;
   at::Tensor log_probabilities(const Batch& batch, const Pass& pass) override;
 

@@ -4,7 +4,7 @@
 
 namespace attend {
 
-// Which embeddings are the output's matrix too: none, the target's, or the source's as well.
+// Which embeddings share the output matrix: none, only the target's, or also the source's.
 enum class Tied { none, target, all };
 inline EnumNames names_of(Tied) { return {"none", "target", "all"}; }
 

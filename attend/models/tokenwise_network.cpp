@@ -70,7 +70,7 @@ struct TokenwiseNetwork::State : DecodingState {
   TokenwiseNetwork& network;
   int64_t place = 0;
   Tensor source, lengths, vectors;
-  Tensor weights;  // [N, S, S]; undefined until a step is asked for them
+  Tensor weights;  // [N, S, S]; undefined until a step requests weights
 };
 
 StepResult TokenwiseNetwork::State::step(const Tensor& /*tokens*/, bool with_weights,

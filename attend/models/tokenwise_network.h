@@ -9,46 +9,48 @@
 
 namespace attend {
 
-// A network whose answer has one token for each of its source, at the same place: a SourceEncoder,
-// perhaps with a class token, and what a type reads off the vector of each token.
+// A network whose answer has one token per source token, at the same position. It consists of a
+// SourceEncoder with an optional class token, and a readout of each token's vector that the type
+// defines.
 class TokenwiseNetwork : public PairNetwork {
  public:
   TopVectors top_vectors(int64_t source_length, int64_t target_length) const override;
   at::Tensor encodings(const at::Tensor& source, const at::Tensor& lengths,
                        const Pass& pass) override;
-  // Weights of its steps: those of the token's own vector, the mean of the heads of the last layer.
+  // Weights of a step: the weights of the token's own vector, mean over the heads of the last
+  // layer.
   std::unique_ptr<DecodingState> start(const at::Tensor& source, const at::Tensor& lengths,
                                        const Pass& pass) override;
   bool attends() const override { return attends_; }
 
  protected:
-  // What stands before and behind the layers.
+  // Optional parts before and after the layers.
   struct Parts {
     bool class_token = false;
-    bool output_layer = false;  // of the model's activation, and a norm, below the output
+    bool output_layer = false;  // a layer with the model's activation and a norm, before the output
   };
-  // Error as SourceEncoderConfig::check, and on frames, which no type here reads.
+  // Error as SourceEncoderConfig::check, and for frames, which are not supported.
   TokenwiseNetwork(const SourceEncoderConfig& config, const SourceShape& source, Parts parts);
 
-  // [B, S, depth] of the tokens, without that of the class token.
+  // Token vectors [B, S, depth], without the class token.
   at::Tensor vectors(const at::Tensor& source, const at::Tensor& lengths, const Pass& pass);
-  // What the output reads of vectors [.., depth].
+  // Input of the output, from vectors [.., depth].
   at::Tensor read_off(const at::Tensor& vectors, const Pass& pass);
   const SourceEncoder& encoder() const { return *encoder_; }
 
-  // What the encoder reads of a source that is to be answered.
+  // The encoder input for a source to be answered.
   virtual at::Tensor as_asked(const at::Tensor& source) const { return source; }
-  // The log probabilities [N, V] of what is answered to tokens [N] with vectors [N, depth].
+  // Log probabilities [N, V] of the answers to tokens [N] with vectors [N, depth].
   virtual at::Tensor answered(const at::Tensor& tokens, const at::Tensor& vectors) = 0;
 
  private:
   struct State;
 
   bool attends_;
-  int64_t before_source_;  // vectors
+  int64_t before_source_;  // number of vectors before the source
   HiddenActivation activation_;
   std::shared_ptr<SourceEncoder> encoder_;
-  Linear layer_{nullptr};  // null without, as its norm
+  Linear layer_{nullptr};  // null without an output layer, as layer_norm_
   torch::nn::LayerNorm layer_norm_{nullptr};
 };
 

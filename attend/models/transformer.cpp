@@ -17,7 +17,7 @@ using at::Tensor;
 
 constexpr Site in_decoder{NetworkPart::decoder, 0, false};
 
-// Room for learned positions of the answer, its start included: as long as an answer may be.
+// Number of learned target positions: maximum answer length plus the start token.
 int64_t longest_target(int64_t source) { return 3 * source + 11; }
 
 SourceEncoderConfig encoder_config(const TransformerConfig& config) {
@@ -114,7 +114,7 @@ Tensor Transformer::decode(const Batch& batch, const SharedSequence& target, con
   const Pass here = pass.at_site(in_decoder).over(target);
   const Tensor tokens = to_device(target.own(shift_right(batch.target)));
   const Tensor embedded = target_embedding_->forward(tokens, 0, dropout_, here);
-  // No position sees later ones, so that padding, which is last, needs no lengths.
+  // Positions do not attend to later ones, so padding at the end needs no lengths.
   return decoder_->forward(embedded, {}, source, here);
 }
 
@@ -156,7 +156,7 @@ struct Transformer::State : DecodingState {
     layers->reorder(rows, same_sources);
   }
 
-  // What the layers read next.
+  // Input of the layers at the next step.
   virtual Tensor next_vectors(const Tensor& tokens, const Pass& pass) {
     return network.target_embedding_
         ->forward(network.to_device(tokens).unsqueeze(1), layers->positions(), 0, pass)
@@ -167,7 +167,7 @@ struct Transformer::State : DecodingState {
   std::unique_ptr<StackSteps> layers;
 };
 
-// Hypotheses of packed steps stand each at a position of its own.
+// In packed steps, each hypothesis has its own position.
 struct Transformer::PackedState : State {
   PackedState(Transformer& its_network, std::unique_ptr<StackSteps> its_layers, int64_t count)
       : State(its_network, std::move(its_layers)), positions(static_cast<size_t>(count)) {}
@@ -215,7 +215,7 @@ std::unique_ptr<DecodingState> Transformer::start(const Tensor& source, const Te
   return std::make_unique<PackedState>(*this, packed_decoder_->start(read), source.size(0));
 }
 
-// Packed layers compute each row by itself, over as many keys as its source has.
+// Packed layers compute each row by itself, over the unpadded length of its source.
 bool Transformer::pads_exactly(int64_t length) const {
   return packed_decoder_ != nullptr && packed_encoder_ != nullptr &&
          PackedStack::encodes_length(length);

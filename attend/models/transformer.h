@@ -18,14 +18,13 @@ class PackedDecoder;
 class PackedStack;
 class SharedSequence;
 
-// The Transformer of Vaswani et al. 2017 with any mechanism of the table for what reads itself and
-// what reads the source: nothing but attention between tokens. It reads a source of frames by a
-// linear map (Dosovitskiy et al. 2021, eq. 1). Answers are longest_target(maximum source length)
-// tokens long at most where positions are learned.
+// The Transformer of Vaswani et al. 2017 with any mechanism of the table for self-attention and
+// cross-attention. Sources of frames pass a linear map (Dosovitskiy et al. 2021, eq. 1). With
+// learned positions, answers have at most 3 * maximum_source_length + 10 tokens.
 class Transformer : public PairNetwork {
  public:
-  // Error as TransformerConfig::check and SourceInput, and where model.tied is all and the sides
-  // have different vocabularies.
+  // Error as TransformerConfig::check and SourceInput, and if model.tied is all but the
+  // vocabularies differ.
   Transformer(const TransformerConfig& config, const SourceShape& source, int64_t target_tokens);
 
   // Teacher-forced logits [B, T, V] for batch.target.
@@ -35,15 +34,15 @@ class Transformer : public PairNetwork {
   at::Tensor objective(const Batch& batch, const Pass& pass, double smoothing) override;
   at::Tensor encodings(const at::Tensor& source, const at::Tensor& lengths,
                        const Pass& pass) override;
-  // Weights of its steps: those over the source, the mean of the heads of the last layer.
+  // Weights of a step: the weights over the source, mean over the heads of the last layer.
   std::unique_ptr<DecodingState> start(const at::Tensor& source, const at::Tensor& lengths,
                                        const Pass& pass) override;
-  // The encoder may be elsewhere than the rest, whose layers hold their attention.
+  // The encoder may be on another device than the rest. Attention belongs to the layers.
   void place(const Devices& devices) override;
   bool pack(WeightType weights) override;
   bool pads_exactly(int64_t length) const override;
   bool attends() const override { return true; }
-  // The start takes a position.
+  // The start token takes a position.
   int64_t maximum_answer_length() const override { return target_embedding_->positions() - 1; }
 
  private:
@@ -51,18 +50,20 @@ class Transformer : public PairNetwork {
   struct PackedState;
 
   StackSource encode(const at::Tensor& source, const at::Tensor& lengths, const Pass& pass);
-  // [B, T, depth], of the positions of `target` that are here.
+  // [B, T, depth] for the positions of `target` on this process.
   at::Tensor decode(const Batch& batch, const SharedSequence& target, const Pass& pass);
   TokenOutput output() const;
 
   double dropout_;
   at::Device encoder_device_ = at::kCPU;
-  std::shared_ptr<SourceEncoder> frames_;  // in place of the next and of encoder_, or null
-  std::shared_ptr<PositionedEmbedding> source_embedding_, target_embedding_;  // one if tied: all
+  std::shared_ptr<SourceEncoder> frames_;  // replaces source_embedding_ and encoder_ for frames;
+                                           // otherwise null
+  std::shared_ptr<PositionedEmbedding> source_embedding_, target_embedding_;  // the same object if
+                                                                              // tied is all
   std::shared_ptr<TransformerStack> encoder_, decoder_;
-  torch::nn::Linear output_{nullptr};  // null where tied
-  at::Tensor output_bias_;             // [V]; undefined: none beside output_
-  // Null until pack(), and where there is no such.
+  torch::nn::Linear output_{nullptr};  // null if tied
+  at::Tensor output_bias_;             // [V]; undefined unless tied with a bias
+  // Null until pack(), or if not supported.
   std::shared_ptr<const PackedStack> packed_encoder_;
   std::shared_ptr<const PackedDecoder> packed_decoder_;
 };

@@ -13,7 +13,7 @@ namespace {
 
 constexpr int64_t most_layers = 256;
 
-// The parts of "a; b; c", the value of `key`.
+// Splits "a; b; c", the value of `key`.
 std::vector<std::string> in_turn(const char* key, std::string_view text) {
   if (std::count(text.begin(), text.end(), ';') >= most_layers)
     fail("{} has over {} parts, and no model so many layers; write fewer", key, most_layers);
@@ -35,7 +35,7 @@ double rotary_base(const std::string& text) {
   return base;
 }
 
-// "a | b" seen causally is "causal & a | causal & b": & binds more tightly.
+// "a | b" becomes "causal & a | causal & b", because & binds more tightly.
 std::string causal_scope(const std::string& scope) {
   std::string result;
   for (size_t begin = 0; begin <= scope.size();) {
@@ -47,7 +47,7 @@ std::string causal_scope(const std::string& scope) {
   return result;
 }
 
-// Error for rows with a module that is not a part of Transformers already.
+// Error for rows with a module that a Transformer does not contain.
 void check_row(const char* key, const Mechanism& row) {
   switch (row.module_kind) {
     case ModuleKind::none:
@@ -62,7 +62,7 @@ void check_row(const char* key, const Mechanism& row) {
   }
 }
 
-// Error where a row brings positions and the setting says others.
+// Error if the row implies other positions than the setting.
 void check_positions(const Mechanism& row, Positions positions) {
   if (row.module_kind == ModuleKind::sinusoids && positions != Positions::sinusoidal)
     fail("model.mechanism is {} and model.positions {}; take one of both", row.name,

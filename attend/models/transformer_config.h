@@ -12,59 +12,59 @@
 
 namespace attend {
 
-// Keys model.output_bias and model.scale_embedding.
+// Settings model.output_bias and model.scale_embedding.
 Settings embedding_settings(bool& output_bias, bool& scale_embedding);
 
-// What Transformers of every shape are told.
+// Settings that all kinds of Transformers share.
 struct LayersConfig {
-  MechanismSettings self = {.mechanism = "self"};  // how a sequence reads itself
-  // Scopes that the layers have in turn, such as "all; window:64; window:64"; empty: self's.
+  MechanismSettings self = {.mechanism = "self"};  // self-attention
+  // Scopes that layers use in turn, such as "all; window:64; window:64"; empty: scope of `self`.
   std::string scopes = {};
   Positions positions = Positions::sinusoidal;
-  std::string rotary_bases = "10000";  // of rotate() of nn/positions.h, of the layers in turn
+  std::string rotary_bases = "10000";  // bases of rotate() (nn/positions.h) that layers use in turn
   int64_t depth = 128;
   int64_t feed_forward = 256;
   int64_t heads = 4;
-  int64_t key_heads = 0;  // 0: as heads
+  int64_t key_heads = 0;  // 0: heads
   HiddenActivation activation = HiddenActivation::relu;
-  bool gated = false;   // as FeedForward has it
-  int64_t experts = 0;  // feed-forward networks in each layer; 0: one, which all positions take
-  int64_t chosen_experts = 2;  // of them each position takes
+  bool gated = false;          // see FeedForward
+  int64_t experts = 0;         // feed-forward networks per layer; 0: one for all positions
+  int64_t chosen_experts = 2;  // experts per position
   bool normalise_first = true;
-  bool first_norm = true;  // as TransformerStackConfig
-  double epsilon = 1e-5;   // of the layers' norms
+  bool first_norm = true;  // see TransformerStackConfig
+  double epsilon = 1e-5;   // epsilon of the layers' norms
   double dropout = 0.1;
   double attention_dropout = 0;
 
   Settings settings();         // keys model.*
-  Settings weight_settings();  // those of them that NetworkConfig::weight_settings() has
+  Settings weight_settings();  // see NetworkConfig::weight_settings()
 
-  // A stack of these; `causal`: no position sees later ones. `source`, if any, is how a source of
-  // the same depth is read.
+  // Settings of a stack of such layers. `causal`: positions do not attend to later ones. `source`:
+  // cross-attention to a source of the same depth, if not null.
   TransformerStackConfig stack(int64_t layers, bool causal,
                                const MechanismSettings* source = nullptr) const;
 
-  // Answers as NetworkConfig::why_not_shared() does.
+  // See NetworkConfig::why_not_shared().
   std::string why_not_shared() const;
 
-  // Error when heads do not divide the depth, when the mechanism cannot be computed that way or
-  // when its choices do not go together.
+  // Error if heads do not divide the depth, if the mechanism is not supported, or if its choices
+  // contradict each other.
   void check() const;
 
  private:
-  // Of the layers in turn; `causal` as stack().
+  // Heads of the layers, in turn; `causal` as in stack().
   std::vector<HeadGroup> heads_in_turn(bool causal) const;
   void check_turns() const;
 };
 
 // The encoder-decoder of Vaswani et al. 2017.
 struct TransformerConfig : LayersConfig {
-  MechanismSettings source = {.mechanism = "cross"};  // how the decoder reads the source
+  MechanismSettings source = {.mechanism = "cross"};  // cross-attention of the decoder
   int64_t encoder_layers = 4;
   int64_t decoder_layers = 4;
   ImageInputConfig image;
   Tied tied = Tied::target;
-  bool output_bias = false;     // of each token, where the output shares an embedding
+  bool output_bias = false;     // bias per token, if the output shares an embedding
   bool scale_embedding = true;  // by sqrt(depth)
   int64_t maximum_source_length = 256;
 

@@ -4,8 +4,8 @@
 
 namespace attend {
 
-// The Vision Transformer (Dosovitskiy et al. 2021): the classifier whose class token reads patches
-// through layers, at learned positions. Sounds are read as well (Gong et al. 2021).
+// The Vision Transformer (Dosovitskiy et al. 2021): a classifier with a class token, layers over
+// patches and learned positions. It also reads sounds (Gong et al. 2021).
 struct VitConfig : ClassifierConfig {
   VitConfig();
 };

@@ -12,7 +12,7 @@
 namespace attend {
 namespace {
 
-// The table of a trained bias is made by the numbers of its text.
+// The numbers in a trained bias's text give the size of its table.
 void check_trained(const BiasChoice& bias) {
   const BiasRow& row = *bias.row;
   if (!row.is_trained) {

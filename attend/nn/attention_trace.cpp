@@ -72,7 +72,7 @@ Tensor TracedAttention::weights(const std::vector<int64_t>& heads) const {
           "[multi-head attention] head {} is linear attention, whose running sums form no weights; "
           "select other heads",
           number);
-    if (call.query.dim() < 4) selection.heads.clear();  // there is one head, without an axis
+    if (call.query.dim() < 4) selection.heads.clear();  // one head without an axis
     const Tensor part =
         attention_weights(call.query, call.key, call.result.lse, call.spec, selection);
     parts.push_back(part.dim() == 4 ? part : part.unsqueeze(1));

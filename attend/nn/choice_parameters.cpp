@@ -27,12 +27,13 @@ void add_bias(const BiasRow& row, bool predicts_centre, std::vector<ChoiceParame
   for (const BiasParameter& one : row.parameters) {
     ChoiceParameter parameter{parameter_name(row, one), std::string(one.shape),
                               std::string(one.meaning), one.axes, true};
-    // The table writes its shapes in brackets.
+    // The bias table writes shapes in brackets.
     if (parameter.shape.starts_with('[')) {
       parameter.shape.erase(0, 1);
       parameter.shape.erase(parameter.shape.find(']'), 1);
     }
-    // Only a predicted centre replaces those of the gaussian.
+    // A predicted centre replaces the required tensors of the gaussian, which are optional only
+    // then.
     if (!one.absent.empty() && (row.kind != BiasKind::gaussian || predicts_centre)) {
       parameter.required = false;
       parameter.meaning += fmt::format("; absent: {}", one.absent);
@@ -41,20 +42,20 @@ void add_bias(const BiasRow& row, bool predicts_centre, std::vector<ChoiceParame
   }
 }
 
-// T5's relative_attention_max_distance is 128 whatever the number of buckets is.
+// 128 is T5's default of relative_attention_max_distance, for any number of buckets.
 Bias bucket_bias(const Tensor& table, const BiasQueries& queries) {
   constexpr int64_t usual = 128;
   const int64_t count = table.dim() == 0 ? 1 : table.size(-1);
-  // Buckets of one distance each; the largest distance must lie beyond them.
+  // Number of buckets with one distance each; the largest distance must be greater.
   const int64_t exact = count / (queries.look_ahead ? 4 : 2);
   int64_t distance = queries.largest_distance;
   if (distance == 0) distance = exact < usual ? usual : count;
-  // A query that sees no later key has no use for buckets of later ones.
+  // A query with no later keys in scope needs no buckets for later distances.
   return buckets(
       {.table = table, .bidirectional = queries.look_ahead, .maximum_distance = distance});
 }
 
-// One number per head, or one for all, in front of queries and keys.
+// `offset` is one number, or one per head, which then gets axes for queries and keys.
 Bias offset_bias(const Tensor& offset, int64_t query_axes) {
   const bool by_head = offset.dim() == 1 && query_axes == 4;
   return dense_bias(by_head ? offset.view({1, -1, 1, 1}) : offset);

@@ -12,30 +12,30 @@ namespace attend {
 
 // A tensor that the choices of a mechanism read.
 struct ChoiceParameter {
-  std::string name;   // as --param has it: W_q, alibi_slopes
+  std::string name;   // name in --param: W_q, alibi_slopes
   std::string shape;  // "query_depth, key_depth"; empty for one number
   std::string meaning;
-  int64_t axes = 0;        // without those of batch and heads
-  bool required = false;   // else `meaning` says what its absence means
-  bool is_trained = true;  // else it says how something is laid out
+  int64_t axes = 0;        // without the batch and head axes
+  bool required = false;   // if false, `meaning` says what its absence means
+  bool is_trained = true;  // if false, it describes a layout
 };
 
-// Lists the parameters of the score, then those of the bias and of a predicted centre. Error on
+// Lists the parameters of the score, the bias and a predicted centre, in this order. Error on
 // choices that do not exist.
 std::vector<ChoiceParameter> parameters_of(const AttentionChoices& choices);
 
-// What a bias must know of the queries.
+// Properties of the queries that a bias needs.
 struct BiasQueries {
-  int64_t axes = 4;  // of their tensor
+  int64_t axes = 4;  // axes of the query tensor
   bool look_ahead = true;
-  int64_t largest_distance = 0;  // of buckets; 0: T5's 128
+  int64_t largest_distance = 0;  // for buckets; 0: T5's 128
 };
 
-// The largest distance that buckets:N,DISTANCE names; 0 if none.
+// The largest distance that buckets:N,DISTANCE names; 0 if it names none.
 int64_t largest_distance(const BiasChoice& choice);
 
-// What a row of bias_table() adds to the scores, from its tensors by the names of its parameters.
-// Nothing for the sink, which is none of the scores.
+// The bias that a row of bias_table() adds to the scores. `tensors` are keyed by parameter name.
+// Returns no bias for the sink, which does not change the scores.
 Bias bias_of(const BiasRow& row, const Parameters& tensors, const BiasQueries& queries);
 
 }  // namespace attend

@@ -6,7 +6,7 @@
 
 namespace attend {
 
-// Which device each part of a network is on: its weights, and what it computes.
+// Device of the weights and the computation of each part of a network.
 struct Devices {
   at::Device encoder = at::kCPU;
   at::Device attention = at::kCPU;
@@ -15,7 +15,7 @@ struct Devices {
   bool on_one_device() const { return encoder == decoder && attention == decoder; }
 };
 
-// Error on a device that is not present, naming those that are.
+// Error if a device is not available; the message lists the available devices.
 Devices devices_of(const DevicePlacement& placement);
 
 }  // namespace attend

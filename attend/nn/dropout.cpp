@@ -12,8 +12,7 @@ namespace {
 
 using at::Tensor;
 
-// For each piece of x in turn, its place in the tensor of the whole sequences and its number of
-// elements.
+// Per piece of x: its offset in the tensor of the whole sequences and its number of elements.
 std::vector<int64_t> pieces_of(const Tensor& x, const SharedSequence* shared) {
   if (shared == nullptr) return {0, x.numel()};
   // [B, positions, ...]
@@ -26,8 +25,8 @@ std::vector<int64_t> pieces_of(const Tensor& x, const SharedSequence* shared) {
   return pieces;
 }
 
-// Dropped by a hash of the place: a generator that draws one number after another takes longer than
-// the products around it.
+// Drops by a hash of the position: a sequential generator would take longer than the products
+// around it.
 class Drop : public torch::autograd::Function<Drop> {
  public:
   static Tensor forward(torch::autograd::AutogradContext* context, const Tensor& x,
@@ -53,7 +52,7 @@ class Drop : public torch::autograd::Function<Drop> {
     return to;
   }
 
-  // out_i = m_i x_i, m the same: applied again it is differentiable again.
+  // out_i = m_i x_i with the same mask m, so applying it again is differentiable again.
   static torch::autograd::variable_list backward(torch::autograd::AutogradContext* context,
                                                  torch::autograd::variable_list gradients) {
     return {apply(gradients[0], context->saved_data["probability"].toDouble(),

@@ -19,14 +19,14 @@ struct ActivationRow {
   void (*in_place)(Tensor& x);
 };
 
-// LibTorch's own gives numbers at the end of a tensor other bits than those before them, so that an
-// answer would depend on those beside it.
+// LibTorch's gelu computes the last numbers of a tensor with different bits, so results would
+// depend on the other sequences of a batch.
 Tensor gelu_by_tanh(const Tensor& x) {
   const double scale = std::sqrt(2 / std::numbers::pi);
   return x * 0.5 * ((x * ((x * x) * 0.044715 + 1) * scale).tanh() + 1);
 }
 
-// LibTorch's silu does the same; exp would overflow, so that the gradient were no number.
+// Same as LibTorch's silu; with exp, the gradient would overflow to NaN.
 Tensor swish(const Tensor& x) { return x * 0.5 * ((x * 0.5).tanh() + 1); }
 
 const ActivationRow& row_of(HiddenActivation activation) {
@@ -63,7 +63,7 @@ Tensor FeedForward::forward(const Tensor& x, const Pass& pass) {
     return output_->forward(attend::dropout(active, dropout_, pass), pass);
   };
   const int64_t hidden = hidden_->weight.size(0);
-  // Who watches may have hundreds of copies of a text, and hidden vectors are the longest.
+  // A watch may compute hundreds of copies of a text; hidden vectors need the most memory.
   if (pass.watch == nullptr || at::GradMode::is_enabled() || x.dim() < 3 ||
       x.size(0) * x.size(1) * hidden <= most_hidden_numbers)
     return made_of(x);

@@ -70,7 +70,7 @@ FixedAttention::FixedAttention(const FixedAttentionConfig& config) : config_(con
   }
 }
 
-// Each query is a head, because it has parameters of its own; the heads share the keys.
+// Each query is a head, because it has its own parameters; the heads share the keys.
 Tensor FixedAttention::query_of(const Tensor& keys) const {
   return query_.view({1, config_.queries, 1, -1}).expand({keys.size(0), -1, -1, -1});
 }

@@ -8,35 +8,35 @@
 
 namespace attend {
 
-// Says why learned queries with such scores cannot pool a set by that normaliser; empty: they can.
+// Why learned queries with such scores cannot pool a set with this normaliser; empty if they can.
 std::string_view why_not_pooled(const NormaliserRow& row, Features scores);
 
 struct FixedAttentionConfig {
-  std::string score = "scaled_dot";    // a row of score_table() whose query can be learned: dot,
-                                       // cosine and the distances, or additive, the MLP
+  std::string score = "scaled_dot";    // a row of score_table() that allows learned queries: dot,
+                                       // cosine, a distance, or additive (the MLP)
   std::string normaliser = "softmax";  // "none": the sum of values weighted by their scores
-  int64_t depth = 1;                   // of the keys
+  int64_t depth = 1;                   // depth of the keys
   int64_t queries = 1;
   int64_t attention_depth = 1;  // hidden units of an additive score
 };
 
-// Turns a set into a vector: learned queries attend to the set, and their contexts are
-// concatenated. The additive score is v_i . tanh(W k + q_i), a network with one hidden layer for
-// each query that shares W (Lin et al. 2017, eq. 6, where q is 0). The order of the set does not
+// Pools a set into a vector: learned queries attend to the set, and their contexts are
+// concatenated. The additive score is v_i . tanh(W k + q_i), a network with one hidden layer per
+// query; the queries share W (Lin et al. 2017, eq. 6, with q = 0). The order of the set does not
 // matter.
 class FixedAttention : public torch::nn::Module {
  public:
-  // Error when `score` is no row of the table, or takes more parameters than a learned query needs;
-  // on a normaliser that pools no sets; on a size below 1.
+  // Error if `score` is not in the table or has more parameters than a learned query needs, if the
+  // normaliser cannot pool sets, or if a size is below 1.
   explicit FixedAttention(const FixedAttentionConfig& config);
 
-  // keys [B, S, D], values [B, S, Dv] (often the same), lengths [B] int64, which says where padding
-  // begins; undefined: nowhere. Context [B, queries * Dv], those of an empty set 0, and lse
-  // [B, queries].
+  // keys [B, S, D]; values [B, S, Dv], often the keys; lengths [B] int64 without padding,
+  // undefined: no padding. Returns the context [B, queries * Dv], 0 for an empty set, and lse [B,
+  // queries].
   AttentionResult forward(const at::Tensor& keys, const at::Tensor& values,
                           const at::Tensor& lengths = {}, const Pass& pass = {}) const;
 
-  // The weights [B, queries, S] behind forward(keys, ., lengths), from its lse.
+  // The weights [B, queries, S] of forward(keys, ., lengths), computed from its lse.
   at::Tensor weights(const at::Tensor& keys, const at::Tensor& lse,
                      const at::Tensor& lengths = {}) const;
 
@@ -47,9 +47,9 @@ class FixedAttention : public torch::nn::Module {
 
   FixedAttentionConfig config_;
   at::Tensor query_;                 // [queries, A]
-  at::Tensor v_;                     // [queries, A], of an additive score
-  Parameters numbers_;               // [queries] each: those of the score that are one number
-  torch::nn::Linear keys_{nullptr};  // W, of an additive score
+  at::Tensor v_;                     // [queries, A]; only for an additive score
+  Parameters numbers_;               // scalar parameters of the score, [queries] each
+  torch::nn::Linear keys_{nullptr};  // W; only for an additive score
 };
 
 }  // namespace attend

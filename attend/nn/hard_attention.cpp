@@ -7,15 +7,15 @@ namespace {
 
 using at::Tensor;
 
-// Adam moves a parameter by about its rate per step, far less than rewards move early in training:
-// the parameter is the average divided by this.
+// Adam moves a parameter by about its rate per step, far less than rewards move early in training.
+// The parameter is therefore the average divided by this.
 constexpr double speed = 10;
 
 }  // namespace
 
 HardDraw hard_draw(const Tensor& scores, const Tensor& weights) {
   const Tensor outside = scores == -std::numeric_limits<double>::infinity();
-  // A row of -inf has a softmax of NaN, which would live on in the derivatives.
+  // A row of only -inf would give NaN in softmax and in the derivatives.
   const Tensor finite = scores.masked_fill(outside.all(-1, true), 0.0);
   const Tensor log_p = finite.log_softmax(-1);
   const Tensor listed = log_p.masked_fill(outside, 0.0);
@@ -37,8 +37,8 @@ Tensor MovingAverage::scaled() const { return named_parameters(false)["average"]
 
 Tensor MovingAverage::value() const { return scaled().detach(); }
 
-// Divided by speed^2 so that a step of gradient descent moves the average as if speed were 1:
-// d loss / d average = -2 sum (reward - average) / speed, and speed times that is what it moves by.
+// Divided by speed^2, so that gradient descent moves the average as for speed = 1: d loss / d
+// average = -2 sum (reward - average) / speed, and the average moves by speed times that.
 Tensor MovingAverage::loss(const Tensor& rewards, const Tensor& counts) const {
   const Tensor distance = (rewards.detach() - scaled()).masked_fill(counts.logical_not(), 0.0);
   return distance.square().sum() / (speed * speed);

@@ -9,7 +9,7 @@ namespace {
 
 using at::Tensor;
 
-// query [B, Dq] over the past, whose keys are mapped once.
+// query [B, Dq] over the past; keys are already mapped.
 AttentionResult look_back(const Tensor& query, const PastSteps& past, const Score& score,
                           const Pass& pass) {
   const auto [context, lse] = pass.attention(score.map_query(query.unsqueeze(1)), past.keys,
@@ -17,7 +17,7 @@ AttentionResult look_back(const Tensor& query, const PastSteps& past, const Scor
   return {context.squeeze(1), lse.squeeze(1)};
 }
 
-// key [B, Dk] and value [B, Dv] as one more step.
+// Appends key [B, Dk] and value [B, Dv] as one step.
 PastSteps followed_by(const PastSteps& past, const Tensor& key, const Tensor& value,
                       const Score& score) {
   return {at::cat({past.keys, score.map_key(key.unsqueeze(1))}, 1),
@@ -85,7 +85,7 @@ Tensor IntraAttentionCell::forward(const Tensor& x, const Tensor& lengths, const
   }
   Tensor states = at::stack(hidden, 1);
   if (!lengths.defined()) return states;
-  // Padding is at the end, and no step sees a later one.
+  // Padding is at the end, and no step reads later steps.
   const Tensor padded =
       at::arange(x.size(1), lengths.options()).unsqueeze(0) >= lengths.unsqueeze(1);
   return states.masked_fill(padded.to(x.device()).unsqueeze(2), 0.0);

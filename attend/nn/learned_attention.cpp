@@ -34,7 +34,6 @@ int64_t axis_size(Axis axis, const AttentionSizes& sizes) {
   return 0;
 }
 
-// One tensor, or one per head.
 template <class Make>
 Tensor for_heads(int64_t heads, Make make) {
   if (heads == 1) return make();
@@ -44,8 +43,7 @@ Tensor for_heads(int64_t heads, Make make) {
   return at::stack(all);
 }
 
-// Vectors and numbers start small or at one; matrices so that variance is kept (Glorot & Bengio
-// 2010).
+// Vectors are initially small and numbers 1. Matrices keep the variance (Glorot & Bengio 2010).
 Tensor initial_value(const std::vector<int64_t>& shape) {
   if (shape.empty()) return torch::ones({});
   const Tensor value = torch::empty(shape);
@@ -74,7 +72,7 @@ void check_sizes(const AttentionChoices& choices, const AttentionSizes& sizes) {
   check_choices(choices);
   const ScoreRow& row = score_row(choices.score);
   const bool maps = has_axis(row, Axis::query_depth) || has_axis(row, Axis::key_depth);
-  // Features are one map of both.
+  // Scores of features apply one map to both.
   const bool compares = !maps || row.features != Features::any;
   if (compares && sizes.query_depth != sizes.key_depth)
     fail("score {} compares queries of depth {} with keys of depth {}; use general or additive",
@@ -108,15 +106,14 @@ void LearnedAttention::register_score(const AttentionSizes& sizes) {
     std::vector<int64_t> shape;
     shape.reserve(row.shape.size());
     for (const Axis axis : row.shape) shape.push_back(axis_size(axis, sizes));
-    // What is drawn and not trained is a parameter too: it has to be the same in every replica and
-    // in the file.
+    // Drawn, untrained tensors are parameters too, because replicas and files must share them.
     register_parameter(
         std::string(row.name),
         for_heads(heads_,
                   [&] { return row.trained ? initial_value(shape) : initial_features(shape); }),
         row.trained);
   }
-  // These vectors are compared with mapped queries.
+  // These vectors are compared with mapped queries, so they need the mapped depth.
   for (const BiasChoice& bias : biases_) {
     if (bias.row->kind != BiasKind::relative_keys) continue;
     const Tensor query = torch::zeros({1, heads_, 1, sizes.query_depth});
@@ -127,7 +124,7 @@ void LearnedAttention::register_score(const AttentionSizes& sizes) {
   }
 }
 
-// Biases begin where they change nothing, but for those that the papers begin otherwise.
+// Initial biases change nothing, unless the papers specify other values.
 void LearnedAttention::register_bias(const BiasChoice& bias) {
   const auto add = [&](const Tensor& first) {
     register_parameter(only_parameter(*bias.row), first);
@@ -210,7 +207,7 @@ AttentionSpec LearnedAttention::spec(const Tensor& query, const Placement& place
   const Tensor centres = reach_ ? predicted_centres(query, placement) : Tensor();
   AttentionSpec spec{
       .score = score(), .normaliser = normaliser(placement.seed), .past = placement.past};
-  // A source may be shorter than a prefix, and a growing state may not hold a whole prefix yet.
+  // A source may be shorter than a prefix, and a growing state may not contain a whole prefix yet.
   spec.scope = reach_ ? around(centres.detach(), *reach_)
                       : shifted_keys(shifted(scope_, placement.offset), 0, placement.keys);
   if (placement.key_lengths.defined()) spec.scope = spec.scope & key_lengths(placement.key_lengths);
@@ -224,7 +221,7 @@ AttentionSpec LearnedAttention::spec(const Tensor& query, const Placement& place
     std::vector<int64_t> shape = query.sizes().vec();
     shape.back() = placement.keys;
     if (placement.queries > 0) shape[shape.size() - 2] = placement.queries;
-    // Drawn on the CPU, so that the seed alone decides.
+    // Drawn on the CPU, so that the result depends only on the seed.
     const auto generator = at::make_generator<at::CPUGeneratorImpl>(placement.seed);
     const Tensor noise = at::randn(shape, generator, at::toOpMathType(query.scalar_type()));
     spec.bias = spec.bias + dense_bias(noise.to(query.device()));

@@ -12,52 +12,54 @@
 
 namespace attend {
 
-// Depths of what attention compares.
+// Sizes of the parameters of a mechanism.
 struct AttentionSizes {
   int64_t query_depth = 0;
   int64_t key_depth = 0;
-  int64_t attention_depth = 0;  // hidden units of the additive scores and of the predicted centre,
-                                // random features
-  int64_t keys = 0;             // positions of the location score
-  int64_t filters = 8;          // of the location-sensitive score, over the weights before
+  int64_t attention_depth = 0;  // hidden units of additive scores and of the predicted centre;
+                                // number of random features
+  int64_t keys = 0;             // number of positions of the location score
+  int64_t filters = 8;          // of the location-sensitive score, over the previous weights
   int64_t filter_width = 7;     // odd
 };
 
-// The positions of the queries of one call, and the keys around them.
+// Positions of the queries and keys of one call.
 struct Placement {
-  int64_t offset = 0;           // query i is at position i + offset of the keys
-  int64_t keys = 0;             // how many there are
-  int64_t queries = 0;          // where some of them are elsewhere, their number; else 0
-  at::Tensor key_lengths = {};  // [B] int64: where padding begins; undefined: there is none
-  PastWeights past = {};        // what queries before those of the call gave
-  uint64_t seed = 0;            // of what is drawn while training; 0: nothing is
+  int64_t offset = 0;   // query i is at position i + offset of the keys
+  int64_t keys = 0;     // number of keys
+  int64_t queries = 0;  // number of queries of the whole sequence if other processes hold some;
+                        // otherwise 0
+  at::Tensor key_lengths = {};  // [B] int64, without padding; undefined: no padding
+  PastWeights past = {};        // state from earlier queries
+  uint64_t seed = 0;            // seed of random draws in training; 0: nothing is drawn
 };
 
-// Error as check_choices, when the score compares depths that differ, and when a score that has a
-// weight per key comes without a number of keys.
+// Error as check_choices, if the score compares vectors of different depths, or if a score with a
+// weight per key lacks the number of keys.
 void check_sizes(const AttentionChoices& choices, const AttentionSizes& sizes);
 
-// A mechanism's choices with the tensors that they train: parameters of the score, the bias, the
-// sink and the predicted centre. A parameter has a leading axis of heads when there are several,
-// as AttentionSpec wants it; numbers per head always have it.
+// The choices of a mechanism with their trained tensors: parameters of the score, the bias, the
+// sink and the predicted centre. A parameter has a leading head axis if there are several heads, as
+// AttentionSpec requires. Parameters that are one number per head always have that axis.
 //
-// While training (train(), the default) hard and gumbel draw by Placement::seed and monotonic takes
-// the expectation, its scores disturbed by noise of that seed (Raffel et al. 2017, 2.4); after
-// eval() hard and gumbel take the largest weight and monotonic looks at one key (their 2.2).
+// In training mode (train(), the default) hard and gumbel draw with Placement::seed. Monotonic then
+// uses the expectation, with noise from that seed added to the scores (Raffel et al. 2017, 2.4).
+// After eval() hard and gumbel take the largest weight, and monotonic attends to one key (their
+// 2.2).
 class LearnedAttention : public torch::nn::Module {
  public:
   // Error as check_sizes.
   LearnedAttention(const AttentionChoices& choices, const AttentionSizes& sizes, int64_t heads = 1);
 
-  // The spec for queries [B, H, T, query_depth], with one head also of three axes or two.
+  // The spec for queries [B, H, T, query_depth]; with one head, three or two axes are valid too.
   AttentionSpec spec(const at::Tensor& query, const Placement& placement) const;
 
-  // The trained score alone.
+  // The score with its trained parameters, without the other choices.
   Score score() const;
 
   const AttentionChoices& choices() const { return choices_; }
 
-  // Which parts of a placement matter: the offset, the past, the seed while training.
+  // Which parts of a Placement are used: the offset; the past; the seed in training.
   bool is_positional() const;
   bool looks_back() const;
   bool draws() const;
@@ -71,8 +73,8 @@ class LearnedAttention : public torch::nn::Module {
 
   AttentionChoices choices_;
   int64_t heads_;
-  std::optional<int64_t> reach_;  // of a predicted centre
-  Scope scope_;                   // without one; else all keys
+  std::optional<int64_t> reach_;  // set for a predicted centre
+  Scope scope_;                   // unused with a predicted centre
   std::vector<BiasChoice> biases_;
   const NormaliserRow* normaliser_ = nullptr;
 };

@@ -11,25 +11,25 @@ namespace attend {
 
 struct LearnedQueriesConfig {
   int64_t queries = 1;
-  int64_t depth = 128;         // of the queries and of the set
-  HeadGroup heads = {};        // that read the set; their choices know no positions
+  int64_t depth = 128;   // depth of the queries and of the set
+  HeadGroup heads = {};  // heads that read the set; their choices must not depend on positions
   int64_t feed_forward = 256;  // hidden units
   HiddenActivation activation = HiddenActivation::relu;
-  double dropout = 0;            // of what each sublayer adds and of the hidden units
-  double attention_dropout = 0;  // of the weights
+  double dropout = 0;            // applies to each sublayer's output and to the hidden units
+  double attention_dropout = 0;  // applies to the weights
 };
 
-// Learned vectors that read a set through several heads: MAB(S, X) = LayerNorm(H + rFF(H)) with
-// H = LayerNorm(S + Multihead(S, X, X)), S the vectors (Lee et al. 2019, eq. 6 and 7). They pool a
-// set (their eq. 11), or are the inducing points that a layer reads in place of the set (eq. 10).
-// The order of the set does not matter.
+// Learned vectors S that read a set X through several heads: MAB(S, X) = LayerNorm(H + rFF(H)) with
+// H = LayerNorm(S + Multihead(S, X, X)) (Lee et al. 2019, eq. 6 and 7). They pool a set (their eq.
+// 11), or serve as inducing points that a layer reads instead of the set (eq. 10). The order of the
+// set does not matter.
 class LearnedQueries : public torch::nn::Module {
  public:
-  // Error as MultiHeadAttention, and where there are no queries or the heads go by positions.
+  // Error as MultiHeadAttention, if `queries` is below 1, or if the heads depend on positions.
   explicit LearnedQueries(const LearnedQueriesConfig& config);
 
-  // source [B, S, depth], lengths [B] int64, which says where padding begins; undefined: nowhere.
-  // [B, queries, depth].
+  // source [B, S, depth], lengths [B] int64 without padding (undefined: no padding) -> [B, queries,
+  // depth].
   at::Tensor forward(const at::Tensor& source, const at::Tensor& lengths, const Pass& pass);
 
  private:

@@ -13,7 +13,7 @@ using torch::autograd::AutogradContext;
 using torch::autograd::variable_list;
 using Optional = c10::optional<Tensor>;
 
-// What the products with one weight have in common.
+// State that all products with one weight share.
 struct SharedWeight : torch::CustomClassHolder {
   SharedWeight(const Tensor& weight, bool is_half)
       : half(is_half), matrix(is_half ? weight.detach().to(at::kBFloat16) : weight.detach()) {}
@@ -22,10 +22,10 @@ struct SharedWeight : torch::CustomClassHolder {
     return half ? bfloat16_product(a, b).to(at::kFloat) : at::mm(a, b);
   }
 
-  bool half;      // of bfloat16
-  Tensor matrix;  // the weight, as products take it, [V, D]
-  // The inputs [n, D] of the products that backward has passed, the gradients of their outputs [n,
-  // V], and the sums of these, [V].
+  bool half;      // products use bfloat16
+  Tensor matrix;  // the weight in the dtype of the products, [V, D]
+  // Per product that backward has passed: inputs [n, D], gradients of outputs [n, V], and sums of
+  // these gradients [V].
   variable_list rows, slopes, bias_slopes;
 };
 
@@ -41,7 +41,7 @@ c10::intrusive_ptr<SharedWeight> shared_of(const AutogradContext* context) {
       context->saved_data.at("shared").toCapsule());
 }
 
-// A weight and a bias on their way to products. Backward arrives here after all of them.
+// Passes a weight and a bias to products. Its backward runs after the backward of all products.
 struct ShareWeight : torch::autograd::Function<ShareWeight> {
   static variable_list forward(AutogradContext* context, const Tensor& weight, const Optional& bias,
                                const c10::intrusive_ptr<SharedWeight>& shared) {
@@ -51,7 +51,7 @@ struct ShareWeight : torch::autograd::Function<ShareWeight> {
     return {weight.detach(), bias->detach()};
   }
 
-  // Products that are to be differentiated again give their own gradients.
+  // Products that are differentiated again return their own gradients (`upstream`).
   static variable_list backward(AutogradContext* context, variable_list upstream) {
     const auto shared = shared_of(context);
     variable_list gradients = {upstream[0], upstream.size() > 1 ? upstream[1] : Tensor(), {}};
@@ -59,7 +59,7 @@ struct ShareWeight : torch::autograd::Function<ShareWeight> {
       Tensor& sum = gradients[index];
       sum = sum.defined() ? sum + more : more;
     };
-    // y = x W^T + b, rows of all products below each other
+    // y = x W^T + b, with the rows of all products concatenated
     if (!shared->slopes.empty() && context->needs_input_grad(0))
       add(0, shared->product(joined(shared->slopes).t(), joined(shared->rows)));
     for (const Tensor& slopes : shared->bias_slopes) add(1, slopes);
@@ -128,7 +128,7 @@ struct Recurrence::Weight {
                           shared);
   }
 
-  variable_list kept;  // so that no other tensors take their places
+  variable_list kept;  // keeps the keys' addresses from being reused
   c10::intrusive_ptr<SharedWeight> shared;
   variable_list passed;
 };
@@ -156,7 +156,7 @@ Tensor bfloat16_rows(const Tensor& rows) {
 }
 
 Tensor bfloat16_product(const Tensor& a, const Tensor& b) {
-  // Elsewhere on the CPU, LibTorch rounds every partial sum to 8 bits.
+  // Without these instructions, LibTorch on the CPU rounds every partial sum to 8 bits.
   if (multiplies_bfloat16() || !a.is_cpu()) return at::mm(a, b);
   return at::mm(a.to(at::kFloat), b.to(at::kFloat));
 }

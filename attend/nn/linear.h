@@ -10,12 +10,12 @@
 
 namespace attend {
 
-// Whether the processor multiplies bfloat16 itself.
+// Whether the processor has instructions for bfloat16 products.
 bool multiplies_bfloat16();
 
-// The weights of linear maps that the steps of a recurrence apply again and again, in a pass in()
-// it: they are rounded once where products are of bfloat16, and backward makes the gradient of a
-// weight by one product over all steps. Weights must not change meanwhile.
+// Weights of linear maps that all steps of a recurrence share, for a pass in() it. They are rounded
+// to bfloat16 once, if products use it. Backward computes the gradient of a weight with one product
+// over all steps. The weights must not change during its lifetime.
 class Recurrence {
  public:
   Recurrence();
@@ -31,25 +31,25 @@ class Recurrence {
   at::Tensor linear(const at::Tensor& x, const at::Tensor& weight, const at::Tensor& bias,
                     bool half);
 
-  // By weight and bias, which may be undefined.
+  // Keys: weight and bias; the bias may be undefined.
   std::map<std::pair<const c10::TensorImpl*, const c10::TensorImpl*>, std::unique_ptr<Weight>>
       weights_;
 };
 
-// x [..., D] W^T + b -> [..., V]; weight [V, D], bias [V] or undefined. In the precision and the
-// recurrence of the pass, but within LibTorch's autocast and in forward mode LibTorch's own.
+// x [..., D] W^T + b -> [..., V]; weight [V, D], bias [V] or undefined. Uses the precision and the
+// recurrence of the pass. Within LibTorch's autocast and in forward mode it is LibTorch's linear.
 at::Tensor linear(const at::Tensor& x, const at::Tensor& weight, const at::Tensor& bias,
                   const Pass& pass);
 
-// [n, D] as bfloat16, with rows of zeros up to a multiple of 32, or of 128 where there are more
-// than 512 rows: LibTorch compiles and keeps a product for every shape that it meets.
+// [n, D] as bfloat16, padded with rows of zeros to a multiple of 32 (of 128 for more than 512
+// rows). Padding limits the number of shapes: LibTorch compiles and caches a product for every new
+// shape.
 at::Tensor bfloat16_rows(const at::Tensor& rows);
 
-// The product of two matrices on one device, of which at least one is bfloat16, with sums in
-// float32.
+// Product of two matrices on one device, at least one of them bfloat16, with sums in float32.
 at::Tensor bfloat16_product(const at::Tensor& a, const at::Tensor& b);
 
-// LibTorch's layer, computed by linear().
+// LibTorch's layer, computed by attend::linear().
 class LinearImpl : public torch::nn::LinearImpl {
  public:
   using torch::nn::LinearImpl::LinearImpl;

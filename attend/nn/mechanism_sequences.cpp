@@ -14,7 +14,7 @@ constexpr std::string_view summed =
     "its running sums never form the weights that answers are explained with; take cross, whose "
     "cost at the lengths of a source is no larger";
 
-// A sequence over itself.
+// Attention of a sequence to itself.
 Mechanisms own_sequence() {
   return {
       {.name = "self",
@@ -69,7 +69,7 @@ Mechanisms own_sequence() {
   };
 }
 
-// Some pairs of a sequence.
+// Attention between some pairs of positions.
 Mechanisms sparse() {
   return {
       {.name = "sliding_window",
@@ -260,7 +260,7 @@ Mechanisms input_positions() {
   };
 }
 
-// Normalisers, on the score that they are mostly met with.
+// Normalisers, each with its most common score.
 Mechanisms normalisers() {
   return {
       {.name = "temperature",

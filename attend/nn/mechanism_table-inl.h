@@ -10,7 +10,7 @@ namespace attend {
 constexpr std::string_view decoder_state = "decoder state";
 constexpr std::string_view any_vectors = "any vectors", any_set = "any set of vectors";
 
-// The rows of one sequence, of positions and of normalisers.
+// The rows for one sequence, for positions and for normalisers.
 std::vector<Mechanism> sequence_mechanisms();
 
 }  // namespace attend

@@ -15,7 +15,7 @@ constexpr std::string_view before = "decoder state before the step";
 constexpr std::string_view composed = "composed";
 constexpr std::string_view weights_before = "the weights of the query before";
 
-// Decoder to encoder, all annotations.
+// A decoder attends to all annotations of the encoder.
 Mechanisms global_attention() {
   return {
       {.name = "bahdanau",
@@ -70,7 +70,7 @@ Mechanisms global_attention() {
   };
 }
 
-// Decoder to encoder, some annotations or with a memory.
+// A decoder attends to some annotations, or uses earlier weights.
 Mechanisms local_attention() {
   return {
       {.name = "local_m",
@@ -125,7 +125,7 @@ Mechanisms local_attention() {
   };
 }
 
-// One key per query.
+// Attention to one key per query.
 Mechanisms one_key() {
   return {
       {.name = "hard",
@@ -207,7 +207,7 @@ Mechanisms memories() {
   };
 }
 
-// Other scores of one hidden layer, and learned queries.
+// Other scores with one hidden layer, and learned queries.
 Mechanisms perceptrons() {
   return {
       {.name = "additive_relu",

@@ -7,15 +7,15 @@
 
 namespace attend {
 
-// How the queries of a mechanism relate to its keys.
+// Relation between the queries and the keys of a mechanism.
 enum class Relation {
-  apart,    // the keys come from elsewhere: a source, a memory, a set
-  same,     // both are the positions of one sequence or image
-  earlier,  // the keys are what the queries' own layer was before
+  apart,    // the keys are separate: a source, a memory, a set
+  same,     // both are positions of one sequence or image
+  earlier,  // the keys are earlier states of the queries' own layer
   learned,  // the queries are parameters
 };
 
-// What runs the part of a mechanism that its choices cannot say.
+// Module for the part of a mechanism that its choices do not cover.
 enum class ModuleKind {
   none,
   multi_head,
@@ -26,42 +26,42 @@ enum class ModuleKind {
   length_projection,
   convolution,
   intra_decoder,
-  other,  // of which nothing is asked
+  other,  // anything else
 };
 
-// One mechanism of the field: four choices, and where queries, keys and values come from. Data
-// only: what runs a row is the same for all.
+// One published mechanism: four choices, and the origin of queries, keys and values. Rows are only
+// data; the same code runs all rows.
 struct Mechanism {
   std::string_view name;
   std::string_view title;
   std::string_view source;
-  // What c_i = sum_j w_ij v_j is with these choices, or what the row adds to that.
+  // The formula of w_ij in c_i = sum_j w_ij v_j, or the part that the row adds.
   std::string_view formula;
-  std::string_view queries;  // where they come from
-  std::string_view memory;   // where keys and values come from
+  std::string_view queries;  // their origin
+  std::string_view memory;   // origin of the keys and values
   Relation relation = Relation::apart;
-  // Numbers in them, such as the reach of a window, are examples: a model sets its own.
+  // The numbers in it, such as the reach of a window, are examples; a model sets its own.
   AttentionChoices choices = {};
-  // The scope with reaches that suit a sentence; empty: as it is.
+  // The scope with numbers that suit a sentence; empty: the scope of `choices`.
   std::string_view short_scope = {};
-  // What a recurrent decoder makes its query of: parts as model.query has them.
+  // Inputs of a recurrent decoder's query, in the syntax of model.query.
   std::string_view decoder_query = "previous_state";
-  // For n queries, m keys of depth d.
+  // Cost for n queries and m keys of depth d.
   std::string_view time = "n m d";
-  std::string_view space = "(n + m) d";  // above inputs, in training
-  std::string_view carries = "nothing";  // from a query to the next
+  std::string_view space = "(n + m) d";  // in training, in addition to the inputs
+  std::string_view carries = "nothing";  // state from one query to the next
   std::string_view paths = "fused, composed";
-  // What runs the part that the four choices cannot say, in words; empty: there is none.
+  // Module for the part that the four choices do not cover, in words; empty if there is none.
   std::string_view module = {};
   ModuleKind module_kind = ModuleKind::none;
-  // Why a recurrent decoder cannot use the row, and what to take there; empty: it can.
+  // Why a recurrent decoder cannot use the row, and an alternative; empty if it can.
   std::string_view refusal = {};
 };
 
-// Every mechanism, in the order of the documentation.
+// All mechanisms, in the order of the documentation.
 const std::vector<Mechanism>& mechanism_table();
 
-// The row of that name; Error with the nearest name otherwise.
+// The row with that name. Error otherwise; the message suggests the nearest name.
 const Mechanism& mechanism(std::string_view name);
 
 }  // namespace attend

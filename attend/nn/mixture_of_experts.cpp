@@ -11,15 +11,15 @@ namespace {
 
 using at::Tensor;
 
-// The weight of the imbalance in the objective (section 4).
+// Weight of the imbalance in the objective (section 4).
 constexpr double balance_weight = 0.1;
 
-// The square of the coefficient of variation: variance over mean squared (eq. 7 and 11).
+// The squared coefficient of variation: variance / mean^2 (eq. 7 and 11).
 Tensor squared_variation(const Tensor& amounts) {
   return amounts.var(0, /*unbiased=*/false) / amounts.mean().square();
 }
 
-// The noise is drawn on the CPU, where the generator is, whatever the device.
+// Drawn on the CPU, because the generator is there.
 Tensor normal_noise(const Tensor& like, const Pass& pass) {
   return at::randn(like.sizes(), pass.generator, at::toOpMathType(like.scalar_type()))
       .to(like.options());
@@ -33,8 +33,8 @@ Tensor choice_probabilities(const Tensor& clean, const Tensor& noisy, const Tens
   const Tensor largest = std::get<0>(noisy.topk(chosen + 1, -1));
   const Tensor last_in = largest.narrow(-1, chosen - 1, 1),
                first_out = largest.narrow(-1, chosen, 1);
-  // To be chosen again, one of the chosen has to pass the first that is out; the others the last
-  // in.
+  // To be chosen again, a chosen expert must exceed the first one outside, and any other expert the
+  // last chosen one.
   const Tensor bar = at::where(noisy > first_out, first_out, last_in);
   return ((clean - bar) / deviation / std::sqrt(2.0)).erf().add(1).div(2);
 }
@@ -46,7 +46,7 @@ MixtureOfExperts::MixtureOfExperts(const MixtureConfig& config) : chosen_(config
   if (config.depth < 1 || config.hidden < 1)
     fail("[mixture of experts] depth is {}, hidden {}; both must be 1 or more", config.depth,
          config.hidden);
-  // From 0, so that training begins with all experts alike (appendix A).
+  // Zero, so that all experts are equally likely at the start of training (appendix A).
   gate_ = register_parameter("gate", torch::zeros({config.depth, config.experts}));
   noise_ = register_parameter("noise", torch::zeros({config.depth, config.experts}));
   experts_.reserve(static_cast<size_t>(config.experts));
@@ -58,7 +58,7 @@ MixtureOfExperts::MixtureOfExperts(const MixtureConfig& config) : chosen_(config
 }
 
 MixtureOfExperts::Choice MixtureOfExperts::choose(const Tensor& x, const Pass& pass) const {
-  // Within LibTorch's autocast products have another dtype than x.
+  // Under LibTorch's autocast, products have another dtype than x.
   const auto mapped = [&](const Tensor& weight) {
     return at::matmul(x, weight).to(x.scalar_type());
   };
@@ -79,8 +79,8 @@ MixtureOfExperts::Choice MixtureOfExperts::choose(const Tensor& x, const Pass& p
   return {std::move(experts), gates, std::move(imbalance)};
 }
 
-// Inputs are brought into the order of their experts, each expert takes its part, and what they
-// answer is added up at the place of the input.
+// Sorts inputs by expert, applies each expert to its part, and adds the results at the positions of
+// the inputs.
 Tensor MixtureOfExperts::mix(const Tensor& x, const Choice& choice, const Pass& pass) {
   const Tensor expert = choice.experts.flatten();
   const Tensor order = std::get<1>(expert.sort(/*stable=*/true, 0, /*descending=*/false));

@@ -15,7 +15,7 @@ namespace {
 
 using at::Tensor;
 
-constexpr int64_t least_room = 16;  // keys that a growing state makes room for at first
+constexpr int64_t least_room = 16;  // initial room for keys in a growing state
 
 void check_sequence(const Tensor& x, const char* name, int64_t depth) {
   if (!x.defined() || x.dim() != 3 || x.size(2) != depth)
@@ -66,14 +66,14 @@ Tensor rotated(const Tensor& x, const Runs& runs, double base) {
                  [base](const Tensor& part, int64_t first) { return rotate(part, first, base); });
 }
 
-// Mapped once, keys cost later queries nothing more. Linear attention maps them itself, for it
-// takes exponentials of features against the largest one.
+// Keys are mapped once for all later queries. Linear attention maps them itself, because it
+// exponentiates features relative to the largest one.
 bool maps_early(const LearnedAttention& spec) {
   return !Normaliser(spec.choices().normaliser).row().running_sums;
 }
 
-// `held` with room for its first `length` keys, and after them `added`. Writes in place where there
-// is room and nobody records gradients.
+// Appends `added` after the first `length` keys of `held`. Writes in place if there is room and no
+// gradients are recorded.
 Tensor appended(const Tensor& held, const Tensor& added, int64_t length) {
   if (!held.defined()) return added;
   if (at::GradMode::is_enabled() && (held.requires_grad() || added.requires_grad()))
@@ -90,7 +90,7 @@ Tensor appended(const Tensor& held, const Tensor& added, int64_t length) {
   return roomy;
 }
 
-// New keys have no weight yet.
+// New keys have weight 0 so far.
 Tensor with_keys(const Tensor& past, int64_t keys) {
   return past.defined() ? at::constant_pad_nd(past, {0, keys - past.size(-1)}) : past;
 }
@@ -162,7 +162,7 @@ void MultiHeadAttention::append(const Tensor& source, MultiHeadState& state, con
     Tensor value = values.narrow(1, group.first_key_head, key_heads);
     if (group.config.rotary) key = rotated(key, positions, group.config.rotary_base);
     const Score score = group.spec->score();
-    // Heads that map keys each their own way no longer share them.
+    // Keys that are mapped per head can no longer be shared.
     if (score.heads() && key_heads != group.config.heads) {
       key = key.repeat_interleave(group.config.heads / key_heads, 1);
       value = value.repeat_interleave(group.config.heads / key_heads, 1);

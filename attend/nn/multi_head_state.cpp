@@ -12,7 +12,7 @@ Tensor selected_rows(const Tensor& x, const Tensor& rows) {
 
 namespace {
 
-// The rows of the first `keys` keys, with the room there was.
+// Selects rows of the first `keys` keys, and keeps the spare room.
 Tensor selected_keys(const Tensor& held, const Tensor& rows, int64_t keys) {
   if (at::GradMode::is_enabled() && held.requires_grad())
     return selected_rows(held.narrow(2, 0, keys), rows);

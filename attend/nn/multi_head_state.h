@@ -9,32 +9,32 @@
 
 namespace attend {
 
-// These rows of x, int64 [rows]; undefined stays undefined.
+// x.index_select(0, rows), rows int64 [n]; undefined if x is undefined.
 at::Tensor selected_rows(const at::Tensor& x, const at::Tensor& rows);
 
-// The keys and values that queries will read, each mapped once, and the number of queries so far.
-// Growing keeps room for more, so that a step costs the same however many were before; what it
-// writes is its own, so a state can be moved but not copied.
+// Keys and values for later queries, mapped once, and the number of queries so far. Buffers have
+// spare room, so the cost of a step does not grow with its position. Movable but not copyable,
+// because steps write into the buffers.
 class MultiHeadState {
  public:
-  MultiHeadState() = default;  // nothing yet
+  MultiHeadState() = default;  // empty
   MultiHeadState(MultiHeadState&&) = default;
   MultiHeadState& operator=(MultiHeadState&&) = default;
   MultiHeadState(const MultiHeadState&) = delete;
   MultiHeadState& operator=(const MultiHeadState&) = delete;
 
-  int64_t keys() const { return keys_; }        // how many there are
-  int64_t queries() const { return queries_; }  // how many have read: the position of the next
+  int64_t keys() const { return keys_; }        // number of keys
+  int64_t queries() const { return queries_; }  // number so far: position of the next query
 
-  // Continues with these rows of the batch, int64 [rows], in that order; a row may be named more
-  // than once: the hypotheses of a beam. `same_keys`: every row has the keys of the row that it
-  // replaces, so that these need not move.
+  // Replaces the rows of the batch by the given rows, int64 [rows], in that order. A row may occur
+  // more than once, as for hypotheses of a beam. `same_keys`: every row keeps keys equal to its
+  // current ones, so keys and values are not moved.
   void reorder(const at::Tensor& rows, bool same_keys = false);
 
  private:
   friend class MultiHeadAttention;
   struct Group {
-    at::Tensor keys, values;  // [B, key heads, room, .]; the first keys_ are there
+    at::Tensor keys, values;  // [B, key heads, room, .]; the first keys_ are used
     PastWeights past;
   };
   std::vector<Group> groups_;

@@ -15,115 +15,115 @@ class SharedSequence;
 class Watch;
 
 enum class NetworkPart {
-  none,  // outside of the others
+  none,  // outside the other parts
   encoder,
   decoder,  // reads the answer so far
-  layers,   // of a language model, whose text is the source and then the answer
-  pooling,  // of a classifier: one vector of many
+  layers,   // layers of a language model; its text is the source, then the answer
+  pooling,  // part of a classifier: many vectors to one
 };
 
-// Where in a network a computation is.
+// Location of a computation in a network.
 struct Site {
   NetworkPart part = NetworkPart::none;
-  int64_t layer = 0;          // of that part, from 1; 0 outside of layers
-  bool reads_source = false;  // a decoder reads its source
+  int64_t layer = 0;          // layer of the part, from 1; 0 outside of layers
+  bool reads_source = false;  // the decoder reads its source
 
   bool operator==(const Site&) const = default;
 };
 
 // Vectors, one per token, that a watch may see or replace.
 enum class WatchedVectors {
-  input,         // of the tokens or frames, before positions are added
-  layer,         // what a layer reads
-  attended,      // what it has where it has read its sequence, and again where it has read a source
-  gate,          // what multiplies the hidden units of its feed-forward network
-  feed_forward,  // what its feed-forward network adds
-  top,           // what the last layer gives, before a norm behind the layers
-  logits,        // [B, .., V] of the V last tokens of the targets' vocabulary, or the number: what
-                 // the answer is read off
-  step,          // log probabilities [B, V] of a token, where gradients of each token go back from
-                 // its own step alone
+  input,         // embeddings of tokens or frames, before positions are added
+  layer,         // input of a layer
+  attended,      // sublayer output after self-attention, and again after cross-attention
+  gate,          // factor of the hidden units of the feed-forward network
+  feed_forward,  // output of the feed-forward network
+  top,           // output of the last layer, before a final norm
+  logits,  // outputs for the answer: [B, .., V] for the last V tokens of the target vocabulary, or
+           // the predicted number
+  step,  // log probabilities [B, V] of one token, if gradients of each token flow only through its
+         // own step
 };
 
-// What Pass::normalised() takes: (x - mean) / sqrt(variance + epsilon) * weight + bias.
+// Arguments of Pass::normalised(): (x - mean) / sqrt(variance + epsilon) * weight + bias.
 struct NormCall {
   at::Tensor x, weight, bias;  // [.., depth], [depth], [depth]
   double epsilon;
 };
 
-// What is true during one forward computation. Modules and networks pass it on to whatever they
-// call:
+// Settings of one forward computation. Modules and networks pass it to everything they call:
 //   Tensor Layer::forward(const Tensor& x, const Pass& pass) {
 //     return dropout(linear_->forward(x, pass), 0.1, pass);
 //   }
-// {}: nothing is dropped or drawn, nobody watches, every position is here, products have the
-// weights' precision. A pass is cheap to copy; what it points to must outlive it.
+// With {}, nothing is dropped or drawn, there is no watch, every position is here, and products
+// have the precision of the weights. A pass is cheap to copy. Objects that it points to must
+// outlive it.
 struct Pass {
-  // What dropout, hard attention and the like draw from; none at inference. Each replica of a model
-  // has its own, so that what it draws does not depend on how threads interleave.
+  // Source of random numbers for dropout, hard attention and the like; none at inference. Each
+  // replica of a model has its own generator, so draws do not depend on thread timing.
   c10::optional<at::Generator> generator = {};
-  // Linear maps multiply float32 inputs and weights as bfloat16, forward and backward, and add the
-  // products up in float32: results have 8 bits, weights and their sums of gradients all 24
-  // (Micikevicius et al. 2018, 3.1). Twice as fast where multiplies_bfloat16() (nn/linear.h).
+  // If true, linear maps multiply float32 inputs and weights as bfloat16, forward and backward, and
+  // sum in float32. Results have 8 bits of precision; weights and gradient sums keep 24
+  // (Micikevicius et al. 2018, 3.1). Twice as fast if multiplies_bfloat16() (nn/linear.h).
   bool bfloat16 = false;
-  // The processes that compute the objective of a batch together: each computes some positions of
-  // every sequence, attends over all of them and gives its part of the objective. All have the same
-  // batches, the same weights and generators in the same state; the gradients of all are to be
-  // summed. Null: this one alone. It takes networks whose type's NetworkConfig::why_not_shared() is
-  // empty, on the CPU.
+  // Processes that compute the objective of a batch together; null: only this process. Each process
+  // computes some positions of every sequence, attends over all positions and returns its part of
+  // the objective. All need the same batches, the same weights and generators in the same state.
+  // The caller must sum the gradients of all processes. Requires the CPU and a network with an
+  // empty NetworkConfig::why_not_shared().
   Communicator* world = nullptr;
   Site site = {};
   Watch* watch = nullptr;
-  const SharedSequence* sequence = nullptr;  // that layers are over; null: every position is here
-  Recurrence* recurrence = nullptr;          // whose steps these are; null: of none
-  // Takes what layers want to be lowered besides the objective, scalars that are weighed already:
-  // each counts once per target token. Null: nothing is trained.
+  const SharedSequence* sequence = nullptr;  // sequence of the layers; null: every position is here
+  Recurrence* recurrence = nullptr;          // recurrence of the current steps; null: none
+  // Collects additional objectives of layers: scalars that are already weighted. Each counts once
+  // per target token. Null outside of training.
   std::vector<at::Tensor>* penalties = nullptr;
 
-  // The same pass elsewhere in the network, watched, over a sequence, in the steps of a recurrence.
+  // Copies of this pass with another site, watch, sequence or recurrence.
   Pass at_site(const Site& other) const;
   Pass watched_by(Watch& other) const;
   Pass over(const SharedSequence& other) const;
   Pass in(Recurrence& other) const;
 
-  // attention() of ops/attention.h, as the watch has it, over a sequence that processes share by
-  // distributed_attention(). `output` [depth, heads Dv]: the linear map that the heads' contexts go
-  // through, one after another, for who watches; undefined: there is none.
+  // attention() of ops/attention.h as the watch returns it; distributed_attention() over a sequence
+  // that processes share. `output` [depth, heads Dv]: the linear map of the concatenated head
+  // contexts, used by watches; may be undefined.
   AttentionResult attention(const at::Tensor& query, const at::Tensor& key, const at::Tensor& value,
                             const AttentionSpec& spec, const at::Tensor& output = {}) const;
 
-  // attention_weights() of such a call, as the watch has them.
+  // attention_weights() of such a call, as the watch returns them.
   at::Tensor weights(const at::Tensor& query, const at::Tensor& key, const at::Tensor& lse,
                      const AttentionSpec& spec) const;
 
-  // Layer normalisation (Ba et al. 2016) of the last axis, as the watch has it.
+  // Layer normalisation (Ba et al. 2016) of the last axis, as the watch returns it.
   at::Tensor normalised(const NormCall& call) const;
 
-  // f(x), f a function of each number by itself, as the watch has it.
+  // f(x) for an elementwise function f, as the watch returns it.
   at::Tensor activated(const at::Tensor& x, at::Tensor (*f)(const at::Tensor& x)) const;
 
-  // The vectors [B, T, depth] as the watch returns them; unchanged without one.
+  // The vectors [B, T, depth] as the watch returns them; unchanged without a watch.
   at::Tensor watched(WatchedVectors which, const at::Tensor& vectors) const;
 
-  // A seed other than 0 for what draws by a seed; 0, nothing is drawn, without a generator.
+  // A random seed other than 0; 0, for no draws, without a generator.
   uint64_t draw_seed() const;
 
  private:
-  Pass unwatched() const;  // without the watch that there is
+  Pass unwatched() const;  // this pass without its watch
 };
 
-// One call of Pass::attention() and what it gave.
+// One call of Pass::attention() and its result.
 struct AttentionCall {
   at::Tensor query, key, value;
   AttentionSpec spec;
   at::Tensor output;
-  AttentionResult result = {};  // undefined until it is there
+  AttentionResult result = {};  // undefined until computed
 
   int64_t heads() const { return query.dim() == 4 ? query.size(1) : 1; }
 };
 
-// Sees what the networks of a pass report, and may replace the results. `rest` is the caller's pass
-// without this watch: its results are the ones to use where a watch does not interfere.
+// Observes the calls that the networks of a pass report, and may replace their results. `rest` is
+// the caller's pass without this watch; use its results to leave a call unchanged.
 class Watch {
  public:
   virtual ~Watch() = default;
@@ -138,7 +138,7 @@ class Watch {
 
  private:
   friend struct Pass;
-  Watch* outer_ = nullptr;  // who watched before
+  Watch* outer_ = nullptr;  // the previous watch of the pass
 };
 
 }  // namespace attend

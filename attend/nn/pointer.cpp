@@ -6,9 +6,9 @@ using at::Tensor;
 
 Tensor copying_log_probabilities(const Tensor& logits, const Tensor& gate, const Tensor& weights,
                                  const Tensor& source) {
-  // What a softmax of float32 may round to 0 has a logarithm too.
+  // A float32 softmax may round to 0, which has no logarithm.
   constexpr double least = 1e-30;
-  // LibTorch's autocast gives logits of 16 bits beside weights of float32.
+  // LibTorch's autocast gives 16-bit logits but float32 weights.
   const auto type = at::promote_types(logits.scalar_type(), weights.scalar_type());
   const Tensor generated = gate.to(type).sigmoid() * logits.to(type).softmax(-1);
   // 1 - sigmoid(x) = sigmoid(-x)

@@ -89,8 +89,8 @@ at::Tensor PositionedEmbedding::position_vectors(int64_t first, int64_t end,
 at::Tensor PositionedEmbedding::sinusoids(int64_t count, int64_t offset,
                                           const at::TensorOptions& options) {
   constexpr int64_t most_kept = 4096;
-  // LibTorch gives the last numbers of an array, which fill no vector, other bits: they are of
-  // positions that nobody reads.
+  // LibTorch computes the last numbers of an array, which do not fill a SIMD vector, with different
+  // bits. These extra positions are never read.
   constexpr int64_t unread = 16;
   const int64_t depth = embedding_->weight.size(1), end = offset + count;
   if (end > most_kept || options.dtype() != at::kFloat || !options.device().is_cpu())

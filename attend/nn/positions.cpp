@@ -9,8 +9,8 @@ namespace {
 
 using at::Tensor;
 
-// p base^(-2 i / depth), [count, (depth + 1) / 2]. In float64: float32 would lose the angle's
-// fraction at far positions.
+// p base^(-2 i / depth), [count, (depth + 1) / 2]. float64, because float32 would lose the fraction
+// of the angle at distant positions.
 Tensor angles(int64_t count, int64_t depth, int64_t offset, double base,
               const at::TensorOptions& options) {
   const at::TensorOptions exact = options.dtype(at::kDouble);
@@ -52,7 +52,7 @@ Tensor sinusoidal_grid(const GridSize& grid, int64_t depth, const at::TensorOpti
 LearnedPositions::LearnedPositions(int64_t maximum, int64_t depth) {
   if (maximum < 1 || depth < 1)
     fail("[learned positions] maximum is {}, depth {}; both must be 1 or more", maximum, depth);
-  // Small beside what they are added to (Devlin et al. 2019).
+  // Small compared with token vectors (Devlin et al. 2019).
   table_ = register_parameter("table", torch::randn({maximum, depth}) * 0.02);
 }
 

@@ -11,7 +11,8 @@ namespace {
 
 using at::Tensor;
 
-// Uniform among the orthogonal matrices: the signs of a decomposition are a convention.
+// Uniform among the orthogonal matrices, because it removes the arbitrary signs of the
+// decomposition.
 Tensor orthogonal_block(int64_t depth, const at::Generator& generator) {
   const Tensor normal = at::randn({depth, depth}, generator, at::TensorOptions(at::kDouble));
   const auto [q, r] = at::linalg_qr(normal);

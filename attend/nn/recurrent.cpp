@@ -12,12 +12,12 @@ namespace {
 using at::Tensor;
 namespace rnn = torch::nn::utils::rnn;
 
-// The maps of a cell, or of one direction of a layer.
+// Weights of a cell, or of one direction of a layer.
 struct Maps {
   const Tensor &from_input, &from_state, &input_bias, &state_bias;
 };
 
-// The next state, {h} of a GRU or {h, c} of an LSTM, from what the input map gave.
+// The next state, {h} of a GRU or {h, c} of an LSTM. `given` is the output of the input map.
 std::vector<Tensor> next_state(const Maps& maps, const Tensor& given,
                                const std::vector<Tensor>& state, const Pass& pass) {
   const Tensor recurrent = linear(state[0], maps.from_state, maps.state_bias, pass);
@@ -26,7 +26,7 @@ std::vector<Tensor> next_state(const Maps& maps, const Tensor& given,
   return {hidden, cell};
 }
 
-// The first rows, and rows of zeros behind them.
+// The first `rows` rows, padded with rows of zeros.
 Tensor with_rows(const Tensor& x, int64_t rows) {
   if (rows == x.size(0)) return x;
   if (rows < x.size(0)) return x.narrow(0, 0, rows);
@@ -44,7 +44,7 @@ std::vector<Tensor> stepped(torch::nn::LSTMCellImpl& cell, const Tensor& input,
   return {hidden, memory};
 }
 
-// The state after `input`, as next_state. Off the CPU, LibTorch has kernels of its own.
+// The state after `input`. LibTorch has its own kernels for other devices than the CPU.
 template <class Cell>
 std::vector<Tensor> step(Cell& cell, const Tensor& input, const std::vector<Tensor>& state,
                          const Pass& pass) {
@@ -53,8 +53,8 @@ std::vector<Tensor> step(Cell& cell, const Tensor& input, const std::vector<Tens
   return next_state(maps, linear(input, maps.from_input, maps.input_bias, pass), state, pass);
 }
 
-// One direction of a layer over packed rows, those of a token behind those of the one before, as
-// many as `sizes` says: the hidden states [rows, hidden] by token. Sizes do not grow.
+// One direction of a layer over packed rows, ordered by token, `sizes` rows per token. Returns the
+// hidden states [rows, hidden] per token. Sizes must not increase.
 std::vector<Tensor> steps(const torch::nn::Module& layer, bool is_lstm, bool backward,
                           const Tensor& packed, at::IntArrayRef sizes, const Pass& whole) {
   const auto named = layer.named_parameters();
@@ -69,7 +69,7 @@ std::vector<Tensor> steps(const torch::nn::Module& layer, bool is_lstm, bool bac
   std::vector<Tensor> states(sizes.size());
   for (size_t i = 0; i < sizes.size(); ++i) {
     const size_t t = backward ? sizes.size() - 1 - i : i;
-    // Rows that end before t, or begin there going backward, hold zeros.
+    // Rows that end before t, or begin there when reading backward, are zero.
     for (Tensor& each : state) each = with_rows(each, sizes[t]);
     state = next_state(maps, given[t], state, pass);
     states[t] = state[0];
@@ -77,7 +77,7 @@ std::vector<Tensor> steps(const torch::nn::Module& layer, bool is_lstm, bool bac
   return states;
 }
 
-// A layer of an encoder, of either cell.
+// One layer of an encoder, with either cell.
 template <class Layer>
 Tensor run(Layer& layer, bool is_lstm, const Tensor& x, const Tensor& lengths, const Pass& pass) {
   const auto packed = rnn::pack_padded_sequence(x, lengths, /*batch_first=*/true,
@@ -94,8 +94,8 @@ Tensor run(Layer& layer, bool is_lstm, const Tensor& x, const Tensor& lengths, c
   } else {
     output = std::get<0>(layer->forward_with_packed_input(packed)).data();
   }
-  // Does what rnn::pad_packed_sequence does, which fails on an accelerator: it sorts lengths, which
-  // are the CPU's, by indices that are not.
+  // Replaces rnn::pad_packed_sequence, which fails on an accelerator: it sorts CPU lengths by
+  // indices on the device.
   const Tensor sorted = std::get<0>(at::_pad_packed_sequence(output, packed.batch_sizes(),
                                                              /*batch_first=*/true, 0.0, x.size(1)));
   return sorted.index_select(0, packed.unsorted_indices());

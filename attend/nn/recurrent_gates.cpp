@@ -18,7 +18,7 @@ using at::Tensor;
 using torch::autograd::AutogradContext;
 using torch::autograd::variable_list;
 
-// The kernel reads whole vectors of float32, and knows no forward mode.
+// The kernel requires whole vectors of float32, and does not support forward mode.
 bool takes(const Tensor& state, std::initializer_list<Tensor> products) {
   const auto is_read = [](const Tensor& x) {
     return x.is_cpu() && x.scalar_type() == at::kFloat && !has_forward_gradient(x);

@@ -8,7 +8,7 @@ SharedSequence::SharedSequence(const Pass& pass, int64_t length, int64_t source_
   rank_ = static_cast<size_t>(world_->rank());
   self_.queries = self_.keys = cross_.queries = zigzag_sharding(length, world_->size());
   cross_.keys = zigzag_sharding(source_length, world_->size());
-  // Training sums the gradients of all parameters, those of the spec among them.
+  // Training already sums the gradients of all parameters, including the tensors of the spec.
   self_.sums_gradients_of_spec = cross_.sums_gradients_of_spec = false;
 }
 

@@ -9,23 +9,23 @@
 
 namespace attend {
 
-// A sequence of which this process has some positions: a zigzag share where the pass has a world,
-// else all of them. The pass of layers that read those positions is over() it.
+// A sequence, and the positions of it that this process holds: a zigzag shard if the pass has a
+// world, otherwise all positions. Layers that compute these positions need a pass over() it.
 class SharedSequence {
  public:
-  // `source_length`: positions of the source that the layers read besides, which is shared too.
+  // `source_length`: length of the source that the layers also read, which is sharded too.
   SharedSequence(const Pass& pass, int64_t length, int64_t source_length = 0);
 
   bool is_whole() const { return world_ == nullptr; }
 
-  // [B, length, ...] -> [B, positions that are here, ...]
+  // [B, length, ...] -> [B, positions of this process, ...]
   at::Tensor own(const at::Tensor& whole) const;
 
   int64_t length() const { return length_; }
   const Runs& runs() const { return self_.queries[rank_]; }
 
-  // The processes that attend together, and the places of queries and keys; at a site that reads
-  // the source, keys are those of the source. Only where the sequence is not whole.
+  // The processes that attend together, and the positions of queries and keys. At a site that reads
+  // the source, the keys are the source's. Only valid if the sequence is not whole.
   Communicator& world() const { return *world_; }
   const SharedSequences& attended(const Site& site) const;
   const Runs& key_runs(const Site& site) const { return attended(site).keys[rank_]; }
@@ -37,10 +37,11 @@ class SharedSequence {
   SharedSequences self_, cross_;
 };
 
-// The positions of a tensor of `count` of them, the first of a whole sequence at `offset`.
+// The positions of a tensor with `count` positions. A whole sequence begins at `offset`.
 Runs positions_here(const Pass& pass, int64_t offset, int64_t count);
 
-// What map(x of a run, its first position) makes of x [..., positions, D], run by run.
+// Applies map(x of a run, first position of the run) to each run of x [..., positions, D] and
+// concatenates the results.
 template <class Map>
 at::Tensor by_runs(const at::Tensor& x, const Runs& runs, Map map) {
   if (runs.size() == 1) return map(x, runs[0].first);

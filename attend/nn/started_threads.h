@@ -7,9 +7,9 @@
 
 namespace attend {
 
-// Starts threads of `work` until there are `count`. Error where the system refuses one; before,
-// `stop` has those that run end, and joins them: a thread that is destroyed while it runs would end
-// the program.
+// Starts threads that run `work` until there are `count`. If the system refuses a thread, calls
+// `stop`, which must end and join the running threads, and throws an Error: destroying a running
+// thread would terminate the program.
 void start_threads(std::vector<std::thread>& threads, size_t count,
                    const std::function<void()>& work, const std::function<void()>& stop);
 

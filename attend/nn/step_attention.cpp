@@ -18,7 +18,7 @@ StepAttention::StepAttention(const AttentionChoices& choices, const AttentionSiz
 AttentionMemory StepAttention::prepare(const Tensor& keys, const Tensor& values,
                                        const Tensor& lengths) const {
   AttentionMemory memory{score().map_key(keys), values, {}};
-  // Lengths cost every step, and batches of one length are the rule.
+  // Lengths cost time at every step, and usually all sources of a batch have equal length.
   if (lengths.numel() > 0 && lengths.min().item<int64_t>() < keys.size(1))
     memory.lengths = lengths.to(keys.device());
   return memory;
@@ -30,7 +30,7 @@ AttentionStep StepAttention::forward(const Tensor& query, const AttentionMemory&
   Placement placement{.keys = memory.keys.size(1),
                       .key_lengths = memory.lengths,
                       .seed = draws() ? pass.draw_seed() : 0};
-  // All rows are at the same step, so each holds the same position.
+  // All rows are at the same step and position.
   if (!carried.empty() && is_positional())
     placement.offset = carried[0].select(0, 0).item<int64_t>();
   if (!carried.empty() && looks_back()) placement.past = {carried.end()[-2], carried.end()[-1]};

@@ -18,7 +18,7 @@ namespace {
 using at::Tensor;
 using torch::autograd::variable_list;
 
-// Enough rows that adding to the gradient of the matrix costs little beside the products.
+// Enough rows to make the cost of adding to the weight gradient small compared with the products.
 constexpr int64_t rows_per_chunk = 256;
 
 struct Chunk {
@@ -30,15 +30,15 @@ struct Smoothing {
   int64_t first;
 };
 
-// A tensor is undefined where nobody needs its gradient.
+// A tensor is undefined if its gradient is not needed.
 struct Gradients {
   Tensor vectors, weight, bias;
 
   bool wanted() const { return vectors.defined() || weight.defined() || bias.defined(); }
 };
 
-// The losses of the first rows of logits, one per target, which their slopes replace; adds these to
-// those of the bias.
+// Sum of the losses of the first rows of `logits`, one row per target. Replaces logits by their
+// gradients, and adds these to the bias gradient.
 template <class S>
 double losses(const Tensor& logits, const Tensor& target, const TokenOutput& output,
               const Smoothing& smoothing, const Gradients& gradients) {
@@ -56,8 +56,8 @@ double losses(const Tensor& logits, const Tensor& target, const TokenOutput& out
   return kernels::cross_entropy(problem);
 }
 
-// The loss of a chunk that begins at row `first`; adds its gradients to those of all. The weight
-// may be bfloat16; the bias and sums are float32 then.
+// The loss of a chunk that begins at row `first`; accumulates its gradients. The weight may be
+// bfloat16; bias and sums are then float32.
 double chunk_loss(const Chunk& chunk, int64_t first, const TokenOutput& output,
                   const Smoothing& smoothing, const Gradients& gradients) {
   const bool half = output.weight.scalar_type() == at::kBFloat16;
@@ -84,7 +84,7 @@ double chunk_loss(const Chunk& chunk, int64_t first, const TokenOutput& output,
   return loss;
 }
 
-// The same by tensor operations, with all logits at once.
+// As TokenLoss by tensor operations, with all logits at once.
 Tensor whole_loss(const Tensor& vectors, const TokenOutput& output, const Tensor& target,
                   const Smoothing& smoothing, int64_t ignored) {
   return smoothed_cross_entropy(output.logits(vectors), target, smoothing.share, ignored,
@@ -124,7 +124,7 @@ class TokenLoss : public torch::autograd::Function<TokenLoss> {
                                 const variable_list& upstream) {
     const variable_list saved = context->get_saved_variables();
     variable_list gradients;
-    // The saved gradients are constants. To be differentiated again, they have to be functions.
+    // The saved gradients are constants; second derivatives need functions.
     if (at::GradMode::is_enabled())
       gradients = twin_gradients(
           {saved[3], saved[4], saved[5]}, upstream, [&](const variable_list& own) -> variable_list {
@@ -206,7 +206,7 @@ Tensor smoothed_cross_entropy(const Tensor& logits, const Tensor& target, double
                               int64_t ignored, int64_t first) {
   const Tensor logs = logits.log_softmax(-1);
   Tensor right = at::nll_loss(logs, target, {}, at::Reduction::Sum, ignored);
-  // A token of probability 0 would make 0 times its logarithm NaN.
+  // For a token of probability 0, 0 times its logarithm would be NaN.
   if (smoothing == 0) return right;
   const Tensor means = logs.slice(-1, first).mean(-1).masked_fill(target == ignored, 0.0);
   return (1 - smoothing) * right - smoothing * means.sum();

@@ -9,7 +9,7 @@ namespace {
 
 using at::Tensor;
 
-// [B, T] bool: which positions are no padding; undefined where all are.
+// [B, T] bool, false at padding; undefined without padding.
 Tensor present_positions(const Tensor& x, const Tensor& lengths) {
   if (!lengths.defined()) return {};
   return at::arange(x.size(1), lengths.options())

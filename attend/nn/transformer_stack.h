@@ -16,71 +16,72 @@ namespace attend {
 
 struct TransformerStackConfig {
   int64_t layers = 4;
-  int64_t depth = 128;               // of the vectors between the layers
+  int64_t depth = 128;               // depth of the vectors between the layers
   std::vector<HeadGroup> self = {};  // heads that read the sequence itself
-  // Where not empty, layer i has the heads i % size of these in place of `self`, as where most
-  // layers see a window alone.
+  // If not empty, layer i uses the heads i % size of these instead of `self`. For example, most
+  // layers may attend only to a window.
   std::vector<std::vector<HeadGroup>> self_in_turn = {};
-  std::vector<HeadGroup> cross = {};  // heads that read a source; empty: there is none
-  int64_t source_depth = 0;           // 0: as depth
+  std::vector<HeadGroup> cross = {};  // heads that read a source; empty: no source
+  int64_t source_depth = 0;           // 0: depth
   int64_t feed_forward = 512;         // hidden units of each layer's feed-forward network
   HiddenActivation activation = HiddenActivation::relu;
-  bool gated = false;  // of that network, as FeedForward has it; without experts
-  // The number of feed-forward networks in each layer, `chosen_experts` of which compute each
-  // position (MixtureOfExperts); 0: one network computes all positions.
+  bool gated = false;  // see FeedForward; not with experts
+  // Number of feed-forward networks per layer (MixtureOfExperts); each position is computed by
+  // `chosen_experts` of them. 0: one network for all positions.
   int64_t experts = 0;
   int64_t chosen_experts = 2;
-  // Where not 0, each layer has so many learned vectors, which read the sequence; positions then
-  // read these in place of each other: n m instead of n^2 weights (Lee et al. 2019, eq. 9 and 10).
-  // Such a stack reads whole sequences and takes no steps; a watch does not see the two readings,
-  // whose weights are no map from positions to positions.
+  // Number of learned vectors per layer that read the sequence; positions then read these instead
+  // of each other: n m instead of n^2 weights (Lee et al. 2019, eq. 9 and 10). 0: none. Such a
+  // stack supports whole sequences only, not steps. A watch does not see the two reads, because
+  // their weights do not map positions to positions.
   int64_t inducing_points = 0;
-  // true: a sublayer's input is normalised and its output added (Xiong et al. 2020), and the output
-  // of the stack is normalised; false: the sum is normalised (Vaswani et al. 2017).
+  // true: the input of a sublayer is normalised, its output is added (Xiong et al. 2020), and the
+  // output of the stack is normalised; false: the sum is normalised (Vaswani et al. 2017).
   bool normalise_first = true;
-  // false, with normalise_first: the first layer's attention reads the stack's input as it is.
+  // If false, with normalise_first, the first layer's attention reads the stack's input without a
+  // norm.
   bool first_norm = true;
-  double epsilon = 1e-5;           // that a norm adds to the variance
-  int64_t neighbour_kinds = 0;     // as MultiHeadConfig has it
-  double dropout = 0.1;            // of what each sublayer adds and of the hidden units
-  double attention_dropout = 0.0;  // of the weights
+  double epsilon = 1e-5;           // added to the variance in a norm
+  int64_t neighbour_kinds = 0;     // see MultiHeadConfig
+  double dropout = 0.1;            // applies to each sublayer's output and to the hidden units
+  double attention_dropout = 0.0;  // applies to the weights
 };
 
-// What a source offers to the heads that read it.
+// The source for the heads that read it.
 struct StackSource {
-  at::Tensor vectors = {};  // [B, S, source_depth]; undefined: there is none
+  at::Tensor vectors = {};  // [B, S, source_depth]; undefined: no source
   at::Tensor lengths = {};  // [B] int64; undefined: no padding
 };
 
 // Keys and values between the steps of a sequence, one state per layer.
 struct StackCaches {
-  std::vector<MultiHeadState> self;   // of the sequence so far
-  std::vector<MultiHeadState> cross;  // of the source; empty: there is none
+  std::vector<MultiHeadState> self;   // states of the sequence so far
+  std::vector<MultiHeadState> cross;  // states of the source; empty: no source
 
-  // The number of positions so far, which is the position of the next.
+  // Number of positions so far, which is the position of the next.
   int64_t positions() const { return self[0].queries(); }
-  // As MultiHeadState; `same_source`: each row stays with its source.
+  // See MultiHeadState::reorder; `same_source`: each row keeps its source.
   void reorder(const at::Tensor& rows, bool same_source);
 };
 
 // Layers of attention and feed-forward networks (Vaswani et al. 2017, 3.1): an encoder with scope
-// all, a language model with scope causal, a decoder with causal self-attention and a source.
+// all, a language model with scope causal, or a decoder with causal self-attention and a source.
 class TransformerStack : public torch::nn::Module {
  public:
-  // Error as MultiHeadAttention, where there are no layers, where experts would be gated, and where
-  // heads that go by positions or edges would read inducing points.
+  // Error as MultiHeadAttention, if there are no layers, if experts are combined with gating, or if
+  // inducing points are combined with heads that depend on positions or edges.
   explicit TransformerStack(const TransformerStackConfig& config);
 
-  // x [B, T, depth] with lengths [B] (undefined: no padding) -> the same. `neighbours` as
-  // MultiHeadAttention has them.
+  // x [B, T, depth] with lengths [B] (undefined: no padding) -> the same shape. `neighbours`: see
+  // MultiHeadAttention.
   at::Tensor forward(const at::Tensor& x, const at::Tensor& lengths, const StackSource& source,
                      const Pass& pass, const Neighbours* neighbours = nullptr);
 
-  // The caches before the first position, with the source's keys and values.
+  // Caches before the first position, with the keys and values of the source.
   StackCaches start(const StackSource& source, const Pass& pass);
 
-  // The next positions x [B, T, depth] of a sequence, after those in the caches: as forward of the
-  // whole sequence where no position sees later ones.
+  // Computes the next positions x [B, T, depth] of a sequence, after the cached positions. Results
+  // equal forward over the whole sequence if no position attends to later ones.
   at::Tensor step(const at::Tensor& x, StackCaches& caches, const Pass& pass);
 
   int64_t layers() const { return static_cast<int64_t>(layers_.size()); }
@@ -89,35 +90,35 @@ class TransformerStack : public torch::nn::Module {
  private:
   struct Layer {
     std::shared_ptr<MultiHeadAttention> self, cross;  // cross null without a source
-    std::shared_ptr<LearnedQueries> points;           // that read the sequence; null: none
+    std::shared_ptr<LearnedQueries> points;           // inducing points; may be null
     std::shared_ptr<FeedForward> feed_forward;        // null with experts
-    std::shared_ptr<MixtureOfExperts> experts;        // null without
-    // The first is null where the layer reads its input as it is, the second without a source.
+    std::shared_ptr<MixtureOfExperts> experts;        // null if there are no experts
+    // self_norm is null if the layer reads its input without a norm; cross_norm without a source.
     torch::nn::LayerNorm self_norm{nullptr}, cross_norm{nullptr}, feed_forward_norm{nullptr};
   };
 
   Layer make_layer(const TransformerStackConfig& config, int64_t index);
-  // What the positions x of a layer read of each other.
+  // Self-attention of a layer, directly or through its inducing points.
   static at::Tensor read_self(Layer& layer, const at::Tensor& x, const at::Tensor& lengths,
                               const Neighbours* neighbours, const Pass& pass);
 
   at::Tensor normalised(const at::Tensor& x, const torch::nn::LayerNorm& norm,
                         const Pass& pass) const;
 
-  // x with what `sublayer` makes of it, normalised before or after.
+  // x + sublayer, normalised before or after the sum.
   template <class Sublayer>
   at::Tensor added(const at::Tensor& x, torch::nn::LayerNorm& norm, const Pass& pass,
                    Sublayer sublayer);
 
-  // All layers, their attention by read_self and read_cross(index, input, pass). `present` [B, T]
-  // bool; undefined: no padding.
+  // Applies all layers, with attention computed by read_self and read_cross(index, input, pass).
+  // `present` [B, T] bool; undefined: no padding.
   template <class Self, class Cross>
   at::Tensor through(at::Tensor x, const at::Tensor& present, const Pass& pass, Self read_self,
                      Cross read_cross);
 
   TransformerStackConfig config_;
   std::vector<Layer> layers_;
-  torch::nn::LayerNorm final_norm_{nullptr};  // null where the sums are normalised
+  torch::nn::LayerNorm final_norm_{nullptr};  // null unless normalise_first
 };
 
 }  // namespace attend

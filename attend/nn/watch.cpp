@@ -1,4 +1,4 @@
-// What a pass does where somebody watches, and where nobody does.
+// Calls of a pass that go through its watch, if it has one.
 #include "attend/nn/pass.h"
 #include "attend/nn/shared_sequence.h"
 #include "attend/parallel/distributed_attention.h"

@@ -12,13 +12,13 @@ using Layout = c10::optional<at::Layout>;
 using Device = c10::optional<at::Device>;
 using Pinned = c10::optional<bool>;
 
-// The key belongs to no backend and is above them all: calls pass here only while a guard includes
-// it. LibTorch keeps it for its own tests. A release that removes the key, or that makes tensors by
-// another operator than the two below, breaks this: the first does not compile, the second leaves
-// storage to modules, which WithoutStorage.ModulesOfAnySizeTakeNothing sees.
+// The key belongs to no backend and is dispatched before all backends, but only while a guard
+// includes it. LibTorch reserves it for its own tests. A release without the key does not compile.
+// If a release creates tensors by other operators than the two below, modules get storage; the test
+// WithoutStorage.ModulesOfAnySizeTakeNothing detects this.
 constexpr auto outline_key = c10::DispatchKey::TESTING_ONLY_GenericWrapper;
 
-// Every tensor that is made begins as one of these two.
+// Every new tensor is created by one of these two operators.
 Tensor empty(c10::SymIntArrayRef size, Dtype dtype, Layout layout, Device, Pinned,
              c10::optional<at::MemoryFormat> format) {
   const c10::impl::ExcludeDispatchKeyGuard past(outline_key);

@@ -4,9 +4,9 @@
 
 namespace attend {
 
-// During its lifetime, tensors that this thread makes have shapes and dtypes, but neither storage
-// nor values: they are on LibTorch's meta device where the code says the CPU. A module that is
-// built then has the sizes of its weights but no memory for them; it cannot compute.
+// During its lifetime, tensors that this thread creates have shapes and dtypes but no storage or
+// values. They are on LibTorch's meta device although the code names the CPU. A module built
+// meanwhile has sizes of weights but no memory for them; it cannot compute.
 class WithoutStorage {
  public:
   WithoutStorage();

@@ -11,8 +11,8 @@
 namespace attend {
 namespace {
 
-// A helper keeps a core busy while it waits: a few of them gain the most of what there is to gain,
-// and without a core of its own a helper is in the way.
+// A helper keeps a core busy while it waits. A few helpers give most of the gain; a helper without
+// its own core slows down other threads.
 int64_t most_helpers(int64_t threads) {
   constexpr int64_t useful = 3;
   const Cpu cpu = probe_cpu();
@@ -28,8 +28,8 @@ struct WorkerThreads::Call {
   int64_t jobs;
   int64_t begun = 0, ended = 0;
   bool tells = false;
-  std::deque<int64_t> untold = {};  // those that have ended well
-  int64_t failed = jobs;            // the first that threw
+  std::deque<int64_t> untold = {};  // jobs that ended without an exception
+  int64_t failed = jobs;            // number of the first job that threw
   std::exception_ptr error = {};
 
   bool is_done() const { return ended == begun && (begun == jobs || error); }
@@ -64,8 +64,8 @@ void WorkerThreads::call_helper() {
 }
 
 void WorkerThreads::serve() {
-  // at::set_num_threads would also set what threads that begin later compute with. LibTorch sets
-  // this thread's own number when it is first asked for it.
+  // at::set_num_threads would also change threads that start later. LibTorch sets the number of
+  // this thread on the first call of at::get_num_threads.
   at::get_num_threads();
   omp_set_num_threads(1);
   kernels::help_this_thread(&helpers_);

@@ -8,14 +8,14 @@
 
 namespace attend::internal {
 
-// The time in which a rank tells the others that it has failed.
+// Time for ranks to report a failure.
 constexpr std::chrono::milliseconds to_report{400};
 
-// Tells the others that this rank has failed, and returns which of them do not report the same in
-// time: "ranks 1, 2 are". A rank that is gone or was stopped reports nothing.
+// Reports the failure of this rank, and returns the ranks that do not report a failure in time, for
+// example "ranks 1, 2 are". A rank that has ended or is suspended does not report.
 std::string absent_ranks(const c10::intrusive_ptr<c10d::Store>& store, const ProcessPlace& place);
 
-// The same, where the store is known to answer.
+// As absent_ranks, if the store is known to answer.
 std::string missing_reports(c10d::Store& store, const ProcessPlace& place);
 
 }  // namespace attend::internal

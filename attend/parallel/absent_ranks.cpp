@@ -14,12 +14,12 @@ namespace {
 
 using std::chrono::milliseconds;
 
-// The time in which the store answers even where the machine is busy.
+// Time in which a store answers even on a busy machine.
 constexpr milliseconds to_answer{5000};
 
 }  // namespace
 
-// Asks again and again, for an exception of wait() takes half a second to be made.
+// Polls, because an exception from wait() takes half a second to create.
 std::string missing_reports(c10d::Store& store, const ProcessPlace& place) {
   const auto key = [](int64_t rank) { return fmt::format("failed-{}", rank); };
   store.add(key(place.rank), 1);
@@ -38,12 +38,12 @@ std::string missing_reports(c10d::Store& store, const ProcessPlace& place) {
 std::string absent_ranks(const c10::intrusive_ptr<c10d::Store>& store, const ProcessPlace& place) {
   const auto found = std::make_shared<std::promise<std::string>>();
   std::future<std::string> ranks = found->get_future();
-  // A store whose process was stopped answers nothing, not even that.
+  // A store in a suspended process never answers, so this needs its own thread.
   std::thread([found, store, place] {
     try {
       found->set_value(missing_reports(*store, place));
     } catch (const std::exception&) {
-      found->set_value("rank 0 is");  // it has the store
+      found->set_value("rank 0 is");  // rank 0 runs the store
     }
   }).detach();
   const bool is_known = ranks.wait_for(to_report + to_answer) == std::future_status::ready;

@@ -10,10 +10,10 @@
 
 namespace attend {
 
-// Tensors of one axis that go round the ranks, one of each rank; `sizes` are their lengths.
+// Functions that pass one-axis tensors around the ranks, one per rank; `sizes` are their lengths.
 
-// Calls visit(rank, tensor of that rank) for each, the own one first, `current`, and then those of
-// the ranks before, while the next is on its way.
+// Calls visit(rank, tensor of that rank) for the tensor of each rank. The order is the own tensor,
+// `current`, then the preceding ranks. The next tensor is transferred meanwhile.
 template <class Visit>
 void circulate(Communicator& world, at::Tensor current, const std::vector<int64_t>& sizes,
                Visit visit) {
@@ -32,15 +32,15 @@ void circulate(Communicator& world, at::Tensor current, const std::vector<int64_
   }
 }
 
-// The sum over the ranks of what each has for every rank, which gets its own. Each adds its part to
-// what arrives and sends the sum on.
+// Sums over ranks: each rank has a part for every rank, and every rank receives the sum of its
+// parts. Each rank adds its part to the incoming sum and sends it to the next rank.
 class SumsOnTheWay {
  public:
   SumsOnTheWay(Communicator& world, const std::vector<int64_t>& sizes)
       : world_(world), sizes_(sizes) {}
 
-  // What this rank has for another: for those before it in the order in which circulate visits
-  // them, after its own.
+  // Adds this rank's part for another rank. Call first with its own part, then with the parts for
+  // preceding ranks, in the order of circulate.
   void add(const at::Tensor& part) {
     ++step_;
     if (step_ == 1) {

@@ -58,7 +58,7 @@ std::vector<std::string> of_all(Communicator& world, const std::string& text) {
   std::vector<std::string> texts(sizes.size());
   const std::vector<double> all = sum(world, sizes);
   for (size_t i = 0; i < texts.size(); ++i) {
-    // Everywhere but where the text is, its bytes are 0.
+    // Bytes are 0 on all other ranks.
     std::vector<double> bytes(static_cast<size_t>(all[i]));
     if (i == own)
       std::transform(text.begin(), text.end(), bytes.begin(),

@@ -15,13 +15,13 @@ namespace {
 using at::Tensor;
 using torch::autograd::AutogradContext;
 
-// Computed with a graph in forward, which backward follows.
+// The graph computed in forward, for backward.
 struct GatheredGraph : torch::CustomClassHolder {
   variable_list leaves;
   AttentionResult result;
 };
 
-// One message for all.
+// Sums all gradients of the spec in one message.
 void sum_over_ranks(Communicator& world, variable_list& gradients) {
   variable_list flat;
   for (size_t i = input::of_spec; i < gradients.size(); ++i)
@@ -87,19 +87,19 @@ struct DistributedFunction : torch::autograd::Function<DistributedFunction> {
     if (call.shared.sums_gradients_of_spec) sum_over_ranks(call.world, gradients);
     for (size_t i = 0; i < gradients.size(); ++i)
       if (gradients[i].defined()) gradients[i] = gradients[i].to(saved[i].scalar_type());
-    gradients.insert(gradients.begin(), Tensor());  // the call has none
+    gradients.insert(gradients.begin(), Tensor());  // `call` has no gradient
     return gradients;
   }
 };
 
-// A row of weights needs those before it, or draws that are made for all rows at once.
+// Whether a row of weights depends on earlier rows, or on draws for all rows at once.
 bool needs_all_queries(const AttentionSpec& spec) {
   const NormaliserRow& normaliser = spec.normaliser.row();
   return spec.score.row().map_past || normaliser.sequential ||
          (normaliser.draws == Draws::keys && spec.normaliser.options().seed != 0);
 }
 
-// Why the ring cannot compute this; empty where it can.
+// Why the ring does not support this spec; empty if it does.
 std::string why_no_ring(const AttentionSpec& spec) {
   const NormaliserRow& normaliser = spec.normaliser.row();
   if (normaliser.merge == Merge::none)
@@ -130,7 +130,8 @@ void check_axis(const Tensor& x, int64_t axis, int64_t length, const char* name)
         name, fmt::join(x.sizes(), ", "), x.size(axis), length);
 }
 
-// What the runs are cut from must be whole; all else attention() sees.
+// Checks tensors that are cut into runs, which must cover the whole sequences; attention() checks
+// the rest.
 void check_whole(const AttentionSpec& spec, const Tensor& query, int64_t queries, int64_t keys) {
   check_scope(with_four_axes(spec.scope, query.dim()), query.dim() < 3 ? 1 : query.size(0),
               query.dim() < 4 ? 1 : query.size(1), queries, keys);
@@ -151,7 +152,7 @@ AttentionResult distributed_attention(Communicator& world, const Tensor& query, 
   check_own(query, call->own_queries(), "query", world.rank());
   check_own(key, call->own_keys(), "key", world.rank());
   check_own(value, call->own_keys(), "value", world.rank());
-  // The positions are those in the whole sequences.
+  // Positions refer to the whole sequences.
   call->spec = placed(given, query.dim() < 3 ? 1 : query.size(0), length_of(call->shared.queries),
                       length_of(call->shared.keys));
   const AttentionSpec& spec = call->spec;

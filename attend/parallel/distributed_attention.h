@@ -8,44 +8,44 @@
 
 namespace attend {
 
-// How queries meet the keys of other ranks.
+// How keys of other ranks reach the queries.
 enum class Exchange {
-  automatic,  // ring where the choices allow it, else gather
+  automatic,  // ring if the choices support it, otherwise gather
   gather,     // every rank gets all keys and values
-  ring,       // keys and values go round the ranks (Liu et al. 2023)
+  ring,       // keys and values are passed around the ranks (Liu et al. 2023)
 };
 
-// A call's place in sequences that the ranks share.
+// Positions of a call in sequences that the ranks share.
 struct SharedSequences {
   Sharding queries;
-  Sharding keys = {};  // of values too; empty: as the queries
+  Sharding keys = {};  // of keys and values; empty: as the queries
   Exchange exchange = Exchange::automatic;
-  // false: gradients of the spec's tensors stay each rank's part, for a caller who sums those of
-  // all parameters.
+  // If false, gradients of the spec's tensors stay partial per rank, for callers that sum the
+  // gradients of all parameters.
   bool sums_gradients_of_spec = true;
 };
 
-// attention() of sequences that are longer than one process holds: this rank's queries [B, H, own
-// Tq, Dq] over the keys and values of all ranks, of which it has [B, Hkv, own Tk, .]. The result is
-// that of its queries: what one process would compute from the whole sequences, but for rounding.
-// Two and three axes as there.
+// attention() over sequences that exceed the memory of one process. This rank's queries [B, H, own
+// Tq, Dq] attend to the keys and values of all ranks; it holds its own, [B, Hkv, own Tk, .]. The
+// result for its queries equals attention() over the whole sequences, except for rounding. As
+// there, tensors may have two or three axes.
 //
-// The spec is that of the whole sequences and the same on every rank: positions in scopes, biases
-// and dropout count in them, and a mask, a bias or centres with a row per query have one for every
-// query of the sequence. Arithmetic and partial results are float32, or float64, whatever dtype is
-// stored and sent.
+// The spec describes the whole sequences and must be equal on every rank. Positions in scopes,
+// biases and dropout are positions in the whole sequences. A mask, a bias or centres with a row per
+// query have one row for every query of the sequence. Arithmetic and partial results are float32 or
+// float64, whatever the dtype of the tensors.
 //
-// All ranks call it together, and all go backward through it together, with the same tensors
-// requiring gradients; `world` must live until then. Gradients of queries, keys and values are
-// those of the rank's own; those of the spec's tensors are summed over the ranks, the same on each,
-// unless `shared` says otherwise. Differentiable once.
+// All ranks must call it together, and go backward through it together, with the same tensors
+// requiring gradients. `world` must live until then. Each rank gets the gradients of its own
+// queries, keys and values. Gradients of the spec's tensors are summed over the ranks and equal on
+// each, unless `shared` disables this. Differentiable once.
 //
-// Tensors are on the CPU. The ring merges partial results by their lse or adds them up, which
-// NormaliserRow::merge says can be done, and backward computes them again. By gather, scores and
-// normalisers that look back, and those that draw keys, have every rank compute all queries.
+// Tensors must be on the CPU. The ring merges partial results by their lse or by summation, if
+// NormaliserRow::merge allows it, and recomputes them in backward. With gather, every rank computes
+// all queries for scores and normalisers that look back, and for normalisers that draw keys.
 //
-// Error as attention(), on a sharding that does not fit, and where the exchange is ring and a
-// choice needs all keys at once.
+// Error as attention(), if the sharding does not fit, or if the exchange is ring but a choice needs
+// all keys at once.
 AttentionResult distributed_attention(Communicator& world, const at::Tensor& query,
                                       const at::Tensor& key, const at::Tensor& value,
                                       const AttentionSpec& spec, const SharedSequences& shared);

@@ -1,4 +1,4 @@
-// Attention with the keys and values of all ranks on each.
+// Attention with the keys and values of all ranks on each rank.
 #include <tuple>
 
 #include "attend/parallel/circulation-inl.h"
@@ -21,7 +21,7 @@ std::pair<Tensor, Tensor> gathered(Communicator& world, const Sharding& sharding
   return {joined(firsts, sharding, -2), joined(seconds, sharding, -2)};
 }
 
-// The gradients of this rank's part from those that every rank has of the whole.
+// This rank's part of the sum of gradients that every rank has for the whole sequence.
 std::pair<Tensor, Tensor> scattered(Communicator& world, const Sharding& sharding,
                                     const Tensor& first, const Tensor& second) {
   const KeyMessages messages(sharding, first, second);

@@ -27,12 +27,12 @@ Addresses addresses_of(const std::string& host) {
   wanted.ai_family = AF_UNSPEC;
   wanted.ai_socktype = SOCK_DGRAM;
   addrinfo* found = nullptr;
-  // A datagram socket that is connected sends nothing; the port does not matter.
+  // Connecting a datagram socket sends nothing; the port does not matter.
   if (getaddrinfo(host.c_str(), "9", &wanted, &found) != 0) found = nullptr;
   return {found, &freeaddrinfo};
 }
 
-// The address of this machine in the network that leads to an address; empty if none does.
+// This machine's address in the network that leads to `address`; empty if there is none.
 std::string address_by_way_to(const addrinfo& address) {
   const int number = ::socket(address.ai_family, address.ai_socktype | SOCK_CLOEXEC, 0);
   if (number < 0) return "";
@@ -58,8 +58,8 @@ std::shared_ptr<gloo::transport::Device> device_for(const ProcessPlace& place) {
   if (is_here) return c10d::ProcessGroupGloo::createDeviceForHostname("127.0.0.1");
   const char* interface = std::getenv("GLOO_SOCKET_IFNAME");
   if (interface && *interface) return c10d::ProcessGroupGloo::createDeviceForInterface(interface);
-  // Gloo's default is the address of the machine's own name, which is often one of loopback
-  // (Debian's 127.0.1.1), which no other machine can reach.
+  // Gloo's default is the address of the machine's own name. This is often a loopback address
+  // (Debian's 127.0.1.1), which other machines cannot reach.
   const std::string own = own_address_towards(place.address);
   return own.empty() ? c10d::ProcessGroupGloo::createDefaultDevice()
                      : c10d::ProcessGroupGloo::createDeviceForHostname(own);
@@ -69,9 +69,9 @@ std::shared_ptr<gloo::transport::Device> device_for(const ProcessPlace& place) {
 
 std::string own_address_towards(const std::string& host) {
   std::string loopback;
-  // Rank 0 may know its own machine by an address of loopback; then the way to everywhere else says
-  // by which address the others come. No packet is sent to that address, which is of no network
-  // (RFC 5737).
+  // Rank 0 may resolve its own machine to a loopback address. The route to any other machine then
+  // gives its address for other ranks. No packet is sent to 192.0.2.1, which is reserved (RFC
+  // 5737).
   for (const std::string& target : {host, std::string("192.0.2.1")}) {
     const Addresses all = addresses_of(target);
     for (const addrinfo* address = all.get(); address != nullptr; address = address->ai_next) {
@@ -84,8 +84,8 @@ std::string own_address_towards(const std::string& host) {
   return loopback;
 }
 
-// Gloo waits for one that has ended since as long as for one that is slow, tries several times, and
-// cannot be interrupted: its thread is left to itself when the time is over or `meanwhile` throws.
+// Gloo waits for ended processes as long as for slow ones, retries several times, and cannot be
+// interrupted. Its thread is therefore abandoned after the timeout or if `meanwhile` throws.
 GlooGroup connect_gloo(const c10::intrusive_ptr<c10d::Store>& store, const ProcessPlace& place) {
   const milliseconds timeout(static_cast<int64_t>(1000 * place.timeout));
   const auto end = std::chrono::steady_clock::now() + timeout;

@@ -6,8 +6,8 @@
 
 namespace attend::internal {
 
-// The store of keys that all processes of the run read and write, once every rank has connected.
-// Error where two have one rank; what c10d throws where the others do not connect in time.
+// The key store that all processes of the run share, after every rank has connected. Error if two
+// processes have the same rank; exceptions of c10d if the others do not connect in time.
 c10::intrusive_ptr<c10d::Store> meeting_store(const ProcessPlace& place);
 
 }  // namespace attend::internal

@@ -19,7 +19,7 @@ c10::intrusive_ptr<c10d::Store> open_store(const ProcessPlace& place, millisecon
   const auto size = static_cast<int>(place.size);
   if (!place.file.empty()) return c10::make_intrusive<c10d::FileStore>(place.file, size);
   c10d::TCPStoreOptions options;
-  // torchrun listens on the port itself.
+  // torchrun itself listens on the port.
   options.port = static_cast<uint16_t>(place.port + 1);
   options.isServer = place.rank == 0;
   options.numWorkers = static_cast<size_t>(size);
@@ -28,15 +28,15 @@ c10::intrusive_ptr<c10d::Store> open_store(const ProcessPlace& place, millisecon
   return c10::make_intrusive<c10d::TCPStore>(place.address, options);
 }
 
-// The others would wait in vain for a process that continues under a rank that another has.
+// Without this check, other processes would wait for a process with a duplicate rank.
 void check_rank(c10d::Store& store, const ProcessPlace& place) {
   if (store.add(fmt::format("rank-{}", place.rank), 1) > 1)
     fail("two processes of the run say that they are rank {} of {}; give each its own RANK",
          place.rank, place.size);
 }
 
-// Asks again and again: a wait() of TCPStore that times out leaves its answer in the stream, and
-// all later answers are then read out of step.
+// Polls: after a timeout, wait() of TCPStore leaves its answer in the stream, and all later answers
+// are misread.
 void wait_for_others(c10d::Store& store, const ProcessPlace& place, milliseconds timeout) {
   const auto end = std::chrono::steady_clock::now() + timeout;
   for (int64_t other = 0; other < place.size;) {

@@ -29,10 +29,10 @@ std::optional<int64_t> number_in(const char* name) {
 
 ProcessPlace place_of_environment() {
   ProcessPlace place;
-  // The innermost launcher first: mpirun and torchrun hand the variables of a Slurm step that they
-  // are started in on, and those are of other processes. What sbatch sets for a script alone counts
-  // tasks that may never be started; a step's are. Hydra, the launcher of MPICH and of Intel MPI,
-  // has the variables of its PMI.
+  // The innermost launcher is first, because mpirun and torchrun pass on the variables of a
+  // surrounding Slurm step, which describe other processes. sbatch variables count tasks of a
+  // script that may never start, so only step variables are used. Hydra, the launcher of MPICH and
+  // Intel MPI, sets PMI variables.
   struct Launcher {
     const char *rank, *size, *size_here;
   };

@@ -23,21 +23,21 @@ using std::chrono::milliseconds;
 
 constexpr int exchange_tags = 1 << 20;
 
-// Gloo writes to a process that is gone as to any other; by default, the system then ends this one,
-// too, before it can say why.
+// Gloo also writes to ended processes; by default, SIGPIPE would then end this process without a
+// message.
 void outlive_broken_connections() {
   struct sigaction now {};
   if (sigaction(SIGPIPE, nullptr, &now) == 0 && now.sa_handler == SIG_DFL)
     std::signal(SIGPIPE, SIG_IGN);
 }
 
-// Takes the first line: c10d and LibTorch append their stacks.
+// The first line of the message; c10d and LibTorch append stack traces.
 std::string first_line(const std::exception& error) {
   const std::string text = error.what();
   return text.substr(0, text.find('\n'));
 }
 
-// c10d prints every attempt to listen or to connect that fails.
+// Suppresses c10d's output about every failed attempt to listen or connect.
 class Quiet {
  public:
   Quiet() : level_(FLAGS_caffe2_log_level) { FLAGS_caffe2_log_level = fatal; }
@@ -63,7 +63,7 @@ class GlooWorld : public Communicator {
 
   int64_t rank() const override { return place_.rank; }
   int64_t size() const override { return place_.size; }
-  // Who meets in a file is on one machine.
+  // Processes that connect through a file are on one machine.
   int64_t processes_here() const override { return place_.file.empty() ? 1 : place_.size; }
 
   std::function<void()> begin_sum(Tensor& tensor) override {
@@ -85,7 +85,7 @@ class GlooWorld : public Communicator {
   std::function<void()> exchange(const Tensor& outgoing, Tensor& incoming) override {
     const auto next = static_cast<int>((place_.rank + 1) % place_.size);
     const auto before = static_cast<int>((place_.rank + place_.size - 1) % place_.size);
-    // Messages between the same two ranks are told apart by it.
+    // The tag distinguishes messages between the same two ranks.
     const int tag = exchanges_ = (exchanges_ + 1) % exchange_tags;
     std::vector<Tensor> sent = {outgoing.detach()}, received = {incoming.detach()};
     c10::intrusive_ptr<c10d::Work> receiving, sending;
@@ -111,7 +111,7 @@ class GlooWorld : public Communicator {
     try {
       call();
     } catch (const std::exception& error) {
-      // This is first, so that the others fail, too, in time to say so.
+      // First, so that the other processes also fail in time to report it.
       hang_up();
       throw std::runtime_error(
           fmt::format("rank {} of {}: {} gone or not answering: {}", place_.rank, place_.size,
@@ -119,9 +119,9 @@ class GlooWorld : public Communicator {
     }
   }
 
-  // Ends what is under way, here and at the others. c10d has no call for it, and waits for that
-  // when it is destroyed, where each of several ranks may wait for another; a receipt that takes
-  // too long has Gloo close the connections to all.
+  // Aborts pending operations here and in other processes. c10d has no function for this, and its
+  // destructor waits for them, which can deadlock. When a receive times out, Gloo closes all
+  // connections.
   void hang_up() const {
     std::vector<Tensor> tensors = {at::empty({1})};
     for (int other = 0; other < place_.size; ++other) {
@@ -140,7 +140,7 @@ class GlooWorld : public Communicator {
   const c10::intrusive_ptr<c10d::Store> store_;
   const internal::GlooGroup group_;
   int exchanges_ = 0;
-  std::atomic<int64_t> sums_ = 0;  // that are not waited for
+  std::atomic<int64_t> sums_ = 0;  // sums that are not waited for
 };
 
 }  // namespace
@@ -154,7 +154,7 @@ std::unique_ptr<Communicator> connect(const ProcessPlace& place) {
   } catch (const Error&) {
     throw;
   } catch (const std::exception& error) {
-    // The caller may know better why, in a moment.
+    // `meanwhile` may soon throw an exception with a better explanation.
     const auto end = std::chrono::steady_clock::now() + internal::to_report;
     for (; place.meanwhile && std::chrono::steady_clock::now() < end;
          std::this_thread::sleep_for(milliseconds(20)))

@@ -7,13 +7,13 @@
 
 namespace attend {
 
-// Connects to the other processes, by Gloo over TCP; a single process gets single_process().
-// Connections are neither encrypted nor authenticated: the network must be trusted. Error where the
-// others do not connect in time, where the port is taken, and where two have one rank. From then on
-// the process ignores SIGPIPE, unless it has a handler.
+// Connects to the other processes with Gloo over TCP; returns single_process() for one process.
+// Connections are neither encrypted nor authenticated: the network must be trusted. Error if the
+// others do not connect in time, if the port is in use, or if two processes have the same rank.
+// Afterwards the process ignores SIGPIPE, unless it has a handler.
 //
-// Calls throw std::runtime_error when another process has gone, at once, or does not answer in
-// time.
+// Calls throw std::runtime_error, at once if another process has ended, or after the timeout if it
+// does not answer.
 std::unique_ptr<Communicator> connect(const ProcessPlace& place);
 
 }  // namespace attend

@@ -1,4 +1,4 @@
-// Attention while keys and values go round the ranks (Liu et al. 2023, Ring Attention).
+// Attention with keys and values passed around the ranks (Liu et al. 2023, Ring Attention).
 #include <ATen/OpMathType.h>
 #include <ATen/core/grad_mode.h>
 
@@ -15,7 +15,7 @@ using at::Tensor;
 
 constexpr double no_key = -std::numeric_limits<double>::infinity();
 
-// A run and the part of a tensor that holds it.
+// A run and its offset in the tensor that holds it.
 struct Piece {
   Run run;
   int64_t begin = 0;
@@ -33,8 +33,8 @@ std::vector<Piece> pieces_of(const Runs& runs) {
   return pieces;
 }
 
-// Calls visit(queries, keys, spec) for the pieces of a shard. A sink, which is in no shard, belongs
-// to the own one, without keys.
+// Calls visit(queries, keys, is_sink) for the pieces of a shard. The sink belongs to no shard; it
+// is visited with the own shard, without keys.
 template <class Visit>
 void visit_pieces(const DistributedCall& call, int64_t rank, Visit visit) {
   std::vector<Piece> of_keys = pieces_of(call.shared.keys[static_cast<size_t>(rank)]);
@@ -51,7 +51,7 @@ AttentionSpec spec_of_pieces(const AttentionSpec& whole, const Piece& queries, c
   return part;
 }
 
-// The share of `part` in the sum of the whole row, [..., Tq, 1]; sums are taken as they are.
+// Factor of `part` in the sum for the whole row, [..., Tq, 1]; 1 for Merge::sums.
 Tensor share_of(Merge merge, const Tensor& part, const Tensor& whole) {
   if (merge == Merge::sums) return at::ones({}, part.options());
   return (part - whole.masked_fill(whole == no_key, 0.0)).exp().unsqueeze(-1);
@@ -65,8 +65,8 @@ void merge_into(Merge merge, const AttentionResult& into, const AttentionResult&
   into.lse.copy_(lse);
 }
 
-// The gradients of a part's context and lse from those of the whole, of which
-// context = sum_parts share context_part, lse = log sum_parts exp(lse_part).
+// Gradients of a part's context and lse from the gradients of the whole: context = sum_parts share
+// context_part, lse = log sum_parts exp(lse_part).
 AttentionResult upstream_of(Merge merge, const AttentionResult& part, const AttentionResult& whole,
                             const AttentionResult& upstream) {
   const Tensor share = share_of(merge, part.lse.detach(), whole.lse);
@@ -91,7 +91,7 @@ variable_list spec_tensors(const variable_list& inputs) {
   return {inputs.begin() + input::of_spec, inputs.end()};
 }
 
-// The gradients that one rank adds up over the shards.
+// Accumulates the gradients of this rank over the shards.
 class RingGradients {
  public:
   RingGradients(const DistributedCall& call, const variable_list& inputs)
@@ -103,7 +103,8 @@ class RingGradients {
     }
   }
 
-  // Adds the gradients from the keys of `rank`. Keys and values add to their gradients.
+  // Adds the gradients from the shard of `rank`: of its keys and values to `of_shard`, others to
+  // this object.
   void visit(int64_t rank, const std::pair<Tensor, Tensor>& shard,
              const std::pair<Tensor, Tensor>& of_shard, const AttentionResult& whole,
              const AttentionResult& upstream) {

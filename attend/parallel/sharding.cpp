@@ -9,7 +9,7 @@ namespace {
 
 using at::Tensor;
 
-// Piece n of so many of about one length.
+// Piece n of `pieces` pieces of nearly equal length.
 Run piece_of(int64_t length, int64_t pieces, int64_t n) {
   const int64_t first = length * n / pieces;
   return {first, length * (n + 1) / pieces - first};

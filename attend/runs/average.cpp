@@ -12,8 +12,8 @@
 namespace attend {
 namespace {
 
-// This file is written first and config.toml last: a folder with the first alone holds an average
-// that did not reach its end.
+// This file is written first and config.toml last: a folder with only this file holds an unfinished
+// average.
 constexpr const char* mark = "average.toml";
 
 void check_unused(const std::string& folder) {

@@ -8,9 +8,9 @@
 
 namespace attend::internal {
 
-// A new model, which has the vocabularies of the data and, where there is one, the weights of the
-// initial model. Creates and writes its folder, which is null where another process does. Error
-// where memory does not suffice or a label is none of training.
+// Makes a new model with vocabularies from the data and, if set, weights of the initial model.
+// Creates and writes its folder; `folder` is null if another process does this. Error if memory
+// does not suffice or a label is not in the training data.
 PairModel begin_model(const TrainOptions& options, const RunConfig& config, const PairData& data,
                       const std::optional<InitialModel>& initial, ModelFolder* folder,
                       const Say& say);

@@ -25,7 +25,8 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-constexpr const char* starter = "ATTEND_STARTER";  // holds its process
+constexpr const char* starter = "ATTEND_STARTER";  // environment variable with the starter's
+                                                   // process id
 constexpr std::chrono::milliseconds pause{20};
 constexpr std::chrono::seconds to_fail{1}, to_end{5};
 
@@ -39,7 +40,7 @@ std::string make_folder() {
   return pattern;
 }
 
-// The arguments of this process, each ended by a zero.
+// The arguments of this process, without terminating zeros.
 std::vector<std::string> own_arguments() {
   std::ifstream file("/proc/self/cmdline");
   const std::string line{std::istreambuf_iterator<char>(file), {}};
@@ -53,7 +54,7 @@ std::vector<std::string> own_arguments() {
 
 void set(const char* name, const std::string& value) { setenv(name, value.c_str(), 1); }
 
-// posix_spawn takes what it does not change as char*.
+// posix_spawn takes char*, although it does not change the arguments.
 int spawn(std::vector<std::string> arguments) {
   std::vector<char*> pointers;
   pointers.reserve(arguments.size() + 1);
@@ -112,7 +113,7 @@ std::string ChildProcesses::failure() {
 
 std::string ChildProcesses::failure_so_far() {
   reap();
-  // One that was killed is the cause; others end because of it.
+  // A killed process is the cause; others end because of it.
   for (size_t i = 0; i < children_.size(); ++i)
     if (children_[i].ended && WIFSIGNALED(children_[i].status))
       return fmt::format("rank {} was ended by signal {}", i + 1, WTERMSIG(children_[i].status));
@@ -125,10 +126,10 @@ std::string ChildProcesses::failure_so_far() {
 
 bool end_with_starter() {
   const char* process = std::getenv(starter);
-  // A process that another program starts may have the variable of that one's starter.
+  // A process started by another program may inherit the variable of that program's starter.
   if (process == nullptr || fmt::format("{}", getpid()) == process) return false;
   prctl(PR_SET_PDEATHSIG, SIGKILL);
-  // It may have ended before.
+  // The starter may have ended before prctl.
   if (fmt::format("{}", getppid()) != process)
     throw std::runtime_error("the process that started this rank has ended");
   return true;

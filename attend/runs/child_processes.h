@@ -6,23 +6,24 @@
 
 namespace attend {
 
-// The other processes of a run on this machine: this program once more with the same arguments,
-// for ranks 1, 2, ... Sets the environment that place_of_environment() reads, in this process too,
-// whose rank is 0; they connect by a file in a temporary folder.
+// The other processes of a run on this machine: this program with the same arguments, for ranks 1,
+// 2, ... Sets the environment of place_of_environment(), also in this process, which has rank 0.
+// The processes connect through a file in a temporary folder.
 class ChildProcesses {
  public:
-  // `count` of processes in all, 2 or more. std::system_error where they cannot be started.
+  // `count`: total number of processes, 2 or more. Throws std::system_error if one cannot be
+  // started.
   explicit ChildProcesses(int64_t count);
-  // Waits for them, and ends those that still run after some seconds; at once during an exception,
-  // for then they wait for this process in vain.
+  // Waits for the processes, and ends them after some seconds. During an exception it ends them at
+  // once, because they would wait for this process.
   ~ChildProcesses();
   ChildProcesses(const ChildProcesses&) = delete;
   ChildProcesses& operator=(const ChildProcesses&) = delete;
 
-  // Which of them has ended without success, and how: "rank 2 was ended by signal 9". Waits a
-  // second for one to do so; empty where none does.
+  // Describes a process that has failed, for example "rank 2 was ended by signal 9". Waits up to a
+  // second for a failure; empty if there is none.
   std::string failure();
-  // The same without waiting.
+  // As failure(), without waiting.
   std::string failure_so_far();
 
  private:
@@ -35,12 +36,12 @@ class ChildProcesses {
   bool all_ended() const;
 
   std::string folder_;
-  std::vector<Child> children_;  // of ranks 1, 2, ...
+  std::vector<Child> children_;  // ranks 1, 2, ...
 };
 
-// Where a ChildProcesses started this process, has the system kill it once the starter has ended in
-// any way: before they are connected, nothing else would notice. Returns whether one started it.
-// std::runtime_error where that has ended already.
+// If a ChildProcesses started this process, lets the system kill this process when the starter
+// ends. Before the processes are connected, nothing else would detect this. Returns whether there
+// is a starter. Throws std::runtime_error if the starter has already ended.
 bool end_with_starter();
 
 }  // namespace attend

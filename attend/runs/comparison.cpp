@@ -13,7 +13,7 @@
 namespace attend {
 namespace {
 
-// Mean and sample standard deviation, 0 of a single number.
+// Mean and sample standard deviation, which is 0 for a single number.
 struct Spread {
   double mean = 0;
   double deviation = 0;
@@ -63,7 +63,6 @@ std::vector<LengthRange> ranges_of(const std::vector<ComparedRow>& rows) {
                               : length_ranges(rows[0].runs[0].source_lengths());
 }
 
-// The lengths of the sources in the range.
 std::vector<double> lengths_within(const Evaluation& evaluation, const LengthRange& range) {
   std::vector<double> lengths;
   for (const int64_t length : evaluation.source_lengths())

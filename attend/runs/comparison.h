@@ -9,22 +9,21 @@
 
 namespace attend {
 
-// The models of one row: alike but for their seeds.
+// Models that differ only in their seeds.
 struct ComparedRow {
   std::string name;
   MetricOptions options = {};
   std::vector<Evaluation> runs = {};  // one per seed
-  double minutes = 0;                 // of training, the mean of the runs
+  double minutes = 0;                 // mean training time of the runs
 };
 
-// The functions below compare rows by a metric of answers and by its companion, where it has one.
+// The functions below compare rows by a metric of answers and by its companion, if it has one.
 
-// A Markdown table: one line per row, with the figures of all tests and the last of them by the
-// length of the source.
+// A Markdown table, one line per row: all metrics over all tests, and the last metric by source
+// length.
 std::string comparison_table(const std::vector<ComparedRow>& rows, const Metric& metric);
 
-// The metric against the length of the source, one line per row; the band is the range over the
-// seeds.
+// A chart of the metric by source length, one line per row. The band is the range over the seeds.
 std::string comparison_chart(const std::vector<ComparedRow>& rows, const Metric& metric);
 
 nlohmann::json comparison_json(const std::vector<ComparedRow>& rows, const Metric& metric);

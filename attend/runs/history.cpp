@@ -37,7 +37,8 @@ std::string history_chart(const json& history) {
   chart.x_label = "steps";
   chart.y_label = "loss per token, in nats";
   chart.y_from_zero = false;
-  // What is trained has smoothed labels and dropout, and so is no measure of the other.
+  // The objective includes smoothed labels and dropout, so it is not comparable to the validation
+  // loss.
   chart.series = {{"training objective", {}}, {"validation loss", {}}};
   for (const json& record : history) {
     const double step = number(record, "step");

@@ -5,14 +5,14 @@
 
 namespace attend {
 
-// The records of metrics.jsonl in a model folder, an array of objects; other lines are skipped.
+// The records of metrics.jsonl in a model folder, as an array of objects; other lines are skipped.
 nlohmann::json read_history(const std::string& folder);
 
-// A figure of a record that another program may have written; NaN where it is null, which is JSON's
-// value for what is not finite, and 0 where it is no number.
+// A number from a record that another program may have written. NaN for null, JSON's value for
+// numbers that are not finite; 0 if it is missing or not a number.
 double number(const nlohmann::json& record, const char* key);
 
-// The losses of a history against the steps, as an SVG document.
+// The losses of a history by step, as an SVG document.
 std::string history_chart(const nlohmann::json& history);
 
 }  // namespace attend

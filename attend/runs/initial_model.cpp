@@ -10,8 +10,8 @@
 namespace attend {
 namespace {
 
-// `side` is "source ", "target " or, of a vocabulary of both, empty.
-// Puts the tokens of the initial model in the place of those of the data, or before them.
+// Replaces the vocabulary of the data by the initial model's, extended by the data's if the options
+// say so. `side` is "source ", "target " or, for a joint vocabulary, empty.
 void take_tokens(const Vocabulary& initial, const TrainOptions& options, const std::string& side,
                  Vocabulary& data, const Say& say) {
   const int64_t all = data.size() - Vocabulary::unknown - 1;
@@ -28,7 +28,7 @@ void take_tokens(const Vocabulary& initial, const TrainOptions& options, const s
   data = extends ? both : initial;
 }
 
-// Labels are those of the data alone.
+// Labels always come from the data.
 void tell_labels(const Vocabulary& initial, const Vocabulary& data, const std::string& folder,
                  const Say& say) {
   const auto tell = [&](const Vocabulary& all, const Vocabulary& others, const std::string& what) {
@@ -48,7 +48,7 @@ void begin_from(const InitialModel& initial, const TrainOptions& options, PairMo
                 const Say& say) {
   const auto& [folder, other] = initial;
   const bool is_one = model.text.joint_vocabulary || model.config.fills();
-  // Other nodes have the same weights.
+  // Weights do not depend on the nodes.
   if (!model.codecs.source.names_file && model.graph == nullptr)
     take_tokens(other.source_vocabulary, options, is_one ? "" : "source ", model.source_vocabulary,
                 say);

@@ -8,17 +8,17 @@
 
 namespace attend {
 
-// The model that --init names. A new model begins with its weights, and so with its source tokens
-// and its way to split texts, as the weights mean nothing for other tokens. A model of the same
-// type takes its target tokens too.
+// The model of --init. A new model starts from its weights, and therefore uses its source tokens
+// and text splitting: the weights are meaningless for other tokens. A model of the same type that
+// does not answer with labels also uses its target tokens.
 struct InitialModel {
   std::string folder;
   PairModel model;
 };
 
-// Makes the network of `model`, whose vocabularies are those of its data, anew: with the tokens of
-// the initial model and, by --init-vocabulary extend, those behind them that the data has more, and
-// with its weights. Tells how many tokens and weights that are. Error where no weight fits.
+// Rebuilds the network of `model`, whose vocabularies come from its data, with the tokens and
+// weights of the initial model. With --init-vocabulary extend, further tokens of the data follow.
+// Reports the numbers of new tokens and copied weights. Error if no weight fits.
 void begin_from(const InitialModel& initial, const TrainOptions& options, PairModel& model,
                 const Say& say);
 

@@ -6,9 +6,9 @@
 
 namespace attend {
 
-// Takes the folder of --out for this process alone: creates it where it is not there, and removes
-// what killed commands left in it. Error where it is a file or cannot be created, or where another
-// process is writing there.
+// Locks the folder of --out for this process. Creates it if it does not exist, and removes
+// leftovers of killed commands. Error if it is a file, cannot be created, or is in use by another
+// process.
 FolderLock take_out_folder(const std::string& folder);
 
 }  // namespace attend

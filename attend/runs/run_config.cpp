@@ -15,7 +15,7 @@
 namespace attend {
 namespace {
 
-// The keys of every type of model: in the environment may be what another type reads.
+// Collects the keys of all model types, because the environment may hold settings of another type.
 void check_names_in_environment() {
   RunConfig config;
   std::vector<std::string> keys;
@@ -36,7 +36,7 @@ void check_names_in_environment() {
   check_environment(keys);
 }
 
-// What the command says of settings: a file, the environment, --set and flags.
+// Settings of the command: a file, the environment, --set and flags.
 class Command {
  public:
   explicit Command(const TrainOptions& options) : options_(options) {
@@ -46,7 +46,7 @@ class Command {
     check_format(*file_, options.config);
   }
 
-  // Applies it to all the settings that it may name.
+  // Applies the command to all settings it may name.
   void apply(const Settings& settings) const {
     if (file_) read_config(*file_, settings);
     read_environment(settings);
@@ -57,7 +57,7 @@ class Command {
     for (const std::string& assignment : options_.assignments) assign(settings, assignment);
   }
 
-  // Error if it sets what only targets that are numbers have.
+  // Error if the command sets a key that only exists for number targets.
   void check_no_numbers() const {
     NumberScale scale;
     for (const Setting& setting : scale.settings()) {
@@ -76,7 +76,7 @@ class Command {
     }
   }
 
-  // Applies it to one setting that others depend on.
+  // Applies the command to one setting that others depend on.
   void apply(const Setting& setting) const {
     if (file_) file_->read_key(setting);
     read_environment({setting});
@@ -91,7 +91,7 @@ class Command {
   std::optional<TomlFile> file_;
 };
 
-// What other keys of texts there are follows from these.
+// Applies the settings that decide which other text keys exist.
 void apply_deciding(const Command& command, TextConfig& text) {
   command.apply(text.format_setting());
   if (!text.format_row().is_split()) command.apply(text.source_units_setting());
@@ -121,15 +121,15 @@ void check_fit(const RunConfig& config) {
        ranks ? "ranks items" : "ranks nothing", config.model.row().metric);
 }
 
-// As a file of settings has it.
+// The value as written in a settings file.
 std::string value_text(const Setting& setting) {
   const std::string table = to_toml({setting});
   const size_t begin = table.find(" = ") + 3;
   return table.substr(begin, table.find('\n', begin) - begin);
 }
 
-// Error where the command asks for another value than the one in the folder. Code files were copied
-// there, under another name, and what is measured was found out.
+// Error if the command asks for another value than the folder has. Skips code files, which were
+// copied to the folder under another name, and measured settings.
 void check_kept(const Settings& kept, const Settings& asked, const std::string& folder) {
   for (size_t i = 0; i < kept.size(); ++i) {
     if (kept[i].is_file || kept[i].is_measured) continue;
@@ -140,7 +140,7 @@ void check_kept(const Settings& kept, const Settings& asked, const std::string& 
   }
 }
 
-// Whether two settings have one value, or name files that hold the same.
+// Whether two settings have equal values, or name files with equal contents.
 bool is_same(const Setting& own, const Setting& their) {
   if (value_text(own) == value_text(their)) return true;
   if (!own.is_file) return false;
@@ -149,7 +149,7 @@ bool is_same(const Setting& own, const Setting& their) {
   return !path.empty() && !other.empty() && read_file(path) == read_file(other);
 }
 
-// Error where the weights of --init were trained with another value of a key.
+// Error if the weights of --init were trained with another value of a key.
 void check_as_initial(const Settings& own, const Settings& theirs, const std::string& folder) {
   for (const Setting& setting : own)
     for (const Setting& their : theirs)
@@ -158,8 +158,8 @@ void check_as_initial(const Settings& own, const Settings& theirs, const std::st
              setting.key, value_text(setting), folder, value_text(their));
 }
 
-// What the weights of another model leave open: what targets are, and where its target tokens are
-// not taken, how they are split.
+// Copies the settings that the weights of another model leave open: the kind of targets and, unless
+// its target tokens are used, their splitting.
 void take_targets(const TextConfig& other, bool takes_tokens, TextConfig& text) {
   text.target = other.target;
   text.target_scale = other.target_scale;
@@ -170,7 +170,7 @@ void take_targets(const TextConfig& other, bool takes_tokens, TextConfig& text) 
   text.joint_vocabulary = other.joint_vocabulary;
 }
 
-// The defaults of a model that begins with the weights of another one.
+// Sets the defaults of a model that starts from the weights of another model.
 void begin_as(const PairModel& initial, RunConfig& config) {
   config.model.take_settings(initial.config);
   if (config.text.format != initial.text.format) return;
@@ -179,8 +179,8 @@ void begin_as(const PairModel& initial, RunConfig& config) {
   take_targets(of_type, takes_target_tokens(initial, config.model), config.text);
 }
 
-// Error where a model that begins with the weights of another one would use them otherwise, or read
-// other texts than they were trained on.
+// Error if a model would use the weights of the initial model differently, or read other texts than
+// they were trained on.
 void check_initial(RunConfig& config, PairModel& initial, const std::string& folder) {
   check_as_initial(config.model.chosen().weight_settings(),
                    initial.config.chosen().weight_settings(), folder);
@@ -191,7 +191,7 @@ void check_initial(RunConfig& config, PairModel& initial, const std::string& fol
   check_as_initial(config.text.settings(), theirs.settings(), folder);
 }
 
-// Error on settings of training that say nothing of such targets.
+// Error if training settings do not apply to the kind of targets.
 void check_train(const RunConfig& config) {
   const TrainConfig& train = config.train;
   const Metric& metric = metric_named(train.metric);
@@ -239,7 +239,7 @@ RunConfig new_config(const TrainOptions& options) {
   std::optional<PairModel> initial;
   if (!options.init.empty()) initial = load_description(options.init);
   if (initial) config.model.type = initial->config.type;
-  // Which other keys there are, and some defaults, depend on these three.
+  // Other keys and some defaults depend on these three.
   command.apply(config.model.type_setting());
   command.apply(config.text.target_setting());
   if (!config.text.wants_numbers()) command.check_no_numbers();

@@ -6,7 +6,7 @@
 
 namespace attend {
 
-// All the settings of a training.
+// All settings of a training.
 struct RunConfig {
   TextConfig text;
   ModelConfig model;
@@ -15,20 +15,20 @@ struct RunConfig {
   Settings settings();
 };
 
-// Sets a type's defaults for training with such targets: how it reads texts, and which metric
-// chooses its best weights.
+// Sets the defaults of the type for such targets: how texts are read, and the metric that selects
+// the best weights.
 void set_type_defaults(RunConfig& config, TargetKind target);
 
-// Whether a model that begins with the weights of another one takes its target tokens, too: where
-// both are of one type, and answer with no labels.
+// Whether a model that starts from another model's weights uses its target tokens too: both have
+// the same type, which does not answer with labels.
 bool takes_target_tokens(const PairModel& initial, const ModelConfig& model);
 
-// The configuration of a new training: flag > environment > file > default. Error on settings that
-// do not fit each other, or the weights that options.init names.
+// Configuration of a new training; precedence: flag > environment > file > default. Error if
+// settings do not fit each other or the weights of options.init.
 RunConfig new_config(const TrainOptions& options);
 
-// The configuration that the folder options.out was trained with; train.* may be changed. Error
-// where the command wants another model or other texts.
+// Configuration of the training in folder options.out; train.* may be changed. Error if the command
+// asks for another model or other texts.
 RunConfig stored_config(const TrainOptions& options);
 
 }  // namespace attend

@@ -9,9 +9,9 @@
 namespace attend {
 namespace {
 
-// Few pairs take small batches, or there are too few steps to learn in; eight times as many pairs
-// take four times as large ones. On 8,000 words 32 a batch and 30 epochs leave 15.2 % of Dutch
-// words wrong, where 128 and 20 left over twice as many.
+// Few pairs need small batches to get enough steps: with eight times as many pairs, batches are
+// four times as large. On 8,000 words, batches of 32 and 30 epochs leave 15.2 % of Dutch words
+// wrong; 128 and 20 left more than twice as many.
 constexpr int64_t batches_an_epoch = 250, least_batch = 16, most_batch = 128;
 constexpr int64_t wanted_steps = 7500, least_epochs = 20, most_epochs = 100;
 
@@ -34,14 +34,14 @@ int64_t epochs_for(int64_t pairs, int64_t batch) {
   return std::clamp((wanted_steps + steps - 1) / steps, least_epochs, most_epochs);
 }
 
-// A longer warm-up would be most of a short training, and patience begins after it.
+// A longer warm-up would dominate a short training, and patience begins after it.
 constexpr int64_t most_warmup = 200, least_warmup = 10, warmup_share = 10;
 
 int64_t warmup_for(int64_t steps) {
   return steps == 0 ? most_warmup : std::clamp(steps / warmup_share, least_warmup, most_warmup);
 }
 
-// The steps of a training of so many pairs; 0: not known.
+// Number of steps of a training with `pairs` pairs; 0: unknown.
 int64_t steps_of(const TrainConfig& train, int64_t pairs) {
   if (pairs == 0 || train.batch_tokens > 0) return train.steps;
   const int64_t batches = (pairs + train.batch - 1) / train.batch;
@@ -49,7 +49,7 @@ int64_t steps_of(const TrainConfig& train, int64_t pairs) {
   return train.steps == 0 ? steps : std::min(train.steps, steps);
 }
 
-// If an epoch has few steps, five validations cover too little training.
+// If epochs have few steps, five validations cover too little training.
 constexpr int64_t least_patience = 5, most_patience = 100, patient_steps = 250;
 
 int64_t patience_for(const TrainConfig& train, int64_t pairs) {
@@ -87,7 +87,7 @@ std::string settle_by_size(RunConfig& config, int64_t pairs, int64_t windows) {
     say("train.batch", config.train.batch);
   }
   if (config.train.epochs == 0) {
-    // Batches of tokens are for much data.
+    // Batches by tokens are meant for large data.
     config.train.epochs =
         config.train.batch_tokens > 0 ? least_epochs : epochs_for(pairs, config.train.batch);
     say("train.epochs", config.train.epochs);

@@ -7,18 +7,19 @@
 
 namespace attend {
 
-// Settings whose defaults depend on the amount of data: train.batch and train.epochs, 0 until then,
-// and train.warmup_steps and model.dropout of a recurrent model, below 0 until then.
+// Settings with defaults that depend on the amount of data. Unset values: 0 for train.batch and
+// train.epochs; below 0 for train.warmup_steps, train.patience and model.dropout of a recurrent
+// model.
 
-// Leaves them to the size of the data.
+// Unsets these settings.
 void leave_to_size(RunConfig& config);
 
-// Sets those without a value by the number of training pairs; 0: it is not known, as for a stream
-// or a text. `windows` is about how many windows a text has. Returns what was set and why, in one
-// line; empty if all had values.
+// Sets the unset settings from the number of training pairs; 0: unknown, as for a stream or a text.
+// `windows`: approximate number of windows of a text. Returns one line with the chosen values;
+// empty if none was set or worth reporting.
 std::string settle_by_size(RunConfig& config, int64_t pairs, int64_t windows = 0);
 
-// Sets those without a value as another training has them.
+// Copies the values of unset settings from another training.
 void settle_as(RunConfig& config, RunConfig& settled);
 
 }  // namespace attend

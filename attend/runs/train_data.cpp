@@ -23,7 +23,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// With options.skip_bad, lines of another number of labels than the model answers are bad ones.
+// With options.skip_bad, lines with a wrong number of labels are bad lines.
 PairFiles checked(PairFiles files, const TrainOptions& options, const RunConfig& config) {
   if (options.skip_bad) files.check = label_check(config.text, config.model);
   return files;
@@ -34,7 +34,7 @@ PairFiles training_files(const TrainOptions& options) {
   return {options.data, options.target, options.source_column, options.target_column};
 }
 
-// Whether one file holds both what is trained and what is validated with.
+// Whether one file holds both training and validation data.
 bool is_split(const TrainOptions& options) {
   return options.valid.empty() && !fs::is_directory(options.data);
 }
@@ -63,12 +63,12 @@ void check_files(const TrainOptions& options, const TextConfig& text) {
     fail("--valid {}: its targets are missing; give --valid-target", options.valid);
 }
 
-// Texts as they are read.
+// Examples before tokenisation.
 struct Texts {
   std::vector<Example> train, valid;
 };
 
-// A single file is split by a hash of the key of the source, as the dictionary is.
+// Splits by a hash of the source's key, as the dictionary does.
 Texts split(std::vector<Example> all, const TextConfig& text, const std::string& name) {
   Texts parts;
   const size_t count = all.size();
@@ -81,7 +81,7 @@ Texts split(std::vector<Example> all, const TextConfig& text, const std::string&
   return parts;
 }
 
-// Looks for a header among examples, which makes a class of its own.
+// Detects a header among the examples: it would be a class with a single example.
 class HeaderSearch {
  public:
   explicit HeaderSearch(const RunConfig& config)
@@ -119,7 +119,7 @@ class HeaderSearch {
   std::pair<std::string, std::string> first_;  // label and source
 };
 
-// Answers have the form that the model has learned, and their reader should know it.
+// Answers have the normal form the model learns; users should be aware of this.
 void tell_form(const std::vector<Example>& examples, const TextConfig& text,
                const std::string& name, const Tell& tell) {
   const NormalForm form = text.normalise;
@@ -133,7 +133,7 @@ void tell_form(const std::vector<Example>& examples, const TextConfig& text,
                     name, others, name_of(text.normalise)));
 }
 
-// The same of data whose form no setting says.
+// The same for data with a fixed form instead of a setting.
 void tell_form(const std::vector<Example>& examples, const std::string& name, const Tell& tell) {
   const auto others = std::count_if(examples.begin(), examples.end(), [](const Example& example) {
     return normalised(example.targets[0], NormalForm::nfc) != example.targets[0];
@@ -142,7 +142,7 @@ void tell_form(const std::vector<Example>& examples, const std::string& name, co
     tell(fmt::format("{}: {} targets are not in NFC, in which answers will come", name, others));
 }
 
-// The same of a text.
+// The same for a text.
 void tell_form(const std::string& text, NormalForm form, const std::string& name,
                const Tell& tell) {
   if (normalised(text, form) != text)
@@ -151,7 +151,7 @@ void tell_form(const std::string& text, NormalForm form, const std::string& name
         name_of(form)));
 }
 
-// A file that several examples name counts once.
+// Counts a file once, even if several examples name it.
 void tell_colours(FrameReader& frames, const Texts& texts, const Tell& tell) {
   int64_t count = 0;
   std::string first;
@@ -167,7 +167,7 @@ void tell_colours(FrameReader& frames, const Texts& texts, const Tell& tell) {
                      count == 1 ? ": is" : fmt::format(" and {} more: are", count - 1)));
 }
 
-// A network learns badly from numbers far from those that its first weights are drawn for.
+// Networks learn badly from numbers far outside the scale of the initial weights.
 void tell_large_numbers(const SourceKind& kind, FrameReader& frames,
                         const std::vector<Example>& examples, const std::string& name,
                         const Tell& tell) {
@@ -196,12 +196,11 @@ Texts read_both(const TrainOptions& options, const RunConfig& config, const Tell
   return {std::move(train), read_examples(others, config.text, tell, bad)};
 }
 
-// The file of the examples.
 std::string file_of(const TrainOptions& options, const DataFormatRow& row) {
   return row.is_folder() ? fmt::format("{}/{}", options.data, row.examples_file) : options.data;
 }
 
-// Data that says itself what its examples are for; `graph` takes the nodes that they are.
+// Reads data that assigns its examples to parts itself; `graph` receives their nodes, if any.
 Texts read_parts(const TrainOptions& options, const RunConfig& config, const Tell& tell,
                  int64_t* bad, SplitData& graph) {
   const DataFormatRow& row = config.text.format_row();
@@ -222,8 +221,8 @@ Texts read_parts(const TrainOptions& options, const RunConfig& config, const Tel
   return {std::move(data.train), std::move(data.valid)};
 }
 
-// The file is read once for a header and, with options.skip_bad, for the lines that are left out,
-// each of which is told once, not in each epoch, and added to `left_out`.
+// Reads the file once for a header and, with options.skip_bad, for bad lines. They are reported
+// only once, not per epoch, and added to `left_out`.
 PairFiles stream_of(const TrainOptions& options, const RunConfig& config, const Tell& tell,
                     int64_t& left_out) {
   PairFiles files = checked(training_files(options), options, config);
@@ -257,13 +256,13 @@ std::string target_limit(const RunConfig& config) {
                                   : "3 x model.maximum_source_length + 10";
 }
 
-// The time of a step grows with the square of its longest target, so that one target that no answer
-// could equal would stop training for good.
+// The time of a step grows with the square of its longest target, so a single target that no answer
+// could equal would stall training.
 TokenisedExamples within_limits(std::vector<Example> examples, const TrainOptions& options,
                                 const RunConfig& config, const TextCodecs& codecs,
                                 FrameReader* frames, const std::string& name, const Tell& tell) {
   const int64_t longest = config.model.chosen().maximum_target_length();
-  // All items of a history count, of which the last are learned from.
+  // All items of a history count, although only the last ones are trained on.
   const bool whole = options.strict || config.model.ranks();
   TokenisedExamples result =
       tokenise_examples(std::move(examples), codecs, whole ? no_limit : longest);
@@ -275,7 +274,7 @@ TokenisedExamples within_limits(std::vector<Example> examples, const TrainOption
   return result;
 }
 
-// How long images and sounds are is known when they are read.
+// Lengths of images and sounds are only known after reading.
 void tell_cut_sources(const RunConfig& config, const TokenisedTexts& sources,
                       const std::string& name, const Tell& tell) {
   const int64_t longest = config.model.chosen().maximum_source_length();
@@ -289,12 +288,12 @@ void tell_cut_sources(const RunConfig& config, const TokenisedTexts& sources,
                                               : "model.maximum_source_length"));
 }
 
-// About the last tenth of a text: from the line on that begins nearest to its place. A text of one
-// line is cut before a character; a sequence of FASTA, which is one line, never is.
+// Sets the last tenth of a text aside, approximately: it begins at the nearest line start. A text
+// of one line is cut before a character; a FASTA sequence, which is one line, is never cut.
 void set_last_tenth_aside(PairData& data, const std::string& name) {
   const std::string& text = data.text;
   const size_t tenth = text.size() * 9 / 10;
-  const size_t before = tenth == 0 ? 0 : text.rfind('\n', tenth - 1) + 1;  // 0: none
+  const size_t before = tenth == 0 ? 0 : text.rfind('\n', tenth - 1) + 1;  // 0: no line before
   const size_t after = text.find('\n', tenth) + 1;
   size_t cut = before > 0 && tenth - before <= after - tenth ? before : after;
   if (cut == text.size()) cut = before;
@@ -343,7 +342,7 @@ void check_lengths(const RunConfig& config, const TokenisedExamples& tokenised, 
   const int64_t longest_target =
       config.model.ranks() ? no_limit : config.model.chosen().maximum_target_length();
   const SourceKind* kind = config.text.source_kind();
-  // Frames on a grid are as many as the grid has places.
+  // The number of frames on a grid is fixed.
   const bool grid = kind != nullptr && kind->on_grid;
   int64_t next_example = 0, next_target = 0;
   for (const Example& example : tokenised.examples) {
@@ -411,7 +410,7 @@ PairData read_training_data(const TrainOptions& options, const RunConfig& config
   if (streamed) {
     data.stream = stream_of(options, config, tell, data.left_out);
   } else {
-    // Numbers are checked by their deviation.
+    // Number targets are checked by their deviation.
     if (!config.text.wants_numbers()) check_targets(data.train.targets, options.data);
   }
   return data;

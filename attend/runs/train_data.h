@@ -12,30 +12,34 @@
 
 namespace attend {
 
-// Examples to train and to validate with.
+// Examples for training and validation.
 struct PairData {
   TokenisedExamples train, valid;
-  std::string train_file, valid_file;  // where they are, for messages
-  PairFiles stream = {};  // where training examples are read as they go; `train` is then empty
-  std::string text = {}, valid_text = {};  // what a language model reads in place of examples
-  int64_t left_out = 0;                    // lines, images and sounds that cannot be read
-  // Reads each image or sound once and holds its frames until training ends; null: of texts.
+  std::string train_file, valid_file;  // file names, for messages
+  PairFiles stream = {};  // source of streamed training examples; `train` is then empty
+  std::string text = {}, valid_text = {};  // texts of a language model, instead of examples
+  int64_t left_out = 0;                    // number of unreadable lines, images and sounds
+  // Reads each image or sound once and caches its frames until training ends; null for texts.
   std::shared_ptr<FrameReader> frames = nullptr;
-  SplitData graph = {};  // whose nodes the sources are, without its examples; or a null `graph`
+  SplitData graph = {};  // graph and names of the source nodes, without examples; `graph` may be
+                         // null
 };
 
-// What --data and --valid name: a folder with train.tsv and valid.tsv, one TSV file, which is split
-// by a hash of the source where --valid is not given, or two files of sources and targets. Targets
-// that no answer could equal are left out. `tell` takes this, sources that are cut and, with
-// options.skip_bad, lines, images and sounds that cannot be read, as well as PairReader::remarks, a
-// header that became a label, targets in another normal form than answers, colours. Error where
-// nothing could be learned. With train.shuffle_buffer the training examples are not read here, and
-// are neither split nor reported. Without --valid the last tenth of a text is set aside;
-// of interactions the last two items of each user. A graph's folder says which node is for what.
+// Reads the data of --data and --valid: a folder with train.tsv and valid.tsv, one TSV file, or two
+// files of sources and targets. Without --valid, data that is not a folder is split by a hash of
+// the source. Of a text, the last tenth is set aside; of interactions, the last two items of each
+// user. A graph's folder assigns its nodes itself. Targets that are too long for an answer are
+// skipped.
+//
+// `tell` is called with remarks on skipped targets, truncated sources, a header that became a
+// label, colours and targets in another normal form than answers. It also gets PairReader::remarks
+// and, with options.skip_bad, unreadable lines, images and sounds. Error if nothing can be learned.
+// With train.shuffle_buffer, training examples are not read here, and are neither split nor
+// reported.
 PairData read_training_data(const TrainOptions& options, const RunConfig& config, const Tell& tell);
 
-// Error where a text or a sound is longer than the model reads or answers; `frames` reads sounds,
-// `name` is the file's, for the message.
+// Error if a text or a sound is longer than the model can read or answer. `frames` reads sounds;
+// `name` is the file name for the message.
 void check_lengths(const RunConfig& config, const TokenisedExamples& tokenised, FrameReader* frames,
                    const std::string& name);
 

@@ -47,8 +47,8 @@ std::string description(const PairData& data, const PairModel& model) {
           : fmt::format(" and {} target tokens", model.target_vocabulary.size()));
 }
 
-// What the model reads as <unk> is learned from none of the training data, and makes figures of
-// validation look better than the model is.
+// Unknown tokens do not occur in training, and make validation results look better than the model
+// is.
 void tell_unknown(const PairData& data, const PairModel& model, const Tell& tell) {
   const auto count = [&](const WordCounts& counts, const Vocabulary& vocabulary,
                          const std::string& side) {
@@ -93,7 +93,7 @@ Trained train_model(const TrainOptions& options, const TrainWatch& given) {
   if (options.out.empty()) fail("--out is missing: the folder to write the model to");
   const std::unique_ptr<Communicator> one = single_process();
   Communicator& world = options.world ? *options.world : *one;
-  // The first process alone looks at the folder, which it will soon write into.
+  // Only rank 0 examines the folder, because it will write to it.
   std::optional<internal::ModelFolder> folder;
   if (world.leads()) folder.emplace(options.out);
   const bool resume = broadcast_number(world, folder && folder->holds_model() ? 1 : 0) > 0;
@@ -108,7 +108,7 @@ Trained train_model(const TrainOptions& options, const TrainWatch& given) {
   if (!resume && !options.init.empty()) initial = {options.init, load_description(options.init)};
   const PairData data = read_training_data(options, config, watch.remark);
   internal::check_work_for_all(options, config, data, world);
-  // A token of a text has at least one byte.
+  // A token has at least one byte, so this is an upper bound.
   const int64_t windows =
       data.text.empty() ? 0 : std::ssize(data.text) / config.model.chosen().context() + 1;
   const std::string settled = settle_by_size(config, std::ssize(data.train.examples), windows);

@@ -15,62 +15,62 @@ namespace attend {
 
 class Communicator;
 
-// The treatment of tokens of the data that the model of TrainOptions::init does not have: its
-// vocabularies are extended by them, or stay, so that they are read as unknown.
+// Handling of data tokens that the model of TrainOptions::init lacks: extend its vocabularies, or
+// keep them and read these tokens as unknown.
 enum class InitVocabulary { extend, keep };
 inline EnumNames names_of(InitVocabulary) { return {"extend", "keep"}; }
 
-// What `attend train` is told.
+// Options of `attend train`.
 struct TrainOptions {
   std::string data, target, valid, valid_target, out, config, init;
   InitVocabulary init_vocabulary = InitVocabulary::extend;
   std::vector<std::string> assignments;
   std::string source_units, target_units;
-  std::string source_column, target_column;  // of a CSV file, as CsvReader takes them
+  std::string source_column, target_column;  // columns of a CSV file, see CsvReader
   DevicePlacement placement;
   bool resume = false, strict = false;
-  bool skip_bad =
-      false;  // lines, images and sounds that cannot be read are left out; else an Error
-  Communicator* world = nullptr;  // the processes that train together (connect); null: one
+  bool skip_bad = false;  // skips unreadable lines, images and sounds; otherwise they are Errors
+  Communicator* world = nullptr;  // the processes that train together (connect); null: only this
+                                  // process
 };
 
-// Is told a line of what a run does, without its end.
+// Called with status lines of a run, without line ends.
 using Say = std::function<void(const std::string& line)>;
 
-// Who follows a training; what is left out is not called.
+// Callbacks of a training; empty ones are not called.
 struct TrainWatch {
   Say say = [](const std::string&) {};
-  // What a person should know of the data: what cannot be read, is cut or left out.
+  // Called with remarks on the data: unreadable, truncated or skipped parts.
   Tell remark = [](const std::string&) {};
   std::function<void(const TrainProgress&, const Metric&)> progress = {};
-  // Called before the first file is written; errors of the command and the data are thrown earlier.
+  // Called before the first file is written. Errors of the command and the data are thrown earlier.
   std::function<void()> begin = {};
-  // Once it is true, the training saves everything and ends with outcome.interrupted.
+  // If true, the training saves everything and ends with outcome.interrupted.
   const std::atomic<bool>* stop = nullptr;
 };
 
 struct Trained {
   TrainOutcome outcome;
-  Metric metric;  // of outcome.best_metric
+  Metric metric;  // metric of outcome.best_metric
 };
 
-// The configuration as a TOML document: flag > environment > file > default; with options.resume
-// and a model in options.out, flag > environment > file > that model's. Error on settings that do
-// not fit.
+// The configuration as a TOML document; precedence: flag > environment > file > default. With
+// options.resume and a model in options.out, the model's settings are the defaults. Error if
+// settings do not fit.
 std::string training_config(const TrainOptions& options);
 
-// The pairs of a TSV file as a model that options describe reads them, in a test. Error on settings
-// that do not fit, and as read_pairs.
+// Reads the pairs of a TSV file as a model with these options would in a test. Error if settings do
+// not fit, and as read_pairs.
 std::vector<Example> read_test(const TrainOptions& options, const std::string& path,
                                const Tell& tell = {});
 
-// Trains a model into options.out. With options.resume a model there is trained further; where it
-// was trained to its end, nothing happens. Error when another process is training there.
+// Trains a model in folder options.out. With options.resume, training of a model there continues;
+// if it has finished, nothing happens. Error if another process is training there.
 //
-// A program that does little else calls keep_memory (base/memory.h) before.
+// A program that mainly trains should call keep_memory (base/memory.h) first.
 //
-// Every process of options.world makes this call, with the same options and data. Only rank 0
-// writes, and reports its progress to `watch`; any of them may be stopped.
+// Every process of options.world must make this call, with the same options and data. Only rank 0
+// writes, and reports its progress to `watch`. Any process may be stopped.
 Trained train_model(const TrainOptions& options, const TrainWatch& watch = {});
 
 }  // namespace attend

@@ -7,8 +7,8 @@
 
 namespace attend::internal {
 
-// Each is an Error where the options of a training do not fit each other, its settings, its data,
-// its model or its processes.
+// Each throws an Error if the options of a training do not fit its settings, data, model or
+// processes.
 void check_sharing(const TrainOptions& options, const RunConfig& config);
 void check_work_for_all(const TrainOptions& options, const RunConfig& config, const PairData& data,
                         const Communicator& world);

@@ -12,10 +12,10 @@
 
 namespace attend::internal {
 
-// Whether there is a model to train further. Error when the folder holds something else.
+// Whether the folder holds a model to resume. Error if it holds something else.
 bool holds_model(const std::string& path);
 
-// The folder that a model is trained in, by this process alone.
+// The folder of a training, locked by this process.
 class ModelFolder {
  public:
   explicit ModelFolder(std::string path) : path_(std::move(path)) {
@@ -24,7 +24,7 @@ class ModelFolder {
 
   bool holds_model() const { return lock_ && internal::holds_model(path_); }
 
-  // Error when it cannot be created, or when another process has begun a model there since.
+  // Error if it cannot be created, or if another process has begun a model there meanwhile.
   void create();
 
  private:
@@ -32,13 +32,13 @@ class ModelFolder {
   std::optional<FolderLock> lock_;
 };
 
-// Writes the settings with which a training of the folder continues.
+// Writes the settings for resuming a training of the folder.
 void write_settings(const TrainOptions& options, TrainConfig config);
 
-// Error where options.resume does not fit the folder, which this process writes to.
+// Error if options.resume does not fit the folder that this process writes to.
 void check_resume(const TrainOptions& options, bool holds_model, const Say& say);
 
-// Error where another process trains in the folder and this one does not see it.
+// Error if another process trains in the folder but this process does not see it.
 void check_shared_folder(const TrainOptions& options, const Communicator& world);
 
 }  // namespace attend::internal

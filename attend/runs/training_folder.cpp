@@ -13,9 +13,9 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// Whether a start was killed before its first checkpoint. It leaves training.toml, which is written
-// first, and all or some of the description: nothing that the command would not make again. What
-// --init names is not in it, so that training cannot continue from there.
+// Whether a start was killed before its first checkpoint. The folder then holds training.toml,
+// which is written first, and parts of the description, which the command can recreate. Weights of
+// --init are not stored, so training cannot continue from it.
 bool is_unfinished_start(const std::set<std::string>& names) {
   static const std::set<std::string> first = {
       "training.toml", "source.vocab", "target.vocab",         "bpe.codes",

@@ -9,11 +9,11 @@
 
 namespace attend::internal {
 
-// The folder of event files; empty: none are written. Error, before anything is, where they cannot
-// be.
+// The folder for event files; empty if none are written. Error if it cannot be written, before any
+// file is written.
 std::string event_folder(const TrainOptions& options, const RunConfig& config);
 
-// Trains a model whose folder is there. Error where the processes have other settings or data.
+// Trains a model in its existing folder. Error if the processes have different settings or data.
 Trained run_training(const TrainOptions& options, const RunConfig& config, const PairModel& model,
                      const PairData& data, bool resume, Communicator& world,
                      const TrainWatch& watch);

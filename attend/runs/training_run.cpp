@@ -21,7 +21,7 @@
 namespace attend::internal {
 namespace {
 
-// `pairs` takes those that are held in memory; all that is given must outlive the source.
+// `pairs` receives pairs that are held in memory. All arguments must outlive the source.
 std::unique_ptr<BatchSource> make_source(const TrainOptions& options, const RunConfig& config,
                                          const PairModel& model, const PairData& data,
                                          std::vector<EncodedPair>& pairs, const Tell& tell) {
@@ -48,8 +48,8 @@ std::unique_ptr<BatchSource> make_source(const TrainOptions& options, const RunC
   return std::make_unique<StreamBatches>(data.stream, encode, config.train);
 }
 
-// What all processes must have alike: the program, the settings of the training and of the texts,
-// and the data.
+// Text that must be equal in all processes: program version, settings of training and texts, and
+// data.
 std::string shared_by_processes(const TrainOptions& options, RunConfig config,
                                 const BatchSource& source, const Validator& validator) {
   return fmt::format("attend {}\n{}data {:x}\nvalidation data {:x}\n--init {}, {}\n",
@@ -107,7 +107,7 @@ Trained run_training(const TrainOptions& options, const RunConfig& config, const
   task.higher_is_better = validator.metric().higher_is_better;
   int64_t steps = 0;
   task.report = [&](const TrainProgress& progress) {
-    // The settings are those of the folder once training has gone on with them.
+    // Written after the second step, when training has continued with the new settings.
     if (world.leads() && resume && ++steps == 2) write_settings(options, config.train);
     if (watch.progress) watch.progress(progress, validator.metric());
   };

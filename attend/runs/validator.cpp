@@ -22,7 +22,7 @@
 namespace attend {
 namespace {
 
-// What falls to one of several processes: every so many-th, so that all have the same mix.
+// The share of one process: every n-th element, so that all have the same mix.
 template <class T>
 void keep_share(std::vector<T>& all, const Communicator& world) {
   std::vector<T> own;
@@ -31,9 +31,9 @@ void keep_share(std::vector<T>& all, const Communicator& world) {
   all = std::move(own);
 }
 
-// Keeps one of each of `most` equal parts, in their order, so that the order of the data decides
-// nothing. Its place in the part is drawn, always the same: every so many-th example could be of
-// one label only.
+// Keeps one element of each of `most` equal parts, so that the result does not depend on the order
+// of the data. Its index in the part is random with a fixed seed, because every n-th example could
+// have the same label.
 template <class T>
 void keep_spread(std::vector<T>& all, size_t most) {
   if (all.size() <= most) return;
@@ -47,13 +47,13 @@ void keep_spread(std::vector<T>& all, size_t most) {
   all = std::move(kept);
 }
 
-// Texts are separated by values that are no bytes.
+// Separates texts by a value that is not a byte.
 void add_text(Fnv1a& hash, std::string_view text) {
   hash.add_bytes(text);
   hash.add(256);
 }
 
-// For an image or a sound only its name counts, without the folder, which may move.
+// For an image or a sound, hashes only the file name, because the folder may move.
 uint64_t hash_of(const std::vector<Example>& examples, bool are_files) {
   Fnv1a hash;
   for (const Example& example : examples) {
@@ -78,7 +78,7 @@ Model model_with(PairModel model, std::shared_ptr<PairNetwork> network, int64_t 
       std::make_unique<Predictor>(std::move(model), ModelOptions{.threads = threads}));
 }
 
-// Each process may have counted other things: labels, say.
+// Processes may have counted different keys, such as labels.
 MetricCounts counts_of_all(Communicator& world, const MetricCounts& counts) {
   MetricCounts all;
   for (const std::string& part : of_all(world, nlohmann::json(counts).dump()))
@@ -124,11 +124,11 @@ Validation Validator::operator()() {
   Predictor& predictor = Predictor::of(averaged_);
   if (metric_.of_answers() || predictor.model().network->packs_objective()) predictor.pack();
   const double loss = sum(world_, predictor.loss(pairs_) * (tokens_ / all_tokens_));
-  // As of one token, so that of the loss itself no digit changes.
+  // Counted as one token, so the loss keeps all its digits.
   if (!metric_.of_answers()) return {loss, metric_.of_likelihood({.nats = loss, .tokens = 1})};
   const MetricOptions options = metric_options(averaged_);
   MetricCounts counts;
-  bool failed = std::isnan(loss);  // alike in all processes
+  bool failed = std::isnan(loss);  // equal in all processes
   if (!failed) {
     try {
       counts = count_answers(metric_, measured_answers(metric_, averaged_, examples_), options);

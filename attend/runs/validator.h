@@ -15,9 +15,9 @@
 
 namespace attend {
 
-// Measures the averaged weights on train.validation_examples, spread over all of them. In a text
-// they are windows, each after the token before it. Every process measures its share; all get the
-// same figures.
+// Measures the averaged weights on train.validation_examples examples, spread over the validation
+// data. For a text, examples are windows, each after one preceding token. Every process measures
+// its share; all get the same results.
 class Validator {
  public:
   Validator(const RunConfig& config, const PairModel& model, const PairData& data,
@@ -25,15 +25,15 @@ class Validator {
 
   const Metric& metric() const { return metric_; }
 
-  // How many examples, or windows of a text, are measured by all processes together, and how many
-  // there are.
+  // Number of examples, or windows of a text, that all processes together measure, and number
+  // available.
   int64_t measured() const { return measured_; }
   int64_t available() const { return available_; }
 
-  // Differs for other examples.
+  // Hash of the measured examples.
   uint64_t fingerprint() const { return fingerprint_; }
 
-  // The metric is NaN where the weights give no probabilities.
+  // The metric is NaN if the weights give no valid probabilities.
   Validation operator()();
 
  private:
@@ -41,11 +41,11 @@ class Validator {
   Communicator& world_;
   std::vector<Example> examples_;
   std::vector<EncodedPair> pairs_;
-  Model averaged_;  // packed before it answers, for the weights are others each time
+  Model averaged_;  // repacked for each validation, because the weights change
   uint64_t fingerprint_ = 0;
   int64_t measured_ = 0, available_ = 0;
-  double tokens_ = 0;      // of the targets here
-  double all_tokens_ = 1;  // of all processes
+  double tokens_ = 0;      // number of target tokens of this process
+  double all_tokens_ = 1;  // total over all processes
 };
 
 }  // namespace attend

@@ -9,7 +9,7 @@
 namespace attend {
 namespace {
 
-// Over all ids, lengths and numbers, and the sums of frames.
+// Hash of all ids, lengths and numbers, and of the sums of frames.
 uint64_t hash_of(const std::vector<EncodedPair>& pairs) {
   Fnv1a hash;
   for (const EncodedPair& pair : pairs) {
@@ -52,7 +52,7 @@ void PairGroups::regroup(const BatchSize& size) {
   std::vector<int64_t> left;
   for (; place_ < batches_.size(); ++place_)
     left.insert(left.end(), batches_[place_].begin(), batches_[place_].end());
-  // The order of what is left must not depend on how it was grouped before.
+  // The new order must not depend on the previous grouping.
   std::sort(left.begin(), left.end());
   std::vector<EncodedPair> pairs;
   pairs.reserve(left.size());

@@ -8,7 +8,7 @@
 
 namespace attend {
 
-// How large batches are: train.batch pairs, or as many as have train.batch_tokens tokens.
+// Size of a batch: train.batch pairs, or pairs of at most train.batch_tokens tokens.
 struct BatchSize {
   int64_t pairs = 0;
   int64_t tokens = 0;
@@ -17,50 +17,50 @@ struct BatchSize {
   bool operator==(const BatchSize&) const = default;
 };
 
-// Batches of one size, handed out one after the other.
+// Consecutive batches of one size.
 struct BatchRun {
   BatchSize size;
   int64_t batches = 0;
 };
 
-// Training data, a batch at a time. The batches of an epoch and their order are a function of the
-// data, the seed, the epoch's number and the sizes of its batches alone, so that a place is the
-// epoch and the runs of batches that were handed out.
+// Training data, one batch at a time. The batches of an epoch and their order depend only on the
+// data, the seed, the number of the epoch and the batch sizes. The epoch and the runs of batches so
+// far therefore identify a position.
 class BatchSource {
  public:
   virtual ~BatchSource() = default;
 
-  // Sets the size of the batches that follow; at first it is that of the configuration. The rest of
-  // the epoch is grouped again, so that each example is still handed out once.
+  // Sets the size of the next batches; initially the size of the configuration. Regroups the rest
+  // of the epoch; each example still occurs once.
   virtual void regroup(const BatchSize& size) = 0;
 
-  // Goes to the beginning of an epoch, counted from 0.
+  // Moves to the beginning of an epoch, counted from 0.
   virtual void begin(int64_t epoch) = 0;
 
-  // The next batch, at least one pair; only where done() < 1.
+  // Returns the next batch, at least one pair. Requires done() < 1.
   virtual std::vector<EncodedPair> next() = 0;
 
-  // The share of the epoch that has been handed out: exactly 1 at its end.
+  // Share of the epoch that next() has returned; exactly 1 at the end.
   virtual double done() const = 0;
 
-  // Differs for other data, where a place would mean something else.
+  // Hash of the data; a position is valid only for data with the same hash.
   virtual uint64_t fingerprint() const = 0;
 };
 
-// Pairs grouped by length into batches; each pair is handed out once.
+// Groups pairs by length into batches; each pair occurs once.
 class PairGroups {
  public:
   explicit PairGroups(const TrainConfig& config);
 
-  // Groups the pairs, in an order that is a function of train.seed and `order`. They must outlive
-  // this.
+  // Groups the pairs, in an order that depends only on train.seed and `order`. `pairs` must outlive
+  // this object.
   void begin(const std::vector<EncodedPair>& pairs, int64_t order);
-  // Groups again the pairs that are left.
+  // Regroups the remaining pairs.
   void regroup(const BatchSize& size);
 
-  // Indices of the pairs of the next batch; only where done() < 1.
+  // Returns the pair indices of the next batch. Requires done() < 1.
   const std::vector<int64_t>& next() { return batches_[place_++]; }
-  // The share of the batches that was handed out: exactly 1 at the end.
+  // Share of the pairs that next() has returned; exactly 1 at the end.
   double done() const;
 
  private:
@@ -72,13 +72,13 @@ class PairGroups {
   const std::vector<EncodedPair>* pairs_ = nullptr;
   std::vector<std::vector<int64_t>> batches_;
   size_t place_ = 0;
-  double done_before_ = 0;  // done() when the pairs were grouped last
+  double done_before_ = 0;  // done() at the last regrouping
 };
 
 // Pairs in memory, grouped by length.
 class PairBatches : public BatchSource {
  public:
-  // Error when there are no pairs, which must outlive this.
+  // Error if there are no pairs. `pairs` must outlive this object.
   PairBatches(const std::vector<EncodedPair>& pairs, const TrainConfig& config);
 
   void regroup(const BatchSize& size) override { groups_.regroup(size); }

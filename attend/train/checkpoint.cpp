@@ -11,7 +11,7 @@
 namespace attend {
 namespace {
 
-// Calls f(name, field) for each field, so that reading and writing cannot drift apart.
+// Calls f(name, field) for each field; shared by reading and writing.
 template <class C, class F>
 void for_each_tensor(C& checkpoint, F f) {
   f("weights", checkpoint.weights);
@@ -75,7 +75,7 @@ bool has_other_validation(const Checkpoint& stored, const Checkpoint& training) 
          stored.validation_fingerprint != training.validation_fingerprint;
 }
 
-// A run is "pairs tokens batches".
+// A run is written as "pairs tokens batches".
 std::string runs_text(const std::vector<BatchRun>& runs) {
   std::string text;
   for (const BatchRun& run : runs)
@@ -144,7 +144,7 @@ Checkpoint parse_checkpoint(const std::string& bytes, const std::string& path) {
   });
   checkpoint.metric = text_of("metric");
   checkpoint.handed_out = parse_runs(text_of("handed_out"), path);
-  // Older checkpoints tell only the number of batches.
+  // Older checkpoints only have the number of batches.
   if (BatchRun run; file.metadata.contains("batches")) {
     parse(text_of("batches"), run.batches, path, "batches");
     if (run.batches > 0) checkpoint.handed_out = {run};
@@ -157,7 +157,7 @@ bool compares(const Checkpoint& stored, const Checkpoint& training) {
 }
 
 void check_goes_on(const Checkpoint& stored, const Checkpoint& training, const std::string& path) {
-  // First: a file that is streamed has another fingerprint than its pairs in memory.
+  // Checked first, because a streamed file and its pairs in memory have different fingerprints.
   check_order("shuffle_buffer", stored.shuffle_buffer, training.shuffle_buffer, path);
   if (stored.data_fingerprint != training.data_fingerprint)
     fail("{}: was trained on other data; give the same --data, or train into a new folder", path);

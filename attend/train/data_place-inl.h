@@ -8,26 +8,26 @@
 
 namespace attend::internal {
 
-// The place of a training in its data, which the checkpoint's epoch and handed_out tell.
+// The position of a training in its data, according to the checkpoint's epoch and handed_out.
 class DataPlace {
  public:
-  // All must outlive this.
+  // All arguments must outlive this object.
   DataPlace(BatchSource& source, const TrainConfig& config, Checkpoint& state)
       : source_(source),
         size_(BatchSize::of(config)),
         accumulate_(config.accumulate),
         state_(state) {}
 
-  // Goes to the place that the state tells, by batches of the sizes that they had. Error, naming
-  // the checkpoint at `path`, where the epoch has fewer batches.
+  // Moves the source to the position of the state, with batches of the original sizes. Error,
+  // naming the checkpoint at `path`, if the epoch has fewer batches.
   void find(const std::string& path);
 
-  // The batches of the next step: train.accumulate of them, fewer at the end of the epoch.
+  // Batches of the next step: train.accumulate batches, fewer at the end of an epoch.
   std::vector<std::vector<EncodedPair>> next_batches();
-  // Begins the next epoch in the state where this one's batches have been handed out.
+  // Updates the state after a step; begins the next epoch if all batches of this one were used.
   void end_step();
 
-  // The share of the epoch whose batches were handed out.
+  // Share of the epoch that was used in steps.
   double within_epoch() const { return state_.handed_out.empty() ? 0 : source_.done(); }
   int64_t pairs_done() const { return pairs_done_; }  // in this run
   const BatchSize& size() const { return size_; }

@@ -14,7 +14,7 @@
 namespace attend {
 namespace {
 
-// Castagnoli's polynomial, its bits reversed.
+// Castagnoli's polynomial with reversed bits.
 constexpr std::array<uint32_t, 256> crc_table() {
   std::array<uint32_t, 256> table{};
   for (uint32_t byte = 0; byte < 256; ++byte) {
@@ -32,7 +32,7 @@ uint32_t crc32c(std::string_view bytes) {
   return ~crc;
 }
 
-// A checksum of bytes that hold checksums themselves would be weak, so the format rotates it.
+// The record format masks checksums, because a checksum over bytes that contain checksums is weak.
 uint32_t masked_crc(std::string_view bytes) { return std::rotr(crc32c(bytes), 15) + 0xa282ead8U; }
 
 template <class Number>
@@ -49,7 +49,8 @@ std::string varint(uint64_t number) {
   return bytes + static_cast<char>(number);
 }
 
-// A field of the wire format: 0 a varint, 1 eight bytes, 2 bytes after their count, 5 four bytes.
+// A field of the protocol-buffer wire format. Kinds: 0 varint, 1 eight bytes, 2 length and bytes, 5
+// four bytes.
 std::string field(uint64_t number, uint64_t kind, std::string_view content) {
   std::string bytes = varint(number << 3 | kind);
   if (kind == 2) bytes += varint(content.size());
@@ -69,14 +70,15 @@ void EventFile::begin() {
   const auto seconds = std::chrono::duration_cast<std::chrono::seconds>(
                            std::chrono::system_clock::now().time_since_epoch())
                            .count();
-  // TensorBoard reads the files of a folder in the order of their names.
+  // TensorBoard reads the files of a folder in name order.
   int64_t number = 0;
   do {
     path_ = fmt::format("{}/events.out.tfevents.{:010}.attend.{}.{}", folder_, seconds, ::getpid(),
                         number++);
   } while (std::filesystem::exists(path_));
   append(event(0, field(3, 2, "brain.Event:2")));
-  // Tells that a program began here, after that step: SessionLog with status START.
+  // SessionLog with status START: the program starts here, so later events in older files are
+  // stale.
   append(event(step_ + 1, field(7, 2, field(1, 0, varint(1)))));
 }
 
@@ -97,7 +99,7 @@ void EventFile::append(std::string_view event) {
   std::ofstream file(path_, std::ios::binary | std::ios::app);
   file << length << little_endian(masked_crc(length)) << event << little_endian(masked_crc(event));
   if (file.flush()) return;
-  // A record that is cut would end the file for whoever reads it.
+  // Readers would stop at a truncated record.
   file.close();
   std::filesystem::resize_file(path_, absent ? 0 : before, ignored);
   fail("{}: cannot be written; free space there, or choose another train.tensorboard", path_);

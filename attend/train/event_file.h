@@ -8,16 +8,16 @@
 
 namespace attend {
 
-// A file of scalars that TensorBoard shows: records framed by their length and CRC-32C, each a
-// protocol buffer `Event`
+// A file of scalars for TensorBoard: records with length and CRC-32C, each a protocol buffer
+// `Event`
 // (https://github.com/tensorflow/tensorboard/blob/master/tensorboard/compat/proto/event.proto).
 class EventFile {
  public:
-  // A file of a new name in the folder, begun by the first event; events of other files there after
-  // `step` no longer count.
+  // The first event creates a new file in the folder. Events after `step` in older files there are
+  // then ignored.
   EventFile(std::string folder, int64_t step) : folder_(std::move(folder)), step_(step) {}
 
-  // Appends one event, which is in the file on return. Error when it cannot be written.
+  // Appends one event and flushes it. Error if the file cannot be written.
   void write(int64_t step, const std::vector<std::pair<std::string, double>>& scalars);
 
  private:
@@ -26,7 +26,7 @@ class EventFile {
 
   std::string folder_;
   int64_t step_;
-  std::string path_;  // empty before the first event
+  std::string path_;  // empty until the first event
 };
 
 }  // namespace attend

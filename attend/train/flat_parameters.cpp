@@ -20,7 +20,7 @@ void FlatParameters::for_each_part(const ModulePtr& module, const std::vector<Te
 
 FlatParameters::FlatParameters(const ModulePtr& module) {
   torch::NoGradGuard no_gradient;
-  std::vector<std::vector<Tensor>> parts;  // of each device
+  std::vector<std::vector<Tensor>> parts;  // per device
   std::vector<at::Device> devices;
   std::vector<int64_t> sizes;
   for (const Tensor& parameter : module->parameters()) {

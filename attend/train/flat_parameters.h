@@ -10,25 +10,25 @@ namespace attend {
 
 using ModulePtr = std::shared_ptr<torch::nn::Module>;
 
-// The parameters of a module as one vector of which each parameter is a view, so that optimiser,
-// clipping, averaging and replicas are single tensor operations; as one for each device where they
-// are on several.
+// The parameters of a module as one vector per device, with each parameter a view. The optimiser,
+// clipping, averaging and replicas are then single tensor operations.
 class FlatParameters {
  public:
-  // Moves the parameters of `module` into new vectors.
+  // Copies the parameters of `module` into new vectors.
   explicit FlatParameters(const ModulePtr& module);
 
-  // Makes the parameters of `module`, the same in order, shape and device, views of these vectors.
+  // Makes the parameters of `module` views of these vectors. Their order, shapes and devices must
+  // match.
   void share_with(const ModulePtr& module) const;
-  // Gives them gradients of their own: returns the vectors of those, zero.
+  // Makes the gradients of `module` views of new zero vectors, and returns the vectors.
   std::vector<at::Tensor> give_gradients(const ModulePtr& module) const;
 
-  // [P] float, leaves: a device each.
+  // [P] float leaf tensors, one per device.
   const std::vector<at::Tensor>& values() const { return values_; }
 
-  // Vectors alike these as one, in the order of the module's parameters, whatever their devices.
+  // Joins such vectors into one, in the order of the module's parameters.
   at::Tensor gathered(const std::vector<at::Tensor>& vectors) const;
-  // The other way; `vectors` are written to.
+  // The inverse: writes to `vectors`.
   void scatter(const at::Tensor& all, const std::vector<at::Tensor>& vectors) const;
 
  private:
@@ -36,12 +36,12 @@ class FlatParameters {
     size_t vector;
     int64_t begin, size;
   };
-  // Calls f(parameter, its part of `vectors`) for each parameter in order.
+  // Calls f(parameter, its part of `vectors`) for each parameter, in order.
   template <class F>
   void for_each_part(const ModulePtr& module, const std::vector<at::Tensor>& vectors, F f) const;
 
   std::vector<at::Tensor> values_;
-  std::vector<Place> places_;  // of each parameter
+  std::vector<Place> places_;  // per parameter
 };
 
 }  // namespace attend

@@ -59,7 +59,7 @@ void GradientBuckets::watch(const Tensor& parameter, size_t bucket, size_t repli
   const uintptr_t hook = node->add_post_hook(std::make_unique<CallAfter>([this, bucket, replica] {
     if (is_last_[replica]) make_final(buckets_[bucket]);
   }));
-  // A parameter itself does not keep its node alive.
+  // The parameter does not keep its node alive.
   watched_.push_back({std::move(node), hook});
 }
 

@@ -16,41 +16,41 @@
 
 namespace attend {
 
-// The gradients of replicas in buckets, of which each travels to the other processes as soon as it
-// is final, while backward computes those before it (Li et al. 2020, "PyTorch Distributed", 3.2).
-// Buckets are runs of whole parameters, from the last one back, for backward reaches these first.
-// All processes begin the sums of buckets in that order, whatever the order in which they become
-// final; what backward does not reach is summed after it. No other call of the world may happen
-// between the first backward of a step and sum().
+// The gradients of replicas in buckets. Each bucket is sent to the other processes as soon as it is
+// final, while backward computes earlier gradients (Li et al. 2020, "PyTorch Distributed", 3.2).
+// Buckets are runs of whole parameters, from the last parameter backward, because backward reaches
+// these first. All processes start the sums of buckets in that order, whatever the order of
+// completion. Gradients that backward does not reach are summed after it. No other call of the
+// world is allowed between the first backward of a step and sum().
 class GradientBuckets {
  public:
-  // `gradients`: for each replica those of its parameters as one vector [P], float on the CPU, in
-  // their order. A bucket has at least `bucket_size` numbers, the last one excepted. The default, 4
-  // MB, is the size from which the bytes of a sum by loopback take ten times its latency.
+  // `gradients`: per replica, the gradients of its parameters in order as one vector [P], float on
+  // the CPU. A bucket has at least `bucket_size` numbers, except the last. With the default of 4
+  // MB, transferring a sum over loopback takes ten times its latency.
   GradientBuckets(Communicator& world, const std::vector<ModulePtr>& replicas,
                   std::vector<at::Tensor> gradients, int64_t bucket_size = int64_t{1} << 20);
   ~GradientBuckets();
   GradientBuckets(const GradientBuckets&) = delete;
   GradientBuckets& operator=(const GradientBuckets&) = delete;
 
-  // Tells that the next backward of a replica is its last one of the step: what that reaches is
-  // final. Called from the replica's thread.
+  // Announces that the next backward of a replica is its last of the step, so the gradients it
+  // reaches are final. Called from the replica's thread.
   void begin_last_backward(int64_t replica);
 
-  // Once a step, after all backwards: sums what has not been and returns when the first replica's
-  // vector has the sum over all replicas of all processes. Every process gets the same bits, and
-  // gets them again of the same gradients.
+  // Call once per step, after all backward calls. Sums the remaining buckets, and returns when the
+  // first replica's vector holds the sum over all replicas of all processes. Results are
+  // bit-identical in all processes, and for equal gradients reproducible.
   void sum(WorkerThreads& threads);
 
  private:
   struct Bucket {
     int64_t begin, size;
-    int64_t parameters = 0;  // of all replicas, those that get a gradient
-    int64_t missing = 0;     // of these, those that are not final
-    bool is_added = false;   // the replicas' gradients are
+    int64_t parameters = 0;  // over all replicas, only parameters with gradients
+    int64_t missing = 0;     // number of parameters that are not final
+    bool is_added = false;   // whether the replicas' gradients are added
     std::function<void()> wait = {};
   };
-  struct Watched {  // a parameter, by the node that adds to its gradient
+  struct Watched {  // a parameter's gradient accumulator and hook
     std::remove_cvref_t<decltype(std::declval<at::Tensor>().grad_fn())> node;
     uintptr_t hook;
   };
@@ -61,11 +61,11 @@ class GradientBuckets {
 
   Communicator& world_;
   const std::vector<at::Tensor> gradients_;
-  std::vector<Bucket> buckets_;  // in the order of their sums
+  std::vector<Bucket> buckets_;  // in summation order
   std::vector<Watched> watched_;
-  std::vector<char> is_last_;  // whether a replica is in its last backward; its thread's own
-  std::mutex mutex_;           // of missing, is_added, wait and begun_
-  size_t begun_ = 0;           // of the buckets' sums
+  std::vector<char> is_last_;  // whether a replica is in its last backward; only used by its thread
+  std::mutex mutex_;           // protects missing, is_added, wait and begun_
+  size_t begun_ = 0;           // number of started bucket sums
 };
 
 }  // namespace attend

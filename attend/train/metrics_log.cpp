@@ -23,7 +23,7 @@ void MetricsLog::truncate_after(int64_t step) const {
 }
 
 void MetricsLog::append(const std::string& object) const {
-  // One line per epoch: rewriting the file keeps it whole at every moment and costs nothing.
+  // Once per validation: rewriting the whole file is cheap and crash-safe.
   const std::string before = std::filesystem::exists(path_) ? read_file(path_) : "";
   write_file(path_, before + object + '\n');
 }

@@ -5,15 +5,15 @@
 
 namespace attend {
 
-// A file of one JSON object per line, each with its number of steps.
+// A file with one JSON object per line, each with its step.
 class MetricsLog {
  public:
   explicit MetricsLog(std::string path) : path_(std::move(path)) {}
 
-  // Drops the lines after `step` and a last line that was cut; the file may be absent.
+  // Removes the lines after `step` and an incomplete last line; the file may be absent.
   void truncate_after(int64_t step) const;
 
-  // Appends one line; on Error the file is as it was.
+  // Appends one line; after an Error the file is unchanged.
   void append(const std::string& object) const;
 
  private:

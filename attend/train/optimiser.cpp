@@ -15,7 +15,7 @@ namespace {
 
 using at::Tensor;
 
-// Makes the world's calls, which are for the CPU, on a vector of any device.
+// Runs a call of the world, which requires the CPU, on a vector of any device.
 template <class Call>
 void on_cpu(const Communicator& world, const Tensor& vector, Call call) {
   if (world.size() == 1) return;
@@ -24,8 +24,8 @@ void on_cpu(const Communicator& world, const Tensor& vector, Call call) {
   if (!vector.is_cpu()) vector.copy_(own);
 }
 
-// Biases and the scales of norms have one axis; shrinking them gains nothing. A parameter without a
-// gradient stays as it is.
+// Biases and scales of norms (one axis) do not decay, as this gains nothing. Neither do parameters
+// without a gradient.
 Tensor decay_mask(const ModulePtr& module) {
   std::vector<Tensor> parts;
   for (const Tensor& parameter : module->parameters()) {
@@ -43,7 +43,7 @@ std::vector<Tensor> alike(const std::vector<Tensor>& vectors) {
   return zeros;
 }
 
-// kernels::adam_step on vectors of other devices.
+// kernels::adam_step for other devices than the CPU.
 void composed_step(const kernels::Adam& step, const Tensor& gradient, const Tensor& decayed,
                    const Tensor& first, const Tensor& second, const Tensor& weights,
                    const Tensor& average) {
@@ -85,7 +85,7 @@ Optimiser::Optimiser(const TrainConfig& config, const std::vector<ModulePtr>& re
     for (int64_t begin = 0; begin < all; begin += length)
       slices_.push_back({v, begin, std::min(length, all - begin)});
   }
-  // Where processes share sequences, their calls within backward would interfere.
+  // With shared sequences, calls of the world within backward would interfere.
   if (world.size() == 1 || config.sequence_parallel) return;
   std::vector<Tensor> vectors;
   for (const auto& of_replica : gradients_) {
@@ -148,7 +148,7 @@ double Optimiser::sum_gradients(WorkerThreads& threads) {
     torch::NoGradGuard no_gradient;
     const auto s = static_cast<size_t>(slice);
     const Tensor gradient = slices_[s].of(gradients_[0]);
-    // l2 / 2 |w|^2
+    // gradient of l2 / 2 |w|^2
     if (l2_ > 0) gradient.addcmul_(slices_[s].of(weights_->values()), slices_[s].of(decayed_), l2_);
     const auto norm = gradient.norm().item<double>();
     squares[s] = norm * norm;
@@ -159,7 +159,7 @@ double Optimiser::sum_gradients(WorkerThreads& threads) {
 void Optimiser::step(WorkerThreads& threads, double norm, double rate) {
   ++updates_;
   const auto count = static_cast<double>(updates_);
-  // The average follows fast at first, so that it forgets the random start.
+  // The decay is small at first, so the average forgets the random initial weights.
   const double decay = std::min(weight_average_, (1 + count) / (10 + count));
   kernels::Adam adam;
   adam.scale = static_cast<float>(std::min(1.0, clip_norm_ / std::max(norm, 1e-12)));

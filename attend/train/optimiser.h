@@ -13,8 +13,8 @@
 
 namespace attend {
 
-// Weights, gradients and moments of all replicas as flat vectors. Every replica's thread updates a
-// slice of its own, so an update costs 1/replicas of a serial one, and is the same at every timing.
+// Weights, gradients and moments of all replicas as flat vectors. Every replica's thread updates
+// its own slice, so an update takes 1/replicas of the serial time. Results do not depend on timing.
 class Optimiser {
  public:
   Optimiser(const TrainConfig& config, const std::vector<ModulePtr>& replicas,
@@ -23,33 +23,33 @@ class Optimiser {
   // Zeroes the gradient of a replica; called from its thread.
   void clear_gradient(int64_t replica);
 
-  // Tells that the next backward of a replica is its last one of the step, so that what it computes
-  // may travel to other processes meanwhile; called from its thread. From there to sum_gradients no
-  // other call of the world may happen.
+  // Announces that the next backward of a replica is its last of the step, so its gradients may be
+  // sent to other processes meanwhile. Called from the replica's thread. No other call of the world
+  // is allowed until sum_gradients.
   void begin_last_backward(int64_t replica);
 
-  // Takes over the weights, their average and the moments of rank 0.
+  // Copies the weights, their average and the moments of rank 0 to all processes.
   void broadcast();
-  // The same where the weights of the processes differ, and whether they did. Different processors
-  // may round a step differently.
+  // Calls broadcast() if the weights of the processes differ; returns whether they did. Different
+  // processors may round a step differently.
   bool bring_together();
 
-  // Sums the gradients of the replicas, and of all processes, into that of the first, with that of
-  // the L2 penalty; returns its norm.
+  // Sums the gradients of the replicas of all processes into the first replica's gradient, and adds
+  // the gradient of the L2 penalty. Returns its norm.
   double sum_gradients(WorkerThreads& threads);
 
-  // Scales the sum, whose norm is `norm`, to at most train.clip_norm, takes one step of Adam
-  // (Kingma & Ba 2015) with decoupled weight decay (Loshchilov & Hutter 2019) at `rate` and moves
+  // Scales the sum, with norm `norm`, to at most train.clip_norm. Then takes one step of Adam
+  // (Kingma & Ba 2015) with decoupled weight decay (Loshchilov & Hutter 2019) at `rate` and updates
   // the average.
   void step(WorkerThreads& threads, double norm, double rate);
 
   bool weights_finite() const;
   void save(Checkpoint& checkpoint) const;
-  // Error when the checkpoint has another number of parameters.
+  // Error if the checkpoint has another number of parameters.
   void restore(const Checkpoint& checkpoint, const std::string& path);
 
  private:
-  // What one thread updates: a part of the vectors of one device.
+  // The part of one device's vectors that one thread updates.
   struct Slice {
     size_t vector;
     int64_t begin, size;
@@ -69,12 +69,12 @@ class Optimiser {
   const double beta1_, beta2_, epsilon_;
   int64_t updates_ = 0;
   std::unique_ptr<FlatParameters> weights_, average_;
-  // [P] of each device, of each replica; the first takes the sum.
+  // [P] per device and replica; the first replica receives the sum.
   std::vector<std::vector<at::Tensor>> gradients_;
-  std::vector<at::Tensor> first_, second_;  // [P] of each device: Adam's moments
-  std::vector<at::Tensor> decayed_;         // 1 where a weight decays, 0 elsewhere
+  std::vector<at::Tensor> first_, second_;  // Adam's moments, [P] per device
+  std::vector<at::Tensor> decayed_;         // 1 if a weight decays, otherwise 0
   std::vector<Slice> slices_;
-  std::unique_ptr<GradientBuckets> buckets_;  // null where all gradients are summed after backward
+  std::unique_ptr<GradientBuckets> buckets_;  // null if all gradients are summed after backward
 };
 
 }  // namespace attend

@@ -12,18 +12,18 @@ namespace attend::internal {
 
 struct StepGradient {
   double objective = 0;  // summed over the target tokens of all processes
-  double norm = 0;       // of its gradient a token
+  double norm = 0;       // norm of its gradient per token
   int64_t tokens = 0;
 };
 
-// The gradient of a step: each replica of each process computes that of its share of the batches.
+// The gradient of a step: each replica of each process computes its share of the batches.
 class StepGradients {
  public:
-  // All must outlive this.
+  // All arguments must outlive this object.
   StepGradients(const TrainConfig& config, const TrainTask& task, Communicator& world,
                 Optimiser& optimiser);
 
-  // Leaves the sum in the optimiser. Steps count from 0; their dropout follows from the number.
+  // Leaves the sum in the optimiser. Steps count from 0 and determine dropout.
   StepGradient compute(const std::vector<std::vector<EncodedPair>>& batches, int64_t step,
                        WorkerThreads& threads);
 
@@ -38,7 +38,7 @@ class StepGradients {
   bool bfloat16_products_;
 };
 
-// Names what is not finite in a replica, for a message.
+// Names a value of a replica that is not finite, for messages.
 std::string not_finite(const torch::nn::Module& module);
 
 }  // namespace attend::internal

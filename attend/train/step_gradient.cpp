@@ -19,7 +19,7 @@ int64_t target_tokens(const std::vector<std::vector<EncodedPair>>& batches) {
   return tokens;
 }
 
-// Where only some of the processors multiply bfloat16 themselves, none does.
+// bfloat16 is automatic only if the processors of all processes support it.
 bool takes_bfloat16_products(const TrainConfig& config, Communicator& world) {
   const double multiplying = sum(world, multiplies_bfloat16() ? 1 : 0);
   return config.precision == Precision::bfloat16 ||
@@ -55,15 +55,15 @@ StepGradient StepGradients::compute(const std::vector<std::vector<EncodedPair>>&
     objectives[static_cast<size_t>(replica)] = compute_share(batches, step, replica, tokens);
   });
   const double own_norm = optimiser_.sum_gradients(threads);
-  // The norm of rank 0, for different processors add up in different orders.
+  // All use the norm of rank 0, because different processors may sum in different orders.
   const std::vector<double> sums =
       sum(world_, std::vector{std::reduce(objectives.begin(), objectives.end()),
                               world_.leads() ? own_norm : 0});
   return {sums[0], sums[1], tokens};
 }
 
-// The share of a replica: each of the n replicas of all processes takes every n-th pair, so that
-// all have the same mix of lengths; all pairs, where processes share sequences.
+// The share of a replica: every n-th pair for n replicas in all processes, so that all have the
+// same mix of lengths. If processes share sequences, all pairs.
 double StepGradients::compute_share(const std::vector<std::vector<EncodedPair>>& batches,
                                     int64_t step, int64_t replica, int64_t tokens) {
   optimiser_.clear_gradient(replica);

@@ -14,7 +14,7 @@ StreamBatches::StreamBatches(PairFiles files, Encode encode, const TrainConfig& 
   Fnv1a hash;
   const auto mix = [&](std::string_view text) {
     hash.add_bytes(text);
-    hash.add(0xff);  // no byte of UTF-8
+    hash.add(0xff);  // not a byte of UTF-8
   };
   for (Example example; in_order.next(example); ++examples_) {
     mix(example.source);
@@ -37,7 +37,7 @@ void StreamBatches::fill() {
   pool_.clear();
   const int64_t before = read_;
   Example example;
-  // Reads until something can be handed out: done() must be 1 when nothing is left.
+  // Reads until something can be returned: done() must be 1 when nothing is left.
   while (pool_.empty() && read_ < examples_) {
     for (int64_t i = 0; i < config_.shuffle_buffer && read_ < examples_; ++i, ++read_) {
       if (!stream_->next(example))
@@ -46,7 +46,7 @@ void StreamBatches::fill() {
     }
   }
   pool_examples_ = read_ - before;
-  // Another order of batches in each pool of each epoch.
+  // The order of batches differs for each pool of each epoch.
   groups_.begin(pool_, (epoch_ << 32) + pools_++);
 }
 
@@ -55,14 +55,14 @@ std::vector<EncodedPair> StreamBatches::next() {
   std::vector<EncodedPair> batch;
   batch.reserve(indices.size());
   for (const int64_t index : indices) batch.push_back(std::move(pool_[static_cast<size_t>(index)]));
-  // Batches are whole only within a pool, so that the last of each may be small.
+  // Batches do not cross pools, so the last batch of a pool may be small.
   if (groups_.done() == 1) fill();
   return batch;
 }
 
 double StreamBatches::done() const {
   if (pool_.empty()) return 1;
-  // The pool's share of the examples so far is handed out as far as its batches are.
+  // Examples of the current pool count in proportion to its used batches.
   const double left = 1 - groups_.done();
   return (static_cast<double>(read_) - left * static_cast<double>(pool_examples_)) /
          static_cast<double>(examples_);

@@ -10,7 +10,7 @@
 namespace attend {
 namespace {
 
-// What is left of the rate after the warm-up; `warmup` is at least 1.
+// Factor of the rate after the warm-up; `warmup` is at least 1.
 double decayed(const TrainConfig& config, double now, double warmup, double steps) {
   const double done = std::clamp((now - warmup) / std::max(1.0, steps - warmup), 0.0, 1.0);
   double left = 1 - done;
@@ -97,7 +97,7 @@ Settings optimiser_settings(TrainConfig& config) {
   };
 }
 
-// Those with a number are allowed with any, as the settings write it: hit@K.
+// A name with a number, such as hit@K, is allowed with any number.
 std::vector<std::string> validation_metrics() {
   std::vector<std::string> names = metric_names(&Metric::of_validation);
   for (const std::string& name : numbered_metric_names()) names.push_back(name);
@@ -138,7 +138,7 @@ Settings TrainConfig::settings() {
 }
 
 uint64_t noise_seed(int64_t seed, int64_t step, int64_t replica) {
-  // Steps are 256 replicas apart; more of them are told by a number of their own. All is hashed.
+  // Steps are 256 seeds apart; higher replicas use a separate multiplier. The sum is hashed.
   const auto step_part = static_cast<uint64_t>(step), replica_part = static_cast<uint64_t>(replica);
   const uint64_t state = static_cast<uint64_t>(seed) * split_mix_step + step_part * 256 +
                          replica_part % 256 + replica_part / 256 * 0xd6e8feb86659fd93ULL;

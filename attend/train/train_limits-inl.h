@@ -8,10 +8,10 @@
 
 namespace attend::internal {
 
-// When a training validates and ends, and how far it is, by its settings and what it has done.
+// Decides from settings and progress when training validates and ends, and how far it is.
 class TrainLimits {
  public:
-  // Both must outlive this.
+  // Both arguments must outlive this object.
   TrainLimits(const TrainConfig& config, const Checkpoint& state)
       : config_(config), state_(state) {}
 
@@ -21,14 +21,14 @@ class TrainLimits {
   bool at_limit() const;
   bool finished() const { return at_limit() || out_of_patience() || out_of_time(); }
   bool at_validation() const;
-  // Whether a validation without improvement counts: the rate has risen to its peak.
+  // Whether a validation without improvement counts: the warm-up is over.
   bool counts_patience() const { return state_.step > config_.warmup_steps; }
 
-  // The setting that ends the training, and its value.
+  // The setting that ended the training, and its value.
   std::pair<std::string, double> ending() const;
 
-  // The share of the training that `step` steps are, by the nearest limit; `within_epoch` is the
-  // share of the epoch whose batches were handed out.
+  // Share of the training done after `step` steps, by the nearest limit. `within_epoch` is the
+  // share of the epoch that was used in steps.
   double progress_made(int64_t step, double within_epoch) const;
 
  private:

@@ -22,7 +22,8 @@
 namespace attend {
 namespace {
 
-// After so many steps in a row without a finite gradient it is of no use to continue.
+// Number of consecutive steps without a finite gradient after which training returns to a
+// checkpoint.
 constexpr int64_t most_bad_steps = 10;
 
 class Trainer {
@@ -55,9 +56,10 @@ class Trainer {
     seconds_before_ = state_.seconds;
     const int64_t steps_before = state_.step;
     forget_later_steps();
-    // A kill may have happened between a checkpoint and the weights that it calls the best.
+    // The process may have been killed between writing the checkpoint and the weights it calls
+    // best.
     if (resumed && state_.step > 0 && state_.best_step == state_.step) save_best();
-    // The checkpoint to which a training that diverges early returns.
+    // Checkpoint for a training that diverges early.
     if (!resumed) save();
     bool interrupted = false;
     if (!limits_.finished()) {
@@ -71,16 +73,16 @@ class Trainer {
       if (lost) roll_back(progress.trouble);
       describe(progress);
       validation_due_ = !lost && (validation_due_ || limits_.at_validation());
-      // A validation that falls on a skipped step waits: training may still return to a checkpoint
-      // before it, and the weights that it found best would stay.
+      // A validation due at a skipped step waits. Training may still return to an earlier
+      // checkpoint, and the weights of the validation would remain as the best.
       if (validation_due_ && (limits_.out_of_time() || limits_.at_limit() || can_go_on()))
         validate(progress);
       estimate_rest(progress);
       task_.report(progress);
       interrupted = sum(world_, task_.stop && *task_.stop ? 1.0 : 0.0) > 0;
       if (interrupted || limits_.finished() || progress.validation || due()) save();
-      // They are written after the checkpoint that says so: the next run makes up for a kill in
-      // between. In the other order, a kill would leave weights that no checkpoint knows.
+      // Written after the checkpoint that refers to them; if the process is killed in between, the
+      // next run writes them. In the other order, weights without a checkpoint would remain.
       if (progress.best) save_best();
       if (limits_.epoch_begins() && !limits_.finished()) task_.source->begin(state_.epoch);
     }
@@ -100,7 +102,7 @@ class Trainer {
  private:
   double seconds_since(double start) const { return task_.now() - start; }
 
-  // What trains must leave something that answers.
+  // Error if training produced no weights.
   void check_outcome() const {
     const bool has_none = world_.leads() && !std::filesystem::exists(weights_path_);
     if (broadcast_number(world_, has_none ? 1 : 0) == 0) return;
@@ -127,7 +129,7 @@ class Trainer {
     if (world_.leads()) files_.begin_events(state_.step);
   }
 
-  // About how many steps there will be, after `step` of them.
+  // Approximate total number of steps, after `step` steps.
   double all_steps(int64_t step) const {
     return static_cast<double>(step) / limits_.progress_made(step, place_.within_epoch());
   }
@@ -153,7 +155,7 @@ class Trainer {
     state_.seconds = broadcast_number(world_, seconds_before_ + seconds_since(start_));
   }
 
-  // The batches are met again, with smaller steps.
+  // Training repeats the batches since the checkpoint with smaller steps.
   void roll_back(std::string& trouble) {
     const int64_t step = state_.step, rollbacks = state_.rollbacks + 1;
     const double factor = state_.rate_factor / 2;
@@ -188,7 +190,7 @@ class Trainer {
     progress.seconds = state_.seconds;
   }
 
-  // This follows the validation, whose time may be the last and whose metric may end the patience.
+  // Called after the validation, which may exhaust the time or the patience.
   void estimate_rest(TrainProgress& progress) const {
     const double made = limits_.progress_made(state_.step, place_.within_epoch());
     if (limits_.finished()) {
@@ -253,7 +255,7 @@ class Trainer {
     state_.best_step = state_.stale_validations = 0;
   }
 
-  // A training that continues an earlier one begins behind its checkpoint.
+  // A resumed training begins after its checkpoint.
   void forget_later_steps() const {
     if (world_.leads()) files_.forget_after(state_.step);
   }
@@ -264,7 +266,7 @@ class Trainer {
 
   bool can_go_on() const { return bad_steps_ == 0 && optimiser_.weights_finite(); }
 
-  // The checkpoint before a step that failed stays.
+  // After a failed step, the previous checkpoint is kept.
   void save() {
     saved_at_ = task_.now();
     if (!world_.leads() || !can_go_on()) return;
@@ -272,7 +274,7 @@ class Trainer {
     write_checkpoint(checkpoint_path_, state_);
   }
 
-  // What a checkpoint says of the run that took it.
+  // Sets the fields that describe this run.
   void describe_run(Checkpoint& state) const {
     state.seed = config_.seed;
     state.shuffle_buffer = config_.shuffle_buffer;
@@ -282,7 +284,7 @@ class Trainer {
     state.validation_fingerprint = task_.validation_fingerprint;
   }
 
-  // The first process alone needs the folder.
+  // Only rank 0 needs access to the folder.
   void restore() {
     std::string bytes = world_.leads() ? read_file(checkpoint_path_, memory_limit()) : "";
     Checkpoint stored =
@@ -312,10 +314,10 @@ class Trainer {
   const std::string checkpoint_path_, weights_path_;
   bool validation_due_ = false;
   bool validated_ = false;     // in this run
-  int64_t bad_steps_ = 0;      // in a row
-  double first_progress_ = 0;  // where started_ began
+  int64_t bad_steps_ = 0;      // consecutive
+  double first_progress_ = 0;  // progress at started_
   double rate_ = 0;
-  double seconds_before_ = 0;  // spent by the runs before
+  double seconds_before_ = 0;  // time of earlier runs
   double start_ = 0, started_ = 0, saved_at_ = 0;
 };
 

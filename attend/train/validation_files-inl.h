@@ -12,21 +12,21 @@
 
 namespace attend::internal {
 
-// What validations leave in the folder of a training: a line of metrics.jsonl, events of
-// TensorBoard and the weights that train.keep_checkpoints asks for.
+// Files that validations write to the folder of a training: metrics.jsonl, TensorBoard events and
+// the weights of train.keep_checkpoints.
 class ValidationFiles {
  public:
-  // `task` must outlive this.
+  // `task` must outlive this object.
   ValidationFiles(const TrainConfig& config, const TrainTask& task)
       : task_(task),
         log_(task.folder + "/metrics.jsonl"),
         kept_(task.folder, config.keep_checkpoints) {}
 
-  // Removes everything after a step, where a training that continues an earlier one begins.
+  // Removes everything after a step, at which a resumed training begins.
   void forget_after(int64_t step) const;
-  // Begins a file of events behind a step.
+  // Begins an event file after a step.
   void begin_events(int64_t step);
-  // Adds a validation, which `progress` has, of the averaged weights.
+  // Records the validation in `progress` of the averaged weights.
   void add(const TrainProgress& progress, const Checkpoint& state);
 
  private:

@@ -8,10 +8,10 @@
 
 namespace attend {
 
-// A text in memory, cut elsewhere in each epoch; a pair is a window.
+// A text in memory, cut at different positions in each epoch; a pair is one window.
 class WindowBatches : public BatchSource {
  public:
-  // Windows of `length` tokens. Error on an empty text.
+  // Windows of `length` tokens. Error if the text is empty.
   WindowBatches(std::vector<int64_t> text, int64_t length, const TrainConfig& config);
 
   void regroup(const BatchSize& size) override { size_ = size; }
