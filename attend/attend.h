@@ -1,13 +1,14 @@
 #pragma once
 
-// All that docs/versioning.md keeps stable; other headers change with a minor version.
+// The stable interface (docs/versioning.md). Only these headers and the ones that they include are
+// installed.
 //
 //   attend::train_model({.data = "pairs.tsv", .out = "model"});
 //   const attend::Model model("model");
 //   const std::string answer = model.answer({"attention"})[0].best().text;
 //
-// It takes LibTorch's headers in. Programs that answer alone compile faster with
-// attend/inference/model.h, those with arrays and no tensors with attend/kernels/attention.h.
+// This includes LibTorch's headers. Programs that only answer compile faster with
+// attend/inference/model.h, programs with arrays instead of tensors with attend/kernels/attention.h.
 
 #include "attend/inference/model.h"
 #include "attend/kernels/attention.h"
@@ -23,4 +24,6 @@
 #include "attend/nn/transformer_stack.h"
 #include "attend/ops/attention.h"
 #include "attend/ops/graph.h"
+#include "attend/parallel/distributed_attention.h"
+#include "attend/parallel/process_world.h"
 #include "attend/runs/training.h"

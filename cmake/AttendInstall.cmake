@@ -17,21 +17,16 @@ foreach(layer IN LISTS layers)
     set(export attend-kernels)
   endif()
   install(TARGETS attend_${layer} EXPORT ${export} COMPONENT library)
-  install(
-    DIRECTORY ${PROJECT_SOURCE_DIR}/attend/${layer}
-    DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/attend
-    COMPONENT library
-    FILES_MATCHING
-    PATTERN "*.h"
-    PATTERN "*-inl.h" EXCLUDE
-    PATTERN "cpu" EXCLUDE
-    PATTERN "library" EXCLUDE
-    PATTERN "page" EXCLUDE)
 endforeach()
 install(TARGETS attend EXPORT attend COMPONENT library)
+
+set(stable_headers attend/kernels/attention.h)
 if(NOT ATTEND_KERNELS_ONLY)
-  install(FILES ${PROJECT_SOURCE_DIR}/attend/attend.h DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/attend COMPONENT library)
+  list(APPEND stable_headers attend/attend.h)
 endif()
+install(CODE "set(source \"${PROJECT_SOURCE_DIR}\")\nset(include \"${CMAKE_INSTALL_INCLUDEDIR}\")\nset(headers \"${stable_headers}\")"
+        COMPONENT library)
+install(SCRIPT ${CMAKE_CURRENT_LIST_DIR}/AttendHeaders.cmake COMPONENT library)
 
 # The demo builds the program alone, an example neither of the two.
 if(TARGET attend_operators)
