@@ -21,9 +21,8 @@ constexpr int64_t least_integration_steps = 8;
 constexpr int64_t copies_at_once = 64;
 constexpr int64_t vectors_recorded = 1024;  // enough to fill the processor
 constexpr int64_t noisy_copies = 32, least_noisy_copies = 8;
-constexpr double noise_share = 0.15;  // of the range of the input (Smilkov et al. 2017, 4.1)
-constexpr int64_t exact_outputs =
-    64;  // larger Jacobians are estimated from this many random directions
+constexpr double noise_share = 0.15;   // of the range of the input (Smilkov et al. 2017, 4.1)
+constexpr int64_t exact_outputs = 64;  // more are estimated from this many random directions
 
 Tensor derivative(const Tensor& output, const Tensor& input) {
   const Tensor result = torch::autograd::grad({output.sum()}, {input}, {}, /*retain_graph=*/true,
@@ -206,8 +205,7 @@ at::Generator fixed_draws() { return at::make_generator<at::CPUGeneratorImpl>(1)
 Tensor preferred_logits(const Subject& subject, const NetworkTrace& trace) {
   if (!trace.logits.defined()) return preferences(subject, trace.distributions);
   const Tensor logits = trace.logits.dim() == 2 ? trace.logits.unsqueeze(1) : trace.logits;
-  const int64_t without =
-      trace.distributions.size(2) - logits.size(2);  // the first tokens have no logit
+  const int64_t without = trace.distributions.size(2) - logits.size(2);  // the first tokens
   return preferences(subject, at::constant_pad_nd(logits, {without, 0}));
 }
 

@@ -10,8 +10,7 @@ namespace {
 
 using at::Tensor;
 
-constexpr double least_share =
-    1e-6;  // smallest share whose logarithm or log odds a variable starts from
+constexpr double least_share = 1e-6;  // variables start from its logarithm or log odds
 
 // Rows of an attention that each token of the answer reads: [T, rows].
 Tensor rows_read(const Subject& subject, const TracedAttention& attention) {

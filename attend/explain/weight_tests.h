@@ -23,9 +23,8 @@ struct WeightTestOptions {
 struct WeightTests {
   // Number of tested tokens (at least two keys in scope). If 0, the figures are meaningless.
   int64_t tokens = 0;
-  double flips_by_largest =
-      0;  // share of tokens that change without the largest weight by magnitude
-  double flips_by_random = 0;  // the same without a random other weight (Serrano & Smith 2019)
+  double flips_by_largest = 0;  // share of tokens that change without the largest weight
+  double flips_by_random = 0;   // the same without a random other weight (Serrano & Smith 2019)
   // Median total variation between the answer and the answer under permuted weights (Jain & Wallace
   // 2019, 4.2.1).
   double permuted = 0;
