@@ -1,5 +1,5 @@
-// How long a model folder takes to answer the lines of a file: once for each line of standard
-// input, so that tools/peers_decode.py can give others turns in between.
+// Times how long a model folder takes to answer the lines of a file, once per line of standard
+// input. tools/peers_decode.py alternates it with other libraries.
 
 #include <fmt/format.h>
 
@@ -24,7 +24,7 @@ struct Clocks {
   double processor = static_cast<double>(std::clock()) / CLOCKS_PER_SEC;  // of all threads
 };
 
-// `seconds`: gets the time of each call.
+// Appends the time of each call to `seconds`.
 std::vector<Answer> answer(const Model& model, const std::vector<std::string>& lines,
                            const SearchOptions& search, bool one_by_one,
                            std::vector<double>& seconds) {
@@ -39,7 +39,7 @@ std::vector<Answer> answer(const Model& model, const std::vector<std::string>& l
   return answers;
 }
 
-// One object a turn: the times, in all and of each call, and the best answers.
+// Prints one object per turn: the times, in total and per call, and the best answers.
 void take_turn(const Model& model, const std::vector<std::string>& lines,
                const SearchOptions& search, bool one_by_one) {
   std::vector<double> seconds;

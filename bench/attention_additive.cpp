@@ -58,7 +58,7 @@ double peak_megabytes() {
   return static_cast<double>(usage.ru_maxrss) * 1024e-6;
 }
 
-// Above the inputs and outputs, which are written, and so there, before.
+// Above inputs and outputs, which are already in memory.
 double megabytes_of_both_passes() {
   KernelInputs<float> inputs({1, 1, 1, 16384, 16384, 128, 128}, Family::additive);
   const double before = peak_megabytes();
@@ -67,7 +67,7 @@ double megabytes_of_both_passes() {
   return peak_megabytes() - before;
 }
 
-// In a process of its own, as the peak of this one has been anything.
+// Uses a separate process, since the peak of this one may be anything.
 void run_memory_case(Bench& bench) {
   int ends[2];
   if (pipe(ends) != 0) throw std::runtime_error("no pipe to the process that is measured");

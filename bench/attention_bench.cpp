@@ -1,5 +1,5 @@
-// What the fused kernels reach against the machine's own limits and against LibTorch's composed
-// path, all in one run: `./dev bench attention --help`.
+// Measures fused kernels against the machine's limits and against LibTorch's composed path, all in
+// one run: `./dev bench attention --help`.
 
 #include "bench/attention_bench.h"
 
@@ -122,7 +122,7 @@ std::string picture(const Bench& bench, const std::string& machine) {
               .x_powers_of_two = true,
               .width = 900,
               .height = 600};
-  // With six families each backward line has the colour of its forward one, and another stroke.
+  // With six families, each backward line has the colour of its forward line, and another dash.
   add_lines(chart, bench.forward_samples, "forward");
   add_lines(chart, bench.backward_samples, "backward");
   return line_chart_svg(chart);

@@ -7,13 +7,13 @@
 #include <string>
 #include <vector>
 
-// The cases of `./dev bench attention` and what they report.
+// Cases of `./dev bench attention` and their reports.
 
 namespace attend::bench {
 
 struct Bar {
   double value;
-  bool most = false;  // the figure must be at most the value, else at least
+  bool most = false;  // the figure must be at most the value; false: at least
 };
 
 inline Bar at_least(double value) { return {value, false}; }
@@ -21,9 +21,9 @@ inline Bar at_most(double value) { return {value, true}; }
 
 // One line of the report.
 struct Figure {
-  std::string name;             // of the case
+  std::string name;             // name of the case
   std::string metric;           // what was measured, with its unit
-  std::optional<double> value;  // none: the case could not run; metric says why
+  std::optional<double> value;  // empty: the case could not run; metric says why
   std::optional<Bar> bar;
 
   bool met() const;
@@ -34,21 +34,21 @@ struct ChartSample {
   double fraction;  // of the multiply-add peak
 };
 
-// What a case measures with and reports to.
+// Settings of a case and the target of its reports.
 struct Bench {
-  double seconds = 0.5;  // that each probe may take
-  std::string name;      // of the case that runs
+  double seconds = 0.5;  // time per probe
+  std::string name;      // name of the running case
   std::function<void(const Figure&)> report;
   // The samples of the picture, by family.
   std::map<std::string, std::vector<ChartSample>> forward_samples = {}, backward_samples = {};
 
-  std::string slow_products = {};  // why LibTorch's composed path is no measure here; else empty
+  std::string slow_products = {};  // why the composed path is no valid measure here; else empty
 
   void add(const std::string& metric, double value, std::optional<Bar> bar = {}) const {
     report({name, metric, value, bar});
   }
 
-  // How many times as fast as the composed path something is.
+  // Adds how many times faster than the composed path something is.
   void add_over_composed(const std::string& what, double ratio, std::optional<Bar> bar = {}) const {
     const std::string metric = what + "times as fast as composed";
     slow_products.empty() ? report({name, metric, ratio, bar})
@@ -67,19 +67,19 @@ void add_peak_cases(std::vector<Case>& cases);      // scaled dot, causal, windo
 void add_additive_cases(std::vector<Case>& cases);  // cycles, composed path, memory
 void add_variant_cases(std::vector<Case>& cases);   // distances, normalisers, sinks, biases
 void add_operator_cases(std::vector<Case>& cases);  // through attend::attention; short sequences
-void add_bf16_cases(std::vector<Case>& cases);      // products of bf16 against those of fp32
+void add_bf16_cases(std::vector<Case>& cases);      // bf16 products against fp32
 void add_edge_cases(std::vector<Case>& cases);      // along the edges of graphs
 void add_decode_cases(std::vector<Case>& cases);    // memory bandwidth, sixteen bits
 
-// The CPU targets that are measured each on its own.
+// A CPU target, measured separately.
 struct Target {
   std::string name;
   int64_t bit;
 };
 
-std::vector<Target> measured_targets();  // the best; AVX2 where that is another
+std::vector<Target> measured_targets();  // the best, and AVX2 if that is different
 
-// While it lives the kernels use this target alone.
+// During its lifetime, the kernels use only this target.
 class OnTarget {
  public:
   explicit OnTarget(const Target& target);

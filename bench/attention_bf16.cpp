@@ -13,7 +13,7 @@ namespace {
 using kernels::BFloat16;
 using kernels::Shape;
 
-// bf16 against fp32 in one run. The bars are those of the products; without them there are none.
+// bf16 against fp32 in one run. The bars apply only if bf16 products are available.
 void run_bf16_case(Bench& bench, int64_t length, int64_t depth) {
   const Shape shape{1, 1, 1, length, length, depth, depth};
   KernelInputs<float> wide(shape);

@@ -14,11 +14,11 @@ namespace attend::bench {
 namespace {
 
 constexpr kernels::Shape kShape{1, 8, 8, 1, 8192, 64, 64};
-// The same keys and values, each head of them for four heads of queries.
+// The same keys and values, with four query heads per key head.
 constexpr kernels::Shape kGrouped{1, 32, 8, 1, 8192, 64, 64};
 
-// Keys and values are read once a step and are not in a cache by then, as in a model with many
-// layers: as many caches, one after another, as no last level holds.
+// Keys and values are read once per step and are not in a processor cache then, as in a model with
+// many layers. Uses several caches in turn, more than the last cache level holds.
 template <class S>
 class Caches {
  public:
@@ -36,7 +36,7 @@ class Caches {
 
   void decode(int threads) { next().forward(threads); }
 
-  // The same bytes, read and added up.
+  // Reads and adds up the same bytes.
   void read(int threads) {
     const auto& problem = next().problem;
     const auto* keys = reinterpret_cast<const char*>(problem.key.data);
@@ -81,7 +81,7 @@ void run_bandwidth_case(Bench& bench, const kernels::Shape& shape, int threads,
   bench.add_over_composed("", rounds.ratio(2, 1));
 }
 
-// Both formats take turns over caches of the same bytes, so that neither is in a cache.
+// Both formats take turns over caches of equal size, so that neither stays in a processor cache.
 template <class S>
 void run_storage_case(Bench& bench, std::optional<Bar> bar) {
   constexpr int kThreads = 2;

@@ -13,7 +13,7 @@
 namespace attend::bench {
 namespace {
 
-// A random graph as the kernels take it: each of `nodes` queries sees about `degree` keys.
+// A random graph in the kernels' format: each of `nodes` queries sees about `degree` keys.
 struct RandomGraph {
   std::vector<int64_t> offsets, keys;
   kernels::EdgesByKey by_key;
@@ -22,7 +22,7 @@ struct RandomGraph {
     std::mt19937_64 engine(7);
     offsets.reserve(static_cast<size_t>(nodes) + 1);
     keys.reserve(static_cast<size_t>(nodes * degree));
-    // Keys at random steps ascend, and lie anywhere.
+    // Keys ascend by random steps, over the whole range.
     const int64_t step = 2 * nodes / degree;
     for (int64_t i = 0; i < nodes; ++i) {
       offsets.push_back(static_cast<int64_t>(keys.size()));
@@ -50,7 +50,7 @@ struct RandomGraph {
   int64_t edges() const { return static_cast<int64_t>(keys.size()); }
 };
 
-// The passes of the kernels, and the rows of keys and values gathered by as many edges.
+// The passes of the kernels, and a gather of the rows of keys and values along the same edges.
 class EdgeRuns {
  public:
   EdgeRuns(int64_t nodes, int64_t degree, int64_t depth)
@@ -77,8 +77,8 @@ class EdgeRuns {
   std::function<void()> gather_;
 };
 
-// Forward gathers a row of keys and one of values for each edge, backward these and a row of
-// queries and one of the contexts' gradients.
+// Forward gathers a row of keys and of values per edge; backward also gathers a row of queries and
+// of the contexts' gradients.
 void run_gather_case(Bench& bench, int64_t nodes, int64_t degree, int64_t depth) {
   EdgeRuns runs(nodes, degree, depth);
   const Rounds rounds = take_turns({runs.forward(), runs.backward(), runs.gather()}, bench.seconds);
@@ -107,7 +107,7 @@ void run_composed_edges_case(Bench& bench, int64_t nodes, int64_t degree, int64_
       "both, ", rounds.median([](const Round& r) { return r[3] / (r[0] + r[1]); }), at_least(5));
 }
 
-// Ten times the edges between the same nodes: the memory that rows come from stays as large.
+// Compares ten times the edges between the same nodes: the memory of the rows stays as large.
 void run_linear_case(Bench& bench) {
   constexpr int64_t nodes = 100000, depth = 32;
   EdgeRuns few(nodes, 10, depth), many(nodes, 100, depth);

@@ -31,8 +31,8 @@ void run_short_case(Bench& bench, int64_t length, int64_t depth) {
   const OperatorRuns fused = operator_runs(shape, "scaled_dot", Path::automatic);
   const OperatorRuns composed = operator_runs(shape, "scaled_dot", Path::composed);
   KernelInputs<float> inputs(shape);
-  // Forward goes over queries, keys, values and contexts; backward over these, the gradient of the
-  // contexts and three of its own.
+  // Forward touches queries, keys, values and contexts; backward touches these, the gradient of the
+  // contexts and three gradients of its own.
   const int64_t numbers = 12 * shape.batch * shape.heads * length * depth;
   const std::vector<float> passed(static_cast<size_t>(numbers), 1.0F);
   const int64_t bytes = numbers * static_cast<int64_t>(sizeof(float));
@@ -51,7 +51,7 @@ void run_short_case(Bench& bench, int64_t length, int64_t depth) {
                   })},
       bench.seconds);
   bench.add_over_composed("both, ", rounds.ratio(1, 0), at_least(1.5));
-  // What the operator and its tensors cost on top is the difference.
+  // The difference is the overhead of the operator and its tensors.
   bench.add_over_composed("both, the kernels alone, ", rounds.ratio(1, 2));
   const double operations = forward_operations(shape) + backward_operations(shape);
   bench.add("both, the kernels alone, fraction of the peak",

@@ -80,7 +80,7 @@ void add_dot_cases(std::vector<Case>& cases) {
   }
 }
 
-// The other families, for the picture: their work is not multiply-adds alone.
+// The other families, for the picture: their work is not only multiply-adds.
 void add_picture_cases(std::vector<Case>& cases) {
   const struct {
     Family family;
@@ -122,7 +122,7 @@ void multiply_adds_on_two_threads() {
 
 void run_threads_case(Bench& bench) {
   KernelInputs<float> inputs(square(4096, 64));
-  // Both by the clock on the wall, or the ratio would compare two kinds of time.
+  // Both use wall-clock time, so that the ratio compares the same kind of time.
   const auto wall = [](std::function<void()> run) { return seconds_of(2, std::move(run)); };
   const Rounds rounds =
       take_turns({wall([&] { inputs.forward(1); }), wall([&] { inputs.forward(2); }),
@@ -131,7 +131,7 @@ void run_threads_case(Bench& bench) {
                  2 * bench.seconds);
   bench.add("forward, two threads over one", rounds.ratio(0, 1), at_least(1.8));
   bench.add("backward, two threads over one", rounds.ratio(2, 3), at_least(1.7));
-  // Less than 2 when others use the machine, or cores that work slow each other down.
+  // Less than 2 if the machine is busy, or if active cores slow each other down.
   bench.add("multiply-adds in registers, two threads over one", 2 * rounds.ratio(4, 5));
 }
 
@@ -162,7 +162,7 @@ void run_slope_case(Bench& bench) {
       {seconds_of(1, [&] { small.forward(1); }), seconds_of(1, [&] { large.forward(1); }),
        seconds_of(1, [&] { small.backward(1); }), seconds_of(1, [&] { large.backward(1); })},
       bench.seconds);
-  // The slope of log seconds over log length: 1 is linear, 2 quadratic.
+  // Slope of log seconds over log length: 1 is linear, 2 quadratic.
   const auto slope = [&](size_t from, size_t to) {
     return std::log(rounds.ratio(to, from)) / std::log(65536.0 / 4096);
   };

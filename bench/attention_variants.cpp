@@ -11,8 +11,8 @@ using kernels::Family;
 using kernels::Normaliser;
 using Inputs = KernelInputs<float>;
 
-constexpr int64_t kHeads = 4, kLength = 1024, kGrid = 32;  // a grid of 32 x 32 is as long
-constexpr int64_t kReach = 128;  // of the relative tables: distances beyond are as this one
+constexpr int64_t kHeads = 4, kLength = 1024, kGrid = 32;  // 1024 positions, or a grid of 32 x 32
+constexpr int64_t kReach = 128;  // of the relative tables; larger distances count as this one
 
 struct Variant {
   std::string_view name;
@@ -52,7 +52,7 @@ void set_gaussian(Inputs& inputs) {
 
 constexpr double kPlain = 1.3, kDense = 1.6, kAbsolute = 3;
 
-// Each with the gradients of all that it adds.
+// Each includes the gradients of everything that it adds.
 const Variant kVariants[] = {
     {"squared distance", kPlain, Family::squared_distance, [](Inputs&) {}},
     {"absolute distance", kAbsolute, Family::absolute_distance, [](Inputs&) {}},

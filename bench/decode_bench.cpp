@@ -1,8 +1,7 @@
-// Decoding with the weights of new networks: what is measured does not depend on what they learned,
-// as every answer is cut at the same length. A recurrent network greedily, in batches against one
-// by one, and a Transformer by beam search: packed as the program has them against steps of
-// LibTorch, the Transformer also against torch::nn::Transformer run again over all that is there at
-// each step.
+// Decoding speed of untrained networks: training would not change it, since the lengths of answers
+// are fixed. A recurrent network decodes greedily, in batches and one by one; a Transformer uses
+// beam search. Packed networks are compared with steps of LibTorch. The Transformer is also
+// compared with torch::nn::Transformer, which computes all previous positions again in each step.
 
 #include <ATen/core/grad_mode.h>
 #include <fmt/format.h>
@@ -38,7 +37,7 @@ struct Task {
   std::vector<EncodedPair> pairs;
   SearchOptions search = {};
 
-  // As many steps as the true target has.
+  // Number of steps of the true target.
   int64_t steps(int64_t pair) const {
     return static_cast<int64_t>(pairs[static_cast<size_t>(pair)].target.size()) + 1;
   }
@@ -53,8 +52,8 @@ void decode(const Task& task, const std::vector<int64_t>& indices) {
          {Vocabulary::bos, Vocabulary::eos}, task.search);
 }
 
-// Batches of `size`. One worker is timed by its own processor time: that of the thread which waits
-// for it is nothing.
+// Decodes in batches of `size`. A single worker is timed by its own processor time, since the
+// waiting thread uses none.
 bench::Probe seconds_to_decode(const Task& task, int64_t size, WorkerThreads& workers) {
   const auto batches = batches_by_length(task.pairs, size, 0, 0);
   if (workers.count() > 1)
@@ -72,7 +71,7 @@ bench::Probe seconds_to_decode(const Task& task, int64_t size, WorkerThreads& wo
   };
 }
 
-// The beam search that one writes first: every step runs the decoder again over all targets so far.
+// The simplest beam search: every step runs the decoder again over all targets so far.
 void plain_beam(PlainTransformer& model, const Task& task) {
   at::NoGradGuard no_gradient;
   for (const auto& indices : batches_by_length(task.pairs, batch_size, 0, 0)) {
@@ -85,7 +84,7 @@ void plain_beam(PlainTransformer& model, const Task& task) {
     const at::Tensor padding = source_padding.repeat_interleave(beam, 0);
     at::Tensor targets = at::full({1, sentences * beam}, Vocabulary::bos, at::kLong);
     at::Tensor scores = at::full({sentences, beam}, -1e9);
-    scores.select(1, 0).zero_();  // all begin as one
+    scores.select(1, 0).zero_();  // each sentence begins with one hypothesis
     const at::Tensor first = at::arange(sentences).unsqueeze(1) * beam;
     for (int64_t step = 0; step < longest; ++step) {
       const at::Tensor log_p = model.decode(targets, memory, padding).log_softmax(1);
@@ -99,7 +98,7 @@ void plain_beam(PlainTransformer& model, const Task& task) {
   }
 }
 
-// Milliseconds of a greedy step from token `first` on, for the first `sentences` at once.
+// Milliseconds of a greedy step after `first` tokens, for the first `sentences` pairs at once.
 double step_milliseconds(PairNetwork& network, const Task& task, int64_t sentences, int64_t first) {
   constexpr int64_t count = 32;
   std::vector<int64_t> indices(static_cast<size_t>(sentences));
@@ -162,7 +161,7 @@ void words(Threads& threads, double seconds, Figures& figures) {
               rounds.ratio(0, 2) >= 10);
 }
 
-// As long as those of Multi30k's test part, in 10,000 byte-pair codes.
+// Sentences with the lengths of Multi30k's test part, in 10,000 byte-pair codes.
 std::vector<EncodedPair> sentences(int64_t count) {
   std::mt19937_64 random(1);
   std::normal_distribution<double> length(13.5, 4.5);
@@ -186,7 +185,7 @@ std::shared_ptr<PairNetwork> make_transformer() {
   return network;
 }
 
-// In batches on one thread and on two, and one sentence after another.
+// In batches on one thread and on all threads, and one sentence at a time.
 void packed_steps(const Task& packed, const Task& unpacked, Threads& threads, double seconds,
                   Figures& figures) {
   for (const auto& [size, workers] : {std::pair{batch_size, &threads.one},
@@ -231,15 +230,15 @@ void transformer(Threads& threads, double seconds, Figures& figures) {
               rounds.ratio(1, 0) >= 2);
 }
 
-// Bytes that the caches of keys and values grow by over so many steps.
+// Bytes by which the caches of keys and values grow over `steps` steps.
 int64_t cache_growth(WeightType weights, int64_t sentences, int64_t steps) {
   const TransformerConfig config;
   const int64_t number = cache_type(weights) == kernels::CacheType::float32 ? 4 : 2;
   return sentences * steps * config.decoder_layers * 2 * config.depth * number;
 }
 
-// Milliseconds that one thread takes to read as many bytes from memory: it takes them, one after
-// another, from more than any cache holds.
+// Milliseconds that one thread takes to read `bytes` from memory. Reads from an area that is larger
+// than any processor cache.
 bench::Probe reading(int64_t bytes) {
   constexpr int64_t kTogether = 512 << 20;
   const auto memory = std::make_shared<std::vector<char>>(static_cast<size_t>(kTogether), 'a');
@@ -252,8 +251,8 @@ bench::Probe reading(int64_t bytes) {
   return [read] { return read() * 1e3; };
 }
 
-// The caches of many sentences, read anew at each step, outgrow those of the processor: then their
-// growth takes at least as long as reading it.
+// The caches of many sentences, read again in each step, outgrow the processor's caches. A step
+// then slows down by at least the time to read the growth.
 void steps(double seconds, Figures& figures) {
   const std::vector<EncodedPair> pairs = sentences(batch_size);
   for (const auto& [name, weights] : {std::pair{"float32", WeightType::float32},

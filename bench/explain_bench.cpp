@@ -1,7 +1,7 @@
-// What explanations cost. Evidence for one answer, on one thread: a word of eight letters and six
-// sounds, about the mean of a pronouncing dictionary, by an untrained recurrent decoder as
-// recipes/demo.toml has it. With --long each method on 512 tokens of an untrained classifier of
-// BERT-base's size, on all cores, and the page that has no method named.
+// Cost of explanations. By default: evidence for one answer on one thread, by an untrained
+// recurrent decoder as in recipes/demo.toml. The answer is a word of eight letters and six sounds,
+// about the mean of a pronouncing dictionary. With --long: each method on 512 tokens of an
+// untrained classifier of BERT-base's size, on all cores, and the page without a named method.
 
 #include <ATen/Parallel.h>
 #include <ATen/core/grad_mode.h>
@@ -27,11 +27,11 @@
 namespace attend::bench {
 namespace {
 
-// Two cores then take 60 s for 300 such words, all methods and figures together.
+// With this bar, two cores take 60 s for 300 such words with all methods and figures.
 constexpr double most_all_methods = 0.4;
 constexpr double most_card = 0.3;
 constexpr double most_method = 60, most_gigabytes = 1;
-constexpr const char* whole_page = "page";  // in place of a method
+constexpr const char* whole_page = "page";  // in place of a method's name
 
 PairModel new_model(const std::string& type, const std::vector<std::string>& settings,
                     const TextConfig& text, const std::vector<Example>& examples) {
@@ -52,14 +52,14 @@ PairModel demo_model(const std::vector<Example>& examples) {
                    examples);
 }
 
-// As many tokens as a pronouncing dictionary of English has.
+// Has as many different tokens as a pronouncing dictionary of English.
 std::vector<Example> examples() {
   std::string letters = "abcdefghijklmnopqrstuvwxyz'-.", sounds;
   for (int i = 0; i < 39; ++i) sounds += fmt::format("{}S{}", i == 0 ? "" : " ", i);
   return {{"economic", {"S1 S2 S3 S4 S5 S6"}}, {letters, {sounds}}};
 }
 
-// 512 words, and as many others as make up the vocabulary of an English BERT.
+// 512 words, and enough others for the vocabulary size of an English BERT.
 std::vector<Example> long_examples() {
   std::string words, others;
   for (int i = 0; i < 512; ++i) words += fmt::format("{}w{}", i == 0 ? "" : " ", i);
@@ -86,7 +86,7 @@ void test_method(const Subject& subject, EvidenceTester& tester, const MethodRow
 
 struct Bar {
   const char* workload;
-  const char* unit;  // of its figures
+  const char* unit;  // of the figures
   double most;
 };
 
@@ -110,7 +110,7 @@ double peak_gigabytes() {
   return static_cast<double>(usage.ru_maxrss) * 1024e-9;
 }
 
-// What was measured with 512 tokens, the model's memory included.
+// Reports time and peak memory for 512 tokens, including the model's memory.
 void report_long(const std::string& name, std::chrono::steady_clock::time_point start,
                  bool as_json) {
   constexpr const char* workload = "512 tokens of 12 layers";
@@ -119,7 +119,7 @@ void report_long(const std::string& name, std::chrono::steady_clock::time_point 
   report(name + ", memory", peak_gigabytes(), {workload, "GB", most_gigabytes}, as_json);
 }
 
-// The file of the page, all of it in memory.
+// Writes the page into memory.
 void measure_page(const Subject& subject, bool as_json) {
   const auto start = std::chrono::steady_clock::now();
   std::ostringstream out;
@@ -129,7 +129,7 @@ void measure_page(const Subject& subject, bool as_json) {
 }
 
 void measure_long(const std::string& name, bool as_json) {
-  mallopt(M_MMAP_THRESHOLD, 1 << 20);  // as `attend explain` has it
+  mallopt(M_MMAP_THRESHOLD, 1 << 20);  // as `attend explain` does
   const at::NoGradGuard not_recorded;
   const std::vector<Example> examples = long_examples();
   const PairModel model = long_model(examples);
@@ -149,7 +149,7 @@ void measure_long(const std::string& name, bool as_json) {
   if (!as_json) fmt::print("{:<44} {:8.3f} GB\n", "  of it before the method began", before);
 }
 
-// Each in a process of its own, for the peak of its memory. Returns whether all ended well.
+// Measures each in a separate process, for its peak of memory. Returns whether all succeeded.
 bool measure_all_long(char** argv, bool as_json) {
   bool well = true;
   std::vector<std::string> names = {whole_page};

@@ -16,8 +16,8 @@ inline double pairs(const kernels::Shape& s) {
   return static_cast<double>(s.batch * s.heads * s.queries * s.keys);
 }
 
-// Multiply-adds of the products of tiles, counted as two each: scores and contexts; then in
-// backward the scores again, dP, dQ, dK and dV. The element-wise work between them is not counted.
+// Multiply-adds of the products of tiles, as two operations each. Forward: scores and contexts.
+// Backward: the scores again, dP, dQ, dK and dV. Element-wise work between them is not counted.
 inline double forward_operations(const kernels::Shape& s) {
   return 2 * pairs(s) * static_cast<double>(s.depth + s.value_depth);
 }
@@ -25,8 +25,8 @@ inline double backward_operations(const kernels::Shape& s) {
   return 2 * pairs(s) * static_cast<double>(3 * s.depth + 2 * s.value_depth);
 }
 
-// A problem with arrays of its own, normally distributed, and those that it writes. Change problem
-// and gradients before the first run.
+// A problem with its own normally distributed inputs and its own outputs. Change problem and
+// gradients only before the first run.
 template <class S>
 class KernelInputs {
  public:
@@ -37,7 +37,8 @@ class KernelInputs {
     problem.shape = s;
     problem.scope = std::move(scope);
     problem.score.family = family;
-    // Distances are of d terms of about 2: the scale keeps the weights from being all on one key.
+    // Distances are sums of d terms of about 2. The scale keeps the weights from concentrating on
+    // one key.
     const auto depth = static_cast<double>(s.depth);
     if (family == kernels::Family::dot) problem.score.scale = 1 / std::sqrt(depth);
     if (family == kernels::Family::additive) problem.score.vector = random(s.depth);
@@ -67,8 +68,8 @@ class KernelInputs {
 
   void forward(int threads) { kernels::attention_forward<S>(problem, result_, threads); }
 
-  // Runs forward and throws when it leaves a context as it was, or makes NaN: a time would then
-  // mean nothing.
+  // Runs forward. Throws if it leaves contexts unwritten or writes NaN, since a time would then be
+  // meaningless.
   std::vector<S> checked_context() {
     std::vector<S>& context = stored_[kContext];
     std::fill(context.begin(), context.end(), std::numeric_limits<S>::quiet_NaN());
@@ -79,7 +80,7 @@ class KernelInputs {
     return context;
   }
 
-  // After forward.
+  // Requires a preceding forward().
   void backward(int threads) {
     const auto constant = [](const kernels::View<S>& view) {
       return kernels::View<const S>{view.data, view.batch_stride, view.head_stride,
@@ -96,7 +97,7 @@ class KernelInputs {
         problem, {context, result_.lse, constant(grad_context_), nullptr}, gradients, threads);
   }
 
-  // Arrays that live as long as this.
+  // Arrays with the lifetime of this object.
   T* random(int64_t count, double mean = 0) {
     std::vector<T>& numbers = computed_.emplace_back(count);
     for (T& x : numbers) x = static_cast<T>(mean + normal_(engine_));
@@ -108,7 +109,7 @@ class KernelInputs {
   kernels::Gradients<S> gradients;
 
  private:
-  static constexpr size_t kContext = 3;  // of the stored arrays: after query, key, value
+  static constexpr size_t kContext = 3;  // index of the context in stored_, after query, key, value
 
   S* stored(int64_t count) {
     std::vector<S>& numbers = stored_.emplace_back(count);

@@ -1,5 +1,5 @@
-// Attention in time linear in the length: what a token costs as sequences grow, beside exact fused
-// attention, and how far from exact attention the cheaper ones are: `./dev bench linear --help`.
+// Attention in linear time: the cost per token as sequences grow, compared with exact fused
+// attention, and the error of the cheaper mechanisms: `./dev bench linear --help`.
 
 #include <ATen/CPUGeneratorImpl.h>
 #include <ATen/core/grad_mode.h>
@@ -27,7 +27,7 @@ namespace {
 using at::Tensor;
 
 constexpr int64_t depth = 64, projected = 256;
-// Twice as long may cost this power of two more: linear, and caches that no longer hold it.
+// Bar of the exponent: linear, with some room for caches that overflow.
 constexpr double most_exponent = 1.15;
 
 struct Options {
@@ -38,7 +38,7 @@ class Report {
  public:
   explicit Report(bool as_json) : as_json_(as_json) {}
 
-  // A figure with a bar is met when it is at most that.
+  // A figure meets its bar if it is at most the bar.
   void add(const std::string& name, const std::string& metric, double value,
            std::optional<double> bar = {}) {
     const bool met = !bar || value <= *bar;
@@ -69,7 +69,7 @@ Score features_score(int64_t features, const at::Generator& generator) {
   return Score("positive_features", {{"omega", orthogonal_features(features, depth, generator)}});
 }
 
-// One way of attending to as many keys as there are queries.
+// A mechanism that attends to as many keys as there are queries.
 struct Mechanism {
   std::string name;
   int64_t longest;
@@ -122,7 +122,7 @@ Passes passes_of(const Mechanism& mechanism, int64_t length) {
           })};
 }
 
-// The slope of a line through the logarithms: cost is proportional to length^slope.
+// Slope of a line through the logarithms: the cost is proportional to length^slope.
 double exponent(const std::vector<std::pair<double, double>>& samples) {
   double x = 0, y = 0, xx = 0, xy = 0;
   for (const auto& [length, seconds] : samples) {
@@ -170,7 +170,7 @@ double median(std::vector<double> values) {
   return values[values.size() / 2];
 }
 
-// |approximation - exact| / |exact| over the context.
+// |approximation - exact| / |exact| of the context.
 double relative_error(const Tensor& got, const Tensor& exact) {
   return ((got - exact).norm() / exact.norm()).item<double>();
 }

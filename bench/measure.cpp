@@ -36,7 +36,7 @@ std::string prepare_blas(char** argv) {
 
 Probe seconds_of(int threads, std::function<void()> run) {
   const clockid_t clock = threads == 1 ? CLOCK_THREAD_CPUTIME_ID : CLOCK_MONOTONIC;
-  // Short runs are repeated so often that reading the clock does not count.
+  // Short runs are repeated until the time to read the clock is negligible.
   constexpr double kShortest = 2e-3;
   return [clock, run = std::move(run), runs = 0]() mutable {
     if (runs == 0) {

@@ -5,24 +5,24 @@
 #include <string>
 #include <vector>
 
-// Times that hold on a machine which others use too: whatever is compared takes turns, and a ratio
-// is the median of the ratios within a turn.
+// Times that are valid on a shared machine: compared probes take turns, and a ratio is the median
+// of the ratios within a turn.
 
 namespace attend::bench {
 
-// For the beginning of main: has OpenBLAS take the kernels that suit the processor. Where matrix
-// products are slow all the same, which would flatter Attend, says so on standard error and returns
-// what it says, else nothing.
+// Call at the beginning of main: makes OpenBLAS use the kernels that suit the processor. If matrix
+// products are slow nevertheless, which would favour Attend, prints a warning on standard error and
+// returns it; else returns an empty text.
 std::string prepare_blas(char** argv);
 
-// Something to measure: seconds, or operations per second.
+// A measurement: seconds, or operations per second.
 using Probe = std::function<double()>;
 
-// Seconds that one run takes. One thread is timed by the processor time that it used, so that what
-// else runs does not count; several by the clock on the wall.
+// Measures the seconds of one run. For one thread this is processor time, which other programs do
+// not affect; for several threads, wall-clock time.
 Probe seconds_of(int threads, std::function<void()> run);
 
-using Round = std::vector<double>;  // what each probe measured in one turn
+using Round = std::vector<double>;  // results of all probes in one turn
 
 class Rounds {
  public:
@@ -36,8 +36,8 @@ class Rounds {
   std::vector<Round> rounds_;
 };
 
-// The probes in turns until `seconds` have passed for each, at least three turns, after one turn to
-// warm up.
+// Runs the probes in turns until `seconds` have passed per probe, at least three turns, after one
+// turn to warm up.
 Rounds take_turns(const std::vector<Probe>& probes, double seconds);
 
 }  // namespace attend::bench

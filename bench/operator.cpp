@@ -25,7 +25,7 @@ Parameters random_parameters(const std::string& score, const kernels::Shape& s) 
     std::vector<int64_t> sizes;
     sizes.reserve(row.shape.size());
     for (const Axis axis : row.shape) sizes.push_back(length_of(axis, s));
-    // A matrix that keeps the size of what it maps.
+    // Keeps the variance of what the matrix maps.
     const double deviation = sizes.size() == 2 ? 1 / std::sqrt(static_cast<double>(s.depth)) : 1;
     parameters.emplace(row.name, (at::randn(sizes) * deviation).requires_grad_());
   }

@@ -55,7 +55,7 @@ double core_frequency() {
 #pragma GCC unroll 16
       for (int i = 0; i < kUnrolled; ++i) {
         sum += step;
-        asm volatile("" : "+r"(sum), "+r"(step));  // else the compiler adds them all up itself
+        asm volatile("" : "+r"(sum), "+r"(step));  // else the compiler computes the sum
       }
     }
     const double seconds = kernels::processor_seconds() - start;

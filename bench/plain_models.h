@@ -11,15 +11,15 @@
 
 namespace attend {
 
-// Models as one writes them with the layers that LibTorch has, to measure Attend's against.
+// Straightforward models from LibTorch's layers, to compare with Attend's.
 struct PlainSizes {
   int64_t source_tokens = 0;
   int64_t target_tokens = 0;
-  int64_t depth = 128;  // of the Transformer's vectors; the recurrent one's embeddings
+  int64_t depth = 128;  // of the Transformer's vectors, and of the recurrent model's embeddings
   int64_t heads = 4;
   int64_t layers = 4;  // on each side
   int64_t feed_forward = 256;
-  int64_t hidden = 256;  // of the recurrent one
+  int64_t hidden = 256;  // of the recurrent model
   double dropout = 0.1;
 };
 
@@ -30,8 +30,8 @@ class PlainTransformer : public torch::nn::Module {
 
   at::Tensor logits(const Batch& batch);  // [T, B, V]
 
-  // The source for decode(), [S, B, D]; and the targets so far, [T, B], to their last logits
-  // [B, V], all layers run again over all of them.
+  // encode() returns the source for decode(), [S, B, D]. decode() runs all layers over all targets
+  // so far, [T, B], and returns the last logits [B, V].
   at::Tensor encode(const at::Tensor& source, const at::Tensor& padding);
   at::Tensor decode(const at::Tensor& before, const at::Tensor& memory, const at::Tensor& padding);
 
@@ -44,8 +44,8 @@ class PlainTransformer : public torch::nn::Module {
   torch::nn::Linear output_{nullptr};
 };
 
-// A bidirectional torch::nn::GRU, and a torch::nn::GRUCell that attends additively at each step
-// (Bahdanau et al. 2015), with a maxout readout.
+// A bidirectional torch::nn::GRU, and a torch::nn::GRUCell with additive attention at each step
+// (Bahdanau et al. 2015) and a maxout readout.
 class PlainRecurrent : public torch::nn::Module {
  public:
   explicit PlainRecurrent(const PlainSizes& sizes);
@@ -61,7 +61,7 @@ class PlainRecurrent : public torch::nn::Module {
   torch::nn::Linear readout_{nullptr}, output_{nullptr};
 };
 
-// [B, S], true behind the lengths [B].
+// [B, S], true after the lengths [B].
 at::Tensor padding_of(const at::Tensor& source, const at::Tensor& lengths);
 
 }  // namespace attend

@@ -1,5 +1,5 @@
-// Training in two processes on this machine: what their all-reduce takes, how much of a step it is,
-// how fast they are beside one process with two replicas, and what follows for more machines.
+// Training in two processes on this machine: the time of their all-reduce, its share of a step,
+// their speed compared with one process of two replicas, and a prediction for more machines.
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -31,7 +31,7 @@ constexpr int64_t codes = 10000;
 constexpr double share_bar = 0.15, rate_bar = 0.95;
 
 struct Options {
-  double seconds = 8;  // a turn
+  double seconds = 8;  // per turn
   int turns = 3;
 };
 
@@ -39,8 +39,8 @@ double seconds_since(Clock::time_point start) {
   return std::chrono::duration<double>(Clock::now() - start).count();
 }
 
-// Counts the time that processes wait for sums, for the other process included, and by how much the
-// sums of gradients begin before they are waited for: what of them backward can hide.
+// Measures how long processes wait for sums, including for the other process. Also measures how
+// early the sums of gradients begin before the wait: backward can hide that time.
 class TimedWorld : public Communicator {
  public:
   explicit TimedWorld(Communicator& world) : world_(world) {}
@@ -48,7 +48,7 @@ class TimedWorld : public Communicator {
   int64_t rank() const override { return world_.rank(); }
   int64_t size() const override { return world_.size(); }
   std::function<void()> begin_sum(at::Tensor& tensor) override {
-    if (tensor.scalar_type() == at::kFloat) {  // of gradients
+    if (tensor.scalar_type() == at::kFloat) {  // gradients
       if (!first_begun_) {
         first_begun_ = Clock::now();
         bytes_.clear();
@@ -70,11 +70,11 @@ class TimedWorld : public Communicator {
   void barrier() override { world_.barrier(); }
 
   double seconds() const { return seconds_; }
-  // From the first sum of a step to the end of its backward, on average.
+  // Mean time from the first sum of a step to the end of its backward.
   double ahead() const {
     return std::reduce(ahead_.begin(), ahead_.end()) / static_cast<double>(ahead_.size());
   }
-  const std::vector<double>& bytes() const { return bytes_; }  // of each sum of a step
+  const std::vector<double>& bytes() const { return bytes_; }  // per sum of a step
 
  private:
   Communicator& world_;
@@ -83,7 +83,7 @@ class TimedWorld : public Communicator {
   std::vector<double> ahead_, bytes_;
 };
 
-// That all threads of this process have used.
+// Processor time of all threads of this process.
 double processor_seconds() {
   timespec time{};
   clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &time);
@@ -93,10 +93,10 @@ double processor_seconds() {
 struct Run {
   double steps_per_second = 0;
   double pairs_per_second = 0;
-  double processor_seconds = 0;  // of this process, a step
+  double processor_seconds = 0;  // of this process, per step
 };
 
-// The network of `attend train` at batches of 4,096 tokens, for some seconds.
+// Trains the network of `attend train` in batches of 4,096 tokens for about `seconds`.
 Run train(const std::vector<EncodedPair>& pairs, int64_t replicas, Communicator* world,
           double seconds) {
   ModelConfig model;
@@ -140,7 +140,7 @@ Run train(const std::vector<EncodedPair>& pairs, int64_t replicas, Communicator*
   return run;
 }
 
-// Seconds of one all-reduce, the least of several.
+// Seconds of one all-reduce, the minimum of several.
 double all_reduce(Communicator& world, int64_t floats) {
   at::Tensor tensor = at::ones({floats});
   double least = 1e9;
@@ -153,8 +153,8 @@ double all_reduce(Communicator& world, int64_t floats) {
   return least;
 }
 
-// What all-reduce leaves of the speed of one machine: of all gradients after backward, and of
-// buckets of which all but the last travel within the `ahead` seconds before its end.
+// Prints the predicted efficiency of many machines for two kinds of all-reduce: all gradients after
+// backward, or buckets, all but the last of which are sent in the `ahead` seconds before its end.
 void predict(double step, double ahead, const std::vector<double>& buckets) {
   constexpr double latency = 50e-6;
   const double bytes = std::reduce(buckets.begin(), buckets.end()), last = buckets.back();

@@ -1,6 +1,6 @@
 // Training throughput: Attend's replicas against a plain loop over LibTorch's own layers, on the
-// same batches. Both take turns in one run; the medians are compared. Attend goes first, so that
-// the peak of memory told is its own.
+// same batches. Both take turns in one run, and the medians are compared. Attend runs first, so
+// that the reported peak of memory is its own.
 
 #include <fmt/format.h>
 #include <sys/resource.h>
@@ -38,11 +38,11 @@ constexpr double bar = 1.5;
 constexpr int64_t codes = 10000;  // tokens of sentences
 
 struct Options {
-  double seconds = 8;  // a turn
+  double seconds = 8;  // per turn
   int turns = 3;
   bool json = false;
-  std::string only = {};               // the task's name
-  std::filesystem::path batches = {};  // a folder for NAME.json
+  std::string only = {};               // name of a task
+  std::filesystem::path batches = {};  // folder for NAME.json
 };
 
 double seconds_since(Clock::time_point start) {
@@ -55,7 +55,7 @@ struct Task {
   int64_t source_tokens, target_tokens;
   std::vector<EncodedPair> pairs;
   std::function<at::Tensor(const Batch&)> logits = {};  // of the plain model, [T, B, V]
-  std::vector<at::Tensor> parameters = {};              // the same model's
+  std::vector<at::Tensor> parameters = {};              // of the plain model
 
   double tokens_per_pair() const {
     double tokens = 0;
@@ -65,8 +65,8 @@ struct Task {
   }
 };
 
-// Tokens per second of what a careful newcomer writes: padded batches of similar length, Adam,
-// clipping.
+// Tokens per second of the loop that a careful newcomer writes: padded batches of similar length,
+// Adam, gradient clipping.
 double plain(const Task& task, const Options& options) {
   at::set_num_threads(2);
   torch::optim::Adam adam(task.parameters, torch::optim::AdamOptions(1e-3));
@@ -133,7 +133,7 @@ struct Row {
   bench::Probe rate;  // tokens per second
 };
 
-// For whoever trains another library on the same batches: padded tokens, [B, S] and [B, T].
+// Writes padded tokens, [B, S] and [B, T], for training another library on the same batches.
 void write_batches(const Task& task, const std::filesystem::path& folder) {
   constexpr size_t most = 200;
   const auto rows = [](const at::Tensor& tokens) {

@@ -7,8 +7,8 @@
 
 namespace attend::bench {
 
-// 20,000 pairs as long as Multi30k's, of random tokens below `tokens`: what is measured does not
-// depend on what they say.
+// Returns 20,000 pairs with the lengths of Multi30k, of random tokens below `tokens`. Measurements
+// do not depend on their content.
 std::vector<EncodedPair> sentences(int64_t tokens);
 
 }  // namespace attend::bench

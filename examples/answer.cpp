@@ -1,4 +1,4 @@
-// Answers each line of standard input with a trained model, or with several as one.
+// Answers each line of standard input with a trained model, or with an ensemble of several models.
 //
 //     ./dev example answer MODEL... < words.txt
 #include <iostream>

@@ -1,6 +1,6 @@
 // The copy task (Graves et al. 2014, section 4.1): after a sequence of random 8-bit vectors and a
-// delimiter, say the sequence again. A neural Turing machine and an LSTM with more parameters train
-// on the same sequences of 1 to 20 vectors; then both copy 20 and 40.
+// delimiter, the network must repeat the sequence. A neural Turing machine and an LSTM with more
+// parameters train on the same sequences of 1 to 20 vectors. Then both copy sequences of 20 and 40.
 
 #include <ATen/CPUGeneratorImpl.h>
 #include <ATen/core/grad_mode.h>
@@ -34,10 +34,10 @@ namespace {
 
 using at::Tensor;
 
-constexpr int64_t bits = 8;          // of a vector
-constexpr int64_t longest = 20;      // sequence in training
-constexpr double clip_norm = 10;     // of the gradient
-constexpr double solved_bits = 0.1;  // a sequence
+constexpr int64_t bits = 8;          // per vector
+constexpr int64_t longest = 20;      // longest sequence in training
+constexpr double clip_norm = 10;     // maximum norm of the gradient
+constexpr double solved_bits = 0.1;  // maximum cost of a solved task, bits per sequence
 
 struct Options {
   int64_t sequences = 96'000;
@@ -49,7 +49,7 @@ struct Options {
 };
 
 struct Copies {
-  Tensor inputs;   // [B, 2 L + 1, bits + 1]: the vectors, the delimiter in a channel of its own, 0
+  Tensor inputs;   // [B, 2 L + 1, bits + 1]: vectors, delimiter in its own channel, zeros
   Tensor targets;  // [B, L, bits]
 };
 
@@ -63,7 +63,7 @@ Copies draw(int64_t length, int64_t count, at::Generator& generator) {
 
 at::Generator generator_of(uint64_t seed) { return at::make_generator<at::CPUGeneratorImpl>(seed); }
 
-// A network that answers every step, [B, T, bits + 1] -> logits [B, T, bits].
+// A network with one output per step, [B, T, bits + 1] -> logits [B, T, bits].
 struct Network {
   std::string name;
   std::shared_ptr<torch::nn::Module> module;
@@ -74,7 +74,7 @@ struct Network {
     for (const Tensor& parameter : module->parameters()) count += parameter.numel();
     return count;
   }
-  // The answers after the delimiter.
+  // Returns the outputs after the delimiter.
   Tensor copy(const Copies& copies) const {
     return run(copies.inputs).slice(1, copies.targets.size(1) + 1);
   }
@@ -101,7 +101,7 @@ Network lstm_network(int64_t hidden) {
   return {"LSTM", module, [module](const Tensor& x) { return module->forward(x); }};
 }
 
-// Cross-entropy in bits a sequence.
+// Cross-entropy in bits per sequence.
 Tensor cost(const Tensor& logits, const Tensor& targets) {
   const Tensor nats =
       at::binary_cross_entropy_with_logits(logits, targets, {}, {}, at::Reduction::Sum);
@@ -109,11 +109,11 @@ Tensor cost(const Tensor& logits, const Tensor& targets) {
 }
 
 struct Score {
-  double bits = 0;    // a sequence
+  double bits = 0;    // per sequence
   double copied = 0;  // share of the sequences without a wrong bit
 };
 
-// On 100 sequences of one length that training did not see.
+// Evaluates on 100 sequences of one length that were not in training.
 Score evaluate(const Network& network, int64_t length) {
   at::NoGradGuard no_gradient;
   at::Generator generator = generator_of(1'000'003);
@@ -124,7 +124,7 @@ Score evaluate(const Network& network, int64_t length) {
           right.to(torch::kDouble).mean().item<double>()};
 }
 
-// The same over all lengths of training.
+// Returns the mean cost over all lengths of training.
 double evaluate_all(const Network& network) {
   double sum = 0;
   for (int64_t length = 1; length <= longest; ++length) sum += evaluate(network, length).bits;
@@ -153,12 +153,12 @@ class Progress {
   std::chrono::steady_clock::time_point start_ = std::chrono::steady_clock::now();
 };
 
-// The longest sequence grows to 20 over the first quarter of the training; the rate falls over the
-// last fifth.
+// The maximum length grows to 20 over the first quarter of training. The learning rate falls over
+// the last fifth.
 int64_t longest_at(double done) { return std::min(longest, 3 + static_cast<int64_t>(72 * done)); }
 double rate_at(double done) { return std::min(1.0, 5 * (1 - done) + 0.01); }
 
-// Trains and returns the bits a sequence of what was seen, by the number of sequences.
+// Trains, and returns the mean bits per sequence in training, by the number of sequences.
 std::vector<ChartPoint> train(const Network& network, const Options& options) {
   const int64_t batches = options.sequences / options.batch,
                 window = std::max<int64_t>(batches / 50, 1);
@@ -204,7 +204,7 @@ void report(const Network& network, const std::vector<ChartPoint>& curve) {
   }
 }
 
-// The place of a head at each step of one sequence, over the rows that it used.
+// Draws the rows of the memory that a head used, at each step of one sequence.
 std::string picture_of(const Tensor& weights, const std::string& head, int64_t length) {
   Alignment alignment;
   alignment.title = "Rows of the memory that the " + head + " head looked at";

@@ -1,9 +1,9 @@
-// A language model over one sequence that several processes share, each of which holds its part of
-// every activation: what one process has no memory for, four have.
+// A language model over one sequence that several processes share. Each process holds its part of
+// every activation: four processes can train on a sequence that exceeds the memory of one.
 //
 //     ./dev example long_context --help
 //
-// One process by itself, or the same command with RANK, WORLD_SIZE and a place to meet:
+// Run one process by itself, or start the same command with RANK, WORLD_SIZE and a meeting file:
 //
 //     for r in 0 1 2 3; do
 //       (ulimit -v 1300000; RANK=$r WORLD_SIZE=4 ATTEND_MEETING=/tmp/meeting long_context) &
@@ -36,9 +36,9 @@ struct Options {
   int64_t steps = 10;
 };
 
-// One layer. Its positions are those of alibi, so that nothing but attention needs to know them.
+// One layer. Its positions are ALiBi's, so that only attention uses them.
 struct Model : nn::Module {
-  // [1, own T] -> [own T, letters]
+  // [1, own T] -> [own T, letters]: each process reads its own positions.
   Tensor forward(const Tensor& tokens, Communicator& world, const attend::SharedSequences& shared) {
     const Tensor x = embedding(tokens);
     const auto parts = inputs(x).view({1, -1, 3, heads, depth / heads}).permute({2, 0, 3, 1, 4});
@@ -60,7 +60,7 @@ struct Model : nn::Module {
   nn::Linear last = linear("last", depth, letters);
 };
 
-// Each letter is one of four that follow from the one before it, so that ln 4 is the least loss.
+// Each letter is one of four that may follow the previous letter, so that the minimum loss is ln 4.
 Tensor text_of(int64_t length) {
   const Tensor choices = torch::randint(4, {length}, at::kLong);
   Tensor text = torch::zeros({length}, at::kLong);
@@ -70,7 +70,7 @@ Tensor text_of(int64_t length) {
   return text;
 }
 
-// One message for all.
+// Sums all gradients with one message.
 void sum_gradients(Communicator& world, const std::vector<Tensor>& parameters) {
   std::vector<Tensor> flat;
   for (const Tensor& x : parameters) flat.push_back(x.grad().reshape(-1));

@@ -1,7 +1,7 @@
-// A mechanism of one's own: four choices that are in no paper together, trained on a task that
-// plain attention finds hard. The task: random numbers have a mark each, which is 1 at two of them,
-// and a query at the end shall find the later one: the score finds marks, the bias prefers what is
-// near, and sparsemax leaves all the others at exactly 0.
+// Your own mechanism: four choices that no paper combines, trained on a task that is hard for plain
+// attention. The task: each random number has a mark, which is 1 for two of them, and a query at
+// the end must find the later marked number. The score finds marks, the bias prefers near keys, and
+// sparsemax sets the weights of all other keys to exactly 0.
 //
 //     ./dev example own_mechanism
 #include <torch/optim/adam.h>
@@ -20,7 +20,7 @@ struct Task {
   at::Tensor key;     // [B, 1, keys, 2]: a number and its mark
   at::Tensor value;   // [B, 1, keys, 1]: the number
   at::Tensor answer;  // [B]: the later marked number
-  at::Tensor place;   // [B]: where it is
+  at::Tensor place;   // [B]: its position
 };
 
 Task draw() {
@@ -42,7 +42,7 @@ int main() {
                                {.query_depth = 1, .key_depth = depth, .attention_depth = 8});
   torch::optim::Adam adam(own.parameters(), torch::optim::AdamOptions(0.02));
   const at::Tensor query = torch::ones({batch, 1, 1, 1});
-  // The one query is behind all keys.
+  // The query comes after all keys.
   const attend::Placement placement = {.offset = keys, .keys = keys};
   for (int step = 0; step <= 1000; ++step) {
     const Task task = draw();

@@ -10,11 +10,11 @@ namespace attend {
 
 struct SwitchedOffHead {
   AttentionHead head;
-  at::Tensor instead = {};  // of its context, [Dv]; undefined: zeros
+  at::Tensor instead = {};  // replaces its context, [Dv]; undefined: zeros
 };
 
-// A network of which some heads of attention, or some of their edges, are switched off. A model
-// that copies source tokens by the weights of such a head copies nothing by them.
+// Returns the network with some attention heads or edges switched off. A model that copies source
+// tokens by the weights of such a head copies nothing by it.
 std::shared_ptr<PairNetwork> ablated_network(std::shared_ptr<PairNetwork> network,
                                              std::vector<SwitchedOffHead> off);
 

@@ -9,22 +9,22 @@ namespace {
 
 using at::Tensor;
 
-// Bool [count]: which of the numbers from first + 1 on are in the range.
+// Bool [count]: which of the numbers from first + 1 are in the range.
 Tensor held_places(const std::optional<NumberRange>& range, int64_t first, int64_t count) {
   const NumberRange all = range.value_or(NumberRange{});
   const Tensor numbers = at::arange(first + 1, first + 1 + count);
   return (numbers >= all.first).logical_and(numbers <= all.last);
 }
 
-// Replaces the contexts of heads, and takes what edges carry out of them, during one pass.
+// Replaces the contexts of heads, and subtracts what edges carry from them, during one pass.
 class SwitchedOff : public Watch {
  public:
-  // `steps`: how many steps of decoding preceded this pass.
+  // `steps`: number of decoding steps before this pass.
   SwitchedOff(const std::vector<SwitchedOffHead>& off, int64_t steps) : off_(off), steps_(steps) {}
 
   AttentionResult attention(const AttentionCall& call, const Pass& rest) override {
     AttentionResult result = Watch::attention(call, rest);
-    // Groups of heads are calls one after another, and so are the steps of a recurrent decoder.
+    // An attention is called once per group of heads, or once per step of a recurrent decoder.
     const bool in_steps = TracedAttention{rest.site, {call}}.in_steps();
     first_head_ = rest.site == site_ && !in_steps ? first_head_ + heads_ : 0;
     site_ = rest.site;
@@ -57,7 +57,7 @@ class SwitchedOff : public Watch {
   }
 
  private:
-  // Queries of earlier steps.
+  // Number of queries in earlier steps.
   int64_t queries_before(const AttentionCall& call, bool in_steps) {
     const int64_t rows = call.query.size(-2);
     if (site_.layer > 0 && !site_.reads_source) return call.key.size(-2) - rows;
@@ -69,12 +69,12 @@ class SwitchedOff : public Watch {
     return steps_;
   }
 
-  // The head's index in the last call; below 0 or too large: it is of another.
+  // Index of the head in the last call; out of range if the call lacks the head.
   int64_t index_of(const AttentionHead& one) const {
     return one.site == site_ ? one.head - first_head_ : -1;
   }
 
-  // Bool [1, heads, rows, keys] of the last call; undefined: none is off.
+  // Edges that are off, bool [1, heads, rows, keys] of the last call; undefined: none.
   Tensor edges_off(int64_t rows, int64_t keys) const {
     Tensor edges;
     for (const auto& [one, instead] : off_) {
@@ -88,7 +88,7 @@ class SwitchedOff : public Watch {
     return edges;
   }
 
-  // The last call's context or weights, [B, heads, ..] or, of one head, [B, ..].
+  // Replaces heads in the last call's context or weights, [B, heads, ..] or, of one head, [B, ..].
   Tensor without_heads(const Tensor& x, bool of_contexts) const {
     Tensor left = x;
     for (const auto& [one, instead] : off_) {
@@ -108,7 +108,7 @@ class SwitchedOff : public Watch {
   Site site_;  // of the last call
   int64_t first_head_ = 0, heads_ = 0, first_query_ = 0;
   Tensor query_;
-  std::vector<std::pair<Site, int64_t>> seen_;  // rows of steps in this pass
+  std::vector<std::pair<Site, int64_t>> seen_;  // rows of earlier calls in this pass
 };
 
 class AblatedState : public DecodingState {

@@ -11,53 +11,55 @@
 
 namespace attend {
 
-// What figures need to know of an answer, whatever the map; computed at its first use.
+// Data about one answer that all figures share, whatever the map. Each part is computed on first
+// use.
 class AnswerEvidence {
  public:
   AnswerEvidence(const Subject& subject, const WeightTestOptions& options);
 
-  // The tokens of the source that figures of a map look at: method_scope() of the rows, without
+  // Source tokens that the figures of a map consider: method_scope() of the rows, without
   // special_tokens().
   at::Tensor scope(const MethodRow& method, const MethodChoice& choice);
 
-  // Means over the tokens of the answer of the probability lost without the best tokens of a
-  // source in scope, and without the others there; none if no row has two tokens in scope. Tokens
-  // out of scope stay as they are.
+  // Mean probability lost over the tokens of the answer: `without` when the best source tokens in
+  // scope are removed, `with` when only these are kept. Tokens out of scope are never removed.
+  // Empty if no row has two tokens in scope.
   struct Erased {
     double without = 0, with = 0;
   };
   std::optional<Erased> erase(const at::Tensor& scores, const at::Tensor& scope);
-  // The mean over all orders of the tokens in scope: exact if the sets of tokens of a size are at
-  // most WeightTestOptions::orders, else of so many drawn orders.
+  // Mean over all orders of the tokens in scope. Exact if there are at most
+  // WeightTestOptions::orders sets per size, else estimated from that many drawn orders.
   std::optional<Erased> erase_in_random_order(const at::Tensor& scope);
 
-  // The share of the answer's tokens that change without their source token of the largest score,
-  // and without another, the mean over all of them, in scope. Tokens with one key there say
-  // nothing.
+  // Share of the answer's tokens that change without the source token of the largest score. The
+  // baseline is the mean share over the other tokens in scope. Rows with fewer than two keys in
+  // scope are skipped.
   FigureValue flips_by_token(const at::Tensor& scores, const at::Tensor& scope);
 
-  // The weights that the answer is read off; null where there are none.
+  // Tests of the weights that the answer is read from; null if it is read from none.
   const WeightTests* weight_tests();
 
-  // Mean Kendall's tau of the map with each of the others, over those tokens of the answer for
-  // which the method scores at least four tokens of the source, and over these alone.
+  // Mean Kendall's tau between the map and each of `others`. Only answer tokens with at least four
+  // keys in scope count, and only these keys are ranked.
   FigureValue tau(const MappedScores& map, const std::vector<at::Tensor>& others) const;
-  // The same with amounts that may be below 0, or their magnitudes if the map has no signs.
+  // Like tau(), for amounts that may be negative; uses their magnitudes if the map has no signs.
   FigureValue tau_with_amounts(const MappedScores& map, const at::Tensor& amounts) const;
   const at::Tensor& gradient();   // [T, S]: held_amounts()
-  const at::Tensor& occlusion();  // [T, S]: the probability lost without each token
-  // What the method says of untrained networks of this kind.
+  const at::Tensor& occlusion();  // [T, S]: probability lost without each token
+  // Scores of the method for untrained networks of this kind.
   std::vector<at::Tensor> untrained_scores(const MethodRow& method, const MethodChoice& choice);
 
   const NetworkTrace& trace() const { return trace_; }
-  const std::vector<int64_t>& rows() const { return rows_; }  // of the answer, that are looked at
+  const std::vector<int64_t>& rows() const { return rows_; }  // tested rows of the answer
 
  private:
-  // Tokens of a source that are erased together, and those that are kept then, in order.
+  // Source tokens that remain, in order: all but the chosen ones (`without`), or the chosen ones
+  // and those out of scope (`with`).
   struct Erasure {
     std::vector<int64_t> without, with;
   };
-  // Erasures of one size for a token of the answer, which count as one: their mean.
+  // Erasures of one size for one token of the answer; their mean counts once.
   struct RowErasures {
     int64_t row;
     std::vector<Erasure> sets;
@@ -76,18 +78,18 @@ class AnswerEvidence {
   at::Tensor answered_;  // [T]: the most probable tokens
   bool has_weights_;
   at::Tensor gradient_, occlusion_;
-  at::Tensor changed_;  // [T, S]: whether the token changes without each other
+  at::Tensor changed_;  // [T, S]: whether the token changes without each source token
   std::optional<WeightTests> weights_;
-  // The answer's probabilities [T] when the network reads only these tokens. Maps often agree on
-  // the tokens.
+  // Probabilities [T] of the answer when the network reads only these tokens. Cached because maps
+  // often agree on the tokens.
   std::map<std::vector<int64_t>, at::Tensor> kept_;
-  at::Tensor erased_scores_;  // of the last call of erase(), and its result
+  at::Tensor erased_scores_;  // argument of the last call of erase(), and its result
   std::optional<Erased> erased_;
-  at::Tensor random_scope_;  // of the last call of erase_in_random_order(), and its result
+  at::Tensor random_scope_;  // argument of the last call of erase_in_random_order(), and its result
   std::optional<Erased> random_;
-  at::Tensor reached_;  // the scope of methods that have none of their own
+  at::Tensor reached_;  // scope of methods without MethodRow::scope
 
-  // An untrained network's model, and the trace of the answer by it.
+  // Untrained model, and the trace of the answer through it.
   struct Untrained {
     std::unique_ptr<PairModel> model;
     NetworkTrace trace;

@@ -18,17 +18,17 @@ namespace {
 
 using at::Tensor;
 
-// The shares of a source's tokens (DeYoung et al. 2020, 4.2).
+// Shares of a source's tokens to erase (DeYoung et al. 2020, 4.2).
 constexpr double erased_shares[] = {0.01, 0.05, 0.1, 0.2, 0.5};
 
-// A rank correlation of fewer things takes few values, and is often 1 by chance.
+// A rank correlation of fewer items takes few values, and is often 1 by chance.
 constexpr int64_t least_ranked = 4;
 
 std::span<const double> values_of(const Tensor& row) {
   return {row.data_ptr<double>(), static_cast<size_t>(row.numel())};
 }
 
-// The tokens of a scope [S].
+// Tokens in a scope [S].
 Tensor keys_in(const Tensor& scope) { return scope.nonzero().squeeze(1); }
 
 std::vector<int64_t> chosen_places(const Tensor& chosen) {
@@ -36,7 +36,7 @@ std::vector<int64_t> chosen_places(const Tensor& chosen) {
   return {places.data_ptr<int64_t>(), places.data_ptr<int64_t>() + places.numel()};
 }
 
-// The number of tokens for each share; none of less than two, among which there is no order.
+// Number of tokens per share; empty for fewer than two tokens, which have no order.
 std::vector<int64_t> erased_counts(int64_t keys) {
   std::vector<int64_t> counts;
   for (const double share : erased_shares)
@@ -45,8 +45,8 @@ std::vector<int64_t> erased_counts(int64_t keys) {
   return counts;
 }
 
-// Sets of `count` of the keys: all of them if they are at most the rows of `ranks` [orders, S],
-// else the first ones of each of these orders.
+// Returns the sets of `count` keys: all of them if there are at most as many as rows of `ranks`
+// [orders, S], else the first `count` keys of each of these orders.
 std::vector<Tensor> removed_sets(const Tensor& keys, int64_t count, const Tensor& ranks) {
   const int64_t size = keys.size(0), orders = ranks.size(0);
   double possible = 1;
@@ -67,8 +67,8 @@ std::vector<Tensor> removed_sets(const Tensor& keys, int64_t count, const Tensor
   return sets;
 }
 
-// Lets `seed` alone say what LibTorch's default generator draws while it lives, and puts that back
-// as it was. Modules draw their weights from it.
+// Seeds LibTorch's default generator, from which modules draw their weights, and restores it at the
+// end of its lifetime.
 class SeededDefault {
  public:
   explicit SeededDefault(uint64_t seed) : lock_(mutex()) {
@@ -121,7 +121,7 @@ void AnswerEvidence::read_kept(const std::set<std::vector<int64_t>>& sets) {
   for (const auto& one : sets)
     if (!kept_.contains(one)) unread.push_back(one);
   if (unread.empty()) return;
-  // Sources of a pass are padded to its longest.
+  // The sources of a pass are padded to the longest.
   std::stable_sort(unread.begin(), unread.end(),
                    [](const auto& one, const auto& other) { return one.size() < other.size(); });
   const Tensor left = float64_on_cpu(answers_of(subject_, unread).probabilities);
@@ -186,7 +186,7 @@ std::optional<AnswerEvidence::Erased> AnswerEvidence::erase_in_random_order(cons
   // An order takes two passes per size.
   const int64_t affordable = affordable_passes(subject_, {}) / (2 * std::ssize(erased_shares));
   const int64_t orders = std::clamp<int64_t>(affordable, 1, options_.orders);
-  // Rows of equal scopes share their orders, and so what the network makes of them.
+  // Rows with equal scopes share their orders, and so the cached answers.
   const Tensor ranks = at::rand({orders, subject_.source_length()}, draws, at::kDouble);
   std::vector<RowErasures> all;
   for (const int64_t row : rows_) {

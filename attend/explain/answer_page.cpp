@@ -19,13 +19,13 @@ PageHead page_head(const at::Tensor& map, const PageDetail& detail) {
   return reducer.finish();
 }
 
-// The lists of tokens of a page. A sequence has one list for each choice of its tokens, such as
-// with a start.
+// Token lists of a page. A sequence has one list per variant of its tokens, such as with a start
+// token.
 class TokenLists {
  public:
   explicit TokenLists(std::vector<PageTokens>& lists) : lists_(lists) {}
 
-  // Finds or adds one.
+  // Returns the index of a list; adds the list if it is new.
   size_t place(Sequence sequence, const std::string& name, const std::vector<std::string>& tokens) {
     for (size_t i = 0; i < lists_.size(); ++i)
       if (sequences_[i] == sequence && lists_[i].tokens == tokens) return i;
@@ -120,7 +120,7 @@ ExplanationPage answer_page(const Subject& subject, const TestedMethods& tested,
       shown.heads.push_back(page_head(map.weights[head], detail));
       shown.notes.push_back(named_pattern(patterns_of(patterns, map.site, head)));
     }
-    map.weights = at::Tensor();  // those of all layers and their page would be held at once
+    map.weights = at::Tensor();  // else all weights and the page would be in memory at once
     page.maps.push_back(std::move(shown));
   }
   page.lens = page_lens(subject);
@@ -132,7 +132,7 @@ ExplanationPage tested_page(const Subject& subject, const MethodRow* only,
                             const MethodChoice& choice, const std::optional<SourcePicture>& picture,
                             const Report& report) {
   const at::NoGradGuard not_recorded;
-  // No method that a page of a long source has by itself reads blocks.
+  // The methods that a long source gets by default do not read blocks.
   NetworkTrace trace = trace_network(subject.network(), subject.batch,
                                      {.blocks = only != nullptr || !is_long(subject, choice)});
   const TestedMethods tested = test_methods(subject, trace, only, choice, report);

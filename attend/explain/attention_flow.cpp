@@ -11,10 +11,10 @@ namespace {
 
 using at::Tensor;
 
-// Flows are found in whole numbers, so that no rounding keeps a search going.
+// Flows are whole numbers: rounding could keep the search from ending.
 constexpr double flow_unit = 1 << 30;
 
-// Beyond, flows through all layers take minutes.
+// With more groups, flows through all layers take minutes.
 constexpr int64_t most_groups = 128;
 
 using Traits = boost::adjacency_list_traits<boost::vecS, boost::vecS, boost::directedS>;
@@ -36,8 +36,8 @@ void add_edge(Graph& graph, size_t from, size_t to, double weight) {
   boost::put(boost::edge_reverse, graph, back, there);
 }
 
-// The nodes are the vectors of all layers, those of the source first. An edge leads from a vector
-// to each vector that it reads.
+// The nodes are the vectors of all layers, the source's first. An edge leads from a vector to each
+// vector that it reads.
 Graph graph_of_layers(const std::vector<Tensor>& layers) {
   const int64_t vectors = layers[0].size(0);
   Graph graph((layers.size() + 1) * static_cast<size_t>(vectors));
@@ -56,7 +56,7 @@ Graph graph_of_layers(const std::vector<Tensor>& layers) {
 }  // namespace
 
 // Abnar & Zuidema 2020: the largest flow from a vector of the last layer down to each token. The
-// edges between groups carry what those of their vectors do.
+// capacity of an edge between groups is the sum over their vectors.
 Tensor attention_flow(const Subject& subject, const NetworkTrace& trace, const MethodChoice&) {
   std::vector<Tensor> layers;
   const TracedAttention* pooling = nullptr;

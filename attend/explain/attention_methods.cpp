@@ -12,7 +12,7 @@ bool is_pooling(const Site& site) { return site.part == NetworkPart::pooling; }
 
 bool is_decoder(const Site& site) { return site.part == NetworkPart::decoder; }
 
-// Head by head, since all heads of a node with thousands of neighbours take gigabytes.
+// Adds up head by head: all heads of a node with thousands of neighbours take gigabytes.
 Tensor mean_of_heads(const TracedAttention& attention) {
   Tensor sum;
   for (int64_t head = 0; head < attention.heads(); ++head) {
@@ -22,7 +22,7 @@ Tensor mean_of_heads(const TracedAttention& attention) {
   return sum.div_(attention.heads());
 }
 
-// The map [heads, Dv, depth] of each head's context into what leaves a layer.
+// Maps [heads, Dv, depth] from each head's context to the layer's output.
 Tensor output_maps(const TracedAttention& attention) {
   std::vector<Tensor> parts;
   for (const AttentionCall& call : attention.calls) {
@@ -36,10 +36,10 @@ Tensor with_residual(const Subject& subject, const Tensor& map) {
   return layers_add(subject) ? 0.5 * (map + at::eye(map.size(0), map.options())) : map;
 }
 
-// Each row of the answer becomes that of the next; the last stays.
+// Each row becomes the next one; the last stays.
 Tensor next_rows(const Tensor& map) { return at::cat({map.slice(0, 1), map.slice(0, -1)}); }
 
-// followed() of one stack, from the rows that the answer reads down, which are few.
+// followed() for a single stack, from the answer down, since the answer reads few rows.
 Tensor followed_down(const Subject& subject, const NetworkTrace& trace,
                      Tensor (*map_of)(const TracedAttention& attention)) {
   const TracedAttention& last = *answer_attention(trace, {});
@@ -54,8 +54,8 @@ Tensor followed_down(const Subject& subject, const NetworkTrace& trace,
   return source_columns(subject, last, rows);
 }
 
-// The maps [rows, columns] of all layers, followed from the source to the answer; what a layer adds
-// to is half of it.
+// The maps [rows, columns] of all layers, multiplied from the source to the answer. A layer's input
+// has half of the weight if the layer adds to it.
 Tensor followed(const Subject& subject, const NetworkTrace& trace,
                 Tensor (*map_of)(const TracedAttention& attention)) {
   if (std::none_of(trace.attentions.begin(), trace.attentions.end(),
@@ -68,7 +68,7 @@ Tensor followed(const Subject& subject, const NetworkTrace& trace,
   for (const TracedAttention& one : trace.attentions) {
     if (one.site.reads_source) {
       const Tensor read = seen(map_of(one));
-      // A recurrent decoder adds to nothing.
+      // A recurrent decoder does not add to its input.
       decoder = one.site.layer == 0 ? read
                 : decoder.defined() ? 0.5 * (decoder + read)
                                     : 0.5 * read;
@@ -141,7 +141,7 @@ Tensor head_values(const TracedAttention& attention) {
     Tensor value = float64_on_cpu(call.value).squeeze(0);
     if (value.dim() == 2) value = value.unsqueeze(0);
     parts.push_back(value.repeat_interleave(call.heads() / value.size(0), 0));
-    if (attention.in_steps()) break;  // each step reads the same
+    if (attention.in_steps()) break;  // each step reads the same values
   }
   return at::cat(parts);
 }
@@ -164,12 +164,12 @@ Tensor value_norms(const Subject& subject, const NetworkTrace& trace, const Meth
       read_by_answer(subject, attention, float64_on_cpu(traced_weights(attention, heads)));
   const Tensor values = mapped_values(attention, heads);
   std::vector<Tensor> rows;
-  for (int64_t t = 0; t < weights.size(1); ++t)  // [T, keys, depth] may be large
+  for (int64_t t = 0; t < weights.size(1); ++t)  // all of [T, keys, depth] may be large
     rows.push_back(value_parts(weights.narrow(1, t, 1), values).norm(2, 2));
   return source_columns(subject, attention, at::cat(rows));
 }
 
-// Where any head may look.
+// Keys that any head may attend to.
 Tensor answer_scope(const Subject& subject, const NetworkTrace& trace, const MethodChoice& choice) {
   const TracedAttention& attention = *answer_attention(trace, choice);
   Tensor scope = float64_on_cpu(traced_scope(attention));
@@ -178,7 +178,7 @@ Tensor answer_scope(const Subject& subject, const NetworkTrace& trace, const Met
   return source_columns(subject, attention, read_by_answer(subject, attention, scope.mean(0))) > 0;
 }
 
-// Chen et al. 2020: what a token is aligned to shows where the decoder, having read it, looks next.
+// Chen et al. 2020: a token's alignment is where the decoder looks after it has read the token.
 Tensor shifted_alignment(const Subject& subject, const NetworkTrace& trace,
                          const MethodChoice& choice) {
   return next_rows(raw_weights(subject, trace, choice));

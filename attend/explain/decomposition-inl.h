@@ -8,23 +8,22 @@
 
 namespace attend {
 
-// Logits as sums over groups of the vectors that the first layer reads.
+// Logits as sums over groups of the first layer's input vectors.
 struct LogitParts {
   at::Tensor parts;  // [groups, T, V]
   at::Tensor whole;  // [T, V]
 };
 
-// DecompX (Modarressi et al. 2023). All that a decoder reads of the answer is a group of its own,
-// behind the others; its part is zero where there is no decoder. The network is one that
-// why_no_parts() takes.
+// DecompX (Modarressi et al. 2023). All that a decoder reads of the answer forms one more group,
+// after the others; its part is zero without a decoder. Requires an empty why_no_parts().
 LogitParts logit_parts(const Subject& subject, const VectorGroups& groups);
 
-// The groups whose parts take half a minute and some hundred megabytes; of one vector each where
-// these are enough.
+// Returns groups whose parts take about half a minute and some hundred megabytes. Each group is one
+// vector if that is cheap enough.
 VectorGroups logit_groups(const Subject& subject, const NetworkTrace& trace,
                           const MethodChoice& choice = {});
 
-// Why the subject's logits are no such sums, as far as the network tells; empty where they are.
+// Returns why the subject's logits are not such sums; empty if they are.
 std::string why_no_parts(const Subject& subject, const NetworkTrace& trace);
 
 }  // namespace attend

@@ -13,13 +13,13 @@ namespace {
 
 using at::Tensor;
 
-// All copies of a layer's vectors together, of which an attention holds seven at a time.
+// Limit for all copies of a layer's vectors; an attention holds seven such tensors at a time.
 constexpr int64_t most_numbers = 9'000'000;
 
-// Runs copies of one pair. The first is as it is. The second carries what was added since the
-// constants of the network were shared out. Each other carries the part of a group of vectors. The
-// network is taken as it is at the first: with its weights of attention, its deviations of norms,
-// its gates, and activations as a slope through 0 (Modarressi et al. 2023, 3).
+// Runs copies of one pair. Copy 0 is unchanged. Copy 1 has what was added since the constants of
+// the network were last shared out. Each other copy has the part of one group of vectors. The
+// network is linearised at copy 0: attention weights, deviations of norms and gates are held, and
+// activations become slopes through 0 (Modarressi et al. 2023, 3).
 class Decomposer : public Watch {
  public:
   explicit Decomposer(const VectorGroups& vectors)
@@ -38,7 +38,7 @@ class Decomposer : public Watch {
     if (!is_of_copies(call.x)) return Watch::normalised(call, rest);
     const Tensor whole = whole_of(call.x);
     const Tensor variance = whole.var(-1, /*unbiased=*/false, /*keepdim=*/true);
-    Tensor all = share_out(call.x.clone());  // where norms come first, the sum is read again
+    Tensor all = share_out(call.x.clone());  // a copy: in pre-norm layers, the sum is read again
     all.sub_(all.mean(-1, true)).mul_(call.weight * (variance + call.epsilon).rsqrt());
     all[0].copy_(rest.normalised({whole, call.weight, call.bias, call.epsilon})[0]);
     add_shares(all, call.bias);
@@ -74,12 +74,13 @@ class Decomposer : public Watch {
   LogitParts take() { return std::move(made_); }
 
  private:
-  // Before the layers all copies are alike, and experts see rows of them.
+  // False before the first layer, when all copies are equal, and in experts, which read single
+  // rows.
   bool is_of_copies(const Tensor& x) const { return has_begun_ && x.size(0) == copies(); }
 
   static Tensor whole_of(const Tensor& x) { return x.narrow(0, 0, 1); }
 
-  // The same copies, where what was added to all of them is shared out among the parts.
+  // Shares out among the parts what was added to all copies.
   Tensor share_out(Tensor all) const {
     const Tensor added = all[1].clone();
     all.slice(0, 1).sub_(added);
@@ -87,18 +88,18 @@ class Decomposer : public Watch {
     return all;
   }
 
-  // Each part takes a share of what is added, by its product with it.
+  // Each part gets a share of `added` in proportion to the magnitude of its product with it.
   void add_shares(Tensor& all, const Tensor& added) const {
     Tensor parts = all.slice(0, 2);
     std::vector<Tensor> each;
     for (const Tensor& part : parts.unbind())
-      each.push_back((part * added).sum(-1, true).abs());  // of all at once it would be large
+      each.push_back((part * added).sum(-1, true).abs());  // one by one to save memory
     const Tensor products = at::stack(each), sums = products.sum(0, true);
     const Tensor even = at::full_like(products, 1.0 / static_cast<double>(groups_));
     parts.addcmul_(at::where(sums > 0, products / sums, even), added);
   }
 
-  // All that a decoder reads of its own is of the last group.
+  // In a decoder, all vectors belong to the last group.
   Tensor begun(const Tensor& x, bool in_decoder) {
     has_begun_ = true;
     const Tensor group = at::arange(groups_, x.options().dtype(at::kLong)).unsqueeze(1);
@@ -139,7 +140,7 @@ std::string why_no_parts(const Subject& subject, const NetworkTrace& trace) {
     return "models of this type do not tell what answers are read off; take integrated_gradients";
   if (trace.layers.empty())
     return "the model has no layers of self-attention; take integrated_gradients";
-  // Two groups show whether parts add up, for a function that the pass is not told of is no line.
+  // Two groups show whether parts add up: a function that the pass does not see is not linear.
   const int64_t vectors = trace.layers[0].size(1);
   const LogitParts two = logit_parts(subject, {0, vectors, vectors, (vectors + 1) / 2});
   const double off = (two.parts.sum(0) - two.whole).abs().max().item<double>();
@@ -161,7 +162,7 @@ Tensor token_parts(const Subject& subject, const NetworkTrace& trace, const Meth
   if (subject.against.defined()) parts = parts - parts_of(subject.against.unsqueeze(0));
   const int64_t before =
       subject.network().top_vectors(subject.source_length(), subject.target_length()).before_source;
-  // A decoder's own part is behind those of the groups.
+  // The decoder's own part is after the parts of the groups.
   const Tensor of_vectors =
       groups.shared_out(float64_on_cpu(parts.slice(0, 0, groups.count()).t()));
   return of_vectors.narrow(1, before, subject.source_length());

@@ -42,7 +42,7 @@ Figure flips_by_token(AnswerEvidence& evidence, const MappedScores& map) {
   return evidence.flips_by_token(map.scores, map.scope);
 }
 
-// A figure of the weights says something of maps that are made of them.
+// Figures of the weights apply only to maps that are made of weights.
 Figure of_weights(AnswerEvidence& evidence, const MappedScores& map,
                   FigureValue (*figure)(const WeightTests& tests)) {
   const WeightTests* tests = map.method.reads_weights() ? evidence.weight_tests() : nullptr;

@@ -11,16 +11,16 @@
 
 namespace attend {
 
-// The value of a figure and, where the row compares, the value of its baseline (a random order).
+// Value of a figure and, if FigureRow::compares, of its baseline (a random order).
 struct FigureValue {
   double value = 0;
   double other = 0;
-  const char* missing = nullptr;  // why the answer has no value; null: it has one
+  const char* missing = nullptr;  // why there is no value; null: there is one
 };
 
 class AnswerEvidence;
 
-// What a method says of an answer, as figures look at it.
+// Scores that a method gives an answer, as input of figures.
 struct MappedScores {
   const MethodRow& method;
   const MethodChoice& choice;
@@ -28,36 +28,36 @@ struct MappedScores {
   const at::Tensor& scope;   // bool [T, S]: method_scope()
 };
 
-// What is measured of a map, one row a figure.
+// Measurement of a map, one row per figure.
 struct FigureRow {
   const char* name;
   const char* meaning;
   const char* paper;
-  const char* bar;  // what a map that can be believed reaches; empty: nobody knows
+  const char* bar;  // what a trustworthy map reaches; empty: unknown
   bool compares;    // FigureValue::other is used
   bool (*passes)(const FigureValue& figure);
-  // Measures a map; none where the figure does not apply to its method.
+  // Measures a map; empty if the figure does not apply to its method.
   std::optional<FigureValue> (*measure)(AnswerEvidence& evidence, const MappedScores& map);
-  // Why the figure says nothing of a map if it and its baseline are 0; null: it says something.
+  // Why the figure is meaningless if value and baseline are both 0; null: it has a meaning.
   const char* both_zero = nullptr;
 };
 
 const std::vector<FigureRow>& figure_table();
 
-// Error with the nearest name where there is no such figure.
+// Error with the nearest name if there is no such figure.
 const FigureRow& find_figure(const std::string& name);
 
-// A figure of one map.
+// Figure of one map.
 struct MeasuredFigure {
   const FigureRow* row = nullptr;
   FigureValue figure;
 };
 
-// Tests whether the answer depends on the tokens that a map points at. What does not depend on the
-// map is computed once, at its first use. At most WeightTestOptions::rows tokens of the answer are
-// tested. `subject` must outlive it. Untrained networks are drawn from LibTorch's default
-// generator, which is seeded for that and then put back as it was: figures depend on a thread that
-// draws from it at that moment.
+// Tests whether the answer depends on the tokens that a map points at. Results that do not depend
+// on the map are computed once, on first use. At most WeightTestOptions::rows tokens of the answer
+// are tested. `subject` must outlive the tester.
+// Untrained networks are drawn from LibTorch's default generator, which is seeded for this and
+// restored afterwards. Another thread that draws from it at that moment changes the figures.
 class EvidenceTester {
  public:
   explicit EvidenceTester(const Subject& subject, const WeightTestOptions& options = {});
@@ -65,14 +65,14 @@ class EvidenceTester {
   EvidenceTester(const EvidenceTester&) = delete;
   EvidenceTester& operator=(const EvidenceTester&) = delete;
 
-  // The subject's trace, the argument of why_not() and method_scores().
+  // The subject's trace, for why_not() and method_scores().
   const NetworkTrace& trace() const;
 
-  // The choice of a method for these figures: only the tokens that they test.
+  // Choice for method_scores(): only the tokens that the figures test.
   MethodChoice choice() const;
 
-  // Measures the figures of `rows`, or all, on a method's scores [T, S]. Figures that do not apply
-  // to the method are left out. `choice` is what the scores were made with.
+  // Measures the figures of `rows`, or all, on a method's scores [T, S]. Skips figures that do not
+  // apply to the method. `choice` is the one that the scores were computed with.
   std::vector<MeasuredFigure> measure(const MethodRow& method, const at::Tensor& scores,
                                       const std::vector<const FigureRow*>& rows = {},
                                       const MethodChoice& choice = {});
@@ -81,13 +81,13 @@ class EvidenceTester {
   std::unique_ptr<AnswerEvidence> evidence_;
 };
 
-// Why a figure says nothing of its map; null: it does.
+// Returns why a figure has no meaning for its map; null if it has one.
 const char* why_missing(const FigureRow& row, const FigureValue& figure);
 
-// The bar of a figure, with the value of its baseline where the row compares.
+// Returns the bar of a figure, with the value of its baseline if the row compares.
 std::string bar_text(const FigureRow& row, double baseline);
 
-// A card as a page shows it.
+// Returns the figures as a card for a page.
 std::vector<EvidenceFigure> evidence_card(const std::vector<MeasuredFigure>& figures);
 
 }  // namespace attend

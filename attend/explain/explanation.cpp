@@ -43,7 +43,7 @@ ExplanationPage page_of(const Model& model, const Subject& subject,
   if (options.evidence || request.form == ExplanationForm::html) {
     ExplanationPage page = tested_page(subject, only, options.choice, picture,
                                        [](int64_t, int64_t) { check_stopped(); });
-    // A method that was stopped left a note alone.
+    // A stopped method only adds a note.
     check_stopped();
     return page;
   }

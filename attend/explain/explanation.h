@@ -14,31 +14,30 @@ namespace attend {
 class Model;
 
 enum class ExplanationForm {
-  json,  // what shown_json() says
-  svg,   // a picture of the same
-  html,  // a page of all methods that apply, or of the one that is named, tested, and of all layers
-  page,  // what such a page holds, as page_json() has it; where `evidence` is not set the maps of
-         // one method, not tested, in place of those of all
+  json,  // output of shown_json()
+  svg,   // the same as a picture
+  html,  // page of all methods that apply, or of the named one, tested, and of all layers
+  page,  // page_json() of such a page; without `evidence`, has the untested map of one method only
 };
 inline EnumNames names_of(ExplanationForm) { return {"json", "svg", "html", "page"}; }
 
-// What is to be explained.
+// Answer to explain, and the form of the result.
 struct ExplanationRequest {
   std::string text;
-  std::string target = {};    // in place of the model's answer
-  std::string against = {};   // another that the answer is compared with; empty: none
-  SearchOptions search = {};  // by which the model answers
-  // Heads that are switched off, as named_heads() has them: the result is what becomes of the
-  // answer, in place of a map. Takes the form json, and of `show` the ablation only.
+  std::string target = {};    // replaces the model's answer
+  std::string against = {};   // other answer to compare with; empty: none
+  SearchOptions search = {};  // for the model's answer
+  // Heads to switch off, as for named_heads(). The result then describes the changed answer instead
+  // of a map. Requires the form json; in `show`, only the ablation may be set.
   std::vector<std::string> without = {};
-  ShowOptions show = {};  // pages heed the method, its choice and `evidence` alone
+  ShowOptions show = {};  // pages use only the method, its choice and `evidence`
   ExplanationForm form = ExplanationForm::json;
 };
 
-// Explains an answer, over the picture of its source where it has one. Error as answered_subject(),
-// compared_with(), knock_out(), show() and method_scores(). Any number of threads may explain with
-// one model. `is_stopped` is asked between the steps of the search, and before each pass that an
-// explanation takes; true ends the work with an Error.
+// Explains an answer, over the picture of its source if it has one. Errors as answered_subject(),
+// compared_with(), knock_out(), show() and method_scores(). Thread-safe for one model. `is_stopped`
+// is called between the steps of the search and before each pass of an explanation; true ends the
+// work with an Error.
 std::string explain_answer(const Model& model, const ExplanationRequest& request,
                            const std::function<bool()>& is_stopped = {});
 

@@ -12,7 +12,7 @@ namespace {
 
 using nlohmann::ordered_json;
 
-// A float widened to double would print digits that it never had.
+// Avoids the extra digits of a float that is widened to double.
 double shortest(float value) {
   return std::isfinite(value) ? std::stod(fmt::format("{}", value)) : double{value};
 }

@@ -10,14 +10,14 @@
 
 namespace attend {
 
-// Explanations as JSON on one line: keys in snake_case, as those of answers
-// (attend/inference/answer_json.h). Bytes that are no UTF-8 become U+FFFD.
+// Explanations as JSON on one line: keys in snake_case, as in answers
+// (attend/inference/answer_json.h). Bytes that are not UTF-8 become U+FFFD.
 
-// {"title": "...", "source": [...], "target": [...], "weights": [[...], ...]} of any size,
-// with "scores", "evidence", a list of {"name", "value", "bar", "passed"}, and "patterns", the
-// share of each row of head_pattern_table(), where there are some. Weights read back to the bit in
-// the type they had; those that are not finite are null. So is the value of a figure that was not
-// computed, beside "missing", the reason.
+// {"title": "...", "source": [...], "target": [...], "weights": [[...], ...]} of any size. If
+// present, also "scores", "evidence", a list of {"name", "value", "bar", "passed"}, and "patterns",
+// the share per row of head_pattern_table(). Weights are bit-exact when read back in their type;
+// those that are not finite are null. A figure that was not computed has a null value and the
+// reason in "missing".
 std::string alignment_json(const Alignment& alignment,
                            const std::vector<EvidenceFigure>& evidence = {},
                            const HeadPatterns& patterns = {});

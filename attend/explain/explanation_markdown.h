@@ -4,8 +4,8 @@
 
 namespace attend {
 
-// The table of methods and that of figures, an empty line between them, as docs/explanation.md has
-// them.
+// Returns the table of methods and the table of figures of docs/explanation.md, separated by an
+// empty line.
 std::string explanation_markdown();
 
 }  // namespace attend

@@ -32,7 +32,7 @@ double mean_of(const std::vector<double>& values) {
   return std::accumulate(values.begin(), values.end(), 0.0) / static_cast<double>(values.size());
 }
 
-// The 2.5th and the 97.5th percentile of the means of samples drawn with replacement.
+// Returns the 2.5th and the 97.5th percentile of the means of samples drawn with replacement.
 std::pair<double, double> bootstrap_interval(const std::vector<double>& values) {
   const auto count = static_cast<int64_t>(values.size());
   const auto draws = at::make_generator<at::CPUGeneratorImpl>(1);
@@ -46,7 +46,7 @@ std::pair<double, double> bootstrap_interval(const std::vector<double>& values) 
   return {means[tail].item<double>(), means[bootstrap_samples - 1 - tail].item<double>()};
 }
 
-// What one example says of each method: its figures, or why there are none.
+// Figures of one method for one example, or why there are none.
 struct OfMethod {
   std::vector<MeasuredFigure> figures = {};
   std::string obstacle = {};
@@ -118,7 +118,7 @@ FaithfulnessFigure mean_over(const std::vector<OfExample>& measured, size_t meth
   return result;
 }
 
-// Adds an example to those that were left out for that reason.
+// Counts an example as left out for this reason.
 void leave_out(std::vector<LeftOut>& all, const std::string& what, const std::string& why,
                bool any_reason) {
   for (LeftOut& one : all) {

@@ -19,10 +19,10 @@ using at::Tensor;
 constexpr int64_t integration_steps = 64, most_integration_steps = 1024;
 constexpr int64_t least_integration_steps = 8;
 constexpr int64_t copies_at_once = 64;
-constexpr int64_t vectors_recorded = 1024;  // as many fill the processor
+constexpr int64_t vectors_recorded = 1024;  // enough to fill the processor
 constexpr int64_t noisy_copies = 32, least_noisy_copies = 8;
 constexpr double noise_share = 0.15;   // of the range of the input (Smilkov et al. 2017, 4.1)
-constexpr int64_t exact_outputs = 64;  // a Jacobian of more rows is measured by so many directions
+constexpr int64_t exact_outputs = 64;  // more are estimated from this many random directions
 
 Tensor derivative(const Tensor& output, const Tensor& input) {
   const Tensor result = torch::autograd::grad({output.sum()}, {input}, {}, /*retain_graph=*/true,
@@ -30,16 +30,16 @@ Tensor derivative(const Tensor& output, const Tensor& input) {
   return result.defined() ? result : at::zeros_like(input);
 }
 
-// The vectors of the source's tokens, among the others that enter the network.
+// Returns the vectors of the source's tokens among those that enter the network.
 Tensor of_source(const Subject& subject, const Tensor& vectors) {
   const int64_t before =
       subject.network().top_vectors(subject.source_length(), subject.target_length()).before_source;
-  // A class token is added behind the input, a start before it.
+  // `input` lacks the class token, which is added later, but has the start token.
   const int64_t first = vectors.size(1) == subject.source_length() ? 0 : before;
   return vectors.narrow(1, first, subject.source_length());
 }
 
-// Traces copies of the subject whose source vectors `change` [rows, S, depth] makes new.
+// Traces copies of the subject after `change` has replaced their source vectors [rows, S, depth].
 NetworkTrace trace_changed(const Subject& subject, int64_t rows,
                            const std::function<Tensor(const Tensor& source)>& change) {
   TraceOptions options{.gradients = true, .attentions = false};
@@ -52,26 +52,26 @@ NetworkTrace trace_changed(const Subject& subject, int64_t rows,
   return trace_network(subject.network(), repeated(subject.batch, rows), options);
 }
 
-// Log probabilities [B, V] of the answer's token t, whose gradients reach the tokens before it
-// alone where the network computes one token after another.
+// Log probabilities [B, V] of the answer's token t. If the network computes one token after
+// another, gradients reach only the tokens before t.
 Tensor distribution_of(const NetworkTrace& trace, int64_t t) {
   return trace.steps.empty() ? trace.distributions.select(1, t)
                              : trace.steps[static_cast<size_t>(t)];
 }
 
-// What is explained of the token, [B].
+// Explained quantity of token t, [B].
 Tensor preference_of(const Subject& subject, const NetworkTrace& trace, int64_t t) {
   return preferences_at(subject, t, distribution_of(trace, t));
 }
 
-// Copies of one pair that are differentiated together. Each holds what all layers make of its
-// vectors and, where weights take part as variables, a square of them.
+// Number of copies of one pair that are differentiated together. Each holds the vectors of all
+// layers and, if weights are variables, a weight per pair of vectors.
 int64_t copies_for(const Subject& subject) {
   const int64_t vectors = subject.source_length() + subject.target_length();
   return std::clamp<int64_t>(vectors_recorded / vectors, 1, copies_at_once);
 }
 
-// The tokens of the answer that are asked for.
+// Answer tokens to explain: choice.tokens, or all.
 std::vector<int64_t> tokens_of(const Subject& subject, const MethodChoice& choice) {
   if (!choice.tokens.empty()) return choice.tokens;
   std::vector<int64_t> all(static_cast<size_t>(subject.target_length()));
@@ -79,19 +79,19 @@ std::vector<int64_t> tokens_of(const Subject& subject, const MethodChoice& choic
   return all;
 }
 
-// Rows [tokens, ..] of those among zeros for all, [T, ..].
+// Inserts rows [tokens, ..] into zeros for all tokens, [T, ..].
 Tensor among_all(const Subject& subject, const std::vector<int64_t>& tokens, const Tensor& rows) {
   std::vector<int64_t> shape = rows.sizes().vec();
   shape[0] = subject.target_length();
   return at::zeros(shape, rows.options()).index_copy(0, at::tensor(tokens), rows);
 }
 
-// What is differentiated of log probabilities [B, T, V]: [B, T].
+// Maps log probabilities [B, T, V] to the quantity to differentiate, [B, T].
 using Differentiated = std::function<Tensor(const Tensor& distributions)>;
 
-// The derivatives of what is explained of each token by the variables [copies, ..] of a pass. Each
-// token has a copy of its own, so that one backward pass does for many. [T, ..] each, float64 on
-// the CPU.
+// Returns the derivatives of each token's explained quantity by the variables [copies, ..] of a
+// pass: [T, ..] each, float64 on the CPU. Each token has a copy of its own, so that one backward
+// pass serves many tokens.
 using Variables = std::function<std::vector<Tensor>(const NetworkTrace& trace)>;
 std::vector<Tensor> token_derivatives(const Subject& subject, const MethodChoice& choice,
                                       const TraceOptions& options, const Variables& variables,
@@ -122,14 +122,14 @@ std::vector<Tensor> token_derivatives(const Subject& subject, const MethodChoice
   });
 }
 
-// The gradients [T, S, depth] of what is explained of each token.
+// Gradients [T, S, depth] of each token's explained quantity.
 Tensor source_gradients(const Subject& subject, const MethodChoice& choice,
                         const TraceOptions& options) {
   const auto input = [](const NetworkTrace& trace) { return std::vector{trace.input}; };
   return of_source(subject, token_derivatives(subject, choice, options, input)[0]);
 }
 
-// The row [S] of each token by `row_of`, as rows [T, S].
+// Rows [T, S], with the row [S] that `row_of` returns for each token.
 Tensor by_token(const Subject& subject, const MethodChoice& choice,
                 const std::function<Tensor(int64_t token)>& row_of) {
   const std::vector<int64_t> tokens = tokens_of(subject, choice);
@@ -139,9 +139,9 @@ Tensor by_token(const Subject& subject, const MethodChoice& choice,
   return among_all(subject, tokens, at::stack(rows));
 }
 
-// What enters the network if nothing is known of the text, unknown tokens among its special ones or
-// frames of zeros, and what is explained then, [T]. Vectors of zero would not do, for a layer that
-// normalises them jumps there.
+// Returns the input vectors of a source without information, and the explained quantity for it,
+// [T]. Its text is unknown tokens between the special tokens, or frames of zeros. Zero vectors are
+// unsuitable: a layer that normalises them is discontinuous there.
 std::pair<Tensor, Tensor> blank_source(const Subject& subject) {
   Batch blank = subject.batch;
   blank.source = blank.source.is_floating_point()
@@ -152,8 +152,8 @@ std::pair<Tensor, Tensor> blank_source(const Subject& subject) {
           float64_on_cpu(preferences(subject, trace.distributions)[0])};
 }
 
-// Places between 0 and 1 and their weights, by which a smooth function is integrated far better
-// than by equal steps: Gauss and Legendre's, the roots of a polynomial P_n by Newton's method.
+// Gauss-Legendre nodes between 0 and 1 and their weights, far more accurate for smooth functions
+// than equal steps. The nodes are the roots of the polynomial P_n, found by Newton's method.
 std::pair<Tensor, Tensor> legendre_places(int64_t count) {
   const Tensor places = at::empty({count}, at::kDouble), weights = at::empty({count}, at::kDouble);
   const auto n = static_cast<double>(count);
@@ -176,7 +176,7 @@ std::pair<Tensor, Tensor> legendre_places(int64_t count) {
   return {places, weights};
 }
 
-// The integral of the gradients along the way from `blank`, times it: [T, S].
+// Integral of the gradients along the path from `blank`, times the path: [T, S].
 Tensor integrated_along(const Subject& subject, const MethodChoice& choice, const Tensor& blank,
                         const Tensor& way, int64_t steps) {
   const auto [places, shares] = legendre_places(steps);
@@ -200,8 +200,8 @@ Tensor integrated_along(const Subject& subject, const MethodChoice& choice, cons
 
 at::Generator fixed_draws() { return at::make_generator<at::CPUGeneratorImpl>(1); }
 
-// As preferences(), of the logits: the slopes of log p vanish where p is near 1. Of log
-// probabilities if the network does not report its logits. [B, T].
+// Like preferences(), but of logits: the gradients of log p vanish if p is near 1. Uses log
+// probabilities if the network does not report logits. [B, T].
 Tensor preferred_logits(const Subject& subject, const NetworkTrace& trace) {
   if (!trace.logits.defined()) return preferences(subject, trace.distributions);
   const Tensor logits = trace.logits.dim() == 2 ? trace.logits.unsqueeze(1) : trace.logits;
@@ -209,8 +209,8 @@ Tensor preferred_logits(const Subject& subject, const NetworkTrace& trace) {
   return preferences(subject, at::constant_pad_nd(logits, {without, 0}));
 }
 
-// Chefer et al. 2021, eq. 5, of each attention in the order of the trace, for each of the answer's
-// tokens `which`: relu(a . d logit_t / d a), the mean of its heads, [tokens, rows, keys].
+// Chefer et al. 2021, eq. 5, per attention in the order of the trace and per answer token in
+// `which`: the mean over heads of relu(a . d logit_t / d a), [tokens, rows, keys].
 std::vector<Tensor> relevant_weights(const Subject& subject, const NetworkTrace& trace,
                                      const Tensor& which) {
   NetworkTrace copies = trace_network(subject.network(), repeated(subject.batch, which.size(0)),
@@ -221,7 +221,7 @@ std::vector<Tensor> relevant_weights(const Subject& subject, const NetworkTrace&
     for (const AttentionCall& call : one.calls) contexts.push_back(call.result.context);
   const auto slopes = torch::autograd::grad({own.sum()}, contexts, {}, /*retain_graph=*/false,
                                             /*create_graph=*/false, /*allow_unused=*/true);
-  copies = {};  // its queries, keys and values, before there are maps
+  copies = {};  // frees queries, keys and values before the maps are made
   std::vector<Tensor> maps;
   size_t next = 0;
   for (const TracedAttention& one : trace.attentions) {
@@ -231,7 +231,7 @@ std::vector<Tensor> relevant_weights(const Subject& subject, const NetworkTrace&
       parts.push_back(float64_on_cpu(slope.dim() == 4 ? slope : slope.unsqueeze(1)));
     }
     constexpr int64_t heads = 1, rows = 2;
-    // The forward line is context = a v, so that d logit / d a = (d logit / d context) v^T.
+    // Since context = a v, d logit / d a = (d logit / d context) v^T.
     const Tensor by_weight =
         at::matmul(at::cat(parts, one.in_steps() ? rows : heads), head_values(one).transpose(1, 2));
     maps.push_back((float64_on_cpu(traced_weights(one)) * by_weight).relu_().mean(heads));
@@ -239,21 +239,21 @@ std::vector<Tensor> relevant_weights(const Subject& subject, const NetworkTrace&
   return maps;
 }
 
-// Eq. 8 and 9: what is relevant to a vector besides itself, as shares, and itself.
+// Eq. 8 and 9: the relevance of other vectors as shares, plus the identity.
 Tensor even_relevance(const Tensor& relevance) {
   const Tensor own = at::eye(relevance.size(1), relevance.options());
   const Tensor others = relevance - own, sums = others.sum(2, true);
   return at::where(sums > 0, others / sums, at::zeros_like(others)) + own;
 }
 
-// The rules of eq. 6, 7 and 10: what of the source is relevant to each of those tokens, [tokens,
-// S]. What each vector is to itself from the start is left out: it would hide the rest.
+// Eq. 6, 7 and 10: the relevance of the source to each token in `which`, [tokens, S]. Leaves out
+// the initial relevance of each vector to itself, which would hide the rest.
 Tensor relevant_source(const Subject& subject, const NetworkTrace& trace, const Tensor& which) {
   const std::vector<Tensor> maps = relevant_weights(subject, trace, which);
   const auto own_of = [](const Tensor& relevance, const Tensor& map) {
     return relevance.defined() ? relevance : at::eye(map.size(2), map.options()).expand_as(map);
   };
-  Tensor encoder, decoder, read;  // among themselves; of the encoder's to the decoder's
+  Tensor encoder, decoder, read;  // within encoder and decoder; of the encoder to the decoder
   for (size_t i = 0; i < maps.size(); ++i) {
     const Tensor& map = maps[i];
     const Site& site = trace.attentions[i].site;
@@ -301,15 +301,14 @@ Tensor held_amounts(const Subject& subject, const NetworkTrace& trace, const Met
   return (source_gradients(subject, choice, options) * input).sum(2);
 }
 
-// Jain & Wallace 2019, 4.1: the gradient by the token, with the weights of attention held.
+// Jain & Wallace 2019, 4.1: the gradient by the token, with attention weights held.
 Tensor held_gradient(const Subject& subject, const NetworkTrace& trace,
                      const MethodChoice& choice) {
   return held_amounts(subject, trace, choice).abs();
 }
 
-// Sundararajan et al. 2017, eq. 3. Where the sum is off by over a hundredth of the largest
-// difference, the way is sharper than the steps, and is gone in twice as many; steps that take long
-// begin with fewer.
+// Sundararajan et al. 2017, eq. 3. If the sum is off by more than a hundredth of the largest
+// difference, the steps are too coarse, and their number doubles. Expensive steps begin with fewer.
 Tensor integrated_gradients(const Subject& subject, const NetworkTrace& trace,
                             const MethodChoice& choice) {
   const auto [blank, before] = blank_source(subject);
@@ -317,7 +316,7 @@ Tensor integrated_gradients(const Subject& subject, const NetworkTrace& trace,
   const Tensor asked = at::tensor(tokens_of(subject, choice));
   const Tensor difference = (float64_on_cpu(preferences(subject, trace.distributions)[0]) - before)
                                 .index_select(0, asked);
-  const int64_t passes = 1 + asked.size(0);  // of a step, forward and backward
+  const int64_t passes = 1 + asked.size(0);  // per step, forward and backward
   int64_t steps = integration_steps;
   const int64_t most = affordable_passes(subject, choice);
   while (steps > least_integration_steps && steps * passes > most) steps /= 2;
@@ -350,8 +349,8 @@ Tensor smoothed_gradient(const Subject& subject, const NetworkTrace&, const Meth
   return (sum / copies).norm(2, 2);
 }
 
-// || d log p(. | t) / d x_j ||_F, each row of the Jacobian on a copy of its own. Where there are
-// many rows, the mean over random signs u of || J' u ||^2, whose expectation is the same.
+// || d log p(. | t) / d x_j ||_F, with one copy per row of the Jacobian. With many rows, the square
+// is estimated by the mean over random signs u of || J' u ||^2, which has the same expectation.
 Tensor jacobian_norms(const Subject& subject, const NetworkTrace& trace,
                       const MethodChoice& choice) {
   const Tensor possible = at::isfinite(trace.distributions[0][0]).nonzero().squeeze(1);
@@ -377,8 +376,8 @@ Tensor jacobian_norms(const Subject& subject, const NetworkTrace& trace,
   return (exact ? sum : sum / copies).sqrt();
 }
 
-// Selvaraju et al. 2017, eq. 1-2, over the vectors that the last layer reads or, without layers,
-// those that convolutions made.
+// Selvaraju et al. 2017, eq. 1-2, on the vectors that the last layer reads or, without layers, on
+// the output of the convolutions.
 Tensor grad_cam(const Subject& subject, const NetworkTrace& trace, const MethodChoice& choice) {
   const auto features = [](const NetworkTrace& trace) {
     return trace.layers.empty() ? trace.input : trace.layers.back();
@@ -409,7 +408,7 @@ Tensor attention_x_gradient(const Subject& subject, const NetworkTrace& trace,
   Tensor product = at::cat(slopes, attention.in_steps() ? 2 : 1).mul_(weights);
   if (!heads.empty()) product = product.narrow(1, heads[0], 1);
   const Tensor maps = product.sum(1);
-  // A decoder's own row of the token; of self-attention all rows lead to the answer.
+  // A decoder's map has one row per token. In self-attention, all rows lead to the answer.
   const bool own = attention.site.reads_source && maps.size(1) == subject.target_length();
   return source_columns(subject, attention, own ? maps.diagonal(0, 0, 1).t() : maps.sum(1));
 }
@@ -422,8 +421,8 @@ Tensor relevance(const Subject& subject, const NetworkTrace& trace, const Method
   return among_all(subject, tokens, at::cat(rows));
 }
 
-// A sum of all that could be answered, with weights that no derivative of it would cancel, moves
-// with every token that the answer can see.
+// Differentiates a sum over all possible tokens with random weights, so that derivatives do not
+// cancel: it changes with every token that the answer depends on.
 Tensor reached_scope(const Subject& subject, const NetworkTrace&, const MethodChoice& choice) {
   const auto input = [](const NetworkTrace& copies) { return std::vector{copies.input}; };
   const auto drawn_sum = [](const Tensor& distributions) {
@@ -436,7 +435,7 @@ Tensor reached_scope(const Subject& subject, const NetworkTrace&, const MethodCh
   return (of_source(subject, slopes) != 0).any(2);
 }
 
-// How much less probable, in nats, the answer is when the token is not there.
+// Nats of log probability that the answer loses without the token.
 Tensor occlusion(const Subject& subject, const NetworkTrace& trace, const MethodChoice& choice) {
   const VectorGroups groups = source_groups(subject, affordable_passes(subject, choice));
   const Tensor of_text =

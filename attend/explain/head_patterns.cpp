@@ -14,7 +14,7 @@ namespace {
 
 using at::Tensor;
 
-constexpr int64_t most_repeated = 25;  // tokens, each of them twice
+constexpr int64_t most_repeated = 25;  // distinct tokens, each of them twice
 
 Tensor previous_keys(const Tensor& tokens) {
   const Tensor places = at::arange(tokens.size(0));
@@ -25,19 +25,19 @@ Tensor first_keys(const Tensor& tokens) {
   return (at::arange(tokens.size(0)) == 0).expand({tokens.size(0), -1});
 }
 
-// The other places of the same token; a causal scope leaves the earlier ones.
+// Other positions of the same token; a causal scope keeps only the earlier ones.
 Tensor duplicate_keys(const Tensor& tokens) {
   return (tokens.unsqueeze(1) == tokens).fill_diagonal_(false);
 }
 
-// What followed the same token elsewhere.
+// Positions after the other occurrences of the same token.
 Tensor induction_keys(const Tensor& tokens) {
   Tensor keys = duplicate_keys(tokens).roll(1, 1);
   keys.select(1, 0).fill_(false);
   return keys;
 }
 
-// Equal numbers for equal names.
+// Numbers the names; equal names get equal numbers.
 Tensor numbered(const std::vector<std::string>& names) {
   std::map<std::string, int64_t> numbers;
   std::vector<int64_t> tokens;
@@ -47,7 +47,7 @@ Tensor numbered(const std::vector<std::string>& names) {
   return at::tensor(tokens, at::kLong);
 }
 
-// So many tokens of a vocabulary, all different, twice; none where it holds or allows too few.
+// Returns random distinct tokens of a vocabulary, twice; empty if fewer than two are possible.
 std::vector<int64_t> repeated_draws(int64_t vocabulary, int64_t most, const at::Generator& draws) {
   constexpr int64_t first = Vocabulary::unknown + 1;
   const int64_t count = std::min({most_repeated, most / 2, vocabulary - first});
@@ -115,7 +115,7 @@ Subject with_repeated_tokens(const Subject& subject) {
   pair.target = {target.data_ptr<int64_t>(), target.data_ptr<int64_t>() + target.numel()};
   pair.no_eos = true;
   if (model.config.row().is_tokenwise()) {
-    // It has a token for each of the source, whatever that is.
+    // The model answers with one token per source token, whatever they are.
     pair.target.assign(pair.source.size(), Vocabulary::eos);
   } else if (has_decoder(subject)) {
     const std::vector<int64_t> answer = repeated_draws(
@@ -123,7 +123,7 @@ Subject with_repeated_tokens(const Subject& subject) {
     if (!answer.empty()) pair.target = answer;
   }
   Subject repeated = make_subject(model, pair);
-  // Names, since several tokens of bytes may be shown alike.
+  // Names, since different byte tokens may have the same text.
   repeated.source = names_of(pair.source, model.source_vocabulary);
   repeated.target = names_of(pair.target, model.target_vocabulary);
   return repeated;

@@ -27,7 +27,7 @@ std::string part_key(const Site& site) {
   return name.empty() ? "attention" : name;
 }
 
-// "3" or "1-4"; none of other texts.
+// Parses "3" or "1-4"; empty for other texts.
 std::optional<NumberRange> number_range(std::string_view text) {
   const size_t dash = text.find('-');
   const auto first = parse_number<int64_t>(text.substr(0, dash));
@@ -47,7 +47,7 @@ std::vector<std::string_view> split_at_dots(std::string_view text) {
   return parts;
 }
 
-// A name of heads or edges, taken apart.
+// Parsed name of heads or edges.
 struct HeadSelector {
   std::string part;
   std::optional<NumberRange> layers = {}, heads = {}, queries = {}, keys = {};
@@ -60,7 +60,7 @@ struct HeadSelector {
   }
 };
 
-// None of a text that is no such name.
+// Empty if the text is not such a name.
 std::optional<HeadSelector> head_selector(std::string_view name) {
   const std::vector<std::string_view> words = split_at_dots(name);
   HeadSelector selector{.part = std::string(words[0])};
@@ -90,7 +90,7 @@ std::string listed_heads(const std::vector<AttentionHead>& all) {
   return text;
 }
 
-// The mean context [Dv] of a head over its rows.
+// Mean context [Dv] of a head over its queries.
 at::Tensor mean_context(const TracedAttention& attention, int64_t head) {
   std::vector<at::Tensor> rows;
   int64_t first = 0;
@@ -125,7 +125,7 @@ std::vector<SwitchedOffHead> switched_off(const std::vector<AttentionHead>& head
   return off;
 }
 
-// The answer as a network computes it.
+// Answer that a network computes.
 struct Computed {
   double value = 0;    // as KnockOut::before
   at::Tensor answers;  // int64 [T]: the most probable tokens
@@ -155,13 +155,13 @@ std::string best_answer(const PairModel& model, std::shared_ptr<PairNetwork> net
   return answer.best().text;
 }
 
-// Whether a number of 1 to `count` is in the range.
+// Whether the range contains a number from 1 to `count`.
 bool is_within(const std::optional<NumberRange>& range, int64_t count) {
   return !range || range->first <= count;
 }
 
-// named_heads() of a traced answer, without edges whose places an attention lacks. Error on a name
-// whose places none of its attentions has.
+// Returns named_heads() of a traced answer, without edges at positions that an attention lacks.
+// Error on a name if no attention has its positions.
 std::vector<AttentionHead> heads_there(const std::vector<std::string>& names,
                                        const NetworkTrace& trace) {
   const std::vector<AttentionHead> all = heads_of(trace);

@@ -15,7 +15,7 @@ namespace {
 
 using at::Tensor;
 
-// Keeps what the layers of the last stack read and give.
+// Keeps the inputs and the output of the layers of the last stack.
 class StackVectors : public Watch {
  public:
   Tensor vectors(WatchedVectors which, const Tensor& x, const Pass& rest) override {
@@ -33,7 +33,7 @@ class StackVectors : public Watch {
   NetworkPart part_ = NetworkPart::none;
 };
 
-// Has a stack give other vectors than its own.
+// Replaces the output of a stack.
 class OtherTop : public Watch {
  public:
   OtherTop(NetworkPart part, Tensor given) : part_(part), given_(std::move(given)) {}
@@ -47,8 +47,8 @@ class OtherTop : public Watch {
   Tensor given_;
 };
 
-// Tells the log probabilities [T, V] behind one layer after another, and returns what those are
-// called.
+// Calls `tell` with the log probabilities [T, V] after each layer, in order, and returns the names
+// of the layers.
 std::vector<std::string> read_layers(const Subject& subject,
                                      const std::function<void(const Tensor& answers)>& tell) {
   const at::NoGradGuard not_recorded;

@@ -9,18 +9,18 @@
 
 namespace attend {
 
-// What would be answered if the layers ended early (the logit lens, nostalgebraist 2020).
+// Predictions if the layers ended early (the logit lens, nostalgebraist 2020).
 struct LayerAnswers {
-  std::vector<std::string> layers;  // "input", "encoder 1", ...: those behind which they end
+  std::vector<std::string> layers;  // "input", "encoder 1", ...: the last layer applied
   at::Tensor log_probabilities;     // [layers, T, V], float64 on the CPU
 };
 
-// Of the stack of layers that is read last: a decoder's where it has layers. Without layers where
-// the network tells of none.
+// Applies to the stack of layers that is read last: a decoder's if it has layers. `layers` is empty
+// if the network does not report its layers.
 LayerAnswers layer_answers(const Subject& subject);
 
-// The same for a page, where it says something: nothing of numbers, nor without layers. `columns`
-// is left at 0. Holds the answers behind one layer at a time.
+// Returns the same for a page; empty if the model answers with numbers or reports no layers. Leaves
+// `columns` at 0. Holds the predictions of only one layer at a time.
 std::optional<PageLens> page_lens(const Subject& subject);
 
 }  // namespace attend

@@ -11,7 +11,7 @@ using at::Tensor;
 
 using Tokens = std::vector<std::string>;
 
-// Tokens of the vectors that a layer of self-attention holds.
+// Tokens of the vectors of a self-attention layer.
 Tokens vector_tokens(const Subject& subject, const TracedAttention& attention) {
   const auto count = static_cast<size_t>(attention.columns());
   Tokens tokens;
@@ -46,7 +46,7 @@ Tokens row_tokens(const Subject& subject, const TracedAttention& attention) {
   return tokens;
 }
 
-// The sequence that a layer of self-attention is over.
+// Sequence of a self-attention layer.
 Sequence own_sequence(const Site& site) {
   if (site.part == NetworkPart::decoder) return Sequence::answered;
   return site.part == NetworkPart::layers ? Sequence::text : Sequence::source;

@@ -8,29 +8,29 @@
 
 namespace attend {
 
-// The sequence that tokens belong to. Two sequences may have the same tokens.
+// Sequence that tokens belong to. Two sequences may have the same tokens.
 enum class Sequence {
   source,
-  answer,    // what is answered, one token per row
-  answered,  // what a decoder has read of it
-  text,      // of a language model: the source and then the answer
+  answer,    // the answer, one token per row
+  answered,  // the part of the answer that a decoder has read
+  text,      // of a language model: the source, then the answer
 };
 
-// What one attention of a network looked at, as people read it.
+// Map of one attention of a network, with readable names.
 struct LayerMap {
   std::string name;                        // "encoder 2", "decoder 1 over the source", "pooling"
-  std::vector<std::string> rows, columns;  // tokens; those of padding, class and start in <>
+  std::vector<std::string> rows, columns;  // tokens; padding, class and start tokens in <>
   at::Tensor weights;                      // [heads, rows, columns], on the CPU
-  Site site = {};                          // where in the network it is
+  Site site = {};                          // its place in the network
 
   Sequence row_sequence() const;
   Sequence column_sequence() const;
 };
 
-// All layers of a traced answer whose attention forms weights, in the order of their computation.
+// Returns the maps of all attentions of a traced answer that form weights, in order of computation.
 std::vector<LayerMap> layer_maps(const Subject& subject, const NetworkTrace& trace);
 
-// Pieces of words that belong together, and their names: {first, count} each. Tokens are pieces as
+// Words made of pieces, and the {first, count} of the pieces of each. Tokens are pieces as
 // byte-pair encoding writes them, "econ@@", "omic".
 struct WordGroups {
   std::vector<std::string> words;
@@ -38,11 +38,12 @@ struct WordGroups {
 };
 WordGroups group_words(const std::vector<std::string>& tokens);
 
-// A map [.., rows, columns] of pieces as one of words: rows are averaged, columns added up.
+// Merges a map [.., rows, columns] of pieces into one of words: averages rows, adds up columns.
 at::Tensor merge_words(const at::Tensor& map, const WordGroups& rows, const WordGroups& columns);
 LayerMap merge_words(const LayerMap& map);
 
-// Hard alignments, "0-0 1-2 ...": for each target token the source token of the largest score.
+// Returns hard alignments, "0-0 1-2 ...": for each target token, the source token of the largest
+// score.
 std::string pharaoh(const at::Tensor& scores);
 
 }  // namespace attend

@@ -1,4 +1,4 @@
-// What each layer's vectors are made of, followed down to the source.
+// Composition of each layer's vectors, followed down to the source.
 #include <algorithm>
 
 #include "attend/explain/attention_methods-inl.h"
@@ -10,25 +10,24 @@ using at::Tensor;
 
 constexpr int64_t numbers_at_once = int64_t{1} << 22;
 
-// The amounts of the keys [rows, keys], and of what the rows add to [rows], in what a block made of
-// them.
+// Contributions to a block's output: of the keys [rows, keys], and of the residual input [rows].
 struct Contributions {
   Tensor keys, rows;
 };
 
-// Of those rows of a block, which is of the attention. `values` as mapped_values().
+// Contributions to `count` rows of a block around the attention. `values` as mapped_values().
 Contributions contributions_of(const TracedBlock& block, const Tensor& weights,
                                const Tensor& values, int64_t first, int64_t count) {
   const auto rows_of = [&](const Tensor& x) { return x[0].narrow(0, first, count); };
   Tensor parts = value_parts(weights.narrow(1, first, count), values);
   Tensor kept = rows_of(block.input).unsqueeze(1);
-  // A vector reads itself, and is added to what it reads.
+  // In self-attention, the residual input counts as a contribution of the same vector's key.
   if (!block.site.reads_source) {
     parts.narrow(1, first, count).diagonal(0, 0, 1).add_(rows_of(block.input).t());
     kept = at::zeros_like(kept);
   }
   const Tensor made = rows_of(block.output).unsqueeze(1);
-  // Ferrando et al. 2022, eq. 7: how much nearer a part is to the whole than nothing is.
+  // Ferrando et al. 2022, eq. 7: how much nearer to the whole a part is than zero.
   const auto amounts = [&](const Tensor& vectors) {
     const Tensor part = block.scale.defined()
                             ? (vectors - vectors.mean(-1, true)) * rows_of(block.scale).unsqueeze(1)
@@ -101,7 +100,7 @@ std::string why_no_blocks(const NetworkTrace& trace) {
   return {};
 }
 
-// ALTI (Ferrando et al. 2022), with a decoder's as in ALTI+ (Ferrando et al. 2022b).
+// ALTI (Ferrando et al. 2022); ALTI+ (Ferrando et al. 2022b) for a decoder.
 Tensor layer_contributions(const Subject& subject, const NetworkTrace& trace, const MethodChoice&) {
   std::vector<LayerShares> layers;
   for (const TracedAttention& one : trace.attentions)

@@ -6,10 +6,10 @@
 namespace attend {
 namespace {
 
-// Where the next map of a side of the network finds the vectors that it reads.
+// Source side or answer side: the level that its next map reads.
 struct Side {
-  std::optional<size_t> top = {};  // its highest level so far
-  int64_t layer = 0;               // that level's
+  std::optional<size_t> top = {};  // highest level so far
+  int64_t layer = 0;               // layer of that level
 };
 
 class Builder {
@@ -22,7 +22,7 @@ class Builder {
       below.top = level(&below == &source_ ? "source" : "answer", map.columns);
     const size_t lower = *below.top;
     Side& above = answers ? answer_ : below;
-    // A decoder's layer reads the answer, then the source: both are the same row of tokens.
+    // A decoder layer's self-attention and cross-attention share one level.
     if (!above.top || !map.site.reads_source || above.layer != map.site.layer)
       above = {level(map.name, map.rows), map.site.layer};
     link(map, *above.top, lower);

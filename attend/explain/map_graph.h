@@ -7,8 +7,8 @@
 
 namespace attend {
 
-// The weights of all maps as one graph, each the mean of its heads. Weights that are 0 or not
-// finite are no edge.
+// Returns the weights of all maps as one graph, each the mean over its heads. Weights that are 0 or
+// not finite give no edge.
 LayerGraph layer_graph(const std::vector<LayerMap>& maps);
 
 }  // namespace attend

@@ -53,7 +53,7 @@ std::string why_no_decoder(const NetworkTrace& trace) {
              : "no decoder reads the source; take attention";
 }
 
-// What the row needs besides an attention that the answer is read off.
+// Returns why a need other than an attention for the answer is not met; empty if all are.
 std::string why_not_besides(MethodNeeds needs, const NetworkTrace& trace) {
   switch (needs) {
     case MethodNeeds::decoder:
@@ -76,7 +76,7 @@ std::string why_not_besides(MethodNeeds needs, const NetworkTrace& trace) {
   return {};
 }
 
-// Those that follow weights and layers.
+// Methods that follow weights and layers.
 std::vector<MethodRow> forward_methods() {
   return {
       {"attention", "a_tj", "the weights themselves", "Bahdanau et al. 2015", "1 forward",
@@ -108,7 +108,7 @@ std::vector<MethodRow> forward_methods() {
   };
 }
 
-// Those that ask the answer.
+// Methods that depend on the answer's probability or logit.
 std::vector<MethodRow> answer_methods() {
   return {
       {"gradient", "|| d log p_t / d x_j ||",
@@ -180,7 +180,7 @@ const MethodRow* default_method(const Subject& subject) {
                           [&](const MethodRow& row) { return row.default_for == answers; });
   };
   if (subject.against.defined()) return row_for(DefaultFor::comparisons);
-  // A label or a number is read off what layers have mixed, all of it where they only add.
+  // Labels and numbers are read from vectors that the layers have mixed.
   if ((subject.model.answers_labels() || subject.model.answers_numbers()) && layers_add(subject)) {
     const MethodRow* row = row_for(DefaultFor::mixed_layers);
     if (why_not(*row, subject, trace_network(subject.network(), subject.batch)).empty()) return row;
@@ -204,7 +204,7 @@ std::string why_not(const MethodRow& method, const Subject& subject, const Netwo
     default:
       break;
   }
-  // First, so that no method names another one that has no weights either.
+  // First, so that no message recommends another method that lacks weights, too.
   if (std::string obstacle = why_no_weights(subject, trace); !obstacle.empty()) return obstacle;
   return why_not_besides(method.needs, trace);
 }

@@ -10,7 +10,7 @@ std::optional<double> kendall_tau(std::span<const double> a, std::span<const dou
   if (a.size() != b.size())
     fail("[kendall_tau] {} and {} values; both rankings must be of the same things", a.size(),
          b.size());
-  double agreement = 0, pairs_a = 0, pairs_b = 0;  // pairs that are not tied
+  double agreement = 0, pairs_a = 0, pairs_b = 0;  // numbers of pairs without ties
   for (size_t i = 0; i < a.size(); ++i) {
     for (size_t j = i + 1; j < a.size(); ++j) {
       const int order_a = (a[i] > a[j]) - (a[i] < a[j]);

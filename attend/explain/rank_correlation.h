@@ -5,8 +5,8 @@
 
 namespace attend {
 
-// Kendall's tau-b of two rankings of the same things, -1 to 1; ties count for neither side. None
-// where one of them ranks nothing: fewer than two things, or all equal. Error on different lengths.
+// Kendall's tau-b of two rankings of the same items, -1 to 1; ties count for neither side. Empty if
+// one of them has fewer than two items or all equal. Error on different lengths.
 std::optional<double> kendall_tau(std::span<const double> a, std::span<const double> b);
 
 }  // namespace attend

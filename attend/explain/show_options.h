@@ -9,47 +9,46 @@
 
 namespace attend {
 
-// What is shown of an answer.
+// View of an answer.
 enum class ExplanationView {
-  alignment,  // what each token of the answer came from, by a method
+  alignment,  // which source tokens each token of the answer came from, by a method
   heads,      // each head of one layer
   model,      // each head of every layer
   graph,      // all layers as one graph of tokens
-  lens,       // what would be answered behind each layer
-  effects,    // what the answer loses without each head
+  lens,       // predictions after each layer
+  effects,    // loss of the answer without each head
 };
 inline EnumNames names_of(ExplanationView) {
   return {"alignment", "heads", "model", "graph", "lens", "effects"};
 }
 
-// What a method shall look at. A number below 1 or one that does not exist is an Error.
+// Restricts a method. A number below 1 or one that does not exist is an Error.
 struct MethodChoice {
-  std::optional<int64_t> layer = {};  // from 1; else the last
-  std::optional<int64_t> head = {};   // from 1; else the mean, or the sum, of all
-  // Places in the answer, from 0. Methods of gradients compute only these, and the scores of the
-  // others are then 0; empty: all.
+  std::optional<int64_t> layer = {};  // from 1; empty: the last
+  std::optional<int64_t> head = {};   // from 1; empty: the mean or sum of all
+  // Positions in the answer, from 0; empty: all. Methods of gradients compute only these; the
+  // scores of other positions are 0.
   std::vector<int64_t> tokens = {};
-  // How often methods that compute the network for each token of the source do so at most. Where
-  // there are more tokens, neighbours are taken together, and each has an even share. 0: what takes
-  // half a minute or so on two cores.
+  // Maximum forward passes for per-token methods. For longer sources, neighbours form groups, and
+  // each token gets an even share. 0: as many as take about half a minute on two cores.
   int64_t most_passes = 0;
 };
 
-// What takes the place of what a head gives where it is switched off.
+// Replacement of a switched-off head's context.
 enum class Ablation {
   zero,  // Michel et al. 2019
-  mean,  // what it gives on average over the places of the answer that is explained
+  mean,  // its mean over all queries of the explained answer
 };
 inline EnumNames names_of(Ablation) { return {"zero", "mean"}; }
 
-// The options of `attend explain`.
+// Options of `attend explain`.
 struct ShowOptions {
   ExplanationView view = ExplanationView::alignment;
   std::string method = {};  // a name of method_table(); empty: default_method()
   MethodChoice choice = {};
-  bool words = false;                  // pieces of words, written with @@, are joined
-  bool evidence = false;               // the map of the method is tested
-  Ablation ablation = Ablation::zero;  // of heads that are switched off
+  bool words = false;                  // join pieces of words, written with @@
+  bool evidence = false;               // test the map of the method
+  Ablation ablation = Ablation::zero;  // for switched-off heads
 };
 
 }  // namespace attend

@@ -28,7 +28,7 @@ std::string no_weights(const Subject& subject) {
       subject.model.config.chosen().why_no_weights());
 }
 
-// The method that is named, or the default; null where there is neither.
+// Named method, or the default; null if there is neither.
 const MethodRow* shown_method(const Subject& subject, const ShowOptions& options) {
   return options.method.empty() ? default_method(subject) : &find_method(options.method);
 }
@@ -128,7 +128,7 @@ void show_layers(const ShowOptions& options, const Subject& subject, Shown& show
   }
 }
 
-// The tokens that a layer would answer first, and the answer, the last layer's first ones in front.
+// Tokens that any layer predicts, and the answer's; the most probable of the last layer first.
 std::vector<int64_t> lens_tokens(const at::Tensor& probabilities, int64_t answer) {
   std::set<int64_t> any = {answer};
   for (const at::Tensor& layer : probabilities.unbind()) any.insert(layer.argmax().item<int64_t>());
@@ -140,7 +140,7 @@ std::vector<int64_t> lens_tokens(const at::Tensor& probabilities, int64_t answer
   return tokens;
 }
 
-// A map for each token of the answer: what stands at its place, by the probability behind each
+// Adds one map per token of the answer: the probabilities of tokens at its position after each
 // layer.
 void show_lens(const ShowOptions& options, const Subject& subject, Shown& shown) {
   if (options.choice.layer || options.choice.head)
@@ -164,8 +164,7 @@ void show_lens(const ShowOptions& options, const Subject& subject, Shown& shown)
   }
 }
 
-// A row for each attention, a column for each of its heads; those that are not there have no
-// number.
+// Adds a map with a row per attention and a column per head. Missing heads are NaN.
 void show_effects(const ShowOptions& options, const Subject& subject, Shown& shown) {
   if (!options.method.empty() || options.choice.layer || options.choice.head)
     fail("view effects: is of all heads, by no method; leave method, layer and head out");

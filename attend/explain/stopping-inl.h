@@ -4,8 +4,8 @@
 
 namespace attend {
 
-// During its lifetime, this thread asks before each pass of a network that an explanation takes
-// whether nobody waits for it any more. The function may be empty.
+// During its lifetime, calls `is_stopped` before each network pass of an explanation on this
+// thread. The function may be empty; it must outlive the guard.
 class StopGuard {
  public:
   explicit StopGuard(const std::function<bool()>& is_stopped);
@@ -17,7 +17,7 @@ class StopGuard {
   const std::function<bool()>* outer_;
 };
 
-// Error where a guard's function says so.
+// Error if the function of this thread's guard returns true.
 void check_stopped();
 
 }  // namespace attend

@@ -16,7 +16,7 @@ namespace {
 
 using at::Tensor;
 
-// Tokens and rows of a batch that are computed at once: enough to fill the processor.
+// Tokens and rows of a batch per pass: enough to fill the processor.
 constexpr int64_t tokens_at_once = 4096, most_rows_at_once = 64;
 
 bool blanks(const PairModel& model) {
@@ -58,7 +58,7 @@ void check_known(const PairModel& model, const std::vector<std::string>& tokens,
          model.target_vocabulary.size() - Vocabulary::unknown - 1);
 }
 
-// Tokens of an answer: one that the vocabulary has as it is written, or those of a text.
+// Tokens of an answer: the one that is written like the text, or the tokens of the text.
 std::vector<int64_t> answer_ids(const PairModel& model, const std::string& text, const char* name) {
   const int64_t whole = model.target_vocabulary.id(text);
   if (whole != Vocabulary::unknown) return {whole};
@@ -68,15 +68,15 @@ std::vector<int64_t> answer_ids(const PairModel& model, const std::string& text,
   return ids;
 }
 
-// Log probabilities [.., V] of two tokens alone, [.., 1] each.
+// Log probabilities [.., V], renormalised over two tokens, [.., 1] each.
 Tensor of_two(const Tensor& distributions, const Tensor& first, const Tensor& second) {
   const Tensor others =
       at::ones_like(distributions, at::kBool).scatter(-1, first, false).scatter(-1, second, false);
   return distributions.masked_fill(others, -INFINITY).log_softmax(-1);
 }
 
-// Leaves out what an answer that continues its source has behind the context, which one pass reads.
-// Returns whether that is any token.
+// Cuts an answer that continues its source to the context that one pass reads. Returns whether
+// tokens were removed.
 bool cut_to_one_pass(const PairModel& model, EncodedPair& pair) {
   if (!model.config.continues()) return false;
   const int64_t room = model.config.chosen().context() - pair.source_length();
@@ -87,7 +87,7 @@ bool cut_to_one_pass(const PairModel& model, EncodedPair& pair) {
   return true;
 }
 
-// Puts texts to show in place of the names of tokens.
+// Replaces the names of tokens with texts to show.
 void show_texts(Subject& subject) {
   const TextCodecs& codecs = subject.model.codecs;
   subject.target_text = codecs.target.join(subject.target);
@@ -225,7 +225,7 @@ std::vector<int64_t> asked_places(const Subject& subject, int64_t most) {
 TokensAround special_tokens(const Subject& subject) {
   const TextCodec& codec = subject.model.codecs.source;
   const int64_t length = subject.source_length();
-  // A model that reads the end of a source has dropped its opening tokens.
+  // A truncated source of a model that reads the end lacks its opening tokens.
   const bool is_cut = subject.truncated && subject.model.config.reads_end();
   const int64_t after = std::min(codec.closing_tokens(), length);
   return {is_cut ? 0 : std::min(codec.opening_tokens(), length - after), after};

@@ -12,7 +12,7 @@ namespace {
 
 using at::Tensor;
 
-// Keeps what one pass computes.
+// Records one pass.
 class Recorder : public AttentionTrace {
  public:
   explicit Recorder(const TraceOptions& options) : options_(options) {}
@@ -34,7 +34,7 @@ class Recorder : public AttentionTrace {
     return result;
   }
 
-  // Those that took the place of the weights of the last call, where these are its queries.
+  // Returns the replaced weights of the last call if `query` is its query.
   Tensor weights(const Tensor& query, const Tensor& key, const Tensor& lse,
                  const AttentionSpec& spec, const Pass& rest) override {
     if (replaced_.defined() && query.is_same(replaced_of_)) return replaced_;
@@ -87,7 +87,7 @@ class Recorder : public AttentionTrace {
     return result;
   }
 
-  // A norm that was computed since the attention is one of the sum.
+  // A norm after the attention belongs to the sum.
   void keep_block(const Site& site, const Tensor& x) {
     TracedBlock block{site, added_to_, x.detach(), {}};
     if (norm_.x.defined()) {
@@ -117,9 +117,9 @@ class Recorder : public AttentionTrace {
   const TraceOptions& options_;
   NetworkTrace trace_;
   size_t calls_ = 0;
-  Tensor replaced_, replaced_of_;  // other weights, and their queries
-  Tensor added_to_;                // what the attentions of a layer add to
-  NormCall norm_{};                // the last one; of undefined vectors: none since the attention
+  Tensor replaced_, replaced_of_;  // weights that replace others, and their queries
+  Tensor added_to_;                // residual input of the next attention
+  NormCall norm_{};                // last norm since the attention; x is undefined if there is none
 };
 
 }  // namespace
@@ -130,7 +130,7 @@ Tensor traced_weights(const TracedAttention& attention, const std::vector<int64_
   if (!attention.has_weights())
     fail("{} normalises by running sums, which form no weights; take a method of gradients",
          attention.name());
-  const at::NoGradGuard not_recorded;  // else all of them are held
+  const at::NoGradGuard not_recorded;  // else autograd keeps all weights
   return attention.weights(heads).squeeze(0);
 }
 
@@ -165,7 +165,7 @@ Tensor trace_step(DecodingState& state, const Tensor& tokens, const TraceOptions
 
 std::vector<std::unique_ptr<DecodingState>> trace_states(PairNetwork& network, const Batch& batch) {
   const at::NoGradGuard not_recorded;
-  Watch nobody;  // so that steps are those that are watched later
+  Watch nobody;  // so that steps are computed as in later watched passes
   const Pass pass = Pass{}.watched_by(nobody);
   std::vector<std::unique_ptr<DecodingState>> states;
   const auto state = network.start(batch.source, batch.source_lengths, pass);

@@ -14,10 +14,9 @@ using at::Tensor;
 
 constexpr int64_t vectors_at_once = 4096;
 
-// Runs copies of one pair, of which the first is as it is and each other reads nothing of one
-// group of vectors: in every layer their values are 0, where the layer reads what it reads as it
-// is. Groups are numbered through: those of the encoder, or of the only stack, and then a
-// decoder's.
+// Runs copies of one pair. Copy 0 is unchanged. In each other copy, every layer reads the input of
+// copy 0, with the values of one group of vectors set to 0. Groups are numbered from 0: first those
+// of the encoder or only stack, then a decoder's.
 class ZeroedValues : public Watch {
  public:
   ZeroedValues(const VectorGroups& encoder, const VectorGroups& decoder, int64_t first)
@@ -45,7 +44,7 @@ class ZeroedValues : public Watch {
     return x.narrow(0, 0, 1).expand_as(x);
   }
 
-  // Of each layer [rows, copies but the first]: 1 - cos of each vector and what it is otherwise.
+  // Per layer: 1 - cos between each vector and its value in copy 0, [rows, copies - 1].
   struct Layer {
     NetworkPart part;
     Tensor moved;
@@ -56,7 +55,7 @@ class ZeroedValues : public Watch {
   void measure(NetworkPart part, const Tensor& x) {
     const Tensor all = x.detach().to(at::kCPU, at::kDouble);
     const Tensor unit = all / all.norm(2, 2, true);
-    // Half the square of the distance is 1 - cos, and 0 where nothing has moved.
+    // Half the squared distance of unit vectors is 1 - cos, and exactly 0 if nothing has moved.
     layers_.push_back({part, ((unit.slice(0, 1) - unit[0]).square().sum(2) / 2).t()});
   }
 
@@ -66,7 +65,7 @@ class ZeroedValues : public Watch {
   std::vector<Layer> layers_;
 };
 
-// What each layer gives, in the order of their computation, by all groups.
+// Results of each layer, in order of computation, for all groups.
 std::vector<ZeroedValues::Layer> moved_by_groups(const Subject& subject,
                                                  const VectorGroups& encoder,
                                                  const VectorGroups& decoder) {
@@ -90,7 +89,7 @@ std::vector<ZeroedValues::Layer> moved_by_groups(const Subject& subject,
   return all;
 }
 
-// The vectors of the layers, those of the encoder or of the only stack, and a decoder's own.
+// Number of vectors in the layers of the encoder (or the only stack) and of a decoder.
 struct VectorCounts {
   int64_t encoder = 0, decoder = 0;
 };
@@ -107,8 +106,8 @@ VectorCounts vector_counts(const NetworkTrace& trace) {
 
 }  // namespace
 
-// Mohebbi et al. 2023, 3: by how much the vectors of a layer turn where it reads nothing of a
-// token, as shares, multiplied through the layers.
+// Mohebbi et al. 2023, 3: how far the vectors of a layer turn without the values of a token, as
+// shares, multiplied through the layers.
 Tensor value_zeroing(const Subject& subject, const NetworkTrace& trace,
                      const MethodChoice& choice) {
   const at::NoGradGuard not_recorded;

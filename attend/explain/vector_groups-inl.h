@@ -8,21 +8,21 @@
 
 namespace attend {
 
-// Methods that compute the network once for each token would take many minutes for a long source.
-// They take neighbours together then, as many as keep them below half a minute or so, and each
-// token has an even share of what its group has.
+// Per-token methods would take many minutes for a long source. They then compute groups of
+// neighbours, as many as take about half a minute, and each token gets an even share of its group's
+// score.
 
-// MethodChoice::most_passes, of this answer where there is no choice.
+// Returns choice.most_passes, or the default for this answer if it is 0.
 int64_t affordable_passes(const Subject& subject, const MethodChoice& choice);
 
-// Whether that is less than one for each token of the source.
+// Whether affordable_passes() is below the number of source tokens.
 bool is_long(const Subject& subject, const MethodChoice& choice);
 
-// The vectors of a layer in runs of neighbours.
+// Vectors of a layer in groups of neighbours.
 class VectorGroups {
  public:
-  // Groups of `size`, or of what is left, among the vectors of the source, and among those before
-  // and behind it.
+  // Forms groups of `size` or fewer vectors, separately among those before the source, those of the
+  // source and those after it.
   VectorGroups(int64_t before, int64_t source, int64_t vectors, int64_t size);
 
   int64_t count() const { return count_; }
@@ -31,11 +31,11 @@ class VectorGroups {
   std::vector<int64_t> members(int64_t group) const;
   std::vector<int64_t> others(int64_t group) const;
 
-  // Amounts [.., vectors] along `axis`, summed over each group: [.., groups].
+  // Sums amounts [.., vectors] along `axis` over each group: [.., groups].
   at::Tensor together(const at::Tensor& amounts, int64_t axis) const;
 
-  // Amounts [rows, groups] as even shares of their vectors, [rows, vectors]; with `scope`, bool
-  // [rows, vectors], of those in scope alone, if there are some.
+  // Spreads amounts [rows, groups] evenly over the vectors of each group: [rows, vectors]. With
+  // `scope`, bool [rows, vectors], only over vectors in scope, if the group has some.
   at::Tensor shared_out(const at::Tensor& amounts, const at::Tensor& scope = {}) const;
 
  private:
@@ -43,10 +43,11 @@ class VectorGroups {
   int64_t size_, count_ = 0;
 };
 
-// Groups of the source's tokens: at most `most` of its text, or nearly, and its special tokens.
+// Groups the source's tokens into about `most` groups of its text, and groups of its special
+// tokens.
 VectorGroups source_groups(const Subject& subject, int64_t most);
 
-// The same of the vectors of the layers that read the source, `vectors` of them.
+// Groups the `vectors` vectors of the layers that read the source likewise.
 VectorGroups layer_groups(const Subject& subject, int64_t vectors, int64_t most);
 
 }  // namespace attend

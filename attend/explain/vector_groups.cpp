@@ -8,7 +8,7 @@ namespace {
 
 using at::Tensor;
 
-// Of all passes of a method together.
+// Limit for all passes of a method together.
 constexpr double most_multiplications = 2.5e12;
 
 int64_t quotient_above(int64_t number, int64_t divisor) { return (number + divisor - 1) / divisor; }

@@ -6,10 +6,10 @@
 
 namespace attend {
 
-// A map [rows, columns] for pictures. Floating point, on any device; else Error.
+// Converts a map [rows, columns] for pictures. Error unless it is floating point; any device.
 WeightGrid grid_of(const at::Tensor& map);
 
-// The same map as a tensor: float32, or float64 where the grid is not of float32.
+// Converts back to a tensor: float32 if grid.single, else float64.
 at::Tensor tensor_of(const WeightGrid& grid);
 
 }  // namespace attend

@@ -7,35 +7,34 @@
 
 namespace attend {
 
-// The rows of weights that tokens of an answer are read off, and their replacements: a key that is
-// out of scope keeps weight 0, and a row stays in the range of its normaliser. `which` names tokens
-// by their places in tokens(), any of them several times, n in all. Draws are the same for all
-// heads.
+// Rows of weights that tokens of an answer are read from, and replacements of them. In a
+// replacement, a key out of scope keeps weight 0, and a row stays in the range of its normaliser.
+// `which` holds n indices into tokens(), with repetition. Draws are the same for all heads.
 class WeightRows {
  public:
-  // Takes at most so many tokens of the answer, evenly spaced, and of them those that read a row
-  // with two keys in scope or more: the weight of a single one says nothing.
+  // Takes at most `most` tokens of the answer, evenly spaced, that read a row with at least two
+  // keys in scope. The weight of a single key has no information.
   WeightRows(const Subject& subject, const TracedAttention& attention, int64_t most);
 
   const std::vector<int64_t>& tokens() const { return tokens_; }
-  // The rows of the attention that the tokens read, int64 [tokens, rows].
+  // Rows of the attention that the tokens read, int64 [tokens, rows].
   const at::Tensor& rows() const { return rows_; }
   // [tokens, heads, rows, keys] in float64.
   const at::Tensor& weights() const { return weights_; }
 
-  // The key of the largest weight by magnitude, the heads together, and another in scope, drawn at
-  // random: bool [tokens, 1, rows, keys]. Where there is no other, none is true.
+  // The key of the largest weight by magnitude, summed over heads, and a random other key in scope:
+  // bool [tokens, 1, rows, keys]. All false if there is no other.
   at::Tensor largest() const;
   at::Tensor another(const at::Generator& draws) const;
 
-  // [n, heads, rows, keys]. Without the weights of those keys [tokens, 1, rows, keys]; the others
-  // of a row that must sum to 1 grow alike.
+  // [n, heads, rows, keys]. Sets the weights of `keys` [tokens, 1, rows, keys] to 0; the other
+  // weights of a row that must sum to 1 grow in proportion.
   at::Tensor without(const at::Tensor& keys) const;
-  at::Tensor level() const;  // equal in scope, a row's sum as it is
+  at::Tensor level() const;  // equal in scope; keeps the sum of a row
   at::Tensor permuted(const at::Tensor& which, const at::Generator& draws) const;
 
-  // Every weight that the normaliser allows is made of variables [tokens, heads, rows, places] of
-  // any value, by a smooth map. Variables behind weights near those of the answer.
+  // of_variables() maps unbounded variables [tokens, heads, rows, keys or keys + 1] smoothly to
+  // weights that the normaliser allows. near() draws variables of weights near those of the answer.
   at::Tensor near(const at::Generator& draws) const;
   at::Tensor of_variables(const at::Tensor& variables) const;
 
@@ -49,8 +48,8 @@ class WeightRows {
   at::Tensor weights_, in_scope_;  // [tokens, heads, rows, keys]
 };
 
-// How far rows of weights [.., keys] are from others, by what share of the whole each key has, a
-// weight below 0 apart from one above: Jensen and Shannon's divergence in nats, 0 to ln 2.
+// Returns the Jensen-Shannon divergence, 0 to ln 2 nats, between rows of weights [.., keys] as
+// shares. The positive and the negative part of a key count as two items.
 at::Tensor row_divergence(const at::Tensor& a, const at::Tensor& b);
 
 }  // namespace attend

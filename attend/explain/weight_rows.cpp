@@ -10,19 +10,19 @@ namespace {
 
 using at::Tensor;
 
-constexpr double least_share = 1e-6;  // whose logarithm, or log odds, a variable begins at
+constexpr double least_share = 1e-6;  // variables start from its logarithm or log odds
 
-// The rows of an attention that each token of the answer reads: [T, rows].
+// Rows of an attention that each token of the answer reads: [T, rows].
 Tensor rows_read(const Subject& subject, const TracedAttention& attention) {
   const int64_t length = subject.target_length();
-  if (attention.rows() == 1) return at::zeros({length, 1}, at::kLong);  // a pooling's
+  if (attention.rows() == 1) return at::zeros({length, 1}, at::kLong);  // pooling
   if (attention.site.reads_source) return at::arange(length).unsqueeze(1);
   const Tensor shares = subject.network().top_vectors(subject.source_length(), length).shares;
   const auto most = (shares != 0).sum(1).max().item<int64_t>();
   return std::get<1>(shares.topk(most, 1));
 }
 
-// [n, 1, rows, keys], all different.
+// Random numbers [n, 1, rows, keys], all different.
 Tensor noise_like(const Tensor& weights, const at::Generator& draws) {
   return at::rand({weights.size(0), 1, weights.size(2), weights.size(3)}, draws, at::kDouble);
 }
@@ -31,7 +31,7 @@ Tensor places_of(const Tensor& keys, int64_t count) {
   return at::arange(count) == keys;  // [.., 1] -> [.., count]
 }
 
-// Weights as shares of a whole, those below 0 behind the others.
+// Weights as shares of the sum of their magnitudes, the negative ones after the others.
 Tensor signed_shares(const Tensor& weights) {
   const Tensor parts = at::cat({weights.clamp_min(0), (-weights).clamp_min(0)}, -1);
   const Tensor sums = parts.sum(-1, true);
@@ -87,7 +87,7 @@ Tensor WeightRows::level() const {
 Tensor WeightRows::permuted(const Tensor& which, const at::Generator& draws) const {
   const Tensor weights = weights_.index_select(0, which), scope = in_scope_.index_select(0, which);
   const Tensor outside = scope.logical_not();
-  // The keys in scope, in a random order, go to the places in scope, in their own.
+  // Moves the keys in scope, in random order, to the positions in scope, in ascending order.
   const Tensor order =
       noise_like(weights, draws).expand_as(weights).masked_fill(outside, 2.0).argsort(3, false);
   const Tensor places = outside.to(at::kByte).argsort(/*stable=*/true, 3, false);
@@ -99,7 +99,7 @@ Tensor WeightRows::near(const at::Generator& draws) const {
   switch (row_.range) {
     case WeightRange::shares: {
       Tensor shares = weights_;
-      if (!must_sum_to_one())  // what the keys leave over has a place of its own
+      if (!must_sum_to_one())  // the remainder has a variable of its own
         shares = at::cat({shares, 1 - shares.sum(3, true)}, 3);
       variables = shares.clamp_min(least_share).log();
       break;
@@ -137,7 +137,7 @@ Tensor WeightRows::of_variables(const Tensor& variables) const {
 
 Tensor row_divergence(const Tensor& a, const Tensor& b) {
   const Tensor p = signed_shares(a), q = signed_shares(b), m = 0.5 * (p + q);
-  // The logarithm of 0 would make the slopes of keys without weight no numbers.
+  // The logarithm of 0 would give NaN gradients for keys without weight.
   const auto log = [](const Tensor& x) {
     return x.clamp_min(std::numeric_limits<double>::min()).log();
   };

@@ -18,7 +18,7 @@ namespace {
 
 using at::Tensor;
 
-// Answers under other weights, each at one token of those that read `rows`.
+// Answers under other weights, which change one token of `rows` each.
 class ChangedAnswers {
  public:
   ChangedAnswers(const Subject& subject, const TracedAttention& attention, const WeightRows& rows)
@@ -31,8 +31,8 @@ class ChangedAnswers {
     if (in_steps_) keep_states(rows.tokens());
   }
 
-  // Log probabilities [n, vocabulary] at the tokens `which` [n], places of rows.tokens(), when
-  // `weights` [n, heads, rows, keys] are theirs.
+  // Log probabilities [n, vocabulary] at the tokens `which` [n], indices into rows.tokens(), under
+  // `weights` [n, heads, rows, keys].
   Tensor distributions(const Tensor& which, const Tensor& weights, bool gradients = false) const {
     TraceOptions options{.weight_gradients = gradients, .attentions = false};
     const Tensor tokens = tokens_.index_select(0, which);
@@ -51,7 +51,7 @@ class ChangedAnswers {
       if (!(site == site_)) return Tensor();
       if (!first_call) first_call = call;
       if (in_steps_) return at_step(old, static_cast<int64_t>(call - *first_call), tokens, weights);
-      // Groups of heads are calls one after another.
+      // Groups of heads are separate calls, in order.
       const Tensor own = weights.narrow(1, heads_seen, old.size(1)).to(old.options());
       heads_seen += old.size(1);
       const Tensor rows = rows_.index_select(0, which).unsqueeze(1).unsqueeze(3);
@@ -65,9 +65,9 @@ class ChangedAnswers {
   }
 
  private:
-  // A token's own step is all that its weights reach, so that the steps before it are done once.
-  // What the rows of a batch disagree on, such as their positions, says nothing but what their
-  // weights would be, and these are given.
+  // A token's weights only affect its own step, so that the steps before it are computed once. The
+  // rows of the joined state may disagree, for example on positions; this only affects weights,
+  // which are replaced.
   void keep_states(const std::vector<int64_t>& tokens) {
     const auto all = trace_states(subject_.network(), subject_.batch);
     if (all.empty()) return;
@@ -85,9 +85,9 @@ class ChangedAnswers {
 
   const Subject& subject_;
   Site site_;
-  bool in_steps_;                          // a call of attention per token
+  bool in_steps_;                          // one call of attention per token
   Tensor rows_, tokens_, before_;          // [tokens, rows], [tokens]
-  std::unique_ptr<DecodingState> states_;  // before each of the tokens; or null
+  std::unique_ptr<DecodingState> states_;  // before each of the tokens; may be null
 };
 
 Tensor total_variation(const Tensor& log_a, const Tensor& log_b) {
@@ -142,8 +142,8 @@ class WeightTester {
     return std::get<0>(moved.median(0)).mean().item<double>();
   }
 
-  // Moves variables of the weights uphill in their divergence, downhill in what the answer has
-  // moved over the allowed.
+  // Gradient ascent on the divergence of the weights, with a penalty if the answer moves by more
+  // than is allowed.
   double adversarial() const {
     const at::AutoGradMode records(true);
     Tensor variables = rows_.near(draws_).requires_grad_();
@@ -163,12 +163,12 @@ class WeightTester {
     return best.mean().item<double>();
   }
 
-  static constexpr double penalty = 20;  // nats a unit of total variation
+  static constexpr double penalty = 20;  // nats per unit of total variation
 
   ChangedAnswers changed_;
   const WeightRows& rows_;
   WeightTestOptions options_;
-  Tensor each_;  // [tokens]: their places
+  Tensor each_;  // [tokens]: their indices
   int64_t at_once_;
   Tensor plain_, target_;
   at::Generator draws_;

@@ -5,8 +5,8 @@ namespace {
 
 using Use = TensorUse;
 
-// BertForPreTraining also judges pairs of texts, by a layer on top of the pooler; its other head is
-// that of BertForMaskedLM.
+// BertForPreTraining also has a head for pairs of texts, a layer on top of the pooler. Its other
+// head is that of BertForMaskedLM.
 EncoderArchitecture masked_words(const std::string& name) {
   return {name,
           EncoderHead::masked_words,
@@ -74,13 +74,13 @@ std::vector<TensorRow> bert_tensors() {
   std::vector<TensorRow> rows = {
       {"embeddings.word_embeddings.weight", "encoder.input.weight", Use::token_rows},
       {"embeddings.position_embeddings.weight", "encoder.positions.table", Use::position_rows},
-      // A text alone is of type 0.
+      // A single text has type 0.
       {"embeddings.token_type_embeddings.weight", "encoder.positions.table", Use::first_row_added},
       {"embeddings.LayerNorm.weight", "encoder.norm.weight"},
       {"embeddings.LayerNorm.bias", "encoder.norm.bias"},
       {"embeddings.position_ids", {}, Use::unused},
       {"embeddings.token_type_ids", {}, Use::unused}};
-  // Their names and ours of what has a weight and a bias in each layer.
+  // Their names and ours of parts with a weight and a bias in each layer.
   constexpr std::pair<const char*, const char*> parts[] = {
       {"attention.self.query", "self.query"},      {"attention.self.key", "self.key"},
       {"attention.self.value", "self.value"},      {"attention.output.dense", "self.output"},

@@ -9,35 +9,35 @@
 
 namespace attend::internal {
 
-constexpr int64_t most_tokens = 900'000;  // a vocabulary has a million
+constexpr int64_t most_tokens = 900'000;  // a vocabulary holds at most a million
 constexpr double most_dropout = 0.95;
 
-// Notes for the user about a folder that was read; each is one line.
+// Notes for the user about an imported folder; one line each.
 using Notes = std::vector<std::string>;
 
-// A key of a JSON file that changes results.
+// Key of a JSON file that changes results.
 struct ConfigKey {
   std::string name;
-  std::string only = {};    // JSON of the only value that is honoured; empty: any value
-  std::string reason = {};  // why other values are not honoured; may be empty
+  std::string only = {};    // JSON of the only supported value; empty: any value
+  std::string reason = {};  // why other values are not supported; may be empty
 };
 
 // Returns the value as JSON, cut to one short line for a message.
 std::string shown(const Json& value);
 
-// Checks an object whose keys all change results. Error, naming it, on a key that is not in `known`
-// and on a value that is not honoured. Null counts as left out.
+// Checks an object whose keys all change results. Error, naming the key, if it is not in `known` or
+// has an unsupported value. Null counts as missing.
 void check_keys(const JsonPlace& object, const std::vector<ConfigKey>& known);
 
-// Checks a config.json. Error on a value of `own`, or of the keys of every type, that is not
-// honoured. Adds one note that lists all other keys, but for well-known ones: they change nothing.
+// Checks a config.json. Error on an unsupported value of a key in `own` or of a key that every type
+// has. Adds one note that lists all other keys, except well-known ones: they change nothing.
 void check_values(const JsonPlace& config, const std::vector<ConfigKey>& own, Notes& notes);
 
-// Returns what a class of transformers is for, for a refusal; "" if it is not known.
+// Returns the purpose of a class of transformers, for an error message; "" if it is unknown.
 std::string purpose_of_class(const std::string& name);
 
-// Returns the row of the class that config.json names in a table of the classes that are read.
-// Error, with all names, if it names none of them or several.
+// Returns the row of a table of supported classes that config.json names. Error, with all names, if
+// it names none of them or several.
 template <class Architecture>
 const Architecture& architecture_in(const JsonPlace& config,
                                     const std::vector<Architecture>& table) {
@@ -59,37 +59,36 @@ const Architecture& architecture_in(const JsonPlace& config,
                 known);
 }
 
-// The id of one of so many tokens, which must be there.
+// Reads the required id of a token, less than `tokens`.
 int64_t token_in(const JsonPlace& config, const char* key, int64_t tokens);
 
-// A whole number from 1 to `most`, which must be there.
+// Reads a required whole number from 1 to `most`.
 int64_t size_in(const JsonPlace& config, const char* key, int64_t most);
 
-// A number from `least` to `most`, or the default.
+// Reads a number from `least` to `most`; returns `otherwise` if it is missing.
 double real_in(const JsonPlace& config, const char* key, double otherwise, double least,
                double most);
 
-// The activation that their key names, or the default.
+// Reads the activation that the key names; returns `otherwise` if it is missing.
 HiddenActivation activation_in(const JsonPlace& config, const char* key,
                                const char* otherwise = "gelu");
 
-// The name of an activation in their files.
+// Returns the name of an activation in config.json.
 std::string activation_name(HiddenActivation activation);
 
-// Returns the token that ends answers: eos_token_id, of which a list may name several. Adds a note
-// about all but the first.
+// Returns the token that ends answers: eos_token_id, which may be a list. Adds a note about all but
+// the first.
 int64_t end_token_in(const JsonPlace& config, int64_t tokens, Notes& notes);
 
-// Returns the labels by number: id2label, or as many as num_labels says, called LABEL_0 and so on.
-// Labels that would be read as one, and those that spell a fixed token of a Vocabulary, get their
-// number, with a note.
+// Returns the labels by number: id2label, or num_labels labels LABEL_0 and so on. A label that
+// equals an earlier one or a fixed token of a Vocabulary gets its number appended, with a note.
 std::vector<std::string> answers_in(const JsonPlace& config, Notes& notes);
 
-// The same. Error if there is only one label, which stands for a number.
+// Like answers_in(). Error if there is only one label, which stands for a number.
 std::vector<std::string> labels_in(const JsonPlace& config, Notes& notes);
 
-// The same for labels that stand next to each other in an answer: white space becomes _, with a
-// note.
+// Like labels_in(), for labels that white space separates in an answer: white space in a label
+// becomes _, with a note.
 std::vector<std::string> words_in(const JsonPlace& config, Notes& notes);
 
 }  // namespace attend::internal

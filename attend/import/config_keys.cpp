@@ -16,8 +16,8 @@ namespace {
 constexpr int64_t most_labels = 100'000;
 
 // Well-known keys that change no result in any type: names, training, heads that are not read, and
-// what is read elsewhere (labels, tokens, generation.cpp). Unknown keys change nothing either, but
-// are listed in a note.
+// keys that are read elsewhere (labels, tokens, generation.cpp). Unknown keys are ignored, too, but
+// listed in a note.
 constexpr std::string_view keys_without_effect[] = {"_attn_implementation",
                                                     "_attn_implementation_autoset",
                                                     "_name_or_path",
@@ -157,7 +157,7 @@ void check_value(const JsonPlace& object, const ConfigKey& key) {
   place.refuse("is {}, which is not honoured: {}", in_quotes(shown(place.value())), key.reason);
 }
 
-// Classes that are not read, by the end of their names.
+// Purposes of classes that are not read, by the end of the class name.
 struct ClassPurpose {
   std::string_view ending;
   const char* purpose;
@@ -198,7 +198,7 @@ const std::vector<ActivationName>& activation_names() {
   return table;
 }
 
-// Puts its number behind each label whose name an earlier label or a fixed token has.
+// Appends its number to each label that equals an earlier label or a fixed token.
 void make_distinct(const JsonPlace& config, const char* separator, std::vector<std::string>& labels,
                    Notes& notes) {
   constexpr size_t max_shown = 8;
@@ -359,7 +359,7 @@ std::vector<std::string> answers_in(const JsonPlace& config, Notes& notes) {
       names.refuse("has {} labels and none for {}; number them from 0", count, number);
     const JsonPlace place = names.member(number.c_str());
     const bool is_number = place.value().is_number() || place.value().is_boolean();
-    // As targets in data are read.
+    // Read in the same way as targets in data.
     const std::vector<std::string> read =
         split_units(is_number ? place.value().dump() : place.text(), Units::line);
     labels.push_back(read.empty() ? "LABEL_" + number : read[0]);

@@ -45,7 +45,7 @@ class Conversion {
     return std::move(made_);
   }
 
-  // Error on a tensor that nothing has used and that is of no head of the type.
+  // Error on a tensor that was not used and belongs to no head of the type.
   void check_left_over(const std::vector<ForeignClass>& heads, Notes& notes) const {
     std::set<std::string> known;
     for (const ForeignClass& head : heads) {
@@ -68,7 +68,7 @@ class Conversion {
   }
 
  private:
-  // [channels, 1], as a patch has them.
+  // [channels, 1], to broadcast over the pixels of a patch.
   Tensor of_channels(double PixelScale::*number) const {
     std::vector<double> numbers;
     for (const PixelScale& channel : model_.images->pixels) numbers.push_back(channel.*number);
@@ -86,7 +86,7 @@ class Conversion {
     return found == theirs_.tensors.end() ? theirs_.tensors.find(name) : found;
   }
 
-  // The tensor that repeats a parameter, which some files have in place of the first one.
+  // The tensor that repeats a parameter; some files have only that one.
   Found repetition_of(const std::string& ours) const {
     for (const TensorRow& row : model_.tensors) {
       if (row.use != TensorUse::repeated || row.ours != ours) continue;
@@ -121,7 +121,7 @@ class Conversion {
     use(row, found->first, found->second.to(at::kFloat));
   }
 
-  // Their shape, by that of the parameter.
+  // Expected shape of their tensor, from the shape of the parameter.
   std::vector<int64_t> shape_of(const TensorRow& row, const Tensor& tensor) const {
     std::vector<int64_t> shape = outline_[row.ours].sizes().vec();
     const bool of_tokens = row.use == TensorUse::token_rows || row.use == TensorUse::token_biases ||
@@ -138,7 +138,7 @@ class Conversion {
       const FrameConfig& frames = model_.images->frames;
       shape = {shape[0], frames.channels(), frames.patch, frames.patch};
     }
-    // Any number of types.
+    // Any number of token types.
     if (row.use == TensorUse::first_row_added && tensor.dim() > 0 && tensor.size(0) > 0)
       shape[0] = tensor.size(0);
     return shape;
@@ -154,18 +154,18 @@ class Conversion {
            in_quotes(name));
   }
 
-  // What the row takes of a tensor, along the axis of what the layer gives.
+  // The part of a tensor that the row takes, along the axis of the layer's output.
   static Tensor part_of(const TensorRow& row, const Tensor& tensor, int64_t axis) {
     const int64_t size = tensor.size(axis) / row.parts;
     return tensor.slice(axis, row.part * size, (row.part + 1) * size);
   }
 
-  // Rows k and k + depth / 2 of a head, which theirs turn together, become 2 k and 2 k + 1.
+  // Reorders the rows of each head: theirs rotate k with k + depth / 2, ours 2 k with 2 k + 1.
   Tensor rotary_rows(const Tensor& theirs) const {
     return theirs.unflatten(0, {model_.heads, 2, -1}).transpose(1, 2).flatten(0, 2).contiguous();
   }
 
-  // The scores of tokens without those that no answer has.
+  // Scores by our ids: those of FixedTokens::scores move to fixed tokens.
   Tensor token_biases(const Tensor& theirs) const {
     Tensor made = theirs.index_select(0, rows_);
     for (int64_t id = 0; id < fixed_tokens; ++id) {
@@ -240,8 +240,8 @@ class Conversion {
   const std::string& folder_;
   const torch::OrderedDict<std::string, Tensor> outline_;
   const FixedTokens& fixed_;
-  Tensor rows_;       // of theirs, for each token of ours
-  Tensor patch_map_;  // [depth, channels, pixels of a patch], of the row of patch_weights
+  Tensor rows_;       // row of theirs for each token of ours
+  Tensor patch_map_;  // [depth, channels, pixels of a patch], from the row patch_weights
   std::set<std::string> used_;
   TensorFile made_;
 };

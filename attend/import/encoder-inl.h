@@ -10,20 +10,20 @@
 
 namespace attend::internal {
 
-// What a foreign encoder answers with.
+// Output of a foreign encoder.
 enum class EncoderHead { none, masked_words, labels, token_labels };
 
-// A class of transformers that has the encoder of a type.
+// Class of transformers with the encoder of a type.
 struct EncoderArchitecture {
   std::string name;
   EncoderHead head = EncoderHead::none;
-  std::vector<TensorRow> tensors = {};               // beside those of the encoder
-  HiddenActivation pooled = HiddenActivation::tanh;  // of the layer below the labels
-  // A layer below the masked words that has gelu, whatever the others have.
+  std::vector<TensorRow> tensors = {};               // in addition to the encoder's
+  HiddenActivation pooled = HiddenActivation::tanh;  // activation of the layer below the labels
+  // The layer below the masked words always has gelu, whatever the other layers have.
   bool gelu_below_words = false;
 };
 
-// What config.json calls the sizes of layers.
+// Keys of the sizes of layers in config.json.
 struct LayerKeys {
   const char* depth = "hidden_size";
   const char* layers = "num_hidden_layers";
@@ -32,11 +32,10 @@ struct LayerKeys {
   const char* activation = "hidden_act";
 };
 
-// Reads what these keys say. Error on a size that is not read, and on heads that do not divide the
-// depth.
+// Reads these keys. Error on an unsupported size, and if heads do not divide the depth.
 void read_layer_sizes(const JsonPlace& config, const LayerKeys& keys, SourceEncoderConfig& encoder);
 
-// A type whose models are BERT's encoder (Devlin et al. 2019): post-norm layers, learned positions,
+// Type whose models have BERT's encoder (Devlin et al. 2019): post-norm layers, learned positions,
 // a norm of the embeddings. The first members are keys of its config.json.
 struct EncoderType {
   LayerKeys sizes = {};
@@ -44,7 +43,7 @@ struct EncoderType {
   const char* attention_dropout;
   const char* label_dropout;
   const char* epsilon;  // null: it is 1e-12
-  // Positions begin behind that of padding (RoBERTa).
+  // The first position comes after the padding position (RoBERTa).
   bool positions_behind_padding = false;
   std::string prefix;
   std::vector<ConfigKey> keys;
@@ -52,18 +51,18 @@ struct EncoderType {
   std::vector<EncoderArchitecture> architectures;
 };
 
-// The type of ours that has such a head, and its encoder's settings.
+// Our type with such a head, and the settings of its encoder.
 const char* type_of(EncoderHead head);
 SourceEncoderConfig& encoder_of(ModelConfig& config, EncoderHead head);
-// Has an encoder read so many tokens at most; other models stay as they are.
+// Limits an encoder to `most` tokens; leaves other models unchanged.
 void limit_source(int64_t most, ModelConfig& config);
 
-// The labels of a classifier, or, where there is one, that it answers a number (regression). Error
-// on several labels at once.
+// Reads the labels of a classifier; a single label means that it answers with a number
+// (regression). Error if several labels apply at once.
 void read_answers(const JsonPlace& config, ForeignModel& model);
 
-// The labels of a tagger whose layers alone read the text, and its dropout below them: that of the
-// key, or `otherwise`.
+// Reads the labels of a tagger without recurrent layers, and the dropout before its output from the
+// key or `otherwise`.
 void read_token_labels(const JsonPlace& config, const char* dropout_key, double otherwise,
                        ForeignModel& model);
 
@@ -75,10 +74,10 @@ std::vector<ForeignClass> classes_of(const std::vector<EncoderArchitecture>& arc
 const EncoderType& bert_type();
 const EncoderType& distilbert_type();
 
-// The class of ModernBERT that becomes such a type of ours; null where there is none.
+// Returns ModernBERT's class for one of our types; null if there is none.
 const EncoderArchitecture* find_modernbert(const std::string& type);
 
-// Those of BERT and of what is named like it.
+// Tensors and keys of BERT and of types with the same names.
 std::vector<TensorRow> bert_tensors();
 std::vector<ConfigKey> bert_keys();
 

@@ -13,56 +13,57 @@
 
 namespace attend::internal {
 
-// The rows that our tables have for their tokens, by id.
+// Rows of our tables for the foreign tokens, by their id.
 struct ExportedTokens {
   std::vector<int64_t> vectors, biases;
-  std::optional<int64_t> mask = {};  // the id
+  std::optional<int64_t> mask = {};  // its id
 };
 
-// What an export writes, and what import reads of its config.json.
+// Files of an export, and the model that import reads from its config.json.
 struct ExportedFolder {
   std::string architecture;
   Json config = {};
   TensorFile file = {};
   ForeignModel again = {};
-  std::optional<int64_t> end = {};              // the token that ends answers
+  std::optional<int64_t> end = {};              // token that ends answers
   std::map<std::string, Json> documents = {};   // further files, by name
-  std::map<std::string, TensorFile> more = {};  // the same of tensors
+  std::map<std::string, TensorFile> more = {};  // further tensor files, by name
 };
 
-// The tokens of a model whose texts one tokenizer.json splits. Error on other models.
+// Returns the tokens of a model whose texts are split by a single tokenizer.json. Error on other
+// models.
 ExportedTokens exported_tokens(const PairModel& model, const std::string& folder);
 
-// Adds the tensors that import would make the parameters of by the rows of `made.again`, under
-// names that begin with its prefix, if any.
+// Adds the tensors from which import would make the parameters, by the rows of `made.again`. Their
+// names begin with its prefix, if any.
 void add_exported(const PairModel& model, const ExportedTokens& tokens, ExportedFolder& made);
 
-// What `read` makes of the config.json of an export.
+// Returns the model that `read` reads from the config.json of an export.
 ForeignModel read_again(const Json& config,
                         const std::function<ForeignModel(const JsonPlace& config)>& read);
 
-// Adds the names of labels, or that a number is answered in their place, to a config.json.
+// Adds the labels, or the marks of a regression, to a config.json.
 void add_labels(const PairModel& model, Json& config);
-// Where numbers are answered, has the tensors give them in their own unit.
+// If the model answers with numbers, scales the output tensors to the unit of the numbers.
 void add_unit(const PairModel& model, ExportedFolder& made);
 
-// Adds what transformers reads beside a tokenizer.json.
+// Adds tokenizer_config.json, which transformers reads with tokenizer.json.
 void add_tokenizer_config(const PairModel& model, const ExportedTokens& tokens,
                           ExportedFolder& made);
 
-// A model as a class of BERT's kind has it, of ModernBERT's where its layers are gated.
+// Exports to a class of BERT or DistilBERT, or of ModernBERT if the layers are gated.
 ExportedFolder exported_encoder(const PairModel& model, const std::string& folder);
 ExportedFolder exported_modernbert(const PairModel& model, const std::string& folder);
-// A model of type vit as ViT's or DeiT's class has it.
+// Exports a model of type vit to ViT's or DeiT's class.
 ExportedFolder exported_vision(const PairModel& model, const std::string& folder);
 
-// A model of type lm as GPT2LMHeadModel has it, and one of type transformer as MarianMTModel. Error
-// on what training moved and these have not.
+// Export a model of type lm to GPT2LMHeadModel, and one of type transformer to MarianMTModel. Error
+// if training changed parameters that these classes lack.
 ExportedFolder exported_gpt2(const PairModel& model, const std::string& folder);
 ExportedFolder exported_marian(const PairModel& model, const std::string& folder);
 
 // Adds the files that sentence-transformers reads: modules.json, and the settings and weights of
-// the modules that it names.
+// the modules in it.
 void add_sentence_encoder(const PairModel& model, ExportedFolder& made);
 
 }  // namespace attend::internal

@@ -10,14 +10,14 @@
 namespace attend::internal {
 namespace {
 
-// A class that an encoder may become.
+// A class that an encoder can be exported to.
 struct ExportTarget {
   const char* model_type;
   const EncoderType& type;
   const EncoderArchitecture& architecture;
 };
 
-// What read_encoder reads.
+// Returns the config.json that read_encoder reads.
 Json config_of(const PairModel& model, const ExportTarget& target, int64_t tokens) {
   ModelConfig ours = model.config;
   const EncoderHead head = target.architecture.head;

@@ -9,12 +9,13 @@ namespace {
 
 using at::Tensor;
 
-// Their ids of the tokens that end a text and begin one.
+// Their ids of the tokens that end and begin a text.
 struct Ends {
   int64_t end, begin;
 };
 
-// The one token that is never answered, in whose place EOS is; GPT-2 has no other scores of tokens.
+// Returns the only token that is never answered, which EOS replaces. GPT-2 has no other scores of
+// tokens.
 int64_t end_of_texts(const PairModel& model, const ExportedTokens& tokens,
                      const std::string& folder) {
   const auto parameters = model.network->named_parameters();
@@ -34,7 +35,7 @@ int64_t end_of_texts(const PairModel& model, const ExportedTokens& tokens,
   return never.item<int64_t>();
 }
 
-// By their vectors, which the fixed tokens have again.
+// Finds the tokens by their vectors, which the fixed tokens repeat.
 Ends ends_of(const PairModel& model, const ExportedTokens& tokens, const std::string& folder) {
   const int64_t end = end_of_texts(model, tokens, folder);
   const Tensor vectors = model.network->named_parameters()["embedding.tokens.weight"];

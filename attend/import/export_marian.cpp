@@ -15,7 +15,7 @@ using at::Tensor;
 
 constexpr int64_t first_token = Vocabulary::unknown + 1;
 
-// Their tokens by id, as vocab.json spells them.
+// Their tokens by id, spelled as in vocab.json.
 std::vector<std::string> spelled_tokens(const Vocabulary& vocabulary) {
   std::vector<std::string> spelled;
   for (int64_t id = first_token; id < vocabulary.size(); ++id) {
@@ -34,7 +34,7 @@ int64_t id_of(const std::vector<std::string>& tokens, std::string_view token,
   return found - tokens.begin();
 }
 
-// Their one vector of a token is what our fixed token has, until it is trained on.
+// They have a single vector per token. Our fixed token has the same one until it is trained.
 void check_fixed(const PairModel& model, const FixedTokens& fixed, const std::string& folder) {
   const Tensor vectors = model.network->named_parameters()["source_embedding.tokens.weight"];
   for (size_t id = 0; id < fixed.rows.size(); ++id)
@@ -69,7 +69,7 @@ Json config_of(const TransformerConfig& ours, int64_t tokens) {
           {"decoder_vocab_size", tokens}};
 }
 
-// Says which tokens were added; the last of them, which follow upon the others, leave `ids`.
+// Describes the added tokens. Those with the last ids move from `ids` to added_tokens.json.
 void add_pieces(const std::vector<AddedPiece>& added, Json& ids, ExportedFolder& made) {
   if (added.empty()) return;
   Json &config = made.documents["tokenizer_config.json"], special = Json::array(),

@@ -19,7 +19,7 @@ namespace attend {
 namespace internal {
 namespace {
 
-// A row of the table of our types.
+// Row of the table of exported types.
 struct ExportedType {
   std::string name;
   // Errors name the folder.
@@ -44,14 +44,14 @@ ExportedFolder exported_folder(const PairModel& model, const std::string& folder
   fail("{}: model.type is {}; {} are exported", folder, model.config.type, known);
 }
 
-// Settings of training alone, and those that sentence-transformers' files say.
+// Whether the setting is only used in training, or is in the files of sentence-transformers.
 bool is_elsewhere(std::string_view line) {
   for (const std::string_view key : {"word_dropout", "text_", "unit_length"})
     if (line.starts_with(key)) return true;
   return false;
 }
 
-// Error, naming it, on a setting that their reader would not find again.
+// Error, naming the setting, if import would not read back a setting.
 void check_same(ModelConfig ours, ModelConfig theirs, const std::string& architecture) {
   std::istringstream here(to_toml(ours.settings())), there(to_toml(theirs.settings()));
   for (std::string line, other; std::getline(here, line) && std::getline(there, other);)
@@ -83,7 +83,7 @@ void write_tokenizers(const PairModel& model, const std::string& out) {
   }
 }
 
-// What a killed export leaves: config.json is written last.
+// Accepts what a killed export leaves: config.json is written last.
 FolderLock take_exported(const std::string& out) {
   const std::set<std::string> folders = {"1_Pooling", "2_Dense"};
   std::set<std::string> names = {"added_tokens.json",
@@ -100,7 +100,7 @@ FolderLock take_exported(const std::string& out) {
                                  "vocab.json"};
   names.insert(folders.begin(), folders.end());
   FolderLock lock = take_unused(out, names);
-  // They may hold parts of files.
+  // They may hold incomplete files.
   for (const std::string& folder : folders)
     std::filesystem::remove_all(std::filesystem::path(out) / folder);
   return lock;
@@ -108,7 +108,7 @@ FolderLock take_exported(const std::string& out) {
 
 }  // namespace
 
-// Those of the tokenizer, and those behind them, which have rows and no name.
+// Tokens of the tokenizer, and the rows after them, which have no names.
 ExportedTokens exported_tokens(const PairModel& model, const std::string& folder) {
   if (!model.codecs.source.tokenizer || holds_pieces(model.text.tokenizer))
     fail(
@@ -126,7 +126,7 @@ ExportedTokens exported_tokens(const PairModel& model, const std::string& folder
         id < tokenizer.size() ? model.source_vocabulary.id(tokenizer.name(id)) : by_id;
     tokens.vectors.push_back(by_name);
     tokens.biases.push_back(by_name == Vocabulary::unknown ? by_id : by_name);
-    // A mask is read as unknown, and has a score of its own.
+    // A mask is encoded as unknown, but has a score of its own.
     if (by_name != tokens.biases.back()) tokens.mask = id;
   }
 }
@@ -145,8 +145,8 @@ void add_labels(const PairModel& model, Json& config) {
 
 namespace {
 
-// The id of the token that fills batches up, by its usual names; 0 without one. It is masked, but
-// its vector is not trained.
+// Returns the id of the padding token, by its usual names; 0 if there is none. Padding is masked,
+// and its vector is not trained.
 int64_t padding_of(const Json& tokenizer) {
   for (const Json& token : tokenizer["added_tokens"])
     if (token["content"] == "[PAD]" || token["content"] == "<pad>") return token["id"];
@@ -155,12 +155,12 @@ int64_t padding_of(const Json& tokenizer) {
 
 // Keys of tokenizer_config.json except the special tokens.
 Json settings_of(const PairModel& model, const Json& tokenizer) {
-  // Without the first, transformers 4 adds the vector of a type to each token of GPT-2.
+  // Without model_input_names, transformers 4 adds the vector of a type to each token of GPT-2.
   Json config = {{"tokenizer_class", "PreTrainedTokenizerFast"},
                  {"model_input_names", {"input_ids", "attention_mask"}},
                  {"model_max_length", model.maximum_source_length()}};
   const Json splitter = tokenizer.value("pre_tokenizer", Json());
-  // transformers 4 takes false if the key is missing.
+  // transformers 4 assumes false if the key is missing.
   if (splitter.is_object() && splitter.value("type", "") == "ByteLevel")
     config["add_prefix_space"] = splitter.value("add_prefix_space", true);
   if (model.codecs.source.cuts_left()) config["truncation_side"] = "left";

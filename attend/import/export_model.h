@@ -4,18 +4,19 @@
 
 namespace attend {
 
-// What an export made.
+// Result of an export.
 struct ExportedModel {
-  std::string architecture;  // the class of transformers that loads it
+  std::string architecture;  // class of transformers that loads it
 };
 
-// The other way of import_model: writes a model of type embedder, encoder, classifier, tagger, vit,
-// lm or transformer as a folder that transformers loads: config.json, model.safetensors and what
-// splits texts or scales images; for an embedder also what sentence-transformers reads. The classes
-// are BERT's, or DistilBERT's for labels below relu, ModernBERT's, ViT's, DeiT's, GPT-2's and
-// Marian's. What import_model makes of the folder has the same settings.
+// Reverse of import_model: writes a model of type embedder, encoder, classifier, tagger, vit, lm or
+// transformer as a folder that transformers loads: config.json, model.safetensors and the files
+// that split texts or scale images. For an embedder, also writes the files of
+// sentence-transformers. The classes are those of BERT, ModernBERT, ViT, DeiT, GPT-2 and Marian,
+// and DistilBERT's for labels above a layer with relu. Importing the folder again gives the same
+// settings.
 //
-// Errors name the setting that no such class has, and `out` where it is there already.
+// Errors name the setting that no such class supports, and `out` if it exists already.
 ExportedModel export_model(const std::string& folder, const std::string& out);
 
 }  // namespace attend

@@ -9,7 +9,7 @@
 namespace attend::internal {
 namespace {
 
-// The keys of layers that may have biases, and what stands in names of our parameters.
+// Keys of layers that may have biases, and parts of the names of these in our parameters.
 struct BiasKey {
   const char* key;
   std::vector<std::string> parts;
@@ -23,7 +23,7 @@ const std::vector<BiasKey>& bias_keys() {
   return table;
 }
 
-// Whether a bias of these is other than zeros.
+// Whether a bias of these layers is not zero.
 bool has_biases(const PairModel& model, const BiasKey& row) {
   for (const auto& parameter : model.network->named_parameters()) {
     const std::string& name = parameter.key();
@@ -35,8 +35,8 @@ bool has_biases(const PairModel& model, const BiasKey& row) {
   return false;
 }
 
-// Adds which layers have a window (layer_types), how wide it is (local_attention, both sides
-// together), and the base of the rotary positions of each kind (rope_parameters).
+// Adds the layers with a window (layer_types), its width on both sides together (local_attention),
+// and the base of the rotary positions of each kind (rope_parameters).
 void add_turns(const SourceEncoderConfig& encoder, Json& config) {
   const TransformerStackConfig stack = encoder.stack(encoder.layers, /*causal=*/false);
   Json types = Json::array(), rotations = Json::object();

@@ -5,7 +5,7 @@
 namespace attend::internal {
 namespace {
 
-// The layer behind the pooling, as a folder of its own.
+// The layer after the pooling, in a folder of its own.
 void add_dense(const PairModel& model, const EmbedderConfig& config, const std::string& folder,
                ExportedFolder& made) {
   const bool is_tanh = config.text_activation == TextActivation::tanh;

@@ -8,7 +8,8 @@ using at::Tensor;
 
 constexpr int64_t fixed_rows = Vocabulary::unknown + 1;
 
-// The biases of all tokens, [1, V]. A token that answers by one of our fixed tokens has that one's.
+// Biases of all tokens, [1, V]. A token that a fixed token of ours replaces in answers gets its
+// bias.
 Tensor token_bias_row(const Tensor& ours, const ForeignModel& theirs) {
   Tensor scores = ours.slice(0, fixed_rows).clone();
   for (int64_t id = 0; id < fixed_rows; ++id)
@@ -17,7 +18,7 @@ Tensor token_bias_row(const Tensor& ours, const ForeignModel& theirs) {
   return scores.unsqueeze(0);
 }
 
-// What Conversion takes the parameter from, or the part of it that the row says.
+// Returns the tensor, or the part of it, that Conversion makes the parameter from.
 Tensor exported(const TensorRow& row, const Tensor& ours, const ExportedTokens& tokens,
                 const ForeignModel& theirs) {
   switch (row.use) {
@@ -36,7 +37,7 @@ Tensor exported(const TensorRow& row, const Tensor& ours, const ExportedTokens& 
     case TensorUse::class_tokens:
       return ours.slice(1, row.part, row.part + 1);
     case TensorUse::class_positions:
-      return at::zeros_like(ours);  // class tokens have theirs
+      return at::zeros_like(ours);  // already added to class tokens
     case TensorUse::grid_positions:
       return ours.unsqueeze(0);
     case TensorUse::patch_weights: {
@@ -48,14 +49,14 @@ Tensor exported(const TensorRow& row, const Tensor& ours, const ExportedTokens& 
   }
 }
 
-// Error where theirs has zeros and ours, as training may have it, has not.
+// Error if a tensor that must be zero there became nonzero in training.
 void check_zeros(const std::string& name, const Tensor& ours, const ExportedFolder& made) {
   if (ours.count_nonzero().item<int64_t>() > 0)
     fail("{} holds numbers other than 0, and {} has none there; such models are not exported", name,
          made.architecture);
 }
 
-// Along which parts of one tensor stand beside each other in the table.
+// Axis along which the parts of one tensor are joined, in the order of the table.
 int64_t axis_of(TensorUse use) {
   return use == TensorUse::transposed || use == TensorUse::grid_positions ? 1 : 0;
 }

@@ -9,7 +9,7 @@ namespace {
 
 Json size_of(int64_t height, int64_t width) { return {{"height", height}, {"width", width}}; }
 
-// What preprocessor_config.json says; pixels go from 0 to 1, as ours read them.
+// Returns the preprocessor_config.json. Pixels go from 0 to 1, as our models read them.
 Json processor_of(const FrameConfig& frames) {
   const bool cuts = frames.resized_height > 0;
   const Json size = size_of(frames.image_height, frames.image_width);

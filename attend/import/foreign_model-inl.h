@@ -15,109 +15,110 @@
 
 namespace attend::internal {
 
-// How a tensor of theirs becomes a parameter of ours.
+// Conversion of a foreign tensor to a parameter of ours.
 enum class TensorUse {
   copied,
-  transposed,       // of a layer whose weight has a row for each number that it reads (Conv1D)
-  rotary_rows,      // of queries or keys whose heads turn their first half by their second
-  token_rows,       // has a row for each of their tokens
-  token_biases,     // the same, of their scores
-  token_bias_row,   // the same, [1, tokens]; need not be there
-  position_rows,    // its rows from ForeignModel::first_position on
-  first_row_added,  // to each row of a parameter that an earlier row of the table made
-  class_tokens,     // [1, 1, depth], behind those of earlier rows of the table
-  class_positions,  // [1, positions, depth], of which those of the class tokens are added to them
-  grid_positions,   // the same, of which the others are copied
-  patch_weights,    // of a convolution over pixels, scaled for ours
-  patch_biases,     // of the same
-  repeated,         // has the numbers of the parameter once more; need not be there
-  unused,           // need not be there
+  transposed,       // a layer whose weight has a row per input number (Conv1D)
+  rotary_rows,      // queries or keys whose heads rotate their first half with their second
+  token_rows,       // one row per foreign token
+  token_biases,     // one score per foreign token
+  token_bias_row,   // the same as [1, tokens]; optional
+  position_rows,    // rows from ForeignModel::first_position on
+  first_row_added,  // its first row is added to all rows of the parameter, made earlier
+  class_tokens,     // [1, 1, depth], appended to those of earlier table rows
+  class_positions,  // [1, positions, depth]; positions of class tokens are added to these tokens
+  grid_positions,   // the same; the other positions are copied
+  patch_weights,    // of a convolution over pixels, scaled to our pixels
+  patch_biases,     // of the same convolution
+  repeated,         // repeats the parameter; optional
+  unused,           // optional
 };
 
-// A row of a table of names.
+// Row of a table of tensor names.
 struct TensorRow {
-  std::string theirs = {};  // {} stands for the number of a layer; empty: no tensor, but zeros
-  std::string ours = {};    // the same; empty where it is unused
+  std::string theirs = {};  // {} is the number of a layer; empty: no tensor, use zeros
+  std::string ours = {};    // the same; empty if unused
   TensorUse use = TensorUse::copied;
-  // One of so many equal parts of what a layer gives is taken.
+  // Takes part number `part` of `parts` equal parts of the layer's output.
   int64_t part = 0, parts = 1;
 };
 
-// Which of their tokens the fixed ones of our vocabulary stand for, by our ids.
+// Foreign tokens that our fixed tokens stand for, by our ids.
 struct FixedTokens {
-  std::array<int64_t, 4> rows = {};  // whose vectors they have
-  // Whose scores they have, which that token itself then has not, as EOS those of what ends
-  // answers; none: no answer has the fixed token.
+  std::array<int64_t, 4> rows = {};  // tokens whose vectors are used
+  // Token whose output score moves to our fixed token, such as the end of answers to EOS; that
+  // token itself is then never answered. Empty: the fixed token is never answered.
   std::array<std::optional<int64_t>, 4> scores = {};
 };
 
-// Which files split texts.
+// Files that split texts.
 enum class TokenizerFiles {
-  one,    // of tokenizer.json, or of what is older
+  one,    // tokenizer.json, or older files
   sides,  // source.spm and target.spm, with the ids of vocab.json
 };
 
-// What older files leave to the code of the type.
+// Names that older files leave to the code of the type.
 struct OlderNames {
   SpecialTokens special = WordPieceFiles{}.tokens.special;
-  std::vector<std::string> first_pieces = {};  // in the place of a SentencePiece model's first ones
-  size_t replaced_pieces = 0;                  // so many of these
+  std::vector<std::string> first_pieces = {};  // replace the first pieces of a SentencePiece model
+  size_t replaced_pieces = 0;                  // number of replaced pieces
 };
 
-// They read gain (x - zero) in place of a channel's x, which is 0 .. 1.
+// The foreign model reads gain (x - zero) for a channel's pixel x, 0 .. 1.
 struct PixelScale {
   double gain = 1, zero = 0;
 };
 
-// How images are read.
+// Reading of images.
 struct ForeignImages {
   FrameConfig frames = {};
   std::string processor = "ViTImageProcessor";  // if preprocessor_config.json names none
-  std::vector<PixelScale> pixels = {};          // a channel each
+  std::vector<PixelScale> pixels = {};          // one per channel
 };
 
-// What a config.json describes.
+// Model that a config.json describes.
 struct ForeignModel {
   std::string architecture;
-  ModelConfig config;  // with the type that does the same
-  std::string prefix;  // which their names may begin with
+  ModelConfig config;  // with the equivalent type of ours
+  std::string prefix;  // optional prefix of tensor names
   std::vector<TensorRow> tensors;
-  size_t head_tensors = 0;  // the last of these, whose names have no prefix
+  size_t head_tensors = 0;  // number of last `tensors`, whose names lack the prefix
   int64_t layers = 0;
-  int64_t heads = 0;                         // of each, where some tensor is used by heads
+  int64_t heads = 0;                         // per layer; set if a tensor is converted by heads
   int64_t tokens = 0;                        // rows of the embedding
-  int64_t positions = 0;                     // rows of that of positions
-  int64_t first_position = 0;                // the row of the source's first token or patch
+  int64_t positions = 0;                     // rows of the position embedding
+  int64_t first_position = 0;                // row of the source's first token or patch
   std::optional<ForeignImages> images = {};  // empty: sources are texts
-  std::vector<std::string> labels;           // by number; empty where it has none
-  bool answers_number = false;               // in place of a label
+  std::vector<std::string> labels;           // by number; may be empty
+  bool answers_number = false;               // instead of a label
   std::optional<FixedTokens> fixed = {};     // empty: all stand for the mask
   TokenizerFiles tokenizer = TokenizerFiles::one;
   OlderNames older = {};     // if there is no tokenizer.json
-  std::string output = {};   // their tensor of the output that repeats the embedding; may be ""
-  bool tied = true;          // the output is the embedding if `output` is missing
-  DecodeConfig decode = {};  // how answers are searched for
-  Notes notes = {};          // remarks for the user
+  std::string output = {};   // foreign output tensor that repeats the embedding; may be ""
+  bool tied = true;          // if `output` is missing, the embedding is the output
+  DecodeConfig decode = {};  // search settings
+  Notes notes = {};          // for the user
 };
 
-// A class of transformers and the tensors of its head.
+// Class of transformers and the tensors of its head.
 struct ForeignClass {
   std::string name;
   std::vector<std::string> required = {};
   std::vector<std::string> others = {};  // may be missing
-  int kind = 0;  // of classes with equal tensors, equal kinds are read alike
+  int kind = 0;                          // classes with equal tensors and equal kind are read alike
 };
 
-// A row of the table of types.
+// Row of the table of types.
 struct ForeignType {
   std::string name;  // model_type
-  // Error on a setting that is not honoured.
+  // Error on an unsupported setting.
   ForeignModel (*read)(const JsonPlace& config);
   std::vector<ForeignClass> (*classes)();
-  // Names of tensors that models of this type only have: they say the type if config.json does not.
+  // Tensor names that only models of this type have. They identify the type if config.json does
+  // not.
   std::vector<std::string> markers = {};
-  bool answers_texts = false;                 // by a search, which generation_config.json describes
-  std::vector<std::string> other_names = {};  // in model_type of files that name a class of this
+  bool answers_texts = false;                 // by a search; generation_config.json describes it
+  std::vector<std::string> other_names = {};  // accepted with a class of this type
 };
 
 const std::vector<ForeignType>& foreign_types();

@@ -16,67 +16,68 @@ constexpr int64_t maximum_vocabulary_bytes = int64_t{256} << 20;
 
 struct ForeignTokenizer {
   TextTokenizer tokenizer;
-  std::optional<int32_t> mask = {};          // the id of the token that hides another
-  std::optional<TextTokenizer> target = {};  // of answers, where they have one of their own
-  // What a Vocabulary calls their tokens, by id, where no tokenizer says it.
+  std::optional<int32_t> mask = {};          // id of the mask token
+  std::optional<TextTokenizer> target = {};  // for answers, if they have their own
+  // Names of the tokens in a Vocabulary, by id, if no tokenizer provides them.
   std::vector<std::string> names = {};
-  std::optional<int32_t> unknown = {};  // its id among these
+  std::optional<int32_t> unknown = {};  // its id in `names`
 
   int32_t size() const;
   std::string name(int32_t id) const;
 };
 
-// What files beside a tokenizer's own say of it.
+// Settings in files next to a tokenizer's own.
 struct TokenizerSettings {
   std::optional<JsonFile> config;   // tokenizer_config.json
   std::optional<JsonFile> special;  // special_tokens_map.json
   std::optional<JsonFile> added;    // added_tokens.json
-  bool lowercase = false;           // texts are put into lower case before all else
+  bool lowercase = false;           // texts are first converted to lower case
 };
 TokenizerSettings read_tokenizer_settings(const std::string& folder);
 
-// Where they name a special token, as text or as the content of an object.
+// Returns the place that names a special token, as text or as the content of an object; empty if
+// there is none.
 std::optional<JsonPlace> special_place(const TokenizerSettings& settings, const char* key);
-// The same as text; "" where they do not.
+// Returns the special token as text; "" if there is none.
 std::string special_token(const TokenizerSettings& settings, const char* key);
 
-// The tokens that these files describe, as entries of "added_tokens" of a tokenizer.json; `id` only
-// if a file says it. The first has those of added_tokens_decoder, the second all, special tokens
-// included.
+// Return the tokens that these files describe, as entries of "added_tokens" of a tokenizer.json;
+// `id` is set only if a file contains it. The first returns those of added_tokens_decoder, the
+// second all, special tokens included.
 Json described_tokens(const TokenizerSettings& settings);
 Json named_tokens(const TokenizerSettings& settings);
 
-// The bytes of a tokenizer.json, changed to what these files say instead, as transformers reads
-// them. Error, naming the key, where its versions 4 and 5 differ, and on special tokens around
-// texts that differ.
+// Returns the bytes of a tokenizer.json after these settings were applied, as transformers does.
+// Error, naming the key, if its versions 4 and 5 differ, and if the files name different special
+// tokens around texts.
 std::string settled_tokenizer(std::string bytes, const std::string& path,
                               const TokenizerSettings& settings);
 
-// The special tokens before a text and after it, as the post_processor of a tokenizer.json has
-// them; "" for none.
+// Returns the special tokens before and after a text in the post_processor of a tokenizer.json; ""
+// for none.
 std::pair<std::string, std::string> tokens_around(const Json& post_processor);
 
-// How many tokens of a text are read, as model_max_length says. Error on less than 1.
+// Returns the maximum number of tokens of a text, from model_max_length. Error if it is below 1.
 std::optional<int64_t> longest_text(const TokenizerSettings& settings);
 
-// Reads the folder's tokenizer.json, or makes one of its older files, and settles it. Errors as
-// Tokenizer::load, older_tokenizer and settled_tokenizer.
+// Reads the folder's tokenizer.json, or makes one from older files, and applies the settings.
+// Errors as Tokenizer::load, older_tokenizer and settled_tokenizer.
 ForeignTokenizer read_foreign_tokenizer(const std::string& folder,
                                         const TokenizerSettings& settings, const OlderNames& names);
 
-// The tokenizer.json of vocab.txt, of vocab.json and merges.txt, or of sentencepiece.bpe.model.
-// Errors as tokenizer_json, and where none of them is there, and on settings that are not honoured.
+// Makes a tokenizer.json from vocab.txt, from vocab.json and merges.txt, or from
+// sentencepiece.bpe.model. Errors as tokenizer_json, and if none of them exists, and on unsupported
+// settings.
 std::string older_tokenizer(const std::string& folder, const TokenizerSettings& settings,
                             const OlderNames& names);
 
-// The tokens in the order of the list, whatever else a vocabulary orders them by. Error, naming the
-// folder, on two of one name.
+// Returns a vocabulary in the order of the list, instead of its usual order. Error, naming the
+// folder, on duplicate names.
 Vocabulary in_order(const std::vector<std::string>& names, const std::string& folder);
 
-// The same of source.spm, target.spm and vocab.json, as Marian's translators have them, with the
-// tokens that were added. Errors as MarianTokenizer::parse and parse_vocabulary, where one is
-// missing, and where tokenizer_config.json names other special tokens or settings that are not
-// honoured.
+// Reads source.spm, target.spm and vocab.json of Marian's translators, with added tokens. Errors as
+// MarianTokenizer::parse and parse_vocabulary, if a file is missing, and if tokenizer_config.json
+// names other special tokens or unsupported settings.
 ForeignTokenizer read_side_tokenizers(const std::string& folder, const TokenizerSettings& settings);
 
 }  // namespace attend::internal

@@ -8,11 +8,12 @@
 
 namespace attend::internal {
 
-// Takes tokens that begin and end answers from generation_config.json, which overrules config.json.
+// Copies the tokens that begin and end answers from generation_config.json, which overrides
+// config.json.
 void take_generation_tokens(const std::optional<JsonFile>& generation, JsonFile& config);
 
-// Reads how answers are searched for: generation_config.json or, without it, config.json. A note
-// lists what is not honoured. Error on values of a wrong type.
+// Reads the search settings from generation_config.json or, without it, config.json. A note lists
+// unsupported settings. Error on values of a wrong type.
 void read_generation(const JsonPlace& settings, bool is_own_file, ForeignModel& model);
 
 }  // namespace attend::internal

@@ -10,7 +10,7 @@
 namespace attend::internal {
 namespace {
 
-// Keys that change answers and have no setting here, with the value that changes nothing.
+// Keys that change answers but have no setting here, and their neutral values.
 struct NeutralKey {
   const char* name;
   const char* neutral;  // as JSON
@@ -31,10 +31,10 @@ constexpr NeutralKey unhonoured_keys[] = {
     {"num_return_sequences", "1"},
 };
 
-// Keys of a search by a beam, which change nothing without one.
+// Keys of beam search, which change nothing without it.
 constexpr NeutralKey beam_keys[] = {{"early_stopping", "false"}, {"renormalize_logits", "false"}};
 
-// Keys of generation_config.json that change no answer, or change only answers that are drawn.
+// Other known keys: read elsewhere, or without effect on answers that are not sampled.
 constexpr std::string_view other_keys[] = {"_from_model_config",
                                            "transformers_version",
                                            "use_cache",
@@ -104,13 +104,13 @@ class GenerationReader {
            std::any_of(std::begin(beam_keys), std::end(beam_keys), has);
   }
 
-  // Keys that are unknown here may change answers.
+  // Unknown keys may change answers.
   void leave_unknown_aside() {
     for (const auto& [name, value] : settings_.value().items())
       if (!value.is_null() && !is_known(name)) add(unhonoured_, name);
   }
 
-  // The configuration of translators has this key by default.
+  // Configurations of translators have this key by default.
   bool has_forced_end() const {
     constexpr const char* key = "forced_eos_token_id";
     if (settings_.value().contains(key)) return settings_.has(key);
@@ -146,9 +146,9 @@ class GenerationReader {
     honour("length_penalty", fmt::format("decode.length_penalty = {}", penalty));
   }
 
-  // Their lengths of translations count the token that begins an answer, and their new tokens the
-  // end, which forced_eos_token_id puts in the last place. The lengths of continuations count the
-  // text that is continued, too.
+  // For translations, max_length of transformers counts the token that begins an answer. Both
+  // lengths count the end that forced_eos_token_id puts in the last place. For continuations,
+  // max_length counts the continued text, too.
   void read_lengths() {
     constexpr int64_t most = 1'000'000;
     const bool continues = model_.config.continues();

@@ -33,8 +33,7 @@ const std::vector<ConfigKey>& gpt2_keys() {
   return table;
 }
 
-// Weights of their layers have a row for each number that is read; queries, keys and values are one
-// layer there.
+// Their weights have a row per input number. Query, key and value are one layer there.
 std::vector<TensorRow> gpt2_tensors() {
   std::vector<TensorRow> rows = {{"wte.weight", "embedding.tokens.weight", Use::token_rows},
                                  {"wpe.weight", "embedding.positions.table", Use::position_rows},
@@ -80,7 +79,7 @@ void read_layers(const JsonPlace& config, LanguageModelConfig& ours) {
   ours.attention_dropout = real_in(config, "attn_pdrop", 0.1, 0, most_dropout);
   ours.positions = Positions::learned;
   ours.scale_embedding = false;
-  ours.output_bias = true;  // EOS answers in place of the token that it stands for
+  ours.output_bias = true;  // EOS replaces their end token in answers
   ours.start = false;
 }
 
@@ -90,7 +89,7 @@ std::vector<ForeignClass> gpt2_classes() {
   return {{.name = gpt2_architectures()[0].name, .others = {"lm_head.weight"}}};
 }
 
-// GPT-2 (Radford et al. 2019). Its one special token begins texts and ends them.
+// GPT-2 (Radford et al. 2019). Its only special token begins and ends texts.
 ForeignModel read_gpt2(const JsonPlace& config) {
   ForeignModel model;
   check_values(config, gpt2_keys(), model.notes);
@@ -105,7 +104,7 @@ ForeignModel read_gpt2(const JsonPlace& config) {
   model.positions = ours.context;
   model.output = "lm_head.weight";
   model.tied = config.flag("tie_word_embeddings", true);
-  constexpr int64_t end_of_text = 50256;  // transformers' default; older files have no key
+  constexpr int64_t end_of_text = 50256;  // transformers' default; older files lack the key
   const bool is_left_out = !config.has("eos_token_id") && end_of_text < model.tokens;
   const int64_t end = is_left_out ? end_of_text : end_token_in(config, model.tokens, model.notes);
   const int64_t begin =

@@ -10,7 +10,7 @@
 
 namespace attend::internal {
 
-// A JSON file that was read. Places in it live as long as it does.
+// JSON file in memory. A JsonPlace of it must not outlive it.
 struct JsonFile {
   std::string path;
   Json json;
@@ -18,21 +18,21 @@ struct JsonFile {
   JsonPlace place() const { return {json, path}; }
 };
 
-// The JSON of a file; Error where it is missing, over 16 MiB or no JSON.
+// Reads a JSON file. Error if it is missing, over 16 MiB or not JSON.
 JsonFile read_json_file(const std::string& path);
-// The same; empty where there is no such file.
+// Like read_json_file(); empty if there is no such file.
 std::optional<JsonFile> find_json_file(const std::string& path);
 
-// Reads config.json. Error, with the remedy, where the folder or the file is missing.
+// Reads config.json. Error, with the remedy, if the folder or the file is missing.
 JsonFile read_foreign_config(const std::string& folder);
 
-// The tensors of model.safetensors, or of the shards that model.safetensors.index.json names.
-// Errors as read_safetensors, and: neither is there, weights are pickled, an index that names
-// another folder or a tensor that its shard lacks, more bytes than the memory holds.
+// Reads the tensors of model.safetensors, or of the shards in model.safetensors.index.json. Errors
+// as read_safetensors, and if neither exists, if weights are pickled, or if shards exceed the
+// memory. Also an Error if the index names another folder or a tensor that its shard lacks.
 TensorFile read_foreign_tensors(const std::string& folder);
 
-// Takes the folder of --out, in which nothing may be but the files of these names, which are
-// written before the last one.
+// Locks the folder of --out. Error if it holds other files than `first`, the names of files that
+// are written before the last one.
 FolderLock take_unused(const std::string& out, const std::set<std::string>& first);
 
 }  // namespace attend::internal

@@ -31,7 +31,7 @@ bool is_there(const std::string& path) { return std::filesystem::exists(path); }
        folder);
 }
 
-// Shards lie beside their index.
+// Shards are in the folder of their index.
 void check_shard_name(const JsonPlace& place, const std::string& name) {
   const std::filesystem::path path(name);
   if (name.empty() || path.filename() != path || !name.ends_with(".safetensors"))

@@ -6,9 +6,9 @@
 
 namespace attend::internal {
 
-// What preprocessor_config.json says of how images are resized, cut and scaled, for a model that
-// reads them as `images` has them. Error where the file is missing, on a key or a value that is not
-// honoured, and where it makes images of another size.
+// Reads from preprocessor_config.json how images are resized, cropped and scaled. `images` holds
+// the size that the model reads. Error if the file is missing, on an unsupported key or value, and
+// if it produces images of another size.
 void read_image_processor(const std::string& folder, ForeignImages& images, Notes& notes);
 
 }  // namespace attend::internal

@@ -12,7 +12,7 @@ namespace {
 
 constexpr int64_t most_pixels = 4096;  // down or across
 
-// The defaults of a class of processors, which files call by its name or by an earlier one.
+// Defaults of a class of processors. Files have its name or an earlier one.
 struct ProcessorType {
   std::string name, earlier;
   bool crops;
@@ -27,7 +27,7 @@ const std::vector<ProcessorType>& processor_types() {
   return table;
 }
 
-// The keys that these classes read; others change nothing.
+// Keys that these classes read; others change nothing.
 const std::vector<ConfigKey>& processor_keys() {
   static const std::vector<ConfigKey> table = {{"image_processor_type"},
                                                {"feature_extractor_type"},
@@ -48,13 +48,13 @@ const std::vector<ConfigKey>& processor_keys() {
   return table;
 }
 
-// The row of the class that the file names or, as in older files that name none, of the class that
-// the model's type has.
+// Returns the row of the class that the file names. Older files name none; the type of the model
+// then decides.
 const ProcessorType& type_in(const JsonPlace& file, const std::string& otherwise) {
   const char* key =
       file.has("image_processor_type") ? "image_processor_type" : "feature_extractor_type";
   std::string name = file.text(key, otherwise);
-  // Others compute the same on tensors; images become what those of this name make of them.
+  // Fast classes compute the same on tensors; images are read as by the class without Fast.
   if (name.ends_with("Fast")) name.resize(name.size() - 4);
   std::string known;
   for (const ProcessorType& row : processor_types()) {
@@ -110,7 +110,7 @@ void read_sizes(const JsonPlace& file, const ProcessorType& type, FrameConfig& f
   frames.resized_width = size[1];
 }
 
-// A number for each channel: a list, or one for all.
+// One number per channel: a list, or one number for all.
 std::vector<double> channel_numbers(const JsonPlace& file, const char* key, size_t channels,
                                     double otherwise, double least) {
   if (!file.has(key)) return std::vector<double>(channels, otherwise);
@@ -148,7 +148,7 @@ void read_image_processor(const std::string& folder, ForeignImages& images, Note
     mean = channel_numbers(file, "image_mean", channels, 0.5, -1e6);
     deviation = channel_numbers(file, "image_std", channels, 0.5, 1e-6);
   }
-  // They read (255 factor x - mean) / deviation of x in 0 .. 1.
+  // They read (255 factor x - mean) / deviation for x in 0 .. 1.
   for (size_t i = 0; i < channels; ++i)
     images.pixels.push_back({255 * factor / deviation[i], mean[i] / (255 * factor)});
 }

@@ -45,8 +45,8 @@ const std::vector<ForeignType>& foreign_types() {
 
 namespace {
 
-// Their tokens by id, those behind the tokenizer's included. The mask has no name that a text
-// makes, so that it is read as unknown.
+// Names of their tokens by id, including ids after the tokenizer's. The mask gets a name that
+// occurs in no text, so that it is encoded as unknown.
 std::vector<std::string> token_names(const ForeignTokenizer& tokenizer, int64_t tokens) {
   std::vector<std::string> names;
   names.reserve(static_cast<size_t>(tokens));
@@ -55,7 +55,7 @@ std::vector<std::string> token_names(const ForeignTokenizer& tokenizer, int64_t 
   return names;
 }
 
-// What config.toml and the vocabularies say.
+// The settings and vocabularies of the new folder.
 PairModel description_of_images(const ForeignModel& foreign, const std::string& folder) {
   PairModel model;
   model.config = foreign.config;
@@ -73,9 +73,9 @@ PairModel description_of_texts(const ForeignModel& foreign, const ForeignTokeniz
   model.decode = foreign.decode;
   model.text = model.config.row().text;
   model.text.source_units = tokenizer_units;
-  // Answers have the tokens of sources.
+  // Answers use the tokens of sources.
   const bool is_one = model.config.row().learns_from_text() || tokenizer.target;
-  // Errors of a decoder that is not read.
+  // Error if the decoder of the tokenizer is not supported.
   if (is_one) tokenizer.tokenizer.join({});
   if (is_one) model.text.target_units = tokenizer_units;
   model.text.joint_vocabulary = tokenizer.target || model.text.joint_vocabulary;
@@ -97,7 +97,7 @@ PairModel description_of_texts(const ForeignModel& foreign, const ForeignTokeniz
   return model;
 }
 
-// Where the type does not say it, unknown stands for a mask, and no text makes the others.
+// If the type does not set them, unknown stands for the mask, and no text contains the others.
 FixedTokens fixed_of(const ForeignModel& foreign, const ForeignTokenizer& tokenizer) {
   FixedTokens fixed;
   fixed.rows.fill(tokenizer.mask.value_or(0));
@@ -114,7 +114,7 @@ ForeignTokenizer read_tokenizer(const ForeignModel& foreign, const TokenizerSett
              : read_foreign_tokenizer(folder, settings, foreign.older);
 }
 
-// The mask that the class of a type has by default, for folders that name none.
+// Default mask of the class of a type, for folders that name none.
 std::optional<int32_t> usual_mask(const ForeignTokenizer& tokenizer, const std::string& mask) {
   if (mask.empty()) return std::nullopt;
   for (int32_t id = 0; id < tokenizer.size(); ++id)
@@ -122,7 +122,7 @@ std::optional<int32_t> usual_mask(const ForeignTokenizer& tokenizer, const std::
   return std::nullopt;
 }
 
-// What a killed import leaves: config.toml is written last.
+// Accepts what a killed import leaves: config.toml is written last.
 FolderLock take_new(const std::string& out) {
   return take_unused(out, {"tokenizer.json", "source.spm", "target.spm", "weights.safetensors",
                            "source.vocab", "target.vocab"});
@@ -144,7 +144,8 @@ ImportedModel written(const std::string& architecture, PairModel& model,
   return result;
 }
 
-// Finds the type and reads config.json, and generation_config.json of what answers texts.
+// Finds the type and reads config.json and, if the model answers with texts,
+// generation_config.json.
 ForeignModel read_model(const std::string& folder, JsonFile& config,
                         std::optional<TensorFile>& tensors, std::vector<ForeignClass>& classes) {
   Notes notes;
@@ -167,7 +168,7 @@ ForeignModel read_model(const std::string& folder, JsonFile& config,
 ImportedModel import_model(const std::string& folder, const std::string& out) {
   using namespace internal;
   std::optional<FolderLock> lock;
-  // A folder that is not there is made after all is read.
+  // A missing folder is made after everything is read.
   if (std::filesystem::exists(out)) lock.emplace(take_new(out));
   if (has_suffix(folder, ".npz")) {
     Pronouncer read = read_pronouncer(folder);

@@ -44,7 +44,7 @@ const std::vector<ConfigKey>& marian_keys() {
       {"add_bias_logits", "false"},
       {"do_blenderbot_90_layernorm", "false"},
       {"force_bos_token_to_be_generated", "false"},
-      // Keys of training, or read for the encoder by another name.
+      // Keys of training, and another name of encoder_layers.
       {"activation_dropout"},
       {"classifier_dropout"},
       {"num_hidden_layers"}};
@@ -55,7 +55,7 @@ struct Part {
   const char *theirs, *ours;
 };
 
-// The rows of a stack of so many layers.
+// Adds the rows of a stack of `layers` layers.
 void add_layers(const char* stack, int64_t layers, const std::vector<Part>& parts,
                 std::vector<TensorRow>& rows) {
   for (int64_t layer = 0; layer < layers; ++layer)
@@ -70,7 +70,7 @@ std::vector<TensorRow> marian_tensors(const TransformerConfig& ours) {
                                  {"encoder.embed_tokens.weight", shared_weight, Use::repeated},
                                  {"decoder.embed_tokens.weight", shared_weight, Use::repeated},
                                  {"lm_head.weight", shared_weight, Use::repeated},
-                                 // Sinusoids, which are computed.
+                                 // Sinusoids are computed.
                                  {"encoder.embed_positions.weight", {}, Use::unused},
                                  {"decoder.embed_positions.weight", {}, Use::unused}};
   std::vector<Part> parts = {
@@ -90,7 +90,7 @@ std::vector<TensorRow> marian_tensors(const TransformerConfig& ours) {
   return rows;
 }
 
-// What both stacks have alike.
+// Reads a size that must be equal in both stacks.
 int64_t size_of_both(const JsonPlace& config, const char* encoder, const char* decoder,
                      int64_t most) {
   const int64_t size = size_in(config, encoder, most);
@@ -125,7 +125,7 @@ void read_layers(const JsonPlace& config, TransformerConfig& ours) {
 std::vector<ForeignClass> marian_classes() { return {{.name = marian_architectures()[0].name}}; }
 
 // Translators of Marian (Junczys-Dowmunt et al. 2018). Answers begin with the vector of padding,
-// which takes part in the scores and is never answered.
+// which takes part in the softmax but is never answered.
 ForeignModel read_marian(const JsonPlace& config) {
   ForeignModel model;
   check_values(config, marian_keys(), model.notes);
@@ -144,7 +144,7 @@ ForeignModel read_marian(const JsonPlace& config) {
                 model.tokens);
   model.positions = ours.maximum_source_length;
   const int64_t padding = token_in(config, "pad_token_id", model.tokens);
-  // Files of 2020 leave the beginning out.
+  // Files of 2020 lack the key.
   const int64_t begin = config.has("decoder_start_token_id")
                             ? token_in(config, "decoder_start_token_id", model.tokens)
                             : padding;

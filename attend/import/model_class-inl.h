@@ -9,9 +9,9 @@
 
 namespace attend::internal {
 
-// Finds the type of a model and completes what its config.json leaves out: model_type by the class
-// that `architectures` names or by the names of tensors, and `architectures` by the tensors of
-// heads. Notes say what was found so. `tensors` gets the folder's tensors if they were needed.
+// Finds the type of a model and completes its config.json: model_type from the class that
+// `architectures` names or from the names of tensors, and `architectures` from the tensors of
+// heads. Notes report completed keys. `tensors` is set to the folder's tensors if they were needed.
 // Error, with what to write, if the tensors fit no type or several classes.
 const ForeignType& find_foreign_type(const std::string& folder, JsonFile& config,
                                      std::optional<TensorFile>& tensors, Notes& notes);

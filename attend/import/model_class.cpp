@@ -21,7 +21,7 @@ bool has_class(const ForeignType& type, const std::string& name) {
                      [&](const ForeignClass& row) { return row.name == name; });
 }
 
-// The first type that has one of the classes of config.json; null if none has.
+// Returns the first type with one of the classes of config.json; null if there is none.
 const ForeignType* type_of_class(const JsonPlace& config) {
   if (!config.has("architectures")) return nullptr;
   for (const JsonPlace& name : config.member("architectures").list())
@@ -44,7 +44,7 @@ const ForeignType* type_named(const std::string& name) {
   return found == table.end() ? nullptr : &*found;
 }
 
-// Whether the tensors have that name, with any prefix or none.
+// Whether a tensor has that name, with any prefix or none.
 bool has_tensor(const TensorFile& tensors, const std::string& name) {
   return std::any_of(tensors.tensors.begin(), tensors.tensors.end(), [&](const auto& item) {
     return item.first == name || item.first.ends_with("." + name);
@@ -55,14 +55,14 @@ bool holds(const std::vector<std::string>& names, const std::string& name) {
   return std::find(names.begin(), names.end(), name) != names.end();
 }
 
-// Whether the other class has a tensor that this one has no place for.
+// Whether the other class requires a tensor that this one lacks.
 bool has_more(const ForeignClass& other, const ForeignClass& row) {
   return std::any_of(other.required.begin(), other.required.end(), [&](const std::string& name) {
     return !holds(row.required, name) && !holds(row.others, name);
   });
 }
 
-// Returns the class that has the head in the tensors; the first of several.
+// Returns the class whose head is in the tensors; the first of equal ones.
 std::string class_of_tensors(const JsonPlace& config, const ForeignType& type,
                              const TensorFile& tensors) {
   std::vector<ForeignClass> fitting;

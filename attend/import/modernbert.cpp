@@ -52,7 +52,7 @@ const std::vector<ConfigKey>& modernbert_keys() {
   return table;
 }
 
-// Whether each layer reads a window alone.
+// Whether each layer reads only a window.
 std::vector<bool> layers_with_window(const JsonPlace& config, int64_t layers) {
   std::vector<bool> local;
   if (!config.has("layer_types")) {
@@ -75,7 +75,7 @@ std::vector<bool> layers_with_window(const JsonPlace& config, int64_t layers) {
   return local;
 }
 
-// The base of the rotation in layers of a type, which transformers 4 has under a key of its own.
+// The rotary base of layers of a type, for which transformers 4 has a key of its own.
 double rotary_base(const JsonPlace& config, const char* type, const char* older, double otherwise) {
   constexpr double most = 1e12;
   const double base = real_in(config, older, otherwise, 1.001, most);
@@ -87,7 +87,7 @@ double rotary_base(const JsonPlace& config, const char* type, const char* older,
   return real_in(own, "rope_theta", base, 1.001, most);
 }
 
-// The layers in turn, by the shortest run of them that is repeated.
+// Sets the layers in turn, by their shortest repeated run.
 void read_turns(const JsonPlace& config, SourceEncoderConfig& encoder) {
   const std::vector<bool> has_window = layers_with_window(config, encoder.layers);
   size_t period = 1;
@@ -100,7 +100,7 @@ void read_turns(const JsonPlace& config, SourceEncoderConfig& encoder) {
   if (config.has("rope_parameters"))
     check_keys(config.member("rope_parameters"), {{"full_attention"}, {"sliding_attention"}});
   const double global_base = rotary_base(config, "full_attention", "global_rope_theta", 160000);
-  // In transformers 4 null stands for the base of the layers that read the whole text.
+  // In transformers 4, null means the base of the layers that read the whole text.
   const auto local = config.value().find("local_rope_theta");
   const bool is_global = local != config.value().end() && local->is_null();
   const double local_base =
@@ -133,7 +133,7 @@ void read_layers(const JsonPlace& config, SourceEncoderConfig& encoder) {
   encoder.maximum_source_length = size_in(config, "max_position_embeddings", 1 << 20);
 }
 
-// Whose biases are zeros where a key of config.json says so, as it does of most.
+// Collects rows. A bias is zeros if a key of config.json says that it does not exist.
 class Rows {
  public:
   explicit Rows(const JsonPlace& config) : config_(config) {}
@@ -158,7 +158,7 @@ class Rows {
   std::vector<TensorRow> rows_;
 };
 
-// Their halves of heads turn together, in our layers neighbours do.
+// Theirs rotate the halves of heads together, ours neighbours.
 void add_layers(int64_t layers, Rows& rows) {
   struct Part {
     const char *theirs, *ours, *bias_key;
@@ -234,7 +234,7 @@ void read_labels(const JsonPlace& config, ForeignModel& model) {
   read_answers(config, model);
 }
 
-// Reads what stands below the output of a type that answers for each token.
+// Reads the layer below the output of a type with one answer per token.
 template <class Config>
 void read_output_layer(const JsonPlace& config, ForeignModel& model) {
   auto& ours = model.config.of<Config>();
@@ -270,7 +270,7 @@ std::vector<ForeignClass> modernbert_classes() {
   return classes;
 }
 
-// ModernBERT (Warner et al. 2024): rotary positions, gated layers, and windows in most of them.
+// ModernBERT (Warner et al. 2024): rotary positions, gated layers, and windows in most layers.
 ForeignModel read_modernbert(const JsonPlace& config) {
   ForeignModel model;
   check_values(config, modernbert_keys(), model.notes);

@@ -11,10 +11,10 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// A key of a special token, and which of ours it is.
+// Key of a special token, and its member here.
 struct SpecialKey {
   const char* key;
-  std::string SpecialTokens::*name;  // null: it is found in texts, and nothing more
+  std::string SpecialTokens::*name;  // null: only matched in texts
 };
 
 constexpr std::array<SpecialKey, 7> special_keys = {{{"unk_token", &SpecialTokens::unknown},
@@ -34,7 +34,7 @@ Json entry_of(const JsonPlace& token, bool special) {
           {"special", token.flag("special", special)}};
 }
 
-// What the files say of tokens; of one that several name the first counts.
+// Entries of tokens in the files. If several files describe a token, the first entry counts.
 class Entries {
  public:
   explicit Entries(const TokenizerSettings& settings) : settings_(settings) {}
@@ -53,7 +53,7 @@ class Entries {
   }
 
  private:
-  // The entry of the token that a file describes; nothing changes one that is there.
+  // Returns the entry of a token; leaves an existing one unchanged.
   Json& add(const JsonPlace& token, bool special) {
     const std::string content = token.member("content").text();
     const auto [place, is_new] = places_.emplace(content, entries_.size());
@@ -84,8 +84,7 @@ class Entries {
     for (const SpecialKey& row : special_keys)
       if (file.has(row.key) && file.member(row.key).value().is_object())
         add(file.member(row.key), true);
-    // transformers 5 calls them by the second name. Some of version 4 have there an object of
-    // names.
+    // transformers 5 uses the second name. Some files of version 4 have an object of names there.
     for (const char* more : {"additional_special_tokens", "extra_special_tokens"}) {
       if (!file.has(more)) continue;
       const JsonPlace place = file.member(more);
@@ -121,7 +120,7 @@ class Entries {
 
   const TokenizerSettings& settings_;
   Json entries_ = Json::array();
-  std::unordered_map<std::string, size_t> places_;  // of entries, by content
+  std::unordered_map<std::string, size_t> places_;  // indices of entries, by content
 };
 
 }  // namespace
@@ -146,7 +145,7 @@ OlderTokens tokens_of(const TokenizerSettings& settings, const OlderNames& names
   for (const SpecialKey& row : special_keys) {
     if (row.name == nullptr) continue;
     const std::string said = special_token(settings, row.key);
-    // A type that has none of the kind puts none around texts.
+    // A type without a token of this kind puts none around texts.
     if (!said.empty() && !(tokens.special.*row.name).empty()) tokens.special.*row.name = said;
   }
   return tokens;

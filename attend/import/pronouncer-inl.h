@@ -8,16 +8,16 @@
 
 namespace attend::internal {
 
-// What an import of g2p-en writes.
+// Result of an import of g2p-en.
 struct Pronouncer {
   PairModel model;
   TextTokenizer tokenizer;
   TensorFile weights;
 };
 
-// The weights of g2p-en (Park & Kim 2019), an archive of NumPy: a recurrent encoder of letters and
-// a decoder of phonemes without attention. Error, naming the file, on an array that is missing,
-// left over, of another shape or another type.
+// Reads the weights of g2p-en (Park & Kim 2019), a NumPy archive: a recurrent encoder of letters
+// and a decoder of phonemes without attention. Error, naming the file, on an array that is missing,
+// left over, or of another shape or type.
 Pronouncer read_pronouncer(const std::string& path);
 
 }  // namespace attend::internal

@@ -17,7 +17,7 @@ namespace {
 
 using at::Tensor;
 
-// Their ids of what is no letter, and of what is no phoneme.
+// Their ids that are not letters or not phonemes.
 constexpr int64_t unknown_letter = 1, last_letter = 2;
 constexpr int64_t first_phoneme = 2, last_phoneme = 3;
 
@@ -53,7 +53,7 @@ const std::vector<ArrayRow>& arrays() {
   return table;
 }
 
-// What splits a word into letters as g2p-en does: without accents, in lower case, with an end.
+// Splits a word into letters as g2p-en does: without accents, in lower case, with an end token.
 TextTokenizer letters() {
   const auto special = [](const char* token, int64_t id) -> Json {
     return {{"id", id},        {"content", token},    {"single_word", false}, {"lstrip", false},
@@ -90,7 +90,7 @@ TextTokenizer letters() {
   return TextTokenizer::parse(json.dump(), "tokenizer.json");
 }
 
-// Those that are no phoneme are called by their ids.
+// Tokens that are not phonemes are named by their ids.
 std::vector<std::string> phoneme_names() {
   std::vector<std::string> names;
   for (int64_t id = 0; id <= last_phoneme; ++id) names.push_back(fmt::format("<token:{}>", id));
@@ -98,7 +98,7 @@ std::vector<std::string> phoneme_names() {
   return names;
 }
 
-// The sizes of a matrix of that name.
+// Sizes of the matrix with that name.
 at::IntArrayRef matrix_sizes(const NamedTensors& theirs, const char* name,
                              const std::string& path) {
   const auto found = theirs.find(name);
@@ -129,7 +129,7 @@ PairModel described(const NamedTensors& theirs, const TextTokenizer& tokenizer,
   return model;
 }
 
-// Rows of theirs for the fixed tokens of ours, and then all of theirs.
+// Rows of theirs for our fixed tokens, then all of theirs.
 Tensor with_fixed(const Tensor& theirs, const std::vector<int64_t>& fixed) {
   return at::cat({theirs.index_select(0, at::tensor(fixed, at::kLong)), theirs});
 }
@@ -142,7 +142,7 @@ Tensor made_of(const Tensor& theirs, ArrayUse use) {
       return with_fixed(theirs, {0, first_phoneme, last_phoneme, 1});
     case ArrayUse::phoneme_scores: {
       Tensor made = with_fixed(theirs, {0, first_phoneme, last_phoneme, 1});
-      // EOS answers in the place of their end.
+      // EOS replaces their end token.
       for (const int64_t id : {Vocabulary::padding, Vocabulary::bos, Vocabulary::unknown,
                                Vocabulary::unknown + 1 + last_phoneme})
         made[id] = never_answered;

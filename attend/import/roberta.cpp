@@ -5,8 +5,8 @@ namespace {
 
 using Use = TensorUse;
 
-// The classes of RoBERTa (Liu et al. 2019) and of those that are it with other texts, whose names
-// begin otherwise.
+// Classes of RoBERTa (Liu et al. 2019) and of types that only differ in their texts and in the
+// beginning of their names.
 std::vector<EncoderArchitecture> roberta_architectures() {
   std::vector<EncoderArchitecture> all;
   for (const std::string name : {"Roberta", "XLMRoberta", "Camembert"}) {
@@ -55,8 +55,8 @@ const EncoderType& roberta_type() {
   return type;
 }
 
-// RoBERTa's kind whose older tokenizer is a file of SentencePiece: the model's tokens are
-// `first_pieces` and then the pieces of the file, without its first `replaced_pieces`.
+// A type like RoBERTa whose older tokenizer is a SentencePiece file: its tokens are `first_pieces`,
+// then the pieces of the file without the first `replaced_pieces`.
 ForeignModel read_with(const JsonPlace& config, const std::vector<std::string>& first_pieces,
                        size_t replaced_pieces) {
   ForeignModel model = read_encoder(config, roberta_type());

@@ -12,7 +12,7 @@ namespace attend::internal {
 namespace {
 
 struct PoolingName {
-  std::string name;  // behind pooling_mode_
+  std::string name;  // after pooling_mode_
   std::string short_name;
   TextVector vector;
 };
@@ -27,7 +27,7 @@ void refuse_pooling(const JsonPlace& place, const std::string& name) {
   place.refuse("is the pooling {}, which is not read; mean and cls alone are", in_quotes(name));
 }
 
-// Older files have a flag for each way, of which one must be set; newer ones name it.
+// Older files have a flag per method, one of which must be set; newer ones name the method.
 void read_pooling(const JsonFile& file, EmbedderConfig& config) {
   const JsonPlace place = file.place();
   std::vector<std::string> chosen;
@@ -51,7 +51,7 @@ void read_pooling(const JsonFile& file, EmbedderConfig& config) {
   config.text_vector = found->vector;
 }
 
-// Error on a member that is there and has another value than this one.
+// Error if the member is present and has another value.
 void check_only(const JsonPlace& place, const char* key, const Json& only) {
   if (place.has(key) && place.member(key).value() != only)
     place.member(key).refuse("is {}, which is not honoured; only {} is",
@@ -77,7 +77,7 @@ void read_transformer(const std::string& folder, TextLayer& layer) {
   if (*layer.longest < 1) place.member("max_seq_length").refuse("is 0; set 1 or more");
 }
 
-// A layer behind the pooling.
+// Reads a layer after the pooling.
 void read_dense(const std::string& folder, EmbedderConfig& config, TextLayer& layer) {
   const JsonFile file = read_json_file(folder + "/config.json");
   const JsonPlace place = file.place();
@@ -99,7 +99,7 @@ void read_dense(const std::string& folder, EmbedderConfig& config, TextLayer& la
   else if (kind != "Identity")
     place.member("activation_function")
         .refuse("is {}, which is not honoured; Tanh and Identity are", in_quotes(activation));
-  // Under names that no tensor of the encoder has.
+  // The prefix avoids names of the encoder's tensors.
   for (auto& [name, tensor] : read_foreign_tensors(folder).tensors)
     layer.file.tensors[dense_prefix + name] = std::move(tensor);
   layer.rows = dense_rows(place.flag("bias", true));
@@ -109,7 +109,7 @@ bool is_folder_name(const std::string& path) {
   return !path.empty() && path.find('/') == path.npos && !path.starts_with('.');
 }
 
-// The parts that are read, in their order.
+// Supported modules, in order.
 enum class Module { transformer, pooling, dense, normalise, dropout, none };
 
 Module module_of(const JsonPlace& module, const std::string& path) {
@@ -138,11 +138,11 @@ void read_module(Module module, const std::string& folder, const std::string& pa
       config.unit_length = true;
       return;
     default:
-      return;  // nothing is dropped outside of training
+      return;  // dropout has no effect outside of training
   }
 }
 
-// Reads the settings of all modules together.
+// Reads the settings that apply to all modules.
 void read_whole(const std::string& folder, EmbedderConfig& config) {
   const std::optional<JsonFile> file =
       find_json_file(folder + "/config_sentence_transformers.json");

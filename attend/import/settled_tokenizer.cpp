@@ -7,7 +7,7 @@
 namespace attend::internal {
 namespace {
 
-// Classes of transformers that take a tokenizer.json as it is.
+// Classes of transformers that use a tokenizer.json unchanged.
 constexpr std::array<std::string_view, 3> plain_classes = {
     "PreTrainedTokenizerFast", "PreTrainedTokenizer", "TokenizersBackend"};
 
@@ -15,8 +15,8 @@ bool is_of_type(const Json& part, const char* type) {
   return part.is_object() && part.value("type", "") == type;
 }
 
-// A tokenizer.json that is changed to what tokenizer_config.json says, as transformers 4 and 5 read
-// both. Error, naming the key, if the two versions differ.
+// Applies tokenizer_config.json to a tokenizer.json as transformers 4 and 5 do. Error, naming the
+// key, if the two versions differ.
 class SettledTokenizer {
  public:
   SettledTokenizer(Json& whole, const std::string& path, const TokenizerSettings& settings)
@@ -40,7 +40,7 @@ class SettledTokenizer {
   bool says(const char* key) const {
     return settings_.config && settings_.config->place().has(key);
   }
-  // Applies to a key that is present, even if it is null.
+  // Also true if the value is null.
   bool mentions(const char* key) const {
     return settings_.config && settings_.config->json.contains(key);
   }
@@ -55,7 +55,7 @@ class SettledTokenizer {
         path_);
   }
 
-  // BERT's classes have defaults of their own.
+  // BERT's classes have their own defaults.
   void settle_words() {
     if (!whole_.contains("normalizer") || is_plain_ || !settings_.config) return;
     Json& normaliser = whole_["normalizer"];
@@ -104,7 +104,7 @@ class SettledTokenizer {
       place(key).refuse("is {}, not left or right", in_quotes(side));
     const bool is_there = whole_.contains("truncation") && whole_["truncation"].is_object();
     if (!is_there && side == right) return;
-    // The model's configuration has the length.
+    // The model's configuration sets the actual length.
     if (!is_there)
       whole_["truncation"] = {{"max_length", 512}, {"strategy", "LongestFirst"}, {"stride", 0}};
     whole_["truncation"]["direction"] = side == left ? "Left" : "Right";
@@ -120,7 +120,7 @@ class SettledTokenizer {
     return std::nullopt;
   }
 
-  // Flags of added_tokens_decoder win; tokens that are missing here are added by their ids.
+  // Flags of added_tokens_decoder win. Missing tokens are added with their ids.
   void settle_tokens() {
     if (!whole_.contains("model")) return;
     if (!whole_.contains("added_tokens") || !whole_["added_tokens"].is_array())
@@ -142,7 +142,7 @@ class SettledTokenizer {
       const std::string content = token["content"];
       if (find(content) != added.end()) continue;
       if (const auto id = id_in_vocabulary(content)) token["id"] = *id;
-      // Others have no row in the model's tables.
+      // Tokens without an id have no row in the model's tables.
       if (token.contains("id")) added.push_back(token);
     }
     if (added == before) return;
@@ -177,7 +177,7 @@ bool has_lowercase(const Json& normaliser) {
   return is_of_type(normaliser, "Lowercase");
 }
 
-// Puts texts into lower case before all else.
+// Adds conversion to lower case as the first step.
 void add_lowercase(Json& whole) {
   const Json before = whole.value("normalizer", Json());
   if (has_lowercase(before)) return;
@@ -218,7 +218,7 @@ std::string settled_tokenizer(std::string bytes, const std::string& path,
     SettledTokenizer(whole, path, settings).settle();
     if (settings.lowercase) add_lowercase(whole);
   } catch (const Json::exception&) {
-    // A part of another type, which its reader names.
+    // A part of another type; the reader of the tokenizer reports it.
     return bytes;
   }
   return whole == before ? bytes : whole.dump();
@@ -230,7 +230,7 @@ std::optional<int64_t> longest_text(const TokenizerSettings& settings) {
   const JsonPlace place = settings.config->place().member(key);
   const double length = settings.config->place().real(key, 0);
   if (!(length >= 1)) place.refuse("is {}; set 1 or more", place.value().dump());
-  // Without a limit it is 10^30.
+  // No limit is written as 10^30.
   constexpr double limit = 1 << 30;
   return static_cast<int64_t>(std::min(length, limit));
 }

@@ -18,7 +18,7 @@ constexpr SpecialToken special_tokens[] = {{"unk_token", MarianTokenizer::unknow
                                            {"eos_token", MarianTokenizer::end},
                                            {"pad_token", MarianTokenizer::padding}};
 
-// What tokenizer_config.json may say otherwise.
+// Error on unsupported settings of tokenizer_config.json.
 void check_settings(const TokenizerSettings& settings) {
   for (const auto& [key, token] : special_tokens)
     if (const auto place = special_place(settings, key); place && place->text() != token)
@@ -42,7 +42,7 @@ bool is_special_token(const std::string& token) {
                      [&](const SpecialToken& row) { return row.token == token; });
 }
 
-// The tokens that the files add to those of vocab.json, whose names follow upon these by their ids.
+// Returns the tokens that the files add to vocab.json, and appends their names in the order of ids.
 std::vector<AddedPiece> read_added(const TokenizerSettings& settings, const std::string& folder,
                                    std::vector<std::string>& names) {
   Json all = named_tokens(settings);

@@ -7,11 +7,11 @@
 
 namespace attend::internal {
 
-// A Vision Transformer (Dosovitskiy et al. 2021): pre-norm layers over patches, and in front of
-// them learned tokens, of which the first is read.
+// Vision Transformer (Dosovitskiy et al. 2021): pre-norm layers over learned tokens and patches.
+// The answer is read from the first token.
 struct VisionType {
   std::string model_type;
-  std::string name;  // of the class
+  std::string name;  // of its class
   std::string prefix;
   std::string processor;  // class that reads images for it
   std::vector<std::string> class_tokens;

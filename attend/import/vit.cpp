@@ -77,7 +77,7 @@ void read_images(const JsonPlace& config, FrameConfig& frames) {
 }  // namespace
 
 const std::vector<VisionType>& vision_types() {
-  // Touvron et al. 2021 (DeiT): answers are read off the class token, not off that of distillation.
+  // Touvron et al. 2021 (DeiT): answers are read from the class token, not the distillation token.
   static const std::vector<VisionType> table = {
       {"vit", "ViTForImageClassification", "vit.", "ViTImageProcessor", {"cls_token"}},
       {"deit",
@@ -115,8 +115,7 @@ ForeignModel read_vision(const JsonPlace& config, const VisionType& type) {
   return model;
 }
 
-// Poolers of checkpoints, which the layers below the labels do not read, are no tensors of the
-// class.
+// Checkpoints may have a pooler, which the class does not use.
 std::vector<ForeignClass> classes_of(const VisionType& type) {
   return {{.name = type.name,
            .required = {"classifier.weight", "classifier.bias"},

@@ -41,7 +41,7 @@ double scale_end(const WeightGrid& grid) {
   for (const double value : grid.values) {
     if (std::isfinite(value)) largest = std::max(largest, value);
   }
-  // Softmax rows may pass 1 by rounding.
+  // The sums of softmax rows may exceed 1 by rounding.
   if (largest <= 0 || (largest > 0.5 && largest <= 1 + 1e-3)) return 1;
   const double power = std::pow(10, std::floor(std::log10(largest)));
   for (const double step : {1.0, 2.0, 5.0}) {

@@ -16,20 +16,19 @@
 namespace attend {
 namespace {
 
-constexpr int kLevels = 64;  // steps of the colour scale: neighbours can hardly be told apart
+constexpr int kLevels = 64;  // steps of the colour scale; neighbours are hardly distinguishable
 constexpr int kHatched = kLevels;
-constexpr double kStrong =
-    0.55;                        // from here on the other text colour reads better, in both schemes
-constexpr double kFaint = 0.05;  // below, numbers step back
+constexpr double kStrong = 0.55;  // above, the other text colour is more readable, in both schemes
+constexpr double kFaint = 0.05;   // below, numbers are pale
 constexpr double kPadding = 24;
 constexpr double kTitleHeight = 34;
 constexpr double kLegendHeight = 40;
 constexpr double kLegendWidth = 2 * kLevels;
 constexpr int kLabelColumns = 24;
-constexpr double kMapSide = 960;  // a large map's side, unless that leaves cells below a pixel
-constexpr size_t kPathBytes = 1 << 20;  // the XML parser refuses attributes above 10 MB
+constexpr double kMapSide = 960;        // side of a large map, unless cells would be below a pixel
+constexpr size_t kPathBytes = 1 << 20;  // the XML parser rejects attributes above 10 MB
 
-// Grows the shorter side's cells so that its labels can be read.
+// Enlarges the cells of the shorter side so that its labels are readable.
 double cell_side(int64_t count, int64_t largest) {
   const double even = std::clamp(std::floor(kMapSide / static_cast<double>(largest)), 1.0, 40.0);
   const double readable = std::floor(kMapSide / static_cast<double>(std::max<int64_t>(count, 1)));
@@ -56,14 +55,14 @@ int64_t label_step(double cell) {
   return std::max<int64_t>(1, std::lround(std::ceil(kLine / cell)));
 }
 
-// Where the parts of the SVG lie, in its pixels.
+// Positions and sizes of the parts of the SVG, in pixels.
 struct PictureLayout {
   double left, top;  // the map's corner
   double cell_width, cell_height;
   double width, height;        // the whole picture
   double font;                 // size of the labels
   double angle;                // of the source labels: 0, -45 or -90 degrees
-  int64_t label_every_column;  // every n-th token is named
+  int64_t label_every_column;  // every n-th token has a label
   int64_t label_every_row;
 };
 
@@ -98,7 +97,7 @@ std::string style() {
                            ".weak{fill:#e6edf3}.faint{fill:#767e88}.strong{fill:#0d1117}");
 }
 
-// Rounded where the cells are large.
+// Rounds the corners of large cells.
 void append_cell(std::string& path, double x, double y, double width, double height, double round) {
   auto out = std::back_inserter(path);
   if (round == 0) {
@@ -120,8 +119,8 @@ void close_path(std::string& out, std::string& path, int level) {
   path.clear();
 }
 
-// One path per colour, and one rectangle for a run of equal cells: a map of millions of cells stays
-// a document that a browser opens.
+// Uses one path per colour and one rectangle per run of equal cells, so that browsers can open maps
+// of millions of cells.
 std::string cells(const WeightGrid& grid, const PictureLayout& layout, double end) {
   const bool gaps = has_gaps(layout);
   const double gap = gaps ? 1 : 0;
@@ -173,7 +172,7 @@ std::string cell_values(const WeightGrid& grid, const PictureLayout& layout, dou
 std::string source_labels(const Alignment& alignment, const PictureLayout& layout) {
   std::string out = fmt::format("<g class=\"text\" font-size=\"{:g}\" text-anchor=\"{}\">\n",
                                 layout.font, layout.angle == 0 ? "middle" : "start");
-  // Moves a turned label's baseline so that its middle line meets the column's.
+  // Shifts the baseline of a rotated label so that its middle line meets the column's.
   const double shift = layout.angle == 0 ? 0 : 0.36 * layout.font;
   const auto step = static_cast<size_t>(layout.label_every_column);
   for (size_t column = 0; column < alignment.source.size(); column += step) {
@@ -229,7 +228,7 @@ std::string legend(const WeightGrid& grid, const PictureLayout& layout, double e
 std::string title(const Alignment& alignment, const PictureLayout& layout) {
   if (alignment.title.empty()) return "";
   std::string text = visible_text(alignment.title);
-  // 0.68 is the widest of the estimated widths of a column.
+  // 0.68 is the largest estimated width of a column.
   const double room = (layout.width - 2 * kPadding) / (0.68 * 16);
   if (estimated_width(text, 16) > layout.width - 2 * kPadding) {
     text = shorten(text, static_cast<int>(room));
@@ -253,7 +252,7 @@ PictureLayout picture_layout(const Alignment& alignment, const WeightGrid& grid)
   if (source > layout.cell_width - 4) layout.angle = layout.cell_width < 18 ? -90 : -45;
   const double radians = -layout.angle * std::numbers::pi / 180;
   const double above = layout.font * (1 + std::cos(radians)) / 2 + source * std::sin(radians);
-  double right = 0;  // of the labels, from the map's left side
+  double right = 0;  // end of the labels, from the map's left side
   for (size_t column = 0; layout.angle == -45 && column < alignment.source.size(); ++column) {
     right = std::max(right, (static_cast<double>(column) + 0.5) * layout.cell_width +
                                 estimated_width(label(alignment.source[column]), layout.font) *

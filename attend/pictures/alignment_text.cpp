@@ -14,11 +14,11 @@ namespace attend {
 namespace {
 
 constexpr int kMaximumLabel = 16;
-constexpr int kMaximumHeading = 10;  // widest heading across, tallest heading upright
-constexpr int kNarrowestMap = 20;    // columns, before the strongest source tokens give way
-constexpr int kNarrowCell = 2;       // room for one wide character
+constexpr int kMaximumHeading = 10;  // width of a heading, or height of an upright one
+constexpr int kNarrowestMap = 20;    // columns; below, the strongest source tokens are omitted
+constexpr int kNarrowCell = 2;       // width of one wide character
 
-// What the lines are made of: the shown part of the map, its labels and the room for them.
+// The shown part of the map, its labels and their widths.
 struct Sheet {
   const Alignment& alignment;
   const TextOptions& options;
@@ -91,7 +91,7 @@ std::string shade(const Sheet& sheet, double weight) {
   static constexpr std::string_view kAscii[] = {" ", ":", "+", "*", "#"};
   if (!std::isfinite(weight)) return "?";
   const double fraction = fraction_of(sheet, weight);
-  // The lightest shade already means 5 %, so that a spread-out row does not look empty.
+  // The lightest shade starts at 5 %, so that a flat row does not look empty.
   const int level = fraction < 0.05 ? 0 : std::min(4, 1 + static_cast<int>(4 * fraction));
   return std::string(sheet.options.unicode ? kUnicode[level] : kAscii[level]);
 }
@@ -113,7 +113,7 @@ std::string wide_cell(const Sheet& sheet, double weight, int width) {
   std::string text = short_weight(weight);
   if (text.empty()) text = nothing(sheet);
   if (sheet.options.color) return painted(sheet, weight, centred(text, width));
-  // The shade fills what the number leaves.
+  // The shade fills the space before the number.
   return pad_left(repeat(shade(sheet, weight), std::max(1, width - 3)) + pad_left(text, 3), width);
 }
 
@@ -125,7 +125,7 @@ std::string narrow_cell(const Sheet& sheet, double weight) {
   return painted(sheet, weight, two_digits ? text.substr(1) : repeat(" ", kNarrowCell));
 }
 
-// One line for a map whose headings and numbers fit across.
+// Prints a map whose headings and numbers fit into the width.
 void append_wide(std::string& out, const Sheet& sheet, int cell) {
   const std::string gap = sheet.options.color ? "" : " ";
   std::string heading = repeat(" ", sheet.label_width + 1);
@@ -140,7 +140,7 @@ void append_wide(std::string& out, const Sheet& sheet, int cell) {
   }
 }
 
-// The source tokens from top to bottom, each in its column, ending on the same line.
+// Prints the source tokens from top to bottom, each in its column, ending on the same line.
 void append_upright(std::string& out, const Sheet& sheet, int64_t first, int64_t last) {
   std::vector<std::vector<Cluster>> stacks;
   size_t height = 0;

@@ -20,7 +20,7 @@ void check_grid_of_graph(size_t labels, const WeightGrid& grid) {
          grid.values.size(), grid.rows, grid.columns, count, count, count);
 }
 
-// The mean of both directions.
+// Means of both directions.
 std::vector<double> symmetric(const WeightGrid& grid) {
   std::vector<double> means;
   means.reserve(grid.values.size());
@@ -29,7 +29,7 @@ std::vector<double> symmetric(const WeightGrid& grid) {
   return means;
 }
 
-// The places of the row's weights that become edges, in no order.
+// Returns the indices of the row's weights that become edges, in no order.
 std::vector<size_t> chosen_keys(const double* row, size_t count, const GraphOptions& options) {
   std::vector<size_t> keys;
   keys.reserve(count);
@@ -58,7 +58,7 @@ void add_edges(const double* map, size_t count, int64_t head, const GraphOptions
 
 std::string number(double weight) { return fmt::format("{}", static_cast<float>(weight)); }
 
-// Quotes end a string of DOT, backslashes begin its escapes, and Graphviz reads entities.
+// Escapes quotes, backslashes, and the entities that Graphviz reads.
 std::string dot_string(const std::string& label) {
   std::string result = "\"";
   for (const char c : visible_token(label)) {

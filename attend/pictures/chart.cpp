@@ -19,15 +19,15 @@ constexpr double kChartPadding = 20;
 constexpr double kTickSize = 12;
 constexpr size_t kMaximumSeries = 24;
 constexpr size_t kMaximumPoints = 1'000'000;
-constexpr double kMaximumValue = 1e100;  // ranges, and their squares, stay finite
+constexpr double kMaximumValue = 1e100;  // keeps ranges and their squares finite
 constexpr size_t kMarkedPoints = 60;
 
-// Told apart by lightness as well as by hue, for readers who do not see all colours.
+// Distinguishable by lightness as well as by hue, for colour-blind readers.
 constexpr std::array<std::string_view, 6> kLight = {"#0b62c4", "#d1580f", "#1a8a5a",
                                                     "#8e44ad", "#a67c00", "#57606a"};
 constexpr std::array<std::string_view, 6> kDark = {"#5aa9ff", "#ff9d5c", "#4fd19a",
                                                    "#cf9bf0", "#e3c34a", "#aab4bf"};
-// After the colours are used up the strokes tell lines apart.
+// When the colours are used up, dashes distinguish lines.
 constexpr std::array<std::string_view, 4> kDashes = {"", "7 4", "2 4", "10 3 2 3"};
 
 struct ChartAxis {
@@ -47,10 +47,10 @@ double tick_step(double range, int count) {
   return 10 * power;
 }
 
-// `whole` widens the range to full steps; otherwise an end moves to a tick that is near, or stays.
+// `whole` widens the range to full steps; otherwise an end only moves to a tick nearby.
 ChartAxis make_axis(double low, double high, int count, bool whole) {
   const double size = std::max({std::abs(low), std::abs(high), 1e-100});
-  // A range of a few units in the last place has no ticks that could be told apart.
+  // A range of a few units in the last place has no distinguishable ticks.
   if (high - low <= 1e-9 * size) {
     low -= low == 0 ? 0 : 0.5 * size;
     high += high == 0 ? 1 : 0.5 * size;
@@ -82,7 +82,7 @@ std::string y_label(const Chart& chart, const ChartAxis& axis, double value) {
   return tick_label(axis, value, chart.y_as_percent);
 }
 
-// Between whole logarithms lie no round numbers.
+// Fractional logarithms are not round numbers.
 void keep_whole(std::vector<double>& ticks) {
   std::erase_if(ticks, [](double tick) { return std::abs(tick - std::round(tick)) > 1e-9; });
 }
@@ -135,7 +135,7 @@ void check(const Chart& chart) {
   }
 }
 
-// The legend's rows: as many names side by side as the width takes.
+// Rows of the legend: as many names per row as fit.
 std::vector<std::vector<size_t>> legend_rows(const Chart& chart, double width) {
   std::vector<std::vector<size_t>> rows;
   double used = 0;
@@ -213,7 +213,7 @@ std::string axes(const Chart& chart, const Frame& frame) {
 
 std::string text(std::string_view attributes, double x, double y, const std::string& content,
                  double room, double size) {
-  // 0.68 is the widest of the estimated widths of a column.
+  // 0.68 is the largest estimated width of a column.
   const std::string shown =
       estimated_width(content, size) <= room
           ? content

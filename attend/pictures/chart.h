@@ -6,11 +6,11 @@
 
 namespace attend {
 
-// A point of a line, with the lowest and highest value seen there where there are several runs.
+// Point of a line, with the lowest and highest value there if there are several runs.
 struct ChartPoint {
   double x;
-  double y;                                               // not finite: the line is interrupted
-  double low = std::numeric_limits<double>::quiet_NaN();  // the band is drawn where both are finite
+  double y;                                               // not finite: the line has a gap
+  double low = std::numeric_limits<double>::quiet_NaN();  // the band is drawn if both are finite
   double high = std::numeric_limits<double>::quiet_NaN();
 };
 
@@ -19,7 +19,7 @@ struct ChartSeries {
   std::vector<ChartPoint> points;  // joined in the order given
 };
 
-// Several lines over one pair of axes.
+// Lines over one pair of axes.
 struct Chart {
   std::string title;
   std::string x_label;
@@ -33,9 +33,9 @@ struct Chart {
   double height = 440;
 };
 
-// A self-contained SVG 1.1 document with a legend, light, or dark where the viewer prefers that.
-// Markers are drawn on lines of up to 60 points. Error on a size out of range, more than 24 series,
-// more than a million points, or a value beyond 1e100 either way.
+// Returns a self-contained SVG 1.1 document with a legend: light, or dark if the viewer prefers
+// that. Lines of up to 60 points have markers. Error on a size out of range, more than 24 series,
+// more than a million points, or a value beyond 1e100 in magnitude.
 std::string line_chart_svg(const Chart& chart);
 
 }  // namespace attend

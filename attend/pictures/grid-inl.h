@@ -6,20 +6,20 @@
 
 namespace attend {
 
-// Its weights. Error when they do not belong to the tokens.
+// Returns the weights of the alignment. Error if their size differs from the numbers of tokens.
 const WeightGrid& checked_grid(const Alignment& alignment);
 
-// The same, for a picture: also an Error when there are too many tokens.
+// Like checked_grid(), for a picture: also an Error if there are too many tokens.
 const WeightGrid& checked_picture_grid(const Alignment& alignment);
 
-// The first of ..., 0.1, 0.2, 0.5, 1, 2, 5, ... that is at least the largest weight; 1 when that is
-// above 0.5, or when no weight is positive.
+// Returns the first of ..., 0.1, 0.2, 0.5, 1, 2, 5, ... that is at least the largest weight; 1 if
+// no weight is positive.
 double scale_end(const WeightGrid& grid);
 
-// A weight in at most about four columns: "" when it rounds to 0, ".87", "1.0", "12", "-.25".
+// Writes a weight in about four columns at most: "" if it rounds to 0, ".87", "1.0", "12", "-.25".
 std::string short_weight(double weight);
 
-// The title, or the sizes where there is none.
+// Returns the title, or the sizes if there is none.
 std::string describe(const Alignment& alignment);
 
 }  // namespace attend

@@ -11,7 +11,7 @@ namespace {
 
 constexpr int64_t kWholeWeights = int64_t{4} << 20;
 constexpr int64_t kOverviewCells = int64_t{32} * 512 * 512;
-// Differences between columns are written in three bytes.
+// Differences between columns take three bytes.
 constexpr int64_t kMaximumColumns = (int64_t{1} << 24) - 1;
 
 }  // namespace
@@ -71,7 +71,8 @@ void HeadReducer::reduce_row(const float* weights) {
   for (int64_t block = 0; block < head_.pooled_columns; ++block) {
     const int64_t first = starts_[static_cast<size_t>(block)];
     const int64_t last = starts_[static_cast<size_t>(block) + 1];
-    // Most blocks change nothing, which their largest magnitude tells; vectors find that.
+    // Most blocks change nothing. Their largest magnitude, found by vector instructions, shows
+    // that.
     int32_t magnitude = 0;
     for (int64_t column = first; column < last; ++column)
       magnitude = std::max(magnitude, magnitude_of(weights[column]));

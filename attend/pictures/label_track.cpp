@@ -16,7 +16,7 @@ namespace {
 
 constexpr size_t tokens_per_line = 60;
 
-// The tokens from `first` on, up to a line of them.
+// Returns up to a line of tokens, beginning at `first`.
 std::string line_of(const std::vector<std::string>& tokens, size_t first) {
   std::string line;
   for (size_t i = first; i < std::min(first + tokens_per_line, tokens.size()); ++i)
@@ -35,7 +35,7 @@ std::vector<std::string> in_one_column(const std::vector<std::string>& tokens) {
   return shown;
 }
 
-// The sums of the columns.
+// Sums of the columns.
 std::vector<double> weights_on_tokens(const WeightGrid& grid) {
   std::vector<double> sums(static_cast<size_t>(grid.columns), 0.0);
   for (int64_t row = 0; row < grid.rows; ++row)

@@ -6,10 +6,9 @@
 
 namespace attend {
 
-// The tokens of a text in lines of 60, the label of each below it, and below that a block as high
-// as the weights that all labels have on the token: the residues of a protein, say, with their
-// structure. Error unless there is a label for each token, and each of them takes one column of a
-// terminal.
+// Returns the tokens of a text in lines of 60. Below each token are its label and a block as high
+// as the sum of all labels' weights on it: for example the residues of a protein with their
+// structure. Error unless each token has a label, and each of both takes one column of a terminal.
 std::string label_track(const Alignment& alignment);
 
 }  // namespace attend

@@ -56,7 +56,7 @@ std::string graph_lines(const LayerGraph& graph, const GraphPicture& picture) {
   const auto weaker = [](const auto& a, const auto& b) {
     return std::abs(a.weight) < std::abs(b.weight);
   };
-  std::stable_sort(drawn.begin(), drawn.end(), weaker);  // strong ones on top
+  std::stable_sort(drawn.begin(), drawn.end(), weaker);  // strong ones are drawn last
   if (drawn.size() > kMostLines) drawn.erase(drawn.begin(), drawn.end() - kMostLines);
   std::string out = "<g class=\"edge\" fill=\"none\">\n";
   for (const LayerGraph::Edge& edge : drawn) {

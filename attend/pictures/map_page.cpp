@@ -73,7 +73,7 @@ void check_picture(const PageTokens& list) {
        in_quotes(list.name), list.picture->rows, list.picture->columns, tokens);
 }
 
-// Maps in the order of their blocks in the file.
+// Returns the maps in the order of their blocks in the file.
 std::vector<const PageHead*> checked_heads(const ExplanationPage& page) {
   for (const PageTokens& list : page.tokens) check_picture(list);
   if (page.lens) {
@@ -186,7 +186,7 @@ ordered_json page_texts(const ExplanationPage& page) {
   return texts;
 }
 
-// Without "<", nothing in the data can end the script element that holds it.
+// Without "<", no data can end the enclosing script element.
 std::string inert_json(const ordered_json& document) {
   std::string result;
   for (const char c : document.dump()) {
@@ -208,8 +208,8 @@ std::string thumbnails(const std::vector<const PageHead*>& heads) {
 
 }  // namespace
 
-// The script runs, and draws, while the browser still reads the blocks behind it; each block
-// reports when it is there.
+// The script already runs and draws while the browser reads the blocks after it; each block reports
+// its arrival.
 void write_page(std::ostream& out, const ExplanationPage& page) {
   const std::vector<const PageHead*> heads = checked_heads(page);
   out << "<!DOCTYPE html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n"

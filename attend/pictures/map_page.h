@@ -10,45 +10,46 @@
 
 namespace attend {
 
-// How much of a map of weights a page holds.
+// How much of a weight map a page holds.
 struct PageDetail {
-  int64_t kept = 16;     // the largest weights of each row; 0: all weights
-  int64_t pooled = 512;  // the most rows and the most columns of its overview, at least 1
+  int64_t kept = 16;     // largest weights per row; 0: all weights
+  int64_t pooled = 512;  // maximum rows and columns of its overview, at least 1
 };
 
-// What suits a page of so many maps (one per head and one per method) with so many weights in all:
-// all weights up to 4 million, then the 16 largest of each row and overviews of up to 512 x 512,
-// smaller where there are more than 32 maps, so that the overviews together stay within 8 MiB.
+// Returns the detail for a page of `maps` maps (one per head and one per method) with `weights`
+// weights in all. Up to 4 million weights, all are kept; beyond, the 16 largest per row and
+// overviews of up to 512 x 512. With more than 32 maps, overviews are smaller, so that they fit
+// into 8 MiB together.
 PageDetail page_detail(int64_t maps, int64_t weights);
 
-// One map, [rows, columns]: all weights, or the largest of each row and an overview. "Largest" is
-// by magnitude; what is not finite counts as larger than any number.
+// A map [rows, columns]: all weights, or the largest of each row and an overview. "Largest" is by
+// magnitude; a weight that is not finite is larger than any number.
 struct PageHead {
   int64_t rows = 0;
   int64_t columns = 0;
-  std::vector<float> weights = {};  // rows x columns; empty where only the largest are held
+  std::vector<float> weights = {};  // rows x columns; empty if only the largest are held
 
-  int64_t kept = 0;                        // held of each row, at most `columns`
+  int64_t kept = 0;                        // weights held per row, at most `columns`
   std::vector<int64_t> kept_columns = {};  // rows x kept, ascending within a row
   std::vector<float> kept_weights = {};    // rows x kept
 
-  // pooled_rows x pooled_columns, the largest weight of each block; row r is in block
-  // r * pooled_rows / rows, rounded down, and columns likewise. Empty where all weights are held.
+  // pooled_rows x pooled_columns, the largest weight of each block. Row r is in block r *
+  // pooled_rows / rows, rounded down; columns likewise. Empty if all weights are held.
   int64_t pooled_rows = 0;
   int64_t pooled_columns = 0;
   std::vector<float> pooled = {};
 };
 
-// Makes a PageHead from rows that arrive block by block, so that nobody holds the whole map.
+// Makes a PageHead from blocks of rows, without holding the whole map.
 class HeadReducer {
  public:
-  // Error when a size is negative, or there are more than 16 million columns.
+  // Error if a size is negative or there are more than 16 million columns.
   HeadReducer(int64_t rows, int64_t columns, const PageDetail& detail);
 
-  // The next `rows` rows, [rows, columns]. Error when there are more than the map has.
+  // Adds the next `rows` rows, [rows, columns]. Error if there are more than the map has.
   void add(const float* weights, int64_t rows);
 
-  // Error when rows are missing. Call it once.
+  // Returns the result; may be called once. Error if rows are missing.
   PageHead finish();
 
  private:
@@ -64,36 +65,35 @@ class HeadReducer {
   PageHead head_;
   bool whole_;
   int64_t next_ = 0;             // row
-  std::vector<int64_t> starts_;  // the first column of each block of the overview, and the end
-  std::vector<Kept> largest_;    // of the current row, falling
+  std::vector<int64_t> starts_;  // first column of each block of the overview, and the end
+  std::vector<Kept> largest_;    // of the current row, in descending order
 };
 
-// The tokens along a side of maps, such as "source". UTF-8; spaces and control characters are shown
-// as visible signs. With a picture, of which each token is a part, the page draws over it what
-// looks at them.
+// Tokens along a side of maps, such as "source". UTF-8; spaces and control characters are shown as
+// visible signs. With a picture, each token is a part of it, and the page draws weights over it.
 struct PageTokens {
   std::string name;
   std::vector<std::string> tokens;
   std::optional<SourcePicture> picture = {};
 };
 
-// The heads of one layer. `rows` and `columns` are positions in the page's token lists: its rows
-// are the tokens that look, its columns those that are looked at.
+// Heads of one layer. `rows` and `columns` are indices into the page's token lists, for queries and
+// keys.
 struct PageMap {
   std::string name;  // "encoder 1", "decoder 2 over the source", "pooling"
   size_t rows = 0;
   size_t columns = 0;
   std::vector<PageHead> heads;
-  std::vector<std::string> notes = {};  // what each head does, a word or two; none: nobody knows
-  std::string key = {};  // what heads of it are called to a server: "encoder.1"; may be empty
+  std::vector<std::string> notes = {};  // what each head does, in a word or two; may be empty
+  std::string key = {};  // name of the attention in requests to a server: "encoder.1"; may be empty
 };
 
-// One test that an explanation passed or failed, or that could not be made.
+// A test that an explanation passed or failed, or that was not possible.
 struct EvidenceFigure {
   std::string name;
   std::string meaning;  // one sentence
   double value = 0;     // not finite: "not a number"
-  // The 95 % interval, low to high, where it is known.
+  // The 95 % interval, low to high, if known.
   bool has_interval = false;
   double low = 0;
   double high = 0;
@@ -102,9 +102,9 @@ struct EvidenceFigure {
   std::string missing = {};  // why there is no value; empty: there is one
 };
 
-// One way to explain each target token: a map of the page's token lists `rows` (target) by
-// `columns` (source), and its evidence card. The page draws the map grey when a figure failed and
-// says which; without figures it says that the method was not tested.
+// An explanation of each target token: a map of the page's token lists `rows` (target) by `columns`
+// (source), and its evidence card. If a figure failed, the page draws the map grey and names the
+// figure. Without figures it says that the method was not tested.
 struct PageMethod {
   std::string name;
   std::string meaning;  // one sentence
@@ -114,15 +114,15 @@ struct PageMethod {
   std::vector<EvidenceFigure> card;
 };
 
-// What would be answered at each place if the layers ended early.
+// Predictions at each position if the layers ended early.
 struct PageLens {
   struct Cell {
-    std::string token;       // the most probable
-    double probability = 0;  // its
-    double own = 0;          // of the answer's own token
+    std::string token;       // most probable token
+    double probability = 0;  // of that token
+    double own = 0;          // of the answer's token
   };
-  std::vector<std::string> layers;  // from the first one on
-  size_t columns = 0;               // the page's list of the answer's tokens
+  std::vector<std::string> layers;  // in order, from the first
+  size_t columns = 0;               // index of the answer's token list
   std::vector<Cell> cells;          // layers x tokens
 };
 
@@ -135,15 +135,15 @@ struct ExplanationPage {
   std::optional<PageLens> lens = {};
 };
 
-// One HTML file that works offline: the methods with their cards, lines between tokens, matrices
-// and an overview of all layers and heads, a table of the lens, and panels over the picture of a
-// source that has one. The same page gives the same bytes. Error when a map or the lens does not
-// belong to its tokens or its sizes contradict each other, when a picture has not one part per
-// token, or when `out` fails.
+// Writes one HTML file that works offline. It shows the methods with their cards, lines between
+// tokens, matrices, and an overview of all layers and heads. If the page has them, it also shows a
+// table of the lens and panels over the picture of the source. Equal pages give equal bytes. Error
+// if a map or the lens does not match its tokens, or if its sizes are inconsistent. Also an Error
+// if a picture does not have one part per token, or if `out` fails.
 void write_page(std::ostream& out, const ExplanationPage& page);
 
-// What the script of such a page reads, for a page that has the script: {"texts": its texts and the
-// sizes of its maps, "thumbnails", "blocks": [..]}, these as packed bytes. Errors as write_page().
+// Returns the data of a page, for a page that already has the script: {"texts": texts and sizes of
+// maps, "thumbnails", "blocks": [..]}, the last two as packed bytes. Errors as write_page().
 std::string page_json(const ExplanationPage& page);
 
 }  // namespace attend

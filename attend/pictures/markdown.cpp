@@ -16,7 +16,7 @@ std::string with_escapes(std::string_view text, std::string_view signs) {
 
 std::string markdown_cell(std::string_view text) { return with_escapes(text, "|*_<[~^"); }
 
-// In a table even code needs its bars escaped.
+// In a table, even code needs escaped bars.
 std::string markdown_code(std::string_view text) {
   return text.empty() ? "-" : '`' + with_escapes(text, "|") + '`';
 }

@@ -5,10 +5,10 @@
 
 namespace attend {
 
-// Text for a cell of a Markdown table, in which its signs mean nothing.
+// Escapes text for a cell of a Markdown table.
 std::string markdown_cell(std::string_view text);
 
-// Code for a cell of a Markdown table; "-" where there is none.
+// Formats code for a cell of a Markdown table; "-" if it is empty.
 std::string markdown_code(std::string_view text);
 
 }  // namespace attend

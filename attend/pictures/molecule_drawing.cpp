@@ -45,7 +45,7 @@ MoleculePicture picture_of(const MoleculeDrawing& molecule) {
   return picture;
 }
 
-// Lines beside each other, a dashed one behind them.
+// Parallel lines; a dashed one comes last.
 std::string bond_lines(const MoleculeDrawing::Bond& bond, const MoleculePicture& picture) {
   const DrawnPlace& from = picture.places[static_cast<size_t>(bond.first)];
   const DrawnPlace& to = picture.places[static_cast<size_t>(bond.second)];
@@ -66,7 +66,7 @@ double strength_of(double weight, double largest) {
   return largest > 0 && std::isfinite(weight) ? std::max(weight / largest, 0.0) : 0;
 }
 
-// Behind the lines, from the atom to the middle of the bond.
+// Drawn under the lines, from the atom to the middle of the bond.
 std::string half_shade(const DrawnPlace& from, const DrawnPlace& to, double weight,
                        double largest) {
   const double strength = strength_of(weight, largest);
@@ -98,7 +98,7 @@ double largest_weight(const MoleculeDrawing& molecule) {
   return largest;
 }
 
-// Above the lines, so that these end at its edge.
+// Drawn over the lines, which then end at its edge.
 std::string atom_mark(const MoleculeDrawing::Atom& atom, const DrawnPlace& place, double largest) {
   const double strength = strength_of(atom.weight, largest);
   const std::string label = shorten(visible_token(atom.label), 12);

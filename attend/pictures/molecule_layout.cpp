@@ -22,7 +22,7 @@ Neighbourhood neighbours_of(const MoleculeDrawing& molecule) {
   return all;
 }
 
-// The bonds between an atom and each of all; -1 where there is no way.
+// Number of bonds between an atom and every atom; -1 if they are not connected.
 std::vector<int> bonds_from(size_t atom, const Neighbourhood& neighbours) {
   std::vector<int> bonds(neighbours.size(), -1);
   std::vector<size_t> reached = {atom};
@@ -36,10 +36,10 @@ std::vector<int> bonds_from(size_t atom, const Neighbourhood& neighbours) {
   return bonds;
 }
 
-// As far as atoms of a chain in zigzag are, whose angles are 120 degrees.
+// Distance of atoms in a zigzag chain with angles of 120 degrees.
 double wanted_distance(int bonds) { return bonds == 1 ? 1 : 0.134 + 0.866 * bonds; }
 
-// One part of a molecule, whose atoms bonds connect.
+// A connected part of a molecule.
 class Part {
  public:
   explicit Part(std::vector<size_t> atoms, const Neighbourhood& neighbours)
@@ -51,7 +51,7 @@ class Part {
     }
   }
 
-  // The longest side across, the first atom on its left and above.
+  // Turns the longest side to the horizontal, and the first atom to the upper left.
   void lay_out() {
     begin();
     for (int round = 0; round < layout_rounds; ++round) improve();
@@ -67,7 +67,8 @@ class Part {
                                distance.begin());
   }
 
-  // Along the longest way, and by the distance from the atom that is farthest from its ends.
+  // Starts with the longest path along x, and with distances from the atom farthest from its ends
+  // along y.
   void begin() {
     std::vector<double> distance(bonds_[0].begin(), bonds_[0].end());
     const size_t left = farthest(distance);
@@ -77,14 +78,15 @@ class Part {
       distance[i] = std::min(bonds_[left][i], bonds_[right][i]);
     const size_t aside = farthest(distance);
     for (size_t i = 0; i < atoms_.size(); ++i) {
-      // No two atoms begin at one place.
+      // No two atoms start at the same position.
       const double shift = 0.1 * std::sin(static_cast<double>(7 * i + 1));
       places_[i].x = 0.5 * (bonds_[left][i] - bonds_[right][i]) + shift;
       places_[i].y = bonds_[aside][i] + 0.1 * std::cos(static_cast<double>(5 * i + 2));
     }
   }
 
-  // Each atom in turn moves to the mean of where the others want it, the near ones most.
+  // Moves each atom in turn to the mean position that the others want for it, near ones weighted
+  // most.
   void improve() {
     for (size_t i = 0; i < places_.size(); ++i) {
       DrawnPlace sum;
@@ -122,7 +124,7 @@ class Part {
   }
 
   std::vector<size_t> atoms_;
-  std::vector<std::vector<int>> bonds_;  // between each two of them
+  std::vector<std::vector<int>> bonds_;  // numbers of bonds between each two of them
   std::vector<DrawnPlace> places_;
 };
 

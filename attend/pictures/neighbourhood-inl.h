@@ -6,8 +6,8 @@
 
 namespace attend::internal {
 
-// LayerGraph::around_first as a picture: the tokens in rings around the first, each with the label
-// that `label` makes of it, and lines as opaque as their weights.
+// Draws a graph with LayerGraph::around_first: the tokens in rings around the first, with labels
+// made by `label`. The opacity of a line is its weight.
 std::string neighbourhood_svg(const LayerGraph& graph, std::string (*label)(const std::string&),
                               const std::string& style);
 

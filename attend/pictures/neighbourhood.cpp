@@ -13,15 +13,15 @@
 namespace attend::internal {
 namespace {
 
-constexpr double kRing = 96;   // between two of them, at least
-constexpr double kApart = 15;  // tokens of a ring, about
+constexpr double kRing = 96;   // minimum distance of two rings
+constexpr double kApart = 15;  // approximate distance of tokens in a ring
 constexpr double kLabelFont = 12;
 constexpr double kWeightFont = 10;
-constexpr size_t kMostWeights = 24;  // that are written at the lines of the first token
+constexpr size_t kMostWeights = 24;  // written next to the lines of the first token
 
-// A token and where it stands.
+// A token and its position.
 struct RingToken {
-  int64_t step = -1;  // from the first; -1: nothing leads to it
+  int64_t step = -1;  // steps from the first token; -1: not reached
   std::vector<size_t> behind;
   double leaves = 1;
   double angle = 0, x = 0, y = 0;
@@ -29,12 +29,13 @@ struct RingToken {
 
 struct Rings {
   std::vector<RingToken> tokens;
-  std::vector<LayerGraph::Edge> edges;  // that tell how the first came to its vector
+  std::vector<LayerGraph::Edge> edges;  // that contributed to the first token's vector
   int64_t last = 0;
   double radius = 0;
 };
 
-// The top layer says what the first looked at, the one below what these looked at, and so on.
+// The top layer shows what the first token attended to, the layer below what these attended to, and
+// so on.
 Rings rings_of(const LayerGraph& graph) {
   const size_t top = graph.levels.size() - 1;
   Rings rings;
@@ -62,7 +63,7 @@ double count_leaves(Rings& rings, size_t token) {
   return here.leaves = std::max(leaves, 1.0);
 }
 
-// Each token has a share of the circle by the leaves behind it.
+// Each token gets a share of the circle in proportion to the leaves below it.
 void place_tokens(Rings& rings, size_t token, double begin, double end, double ring) {
   RingToken& here = rings.tokens[token];
   here.angle = (begin + end) / 2;
@@ -99,7 +100,7 @@ std::string ring_lines(const Rings& rings) {
   return out + "</g>\n";
 }
 
-// At the lines of the first token, which the top layer has, and its own below it.
+// Weights of the top layer: at the lines of the first token, and its own weight below it.
 std::string ring_weights(const Rings& rings, size_t top) {
   std::string out = fmt::format(
       "<g class=\"soft halo\" font-size=\"{:g}\" text-anchor=\"middle\">\n", kWeightFont);
@@ -116,7 +117,7 @@ std::string ring_weights(const Rings& rings, size_t top) {
   return out + "</g>\n";
 }
 
-// A label leads away from the middle, and none stands on its head.
+// Labels point away from the centre, and none is upside down.
 std::string ring_label(const RingToken& token, const std::string& label) {
   const bool left = std::cos(token.angle) < 0;
   const double turned = token.angle * 180 / std::numbers::pi + (left ? 180 : 0);

@@ -9,13 +9,13 @@
 
 namespace attend {
 
-// The largest number of rows and of columns of a thumbnail.
+// Maximum rows and columns of a thumbnail.
 inline constexpr int64_t kPageThumbnail = 64;
 
-// Orders floats by magnitude, with what is not finite above every number.
+// Orders floats by magnitude; what is not finite is above every number.
 int32_t magnitude_of(float weight);
 
-// rows x columns numbers, each the one of the largest magnitude of its block of weights.
+// rows x columns weights, each the largest by magnitude in its block.
 struct PooledMap {
   int64_t rows;
   int64_t columns;
@@ -24,20 +24,20 @@ struct PooledMap {
 
 PooledMap thumbnail_of(const PageHead& head);
 
-// The largest magnitude of the finite weights; 0 without any.
+// Returns the largest magnitude of the finite weights; 0 if there are none.
 float scale_of(const PageHead& head);
 
-// Weights in a byte each, for pictures: 127 sqrt(|weight| / scale), rounded up, with the weight's
-// sign; -128 where the weight is not finite.
+// Appends one byte per weight, for pictures: 127 sqrt(|weight| / scale), rounded up, with the sign
+// of the weight; -128 if the weight is not finite.
 void append_codes(std::string& bytes, const std::vector<float>& weights, float scale);
 
-// What the page's script reads of a map. Numbers are little-endian and stored in planes, the first
-// bytes of all of them, then the second ones and so on, which compress better. All weights: 4
-// planes. The largest of each row: 3 planes of the differences between columns (from 0 at the start
-// of a row), 4 of the weights, then the overview's codes.
+// Returns the bytes of a map for the page's script. Numbers are little-endian and stored in planes,
+// which compress better: the first bytes of all numbers, then the second bytes, and so on. If all
+// weights are held: 4 planes. If only the largest are held: 3 planes of the differences between
+// columns (from 0 in each row), 4 planes of the weights, then the codes of the overview.
 std::string head_bytes(const PageHead& head, float scale);
 
-// zlib's format, in base64.
+// Compresses to zlib's format, in base64.
 std::string packed(std::string_view bytes);
 
 }  // namespace attend

@@ -4,7 +4,7 @@
 
 namespace attend {
 
-// The files of the folder page, which the build makes strings of.
+// Files of the folder page, which the build converts to strings.
 std::string_view pictures_page_style();
 std::string_view pictures_page_body();
 std::string_view pictures_page_script();

@@ -22,11 +22,11 @@ constexpr double points_title = 24;
 constexpr double points_font = 12;
 constexpr double most_place = 1e100;
 
-// From the least to the largest place, and what is drawn of them.
+// Range of the coordinates, and its frame in the drawing.
 struct PointsFrame {
   double left = std::numeric_limits<double>::infinity(), right = -left;
   double low = left, high = -left;
-  double scale = 1;  // pixels of a unit
+  double scale = 1;  // pixels per unit
   double x = points_margin, y = points_margin, width = 0, height = 0;
 
   double across(double place) const {
@@ -48,7 +48,7 @@ PointsFrame frame_of(const PointsDrawing& drawing) {
   }
   const double across = frame.right - frame.left, up = frame.high - frame.low;
   const double longer = std::max(across, up);
-  // Points at one place have no extent.
+  // Points at one position have no extent.
   frame.scale = longer > 0 ? longer_side / longer : 1;
   frame.width = std::max(frame.scale * across, shortest_side);
   frame.height = std::max(frame.scale * up, shortest_side);
@@ -64,7 +64,7 @@ std::string points_style() {
   return style_element(rules(Scheme::light), rules(Scheme::dark));
 }
 
-// The least and the largest place of each axis, at the edges of the frame.
+// Labels the smallest and largest coordinate of each axis at the edges of the frame.
 std::string frame_labels(const PointsFrame& frame) {
   const auto label = [](double x, double y, const char* anchor, double place) {
     return fmt::format(

@@ -6,11 +6,11 @@
 
 namespace attend {
 
-// Points of a plane, such as a map of weights is drawn on.
+// Points of a plane on which a map of weights is drawn.
 struct PointsDrawing {
   struct Point {
     double x = 0, y = 0;  // y upwards
-    double weight = 0;    // 0 or more; the strongest colour is that of the largest
+    double weight = 0;    // 0 or more; the largest has the strongest colour
   };
   std::vector<Point> points;
   std::string title = {};  // may be empty
@@ -18,9 +18,9 @@ struct PointsDrawing {
 
 inline constexpr int64_t most_drawn_points = 2000;
 
-// A self-contained SVG document, one unit as long in either direction: light, or dark where the
-// viewer prefers that. Error where there are over most_drawn_points points or none, and where a
-// place is not finite or beyond 1e100 either way.
+// Returns a self-contained SVG document with equal scales of both axes: light, or dark if the
+// viewer prefers that. Error if there are no points or more than most_drawn_points, and if a
+// coordinate is not finite or beyond 1e100 in magnitude.
 std::string points_svg(const PointsDrawing& drawing);
 
 }  // namespace attend

@@ -33,8 +33,8 @@ void check_status(cairo_status_t status) {
   if (status != CAIRO_STATUS_SUCCESS) fail("[render_png] {}", cairo_status_to_string(status));
 }
 
-// Large maps pass the XML parser's limit of 10 MB. With that limit falls its guard against entities
-// that expand without end, so documents that could declare some are turned away.
+// Large maps exceed the XML parser's limit of 10 MB. Lifting it also disables the guard against
+// entities that expand without end, so documents that could declare entities are refused.
 Handle parse(const std::string& svg) {
   if (svg.find("<!DOCTYPE") != svg.npos) {
     fail("[render_png] the SVG has a document type declaration; remove it");

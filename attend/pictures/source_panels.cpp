@@ -18,10 +18,9 @@ namespace {
 constexpr int64_t most_pixels = 4096;
 constexpr size_t most_targets = 100;
 constexpr double padding = 24, gap = 20, label_height = 22;
-constexpr double page_width = 960;  // panels are side by side up to here
-constexpr double strongest_tint =
-    0.8;                          // opacity of the largest weight: what it covers is still seen
-constexpr double weakest = 0.01;  // share of the scale below which nothing is drawn
+constexpr double page_width = 960;      // maximum width of panels side by side
+constexpr double strongest_tint = 0.8;  // opacity of the largest weight; the picture stays visible
+constexpr double weakest = 0.01;        // share of the scale below which no weight is drawn
 
 void check(const Alignment& alignment, const SourcePicture& picture) {
   if (picture.height < 1 || picture.width < 1 || picture.height > most_pixels ||
@@ -36,7 +35,7 @@ void check(const Alignment& alignment, const SourcePicture& picture) {
          alignment.target.size(), most_targets);
 }
 
-// The places of the panels of one picture.
+// Positions of the panels of one picture.
 struct PanelLayout {
   double width, height;  // of a panel without its label
   int64_t across;
@@ -52,7 +51,7 @@ struct PanelLayout {
 PanelLayout panel_layout(const SourcePicture& picture, int64_t panels) {
   const auto width = static_cast<double>(picture.width);
   const auto height = static_cast<double>(picture.height);
-  // Whole pixels where there is room: they stay squares of one size.
+  // If there is room, scales by a whole number, so that pixels stay equal squares.
   const double fitting = std::min(560 / width, 200 / height);
   const double scale = fitting >= 1 ? std::floor(fitting) : std::min(1.0, page_width / width);
   PanelLayout layout{width * scale, height * scale, 1};
@@ -65,7 +64,7 @@ std::string label(const std::string& text, double width) {
   return escape_markup(shorten(text, std::max(4, static_cast<int>(width / 8))));
 }
 
-// What target token `row` looked at, on top of its panel.
+// Draws the weights of target token `row` over its panel.
 std::string overlay(const Alignment& alignment, const SourcePicture& picture,
                     const WeightGrid& grid, const PanelLayout& layout, int64_t row, double end) {
   const double width = layout.width / static_cast<double>(picture.columns);

@@ -6,8 +6,9 @@
 
 namespace attend {
 
-// Numbers as one line of up to `width` blocks of eight heights, lowest to highest; where there are
-// more, neighbours are averaged. What is not finite is a gap. Error on a width below 1.
+// Draws numbers as one line of up to `width` blocks of eight heights, lowest to highest. If there
+// are more numbers, neighbours are averaged. A number that is not finite is a gap. Error on a width
+// below 1.
 std::string sparkline(const std::vector<double>& values, int64_t width);
 
 }  // namespace attend

@@ -32,7 +32,7 @@ Rgb from_oklch(double lightness, double chroma, double hue_degrees) {
 
 Rgb scale_color(double fraction, Scheme scheme) {
   constexpr double kHue = 256;
-  // Nearly grey at zero, then as strong as sRGB has room for at this hue and lightness.
+  // Nearly grey at zero, then as saturated as sRGB allows at this hue and lightness.
   const double chroma = 0.014 + 0.12 * std::sin(std::numbers::pi * 0.75 * fraction);
   const double lightness =
       scheme == Scheme::light ? 0.97 - 0.62 * fraction : 0.24 + 0.64 * fraction;

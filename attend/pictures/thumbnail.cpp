@@ -48,7 +48,7 @@ double widest(const std::vector<std::string>& tokens) {
   return width;
 }
 
-// One path a level.
+// One path per level.
 std::string cells(const WeightGrid& grid, double left, double top) {
   std::array<std::string, kThumbnailLevels> paths;
   for (int64_t row = 0; row < grid.rows; ++row)

@@ -31,7 +31,7 @@ void append(std::string& text, int32_t code_point) {
   text.append(reinterpret_cast<const char*>(bytes.data()), static_cast<size_t>(count));
 }
 
-// Reorders the text around it: a hostile token could disguise its neighbours.
+// These reorder the text around them: a hostile token could disguise its neighbours.
 bool is_bidi_control(int32_t c) {
   return (c >= 0x202A && c <= 0x202E) || (c >= 0x2066 && c <= 0x2069) || c == 0x200E ||
          c == 0x200F || c == 0x061C;
@@ -84,7 +84,7 @@ std::vector<Cluster> clusters(std::string_view text) {
     }
     Cluster& cluster = result.back();
     cluster.bytes.append(text.substr(0, point.bytes));
-    // Joined emoji and jamo are drawn in the place of one.
+    // Joined emoji and jamo take the space of one.
     cluster.columns = std::min(2, cluster.columns + utf8proc_charwidth(point.value));
     previous = point.value;
     text.remove_prefix(point.bytes);

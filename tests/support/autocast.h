@@ -6,7 +6,7 @@
 
 namespace attend::test {
 
-// While it lives, LibTorch's autocast of the CPU is on: products are of bfloat16.
+// During its lifetime, LibTorch's autocast of the CPU is on: products use bfloat16.
 class Autocast {
  public:
   Autocast() { c10::impl::tls_set_dispatch_key_excluded(c10::DispatchKey::AutocastCPU, false); }

@@ -1,5 +1,6 @@
-// Prints its arguments and what OpenBLAS was told, as on a processor that OpenBLAS takes for
-// another: these functions precede the library's own of the same names.
+// Prints its arguments and the core that OpenBLAS was set to. Simulates a processor that OpenBLAS
+// mistakes for another: these functions take precedence over the library's functions of the same
+// names.
 #include <cstdio>
 #include <cstdlib>
 

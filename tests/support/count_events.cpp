@@ -1,18 +1,18 @@
-// A library that LD_PRELOAD puts into the program. It counts the events that change what is below a
-// folder: a file or a folder is created, written, renamed or removed. A kill leaves what is there
-// between two of them; fsync changes nothing that it could leave. A file that is written has the
-// first half of its bytes at the event. What other calls than those below change is not seen. The
-// environment says what happens at an event:
+// A library for LD_PRELOAD. It counts the events that change the contents of a folder: a file or a
+// folder is created, written, renamed or removed. A killed program leaves the state between two
+// events; fsync does not change that state. At the event of a write, the first half of the bytes is
+// written. Changes by other calls than those below are not seen. Environment variables select what
+// happens at an event:
 //
 //   EVENTS_BELOW   the folder; nothing is counted without it
 //   EVENTS_LIST    every event appends a line to this file: "rename model/metrics.jsonl"
-//   EVENTS_COPIES  the folder is copied to 1, 2, 3 ... in here, as it is at each event
+//   EVENTS_COPIES  the folder is copied to 1, 2, 3 ... in here at each event
 //   EVENTS_SIGNAL  a signal is raised, once
 //   EVENTS_NUMBER  at the event of this number, 1 for the first
 //   EVENTS_CHANGE  only events with this line are numbered
 //   EVENTS_CHILD   the child of this number gets the signal instead, and must end because of it
 //
-// The program changes a folder from one thread.
+// The program must change the folder from a single thread.
 
 #include <dlfcn.h>
 #include <fcntl.h>
@@ -35,13 +35,13 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// The C library's function with the name of a function below.
+// Returns the C library's function with the name of a function below.
 template <class Function>
 Function* original(const char* name) {
   return reinterpret_cast<Function*>(dlsym(RTLD_NEXT, name));
 }
 
-// The work on an event calls the functions below again.
+// The handling of an event calls the functions below again.
 thread_local bool at_work = false;
 
 std::string variable(const char* name) {
@@ -56,7 +56,7 @@ std::vector<pid_t>& children() {
   return all;
 }
 
-// From the folder on, whose name is the first; empty for what does not count.
+// The path from the folder on, including its name; empty for other paths.
 std::string name_below(const fs::path& path) {
   static const fs::path folder = variable("EVENTS_BELOW");
   if (folder.empty()) return "";
@@ -66,7 +66,7 @@ std::string name_below(const fs::path& path) {
   return name == first || name.starts_with(first + '/') ? name : "";
 }
 
-// Temporary files hold the number of the process, other names times.
+// Names of temporary files contain a process number, other names times.
 std::string without_digits(const std::string& name) {
   std::string text;
   for (const char c : name) {
@@ -98,7 +98,7 @@ void count(const std::string& kind, const fs::path& path) {
   const std::string line = kind + ' ' + without_digits(name);
   if (const std::string list = variable("EVENTS_LIST"); !list.empty())
     std::ofstream(list, std::ios::app) << line << '\n';
-  // A copy reads the lock file, which ends the lock: nobody else may use the folder meanwhile.
+  // A copy reads the lock file, which releases the lock: no other process may use the folder then.
   const fs::path copies = variable("EVENTS_COPIES"), folder = variable("EVENTS_BELOW");
   if (!copies.empty() && fs::exists(folder))
     fs::copy(folder, copies / std::to_string(events), fs::copy_options::recursive);
@@ -128,7 +128,7 @@ int open64(const char* path, int flags, ...) __attribute__((alias("open")));
 
 ssize_t write(int file, const void* bytes, size_t size) {
   static const auto function = original<ssize_t(int, const void*, size_t)>("write");
-  std::error_code none;  // where the file is closed
+  std::error_code none;  // set if the file is closed
   const fs::path path = fs::read_symlink("/proc/self/fd/" + std::to_string(file), none);
   if (at_work || name_below(path).empty()) return function(file, bytes, size);
   const ssize_t half = function(file, bytes, size / 2);

@@ -12,7 +12,7 @@
 
 namespace attend::test {
 
-// A new folder that is gone, with all in it, at the end of the test.
+// A new folder that is removed, with its contents, at the end of the test.
 class TemporaryFolder {
  public:
   TemporaryFolder() {
@@ -30,8 +30,8 @@ class TemporaryFolder {
   std::string operator/(const std::string& name) const { return (path_ / name).string(); }
   std::string path() const { return path_.string(); }
 
-  // Writes a file and returns its path. The file is a new one: ext4 sends a file that is truncated
-  // and written again to the disk at once, which makes thousands of writes wait.
+  // Writes a file and returns its path. The file is always new: ext4 flushes a file that is
+  // truncated and written again to the disk at once, which makes thousands of writes slow.
   std::string write(const std::string& name, std::string_view bytes) const {
     const std::string path = *this / name;
     std::filesystem::remove(path);
@@ -55,7 +55,7 @@ inline std::string contents(const std::string& path) {
   return text.str();
 }
 
-// The message of the attend::Error that `work` throws; "" when it throws none.
+// Returns the message of the attend::Error that `work` throws; "" if it throws none.
 template <class Work>
 std::string error_of(const Work& work) {
   try {

@@ -1,8 +1,8 @@
-// http_program PORT LOG: a server with the routes that hostile clients are tried on, and a line of
-// JSON in the log for each request that reached it and each client that left:
+// http_program PORT LOG: a server with the routes for tests of hostile clients. It logs a line of
+// JSON for each request that reached it and each client that left:
 //   GET /health, POST /v1/predict  at once
 //   POST /v1/slow                  after five seconds
-//   GET /v1/stream                 a part each tenth of a second, for ten seconds
+//   GET /v1/stream                 a part every tenth of a second, for ten seconds
 //   GET /v1/flood                  256 MiB
 #include <algorithm>
 #include <chrono>
@@ -25,7 +25,7 @@ namespace {
 using namespace attend;
 using namespace std::chrono_literals;
 
-// Waits in small steps; false once nobody waits for the answer.
+// Waits in small steps; returns false if the client has left.
 bool wait(const HttpReply& reply, int tenths) {
   for (int i = 0; i < tenths && !reply.is_abandoned(); ++i) std::this_thread::sleep_for(100ms);
   return !reply.is_abandoned();

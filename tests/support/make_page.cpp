@@ -17,7 +17,7 @@
 namespace attend {
 namespace {
 
-// Fast, and the same everywhere.
+// Fast, with the same numbers on every machine.
 class Random {
  public:
   explicit Random(uint32_t seed) : state_(seed * 2654435761U + 1) {}
@@ -31,8 +31,8 @@ class Random {
   uint32_t state_;
 };
 
-// What heads of trained models look like: a band beside the diagonal, the first token, a repeated
-// distance, and noise, in shares that differ from head to head.
+// Rows like those of trained heads: a band next to the diagonal, the first token, a repeated
+// distance, and noise, in shares that differ per head.
 class HeadRows {
  public:
   HeadRows(int64_t columns, int seed)
@@ -174,7 +174,8 @@ ExplanationPage make_small() {
   return page;
 }
 
-// An image of 2 x 3 parts, which two letters of an answer look at, and which look at each other.
+// An image of 2 x 3 parts, which the two letters of an answer attend to, and which attend to each
+// other.
 ExplanationPage make_picture() {
   const std::string svg =
       "<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"12\" height=\"8\">"
@@ -218,7 +219,7 @@ ExplanationPage make_hostile() {
 ExplanationPage make_page(std::string_view name) {
   if (name == "small") return make_small();
   if (name == "picture") return make_picture();
-  if (name == "large") return make_model(1, 8, 1000);  // holds the largest weights of each row
+  if (name == "large") return make_model(1, 8, 1000);  // keeps only the largest weights of each row
   if (name == "model") return make_model(12, 12, 512);
   if (name == "long") return make_model(1, 32, 10000);
   if (name == "hostile") return make_hostile();

@@ -9,7 +9,7 @@
 
 namespace attend::test {
 
-// The bytes as gzip packs them.
+// Compresses bytes as gzip does.
 inline std::string gzip(std::string_view bytes) {
   z_stream stream = {};
   if (deflateInit2(&stream, Z_BEST_COMPRESSION, Z_DEFLATED, 15 + 16, 9, Z_DEFAULT_STRATEGY) != Z_OK)
@@ -25,7 +25,7 @@ inline std::string gzip(std::string_view bytes) {
   return packed;
 }
 
-// The bytes as xz packs them.
+// Compresses bytes as xz does.
 inline std::string xz(std::string_view bytes) {
   std::string packed(lzma_stream_buffer_bound(bytes.size()), '\0');
   size_t size = 0;

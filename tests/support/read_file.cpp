@@ -1,5 +1,5 @@
-// Reads files for tools/conform_files.py: each line of standard input is a request, fields between
-// TABs, and is answered by one line of JSON, {"error": message} if the file cannot be read.
+// Reads files for tools/conform_files.py. Each line of standard input is a request with fields
+// between TABs. The answer is one line of JSON, {"error": message} if the file cannot be read.
 //
 //   image COLOURS FILE                      {height, width, transparent, pixels: hexadecimal}
 //   pairs FILE SOURCE_COLUMN TARGET_COLUMN  {pairs: [[source, target]]}

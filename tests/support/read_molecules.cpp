@@ -1,10 +1,10 @@
 // Reads SMILES for tools/conform_molecules.py: read_molecules < lines
 //
-// Prints, for each line, what the library reads: a word per atom ("C,2,0,1,0,1,0": element,
-// hydrogens, charge, whether it is aromatic, isotope, whether it is in a ring, whether it is marked
-// as a stereocentre), a TAB, a word per bond ("0,1,:,1": two atoms, the symbol of its type, whether
-// it is in a ring; a dative bond begins at the atom that gives the electrons), a TAB and the key.
-// Prints "ERROR" and the message for a line that cannot be read.
+// Prints the molecule of each line: a word per atom ("C,2,0,1,0,1,0": element, hydrogens, charge,
+// is aromatic, isotope, is in a ring, is marked as a stereocentre), a TAB, a word per bond
+// ("0,1,:,1": two atoms, symbol of the type, is in a ring; a dative bond begins at the atom that
+// gives the electrons), a TAB and the key. Prints "ERROR" and the message for a line that cannot be
+// read.
 
 #include <fmt/format.h>
 

@@ -1,6 +1,5 @@
-// The self-test of the kernels without the program and LibTorch, for processors that an emulator
-// stands in for: a line per SIMD target, exit code 1 on a failure. tools/conform_processors.py
-// compiles it.
+// The self-test of the kernels without the program and LibTorch, for emulated processors. Prints a
+// line per SIMD target; exit code 1 on a failure. tools/conform_processors.py compiles it.
 #include <cstdio>
 
 #include "attend/kernels/selftest.h"

@@ -35,7 +35,7 @@ class Guard : public c10::impl::DeviceGuardImplInterface {
   }
   c10::Stream exchangeStream(c10::Stream stream) const noexcept override { return stream; }
   c10::DeviceIndex deviceCount() const noexcept override { return devices; }
-  // What was called is done.
+  // All work is complete when a call returns.
   void record(void**, const c10::Stream&, c10::DeviceIndex, c10::EventFlag) const override {}
   void block(void*, const c10::Stream&) const override {}
   bool queryEvent(void*) const override { return true; }
@@ -46,8 +46,8 @@ class Guard : public c10::impl::DeviceGuardImplInterface {
 
 C10_REGISTER_GUARD_IMPL(HIP, Guard);
 
-// In LibTorch 2.15 backward asks whether there is such a device and whether it is in use. 1.13 does
-// not ask, so that these override nothing there.
+// LibTorch 2.15 checks in backward whether such a device exists and is in use. LibTorch 1.13 does
+// not, so that these functions override nothing there.
 class Hooks : public at::HIPHooksInterface {
  public:
   explicit Hooks(at::HIPHooksArgs) {}
@@ -55,14 +55,14 @@ class Hooks : public at::HIPHooksInterface {
   virtual bool hasPrimaryContext(c10::DeviceIndex) const { return true; }
 };
 
-// The same memory, which is kept, for another device.
+// The same memory for another device; keeps it alive.
 c10::DataPtr same_memory(const c10::Storage& memory, c10::Device device) {
   auto keeper = std::make_unique<c10::Storage>(memory);
   return {memory.data_ptr().get(), keeper.release(),
           [](void* kept) { delete static_cast<c10::Storage*>(kept); }, device};
 }
 
-// A tensor of another device in the memory of `tensor`.
+// Returns a tensor of another device in the memory of `tensor`.
 Tensor as_on(const Tensor& tensor, c10::Device device) {
   const c10::Storage& memory = tensor.storage();
   c10::Storage storage(c10::Storage::use_byte_size_t(), memory.nbytes(),
@@ -77,7 +77,7 @@ Tensor as_on(const Tensor& tensor, c10::Device device) {
   return result;
 }
 
-// Where an operation gave an argument another size and memory, as it may those for its results.
+// Applies another size and memory that an operation gave to an argument, as for its results.
 void take_over(const Tensor& on_cpu, const Tensor& argument) {
   const c10::Storage& memory = on_cpu.storage();
   if (memory.data() != argument.storage().data()) {
@@ -87,7 +87,7 @@ void take_over(const Tensor& on_cpu, const Tensor& argument) {
   argument.unsafeGetTensorImpl()->set_sizes_and_strides(on_cpu.sizes(), on_cpu.strides());
 }
 
-// The arguments of one call as the CPU's, and its results as the device's again.
+// Converts the arguments of one call to the CPU's, and its results back to the device's.
 class Call {
  public:
   explicit Call(const c10::OperatorHandle& operation)
@@ -129,7 +129,7 @@ class Call {
   Tensor to_cpu(const Tensor& tensor) {
     if (!tensor.defined()) return tensor;
     const bool ours = tensor.device().type() == kind;
-    // Numbers may be from anywhere.
+    // Scalars may be on any device.
     if (tensor.dim() > 0 && !mixes_) {
       TORCH_CHECK(!seen_ || *seen_ == tensor.device(), name_, ": tensors on ", *seen_, " and ",
                   tensor.device());
@@ -170,7 +170,7 @@ TORCH_LIBRARY_IMPL(_, HIP, library) {
   library.fallback(torch::CppFunction::makeFromBoxedFunction<&on_the_cpu>());
 }
 
-// Otherwise LibTorch takes its own copy_, which knows no such device.
+// Replaces LibTorch's own copy_, which does not support the device.
 TORCH_LIBRARY_IMPL(aten, HIP, library) {
   library.impl("copy_", torch::CppFunction::makeFromBoxedFunction<&on_the_cpu>());
 }
@@ -182,6 +182,6 @@ at::Device software_device(int index) { return {kind, static_cast<c10::DeviceInd
 }  // namespace attend::reference
 
 namespace at {
-// By the name under which LibTorch looks.
+// Registered under the name that LibTorch looks up.
 C10_REGISTER_CLASS(HIPHooksRegistry, HIPHooks, attend::reference::Hooks)
 }  // namespace at

@@ -4,9 +4,9 @@
 
 namespace attend::reference {
 
-// Number `index`, 0 or 1, of two devices that are memory of the CPU and compute on it, but count as
-// others: as on an accelerator, what is computed of tensors on different ones is an error. They
-// bear the name hip, which LibTorch keeps for a device that Debian's does not have.
+// Returns device `index`, 0 or 1, of two devices that use the memory of the CPU and compute on it,
+// but count as other devices: as on an accelerator, an operation on tensors of different devices is
+// an error. They have the type hip, which Debian's LibTorch reserves but does not support.
 at::Device software_device(int index);
 
 }  // namespace attend::reference

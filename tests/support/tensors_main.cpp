@@ -8,7 +8,7 @@
 namespace attend {
 namespace {
 
-// What a test draws must not depend on which tests run before it in the same process.
+// The draws of a test must not depend on which tests run before it in the same process.
 class Seeded : public testing::EmptyTestEventListener {
   void OnTestStart(const testing::TestInfo&) override { at::manual_seed(test::seed()); }
 };
@@ -17,7 +17,7 @@ class Seeded : public testing::EmptyTestEventListener {
 }  // namespace attend
 
 int main(int argc, char** argv) {
-  // Matrix products in the tests take the kernels that suit the processor, as the program's do.
+  // Tests use the matrix kernels that suit the processor, as the program does.
   attend::choose_blas_kernels(argv);
   attend::test::seed_properties();
   testing::InitGoogleTest(&argc, argv);

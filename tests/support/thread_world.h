@@ -19,7 +19,7 @@
 
 namespace attend {
 
-// Processes played by threads of this one.
+// Simulates processes by threads of this one.
 class ThreadWorld {
  public:
   explicit ThreadWorld(int64_t size)
@@ -28,8 +28,8 @@ class ThreadWorld {
         mail_(tensors_.size()),
         sent_(tensors_.size()) {}
 
-  // Calls visit(rank) of each in a thread of its own. When one throws, the others end too; the
-  // first exception is thrown again.
+  // Calls visit(rank) for each rank in a thread of its own. If one throws, the others end, too, and
+  // the first exception is rethrown.
   void run(const std::function<void(Communicator&)>& visit) {
     std::vector<std::thread> threads;
     threads.reserve(tensors_.size());
@@ -48,7 +48,7 @@ class ThreadWorld {
     if (failure_) std::rethrow_exception(failure_);
   }
 
-  // What each rank gave to exchange() so far.
+  // Bytes that the rank has passed to exchange() so far.
   int64_t bytes_sent(int64_t rank) const { return sent_[static_cast<size_t>(rank)]; }
 
  private:
@@ -138,7 +138,7 @@ class ThreadWorld {
    private:
     ThreadWorld& world_;
     int64_t rank_;
-    int64_t begun_ = 0;  // sums
+    int64_t begun_ = 0;  // number of begun sums
   };
 
   template <class Ready>
@@ -148,9 +148,9 @@ class ThreadWorld {
   }
 
   const int64_t size_;
-  std::vector<at::Tensor*> tensors_;                // one per rank, while they talk
-  std::map<int64_t, std::shared_ptr<Sum>> sums_;    // by number, those not all have begun
-  std::vector<std::list<std::vector<char>>> mail_;  // of each rank, from the one before
+  std::vector<at::Tensor*> tensors_;                // one per rank, during a broadcast
+  std::map<int64_t, std::shared_ptr<Sum>> sums_;    // by number, not yet begun by all ranks
+  std::vector<std::list<std::vector<char>>> mail_;  // of each rank, from the previous one
   std::vector<int64_t> sent_;
   int64_t arrived_ = 0, meeting_ = 0;
   std::mutex mutex_;

@@ -1,9 +1,9 @@
 // Tokenizes for tools/tokenizers_check.py: tokenize ids|decode|time FILE < records
 //
-// FILE is a tokenizer.json, or a SentencePiece model where its name ends with .model.
-// A record is its count of bytes, a line break and the bytes. `ids` prints the ids of each on a
-// line, `decode` the text of these without special tokens as such a record, `time` the processor
-// time that all of them take, in seconds.
+// FILE is a tokenizer.json, or a SentencePiece model if its name ends with .model.
+// A record is its number of bytes, a line break and the bytes. `ids` prints the ids of each record
+// on a line, `decode` the text of these ids as such a record, without special tokens, and `time`
+// the processor time of all of them in seconds.
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -39,7 +39,7 @@ double processor_seconds() {
   return static_cast<double>(now.tv_sec) + 1e-9 * static_cast<double>(now.tv_nsec);
 }
 
-// Either kind, as functions.
+// Either kind of tokenizer, as functions.
 struct Codec {
   std::function<std::vector<int32_t>(const std::string&)> encode;
   std::function<std::string(const std::vector<int32_t>&)> decode;
