@@ -8,7 +8,8 @@
 //   const std::string answer = model.answer({"attention"})[0].best().text;
 //
 // This includes LibTorch's headers. Programs that only answer compile faster with
-// attend/inference/model.h, programs with arrays instead of tensors with attend/kernels/attention.h.
+// attend/inference/model.h, programs with arrays instead of tensors with
+// attend/kernels/attention.h.
 
 #include "attend/inference/model.h"
 #include "attend/kernels/attention.h"
