@@ -15,8 +15,8 @@ struct Adam {
   float first_share = 0.1F;     // 1 - beta1
   float second_share = 0.001F;  // 1 - beta2
   float decay = 0;
-  float rate = 0;  // over 1 - beta1^t
-  float root = 1;  // of 1 - beta2^t
+  float rate = 0;  // learning rate / (1 - beta1^t)
+  float root = 1;  // sqrt(1 - beta2^t)
   float epsilon = 1e-8F;
   float average_share = 1;
 };

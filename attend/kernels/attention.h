@@ -48,8 +48,8 @@ struct Shape {
   int64_t key_heads = 1;
   int64_t queries = 0;
   int64_t keys = 0;
-  int64_t depth = 0;        // of queries and keys
-  int64_t value_depth = 0;  // of values and contexts
+  int64_t depth = 0;        // queries and keys
+  int64_t value_depth = 0;  // values and contexts
 };
 
 enum class Family {
@@ -71,7 +71,7 @@ struct Score {
   const T* vector = nullptr;       // v of the additive family: [depth], or [heads, depth]
   int64_t vector_head_stride = 0;  // depth if every head has its own v
   Activation activation = Activation::tanh;
-  double negative_slope = 0.2;  // of leaky_relu, 0 to 1 (Brody 2022, GATv2)
+  double negative_slope = 0.2;  // slope of leaky_relu, 0 to 1 (Brody 2022, GATv2)
   double soft_cap = 0;          // scores become cap tanh(score / cap) before the bias; 0: no cap
 };
 

@@ -17,8 +17,8 @@ struct CachedAttention {
   int64_t rows = 0;
   int64_t heads = 1;
   int64_t key_heads = 1;    // divides heads
-  int64_t depth = 0;        // of a head's query and key: a multiple of 16
-  int64_t value_depth = 0;  // of a head's value and context: a multiple of 16
+  int64_t depth = 0;        // query and key of a head: a multiple of 16
+  int64_t value_depth = 0;  // value and context of a head: a multiple of 16
   int64_t keys = 0;         // 1 or more
   // [rows]: number of leading keys that a row reads; null: all. A row without keys has context 0.
   const int64_t* lengths = nullptr;

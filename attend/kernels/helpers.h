@@ -31,7 +31,7 @@ class Helpers {
 
   const int64_t most_;
   const std::function<void()> call_;
-  std::atomic<int64_t> resting_until_ = 0;  // of the steady clock, ns
+  std::atomic<int64_t> resting_until_ = 0;  // steady clock, ns
   std::atomic<int64_t> awake_ = 0;          // helpers in help()
   // On separate cache lines, since helpers poll them.
   alignas(64) std::atomic<bool> is_shared_ = false;

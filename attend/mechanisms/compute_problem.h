@@ -13,7 +13,7 @@ struct ComputeProblem {
   at::Tensor query, key, value;
   const Mechanism* mechanism = nullptr;
   AttentionChoices choices;
-  Parameters parameters;   // of mechanism and choices, with the names of parameters_of()
+  Parameters parameters;   // parameters of mechanism and choices, named as in parameters_of()
   Scope scope;             // further scopes, from options and files, that restrict the choice
   at::Tensor key_lengths;  // undefined if not given
   at::Tensor edges;        // pairs for make_graph; undefined if not given

@@ -12,7 +12,7 @@ namespace {
 
 constexpr size_t line_columns = 100;
 constexpr size_t name_column = 21;   // after two spaces and the longest name
-constexpr size_t label_column = 14;  // of the page of one row
+constexpr size_t label_column = 14;  // on the page of one row
 
 // Wraps `text` from column `indent` on; the indent of the first line is already there.
 std::string wrapped(std::string_view text, size_t indent) {

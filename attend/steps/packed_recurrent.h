@@ -29,7 +29,7 @@ struct RecurrentParts {
 // Source of such a decoder.
 struct RecurrentSource {
   AttentionMemory memory;
-  std::vector<at::Tensor> state;  // of the cell, [B, hidden] each
+  std::vector<at::Tensor> state;  // state of the cell, [B, hidden] each
   at::Tensor extra;               // [B, D]; undefined: no map reads it
 };
 
@@ -91,7 +91,7 @@ class PackedRecurrent {
   std::vector<Layer> layers_;
   Map query_, readout_;
   int64_t key_depth_ = 0,
-          readout_depth_ = 0;  // of a key and of a piece, padded to a multiple of 16
+          readout_depth_ = 0;  // depths of a key and a piece, padded to a multiple of 16
   std::vector<float> vector_;  // v of additive attention
   PackedOutput output_;
 };

@@ -63,7 +63,7 @@ class PackedStack {
     float scale = 1;
     Norm norm;
 
-    int64_t width() const { return key_heads * depth; }  // of the keys, or values, of a position
+    int64_t width() const { return key_heads * depth; }  // keys, or values, of a position
   };
   struct Layer {
     Heads self, cross;
