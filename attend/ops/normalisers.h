@@ -20,9 +20,8 @@ struct Normalised {
 // Inputs of a row other than the scores.
 struct NormaliserOptions {
   double temperature = 1;
-  uint64_t seed = 0;  // 0: nothing is drawn
-  at::Tensor previous =
-      {};  // weights of the previous query, same shape as the scores; undefined: none
+  uint64_t seed = 0;         // 0: nothing is drawn
+  at::Tensor previous = {};  // weights of the previous query, shaped as the scores, or undefined
 };
 
 // How the scores are trained.
@@ -95,8 +94,7 @@ struct NormaliserRow {
   Draws draws = Draws::nothing;
   Training training = Training::gradient;
   double first_offset = 0;  // initial value of a trained offset that is added to every score
-  std::string_view in_evaluation =
-      {};  // row that replaces this one in a trained model; empty: none
+  std::string_view in_evaluation = {};  // row for a trained model; empty: the same row
 };
 
 // All normalisers, in the order of the documentation.
