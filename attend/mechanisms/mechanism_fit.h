@@ -25,8 +25,8 @@ struct FittedMap {
 
 // Fits the row's parameters, and one linear layer each for queries and keys. The target contexts
 // are the contexts of the trained model (between the sentences) or words of the sentence itself
-// (within one). Deterministic on every call and machine: seeds LibTorch's default generator and
-// uses one thread.
+// (within one). Deterministic on one machine: seeds LibTorch's default generator and uses one
+// thread.
 FittedMap fitted_map(const Mechanism& row, const SentencePair& pair);
 
 // The row's choices, with reaches and grids adapted to a sentence of `words` words.
