@@ -27,10 +27,9 @@ struct NextQuery {
 // Candidates for the next token of each of N hypotheses, with the log probabilities of the model.
 // Best first; -inf after the last candidate and after a fixed token.
 struct NextTokens {
-  at::Tensor
-      log_probabilities;  // [N, K] double on the CPU; K is the count, at most the number of tokens
-  at::Tensor tokens;      // [N, K] int64 on the CPU
-  at::Tensor weights;     // as in StepResult
+  at::Tensor log_probabilities;  // [N, K] double on the CPU; K: count, or all tokens if fewer
+  at::Tensor tokens;             // [N, K] int64 on the CPU
+  at::Tensor weights;            // as in StepResult
 };
 
 // Returns log_probabilities [N, V] with -inf for the excluded tokens of the query.
