@@ -37,8 +37,8 @@ struct Helpers::Share {
   int64_t parts;
   const void* work;
   void (*compute)(const void* work, int64_t part);
-  alignas(64) std::atomic<uint64_t> taken =
-      0;  // parts taken from the beginning (low half) and from the end (high half)
+  // Parts taken from the beginning (low half) and from the end (high half).
+  alignas(64) std::atomic<uint64_t> taken = 0;
 
   bool compute_first() {
     const uint64_t before = taken.fetch_add(1, std::memory_order_relaxed);

@@ -36,7 +36,7 @@ class Helpers {
   // On separate cache lines, since helpers poll them.
   alignas(64) std::atomic<bool> is_shared_ = false;
   alignas(64) std::atomic<Share*> shared_ = nullptr;
-  alignas(64) std::atomic<int64_t> inside_ = 0;  // helpers that may look at what is shared
+  alignas(64) std::atomic<int64_t> inside_ = 0;  // helpers that may be using shared_
 };
 
 // Sets the helpers for the work that this thread shares from now on; null: none. They must outlive

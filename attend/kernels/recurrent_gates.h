@@ -35,8 +35,8 @@ struct RecurrentGatesGradient {
   const float* grad_cell = nullptr;   // gradient of c after the step, LSTM only
   float* grad_input = nullptr;        // gradient of from_input
   float* grad_product = nullptr;      // gradient of from_state
-  float* grad_before =
-      nullptr;  // GRU: gradient of h before, except through from_state; LSTM: gradient of c before
+  // GRU: gradient of h before, except through from_state; LSTM: gradient of c before.
+  float* grad_before = nullptr;
 };
 
 void recurrent_gates_gradient(const RecurrentGatesGradient& problem);

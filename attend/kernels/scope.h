@@ -171,8 +171,7 @@ struct EdgeLists {
   int64_t edges = 0;
   int64_t batch_stride = 0;  // strides of the offsets; 0 broadcasts
   int64_t head_stride = 0;
-  const EdgesByKey* by_key =
-      nullptr;  // these edges sorted by key; null: backward sorts them itself
+  const EdgesByKey* by_key = nullptr;  // these edges by key; null: backward sorts them
 
   const int64_t* row(const Row& row) const {
     return offsets + row.batch * batch_stride + row.head * head_stride + row.query;

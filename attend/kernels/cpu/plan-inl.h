@@ -112,16 +112,16 @@ struct AdditivePlan {
   T* centre = nullptr;    // [head][padded] c
   T* constant = nullptr;  // [head] common term of all scores of a row, in units of log4
   T* base = nullptr;      // [head][padded] 1 if A and G are near 1, otherwise 0; natural only
-  T* factor =
-      nullptr;  // [head][keys][padded] E, in the order of `order`; natural: G; plain dimensions: k
-  T* weight =
-      nullptr;  // [head][keys][padded] w; plain dimensions: w without E; natural: base (G - 1)
+  // [head][keys][padded] E, in the order of `order`; natural: G; plain dimensions: k.
+  T* factor = nullptr;
+  // [head][keys][padded] w; plain dimensions: w without E; natural: base (G - 1).
+  T* weight = nullptr;
   int64_t* order = nullptr;  // [head][padded] dimension at each index
   int64_t* plain = nullptr;  // [head][padded] whether a dimension keeps q and k unchanged: its
                              // range is too wide for this form or, unless natural, around 0
-  int64_t* ends =
-      nullptr;  // [head][4] ends of the quadruples, pairs, single dimensions, and dimensions around
-                // 0; natural: whether the keys of a head may share reciprocals
+  // [head][4] ends of the quadruples, pairs, single dimensions, and dimensions around 0; natural:
+  // whether the keys of a head may share reciprocals.
+  int64_t* ends = nullptr;
 
   int64_t heads() const { return problem->shape.batch * problem->shape.heads; }
   int64_t key_blocks() const { return (problem->shape.keys + kTileKeys - 1) / kTileKeys; }
