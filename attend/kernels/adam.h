@@ -15,23 +15,23 @@ struct Adam {
   float first_share = 0.1F;     // 1 - beta1
   float second_share = 0.001F;  // 1 - beta2
   float decay = 0;
-  float rate = 0;  // over 1 - beta1^t
-  float root = 1;  // of 1 - beta2^t
+  float rate = 0;  // learning rate / (1 - beta1^t)
+  float root = 1;  // sqrt(1 - beta2^t)
   float epsilon = 1e-8F;
   float average_share = 1;
 };
 
-// Numbers of each, which do not overlap.
+// Arrays of equal length that do not overlap.
 struct AdamVectors {
   const float* gradient = nullptr;
-  const float* decayed = nullptr;  // 1 where a weight decays, 0 elsewhere
+  const float* decayed = nullptr;  // 1 if a weight decays, otherwise 0
   float* first = nullptr;
   float* second = nullptr;
   float* weights = nullptr;
   float* average = nullptr;
 };
 
-// Each number by itself: its bits do not depend on the numbers beside it.
+// Applies the step to each number by itself: its bits do not depend on the numbers next to it.
 void adam_step(const Adam& step, const AdamVectors& vectors, int64_t count);
 
 }  // namespace attend::kernels

@@ -12,8 +12,8 @@
 // + bias_ij) over the keys j in the scope of i, forward and backward, in O((queries + keys) depth)
 // memory. Dao 2022 for the tiling, Bahdanau 2015 for the additive score.
 //
-// S is how queries, keys, values and contexts are stored: float, double, BFloat16 or Float16.
-// Everything else, and the arithmetic, is Compute<S>: double for double, else float.
+// S is the storage type of queries, keys, values and contexts: float, double, BFloat16 or Float16.
+// Everything else, and the arithmetic, is Compute<S>: double for double, otherwise float.
 
 namespace attend::kernels {
 
@@ -25,7 +25,7 @@ struct View {
   int64_t head_stride = 0;
   int64_t row_stride = 0;
 
-  // Null where there is no data, as of an array without elements.
+  // Returns null if there is no data, as for an array without elements.
   T* row(int64_t batch, int64_t head, int64_t row) const {
     if (data == nullptr) return nullptr;
     return data + batch * batch_stride + head * head_stride + row * row_stride;
@@ -41,15 +41,15 @@ View<T> contiguous(T* data, int64_t heads, int64_t rows, int64_t depth) {
   return {data, heads * rows * depth, rows * depth, depth};
 }
 
-// heads / key_heads query heads in a row share one head of keys and values.
+// heads / key_heads adjacent query heads share one head of keys and values.
 struct Shape {
   int64_t batch = 1;
   int64_t heads = 1;
   int64_t key_heads = 1;
   int64_t queries = 0;
   int64_t keys = 0;
-  int64_t depth = 0;        // of queries and keys
-  int64_t value_depth = 0;  // of values and contexts
+  int64_t depth = 0;        // queries and keys
+  int64_t value_depth = 0;  // values and contexts
 };
 
 enum class Family {
@@ -59,9 +59,9 @@ enum class Family {
   absolute_distance,  // -scale sum_a |q_a - k_a|
 };
 
-// The error of tanh is a few units in the last place of 1. It is a few units in the last place of
-// tanh itself, in scores and in the gradient of the vector, with up to 4 queries, and in dimensions
-// whose queries and keys all lie within 0.06 of 0.
+// The absolute error of tanh is a few units in the last place of 1. In scores and in the gradient
+// of the vector, the relative error is a few units in the last place in two cases: with up to 4
+// queries, and in dimensions with all queries and keys within 0.06 of 0.
 enum class Activation { tanh, sigmoid, relu, leaky_relu };
 
 template <class T>
@@ -69,35 +69,35 @@ struct Score {
   Family family = Family::dot;
   double scale = 1;
   const T* vector = nullptr;       // v of the additive family: [depth], or [heads, depth]
-  int64_t vector_head_stride = 0;  // depth when every head has its own v
+  int64_t vector_head_stride = 0;  // depth if every head has its own v
   Activation activation = Activation::tanh;
-  double negative_slope = 0.2;  // of leaky_relu, 0 to 1 (Brody 2022, GATv2)
-  double soft_cap = 0;  // scores become cap tanh(score / cap), before the bias; 0: as they are
+  double negative_slope = 0.2;  // slope of leaky_relu, 0 to 1 (Brody 2022, GATv2)
+  double soft_cap = 0;          // scores become cap tanh(score / cap) before the bias; 0: no cap
 };
 
-// What is added to the scores; each part may be absent (null).
+// Terms added to the scores; each may be absent (null).
 template <class T>
 struct Bias {
-  // [batch, heads, queries, keys]; a stride of 0 broadcasts, also over the queries.
+  // [batch, heads, queries, keys]; a stride of 0 broadcasts, also over queries.
   View<const T> dense;
   // -slopes[h] |i + slope_offset - j|: ALiBi (Press 2022).
   const T* slopes = nullptr;  // [heads]
   int64_t slope_offset = 0;
   // relative[b][h][i][c], c = key_positions[j] - query_positions[i] + relative_offset clamped to
-  // [0, relative_count): buckets (Raffel 2020) when the table has one row for all queries, q_i .
-  // r_c (Shaw 2018) when it has one each. A stride of 0 broadcasts. Positions: null is i and j
-  // themselves; on a grid W wide, y (2 W - 1) + x makes c a pair of distances.
+  // [0, relative_count). With one row for all queries: buckets (Raffel 2020). With one row per
+  // query: q_i . r_c (Shaw 2018). A stride of 0 broadcasts. Positions: null means i and j. On a
+  // grid of width W, positions y (2 W - 1) + x make c a pair of distances.
   View<const T> relative;
   int64_t relative_count = 0;
   int64_t relative_offset = 0;
   const int64_t* query_positions = nullptr;  // [queries]
   const int64_t* key_positions = nullptr;    // [keys]
-  // -(j - centres)^2 / (2 widths^2), a centre and a width a query (Luong 2015, eq. 10). Widths are
-  // positive.
+  // -(j - centres)^2 / (2 widths^2), with one centre and one positive width per query (Luong 2015,
+  // eq. 10).
   const T* centres = nullptr;  // [batch, heads, queries]
   const T* widths = nullptr;   // [batch, heads, queries]
-  // [batch, heads, 1, edges of the longest list]: a number for each edge, in the order of its list.
-  // A stride of 0 broadcasts. Only where the scope is one clause with one condition of edges.
+  // [batch, heads, 1, edges of the longest list]: one number per edge, in the order of its list. A
+  // stride of 0 broadcasts. Requires a scope of one clause with one condition of edges.
   View<const T> edges;
 };
 
@@ -115,8 +115,8 @@ struct Problem {
   Score<Compute<S>> score;
   Scope scope;
   Bias<Compute<S>> bias;
-  // A learned score that takes part in each row's softmax and has no value: weights then sum to
-  // less than 1. [heads], or null. Softmax only.
+  // A learned score without a value in the softmax of each row: weights then sum to less than 1.
+  // [heads], or null. Softmax only.
   const Compute<S>* sinks = nullptr;
   Normaliser normaliser = Normaliser::softmax;
   Dropout dropout;
@@ -125,37 +125,38 @@ struct Problem {
   View<const S> value;  // [batch, key_heads, keys, value_depth]
 };
 
-// What forward writes. lse, [batch, heads, queries], contiguous, normalises a row: the natural
-// logarithm of the sum of exp(score) over the scope for softmax, the threshold t for sparsemax and
-// entmax, 0 for the others. A row with no key in scope gets context 0 and lse -inf (its sink's
-// score, where there are sinks), and a key whose score is -inf is as one out of scope; the least
-// finite number is a score like any other. NaN in what a row reads makes its context and lse NaN.
-// Beside scores of 1e8 a float has no digits for the difference of lse from the largest: where this
-// matters, backward and the weights compute the scores again.
+// Output of the forward pass. lse, [batch, heads, queries], contiguous, is the normaliser of a row:
+// the natural logarithm of the sum of exp(score) over the scope for softmax, the threshold t for
+// sparsemax and entmax, otherwise 0.
+//
+// A row without a key in scope has context 0 and lse -inf (with sinks: the score of its sink). A
+// key with score -inf is treated as out of scope; the least finite number is an ordinary score. NaN
+// in the inputs of a row makes its context and lse NaN. For scores of 1e8, float cannot represent
+// the difference between lse and the largest score; if this matters, backward and the weights
+// recompute the scores.
 template <class S>
 struct Result {
   View<S> context;  // [batch, heads, queries, value_depth]
   Compute<S>* lse = nullptr;
-  // Where S has 16 bits, the context before it is rounded to them, contiguous, for backward; null:
-  // not wanted.
+  // If S has 16 bits: the context before rounding, contiguous, for backward; null: not written.
   Compute<S>* unrounded = nullptr;
 };
 
-// What backward reads besides the problem: the result of forward and the gradients of both. What
-// the scores of a row share in their gradients is taken from the context: rounded to 16 bits it
-// would be off by more than what is left of them.
+// Inputs of the backward pass in addition to the problem: the result of forward and its gradients.
+// The common term of a row's score gradients is computed from the context; from a context rounded
+// to 16 bits, its error would exceed the remaining difference.
 template <class S>
 struct Upstream {
-  View<const Compute<S>> context;  // where S has 16 bits, Result::unrounded
+  View<const Compute<S>> context;  // Result::unrounded if S has 16 bits
   const Compute<S>* lse = nullptr;
   View<const S> grad_context;
   const Compute<S>* grad_lse = nullptr;  // null: zero
 };
 
-// What backward writes (it overwrites). Shapes as the inputs; vector is [heads, depth], contiguous,
-// summed over the batch. The pointers may be null: that gradient is not wanted. bias, relative and
-// edges have the strides of Bias::dense, Bias::relative and Bias::edges and are summed over the
-// axes that those broadcast.
+// Output of the backward pass, overwritten. Shapes as the inputs; vector is [heads, depth],
+// contiguous, summed over the batch. Pointers may be null: the gradient is not computed. bias,
+// relative and edges have the strides of Bias::dense, Bias::relative and Bias::edges, and are
+// summed over broadcast axes.
 template <class S>
 struct Gradients {
   View<S> query;
@@ -171,9 +172,9 @@ struct Gradients {
   Compute<S>* edges = nullptr;
 };
 
-// threads: 0 takes as many as OpenMP gives. Results do not depend on it, to the last bit. Throws
-// attend::Error on shapes that do not fit, naming the argument, and where memory runs out, naming
-// the size.
+// threads: 0 uses the number of OpenMP. Results are bit-identical for any number. Throws
+// attend::Error on shapes that do not fit, with the name of the argument, and if memory runs out,
+// with the size.
 template <class S>
 void attention_forward(const Problem<S>& problem, const Result<S>& result, int threads = 0);
 
@@ -181,36 +182,36 @@ template <class S>
 void attention_backward(const Problem<S>& problem, const Upstream<S>& upstream,
                         const Gradients<S>& gradients, int threads = 0);
 
-// The result of softmax over two disjoint sets of keys from the results over each: into becomes
-// both, weighted by the two lse. Rows without keys on either side weigh nothing. T is float or
-// double.
+// Merges the softmax results over two disjoint sets of keys: `into` becomes the result over both,
+// weighted by the two lse. A side without keys in a row has no weight there. T is float or double.
 template <class T>
 void merge(const Shape& shape, const Result<T>& into, const Result<T>& other);
 
-// Rows of the weights, before dropout, and what they sum up to, from the lse that forward wrote and
-// without a queries x keys array. Heads: the query heads wanted, in that order; empty is all.
+// Selects rows of the weights before dropout, and of their summaries. They are computed from the
+// lse of forward, without a queries x keys array. heads: query heads, in the order of the result;
+// empty: all.
 struct Selection {
   std::span<const int64_t> heads = {};
   int64_t first_row = 0;
   int64_t rows = 0;
 };
 
-// weights[b][n][r] = the weights of query first_row + r of head heads[n] over every key, 0 outside
-// the scope: [batch, selected heads, rows, keys].
+// weights[b][n][r]: weights of query first_row + r of head heads[n] over every key, 0 outside the
+// scope: [batch, selected heads, rows, keys].
 template <class S>
 void attention_weights(const Problem<S>& problem, const Compute<S>* lse, const Selection& selection,
                        const View<Compute<S>>& weights, int threads = 0);
 
-// weights[b][n][e] = the weight of edge e of the list of batch entry b and head heads[n], 0 where
-// its query is not of the selected rows and past the last edge of the list: [batch, selected heads,
-// edges of the longest list]. The scope is one clause with one condition of edges.
+// weights[b][n][e]: weight of edge e in the list of batch entry b and head heads[n]; 0 for queries
+// outside the selected rows and after the last edge of the list. Shape: [batch, selected heads,
+// edges of the longest list]. Requires a scope of one clause with one condition of edges.
 template <class S>
 void attention_edge_weights(const Problem<S>& problem, const Compute<S>* lse,
                             const Selection& selection, Compute<S>* weights, int threads = 0);
 
-// The `count` largest weights of each row, largest first, equal ones in the order of the keys, and
-// their keys: [batch, selected heads, rows, count]. Only weights above 0 are listed; places past
-// them hold weight 0 and key -1. count 1 is the argmax.
+// The `count` largest weights of each row and their keys, largest first, equal weights in the order
+// of the keys: [batch, selected heads, rows, count]. Only weights above 0 are listed; remaining
+// entries have weight 0 and key -1. count 1 is the argmax.
 template <class S>
 void attention_top(const Problem<S>& problem, const Compute<S>* lse, const Selection& selection,
                    int64_t count, Compute<S>* weights, int64_t* keys, int threads = 0);
@@ -225,8 +226,8 @@ template <class S>
 void attention_column_sums(const Problem<S>& problem, const Compute<S>* lse,
                            const Selection& selection, Compute<S>* sums, int threads = 0);
 
-// What dropout multiplies the weights by: [batch, heads, queries, keys], contiguous. For those who
-// need the mask itself; the passes above draw it as they go.
+// Dropout factors of the weights: [batch, heads, queries, keys], contiguous. Only for callers that
+// need the mask itself; the passes above draw it on the fly.
 template <class T>
 void dropout_mask(const Shape& shape, const Dropout& dropout, T* mask);
 

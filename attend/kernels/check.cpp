@@ -15,7 +15,7 @@ void check_shape(const Shape& s) {
   for (const auto& [name, size] : sizes) {
     if (size < 0) fail("[attention] shape.{} is {}; sizes must not be negative", name, size);
   }
-  // Offsets are 64-bit numbers. This bounds those into the largest array, with its padding.
+  // Offsets are 64-bit numbers; this bounds offsets into the largest array, including its padding.
   const auto rows = static_cast<double>(std::max(s.queries, s.keys));
   const auto columns = static_cast<double>(std::max(s.depth, s.value_depth)) + 64;
   const double numbers =
@@ -47,7 +47,7 @@ void check_bias(const Shape& s, const Bias<T>& bias) {
     fail("[attention] bias.{} is null; centres and widths go together",
          bias.centres == nullptr ? "centres" : "widths");
   for (int64_t row = 0; bias.widths != nullptr && row < row_count(s); ++row) {
-    // NaN passes, and makes its row NaN.
+    // NaN passes; its row becomes NaN.
     if (bias.widths[row] <= 0)
       fail("[attention] bias.widths[{}] is {}; widths must be positive", row, bias.widths[row]);
   }

@@ -6,12 +6,12 @@
 
 namespace attend::kernels {
 
-// Throws attend::Error, naming the argument, what it is and what it must be, unless the problem
-// fits.
+// Throws attend::Error if the problem does not fit, with the name, the value and the requirement of
+// the argument.
 template <class S>
 void check(const Problem<S>& problem);
 
-// Likewise what the passes read and write besides.
+// The same for the other inputs and outputs of the passes.
 template <class S>
 void check(const Problem<S>& problem, const Result<S>& result);
 template <class S>
@@ -19,7 +19,7 @@ void check(const Problem<S>& problem, const Upstream<S>& upstream, const Gradien
 
 void check(const Dropout& dropout);
 
-// An array of so many numbers; name is what the message calls it.
+// Checks an array of `count` numbers; `name` is its name in messages.
 void check_array(std::string_view name, const void* data, int64_t count);
 
 }  // namespace attend::kernels

@@ -6,12 +6,12 @@
 
 namespace attend {
 
-// The processor as the kernels see it.
+// Properties of the processor that matter to the kernels.
 struct Cpu {
-  std::string model;                 // as the system names it; "unknown" where it does not
-  std::vector<std::string> targets;  // Highway's names of the SIMD targets it runs, best first
-  int64_t cores = 1;                 // that this process may run on
-  double quota = 0;  // cores' worth of time that its control group allows; 0: no limit
+  std::string model;                 // reported by the system; "unknown" if not reported
+  std::vector<std::string> targets;  // Highway's names of the supported SIMD targets, best first
+  int64_t cores = 1;                 // available to this process
+  double quota = 0;  // CPU time that the control group permits, in cores; 0: no limit
 };
 
 Cpu probe_cpu();

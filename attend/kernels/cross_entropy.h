@@ -6,7 +6,7 @@
 
 namespace attend::kernels {
 
-// Rows of logits against the tokens that they should have named:
+// Cross entropy of rows of logits and target tokens, with label smoothing:
 //   p = softmax(logits + bias)
 //   loss = -(1 - smoothing) log p_target - smoothing / (V - first) sum_{j >= first} log p_j
 // (Szegedy et al. 2016)
@@ -18,12 +18,12 @@ struct CrossEntropy {
   const Compute<S>* bias = nullptr;   // [V]; null: none
   const int64_t* target = nullptr;    // [rows], 0 .. V - 1
   double smoothing = 0;               // 0 .. 1
-  int64_t first = 0;                  // the first of the tokens over which it spreads, below V
-  bool with_slopes = false;           // write dloss/dlogit over the logits
-  Compute<S>* bias_slopes = nullptr;  // [V], to which the slopes' sums over rows are added; or null
+  int64_t first = 0;                  // first token that smoothing applies to, below V
+  bool with_slopes = false;           // overwrites the logits with dloss/dlogit
+  Compute<S>* bias_slopes = nullptr;  // [V]: sums of the slopes over rows are added; or null
 };
 
-// The sum of the losses. S is float, double or BFloat16, of which the arithmetic is float.
+// Returns the sum of the losses. S is float, double or BFloat16; BFloat16 uses float arithmetic.
 template <class S>
 double cross_entropy(const CrossEntropy<S>& problem);
 

@@ -8,10 +8,10 @@
 
 namespace attend::kernels {
 
-// Weights are dropped after they are normalised: with this probability a weight becomes 0, else it
-// is divided by 1 - probability. Which ones follows from the seed, the batch entry, the head, the
-// query and the key alone. Queries and keys that are part of a longer sequence count from the
-// position of their first one there.
+// Drops weights after normalisation: a weight becomes 0 with this probability, otherwise it is
+// divided by 1 - probability. The choice depends only on the seed, the batch entry, the head, the
+// query and the key. first_query and first_key are the positions of a part within a longer
+// sequence.
 struct Dropout {
   double probability = 0;  // at least 0, below 1
   uint64_t seed = 0;
@@ -19,10 +19,9 @@ struct Dropout {
   int64_t first_key = 0;
 };
 
-// The parts of the draw: a weight is dropped where dropout_mix(row key ^ key) is below the
-// threshold.
+// Steps of the draw: a weight is dropped if dropout_mix(row key ^ key) is below the threshold.
 
-// Two rounds of multiplication and shift, each bit of the result depending on each of x.
+// Two rounds of shift and multiplication; each bit of the result depends on every bit of x.
 inline uint32_t dropout_mix(uint32_t x) {
   x = (x ^ x >> 16) * 0x21f0aaadu;
   x = (x ^ x >> 15) * 0x735a2d97u;
@@ -43,8 +42,7 @@ inline uint32_t dropout_threshold(const Dropout& dropout) {
                                    : 0xffffffffLL);
 }
 
-// to_i = 0 or from_i / (1 - probability): which of them follows from the seed and first_key + i
-// alone.
+// to_i = 0 or from_i / (1 - probability), depending only on the seed and first_key + i.
 void drop(const Dropout& dropout, const float* from, int64_t count, float* to);
 void drop(const Dropout& dropout, const double* from, int64_t count, double* to);
 

@@ -8,7 +8,7 @@
 namespace attend::kernels {
 namespace {
 
-// How many lists of their own the entries and the heads have.
+// Number of separate lists over batch entries, and over heads.
 int64_t list_batch(const EdgeLists& lists, const Shape& s) {
   return lists.batch_stride == 0 ? 1 : s.batch;
 }
@@ -93,7 +93,7 @@ EdgesByKey sorted_by_key(const EdgeLists& lists, const Shape& shape) {
   sorted.edges.resize(count);
   std::vector<int64_t> next(shape.keys + 1);
   each_list(lists, shape, [&](const int64_t* list, int64_t number) {
-    // How many edges each key has, then where the first of them goes.
+    // Counts the edges of each key, then computes the position of its first edge.
     std::fill(next.begin(), next.end(), 0);
     for (int64_t n = list[0]; n < list[shape.queries]; ++n) ++next[lists.keys[n] + 1];
     next[0] = begin;

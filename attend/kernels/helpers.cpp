@@ -9,15 +9,15 @@
 namespace attend::kernels {
 namespace {
 
-// Longer than what lies between two products of a step, and not much dearer than to be woken up.
+// Longer than the time between two products of a step, and not much more costly than a wake-up.
 constexpr int64_t patience = 200'000;  // ns
 
-// A part takes some microseconds. Who was away for so long had to leave its core to others, and who
-// shared the part waited for it.
+// A part takes some microseconds. A helper that was away this long had to yield its core, and the
+// sharing thread may have waited for its part.
 constexpr int64_t away = 1'000'000;
 constexpr int64_t rest = 100'000'000;
 
-constexpr int looks_per_reading = 64;  // of the clock
+constexpr int looks_per_reading = 64;  // per reading of the clock
 constexpr int readings_per_yield = 4;
 
 thread_local Helpers* helpers_of_thread = nullptr;
@@ -30,14 +30,15 @@ int64_t now() {
 
 }  // namespace
 
-// One product. Both ends of its parts are taken by one addition, so that no part is taken twice.
+// One product. One atomic addition takes a part from either end; no part is taken twice.
 struct Helpers::Share {
   static constexpr uint64_t from_end = uint64_t{1} << 32;
 
   int64_t parts;
   const void* work;
   void (*compute)(const void* work, int64_t part);
-  alignas(64) std::atomic<uint64_t> taken = 0;  // from the beginning, and from the end
+  // Parts taken from the beginning (low half) and from the end (high half).
+  alignas(64) std::atomic<uint64_t> taken = 0;
 
   bool compute_first() {
     const uint64_t before = taken.fetch_add(1, std::memory_order_relaxed);
@@ -61,7 +62,7 @@ struct Helpers::Share {
 Helpers::Helpers(int64_t most, std::function<void()> call) : most_(most), call_(std::move(call)) {}
 
 void Helpers::share(Share& share) {
-  // What another thread shares at this time is more than these helpers can do already.
+  // The helpers are already busy with the work of another thread.
   if (is_shared_.exchange(true, std::memory_order_acquire)) {
     while (share.compute_first()) {
     }
@@ -73,7 +74,7 @@ void Helpers::share(Share& share) {
     call_();
   while (share.compute_first()) {
   }
-  // A helper that has not seen what is shared does not see it any more; the others are waited for.
+  // Helpers that have not seen the work cannot see it any more; waits for the others.
   shared_ = nullptr;
   for (int looks = 0; inside_ != 0; ++looks) {
     if (looks < looks_per_reading)
@@ -93,7 +94,7 @@ bool Helpers::compute_some(const std::function<void()>& after_each) {
     any = true;
     after_each();
   }
-  // So that nobody looks at it again; who shares it waits until we are outside.
+  // No helper needs to look at it again; the sharing thread waits until this one has left.
   if (share != nullptr) shared_.compare_exchange_strong(share, nullptr);
   --inside_;
   return any;

@@ -6,16 +6,18 @@
 
 namespace attend::kernels {
 
-// Threads that compute parts of what others compute. A product of one row takes microseconds, in
-// which no sleeping thread wakes up: a helper stays awake as long as such products come, and
-// nobody waits for one that does not come. Results do not depend on who computes a part.
+// Helper threads that compute parts of the work of other threads. A product of one row takes
+// microseconds, less than waking a thread; a helper therefore stays awake while such products keep
+// coming. No thread waits for an absent helper. Results do not depend on the thread that computes a
+// part.
 class Helpers {
  public:
-  // `call` is asked for one more helper, from any thread, while there are fewer than `most`.
+  // `call` requests one more helper. It may run on any thread, while fewer than `most` helpers are
+  // awake.
   Helpers(int64_t most, std::function<void()> call);
 
-  // Computes parts until nothing has come for a while, leave() is true, or other programs turn out
-  // to want this core: then no helper is called for a time.
+  // Computes parts until no work has come for a while, leave() returns true, or other programs need
+  // this core. In the last case no helper is called for a while.
   void help(const std::function<bool()>& leave);
 
  private:
@@ -29,24 +31,24 @@ class Helpers {
 
   const int64_t most_;
   const std::function<void()> call_;
-  std::atomic<int64_t> resting_until_ = 0;  // of the steady clock, ns
+  std::atomic<int64_t> resting_until_ = 0;  // steady clock, ns
   std::atomic<int64_t> awake_ = 0;          // helpers in help()
-  // On lines of their own: helpers look at them all the time.
+  // On separate cache lines, since helpers poll them.
   alignas(64) std::atomic<bool> is_shared_ = false;
   alignas(64) std::atomic<Share*> shared_ = nullptr;
-  alignas(64) std::atomic<int64_t> inside_ = 0;  // helpers that may look at what is shared
+  alignas(64) std::atomic<int64_t> inside_ = 0;  // helpers that may be using shared_
 };
 
-// From now on what this thread shares is computed with these helpers, null: by itself. They must
-// outlive its next call.
+// Sets the helpers for the work that this thread shares from now on; null: none. They must outlive
+// the next call of this function on this thread.
 void help_this_thread(Helpers* helpers);
 
-// Whether a helper may compute what this thread shares.
+// Whether helpers may compute work that this thread shares.
 bool is_helped();
 
-// Calls compute(work, 0) .. compute(work, parts - 1), each once, and returns when all have ended:
-// this thread from the first on, its helpers from the last on, so that each finds in its cache what
-// it read in the call before. compute must not throw.
+// Calls compute(work, 0) .. compute(work, parts - 1), each once; returns when all have ended. This
+// thread starts with the first part, its helpers with the last. Each thus finds data of the
+// previous call in its cache. compute must not throw.
 void share_parts(int64_t parts, const void* work, void (*compute)(const void* work, int64_t part));
 
 template <class Compute>

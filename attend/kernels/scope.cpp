@@ -156,7 +156,7 @@ KeyRange Around::hull(const Row& row, int64_t keys) const {
   const auto is_near = [&](int64_t key) {
     return std::abs(static_cast<double>(key) - centre) <= away;
   };
-  // Each border is rounded, so that the last key may be one further or nearer.
+  // Borders are rounded; the first and last key may be off by one.
   const auto key_at = [&](double place) {
     return static_cast<int64_t>(std::clamp(place, -1.0, static_cast<double>(keys)));
   };
@@ -243,15 +243,15 @@ Cover BlockScope::clause_cover(const ClauseRows& rows, int64_t begin, int64_t en
   if (end <= rows.outer.begin || begin >= rows.outer.end) return Cover::empty;
   if (!rows.fills) return inspect(rows, begin, end);
   if (rows.inner.begin <= begin && end <= rows.inner.end) return Cover::full;
-  // Rows that see few keys each may leave gaps.
+  // Rows that each see few keys may leave gaps.
   const bool any = std::any_of(rows.ranges, rows.ranges + rows_, [&](const KeyRange& range) {
     return std::max(begin, range.begin) < std::min(end, range.end);
   });
   return any ? Cover::partial : Cover::empty;
 }
 
-// Reading a tile's mask is far cheaper than computing the tile: a block that is empty or full is
-// worth finding.
+// Reading the mask of a tile is much cheaper than computing the tile; finding empty and full tiles
+// therefore pays off.
 Cover BlockScope::inspect(const ClauseRows& rows, int64_t begin, int64_t end) const {
   bool any = false, all = true;
   for (int64_t r = 0; r < rows_; ++r) {

@@ -8,13 +8,16 @@
 
 namespace attend::kernels {
 
-// Which keys a query row sees. A scope is a union of clauses, a clause an intersection of
-// conditions; no clause at all means every key. The arrays that conditions point to belong to the
-// caller and outlive the call. Keys outside [0, keys) are never in scope, whatever a condition
-// says. Each condition answers
-//   hull: the smallest range of keys that holds every one that the row sees
-//   fills_hull: whether the row sees all of these; else allows says which
-//   check: throws attend::Error, naming what does not fit a problem of that shape
+// The keys that a query row sees. A scope is a union of clauses; a clause is an intersection of
+// conditions. A scope without clauses contains every key. The arrays of conditions belong to the
+// caller and must outlive the call. Keys outside [0, keys) are never in scope. Members of a
+// condition:
+//
+// hull: the smallest range of keys that contains all keys that the row sees
+//
+// fills_hull: whether the row sees all keys of its hull; otherwise allows() decides
+//
+// check: throws attend::Error if the condition does not fit a problem of this shape
 
 struct Shape;
 
@@ -25,7 +28,7 @@ struct Row {
   int64_t query = 0;
 };
 
-// The keys begin <= j < end; empty when end <= begin.
+// The keys begin <= j < end; empty if end <= begin.
 struct KeyRange {
   int64_t begin = 0;
   int64_t end = 0;
@@ -33,8 +36,8 @@ struct KeyRange {
 
 inline constexpr int64_t kUnbounded = std::numeric_limits<int64_t>::max() / 4;
 
-// i + offset - left <= j <= i + offset + right and dilation divides j - i - offset. Reaches and
-// dilation are not negative; dilation at least 1. Causal: right = 0.
+// i + offset - left <= j <= i + offset + right, and dilation divides j - i - offset. Reaches are
+// not negative; dilation is at least 1. Causal: right = 0.
 struct Window {
   int64_t left = kUnbounded;
   int64_t right = kUnbounded;
@@ -51,7 +54,7 @@ struct Window {
   void check(const Shape& shape) const;
 };
 
-// j < lengths[b]: padded batches. lengths has one entry a batch entry, from 0 to the keys.
+// j < lengths[b]: padded batches. One entry per batch entry, from 0 to the number of keys.
 struct KeyLengths {
   const int64_t* lengths = nullptr;
 
@@ -61,7 +64,7 @@ struct KeyLengths {
   void check(const Shape& shape) const;
 };
 
-// i < lengths[b]: padded batches of queries. lengths has one entry a batch entry, from 0 on.
+// i < lengths[b]: padded batches of queries. One entry per batch entry, 0 or more.
 struct QueryLengths {
   const int64_t* lengths = nullptr;
 
@@ -81,7 +84,8 @@ struct Prefix {
   void check(const Shape& shape) const;
 };
 
-// The first `rows` queries see every key; other queries none. Unite with Prefix for global tokens.
+// The first `rows` queries see every key; other queries see none. Unite with Prefix for global
+// tokens.
 struct GlobalRows {
   int64_t rows = 0;
 
@@ -91,9 +95,9 @@ struct GlobalRows {
   void check(const Shape& shape) const;
 };
 
-// Packed sequences: query i and key j must lie in the same segment. Both arrays have count + 1
-// ascending entries (cu_seqlens), from 0 and, of keys, up to their number; rows outside every
-// segment see nothing.
+// Packed sequences: query i and key j must be in the same segment. Both arrays have count + 1
+// ascending entries (cu_seqlens), 0 or more; key entries are at most the number of keys. Rows
+// outside every segment see nothing.
 struct Segments {
   const int64_t* query_starts = nullptr;
   const int64_t* key_starts = nullptr;
@@ -105,9 +109,9 @@ struct Segments {
   void check(const Shape& shape) const;
 };
 
-// Block sparse: layout[b * batch_stride + h * head_stride + y * columns + x] with y = (i +
-// first_query) / block, x = (j + first_key) / block is nonzero where the block is in scope of head
-// h of batch entry b. Keys past the columns are not. Query and key 0 lie in the first blocks.
+// Block sparse: layout[b * batch_stride + h * head_stride + y * columns + x], y = (i + first_query)
+// / block, x = (j + first_key) / block, is nonzero if the block is in scope of head h of batch
+// entry b. Keys after the last column are not in scope. Query 0 and key 0 are in the first blocks.
 struct BlockLayout {
   const uint8_t* layout = nullptr;
   int64_t columns = 0;
@@ -127,7 +131,7 @@ struct BlockLayout {
   void check(const Shape& shape) const;
 };
 
-// An explicit mask of any strides (0 broadcasts): nonzero where i may see j.
+// An explicit mask of any strides (0 broadcasts): nonzero if i may see j.
 struct DenseMask {
   const uint8_t* mask = nullptr;
   int64_t batch_stride = 0;
@@ -141,8 +145,8 @@ struct DenseMask {
   void check(const Shape& shape) const;
 };
 
-// |j - centres| <= reach, a centre a query; NaN is near no key. A stride of 0 broadcasts. The reach
-// is not negative.
+// |j - centres| <= reach, one centre per query; a NaN centre is near no key. A stride of 0
+// broadcasts. The reach is not negative.
 struct Around {
   const double* centres = nullptr;
   int64_t batch_stride = 0;
@@ -158,16 +162,16 @@ struct Around {
 
 struct EdgesByKey;
 
-// The edges of a graph: query i sees keys[n] for offsets[i] <= n < offsets[i + 1], which ascend.
-// One list serves every batch entry and head, or each has a list of its own in the same array. A
-// scope of one clause with one such condition takes time and memory linear in the edges.
+// Edges of a graph: query i sees keys[n] for offsets[i] <= n < offsets[i + 1], in ascending order.
+// One list serves every batch entry and head, or each has its own list in the same array. A scope
+// of one clause with one such condition takes time and memory linear in the edges.
 struct EdgeLists {
   const int64_t* offsets = nullptr;  // [batch, heads, queries + 1], ascending, from 0 to `edges`
   const int64_t* keys = nullptr;     // [edges]
   int64_t edges = 0;
-  int64_t batch_stride = 0;  // of the offsets; 0 broadcasts
+  int64_t batch_stride = 0;  // strides of the offsets; 0 broadcasts
   int64_t head_stride = 0;
-  const EdgesByKey* by_key = nullptr;  // of these lists; null: backward sorts them itself
+  const EdgesByKey* by_key = nullptr;  // these edges by key; null: backward sorts them
 
   const int64_t* row(const Row& row) const {
     return offsets + row.batch * batch_stride + row.head * head_stride + row.query;
@@ -181,14 +185,14 @@ struct EdgeLists {
   int64_t longest(const Shape& shape) const;
 };
 
-// The same edges sorted by their keys, those of a key in the order of the queries: key j of list l
-// is seen by queries[n] along edge edges[n] for offsets[l (keys + 1) + j] <= n < the next offset.
+// The same edges sorted by key, and by query within a key. Key j of list l is seen by queries[n]
+// along edge edges[n] for offsets[l (keys + 1) + j] <= n < the next offset.
 struct EdgesByKey {
-  int64_t heads = 1;  // list l is that of batch entry l / heads, head l % heads
+  int64_t heads = 1;  // list l belongs to batch entry l / heads and head l % heads
   std::vector<int64_t> offsets, queries, edges;
 };
 
-// The lists must fit the shape.
+// Sorts the edges of lists that fit the shape.
 EdgesByKey sorted_by_key(const EdgeLists& lists, const Shape& shape);
 
 using Condition = std::variant<Window, KeyLengths, QueryLengths, Prefix, GlobalRows, Segments,
@@ -201,42 +205,43 @@ struct Scope {
 
 Scope causal(int64_t offset = 0);
 
-// A scope of one clause with one condition of edges, and what else the clause asks of them.
+// A scope of one clause with one condition of edges; `rest` holds the other conditions of the
+// clause.
 struct EdgeScope {
   EdgeLists lists;
   Clause rest;
 };
 
-// Nothing where the scope is another.
+// Splits such a scope; unset for other scopes.
 std::optional<EdgeScope> edge_scope(const Scope& scope);
 
-// Whether a row sees a key of [0, keys) by every condition of the clause.
+// Whether a row sees a key of [0, keys) under every condition of the clause.
 bool sees_key(const Clause& clause, const Row& row, int64_t key, int64_t keys);
 
-// Every condition of a and of b; every key that a or b sees. An empty scope sees all.
+// Keys seen by both a and b; keys seen by a or b. A scope without clauses contains every key.
 Scope intersect(const Scope& a, const Scope& b);
 Scope unite(const Scope& a, const Scope& b);
 
-// What a tile of keys [begin, end) holds for a block of rows.
+// Coverage of a tile of keys [begin, end) by a block of rows.
 enum class Cover { empty, partial, full };
 
-// The scope of up to kMaxRows consecutive rows of one head, worked out once a block so that each
-// tile costs a few comparisons.
+// The scope of up to kMaxRows consecutive rows of one head, evaluated once per block, which makes
+// each tile cost only a few comparisons.
 class BlockScope {
  public:
   static constexpr int64_t kMaxRows = 64;
 
   BlockScope(const Scope& scope, const Row& first, int64_t rows, int64_t keys);
 
-  // Smallest range that holds every key that any row sees.
+  // Smallest range that contains every key that any row sees.
   KeyRange hull() const { return hull_; }
 
   Cover cover(int64_t begin, int64_t end) const;
 
-  // For a partial tile: allowed[(j - begin) * stride + r] = 1 where row r sees key j, else 0.
+  // For a partial tile: allowed[(j - begin) * stride + r] = 1 if row r sees key j, otherwise 0.
   void fill_mask(int64_t begin, int64_t end, int64_t stride, uint8_t* allowed) const;
 
-  // True when each row sees one range of keys, given by row_range: a cheaper mask.
+  // True if each row sees one range of keys, given by row_range: a cheaper mask.
   bool one_range() const { return clauses_.size() == 1 && clauses_[0].fills; }
   KeyRange row_range(int64_t row) const { return clauses_[0].ranges[row]; }
 

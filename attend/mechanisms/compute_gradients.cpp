@@ -10,7 +10,7 @@ namespace {
 
 using at::Tensor;
 
-// The problem's inputs as variables to differentiate by, with the names of their gradients.
+// Inputs of the problem as differentiable variables, with the names of their gradients.
 struct Variables {
   std::vector<std::string> names;
   std::vector<Tensor> tensors;
@@ -41,7 +41,7 @@ std::map<std::string, Tensor> compute_gradients(const ComputeProblem& problem) {
                             /*retain_graph=*/false, /*create_graph=*/false, /*allow_unused=*/true);
   std::map<std::string, Tensor> named;
   for (size_t i = 0; i < found.size(); ++i) {
-    // Not everything reaches the context: the location score reads no key, a drawn one no score.
+    // Unused inputs have no gradient: the location score reads no key, drawn weights read no score.
     named[variables.names[i]] =
         found[i].defined() ? found[i] : at::zeros_like(variables.tensors[i]);
   }

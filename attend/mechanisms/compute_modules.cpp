@@ -17,17 +17,17 @@ namespace {
 
 using at::Tensor;
 
-// What `encode` makes of x, whose first row has a position.
+// Encodes positions in x; its first row has position `first`.
 using Encode = std::function<Tensor(const Tensor& x, int64_t first)>;
 
-// Gives the queries their positions among the keys, each batch entry its own.
+// Encodes the positions of the queries among the keys, separately for each batch entry if needed.
 void encode_queries(Attended& given, const Encode& encode) {
   Tensor& query = given.query;
   const int64_t batch = query.dim() < 3 ? 1 : query.size(0);
   const Tensor offsets =
       offsets_of_queries(given.spec, batch, query.size(-2), given.key.size(-2)).view({-1});
   if (offsets.numel() == 0) return;
-  constexpr int64_t farthest = int64_t{1} << 50;  // Angles of positions beyond have no digits.
+  constexpr int64_t farthest = int64_t{1} << 50;  // angles of larger positions have no exact digits
   if (offsets.abs().max().item<int64_t>() > farthest)
     fail("query_offsets move queries by more than {} positions, which are not encoded", farthest);
   if ((offsets == offsets[0]).all().item<bool>()) {
@@ -45,7 +45,7 @@ void rotate_both(const Parameters&, Attended& given) {
   given.key = rotate(given.key);
 }
 
-// The queries, the keys and the values, with what is added at their positions.
+// Encodes the positions of queries, keys and values.
 void encode_all(Attended& given, const Encode& encode) {
   encode_queries(given, encode);
   for (Tensor* x : {&given.key, &given.value}) *x = encode(*x, 0);
@@ -83,13 +83,13 @@ void shorten(const Parameters& parameters, Attended& given) {
   given.value = at::matmul(of_values, given.value);
 }
 
-// A parameter that counts something.
+// Reads a parameter that is a whole number.
 int64_t count_of(const Parameters& parameters, const char* name) {
   const Tensor& given = parameters.at(name);
   if (given.numel() != 1)
     fail("parameter {} has shape {}; it is one whole number", name, shape_of(given));
   const auto number = given.item<double>();
-  constexpr double most = 0x1p53;  // Numbers beyond are not all there.
+  constexpr double most = 0x1p53;  // larger whole numbers have gaps
   if (!(number >= 1 && number <= most) || number != std::floor(number))
     fail("parameter {} is {}; it must be a whole number, 1 or more", name, number);
   return static_cast<int64_t>(number);
@@ -103,7 +103,7 @@ void add_blocks(const Parameters& parameters, Attended& given) {
   given.spec.scope = given.spec.scope & block_sparse(in_scope, count_of(parameters, "block"));
 }
 
-// Scores of 0, and -alpha_h |delta_ij - Delta_h|^2 on an image row by row.
+// Scores of 0, and -alpha_h |delta_ij - Delta_h|^2 on an image in row-major order.
 void look_at_places(const Parameters& parameters, Attended& given) {
   const int64_t width = count_of(parameters, "width");
   const int64_t pixels = given.query.size(-2);
@@ -114,7 +114,7 @@ void look_at_places(const Parameters& parameters, Attended& given) {
   if (places.dim() < 1 || places.size(-1) != 2 || places.dim() != alpha.dim() + 1)
     fail("Delta has shape {}, alpha {}; they want [heads, 2] and [heads], or [2] and one number",
          shape_of(places), shape_of(alpha));
-  // Without any pixel the image ends before its first row does.
+  // An image without pixels has a height of 1.
   const GridSize image = {std::max<int64_t>(1, pixels / width), width};
   given.spec.bias = given.spec.bias + grid(distance_scores(alpha, places, image));
   given.query = given.query * 0;

@@ -9,24 +9,24 @@
 
 namespace attend {
 
-// The result of the choices and parameters of a problem.
+// Inputs and options for attention(), made from the choices and parameters of a problem.
 struct Attended {
-  at::Tensor query, key, value;  // as attention() takes them
+  at::Tensor query, key, value;  // as arguments of attention()
   AttentionSpec spec;
 };
 
-// What a mechanism does besides its four choices, by tensors that the command line can give.
+// A module that a mechanism applies in addition to its four choices, with tensors that the command
+// line can provide.
 struct ComputeModule {
   ModuleKind kind;
-  std::string_view formula;  // as the worked example writes it
+  std::string_view formula;  // as shown in the worked example
   std::vector<ChoiceParameter> parameters;
   void (*apply)(const Parameters& parameters, Attended& given);
 };
 
-// nullptr where the choices say everything, and without a row. They do so, too, with learned
-// queries (fixed_dot, fixed_mlp) and a module's own past (intra, intra_decoder): --query holds
-// these queries, --key and
-// --value that past.
+// Returns the module of a mechanism; nullptr if its choices are sufficient or `row` is null. They
+// are also sufficient for learned queries (fixed_dot, fixed_mlp) and for a past of the module's own
+// (intra, intra_decoder): --query holds the learned queries, --key and --value the past.
 const ComputeModule* compute_module(const Mechanism* row);
 
 }  // namespace attend

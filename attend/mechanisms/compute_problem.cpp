@@ -45,7 +45,8 @@ int64_t heads_of(const ComputeProblem& problem) {
   return problem.query.dim() == 4 ? problem.query.size(1) : 1;
 }
 
-// buckets:32 says how many the table has; without a number the table does.
+// Error if the numbers of a choice, as in buckets:32, do not match its table; without numbers the
+// table decides.
 void check_numbers(const BiasChoice& choice, const Tensor& table) {
   const BiasRow& row = *choice.row;
   const int64_t axes = row.parameters.front().axes;
@@ -88,7 +89,7 @@ Tensor centres_of(const ComputeProblem& problem, const Tensor& query) {
   return centres.defined() ? centres : predicted_centres(problem, query);
 }
 
-// The tensors of a bias from the problem, by the names of its row.
+// Tensors of a bias from the problem, by the names of its row.
 Parameters given_tensors(const BiasRow& row, const ComputeProblem& problem) {
   Parameters tensors;
   for (const BiasParameter& one : row.parameters)
@@ -96,7 +97,7 @@ Parameters given_tensors(const BiasRow& row, const ComputeProblem& problem) {
   return tensors;
 }
 
-// Slopes, centres and widths may be absent.
+// Computes defaults for absent slopes, centres and widths.
 void add_absent(const BiasRow& row, const ComputeProblem& problem, const Tensor& query,
                 Parameters& tensors) {
   if (row.kind == BiasKind::alibi) {

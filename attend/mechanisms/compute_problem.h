@@ -8,31 +8,32 @@
 
 namespace attend {
 
-// One attention problem with everything that it reads, as `attend compute` takes it.
+// One attention problem with all its inputs, as read by `attend compute`.
 struct ComputeProblem {
   at::Tensor query, key, value;
   const Mechanism* mechanism = nullptr;
   AttentionChoices choices;
-  Parameters parameters;   // of mechanism and choices, by the names of parameters_of()
-  Scope scope;             // what further scopes and the files add to the choice
-  at::Tensor key_lengths;  // undefined without
-  at::Tensor edges;        // pairs as make_graph takes them; undefined without
-  // The positions of the queries among the keys, as in AttentionSpec.
+  Parameters parameters;   // parameters of mechanism and choices, named as in parameters_of()
+  Scope scope;             // further scopes, from options and files, that restrict the choice
+  at::Tensor key_lengths;  // undefined if not given
+  at::Tensor edges;        // pairs for make_graph; undefined if not given
+  // Positions of the queries among the keys, as in AttentionSpec.
   Align align = Align::first;
-  at::Tensor query_offsets;  // undefined without
+  at::Tensor query_offsets;  // undefined if not given
   double soft_cap = 0;
   int64_t seed = 0;
-  at::Tensor context_gradient;  // undefined when not given
+  at::Tensor context_gradient;  // undefined if not given
   bool only_json = true;        // no input came from an .npy file
 };
 
-// Every parameter that a problem's mechanism and choices read.
+// All parameters that the mechanism and the choices of a problem read.
 std::vector<ChoiceParameter> parameters_of(const ComputeProblem& problem);
 
-// Error on choices that do not exist, and on a parameter that is missing or that no choice reads.
+// Converts a problem to inputs of attention(). Error on unknown choices, and on a parameter that is
+// missing or unused.
 Attended attended(const ComputeProblem& problem);
 
-// What one part of the bias adds to the scores of these queries over that scope.
+// Bias of one choice for these queries over this scope.
 Bias bias_of(const BiasChoice& choice, const ComputeProblem& problem, const at::Tensor& query,
              const Scope& scope);
 

@@ -44,7 +44,7 @@ const torch::nn::Conv2d& checked(const torch::nn::Conv2d& convolution) {
         "as one with zeros between the groups",
         options.groups());
   const auto& kernel = *options.kernel_size();
-  // By argument-dependent lookup: the variant is c10's in LibTorch 1.13 and std's in 2.
+  // Found by argument-dependent lookup: the variant is c10's in LibTorch 1.13 and std's in 2.
   const auto* around = get_if<torch::ExpandingArray<2>>(&options.padding());
   const bool same = holds_alternative<torch::enumtype::kSame>(options.padding());
   const bool zeros = holds_alternative<torch::enumtype::kZeros>(options.padding_mode());
@@ -100,8 +100,8 @@ Tensor ConvolutionAttention::forward(const Tensor& x) const {
       at::constant_pad_nd(x, {border_.width, border_.width, border_.height, border_.height}, 0);
   const GridSize grid = {padded.size(2), padded.size(3)};
   const int64_t batch = x.size(0), pixels = grid.height * grid.width;
-  // Queries and keys of 0: the scores are the bias alone. All heads share the pixels as values;
-  // projecting after the weighted sum is the same and reads them once.
+  // With queries and keys of 0, the scores are only the bias. All heads share the pixels as values;
+  // projecting after the weighted sum is equivalent and reads them once.
   const Tensor query = at::zeros({batch, heads(), pixels, 1}, x.options().requires_grad(false));
   const Tensor key = query.narrow(1, 0, 1);
   const Tensor value = padded.flatten(2).transpose(1, 2).unsqueeze(1);

@@ -8,30 +8,30 @@
 
 namespace attend {
 
-// A dictionary that answers a key which it does not hold: soft addressing weighs its values by how
-// near their keys are, hard addressing takes the nearest. A spec defines how near: {.score =
-// "cosine"}. Differentiable in the queries, in the keys and values that were written and in the
-// spec's tensors; hard addressing in the values alone.
+// A dictionary that also answers keys that it does not hold. Soft addressing weighs its values by
+// the similarity of their keys; hard addressing takes the nearest key. A spec defines the
+// similarity: {.score = "cosine"}. Differentiable in the queries, the written keys and values, and
+// the tensors of the spec; hard addressing only in the values.
 //
-// It holds at most `capacity` entries, one per key: a key that is equal to the bit replaces its
-// entry, and beyond the capacity the oldest entry is removed.
+// Holds at most `capacity` entries, one per key. A bit-identical key replaces its entry; beyond the
+// capacity the oldest entry is removed.
 class KeyValueMemory {
  public:
   // Error on a capacity below 1.
   explicit KeyValueMemory(int64_t capacity, AttentionSpec spec = {});
 
-  // keys [n, Dk] and values [n, Dv], in that order; of the depths, dtype and device that were
-  // written before. Error otherwise.
+  // Writes keys [n, Dk] and values [n, Dv] in this order. Error unless depths, dtype and device
+  // match earlier writes.
   void write(const at::Tensor& keys, const at::Tensor& values);
 
-  // queries [n, Dq] -> context [n, Dv] and lse [n]. These and the next two: Error before anything
-  // was written.
+  // queries [n, Dq] -> context [n, Dv] and lse [n]. This function and the next two: Error before
+  // the first write.
   AttentionResult read(const at::Tensor& queries) const;
 
-  // The weights [n, size] behind read(queries), from its lse; entries oldest first.
+  // Weights [n, size] of read(queries), from its lse; oldest entry first.
   at::Tensor weights(const at::Tensor& queries, const at::Tensor& lse) const;
 
-  // The value of the nearest key of each query, [n, Dv]; among equally near ones the oldest.
+  // Value of the nearest key of each query, [n, Dv]; the oldest entry if several are equally near.
   at::Tensor lookup(const at::Tensor& queries) const;
 
   int64_t size() const { return keys_.defined() ? keys_.size(0) : 0; }

@@ -19,12 +19,12 @@ constexpr double kRate = 0.004;
 constexpr int64_t kLearnedQueries = 3;
 constexpr int64_t kShortened = 4;
 
-// What a row's queries are, and what its contexts approach.
+// Target of the contexts of a row.
 enum class Task {
-  translate,  // the contexts of the trained model
-  same_word,  // the annotation of the same word, from the others
-  next_word,  // that of the next word
-  earlier,    // that of the same word, from those before
+  translate,  // contexts of the trained model
+  same_word,  // annotation of the same word, from the others
+  next_word,  // annotation of the next word
+  earlier,    // annotation of the same word, from earlier ones
   summarise,  // each annotation by the nearest of few contexts
 };
 
@@ -35,7 +35,7 @@ Task task_of(const Mechanism& row) {
     case Relation::earlier:
       return Task::earlier;
     case Relation::same: {
-      // The fit shall find the place that the convolution looks at.
+      // The fit must find the position that the convolution looks at.
       const bool looks_elsewhere = row.module_kind == ModuleKind::convolution;
       return looks_elsewhere || is_causal(parse_scope(row.choices.scope)) ? Task::next_word
                                                                           : Task::same_word;
@@ -46,7 +46,7 @@ Task task_of(const Mechanism& row) {
   return Task::translate;
 }
 
-// What compute_module() of the row reads.
+// Parameters of compute_module() of the row.
 Parameters module_parameters(const Mechanism& row, int64_t words, int64_t depth) {
   switch (row.module_kind) {
     case ModuleKind::learned_positions:
@@ -69,7 +69,7 @@ Parameters module_parameters(const Mechanism& row, int64_t words, int64_t depth)
   }
 }
 
-// A mechanism on one pair, with all that is fitted.
+// A mechanism on one pair, with everything that is fitted.
 class Fit {
  public:
   Fit(const Mechanism& row, const SentencePair& pair)
@@ -88,7 +88,7 @@ class Fit {
     key_layer_ = torch::nn::Linear(torch::nn::LinearOptions(depth, depth).bias(false));
     for (auto& layer : {query_layer_, key_layer_}) {
       const torch::NoGradGuard no_gradients;
-      // The softmax of large scores has no gradient to begin with.
+      // The softmax of large scores would start without a gradient.
       layer->weight.copy_(torch::eye(depth) * 0.2);
     }
     parameters_ = module_parameters(row, words, depth);
@@ -111,7 +111,7 @@ class Fit {
     }
   }
 
-  // This is how models answer: nothing is drawn, and hard attention takes the largest.
+  // As at inference: nothing is drawn, and hard attention takes the largest.
   Tensor weights() {
     const torch::NoGradGuard no_gradients;
     Attended given = attended(0);
@@ -124,7 +124,7 @@ class Fit {
     Attended given{query_layer_->forward(queries_), key_layer_->forward(memory_), memory_, {}};
     given.spec = trained_->spec(given.query, {.keys = memory_.size(0), .seed = seed});
     if (module_) module_->apply(parameters_, given);
-    // Each word would be its own best answer.
+    // Excludes each word itself, which would be its own best answer.
     if (task_ == Task::same_word && given.key.size(0) == given.query.size(0))
       given.spec.scope = given.spec.scope & dense_mask(torch::eye(memory_.size(0)) == 0);
     return given;
@@ -133,7 +133,7 @@ class Fit {
   Tensor loss(uint64_t seed) {
     Attended given = attended(seed);
     if (given.spec.normaliser.row().training == Training::reward) {
-      // The draw has no gradient; its expected cost has one.
+      // A draw has no gradient; its expected cost has one.
       given.spec.normaliser = Normaliser();
       const Tensor lse = attention(given.query, given.key, given.value, given.spec).lse;
       const Tensor expected = attention_weights(given.query, given.key, lse, given.spec);

@@ -9,27 +9,27 @@
 
 namespace attend {
 
-// Two sentences, and what a trained encoder and decoder made of them.
+// Two sentences and their vectors in a trained encoder and decoder.
 struct SentencePair {
   std::vector<std::string> source, target;
   at::Tensor annotations;  // [source, D]
-  at::Tensor states;       // [target, D]: before each target word
-  at::Tensor weights;      // [target, source]: of the trained model's additive attention
+  at::Tensor states;       // [target, D]: decoder state before each target word
+  at::Tensor weights;      // [target, source]: additive attention of the trained model
 };
 
-// A mechanism's weights on the pair, and what its rows and columns are.
+// Weights of a mechanism on the pair, with labels of rows and columns.
 struct FittedMap {
   std::vector<std::string> queries, keys;
   at::Tensor weights;
 };
 
-// Fits the row's parameters, and a linear layer each for queries and keys, until its contexts are
-// near those of the trained model (between the sentences) or words of the sentence itself (within
-// one). The same on every call and machine: it seeds LibTorch's default generator, and computes
-// with one thread.
+// Fits the row's parameters, and one linear layer each for queries and keys. The target contexts
+// are the contexts of the trained model (between the sentences) or words of the sentence itself
+// (within one). Deterministic on one machine: seeds LibTorch's default generator and uses one
+// thread.
 FittedMap fitted_map(const Mechanism& row, const SentencePair& pair);
 
-// The row's choices with reaches and grids that fit a sentence of so many words.
+// The row's choices, with reaches and grids adapted to a sentence of `words` words.
 AttentionChoices choices_for_sentence(const Mechanism& row, int64_t words);
 
 }  // namespace attend

@@ -8,24 +8,24 @@
 
 namespace attend {
 
-// The table of mechanisms and those of their choices, as `attend mechanisms` shows them.
+// Text, JSON and Markdown pages of the mechanisms and their choices, for `attend mechanisms`.
 
-// Every row in a few lines of at most 100 columns.
+// All mechanisms and choices, a few lines each, at most 100 columns wide.
 std::string mechanisms_text();
 
-// One row in full.
+// One mechanism in full.
 std::string mechanism_text(const Mechanism& row);
 
 nlohmann::json mechanisms_json();
 nlohmann::json mechanism_json(const Mechanism& row);
 
-// docs/mechanisms.md, which shows the pictures in the folder mechanisms/ beside it.
+// docs/mechanisms.md; its pictures are in the folder mechanisms/ next to it.
 std::string mechanisms_markdown();
 
-// The command that runs the row, with a file for each parameter that it must have.
+// Command that runs the mechanism, with one file per required parameter.
 std::string compute_command_of(const Mechanism& row);
 
-// The parameters of the row's choices and of its module.
+// Parameters of the row's choices and of its module.
 std::vector<ChoiceParameter> parameters_of(const Mechanism& row);
 
 }  // namespace attend

@@ -5,9 +5,9 @@
 
 namespace attend {
 
-// Draws NAME.svg of every mechanism and legend.svg into the folder, from the sentence pair in its
-// pair.json, and says how many: each row fitted to the pair on one thread from a fixed seed, as
-// docs/mechanisms.md describes. Error when the pair does not read.
+// Draws NAME.svg for every mechanism and legend.svg into the folder; returns the number of
+// mechanisms. Each mechanism is fitted to the sentence pair in pair.json of the folder, with one
+// thread and a fixed seed, as described in docs/mechanisms.md. Error if the pair cannot be read.
 size_t draw_mechanisms(const std::string& folder);
 
 }  // namespace attend

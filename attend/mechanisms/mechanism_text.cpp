@@ -11,10 +11,10 @@ namespace attend {
 namespace {
 
 constexpr size_t line_columns = 100;
-constexpr size_t name_column = 21;   // behind two spaces and the longest name
-constexpr size_t label_column = 14;  // of a row in full
+constexpr size_t name_column = 21;   // after two spaces and the longest name
+constexpr size_t label_column = 14;  // on the page of one row
 
-// The words of `text` from column `indent` on, where the first line is there already.
+// Wraps `text` from column `indent` on; the indent of the first line is already there.
 std::string wrapped(std::string_view text, size_t indent) {
   std::string out;
   size_t column = indent;
@@ -40,7 +40,7 @@ std::string labelled(std::string_view label, std::string_view text, size_t colum
   return fmt::format("  {:{}}{}\n", label, column - 2, wrapped(text, column));
 }
 
-// Name and formula, then the source in a line of its own where it does not fit beside.
+// Name and formula, then the source, in a line of its own if it does not fit.
 std::string entry(std::string_view name, std::string_view formula, std::string_view source) {
   const std::string one = fmt::format("{:36} {}", formula, source);
   if (name_column + one.size() <= line_columns) return labelled(name, one, name_column);
@@ -111,7 +111,7 @@ std::vector<ChoiceParameter> parameters_of(const Mechanism& row) {
 
 std::string compute_command_of(const Mechanism& row) {
   std::string extra = files_of(parameters_of(row));
-  // There are two ways to give a centre; this is the one that the row is named after.
+  // A centre can be given in two ways; a row with a predicted centre uses these parameters.
   if (around_reach(row.choices.scope))
     extra += " --param centre_W_p=centre_W_p.npy --param centre_v_p=centre_v_p.npy";
   return fmt::format(

@@ -22,13 +22,13 @@ void expect_axes(const Tensor& x, int64_t axes, const char* name) {
     fail("[memory addressing] {} has shape {}; it must have {} axes", name, shape_of(x), axes);
 }
 
-// [B, R], beside weights [B, R, N].
+// Reshapes [B, R] to broadcast with weights [B, R, N].
 Tensor beside_rows(const Tensor& gates, const Tensor& weights, const char* name) {
   expect_shape(gates, weights.sizes().slice(0, 2), name);
   return gates.unsqueeze(-1);
 }
 
-// One of several heads, over every row [B, N, 1] or every column [B, 1, W].
+// One of several heads, to broadcast over every row, [B, N, 1], or every column, [B, 1, W].
 Tensor over_rows(const Tensor& weights, int64_t head) {
   return weights.select(1, head).unsqueeze(2);
 }
@@ -43,7 +43,7 @@ Tensor address_by_content(const Tensor& memory, const Tensor& keys, const Tensor
   expect_axes(keys, 3, "keys");
   expect_shape(keys, {memory.size(0), keys.size(1), memory.size(2)}, "keys");
   const Score cosine("cosine");
-  // The parameter beta is one number per head; here it is one per batch element too.
+  // The parameter beta is one number per head; strengths also differ per batch entry.
   const Tensor query = cosine.map_query(keys) * beside_rows(strengths, keys, "strengths");
   return attention_scores(query, cosine.map_key(memory), {.score = cosine.mapped()}).softmax(-1);
 }
@@ -74,8 +74,8 @@ Tensor shift_weights(const Tensor& weights, const Tensor& shifts) {
 
 Tensor sharpen_weights(const Tensor& weights, const Tensor& sharpness) {
   expect_axes(weights, 3, "weights");
-  // The ratio does not change with a common factor; the largest becomes 1, so that no power of all
-  // of them underflows.
+  // The ratio is invariant to a common factor. Scaling the largest weight to 1 prevents underflow
+  // of all powers.
   const Tensor scaled = weights / weights.detach().amax(-1, true);
   const Tensor powers = scaled.pow(beside_rows(sharpness, weights, "sharpness"));
   return powers / powers.sum(-1, true);
@@ -153,7 +153,7 @@ Followed follow_links(const TemporalLinks& links, const Tensor& read_weights) {
   expect_axes(read_weights, 3, "read weights");
   expect_shape(read_weights, {links.links.size(0), read_weights.size(1), links.links.size(1)},
                "read weights");
-  // (L w)_i = sum_j L_ij w_j of each head.
+  // (L w)_i = sum_j L_ij w_j for each head.
   return {at::bmm(read_weights, links.links.transpose(1, 2)), at::bmm(read_weights, links.links)};
 }
 

@@ -12,15 +12,16 @@ namespace {
 using at::Tensor;
 
 constexpr double initial_memory = 1e-6;
-// Heads begin by staying near their rows: content says nothing before anything was written.
+// Heads initially stay near their rows: before the first write, content carries no information.
 constexpr double initial_gate = -4;
-// Wider than keeps variance, so that from the beginning heads move differently at different inputs.
+// Wider than variance-preserving, which makes heads move differently for different inputs from the
+// start.
 constexpr double initial_gain = 1.4;
 
 int64_t shifts(const MemoryMachineConfig& config) { return 2 * config.farthest_shift + 1; }
 int64_t heads(const MemoryMachineConfig& config) { return config.read_heads + config.write_heads; }
 
-// The parts of a head's controls in their order: key, strength, gate, sharpness, shifts.
+// Controls of a head in their order: key, strength, gate, sharpness, shifts.
 int64_t controls_of_head(const MemoryMachineConfig& config) {
   return config.width + 3 + shifts(config);
 }

@@ -13,7 +13,7 @@ namespace {
 
 using at::Tensor;
 
-// Larger matrices show this many lines at each end.
+// Matrices longer than this show only `at_each_end` lines at each end.
 constexpr int64_t longest = 8;
 constexpr int64_t at_each_end = 3;
 
@@ -36,7 +36,7 @@ bool needs_exponents(const Tensor& matrix) {
 
 std::string cell(double entry, bool exponents) {
   if (exponents) return fmt::format("{:.3e}", entry);
-  // What rounds to 0 has no sign.
+  // Values that round to 0 are shown without a sign.
   return fmt::format("{:.4f}", std::abs(entry) < 5e-5 ? 0.0 : entry);
 }
 

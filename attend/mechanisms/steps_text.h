@@ -6,8 +6,8 @@
 
 namespace attend {
 
-// One step of a computation as text: a line of name, shape and formula, then the rows of a matrix
-// [n, m] or a vector with their columns aligned, or the corners of a large one, and an empty line.
+// Formats one step of a computation: a line with name, shape and formula, then the aligned rows of
+// a matrix [n, m] or a vector, and an empty line. Large matrices show only their corners.
 std::string step(const std::string& name, const at::Tensor& tensor,
                  const std::string& formula = "");
 

@@ -13,7 +13,7 @@ namespace {
 
 using at::Tensor;
 
-// The first of the axes in front of the last `axes`.
+// First entry of all axes before the last `axes`.
 Tensor first_of_axes(const Tensor& x, int64_t axes) {
   Tensor first = x;
   while (first.defined() && first.dim() > axes) first = first[0];
@@ -22,7 +22,7 @@ Tensor first_of_axes(const Tensor& x, int64_t axes) {
 
 Tensor first_entry(const Tensor& x) { return x.defined() ? x.narrow(0, 0, 1) : x; }
 
-// The first head of the first batch element, of two axes.
+// First head of the first batch entry, with two axes.
 ComputeProblem first_of(const ComputeProblem& problem) {
   ComputeProblem first = problem;
   first.query = first_of_axes(problem.query, 2).to(at::kDouble);
@@ -79,7 +79,7 @@ std::string pairwise_formula(const ScoreRow& row, bool query_is_mapped, bool key
   return "";
 }
 
-// What the mechanism makes of queries, keys and values first.
+// Parameters of the mechanism's module, and queries, keys and values that it changes.
 std::string module_steps(const ComputeProblem& problem, const Attended& given) {
   const ComputeModule* module = compute_module(problem.mechanism);
   if (!module) return "";
@@ -95,8 +95,8 @@ std::string module_steps(const ComputeProblem& problem, const Attended& given) {
   return text;
 }
 
-// From queries and keys to the scores before the bias; a score that looks back ends at what is
-// mapped once for all queries.
+// Steps from queries and keys to the scores before the bias. For a score that looks back, only the
+// maps, which are common to all queries.
 std::string score_steps(const Attended& given) {
   const Score& score = given.spec.score;
   if (score.row().scale) {
@@ -121,7 +121,7 @@ std::string score_steps(const Attended& given) {
   return text + step("Scores S", pairwise_scores(score, query, key), "s_ij = " + formula);
 }
 
-// The cap, and what each part of the bias adds.
+// The soft cap and each part of the bias.
 std::string bias_steps(const ComputeProblem& problem, const Attended& given) {
   AttentionSpec spec{.score = given.spec.score, .soft_cap = given.spec.soft_cap};
   const Tensor bare = attention_scores(given.query, given.key, spec);

@@ -6,9 +6,9 @@
 
 namespace attend {
 
-// The computation step by step, as one would write it on a blackboard: queries, keys, values, what
-// the score makes of them, scores, weights, context, each with its formula and shape. It shows the
-// first entry of a batch, the first head of several, and the corners of large matrices.
+// Formats the computation step by step, as on a blackboard: queries, keys, values, mapped queries
+// and keys, scores, weights, context, each with its formula and shape. Shows the first batch entry
+// and head, and only the corners of large matrices.
 std::string worked_example(const ComputeProblem& problem);
 
 }  // namespace attend

@@ -12,7 +12,7 @@ namespace {
 
 using at::Tensor;
 
-// So many queries that look back are shown, one by one.
+// Number of queries shown one by one if they look back.
 constexpr int64_t shown_queries = 3;
 
 std::string drawn_by(const Normaliser& normaliser) {
@@ -20,7 +20,7 @@ std::string drawn_by(const Normaliser& normaliser) {
   return seed == 0 ? "the largest, for --seed is 0" : fmt::format("drawn by seed {}", seed);
 }
 
-// What the normaliser works out before the weights, and their formula.
+// Steps of the normaliser before the weights, and the formula of the weights.
 struct Normalising {
   std::string steps;
   std::string formula;
@@ -78,7 +78,7 @@ std::string scope_steps(const AttentionSpec& spec, const Tensor& scores) {
   return step("Scores in scope", scores, "-inf for the keys out of scope");
 }
 
-// Query i alone, after those before it.
+// Steps of query i, given the past.
 std::string query_steps(const Attended& given, int64_t i, const PastWeights& past) {
   Attended one = given;
   one.query = given.query.narrow(0, i, 1);

@@ -2,21 +2,21 @@
 
 #include "attend/ops/lowered_spec.h"
 
-// Tensors of a spec in the dtype that the arithmetic has.
+// Converts the tensors of a spec to the dtype of the arithmetic.
 
 namespace attend {
 
-// Whether a tensor of the spec may have that dtype.
+// Whether a tensor of the spec may have this dtype.
 bool is_taken(at::ScalarType type, const LoweredSpec& spec);
 
-// The numbers that an expanded tensor holds: its axes of stride 0 become axes of 1. As it is where
-// it is differentiated, for then each repetition has a gradient of its own.
+// Reduces each expanded axis (stride 0) to length 1. Returns x unchanged if it is differentiated,
+// since each repetition then has a gradient of its own.
 at::Tensor without_repetitions(const at::Tensor& x);
 
-// Error on another dtype or device.
+// Error on a dtype or device that does not fit the query.
 at::Tensor in_arithmetic(const at::Tensor& given, const char* name, const Parts& parts,
                          const LoweredSpec& spec);
-// The same, [H], from that or from one number.
+// The same for a tensor [H] or one number; returns [H].
 at::Tensor per_head(const at::Tensor& given, const char* name, const Parts& parts,
                     const LoweredSpec& spec);
 

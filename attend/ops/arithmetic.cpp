@@ -25,7 +25,7 @@ Tensor in_arithmetic(const Tensor& given, const char* name, const Parts& parts,
     fail("[attention] {} is on {}, query on {}; they must match", name, given.device().str(),
          device.str());
   const at::ScalarType precision = at::toOpMathType(spec.stored);
-  // Converted whole, what is expanded would be written out.
+  // Converting an expanded tensor as a whole would write out its repetitions.
   if (given.scalar_type() == precision) return given;
   return without_repetitions(given).to(precision).expand(given.sizes());
 }

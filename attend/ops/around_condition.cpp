@@ -27,7 +27,7 @@ class AroundCondition : public Condition {
   Tensor mask(const Extent& extent, const at::Device& device) const override {
     const Tensor centres = precise(centres_.device()).unsqueeze(-1);
     const Tensor key = at::arange(extent.keys, centres.options());
-    // What is compared with NaN is not farther away, either.
+    // logical_not of ">": a comparison with NaN is false, and a NaN centre excludes no key.
     return ((key - centres).abs() > static_cast<double>(reach_)).logical_not().to(device);
   }
 
@@ -35,7 +35,7 @@ class AroundCondition : public Condition {
     return with(rows_from(centres_, -1, offset, queries, "the scope's centres"));
   }
   ConditionPointer shifted_keys(int64_t first, int64_t) const override {
-    // A 16-bit centre that is moved would be rounded.
+    // In 16 bits the moved centre would be rounded.
     return with(centres_.to(at::kDouble) - first);
   }
   ConditionPointer with_heads() const override { return with(with_axis_of_heads(centres_, 2)); }
@@ -47,7 +47,7 @@ class AroundCondition : public Condition {
 
   kernels::Condition to_kernel(const Extent& extent, std::vector<Tensor>& kept) const override {
     const Tensor own = settled(precise(at::kCPU));
-    // The kernels' condition has no keys at such a centre.
+    // The kernels' condition excludes all keys for a NaN centre.
     if (own.isnan().any().item<bool>()) return Condition::to_kernel(extent, kept);
     const Tensor centres = own.expand({extent.batch, extent.heads, extent.queries});
     return kernels::Around{pointer_to_kept<double>(centres, kept), centres.stride(0),
@@ -55,7 +55,7 @@ class AroundCondition : public Condition {
   }
 
  private:
-  // In float64 16-bit centres and far positions compare as they are.
+  // float64 compares 16-bit centres and far positions exactly.
   Tensor precise(const at::Device& device) const {
     return centres_.detach().to(device, at::kDouble);
   }

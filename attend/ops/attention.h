@@ -15,132 +15,142 @@
 
 namespace attend {
 
-// fused: tile by tile in O((Tq + Tk) D) memory, on the CPU; where the normaliser is linear, running
-// sums in time and memory linear in Tq + Tk, on any device. composed: tensor operations one after
-// another, on any device; slower, never wrong. automatic: fused where it fits.
+// Path of the computation.
+//
+// fused: tile by tile in O((Tq + Tk) D) memory, on the CPU. With a linear normaliser: running sums
+// in time and memory linear in Tq + Tk, on any device.
+//
+// composed: a sequence of tensor operations, on any device. Slower, supports every spec.
+//
+// automatic: fused if it supports the spec, otherwise composed.
 enum class Path { automatic, fused, composed };
 
-// The positions of the queries among the keys.
+// Position of the queries among the keys.
 enum class Align {
   first,  // query 0 at key 0
   last,   // the last query at the last key (bottom right); with lengths of queries or keys in the
-          // scope the last of those in each batch entry
+          // scope, the last valid ones of each batch entry
 };
 
 using kernels::Dropout;
 
-// The choices of an attention mechanism: w_ij = normaliser_j(score(q_i, k_j) + bias_ij) over the
-// keys j in scope(i). With designated initialisers:
-// {.score = Score("additive", {{"v", v}}), .scope = causal() & window(128), .bias = alibi(slopes)}.
+// Options of an attention mechanism: w_ij = normaliser_j(score(q_i, k_j) + bias_ij) over the keys j
+// in scope(i). With designated initialisers: {.score = Score("additive", {{"v", v}}), .scope =
+// causal() & window(128), .bias = alibi(slopes)}.
 struct AttentionSpec {
   Score score = {};  // scaled dot
   Scope scope = {};  // all keys
   Bias bias = {};
   Normaliser normaliser = {};  // softmax
-  // A learned score that takes part in each row's softmax and has no value: weights then sum to
-  // less than 1 (Xiao 2024). [H] or one number.
+  // A learned score without a value in the softmax of each row: weights then sum to less than 1
+  // (Xiao 2024). [H] or one number.
   at::Tensor sink = {};
-  double soft_cap = 0;  // scores become cap tanh(score / cap) before the bias; 0: as they are
-  // What queries before those of this call gave, for scores and normalisers that look back.
+  double soft_cap = 0;  // scores become cap tanh(score / cap) before the bias; 0: no cap
+  // State carried over from earlier queries, for scores and normalisers that look back.
   PastWeights past = {};
   Dropout dropout = {};
   Path path = Path::automatic;
-  // Query i has position i + offset among the keys. The offset is that of `align` plus these: int64
-  // [B], or one number; undefined: 0. Windows, global tokens and biases of distance count from
-  // there and add their own offsets. Masks, centres and the like have a row for each query of the
-  // call.
+  // Query i has position i + offset among the keys; offset is the offset of `align` plus
+  // query_offsets. query_offsets: int64 [B] or one number; undefined: 0. Windows, global tokens and
+  // distance biases count from this position and add their own offsets. Masks, centres and similar
+  // tensors have one row per query of the call.
   Align align = Align::first;
   at::Tensor query_offsets = {};
 };
 
 struct AttentionResult {
   at::Tensor context;  // [B, H, Tq, Dv]: sum_j w_ij v_j
-  at::Tensor lse;      // [B, H, Tq]: what normalised the row, for softmax log sum_j exp(score_ij)
-                       // over the scope; float32 or float64
+  at::Tensor lse;  // [B, H, Tq]: normaliser of the row; for softmax log sum_j exp(score_ij) over
+                   // the scope; float32 or float64
 };
 
-// Attention of queries [B, H, Tq, Dq] over keys [B, Hkv, Tk, Dk] with values [B, Hkv, Tk, Dv]:
-// c_i = sum_j w_ij v_j.
+// Computes attention of queries [B, H, Tq, Dq] over keys [B, Hkv, Tk, Dk] with values [B, Hkv, Tk,
+// Dv]: c_i = sum_j w_ij v_j.
 //
-// All three may have two axes ([T, D]) or three ([B, T, D]) instead; the results then have as many
-// fewer. Hkv must divide H: heads in groups share keys and values. Parameters with an axis of heads
-// have H of them.
+// All three may have two axes ([T, D]) or three ([B, T, D]) instead; the results then have
+// correspondingly fewer axes. Hkv must divide H: groups of heads share keys and values. Parameters
+// with a head axis have H heads.
 //
-// Floating dtypes, one for all; bfloat16 and float16 are storage, the arithmetic is float32. Where
-// the processor multiplies bfloat16, products of the kernels on bfloat16 read weights and gradients
-// of scores rounded to it. Biases, sinks and parameters of the score may be float32 then.
-// LibTorch's autocast does not change what is computed; within it queries, keys and values of
-// several dtypes are converted to the widest of them, which the context has, and all other tensors
-// may have any. Differentiable twice in the queries, keys, values and every tensor of the score,
-// the bias and the sink; the second derivative is taken on the composed path. Forward mode takes
-// the composed path, too, which automatic then chooses. A query with no key in scope has context 0,
-// lse -inf (with a sink the sink's score) and gradient 0. A key whose score is -inf counts as one
-// out of scope; the least finite number is a score like any other. NaN in what a query reads makes
-// its context and lse NaN. Keys and values outside the scope have weight 0 but may be read: NaN or
-// infinity in them may spread.
+// Query, key and value share one floating dtype. bfloat16 and float16 are storage formats; the
+// arithmetic is float32. Biases, sinks and parameters of the score may then be float32. If the
+// processor multiplies bfloat16, kernel products on bfloat16 read weights and score gradients
+// rounded to bfloat16.
 //
-// Normaliser linear takes scores that cannot be negative, without a bias. However small they are,
-// their ratio holds: features are measured from the largest one of their query and of their key, a
-// row from the largest key that it sees. A row whose sum lies below 2^-100 (float64: 2^-1000) of
-// these counts as one without keys. Where all queries see the same keys, features that are
-// exponentials (elu_features, positive_features) are measured from their own largest key, and no
-// row is lost. With a soft cap, which is applied in between, the sum itself is compared.
+// LibTorch's autocast does not change the arithmetic. Within autocast, queries, keys and values of
+// different dtypes are converted to the widest of them, which is also the dtype of the context. All
+// other tensors may then have any floating dtype.
 //
-// The kernels give the same bits whatever the number of threads. What LibTorch computes may not:
-// scores that multiply by a matrix, relative keys, linear attention and the composed path.
+// Differentiable twice in the queries, keys, values and every tensor of the score, the bias and the
+// sink. The second derivative and forward mode use the composed path; automatic chooses it for
+// forward mode.
 //
-// Where the score or the normaliser looks back (location_sensitive, coverage, monotonic), the
-// queries run one after another, the first from spec.past on. A caller who continues after them
-// needs their weights: step by step, past = after(past, attention_weights(query, key, lse, spec))
-// for one query without its axis. Query i then draws dropout and samples from a seed of its own.
+// A query with no key in scope has context 0, lse -inf (with a sink: the score of the sink) and
+// gradient 0. A key with score -inf is treated as out of scope; the least finite number is an
+// ordinary score. NaN in the inputs of a query makes its context and lse NaN. Keys and values
+// outside the scope have weight 0 but may be read: NaN or infinity in them may spread.
 //
-// Error on shapes, dtypes or devices that do not fit, and where the path is fused, on a spec that
-// has no kernel.
+// The linear normaliser requires non-negative scores and supports no bias. Small scores keep their
+// ratios: features are divided by the largest feature of their query or key, and a row by the
+// largest visible key. A row whose scaled sum is below 2^-100 (float64: 2^-1000) is treated as a
+// row without keys. If all queries see the same keys, each exponential feature (elu_features,
+// positive_features) is divided by its maximum over the keys, and no row is lost. With a soft cap
+// the undivided sum is compared.
+//
+// Kernel results are bit-identical for any number of threads. LibTorch results may differ: scores
+// that multiply by a matrix, relative keys, linear attention and the composed path.
+//
+// If the score or the normaliser looks back (location_sensitive, coverage, monotonic), queries run
+// one after another, starting from spec.past. To continue after them, a caller needs their weights:
+// for each query, past = after(past, attention_weights(query, key, lse, spec)), with the query axis
+// removed. Query i then uses its own seed for dropout and samples.
+//
+// Error on shapes, dtypes or devices that do not fit, and on a spec without a kernel if the path is
+// fused.
 AttentionResult attention(const at::Tensor& query, const at::Tensor& key, const at::Tensor& value,
                           const AttentionSpec& spec = {});
 
-// "first" or "last"; Error otherwise.
+// Parses "first" or "last"; Error otherwise.
 Align parse_align(std::string_view text);
 
-// By how much `align` and `query_offsets` move the queries among the keys: int64 [B], or one
-// number, on the CPU. Error on offsets that do not fit.
+// Offset of the queries among the keys, from `align` and `query_offsets`: int64 [B] or one number,
+// on the CPU. Error on offsets that do not fit.
 at::Tensor offsets_of_queries(const AttentionSpec& spec, int64_t batch, int64_t queries,
                               int64_t keys);
 
-// The same choices with the positions of the queries in the scope and the bias, and nowhere else,
-// for callers who cut up the sequences. Error on offsets that do not fit, and on a grid bias where
-// they differ from batch entry to batch entry.
+// Returns the same options with the positions of the queries moved into the scope and the bias, for
+// callers that split sequences. Error on offsets that do not fit, and on a grid bias if offsets
+// differ between batch entries.
 AttentionSpec placed(const AttentionSpec& spec, int64_t batch, int64_t queries, int64_t keys);
 
 // The scores with their bias, [B, H, Tq, Tk], -inf outside the scope; float32 or float64.
 at::Tensor attention_scores(const at::Tensor& query, const at::Tensor& key,
                             const AttentionSpec& spec = {});
 
-// Some of the weights. Heads are those of queries of four axes.
+// Selects weights by head and query. Heads require queries of four axes.
 struct Selection {
-  std::vector<int64_t> heads = {};  // their numbers, in the order of the result; empty: all
+  std::vector<int64_t> heads = {};  // head indices, in the order of the result; empty: all
   int64_t first_row = 0;
-  std::optional<int64_t> rows = {};  // queries first_row, first_row + 1, ...; else to the last
+  std::optional<int64_t> rows = {};  // queries first_row, first_row + 1, ...; unset: to the last
 };
 
-// The weights before dropout, [B, selected heads, rows, Tk], behind attention(query, key, .,
-// spec), from the lse it returned: 0 outside the scope. Two and three axes as in attention. These
-// and the summaries below take the composed path, which holds all Tq x Tk of them, where they are
-// to be differentiated; else no more is held than is returned. Error when the selection is not
-// there.
+// Returns the weights before dropout, [B, selected heads, rows, Tk], from the lse that
+// attention(query, key, ., spec) returned: 0 outside the scope. Inputs may have two or three axes
+// as in attention. If differentiated, this function and the summaries below use the composed path,
+// which holds all Tq x Tk weights. Otherwise memory is limited to the size of the result. Error on
+// a selection out of range.
 at::Tensor attention_weights(const at::Tensor& query, const at::Tensor& key, const at::Tensor& lse,
                              const AttentionSpec& spec = {}, const Selection& selection = {});
 
-// The weights of a scope of edges by edge, [B, selected heads, edges of the longest list], in the
-// order of each list: 0 where the query is not of the selected rows, and behind a list's last edge.
-// Where they are to be differentiated, queries are padded to the one with the most edges. Error on
-// a scope that is not one clause with one condition of edges.
+// Returns the weights of a scope of edges, one per edge: [B, selected heads, edges of the longest
+// list], in the order of each list. 0 for queries outside the selected rows and after the last edge
+// of a list. If differentiated, queries are padded to the largest number of edges per query. Error
+// on a scope that is not one clause with one condition of edges.
 at::Tensor attention_edge_weights(const at::Tensor& query, const at::Tensor& key,
                                   const at::Tensor& lse, const AttentionSpec& spec = {},
                                   const Selection& selection = {});
 
-// [B, selected heads, rows, count], largest first, equal ones in the order of the keys. Only
-// weights above 0 are listed; places past them hold weight 0 and key -1.
+// [B, selected heads, rows, count], largest first; equal weights in the order of the keys. Only
+// weights above 0 are listed; remaining entries have weight 0 and key -1.
 struct TopWeights {
   at::Tensor weights;
   at::Tensor keys;  // int64
@@ -151,12 +161,13 @@ TopWeights attention_top(const at::Tensor& query, const at::Tensor& key, const a
                          int64_t count, const AttentionSpec& spec = {},
                          const Selection& selection = {});
 
-// The key of the largest weight, int64 [B, selected heads, rows]; -1 for a row without any.
+// Key of the largest weight, int64 [B, selected heads, rows]; -1 for a row without positive
+// weights.
 at::Tensor attention_argmax(const at::Tensor& query, const at::Tensor& key, const at::Tensor& lse,
                             const AttentionSpec& spec = {}, const Selection& selection = {});
 
-// -sum_j w_ij ln w_ij, [B, selected heads, rows]; float32 or float64. NaN for a row with a weight
-// below 0, as normaliser none may have one.
+// -sum_j w_ij ln w_ij, [B, selected heads, rows]; float32 or float64. NaN for a row with a negative
+// weight, which normaliser none may produce.
 at::Tensor attention_entropy(const at::Tensor& query, const at::Tensor& key, const at::Tensor& lse,
                              const AttentionSpec& spec = {}, const Selection& selection = {});
 

@@ -7,7 +7,7 @@
 namespace attend {
 namespace {
 
-// The one that was registered last is at the end.
+// In order of registration.
 std::vector<const Backend*>& backends() {
   static std::vector<const Backend*> all = {&cpu_backend()};
   return all;

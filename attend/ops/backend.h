@@ -9,27 +9,27 @@
 
 namespace attend {
 
-// Fused attention on one kind of device. Its arguments have been checked, and stay on the device;
-// results are allocated there. Dropout is drawn by Dropout::seed and the place of a weight alone
-// (kernels/dropout.h), so that every backend drops the same ones.
+// Fused attention on one kind of device. Arguments have been checked and stay on the device;
+// results are allocated there. Dropout depends only on Dropout::seed and the position of a weight
+// (kernels/dropout.h); hence every backend drops the same weights.
 //
-// Contexts have the dtype of the queries; normalisers of rows, weights, and gradients of all but
-// queries, keys and values have that of the arithmetic.
+// Contexts have the dtype of the queries. Normalisers of rows, weights, and gradients of all parts
+// except queries, keys and values have the dtype of the arithmetic.
 class Backend {
  public:
   virtual ~Backend() = default;
 
-  // Why this problem is not for it, for messages; empty where it is.
+  // Reason why this problem is not supported, for messages; empty if it is supported.
   virtual std::string why_not(const Parts& parts, const LoweredSpec& spec) const = 0;
 
-  // unrounded: null, or takes the context before it is rounded to 16 bits, where it is; else it
-  // stays undefined.
+  // unrounded: if not null, receives the context before rounding to 16 bits; stays undefined if the
+  // context is not rounded.
   virtual AttentionResult forward(const Parts& parts, const LoweredSpec& spec,
                                   at::Tensor* unrounded) const = 0;
 
-  // The gradients of the parts where `wanted`, and always of queries, keys and values. The context
-  // of `result` is the unrounded one where forward gave it. `upstream` holds the gradients of
-  // `result`; either may be undefined, for 0.
+  // Returns the gradients of queries, keys and values, and of the other parts that `wanted`
+  // selects. The context of `result` is the unrounded context if forward returned one. `upstream`
+  // holds the gradients of `result`; an undefined gradient counts as 0.
   virtual Parts backward(const Parts& parts, const LoweredSpec& spec, const AttentionResult& result,
                          const AttentionResult& upstream,
                          const std::array<bool, part::count>& wanted) const = 0;
@@ -49,8 +49,8 @@ class Backend {
                                  const kernels::Selection& rows) const = 0;
 };
 
-// Adds a backend for the lifetime of the returned object; it is asked before the backends that were
-// there already. The CPU's is always there. Do not call it while other threads compute attention.
+// Registers a backend for the lifetime of this object, with priority over earlier ones. The CPU
+// backend is always registered. Do not use while other threads compute attention.
 class BackendRegistration {
  public:
   explicit BackendRegistration(const Backend& backend);
@@ -59,10 +59,10 @@ class BackendRegistration {
   BackendRegistration& operator=(const BackendRegistration&) = delete;
 };
 
-// The backend that takes a problem, or why none does.
+// The first backend that supports a problem, or the reason why none does.
 struct BackendChoice {
   const Backend* backend = nullptr;
-  std::string obstacle = {};  // the first backend's; empty where there is a backend
+  std::string obstacle = {};  // of the first registered backend; empty if one was found
 };
 BackendChoice choose_backend(const Parts& parts, const LoweredSpec& spec);
 

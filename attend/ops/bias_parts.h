@@ -5,11 +5,11 @@
 
 namespace attend {
 
-// Where the terms of a bias add up. The kernels have one part of each form: where it is taken
-// already, a term joins the dense one.
+// Accumulates the terms of a bias. The kernels accept one part of each form; if a form is already
+// used, a further term is added to the dense bias.
 class BiasParts {
  public:
-  // `query_axes` are those that the caller's queries have.
+  // `query_axes`: number of axes of the caller's queries.
   BiasParts(int64_t query_axes, Parts& parts, LoweredSpec& spec)
       : query_axes_(query_axes), parts_(parts), spec_(spec) {}
 
@@ -17,27 +17,28 @@ class BiasParts {
   const at::Tensor& mapped_query() const { return parts_[part::query]; }
   int64_t last_query() const { return std::max<int64_t>(spec_.queries, 1) - 1; }
 
-  // A tensor of a term in the dtype of the arithmetic; Error on another dtype or device, with the
-  // name that messages call it. numbers() keeps the shape; number_per_head() takes [H] or one
-  // number and gives [H]; number_per_pair() gives four axes that broadcast to [B, H, Tq, Tk];
-  // number_per_query() gives [B, H, Tq] of what broadcasts to it.
+  // Return a tensor of a term in the dtype of the arithmetic. Error on another dtype or device;
+  // `name` is used in messages. numbers() keeps the shape. number_per_head() takes [H] or one
+  // number and returns [H]. number_per_pair() returns four axes that broadcast to [B, H, Tq, Tk].
+  // number_per_query() returns [B, H, Tq] from a tensor that broadcasts to it.
   at::Tensor numbers(const at::Tensor& given, const char* name) const;
   at::Tensor number_per_head(const at::Tensor& given, const char* name) const;
   at::Tensor number_per_pair(const at::Tensor& given, const char* name) const;
   at::Tensor number_per_query(const at::Tensor& given, const char* name) const;
-  // [B or 1, H or 1, 1, edges of the longest list], from [edges], [H, edges] or [B, H, edges].
-  // Error where the scope is not one clause with one condition of edges.
+  // Returns [B or 1, H or 1, 1, edges of the longest list] from [edges], [H, edges] or [B, H,
+  // edges]. Error if the scope is not one clause with one condition of edges.
   at::Tensor number_per_edge(const at::Tensor& given, const char* name) const;
 
   // [B or 1, H or 1, Tq or 1, Tk or 1].
   void add_dense(const at::Tensor& given);
   // -slopes[h] |i + offset - j|, slopes [H].
   void add_slopes(const at::Tensor& slopes, int64_t offset);
-  // relative[key position - query position + offset], the nearest end beyond both: relative [B or
-  // 1, H or 1, Tq or 1, distances]. Positions int64 [Tq] and [Tk]; undefined: i and j themselves.
+  // relative[key position - query position + offset], with indices clamped to the valid range.
+  // relative: [B or 1, H or 1, Tq or 1, distances]. Positions: int64 [Tq] and [Tk]; undefined: i
+  // and j.
   void add_relative(const at::Tensor& relative, int64_t offset,
                     const at::Tensor& query_positions = {}, const at::Tensor& key_positions = {});
-  // As number_per_edge gives them.
+  // Shape as returned by number_per_edge().
   void add_edges(const at::Tensor& edges);
   // -(j - centres)^2 / (2 widths^2), both [B, H, Tq].
   void add_gaussian(const at::Tensor& centres, const at::Tensor& widths);
@@ -48,7 +49,7 @@ class BiasParts {
   LoweredSpec& spec_;
 };
 
-// The parts of a bias as [B or 1, H or 1, Tq or 1, Tk].
+// Converts a part of a bias to [B or 1, H or 1, Tq or 1, Tk].
 at::Tensor dense_of_slopes(const at::Tensor& slopes, int64_t offset, int64_t queries, int64_t keys);
 at::Tensor dense_of_relative(const at::Tensor& relative, const LoweredSpec& spec);
 at::Tensor dense_of_gaussian(const at::Tensor& centres, const at::Tensor& widths, int64_t keys);

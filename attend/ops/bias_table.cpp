@@ -8,7 +8,7 @@
 namespace attend {
 namespace {
 
-// What differs from pair to pair.
+// Biases that differ from pair to pair.
 std::vector<BiasRow> pair_rows() {
   return {
       {.kind = BiasKind::dense,
@@ -63,7 +63,7 @@ std::vector<BiasRow> pair_rows() {
   };
 }
 
-// What is the same for every pair.
+// Biases that are equal for every pair.
 std::vector<BiasRow> constant_rows() {
   return {
       {.kind = BiasKind::offset,
@@ -85,7 +85,7 @@ std::vector<BiasRow> constant_rows() {
 
 const BiasRow& bias_row(std::string_view name) { return find_row(bias_table(), "bias", name); }
 
-// -1 where the text is no number that a bias may have.
+// Returns -1 for a text that is not a valid number of a bias.
 int64_t parse_number(std::string_view digits) {
   int64_t number = 0;
   const char* end = digits.data() + digits.size();
@@ -94,7 +94,7 @@ int64_t parse_number(std::string_view digits) {
   return error == std::errc() && stop == end && fits ? number : -1;
 }
 
-// buckets may have one number more than their table has axes: the largest distance.
+// buckets may have one number more than its table has axes: the largest distance.
 bool has_all_numbers(const BiasChoice& choice) {
   const size_t count = choice.row->numbers.count;
   return choice.numbers.size() == count ||

@@ -13,31 +13,31 @@ class BiasParts;
 class BiasTerm;
 using BiasTermPointer = std::shared_ptr<const BiasTerm>;
 
-// An axis of a term's tensor that has an entry for each query or each key, or one for all.
+// An axis of a tensor that has one entry per query or per key, or one for all.
 struct SequenceAxis {
-  const char* name;  // "the dense bias", the tensor's
+  const char* name;  // name of the tensor, as in "the dense bias"
   at::Tensor tensor;
-  int64_t axis;  // counted from the back
+  int64_t axis;  // negative: counted from the end
   bool of_keys;
 };
 
-// What a bias adds to the scores. Each kind of term is one class with its answers; biases.h has
-// functions that make those of the library. A term does not change once it is made.
+// One term of a bias. Each kind of term is a class; functions in biases.h create the terms of the
+// library. Terms are immutable.
 class BiasTerm : public std::enable_shared_from_this<BiasTerm> {
  public:
   virtual ~BiasTerm() = default;
 
-  // Error on tensors that do not fit the call.
+  // Adds the term to the parts. Error on tensors that do not fit the call.
   virtual void add_to(BiasParts& parts) const = 0;
 
-  // shifted and shifted_keys of biases.h.
+  // As shifted and shifted_keys in biases.h.
   virtual BiasTermPointer shifted(int64_t offset, int64_t queries) const = 0;
   virtual BiasTermPointer shifted_keys(int64_t first, int64_t keys) const = 0;
 
-  // The term for queries that begin elsewhere, where it counts positions.
+  // Returns the term for queries that begin at another position, if it depends on positions.
   virtual BiasTermPointer placed(const Place&) const { return shared_from_this(); }
 
-  // Its tensors of floating numbers, and the same term with other tensors.
+  // Floating-point tensors of the term, and the same term with other tensors.
   virtual std::vector<at::Tensor> tensors() const = 0;
   virtual BiasTermPointer with_tensors(const std::vector<at::Tensor>& tensors) const = 0;
 

@@ -1,4 +1,4 @@
-// Terms that have a number for each pair or each query, and the grid.
+// Terms with one number per pair or per query, and the grid.
 #include <cmath>
 #include <limits>
 
@@ -38,7 +38,7 @@ class DenseTerm : public BiasTerm {
   Tensor bias_;
 };
 
-// The gradient takes the inverse of a width, cubed, which must not overflow.
+// The gradient contains the inverse of a width, cubed, which must not overflow.
 double narrowest(at::ScalarType type) {
   return std::cbrt(type == at::kDouble ? std::numeric_limits<double>::min()
                                        : double{std::numeric_limits<float>::min()});
@@ -149,7 +149,7 @@ class EdgeTerm : public BiasTerm {
  private:
   static constexpr const char* name = "the bias of edges";
 
-  // Which edges a part of the sequences keeps only the scope knows.
+  // Only the scope can map a part of the sequences to its edges.
   [[noreturn]] static void whole() {
     fail(
         "[shifted] {} goes with whole lists of edges; compute all queries and keys in one call, or "

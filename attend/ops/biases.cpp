@@ -3,7 +3,7 @@
 namespace attend {
 namespace {
 
-// The bias of what `changed` makes of each term.
+// Applies `changed` to each term.
 template <class Changed>
 Bias with_terms(Bias bias, Changed changed) {
   for (BiasTermPointer& term : bias.terms) term = changed(*term);

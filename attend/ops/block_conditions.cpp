@@ -9,7 +9,7 @@ void check_block(int64_t block) {
   if (block < 1) fail("[attention] the blocks of a layout must be 1 or more long, got {}", block);
 }
 
-// How many blocks so many positions touch, the first of which is at place `first` of its block.
+// Number of blocks that `count` positions touch; the first is at offset `first` of its block.
 int64_t blocks_of(int64_t block, int64_t first, int64_t count) {
   const int64_t end = first + count;
   return count == 0 ? 0 : end / block + (end % block != 0 ? 1 : 0);
@@ -17,7 +17,7 @@ int64_t blocks_of(int64_t block, int64_t first, int64_t count) {
 
 class BlockCondition : public Condition {
  public:
-  // The blocks say all but the layout itself.
+  // `blocks` describes everything except the layout itself.
   BlockCondition(Tensor layout, const kernels::BlockLayout& blocks)
       : layout_(std::move(layout)), blocks_(blocks) {
     if (!layout_.defined() || layout_.dim() < 2 || layout_.dim() > 4 ||
@@ -88,8 +88,8 @@ class BlockCondition : public Condition {
   }
 
  private:
-  // The blocks of so many positions from `begin` on, of which the first lies at `first` in its own,
-  // before and afterwards.
+  // The blocks of `count` positions from `begin` on. `first` is the offset within a block of
+  // position 0 on entry, of position `begin` on return.
   Tensor part(int64_t axis, int64_t begin, int64_t count, int64_t& first, const char* parts) const {
     const int64_t position = first + begin;
     first = position % blocks_.block;

@@ -14,7 +14,7 @@ namespace {
 
 using at::Tensor;
 
-// Answers as if every key were in scope.
+// Scores as if every key were in scope.
 Tensor unscoped_scores(const Parts& parts, const LoweredSpec& spec) {
   const at::ScalarType precision = at::toOpMathType(parts[part::query].scalar_type());
   Tensor query = parts[part::query].to(precision);
@@ -36,7 +36,7 @@ Tensor unscoped_scores(const Parts& parts, const LoweredSpec& spec) {
   return scores;
 }
 
-// True outside the scope, of four axes that broadcast to [B, H, Tq, Tk]; undefined when every key
+// True outside the scope, with four axes that broadcast to [B, H, Tq, Tk]; undefined if every key
 // is in scope.
 Tensor out_of_scope(const Parts& parts, const LoweredSpec& spec) {
   const Tensor in_scope = scope_mask(spec.scope, spec.batch, spec.heads, spec.queries, spec.keys,
@@ -49,18 +49,18 @@ Tensor within_scope(const Tensor& scores, const Parts& parts, const LoweredSpec&
   return outside.defined() ? scores.masked_fill(outside, minus_infinity) : scores;
 }
 
-// True in the rows whose scores are all -inf, with one key; undefined where there is no such row.
-// A row may be empty for other reasons than the scope: a bias or a score may be -inf.
+// True for rows in which all scores are -inf, [.., Tq, 1]; undefined if there are none. A bias or a
+// score of -inf can also make a row empty, not only the scope.
 Tensor empty_rows(const Tensor& scores) {
   if (scores.size(-1) == 0) return at::ones({}, scores.options().dtype(at::kBool));
   const Tensor empty = scores.detach().amax(-1, true) == minus_infinity;
-  // Handling rows that do not occur costs a pass or two; asking an accelerator whether they do
-  // would stall it.
+  // Handling rows that do not occur costs a pass or two; checking for them on an accelerator would
+  // stall it.
   return empty.device().is_cpu() && !empty.any().item<bool>() ? Tensor() : empty;
 }
 
-// Multiplies the scores of a linear normaliser by exp of their keys' shifts less the largest of
-// those in scope, and returns the logarithms of what their rows are then divided by, [B, H, Tq].
+// Multiplies the scores of a linear normaliser by exp of the key shifts less the largest shift in
+// scope. Returns the logarithms of the factors that the rows then lack, [B, H, Tq].
 Tensor shift_keys(const Parts& parts, const LoweredSpec& spec, Tensor& scores) {
   const Tensor of_keys = key_shifts(spec);
   if (of_keys.size(-1) != spec.keys || spec.keys == 0)
@@ -68,7 +68,7 @@ Tensor shift_keys(const Parts& parts, const LoweredSpec& spec, Tensor& scores) {
   const Tensor all = of_keys.expand({spec.batch, spec.heads, spec.queries, spec.keys});
   const Tensor found = within_scope(all, parts, spec).amax(-1, true);
   const Tensor top = found.masked_fill(found == minus_infinity, 0.0);
-  // Keys out of scope may be above it.
+  // Keys out of scope may exceed it.
   scores = scores * (of_keys - top).clamp_max(0.0).exp();
   return (spec.query_shift + top).squeeze(-1);
 }
@@ -79,7 +79,7 @@ Normalised normalised_scores(const Parts& parts, const LoweredSpec& spec) {
   Tensor scores = unscoped_scores(parts, spec), shift;
   if (spec.key_shift.defined()) shift = shift_keys(parts, spec, scores);
   scores = within_scope(scores, parts, spec);
-  // One more key of a score per head takes part in the softmax and leaves it without a value.
+  // The sink of a head is an additional key without a value in the softmax.
   const Tensor& sinks = parts[part::sinks];
   if (sinks.defined()) {
     const Tensor column = sinks.view({1, -1, 1, 1});
@@ -104,7 +104,7 @@ Tensor composed_scores(const Parts& parts, const LoweredSpec& spec) {
   return within_scope(scores, parts, spec);
 }
 
-// The lse would not do: beside large scores it is rounded too coarsely to tell the weights.
+// The weights cannot be computed from the lse: for large scores it is rounded too coarsely.
 Tensor composed_weights(const Parts& parts, const LoweredSpec& spec) {
   return normalised_scores(parts, spec).weights;
 }

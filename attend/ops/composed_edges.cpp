@@ -1,6 +1,6 @@
-// The composed path where queries see edges alone. Each query becomes a batch entry of its own,
-// whose keys are those that it sees, padded to the longest row: what composes any attention
-// composes that, too, and nothing of Tq x Tk numbers is made.
+// The composed path for a scope of edges only. Each query becomes a batch entry; its keys are the
+// keys that it sees, padded to the longest row. The other code of the composed path then applies
+// unchanged, and no tensor of size Tq x Tk is made.
 #include <ATen/OpMathType.h>
 
 #include <algorithm>
@@ -15,11 +15,11 @@ namespace {
 
 using at::Tensor;
 
-// What the edges of each query are, [B or 1, H or 1, Tq, D] with D those of the longest row.
+// The edges of each query, padded: [B or 1, H or 1, Tq, D] with D the longest row.
 struct PaddedRows {
   Tensor present;  // whether there is an edge
-  Tensor keys;     // 0 where there is none
-  Tensor numbers;  // of the edges in their lists; likewise
+  Tensor keys;     // 0 if there is no edge
+  Tensor numbers;  // index of the edge in its list; 0 if there is none
 };
 
 void check_room(double numbers, int64_t longest) {
@@ -51,7 +51,7 @@ Tensor as_entries(const Tensor& x) {
   return x.permute({0, 2, 1, 3}).reshape({x.size(0) * x.size(2), x.size(1), 1, x.size(3)});
 }
 
-// The problem whose batch entries are the queries.
+// The problem with queries as batch entries.
 class QueriesAsEntries {
  public:
   Parts parts;
@@ -101,7 +101,7 @@ class QueriesAsEntries {
         shape_[3]);
   }
 
-  // The rows [B, Hkv, Tk, A] that each query sees, [B Tq, H, D, A].
+  // The keys or values [B, Hkv, Tk, A] that each query sees, as [B Tq, H, D, A].
   Tensor seen(const Tensor& x) const {
     const int64_t depth = x.size(-1);
     const Tensor index =
@@ -112,7 +112,7 @@ class QueriesAsEntries {
         .reshape({shape_[0] * shape_[2], shape_[1], shape_[3], depth});
   }
 
-  // What the biases add up to; undefined where there is none.
+  // Sum of the biases; undefined if there are none.
   Tensor number_per_edge() const {
     Tensor sum;
     const auto add = [&](const Tensor& term) { sum = sum.defined() ? sum + term : term; };
@@ -152,8 +152,8 @@ class QueriesAsEntries {
   Tensor keys_;                 // of that shape
 };
 
-// Weights [B, H, Tq, D] of padded rows as [B, H, edges of the longest list], 0 where the query is
-// not of the selected rows.
+// Converts weights [B, H, Tq, D] of padded rows to [B, H, edges of the longest list]; 0 for queries
+// outside the selected rows.
 Tensor by_edge(const Tensor& weights, const LoweredSpec& spec, const kernels::Selection& rows) {
   const EdgeTensors& lists = *edge_tensors(spec.scope);
   const PaddedRows padded = padded_rows(lists, weights.device());
@@ -161,7 +161,7 @@ Tensor by_edge(const Tensor& weights, const LoweredSpec& spec, const kernels::Se
   const Tensor query = at::arange(spec.queries, padded.keys.options()).unsqueeze(1);
   const Tensor wanted = padded.present.logical_and(query >= rows.first_row)
                             .logical_and_(query < rows.first_row + rows.rows);
-  // All that is not wanted goes to a place behind the last edge.
+  // Everything else goes to an additional entry after the last edge.
   const Tensor places = padded.numbers.masked_fill(wanted.logical_not(), longest);
   const std::vector<int64_t> shape = {spec.batch, spec.heads, spec.queries * padded.keys.size(-1)};
   return weights.new_zeros({spec.batch, spec.heads, longest + 1})
@@ -171,8 +171,8 @@ Tensor by_edge(const Tensor& weights, const LoweredSpec& spec, const kernels::Se
 
 }  // namespace
 
-// Draws, and a score that compares no queries with keys, go by the place of a key among all keys; a
-// query that looks back needs them all.
+// Draws, and scores that compare no queries with keys, depend on the index of a key among all keys.
+// A query that looks back needs all keys.
 bool goes_along_edges(const LoweredSpec& spec) {
   return edge_tensors(spec.scope) && spec.scope.any_of[0].size() == 1 && spec.score->family &&
          spec.normaliser->draws == Draws::nothing && !spec.normaliser->sequential &&

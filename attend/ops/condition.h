@@ -10,28 +10,27 @@
 
 namespace attend {
 
-// The sizes of a call of attention().
+// Sizes of a call of attention().
 struct Extent {
   int64_t batch = 1, heads = 1, queries = 0, keys = 0;
 };
 
-// Where query 0 is among the keys.
+// Position of query 0 among the keys.
 struct Place {
   int64_t common = 0;
-  at::Tensor by_entry = {};  // int64 [B], on the CPU; undefined: the common one for every entry
+  at::Tensor by_entry = {};  // int64 [B], on the CPU; undefined: `common` for every entry
   int64_t queries = 0;
 
-  // Offsets [B], or none, and those of the entries.
+  // Sums `offsets`, [B] or undefined, and `by_entry`.
   at::Tensor added_to(const at::Tensor& offsets) const;
 };
 
-// How many keys and queries of each batch entry count, int64 [B]; undefined: all.
+// Number of valid keys and queries of each batch entry, int64 [B]; undefined: all.
 struct Lengths {
   at::Tensor keys = {}, queries = {};
 };
 
-// Lists of the keys that queries see: query i those of keys[n] for offsets[i] <= n < offsets[i +
-// 1].
+// Lists of keys: query i sees keys[n] for offsets[i] <= n < offsets[i + 1].
 struct EdgeTensors {
   at::Tensor offsets;  // int64 [B or 1, H or 1, Tq + 1]
   at::Tensor keys;     // int64 [edges]
@@ -40,55 +39,55 @@ struct EdgeTensors {
 class Condition;
 using ConditionPointer = std::shared_ptr<const Condition>;
 
-// What a scope asks of the pairs of a query i and a key j. Each kind of condition is one class with
-// its answers; scopes.h has functions that make those of the library, and a program may have kinds
-// of its own: Scope{{{std::make_shared<Own>(...)}}}. A condition does not change once it is made,
-// and its constructor refuses what fits no call.
+// Restricts which key j a query i may attend to. Each kind of condition is a class; functions in
+// scopes.h create the conditions of the library. A program may add its own kinds:
+// Scope{{{std::make_shared<Own>(...)}}}. Conditions are immutable. The constructor raises an Error
+// on arguments that fit no call.
 class Condition : public std::enable_shared_from_this<Condition> {
  public:
   virtual ~Condition() = default;
 
-  // true where i may attend to j, of a shape that broadcasts to [B, H, Tq, Tk]. `check` has passed.
+  // true if i may attend to j; the shape broadcasts to [B, H, Tq, Tk]. Requires a passed `check`.
   virtual at::Tensor mask(const Extent& extent, const at::Device& device) const = 0;
 
-  // shifted and shifted_keys of scopes.h.
+  // As shifted and shifted_keys in scopes.h.
   virtual ConditionPointer shifted(int64_t offset, int64_t queries) const = 0;
   virtual ConditionPointer shifted_keys(int64_t first, int64_t keys) const = 0;
 
-  // Error where it does not fit a call of that size.
+  // Error if the condition does not fit a call of this size.
   virtual void check(const Extent&) const {}
 
-  // Both conditions as one; null where that is impossible.
+  // Combines both conditions into one; null if impossible.
   virtual ConditionPointer merged(const Condition&) const { return nullptr; }
 
-  // The condition for queries that begin elsewhere, where it counts positions.
+  // Returns the condition for queries that begin at another position, if it depends on positions.
   virtual ConditionPointer placed(const Place&) const { return shared_from_this(); }
 
-  // The condition for these queries [B, H, Tq, Dq] and keys [B, Hkv, Tk, Dk], where it depends on
-  // them.
+  // Returns the condition for these queries [B, H, Tq, Dq] and keys [B, Hkv, Tk, Dk], if it depends
+  // on them.
   virtual ConditionPointer chosen(const at::Tensor& /*query*/, const at::Tensor& /*key*/) const {
     return shared_from_this();
   }
 
-  // From queries of three axes to those of four.
+  // Converts from queries of three axes to queries of four axes.
   virtual ConditionPointer with_heads() const { return shared_from_this(); }
 
-  // From queries of four axes to one head of one batch entry, which has two.
+  // Converts from queries of four axes to one head of one batch entry (two axes).
   virtual ConditionPointer of_head(int64_t /*entry*/, int64_t /*head*/) const {
     return shared_from_this();
   }
 
-  // The tensors that backward reads again.
+  // Tensors that the backward pass reads again.
   virtual std::vector<at::Tensor> tensors() const { return {}; }
 
-  // As the kernels read it; `kept` takes the tensors that it points to. Unless a kind says
-  // otherwise that is its mask, a byte for each pair.
+  // Returns the condition for the kernels; `kept` receives the tensors that it points to. By
+  // default its mask, one byte per pair.
   virtual kernels::Condition to_kernel(const Extent& extent, std::vector<at::Tensor>& kept) const;
 
   // Whether no query i sees a key j > i, whatever the number of keys.
   virtual bool is_causal() const { return false; }
 
-  // n, where each query i below `queries` sees all keys up to i + n and no other.
+  // n, if each query i below `queries` sees exactly the keys up to i + n.
   virtual std::optional<int64_t> last_key(int64_t /*queries*/) const { return std::nullopt; }
 
   // Whether all queries and heads of a batch entry see the same keys.
@@ -96,7 +95,7 @@ class Condition : public std::enable_shared_from_this<Condition> {
 
   virtual Lengths lengths() const { return {}; }
 
-  // The lists that it consists of; null where it is no such.
+  // Edge lists; null for other conditions.
   virtual const EdgeTensors* edges() const { return nullptr; }
 };
 

@@ -10,7 +10,7 @@
 #include "attend/ops/kernel_tensors.h"
 #include "attend/ops/scopes.h"
 
-// What the conditions of a scope, and the terms of a bias, share.
+// Functions shared by the conditions of a scope and the terms of a bias.
 
 namespace attend {
 
@@ -19,7 +19,7 @@ Scope one_condition(Arguments&&... arguments) {
   return {{{std::make_shared<Kind>(std::forward<Arguments>(arguments)...)}}};
 }
 
-// No key is that far; a reach that is unbounded still is from there.
+// Limit of offsets; no sequence has so many keys. An unbounded reach stays unbounded from there.
 inline constexpr int64_t farthest_offset = unbounded / 2;
 
 inline int64_t bounded(int64_t offset) {
@@ -29,40 +29,39 @@ inline int64_t bounded(int64_t offset) {
 // "Float of shape [2, 3]", for messages.
 std::string described(const at::Tensor& tensor);
 
-// Whether it is int64 of one axis.
+// Whether the tensor is int64 with one axis.
 bool is_list(const at::Tensor& tensor);
 
 bool broadcasts(const at::Tensor& x, at::IntArrayRef shape);
 
-// Error unless x has an entry for each of the batch; `name` is what x is called.
+// Error unless x has one entry per batch entry; `name` is the name of x in messages.
 void check_batch(const at::Tensor& x, const char* name, const Extent& extent);
 
-// Places first ... first + count - 1 of the axis, all that are left where the count is unbounded.
-// Error where one is missing: `name` is what x is called, `parts` what the axis has and what was
-// asked for.
+// Returns entries first ... first + count - 1 of the axis; all remaining entries if count is
+// `unbounded`. Error if one is missing. `name` is the name of x in messages; `parts` names the
+// entries of the axis and the requested items.
 at::Tensor narrowed(const at::Tensor& x, int64_t axis, int64_t first, int64_t count,
                     const char* name, const char* parts);
 
-// The rows offset ... offset + queries - 1 of that axis, counted from the back; all of it where it
-// is missing or of one row.
+// Rows offset ... offset + queries - 1 of the axis (counted from the end). Returns x unchanged if
+// the axis is missing or has one row.
 at::Tensor rows_from(const at::Tensor& x, int64_t axis, int64_t offset, int64_t queries,
                      const char* name);
 
-// The columns of those keys; all of it where there is one column.
+// Columns of these keys; x unchanged if it has one column.
 at::Tensor columns_from(const at::Tensor& x, int64_t first, int64_t keys, const char* name);
 
-// With an axis of heads behind that of the batch, where x has `axes` axes and so no heads yet.
+// Inserts a head axis after the batch axis if x has `axes` axes, that is, none for heads.
 at::Tensor with_axis_of_heads(const at::Tensor& x, int64_t axes);
 
-// The last `axes` axes of one head of one batch entry: x broadcasts over what it has not.
+// The last `axes` axes of one head of one batch entry; x broadcasts over missing axes.
 at::Tensor of_one_head(const at::Tensor& x, int64_t axes, int64_t entry, int64_t head);
 
 inline at::Tensor contiguous_on_cpu(const at::Tensor& x) {
   return contiguous_numbers(x.to(at::kCPU));
 }
 
-// Where the numbers of a settled tensor begin, which lives on in `kept`. A bool takes a byte of 0
-// or 1.
+// Pointer to the numbers of a settled tensor, which `kept` keeps alive. A bool is a byte of 0 or 1.
 template <class T>
 const T* pointer_to_kept(const at::Tensor& x, std::vector<at::Tensor>& kept) {
   kept.push_back(x);

@@ -9,7 +9,7 @@ namespace {
 
 using at::Tensor;
 
-// Calls run.operator()<S>(problem, lse, selection, threads) with what the kernels take.
+// Calls run.operator()<S>(problem, lse, selection, threads) with the arguments of a kernel.
 template <class Run>
 void with_kernel(const Parts& parts, const LoweredSpec& spec, const Tensor& lse,
                  const kernels::Selection& rows, Run run) {
@@ -20,7 +20,7 @@ void with_kernel(const Parts& parts, const LoweredSpec& spec, const Tensor& lse,
   });
 }
 
-// [batch, heads, rows], and one more axis `last` where it is set.
+// Returns a tensor [batch, heads, rows], with a further axis `last` if set.
 Tensor rows_of(const LoweredSpec& spec, const Tensor& lse, const kernels::Selection& rows,
                std::optional<int64_t> last = {}) {
   std::vector<int64_t> shape = {spec.batch, static_cast<int64_t>(rows.heads.size()), rows.rows};
@@ -28,7 +28,6 @@ Tensor rows_of(const LoweredSpec& spec, const Tensor& lse, const kernels::Select
   return at::empty(shape, lse.options());
 }
 
-// The kernels of attend/kernels.
 class CpuBackend : public Backend {
  public:
   std::string why_not(const Parts& parts, const LoweredSpec& spec) const override {
@@ -85,7 +84,7 @@ class CpuBackend : public Backend {
         if (x.defined() && (wanted[index] || index < part::vector))
           gradients[index] = at::empty(x.sizes(), x.options());
       }
-      // The kernels keep the heads apart.
+      // The kernels compute gradients per head.
       Tensor& vector = gradients[part::vector];
       const bool shared = vector.defined() && vector.dim() == 1;
       if (shared) vector = vector.new_empty({spec.heads, vector.size(0)});

@@ -8,7 +8,7 @@
 
 namespace attend {
 
-// Calls visit.operator()<S>() for what the kernels store float32, float64, bfloat16 or float16 as.
+// Calls visit.operator()<S>() with the storage type S for float32, float64, bfloat16 or float16.
 template <class Visit>
 auto with_storage(at::ScalarType type, Visit visit) {
   if (type == at::kDouble) return visit.template operator()<double>();
@@ -17,11 +17,10 @@ auto with_storage(at::ScalarType type, Visit visit) {
   return visit.template operator()<float>();
 }
 
-// The tensor, settled, with its last axis contiguous.
+// Returns the tensor settled, with a contiguous last axis.
 at::Tensor with_contiguous_rows(const at::Tensor& x);
 
-// The elements of a tensor [batch, heads, rows, depth]; axes of 1 that stand for more have stride
-// 0.
+// View of a tensor [batch, heads, rows, depth]; broadcast axes of 1 get stride 0.
 template <class S, class Pointed = const S>
 kernels::View<Pointed> view_of(const at::Tensor& x) {
   if (!x.defined()) return {};
@@ -29,9 +28,9 @@ kernels::View<Pointed> view_of(const at::Tensor& x) {
   return {pointer_of<Pointed>(x), stride(0), stride(1), stride(2)};
 }
 
-// Parts as the kernels read them: settled, rows contiguous, vectors contiguous, and all of a bias
-// that is differentiated. Positions and the tensors of the scope are kept here too, for the problem
-// points to all of them.
+// Parts in the layout of the kernels: settled, with contiguous rows and vectors, and fully
+// contiguous for a bias that is differentiated. Also keeps the positions and the tensors of the
+// scope alive, since the problem points to all of them.
 struct KernelInputs {
   Parts parts;
   at::Tensor query_positions, key_positions;

@@ -32,8 +32,8 @@ KernelInputs::KernelInputs(const Parts& given, const LoweredSpec& spec,
     : parts(given), query_positions(spec.query_positions), key_positions(spec.key_positions) {
   for (size_t index = 0; index < part::count; ++index) {
     if (!parts[index].defined()) continue;
-    // Axes that an expanded tensor repeats are read as they are. Their gradients are not added up
-    // here: autograd wants one for each.
+    // Expanded axes are read in place. Their gradients are not summed here: autograd expects one
+    // per repetition.
     const bool has_strides = index < part::vector || index == part::dense ||
                              index == part::relative || index == part::edges;
     const bool in_place = has_strides && (index < part::vector || !differentiated[index]);

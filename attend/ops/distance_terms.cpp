@@ -1,4 +1,4 @@
-// Terms that go by the distance of query and key.
+// Terms that depend on the distance of query and key.
 #include <cmath>
 
 #include "attend/ops/bias_parts.h"
@@ -10,14 +10,14 @@ namespace {
 
 using at::Tensor;
 
-// What terms that count the distance j - i - offset - offsets[b] have in common. Query i is at
-// position i + offset + offsets[b] among the keys.
+// The distance j - i - offset - offsets[b], shared by these terms. Query i is at position i +
+// offset + offsets[b] among the keys.
 struct Distance {
   int64_t offset = 0;
   Tensor offsets = {};  // int64 [B]; undefined: 0
 
-  // [B] on the device of `like`; undefined: 0. Error on another shape or dtype, with the name of
-  // the bias.
+  // Returns [B] on the device of `like`; undefined: 0. Error on another shape or dtype, with the
+  // name of the bias.
   Tensor checked_offsets(const BiasParts& parts, const char* name, const Tensor& like) const {
     if (!offsets.defined()) return {};
     const int64_t batch = parts.spec().batch;
@@ -29,8 +29,8 @@ struct Distance {
     return offsets.to(like.device()).clamp(-farthest_offset, farthest_offset);
   }
 
-  // The distances that occur, from the last query to the first key on: [1, distances], or a row for
-  // each batch entry.
+  // All distances that occur, starting from the last query and the first key: [1, distances], or a
+  // row per batch entry.
   Tensor all(const BiasParts& parts, const char* name, const Tensor& like) const {
     const int64_t count = parts.last_query() + std::max<int64_t>(parts.spec().keys, 1);
     const Tensor positions = at::arange(count, like.options().dtype(at::kLong));
@@ -40,8 +40,7 @@ struct Distance {
   }
 };
 
-// A term of one tensor and distances, whose answers but for add_to follow from these. Own is made
-// of both.
+// A term of one tensor and distances; Own, the derived class, implements only add_to.
 template <class Own>
 class DistanceTerm : public BiasTerm {
  public:
@@ -149,8 +148,9 @@ class RelativeKeysTerm : public DistanceTerm<RelativeKeysTerm> {
     const Tensor offsets = distance_.checked_offsets(parts, "relative_keys", table);
     if (!offsets.defined() || spec.batch == 0)
       return parts.add_relative(relative, reach - distance_.offset);
-    // Each entry's columns begin as much later as its offset is larger than the least, with the
-    // first and the last repeated on both sides. Offsets beyond these bounds see nothing else.
+    // The columns of an entry begin later by the difference between its offset and the least
+    // offset, with the first and the last column repeated at both sides. Offsets beyond these
+    // bounds give the same result.
     const Tensor within =
         (offsets + distance_.offset).clamp(-(spec.queries + reach), spec.keys + reach);
     const auto least = within.min().item<int64_t>();
@@ -197,7 +197,7 @@ Tensor distance_buckets(const Tensor& distance, int64_t count, bool bidirectiona
         "maximum distance above {}",
         count, maximum_distance, bidirectional ? 4 : 2, exact);
   const Tensor far = bidirectional ? distance.abs() : distance.neg().clamp_min(0);
-  // float32 as in the published models, whose weights depend on which side of a boundary rounds.
+  // float32 as in the published models: rounding at the boundaries is part of their behaviour.
   const Tensor grown = (far.clamp_min(1).to(at::kFloat) / static_cast<double>(exact)).log() /
                        std::log(static_cast<double>(maximum_distance) / exact) *
                        static_cast<double>(own - exact);

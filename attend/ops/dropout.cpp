@@ -7,7 +7,7 @@ namespace {
 
 using at::Tensor;
 
-// From the kernels, so that both paths drop the same weights.
+// Uses the kernels, which makes both paths drop the same weights.
 Tensor factors_on_cpu(const LoweredSpec& spec, at::ScalarType type) {
   kernels::Shape shape;
   shape.batch = spec.batch;
@@ -24,7 +24,7 @@ Tensor factors_on_cpu(const LoweredSpec& spec, at::ScalarType type) {
 
 constexpr int64_t low_half = 0xffffffff;
 
-// kernels::dropout_mix of numbers below 2^32, by tensor operations: no product reaches 2^63.
+// kernels::dropout_mix of numbers below 2^32 by tensor operations; no product reaches 2^63.
 Tensor mixed(Tensor x) {
   x = ((x ^ x.__rshift__(16)) * int64_t{0x21f0aaad}) & low_half;
   x = ((x ^ x.__rshift__(15)) * int64_t{0x735a2d97}) & low_half;
@@ -38,7 +38,7 @@ Tensor dropout_factors(const LoweredSpec& spec, const at::TensorOptions& options
   return dropout_factors_of_keys(spec, at::arange(spec.keys, options.dtype(at::kLong)), options);
 }
 
-// The same draw where the tensors are: only one number per row comes from the CPU.
+// The same draw on the device of the tensors; only one number per row comes from the CPU.
 Tensor dropout_factors_of_keys(const LoweredSpec& spec, const Tensor& of_rows,
                                const at::TensorOptions& options) {
   const Dropout& dropout = spec.dropout;

@@ -11,10 +11,10 @@ namespace {
 
 using at::Tensor;
 
-// [lists * queries] edges of each query.
+// Number of edges of each query, [lists * queries].
 Tensor counts_of(const Tensor& offsets) { return offsets.diff(1, -1).reshape({-1}); }
 
-// The offsets of lists one behind the other, of the shape that `like` has but for the last axis.
+// Offsets of consecutive lists, with the shape of `like` except for the last axis.
 Tensor offsets_of(const Tensor& counts, const Tensor& like, int64_t queries) {
   std::vector<int64_t> shape = like.sizes().vec();
   shape.back() = queries + 1;
@@ -23,7 +23,7 @@ Tensor offsets_of(const Tensor& counts, const Tensor& like, int64_t queries) {
                              : ends.unfold(0, queries + 1, queries).reshape(shape);
 }
 
-// The edges sorted by key, once for each number of keys that calls have.
+// Caches the edges sorted by key, once per number of keys.
 class SortedEdges {
  public:
   const kernels::EdgesByKey* of_keys(const kernels::EdgeLists& lists, const Extent& extent) {
@@ -50,7 +50,7 @@ class EdgesCondition : public Condition {
  public:
   EdgesCondition(Tensor offsets, Tensor keys) : lists_{std::move(offsets), std::move(keys)} {
     check_lists();
-    // Copies: what was checked and sorted stays as it is.
+    // Copies: the checked and sorted lists must not change.
     lists_.offsets = contiguous_on_cpu(lists_.offsets).clone();
     lists_.keys = contiguous_on_cpu(lists_.keys).clone();
     check_ends();
@@ -129,7 +129,7 @@ class EdgesCondition : public Condition {
       fail("[attention] the keys of edges must be int64 of shape [edges], got {}", described(keys));
   }
 
-  // Lists ascend, each begins where the one before ended, and the last ends with the keys.
+  // Lists ascend, each begins at the end of the previous one, and the last ends with the keys.
   void check_ends() const {
     const auto* ends = pointer_of<const int64_t>(lists_.offsets);
     const int64_t length = lists_.offsets.size(-1), edges = lists_.keys.size(0);
@@ -167,7 +167,7 @@ class EdgesCondition : public Condition {
   // The query of each edge, counted over all lists.
   Tensor rows() const { return at::repeat_interleave(counts_of(lists_.offsets)); }
 
-  // Those edges alone, with so many of each query.
+  // Keeps only the `inside` edges; `counts` has their number per query.
   ConditionPointer with(const Tensor& counts, int64_t queries, const Tensor& inside,
                         int64_t first_key) const {
     return std::make_shared<EdgesCondition>(offsets_of(counts, lists_.offsets, queries),
@@ -175,7 +175,7 @@ class EdgesCondition : public Condition {
   }
 
   EdgeTensors lists_;
-  int64_t most_ = -1;  // the last key that an edge leads to
+  int64_t most_ = -1;  // the largest key that an edge leads to
   mutable SortedEdges sorted_;
 };
 

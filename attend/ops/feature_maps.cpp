@@ -8,9 +8,9 @@ namespace {
 
 using at::Tensor;
 
-// Katharopoulos et al. 2020, eq. 7: log(elu(x) + 1), which is x below 0.
+// Katharopoulos et al. 2020, eq. 7: log(elu(x) + 1), which is x for x < 0.
 Tensor elu_features(const Tensor& x, const Parameters&) {
-  // No clamp, whose derivative at 0 depends on LibTorch's version.
+  // No clamp: its derivative at 0 depends on LibTorch's version.
   const Tensor above = x > 0;
   return at::where(above, x.masked_fill(above.logical_not(), 0.0).log1p(), x);
 }
@@ -20,11 +20,11 @@ Tensor exact_elu_features(const Tensor& x) {
   return at::where(above, x + 1, x.masked_fill(above, 0.0).exp());
 }
 
-// Choromanski et al. 2021, eq. 5: log(exp(omega x - |x|^2 / 2) / sqrt(m)), with x / D^(1/4) for x
-// so that products of features are on average exp(q . k / sqrt(D)).
+// Choromanski et al. 2021, eq. 5: log(exp(omega x - |x|^2 / 2) / sqrt(m)). x is divided by D^(1/4);
+// the expected product of features is then exp(q . k / sqrt(D)).
 Tensor positive_features(const Tensor& x, const Parameters& parameters) {
   const Tensor& omega = parameters.find("omega")->second;
-  // Keys have no parameter whose axis says their depth.
+  // No parameter of the keys determines their depth.
   if (x.size(-1) != omega.size(-1) || omega.size(-2) == 0)
     fail(
         "[attention] parameter omega of score positive_features has shape [{}]; it must have 1 or "

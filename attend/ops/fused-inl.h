@@ -4,13 +4,13 @@
 
 namespace attend {
 
-// That of the kernels of attend/kernels, which is always there.
+// The CPU backend, always registered.
 const Backend& cpu_backend();
 
-// The backend that takes this, forward-mode derivatives aside.
+// The backend for this problem; none if a tensor has a forward-mode derivative.
 BackendChoice fused_backend(const Parts& parts, const LoweredSpec& spec);
 
-// Tile by tile, by that backend; context in the dtype of the queries.
+// Fused attention by this backend; the context has the dtype of the queries.
 AttentionResult fused_attention(const Backend& backend, const Parts& parts,
                                 const c10::intrusive_ptr<LoweredSpec>& spec);
 

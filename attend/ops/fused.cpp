@@ -16,7 +16,7 @@ using at::Tensor;
 using torch::autograd::AutogradContext;
 using torch::autograd::variable_list;
 
-// What autograd takes for a tensor that may be absent.
+// Autograd's type for a tensor that may be absent.
 using Optional = c10::optional<Tensor>;
 
 void append_tensors(const Scope& scope, variable_list& tensors) {
@@ -34,7 +34,7 @@ Parts parts_of(const variable_list& tensors) {
   return parts;
 }
 
-// What autograd keeps of a backend.
+// Keeps a backend for autograd.
 struct KeptBackend : torch::CustomClassHolder {
   explicit KeptBackend(const Backend& kept) : backend(kept) {}
   const Backend& backend;
@@ -59,8 +59,8 @@ struct FusedFunction : torch::autograd::Function<FusedFunction> {
     const auto [attended, lse] =
         backend->forward(parts_of(saved), *spec, keeps ? &unrounded : nullptr);
     saved.insert(saved.end(), {unrounded.defined() ? unrounded : attended, lse});
-    // Backward reads the tensors of the scope again. As they are saved, changing them in place
-    // before that is an error.
+    // Backward reads the tensors of the scope again. Saving them makes it an error to change them
+    // in place before that.
     append_tensors(spec->scope, saved);
     context->save_for_backward(std::move(saved));
     context->saved_data["spec"] = c10::IValue::make_capsule(spec);

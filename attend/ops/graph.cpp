@@ -16,7 +16,7 @@ void check_nodes(const Tensor& nodes, int64_t count, const char* what) {
        nodes[pair].item<int64_t>(), count);
 }
 
-// The pairs with those of the nodes to themselves that are missing behind them.
+// Appends the missing self-loops to the pairs.
 Tensor with_self_loops(const Tensor& pairs, int64_t nodes) {
   const Tensor own = pairs[0].masked_select(pairs[0] == pairs[1]);
   const Tensor missing =

@@ -9,29 +9,29 @@
 
 namespace attend {
 
-// A graph as the scope `edges` takes it. Where E features of edges are in the order of the pairs it
-// was made of, features.index_select(0, order) are in that of the scope.
+// A graph in the form that the scope `edges` takes. `order` sorts E edge features from the order of
+// the pairs to that of the edges: features.index_select(0, order).
 struct Graph {
   at::Tensor offsets;     // int64 [queries + 1]
   at::Tensor keys;        // int64 [E]
   at::Tensor order;       // int64 [E]: edge n is pair order[n]
-  int64_t key_count = 0;  // of the keys that there are
+  int64_t key_count = 0;  // number of keys of the graph
 
   int64_t query_count() const { return offsets.size(0) - 1; }
 };
 
-// Whether each node sees itself, too: the edges that this adds count as pairs behind the others, in
-// the order of the nodes.
+// Whether each node also sees itself. Added edges count as pairs after the given ones, in the order
+// of the nodes.
 enum class SelfLoops { as_given, added };
 
-// The graph of pairs int64 [2, E]: pair e leads from key pairs[0][e], its source, to query
-// pairs[1][e], its target, which sees it. Error on another shape or dtype, on a node that is not
-// there, on a pair that is there twice, and on self-loops where queries and keys are not as many.
+// Makes a graph of pairs int64 [2, E]: pair e leads from source key pairs[0][e] to target query
+// pairs[1][e]; the target sees the source. Error on another shape or dtype, an unknown node, a
+// repeated pair, and on self-loops if the numbers of queries and keys differ.
 Graph make_graph(const at::Tensor& pairs, int64_t queries, int64_t keys,
                  SelfLoops loops = SelfLoops::as_given);
 
-// Several graphs as one, whose queries and keys stand one behind the other; no edge leads from one
-// to another. Error where there is none.
+// Joins several graphs into one by concatenating their queries and keys; no edge connects two
+// graphs. Error on an empty list.
 Graph joined(const std::vector<Graph>& graphs);
 
 inline Scope edges(const Graph& graph) { return edges(graph.offsets, graph.keys); }

@@ -7,11 +7,11 @@
 
 #include "attend/kernels/storage.h"
 
-// How tensors are passed to code that reads them through a pointer.
+// Passes tensors to code that reads them through a pointer.
 
 namespace attend {
 
-// How the kernels name what LibTorch stores.
+// Maps the types of the kernels to LibTorch's dtypes.
 template <class S>
 inline constexpr at::ScalarType stored_type = at::ScalarType::Undefined;
 template <>
@@ -25,20 +25,20 @@ inline constexpr at::ScalarType stored_type<kernels::Float16> = at::kHalf;
 template <>
 inline constexpr at::ScalarType stored_type<int64_t> = at::kLong;
 
-// The tensor without the negation or conjugation that LibTorch may have put off: only a mark of the
-// tensor tells of it, and memory holds the numbers as they were.
+// Resolves a negation or conjugation that LibTorch has deferred. It is only a flag of the tensor;
+// memory still holds the original numbers.
 inline at::Tensor settled(const at::Tensor& x) {
   return x.is_neg() || x.is_conj() ? x.resolve_conj().resolve_neg() : x;
 }
 
-// The same, one number after another.
+// Settled and contiguous.
 inline at::Tensor contiguous_numbers(const at::Tensor& x) { return settled(x).contiguous(); }
 
-// Error unless memory holds what the tensor says, in that dtype.
+// Error unless the tensor has this dtype and no deferred negation or conjugation.
 void check_readable(const at::Tensor& x, at::ScalarType type);
 
-// Where the numbers of a settled tensor begin; null for one that is undefined. Error unless they
-// are stored as T.
+// Pointer to the numbers of a settled tensor; null for an undefined one. Error unless they are
+// stored as T.
 template <class T>
 T* pointer_of(const at::Tensor& x) {
   if (!x.defined()) return nullptr;
@@ -46,16 +46,16 @@ T* pointer_of(const at::Tensor& x) {
   return static_cast<T*>(x.data_ptr());
 }
 
-// Whether LibTorch's autocast changes the dtype of the results of this thread's operations.
+// Whether LibTorch's autocast changes the dtypes of results on this thread.
 bool autocast_enabled();
 
-// Turns autocast off during its lifetime: tensors made for the kernels keep one dtype.
+// Turns autocast off during its lifetime, which keeps the dtype of tensors made for the kernels.
 class WithoutAutocast {
  private:
   c10::impl::ExcludeDispatchKeyGuard guard_{c10::autocast_dispatch_keyset};
 };
 
-// Whether a forward-mode derivative is taken by it. False for an undefined tensor.
+// Whether the tensor carries a forward-mode derivative. False for an undefined tensor.
 bool has_forward_gradient(const at::Tensor& x);
 
 }  // namespace attend

@@ -1,4 +1,4 @@
-// The first keys or queries, of each batch entry or of all.
+// Conditions on the first keys or queries, per batch entry or for all entries.
 #include "attend/ops/conditions-inl.h"
 
 namespace attend {
@@ -6,7 +6,7 @@ namespace {
 
 using at::Tensor;
 
-// Keys or queries: both conditions answer for one side of a pair.
+// Each condition restricts one side of a pair, keys or queries.
 struct OfKeys {
   using InEntries = kernels::KeyLengths;
   using InAll = kernels::Prefix;
@@ -145,7 +145,7 @@ Scope query_lengths(Tensor lengths) {
 Scope prefix(int64_t length) { return one_condition<FirstCondition<OfKeys>>(length); }
 
 Scope global_tokens(int64_t count) {
-  // A negative count is one of tokens.
+  // First, since a negative count is reported as one of tokens.
   const Scope rows = one_condition<FirstCondition<OfQueries>>(count);
   return prefix(count) | rows;
 }

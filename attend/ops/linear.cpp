@@ -17,11 +17,11 @@ namespace {
 
 using at::Tensor;
 
-// Products of a chunk with itself cost chunk (A + Dv) per query, those with the sums before it 2 A
-// Dv: about the same at depths of 64 to 128.
+// Within a chunk, products cost chunk (A + Dv) per query; products with the sums before it cost 2 A
+// Dv. Both are about equal at depths of 64 to 128.
 constexpr int64_t longest_chunk = 128;
 
-// A scope that running sums can follow: query i sees the keys j <= i + last that are in `keys`.
+// A scope for running sums: query i sees the keys j <= i + last that are in `keys`.
 struct RunningScope {
   int64_t last;
   Tensor keys;  // bool [B or 1, 1, Tk or 1, 1]; undefined: all
@@ -57,10 +57,10 @@ bool sees_alike(const RunningScope& scope, const LoweredSpec& spec) {
   return scope.last >= spec.keys - 1 || spec.queries == 0;
 }
 
-// The shift of a key that nobody sees: below that of any other, and still a number to subtract.
+// Shift of a key that no query sees: below any other shift, but finite.
 constexpr double no_shift = -1e30;
 
-// Sums of values and, in the last column, of weights.
+// Appends a column of ones, which sums the weights.
 Tensor with_ones(const Tensor& value) {
   auto shape = value.sizes().vec();
   shape.back() = 1;
@@ -82,8 +82,8 @@ Sums joined(const Sums& a, const Sums& b) {
   return {a.sums * (a.shift - top).exp() + b.sums * (b.shift - top).exp(), top};
 }
 
-// [B, Hkv, T, n] as [B, Hkv, chunks, chunk, n], with `filling` at the end; the same behind a fifth
-// axis, of the queries of one group.
+// Converts [B, Hkv, T, n] to [B, Hkv, chunks, chunk, n], padded with `filling`; also with a fifth
+// axis for the queries of a group.
 Tensor in_chunks(const Tensor& x, int64_t chunk, double filling = 0) {
   const int64_t length = x.size(-2), chunks = (length + chunk - 1) / chunk;
   const Tensor whole =
@@ -95,7 +95,7 @@ Tensor in_chunks(const Tensor& x, int64_t chunk, double filling = 0) {
   return whole.reshape(shape);
 }
 
-// The sums before each chunk, along a new axis 3; keys and values have one of 1 at 2.
+// Sums before each chunk, along a new axis 3; keys and values have an axis of 1 at 2.
 Sums sums_before(const Tensor& key, const Tensor& value, const Tensor& shift, const Sums& before) {
   const int64_t chunks = key.size(3);
   Sums state = before;
@@ -117,10 +117,10 @@ Sums sums_before(const Tensor& key, const Tensor& value, const Tensor& shift, co
   return {at::stack(sums, 3), at::stack(shifts, 3)};
 }
 
-// sum_{j <= i} (q_i . k_j) v_j exp(shift_j) and what the queries find in the sums `before`, divided
-// by exp of the largest shift that a query sees: queries [B, Hkv, G, T, A], keys [B, Hkv, T, A],
+// sum_{j <= i} (q_i . k_j) v_j exp(shift_j) plus the contribution of the sums `before`, divided by
+// exp of the largest shift that a query sees. Queries [B, Hkv, G, T, A], keys [B, Hkv, T, A],
 // values [B, Hkv, T, E], shifts [B, Hkv, T, 1] -> [B, Hkv, G, T, E] and [B, Hkv, 1, T, 1]. Each
-// chunk meets itself and the sums of those before it.
+// chunk is multiplied with itself and with the sums of earlier chunks.
 Sums causal_sums(const Tensor& query, const Tensor& key, const Tensor& value, const Tensor& shift,
                  const Sums& before) {
   const int64_t length = query.size(3);
@@ -138,8 +138,8 @@ Sums causal_sums(const Tensor& query, const Tensor& key, const Tensor& value, co
   return {sums.flatten(3, 4).narrow(3, 0, length), top.flatten(3, 4).narrow(3, 0, length)};
 }
 
-// Keys or values moved so that query i sees those at 0 ... i, with `filling` where there is none.
-// Those that every query sees, more than that, are left out.
+// Moves keys or values such that query i sees entries 0 ... i, padded with `filling`. Omits the
+// first `last` keys, which every query sees.
 Tensor beside_queries(const Tensor& x, int64_t last, int64_t queries, double filling = 0) {
   const int64_t first = std::max<int64_t>(0, last), front = std::clamp<int64_t>(-last, 0, queries);
   const int64_t count = std::clamp<int64_t>(x.size(2) - first, 0, queries - front);
@@ -147,12 +147,12 @@ Tensor beside_queries(const Tensor& x, int64_t last, int64_t queries, double fil
                              filling);
 }
 
-// Each query head beside the head of the keys that it reads.
+// Groups query heads by the key head that they read.
 Tensor grouped(const Tensor& query, int64_t key_heads) {
   return query.unflatten(1, {key_heads, query.size(1) / key_heads});
 }
 
-// Sums of queries in groups, with the shift of their keys.
+// Divides the sums of grouped queries by their normaliser.
 AttentionResult normalised(const Sums& of_groups, const LoweredSpec& spec) {
   const Tensor sums = of_groups.sums.flatten(1, 2);
   const int64_t depth = sums.size(-1) - 1;
@@ -164,7 +164,7 @@ AttentionResult normalised(const Sums& of_groups, const LoweredSpec& spec) {
   return {sums.narrow(-1, 0, depth).masked_fill(none_left, 0.0) / divisor, lse.squeeze(-1)};
 }
 
-// In the dtype of the arithmetic; keys out of scope are 0, values have a column of ones.
+// Inputs in the dtype of the arithmetic; keys out of scope are 0, values have a column of ones.
 struct Inputs {
   Tensor query, key, value, shift;
 
@@ -181,7 +181,8 @@ struct Inputs {
   }
 };
 
-// The largest number, without a gradient, over an axis or two; 0 where there is none.
+// Largest number over one or two axes, without a gradient; 0 if an axis is empty or the number is
+// -inf.
 Tensor largest(const Tensor& x, at::IntArrayRef axes) {
   for (const int64_t axis : axes) {
     if (x.size(axis) > 0) continue;
@@ -193,18 +194,18 @@ Tensor largest(const Tensor& x, at::IntArrayRef axes) {
   return found.masked_fill(found == minus_infinity, 0.0);
 }
 
-// Features from their logarithms, those of a query and of a key divided by the largest of them.
+// Computes features from their logarithms, divided by the largest feature of a query and of a key.
 void shift_logarithms(Tensor& query, Tensor& key, const Tensor& unseen, bool alike,
                       LoweredSpec& spec) {
   if (alike) {
-    // Each feature from the largest that any key has of it: no sum is then below 1.
+    // Divides each feature by its maximum over the keys: no sum is then below 1.
     const Tensor seen = unseen.defined() ? key.masked_fill(unseen, minus_infinity) : key;
     const Tensor of_features = largest(seen, {-2});
     query = query + repeat_heads(of_features, spec.heads);
     key = key - of_features;
     spec.key_shift = at::zeros({key.size(0), key.size(1), 1, 1}, key.options());
-    // They may be above 0, and their exp must not become infinity. The largest of the others is 0,
-    // where a clamp has another derivative in LibTorch 2.15 than in 1.13.
+    // Unseen keys may be above 0; exp must not become infinite. The maximum of the others is 0, and
+    // there the derivative of a clamp differs between LibTorch 2.15 and 1.13.
     if (unseen.defined()) key = key.masked_fill(unseen, 0.0);
   } else {
     spec.key_shift = largest(key, {-1});
@@ -215,7 +216,8 @@ void shift_logarithms(Tensor& query, Tensor& key, const Tensor& unseen, bool ali
   key = key.exp();
 }
 
-// Features of the caller's own, divided by the largest of a query, of a key or, alike, of all keys.
+// Divides the caller's own features by the largest of a query and of a key or, if alike, of all
+// keys.
 void divide_features(Tensor& query, Tensor& key, const Tensor& unseen, bool alike,
                      LoweredSpec& spec) {
   const auto divide = [](Tensor& x, const Tensor& sizes, at::IntArrayRef axes) {
@@ -236,7 +238,7 @@ Tensor key_shifts(const LoweredSpec& spec) {
 }
 
 bool shifts_features(const LoweredSpec& spec) {
-  // A factor of the row cancels only where nothing happens between the scores and their sum.
+  // A factor of a row cancels only if the scores are summed directly.
   return spec.normaliser->running_sums && !(spec.soft_cap > 0);
 }
 

@@ -6,18 +6,18 @@
 
 namespace attend {
 
-// Linear attention one position after another: everything that later queries need of the keys and
+// State of linear attention during decoding: everything that later queries need of the keys and
 // values so far. Its size does not depend on their number (Katharopoulos et al. 2020, eq. 18-20).
 struct LinearState {
   at::Tensor sums;   // [B, Hkv, features, Dv + 1]: sum_j phi(k_j) (v_j, 1) / exp(shift); float32 or
                      // float64; undefined before the first key
-  at::Tensor shift;  // [B, Hkv, 1, 1]: the logarithm of the largest feature of a key so far,
-                     // without a gradient
+  at::Tensor shift;  // [B, Hkv, 1, 1]: logarithm of the largest feature of a key so far, without a
+                     // gradient
 
-  // Attention of T new positions, each of which sees those before it and itself; then adds them to
-  // the state. The result is that of attention() with scope causal() and normaliser linear for
-  // these positions at the end of all so far. Shapes, dtypes and errors as there; as many queries
-  // as keys, and parameters of the score that stay the same from step to step. Differentiable.
+  // Computes attention for T new positions, each of which sees itself and all positions before it;
+  // then adds them to the state. The result equals attention() with scope causal() and normaliser
+  // linear for these positions at the end of the sequence. Shapes, dtypes and errors as there.
+  // Requires as many queries as keys, and the same score parameters at every step. Differentiable.
   AttentionResult step(const at::Tensor& query, const at::Tensor& key, const at::Tensor& value,
                        const Score& score);
 };

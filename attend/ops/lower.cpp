@@ -65,7 +65,7 @@ void check_value(const Tensor& query, const Tensor& key, const Tensor& value) {
   }
 }
 
-// In one dtype, the widest of theirs, where autocast has given them several.
+// Converts all three to the widest of their dtypes, if autocast mixed them.
 std::tuple<Tensor, Tensor, Tensor> as_widest(const Tensor& query, const Tensor& key,
                                              const Tensor& value) {
   std::optional<at::ScalarType> widest;
@@ -79,11 +79,11 @@ std::tuple<Tensor, Tensor, Tensor> as_widest(const Tensor& query, const Tensor& 
   return {widened(query), widened(key), widened(value)};
 }
 
-// Sums of scores are divided by, and must be above 0.
+// The linear normaliser divides by the sum of the scores, which must be positive.
 void check_linear(const AttentionSpec& spec) {
   if (!spec.normaliser.row().running_sums) return;
   const ScoreRow& row = spec.score.row();
-  // The caller's own features use the plain product.
+  // Features of the caller's own use the plain product.
   const bool may_be_features = row.is_plain && row.family == Family::dot;
   if (row.features == Features::any && !may_be_features)
     fail(
@@ -105,7 +105,7 @@ void check_choices(const AttentionSpec& spec) {
   check_linear(spec);
 }
 
-// With the parameters in that dtype.
+// Converts the parameters to dtype `kept`.
 Score in_precision(const Score& score, at::ScalarType kept, const LoweredSpec& lowered_spec) {
   const auto is_kept = [&](const auto& entry) { return entry.second.scalar_type() == kept; };
   if (std::all_of(score.parameters().begin(), score.parameters().end(), is_kept)) return score;
@@ -120,13 +120,13 @@ Score in_precision(const Score& score, at::ScalarType kept, const LoweredSpec& l
   return Score(score.row().name, std::move(parameters));
 }
 
-// Each head of keys or values serves a group of query heads.
-// Returns the parameters as they were applied.
+// Maps queries and keys; each head of keys or values serves a group of query heads. Returns the
+// parameters as applied.
 Parameters map_inputs(const Tensor& query, const Tensor& key, const Tensor& value,
                       const Score& given, Parts& parts, LoweredSpec& lowered_spec,
                       bool for_later_queries) {
   const at::ScalarType stored = query.scalar_type(), precision = at::toOpMathType(stored);
-  // What has been mapped is not rounded to 16 bits again, nor are parameters of float32.
+  // Mapped inputs and float32 parameters are not rounded to 16 bits again.
   const bool as_stored = given.leaves_inputs() && !given.row().map_past;
   const at::ScalarType kept = as_stored ? stored : precision;
   const Score score = in_precision(given, precision, lowered_spec);
@@ -134,7 +134,7 @@ Parameters map_inputs(const Tensor& query, const Tensor& key, const Tensor& valu
   Tensor k = with_four_axes(key).to(kept);
   Tensor v = value.defined() ? with_four_axes(value).to(kept)
                              : k.new_empty({k.size(0), k.size(1), k.size(2), 0});
-  // Shared keys are mapped once per group, unless each head maps them its own way.
+  // Shared keys are mapped once per group, unless each head has its own map.
   if (score.heads() && !as_stored) {
     k = repeat_heads(k, q.size(1));
     v = repeat_heads(v, q.size(1));
@@ -161,7 +161,7 @@ void add_sink(const Tensor& sink, Parts& parts, const LoweredSpec& lowered_spec)
   parts[part::sinks] = per_head(sink, "sink", parts, lowered_spec);
 }
 
-// softmax(s / T) is the softmax of scores whose every part has been divided.
+// softmax(s / T) equals the softmax of scores with every part divided by T.
 void fold_temperature(Parts& parts, LoweredSpec& lowered_spec) {
   const double temperature = folded_temperature(lowered_spec);
   if (temperature == 1) return;
@@ -173,7 +173,7 @@ void fold_temperature(Parts& parts, LoweredSpec& lowered_spec) {
     parts[part::widths] = parts[part::widths] * std::sqrt(temperature);
 }
 
-// Returns [B, H, Tk]; nothing where the spec does not look back.
+// Returns [B, H, Tk]; empty if the spec does not look back.
 PastWeights past_of(const PastWeights& given, const Tensor& query, const Parts& parts,
                     const LoweredSpec& lowered_spec) {
   if (!lowered_spec.score->map_past && !lowered_spec.normaliser->sequential) return {};
@@ -207,7 +207,7 @@ void add_past(const Parameters& parameters, const PastWeights& past, Parts& part
   if (!lowered_spec.score->map_past) return;
   const Tensor mapped = lowered_spec.score->map_past(past, parameters);
   if (!mapped.defined()) return;
-  // The past differs from head to head, whatever they share.
+  // The past differs between heads, even if they share keys and values.
   parts[part::key] = repeat_heads(parts[part::key], lowered_spec.heads) + mapped;
   parts[part::value] = repeat_heads(parts[part::value], lowered_spec.heads);
 }

@@ -10,8 +10,8 @@
 
 namespace attend {
 
-// Attention as the kernels take it. The maps of the score and the tables of the bias have been
-// applied, by operations that autograd follows; the rest is the same for every mechanism.
+// Attention in the form of the kernels. The maps of the score and the tables of the bias have been
+// applied by operations that autograd follows. The rest is the same for every mechanism.
 
 namespace part {
 enum Index : size_t {
@@ -30,7 +30,7 @@ enum Index : size_t {
 };
 }  // namespace part
 
-// Undefined where there is none. All but the first three are in the dtype of the arithmetic.
+// Undefined if absent. All but query, key and value have the dtype of the arithmetic.
 using Parts = std::array<at::Tensor, part::count>;
 
 struct LoweredSpec : torch::CustomClassHolder {
@@ -39,19 +39,19 @@ struct LoweredSpec : torch::CustomClassHolder {
   NormaliserOptions options;  // previous is [B, H, 1, Tk]
   double scale = 1;
   double soft_cap = 0;
-  Scope scope;  // masks have four axes where they have three or more
+  Scope scope;  // masks of three or more axes have four
   Dropout dropout;
   int64_t slope_offset = 0;     // -slopes |i + slope_offset - j|
   int64_t relative_offset = 0;  // relative[key position - query position + relative_offset]
   at::Tensor query_positions, key_positions;  // int64 [Tq] and [Tk]; undefined: i and j themselves
-  // Where the normaliser is linear, features have been divided by exp of these, or their products
-  // would underflow: [B, H, Tq, 1] and [B, Hkv, Tk, 1], or 1 for Tk where all queries see the same
-  // keys; without a gradient. Scores are exp(query_shift + key_shift) times those of the parts.
-  // Else undefined.
+  // For the linear normaliser: logarithms of the factors by which features have been divided to
+  // avoid underflow; otherwise undefined. [B, H, Tq, 1] and [B, Hkv, Tk, 1], or 1 for Tk if all
+  // queries see the same keys; without a gradient. Scores are exp(query_shift + key_shift) times
+  // the scores of the parts.
   at::Tensor query_shift, key_shift;
   int64_t batch = 0, heads = 0, queries = 0, keys = 0;
-  // Dtype of the caller's queries. Other tensors have it or that of the arithmetic; within autocast
-  // any floating one.
+  // Dtype of the caller's queries. Other tensors have this dtype or the dtype of the arithmetic;
+  // within autocast any floating dtype.
   at::ScalarType stored = at::kFloat;
   bool autocast = false;
 };

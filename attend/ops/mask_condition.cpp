@@ -45,7 +45,7 @@ class MaskCondition : public Condition {
     return with(of_one_head(mask_, 2, entry, head));
   }
 
-  // The kernels read it as `to_kernel` has any mask.
+  // No to_kernel override: the kernels read it like any mask.
   std::vector<Tensor> tensors() const override { return {mask_}; }
 
   bool is_of_keys() const override {

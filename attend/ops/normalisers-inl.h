@@ -8,23 +8,23 @@ namespace attend {
 
 constexpr double minus_infinity = -std::numeric_limits<double>::infinity();
 
-// A row of -inf has a softmax of NaN, which would live on in the derivatives: it becomes all 0.
+// Fills rows of -inf with 0: their softmax would be NaN, and so would all derivatives.
 inline at::Tensor without_empty(const at::Tensor& scores, const at::Tensor& empty) {
   return empty.defined() ? scores.masked_fill(empty, 0.0) : scores;
 }
 
-// Sums of scores below it count as 0: their inverses, and what gradients make of these, would not
-// be finite.
+// Sums of scores below this count as 0: their inverses and the resulting gradients would not be
+// finite.
 inline double least_sum(at::ScalarType type) { return type == at::kDouble ? 0x1p-1000 : 0x1p-100; }
 
-// log sum_j exp(s_ij). The gradient of at::logsumexp would be exp(s_ij - lse_i): beside large
-// scores the lse is rounded too coarsely for that to be the weight.
+// log sum_j exp(s_ij). at::logsumexp would return exp(s_ij - lse_i) as its gradient; for large
+// scores the rounded lse is too coarse for this.
 at::Tensor log_sum_exp(const at::Tensor& scores);
 
-// 0 for each row, where a normaliser has no number of its own; NaN where a score is.
+// 0 per row, for normalisers without a number of their own; NaN if a score of the row is NaN.
 at::Tensor zero_of_each_row(const at::Tensor& scores);
 
-// The rows of the table that choose one key, or expect to.
+// Table rows that choose one key, or compute its expectation.
 std::vector<NormaliserRow> one_key_rows();
 
 }  // namespace attend

@@ -24,7 +24,7 @@ Normalised softmax(const Tensor& scores, const Tensor& empty, const NormaliserOp
   return with_empty(finite.softmax(-1), log_sum_exp(finite), empty);
 }
 
-// Rows need no normaliser: theirs is 0.
+// Rows without a normaliser: it is 0.
 Normalised elementwise(const Tensor& weights, const Tensor& scores, const Tensor& empty) {
   return with_empty(weights, zero_of_each_row(scores), empty);
 }
@@ -39,7 +39,7 @@ Normalised none(const Tensor& scores, const Tensor& empty, const NormaliserOptio
   return elementwise(in_scope(scores), scores, empty);
 }
 
-// A row that has no key, or whose scores have all underflowed, has nothing to divide.
+// A row without keys, or with scores that have all underflowed, is not divided.
 Normalised linear(const Tensor& scores, const Tensor&, const NormaliserOptions&) {
   const Tensor kept = in_scope(scores);
   const Tensor sum = kept.sum(-1, true), none_left = sum < least_sum(scores.scalar_type());
@@ -48,8 +48,8 @@ Normalised linear(const Tensor& scores, const Tensor&, const NormaliserOptions&)
           divisor.log().masked_fill(none_left, minus_infinity).squeeze(-1)};
 }
 
-// The scores of a row, largest first and moved so that it is 0, none so small that sums of squares
-// overflow. What lies 4 below the largest has weight 0 in every sparse normaliser.
+// Scores of a row in descending order, less the largest, and limited to keep sums of squares
+// finite. Scores 4 below the largest have weight 0 in every sparse normaliser.
 Tensor sorted_from_largest(const Tensor& scores) {
   const Tensor sorted = std::get<0>(scores.detach().sort(-1, /*descending=*/true));
   return (sorted - sorted.narrow(-1, 0, 1)).clamp_min_(-4.0);
@@ -57,10 +57,11 @@ Tensor sorted_from_largest(const Tensor& scores) {
 
 Tensor counts(const Tensor& sorted) { return at::arange(1, sorted.size(-1) + 1, sorted.options()); }
 
-// The keys whose scores are among the `size` largest, [..., Tq, 1]. Equal scores are all in or all
-// out. NaN is the largest, and nothing is less: all of its row are in the support, and NaN.
+// Keys with a score among the `size` largest, [..., Tq, 1]. Equal scores are all in or all out. NaN
+// sorts as the largest, and no score is less than NaN: the whole row is in the support and becomes
+// NaN.
 struct Support {
-  Tensor without;  // true for the other keys
+  Tensor without;  // true for keys outside the support
   Tensor size;     // [..., Tq, 1]
 
   Support(const Tensor& scores, const Tensor& counted) {
@@ -73,7 +74,8 @@ struct Support {
   Tensor of(const Tensor& x) const { return x.masked_fill(without, 0.0); }
 };
 
-// On its support a row's threshold is a smooth function of the scores, and autograd sees that one.
+// On its support, the threshold of a row is a smooth function of the scores; autograd
+// differentiates it.
 Normalised sparsemax(const Tensor& scores, const Tensor& empty, const NormaliserOptions& options) {
   const Tensor finite = without_empty(scores, empty);
   if (finite.size(-1) == 0) return softmax(scores, empty, options);
@@ -85,7 +87,7 @@ Normalised sparsemax(const Tensor& scores, const Tensor& empty, const Normaliser
   return with_empty(support.of(moved - threshold), (threshold + top).squeeze(-1), empty);
 }
 
-// How many of the sorted halves z have weight: those with z_k above the threshold of the first k.
+// Number of sorted halves z with weight: z_k is at least the threshold of the first k.
 Tensor entmax_size(const Tensor& z) {
   const Tensor k = counts(z);
   const Tensor mean = z.cumsum(-1) / k;
@@ -106,7 +108,7 @@ Normalised entmax15(const Tensor& scores, const Tensor& empty, const NormaliserO
   return with_empty(support.of(z - threshold).square(), (2 * threshold + top).squeeze(-1), empty);
 }
 
-// Rows that weigh every key by its score alone, or by exp of it.
+// Rows that weigh every key by its score or by exp of its score.
 std::vector<NormaliserRow> whole_rows() {
   using kernels::Normaliser;
   return {
@@ -152,7 +154,7 @@ std::vector<NormaliserRow> whole_rows() {
   };
 }
 
-// Rows of weights 0 where scores are small, and of scores that are weights.
+// Rows that give weight 0 to small scores, and rows with scores as weights.
 std::vector<NormaliserRow> sparse_and_linear_rows() {
   using kernels::Normaliser;
   return {
@@ -185,7 +187,7 @@ const NormaliserRow& normaliser_row(std::string_view name) {
   return find_row(normaliser_table(), "normaliser", name);
 }
 
-// Scores of any size that a float squares are finite when they have been divided.
+// Scores whose square is finite in float remain finite after division by a T in this range.
 constexpr double largest_temperature = 1e18;
 
 double parse_temperature(std::string_view digits, const NormaliserRow& row) {

@@ -11,98 +11,99 @@
 
 namespace attend {
 
-// Weights [..., Tq, Tk] and what normalised each row [..., Tq], which is also AttentionResult::lse.
+// Weights [..., Tq, Tk] and the normaliser of each row [..., Tq], also AttentionResult::lse.
 struct Normalised {
   at::Tensor weights;
   at::Tensor normaliser;
 };
 
-// What a row is told besides the scores.
+// Inputs of a row other than the scores.
 struct NormaliserOptions {
   double temperature = 1;
   uint64_t seed = 0;         // 0: nothing is drawn
-  at::Tensor previous = {};  // weights of the query before, in the scores' shape; undefined: none
+  at::Tensor previous = {};  // weights of the previous query, shaped as the scores, or undefined
 };
 
-// What trains the scores behind the weights.
+// How the scores are trained.
 enum class Training {
-  gradient,  // that of the weights
-  reward,  // no gradient reaches them; the reward of the keys that were drawn does (Williams 1992)
+  gradient,  // by the gradient of the weights
+  reward,    // no gradient reaches the scores; the reward of the drawn keys trains them (Williams
+             // 1992)
   none,
 };
 
-// What AttentionResult::lse holds.
+// Meaning of AttentionResult::lse.
 enum class Lse {
-  logarithm,  // of the sum that the weights are divided by
-  threshold,  // t_i: weights are what scores have above it
+  logarithm,  // logarithm of the sum that divides the weights
+  threshold,  // t_i: weights depend on the excess of scores above it
   zero,
 };
 
-// How results over two disjoint sets of keys become that over both.
+// How to merge results over two disjoint sets of keys.
 enum class Merge {
-  none,        // they do not: the row needs all its keys at once
-  logarithms,  // contexts weighted by exp of their lse, of which the whole has the log of the sum
+  none,        // not mergeable: the row needs all its keys at once
+  logarithms,  // contexts weighted by exp of their lse; the merged lse is the log of the sum
   sums,        // contexts added up
 };
 
-// What the number T of the row's syntax divides.
+// Use of the number T in the syntax of a row.
 enum class Temperature {
   none,      // the row takes no number
-  scores,    // all scores, before the row sees them
-  gradient,  // the scores that the row's gradient is taken at; the row does so itself
+  scores,    // all scores, before the row receives them
+  gradient,  // the scores at which the gradient is taken; the row itself divides
 };
 
-// What a weight may be, whatever the scores are.
+// Range of the weights for any scores.
 enum class WeightRange {
-  shares,   // 0 or more; those of a query sum to 1, or to less where the row says so
-  between,  // from 0 to 1, each by itself
-  numbers,  // any number, below 0 too
+  shares,   // 0 or more; the weights of a query sum to 1, or to less if the row permits it
+  between,  // from 0 to 1, independent of each other
+  numbers,  // any number, including negative ones
 };
 
-// What a seed decides while a model trains.
+// Random draws during training, decided by a seed.
 enum class Draws {
   nothing,
-  keys,   // the key that a query takes; without a seed that of the largest score
-  noise,  // what the model adds to the scores, so that they learn to be far from 0
+  keys,   // the key of each query; without a seed the key of the largest score
+  noise,  // noise that the model adds to the scores; it trains them to be far from 0
 };
 
 // One row of the table of normalisers.
 struct NormaliserRow {
   std::string_view name;
-  std::string_view syntax;  // as Normaliser reads it; T is 1e-18 to 1e18, 1 where it is left out
+  std::string_view syntax;  // as read by Normaliser; T is 1e-18 to 1e18, by default 1
   std::string_view formula;
   std::string_view source;
-  // Normalises scores, which are -inf outside the scope. `empty` has their shape with one key and
-  // marks the rows that are all -inf (weights 0, normaliser -inf); undefined, there are none.
+  // Normalises scores, which are -inf outside the scope. `empty` has the shape of the scores with
+  // one key and marks the rows that are all -inf (weights 0, normaliser -inf); undefined if there
+  // are none.
   Normalised (*normalise)(const at::Tensor& scores, const at::Tensor& empty,
                           const NormaliserOptions&);
   Lse lse = Lse::logarithm;
   Merge merge = Merge::none;
-  std::optional<kernels::Normaliser> kernel = {};  // without one the row is composed
-  bool takes_sink = false;  // a score without a value may take part in the sum
-  bool sums_to_one = true;  // a query's weights do, where it has a key and no sink
+  std::optional<kernels::Normaliser> kernel = {};  // kernel of the row; unset: composed path
+  bool takes_sink = false;  // whether a score without a value may take part in the sum
+  bool sums_to_one = true;  // weights of a query with a key and without a sink sum to 1
   WeightRange range = WeightRange::shares;
-  bool shift_invariant = true;       // adding a number to all scores of a query changes no weight
-  bool sequential = false;           // a row needs the weights of the one before
-  bool order_dependent = false;      // a key's weight depends on the keys before it
-  bool twice_differentiable = true;  // else the second derivative is an Error
-  // Weights are scores over their sum, where no score may be negative, and need not be formed.
+  bool shift_invariant = true;       // adding a constant to all scores of a query changes no weight
+  bool sequential = false;           // a row needs the weights of the previous one
+  bool order_dependent = false;      // the weight of a key depends on the keys before it
+  bool twice_differentiable = true;  // otherwise the second derivative is an Error
+  // Weights are non-negative scores over their sum and need not be formed.
   bool running_sums = false;
   Temperature temperature = Temperature::none;
   Draws draws = Draws::nothing;
   Training training = Training::gradient;
-  double first_offset = 0;  // what a trained number that is added to every score begins at
-  std::string_view in_evaluation = {};  // the row that takes its place in a trained model; empty:
-                                        // it stays
+  double first_offset = 0;  // initial value of a trained offset that is added to every score
+  std::string_view in_evaluation = {};  // row for a trained model; empty: the same row
 };
 
-// Every normaliser, in the order of the documentation.
+// All normalisers, in the order of the documentation.
 const std::vector<NormaliserRow>& normaliser_table();
 
-// A row of the table, written in its syntax: "softmax", "temperature:0.5"; Error with the nearest
-// name otherwise, and on a number that is none. What hard and gumbel draw depends on the seed
-// alone, so that attention() and attention_weights() agree; with seed 0 they take the key of the
-// largest score, as at inference.
+// A row of the table, written in its syntax: "softmax", "temperature:0.5". Error on an unknown name
+// (with the nearest one) and on an invalid number. Draws of hard and gumbel depend only on the
+// seed; attention() and attention_weights() agree. With seed 0 they take the key of the largest
+// score, as at inference.
 class Normaliser {
  public:
   Normaliser(std::string_view text = "softmax", uint64_t seed = 0);

@@ -23,7 +23,7 @@ using torch::autograd::variable_list;
       normaliser, reason);
 }
 
-// Drawn on the CPU and in double, so that the seed and the shape alone decide.
+// Drawn on the CPU in double: the result depends only on the seed and the shape.
 Tensor gumbel_noise(const Tensor& scores, uint64_t seed) {
   auto generator = at::detail::createCPUGenerator(seed);
   const Tensor exponential = at::empty(scores.sizes(), at::TensorOptions().dtype(at::kDouble))
@@ -32,18 +32,18 @@ Tensor gumbel_noise(const Tensor& scores, uint64_t seed) {
   return exponential.log_().neg_().to(scores.options());
 }
 
-// Its largest is a draw from the softmax of the scores (Maddison et al. 2017).
+// The argmax is a sample from the softmax of the scores (Maddison et al. 2017).
 Tensor perturbed(const Tensor& scores, uint64_t seed) {
   return seed == 0 ? scores : scores + gumbel_noise(scores, seed);
 }
 
-// NaN in the rows of x where `marked` has one.
+// Sets rows of x to NaN if `marked` has NaN in that row.
 Tensor with_nan_of(const Tensor& marked, const Tensor& x) {
   return x.masked_fill(marked.detach().isnan().any(-1, /*keepdim=*/true),
                        std::numeric_limits<double>::quiet_NaN());
 }
 
-// One-hot, of a row that is all -inf nothing.
+// One-hot; all 0 for a row of -inf.
 Tensor one_hot_of_largest(const Tensor& scores) {
   Tensor weights = at::zeros_like(scores);
   if (scores.numel() == 0) return weights;
@@ -55,7 +55,7 @@ Tensor row_numbers(const Tensor& numbers, const Tensor& empty) {
   return empty.defined() ? numbers.masked_fill(empty.squeeze(-1), minus_infinity) : numbers;
 }
 
-// Before the first query the first key is the one attended to.
+// Before the first query, the first key counts as attended.
 Tensor previous_weights(const Tensor& scores, const NormaliserOptions& options) {
   if (options.previous.defined())
     return options.previous.to(scores.scalar_type()).expand_as(scores);
@@ -64,7 +64,7 @@ Tensor previous_weights(const Tensor& scores, const NormaliserOptions& options) 
   return first;
 }
 
-// The same number, to be differentiated once.
+// Identity that can be differentiated only once.
 struct OnlyOnce : torch::autograd::Function<OnlyOnce> {
   static Tensor forward(AutogradContext*, const Tensor& x) { return x.clone(); }
 
@@ -75,7 +75,8 @@ struct OnlyOnce : torch::autograd::Function<OnlyOnce> {
   }
 };
 
-// q of the expected alignment p_j q_j: how much arrives at key j and has not stopped before it.
+// q of the expected alignment p_j q_j: the probability of reaching key j without stopping before
+// it.
 struct Arrivals : torch::autograd::Function<Arrivals> {
   static Tensor forward(AutogradContext* context, const Tensor& p, const Tensor& previous) {
     const Tensor stop = contiguous_numbers(p.to(at::kCPU));
@@ -124,8 +125,8 @@ struct Arrivals : torch::autograd::Function<Arrivals> {
   }
 };
 
-// Forward mode: q_j' = (1 - p_(j-1)) q_(j-1)' + (previous_j' - p_(j-1)' q_(j-1)), the same
-// recurrence.
+// Forward mode uses the same recurrence: q_j' = (1 - p_(j-1)) q_(j-1)' + (previous_j' - p_(j-1)'
+// q_(j-1)).
 Tensor arrivals(const Tensor& p, const Tensor& previous) {
   const bool forward_mode = has_forward_gradient(p) || has_forward_gradient(previous);
   if (!forward_mode || p.numel() == 0) return Arrivals::apply(p, previous);
@@ -162,7 +163,7 @@ Normalised monotonic(const Tensor& scores, const Tensor& empty, const Normaliser
 Normalised monotonic_hard(const Tensor& scores, const Tensor& empty,
                           const NormaliserOptions& options) {
   const Tensor previous = previous_weights(scores, options).detach();
-  // 0 before the key of the query before, 1 from it on; 0 everywhere once nothing was found.
+  // 0 before the previous query's key, 1 from it on; 0 everywhere once no key was found.
   const Tensor start = one_hot_of_largest(previous).logical_and(previous.gt(0));
   const Tensor reached = start.cumsum(-1).gt(0);
   const Tensor found = reached.logical_and(scores.detach().ge(0)).to(at::kLong);

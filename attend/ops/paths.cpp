@@ -46,7 +46,7 @@ const Backend* weights_backend(const Lowered& lowered, const Tensor& lse, Path p
           ? BackendChoice{nullptr, "weights are differentiated on the composed path"}
           : fused_backend(lowered.parts, *lowered.spec);
   check_path(path, fused);
-  // The kernels want a pointer even where there is nothing to do.
+  // Kernels require a pointer even if there is nothing to compute.
   return lse.numel() > 0 ? fused.backend : nullptr;
 }
 
@@ -58,7 +58,7 @@ std::vector<int64_t> all_heads(const LoweredSpec& spec) {
 
 Tensor weights_at_once(const Lowered& lowered, const Tensor& lse, Path path) {
   const LoweredSpec& spec = *lowered.spec;
-  // A step of attention() on the fused path may well be differentiated here.
+  // Within attention() on the fused path, these weights may be differentiated.
   const Path taken = path == Path::fused ? Path::automatic : path;
   const Backend* backend = weights_backend(lowered, lse, taken);
   if (!backend) return composed_weights(lowered.parts, spec);

@@ -1,4 +1,4 @@
-// The positions of queries among keys, taken into the scope and the bias.
+// Moves the positions of the queries into the scope and the bias.
 #include <algorithm>
 
 #include "attend/base/error.h"
@@ -10,7 +10,7 @@ namespace {
 
 using at::Tensor;
 
-// The lengths of the batch entries; undefined where a clause has none.
+// Largest lengths of each batch entry over the clauses; undefined if a clause has no lengths.
 Tensor lengths_in(const Scope& scope, Tensor Lengths::*which) {
   Tensor longest;
   for (const Clause& clause : scope.any_of) {
@@ -24,7 +24,7 @@ Tensor lengths_in(const Scope& scope, Tensor Lengths::*which) {
   return longest;
 }
 
-// [B], or one number.
+// Returns [B] or one number.
 Tensor aligned_at_last(const Scope& scope, int64_t queries, int64_t keys) {
   Tensor offsets = at::tensor({keys - queries}, at::kLong);
   if (const Tensor own = lengths_in(scope, &Lengths::keys); own.defined())

@@ -8,7 +8,7 @@
 namespace attend {
 namespace {
 
-// The whole text as a number; `what` and `syntax` are for the message.
+// Parses the whole text as a number; `what` and `syntax` are used in messages.
 int64_t parse_count(std::string_view digits, std::string_view text, std::string_view what,
                     std::string_view syntax) {
   int64_t count = 0;
@@ -19,7 +19,7 @@ int64_t parse_count(std::string_view digits, std::string_view text, std::string_
   return count;
 }
 
-// The text after "name:".
+// Returns the text after "name:".
 std::optional<std::string_view> arguments_of(std::string_view text, std::string_view name) {
   if (!text.starts_with(name) || text.substr(name.size(), 1) != ":") return std::nullopt;
   return text.substr(name.size() + 1);
@@ -83,7 +83,7 @@ Scope parse_one(std::string_view text) {
   fail("no scope is called {}; there are {}", in_quotes(text), fmt::join(syntaxes, ", "));
 }
 
-// The parts between the separators, parsed and joined.
+// Parses the parts between the separators and joins them.
 template <class Parse, class Join>
 Scope parse_parts(std::string_view text, char separator, Parse parse, Join join) {
   const size_t end = text.find(separator);
@@ -143,7 +143,7 @@ std::optional<int64_t> around_reach(std::string_view text) {
 }
 
 Scope parse_scope(std::string_view text) {
-  // global:N has two clauses, and an intersection as many as the product of its parts' numbers.
+  // global:N has two clauses; an intersection multiplies the numbers of clauses of its parts.
   constexpr auto most = 8;
   const auto is_joint = [](char c) { return c == '&' || c == '|'; };
   if (std::count_if(text.begin(), text.end(), is_joint) >= most)

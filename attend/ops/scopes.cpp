@@ -9,7 +9,7 @@ namespace {
 
 using at::Tensor;
 
-// Both hold, or either: an undefined tensor means no condition.
+// Combines two masks; an undefined tensor means no condition.
 template <class Combine>
 Tensor both(const Tensor& a, const Tensor& b, Combine combine) {
   if (!a.defined()) return b;
@@ -26,7 +26,7 @@ void add_condition(Clause& clause, const ConditionPointer& added) {
   clause.push_back(added);
 }
 
-// The scope of what `changed` makes of each condition.
+// Applies `changed` to each condition.
 template <class Changed>
 Scope with_conditions(Scope scope, Changed changed) {
   for (Clause& clause : scope.any_of)

@@ -4,14 +4,14 @@
 
 namespace attend {
 
-// nullptr when an optional parameter is absent.
+// Returns nullptr if an optional parameter is absent.
 const at::Tensor* find_parameter(const Parameters& parameters, std::string_view name);
 
-// The rows of linear attention: scores of features that are never negative.
+// Scores for linear attention: products of features that are never negative.
 ScoreRow elu_features_row();
 ScoreRow positive_features_row();
 
-// ScoreRow::map_past of the rows of the same names.
+// ScoreRow::map_past of the scores with these names.
 at::Tensor map_past_location_sensitive(const PastWeights& past, const Parameters& parameters);
 at::Tensor map_past_coverage(const PastWeights& past, const Parameters& parameters);
 

@@ -8,8 +8,8 @@ namespace {
 
 using at::Tensor;
 
-// A parameter of one number or one vector, with or without a leading axis of heads, made ready to
-// meet tensors [B, H, T, D].
+// Reshapes a parameter of one number or one vector, with or without a head axis, to broadcast with
+// tensors [B, H, T, D].
 Tensor beside_heads(const Tensor& parameter, int64_t own_axes) {
   if (parameter.dim() == own_axes) return parameter;
   return own_axes == 0 ? parameter.view({-1, 1, 1}) : parameter.unsqueeze(1);
@@ -35,7 +35,7 @@ Tensor additive_key(const Tensor& key, const Parameters& parameters) {
   return linear_if_given(key, find_parameter(parameters, "W_k"));
 }
 
-// q -> [w_q . q + b, 1] and k -> [1, w_k . k], whose product is the sum of both.
+// q -> [w_q . q + b, 1] and k -> [1, w_k . k]; their product is the sum of both.
 Tensor linear_query(const Tensor& query, const Parameters& parameters) {
   Tensor number = at::matmul(query, find_parameter(parameters, "w_q")->unsqueeze(-1));
   if (const Tensor* bias = find_parameter(parameters, "b"))
@@ -49,11 +49,11 @@ Tensor linear_key(const Tensor& key, const Parameters& parameters) {
 }
 
 Tensor unit_length(const Tensor& x) {
-  // A direction has no length: dividing by the largest entry keeps the squares from overflowing and
-  // underflowing, and the derivative through that entry is 0.
+  // A direction has no length. Dividing by the largest entry prevents overflow and underflow of the
+  // squares; the derivative through that entry is 0.
   const Tensor largest = x.detach().abs().amax(-1, true);
   const Tensor scaled = x / largest.masked_fill(largest == 0, 1.0);
-  // A vector of zeros stays zero, with finite derivatives.
+  // A zero vector stays zero, with finite derivatives.
   const Tensor squares = scaled.square().sum(-1, true).masked_fill(largest == 0, 1.0);
   return scaled * squares.rsqrt();
 }

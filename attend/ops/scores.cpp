@@ -51,7 +51,7 @@ void check_axes(const ScoreRow& row, const Parameters& parameters) {
   }
 }
 
-// Calls visit(parameter row, what the axis is, its length) for every axis of the parameters.
+// Calls visit(parameter row, axis, length) for every axis; the axis is unset for heads.
 template <class Visit>
 void visit_axes(const ScoreRow& row, const Parameters& parameters, Visit visit) {
   for (const ParameterRow& parameter : row.parameters) {
@@ -65,7 +65,7 @@ void visit_axes(const ScoreRow& row, const Parameters& parameters, Visit visit) 
   }
 }
 
-// The parameters' common number of heads. Error when two parameters disagree about any axis.
+// Number of heads of the parameters. Error if two parameters disagree about any axis.
 std::optional<int64_t> agreed_heads(const ScoreRow& row, const Parameters& parameters) {
   std::map<std::optional<Axis>, std::pair<std::string_view, int64_t>> seen;
   visit_axes(row, parameters, [&](const ParameterRow& parameter, auto axis, int64_t length) {
@@ -79,7 +79,7 @@ std::optional<int64_t> agreed_heads(const ScoreRow& row, const Parameters& param
   return heads == seen.end() ? std::optional<int64_t>() : heads->second.second;
 }
 
-// The parameter that says how long the axis is, and that length.
+// The parameter that determines the length of an axis, and that length.
 std::optional<std::pair<std::string_view, int64_t>> expected_length(const Score& score, Axis axis) {
   std::optional<std::pair<std::string_view, int64_t>> expected;
   visit_axes(score.row(), score.parameters(),
@@ -119,7 +119,7 @@ void check_input(const Score& score, const Tensor& x, const char* what, Axis dep
          x.size(-1), expected->first, name, expected->second);
 }
 
-// Beside parameters of float32, 16-bit numbers become so, too.
+// With float32 parameters, 16-bit inputs become float32.
 Tensor as_parameters(const Tensor& x, const Parameters& parameters) {
   return parameters.empty() ? x : x.to(parameters.begin()->second.scalar_type());
 }
@@ -155,7 +155,7 @@ void check_vector(const Score& score, const Tensor& query) {
          score.row().name, v.size(0), fmt::join(query.sizes(), ", "));
 }
 
-// The parameters that the maps have no use for any more: those of the pairs and the past.
+// Parameters that the maps do not read: parameters of the pairs and of the past.
 Parameters left_by_maps(const ScoreRow& row, const Parameters& parameters) {
   Parameters left;
   for (const ParameterRow& one : row.parameters)
@@ -248,7 +248,7 @@ Tensor Score::of_pairs() const {
 }
 
 Score Score::mapped() const {
-  // What looks back needs its own row.
+  // Scores that look back need their own row.
   if (row_->map_past) return Score(row_->name, left_by_maps(*row_, parameters_));
   return pair_score(*row_, of_pairs());
 }
@@ -282,7 +282,7 @@ void check_pairs(const Score& score, const Tensor& mapped_query, const Tensor& m
 
 Tensor pairwise_scores(const Score& score, const Tensor& mapped_query, const Tensor& mapped_key) {
   check_pairs(score, mapped_query, mapped_key);
-  // A copy, for the caller may change scores in place.
+  // A copy: the caller may change scores in place.
   if (!score.row().family) return mapped_query.narrow(-1, 0, mapped_key.size(-2)).clone();
   switch (*score.row().family) {
     case Family::dot:

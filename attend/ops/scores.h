@@ -14,77 +14,77 @@
 
 namespace attend {
 
-// Named tensors of a score, as in its formula: W, W_q, v, beta.
+// Named tensors of a score, with the names of its formula: W, W_q, v, beta.
 using Parameters = std::map<std::string, at::Tensor, std::less<>>;
 
-// The pairwise form that a score takes once its queries and keys are mapped, and f of the additive
-// one.
+// Pairwise form of a score after its queries and keys are mapped, and f of the additive form.
 using kernels::Activation;
 using kernels::Family;
 
-// What the maps of a row of the dot family return: any numbers, or the logarithms of features.
-// Features are then never negative, and so no score is.
+// Results of the maps of the dot family: any numbers, or logarithms of features. Features, and
+// therefore their scores, are never negative.
 enum class Features { any, logarithms };
 
 // The slope of leaky_relu below 0 (Brody et al. 2022).
 inline constexpr double leaky_slope = kernels::Score<double>{}.negative_slope;
 
-// What an axis of a parameter is as long as.
+// Length of an axis of a parameter.
 enum class Axis { query_depth, key_depth, attention_depth, keys, filters, filter_width };
 
-// Who reads a parameter.
+// Reader of a parameter.
 enum class Reader {
-  maps,   // those of queries and keys, and nothing after them
-  pairs,  // the family, where it compares what has been mapped; a row has one at most
+  maps,   // only the maps of queries and keys
+  pairs,  // the family, for comparing mapped queries and keys; at most one parameter per row
   past,   // map_past
 };
 
 struct ParameterRow {
   std::string_view name;
-  std::vector<Axis> shape;  // empty: one number. Any parameter may have a leading axis of heads.
-  bool required;            // false: `meaning` says what its absence stands for; an absent
-                            // [attention depth, D] is the identity, and then D is that depth
+  std::vector<Axis> shape;  // empty: one number. Any parameter may have a leading head axis.
+  bool required;  // false: `meaning` names the default; an absent [attention depth, D] is the
+                  // identity, and D is then the attention depth
   std::string_view meaning;
-  bool trained = true;  // false: drawn at random and left so
+  bool trained = true;  // false: drawn at random and not trained
   Reader reader = Reader::maps;
 };
 
-// One row of the score table. A score is a family and the maps that take queries and keys there.
+// One row of the score table. A score is a family and the maps of its queries and keys.
 struct ScoreRow {
   std::string_view name;
   std::string_view formula;
   std::string_view source;
-  std::optional<Family> family;  // without one the mapped query holds one score for each key
+  std::optional<Family> family;  // unset: the mapped query holds one score per key
   std::vector<ParameterRow> parameters = {};
-  // nullptr: as they are.
+  // nullptr: identity.
   at::Tensor (*map_query)(const at::Tensor& query, const Parameters&) = nullptr;
   at::Tensor (*map_key)(const at::Tensor& key, const Parameters&) = nullptr;
-  bool query_is_affine = false;  // map_query gives W q + b
+  bool query_is_affine = false;  // map_query computes W q + b
   Activation activation = Activation::tanh;
-  double (*scale)(int64_t depth) = nullptr;  // what the family's sum is multiplied by; else 1
-  // What the weights of the queries before add to the mapped keys: [B, H, Tk, A], or undefined for
-  // nothing, from a past of three axes. nullptr: queries do not look back.
+  double (*scale)(int64_t depth) = nullptr;  // factor of the family's sum; nullptr: 1
+  // Term that the weights of earlier queries add to the mapped keys: [B, H, Tk, A], or undefined
+  // for none, from a past of three axes. nullptr: queries do not look back.
   at::Tensor (*map_past)(const PastWeights& past, const Parameters&) = nullptr;
   Features features = Features::any;
-  // The features themselves, where exp of large logarithms would lose digits; nullptr: that.
+  // Features without logarithms, which keeps digits that exp of large logarithms would lose;
+  // nullptr: exp.
   at::Tensor (*exact_features)(const at::Tensor& x) = nullptr;
-  // The maps change nothing unless optional parameters are there, and nothing is scaled or looks
-  // back. Each family has one such row, the additive one for each activation.
+  // Without optional parameters the maps are the identity; no scale, no past. Each family has one
+  // such row, the additive family one per activation.
   bool is_plain = false;
 };
 
-// Every score, in the order of the documentation.
+// All scores, in the order of the documentation.
 const std::vector<ScoreRow>& score_table();
 
-// "query_depth", as documents and messages call it.
+// Name of an axis in documents and messages, for example "query_depth".
 std::string_view axis_name(Axis axis);
 
-// The row of that name; Error with the nearest name otherwise.
+// Row of this name; Error with the nearest name otherwise.
 const ScoreRow& score_row(std::string_view name);
 
-// A score with its parameters: Score("additive", {{"v", v}}). The constructor refuses unknown names
-// and parameters, missing parameters, wrong numbers of axes and axes that disagree. An undefined
-// tensor counts as absent.
+// A score with its parameters: Score("additive", {{"v", v}}). The constructor raises an Error on
+// unknown names and parameters, missing parameters, wrong numbers of axes and inconsistent axes. An
+// undefined tensor counts as absent.
 class Score {
  public:
   Score(std::string_view name = "scaled_dot", Parameters parameters = {});
@@ -92,17 +92,17 @@ class Score {
 
   const ScoreRow& row() const { return *row_; }
   const Parameters& parameters() const { return parameters_; }
-  // How many heads the parameters with an axis of heads have; none when no parameter has one.
+  // Number of heads of the parameters with a head axis; unset if there are none.
   std::optional<int64_t> heads() const { return heads_; }
 
-  // Maps into the form that the family takes: [..., T, D] -> [..., T, A]; with parameters of H
-  // heads, [B, H, T, D] -> [B, H, T, A]. With parameters of float32, 16-bit numbers become float32,
-  // too. Error on another depth, dtype, device or number of heads.
+  // Maps into the form of the family: [..., T, D] -> [..., T, A]; with parameters of H heads, [B,
+  // H, T, D] -> [B, H, T, A]. With float32 parameters, 16-bit inputs become float32. Error on
+  // another depth, dtype, device or number of heads.
   at::Tensor map_query(const at::Tensor& query) const;
   at::Tensor map_key(const at::Tensor& key) const;
 
-  // The same in parts, for callers who multiply the scores instead of the queries, and shift
-  // logarithms of features before they take exp.
+  // The maps in parts, for callers that scale the scores instead of the queries, or shift
+  // logarithms of features before exp.
   at::Tensor query_before_exp(const at::Tensor& query) const;
   at::Tensor key_before_exp(const at::Tensor& key) const;
   double scale(int64_t query_depth) const;
@@ -110,11 +110,11 @@ class Score {
   // Whether the maps return their argument unchanged.
   bool leaves_inputs() const;
 
-  // The parameter that the pairs read, v of the additive family; undefined where there is none.
+  // Parameter that pairs read, v of the additive family; undefined if there is none.
   at::Tensor of_pairs() const;
 
-  // The score of mapped queries and keys: mapping again changes nothing. Keys that many queries
-  // read are mapped once, then scored with this. It keeps what the pairs and map_past need.
+  // The score of mapped queries and keys: mapping again changes nothing. Allows mapping keys once
+  // for many queries. Keeps the parameters of the pairs and of map_past.
   Score mapped() const;
 
  private:
@@ -125,16 +125,16 @@ class Score {
   std::optional<int64_t> heads_;
 };
 
-// The score that compares what the maps of `row` give: the plain row of its family, with the
-// parameter that the pairs read, undefined where they read none.
+// Score of the mapped queries and keys of `row`: the plain row of its family, with the parameter
+// that pairs read, undefined if there is none.
 Score pair_score(const ScoreRow& row, const at::Tensor& of_pairs = {});
 
-// Error when mapped queries and keys do not fit each other or the score.
+// Error if mapped queries and keys do not fit each other or the score.
 void check_pairs(const Score& score, const at::Tensor& mapped_query, const at::Tensor& mapped_key);
 
-// The pairwise scores of mapped queries [..., Tq, A] and keys [..., Tk, A]: [..., Tq, Tk], as if
-// there were no past. A location score takes queries [..., Tq, A] with A at least Tk and ignores
-// what the keys hold.
+// Pairwise scores of mapped queries [..., Tq, A] and keys [..., Tk, A]: [..., Tq, Tk], without a
+// past. A location score takes queries [..., Tq, A] with A at least Tk and ignores the contents of
+// the keys.
 at::Tensor pairwise_scores(const Score& score, const at::Tensor& mapped_query,
                            const at::Tensor& mapped_key);
 

@@ -18,7 +18,7 @@ void check_starts(const Tensor& starts, int64_t count, const char* what) {
          what, what, count, first, last);
 }
 
-// The segment of each position, counted from 1; 0 before the first and after the last.
+// Segment of each position, counted from 1; 0 before the first and after the last.
 Tensor segments_at(const Tensor& starts, int64_t count, const at::Device& device) {
   const Tensor positions = at::arange(count, at::TensorOptions().dtype(at::kLong).device(device));
   const Tensor passed = (positions.unsqueeze(1) >= starts.to(device)).sum(1);

@@ -8,12 +8,12 @@ namespace {
 
 using at::Tensor;
 
-// Row i of the axis of queries, where the part has one.
+// Row i of the query axis, if the part has one.
 Tensor row_of(const Tensor& part, int64_t axis, int64_t i) {
   return !part.defined() || part.size(axis) == 1 ? part : part.narrow(axis, i, 1);
 }
 
-// Query i alone, after that past.
+// The problem of query i, given the past.
 Lowered step_of(const Lowered& whole, int64_t i, const PastWeights& past) {
   Lowered step{whole.parts, c10::make_intrusive<LoweredSpec>(*whole.spec)};
   LoweredSpec& spec = *step.spec;
@@ -24,7 +24,7 @@ Lowered step_of(const Lowered& whole, int64_t i, const PastWeights& past) {
     spec.query_positions = spec.query_positions.narrow(0, i, 1);
   else
     spec.relative_offset -= i;
-  // Far steps, so that the seeds of the queries of one call do not meet those of the next seed's.
+  // Large steps: the seeds of the queries of one call do not coincide with the next seed's.
   const auto draw = static_cast<uint64_t>(i) * split_mix_step;
   spec.dropout.seed += draw;
   if (spec.options.seed != 0) spec.options.seed += draw;
@@ -34,7 +34,7 @@ Lowered step_of(const Lowered& whole, int64_t i, const PastWeights& past) {
   return step;
 }
 
-// Calls visit(i, step), which returns the step's weights [B, H, 1, Tk].
+// Calls visit(i, step), which must return the weights of the step, [B, H, 1, Tk].
 template <class Visit>
 void for_each_step(const Lowered& whole, Visit visit) {
   PastWeights past = whole.past;

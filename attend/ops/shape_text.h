@@ -8,7 +8,7 @@
 
 namespace attend {
 
-// The sizes of a tensor as messages show them: "[2, 3]", or "undefined".
+// Sizes of a tensor for messages: "[2, 3]", or "undefined".
 inline std::string shape_of(const at::Tensor& x) {
   return x.defined() ? fmt::format("[{}]", fmt::join(x.sizes(), ", ")) : "undefined";
 }

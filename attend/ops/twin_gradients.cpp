@@ -11,8 +11,8 @@ using torch::autograd::variable_list;
 variable_list twin_gradients(const variable_list& inputs, const variable_list& upstream,
                              const std::function<variable_list(const variable_list&)>& twin) {
   const WithoutAutocast no_autocast;
-  // The same tensor may be two inputs, and one may have been made of another. A view for each gives
-  // each the gradient of its own place; autograd adds up the ways that lead there.
+  // A tensor may be two inputs, or be computed from another input. A view per input separates their
+  // gradients; autograd sums the paths.
   variable_list own = inputs, wanted;
   for (at::Tensor& x : own) {
     if (!x.defined() || !x.requires_grad()) continue;
@@ -21,7 +21,7 @@ variable_list twin_gradients(const variable_list& inputs, const variable_list& u
   }
   const variable_list outputs = twin(own);
   variable_list reached, seeds;
-  // Not every output follows every input: the lse of some normalisers is 0.
+  // Not every output depends on an input: the lse of some normalisers is 0.
   for (size_t i = 0; i < outputs.size(); ++i) {
     if (!upstream[i].defined() || !outputs[i].requires_grad()) continue;
     reached.push_back(outputs[i]);

@@ -7,10 +7,10 @@
 
 namespace attend {
 
-// For the backward pass of a function whose gradients are to be differentiated again: those of its
-// twin, which computes the same by operations that autograd follows. `upstream` are the gradients
-// of the twin's outputs, undefined for 0. Returns one for each input, undefined for those that
-// require none and those that nothing arrives at.
+// For the backward pass of a function that is differentiated twice: gradients of its twin, which
+// computes the same by operations that autograd follows. `upstream` holds the gradients of the
+// twin's outputs; undefined: 0. Returns one gradient per input; undefined if the input requires
+// none or no gradient reaches it.
 std::vector<at::Tensor> twin_gradients(
     const std::vector<at::Tensor>& inputs, const std::vector<at::Tensor>& upstream,
     const std::function<std::vector<at::Tensor>(const std::vector<at::Tensor>&)>& twin);

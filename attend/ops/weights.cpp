@@ -28,14 +28,14 @@ void check_lse(const Tensor& lse, const Tensor& query) {
          query.device().str());
 }
 
-// What a summary is made from, with the selection spelt out.
+// Inputs of a summary, with the selection resolved.
 struct Request {
-  Tensor query;  // the caller's
+  Tensor query;  // query of the caller
   Lowered lowered;
   WithoutAutocast no_autocast;
   Tensor lse;  // [B, H, Tq], contiguous
   std::vector<int64_t> heads;
-  kernels::Selection rows;  // these heads
+  kernels::Selection rows;  // points to `heads`
   Path path;
   const Backend* backend;  // null: by tensor operations
 
@@ -53,7 +53,7 @@ struct Request {
     backend = runs_in_order(lowered) ? nullptr : weights_backend(lowered, lse, path);
   }
 
-  // The selected weights by tensor operations, in the dtype of the arithmetic.
+  // Selected weights by tensor operations, in the dtype of the arithmetic.
   Tensor composed() const {
     const Tensor all = runs_in_order(lowered) ? weights_in_order(lowered, lse, path)
                                               : composed_weights(lowered.parts, *lowered.spec);
@@ -67,7 +67,7 @@ struct Request {
                         : composed_edge_weights(lowered.parts, spec, rows));
   }
 
-  // What a function of the backend says of the selected rows.
+  // Calls a function of the backend for the selected rows.
   template <class Function, class... More>
   auto from(Function function, More... more) const {
     return (backend->*function)(lowered.parts, *lowered.spec, lse, rows, more...);
@@ -157,7 +157,7 @@ Tensor attention_entropy(const Tensor& query, const Tensor& key, const Tensor& l
   const Request request(query, key, lse, spec, selection);
   if (request.backend) return with_axes_of(request.from(&Backend::entropy), query);
   const Tensor weights = request.composed();
-  // 0 ln 0 is 0, with a derivative of 0. The logarithm of what is negative is NaN.
+  // 0 ln 0 is 0, with derivative 0. The logarithm of a negative number is NaN.
   const Tensor positive = weights.masked_fill(weights == 0, 1.0);
   return with_axes_of(-(positive * positive.log()).sum(-1), query);
 }

@@ -13,14 +13,14 @@ namespace {
 
 using at::Tensor;
 
-// LibTorch keeps this key for code outside of it and registers nothing under it. It belongs to no
-// backend and is above them all, so that calls pass here only while a guard includes it. This
-// breaks where
+// LibTorch reserves this key for external code and registers nothing under it. It belongs to no
+// backend and precedes them all; calls are dispatched here only while a guard includes it. This
+// breaks if
 // - another library in the process registers operators under the key (torchdistx does);
-// - LibTorch drops the key, which does not compile, or moves it below the backends;
-// - a layer computes its products by an operator other than those below, such as one that fuses a
-//   whole recurrence.
-// tests/steps/batch_invariance_test.cpp notices each.
+// - LibTorch drops the key, which does not compile, or moves it after the backends;
+// - a layer computes its products by an operator other than those below, for example one that fuses
+//   a whole recurrence.
+// tests/steps/batch_invariance_test.cpp detects each case.
 constexpr auto invariant_key = c10::DispatchKey::DeferredInit;
 
 // During its lifetime calls bypass the key and reach LibTorch's own code.
@@ -69,7 +69,7 @@ Tensor mm(const Tensor& a, const Tensor& b) {
 Tensor addmm(const Tensor& start, const Tensor& a, const Tensor& b, const at::Scalar& beta,
              const at::Scalar& alpha) {
   const PastKeyGuard past;
-  // Layers add a bias and nothing else.
+  // Layers add only a bias.
   const bool is_bias = is_plain(start) && start.dim() == 1 && start.is_contiguous() &&
                        b.dim() == 2 && start.size(0) == b.size(1) && beta.equal(1) &&
                        alpha.equal(1);
@@ -85,13 +85,14 @@ Tensor bmm(const Tensor& a, const Tensor& b) {
   if (!can_be_ordered(a, b) || a.size(0) != b.size(0) || a.size(2) != b.size(1))
     return at::bmm(a, b);
   Tensor out = at::empty({a.size(0), a.size(1), b.size(2)}, a.options());
-  // LibTorch copies, and so transposes, the right operand in some batches and not in others.
+  // LibTorch copies, and thereby transposes, the right operand in some batches but not in others.
   const Tensor right = b.contiguous();
   for (int64_t i = 0; i < a.size(0); ++i) multiply(a[i], right[i], {}, out[i]);
   return out;
 }
 
-// LibTorch 2 asks whether the weight is differentiated before it makes one product of several.
+// LibTorch 2 checks whether the weight is differentiated before it merges several products into
+// one.
 Tensor matmul(c10::DispatchKeySet keys, const Tensor& a, const Tensor& b) {
   if (at::GradMode::is_enabled() || a.dim() < 3 || b.dim() != 2)
     return at::_ops::matmul::redispatch(keys.remove(invariant_key), a, b);
@@ -108,7 +109,8 @@ Tensor mv(const Tensor& a, const Tensor& b) {
   return out.squeeze(1);
 }
 
-// LibTorch's own takes another exponential for the last numbers of an array, which fill no vector.
+// LibTorch's sigmoid uses another exponential for the last numbers of an array, which fill no
+// vector.
 Tensor sigmoid(const Tensor& x) {
   const PastKeyGuard past;
   if (!is_plain(x)) return at::sigmoid(x);
@@ -117,7 +119,7 @@ Tensor sigmoid(const Tensor& x) {
 
 Tensor& sigmoid_(Tensor& x) { return x.copy_(attend::sigmoid(x)); }
 
-// The sizes are of one type in LibTorch 1.13 and of another in 2.x.
+// The sizes have different types in LibTorch 1.13 and 2.x.
 template <class... Sizes>
 Tensor convolution(const Tensor& x, const Tensor& weight, const c10::optional<Tensor>& bias,
                    Sizes... sizes) {

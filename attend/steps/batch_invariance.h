@@ -4,11 +4,11 @@
 
 namespace attend {
 
-// During its lifetime, this thread computes the same bits for an entry of a batch whatever the
-// other entries and their number, where nothing is padded: float32 on the CPU, without gradients. A
-// BLAS orders its sums, and LibTorch its vectors, by the size of the whole batch; here matrix
-// products sum row by row (kernels::row_products), convolutions see one image at a time, and a
-// sigmoid is one formula for all numbers.
+// During its lifetime, the results of this thread for a batch entry are bit-identical for any other
+// entries and any batch size. Applies to float32 on the CPU, without padding or gradients. A BLAS
+// chooses its order of summation, and LibTorch its vectorisation, by the size of the whole batch.
+// Under this guard matrix products sum row by row (kernels::row_products), convolutions process one
+// image at a time, and sigmoid uses one formula for all numbers.
 class BatchInvariantGuard {
  public:
   BatchInvariantGuard();

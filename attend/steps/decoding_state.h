@@ -11,66 +11,65 @@
 namespace attend {
 
 struct StepResult {
-  at::Tensor log_probabilities;  // [N, V]; [N, 1] of an answer that is a number: that number
-  at::Tensor weights;            // [N, S] if wanted, and if the network attends
+  at::Tensor log_probabilities;  // [N, V]; for a numeric answer [N, 1]: the number
+  at::Tensor weights;            // [N, S], if requested and if the network attends
 };
 
-// What a search asks of a step.
+// Request of a search for the next tokens.
 struct NextQuery {
-  int64_t count = 1;                   // the most probable tokens of each hypothesis, 1 or more
-  std::vector<int64_t> excluded = {};  // tokens that are none of them
-  std::vector<int64_t> given = {};  // [N]: the one token of a hypothesis, excluded or not, -1: the
-                                    // most probable; empty: these for all
-  bool with_weights = false;        // as step() tells them
+  int64_t count = 1;                   // number of most probable tokens per hypothesis, 1 or more
+  std::vector<int64_t> excluded = {};  // tokens that must not be returned
+  std::vector<int64_t> given = {};     // [N]: fixed token per hypothesis, even if excluded; -1: the
+                                       // most probable tokens; empty: -1 for all
+  bool with_weights = false;           // returns weights as step() does
 };
 
-// Tokens that may come next, for each of N hypotheses, and the log probability that the model gives
-// to each: best first, -inf where there are no more, and behind a token that the query fixed.
+// Candidates for the next token of each of N hypotheses, with the log probabilities of the model.
+// Best first; -inf after the last candidate and after a fixed token.
 struct NextTokens {
-  at::Tensor log_probabilities;  // [N, K] double on the CPU, K the count or all tokens
+  at::Tensor log_probabilities;  // [N, K] double on the CPU; K: count, or all tokens if fewer
   at::Tensor tokens;             // [N, K] int64 on the CPU
-  at::Tensor weights;            // as StepResult has them
+  at::Tensor weights;            // as in StepResult
 };
 
-// log_probabilities [N, V] with -inf for the tokens that a query excludes.
+// Returns log_probabilities [N, V] with -inf for the excluded tokens of the query.
 at::Tensor without_excluded(const at::Tensor& log_probabilities, const NextQuery& query);
 
-// What a query finds in the result of a step.
+// Selects the tokens of a query from the result of a step.
 NextTokens next_of(const StepResult& result, const NextQuery& query);
 
-// Replaces the result by the fixed token where there is one; `given` [N] is NextQuery's.
+// Replaces the result by the fixed token if there is one; `given` [N] as in NextQuery.
 void put_given(const at::Tensor& log_probabilities, const std::vector<int64_t>& given,
                NextTokens& found);
 
-// What a network carries from one step of decoding to the next, for N hypotheses, and how it takes
-// the step. Each network has its own; the network must outlive it.
+// State of a network between steps of decoding, for N hypotheses, and the step itself. Each network
+// has its own class. The network must outlive the state.
 class DecodingState {
  public:
   virtual ~DecodingState() = default;
 
-  // Reads tokens [N] int64, the last of each hypothesis, and becomes the state behind them.
+  // Reads tokens [N] int64, the last of each hypothesis, and advances the state.
   virtual StepResult step(const at::Tensor& tokens, bool with_weights, const Pass& pass) = 0;
 
-  // A step that nobody watches and that returns only what the query wants: next_of() of its result,
-  // unless a network computes that faster.
+  // An unwatched step that returns only the tokens of the query. Equals next_of() of the result of
+  // step(); networks may compute it faster.
   virtual NextTokens next(const at::Tensor& tokens, const NextQuery& query);
 
-  // Continues with these rows, int64 [rows], in that order; a row may be named more than once.
-  // `same_sources`: each row keeps its source, so that only what differs between the hypotheses of
-  // a source moves.
+  // Continues with these rows, int64 [rows], in this order; a row may be repeated. `same_sources`:
+  // each row keeps its source; only data that differs between hypotheses of one source is moved.
   virtual void reorder(const at::Tensor& rows, bool same_sources) = 0;
 
-  // Whether append() takes hypotheses that stand at other positions.
+  // Whether append() accepts hypotheses at other positions.
   virtual bool appends() const { return false; }
 
-  // Goes on with the hypotheses of `other` behind its own, to the last bit as each would alone. The
-  // other is a state of the same network that was started in the same way, and holds nothing
-  // afterwards. Steps tell no weights from then on.
+  // Appends the hypotheses of `other`. Results are bit-identical to separate decoding. `other` must
+  // be a state of the same network that was started in the same way; it is empty afterwards. Later
+  // steps return no weights.
   virtual void append(DecodingState& other);
 
-  // A copy with the hypotheses of `others`, states of the same network, behind its own, for a step
-  // whose weights over the source come from a watch: it forgets how to compute them. Null where a
-  // network has no copies, or hypotheses that have read more tokens hold more.
+  // Returns a copy with the hypotheses of `others`, states of the same network, appended. For a
+  // step whose source weights come from a watch: the copy cannot compute them itself. Null if
+  // states cannot be copied or their size depends on the position.
   virtual std::unique_ptr<DecodingState> joined(const std::vector<DecodingState*>& others) const;
 };
 

@@ -8,15 +8,14 @@
 
 namespace attend {
 
-// A packed stack with the map from its vectors to tokens: the step of a Transformer behind its
-// embedding.
+// A packed stack with its output layer: the steps of a Transformer decoder after the embedding.
 class PackedDecoder {
  public:
-  // Null where PackedStack does not take the stack, or the output is not float32 on the CPU.
+  // Null if PackedStack does not support the stack, or the output is not float32 on the CPU.
   static std::unique_ptr<const PackedDecoder> pack(const TransformerStack& stack,
                                                    const TokenOutput& output, WeightType weights);
 
-  // Before the first position, as PackedStack::start. The decoder must outlive the steps.
+  // State before the first position, as PackedStack::start. The decoder must outlive the steps.
   std::unique_ptr<StackSteps> start(const StackSource& source, int64_t rows = 0) const;
 
  private:

@@ -7,20 +7,19 @@
 
 namespace attend {
 
-// Whether a pass may take packed steps: no gradients are recorded and nobody
-// watches.
+// Whether a pass may use packed steps: no gradients are recorded and no watch is set.
 bool may_step_packed(const Pass& pass);
 
-// The map from vectors to tokens with packed weights, and its results for a step.
+// The output layer (vectors to tokens) with packed weights, and its results for a step.
 class PackedOutput {
  public:
-  // Whether it is float32 on the CPU.
+  // Whether the output is float32 on the CPU.
   static bool takes(const TokenOutput& output);
 
   PackedOutput(const TokenOutput& output, WeightType weights);
 
   // Both read rows that are `stride` floats apart. all() returns the log probabilities [rows, V] of
-  // all tokens, best() those that the query wants; it leaves the weights undefined.
+  // all tokens, best() the tokens of the query; best() leaves the weights undefined.
   at::Tensor all(const float* vectors, int64_t rows, int64_t stride) const;
   NextTokens best(const float* vectors, int64_t rows, int64_t stride, const NextQuery& query) const;
 

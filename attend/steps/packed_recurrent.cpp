@@ -13,7 +13,7 @@ namespace {
 using at::Tensor;
 using kernels::PackedMatrix;
 
-constexpr int64_t whole_vectors = 16;  // what depths of the kernels are multiples of
+constexpr int64_t whole_vectors = 16;  // depths of the kernels are multiples of it
 
 Tensor with_padded_depth(const Tensor& x, int64_t depth) {
   return at::constant_pad_nd(x, {0, depth - x.size(-1)});
@@ -49,7 +49,7 @@ void gather_rows(std::vector<T>& all, const Tensor& rows, int64_t width) {
 struct PackedRecurrent::State : DecodingState {
   explicit State(const PackedRecurrent& packed_decoder) : decoder(packed_decoder) {}
 
-  // Where the vectors of rows are, and how far apart.
+  // Row r of the vectors is at data + r * stride.
   struct Rows {
     std::vector<float> data;
     int64_t stride = 0;
@@ -80,12 +80,12 @@ struct PackedRecurrent::State : DecodingState {
 
   const PackedRecurrent& decoder;
   int64_t count = 0;                          // hypotheses
-  Rows vectors[4];                            // a StepVector each
-  std::vector<std::vector<float>> recurrent;  // of each layer h and, of an LSTM, c
+  Rows vectors[4];                            // one per StepVector
+  std::vector<std::vector<float>> recurrent;  // h of each layer and, for an LSTM, c
   Tensor memory;                              // [B, S, key and value]
-  std::vector<const void*> slots;             // of each place of the first source
-  std::vector<int32_t> sources;               // [count]: the row of each one's source
-  std::vector<int64_t> lengths;               // [count]: of its source; empty: no padding
+  std::vector<const void*> slots;             // address of each position of the first source
+  std::vector<int32_t> sources;               // [count]: row of each hypothesis's source
+  std::vector<int64_t> lengths;               // [count]: length of the source; empty: no padding
   // Scratch of a step.
   std::vector<float> gates, more_gates, query, read;
 };
@@ -126,7 +126,7 @@ PackedRecurrent::PackedRecurrent(const RecurrentParts& parts, WeightType weights
   pack_query(parts, weights);
   const int64_t width = parts.readout_weight.size(0) / pieces_;
   readout_depth_ = up_to(width, whole_vectors);
-  // Maxout takes the largest of neighbours; here each of them moves to a piece of its own,
+  // Maxout takes the largest of adjacent numbers; here they move to separate pieces,
   // [pieces][width].
   const auto apart = [&](const Tensor& x) {
     return with_padded_parts(
@@ -163,7 +163,7 @@ void PackedRecurrent::pack_cell(const RecurrentParts& parts, WeightType weights)
     const auto padded = [&](const char* part) {
       return with_padded_parts(all[name + part], gates, stride_of(StepVector::state));
     };
-    // A layer above the first reads the outputs of those below.
+    // A layer above the first reads the output of the layers below.
     const std::vector<StepVector> reads =
         i == 0 ? parts.cell_reads : std::vector{StepVector::state};
     layers_.push_back({pack_map(padded("weight_ih"), padded("bias_ih"), reads, weights),
@@ -171,7 +171,7 @@ void PackedRecurrent::pack_cell(const RecurrentParts& parts, WeightType weights)
   }
 }
 
-// Finds W and b of the query map W q + b: it maps zeros and the unit vectors.
+// Finds W and b of the query map W q + b by mapping zeros and the unit vectors.
 void PackedRecurrent::pack_query(const RecurrentParts& parts, WeightType weights) {
   const Score score = parts.attention.score();
   int64_t depth = 0;
@@ -219,7 +219,7 @@ std::unique_ptr<DecodingState> PackedRecurrent::start(const RecurrentSource& sou
   return state;
 }
 
-// The output of the recurrence in a state, as RecurrentCell::output.
+// Output of the recurrence in a state, as RecurrentCell::output.
 void PackedRecurrent::add_up_layers(State& state) const {
   const size_t step = is_lstm_ ? 2 : 1, last = state.recurrent.size() - step;
   std::vector<float>& given = state.of(StepVector::state).data;
@@ -251,7 +251,7 @@ void PackedRecurrent::recur(State& state) const {
     std::vector<float>& own = state.recurrent[is_lstm_ ? 2 * i : i];
     const int64_t wide = layer.from_state.padded_columns();
     apply(layer.from_input, state, state.gates);
-    // The gates of an LSTM read the sum of both.
+    // The gates of an LSTM read the sum of both products.
     std::vector<float>& more = is_lstm_ ? state.gates : state.more_gates;
     kernels::packed_products({.rows = state.count,
                               .matrix = &layer.from_state,

@@ -10,8 +10,8 @@
 
 namespace attend {
 
-// The parts of a recurrent decoder that attends to its source at each step. Vectors that one map
-// reads are neighbours in its weight, in the order of `reads`.
+// Parts of a recurrent decoder that attends to its source at each step. The vectors that a map
+// reads are adjacent in its weight, in the order of `cell_reads`, `query` and `readout`.
 struct RecurrentParts {
   at::Tensor embedding;  // [V, E]
   const RecurrentCell& cell;
@@ -22,36 +22,35 @@ struct RecurrentParts {
   bool state_first = false;  // the recurrence runs before attention
   at::Tensor readout_weight, readout_bias;
   std::vector<StepVector> readout;
-  int64_t pieces = 1;  // neighbours in the readout of which only the largest is kept (maxout)
+  int64_t pieces = 1;  // maxout: the largest of `pieces` adjacent readout numbers is kept
   TokenOutput output;
 };
 
-// What a source gives to such a decoder.
+// Source of such a decoder.
 struct RecurrentSource {
   AttentionMemory memory;
-  std::vector<at::Tensor> state;  // of the cell, [B, hidden] each
+  std::vector<at::Tensor> state;  // state of the cell, [B, hidden] each
   at::Tensor extra;               // [B, D]; undefined: no map reads it
 };
 
-// A recurrent decoder for decoding alone: its weights as they were when it was made, in the order
-// in which products read them, and steps on plain pointers and scratch that stays. Results are
-// those of its parts but for rounding, which includes weights and vectors of the source where the
-// type of weights says so; those of a row do not depend on the other rows. Any number of threads
-// may step at once, each with a state of its own.
+// A recurrent decoder for inference. Copies the weights at construction, in the order in which
+// products read them; steps use plain pointers and reusable scratch memory. Results equal the
+// unpacked decoder except for rounding. With a reduced weight type, weights and source vectors are
+// rounded, too. Results of a row do not depend on other rows. Any number of threads may step
+// concurrently, each with its own state.
 class PackedRecurrent {
  public:
-  // Null unless all is float32 on the CPU, and attention compares products of vectors, or their sum
-  // by tanh (additive), with a query that is mapped linearly, and reads all keys by softmax without
-  // a bias.
+  // Null unless all tensors are float32 on the CPU and the attention is supported: a dot-product or
+  // additive (tanh) score with a linear query map, and softmax over all keys without a bias.
   static std::unique_ptr<const PackedRecurrent> pack(const RecurrentParts& parts,
                                                      WeightType weights);
 
-  // Before the first token; the contexts begin as zeros. The decoder must outlive the state.
+  // State before the first token; contexts start as zeros. The decoder must outlive the state.
   std::unique_ptr<DecodingState> start(const RecurrentSource& source) const;
 
  private:
   struct State;
-  // A linear map of vectors in different places: a matrix for each.
+  // A linear map of separately stored vectors: one matrix per vector.
   struct Map {
     std::vector<kernels::PackedMatrix> matrices;
     std::vector<StepVector> reads;
@@ -60,18 +59,18 @@ class PackedRecurrent {
     Map from_input;
     kernels::PackedMatrix from_state;
   };
-  // What tokens are read off: row r at data + r * stride.
+  // Input of the output layer: row r at data + r * stride.
   struct Vectors {
     const float* data = nullptr;
     int64_t stride = 0;
-    at::Tensor weights = {};  // [N, S], where asked for
+    at::Tensor weights = {};  // [N, S], if requested
   };
 
   PackedRecurrent(const RecurrentParts& parts, WeightType weights);
 
   static bool takes(const RecurrentParts& parts);
   int64_t depth_of(StepVector vector) const { return depths_[static_cast<size_t>(vector)]; }
-  // Between rows of it: whole vectors, but for tokens.
+  // Distance between rows of a vector: padded to a multiple of 16, except for tokens.
   int64_t stride_of(StepVector vector) const;
   Map pack_map(const at::Tensor& weight, const at::Tensor& bias,
                const std::vector<StepVector>& reads, WeightType weights) const;
@@ -91,8 +90,8 @@ class PackedRecurrent {
   int64_t depths_[4] = {};
   std::vector<Layer> layers_;
   Map query_, readout_;
-  int64_t key_depth_ = 0, readout_depth_ = 0;  // of a key, and of a piece, in whole vectors
-  std::vector<float> vector_;                  // of additive attention
+  int64_t key_depth_ = 0, readout_depth_ = 0;  // of a key and a piece, multiples of 16
+  std::vector<float> vector_;                  // v of additive attention
   PackedOutput output_;
 };
 

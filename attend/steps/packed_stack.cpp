@@ -31,14 +31,14 @@ std::vector<float> numbers(const Tensor& tensor) {
   return {pointer_of<const float>(plain), pointer_of<const float>(plain) + plain.numel()};
 }
 
-// The lengths of sources x [B, T, depth]; undefined: none is padded.
+// Lengths of sources x [B, T, depth]; undefined lengths: no padding.
 std::vector<int64_t> lengths_or_all(const Tensor& lengths, const Tensor& x) {
   if (!lengths.defined()) return std::vector<int64_t>(static_cast<size_t>(x.size(0)), x.size(1));
   const Tensor plain = contiguous_numbers(lengths.to(at::kCPU, at::kLong));
   return {pointer_of<const int64_t>(plain), pointer_of<const int64_t>(plain) + plain.numel()};
 }
 
-// The rows [.., depth] of x [B, T, depth] that are no padding, which would be computed in vain.
+// Rows [.., depth] of x [B, T, depth] without the padding, which need not be computed.
 Tensor without_padding(const Tensor& x, const std::vector<int64_t>& lengths) {
   std::vector<Tensor> parts;
   for (size_t b = 0; b < lengths.size(); ++b)
@@ -48,8 +48,7 @@ Tensor without_padding(const Tensor& x, const std::vector<int64_t>& lengths) {
 
 }  // namespace
 
-// An encoder's rows read one another key by key; for longer sequences the tiles of attention() are
-// faster.
+// encode() attends key by key; for longer sequences the tiles of attention() are faster.
 constexpr int64_t longest_encoded = 128;
 
 bool PackedStack::takes(const TransformerStack& stack) {
@@ -69,7 +68,7 @@ PackedStack::Norm PackedStack::pack_norm(const Parameters& all, const std::strin
 PackedStack::Heads PackedStack::pack_heads(const Parameters& all, const std::string& name,
                                            const HeadGroup& group, WeightType weights,
                                            bool round_rows) {
-  constexpr int64_t whole = 16;  // the depth of cached_attention() is a multiple of it
+  constexpr int64_t whole = 16;  // cached_attention() requires multiples of it
   Heads heads;
   heads.heads = group.heads;
   heads.key_heads = key_heads_in(group);
@@ -97,7 +96,7 @@ PackedStack::PackedStack(const TransformerStack& stack, WeightType weights)
     : config_(stack.config()), cache_type_(cache_type(weights)) {
   if (!takes(stack)) fail("[packed stack] these layers have no packed form; step the stack itself");
   const Parameters all = stack.named_parameters();
-  const bool round_rows = encodes(stack);  // there are always many of them
+  const bool round_rows = encodes(stack);  // an encoder always has many rows
   for (int64_t i = 0; i < config_.layers; ++i) {
     const std::string name = fmt::format("layer{}_", i);
     Layer layer;
@@ -151,16 +150,16 @@ void PackedStack::normalise(const State& state, const Norm& norm, float* out) co
                            .out = out});
 }
 
-// x with what `sublayer` makes of it, normalised before or after.
+// Adds the sublayer's output to x, normalised before or after.
 template <class Sublayer>
 void PackedStack::add(State& state, const Norm& norm, const Sublayer& sublayer) const {
   if (config_.normalise_first) normalise(state, norm, state.normed.data());
-  // A sublayer adds to x in place, after it has read its input.
+  // A sublayer adds to x in place after it has read its input.
   sublayer(config_.normalise_first ? state.normed.data() : state.x.data());
   if (!config_.normalise_first) normalise(state, norm, state.x.data());
 }
 
-// x += f(in), over the keys that `keys` gives for the rows of a group from a first one on.
+// x += f(in). `keys` returns the keys for the rows of a group, given the first row.
 template <class Keys>
 void PackedStack::attend(State& state, const Heads& heads, const float* in,
                          const Keys& keys) const {
@@ -215,7 +214,7 @@ void PackedStack::read_self(State& state, size_t index, const float* in, float* 
   const int64_t stride = up_to(config_.depth, PackedMatrix::panel);
   const int64_t positions = state.rows / state.count, slot = 2 * heads.width();
   const float* fresh = keys_and_values(state, heads, in, state.rows, stride);
-  const auto& newest = state.groups[0].steps;  // those of all groups
+  const auto& newest = state.groups[0].steps;  // the same for all groups
   for (auto step = newest.end() - positions; step != newest.end(); ++step, fresh += slot)
     step->block->keep(index, step->position, state.count, fresh, positions * slot);
   const bool several = !state.reader_lengths.empty();
@@ -237,7 +236,8 @@ void PackedStack::read_self(State& state, size_t index, const float* in, float* 
   });
 }
 
-// Rows that each read one source, in the kept layer `index`.
+// Cross-attention or an encoder's self-attention: each row reads one source, in the kept layer
+// `index`.
 void PackedStack::read_source(State& state, const Heads& heads, size_t index, const float* in,
                               float* weights) const {
   attend(state, heads, in, [&](const State::Group& group, int64_t first) {
@@ -282,7 +282,7 @@ void PackedStack::feed_forward(State& state, const Layer& layer, const float* in
                             .out_stride = stride});
 }
 
-// All layers, the attention of each added by `attention`.
+// Runs all layers; `attention` adds the attention sublayers of a layer.
 template <class Attention>
 void PackedStack::pass(State& state, const Attention& attention) const {
   for (size_t i = 0; i < layers_.size(); ++i) {
@@ -331,7 +331,7 @@ Tensor PackedStack::encode(const Tensor& x, const Tensor& lengths) const {
   const int64_t stride = up_to(config_.depth, PackedMatrix::panel);
   const std::vector<int64_t> counts = lengths_or_all(lengths, x);
   state.begin(without_padding(x, counts), stride);
-  // These are read once, and soon: rounding gains nothing.
+  // The cache is read once, soon after it is written: rounding it gains nothing.
   const auto block = std::make_shared<State::Block>(State::make_block(
       kernels::CacheType::float32, 1, x.size(0), x.size(1), layers_[0].self.width()));
   state.count = state.rows;

@@ -10,45 +10,45 @@
 
 namespace attend {
 
-// The layers of a TransformerStack for decoding alone: their weights as they were when it was made,
-// in the order in which products read them, and steps on plain pointers and scratch that stays.
-// Results are those of TransformerStack::step but for rounding, which includes weights and vectors
-// of earlier steps where the type of weights says so; those of a row do not depend on the other
-// rows. Any number of threads may step at once, each with a state of its own.
+// The layers of a TransformerStack for inference. Copies the weights at construction, in the order
+// in which products read them; steps use plain pointers and reusable scratch memory. Results equal
+// TransformerStack::step except for rounding. With a reduced weight type, weights and vectors of
+// earlier steps are rounded, too. Results of a row do not depend on other rows. Any number of
+// threads may step concurrently, each with its own state.
 class PackedStack {
  public:
-  // Whether there is a packed form: float32 on the CPU, no experts or gates, a norm in each
-  // sublayer, and heads that are the same in all layers, compare by products of vectors and read
-  // all keys so far, or all of a source, by softmax, without a bias or rotation.
+  // Whether a stack has a packed form. Requires float32 on the CPU, no experts or gates, a norm in
+  // each sublayer, and the same heads in all layers. The heads need a dot-product score and softmax
+  // over all keys so far, or over all keys of a source, without a bias or rotation.
   static bool takes(const TransformerStack& stack);
 
-  // Error where takes() says no. With weights of bfloat16, what layers that encodes() takes
-  // multiply is rounded to bfloat16, too, where the processor multiplies such numbers.
+  // Error unless takes(). With bfloat16 weights, layers of an encoder (see encodes()) also round
+  // the rows that they multiply to bfloat16, if the processor multiplies bfloat16.
   explicit PackedStack(const TransformerStack& stack, WeightType weights = WeightType::float32);
 
   struct State;
 
-  // Nothing yet, and the source's keys and values; vectors float32 on the CPU. `rows`: hypotheses
-  // in all, without a source.
+  // Empty state with the keys and values of the source; vectors float32 on the CPU. `rows`: number
+  // of hypotheses if there is no source.
   std::shared_ptr<State> start(const StackSource& source, int64_t rows = 0) const;
 
-  // The next position x [N, depth] of each hypothesis, or its next ones [N, T, depth]; float32 on
-  // the CPU. The output, N or N T rows, is in the state until its next step: row r at data + r *
+  // Reads the next position x [N, depth] of each hypothesis, or several [N, T, depth]; float32 on
+  // the CPU. The output, N or N T rows, stays in the state until the next step: row r at data + r *
   // stride.
   struct Vectors {
     const float* data;
     int64_t stride;
-    at::Tensor weights;  // [N, S], where asked for: over the source, or without one over what was
-                         // read so far; the mean of the heads of the last layer
+    at::Tensor weights;  // [N, S], if requested: over the source, or over the positions read so far
+                         // if there is none; mean of the heads of the last layer
   };
   Vectors step(const at::Tensor& x, State& state, bool with_weights) const;
 
-  // Whether encode() is for it: there is no source, and each position reads all; and for sequences
-  // of that length.
+  // Whether encode() supports the stack (no source, each position reads all) and sequences of this
+  // length.
   static bool encodes(const TransformerStack& stack);
   static bool encodes_length(int64_t length);
 
-  // Whole sequences x [B, T, depth] with lengths [B] (undefined: no padding), as
+  // Encodes whole sequences x [B, T, depth] with lengths [B] (undefined: no padding), as
   // TransformerStack::forward without a generator.
   at::Tensor encode(const at::Tensor& x, const at::Tensor& lengths) const;
 
@@ -59,11 +59,11 @@ class PackedStack {
   };
   struct Heads {
     kernels::PackedMatrix query, key_value, output;
-    int64_t heads = 0, key_heads = 0, depth = 0;  // of a head, up to whole vectors
+    int64_t heads = 0, key_heads = 0, depth = 0;  // depth of a head, padded to a multiple of 16
     float scale = 1;
     Norm norm;
 
-    int64_t width() const { return key_heads * depth; }  // of the keys, or values, of a position
+    int64_t width() const { return key_heads * depth; }  // keys, or values, of a position
   };
   struct Layer {
     Heads self, cross;
@@ -80,7 +80,7 @@ class PackedStack {
   void normalise(const State& state, const Norm& norm, float* out) const;
   template <class Keys>
   void attend(State& state, const Heads& heads, const float* in, const Keys& keys) const;
-  // The keys and values [rows, 2 width] of rows of vectors, in scratch.
+  // Computes the keys and values [rows, 2 width] of rows of vectors, in scratch memory.
   static const float* keys_and_values(State& state, const Heads& heads, const float* in,
                                       int64_t rows, int64_t stride);
   void read_self(State& state, size_t layer, const float* in, float* weights) const;

@@ -9,16 +9,16 @@
 
 namespace attend {
 
-// What a search holds of a packed stack. Keys and values stay where they were written: hypotheses
-// share those of their common beginning, and only the lists of places change hands.
+// State of a packed stack during a search. Keys and values are never moved: hypotheses share those
+// of their common prefix, and only lists of places are copied.
 struct PackedStack::State {
-  // Keys and values of neighbouring positions, those of a row beside each other, for memory is read
-  // fastest from one end to the other: [layers][rows][key and value][positions][width].
+  // Keys and values of consecutive positions: [layers][rows][key and value][positions][width]. Each
+  // row is contiguous, since sequential memory access is fastest.
   struct Block {
     int64_t rows, positions, width;
     kernels::CacheType type;
     at::Tensor data;
-    int64_t used = 0;  // positions of them
+    int64_t used = 0;  // number of positions in use
 
     int64_t row_stride() const { return 2 * positions * width; }
     int64_t value_offset() const { return positions * width; }
@@ -28,7 +28,8 @@ struct PackedStack::State {
       return static_cast<char*>(data.data_ptr()) +
              offset * static_cast<int64_t>(data.element_size());
     }
-    // What `count` rows give at a position: row r at from + r * stride, its key before its value.
+    // Stores keys and values of `count` rows at a position: row r at from + r * stride, its key
+    // before its value.
     void keep(size_t layer, int64_t position, int64_t count, const float* from, int64_t stride) {
       kernels::CachedRows problem{.rows = count,
                                   .columns = width,
@@ -42,7 +43,8 @@ struct PackedStack::State {
       problem.to = key(layer, position + positions);
       kernels::cache_rows(problem);
     }
-    // What the tokens of sources of those lengths give, one after another: as above, 2 width apart.
+    // Stores keys and values of the tokens of sources with these lengths, one after another, 2
+    // width apart.
     void keep_sources(size_t layer, const std::vector<int64_t>& lengths, const float* from) {
       for (size_t r = 0; r < lengths.size(); ++r) {
         const auto row = static_cast<int64_t>(r);
@@ -66,32 +68,32 @@ struct PackedStack::State {
                           int64_t width) {
     const int64_t size = static_cast<int64_t>(layers) * rows * 2 * positions * width;
     const bool whole = type == kernels::CacheType::float32;
-    // Without zeros, for all that is read is written.
+    // Uninitialised: everything is written before it is read.
     return {rows, positions, width, type, at::empty({size}, whole ? at::kFloat : at::kBFloat16)};
   }
 
-  // Where the keys and values of a position lie.
+  // Location of the keys and values of a position.
   struct Step {
     std::shared_ptr<Block> block;
     int64_t position = 0;
   };
 
-  // Hypotheses that are neighbours and began together: they have read as many positions, and their
-  // sources lie in one block.
+  // Adjacent hypotheses that started together: they have read equally many positions, and their
+  // sources are in one block.
   struct Group {
     int64_t count = 0;  // hypotheses
     std::vector<Step> steps = {};
-    std::shared_ptr<Block> of_source = {};  // a row per source, with its padding
+    std::shared_ptr<Block> of_source = {};  // one row per source, including padding
 
     int64_t positions() const { return static_cast<int64_t>(steps.size()); }
   };
 
-  // Positions that the first hypothesis has read.
+  // Number of positions that the first hypothesis has read.
   int64_t steps() const { return groups.empty() ? 0 : groups[0].positions(); }
 
-  // Room for another step of all hypotheses.
+  // Adds room for another step of all hypotheses.
   void add_step(kernels::CacheType type, size_t layers, int64_t width) {
-    constexpr int64_t together = 16;  // steps: then what is read of a row is a page or more
+    constexpr int64_t together = 16;  // steps per block: a row then spans a page or more
     add_places();
     if (open == nullptr || open->used == together || open->rows < count) {
       most_rows = appended ? std::max(most_rows, count) : count;
@@ -101,19 +103,20 @@ struct PackedStack::State {
     ++open->used;
   }
 
-  // Goes on with other rows: what a step computes of each of them.
+  // Starts a step with these rows.
   void begin(const at::Tensor& vectors, int64_t stride) {
     const at::Tensor all = contiguous_numbers(vectors.to(at::kFloat));
     const int64_t depth = all.size(-1);
     rows = all.numel() / depth;
-    // Zeros behind the last column, which products then leave as they are.
+    // Zeros after the last column; products preserve them.
     x.assign(static_cast<size_t>(rows * stride), 0.0F);
     normed.assign(x.size(), 0.0F);
     for (int64_t r = 0; r < rows; ++r)
       std::copy_n(pointer_of<const float>(all) + r * depth, depth, x.data() + r * stride);
   }
 
-  // What rows [count, positions] of new positions read: their own and all before.
+  // Sets the keys that rows [count, positions] of new positions read: their own and all earlier
+  // ones.
   void set_readers(int64_t positions) {
     reader_lengths.clear();
     reader_places.clear();
@@ -124,7 +127,7 @@ struct PackedStack::State {
     }
   }
 
-  // As DecodingState::reorder, and the same for hypotheses that stay with their sources.
+  // As DecodingState::reorder, for any same_sources.
   void reorder(const at::Tensor& order) {
     const at::Tensor plain = contiguous_numbers(order);
     const auto* from = pointer_of<const int64_t>(plain);
@@ -165,7 +168,7 @@ struct PackedStack::State {
     other = State();
   }
 
-  // The number of each hypothesis's group.
+  // Group index of each hypothesis.
   std::vector<size_t> group_numbers() const {
     std::vector<size_t> numbers;
     numbers.reserve(static_cast<size_t>(count));
@@ -174,14 +177,14 @@ struct PackedStack::State {
     return numbers;
   }
 
-  // States that are to be one have lengths, though the sources of one have no padding.
+  // Merged states need lengths, even if the sources of one have no padding.
   void set_lengths() {
     if (sources.empty() || !lengths.empty()) return;
     for (const Group& group : groups)
       lengths.insert(lengths.end(), static_cast<size_t>(group.count), group.of_source->positions);
   }
 
-  // Room for so many places in each row's list.
+  // Sets the room for places in each row's list.
   void widen(int64_t wider) {
     if (wider == room) return;
     std::vector<int32_t> moved(static_cast<size_t>(count * wider));
@@ -191,7 +194,7 @@ struct PackedStack::State {
     room = wider;
   }
 
-  // The place of one more key in each row's list: the new one is the row itself.
+  // Appends the place of one more key to each row's list: the row itself.
   void add_places() {
     int64_t before = 0, row = 0;
     for (const Group& group : groups) before = std::max(before, group.positions());
@@ -202,20 +205,20 @@ struct PackedStack::State {
   }
 
   int64_t count = 0;            // hypotheses
-  int64_t rows = 0;             // that a step computes: of each hypothesis its new positions
-  std::vector<Group> groups;    // of the hypotheses, in their order
-  std::shared_ptr<Block> open;  // which the next steps go to, a row per hypothesis
-  int64_t most_rows = 0;        // of such blocks, where hypotheses come and go
+  int64_t rows = 0;             // rows that a step computes: all new positions of each hypothesis
+  std::vector<Group> groups;    // in the order of the hypotheses
+  std::shared_ptr<Block> open;  // block for the next steps, one row per hypothesis
+  int64_t most_rows = 0;        // rows of new blocks; does not shrink after append()
   bool appended = false;
-  std::vector<int32_t> places;  // [count][room]: which row of each step's block is the hypothesis's
+  std::vector<int32_t> places;  // [count][room]: row of the hypothesis in the block of each step
   int64_t room = 0;
-  std::vector<int32_t> sources;  // [count]: the row of each hypothesis's source
-  std::vector<int64_t> lengths;  // [count]: of its source; empty: no padding
+  std::vector<int32_t> sources;  // [count]: row of each hypothesis's source
+  std::vector<int64_t> lengths;  // [count]: length of its source; empty: no padding
   // Scratch of a step.
   std::vector<float> x, normed, query, fresh, context, hidden;
   std::vector<const void*> slots;
-  std::vector<int32_t> reader_places;   // [rows][room], and empty where places are those
-  std::vector<int64_t> reader_lengths;  // [rows]: the keys that each reads; empty: all
+  std::vector<int32_t> reader_places;   // [rows][room]; empty: as `places`
+  std::vector<int64_t> reader_lengths;  // [rows]: number of keys that each row reads; empty: all
 };
 
 }  // namespace attend

@@ -8,7 +8,7 @@
 #include "attend/nn/attention_choices.h"
 #include "attend/ops/kernel_tensors.h"
 
-// How tensors of layers become what packed steps read.
+// Conversion of layer tensors to the inputs of packed steps.
 
 namespace attend {
 
@@ -20,7 +20,7 @@ inline bool is_plain_float(const at::Tensor& x) {
   return x.is_cpu() && x.scalar_type() == at::kFloat;
 }
 
-// bias: undefined for none; round_rows: as PackedMatrix has it.
+// bias: undefined for none; round_rows: see PackedMatrix.
 inline kernels::PackedMatrix packed(const at::Tensor& weight, const at::Tensor& bias,
                                     kernels::WeightType weights, bool round_rows = false) {
   const at::Tensor numbers = contiguous_numbers(weight.detach());
@@ -33,7 +33,7 @@ inline kernels::PackedMatrix packed(const at::Tensor& weight, const at::Tensor& 
           round_rows};
 }
 
-// [parts * depth, ...] -> [parts * padded, ...], zeros behind each part.
+// [parts * depth, ...] -> [parts * padded, ...], with zeros after each part.
 inline at::Tensor with_padded_parts(const at::Tensor& x, int64_t parts, int64_t padded) {
   const at::Tensor apart = x.detach().unflatten(0, {parts, x.size(0) / parts});
   std::vector<int64_t> shape = apart.sizes().vec();
@@ -43,14 +43,14 @@ inline at::Tensor with_padded_parts(const at::Tensor& x, int64_t parts, int64_t 
   return result.flatten(0, 1);
 }
 
-// A growing array whose contents need not live on, so that a step allocates nothing when warm.
+// Grows a buffer without keeping its contents; a warm step therefore allocates nothing.
 inline float* with_room(std::vector<float>& buffer, int64_t count) {
   if (std::ssize(buffer) < count) buffer.resize(static_cast<size_t>(count));
   return buffer.data();
 }
 
-// Whether each query reads all keys or, of a sequence that reads itself, all up to its own, by
-// softmax and without a bias.
+// Whether each query reads all keys by softmax without a bias. For self-attention (`itself`) also
+// if it reads all keys up to its own position.
 bool reads_all_by_softmax(const AttentionChoices& choices, bool itself);
 
 }  // namespace attend

@@ -12,8 +12,8 @@ inline EnumNames names_of(WeightType) { return {"float32", "bfloat16", "int8"}; 
 
 using kernels::WeightType;
 
-// The type in which a model with such weights keeps the keys and values of its steps: bfloat16
-// where weights are rounded, too.
+// Type of cached keys and values for a model with these weights: bfloat16 if the weights are
+// rounded, too.
 inline kernels::CacheType cache_type(WeightType weights) {
   return weights == WeightType::float32 ? kernels::CacheType::float32
                                         : kernels::CacheType::bfloat16;

@@ -13,14 +13,15 @@
 HWY_BEFORE_NAMESPACE();
 namespace attend::kernels::HWY_NAMESPACE {
 
-// Gradients of the additive family. A vector holds as many dimensions of one query and key, so that
-// every sum is vertical. With A = e^(2(q - c)) and G = e^(2(k + c)), f = 1 - magnitude r, r = 1 /
-// (1 + A G), and f' = 2 rate magnitude r (1 - r). With t = ds r and u = t - t r:
-//   dq_i = 2 rate magnitude scale v sum_j u           dk_j = 2 rate magnitude scale v sum_i u
-//   dv = scale sum_ij (ds - magnitude t)
-// Around 0 that difference would cancel; with n = A G - 1, taken from A - 1 and G - 1,
-//   f = 1 - magnitude / 2 + magnitude / 2 n r.
-// The ranges of a hard vector are too wide for A and G: it takes e^(2(q + k)) for each pair.
+// Gradients of the additive family. A vector holds several dimensions of one query and key, which
+// makes every sum vertical. With A = e^(2(q - c)) and G = e^(2(k + c)), f = 1 - magnitude r, r = 1
+// / (1 + A G), and f' = 2 rate magnitude r (1 - r). With t = ds r and u = t - t r: dq_i = 2 rate
+// magnitude scale v sum_j u, dk_j = 2 rate magnitude scale v sum_i u, dv = scale sum_ij (ds -
+// magnitude t).
+//
+// Around 0 this difference would cancel; with n = A G - 1, computed from A - 1 and G - 1, f = 1 -
+// magnitude / 2 + magnitude / 2 n r. For hard vectors the ranges are too wide for A and G: they use
+// e^(2(q + k)) per pair.
 template <class T>
 class AdditiveGradients : public TileGradients<T> {
  public:
@@ -50,7 +51,7 @@ class AdditiveGradients : public TileGradients<T> {
     std::fill_n(key_sum_, padded_ * plan_.chunk_keys, T(0));
   }
 
-  // A less the base, or q itself in hard vectors, in rows [width][padded].
+  // A less the base, or q for hard vectors, in rows [width][padded].
   void load_queries(const Row& first, int64_t rows, int64_t width, const T*) override {
     const Tag<T> d;
     first_ = first;
@@ -80,8 +81,8 @@ class AdditiveGradients : public TileGradients<T> {
     }
     total_ += hn::GetLane(hn::SumOfLanes(d, total));
     const int64_t offset = (head_ * problem_.shape.keys + first_key) * padded_;
-    // A float's reciprocal is cheap and the ports of the additions are the busier ones: sharing
-    // pays for divisions alone.
+    // For floats a reciprocal is cheap, and the ports for additions are busier: sharing reciprocals
+    // only pays off for divisions in double.
     const bool shared = std::is_same_v<T, double> && plan_.natural.ends[head_ * 4] != 0;
     for (int64_t a = 0; a < padded_; a += kLanes<T>) {
       if (is_hard(a)) {
@@ -103,7 +104,7 @@ class AdditiveGradients : public TileGradients<T> {
     }
   }
 
-  // The head's share of its keys' gradients, and of dv.
+  // Adds the head's share to the gradients of its keys, and writes its share of dv.
   void end_head(int64_t head, int64_t, int64_t keys) override {
     for (int64_t j = 0; j < keys; ++j) {
       for (int64_t a = 0; a < depth_; ++a)
@@ -123,7 +124,7 @@ class AdditiveGradients : public TileGradients<T> {
   }
 
  private:
-  // Keys at a time: each has two or three vectors in registers, the query three.
+  // Keys per step: each has two or three vectors in registers, the query three.
   static constexpr int kStep = kRowsPerStep == 8 ? 4 : 2;
 
   bool is_hard(int64_t a) const { return plan_.natural.plain[head_ * padded_ + a] != 0; }
@@ -134,11 +135,11 @@ class AdditiveGradients : public TileGradients<T> {
     return task_ / plan_.chunks / problem_.shape.key_heads * plan_.chunks + task_ % plan_.chunks;
   }
 
-  // A vector of dimensions whose keys share reciprocals, do not, that has dimensions around 0, or
-  // that takes exponentials.
+  // Vectors of dimensions: keys share reciprocals, keys do not share them, some dimensions are
+  // around 0, or exponentials are computed per pair.
   enum class Form { shared, single, around, hard };
 
-  // The denominators 1 + A G to their reciprocals, in place.
+  // Replaces the denominators 1 + A G by their reciprocals, in place.
   template <Form kForm, int kCount>
   static HWY_INLINE void invert(Vec<T>* sum) {
     if constexpr (kForm == Form::shared && kCount == 4) {
@@ -161,7 +162,7 @@ class AdditiveGradients : public TileGradients<T> {
     }
   }
 
-  // One vector of dimensions, from a, of all keys of the tile, prepared from `at`.
+  // Adds one vector of dimensions from `a` on, for all keys of the tile, prepared from `offset` on.
   template <Form kForm>
   void add_keys(int64_t a, int64_t chunk_key, int64_t keys, int64_t width, int64_t offset,
                 const T* tile) {
@@ -172,7 +173,8 @@ class AdditiveGradients : public TileGradients<T> {
       add_step<1, kForm>(a, chunk_key + j, width, offset + j * padded_, tile + j * width);
   }
 
-  // One vector of dimensions, from a, of kCount keys, from chunk_key, and every query of the block.
+  // Adds one vector of dimensions from `a` on, for kCount keys from chunk_key on and every query of
+  // the block.
   template <int kCount, Form kForm>
   HWY_NOINLINE void add_step(int64_t a, int64_t chunk_key, int64_t width, int64_t offset,
                              const T* HWY_RESTRICT tile) {

@@ -12,17 +12,19 @@
 HWY_BEFORE_NAMESPACE();
 namespace attend::kernels::HWY_NAMESPACE {
 
-// The additive family: s_ij = scale sum_a v_a tanh(q_ia + k_ja), without tanh; the logistic
-// function is another multiple of the same form, at half the rate. With A = e^(2(q - c)) and E =
-// e^(-2(k + c)) computed once a row,
-//   tanh(q + k) = 1 - 2 / (1 + A / E) = 1 - 2 E / (A + E),
-// so a score is a constant of the row plus sum_a w_a / (A_a + E_a), w_a = -2 scale v_a E_a. The
-// sums A + E cost an addition, and up to four fractions share one reciprocal:
-//   w0/d0 + w1/d1 = (w0 d1 + w1 d0) / (d0 d1).
-// That is right to a few units of 1. Where both sides are around 0, so are the scores, and tanh is
-// a polynomial, right to a few units of itself.
+// The additive family, s_ij = scale sum_a v_a tanh(q_ia + k_ja), computed without tanh. The
+// logistic function has the same form with another factor and half the rate. With A = e^(2(q - c))
+// and E = e^(-2(k + c)), computed once per row, tanh(q + k) = 1 - 2 / (1 + A / E) = 1 - 2 E / (A +
+// E).
+//
+// A score is therefore a constant of the row plus sum_a w_a / (A_a + E_a), w_a = -2 scale v_a E_a.
+// The sums A + E cost an addition, and up to four fractions share one reciprocal: w0/d0 + w1/d1 =
+// (w0 d1 + w1 d0) / (d0 d1).
+//
+// The absolute error is a few units in the last place of 1. If both sides are around 0, the scores
+// are small, too; tanh is then a polynomial with a relative error of a few units.
 
-// n / d, the numerator and denominator of a sum of fractions.
+// A sum of fractions as n / d.
 template <class T>
 struct Fraction {
   Vec<T> n, d;
@@ -37,7 +39,7 @@ HWY_INLINE Fraction<T> AddFractions(const Fraction<T>& x, const Fraction<T>& y) 
 template <class T>
 HWY_INLINE Vec<T> Accumulate(Vec<T> sum, const Fraction<T>& x) {
   if constexpr (std::is_same_v<T, float> && HWY_TARGET != HWY_NEON) {
-    // one Newton step, folded into the sum: n r + n r (1 - d r)
+    // One Newton step, folded into the sum: n r + n r (1 - d r).
     const auto guess = hn::ApproximateReciprocal(x.d);
     const auto first = hn::Mul(x.n, guess);
     const auto error = hn::NegMulAdd(x.d, guess, Set<T>(1));
@@ -53,9 +55,8 @@ class AdditiveScores : public TileScores<T> {
   AdditiveScores(const Problem<T>& problem, const AdditivePlan<T>& plan)
       : problem_(problem), plan_(plan) {}
 
-  // The factors A in the order of the plan, [width / lanes][depth][lanes]: what a step reads is one
-  // piece, because rows a power of two apart would share few sets of the cache. And as much
-  // scratch.
+  // The factors A in the order of the plan, [width / lanes][depth][lanes], and equal scratch space.
+  // The data of a step is contiguous: rows a power of two apart would share few cache sets.
   int64_t panel_size(int64_t width) const override { return 2 * problem_.shape.depth * width; }
 
   void load_queries(const Row& first, int64_t rows, int64_t width, T* panel) const override {
@@ -69,8 +70,8 @@ class AdditiveScores : public TileScores<T> {
       const int64_t a = plan_.order[head * plan_.padded + p];
       const bool whole = plan_.plain[head * plan_.padded + a] != 0;
       const auto centre = Set<T>(plan_.centre[head * plan_.padded + a]);
-      // Lanes without a query stay clear of the limits too: what they overflow to would reach the
-      // gradients of the keys.
+      // Lanes without a query must also stay within the limits: overflow would reach the gradients
+      // of the keys.
       std::fill_n(plain + a * width + rows, width - rows,
                   plan_.centre[head * plan_.padded + a] / rate);
       for (int64_t lane = 0; lane < width; lane += kLanes<T>) {
@@ -104,13 +105,13 @@ class AdditiveScores : public TileScores<T> {
 
   int64_t head_of(const Row& row) const { return row.batch * problem_.shape.heads + row.head; }
 
-  // The fraction of the dimension at place p for key j and vector v.
+  // Fraction of one dimension: weight / (a + factor).
   static HWY_INLINE Fraction<T> leaf(Vec<T> a, T factor, T weight) {
     return {Set<T>(weight), hn::Add(a, Set<T>(factor))};
   }
 
-  // The scores of kKeys keys for one vector of queries: enough independent chains to hide the
-  // latencies, and the numbers of a key are read once each, which lets them be memory operands.
+  // Scores of kKeys keys for one vector of queries: enough independent chains to hide latencies.
+  // The numbers of a key are read once each and can be memory operands.
   template <int kKeys>
   HWY_NOINLINE void step(int64_t head, const T* HWY_RESTRICT panel, int64_t first, int64_t width,
                          T* HWY_RESTRICT to) const {

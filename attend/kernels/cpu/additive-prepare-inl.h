@@ -14,13 +14,12 @@
 HWY_BEFORE_NAMESPACE();
 namespace attend::kernels::HWY_NAMESPACE {
 
-// How far e^(2x) may go, in units of x. kAround: around 0 tanh is a short polynomial. kUnit: e^(2x)
-// stays within a few times 1. kQuadruple and kPair: the product of four or two sums, and
-// its numerator, stay normal numbers; kShared: the product of four sums 1 + A G in backward stays
-// finite.
-// kClamp: beyond it x is cut off, and A G stays finite. kAlone: likewise for e^(2x) alone; its
-// reciprocal, and with it the slope, is all but 0. kOther: where one side is cut off the other
-// may reach this far and still be below the last bit of the sum.
+// Limits of x in e^(2x). kAround: tanh is a short polynomial around 0. kUnit: e^(2x) is within a
+// few times 1. kQuadruple and kPair: the product of four or two sums, and its numerator, are normal
+// numbers. kShared: the product of four sums 1 + A G in backward is finite. kClamp: x is clamped to
+// it, which keeps A G finite. kAlone: the same for e^(2x) by itself; its reciprocal, and with it
+// the slope, is nearly 0. kOther: if one side is clamped, the other may reach this far without
+// changing the last bit of the sum.
 template <class T>
 struct AdditiveLimits;
 template <>
@@ -36,7 +35,7 @@ struct AdditiveLimits<double> {
   static constexpr double kShared = 40.0, kAlone = 353.0;
 };
 
-// The range of a dimension over rows: of its finite numbers, and whether any is infinite.
+// Range of the finite numbers of a dimension over rows, and whether any number is infinite.
 template <class T>
 struct DimensionRange {
   T low, high;
@@ -52,7 +51,7 @@ void FindRanges(const T* from, int64_t stride, int64_t rows, int64_t depth, Aren
   T* row = arena.take(padded);
   T* low = arena.take(padded);
   T* high = arena.take(padded);
-  T* top = arena.take(padded);  // of the magnitudes, infinities included
+  T* top = arena.take(padded);  // largest magnitudes, including infinities
   std::fill_n(row, padded, T(0));
   std::fill_n(low, padded, kInfinity);
   std::fill_n(high, padded, -kInfinity);
@@ -62,7 +61,7 @@ void FindRanges(const T* from, int64_t stride, int64_t rows, int64_t depth, Aren
     for (int64_t a = 0; a < padded; a += kLanes<T>) {
       const auto x = hn::Load(d, row + a), size = hn::Abs(x);
       const auto below = hn::Load(d, low + a), above = hn::Load(d, high + a);
-      // comparisons with NaN are false: it changes nothing
+      // Comparisons with NaN are false: NaN changes nothing.
       const auto finite = hn::Lt(size, Set<T>(kInfinity));
       hn::Store(hn::IfThenElse(hn::And(finite, hn::Lt(x, below)), x, below), d, low + a);
       hn::Store(hn::IfThenElse(hn::And(finite, hn::Gt(x, above)), x, above), d, high + a);
@@ -72,7 +71,7 @@ void FindRanges(const T* from, int64_t stride, int64_t rows, int64_t depth, Aren
   for (int64_t a = 0; a < depth; ++a) ranges[a] = {low[a], high[a], top[a] == kInfinity};
 }
 
-// The most that two sides of one sign reach: hard when one is cut off where the other still counts.
+// Whether two sides of one sign clash: one is clamped while the other still counts.
 template <class T>
 bool IsHard(const DimensionRange<T>& query, const DimensionRange<T>& key, T centre) {
   using Limits = AdditiveLimits<T>;
@@ -84,7 +83,7 @@ bool IsHard(const DimensionRange<T>& query, const DimensionRange<T>& key, T cent
          clash(k_low, q_low);
 }
 
-// Dimensions four, two and one to a reciprocal, those around 0, then the hard ones.
+// Orders dimensions: four, two and one per reciprocal, around 0, then hard ones.
 template <class T>
 void OrderDimensions(const T* reach, int64_t depth, int64_t* order, int64_t* ends) {
   using Limits = AdditiveLimits<T>;
@@ -110,7 +109,7 @@ void OrderDimensions(const T* reach, int64_t depth, int64_t* order, int64_t* end
   std::copy(rest.begin(), rest.end(), to);
 }
 
-// Centres, kinds and order of the dimensions of one head.
+// Finds centres, kinds and order of the dimensions of one head.
 template <class T>
 void PrepareHead(const AdditivePlan<T>& plan, int64_t head, Arena<T>& arena) {
   const Problem<T>& problem = *plan.problem;
@@ -130,7 +129,7 @@ void PrepareHead(const AdditivePlan<T>& plan, int64_t head, Arena<T>& arena) {
   T* base = plan.base + head * plan.padded;
   int64_t* plain = plan.plain + head * plan.padded;
   int64_t* order = plan.order + head * plan.padded;
-  T* reach = arena.take(s.depth);  // infinite where hard
+  T* reach = arena.take(s.depth);  // infinite if hard
   T constant = 0;
   const T* vector = HeadVector(problem, h);
   const T middle_value = T(1 - activation_magnitude(problem.score.activation) / 2);  // f(0)
@@ -153,8 +152,8 @@ void PrepareHead(const AdditivePlan<T>& plan, int64_t head, Arena<T>& arena) {
   for (int64_t a = 0; a < plan.padded; ++a) order[a] = a;
   plan.constant[head] = constant * T(problem.score.scale * score_unit(problem.normaliser));
   if (!plan.natural) return OrderDimensions(reach, s.depth, order, plan.ends + head * 4);
-  // Gradients run along the depth: a vector is hard when any of its dimensions is. Keys share
-  // reciprocals when no dimension reaches too far.
+  // Gradients run along the depth: a vector is hard if any of its dimensions is. Keys share
+  // reciprocals if every reach is at most kShared.
   plan.ends[head * 4] =
       std::all_of(reach, reach + s.depth, [](T x) { return x <= AdditiveLimits<T>::kShared; });
   for (int64_t a = 0; a < plan.padded; a += kLanes<T>) {
@@ -164,8 +163,7 @@ void PrepareHead(const AdditivePlan<T>& plan, int64_t head, Arena<T>& arena) {
   }
 }
 
-// tanh(x) / x for what comes of two sides around 0, divided by kLead; relative errors 3e-8 and
-// 3e-17.
+// tanh(x) / x for sums of two sides around 0, divided by kLead; relative errors 3e-8 and 3e-17.
 template <class T>
 struct AroundZero;
 template <>
@@ -190,8 +188,8 @@ struct AroundZero<double> {
   }
 };
 
-// What the dimensions of a head have for all its keys, in their order: the centre and the base,
-// 1 where plain, and what w is times E, or alone where plain.
+// Properties of a head's dimensions for all its keys, in their order: the centre, the base, 1 if
+// plain, and the factor of E in w (for plain dimensions w itself).
 template <class T>
 struct KeyPlaces {
   T *centre, *base, *plain, *weight;
@@ -220,7 +218,7 @@ struct KeyPlaces {
   }
 };
 
-// E and w of one block of keys of one head.
+// Computes E and w for one block of keys of one head.
 template <class T>
 void PrepareKeys(const AdditivePlan<T>& plan, int64_t task, Arena<T>& arena) {
   const Problem<T>& problem = *plan.problem;

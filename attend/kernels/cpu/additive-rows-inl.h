@@ -13,8 +13,8 @@
 HWY_BEFORE_NAMESPACE();
 namespace attend::kernels::HWY_NAMESPACE {
 
-// The additive family for so few queries that preparing the keys would cost more than it saves:
-// vectors run along the depth, and each triple takes its own exponential.
+// The additive family for few queries, for which preparing the keys would cost more than it saves.
+// Vectors run along the depth, and each pair computes its own exponentials.
 template <class T>
 class AdditiveRowScores : public TileScores<T> {
  public:
@@ -33,7 +33,7 @@ class AdditiveRowScores : public TileScores<T> {
     const Shape& s = problem_.shape;
     const T* vector = HeadVector(problem_, first.head);
     const T scale = T(problem_.score.scale * score_unit(problem_.normaliser));
-    // A panel holds at most `width` of the queries.
+    // A panel holds at most `width` queries.
     const int64_t rows = std::min(width, s.queries - first.query);
     for (int64_t j = 0; j < keys; ++j) {
       const T* key = problem_.key.row(first.batch, KeyHead(s, first.head), first_key + j);

@@ -12,8 +12,8 @@
 namespace attend::kernels {
 namespace {
 
-// Few queries and many keys, as in decoding: splits of the keys share the work. As with the chunks
-// of backward, their number depends on the shape alone.
+// Number of splits of the keys, which share the work for few queries and many keys, as in decoding.
+// As for the chunks of backward, it depends only on the shape.
 int64_t key_splits(const Shape& s, int64_t blocks, Normaliser normaliser) {
   if (is_sparse(normaliser)) return 1;
   constexpr int64_t kTasks = 8, kLeastKeys = 1024;
@@ -21,7 +21,7 @@ int64_t key_splits(const Shape& s, int64_t blocks, Normaliser normaliser) {
   return std::max<int64_t>(1, std::min((kTasks + tasks - 1) / tasks, s.keys / kLeastKeys));
 }
 
-// An lse as the sum of two numbers: see RowShifts. Without keys it is -inf.
+// An lse as the sum of two numbers, see RowShifts. -inf without keys.
 template <class T>
 struct SplitLse {
   T reference, offset;
@@ -29,8 +29,8 @@ struct SplitLse {
   T sum() const { return reference + offset; }
 };
 
-// Merges the softmax of a row over one set of keys with that over another: context becomes that
-// over both. NaN in one set reaches context and lse.
+// Merges the softmax of a row over two sets of keys: context becomes the context over both. NaN in
+// one set reaches context and lse.
 template <class T>
 SplitLse<T> merge_row(const SplitLse<T>& mine, const SplitLse<T>& theirs, int64_t depth,
                       const T* add, T* context) {
@@ -49,12 +49,12 @@ SplitLse<T> merge_row(const SplitLse<T>& mine, const SplitLse<T>& theirs, int64_
   return {top, high + std::log(both)};
 }
 
-// The same for normalisers whose weights do not depend on other keys: the contexts add up.
+// The same for normalisers with weights that do not depend on other keys: contexts are added.
 template <class T>
 SplitLse<T> add_row(const SplitLse<T>& mine, const SplitLse<T>& theirs, int64_t depth, const T* add,
                     T* context) {
   for (int64_t e = 0; e < depth; ++e) context[e] += add[e];
-  // 0, or -inf without keys; NaN is in the offsets.
+  // The reference is 0, or -inf without keys; NaN is in the offsets.
   return {std::max(mine.reference, theirs.reference), mine.offset + theirs.offset};
 }
 
@@ -65,7 +65,7 @@ void each_row(const Shape& s, const Work& work) {
     work(row / s.queries / s.heads, row / s.queries % s.heads, row % s.queries, row);
 }
 
-// Merges the splits one after another, always in their order.
+// Merges the splits one after another, in a fixed order.
 template <class T>
 void merge_splits(const ForwardPlan<T>& plan) {
   const Shape& s = plan.problem->shape;
@@ -109,8 +109,8 @@ void run_forward(const Problem<T>& problem, const Result<T>& result, const HalfK
   if (splits > 1) merge_splits(plan);
 }
 
-// Query heads that share a head of keys, each with one query that sees the first keys, as in
-// decoding: a few of them become queries of one head, which read each key once.
+// For decoding: query heads that share a key head, each with one query that sees the first keys.
+// Several of these heads become queries of one head, which reads each key once.
 template <class S>
 class SharedKeys {
  public:
@@ -138,7 +138,7 @@ class SharedKeys {
   const Result<S>& result() const { return result_; }
 
  private:
-  // What a head has of its own, a query of a head may not have.
+  // Properties that differ between heads cannot differ between queries of one head.
   static int64_t heads_together(const Problem<S>& p) {
     const auto& bias = p.bias;
     if (p.shape.queries != 1 || p.shape.heads <= p.shape.key_heads ||
@@ -151,7 +151,7 @@ class SharedKeys {
     return together;
   }
 
-  // Whether each query sees the keys from 0 on, up to lengths_ of its batch entry.
+  // Whether each query sees keys 0 up to lengths_ of its batch entry.
   bool find_lengths() {
     for (int64_t b = 0; b < problem_.shape.batch; ++b) {
       const BlockScope scope(problem_.scope, {b, 0, 0}, 1, problem_.shape.keys);
@@ -168,8 +168,8 @@ class SharedKeys {
   Result<S> result_;
 };
 
-// Few queries of the dot family read keys and values as they are stored: the copies would cost more
-// than the work.
+// Few queries of the dot family read 16-bit keys and values directly: copies would cost more than
+// the work.
 template <class S>
 bool reads_halves(const Problem<S>& problem) {
   return few_queries(problem.shape) && problem.score.family == Family::dot &&

@@ -27,7 +27,7 @@ HWY_INLINE T DotProduct(const T* a, const T* b, int64_t count) {
   return total;
 }
 
-// What backward knows of a panel of queries besides their scores.
+// Inputs of backward for a panel of queries, other than their scores.
 template <class T>
 class UpstreamPanel {
  public:
@@ -54,7 +54,7 @@ class UpstreamPanel {
       delta_[r] = r < rows ? delta({first.batch, first.head, first.query + r}, index + r) : T(0);
   }
 
-  // dp_ij = dc_i . v_j as gradients[j][i]
+  // Computes dp_ij = dc_i . v_j as gradients[j][i].
   void multiply(const Row& first, int64_t key, int64_t keys, int64_t width, T* gradients,
                 RowsAhead* ahead = nullptr) const {
     const Problem<T>& problem = *plan_.problem;
@@ -73,7 +73,7 @@ class UpstreamPanel {
   const T* delta() const { return delta_; }
 
  private:
-  // What is subtracted from each dp of the row: for softmax sum_j p_ij dp_ij = dc_i . c_i, less
+  // Number subtracted from each dp of the row: for softmax sum_j p_ij dp_ij = dc_i . c_i, less
   // dlse.
   T delta(const Row& row, int64_t index) const {
     const Normaliser normaliser = plan_.problem->normaliser;
@@ -87,15 +87,14 @@ class UpstreamPanel {
 
   const BackwardPlan<T>& plan_;
   int64_t depth_;
-  T* grad_;              // [value_depth][width] dc, or as the right operand of bf16
+  T* grad_;              // [value_depth][width] dc; for bf16: as a right operand
   T* rows_;              // [width][padded] dc as stored in bf16
   RowShifts<T> shifts_;  // [width]
   T* delta_;             // [width]
 };
 
-// One chunk of the keys of one key head, against every query block of the heads that share it. The
-// gradients of the chunk's keys and values gather here; those of the queries are written a block at
-// a time, once a chunk.
+// One chunk of the keys of one key head, against every query block of the heads that share it.
+// Accumulates the gradients of the chunk's keys and values; query gradients are written per block.
 template <class T>
 class BackwardChunk {
  public:
@@ -162,8 +161,8 @@ class BackwardChunk {
     return to;
   }
 
-  // Has what follows a tile of `keys` keys fetched while its products run: the tile at `next`, or
-  // else what the end of this block writes and the next one reads.
+  // While the products of a tile of `keys` keys run, fetches the tile at `next`. After the last
+  // tile: the output of this block and the input of the next one.
   void look_ahead(const Row& first, int64_t keys, int64_t next, int64_t end, int64_t width) {
     ahead_.restart();
     next < end ? scorer_.add_tile(first, next, std::min(next + kTileKeys, end), ahead_)
@@ -193,7 +192,7 @@ class BackwardChunk {
                std::min(kBackwardRows, shape_.queries - row.query), depth);
   }
 
-  // The first tile of the chunk.
+  // Adds the first tile of the chunk.
   void add_keys(const View<T>& view, int64_t depth) {
     ahead_.add(view.row(batch_, key_head_, begin_), view.row_stride,
                std::min(kTileKeys, end_ - begin_), depth);
@@ -221,7 +220,7 @@ class BackwardChunk {
     for (int64_t key = begin, next = 0; key < end; key = next) {
       next = next_tile(plan_.bfloat16, key);
       const int64_t keys = std::min(next, end) - key;
-      // Products of bf16 read what was packed just before.
+      // Products of bf16 read operands that have just been packed.
       if (plan_.bfloat16.kernels == nullptr) look_ahead(first, keys, next, end, width);
       if (scorer_.score(panel, key, keys, weights_, cap_slope_)) add_tile(panel, key, keys, bias);
       ahead_.fetch_all();
@@ -233,7 +232,7 @@ class BackwardChunk {
     const Row& first = panel.first;
     const int64_t width = panel.width;
     upstream_.multiply(first, key, keys, width, tile_, &ahead_);
-    // c_i = sum_j m_ij p_ij v_j with m the dropout
+    // c_i = sum_j m_ij p_ij v_j with dropout factors m.
     dropout_.apply(first, key, keys, width, tile_);
     DifferentiateTile(problem_.normaliser, upstream_.shifts(), upstream_.delta(), keys, width,
                       weights_, tile_);
@@ -278,10 +277,10 @@ class BackwardChunk {
   T* tile_;                 // [keys][width] dp, then ds
   T* cap_slope_ = nullptr;  // [keys][width]
   WholeRows<T> grad_rows_ = {};
-  T* rows_;                             // [rows][padded] dc, where it must be copied
+  T* rows_;                             // [rows][padded] dc, if it must be copied
   T* value_gradient_;                   // [chunk_keys][padded]
   uint32_t* operand_ = nullptr;         // dc as the right operand of the gradients of values
-  uint16_t* weight_operand_ = nullptr;  // weights as its left one
+  uint16_t* weight_operand_ = nullptr;  // weights as the left operand
 };
 
 template <class T>
@@ -289,8 +288,8 @@ void Backward(const BackwardPlan<T>& plan, int64_t task, Arena<T>& arena) {
   BackwardChunk<T>(plan, task, arena).run();
 }
 
-// The shifts and deltas of a sparse normaliser for one block of queries of one head. With g = dp/ds
-// before the threshold moves, sum_j dp_ij/ds_ij = 0 makes delta = (sum_j g_ij dp_ij - dlse_i) /
+// Computes the shifts and deltas of a sparse normaliser for one block of queries of one head. With
+// g = dp/ds at a fixed threshold, sum_j dp_ij/ds_ij = 0 gives delta = (sum_j g_ij dp_ij - dlse_i) /
 // sum_j g_ij.
 template <class T>
 void Deltas(const BackwardPlan<T>& plan, int64_t task, Arena<T>& arena) {

@@ -14,23 +14,23 @@
 HWY_BEFORE_NAMESPACE();
 namespace attend::kernels::HWY_NAMESPACE {
 
-// Products of the dot family on bf16 arrays. What was stored in bf16 is an operand as it is;
-// weights and the gradients of scores are floats, and rounded to bf16 as operands.
+// Products of the dot family on bf16 arrays. Stored bf16 numbers are operands directly; weights and
+// score gradients are floats and rounded to bf16.
 
-// The nearest eight bits of x, which an infinity and the NaN of an operation keep.
+// Rounds to 8 significant bits; keeps infinities and NaN of arithmetic operations.
 HWY_INLINE Vec<float> RoundToBFloat16(Vec<float> x) {
   const hn::RebindToUnsigned<Tag<float>> d;
   const auto half_up = hn::Add(hn::BitCast(d, x), hn::Set(d, 0x8000));
   return hn::BitCast(Tag<float>(), hn::And(half_up, hn::Set(d, 0xffff0000U)));
 }
 
-// Where the rows of an operand lie among those of its product, the others being 0.
+// Position of the rows of an operand within its product; other rows are 0.
 struct BFloat16Place {
   int64_t first, rows, padded;
 };
 
-// Packs rows of floats as a right operand: to[k / 2][c] has the numbers of rows k and k + 1.
-// Columns are whole vectors.
+// Packs rows of floats as a right operand: to[k / 2][c] holds rows k and k + 1. The columns must be
+// whole vectors.
 inline void PackRight(const float* from, int64_t from_stride, const BFloat16Place& place,
                       int64_t columns, uint32_t* to) {
   const Tag<float> d;
@@ -49,8 +49,8 @@ inline void PackRight(const float* from, int64_t from_stride, const BFloat16Plac
   }
 }
 
-// Packs rows of floats as a left operand: to[r][c], 0 past the columns and the rows. The stride and
-// the room are for whole vectors, `stride` columns.
+// Packs rows of floats as a left operand: to[r][c], 0 after the last column and row. `stride` and
+// the room are whole vectors.
 inline void PackLeft(const float* from, int64_t from_stride, int64_t rows, int64_t columns,
                      int64_t padded_rows, uint16_t* to, int64_t stride) {
   const Tag<float> d;
@@ -71,7 +71,7 @@ inline void PackLeft(const float* from, int64_t from_stride, int64_t rows, int64
   }
 }
 
-// Rows as they are stored, padded with 0 to `padded_rows` of `padded` numbers.
+// Copies stored rows, padded with 0 to `padded_rows` rows of `padded` numbers.
 inline void CopyBFloat16Rows(const View<const uint16_t>& from, const Row& first, int64_t rows,
                              int64_t padded_rows, int64_t depth, int64_t padded, uint16_t* to) {
   std::fill_n(to, padded_rows * padded, uint16_t{0});
@@ -79,7 +79,7 @@ inline void CopyBFloat16Rows(const View<const uint16_t>& from, const Row& first,
     std::copy_n(from.row(first.batch, first.head, first.query + r), depth, to + r * padded);
 }
 
-// One block of them transposed: pairs of rows are what is moved.
+// Transposes one block of stored rows, moving pairs of rows.
 inline void TransposeBFloat16Rows(const View<const uint16_t>& from, const Row& first, int64_t rows,
                                   int64_t depth, int64_t padded, Arena<float>& arena,
                                   uint16_t* to) {
@@ -117,8 +117,8 @@ inline void PackBFloat16Block(const BFloat16Plan& plan, int64_t task, Arena<floa
   pack(plan.value, s.value_depth, plan.value_rows, plan.value_columns);
 }
 
-// Rows as they are stored to the columns of a right operand, pair by pair: what LoadPanel is for
-// floats. `room` is for padded / 2 * width numbers.
+// Loads stored rows as the columns of a right operand, pair by pair: LoadPanel for bf16. `room`:
+// padded / 2 * width numbers.
 inline void LoadBFloat16Panel(const View<const uint16_t>& from, const Row& first, int64_t rows,
                               int64_t depth, int64_t width, float* room, float* panel) {
   const int64_t padded = BFloat16Plan::padded(depth);
@@ -130,7 +130,7 @@ constexpr int64_t WholeBFloat16Rows(int64_t rows) {
   return (rows + kBFloat16Rows - 1) / kBFloat16Rows * kBFloat16Rows;
 }
 
-// tile[j][i] = scale sum_a rows[j][a] panel[a][i] for keys of one block, rows being key_rows or
+// tile[j][i] = scale sum_a rows[j][a] panel[a][i] for keys of one block; `rows` is key_rows or
 // value_rows. The tile has room for whole blocks of kBFloat16Rows.
 inline void MultiplyBFloat16Rows(const BFloat16Plan& plan, const uint16_t* rows, int64_t padded,
                                  const Row& first, int64_t first_key, int64_t keys,
@@ -150,8 +150,8 @@ inline void MultiplyBFloat16Rows(const BFloat16Plan& plan, const uint16_t* rows,
   });
 }
 
-// out[a][i] (+)= sum_j columns[a][j] tile[j][i] for keys of one block, columns being key_columns or
-// value_columns. `operand` is room for kTileKeys / 2 * width numbers.
+// out[a][i] (+)= sum_j columns[a][j] tile[j][i] for keys of one block; `columns` is key_columns or
+// value_columns. `operand`: kTileKeys / 2 * width numbers.
 inline void MultiplyBFloat16Columns(const BFloat16Plan& plan, const uint16_t* columns,
                                     int64_t padded, const Row& first, int64_t first_key,
                                     int64_t keys, const float* tile, int64_t width, bool accumulate,
@@ -172,7 +172,7 @@ inline void MultiplyBFloat16Columns(const BFloat16Plan& plan, const uint16_t* co
   });
 }
 
-// Rows of floats that bf16 holds as the right operand of MultiplyBFloat16Tile; `room` is for
+// Packs rows of floats with bf16 values as the right operand of MultiplyBFloat16Tile. `room`:
 // kBackwardRows rows of `padded` numbers.
 inline void PackBFloat16Rows(const float* from, int64_t from_stride, int64_t rows, int64_t depth,
                              int64_t padded, float* room, uint32_t* to) {
@@ -180,8 +180,8 @@ inline void PackBFloat16Rows(const float* from, int64_t from_stride, int64_t row
   PackRight(whole.data, whole.stride, {0, rows, BFloat16Plan::padded(rows)}, padded, to);
 }
 
-// out[j][a] += sum_i tile[j][i] rows[i][a] for `queries` rows that PackBFloat16Rows packed.
-// `operand` is room for kTileKeys * kBackwardRows numbers; out has whole blocks of kBFloat16Rows.
+// out[j][a] += sum_i tile[j][i] rows[i][a] for `queries` rows packed by PackBFloat16Rows.
+// `operand`: kTileKeys * kBackwardRows numbers; out has whole blocks of kBFloat16Rows.
 inline void MultiplyBFloat16Tile(const BFloat16Plan& plan, const float* tile, int64_t keys,
                                  int64_t queries, int64_t width, const uint32_t* rows,
                                  int64_t padded, uint16_t* operand, float* out) {
@@ -201,7 +201,7 @@ inline void MultiplyBFloat16Tile(const BFloat16Plan& plan, const float* tile, in
   });
 }
 
-// The scores of the dot family. Queries are packed as they are: the scale comes afterwards.
+// Scores of the dot family. Queries are packed unscaled; the product applies the scale.
 class BFloat16DotScores : public TileScores<float> {
  public:
   BFloat16DotScores(const Problem<float>& problem, const BFloat16Plan& plan, int64_t width,

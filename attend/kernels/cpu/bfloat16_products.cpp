@@ -17,11 +17,11 @@ namespace attend::kernels {
 namespace {
 
 constexpr int64_t kSide = 16;        // rows of a tile, and its fp32 columns
-constexpr int64_t kTileDepth = 32;   // bf16 numbers of a row of a tile
-constexpr int64_t kRowBytes = 64;    // of a tile
+constexpr int64_t kTileDepth = 32;   // bf16 numbers per row of a tile
+constexpr int64_t kRowBytes = 64;    // per tile row
 constexpr unsigned kTileState = 18;  // XFEATURE_XTILEDATA
 
-// What ldtilecfg reads.
+// Operand of ldtilecfg.
 struct alignas(64) TileShapes {
   uint8_t palette = 1;
   uint8_t start_row = 0;
@@ -47,7 +47,7 @@ bool cpu_has_tiles() {
   return (enabled_states() & kTileStates) == kTileStates;
 }
 
-// Linux gives a process the registers on request alone: they make a switch of threads dearer.
+// Linux grants a process the registers only on request, since they make context switches slower.
 bool system_grants_tiles() {
   constexpr long kRequestPermission = 0x1023;  // ARCH_REQ_XCOMP_PERM
   return syscall(SYS_arch_prctl, kRequestPermission, kTileState) == 0;
@@ -57,7 +57,7 @@ bool system_grants_tiles() {
 }  // namespace attend::kernels
 
 HWY_PUSH_ATTRIBUTES("amx-tile,amx-bf16,avx512f")
-static_assert(true);  // the macro is no head of what follows
+static_assert(true);  // keeps the macro separate from the namespace
 namespace attend::kernels {
 namespace {
 
@@ -68,8 +68,8 @@ void take_tiles() {
 
 void release_tiles() { _tile_release(); }
 
-// Tiles 0 to 3 hold sums, 4 and 5 rows, 6 and 7 columns. Each is loaded between the products of
-// those before it.
+// Tiles 0 to 3 hold sums, 4 and 5 rows, 6 and 7 columns. Each is loaded between the products of the
+// previous ones.
 template <int kM, int kN>
 HWY_INLINE void MultiplyTiles(const BFloat16Product& p, int64_t row, int64_t column) {
   float* const out = p.out + row * p.out_stride + column;
@@ -140,7 +140,7 @@ static_assert(true);
 namespace attend::kernels {
 namespace {
 
-// Two bf16 numbers of each column.
+// Two bf16 numbers per column.
 HWY_INLINE __m512bh LoadPairs(const uint32_t* from) {
   return reinterpret_cast<__m512bh>(_mm512_loadu_si512(from));
 }
@@ -152,12 +152,12 @@ HWY_INLINE __m512bh RepeatPair(const uint16_t* from) {
   return reinterpret_cast<__m512bh>(_mm512_set1_epi32(static_cast<int>(pair)));
 }
 
-// Sums of so many rows by so many vectors of columns stay in registers.
+// Sums of this many rows and kN vectors of columns stay in registers.
 constexpr int64_t kVectorRows = 8;
-// Numbers of a step of the inner loop: the loop ends, and is mispredicted, a quarter as often.
+// Depth per step of the inner loop; unrolling makes mispredicted loop ends rarer.
 constexpr int64_t kUnrolledDepth = 8;
 
-// The products of two numbers of each row and column.
+// Adds the products of two numbers per row and column.
 template <int kN>
 HWY_INLINE void AddPairs(const uint16_t* left, int64_t left_stride, const uint32_t* right,
                          __m512 (&sums)[kVectorRows][kN]) {
@@ -220,7 +220,7 @@ HWY_POP_ATTRIBUTES
 namespace attend::kernels {
 namespace {
 
-// vdpbf16ps does twice the multiply-adds of fp32 a cycle on AMD's processors, no more on Intel's.
+// vdpbf16ps has twice the fp32 multiply-add rate on AMD's processors, but not on Intel's.
 bool cpu_has_fast_vectors() {
   return __builtin_cpu_is("amd") && __builtin_cpu_supports("avx512bf16");
 }
@@ -256,7 +256,7 @@ std::atomic<bool> kernels_allowed = true;
 
 const BFloat16Kernels* bfloat16_kernels() {
   static const BFloat16Kernels* const kernels = find_kernels();
-  // The passes pack whole vectors of sixteen numbers.
+  // The passes pack whole vectors of 16 numbers.
   return kernels != nullptr && kernels_allowed && packs_bfloat16() ? kernels : nullptr;
 }
 

@@ -14,7 +14,7 @@
 HWY_BEFORE_NAMESPACE();
 namespace attend::kernels::HWY_NAMESPACE {
 
-// Where the gradients of the biases of one head and chunk go; null: not wanted.
+// Outputs for the bias gradients of one head and chunk; null: not computed.
 template <class T>
 struct BiasGradients {
   T* dense = nullptr;
@@ -24,7 +24,7 @@ struct BiasGradients {
   T* slope = nullptr;  // one number
 };
 
-// The biases of a problem on tiles [keys][width] of one block of rows.
+// Biases of a problem on tiles [keys][width] of one block of rows.
 template <class T>
 class TileBias {
  public:
@@ -39,7 +39,7 @@ class TileBias {
     }
   }
 
-  // Adds to scores in the unit of the normaliser.
+  // Adds the biases to scores, in the unit of the normaliser.
   void add(const Row& first, int64_t rows, int64_t key, int64_t keys, int64_t width, T* tile) {
     const Bias<T>& bias = problem_.bias;
     if (bias.slopes != nullptr) add_slopes(first, key, keys, width, tile);
@@ -121,8 +121,8 @@ class TileBias {
     }
   }
 
-  // Centres and 1 / width of the rows in lanes; lanes past the last row are flat. No inverse is
-  // infinite: a key at the centre is 0 widths away however narrow they are.
+  // Loads centres and 1 / width of the rows to lanes; lanes after the last row are flat. Inverses
+  // are finite: a key at the centre is 0 widths away, even for the narrowest width.
   void load_gaussian(const Row& first, int64_t rows, int64_t width) {
     const T* centres = problem_.bias.centres + row_index(first);
     const T* widths = problem_.bias.widths + row_index(first);

@@ -9,14 +9,14 @@
 #include <cstring>
 
 HWY_PUSH_ATTRIBUTES("avx512f,avx512vnni")
-static_assert(true);  // the macro is no head of what follows
+static_assert(true);  // keeps the macro separate from the namespace
 namespace attend::kernels {
 namespace {
 
 constexpr int64_t kPanel = 32, kLanes = 16;
-// 16 sums: 2 ports x 5 cycles of latency want ten.
+// 16 sums; 2 ports x 5 cycles of latency need 10.
 constexpr int kByteRows = 8;
-constexpr int64_t kFetched = 64;  // steps of the depth that are fetched ahead
+constexpr int64_t kFetched = 64;  // number of depth steps fetched ahead
 
 // Multiplies kR rows from a on.
 template <int kR>
@@ -53,7 +53,7 @@ void multiply_rows(const ByteProduct& p, const uint8_t* a, const float* a_scales
   }
 }
 
-// The rows that do not fill a step: at most kR.
+// Rows that do not fill a step: at most kR.
 template <int kR>
 void multiply_rest(int64_t rows, const ByteProduct& p, const uint8_t* a, const float* a_scales,
                    float* out) {
@@ -78,7 +78,7 @@ HWY_POP_ATTRIBUTES
 namespace attend::kernels {
 
 ByteKernel byte_kernel() {
-  // GCC asks the system, too, whether it keeps the registers of 512 bits.
+  // GCC also checks that the system saves the 512-bit registers.
   static const bool is_there = __builtin_cpu_supports("avx512vnni") != 0;
   return is_there ? multiply_bytes : nullptr;
 }

@@ -14,13 +14,13 @@
 #include "attend/kernels/cpu/matmul-inl.h"
 #include "attend/kernels/packed_matrix.h"
 
-// Products of signed bytes of weights and unsigned bytes of rows: the instructions of x86 multiply
-// one kind by the other.
+// Products of signed weight bytes and unsigned row bytes, the combination that x86 instructions
+// multiply.
 
 HWY_BEFORE_NAMESPACE();
 namespace attend::kernels::HWY_NAMESPACE {
 
-// The largest of |x_k|; NaN where one is: as whole numbers, bits of floats are in their order.
+// Largest |x_k|; NaN if any is NaN: as integers, magnitudes of floats keep their order.
 HWY_INLINE float LargestMagnitude(const float* x, int64_t count) {
   const Tag<float> d;
   const hn::Rebind<int32_t, Tag<float>> bits;
@@ -40,10 +40,10 @@ HWY_INLINE float LargestMagnitude(const float* x, int64_t count) {
   return result;
 }
 
-// x_k = scale (byte_k - PackedMatrix::byte_zero) within scale / 2, with bytes of zeros up to whole
-// groups; the scale, the largest |x_k| / 127.
+// Rounds x_k = scale (byte_k - PackedMatrix::byte_zero) within scale / 2, padded with zeros to
+// whole groups. Returns the scale, the largest |x_k| / 127.
 inline HWY_NOINLINE float RoundToBytes(const float* x, int64_t count, uint8_t* bytes) {
-  constexpr float kSmallest = 0x1p-100F;  // whose reciprocal is finite
+  constexpr float kSmallest = 0x1p-100F;  // its reciprocal is finite
   constexpr float kSteps = 127;
   const float largest = LargestMagnitude(x, count);
   const bool counts = largest >= kSmallest && std::isfinite(largest);
@@ -68,10 +68,10 @@ inline HWY_NOINLINE float RoundToBytes(const float* x, int64_t count, uint8_t* b
 }
 
 // Returns sum + a0 w0 + a1 w1 + a2 w2 + a3 w3 for the four bytes of each lane; the bytes of a are
-// unsigned, those of w signed.
+// unsigned, the bytes of w signed.
 HWY_INLINE Vec<int32_t> AddByteProducts(Vec<int32_t> sum, Vec<int32_t> a, Vec<int32_t> w) {
 #if HWY_ARCH_X86 && HWY_TARGET != HWY_SCALAR
-  // ReorderWidenMulAccumulate adds neighbours on x86, so that each lane keeps its own sum.
+  // On x86, ReorderWidenMulAccumulate adds neighbours, which keeps the sum of each lane separate.
   const hn::Repartition<int16_t, Tag<int32_t>> half;
   const auto a_half = hn::BitCast(half, a), w_half = hn::BitCast(half, w);
   const hn::Repartition<uint16_t, Tag<int32_t>> no_sign;
@@ -93,7 +93,7 @@ HWY_INLINE Vec<int32_t> AddByteProducts(Vec<int32_t> sum, Vec<int32_t> a, Vec<in
 #endif
 }
 
-// kR rows from a on.
+// Multiplies kR rows from `a` on.
 template <int kR>
 HWY_NOINLINE void MultiplyByteRows(const ByteProduct& p, const uint8_t* a, const float* a_scales,
                                    float* out) {
@@ -138,7 +138,7 @@ HWY_NOINLINE void MultiplyByteRows(const ByteProduct& p, const uint8_t* a, const
   }
 }
 
-// The rows that do not fill a step: at most kR.
+// Rows that do not fill a step: at most kR.
 template <int kR>
 HWY_INLINE void MultiplyRestOfByteRows(int64_t rows, const ByteProduct& p, const uint8_t* a,
                                        const float* a_scales, float* out) {
@@ -148,7 +148,7 @@ HWY_INLINE void MultiplyRestOfByteRows(int64_t rows, const ByteProduct& p, const
   }
 }
 
-// Takes the place of a ByteKernel where the processor has none.
+// Used if the processor lacks a ByteKernel.
 inline HWY_NOINLINE void MultiplyBytes(const ByteProduct& p) {
   int64_t r = 0;
   for (; r + kRowsPerStep <= p.rows; r += kRowsPerStep)

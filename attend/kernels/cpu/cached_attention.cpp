@@ -15,16 +15,16 @@
 HWY_BEFORE_NAMESPACE();
 namespace attend::kernels::HWY_NAMESPACE {
 
-// Keys that are read together, so that what one head has fetched is there for the next.
+// Keys processed together; lines fetched for one head are reused by the next.
 constexpr int64_t kKeyBlock = 8;
-// The rows of a problem, one after another, of caches of S.
+// Reads the rows of a problem one after another, from caches of type S.
 template <class S>
 class CacheReader {
  public:
   explicit CacheReader(const CachedAttention& p)
       : p_(p),
         found_(static_cast<size_t>(p.keys)),
-        // Four scores are written at a time, and whole vectors read.
+        // Scores are written four at a time and read in whole vectors.
         room_(RoundUpToLanes<float>(p.keys + 3)),
         all_scores_(static_cast<size_t>(p.heads * room_)) {}
 
@@ -50,7 +50,7 @@ class CacheReader {
   }
 
  private:
-  // Where in a slot the key and the value are that a head reads.
+  // Offset within a slot of the key, or value, that a head reads.
   int64_t key(int64_t head) const { return head / (p_.heads / p_.key_heads) * p_.depth; }
   int64_t value(int64_t head) const {
     return p_.value_offset + head / (p_.heads / p_.key_heads) * p_.value_depth;
@@ -69,7 +69,7 @@ class CacheReader {
     for (int64_t k = 0; k < size; k += line) hwy::Prefetch(from + k);
   }
 
-  // While keys from `first` on are read: later ones and, behind the last, values.
+  // Prefetches while keys from `first` on are read: later keys and, after the last, values.
   HWY_INLINE void fetch_keys(int64_t first, int64_t count) const {
     const int64_t size = p_.key_heads * p_.depth;
     for (int64_t j = first + ahead_; j < first + ahead_ + count; ++j) {
@@ -80,7 +80,7 @@ class CacheReader {
     }
   }
 
-  // While values are read: later ones and, behind the last, keys of the next row.
+  // Prefetches while values are read: later values and, after the last, keys of the next row.
   HWY_INLINE void fetch_values(int64_t first, int64_t count) const {
     const int64_t size = p_.key_heads * p_.value_depth;
     for (int64_t j = first + ahead_; j < first + ahead_ + count; ++j) {
@@ -91,7 +91,7 @@ class CacheReader {
     }
   }
 
-  // The scores of `count` of four keys, for all heads.
+  // Computes the scores of `count` of four keys for all heads.
   template <bool kAdditive>
   HWY_INLINE void score(int64_t first, int64_t count) {
     const Tag<float> d;
@@ -119,7 +119,7 @@ class CacheReader {
     }
   }
 
-  // Scores to weights. The numbers behind the last key count as -inf.
+  // Turns scores into weights. Padding after the last key counts as -inf.
   HWY_INLINE void normalise(float* scores) {
     const Tag<float> d;
     const int64_t end = RoundUpToLanes<float>(keys_);
@@ -143,7 +143,7 @@ class CacheReader {
     for (int64_t j = 0; j < keys_; ++j) mean[j] += scores[j] / static_cast<float>(p_.heads);
   }
 
-  // context += sum_j w_j v_j of the keys [first, end) and one head.
+  // context += sum_j w_j v_j for keys [first, end) and one head.
   HWY_INLINE void add(int64_t head, int64_t first, int64_t end, float* context) {
     constexpr int64_t two = 2 * kLanes<float>;
     int64_t k = 0;
@@ -172,8 +172,8 @@ class CacheReader {
 
   const CachedAttention& p_;
   int64_t row_ = 0, keys_ = 0;
-  int64_t ahead_ = 0;            // keys that are fetched before they are read
-  std::vector<const S*> found_;  // the keys of the row
+  int64_t ahead_ = 0;            // keys fetched ahead of reading
+  std::vector<const S*> found_;  // keys of the row
   int64_t room_;
   std::vector<float> all_scores_;  // [heads][room]
 };
@@ -196,7 +196,7 @@ void WriteRows(const CachedRows& p) {
     S* to = static_cast<S*>(p.to) + r * p.to_stride;
     for (int64_t k = 0; k < p.columns; k += kLanes<float>) {
       const auto x = hn::LoadU(d, from + k);
-      // Rounding might carry the bits of a NaN over.
+      // Rounding could carry over in the bits of a NaN.
       const auto nan = hn::Set(d, std::numeric_limits<float>::quiet_NaN());
       Store(kIsHalf<S> ? hn::IfThenElse(hn::IsNaN(x), nan, x) : x, to + k);
     }

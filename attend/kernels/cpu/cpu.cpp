@@ -35,11 +35,11 @@ std::vector<std::string> simd_targets() {
 int64_t allowed_cores() {
   cpu_set_t cores;
   if (sched_getaffinity(0, sizeof cores, &cores) == 0) return CPU_COUNT(&cores);
-  // More cores than the set holds.
+  // The machine has more cores than the set can hold.
   return std::thread::hardware_concurrency();
 }
 
-// Containers limit time, not cores: "quota period" in microseconds, or "max period".
+// Containers limit time instead of cores: "quota period" in microseconds, or "max period".
 double core_quota() {
   std::ifstream file("/sys/fs/cgroup/cpu.max");
   double quota = 0, period = 0;

@@ -26,8 +26,8 @@ HWY_INLINE S Narrow(Compute<S> x) {
   }
 }
 
-// One row. The tokens before the first that smoothing reaches, and those behind the last whole
-// vector, are done number by number.
+// One row. Tokens before the first smoothed token and after the last whole vector are processed one
+// by one.
 template <class S>
 class LogitRow {
  public:
@@ -48,7 +48,8 @@ class LogitRow {
     // log p_j = logit_j - log_sum
     const double right = static_cast<double>(at(target_)) - log_sum;
     double loss = -(1 - problem_.smoothing) * right;
-    // A logit of -inf has its token left out, and would make 0 times the mean NaN.
+    // Skipped without smoothing: an excluded token has logit -inf, and 0 times the mean would be
+    // NaN.
     if (problem_.smoothing > 0)
       loss -= problem_.smoothing * (static_cast<double>(sum_) / tokens - log_sum);
     if (problem_.with_slopes) write_slopes(static_cast<T>(1 / powers));
@@ -65,14 +66,14 @@ class LogitRow {
     return Wide(logits_[j]) + (problem_.bias == nullptr ? T{0} : problem_.bias[j]);
   }
 
-  // The tokens that are in no vector.
+  // Calls f for the tokens outside whole vectors.
   template <class F>
   HWY_INLINE void for_others(F f) const {
     for (int64_t j = 0; j < first_; ++j) f(j);
     for (int64_t j = whole_; j < problem_.tokens; ++j) f(j);
   }
 
-  // The largest logit, and the sum of those from the first on.
+  // Finds the largest logit, and the sum of logits from the first smoothed token on.
   void find_largest() {
     const Tag<T> d;
     auto largest = Set<T>(-std::numeric_limits<T>::infinity());
@@ -90,7 +91,7 @@ class LogitRow {
     });
   }
 
-  // e^(x - largest): the difference first, as the product of a large x would lose its last bits.
+  // e^(x - largest): subtracts first, since the product of a large x would lose its last bits.
   HWY_INLINE Vec<T> power(Vec<T> x) const {
     return Exp2<T>(hn::Mul(hn::Sub(x, Set<T>(largest_)), Set<T>(static_cast<T>(kLog2E))));
   }

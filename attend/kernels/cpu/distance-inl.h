@@ -17,9 +17,9 @@ namespace attend::kernels::HWY_NAMESPACE {
 // Squared distances: s_ij = -scale |q_i - k_j|^2 = scale (2 (q_i - c) . (k_j - c) - N), N = |q_i -
 // c|^2 + |k_j - c|^2, for any c; c is the mean of the panel's queries. With u half a unit in the
 // last place, rounding q - c, k - c and the terms of the sum, each at most scale N, leaves an error
-// of a few u scale N. Where |q_i - k_j|^2 >= N / 4 that is a few u of the score, as exact as a sum
-// of squared differences. The scores of nearer pairs, and of those whose N overflows, are such
-// sums.
+// of a few u scale N. If |q_i - k_j|^2 >= N / 4, this is a few u of the score, as exact as a sum of
+// squared differences. Scores of nearer pairs, and scores with an overflowing N, are computed as
+// such sums.
 template <class T>
 class SquaredDistanceScores : public TileScores<T> {
  public:
@@ -29,8 +29,8 @@ class SquaredDistanceScores : public TileScores<T> {
         keys_(arena.take(kTileKeys * RoundUpToLanes<T>(problem.shape.depth))),
         key_norms_(arena.take(kTileKeys)) {}
 
-  // A panel holds q - c as [depth][width], scaled for the product, then q as it is, then
-  // scale |q - c|^2, then c.
+  // A panel holds q - c as [depth][width], scaled for the product, then q, then scale |q - c|^2,
+  // then c.
   int64_t panel_size(int64_t width) const override {
     return 2 * problem_.shape.depth * width + width + problem_.shape.depth;
   }
@@ -54,7 +54,7 @@ class SquaredDistanceScores : public TileScores<T> {
         sum = hn::MulAdd(hn::Load(d, row + lane), Set<T>(1 / static_cast<T>(rows)), sum);
       const auto mean = hn::SumOfLanes(d, sum);
       middle[a] = hn::GetLane(mean);
-      std::fill(row + rows, row + width, middle[a]);  // as far from the keys as any
+      std::fill(row + rows, row + width, middle[a]);  // as far from the keys as the queries
       for (int64_t lane = 0; lane < width; lane += kLanes<T>) {
         const auto q = hn::Sub(hn::Load(d, row + lane), mean);
         const auto scaled = hn::Mul(q, Set<T>(scale_));
@@ -100,11 +100,11 @@ class SquaredDistanceScores : public TileScores<T> {
  private:
   static constexpr T kNear = 0.25;
 
-  // The scores of one key and the vector of queries at `query`, [depth][width].
+  // Scores of one key and the vector of queries at `query`, [depth][width].
   HWY_NOINLINE void sum_differences(const T* HWY_RESTRICT key, const T* HWY_RESTRICT query,
                                     int64_t width, T* HWY_RESTRICT to) const {
     const Tag<T> d;
-    constexpr int kSums = 4;  // the latency of a multiply-add on one port
+    constexpr int kSums = 4;  // for the latency of a multiply-add on one port
     const int64_t depth = problem_.shape.depth;
     Vec<T> sum[kSums];
     for (auto& s : sum) s = hn::Zero(d);
@@ -150,12 +150,12 @@ class SquaredDistanceScores : public TileScores<T> {
 };
 
 // ds_ij gives dq_i = -2 scale sum_j ds_ij (q_i - k_j) and dk_j = 2 scale sum_i ds_ij (q_i - k_j).
-// Matrix products of ds with q - c and k - c give the sums; c is the centre that the scores use. In
-// tiles with pairs so near that the products would cancel, differences are summed pair by pair.
+// Matrix products of ds with q - c and k - c give the sums, with the centre c of the scores. In
+// tiles with pairs so near that products would cancel, differences are summed pair by pair.
 template <class T>
 class SquaredDistanceGradients : public TileGradients<T> {
  public:
-  // `scores` are those of the tiles.
+  // `scores` must have scored the tiles.
   SquaredDistanceGradients(const BackwardPlan<T>& plan, const SquaredDistanceScores<T>& scores,
                            Arena<T>& arena)
       : problem_(*plan.problem),
@@ -237,9 +237,9 @@ class SquaredDistanceGradients : public TileGradients<T> {
                 {gradient, padded_}, this->ahead_);
   }
 
-  // Sums up pair by pair; the lanes of a vector are dimensions.
+  // Sums pair by pair; lanes are dimensions.
   void add_differences(const T* tile, const T* key, int64_t keys, int64_t width, T* gradient) {
-    constexpr int kStep = 4;  // keys at a time: each has its sum and itself in registers
+    constexpr int kStep = 4;  // keys per step, each with itself and its sum in registers
     LoadRows(key, problem_.key.row_stride, keys, depth_, keys, keys_, padded_);
     for (int64_t a = 0; a < padded_; a += kLanes<T>) {
       int64_t j = 0;
@@ -288,10 +288,10 @@ class SquaredDistanceGradients : public TileGradients<T> {
   const T* centre_ = nullptr;
   T* plain_rows_;      // [width][padded] q
   T* rows_;            // [width][padded] q - c
-  T* near_;            // [width][padded] sum_j ds_ij (q_i - k_j) of tiles with near pairs
+  T* near_;            // [width][padded] sum_j ds_ij (q_i - k_j) over tiles with near pairs
   T* keys_;            // [keys][padded] k - c, or k
-  T* row_sums_;        // [width] sum_j ds_ij of the other tiles
-  T* query_gradient_;  // [depth][width] sum_j ds_ij (k_j - c) of them
+  T* row_sums_;        // [width] sum_j ds_ij over the other tiles
+  T* query_gradient_;  // [depth][width] sum_j ds_ij (k_j - c) over the other tiles
   T* key_gradient_;    // [chunk_keys][padded]
 };
 

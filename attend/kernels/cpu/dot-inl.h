@@ -24,7 +24,7 @@ class DotScores : public TileScores<T> {
 
   int64_t panel_size(int64_t width) const override { return problem_.shape.depth * width; }
 
-  // Queries as a panel [depth][width], scaled.
+  // Loads queries as a panel [depth][width], scaled.
   void load_queries(const Row& first, int64_t rows, int64_t width, T* panel) const override {
     const T* from = problem_.query.row(first.batch, first.head, first.query);
     LoadPanel(from, problem_.query.row_stride, rows, problem_.shape.depth, panel, width);
@@ -99,8 +99,8 @@ class DotGradients : public TileGradients<T> {
   Row first_;
   int64_t query_count_ = 0;
   WholeRows<T> queries_ = {};
-  bool fresh_ = true;  // nothing was added to query_gradient_
-  T* rows_;            // [rows][padded] queries, where they must be copied
+  bool fresh_ = true;  // nothing was added to query_gradient_ yet
+  T* rows_;            // [rows][padded] queries, if they must be copied
   T* query_gradient_;  // [depth][width]
   T* key_gradient_;    // [chunk_keys][padded]
 };

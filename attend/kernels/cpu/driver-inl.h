@@ -11,7 +11,7 @@
 #include "attend/kernels/cpu/half_rows-inl.h"
 #include "attend/kernels/cpu/plan-inl.h"
 
-// What the drivers of the passes share.
+// Shared by the drivers of the passes.
 
 namespace attend::kernels {
 
@@ -21,7 +21,7 @@ void run_tasks(int64_t tasks, int threads, const Task& task) {
   std::exception_ptr failure;
   const int count = static_cast<int>(std::min<int64_t>(
       threads > 0 ? threads : omp_get_max_threads(), std::max<int64_t>(1, tasks)));
-  // Where tasks are many, a thread runs several in turn: each fetches what the next one reads.
+  // With many tasks, a thread runs several in turn: each fetches data of the next one.
   const int64_t run = std::clamp<int64_t>(tasks / (count * 32), 1, 8);
 #pragma omp parallel num_threads(count) if (count > 1)
   {
@@ -40,17 +40,17 @@ void run_tasks(int64_t tasks, int threads, const Task& task) {
   if (failure) std::rethrow_exception(failure);
 }
 
-// What the additive family computes once a head; owns what its plan points to.
+// Preparation of the additive family, once per head; owns the arrays of its plan.
 template <class T>
 class AdditivePreparation {
  public:
   explicit AdditivePreparation(const Problem<T>& problem) { plan_.problem = &problem; }
 
-  // Does nothing for families that need none.
+  // Does nothing for families without preparation.
   void run(bool natural, int threads) {
     if (!is_prepared(plan_.problem->score)) return;
     const Shape& s = plan_.problem->shape;
-    constexpr int64_t kMostLanes = 16;  // of any target: a whole number of anybody's vectors
+    constexpr int64_t kMostLanes = 16;  // a multiple of the lanes of every target
     plan_.natural = natural;
     plan_.padded = (s.depth + kMostLanes - 1) / kMostLanes * kMostLanes;
     const int64_t heads = plan_.heads();
@@ -78,15 +78,15 @@ class AdditivePreparation {
   Arena<int64_t> indices_;
 };
 
-// The shifts that weights are taken from; the arena holds them. The plan is read
-// for the problem, its lse and the selection.
+// Computes the shifts for the weights; the arena holds them. Reads the problem, the lse and the
+// selection of the plan.
 template <class T>
 RowShifts<T> find_shifts(SummaryPlan<T> plan, Arena<T>& arena, int threads) {
   if (!needs_shifts(plan.problem->normaliser)) return {};
   const Shape& s = plan.problem->shape;
   const int64_t rows = s.batch * s.heads * s.queries;
   plan.shifts = {arena.take(rows), arena.take(rows)};
-  plan.column_sums = nullptr;  // a task is a block of rows
+  plan.column_sums = nullptr;  // makes a task a block of rows
   std::vector<int64_t> heads(plan.selection.heads.begin(), plan.selection.heads.end());
   std::sort(heads.begin(), heads.end());
   heads.erase(std::unique(heads.begin(), heads.end()), heads.end());
@@ -97,8 +97,7 @@ RowShifts<T> find_shifts(SummaryPlan<T> plan, Arena<T>& arena, int threads) {
   return plan.shifts;
 }
 
-// Rows of sixteen bits to float and back; a [batch, heads, rows, depth] array is `heads` x `rows`
-// of them a batch entry.
+// Shape of 16-bit rows that are converted to float and back: [batch, heads, rows, depth].
 struct RowsOf {
   int64_t batch, heads, rows, depth;
 
@@ -114,7 +113,7 @@ void each_head(const RowsOf& shape, int threads, const Work& work) {
   });
 }
 
-// A contiguous copy in float, which the arena holds.
+// Returns a contiguous copy in float, held by the arena.
 template <class S>
 View<float> widen_rows(const RowsOf& shape, const View<const S>& from, Arena<float>& arena,
                        int threads) {
@@ -139,7 +138,7 @@ inline RowsOf key_rows(const Shape& s) { return {s.batch, s.key_heads, s.keys, s
 inline RowsOf value_rows(const Shape& s) { return {s.batch, s.key_heads, s.keys, s.value_depth}; }
 inline RowsOf context_rows(const Shape& s) { return {s.batch, s.heads, s.queries, s.value_depth}; }
 
-// The problem in float but for its queries, keys and values.
+// The problem in float, without queries, keys and values.
 template <class S>
 Problem<float> without_rows(const Problem<S>& from) {
   Problem<float> to;
@@ -153,8 +152,8 @@ Problem<float> without_rows(const Problem<S>& from) {
   return to;
 }
 
-// The problem in float, with copies of its queries, keys and values; with `keys` false, without the
-// last two.
+// The problem in float with copies of its queries, keys and values; without keys and values if
+// `keys` is false.
 template <class S>
 Problem<float> widen_problem(const Problem<S>& from, Arena<float>& arena, int threads,
                              bool keys = true) {
@@ -166,8 +165,8 @@ Problem<float> widen_problem(const Problem<S>& from, Arena<float>& arena, int th
   return to;
 }
 
-// Whether no number is infinite or NaN: a term of 0 times infinity would make NaN of a product that
-// is infinite in floats.
+// Whether all numbers are finite. A term of 0 times infinity would turn a product NaN that is
+// infinite in floats.
 inline bool all_finite(const RowsOf& shape, const View<const BFloat16>& view, int threads) {
   std::atomic<bool> finite = true;
   each_head(shape, threads, [&](int64_t b, int64_t h) {
@@ -177,12 +176,12 @@ inline bool all_finite(const RowsOf& shape, const View<const BFloat16>& view, in
   return finite;
 }
 
-// The keys and values of a problem packed for products of bf16, where it takes them; owns what its
-// plan points to. Sparse normalisers compute scores again and again for their thresholds: these
-// stay in float, as do few queries, edges and what is not finite.
+// Packs the keys and values of a problem for bf16 products, if supported; owns the arrays of its
+// plan. Float is kept for sparse normalisers, which recompute scores repeatedly for their
+// thresholds, for few queries, edges and non-finite numbers.
 class BFloat16Preparation {
  public:
-  // grad_context: null forward, not null backward.
+  // grad_context: null in forward, not null in backward.
   template <class S>
   BFloat16Preparation(const Problem<S>& problem,
                       const std::type_identity_t<View<const S>>* grad_context, int threads) {

@@ -14,7 +14,7 @@ namespace attend::kernels::HWY_NAMESPACE {
 template <class T>
 using DropoutBits = hn::Rebind<uint32_t, Tag<T>>;
 
-// dropout_mix, in lanes
+// dropout_mix for lanes.
 template <class Bits>
 HWY_INLINE hn::Vec<Bits> Mix(Bits bits, hn::Vec<Bits> x) {
   x = hn::Xor(x, hn::ShiftRight<16>(x));
@@ -28,7 +28,7 @@ template <class T>
 HWY_INLINE hn::Mask<Tag<T>> Drops(hn::Vec<DropoutBits<T>> drawn,
                                   hn::Vec<DropoutBits<T>> threshold) {
   const Tag<T> d;
-  // The comparison of Highway is of signed numbers: the top bit is moved.
+  // The comparison is signed; flipping the top bit makes it unsigned.
   const DropoutBits<T> bits;
   const hn::RebindToSigned<DropoutBits<T>> plain;
   const auto top = hn::Set(bits, 0x80000000u);
@@ -42,7 +42,7 @@ HWY_INLINE hn::Mask<Tag<T>> Drops(hn::Vec<DropoutBits<T>> drawn,
   }
 }
 
-// A weight is dropped by a hash of its place: nothing is stored, and every pass draws the same.
+// A weight is dropped by a hash of its position: nothing is stored, and every pass draws the same.
 template <class T>
 class TileDropout {
  public:

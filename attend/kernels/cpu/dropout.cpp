@@ -9,7 +9,7 @@
 HWY_BEFORE_NAMESPACE();
 namespace attend::kernels::HWY_NAMESPACE {
 
-// Places first ... first + count of a row.
+// Drops entries first ... first + count - 1 of a row.
 template <class T>
 void DropRow(uint32_t row_key, const Dropout& dropout, int64_t first, const T* from, int64_t count,
              T* to) {
@@ -33,7 +33,7 @@ void DropRow(uint32_t row_key, const Dropout& dropout, int64_t first, const T* f
 
 template <class T>
 void Drop(const Dropout& dropout, const T* from, int64_t count, T* to) {
-  // A key has 32 bits; a row of so many places keeps them apart.
+  // Keys have 32 bits; rows of this length keep positions distinct.
   constexpr int64_t row = int64_t{1} << 20;
   for (int64_t done = 0; done < count;) {
     const int64_t place = dropout.first_key + done;

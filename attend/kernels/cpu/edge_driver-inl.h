@@ -2,8 +2,7 @@
 
 #include "attend/kernels/cpu/plan-inl.h"
 
-// The passes of attention along edges, for problems whose scope is `scope`, in time and memory
-// linear in the edges.
+// Passes of attention along the edges of `scope`, in time and memory linear in the edges.
 
 namespace attend::kernels {
 
@@ -15,7 +14,7 @@ template <class T>
 void edge_backward(const Problem<T>& problem, const EdgeScope& scope, const Upstream<T>& upstream,
                    const Gradients<T>& gradients, int threads);
 
-// What the plan wants of the weights; it says so, its lse and its selection.
+// Computes the outputs that `wanted` selects; reads its lse and selection.
 template <class T>
 void edge_summary(const Problem<T>& problem, const EdgeScope& scope, const SummaryPlan<T>& wanted,
                   int threads);

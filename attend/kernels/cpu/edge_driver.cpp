@@ -9,8 +9,8 @@
 namespace attend::kernels {
 namespace {
 
-// The rows as they are where they fill whole vectors of every target, else copies that do, padded
-// with 0; the arena holds them.
+// Returns the rows if they fill whole vectors of every target; otherwise copies padded with 0, held
+// by the arena.
 template <class T>
 View<const T> whole_rows(const RowsOf& shape, const View<const T>& from, Arena<T>& arena,
                          int threads) {
@@ -44,7 +44,7 @@ class EdgeProblem {
   EdgeProblem(const EdgeProblem&) = delete;
   EdgeProblem& operator=(const EdgeProblem&) = delete;
 
-  // A number for each edge of each head.
+  // One number per edge and head.
   T* take_edges() {
     const Shape& s = problem_.shape;
     return arena_.take(s.batch * s.heads * plan.columns);
@@ -77,8 +77,8 @@ void clear_bias_gradients(const EdgePlan<T>& plan) {
   if (to.widths != nullptr) std::fill_n(to.widths, rows, T(0));
 }
 
-// Adds up ds for the biases, the edges one after another: a thread has all of a head, or of all
-// heads where these share a bias.
+// Sums ds for the biases, one edge after another. A thread processes all entries of a head, or all
+// heads if they share a bias.
 template <class T>
 void add_bias_gradients(const EdgePlan<T>& plan, int threads) {
   const Shape& s = plan.problem->shape;
@@ -150,7 +150,7 @@ void edge_summary(const Problem<T>& given, const EdgeScope& scope, const Summary
   EdgePlan<T>& plan = problem.plan;
   plan.summary = wanted;
   plan.summary.problem = plan.problem;
-  plan.summary.column_sums = nullptr;  // a task is a block of rows
+  plan.summary.column_sums = nullptr;  // makes a task a block of rows
   const Shape& s = given.shape;
   const int64_t heads = plan.summary.heads();
   Arena<T>& arena = problem.arena();

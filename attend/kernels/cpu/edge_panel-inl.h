@@ -16,8 +16,8 @@
 HWY_BEFORE_NAMESPACE();
 namespace attend::kernels::HWY_NAMESPACE {
 
-// As many consecutive queries of one head as a vector has lanes, and their edges. In a tile
-// [edges][lanes], element [n][r] is that of edge n of query r.
+// kWidth consecutive queries of one head, one per lane, and their edges. In a tile [edges][lanes],
+// element [n][r] belongs to edge n of query r.
 template <class T>
 class EdgePanel {
  public:
@@ -40,7 +40,7 @@ class EdgePanel {
     scores_->begin_head(first.head);
   }
 
-  // Numbers of a tile.
+  // Numbers per tile.
   int64_t room() const { return room_; }
 
   void load(const Row& first, int64_t rows) {
@@ -53,8 +53,8 @@ class EdgePanel {
     }
   }
 
-  // Scores in the unit of the normaliser to tile(), -inf where there is no edge; cap_slope as of
-  // CapScores.
+  // Writes scores in the unit of the normaliser to tile(), -inf if there is no edge; cap_slope as
+  // in CapScores.
   void score(T* cap_slope = nullptr) {
     for (int64_t r = 0; r < rows_; ++r) scores_->score(query(r), keys(r), tile_ + r, kWidth);
     if (problem_.score.soft_cap > 0)
@@ -67,8 +67,8 @@ class EdgePanel {
     mask();
   }
 
-  // The shifts of the rows, from scores in tile() and, where it can tell, their lse; `scratch` has
-  // room for a tile.
+  // Finds the shifts of the rows from the scores in tile() and, if exact enough, from their lse;
+  // `scratch` has room for a tile.
   void find_shifts(const T* lse, T* scratch) {
     const Normaliser normaliser = problem_.normaliser;
     LoadShifts<T>({}, 0, 0, kWidth, shifts_);
@@ -105,7 +105,7 @@ class EdgePanel {
     }
   }
 
-  // Calls work(r, key, number of the edge in its list, its place in a tile) for each edge.
+  // Calls work(r, key, index of the edge in its list, index in a tile) for each edge.
   template <class Work>
   void each_edge(const Work& work) const {
     for (int64_t r = 0; r < rows_; ++r) {
@@ -120,7 +120,7 @@ class EdgePanel {
   T* tile() const { return tile_; }
   const RowShifts<T>& shifts() const { return shifts_; }
   const EdgeScores<T>& scores() const { return *scores_; }
-  const EdgeScores<T>& products() const { return products_; }  // of values
+  const EdgeScores<T>& products() const { return products_; }  // with values
   Row row(int64_t r) const { return {first_.batch, first_.head, first_.query + r}; }
   const T* query(int64_t r) const {
     return problem_.query.row(first_.batch, first_.head, first_.query + r);

@@ -6,36 +6,36 @@
 
 #include "attend/kernels/cpu/plan-inl.h"
 
-// Attention along edges. A panel of queries is scored edge by edge, each with a row of its own of
-// keys, so that no tile of keys that nobody sees is read; vectors run along the depth. The scores
-// of a panel stand in a tile as elsewhere, one query a lane, for the normalisers.
+// Attention along edges. A panel of queries is scored edge by edge, each query with its own keys;
+// tiles of unseen keys are never read. Vectors run along the depth. For the normalisers, the scores
+// of a panel form a tile as elsewhere, one query per lane.
 
 namespace attend::kernels {
 
-// The edges of one query.
+// Edges of one query.
 struct EdgeRow {
-  const int64_t* keys;  // [known]: behind its own those of the queries behind
+  const int64_t* keys;  // [known]: its own keys, followed by the keys of later queries
   int64_t count, known;
-  int64_t first;  // the number of its first edge in its list
+  int64_t first;  // index of its first edge in its list
 };
 
 template <class T>
 struct EdgePlan {
-  const Problem<T>* problem = nullptr;  // its rows may be read to whole vectors
+  const Problem<T>* problem = nullptr;  // its rows may be read in whole vectors
   EdgeScope scope;
   int64_t columns = 0;  // edges of the longest list
   Result<T> result;
-  Upstream<T> upstream;  // likewise its grad_context
+  Upstream<T> upstream;  // so may the rows of its grad_context
   Gradients<T> gradients;
   const EdgesByKey* by_key = nullptr;
-  RowShifts<T> shifts;       // [batch, heads, queries], where backward wants them afterwards
-  T* by_value = nullptr;     // [batch, heads, columns] what each edge multiplies dc_i by for dv_j
+  RowShifts<T> shifts;       // [batch, heads, queries], if backward needs them afterwards
+  T* by_value = nullptr;     // [batch, heads, columns] factor of dc_i in dv_j, per edge
   T* by_score = nullptr;     // [batch, heads, columns] ds
   T* by_product = nullptr;   // the same before the soft cap
   T* vector_sums = nullptr;  // [batch, blocks, heads, depth], for the additive family
   SummaryPlan<T> summary = {};
 
-  // What a pass over the queries has as a task: a block of kBackwardRows of one head.
+  // Tasks of a pass over queries: blocks of kBackwardRows of one head.
   int64_t blocks() const { return (problem->shape.queries + kBackwardRows - 1) / kBackwardRows; }
   int64_t tasks() const { return problem->shape.batch * problem->shape.heads * blocks(); }
   Row first_row(int64_t task) const {
@@ -43,7 +43,7 @@ struct EdgePlan {
     return {head / heads, head % heads, task % blocks() * kBackwardRows};
   }
 
-  // What the pass over the keys has as one: a block of kTileKeys of one head of keys.
+  // Tasks of the pass over keys: blocks of kTileKeys of one key head.
   int64_t key_blocks() const { return (problem->shape.keys + kTileKeys - 1) / kTileKeys; }
   int64_t key_tasks() const {
     return problem->shape.batch * problem->shape.key_heads * key_blocks();
@@ -61,13 +61,13 @@ struct EdgePlan {
     return (row.batch * problem->shape.heads + row.head) * problem->shape.queries + row.query;
   }
 
-  // Where the numbers of a list's edges begin in by_value and by_score.
+  // Index of a list's first edge in by_value and by_score.
   int64_t list(int64_t batch, int64_t head) const {
     return (batch * problem->shape.heads + head) * columns;
   }
 };
 
-// The biases of single pairs of a query and a key.
+// Biases of single pairs of a query and a key.
 template <class T>
 class EdgeBias {
  public:
@@ -79,7 +79,7 @@ class EdgeBias {
            bias_.edges.data != nullptr;
   }
 
-  // Adds to a score in units of 1 / unit; `edge` is the number of the edge in its list.
+  // Adds the biases to a score, times `unit`; `edge` is the index of the edge in its list.
   T add(T score, const Row& row, int64_t key, int64_t edge, T unit) const {
     if (bias_.slopes != nullptr) score -= bias_.slopes[row.head] * unit * distance(row, key);
     if (bias_.dense.data != nullptr) score += unit * *dense(row, key);
@@ -92,7 +92,7 @@ class EdgeBias {
     return score;
   }
 
-  // Adds ds to the gradients that are wanted.
+  // Adds ds to the requested gradients.
   void differentiate(const Gradients<T>& to, const Row& row, int64_t key, int64_t edge,
                      T ds) const {
     if (to.slopes != nullptr) to.slopes[row.head] -= ds * distance(row, key);
@@ -132,7 +132,7 @@ class EdgeBias {
   const T* of_edge(const Row& row, int64_t edge) const {
     return bias_.edges.row(row.batch, row.head, 0) + edge;
   }
-  // No inverse is infinite: a key at the centre is 0 widths away however narrow they are.
+  // Inverses are finite: a key at the centre is 0 widths away, even for the narrowest width.
   Gaussian gaussian(const Row& row, int64_t key) const {
     const int64_t place = index(row);
     const T inverse = std::min(1 / bias_.widths[place], std::numeric_limits<T>::max());
@@ -146,7 +146,7 @@ class EdgeBias {
 template <class T>
 using EdgeTask = void (*)(const EdgePlan<T>& plan, int64_t task, Arena<T>& arena);
 
-// The code of this CPU's target. Backward passes over the queries first, then over the keys.
+// Code of this CPU's target. Backward passes over the queries first, then over the keys.
 template <class T>
 EdgeTask<T> edge_forward_task();
 template <class T>

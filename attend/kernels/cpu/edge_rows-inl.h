@@ -14,19 +14,19 @@
 HWY_BEFORE_NAMESPACE();
 namespace attend::kernels::HWY_NAMESPACE {
 
-// The rows that the edges of one row lead to, each of whole vectors.
+// Rows at the other ends of the edges of one row; each is whole vectors.
 template <class T>
 struct Neighbours {
   const T* rows;
   int64_t stride;
-  const int64_t* index;  // [known], of which the first `count` are those of the row
+  const int64_t* index;  // [known]; the first `count` belong to the row
   int64_t count, known;
-  int64_t bytes;  // of a row
+  int64_t bytes;  // per row
 
   const T* row(int64_t n) const { return rows + index[n] * stride; }
 
-  // A row comes from anywhere in memory: it is fetched while those before it are computed with.
-  // Behind the last one follow those of the next rows.
+  // Prefetches: a row may be anywhere in memory and is fetched while earlier ones are processed.
+  // After the last row follow the rows of later queries or keys.
   HWY_INLINE void fetch_ahead(int64_t n) const {
     constexpr int64_t kAhead = 8, kLine = 64;
     if (n + kAhead >= known || bytes == 0) return;
@@ -35,7 +35,7 @@ struct Neighbours {
   }
 };
 
-// f = q k; there is no v.
+// f = q k, without v.
 template <class T>
 struct DotPair {
   static constexpr bool kHasVector = false;
@@ -51,7 +51,7 @@ struct DotPair {
   }
 };
 
-// f = -(q - k)^2; there is no v.
+// f = -(q - k)^2, without v.
 template <class T>
 struct SquaredDistancePair {
   static constexpr bool kHasVector = false;
@@ -68,21 +68,21 @@ struct SquaredDistancePair {
   }
 };
 
-// What a family does along the edges of a row. Every f is the same when queries and keys are
-// exchanged: one function differentiates by either.
+// A family along the edges of a row. Every f is symmetric in queries and keys: one function
+// differentiates by either.
 template <class T>
 class EdgeScores {
  public:
   virtual ~EdgeScores() = default;
 
-  // For the vector v of that head.
+  // Sets the head, and with it the vector v.
   virtual void begin_head(int64_t head) = 0;
 
   // to[n * stride] = scale sum_a v_a f(own_a, other_na)
   virtual void score(const T* own, const Neighbours<T>& others, T* to, int64_t stride) const = 0;
 
-  // sum_a += sum_n ds_n df/down, without v and scale, and vector_a += sum_n ds_n f where there is
-  // a v; ds_n at ds[n * stride]. A dot product does not read `own`.
+  // sum_a += sum_n ds_n df/down, without v and scale. With v also vector_a += sum_n ds_n f. ds_n is
+  // at ds[n * stride]. A dot product does not read `own`.
   virtual void differentiate(const T* own, const Neighbours<T>& others, const T* ds, int64_t stride,
                              T* sum, T* vector) const = 0;
 };
@@ -90,7 +90,7 @@ class EdgeScores {
 template <class T, class Pair>
 class PairEdges : public EdgeScores<T> {
  public:
-  // Rows are `padded` numbers, whole vectors.
+  // Rows have `padded` numbers, whole vectors.
   PairEdges(const Problem<T>& problem, int64_t padded, T scale, Arena<T>& arena)
       : problem_(problem), pair_(problem.score), padded_(padded), scale_(scale) {
     if (!Pair::kHasVector) return;
@@ -127,7 +127,7 @@ class PairEdges : public EdgeScores<T> {
   }
 
  private:
-  // Vectors of a row at a time, whose sums are in registers.
+  // Vectors of a row per step, with sums in registers.
   static constexpr int kStep = 4;
   static constexpr bool kReadsOwn = !std::is_same_v<Pair, DotPair<T>>;
 
@@ -170,14 +170,14 @@ class PairEdges : public EdgeScores<T> {
   T* vector_ = nullptr;  // [padded] v of the head
 };
 
-// What a gradient of `differentiate` is multiplied by in dimension a: scale v_a.
+// Factor of a gradient of `differentiate` in dimension a: scale v_a.
 template <class T>
 T EdgeFactor(const Problem<T>& problem, int64_t head, int64_t a) {
   const T scale = T(problem.score.scale);
   return problem.score.family == Family::additive ? scale * HeadVector(problem, head)[a] : scale;
 }
 
-// The table of families along edges.
+// The families along edges.
 template <class T>
 std::unique_ptr<EdgeScores<T>> MakeEdgeScores(const Problem<T>& problem, Arena<T>& arena) {
   const int64_t padded = RoundUpToLanes<T>(problem.shape.depth);

@@ -16,8 +16,8 @@
 HWY_BEFORE_NAMESPACE();
 namespace attend::kernels::HWY_NAMESPACE {
 
-// What the normaliser has for the rows of a panel: weights in the panel's tile, an lse that is
-// reference + offset, and what a row of the context is multiplied by.
+// Normalised rows of a panel: weights in the panel's tile, lse = reference + offset, and the factor
+// of a context row.
 template <class T>
 struct EdgeWeights {
   HWY_ALIGN T reference[kLanes<T>];
@@ -72,8 +72,8 @@ void EdgeForward(const EdgePlan<T>& plan, int64_t task, Arena<T>& arena) {
   });
 }
 
-// The gradients of one block of queries of one head, and of their edges what those of keys and
-// values are made of.
+// Gradients of one block of queries of one head, and per edge the inputs for the gradients of keys
+// and values.
 template <class T>
 class EdgeQueries {
  public:
@@ -145,8 +145,8 @@ class EdgeQueries {
       panel_.products().score(grad_context(r), panel_.values(r), gradients_ + r, kLanes<T>);
   }
 
-  // What is subtracted from each dp of a row: for softmax sum_j p_ij dp_ij = dc_i . c_i, less dlse;
-  // for the sparse normalisers see Deltas.
+  // Number subtracted from each dp of a row: for softmax sum_j p_ij dp_ij = dc_i . c_i, less dlse;
+  // for sparse normalisers see Deltas.
   void find_delta() {
     const Normaliser normaliser = problem_.normaliser;
     HWY_ALIGN T mass[kLanes<T>] = {};
@@ -199,8 +199,7 @@ void EdgeQueryGradients(const EdgePlan<T>& plan, int64_t task, Arena<T>& arena) 
   EdgeQueries<T>(plan, task, arena).run();
 }
 
-// The gradients of one block of keys of one head of keys, each summed over its edges in their
-// order.
+// Gradients of one block of keys of one key head, each summed over its edges in order.
 template <class T>
 class EdgeKeys {
  public:
@@ -247,7 +246,7 @@ class EdgeKeys {
  private:
   int64_t group() const { return shape_.heads / shape_.key_heads; }
 
-  // Where the edges of the block's first key begin, and so on.
+  // Offsets of the edges of the block's keys.
   const int64_t* ends_of(int64_t head) const {
     const EdgeLists& lists = plan_.scope.lists;
     const int64_t list = (lists.batch_stride == 0 ? 0 : batch_) * plan_.by_key->heads +
@@ -265,7 +264,7 @@ class EdgeKeys {
             depth * static_cast<int64_t>(sizeof(T))};
   }
 
-  // What `from` holds for the edges of a key, side by side.
+  // Gathers the numbers of the edges of a key.
   const T* gather(const T* from, int64_t head, const int64_t* ends) const {
     const EdgeLists& lists = plan_.scope.lists;
     const int64_t first = lists.row({batch_, head, 0})[0];
@@ -298,10 +297,10 @@ class EdgeKeys {
   std::unique_ptr<EdgeScores<T>> scores_;
   PairEdges<T, DotPair<T>> products_;
   T* sum_;             // [padded]
-  T* vector_;          // [padded], which the pass over the queries has summed up already
+  T* vector_;          // [padded], unused: the pass over queries sums it
   T* key_gradient_;    // [keys][padded]
   T* value_gradient_;  // [keys][value_padded]
-  T* by_edge_;         // of one key
+  T* by_edge_;         // numbers of one key's edges
 };
 
 template <class T>
@@ -309,11 +308,11 @@ void EdgeKeyGradients(const EdgePlan<T>& plan, int64_t task, Arena<T>& arena) {
   EdgeKeys<T>(plan, task, arena).run();
 }
 
-// What is wanted of the weights of one block of selected rows of one head.
+// Computes the requested outputs for one block of selected rows of one head.
 template <class T>
 void EdgeSummary(const EdgePlan<T>& plan, int64_t task, Arena<T>& arena) {
   const SummaryPlan<T>& wanted = plan.summary;
-  // Clang refuses names of a structured binding within a lambda.
+  // Clang does not capture structured bindings in lambdas.
   const auto where = wanted.place(task);
   const int64_t batch = where.batch, n = where.head;
   const int64_t begin = where.block * kBackwardRows;

@@ -18,7 +18,7 @@
 HWY_BEFORE_NAMESPACE();
 namespace attend::kernels::HWY_NAMESPACE {
 
-// The table of families: what scores and differentiates each.
+// Tables of families: scores and gradients of each.
 
 template <class T>
 std::unique_ptr<TileScores<T>> MakeScores(const Problem<T>& problem,
@@ -40,7 +40,7 @@ std::unique_ptr<TileScores<T>> MakeScores(const Problem<T>& problem,
   return nullptr;
 }
 
-// The forms for few queries, where a family has one.
+// Scores for few queries; null if the family has no such form.
 template <class T>
 std::unique_ptr<TileScores<T>> MakeRowScores(const Problem<T>& problem, const HalfKeys& half) {
   if (problem.score.family == Family::dot) return std::make_unique<DotRowScores<T>>(problem, half);
@@ -48,7 +48,7 @@ std::unique_ptr<TileScores<T>> MakeRowScores(const Problem<T>& problem, const Ha
   return nullptr;
 }
 
-// `scores` are what MakeRowScores or MakeScores made of the same problem.
+// `scores`: result of MakeRowScores or MakeScores for the same problem.
 template <class T>
 std::unique_ptr<TileGradients<T>> MakeGradients(const BackwardPlan<T>& plan, int64_t task,
                                                 const TileScores<T>& scores, Arena<T>& arena) {

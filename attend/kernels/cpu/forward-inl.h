@@ -19,8 +19,8 @@
 HWY_BEFORE_NAMESPACE();
 namespace attend::kernels::HWY_NAMESPACE {
 
-// One block of queries of one head against all its keys. The block is cut into panels as wide as
-// the micro-kernel; each tile of keys visits every panel while it is in the cache.
+// One block of queries of one head against all its keys. The block is divided into panels as wide
+// as the micro-kernel; each tile of keys visits every panel while it is in the cache.
 template <class T>
 class ForwardBlock {
  public:
@@ -76,7 +76,7 @@ class ForwardBlock {
     Panel<T> panel;
     OnlineNormaliser<T> online;
     T* context;         // [value_depth][width]
-    bool fresh = true;  // nothing was added to the context
+    bool fresh = true;  // nothing was added to the context yet
   };
 
   void add_panel(const Row& first, int64_t rows, Arena<T>& arena) {
@@ -93,13 +93,13 @@ class ForwardBlock {
     if (few_queries(problem_.shape)) clear(panels_[count_ - 1].value());
   }
 
-  // Few queries fetch by themselves; products of bf16 read what was packed just before.
+  // Few queries prefetch separately; products of bf16 read operands that have just been packed.
   bool looks_ahead() const {
     return !few_queries(problem_.shape) && plan_.bfloat16.kernels == nullptr;
   }
 
-  // Has what follows the tile at `key` fetched while its products run: the tile at `next`, or else
-  // what the end of this block writes and the next one reads.
+  // While the products of the tile at `key` run, fetches the tile at `next`. After the last tile:
+  // the output of this block and the input of the next one.
   void look_ahead(int64_t key, int64_t next, int64_t end) {
     const Row& first = panels_[0]->panel.first;
     ahead_.restart();
@@ -146,7 +146,7 @@ class ForwardBlock {
     add_values(state, begin, end - begin, tile_);
   }
 
-  // All scores of the panel's rows, their thresholds, then the weights.
+  // Computes all scores of the panel's rows, their thresholds, then the weights.
   void run_sparse(Context& state) {
     const Panel<T>& panel = state.panel;
     const KeyRange hull = panel.scope.hull();
@@ -189,7 +189,7 @@ class ForwardBlock {
     state.fresh = false;
   }
 
-  // While values are read, they and the keys of the next tile are fetched.
+  // While values are read, these values and the keys of the next tile are fetched.
   RowFetch value_fetch(const Context& state, int64_t first_key, int64_t keys) const {
     const Row& first = state.panel.first;
     const int64_t next = first_key + keys;
@@ -205,7 +205,7 @@ class ForwardBlock {
     store(state);
   }
 
-  // The lse is the sum of reference and sum.
+  // The lse is reference + sum.
   void store(Context& state) {
     if (state.fresh) clear(state);
     const Shape& shape = problem_.shape;

@@ -5,7 +5,7 @@
 
 #include "attend/kernels/cpu/plan-inl.h"
 
-// What the passes backward add up in the end, over tiles of keys or along edges.
+// Final sums of the backward passes, over tiles of keys or along edges.
 
 namespace attend::kernels {
 
@@ -19,8 +19,7 @@ void add_parts(const T* partial, int64_t parts, int64_t count, T* sum) {
   }
 }
 
-// With w = exp(sink - lse) the weight of the sink, which has no value:
-// dsink = sum_i w_i (dlse_i - sum_e dc_ie c_ie).
+// With w = exp(sink - lse), the weight of the sink: dsink = sum_i w_i (dlse_i - sum_e dc_ie c_ie).
 template <class T>
 void add_sink_gradients(const Problem<T>& problem, const Upstream<T>& upstream,
                         const RowShifts<T>& shifts, T* gradient) {
@@ -37,7 +36,7 @@ void add_sink_gradients(const Problem<T>& problem, const Upstream<T>& upstream,
   }
 }
 
-// Sets what the strides of a bias reach to 0.
+// Sets all elements that the strides of a bias reach to 0.
 template <class T>
 void clear_gradient(const Shape& s, const View<const T>& view, int64_t columns, T* gradient) {
   for (int64_t b = 0; b < (view.batch_stride == 0 ? 1 : s.batch); ++b) {

@@ -11,7 +11,7 @@ namespace {
 
 int64_t row_count(const Shape& s) { return s.batch * s.heads * s.queries; }
 
-// Which heads of one chunk must take turns, because they add to the same numbers.
+// Which entries or heads of one chunk must take turns because they add to the same numbers.
 struct Sharing {
   bool batch = false;
   bool heads = false;
@@ -29,8 +29,8 @@ Sharing sharing(const BackwardPlan<T>& plan) {
   return {a.batch || b.batch, a.heads || b.heads};
 }
 
-// Chunks for the threads when there are few heads. Their number depends on the shape alone, so that
-// sums are taken in the same order whatever the threads.
+// Divides the keys into chunks for the threads if there are few heads. The number depends only on
+// the shape; the order of sums is then independent of the threads.
 template <class T>
 void cut_keys(BackwardPlan<T>& plan) {
   constexpr int64_t kTasks = 8, kLeastKeys = 4 * kTileKeys;
@@ -46,8 +46,8 @@ void cut_keys(BackwardPlan<T>& plan) {
   plan.chunks = std::max<int64_t>(1, (s.keys + plan.chunk_keys - 1) / plan.chunk_keys);
 }
 
-// Adds up what the chunks that see keys of one block of queries have for it. Most see nothing of
-// most blocks where the scope is local.
+// Adds the query gradients of one block over the chunks that its queries see. With a local scope
+// most chunks are not seen.
 template <class T>
 void add_block(const BackwardPlan<T>& plan, const Row& first) {
   const Shape& s = plan.problem->shape;
@@ -95,7 +95,7 @@ void add_relative(const BackwardPlan<T>& plan) {
   }
 }
 
-// Each thread takes all that must take turns, in their order.
+// A thread processes everything that must take turns, in order.
 template <class T>
 void run_backward_tasks(const BackwardPlan<T>& plan, int threads) {
   const BackwardTask<T> backward = backward_task<T>();
@@ -115,7 +115,7 @@ void run_backward_tasks(const BackwardPlan<T>& plan, int threads) {
   });
 }
 
-// Room for what each chunk sums up by itself.
+// Takes memory for the partial sums of each chunk.
 template <class T>
 void take_partials(BackwardPlan<T>& plan, Arena<T>& arena) {
   const Shape& s = plan.problem->shape;

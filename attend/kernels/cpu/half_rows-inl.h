@@ -5,12 +5,12 @@
 
 #include "attend/kernels/storage.h"
 
-// Rows of sixteen bits to float and back. Those of bf16 go by vectors: what the compiler makes of
-// loops for any processor takes a tenth of the time of attention over 512 keys.
+// Conversion of 16-bit rows to float and back. bf16 uses vectors: loops compiled for any processor
+// would take a tenth of the time of attention over 512 keys.
 
 namespace attend::kernels {
 
-// `rows` rows of `columns` numbers, of which each begins `stride` numbers after the one before.
+// Rows that begin `stride` numbers apart.
 template <class S>
 struct RowBlock {
   S* data;
@@ -19,11 +19,11 @@ struct RowBlock {
 
 void widen_block(const RowBlock<const BFloat16>& from, int64_t rows, int64_t columns,
                  const RowBlock<float>& to);
-// Rounds as narrow<BFloat16> does.
+// Rounds as narrow<BFloat16>.
 void narrow_block(const RowBlock<const float>& from, int64_t rows, int64_t columns,
                   const RowBlock<BFloat16>& to);
 
-// The same of float16, number by number.
+// The same for float16, number by number.
 inline void widen_block(const RowBlock<const Float16>& from, int64_t rows, int64_t columns,
                         const RowBlock<float>& to) {
   for (int64_t r = 0; r < rows; ++r) {

@@ -22,8 +22,7 @@ void WidenRows(const RowBlock<const BFloat16>& from, int64_t rows, int64_t colum
   }
 }
 
-// Without what rounding might carry over: a quiet NaN with the same upper bits, as narrow() gives
-// it.
+// A quiet NaN with the same upper bits, as in narrow(); rounding could carry over otherwise.
 HWY_INLINE Vec<float> RoundableNan(Vec<float> x) {
   const auto quiet = hn::Or(hn::BitCast(Words(), x), hn::Set(Words(), 0x400000));
   return hn::BitCast(Tag<float>(), hn::And(quiet, hn::Set(Words(), 0xffff0000)));

@@ -13,7 +13,7 @@
 HWY_BEFORE_NAMESPACE();
 namespace attend::kernels::HWY_NAMESPACE {
 
-// Scores of a partial tile [keys][width] that lie outside the scope become -inf.
+// Sets scores outside the scope to -inf in a partial tile [keys][width].
 
 template <class T>
 void MaskByRange(const BlockScope& scope, int64_t rows, int64_t begin, int64_t keys, int64_t width,

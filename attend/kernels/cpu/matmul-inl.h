@@ -11,8 +11,8 @@
 HWY_BEFORE_NAMESPACE();
 namespace attend::kernels::HWY_NAMESPACE {
 
-// Accumulators are kRowsPerStep x kVectorsPerStep: 16 of 32 registers or 12 of 16 hide the latency
-// of a fused multiply-add (4 cycles x 2 ports) and leave room for the operands.
+// Accumulators are kRowsPerStep x kVectorsPerStep: 16 of 32 registers, or 12 of 16. They hide the
+// latency of a fused multiply-add (4 cycles x 2 ports) and leave registers for the operands.
 inline constexpr int kVectorsPerStep = 2;
 #if HWY_TARGET == HWY_AVX3 || HWY_TARGET == HWY_AVX3_DL || HWY_TARGET == HWY_NEON
 inline constexpr int kRowsPerStep = 8;
@@ -20,12 +20,12 @@ inline constexpr int kRowsPerStep = 8;
 inline constexpr int kRowsPerStep = 6;
 #endif
 
-// Columns that one pass of the micro-kernel covers: the natural width of a panel.
+// Columns per pass of the micro-kernel: the natural width of a panel.
 template <class T>
 inline constexpr int64_t kPanel = kVectorsPerStep* kLanes<T>;
 
-// Element (r, k) at data[r * row + k * step]: read one number at a time and broadcast, so any
-// layout and alignment will do.
+// Element (r, k) at data[r * row + k * step]. Numbers are read one at a time and broadcast; any
+// layout and alignment is possible.
 template <class T>
 struct Broadcast {
   const T* data;
@@ -58,8 +58,8 @@ HWY_INLINE void MultiplyStep(const Broadcast<T>& a, const Rows<const B>& b, int6
       sum[r][v] = accumulate ? hn::LoadU(d, to + r * to_stride + v * kLanes<T>) : hn::Zero(d);
     }
   }
-  // The loop is unrolled because the hardware threads of a core share its dispatch slots. Builds
-  // for sanitizers do not unroll it: their checks would take minutes to compile.
+  // Unrolled because the hardware threads of a core share its dispatch slots. Sanitizer builds do
+  // not unroll: their checks would take minutes to compile.
 #if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
 #pragma GCC unroll 4
 #endif
@@ -81,7 +81,7 @@ HWY_INLINE void MultiplyStep(const Broadcast<T>& a, const Rows<const B>& b, int6
   }
 }
 
-// The rows that do not fill a step: rows < kR.
+// Rows that do not fill a step: rows < kR.
 template <int kR, int kV, class T, class B>
 HWY_INLINE void MultiplyRest(int64_t rows, const Broadcast<T>& a, const Rows<const B>& b,
                              int64_t depth, bool accumulate, const Rows<T>& out) {
@@ -104,14 +104,14 @@ HWY_NOINLINE void MultiplyPanel(int64_t rows, Broadcast<T> a, Rows<const B> b, i
   MultiplyRest<kRowsPerStep - 1, kV>(rows - r, a, b, depth, accumulate, out);
 }
 
-// How often a product of `rows` x `columns` fetches what is ahead.
+// Number of fetches during a product of `rows` x `columns`.
 template <class T>
 constexpr int64_t ProductSteps(int64_t rows, int64_t columns) {
   return rows / kRowsPerStep * ((columns + kPanel<T> - 1) / kPanel<T>);
 }
 
-// out[r][c] (+)= sum_k a(r, k) b[k][c] for `rows` x `columns`; columns a multiple of the lanes.
-// Fetches what is ahead meanwhile.
+// out[r][c] (+)= sum_k a(r, k) b[k][c] for `rows` x `columns`; columns are a multiple of the lanes.
+// Meanwhile fetches the rows of `ahead`.
 template <class T>
 HWY_INLINE void Multiply(int64_t rows, int64_t columns, int64_t depth, const Broadcast<T>& a,
                          const Rows<const T>& b, bool accumulate, const Rows<T>& out,

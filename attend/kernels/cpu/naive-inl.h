@@ -13,8 +13,8 @@
 #include "attend/kernels/cpu/naive-normaliser-inl.h"
 #include "attend/kernels/cpu/naive-scope-inl.h"
 
-// Attention and its gradients as the formulas say, one number at a time in the arithmetic R: what
-// the self-test and the tests hold the kernels against.
+// Attention and its gradients by their formulas, one number at a time in the arithmetic R: the
+// reference for the self-test and the tests.
 
 namespace attend::kernels {
 
@@ -36,30 +36,29 @@ S stored(From x) {
   }
 }
 
-// Contiguous; a gradient is empty where the problem has no such input. dense, relative and edges
-// have the strides of the problem's.
+// Contiguous; a gradient is empty if the problem has no such input. dense, relative and edges have
+// the strides of the problem's inputs.
 template <class R>
 struct NaiveResults {
   std::vector<R> context, lse, weights;  // weights before dropout, 0 outside the scope
   std::vector<R> query, key, value, vector, dense, slopes, sinks, relative, centres, widths, edges;
-  // Sums of the terms' absolute values where a sum over all rows leaves little of them.
+  // Sums of the absolute values of the terms, for sums over all rows that may nearly cancel.
   std::vector<R> vector_terms, slope_terms, sink_terms;
-  // What each row adds to the slopes and sinks of its head.
+  // Contribution of each row to the slopes and sinks of its head.
   std::vector<R> slope_rows, sink_rows;
-  // The least distance of a score of each row to the threshold of sparsemax, where the gradient
+  // Least distance of the scores of each row to the threshold of sparsemax, at which the gradient
   // jumps; infinite for other normalisers.
   std::vector<R> margin;
 };
 
-// Moves the numbers between the steps by a few units in the last place of the terms that they are
-// sums of, at random up or down: what may differ between two right ways to compute the same. Where
-// that is far, equal numbers move the same way: equal keys keep equal scores, as they do however
-// they are computed. 0 leaves all alone.
+// Moves intermediate numbers randomly up or down by a few units in the last place of their terms:
+// the permitted difference between two correct computations. If the step is large, equal numbers
+// move the same way: equal keys keep equal scores in any computation. 0 moves nothing.
 template <class R>
 class Noise {
  public:
   Noise() = default;
-  // operand_unit: of weights and gradients of scores as operands of products.
+  // operand_unit: for weights and score gradients as operands of products.
   Noise(double unit, uint64_t seed, double operand_unit = 0)
       : unit_(unit), operand_unit_(operand_unit), seed_(2 * seed + 1), engine_(seed) {}
 
@@ -73,7 +72,7 @@ class Noise {
     constexpr R kFar = R(1) / 1024;
     const R step = unit * magnitude;
     if (std::abs(step) < kFar) return engine_() % 2 == 0 ? step : -step;
-    // A bit of a product with an odd number is as good as drawn.
+    // A bit of a product with an odd number serves as a random bit.
     const uint64_t mixed = std::hash<R>{}(magnitude)*seed_ * 0x9e3779b97f4a7c15ULL;
     return mixed >> 63 ? step : -step;
   }
@@ -109,8 +108,8 @@ Activated<R> activated(Activation activation, R negative_slope, R x) {
   return {};
 }
 
-// One dimension of a score: its value, derivatives by q, k and v, how large the numbers are that it
-// is computed from, and which share of them is left where the value is small.
+// One dimension of a score: its value, its derivatives by q, k and v, the magnitude of its
+// operands, and the share of that magnitude in the error of a small value.
 template <class R>
 struct ScoreTerm {
   R value = 0, by_query = 0, by_key = 0, by_vector = 0, magnitude = 0, share = 1;
@@ -123,17 +122,17 @@ ScoreTerm<R> score_term(const Score<T>& score, R q, R k, R v) {
       return {q * k, k, q, 0, std::abs(q * k)};
     case Family::additive: {
       const auto [f, slope] = activated<R>(score.activation, R(score.negative_slope), q + k);
-      // tanh is flat past 19; before that its exponent is rounded
+      // tanh is flat past 19; before that its exponent is rounded.
       const R exponent = std::min<R>(19, std::abs(q) + std::abs(k));
       const bool bounded =
           score.activation == Activation::tanh || score.activation == Activation::sigmoid;
       const R size = bounded ? 2 + exponent / 4 : std::abs(q) + std::abs(k);
-      // tanh is as small as what goes into it
+      // tanh is as small as its argument.
       const R share = score.activation == Activation::tanh ? std::min<R>(1, exponent) : R(1);
       return {v * f, v * slope, v * slope, f, std::abs(v) * size, share};
     }
     case Family::squared_distance: {
-      // The kernels expand it where the terms are up to four times as large.
+      // The kernels may expand it into terms up to four times as large.
       const R square = (q - k) * (q - k);
       return {-square, -2 * (q - k), 2 * (q - k), 0, 4 * square};
     }
@@ -145,7 +144,7 @@ ScoreTerm<R> score_term(const Score<T>& score, R q, R k, R v) {
   return {};
 }
 
-// The passes over one row. The upstream gradients and the noise may be absent: null, {}.
+// The passes over one row. Upstream gradients and noise are optional: null, {}.
 template <class R, class S>
 class NaiveAttention {
  public:
@@ -233,7 +232,7 @@ class NaiveAttention {
     return score_term<R>(p_.score, q, number(p_.key.row(row_.batch, key_head_, j)[a]), vector(a));
   }
 
-  // The score before the cap.
+  // The score before the soft cap.
   R plain_score(int64_t j) {
     R sum = 0, size = 0, ahead = 0, behind = 0;
     for (int64_t a = 0; a < s_.depth; ++a) {
@@ -244,7 +243,7 @@ class NaiveAttention {
       (t.value > 0 ? ahead : behind) += std::abs(t.value);
     }
     const R scale = R(p_.score.scale), score = scale * sum;
-    // The order of the terms decides which way they overflow.
+    // If positive and negative terms overflow, the result depends on their order.
     if (std::isinf(ahead + behind) && ahead > 0 && behind > 0)
       return std::numeric_limits<R>::quiet_NaN();
     return score + noise_.of(2 * std::abs(score) + 2 * scale * size);
@@ -256,7 +255,7 @@ class NaiveAttention {
   }
 
   R biased(int64_t j, R score) {
-    // Exponentials are as far off as their exponents.
+    // The relative error of an exponential is the absolute error of its exponent.
     R size = (p_.normaliser == Normaliser::none ? 0 : 1) + std::abs(score);
     const auto add = [&](R part) {
       score += part;
@@ -273,7 +272,7 @@ class NaiveAttention {
     return score + noise_.of(4 * size);
   }
 
-  // The scores of a row and what normalises them.
+  // Computes the scores of a row and its normaliser.
   void start(int64_t index) {
     index_ = index;
     row_ = {index / s_.queries / s_.heads, index / s_.queries % s_.heads, index % s_.queries};
@@ -297,7 +296,7 @@ class NaiveAttention {
         r_.margin[index] = std::min(r_.margin[index], away);
       }
     }
-    // The kernels read an lse of up to 256 as it is rounded.
+    // The kernels use the rounded value of an lse up to 256.
     shift_.offset += noise_.of(2 + 2 * std::min<R>(256, std::abs(shift_.top)));
   }
 
@@ -322,7 +321,7 @@ class NaiveAttention {
     }
   }
 
-  // The kernels take sum_j w_j dw_j from the context.
+  // The kernels compute sum_j w_j dw_j from the context.
   R mean_error() {
     R squares = 0;
     for (int64_t e = 0; e < s_.value_depth && !noise_.none(); ++e)
@@ -380,9 +379,9 @@ class NaiveAttention {
     }
   }
 
-  // With r = 1 / (1 + e^(2 x)), tanh is 1 - 2 r and its derivative 4 (r - r^2): each is good to a
-  // few units of 1, and the sums over them to as many of the sums of their parts, which are as
-  // large as the sums of ds. Only tanh itself is better near 0.
+  // With r = 1 / (1 + e^(2 x)), tanh is 1 - 2 r and its derivative 4 (r - r^2). Each has an error
+  // of a few units of 1. Their sums have errors of a few units of the sums of their parts, which
+  // are as large as the sums of ds. Only tanh itself is more exact near 0.
   void disturb(int64_t j, int64_t a, R by_sum, const ScoreTerm<R>& by) {
     r_.vector[row_.head * s_.depth + a] +=
         by.share * (noise_.of(8 * by_sum) + noise_.of(2 * by_sum_));
@@ -398,12 +397,12 @@ class NaiveAttention {
   const Compute<S>* grad_lse_;
   Noise<R> noise_;
   NaiveResults<R> r_;
-  EdgeLists lists_;  // where edges have a bias
+  EdgeLists lists_;  // set if edges have a bias
   std::vector<Compute<S>> mask_;
-  int64_t index_ = 0, key_head_ = 0;  // of the row
+  int64_t index_ = 0, key_head_ = 0;  // of the current row
   Row row_;
   NaiveShift<R> shift_ = {};
-  R by_sum_ = 0;  // sums of the gradients by the uncapped scores: all, each row's, each key's
+  R by_sum_ = 0;  // sums of the gradients by uncapped scores: all, per row, per key
   std::vector<R> by_sum_of_row_, by_sum_of_key_;
   std::vector<R> plain_, scores_, weights_, by_weight_;
   std::vector<uint8_t> allowed_;

@@ -8,18 +8,18 @@
 
 #include "attend/kernels/attention.h"
 
-// The normalisers of a row of scores, -inf outside the scope, as their definitions say.
+// Normalisers of a row of scores (-inf outside the scope) by their definitions.
 
 namespace attend::kernels {
 
-// What normalises a row, as a score of the row and how far it lies from that: their sum is the lse,
-// in which large scores leave no digits for the second.
+// The normaliser of a row as one of its scores plus a distance. Their sum is the lse; for large
+// scores it would lose the digits of the distance.
 template <class R>
 struct NaiveShift {
   R top, offset;
 };
 
-// ln sum_j exp(s_j - top), with the score of the sink among them unless it is -inf.
+// ln sum_j exp(s_j - top), including the score of the sink unless it is -inf.
 template <class R>
 R log_sum_exp(const std::vector<R>& scores, R sink, R top) {
   R sum = std::exp(sink - top);
@@ -27,7 +27,7 @@ R log_sum_exp(const std::vector<R>& scores, R sink, R top) {
   return std::log(sum);
 }
 
-// The scores of keys less the largest, largest first.
+// Scores of keys less the largest, in descending order.
 template <class R>
 std::vector<R> sorted(const std::vector<R>& scores, R top) {
   std::vector<R> order;
@@ -39,7 +39,7 @@ std::vector<R> sorted(const std::vector<R>& scores, R top) {
   return order;
 }
 
-// Martins 2016, algorithm 1: the support is the longest beginning with 1 + k s_k > s_1 + .. + s_k.
+// Martins 2016, algorithm 1: the support is the longest prefix with 1 + k s_k > s_1 + .. + s_k.
 template <class R>
 R sparsemax_threshold(const std::vector<R>& sorted) {
   R sum = 0, threshold = std::numeric_limits<R>::quiet_NaN(), count = 0;
@@ -52,8 +52,7 @@ R sparsemax_threshold(const std::vector<R>& sorted) {
 }
 
 // Peters 2019, algorithm 2, for max(0, (s - t) / 2)^2: the threshold of k scores is the smaller
-// root of sum (s - t)^2 = 4, and the support is the longest beginning whose threshold is below all
-// of it.
+// root of sum (s - t)^2 = 4. The support is the longest prefix with all scores above its threshold.
 template <class R>
 R entmax_threshold(const std::vector<R>& sorted) {
   R threshold = std::numeric_limits<R>::quiet_NaN(), mean = 0, squares = 0, count = 0;
@@ -70,8 +69,8 @@ R entmax_threshold(const std::vector<R>& sorted) {
   return threshold;
 }
 
-// The sum of a row without keys is -inf. NaN among the scores makes it NaN, and so does +inf where
-// the weights depend on each other.
+// The sum of a row without keys is -inf. NaN among the scores makes it NaN; so does +inf if the
+// weights depend on each other.
 template <class R>
 NaiveShift<R> normalise(Normaliser normaliser, const std::vector<R>& scores, R sink) {
   const bool sparse = normaliser == Normaliser::sparsemax || normaliser == Normaliser::entmax15;
@@ -112,9 +111,10 @@ R weight(Normaliser normaliser, R score, const NaiveShift<R>& shift) {
   return 0;
 }
 
-// Gradients by the scores from weights, gradients by the weights and that by the lse. With u_j the
-// derivative of weight j by s_j at a fixed threshold, those that sum to 1 have ds_j = u_j (dw_j -
-// sum_k u_k dw_k / sum_k u_k) and dlse / ds_j = u_j / sum_k u_k; a sink adds to the sum only.
+// Gradients by the scores, from the weights, the gradients by the weights and the gradient by the
+// lse. Let u_j be the derivative of weight j by s_j at a fixed threshold. For weights that sum to
+// 1: ds_j = u_j (dw_j - sum_k u_k dw_k / sum_k u_k) and dlse / ds_j = u_j / sum_k u_k; a sink only
+// adds to the sum.
 template <class R>
 std::vector<R> score_gradients(Normaliser normaliser, const std::vector<R>& weights,
                                const std::vector<R>& by_weight, const std::vector<uint8_t>& allowed,

@@ -6,7 +6,7 @@
 
 #include "attend/kernels/scope.h"
 
-// What scope.h says of each condition, one pair of query and key at a time.
+// The conditions of scope.h, evaluated for one pair of query and key.
 
 namespace attend::kernels {
 

@@ -13,9 +13,9 @@
 HWY_BEFORE_NAMESPACE();
 namespace attend::kernels::HWY_NAMESPACE {
 
-// The normalisers where a row's normaliser is known: weights from scores and, in backward, score
-// gradients from weight gradients. A rule takes vectors of scores less the row's reference, and the
-// row's offset: see RowShifts.
+// Normalisers with a known shift per row: weights from scores and, in backward, score gradients
+// from weight gradients. A rule takes vectors of scores less the row's reference, and the row's
+// offset; see RowShifts.
 
 // p = 4^(s - lse), ds = p (dp - delta)
 template <class T>
@@ -89,8 +89,8 @@ HWY_INLINE void WithRule(Normaliser normaliser, const Body& body) {
   }
 }
 
-// The shifts of `rows` rows, from number `at` of them all, to lanes. Lanes past the last row are as
-// rows without keys.
+// Loads the shifts of `rows` rows, from row `index` on, to lanes. Lanes after the last row are
+// treated as rows without keys.
 template <class T>
 void LoadShifts(const RowShifts<T>& from, int64_t index, int64_t rows, int64_t width,
                 const RowShifts<T>& to) {
@@ -101,7 +101,7 @@ void LoadShifts(const RowShifts<T>& from, int64_t index, int64_t rows, int64_t w
   std::copy_n(from.offset + index, rows, to.offset);
 }
 
-// Scores [keys][width] to weights, in place.
+// Turns scores [keys][width] into weights, in place.
 template <class T>
 void WeighTile(Normaliser normaliser, const RowShifts<T>& shifts, int64_t keys, int64_t width,
                T* tile) {
@@ -118,7 +118,7 @@ void WeighTile(Normaliser normaliser, const RowShifts<T>& shifts, int64_t keys, 
   });
 }
 
-// Scores become weights and weight gradients score gradients, both in place.
+// Turns scores into weights and weight gradients into score gradients, both in place.
 template <class T>
 void DifferentiateTile(Normaliser normaliser, const RowShifts<T>& shifts, const T* delta,
                        int64_t keys, int64_t width, T* scores, T* gradients) {

@@ -13,24 +13,25 @@
 HWY_BEFORE_NAMESPACE();
 namespace attend::kernels::HWY_NAMESPACE {
 
-// Tiles are [keys][width]: a vector holds one key's score for as many queries, so every step of the
-// normaliser is vertical. Scores are in units of log4.
+// Tiles are [keys][width]: a vector holds one key's score for several queries, which makes every
+// step of the normaliser vertical. Scores are in units of log4.
 
 template <class T>
 HWY_INLINE Vec<T> Finite0(Vec<T> x) {
   return hn::IfThenZeroElse(hn::Eq(x, Set<T>(-std::numeric_limits<T>::infinity())), x);
 }
 
-// What a panel of queries keeps of a normaliser while tiles of keys pass: for softmax its maximum
-// and sum; the normalisers without a sum only note whether a row has seen a key.
+// State of a normaliser for a panel of queries while tiles of keys pass: the maximum and the sum
+// for softmax. Normalisers without a sum only record whether a row has seen a key.
 template <class T>
 struct OnlineNormaliser {
-  // A row is rescaled only when its maximum grows by more than this: weights stay below 2^8.
+  // A row is rescaled only if its maximum grows by more than this: weights stay below 2^8.
   static constexpr T kSlack = 4;
 
   Normaliser normaliser;
-  T* reference;  // [width] what is subtracted from the scores: near the largest for softmax, else 0
-  T* sum;        // [width] of 4^(score - reference); 1 where a key was seen, NaN after a NaN
+  T* reference;  // [width] subtracted from the scores: near the largest for softmax, otherwise 0
+  T* sum;  // [width] of 4^(score - reference) for softmax; otherwise 1 if a key was seen; NaN after
+           // a NaN
 
   void start(int64_t width) const {
     const T lowest = -std::numeric_limits<T>::infinity();
@@ -38,13 +39,13 @@ struct OnlineNormaliser {
     std::fill_n(sum, width, T(0));
   }
 
-  // With one score, in units of log4, that has no value.
+  // Starts with one score, in units of log4, without a value.
   void start_with_sink(int64_t width, T sink) const {
     std::fill_n(reference, width, sink);
     std::fill_n(sum, width, T(1));
   }
 
-  // Scores to weights in place; context [value_depth][width] is rescaled where it must be.
+  // Turns scores into weights in place; rescales context [value_depth][width] if necessary.
   void update(T* tile, int64_t keys, int64_t width, T* context, int64_t value_depth) const {
     if (normaliser != Normaliser::softmax) {
       note_keys(tile, keys, width);
@@ -56,8 +57,7 @@ struct OnlineNormaliser {
     }
   }
 
-  // The same for `rows` queries alone, few of the `width`: vectors hold a row's keys, which must be
-  // at most kTileKeys.
+  // The same for `rows` queries, few of the `width`. Vectors hold a row's keys, at most kTileKeys.
   void update_rows(T* tile, int64_t keys, int64_t rows, int64_t width, T* context,
                    int64_t value_depth) const {
     const Tag<T> d;
@@ -87,8 +87,8 @@ struct OnlineNormaliser {
     }
   }
 
-  // Context to averages in place, reference and sum to an lse and what is to be added to it, in
-  // natural units.
+  // Turns the context into averages in place, and reference and sum into two summands of the lse,
+  // in natural units.
   void finish(T* context, int64_t value_depth, int64_t width) const {
     const Tag<T> d;
     const bool sums = normaliser == Normaliser::softmax;
@@ -98,7 +98,7 @@ struct OnlineNormaliser {
           hn::IfThenZeroElse(hn::Eq(total, hn::Zero(d)), hn::Div(Set<T>(1), total));
       scale_columns(context, value_depth, width, lane, inverse);
     }
-    // The product that leads back to a largest number may be rounded up, to infinity.
+    // Converting back a largest number may round up to infinity.
     constexpr T kMost = std::numeric_limits<T>::max();
     for (int64_t r = 0; r < width; ++r) {
       if (sum[r] == 0) {
@@ -126,7 +126,7 @@ struct OnlineNormaliser {
     }
   }
 
-  // Where values have no depth, `context` may be null.
+  // `context` may be null if values have depth 0.
   static HWY_INLINE void scale_columns(T* context, int64_t value_depth, int64_t width, int64_t lane,
                                        Vec<T> factor) {
     const Tag<T> d;

@@ -18,21 +18,20 @@
 HWY_BEFORE_NAMESPACE();
 namespace attend::kernels::HWY_NAMESPACE {
 
-// Rows whose results for one panel stay in L1 beside it.
+// Rows per block: their results for one panel fit in L1 together with the panel.
 inline constexpr int64_t kPackedRows = 64;
 
-// How far ahead of what it multiplies a product of few rows fetches: it waits for the weights, and
-// the hardware fetches ahead only to the end of a page.
-inline constexpr int64_t kFetchedAhead = 64;  // steps of the depth, a line or two each
+// Prefetch distance of a product of few rows. It is limited by loading the weights, and the
+// hardware prefetches only to the end of a page.
+inline constexpr int64_t kFetchedAhead = 64;  // depth steps, a line or two each
 
-// Vectors of columns that few rows are multiplied with at once. One or two rows have registers for
-// more than MultiplyPanel takes: they read the lines of a panel one after another, and more sums
-// are under way at once.
+// Vectors of columns per step for few rows. One or two rows leave registers for more vectors than
+// in MultiplyPanel. They read the lines of a panel one after another, with more sums in flight.
 template <int kR>
 inline constexpr int kVectorsOfFewRows =
     kR <= 2 && 2 * kPanel<float> <= PackedMatrix::panel ? 2 * kVectorsPerStep : kVectorsPerStep;
 
-// kR rows with one panel, in the order of MultiplyPanel.
+// Multiplies kR rows with one panel, in the order of MultiplyPanel.
 template <int kR, class W>
 HWY_NOINLINE void AddFewRows(const W* weights, int64_t depth, const float* a, int64_t a_stride,
                              const Rows<float>& out) {
@@ -72,7 +71,7 @@ HWY_NOINLINE void AddFewRows(const W* weights, int64_t depth, const float* a, in
   }
 }
 
-// Does so for `rows` rows, at most kR.
+// The same for `rows` rows, at most kR.
 template <int kR, class W>
 HWY_INLINE void AddSomeRows(int64_t rows, const W* weights, int64_t depth, const float* a,
                             int64_t a_stride, const Rows<float>& out) {
@@ -82,7 +81,7 @@ HWY_INLINE void AddSomeRows(int64_t rows, const W* weights, int64_t depth, const
   }
 }
 
-// The rows that a matrix multiplies: the floats given, or the bytes made of them.
+// Left operand of a matrix: the given floats, or bytes made of them.
 class LeftRows {
  public:
   LeftRows(const PackedMatrix& matrix, int64_t rows, const float* a, int64_t a_stride)
@@ -99,7 +98,7 @@ class LeftRows {
   const float* floats(int64_t row) const { return a_ + row * a_stride_; }
   int64_t stride() const { return a_stride_; }
 
-  // Does what AddPanel does, with a matrix of bytes.
+  // As AddPanel, for a byte matrix.
   void add_bytes(const PackedMatrix& matrix, int64_t column, int64_t first, int64_t rows,
                  const Rows<float>& out) const {
     multiply_bytes_({.rows = rows,
@@ -121,7 +120,7 @@ class LeftRows {
   std::unique_ptr<float[]> scales_;
 };
 
-// Does what AddPanel does, with the numbers of a panel.
+// As AddPanel, for float or bfloat16 weights.
 template <class W>
 HWY_INLINE void AddNumbers(const W* weights, int64_t depth, const float* a, int64_t a_stride,
                            int64_t rows, const Rows<float>& out) {
@@ -150,18 +149,19 @@ HWY_INLINE void AddPanel(const PackedMatrix& matrix, int64_t column, const LeftR
   }
 }
 
-// A part of a matrix takes some microseconds, ten times as long as to hand it over.
+// Bytes of a shared part of a matrix: it takes some microseconds, ten times as long as handing it
+// over.
 inline constexpr int64_t kSharedBytes = int64_t{1} << 15;
 
-// The columns of such a part, whole panels.
+// Columns of a part, whole panels.
 inline int64_t SharedColumns(const PackedMatrix& matrix) {
   const int64_t panel_bytes = PackedMatrix::panel * matrix.depth() * weight_size(matrix.type());
   return PackedMatrix::panel *
          std::max<int64_t>(1, kSharedBytes / std::max<int64_t>(1, panel_bytes));
 }
 
-// Calls compute(first, end) with ranges of columns, whole panels, that threads share. Each product
-// is computed as always, whoever computes it.
+// Calls compute(first, end) with ranges of columns, whole panels, distributed over threads. Results
+// do not depend on the thread.
 template <class Compute>
 void ShareColumns(const PackedMatrix& matrix, const Compute& compute) {
   const int64_t together = SharedColumns(matrix);

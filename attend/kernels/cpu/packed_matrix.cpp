@@ -35,13 +35,13 @@ HWY_INLINE void Rectify(int64_t rows, const Rows<float>& out) {
     float* to = out.data + r * out.stride;
     for (int64_t c = 0; c < PackedMatrix::panel; c += kLanes<float>) {
       const auto x = hn::LoadU(d, to + c);
-      // A NaN stays one.
+      // NaN stays NaN.
       hn::StoreU(hn::IfThenElse(hn::Lt(x, hn::Zero(d)), hn::Zero(d), x), d, to + c);
     }
   }
 }
 
-// As PackedRows, with a matrix whose rows are rounded. `left`: the rows, packed.
+// As AddPanel, for a matrix with rounded rows. `left`: the packed rows.
 HWY_INLINE void AddRoundedRows(const PackedMatrix& matrix, int64_t column, const uint16_t* left,
                                int64_t rows, const Rows<float>& out) {
   BFloat16Product product{.rows = rows / kBFloat16Rows * kBFloat16Rows,
@@ -106,7 +106,7 @@ void PackedRows(const PackedProducts& p) {
   });
 }
 
-// The sum of f(k) over the depth, f of a vector of places and of one place.
+// Sum of f(k) over the depth; `whole` computes f for a vector of indices, `one` for one index.
 template <class Whole, class One>
 HWY_INLINE float SumOver(int64_t depth, const Whole& whole, const One& one) {
   const Tag<float> d;
@@ -162,7 +162,7 @@ HWY_EXPORT(NormaliseAll);
 
 namespace {
 
-// The first of `data` that begins a line of the cache.
+// Index of the first element at the start of a cache line.
 template <class T>
 int64_t line_begin(const std::vector<T>& data) {
   constexpr uintptr_t line = 64;

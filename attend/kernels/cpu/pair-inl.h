@@ -14,10 +14,10 @@
 HWY_BEFORE_NAMESPACE();
 namespace attend::kernels::HWY_NAMESPACE {
 
-// Families that are evaluated pair by pair, s_ij = scale sum_a v_a f(q_ia, k_ja): a pair says what
-// f is in a few instructions.
+// Families evaluated pair by pair, s_ij = scale sum_a v_a f(q_ia, k_ja). A pair defines f in a few
+// instructions.
 
-// f = -|q - k|; there is no v.
+// f = -|q - k|, without v.
 template <class T>
 struct AbsoluteDistancePair {
   static constexpr bool kHasVector = false;
@@ -27,7 +27,7 @@ struct AbsoluteDistancePair {
     return hn::Sub(sum, hn::Abs(hn::Sub(q, k)));
   }
 
-  // df/dq = -sign(q - k), 0 where they are equal; df/dk is its opposite
+  // df/dq = -sign(q - k), 0 if equal; df/dk = -df/dq
   static constexpr int kKeySign = -1;
   HWY_INLINE void differentiate(Vec<T> q, Vec<T> k, Vec<T> ds, Vec<T>& slope, Vec<T>&) const {
     const auto down = hn::IfThenElseZero(hn::Gt(q, k), hn::Neg(ds));
@@ -47,7 +47,7 @@ struct RectifierPair {
     return hn::MulAdd(v, value(hn::Add(q, k)), sum);
   }
 
-  // df/dq = df/dk = 1 where x is positive, else 0
+  // df/dq = df/dk = 1 if x is positive, otherwise 0
   static constexpr int kKeySign = 1;
   HWY_INLINE void differentiate(Vec<T> q, Vec<T> k, Vec<T> ds, Vec<T>& by_x, Vec<T>& vector) const {
     const auto x = hn::Add(q, k);
@@ -69,7 +69,7 @@ struct LeakyRectifierPair {
     return hn::MulAdd(v, hn::Max(x, hn::Mul(x, Set<T>(slope))), sum);
   }
 
-  // df/dq = df/dk = 1 where x is positive, else the slope; f = x df/dx
+  // df/dq = df/dk = 1 if x is positive, otherwise the slope; f = x df/dx
   static constexpr int kKeySign = 1;
   HWY_INLINE void differentiate(Vec<T> q, Vec<T> k, Vec<T> ds, Vec<T>& by_x, Vec<T>& vector) const {
     const auto x = hn::Add(q, k);
@@ -78,8 +78,8 @@ struct LeakyRectifierPair {
   }
 };
 
-// f = 1 - magnitude / (1 + e^(2 rate x)) with x = q + k, the exponential taken for each pair: as
-// (e^(2 rate x) + 1 - magnitude) / (e^(2 rate x) + 1), which tanh needs near 0.
+// f = 1 - magnitude / (1 + e^(2 rate x)) with x = q + k, with an exponential per pair: as (e^(2
+// rate x) + 1 - magnitude) / (e^(2 rate x) + 1), which tanh needs near 0.
 template <class T>
 struct ExponentialPair {
   static constexpr bool kHasVector = true;
@@ -89,7 +89,7 @@ struct ExponentialPair {
       : rate(T(activation_rate(score.activation))),
         magnitude(T(activation_magnitude(score.activation))) {}
 
-  // The numerator; the denominator is `magnitude` more.
+  // The numerator; the denominator is larger by `magnitude`.
   HWY_INLINE Vec<T> numerator(Vec<T> q, Vec<T> k) const {
     const auto x = hn::Mul(hn::Add(q, k), Set<T>(rate));
     return ExpOfTwice<T>(Clamp<T>(x, AdditiveLimits<T>::kAlone), Set<T>(magnitude - 1));
@@ -141,7 +141,7 @@ class PairScores : public TileScores<T> {
   }
 
  private:
-  // Keys at a time: enough independent sums to hide the latency of an addition on two ports.
+  // Keys per step: enough independent sums to hide the latency of an addition on two ports.
   static constexpr int kStep = 8;
 
   template <int kKeys>
@@ -168,7 +168,7 @@ class PairScores : public TileScores<T> {
 };
 
 // ds_ij gives dq_ia = scale v_a sum_j ds_ij df/dq, likewise dk, and dv_a = scale sum_ij ds_ij f. A
-// vector holds as many dimensions of one query and key, so that every sum is vertical.
+// vector holds several dimensions of one query and key, which makes every sum vertical.
 template <class T, class Pair>
 class PairGradients : public TileGradients<T> {
  public:
@@ -240,7 +240,7 @@ class PairGradients : public TileGradients<T> {
   }
 
  private:
-  // Keys at a time: each has its sum and itself in registers.
+  // Keys per step, each with itself and its sum in registers.
   static constexpr int kStep = 4;
 
   T factor(int64_t head, int64_t a) const {

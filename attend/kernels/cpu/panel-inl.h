@@ -14,7 +14,7 @@ HWY_BEFORE_NAMESPACE();
 namespace attend::kernels::HWY_NAMESPACE {
 
 // One block: to[c * to_stride + r] = from[r * from_stride + c], kSide x kSide in vectors of 128
-// bits, which every target but the scalar one has.
+// bits, available on every target except the scalar one.
 #if HWY_TARGET != HWY_SCALAR
 template <class T>
 inline constexpr int64_t kSide = 16 / sizeof(T);
@@ -53,7 +53,7 @@ HWY_INLINE void TransposeBlock(const double* from, int64_t from_stride, double* 
   hn::StoreU(hn::InterleaveUpper(d, a, b), d, to + to_stride);
 }
 
-// The same for blocks as wide as two or four of them, of floats.
+// The same for wide blocks of floats, two or four 128-bit blocks per vector.
 template <class T>
 HWY_INLINE void TransposeWideBlock(const T* from, int64_t from_stride, T* to, int64_t to_stride) {
   const Tag<T> d;
@@ -68,7 +68,7 @@ HWY_INLINE void TransposeWideBlock(const T* from, int64_t from_stride, T* to, in
       hn::StoreU(hn::ConcatLowerLower(d, rows[c + 4], rows[c]), d, to + c * to_stride);
       hn::StoreU(hn::ConcatUpperUpper(d, rows[c + 4], rows[c]), d, to + (c + 4) * to_stride);
     } else {
-      // Blocks 0 and 2 of both, and 1 and 3.
+      // Blocks 0 and 2 of both, then 1 and 3.
       const auto even_ab = hn::OddEvenBlocks(hn::SwapAdjacentBlocks(rows[c + 4]), rows[c]);
       const auto odd_ab = hn::OddEvenBlocks(rows[c + 4], hn::SwapAdjacentBlocks(rows[c]));
       const auto even_ce = hn::OddEvenBlocks(hn::SwapAdjacentBlocks(rows[c + 12]), rows[c + 8]);
@@ -107,7 +107,7 @@ HWY_INLINE void TransposeBlocks(const T* from, int64_t from_stride, int64_t rows
   }
 }
 
-// The same by blocks as wide as vectors where there are any, and what they leave by small ones.
+// The same with blocks as wide as vectors, if any; small blocks for the remainder.
 template <class T>
 HWY_INLINE void Transpose(const T* from, int64_t from_stride, int64_t rows, int64_t columns, T* to,
                           int64_t to_stride) {
@@ -130,7 +130,7 @@ HWY_INLINE void Transpose(const T* from, int64_t from_stride, int64_t rows, int6
   }
 }
 
-// Rows of a matrix as columns of a panel [columns][width]; columns past `rows` are 0.
+// Transposes rows of a matrix to columns of a panel [columns][width]; columns after `rows` are 0.
 template <class T>
 void LoadPanel(const T* from, int64_t from_stride, int64_t rows, int64_t columns, T* panel,
                int64_t width) {
@@ -140,7 +140,7 @@ void LoadPanel(const T* from, int64_t from_stride, int64_t rows, int64_t columns
     std::fill(panel + c * width + rows, panel + (c + 1) * width, T(0));
 }
 
-// Rows copied to [rows][width], padded with 0 to whole vectors and to `padded_rows` rows.
+// Copies rows to [rows][width], padded with 0 to whole vectors and to `padded_rows` rows.
 template <class T>
 void LoadRows(const T* from, int64_t from_stride, int64_t rows, int64_t columns,
               int64_t padded_rows, T* to, int64_t width) {
@@ -151,8 +151,8 @@ void LoadRows(const T* from, int64_t from_stride, int64_t rows, int64_t columns,
   std::fill(to + rows * width, to + padded_rows * width, T(0));
 }
 
-// Rows whose columns fill whole vectors, as a product reads them: where they are, if they do so
-// there, or copied to `to`.
+// Rows with whole vectors of columns for a product: read in place if possible, otherwise copied to
+// `to`.
 template <class T>
 struct WholeRows {
   const T* data;

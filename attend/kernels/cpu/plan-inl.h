@@ -12,13 +12,13 @@
 #include "attend/kernels/bfloat16_products.h"
 #include "attend/kernels/cpu/scratch-inl.h"
 
-// What the drivers hand to the code of a CPU target. A task is the unit of work of a thread; which
-// thread runs it changes nothing.
+// Plans that the drivers pass to the code of a CPU target. A task is the unit of work of a thread;
+// results do not depend on the thread.
 
 namespace attend::kernels {
 
-// Scratch of one thread: the n-th take of a task gets the same buffer as the n-th of the task
-// before, so that a warm thread allocates nothing.
+// Scratch memory of one thread. The n-th take() of each task returns the same buffer; a warm thread
+// therefore allocates nothing.
 template <class T>
 class Arena {
  public:
@@ -31,14 +31,14 @@ class Arena {
 
   void restart() { next_ = 0; }
 
-  // `count` numbers, aligned for vectors, contents undefined, valid until the task ends. Throws
-  // attend::Error where there is no memory for them.
+  // Returns `count` numbers, aligned for vectors, with undefined contents, valid until the task
+  // ends. Throws attend::Error if memory runs out.
   T* take(int64_t count) {
     if (next_ == buffers_.size()) buffers_.emplace_back();
     Scratch& buffer = buffers_[next_++];
     const size_t wanted = static_cast<size_t>(std::max<int64_t>(1, count));
     if (buffer.bytes / sizeof(T) < wanted) {
-      give_back(std::exchange(buffer, {}));  // not both at a time
+      give_back(std::exchange(buffer, {}));  // frees before allocating
       constexpr size_t kMost = std::numeric_limits<int64_t>::max() / sizeof(T);
       if (wanted <= kMost) buffer = take_scratch(wanted * sizeof(T));
       if (buffer.data == nullptr)
@@ -55,17 +55,17 @@ class Arena {
   size_t next_ = 0;
 };
 
-// Query rows of a forward task: enough work for each tile of keys fetched from the outer caches.
+// Query rows of a forward task: enough work per tile of keys fetched from the outer caches.
 inline constexpr int64_t kForwardRows = 128;
 // Query rows of a backward tile, the inner axis of two of its products.
 inline constexpr int64_t kBackwardRows = 64;
-// Keys of a tile: scores of a panel, panel and accumulators stay in the first-level cache.
+// Keys of a tile: scores, panel and accumulators stay in the first-level cache.
 inline constexpr int64_t kTileKeys = 64;
 
 inline constexpr double kLog2E = 1.4426950408889634;
 
-// What scores are multiplied by before they are normalised: exponentials are powers of four. Those
-// of two would take a factor above 1, which makes infinities of the largest numbers.
+// Factor of scores before normalisation: exponentials are powers of 4. Powers of 2 would need a
+// factor above 1, which makes the largest numbers infinite.
 inline constexpr double kLog4E = kLog2E / 2;
 inline constexpr double kLn4 = 1.3862943611198906;
 
@@ -73,7 +73,7 @@ inline double score_unit(Normaliser normaliser) {
   return normaliser == Normaliser::softmax || normaliser == Normaliser::sigmoid ? kLog4E : 1.0;
 }
 
-// Sparsemax and entmax look at whole rows for their thresholds.
+// Sparsemax and entmax need whole rows for their thresholds.
 inline bool is_sparse(Normaliser normaliser) {
   return normaliser == Normaliser::sparsemax || normaliser == Normaliser::entmax15;
 }
@@ -83,14 +83,14 @@ inline bool needs_shifts(Normaliser normaliser) {
   return normaliser == Normaliser::softmax || is_sparse(normaliser);
 }
 
-// The two activations 1 - magnitude / (1 + e^(2 rate x)) go through exponentials.
+// The two activations of the form 1 - magnitude / (1 + e^(2 rate x)), computed by exponentials.
 inline bool is_exponential(Activation a) {
   return a == Activation::tanh || a == Activation::sigmoid;
 }
 inline double activation_rate(Activation a) { return a == Activation::sigmoid ? 0.5 : 1.0; }
 inline double activation_magnitude(Activation a) { return a == Activation::sigmoid ? 1.0 : 2.0; }
 
-// Whether what is below 0 has a slope; times 0 an infinite number would be NaN.
+// Whether negative numbers have a slope. A slope of 0 is excluded: times infinity it would be NaN.
 template <class T>
 bool is_leaky(const Score<T>& score) {
   return score.activation == Activation::leaky_relu && score.negative_slope != 0;
@@ -101,52 +101,51 @@ bool is_prepared(const Score<T>& score) {
   return score.family == Family::additive && is_exponential(score.activation);
 }
 
-// The additive family in the form sum_a w_a / (A_ia + E_ja) with A = e^(2(q - c)), E = e^(-2(k +
-// c)) and w_a a multiple of v_a E_ja: see additive-inl.h. Gradients take G = 1 / E instead, with
-// the dimensions in their natural order: see additive-gradient-inl.h. Prepared once a query head,
-// [batch * heads].
+// The additive family as sum_a w_a / (A_ia + E_ja) with A = e^(2(q - c)), E = e^(-2(k + c)) and w_a
+// a multiple of v_a E_ja; see additive-inl.h. Gradients use G = 1 / E, with the dimensions in their
+// natural order; see additive-gradient-inl.h. Prepared once per query head, [batch * heads].
 template <class T>
 struct AdditivePlan {
   const Problem<T>* problem = nullptr;
-  bool natural = false;   // dimensions in their own order
-  int64_t padded = 0;     // depth in whole vectors
+  bool natural = false;   // dimensions in their natural order
+  int64_t padded = 0;     // depth rounded up to whole vectors
   T* centre = nullptr;    // [head][padded] c
-  T* constant = nullptr;  // [head] what every score of a row has, in units of log4
-  T* base = nullptr;      // [head][padded] 1 where A and G are near it, else 0; natural only
-  T* factor = nullptr;  // [head][keys][padded] E, in the order of `order`, or G where natural; k of
-                        // a plain dimension
-  T* weight = nullptr;  // [head][keys][padded] w; of a plain dimension, without E; base (G - 1)
-                        // where natural
-  int64_t* order = nullptr;  // [head][padded] the dimension at each place
-  int64_t* plain = nullptr;  // [head][padded] whether a dimension keeps q and k as they are: its
-                             // range is too wide for the form or, unless natural, around 0
-  int64_t* ends = nullptr;  // [head][4] where quadruples, pairs, single dimensions and those around
-                            // 0 end; where natural, whether the keys of a head may share
-                            // reciprocals
+  T* constant = nullptr;  // [head] common term of all scores of a row, in units of log4
+  T* base = nullptr;      // [head][padded] 1 if A and G are near 1, otherwise 0; natural only
+  // [head][keys][padded] E, in the order of `order`; natural: G; plain dimensions: k.
+  T* factor = nullptr;
+  // [head][keys][padded] w; plain dimensions: w without E; natural: base (G - 1).
+  T* weight = nullptr;
+  int64_t* order = nullptr;  // [head][padded] dimension at each index
+  int64_t* plain = nullptr;  // [head][padded] whether a dimension keeps q and k unchanged: its
+                             // range is too wide for this form or, unless natural, around 0
+  // [head][4] ends of the quadruples, pairs, single dimensions, and dimensions around 0; natural:
+  // whether the keys of a head may share reciprocals.
+  int64_t* ends = nullptr;
 
   int64_t heads() const { return problem->shape.batch * problem->shape.heads; }
   int64_t key_blocks() const { return (problem->shape.keys + kTileKeys - 1) / kTileKeys; }
 };
 
-// So few queries that panels of them would be mostly empty: vectors run along the depth instead.
+// Limit of few queries: panels would be mostly empty, and vectors run along the depth instead.
 inline constexpr int64_t kFewQueries = 4;
 inline bool few_queries(const Shape& shape) { return shape.queries <= kFewQueries; }
 
-// Keys and values of sixteen bits, which the form for few queries reads as they are: what it does
-// is bound by memory. Strides as the problem's, in elements; null: the problem's own.
+// 16-bit keys and values, which the form for few queries reads without conversion: it is limited by
+// memory. Strides as in the problem, in elements; null: the problem's own arrays.
 struct HalfKeys {
   const uint16_t* key = nullptr;
   const uint16_t* value = nullptr;
-  bool bfloat16 = false;      // BFloat16, else Float16
-  bool reads_values = false;  // after the keys of a tile: they are fetched meanwhile
+  bool bfloat16 = false;      // BFloat16, otherwise Float16
+  bool reads_values = false;  // values are read after the keys of a tile, and prefetched meanwhile
 };
 inline constexpr HalfKeys kPlainKeys;
 
-// The dot family on bf16 arrays where the processor multiplies bf16. Keys and values as its
-// products read them, packed once a key head: blocks of kTileKeys keys, depths padded with 0 to
-// kBFloat16Depth. Null: not wanted.
+// The dot family on bf16 arrays, if the processor multiplies bf16. Keys and values are packed for
+// its products, once per key head: blocks of kTileKeys keys, depths padded with 0 to
+// kBFloat16Depth. Null: not packed.
 inline constexpr int64_t kBFloat16Depth = 32;
-inline constexpr int64_t kBFloat16Rows = 16;  // rows of a product come in as many
+inline constexpr int64_t kBFloat16Rows = 16;  // rows of a product are a multiple of it
 
 struct BFloat16Plan {
   const BFloat16Kernels* kernels = nullptr;  // null: products in float
@@ -168,12 +167,13 @@ struct BFloat16Plan {
   }
 };
 
-// Where the tile after that of `key` begins: products of bf16 take no keys of two blocks.
+// Start of the next tile after `key`: products of bf16 use keys of one block only.
 inline int64_t next_tile(const BFloat16Plan& plan, int64_t key) {
   return plan.kernels == nullptr ? key + kTileKeys : key / kTileKeys * kTileKeys + kTileKeys;
 }
 
-// The block of `size` queries after that at `first`, of the same head or the next, if there is one.
+// The next block of `size` queries after `first`, in the same head or the next one; unset at the
+// end.
 inline std::optional<Row> block_after(const Shape& s, const Row& first, int64_t size) {
   if (first.query + size < s.queries) return Row{first.batch, first.head, first.query + size};
   if (first.head + 1 < s.heads) return Row{first.batch, first.head + 1, 0};
@@ -181,22 +181,22 @@ inline std::optional<Row> block_after(const Shape& s, const Row& first, int64_t 
   return std::nullopt;
 }
 
-// Whether two rows of queries see the keys of different heads.
+// Whether two query rows read different key heads.
 inline bool is_other_key_head(const Shape& s, const Row& a, const Row& b) {
   const int64_t group = s.heads / s.key_heads;
   return a.batch != b.batch || a.head / group != b.head / group;
 }
 
-// Backward and the weights read the keys of few queries as forward does: scores then agree to the
-// last bit.
+// Backward and the weights read the keys of few queries as forward does; scores are then
+// bit-identical.
 inline const HalfKeys* few_keys(const Shape& shape) {
   return few_queries(shape) ? &kPlainKeys : nullptr;
 }
 
-// What a row's scores are compared with, in the unit of the normaliser: the reference is near the
-// largest of them, and the offset is how far from it the normaliser lies. Only their sum is an lse:
-// where scores are large it would round the offset away. A row without keys has reference 0 and
-// offset +inf, so that all scores are below and weights are 0.
+// Shift of a row's scores, in the unit of the normaliser. The reference is near the largest score;
+// the offset is the distance of the normaliser from it. Their sum is an lse, which for large scores
+// would round the offset away. A row without keys has reference 0 and offset +inf: all scores are
+// below, and weights are 0.
 template <class T>
 struct RowShifts {
   T* reference = nullptr;
@@ -208,20 +208,20 @@ struct ForwardPlan {
   const Problem<T>* problem;
   AdditivePlan<T> additive;
   Result<T> result;
-  int64_t blocks;  // of queries, a head
-  int64_t splits;  // of the keys, merged afterwards
+  int64_t blocks;  // query blocks per head
+  int64_t splits;  // splits of the keys, merged afterwards
   int64_t split_keys;
   HalfKeys half;
   BFloat16Plan bfloat16;
   T* partial_context;        // [splits - 1, batch, heads, queries, value_depth]
-  RowShifts<T> partial_lse;  // [splits, batch, heads, queries], natural; null: one split
+  RowShifts<T> partial_lse;  // [splits, batch, heads, queries], natural units; null: one split
 
   int64_t tasks() const { return problem->shape.batch * problem->shape.heads * blocks * splits; }
   int64_t rows() const {
     return problem->shape.batch * problem->shape.heads * problem->shape.queries;
   }
 
-  // Where a split writes: the first to the result.
+  // Output of a split: the first writes to the result.
   View<T> split_context(int64_t split) const {
     const Shape& s = problem->shape;
     if (split == 0) return result.context;
@@ -233,15 +233,15 @@ struct ForwardPlan {
   }
 };
 
-// What is wanted of the weights of the selected rows; null is not wanted. Column sums are taken a
-// block of keys per task, the others a block of rows.
+// Requested outputs for the weights of the selected rows; null: not requested. A task for column
+// sums is a block of keys, otherwise a block of rows.
 template <class T>
 struct SummaryPlan {
   const Problem<T>* problem;
   AdditivePlan<T> additive;
   const T* lse;
   Selection selection;
-  RowShifts<T> shifts;  // [batch, heads, queries], null where the normaliser needs none
+  RowShifts<T> shifts;  // [batch, heads, queries], null if the normaliser needs none
   View<T> weights;
   BFloat16Plan bfloat16 = {};
   int64_t top = 0;
@@ -265,7 +265,7 @@ struct SummaryPlan {
   }
   int64_t tasks() const { return problem->shape.batch * heads() * blocks(); }
 
-  // What a task is: a block of one selected head of one batch entry.
+  // Position of a task: a block of one selected head of one batch entry.
   struct Place {
     int64_t batch, head, block;
   };
@@ -274,8 +274,8 @@ struct SummaryPlan {
   }
 };
 
-// Backward works on chunks of keys. What several chunks add to, chunk 0 writes where the caller
-// wants it and the others to copies of their own, which are then added in the order of the chunks.
+// Backward works on chunks of keys. For sums over several chunks, chunk 0 writes to the caller's
+// array and the others to copies, which are then added in chunk order.
 template <class T>
 struct BackwardPlan {
   const Problem<T>* problem;
@@ -286,17 +286,17 @@ struct BackwardPlan {
   Gradients<T> gradients;
   int64_t chunks;
   int64_t chunk_keys;
-  RowShifts<T> shifts;    // [batch, heads, queries], null where the normaliser needs none
-  T* deltas;              // [batch, heads, queries], for the sparse normalisers
-  T* partial;             // [chunks - 1, batch, heads, queries, depth], where `sees` says so
-  uint8_t* sees;          // [chunks, batch, heads, blocks of kBackwardRows queries] whether a chunk
-                          // has keys of their scopes
-  T* partial_vector;      // [batch, chunks, heads, depth], for the additive family
-  T* partial_slopes;      // [batch, chunks, heads], where slopes have a gradient
-  T* partial_centres;     // [chunks, batch, heads, queries], where centres or widths have one
-  T* partial_widths;      // the same
+  RowShifts<T> shifts;  // [batch, heads, queries], null if the normaliser needs none
+  T* deltas;            // [batch, heads, queries], for sparse normalisers
+  T* partial;           // [chunks - 1, batch, heads, queries, depth]; valid if set in `sees`
+  uint8_t* sees;      // [chunks, batch, heads, blocks of kBackwardRows queries] whether a chunk has
+                      // keys of their scopes
+  T* partial_vector;  // [batch, chunks, heads, depth], for the additive family
+  T* partial_slopes;  // [batch, chunks, heads], if slopes have a gradient
+  T* partial_centres;     // [chunks, batch, heads, queries], if centres or widths have one
+  T* partial_widths;      // as partial_centres
   T* partial_relative;    // [chunks - 1, relative_size]
-  int64_t relative_size;  // numbers that the strides of Bias::relative reach
+  int64_t relative_size;  // extent of Bias::relative by its strides, in numbers
 
   int64_t tasks() const { return problem->shape.batch * problem->shape.key_heads * chunks; }
 
@@ -324,7 +324,7 @@ struct BackwardPlan {
   }
 };
 
-// The code of this CPU's target, chosen at run time.
+// Code of this CPU's target, chosen at run time.
 template <class T>
 using ForwardTask = void (*)(const ForwardPlan<T>& plan, int64_t task, Arena<T>& arena);
 template <class T>
@@ -335,14 +335,14 @@ using BackwardTask = void (*)(const BackwardPlan<T>& plan, int64_t task, Arena<T
 template <class T>
 using AdditiveTask = void (*)(const AdditivePlan<T>& plan, int64_t task, Arena<T>& arena);
 
-// Packs what the plan wants of one block of keys of one head, task = head * blocks + block.
+// Packs the arrays of the plan for one block of keys of one head, task = head * blocks + block.
 using BFloat16Task = void (*)(const BFloat16Plan& plan, int64_t task, Arena<float>& arena);
 BFloat16Task bfloat16_task();
-// Whether the target's vectors are as wide as those of the products. Asking Highway for the targets
-// would ask the processor each time, for which a virtual machine stops.
+// Whether the target's vectors are as wide as the products'. Querying Highway for the
+// targets would execute cpuid each time, which traps in a virtual machine.
 bool packs_bfloat16();
 
-// Tasks of preparation: one per head, then, when all are done, one per head and block of keys.
+// Preparation tasks: one per head, then, after all of them, one per head and block of keys.
 template <class T>
 AdditiveTask<T> additive_head_task();
 template <class T>
@@ -351,12 +351,12 @@ template <class T>
 ForwardTask<T> forward_task();
 template <class T>
 SummaryTask<T> summary_task();
-// The shifts of a block of the selected rows of one head, from the lse where that can tell.
+// Shifts of a block of the selected rows of one head, from the lse if it is exact enough.
 template <class T>
 SummaryTask<T> shift_task();
 template <class T>
 BackwardTask<T> backward_task();
-// One block of kBackwardRows queries of one head: its shifts and deltas.
+// Shifts and deltas of one block of kBackwardRows queries of one head.
 template <class T>
 BackwardTask<T> delta_task();
 

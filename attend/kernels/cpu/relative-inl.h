@@ -14,11 +14,11 @@
 HWY_BEFORE_NAMESPACE();
 namespace attend::kernels::HWY_NAMESPACE {
 
-// The relative table of a problem on tiles [keys][width]. Without positions the distance alone
-// tells the place: with one row for all queries a tile holds few different numbers, one a diagonal,
-// which are written out once and read as vectors; with one row per query, pieces of rows are copied
-// and transposed. Where positions are given numbers are looked up one by one, or a few at a time
-// where positions follow each other.
+// The relative table of a problem on tiles [keys][width]. Without positions, the distance
+// determines the column. With one row for all queries, a tile has one number per diagonal; these
+// are written out once and read as vectors. With one row per query, pieces of rows are copied and
+// transposed. With positions, numbers are looked up one by one, or in groups for consecutive
+// positions.
 template <class T>
 class RelativeBias {
  public:
@@ -27,7 +27,7 @@ class RelativeBias {
         rows_(arena.take(kTileKeys * width + kTileKeys + width)),
         panel_(arena.take(kTileKeys * width)) {}
 
-  // Adds to scores in units of 1 / unit.
+  // Adds the bias to scores, times `unit`.
   void add(const Row& first, int64_t rows, int64_t key, int64_t keys, int64_t width, T unit,
            T* tile) const {
     if (has_positions()) {
@@ -62,7 +62,7 @@ class RelativeBias {
     }
   }
 
-  // gradient += ds_ij at the place that each pair looked up.
+  // gradient += ds_ij at the column that each pair looked up.
   void differentiate(T* gradient, const Row& first, int64_t rows, int64_t key, int64_t keys,
                      int64_t width, const T* tile) const {
     if (has_positions()) {
@@ -90,7 +90,7 @@ class RelativeBias {
   }
 
  private:
-  using GroupTag = hn::CappedTag<T, 4>;  // grids are seldom wider than a few of them
+  using GroupTag = hn::CappedTag<T, 4>;  // grids are rarely wider than a few groups
   static constexpr int64_t kGroup = hn::MaxLanes(GroupTag());
 
   bool has_positions() const {
@@ -106,8 +106,8 @@ class RelativeBias {
     return std::clamp<int64_t>(distance + bias_.relative_offset, 0, bias_.relative_count - 1);
   }
 
-  // The keys of the tile that are not clamped, counted from its first; before them all are to the
-  // first place, after them to the last.
+  // Keys of the tile that are not clamped, counted from its first. Earlier keys use the first
+  // column, later ones the last.
   KeyRange unclamped(int64_t query, int64_t key, int64_t keys) const {
     const int64_t before = query - key - bias_.relative_offset;
     const int64_t begin = std::clamp<int64_t>(before, 0, keys);
@@ -141,10 +141,10 @@ class RelativeBias {
     for (int64_t n = 0; n < keys + width - 1; ++n) to[diagonal(first, key, keys, n)] += rows_[n];
   }
 
-  // Calls single(j, r, place in the table) for the pairs of the tile, or, where the positions of
-  // kGroup queries follow each other, as in the rows of a grid, group(j, r, place of the last) for
-  // those from r. Keys are taken kGroup apart: what is written at one is then read whole at
-  // another, not in two pieces.
+  // Calls single(j, r, index in the table) for the pairs of the tile. If the positions of kGroup
+  // queries are consecutive, as in the rows of a grid, calls group(j, r, index of the last) for the
+  // queries from r on. Keys are visited kGroup apart: a number written for one is then read whole
+  // for another, not in two pieces.
   template <class Single, class Group>
   void each_place(const Row& first, int64_t rows, int64_t key, int64_t keys, const Single& single,
                   const Group& group) const {
@@ -182,7 +182,7 @@ class RelativeBias {
     }
   }
 
-  // The place of the pairs with i - j + keys - 1 = n, counted from the tile's corner.
+  // Column of the pairs with i - j + keys - 1 = n, relative to the corner of the tile.
   int64_t diagonal(const Row& first, int64_t key, int64_t keys, int64_t n) const {
     return clamp(key + keys - 1 - first.query - n);
   }

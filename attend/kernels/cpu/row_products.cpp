@@ -13,17 +13,17 @@
 HWY_BEFORE_NAMESPACE();
 namespace attend::kernels::HWY_NAMESPACE {
 
-// Sixteen sums of 32 registers, or eight of 16.
+// 16 sums of 32 registers, or 8 of 16.
 constexpr int64_t kBlockColumns = 4;
 #if HWY_TARGET == HWY_AVX3 || HWY_TARGET == HWY_AVX3_DL || HWY_TARGET == HWY_NEON
 constexpr int kBlockRows = 4;
 #else
 constexpr int kBlockRows = 2;
 #endif
-// Rows of `a` that are read again for each block of columns; of common depths they stay in L1.
+// Rows of `a` read again for each block of columns; for common depths they stay in L1.
 constexpr int64_t kCachedRows = 32;
 
-// kR rows with four columns, of which `columns` are there; both run along the depth.
+// kR rows with four columns, of which `columns` exist; both run along the depth.
 template <int kR>
 HWY_INLINE void DotBlock(const RowProducts& p, int64_t row, int64_t column, int64_t columns) {
   const Tag<float> d;
@@ -62,7 +62,7 @@ HWY_INLINE void DotBlock(const RowProducts& p, int64_t row, int64_t column, int6
   }
 }
 
-// All columns with the rows from `row` to `end`.
+// All columns with the rows [first, end).
 HWY_INLINE void DotRows(const RowProducts& p, int64_t first, int64_t end) {
   for (int64_t column = 0; column < p.columns; column += kBlockColumns) {
     const int64_t columns = std::min(kBlockColumns, p.columns - column);
@@ -73,7 +73,7 @@ HWY_INLINE void DotRows(const RowProducts& p, int64_t first, int64_t end) {
   }
 }
 
-// The columns that fill no vector, in one with zeros behind them.
+// The columns that fill no vector, padded with zeros to one vector.
 HWY_INLINE void LastColumns(const RowProducts& p, int64_t first) {
   const int64_t columns = p.columns - first, lanes = kLanes<float>;
   if (columns == 0) return;

@@ -14,8 +14,8 @@
 HWY_BEFORE_NAMESPACE();
 namespace attend::kernels::HWY_NAMESPACE {
 
-// Few queries, as in decoding: each key and value is read once, so memory is the limit, and vectors
-// run along the depth. Rows of sixteen bits are widened as they are read.
+// Few queries, as in decoding: each key and value is read once and memory is the limit. Vectors run
+// along the depth. 16-bit rows are widened as they are read.
 
 template <class T>
 struct PlainRow {
@@ -42,7 +42,7 @@ struct HalfRow {
   HWY_INLINE float at(int64_t a) const { return widen(Float16{data[a]}); }
 };
 
-// Calls body with a function of the row's number that returns it as one of the above.
+// Calls body with a function that returns the row of an index as one of the types above.
 template <class T, class Body>
 HWY_INLINE void WithRows(const T* plain, const uint16_t* half, bool bfloat16, int64_t stride,
                          const Body& body) {
@@ -68,7 +68,7 @@ struct MemoryRows {
   int64_t stride = 0, bytes = 0, rows = 0;
 
   constexpr MemoryRows() = default;
-  // Keys [first_key, first_key + keys) of `view`, or of its numbers of sixteen bits at `half`.
+  // Keys [first_key, first_key + keys) of `view`, or of its 16-bit numbers at `half`.
   template <class T>
   MemoryRows(const Problem<T>& problem, const View<const T>& view, const uint16_t* half,
              const Row& first, int64_t first_key, int64_t keys, int64_t depth) {
@@ -88,16 +88,16 @@ struct MemoryRows {
   }
 };
 
-// How far ahead of reading the keys and values of few queries are fetched. The hardware does not
-// fetch ahead to another page, and begins late on each.
+// Prefetch distance for keys and values of few queries. The hardware does not prefetch across
+// pages, and starts late on each page.
 inline constexpr int64_t kFetchedBytes = 12288;
 
-// Fetches one row with each row that is read. Many at once would wait for each other, and no
-// product could read meanwhile.
+// Fetches one row per row read. Fetching many at once would block each other and the reads of the
+// product.
 class RowFetch {
  public:
   constexpr RowFetch() = default;
-  // `now` are the rows that a product reads, `next` those that are read after them.
+  // `now`: rows that a product reads; `next`: rows that are read afterwards.
   RowFetch(const MemoryRows& now, const MemoryRows& next)
       : now_(now),
         next_(next),
@@ -118,7 +118,7 @@ class RowFetch {
 
 inline constexpr RowFetch kNoFetch;
 
-// The sums of the lanes of four vectors, to four numbers.
+// Sums the lanes of four vectors to four numbers.
 #if HWY_TARGET != HWY_SCALAR
 template <class D, class V>
 HWY_INLINE auto FoldToBlock(D d, V v) {
@@ -164,7 +164,7 @@ class DotRowScores : public TileScores<T> {
 
   int64_t panel_size(int64_t width) const override { return problem_.shape.depth * width; }
 
-  // Rows [rows][depth], scaled.
+  // Loads rows [rows][depth], scaled.
   void load_queries(const Row& first, int64_t rows, int64_t, T* panel) const override {
     const int64_t depth = problem_.shape.depth;
     LoadRows(problem_.query.row(first.batch, first.head, first.query), problem_.query.row_stride,
@@ -176,7 +176,7 @@ class DotRowScores : public TileScores<T> {
   void scores(const Row& first, int64_t first_key, int64_t keys, const T* panel, int64_t width,
               T* tile) const override {
     const int64_t depth = problem_.shape.depth;
-    // A panel holds at most `width` of the queries.
+    // A panel holds at most `width` queries.
     const int64_t rows = std::min(width, problem_.shape.queries - first.query);
     const int64_t offset = KeyOffset(problem_, problem_.key, first, first_key);
     const uint16_t* half = half_.key == nullptr ? nullptr : half_.key + offset;
@@ -197,8 +197,8 @@ class DotRowScores : public TileScores<T> {
   }
 
  private:
-  // Scores the first `count` of four keys. The sums are taken in one order for all, so that equal
-  // keys have equal scores.
+  // Scores the first `count` of four keys. All sums use the same order; equal keys therefore have
+  // equal scores.
   template <class KeyRow>
   static HWY_INLINE void DotFour(const T* query, const KeyRow& row, const RowFetch& fetch,
                                  int64_t first, int64_t count, int64_t depth, int64_t width,
@@ -210,7 +210,7 @@ class DotRowScores : public TileScores<T> {
     Vec<T> sum[4];
     for (auto& s : sum) s = hn::Zero(d);
     const int64_t a = depth / kLanes<T> * kLanes<T>;
-    // One row after another, as they lie in memory: the hardware fetches ahead of that.
+    // Row by row, in memory order, which the hardware prefetches.
 #pragma GCC unroll 4
     for (int n = 0; n < 4; ++n) {
       fetch.beside(first + n);
@@ -230,7 +230,7 @@ class DotRowScores : public TileScores<T> {
   HalfKeys half_;
 };
 
-// context[e][i] += sum_j p_ij v_je for the kVectors vectors of dimensions from e on.
+// context[e][i] += sum_j p_ij v_je for kVectors vectors of dimensions from e on.
 template <int kVectors, class T, class ValueRow>
 HWY_INLINE void AddValueVectors(const ValueRow& row, const RowFetch& fetch, const T* tile,
                                 int64_t keys, int64_t width, int64_t e, T* context) {
@@ -252,7 +252,7 @@ HWY_INLINE void AddValueVectors(const ValueRow& row, const RowFetch& fetch, cons
 }
 
 // context[e][i] += sum_j p_ij v_je for `rows` queries; context is [depth][width]. `fetch`
-// belongs to the values.
+// prefetches values.
 template <class T, class ValueRow>
 void AddValueRows(const ValueRow& row, RowFetch fetch, const T* tile, int64_t keys, int64_t rows,
                   int64_t width, int64_t depth, T* context) {

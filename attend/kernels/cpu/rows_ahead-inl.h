@@ -5,15 +5,15 @@
 
 namespace attend::kernels {
 
-// Rows that are read or written soon, which products begin to fetch into the second-level cache, a
-// few lines with each of their steps. Many at once would fill the list of what the processor waits
-// for, and the product would wait with it.
+// Rows that are read or written soon. Products prefetch them into the second-level cache, a few
+// lines per step. Many at once would fill the processor's queue of pending loads and delay the
+// product.
 class RowsAhead {
  public:
-  // Forgets what is not fetched yet.
+  // Discards rows that are not fetched yet.
   void restart() { count_ = next_ = line_ = lines_ = 0; }
 
-  // At most kMost times after a restart. Null: there are none.
+  // At most kMost calls after a restart. Null pointers are ignored.
   template <class T>
   void add(const T* from, int64_t stride, int64_t rows, int64_t columns) {
     if (from == nullptr || rows <= 0 || columns <= 0) return;
@@ -25,7 +25,7 @@ class RowsAhead {
     lines_ += blocks_[count_ - 1].rows * blocks_[count_ - 1].lines;
   }
 
-  // Into how many steps of products what was added is divided.
+  // Sets the number of product steps that share the fetches.
   void divide(int64_t steps) { pace_ = lines_ / std::max<int64_t>(1, steps) + 1; }
 
   void fetch_some() { fetch(pace_); }
@@ -38,7 +38,7 @@ class RowsAhead {
 
   struct Rows {
     const char* data;
-    int64_t stride, rows, lines;  // of each row
+    int64_t stride, rows, lines;  // lines: per row
   };
 
   void fetch(int64_t lines) {

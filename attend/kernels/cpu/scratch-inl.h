@@ -2,7 +2,7 @@
 
 #include <cstddef>
 
-// Memory that the passes work in.
+// Scratch memory of the passes.
 
 namespace attend::kernels {
 
@@ -11,8 +11,8 @@ struct Scratch {
   size_t bytes = 0;
 };
 
-// At least so many bytes, aligned for vectors, contents undefined; null and 0: there is no memory.
-// Any thread may give it back.
+// Returns at least `bytes` bytes, aligned for vectors, with undefined contents; null and 0 if
+// memory runs out. Any thread may give it back.
 Scratch take_scratch(size_t bytes);
 void give_back(Scratch scratch);
 

@@ -8,16 +8,16 @@
 namespace attend::kernels {
 namespace {
 
-// Below it the allocator of the system reuses pages by itself.
+// For smaller blocks, the system's allocator reuses pages itself.
 constexpr size_t kLeast = size_t{1} << 14;
-// The most that the pool keeps while nobody works in it: bytes, and blocks.
+// Limits of the unused memory in the pool: bytes and blocks.
 constexpr size_t kMost = size_t{1} << 26;
 constexpr size_t kMostBlocks = 256;
 
 void release(const Scratch& scratch) { hwy::FreeAlignedBytes(scratch.data, nullptr, nullptr); }
 
-// Blocks that were given back. The system clears each page that it hands out, which takes longer
-// than short sequences take to compute.
+// Blocks that were given back. The system clears each new page, which takes longer than computing
+// short sequences.
 class Pool {
  public:
   Pool() { kept_.reserve(kMostBlocks + 1); }
@@ -49,11 +49,11 @@ class Pool {
   }
 
   std::mutex mutex_;
-  std::vector<Scratch> kept_;  // oldest first; never grows, so that keep does not throw
+  std::vector<Scratch> kept_;  // oldest first; capacity is reserved, so keep() does not throw
   size_t bytes_ = 0;
 };
 
-// Never destroyed: threads may end after the program's own objects.
+// Never destroyed: threads may outlive static objects.
 Pool& pool() {
   static Pool* const pool = new Pool;
   return *pool;

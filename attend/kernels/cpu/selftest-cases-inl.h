@@ -12,7 +12,7 @@
 
 #include "attend/kernels/cpu/naive-inl.h"
 
-// What the self-test runs: tables of choices and random inputs for them.
+// Cases of the self-test: tables of choices and random inputs.
 
 namespace attend::kernels {
 
@@ -44,14 +44,14 @@ inline constexpr NormaliserChoice kNormalisers[] = {
     {"sparsemax", Normaliser::sparsemax}, {"entmax-1.5", Normaliser::entmax15},
 };
 
-// A few rows and one, whole tiles and parts of them.
+// Several rows and a single one, whole tiles and parts.
 inline constexpr std::array<Shape, 4> kShapes = {{{2, 2, 1, 33, 70, 17, 11},
                                                   {1, 2, 2, 70, 33, 16, 24},
                                                   {2, 4, 2, 1, 129, 32, 5},
                                                   {1, 1, 1, 20, 65, 3, 40}}};
 
-inline constexpr int64_t kReach = 9;             // of the relative table
-inline constexpr int64_t kLengths[2] = {29, 0};  // of the keys: the second entry has none
+inline constexpr int64_t kReach = 9;             // reach of the relative table
+inline constexpr int64_t kLengths[2] = {29, 0};  // key lengths: the second entry has no keys
 inline constexpr int64_t kQueryLengths[2] = {18, 60};
 inline constexpr int64_t kQueryOffsets[2] = {-4, 9};
 
@@ -71,7 +71,7 @@ inline const std::vector<ScopeChoice>& scopes() {
     for (size_t i = 0; i < places.size(); ++i) places[i] = static_cast<double>(i * 29 % 75) - 2.5;
     return places;
   }();
-  // Each query sees a few keys, and one in five none.
+  // Each query sees a few keys; every fifth query sees none.
   static const auto edges = [] {
     std::pair<std::vector<int64_t>, std::vector<int64_t>> lists;
     auto& [offsets, keys] = lists;
@@ -114,8 +114,8 @@ std::vector<T> normal(int64_t count, std::mt19937_64& engine, double mean = 0) {
   return numbers;
 }
 
-// What queries and keys are multiplied by: 1; so small a number that scores are nearly equal; so
-// large a number, where type S has room for it, that all weight is on the largest score.
+// Factors of queries and keys: 1; very small, which makes scores nearly equal; very large, if type
+// S permits, which puts all weight on the largest score.
 template <class S>
 std::array<double, 3> magnitudes() {
   if (std::is_same_v<S, double>) return {1, 1e-100, 1e50};
@@ -123,7 +123,7 @@ std::array<double, 3> magnitudes() {
   return {1, 1e-15, 1e9};
 }
 
-// The second half of a head's keys are the first ones again: they have the same weights.
+// The second half of a head's keys repeats the first half and has the same weights.
 template <class S>
 void repeat_keys(const Shape& s, std::vector<S>& keys) {
   const int64_t half = s.keys / 2 * s.depth;

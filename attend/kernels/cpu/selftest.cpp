@@ -15,7 +15,7 @@
 namespace attend::kernels {
 namespace {
 
-// The arithmetic of the reference.
+// Arithmetic of the reference.
 template <class T>
 using Wider = std::conditional_t<std::is_same_v<T, float>, double, long double>;
 
@@ -25,22 +25,22 @@ inline constexpr std::string_view kStorageName = std::is_same_v<S, float>      ?
                                                  : std::is_same_v<S, BFloat16> ? "bfloat16"
                                                                                : "float16";
 
-// Half the distance of neighbours from 1: what storing a number may change of it.
+// Half the spacing of numbers near 1: the error of storing a number.
 template <class S>
 inline constexpr double kStorageError = std::is_same_v<S, BFloat16>  ? 0x1p-8
                                         : std::is_same_v<S, Float16> ? 0x1p-11
                                                                      : 0;
 
-// What the kernels wrote, in NaiveResults' order.
+// Outputs of the kernels, in the order of NaiveResults.
 template <class S>
 struct KernelResults {
   using T = Compute<S>;
   std::vector<S> context, query, key, value;
   std::vector<T> lse, vector, dense, slopes, sinks, relative, centres, widths;
-  std::vector<T> unrounded;  // where S has 16 bits
+  std::vector<T> unrounded;  // if S has 16 bits
 };
 
-// The arrays begin as NaN, so that a number left unwritten shows.
+// Arrays start as NaN, which reveals unwritten numbers.
 template <class S>
 std::vector<S> unwritten(size_t count) {
   return std::vector<S>(count, stored<S>(std::numeric_limits<double>::quiet_NaN()));
@@ -113,15 +113,15 @@ struct Answers {
   NaiveResults<T> rounded;  // the same formulas in the kernel's arithmetic, or about as exact
 };
 
-// Compares one array after the other; keeps what is nearest to its bound.
+// Compares arrays one after another; keeps the result nearest to its bound.
 class Comparison {
  public:
-  // share: the largest error / bound so far.
+  // share: largest error / bound so far.
   Comparison(SelftestFinding& finding, double& share, std::string_view name, double storage_error)
       : finding_(finding), share_(share), name_(name), storage_error_(storage_error) {}
 
-  // factor: of the error that the formulas have in the kernel's arithmetic. terms: what the numbers
-  // are sums of, where that is much larger.
+  // factor: multiple of the formulas' error in the kernel's arithmetic. terms: terms of the
+  // numbers, if much larger than the numbers.
   template <class S, class T>
   void array(std::string_view array, double factor, const std::vector<S>& got,
              const std::vector<T>& rounded, const std::vector<Wider<T>>& reference,
@@ -132,7 +132,7 @@ class Comparison {
       rounding = std::max(rounding, distance(rounded[i], reference[i]));
     }
     const double size = largest(terms.empty() ? reference : terms);
-    // Half of the step of the float16 numbers below the least normal one.
+    // Half the spacing of float16 numbers below the smallest normal one.
     constexpr double kSubnormal = std::is_same_v<S, Float16> ? 0x1p-25 : 0;
     keep(array, error,
          factor * rounding + kSubnormal +
@@ -151,8 +151,8 @@ class Comparison {
   }
 
  private:
-  // A weight is recomputed as exp(s - lse) of numbers up to about 8: what their few roundings
-  // change in the exponent is the weight's relative error, however exact the formulas were.
+  // A weight is recomputed as exp(s - lse) of numbers up to about 8. Their rounding errors in the
+  // exponent become the relative error of the weight, even if the formulas are exact.
   static constexpr double kUnits = 4 * 8;
 
   // Backward reads the rounded context and writes rounded gradients.
@@ -167,7 +167,7 @@ class Comparison {
     return static_cast<double>(most);
   }
 
-  // Infinite where only one is finite, or either is NaN.
+  // Infinite if only one is finite, or either is NaN.
   template <class T, class U>
   static double distance(T got, U want) {
     if (got == want) return 0;
@@ -187,7 +187,7 @@ void compare(Comparison& comparison, const Problem<S>& problem, const KernelResu
   const auto& rounded = answers.rounded;
   const auto& want = answers.reference;
   comparison.array("context", 2, got.context, rounded.context, want.context);
-  // The other normalisers need none.
+  // Other normalisers have lse 0.
   if (problem.normaliser != Normaliser::sigmoid && problem.normaliser != Normaliser::none) {
     comparison.array("lse", 2, got.lse, rounded.lse, want.lse);
   }
@@ -204,7 +204,7 @@ void compare(Comparison& comparison, const Problem<S>& problem, const KernelResu
   comparison.array("gradient of widths", 3, got.widths, rounded.widths, want.widths);
 }
 
-// Where rounding decides whether a key has weight, the gradient may be either: none is asked for.
+// Zeroes the upstream gradient of rows in which rounding decides whether a key has weight.
 template <class S>
 void leave_out_undecided(SelftestInputs<S>& in, const Question<S>& question) {
   using T = Compute<S>;
@@ -226,7 +226,7 @@ struct Choices {
   int64_t turn;
 };
 
-// It changes from turn to turn, and also from one turn of a scope to its next, six turns later.
+// Varies between turns, and between consecutive turns of one scope, six turns apart.
 template <class S>
 double magnitude_of(int64_t turn) {
   return magnitudes<S>()[(turn + turn / 6) % 3];
@@ -245,7 +245,7 @@ class EveryTarget {
   EveryTarget(const EveryTarget&) = delete;
   EveryTarget& operator=(const EveryTarget&) = delete;
 
-  // Every turn has another bias and, after all of them, another shape.
+  // Every turn has another bias and, after all biases, another shape.
   template <class S>
   void check(const Choices& choices) {
     const auto& [family, normaliser, scope, turn] = choices;
@@ -273,7 +273,7 @@ class EveryTarget {
   template <class S>
   void check_targets(const Question<S>& question, double magnitude, const std::string& name) {
     using T = Compute<S>;
-    // The formulas may be exact by chance where the terms are not of the size of their sums.
+    // The formulas may be exact by chance if their terms are much larger or smaller than the sums.
     constexpr double kUnit = std::numeric_limits<T>::epsilon() / 2;
     const Noise<T> noise = magnitude == 1 ? Noise<T>() : Noise<T>(kUnit, 1);
     const auto& [problem, grad_context, grad_lse] = question;
@@ -302,7 +302,7 @@ std::vector<SelftestFinding> selftest(int64_t rounds, const SelftestPasses& pass
   EveryTarget targets(passes);
   int64_t turn = 0;
   for (int64_t round = 0; round < rounds;
-       ++round, ++turn) {  // else even scopes meet even biases alone
+       ++round, ++turn) {  // else even scopes only meet even biases
     for (const FamilyChoice& family : kFamilies) {
       for (const NormaliserChoice& normaliser : kNormalisers) {
         for (const ScopeChoice& scope : scopes()) {

@@ -15,15 +15,15 @@
 HWY_BEFORE_NAMESPACE();
 namespace attend::kernels::HWY_NAMESPACE {
 
-// The shifts of rows for backward and the weights. A moderate lse suffices as a shift: its rounding
-// matters no more than that of the scores. The scores are computed again for a large lse, and for
-// the thresholds of the sparse normalisers, which lie near the largest score.
+// Shifts of rows for backward and the weights. A moderate lse is a sufficient shift: its rounding
+// matters no more than the rounding of the scores. Scores are recomputed for a large lse, and for
+// the thresholds of sparse normalisers, which are near the largest score.
 
-// Beyond it the lse of a softmax, a float and then in units of log4, is off by up to 2^-15.
+// Above this, a float lse of softmax in units of log4 has an error of up to 2^-15.
 inline constexpr double kCoarseLse = 256;
 
-// The shifts of a sparse normaliser. `scores` has room for all keys of the panel; `at` is the
-// number of the panel's first row.
+// Finds the shifts of a sparse normaliser. `scores` has room for all keys of the panel; `index` is
+// the index of the panel's first row.
 template <class T>
 void StoreSparseShifts(TileScorer<T>& scorer, const Panel<T>& panel, Normaliser normaliser,
                        T* scores, int64_t index, Arena<T>& arena, const RowShifts<T>& to) {
@@ -36,9 +36,9 @@ void StoreSparseShifts(TileScorer<T>& scorer, const Panel<T>& panel, Normaliser 
   std::copy_n(found.offset, panel.rows, to.offset + index);
 }
 
-// The shifts of softmax that scores of all keys made. The lse that is there may cover more keys, as
-// merge makes it. It is taken where it exceeds the lse of these keys by more than scores of
-// different panels differ in rounding.
+// Shifts of softmax from the scores of all keys. The given lse may cover more keys, as after merge.
+// It is used if it exceeds the lse of these keys by more than the rounding differences between
+// panels.
 template <class T>
 void StoreOnlineShifts(const OnlineNormaliser<T>& online, const T* lse, int64_t index, int64_t rows,
                        const RowShifts<T>& to) {
@@ -53,7 +53,7 @@ void StoreOnlineShifts(const OnlineNormaliser<T>& online, const T* lse, int64_t 
   }
 }
 
-// The shifts of softmax.
+// Finds the shifts of softmax from its scores.
 template <class T>
 void StoreSoftmaxShifts(TileScorer<T>& scorer, const Panel<T>& panel, const T* sinks, const T* lse,
                         const BFloat16Plan& bfloat16, T* tile, int64_t index, Arena<T>& arena,
@@ -71,7 +71,7 @@ void StoreSoftmaxShifts(TileScorer<T>& scorer, const Panel<T>& panel, const T* s
   StoreOnlineShifts(online, lse, index, panel.rows, to);
 }
 
-// The shifts of softmax from the lse alone; false where one is too coarse.
+// Finds the shifts of softmax from the lse only; returns false if an lse is too coarse.
 template <class T>
 bool ConvertShifts(const T* lse, int64_t index, int64_t rows, const RowShifts<T>& to) {
   constexpr T kInfinity = std::numeric_limits<T>::infinity();

@@ -1,4 +1,4 @@
-// Included once a target.
+// Included once per target.
 #if defined(ATTEND_KERNELS_SIMD_INL_H_) == defined(HWY_TARGET_TOGGLE)
 #ifdef ATTEND_KERNELS_SIMD_INL_H_
 #undef ATTEND_KERNELS_SIMD_INL_H_
@@ -54,7 +54,7 @@ HWY_INLINE void Store(Vec<T> x, T* to) {
   hn::StoreU(x, Tag<T>(), to);
 }
 
-// narrow(), in lanes, of numbers that are no NaN.
+// As narrow(), for lanes without NaN.
 HWY_INLINE void Store(Vec<float> x, BFloat16* to) {
   const hn::Rebind<uint16_t, Tag<float>> narrow;
   const hn::Rebind<uint32_t, Tag<float>> wide;
@@ -66,8 +66,8 @@ HWY_INLINE void Store(Vec<float> x, BFloat16* to) {
              reinterpret_cast<uint16_t*>(to));
 }
 
-// What a floating type needs for 2^x: x + magic has round(x), and the bias of exponents, in its low
-// bits.
+// Constants of a floating type for 2^x. The low bits of x + magic contain round(x) plus the
+// exponent bias.
 template <class T>
 struct Exp2Traits;
 template <>
@@ -80,7 +80,7 @@ struct Exp2Traits<float> {
   static constexpr float kFirst = 1.000000119e+00f;
   static constexpr float kNext[] = {6.931469440e-01f, 2.402212024e-01f, 5.550713092e-02f,
                                     9.675540961e-03f, 1.327647245e-03f};
-  // 2^r = 1 + r (kRise[0] + kRise[1] r + ..), of which the sum has relative error 1.1e-8.
+  // 2^r = 1 + r (kRise[0] + kRise[1] r + ..); the sum has a relative error of 1.1e-8.
   static constexpr float kRise[] = {6.931471825e-01f, 2.402265072e-01f, 5.550357140e-02f,
                                     9.618082557e-03f, 1.339086331e-03f, 1.545316249e-04f};
 };
@@ -111,7 +111,7 @@ HWY_INLINE Vec<T> Polynomial(Vec<T> x, const Coefficients& coefficients) {
   return sum;
 }
 
-// 2^n, where n is in the low bits of `shifted`.
+// 2^n, with n in the low bits of `shifted`.
 template <class T>
 HWY_INLINE Vec<T> WholePower(Vec<T> shifted) {
   using Traits = Exp2Traits<T>;
@@ -119,7 +119,7 @@ HWY_INLINE Vec<T> WholePower(Vec<T> shifted) {
   return hn::BitCast(Tag<T>(), hn::ShiftLeft<Traits::kShift>(hn::BitCast(bits, shifted)));
 }
 
-// 2^(n + r), where n is in the low bits of `shifted`.
+// 2^(n + r), with n in the low bits of `shifted`.
 template <class T>
 HWY_INLINE Vec<T> PowerOfSum(Vec<T> shifted, Vec<T> r) {
   using Traits = Exp2Traits<T>;
@@ -137,7 +137,7 @@ HWY_INLINE Vec<T> Exp2(Vec<T> x) {
                             PowerOfSum<T>(shifted, r));
 }
 
-// 4^x, which is Exp2(2 x): the doubling is part of a multiply-add.
+// 4^x = Exp2(2 x), with the doubling as part of a multiply-add.
 template <class T>
 HWY_INLINE Vec<T> Exp4(Vec<T> x) {
   const auto magic = Set<T>(Exp2Traits<T>::kMagic), two = Set<T>(2);
@@ -147,14 +147,14 @@ HWY_INLINE Vec<T> Exp4(Vec<T> x) {
                             PowerOfSum<T>(shifted, r));
 }
 
-// e^(2x) - less for |x| well inside the range, with less 0 or 1: of either, and near 0 too, all
-// digits are right. 2 log2(e) comes in two parts: the product of a large x with one rounded
+// e^(2x) - less for |x| well inside the range, with `less` 0 or 1. Both are exact in all digits,
+// also near 0. 2 log2(e) is split into two parts: the product of a large x with one rounded
 // constant would lose the last bits of the result.
 template <class T>
 HWY_INLINE Vec<T> ExpOfTwice(Vec<T> x, Vec<T> less) {
   constexpr double kFactor = 2 * kLog2E;
   constexpr T kHigh = static_cast<T>(kFactor);
-  // The part of 2 log2(e) that a double does not hold.
+  // The part of 2 log2(e) beyond the precision of a double.
   constexpr T kLow = std::is_same_v<T, float> ? static_cast<T>(kFactor - double(kHigh))
                                               : static_cast<T>(4.0710547481862066e-17);
   const auto magic = Set<T>(Exp2Traits<T>::kMagic);
@@ -166,7 +166,7 @@ HWY_INLINE Vec<T> ExpOfTwice(Vec<T> x, Vec<T> less) {
   return hn::MulAdd(power, rise, hn::Sub(power, less));
 }
 
-// 1 / x to working precision for normal x whose reciprocal is normal.
+// 1 / x to working precision, for normal x with a normal reciprocal.
 template <class T>
 HWY_INLINE Vec<T> Reciprocal(Vec<T> x) {
   if constexpr (std::is_same_v<T, float>) {
@@ -187,14 +187,14 @@ template <class T>
 HWY_INLINE Vec<T> Clamp(Vec<T> x, T limit) {
   const auto high = Set<T>(limit), low = Set<T>(-limit);
 #if HWY_ARCH_X86 && HWY_TARGET <= HWY_SSSE3
-  return hn::Max(low, hn::Min(high, x));  // the second of two where either is NaN
+  return hn::Max(low, hn::Min(high, x));  // returns the second operand if either is NaN
 #else
   x = hn::IfThenElse(hn::Gt(x, high), high, x);
   return hn::IfThenElse(hn::Lt(x, low), low, x);
 #endif
 }
 
-// Larger of the two; the second where either is NaN, on every target.
+// The larger of the two; the second if either is NaN, on every target.
 template <class T>
 HWY_INLINE Vec<T> MaxOrSecond(Vec<T> a, Vec<T> b) {
 #if HWY_ARCH_X86 && HWY_TARGET <= HWY_SSSE3

@@ -12,13 +12,12 @@
 HWY_BEFORE_NAMESPACE();
 namespace attend::kernels::HWY_NAMESPACE {
 
-// The thresholds of sparsemax and entmax-1.5 for rows in lanes, scores [keys][width]. The sum of
-// the weights falls with the threshold t and is convex in it, so that Newton's steps from the left
-// of the root never pass it; for sparsemax, piecewise linear, they end on it. Scores and t are
-// taken less the row's largest score: t is then of the size of the weights, and rounded as they
-// are.
+// Thresholds of sparsemax and entmax-1.5 for rows in lanes, scores [keys][width]. The sum of the
+// weights decreases with the threshold t and is convex in it; Newton steps from the left of the
+// root therefore never pass it. For sparsemax, piecewise linear, they end on it. Scores and t are
+// taken relative to the row's largest score: t then has the magnitude and rounding of the weights.
 
-// One step for the lanes; `scores` are their column, `top` the largest of it.
+// One step per lane; `scores` are their columns, `top` the largest score of each.
 template <class T>
 HWY_INLINE Vec<T> SparseStep(Normaliser normaliser, const T* scores, int64_t keys, int64_t width,
                              Vec<T> top, Vec<T> t) {
@@ -44,17 +43,17 @@ HWY_INLINE Vec<T> SparseStep(Normaliser normaliser, const T* scores, int64_t key
   return hn::Add(t, hn::Div(hn::Sub(sum, Set<T>(1)), hn::Max(count, Set<T>(0.5))));
 }
 
-// Stores shifts; the reference is the largest score. The offset is NaN for a row with NaN among
-// its scores.
+// Stores shifts; the reference is the largest score. The offset is NaN for a row with NaN among its
+// scores.
 template <class T>
 void FindThresholds(Normaliser normaliser, const T* scores, int64_t keys, int64_t width,
                     const RowShifts<T>& shifts) {
   const Tag<T> d;
   constexpr T kInfinity = std::numeric_limits<T>::infinity();
-  // What one weight of 1 leaves: a lower bound.
+  // t for a single weight of 1: a lower bound.
   const T reach = normaliser == Normaliser::sparsemax ? T(1) : T(2);
-  // Steps at least double the number of right digits, once near; before, the support halves at
-  // worst.
+  // Near the root, each step at least doubles the number of correct digits; before, it at least
+  // halves the support.
   constexpr int kMostSteps = 100;
   for (int64_t lane = 0; lane < width; lane += kLanes<T>) {
     auto top = Set<T>(-kInfinity), poison = hn::Zero(d);

@@ -43,7 +43,7 @@ void run_summary(const Problem<T>& problem, SummaryPlan<T> plan, int threads) {
                [&](int64_t task, Arena<T>& arena) { summarise(plan, task, arena); });
 }
 
-// fill says what is wanted of the weights.
+// `fill` sets the requested outputs of the plan.
 template <class S, class Fill>
 void summarise(const Problem<S>& problem, const Compute<S>* lse, const Selection& selection,
                int threads, const Fill& fill) {

@@ -34,7 +34,7 @@ class WeightTiles {
     return panel;
   }
 
-  // tile()[j][i] = p_ij; false when all are outside the scope.
+  // tile()[j][i] = p_ij; false if all keys are outside the scope.
   bool weigh(const Panel<T>& panel, int64_t key, int64_t keys) {
     if (!scorer_.score(panel, key, keys, tile_)) return false;
     WeighTile(problem_.normaliser, shifts_, keys, panel.width, tile_);
@@ -52,7 +52,7 @@ class WeightTiles {
   T* tile_;
 };
 
-// Keeps the largest weights of a row, largest first; equal ones in the order they came.
+// Keeps the largest weights of a row, largest first; equal ones in order of arrival.
 template <class T>
 void Insert(T weight, int64_t key, int64_t top, T* weights, int64_t* keys) {
   if (!(weight > weights[top - 1])) return;
@@ -65,7 +65,7 @@ void Insert(T weight, int64_t key, int64_t top, T* weights, int64_t* keys) {
   keys[place] = key;
 }
 
-// What is wanted of rows begin ... begin + rows - 1 of the selected ones, before weights come.
+// Initialises the outputs for rows begin ... begin + rows - 1 of the selection.
 template <class T>
 void StartRows(const SummaryPlan<T>& plan, int64_t batch, int64_t n, int64_t begin, int64_t rows) {
   const int64_t out = (batch * plan.heads() + n) * plan.selection.rows + begin;
@@ -79,7 +79,7 @@ void StartRows(const SummaryPlan<T>& plan, int64_t batch, int64_t n, int64_t beg
   std::fill_n(plan.top_keys + out * plan.top, rows * plan.top, int64_t{-1});
 }
 
-// One weight of row `out` of the results; keys ascend.
+// Adds one weight to row `out` of the results; keys must ascend.
 template <class T>
 void AddWeight(const SummaryPlan<T>& plan, int64_t out, int64_t key, T weight) {
   if (plan.top > 0) {
@@ -89,7 +89,7 @@ void AddWeight(const SummaryPlan<T>& plan, int64_t out, int64_t key, T weight) {
   if (plan.entropy != nullptr && weight != 0) plan.entropy[out] -= weight * std::log(weight);
 }
 
-// Rows of the weights, their largest and their entropies.
+// Computes rows of the weights, their largest weights and their entropies.
 template <class T>
 void SummariseRows(const SummaryPlan<T>& plan, int64_t task, Arena<T>& arena) {
   WeightTiles<T> tiles(plan, arena);

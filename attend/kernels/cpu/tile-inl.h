@@ -23,10 +23,10 @@ struct Panel {
   int64_t rows;
   int64_t width;  // rows rounded up to whole vectors
   BlockScope scope;
-  T* queries;  // as the family loaded them
+  T* queries;  // as loaded by the family
 };
 
-// cap tanh(s / cap), whose derivative is 1 - tanh^2; cap_slope may be null.
+// cap tanh(s / cap); its derivative 1 - tanh^2 goes to cap_slope unless null.
 template <class T>
 void CapScores(T cap, int64_t count, T* tile, T* cap_slope) {
   const Tag<T> d;
@@ -34,19 +34,19 @@ void CapScores(T cap, int64_t count, T* tile, T* cap_slope) {
   constexpr T kFlat = sizeof(T) == 4 ? T(20) : T(40);
   for (int64_t i = 0; i < count; i += kLanes<T>) {
     const auto x = Clamp<T>(hn::Mul(hn::Load(d, tile + i), Set<T>(1 / cap)), kFlat);
-    const auto power = ExpOfTwice<T>(x, Set<T>(1));  // less 1
+    const auto power = ExpOfTwice<T>(x, Set<T>(1));  // e^(2x) - 1
     const auto rest = hn::Div(Set<T>(2), hn::Add(power, Set<T>(2)));
     hn::Store(hn::Mul(hn::Mul(power, rest), Set<T>(cap / 2)), d, tile + i);
     if (cap_slope != nullptr) hn::Store(hn::Mul(rest, hn::Sub(Set<T>(2), rest)), d, cap_slope + i);
   }
 }
 
-// Tiles of what the normaliser takes: score, soft cap, bias, scope.
+// Computes the tiles for the normaliser: score, soft cap, bias, scope.
 template <class T>
 class TileScorer {
  public:
-  // For panels of up to `width` queries; few is not null where there are few in all, bfloat16 where
-  // products may be of bf16.
+  // For panels of up to `width` queries. few: not null if there are few queries in all. bfloat16:
+  // not null if products may use bf16.
   TileScorer(const Problem<T>& problem, const AdditivePlan<T>& additive, int64_t width,
              Arena<T>& arena, const HalfKeys* few = nullptr, const BFloat16Plan* bfloat16 = nullptr)
       : problem_(problem),
@@ -66,15 +66,15 @@ class TileScorer {
     return BlockScope(problem_.scope, first, rows, problem_.shape.keys);
   }
 
-  // queries: room for panel_size numbers; scope: that of the same rows.
+  // queries: room for panel_size numbers; scope: of the same rows.
   Panel<T> load(const Row& first, int64_t rows, BlockScope scope, T* queries) const {
     const int64_t width = RoundUpToLanes<T>(rows);
     scores_->load_queries(first, rows, width, queries);
     return {first, rows, width, std::move(scope), queries};
   }
 
-  // The scores of keys [key, key + keys) as tile[j][i], -inf outside the scope; false when all are
-  // outside, and then nothing is written. Where scores are capped and cap_slope is not null,
+  // Computes the scores of keys [key, key + keys) as tile[j][i], -inf outside the scope. Returns
+  // false and writes nothing if all are outside. If scores are capped and cap_slope is not null,
   // cap_slope[j][i] is the derivative of the capped score by the score.
   bool score(const Panel<T>& panel, int64_t key, int64_t keys, T* tile, T* cap_slope = nullptr) {
     const Cover cover = panel.scope.cover(key, key + keys);
@@ -86,7 +86,7 @@ class TileScorer {
     return true;
   }
 
-  // Adds the keys and values of a tile that is scored soon: keys [begin, end), or none.
+  // Adds the keys and values of a tile that is scored soon: keys [begin, end); may be empty.
   void add_tile(const Row& first, int64_t begin, int64_t end, RowsAhead& ahead) const {
     const Shape& s = problem_.shape;
     const int64_t head = KeyHead(s, first.head);
@@ -96,7 +96,7 @@ class TileScorer {
               s.value_depth);
   }
 
-  // What the products of scores fetch meanwhile.
+  // Rows to fetch during the products of scores.
   void set_ahead(RowsAhead* ahead) { scores_->set_ahead(ahead); }
 
   TileBias<T>& bias() { return bias_; }
@@ -109,7 +109,7 @@ class TileScorer {
   T cap_;
 };
 
-// The scores of all keys of the panel's hull as tile[j][i].
+// Scores of all keys of the panel's hull as tile[j][i].
 template <class T>
 void ScoreRows(TileScorer<T>& scorer, const Panel<T>& panel, T* tile) {
   const KeyRange hull = panel.scope.hull();

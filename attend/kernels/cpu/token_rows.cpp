@@ -17,7 +17,7 @@ namespace attend::kernels::HWY_NAMESPACE {
 
 constexpr float kNever = -std::numeric_limits<float>::infinity();
 
-// What a row has so far: sums of exp(y - reference), and its best tokens.
+// State of a row: sums of exp(y - reference), and its best tokens.
 class TokenRow {
  public:
   TokenRow(const TokenRows& p, int64_t row)
@@ -31,7 +31,7 @@ class TokenRow {
     std::fill_n(sums_, kLanes<float>, 0.0F);
   }
 
-  // The logits of the panel of tokens from `first` on, -inf where there are none.
+  // Adds the logits of the panel of tokens from `first` on; padding is -inf.
   HWY_INLINE void add(const float* logits, int64_t first) {
     const Tag<float> d;
     const auto least = hn::Set(d, values_[best_ - 1]);
@@ -55,8 +55,8 @@ class TokenRow {
   }
 
  private:
-  // exp(20) times all tokens is far from the largest float, and a reference that seldom moves
-  // costs nothing.
+  // exp(20) times the number of tokens is far below the largest float, and a reference that rarely
+  // moves costs nothing.
   static constexpr float kSlack = 20;
 
   HWY_NOINLINE void keep(const float* logits, int64_t first) {
@@ -95,7 +95,7 @@ struct Given {
   int64_t token, row;
 };
 
-// Rows with a token that they are given, by token.
+// Rows with a fixed token, sorted by token.
 std::vector<Given> GivenTokens(const TokenRows& p) {
   std::vector<Given> all;
   for (int64_t r = 0; p.given != nullptr && r < p.rows; ++r)
@@ -104,7 +104,7 @@ std::vector<Given> GivenTokens(const TokenRows& p) {
   return all;
 }
 
-// The logits of `rows` rows from `first` on for the panel of tokens from `column` on.
+// Logits of `rows` rows from `first` on for the panel of tokens from `column` on.
 HWY_INLINE void PanelLogits(const TokenRows& p, const LeftRows& left, int64_t column, int64_t first,
                             int64_t rows, float* block) {
   const int64_t there = std::min(PackedMatrix::panel, p.matrix->columns() - column);
@@ -116,7 +116,7 @@ HWY_INLINE void PanelLogits(const TokenRows& p, const LeftRows& left, int64_t co
               kNever);
 }
 
-// What all rows have so far, from panels that come in their order.
+// State of all rows; panels must arrive in order.
 class AllRows {
  public:
   explicit AllRows(const TokenRows& p)
@@ -125,7 +125,7 @@ class AllRows {
     for (int64_t r = 0; r < p.rows; ++r) rows_.emplace_back(p, r);
   }
 
-  // The logits of `count` rows from `first` on for the panel of tokens from `column` on.
+  // Adds the logits of `count` rows from `first` on for the panel of tokens from `column` on.
   HWY_INLINE void add(const float* block, int64_t column, int64_t first, int64_t count) {
     const int64_t there = std::min(PackedMatrix::panel, p_.matrix->columns() - column);
     for (int64_t r = 0; r < count; ++r) {
@@ -163,10 +163,10 @@ class AllRows {
   std::vector<TokenRow> rows_;
   std::vector<Given> given_;
   std::vector<float> given_logits_;
-  size_t given_done_ = 0;  // those of earlier panels
+  size_t given_done_ = 0;  // fixed tokens of earlier panels
 };
 
-// Rows whose logits threads share: they are kept until all are there.
+// Maximum number of rows for which threads share the logits, which are kept until all are computed.
 constexpr int64_t kSharedRows = 8;
 
 void AllTokenRows(const TokenRows& p) {

@@ -1,5 +1,5 @@
-// torch.ops.attend.*: the operator for whoever loads libattend_operators.so, from Python with
-// torch.ops.load_library or from C++.
+// torch.ops.attend.*: the operators of libattend_operators.so, loaded in Python with
+// torch.ops.load_library or in C++.
 #include <torch/library.h>
 
 #include <algorithm>
@@ -46,7 +46,7 @@ Scope scope_of(const std::string& text, const OptionalTensor& lengths,
   return scope;
 }
 
-// A bias of one tensor goes by its own name, one of several by those of its tensors.
+// Key of a tensor: the name of the bias if it has one tensor, otherwise the name of the tensor.
 std::string_view key_of(const BiasRow& row, const BiasParameter& parameter) {
   return row.parameters.size() == 1 ? row.name : parameter.name;
 }
@@ -60,8 +60,8 @@ std::string_view first_key(const BiasRow& row) { return key_of(row, row.paramete
       key);
 }
 
-// A query that sees no later key has no use for buckets of later ones. The largest distance is
-// T5's, unless buckets of one distance each reach it.
+// With a causal scope, buckets for later keys are not needed. The largest distance is 128 as in T5,
+// unless buckets of one distance each reach further.
 Bias bucket_bias(const Tensor& table, bool look_ahead) {
   constexpr int64_t usual = 128;
   const int64_t count = table.dim() == 0 ? 1 : table.size(-1);
@@ -70,7 +70,7 @@ Bias bucket_bias(const Tensor& table, bool look_ahead) {
                   .maximum_distance = count / (look_ahead ? 4 : 2) < usual ? usual : count});
 }
 
-// What the tensors of a row add. The sink has an argument of its own, and an offset is dense.
+// Bias of the tensors of a row. The sink has its own argument, and an offset is dense.
 Bias bias_of(const BiasRow& row, const Tensors& given, const Scope& scope) {
   const Tensor first = given.at(std::string(first_key(row)));
   switch (row.kind) {
@@ -175,7 +175,7 @@ Tensor operator_weights(const Tensor& query, const Tensor& key, const Tensor& ls
 
 }  // namespace
 
-// Autograd follows what the functions call, so that one definition serves every dispatch key.
+// Autograd follows the called functions; one definition therefore serves every dispatch key.
 TORCH_LIBRARY(attend, library) {
   library.def(
       "attention(Tensor query, Tensor key, Tensor value, *, str score='scaled_dot', "
