@@ -6,6 +6,7 @@
 #include <ostream>
 #include <utility>
 
+#include "attend/base/base64.h"
 #include "attend/base/error.h"
 #include "attend/pictures/markup-inl.h"
 #include "attend/pictures/page_data-inl.h"
@@ -130,7 +131,7 @@ ordered_json list_json(const PageTokens& list) {
   for (const std::string& token : list.tokens) tokens.push_back(visible_token(token));
   ordered_json result = {{"name", visible_text(list.name)}, {"tokens", std::move(tokens)}};
   if (list.picture)
-    result["picture"] = {{"png", base64(list.picture->png)},
+    result["picture"] = {{"png", base64_text(list.picture->png)},
                          {"height", list.picture->height},
                          {"width", list.picture->width},
                          {"rows", list.picture->rows},

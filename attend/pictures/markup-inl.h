@@ -6,7 +6,6 @@
 namespace attend {
 
 // RFC 4648, section 4, with padding and without line ends.
-std::string base64(std::string_view bytes);
 
 // Valid UTF-8, escaped for the content and the quoted attributes of XML and HTML.
 std::string escape_markup(std::string_view text);

@@ -14,10 +14,6 @@ std::string owned(gchar* text) {
 
 }  // namespace
 
-std::string base64(std::string_view bytes) {
-  return owned(g_base64_encode(reinterpret_cast<const guchar*>(bytes.data()), bytes.size()));
-}
-
 std::string escape_markup(std::string_view text) {
   return owned(g_markup_escape_text(text.data(), static_cast<gssize>(text.size())));
 }

@@ -6,6 +6,7 @@
 #include <limits>
 #include <stdexcept>
 
+#include "attend/base/base64.h"
 #include "attend/pictures/markup-inl.h"
 #include "attend/pictures/page_data-inl.h"
 
@@ -97,7 +98,7 @@ std::string packed(std::string_view bytes) {
                                reinterpret_cast<const Bytef*>(bytes.data()),
                                static_cast<uLong>(bytes.size()), Z_DEFAULT_COMPRESSION);
   if (status != Z_OK) throw std::runtime_error("zlib could not compress a map of a page");
-  return base64(std::string_view(result).substr(0, size));
+  return base64_text(std::string_view(result).substr(0, size));
 }
 
 }  // namespace attend

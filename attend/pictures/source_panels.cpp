@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "attend/base/base64.h"
 #include "attend/base/error.h"
 #include "attend/pictures/grid-inl.h"
 #include "attend/pictures/markup-inl.h"
@@ -117,7 +118,7 @@ std::string panels_svg(const Alignment& alignment, const SourcePicture& picture)
       svg_start(std::max(right, 220.0) + padding, below + 10 + padding, describe(alignment)) +
       style_element(".heat{fill:#ff8a1f}", "") +
       "<rect class=\"page\" width=\"100%\" height=\"100%\" rx=\"8\"/>\n";
-  const std::string image = base64(picture.png);
+  const std::string image = base64_text(picture.png);
   for (int64_t panel = 0; panel < panels; ++panel) {
     const std::string name = panel > 0
                                  ? visible_token(alignment.target[static_cast<size_t>(panel - 1)])

@@ -2,8 +2,8 @@
 
 #include <unistd.h>
 
-#include <array>
 #include <bit>
+#include <boost/crc.hpp>
 #include <chrono>
 #include <cstddef>
 #include <filesystem>
@@ -14,22 +14,10 @@
 namespace attend {
 namespace {
 
-// Castagnoli's polynomial with reversed bits.
-constexpr std::array<uint32_t, 256> crc_table() {
-  std::array<uint32_t, 256> table{};
-  for (uint32_t byte = 0; byte < 256; ++byte) {
-    uint32_t crc = byte;
-    for (int bit = 0; bit < 8; ++bit) crc = (crc >> 1) ^ ((crc & 1) != 0 ? 0x82f63b78U : 0U);
-    table[byte] = crc;
-  }
-  return table;
-}
-
 uint32_t crc32c(std::string_view bytes) {
-  static constexpr auto table = crc_table();
-  uint32_t crc = ~0U;
-  for (const char c : bytes) crc = table[(crc ^ static_cast<unsigned char>(c)) & 0xff] ^ (crc >> 8);
-  return ~crc;
+  boost::crc_optimal<32, 0x1edc6f41, 0xffffffff, 0xffffffff, true, true> crc;  // Castagnoli's
+  crc.process_bytes(bytes.data(), bytes.size());
+  return crc.checksum();
 }
 
 // The record format masks checksums, because a checksum over bytes that contain checksums is weak.
