@@ -26,7 +26,7 @@ namespace attend::bench {
 
 bool Figure::met() const {
   if (!value) return false;
-  return !bar || (bar->most ? *value <= bar->value : *value >= bar->value);
+  return !bar || (bar->maximum ? *value <= bar->value : *value >= bar->value);
 }
 
 std::vector<Target> measured_targets() {
@@ -72,7 +72,7 @@ std::vector<Case> chosen_cases(const Options& options) {
 
 std::string bar_text(const Figure& figure) {
   if (!figure.bar) return "";
-  return fmt::format("{} {:.3g}", figure.bar->most ? "<=" : ">=", figure.bar->value);
+  return fmt::format("{} {:.3g}", figure.bar->maximum ? "<=" : ">=", figure.bar->value);
 }
 
 void print_line(const Figure& figure, std::string& previous) {

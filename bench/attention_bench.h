@@ -13,7 +13,7 @@ namespace attend::bench {
 
 struct Bar {
   double value;
-  bool most = false;  // the figure must be at most the value; false: at least
+  bool maximum = false;  // the figure must be at most the value; false: at least
 };
 
 inline Bar at_least(double value) { return {value, false}; }

@@ -28,9 +28,9 @@ namespace attend::bench {
 namespace {
 
 // With this bar, two cores take 60 s for 300 such words with all methods and figures.
-constexpr double most_all_methods = 0.4;
-constexpr double most_card = 0.3;
-constexpr double most_method = 60, most_gigabytes = 1;
+constexpr double max_all_methods = 0.4;
+constexpr double max_card = 0.3;
+constexpr double max_method = 60, max_gigabytes = 1;
 constexpr const char* whole_page = "page";  // in place of a method's name
 
 PairModel new_model(const std::string& type, const std::vector<std::string>& settings,
@@ -80,28 +80,28 @@ PairModel long_model(const std::vector<Example>& examples) {
 }
 
 void test_method(const Subject& subject, EvidenceTester& tester, const MethodRow& method) {
-  if (!why_not(method, subject, tester.trace()).empty()) return;
+  if (!refusal_reason(method, subject, tester.trace()).empty()) return;
   tester.measure(method, method_scores(method, subject, tester.trace(), tester.choice()));
 }
 
 struct Bar {
   const char* workload;
   const char* unit;  // of the figures
-  double most;
+  double maximum;
 };
 
 void report(const std::string& metric, double value, const Bar& wanted, bool as_json) {
-  const bool met = value <= wanted.most;
+  const bool met = value <= wanted.maximum;
   if (as_json)
     fmt::print("{}\n", nlohmann::ordered_json{{"case", wanted.workload},
                                               {"metric", metric},
                                               {"value", value},
-                                              {"bar", wanted.most},
+                                              {"bar", wanted.maximum},
                                               {"met", met}}
                            .dump());
   else
     fmt::print("{:<44} {:8.3f} {}  {}: at most {} {}\n", metric, value, wanted.unit,
-               met ? "met" : "MISSED", wanted.most, wanted.unit);
+               met ? "met" : "MISSED", wanted.maximum, wanted.unit);
 }
 
 double peak_gigabytes() {
@@ -115,8 +115,8 @@ void report_long(const std::string& name, std::chrono::steady_clock::time_point 
                  bool as_json) {
   constexpr const char* workload = "512 tokens of 12 layers";
   const std::chrono::duration<double> seconds = std::chrono::steady_clock::now() - start;
-  report(name + ", time", seconds.count(), {workload, "s ", most_method}, as_json);
-  report(name + ", memory", peak_gigabytes(), {workload, "GB", most_gigabytes}, as_json);
+  report(name + ", time", seconds.count(), {workload, "s ", max_method}, as_json);
+  report(name + ", memory", peak_gigabytes(), {workload, "GB", max_gigabytes}, as_json);
 }
 
 // Writes the page into memory.
@@ -138,7 +138,7 @@ void measure_long(const std::string& name, bool as_json) {
   const MethodRow& method = find_method(name);
   const double before = peak_gigabytes();
   const std::string obstacle =
-      why_not(method, subject, trace_network(subject.network(), subject.batch));
+      refusal_reason(method, subject, trace_network(subject.network(), subject.batch));
   if (!obstacle.empty()) {
     if (!as_json) fmt::print("{:<44} {}\n", method.name, obstacle);
     return;
@@ -208,8 +208,8 @@ int main(int argc, char** argv) {
                              })},
                  quick ? 0.1 : 2);
   constexpr const char* workload = "one word";
-  report("card of the weights, processor time", rounds.median(0), {workload, "s", most_card},
+  report("card of the weights, processor time", rounds.median(0), {workload, "s", max_card},
          as_json);
   report("all methods of a data set, processor time", rounds.median(1),
-         {workload, "s", most_all_methods}, as_json);
+         {workload, "s", max_all_methods}, as_json);
 }

@@ -28,7 +28,7 @@ using at::Tensor;
 
 constexpr int64_t depth = 64, projected = 256;
 // Bar of the exponent: linear, with some room for caches that overflow.
-constexpr double most_exponent = 1.15;
+constexpr double max_exponent = 1.15;
 
 struct Options {
   bool quick = false, json = false;
@@ -158,7 +158,7 @@ void measure_times(Report& report, const Options& options) {
     }
   }
   for (const Mechanism& mechanism : all) {
-    const auto bar = mechanism.longest == longest ? std::optional(most_exponent) : std::nullopt;
+    const auto bar = mechanism.longest == longest ? std::optional(max_exponent) : std::nullopt;
     report.add(mechanism.name, "forward, exponent of the length", exponent(forward[mechanism.name]),
                bar);
     report.add(mechanism.name, "both, exponent of the length", exponent(both[mechanism.name]), bar);

@@ -238,7 +238,7 @@ int main(int argc, char** argv) {
   CLI11_PARSE(app, argc, argv);
   std::unique_ptr<Communicator> world;
   std::optional<ChildProcesses> other;
-  if (place_of_environment().size == 1) other.emplace(2);
-  world = connect(place_of_environment());
+  if (rank_of_environment().size == 1) other.emplace(2);
+  world = connect(rank_of_environment());
   measure(options, *world);
 }

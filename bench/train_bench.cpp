@@ -135,7 +135,7 @@ struct Row {
 
 // Writes padded tokens, [B, S] and [B, T], for training another library on the same batches.
 void write_batches(const Task& task, const std::filesystem::path& folder) {
-  constexpr size_t most = 200;
+  constexpr size_t maximum = 200;
   const auto rows = [](const at::Tensor& tokens) {
     auto lists = nlohmann::json::array();
     for (int64_t b = 0; b < tokens.size(0); ++b) {
@@ -149,7 +149,7 @@ void write_batches(const Task& task, const std::filesystem::path& folder) {
   for (const auto& indices : batches_by_tokens(task.pairs, batch_tokens, 1, 0)) {
     const Batch batch = make_batch(task.pairs, indices);
     batches.push_back({{"source", rows(batch.source)}, {"target", rows(batch.target)}});
-    if (batches.size() == most) break;
+    if (batches.size() == maximum) break;
   }
   write_file(folder / (task.name + ".json"),
              nlohmann::json{{"source_tokens", task.source_tokens},

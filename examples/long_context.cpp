@@ -122,7 +122,7 @@ int main(int argc, char** argv) {
   app.add_option("--steps", options.steps, "steps of training");
   CLI11_PARSE(app, argc, argv);
   try {
-    const auto world = attend::connect(attend::place_of_environment());
+    const auto world = attend::connect(attend::rank_of_environment());
     train(options, *world);
   } catch (const std::exception& error) {
     const std::string text = error.what();

@@ -54,7 +54,7 @@ std::string only_name(const std::string& folder) {
 }
 
 // If the file differs at every look, its file system lacks stable inode numbers.
-constexpr int most_attempts = 1000;
+constexpr int max_attempts = 1000;
 
 bool is_file_at(const std::string& path, int descriptor) {
   struct stat open, there;
@@ -68,7 +68,7 @@ FolderLock::FolderLock(std::string folder)
     : folder_(std::move(folder)), path_(folder_ + '/' + name), held_(only_name(folder_)) {
   if (!held_folders().add(held_)) fail_for(folder_, ::getpid());
   try {
-    for (int attempt = 0; attempt < most_attempts && !acquire(); ++attempt) {
+    for (int attempt = 0; attempt < max_attempts && !acquire(); ++attempt) {
     }
   } catch (...) {
     held_folders().remove(held_);

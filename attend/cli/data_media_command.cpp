@@ -77,7 +77,7 @@ void add_digit_sets_command(CLI::App& data) {
   auto* command = data.add_subcommand(
       "digit-sets", "Draw sets of images of MNIST, each with how many different digits it has");
   add_drawing_options(*command, *options, "Sets");
-  command->add_option("--most", options->most, "Images of a set at most; it has 1 or more")
+  command->add_option("--most", options->maximum, "Images of a set at most; it has 1 or more")
       ->check(CLI::Range(1, 1000))
       ->capture_default_str();
   command->footer(

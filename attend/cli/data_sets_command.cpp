@@ -36,7 +36,7 @@ void add_data_sets_command(CLI::App& data) {
   command->add_option("--count", sets.count, "sets to draw")
       ->check(CLI::Range(1, 10'000'000))
       ->capture_default_str();
-  command->add_option("--most", sets.most, "integers of a set at most; it has 1 or more")
+  command->add_option("--most", sets.maximum, "integers of a set at most; it has 1 or more")
       ->check(CLI::Range(1, 10'000))
       ->capture_default_str();
   command->add_option("--largest", sets.largest, "integers are from 1 to this one")

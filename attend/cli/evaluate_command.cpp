@@ -170,11 +170,11 @@ Measurement measure_model(const EvaluateOptions& options, const Model& model, in
     fmt::print(stderr, "attend: {}: {} sources are cut to their {} {} tokens{}\n", options.data,
                truncated, kept_part(model), model.maximum_source_length(),
                unread_part(result.evaluation.unread));
-  if (result.evaluation.greyed > 0)
+  if (result.evaluation.converted_to_grey > 0)
     fmt::print(stderr,
                "attend: {}: {} sources are in colour and read in grey "
                "(data.colours = false)\n",
-               options.data, result.evaluation.greyed);
+               options.data, result.evaluation.converted_to_grey);
   if (cut > 0 && !model.continues())
     fmt::print(stderr, "attend: {}: {} answers are cut at the longest length\n", options.data, cut);
   UnknownCount unknown;
@@ -196,8 +196,8 @@ Measurement measure_model(const EvaluateOptions& options, const Model& model, in
 
 void print_confusion(const LabelCounts& counts) {
   const auto& confusion = counts.answers;
-  constexpr size_t most_labels = 100;
-  if (confusion.size() > most_labels) return;
+  constexpr size_t max_labels = 100;
+  if (confusion.size() > max_labels) return;
   for (const auto& [label, answers] : confusion) {
     int64_t examples = 0;
     std::vector<std::string> others;

@@ -157,7 +157,7 @@ void run_explain(ExplainOptions& options) {
                "attend: the first {} tokens of the answer are explained, which the model reads at "
                "once with the text\n",
                subject.target.size());
-  if (subject.greyed)
+  if (subject.converted_to_grey)
     fmt::print(stderr, "attend: the image is in colour and read in grey (data.colours = false)\n");
   // A continuation of a text has no end of its own.
   if (!subject.complete && !model.continues())

@@ -47,13 +47,13 @@ void print_answer(const PredictOptions& options, const Model& model, const std::
 // Counts for the reports after the last answer.
 struct Tally {
   int64_t lines = 0;
-  int64_t greyed = 0;
+  int64_t converted_to_grey = 0;
   int64_t answers = 0, cut = 0;
   UnknownCount unknown;
 
   void add(const Answer& answer) {
     ++lines;
-    greyed += answer.greyed ? 1 : 0;
+    converted_to_grey += answer.converted_to_grey ? 1 : 0;
     for (const Candidate& candidate : answer.candidates) {
       ++answers;
       cut += candidate.complete ? 0 : 1;
@@ -63,10 +63,10 @@ struct Tally {
 
   void tell(const Model& model) const {
     unknown.tell("");
-    if (greyed > 0)
+    if (converted_to_grey > 0)
       fmt::print(stderr,
                  "attend: {} of {} sources are in colour and read in grey (data.colours = false)\n",
-                 greyed, lines);
+                 converted_to_grey, lines);
     // A continuation of a text has no end of its own.
     if (cut > 0 && !model.continues())
       fmt::print(

@@ -44,10 +44,10 @@ std::string read_key(const std::string& path) {
 
 // Reads the texts before the TABs of the file's first lines.
 std::vector<std::string> read_page_examples(const std::string& path) {
-  constexpr size_t most = 12;
+  constexpr size_t maximum = 12;
   std::vector<std::string> texts;
   std::istringstream lines(read_file(path));
-  for (std::string line; texts.size() < most && std::getline(lines, line);) {
+  for (std::string line; texts.size() < maximum && std::getline(lines, line);) {
     line.resize(std::min(line.size(), line.find_first_of("\t\r")));
     if (!line.empty() && std::find(texts.begin(), texts.end(), line) == texts.end())
       texts.push_back(line);

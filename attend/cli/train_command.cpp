@@ -37,12 +37,12 @@ Trained train_together(TrainOptions options, const ProcessOptions& processes) {
   // ended.
   std::unique_ptr<Communicator> world;
   std::optional<ChildProcesses> others;
-  if (processes.count > 1 && place_of_environment().size == 1) {
+  if (processes.count > 1 && rank_of_environment().size == 1) {
     // Reports a wrong setting once, before other processes start.
     training_config(options);
     others.emplace(processes.count);
   }
-  ProcessPlace place = place_of_environment();
+  ProcessRank place = rank_of_environment();
   const bool is_child = end_with_starter();
   place.timeout = processes.timeout;
   place.meanwhile = [&others] {
@@ -96,7 +96,7 @@ void run_train(const TrainOptions& options, const CommandOptions& command,
     return;
   }
   const Trained trained = train_together(options, processes);
-  if (place_of_environment().rank > 0) return;
+  if (rank_of_environment().rank > 0) return;
   const auto& [outcome, metric] = trained;
   if (command.json)
     fmt::print("{}\n", json_line(nlohmann::json{{"model", options.out},

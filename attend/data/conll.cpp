@@ -93,8 +93,8 @@ struct ConllReader::State {
 
   // Reads ahead to the first line that must be a token, which shows the form of all tokens.
   void find_form() {
-    constexpr size_t most_lines = size_t{1} << 16;
-    for (Line line; count == 0 && held.size() < most_lines && read(line);) {
+    constexpr size_t max_lines = size_t{1} << 16;
+    for (Line line; count == 0 && held.size() < max_lines && read(line);) {
       const std::vector<std::string_view> columns = line_columns(line.text);
       if (line.fault.empty() && !separates_sentences(columns) && columns.size() > 1 &&
           !line.text.starts_with('#')) {

@@ -23,9 +23,9 @@
 namespace attend {
 namespace {
 
-constexpr size_t most_lines_shown = 5;
-constexpr size_t most_examples = 3;
-constexpr size_t most_labels = 100;
+constexpr size_t max_lines_shown = 5;
+constexpr size_t max_examples = 3;
+constexpr size_t max_labels = 100;
 constexpr int64_t least_lines_per_label = 10;
 
 // Targets by source.
@@ -230,7 +230,7 @@ class FileCheck {
 
  private:
   static void tell(OddLines& odd, int64_t line) {
-    if (++odd.count <= static_cast<int64_t>(most_lines_shown)) odd.lines.push_back(line);
+    if (++odd.count <= static_cast<int64_t>(max_lines_shown)) odd.lines.push_back(line);
   }
 
   // Whether all sources are names of files, independent of their form.
@@ -270,7 +270,7 @@ class FileCheck {
     if (!here->second.insert(row.target).second) ++summary_.repeated;
     // As training reads a label.
     const std::string label = join_units(split_units(row.target, Units::line), Units::line);
-    if (pairs && targets_.size() <= most_labels) ++targets_[label];
+    if (pairs && targets_.size() <= max_labels) ++targets_[label];
     if (line == 1) first_target_ = label;
     if (pairs) {
       named_.push_back({line, &here->first, kind_of(row.source)});
@@ -284,7 +284,7 @@ class FileCheck {
 
   void find_labels() {
     const auto count = static_cast<int64_t>(targets_.size());
-    if (targets_.size() > most_labels || count * least_lines_per_label > summary_.lines) return;
+    if (targets_.size() > max_labels || count * least_lines_per_label > summary_.lines) return;
     if (first_target_ && is_header(*first_target_, targets_)) tell(header_, 1);
     summary_.labels.assign(targets_.begin(), targets_.end());
     std::sort(summary_.labels.begin(), summary_.labels.end(), [](const auto& a, const auto& b) {
@@ -352,7 +352,7 @@ class FileCheck {
   TextConfig text_;
   std::vector<Lengths> lengths_;
   Sources sources_;
-  std::unordered_map<std::string, int64_t> targets_;  // at most most_labels + 1
+  std::unordered_map<std::string, int64_t> targets_;  // at most max_labels + 1
   std::optional<std::string> first_target_;           // target of line 1
   std::vector<NamedFile> named_;                      // only of pairs
   size_t media_ = 0;                                  // number of named_ with a kind
@@ -388,7 +388,7 @@ Overlap compare(const FileCheck& first, const FileCheck& other, const FileSummar
     if (!row.problem.empty() || found == first.sources().end()) continue;
     ++overlap.sources;
     overlap.pairs += found->second.contains(row.target);
-    if (overlap.examples.size() < most_examples) overlap.examples.push_back(row.source);
+    if (overlap.examples.size() < max_examples) overlap.examples.push_back(row.source);
   }
   if (first_summary.labels.empty()) return overlap;
   for (const auto& [label, count] : other.targets())
@@ -413,12 +413,12 @@ DataSummary check_data(const std::vector<PairFiles>& files, const TextConfig& te
 }
 
 FormatSummary check_format(const std::string& path, const TextConfig& text) {
-  constexpr size_t most_remarks = 20;
+  constexpr size_t max_remarks = 20;
   const DataFormatRow& row = text.format_row();
   FormatSummary summary{.path = path};
   std::vector<std::string>& remarks = summary.remarks;
   const auto tell = [&remarks](const std::string& remark) {
-    if (remarks.size() == most_remarks) remarks.erase(remarks.begin() + most_remarks / 2);
+    if (remarks.size() == max_remarks) remarks.erase(remarks.begin() + max_remarks / 2);
     remarks.push_back(remark);
   };
   summary.counts = row.counts(row.read(path, text, tell, &summary.malformed));

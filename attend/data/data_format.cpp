@@ -100,7 +100,7 @@ const std::vector<DataFormatRow>& data_formats() {
        .no_train = "no node is of split train; give some to learn from",
        .no_valid = "no node is of split valid; give some to validate with",
        .no_test = "no node is of split test; give some to evaluate on",
-       .why_no_skipping = "without one of its lines a graph is another; mend the line",
+       .no_skipping_reason = "without one of its lines a graph is another; mend the line",
        .has_graph = true}};
   return formats;
 }

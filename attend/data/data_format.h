@@ -32,8 +32,9 @@ struct DataFormatRow {
   std::string_view no_train = {};  // message if nothing can be learned from, with the remedy,
   std::string_view no_valid = {};  // or nothing can be validated with,
   std::string_view no_test = {};   // or nothing can be evaluated on
-  std::string_view why_no_skipping = {};  // why unreadable lines cannot be skipped; empty: they can
-  bool has_graph = false;                 // with a graph, which is a part of the model
+  std::string_view no_skipping_reason =
+      {};                  // why unreadable lines cannot be skipped; empty: they can
+  bool has_graph = false;  // with a graph, which is a part of the model
 
   bool is_split() const { return read != nullptr; }
   bool is_folder() const { return !examples_file.empty(); }

@@ -20,8 +20,8 @@ namespace {
 namespace fs = std::filesystem;
 using internal::DrawnPart;
 
-constexpr int64_t most_digits = 5;
-constexpr int64_t most_shift = 2;  // pixels
+constexpr int64_t max_digits = 5;
+constexpr int64_t max_shift = 2;  // pixels
 constexpr int64_t maximum_bytes = int64_t{1} << 31;
 
 Image image_of(const LabelledImages& set, int64_t index) {
@@ -84,14 +84,14 @@ WrittenTable write_pictures(
 
 // Puts a row of digits into the picture and returns its target.
 std::string draw_row(Drawer& drawer, Image& picture) {
-  const int64_t width = picture.width / most_digits;
-  const int64_t digits = 1 + drawer.below(most_digits);
-  const int64_t begin = drawer.below((most_digits - digits) * width + 1);
+  const int64_t width = picture.width / max_digits;
+  const int64_t digits = 1 + drawer.below(max_digits);
+  const int64_t begin = drawer.below((max_digits - digits) * width + 1);
   std::string target;
   for (int64_t i = 0; i < digits; ++i) {
     const int64_t image = drawer.draw_image();
-    const int64_t down = drawer.below(2 * most_shift + 1) - most_shift;
-    const int64_t right = drawer.below(2 * most_shift + 1) - most_shift;
+    const int64_t down = drawer.below(2 * max_shift + 1) - max_shift;
+    const int64_t right = drawer.below(2 * max_shift + 1) - max_shift;
     put(image_of(drawer.set(), image), down, begin + i * width + right, picture);
     if (i > 0) target += ' ';
     target += std::to_string(internal::label_of(drawer.set(), image));
@@ -216,7 +216,7 @@ std::vector<WrittenTable> write_digit_rows(const DigitRows& rows) {
   for (const DrawnPart& part : parts) {
     Drawer drawer(read, part, rows.seed);
     tables.push_back(write_pictures(
-        rows.folder, part, read.images.shape[1], most_digits * read.images.shape[2],
+        rows.folder, part, read.images.shape[1], max_digits * read.images.shape[2],
         [&](const std::string& /*name*/, Image& picture) { return draw_row(drawer, picture); }));
   }
   return tables;

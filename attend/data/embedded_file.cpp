@@ -18,9 +18,9 @@ std::string held_file(std::string_view source) {
 }
 
 std::string shown_source(std::string_view source) {
-  constexpr size_t most = 40;
-  if (!holds_file(source) || source.size() <= most) return std::string(source);
-  return std::string(source.substr(0, most)) + "..";
+  constexpr size_t maximum = 40;
+  if (!holds_file(source) || source.size() <= maximum) return std::string(source);
+  return std::string(source.substr(0, maximum)) + "..";
 }
 
 }  // namespace attend

@@ -52,7 +52,7 @@ class ImageFrames : public FrameReader {
     return image_frames(image, config_, shown_source(name));
   }
 
-  int64_t greyed() const override { return greyed_; }
+  int64_t converted_to_grey() const override { return greyed_; }
 
  private:
   FrameConfig config_;

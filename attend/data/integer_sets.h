@@ -9,7 +9,7 @@ namespace attend {
 // maxima (Lee et al. 2019, 5.1).
 struct IntegerSets {
   int64_t count = 20000;  // number of sets
-  int64_t most = 10;
+  int64_t maximum = 10;
   int64_t largest = 99;
   int64_t seed = 1;
 };

@@ -216,7 +216,7 @@ class InteractionRows {
 // Collects interactions in sequences by user.
 class Sequences {
  public:
-  static constexpr size_t most_ratings = 10;  // 0.5 to 5 in halves, or 1 to 10
+  static constexpr size_t max_ratings = 10;  // 0.5 to 5 in halves, or 1 to 10
 
   explicit Sequences(const InteractionConfig& config) : config_(config) {}
 
@@ -251,7 +251,7 @@ class Sequences {
   }
 
   // Whether the times look like ratings; call after all().
-  bool has_ratings() const { return values_.size() <= most_ratings && 2 * tied_ > timed_; }
+  bool has_ratings() const { return values_.size() <= max_ratings && 2 * tied_ > timed_; }
 
  private:
   struct User {
@@ -277,7 +277,7 @@ class Sequences {
     std::set<Time> own(user.times.begin(), user.times.end());
     timed_ += std::ssize(user.times);
     tied_ += std::ssize(user.times) - std::ssize(own);
-    if (values_.size() <= most_ratings) values_.merge(own);
+    if (values_.size() <= max_ratings) values_.merge(own);
   }
 
   const InteractionConfig& config_;
@@ -325,7 +325,7 @@ std::vector<ItemSequence> sequences_of(Reader reader, const std::string& name,
     tell(
         fmt::format("{}: the times have at most {} different values; if they are ratings, leave "
                     "that column out",
-                    name, Sequences::most_ratings));
+                    name, Sequences::max_ratings));
   return all;
 }
 

@@ -51,7 +51,7 @@ WrittenTable write_sets(const DigitSets& sets, const LabelledImages& images,
   for (int64_t i = 0; i < part.count; ++i) {
     std::string names;
     std::set<int> digits;
-    const int64_t size = 1 + below(sets.most);
+    const int64_t size = 1 + below(sets.maximum);
     for (int64_t j = 0; j < size; ++j) {
       const int64_t image = part.first + below(part.last - part.first);
       names += fmt::format("{}{}:{}", j > 0 ? " " : "", file, image);
@@ -138,8 +138,9 @@ std::vector<WrittenTable> write_image_tables(const ImageSet& set) {
 }
 
 std::vector<WrittenTable> write_digit_sets(const DigitSets& sets) {
-  if (sets.count < 1 || sets.most < 1 || sets.valid < 0)
-    fail("[digit sets] {} sets of up to {} digits; take 1 or more of both", sets.count, sets.most);
+  if (sets.count < 1 || sets.maximum < 1 || sets.valid < 0)
+    fail("[digit sets] {} sets of up to {} digits; take 1 or more of both", sets.count,
+         sets.maximum);
   const LabelledImages read = read_labelled_images(sets.images, sets.labels);
   const std::vector<DrawnPart> parts = internal::drawn_parts(sets, read);
   const std::string file = seen_from(sets.folder, sets.images);

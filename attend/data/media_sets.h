@@ -45,7 +45,7 @@ struct DrawnImages : ImageSet {
 
 // Sets of one to `most` digits.
 struct DigitSets : DrawnImages {
-  int64_t most = 6;
+  int64_t maximum = 6;
 };
 
 // Writes part.tsv and valid.tsv with the image names of each set, joined by blanks; targets are the

@@ -14,7 +14,7 @@ constexpr size_t max_subsystems = 100000;
 // Number of electrons that an atom can give to a ring.
 struct Donation {
   bool is_candidate = false;
-  int64_t least = 0, most = 0;
+  int64_t least = 0, maximum = 0;
 };
 
 // RDKit's aromaticity model, according to its documentation: an atom of a ring gives 0, 1 or 2
@@ -144,16 +144,16 @@ class AromaticSearch {
       for (const size_t atom : rings_[ring].atoms) ++atoms[atom];
       for (const size_t bond : rings_[ring].bonds) ++bonds[bond];
     }
-    int64_t least = 0, most = 0, open = 0;
+    int64_t least = 0, maximum = 0, open = 0;
     for (const auto& [atom, count] : atoms) {
       if (count > 2) continue;
       least += donations_[atom].least;
-      most += donations_[atom].most;
-      open += donations_[atom].least < donations_[atom].most ? 1 : 0;
+      maximum += donations_[atom].maximum;
+      open += donations_[atom].least < donations_[atom].maximum ? 1 : 0;
     }
     if (open > 1) return;
-    bool is_aromatic = most == 2;
-    for (int64_t electrons = std::max<int64_t>(least, 6); electrons <= most; ++electrons)
+    bool is_aromatic = maximum == 2;
+    for (int64_t electrons = std::max<int64_t>(least, 6); electrons <= maximum; ++electrons)
       is_aromatic |= electrons % 4 == 2;
     if (!is_aromatic) return;
     for (const auto& [bond, count] : bonds) {

@@ -14,27 +14,27 @@ using at::Tensor;
 // Most drugs contain no others; all others share one number.
 constexpr std::string_view common_elements[] = {"C",  "N", "O", "S", "P",  "F", "Cl",
                                                 "Br", "I", "B", "H", "Si", "Na"};
-constexpr int64_t most_counted = 4;  // hydrogens, and bonds; higher counts are clipped
-constexpr int64_t most_bonds = 8;
+constexpr int64_t max_counted = 4;  // hydrogens, and bonds; higher counts are clipped
+constexpr int64_t max_bonds = 8;
 constexpr int64_t bond_types = 5;
 
 // Offsets of the numbers of an atom. They do not depend on the spelling of the SMILES.
 constexpr int64_t hydrogens_place = std::ssize(common_elements) + 1;
-constexpr int64_t bonds_place = hydrogens_place + most_counted + 1;
-constexpr int64_t aromatic_place = bonds_place + most_counted + 1;
+constexpr int64_t bonds_place = hydrogens_place + max_counted + 1;
+constexpr int64_t aromatic_place = bonds_place + max_counted + 1;
 constexpr int64_t ring_place = aromatic_place + 1;
 constexpr int64_t charge_place = ring_place + 1;
 constexpr int64_t chirality_place = charge_place + 1;
 constexpr int64_t isotope_place = chirality_place + 1;
 constexpr int64_t steps_place = isotope_place + 1;
-constexpr int64_t kinds_place = steps_place + most_bonds;
-constexpr int64_t frame_depth = kinds_place + most_bonds;
+constexpr int64_t kinds_place = steps_place + max_bonds;
+constexpr int64_t frame_depth = kinds_place + max_bonds;
 
 void write_atom(const Atom& atom, float* frame) {
   const auto element =
       std::find(std::begin(common_elements), std::end(common_elements), atom.element);
   frame[element - std::begin(common_elements)] = 1;
-  frame[hydrogens_place + std::min(atom.hydrogens, most_counted)] = 1;
+  frame[hydrogens_place + std::min(atom.hydrogens, max_counted)] = 1;
   frame[aromatic_place] = atom.is_aromatic ? 1 : 0;
   frame[ring_place] = atom.in_ring ? 1 : 0;
   frame[charge_place] = static_cast<float>(atom.charge);
@@ -60,9 +60,9 @@ class MoleculeFrames : public FrameReader {
     std::vector<int64_t> bonds(molecule.atoms.size());
     const auto bind = [&](int64_t from, int64_t to, const Bond& bond) {
       int64_t& place = bonds[static_cast<size_t>(from)];
-      if (place == most_bonds)
+      if (place == max_bonds)
         fail("SMILES {}: atom {}, {}, has over {} bonds; set data.source_units to smiles",
-             in_quotes(name), from + 1, molecule.atoms[static_cast<size_t>(from)].text, most_bonds);
+             in_quotes(name), from + 1, molecule.atoms[static_cast<size_t>(from)].text, max_bonds);
       frame(from)[steps_place + place] = static_cast<float>(to - from);
       frame(from)[kinds_place + place] = static_cast<float>(kind_of(bond));
       ++place;
@@ -74,7 +74,7 @@ class MoleculeFrames : public FrameReader {
     for (int64_t i = 0; i < count; ++i) {
       const auto atom = static_cast<size_t>(i);
       write_atom(molecule.atoms[atom], frame(i));
-      frame(i)[bonds_place + std::min(bonds[atom], most_counted)] = 1;
+      frame(i)[bonds_place + std::min(bonds[atom], max_counted)] = 1;
     }
     return frames;
   }
@@ -100,7 +100,7 @@ SourceKind molecule_kind() {
           .shape =
               [](const FrameConfig&) {
                 return FrameShape{.depth = frame_depth,
-                                  .neighbours = most_bonds,
+                                  .neighbours = max_bonds,
                                   .neighbour_kinds = 1 + 2 * bond_types};
               },
           .reader = [](const FrameConfig&) -> std::unique_ptr<FrameReader> {

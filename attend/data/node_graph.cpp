@@ -41,9 +41,9 @@ std::string node_name(std::string_view text) {
 Feature parse_feature(std::string_view text) {
   const size_t colon = text.find(':');
   const auto number = parse_number<int64_t>(text.substr(0, colon));
-  if (!number || *number < 0 || *number >= most_features)
+  if (!number || *number < 0 || *number >= max_features)
     fail("feature {} is no number from 0 to {}, alone or before a colon and its value",
-         in_quotes(text), most_features - 1);
+         in_quotes(text), max_features - 1);
   if (colon == std::string_view::npos) return {*number};
   const auto value = parse_number<double>(text.substr(colon + 1));
   if (!value || !(std::abs(*value) <= std::numeric_limits<float>::max()))

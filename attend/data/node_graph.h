@@ -30,7 +30,7 @@ struct NodeGraph {
 };
 
 // Exclusive upper bound of feature numbers.
-constexpr int64_t most_features = int64_t{1} << 24;
+constexpr int64_t max_features = int64_t{1} << 24;
 
 // Reads the files nodes.tsv and edges.tsv of a folder. Nodes with a known answer are examples: the
 // name is the source, the class the target. A line of nodes.tsv is
@@ -41,7 +41,7 @@ constexpr int64_t most_features = int64_t{1} << 24;
 // Both see each other; in a directed graph, only the second sees the first.
 // Errors name file and line: another number of fields; a node that is empty, has blanks, is spelled
 // like a fixed token of vocabularies or is a duplicate; another split; a missing class if the split
-// is not -; a feature that is not a number below most_features, is a duplicate or has a value that
+// is not -; a feature that is not a number below max_features, is a duplicate or has a value that
 // is not finite; an edge to a missing node or from a node to itself; a duplicate edge; errors of
 // `check` for a node and its class; errors of PairReader on invalid text. Error, naming the file,
 // if there is no node. `bad` as in read_pairs.

@@ -24,7 +24,7 @@ Tensor taken(TensorFile& file, const std::string& name, at::ScalarType type,
 }
 
 // Error unless there are `nodes` lists of ascending numbers below `most`.
-void check_lists(const Tensor& offsets, const Tensor& numbers, int64_t nodes, int64_t most,
+void check_lists(const Tensor& offsets, const Tensor& numbers, int64_t nodes, int64_t maximum,
                  const std::string& path) {
   const auto* ends = offsets.data_ptr<int64_t>();
   const auto* all = numbers.data_ptr<int64_t>();
@@ -34,9 +34,9 @@ void check_lists(const Tensor& offsets, const Tensor& numbers, int64_t nodes, in
     fail("{}: the offsets of lists do not ascend from 0 to their end", path);
   for (int64_t node = 0; node < nodes; ++node)
     for (int64_t i = ends[node]; i < ends[node + 1]; ++i)
-      if (all[i] < 0 || all[i] >= most || (i > ends[node] && all[i] <= all[i - 1]))
+      if (all[i] < 0 || all[i] >= maximum || (i > ends[node] && all[i] <= all[i - 1]))
         fail("{}: a list of node {} holds {}; its numbers ascend and are below {}", path, node,
-             all[i], most);
+             all[i], maximum);
 }
 
 }  // namespace
@@ -59,7 +59,7 @@ NodeGraph load_graph(const std::string& path, int64_t nodes) {
   if (!file.tensors.empty())
     fail("{}: tensor {} is no part of a graph", path, in_quotes(file.tensors.begin()->first));
   check_lists(graph.offsets, graph.neighbours, nodes, nodes, path);
-  check_lists(graph.feature_offsets, graph.features, nodes, most_features, path);
+  check_lists(graph.feature_offsets, graph.features, nodes, max_features, path);
   const auto* ends = graph.offsets.data_ptr<int64_t>();
   const auto* seen = graph.neighbours.data_ptr<int64_t>();
   for (int64_t node = 0; node < nodes; ++node)

@@ -18,7 +18,7 @@ constexpr uint64_t preferred = 4;
 constexpr size_t line_length = 60;
 
 void check_family(const PlantedContacts& planted) {
-  constexpr int64_t most_residues = 1'000'000'000;
+  constexpr int64_t max_residues = 1'000'000'000;
   if (planted.contacts < 1 || planted.contacts > planted.length / 2 - (apart - 1))
     fail(
         "[planted contacts] {} contacts of proteins of {} residues; there are from 1 to half of "
@@ -27,10 +27,10 @@ void check_family(const PlantedContacts& planted) {
   if (planted.count < 1 || planted.valid < 1)
     fail("[planted contacts] {} proteins and {} to validate with; take 1 or more of both",
          planted.count, planted.valid);
-  if (planted.count > most_residues / planted.length ||
-      planted.valid > most_residues / planted.length)
+  if (planted.count > max_residues / planted.length ||
+      planted.valid > max_residues / planted.length)
     fail("[planted contacts] {} and {} proteins of {} residues are over {} residues; ask for fewer",
-         planted.count, planted.valid, planted.length, most_residues);
+         planted.count, planted.valid, planted.length, max_residues);
 }
 
 std::vector<int64_t> shuffled(int64_t count, std::mt19937_64& random) {

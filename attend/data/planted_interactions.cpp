@@ -13,7 +13,7 @@ namespace {
 
 constexpr int64_t followers = 10;
 constexpr double planted_share = 0.9;
-constexpr int64_t most_lines = 100'000'000;
+constexpr int64_t max_lines = 100'000'000;
 
 using Items = std::vector<int64_t>;
 
@@ -41,9 +41,9 @@ void check_sizes(const PlantedInteractions& planted) {
   if (planted.users < 1 || planted.length < 3)
     fail("[planted interactions] {} users of {} items; 1 user of 3 items at least is wanted",
          planted.users, planted.length);
-  if (planted.users > most_lines / planted.length)
+  if (planted.users > max_lines / planted.length)
     fail("[planted interactions] {} users of {} items are over {} lines; ask for fewer",
-         planted.users, planted.length, most_lines);
+         planted.users, planted.length, max_lines);
 }
 
 }  // namespace

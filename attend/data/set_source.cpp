@@ -86,7 +86,7 @@ class PictureSetFrames : public FrameReader {
     return at::stack(pictures);
   }
 
-  int64_t greyed() const override { return reader_->greyed(); }
+  int64_t converted_to_grey() const override { return reader_->converted_to_grey(); }
 
  private:
   Resizing resize_;

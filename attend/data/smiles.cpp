@@ -17,7 +17,7 @@ constexpr std::string_view long_atoms[] = {"Cl", "Br"};
 constexpr std::string_view atoms = "BCNOPSFIbcnops*";
 constexpr std::string_view long_bonds[] = {"->", "<-"};
 constexpr std::string_view bonds = "-=#$:/\\~.";
-constexpr size_t most_ring_digits = 5;  // within %( and )
+constexpr size_t max_ring_digits = 5;  // within %( and )
 
 bool is_digit(char c) { return c >= '0' && c <= '9'; }
 
@@ -114,7 +114,7 @@ std::optional<int64_t> internal::smiles_ring(std::string_view symbol) {
     digits = symbol.substr(2, symbol.size() - 3);
   else if (symbol.starts_with('%'))
     digits.remove_prefix(1);
-  if (digits.empty() || digits.size() > most_ring_digits ||
+  if (digits.empty() || digits.size() > max_ring_digits ||
       !std::all_of(digits.begin(), digits.end(), is_digit))
     return std::nullopt;
   int64_t number = 0;

@@ -58,7 +58,7 @@ const SourceKind* source_kind(std::string_view units) {
   return found == kinds.end() ? nullptr : &*found;
 }
 
-FrameReader& KeptFrames::reader(const std::string& name) {
+FrameReader& FrameCache::reader(const std::string& name) {
   if (reader_ == nullptr) {
     kind_.measure(name, config_);
     reader_ = kind_.reader(config_);
@@ -66,7 +66,7 @@ FrameReader& KeptFrames::reader(const std::string& name) {
   return *reader_;
 }
 
-at::Tensor KeptFrames::read(const std::string& name) {
+at::Tensor FrameCache::read(const std::string& name) {
   if (const auto found = frames_.find(name); found != frames_.end()) return found->second;
   return frames_.emplace(name, reader(name).read(name)).first->second;
 }

@@ -33,7 +33,7 @@ class FrameReader {
   // independent of the source. Error if the form does not match the configuration.
   virtual at::Tensor read(const std::string& name) = 0;
   // Number of coloured images that read() has converted to grey.
-  virtual int64_t greyed() const { return 0; }
+  virtual int64_t converted_to_grey() const { return 0; }
 };
 
 // Layout of the frames of a source: a grid of fixed size, or a row as long as the source.
@@ -80,13 +80,15 @@ struct SourceKind {
 
 // Reads each file once and keeps the frames of all files in memory. They are shared and must not be
 // modified. Open values of the configuration are set from the first readable file. Not thread-safe.
-class KeptFrames : public FrameReader {
+class FrameCache : public FrameReader {
  public:
-  KeptFrames(const SourceKind& kind, const FrameConfig& config) : kind_(kind), config_(config) {}
+  FrameCache(const SourceKind& kind, const FrameConfig& config) : kind_(kind), config_(config) {}
 
   FileForm form(const std::string& name) override { return reader(name).form(name); }
   at::Tensor read(const std::string& name) override;
-  int64_t greyed() const override { return reader_ == nullptr ? 0 : reader_->greyed(); }
+  int64_t converted_to_grey() const override {
+    return reader_ == nullptr ? 0 : reader_->converted_to_grey();
+  }
 
  private:
   FrameReader& reader(const std::string& name);

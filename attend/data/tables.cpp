@@ -44,7 +44,8 @@ SplitData read_split(const PairFiles& files, const TextConfig& text, const Tell&
            name_of(text.format), row.parts);
   if (std::filesystem::is_directory(files.source) != row.is_folder())
     fail("{}: is {} folder; give {}", files.source, row.is_folder() ? "no" : "a", row.wanted);
-  if (bad != nullptr && !row.why_no_skipping.empty()) fail("--skip-bad: {}", row.why_no_skipping);
+  if (bad != nullptr && !row.no_skipping_reason.empty())
+    fail("--skip-bad: {}", row.no_skipping_reason);
   return row.read(files.source, text, tell, bad);
 }
 

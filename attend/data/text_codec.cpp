@@ -138,8 +138,8 @@ std::string TextCodec::join_line(const std::vector<std::string>& tokens) const {
   return tokenise ? undo_tokenise(text) : text;
 }
 
-std::vector<TokenPlace> TextCodec::places(std::string_view text) const {
-  return tokenizer ? tokenizer->places(text) : std::vector<TokenPlace>();
+std::vector<TokenSpan> TextCodec::places(std::string_view text) const {
+  return tokenizer ? tokenizer->places(text) : std::vector<TokenSpan>();
 }
 
 std::vector<std::string> TextCodec::texts(const std::vector<std::string>& tokens) const {

@@ -61,7 +61,7 @@ struct TextCodec {
   bool cuts_left() const { return tokenizer && tokenizer->cuts_left(); }
 
   // Returns the part of a text for each token of split(); empty if the codec has no tokenizer.
-  std::vector<TokenPlace> places(std::string_view text) const;
+  std::vector<TokenSpan> places(std::string_view text) const;
   // Returns a readable text per token: if token names spell bytes, the characters of these bytes.
   std::vector<std::string> texts(const std::vector<std::string>& tokens) const;
 

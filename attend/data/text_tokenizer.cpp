@@ -44,7 +44,7 @@ struct TextTokenizer::Parts {
   virtual std::vector<std::string> split(std::string_view text, bool special_tokens) const = 0;
   virtual std::string join(const std::vector<std::string>& tokens) const = 0;
   virtual std::optional<int32_t> id(const std::string& name) const = 0;
-  virtual std::vector<TokenPlace> places(std::string_view text) const = 0;
+  virtual std::vector<TokenSpan> places(std::string_view text) const = 0;
   virtual std::vector<std::string> texts(const std::vector<std::string>& names) const = 0;
   virtual int64_t opening_tokens() const = 0;
   virtual int64_t closing_tokens() const = 0;
@@ -92,7 +92,7 @@ class JsonParts final : public TextTokenizer::Parts {
     return found == ids_.end() ? std::nullopt : std::optional(found->second);
   }
 
-  std::vector<TokenPlace> places(std::string_view text) const override {
+  std::vector<TokenSpan> places(std::string_view text) const override {
     return tokenizer_.places(text);
   }
 
@@ -162,8 +162,8 @@ class PieceParts final : public TextTokenizer::Parts {
 
   std::optional<int32_t> id(const std::string& /*name*/) const override { return std::nullopt; }
 
-  std::vector<TokenPlace> places(std::string_view text) const override {
-    std::vector<TokenPlace> all = tokenizer_.places(text);
+  std::vector<TokenSpan> places(std::string_view text) const override {
+    std::vector<TokenSpan> all = tokenizer_.places(text);
     all.push_back({.is_added = true});
     return all;
   }
@@ -215,10 +215,10 @@ std::vector<std::string> TextTokenizer::split(std::string_view text) const {
   return parts_->split(text, special_tokens_);
 }
 
-std::vector<TokenPlace> TextTokenizer::places(std::string_view text) const {
+std::vector<TokenSpan> TextTokenizer::places(std::string_view text) const {
   if (text.empty()) return {};
-  std::vector<TokenPlace> all = parts_->places(text);
-  if (!special_tokens_) std::erase_if(all, [](const TokenPlace& place) { return place.is_added; });
+  std::vector<TokenSpan> all = parts_->places(text);
+  if (!special_tokens_) std::erase_if(all, [](const TokenSpan& place) { return place.is_added; });
   return all;
 }
 

@@ -39,7 +39,7 @@ class TextTokenizer {
   // Returns no tokens for an empty text. Ignores a limit in the file.
   std::vector<std::string> split(std::string_view text) const;
   // Returns the part of the text for each token of split(), as Tokenizer::places().
-  std::vector<TokenPlace> places(std::string_view text) const;
+  std::vector<TokenSpan> places(std::string_view text) const;
   // Returns a readable text per token name, as Tokenizer::texts(); unknown names stay unchanged.
   std::vector<std::string> texts(const std::vector<std::string>& names) const;
   // Returns the text of tokens by their names. Omits special tokens and, for a tokenizer.json,

@@ -141,12 +141,12 @@ std::vector<std::string> Vocabulary::decode(const std::vector<int64_t>& ids) con
 
 std::string shown_tokens(const Vocabulary& vocabulary,
                          const std::function<bool(const std::string& token)>& wanted) {
-  constexpr size_t most = 8;
+  constexpr size_t maximum = 8;
   std::vector<std::string> names;
-  names.reserve(most);
+  names.reserve(maximum);
   for (int64_t id = Vocabulary::unknown + 1; id < vocabulary.size(); ++id) {
     if (!wanted(vocabulary.token(id))) continue;
-    if (names.size() == most) return fmt::format("{}, ...", fmt::join(names, ", "));
+    if (names.size() == maximum) return fmt::format("{}, ...", fmt::join(names, ", "));
     names.push_back(in_quotes(vocabulary.token(id)));
   }
   return fmt::format("{}", fmt::join(names, ", "));

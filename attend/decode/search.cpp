@@ -30,7 +30,7 @@ class Search::Steps {
     int64_t before = -1;  // index of a node, -1 at the start
     int64_t step = 0;
     int64_t row = 0;  // in the tensors of this step
-    std::vector<RivalToken> rivals = {};
+    std::vector<AlternativeToken> alternatives = {};
   };
 
   struct Live {
@@ -138,11 +138,11 @@ class Search::Steps {
     };
     const bool none_ends = all([&](const Sentence& each) { return goes_on(each); });
     if (none_ends) query.excluded.push_back(special_.eos);
-    size_t most_never = 0;
+    size_t max_never = 0;
     for (const Sentence& sentence : sentences_)
-      most_never = std::max(most_never,
-                            sentence.task.never.size() + (goes_on(sentence) && !none_ends ? 1 : 0));
-    query.count = std::max(options_.beam, options_.rivals) + static_cast<int64_t>(most_never);
+      max_never = std::max(max_never,
+                           sentence.task.never.size() + (goes_on(sentence) && !none_ends ? 1 : 0));
+    query.count = std::max(options_.beam, options_.alternatives) + static_cast<int64_t>(max_never);
     if (all([](const Sentence& each) { return !each.is_given(); })) return query;
     for (const Sentence& sentence : sentences_)
       query.given.insert(
@@ -209,7 +209,7 @@ class Search::Steps {
     };
     std::vector<Extension> extensions;
     extensions.reserve(sentence.live.size() * static_cast<size_t>(value.size(1)));
-    rivals_.assign(sentence.live.size(), {});
+    alternatives_.assign(sentence.live.size(), {});
     for (size_t live = 0; live < sentence.live.size(); ++live) {
       const int64_t row = first_row + static_cast<int64_t>(live);
       // A token of the prefix continues, however improbable it is.
@@ -218,8 +218,8 @@ class Search::Steps {
         if (is_given || (value[row][c] > impossible && !is_never(token[row][c]))) {
           extensions.push_back({sentence.live[live].log_probability + value[row][c], value[row][c],
                                 live, token[row][c]});
-          if (std::ssize(rivals_[live]) < options_.rivals)
-            rivals_[live].push_back({token[row][c], value[row][c]});
+          if (std::ssize(alternatives_[live]) < options_.alternatives)
+            alternatives_[live].push_back({token[row][c], value[row][c]});
         }
     }
     if (options_.sampling) return extensions;  // sampled answers do not compete
@@ -248,7 +248,7 @@ class Search::Steps {
       const int64_t row = first_row + static_cast<int64_t>(extension.live);
       const auto index = std::ssize(sentence.nodes);
       sentence.nodes.push_back({extension.token, extension.log_probability, from.node,
-                                sentence.step, row, rivals_[extension.live]});
+                                sentence.step, row, alternatives_[extension.live]});
       const Live live{index, extension.total, from.answer};
       if (extension.token == special_.eos) {
         sentence.finished.push_back({hypothesis(sentence, live), live.answer});
@@ -270,7 +270,7 @@ class Search::Steps {
 
   void tell(const SearchTask& task, const Node& grown, int64_t answer) const {
     if (!task.grows || (options_.beam > 1 && !options_.sampling)) return;
-    GrownToken token{answer, grown.token, grown.log_probability, {}, grown.rivals};
+    GrownToken token{answer, grown.token, grown.log_probability, {}, grown.alternatives};
     if (!weights_.empty()) token.weights = weights_.back().select(0, grown.row);
     task.grows(token);
   }
@@ -353,7 +353,7 @@ class Search::Steps {
     for (int64_t index = live.node; index >= 0; index = sentence.node(index).before) {
       const Node& part = sentence.node(index);
       result.log_probabilities.push_back(part.log_probability);
-      if (options_.rivals > 0) result.rivals.push_back(part.rivals);
+      if (options_.alternatives > 0) result.alternatives.push_back(part.alternatives);
       if (part.token == special_.eos) {
         has_eos = true;
         continue;
@@ -364,7 +364,7 @@ class Search::Steps {
     }
     std::reverse(result.tokens.begin(), result.tokens.end());
     std::reverse(result.log_probabilities.begin(), result.log_probabilities.end());
-    std::reverse(result.rivals.begin(), result.rivals.end());
+    std::reverse(result.alternatives.begin(), result.alternatives.end());
     std::reverse(rows.begin(), rows.end());
     if (!rows.empty()) result.weights = at::stack(rows);
     result.log_probability = live.log_probability;
@@ -407,9 +407,10 @@ class Search::Steps {
   std::unique_ptr<DecodingState> state_;
   int64_t added_ = 0;  // sentences
   std::vector<Sentence> sentences_;
-  std::vector<int64_t> owners_;                  // sentence of each row of the state
-  std::vector<Tensor> weights_;                  // [rows, S] per step
-  std::vector<std::vector<RivalToken>> rivals_;  // of the sentence in advance(), by hypothesis
+  std::vector<int64_t> owners_;  // sentence of each row of the state
+  std::vector<Tensor> weights_;  // [rows, S] per step
+  std::vector<std::vector<AlternativeToken>>
+      alternatives_;  // of the sentence in advance(), by hypothesis
 };
 
 void SearchOptions::check() const {
@@ -423,12 +424,13 @@ void SearchOptions::check() const {
   from("length_penalty", length_penalty, 0);
   from("coverage_penalty", coverage_penalty, 0);
   from("minimum_length", static_cast<double>(minimum_length), 0);
-  from("rivals", static_cast<double>(rivals), 0);
+  from("rivals", static_cast<double>(alternatives), 0);
   if (maximum_length > 0 && minimum_length > maximum_length)
     fail("[search] minimum_length {} is over maximum_length {}; raise the one or lower the other",
          minimum_length, maximum_length);
   if (!sampling) return;
-  if (rivals > 0) fail("[search] answers that are drawn tell no rivals; leave one of the two out");
+  if (alternatives > 0)
+    fail("[search] answers that are drawn tell no rivals; leave one of the two out");
   if (!(sampling->temperature > 0))
     fail("[search] temperature must be above 0, got {}; a beam of 1 takes the most probable token",
          sampling->temperature);

@@ -21,11 +21,11 @@ struct SpecialTokens {
 };
 
 // A possible token at a position of an answer.
-struct RivalToken {
+struct AlternativeToken {
   int64_t token = 0;
   double log_probability = 0;
 
-  bool operator==(const RivalToken&) const = default;
+  bool operator==(const AlternativeToken&) const = default;
 };
 
 // A token added to an answer.
@@ -33,16 +33,16 @@ struct GrownToken {
   int64_t answer = 0;  // index of the sampled answer
   int64_t token = 0;   // not EOS
   double log_probability = 0;
-  at::Tensor weights;                   // [S] float on the CPU, if the search keeps weights
-  std::vector<RivalToken> rivals = {};  // as Hypothesis::rivals
+  at::Tensor weights;  // [S] float on the CPU, if the search keeps weights
+  std::vector<AlternativeToken> alternatives = {};  // as Hypothesis::alternatives
 };
 
 struct Hypothesis {
   std::vector<int64_t> tokens;            // without BOS and EOS
   std::vector<double> log_probabilities;  // per token, and of the final EOS
-  // Per token, and for the final EOS: the SearchOptions::rivals most probable tokens, best first;
-  // for a token of the prefix only that token.
-  std::vector<std::vector<RivalToken>> rivals = {};
+  // Per token, and for the final EOS: the SearchOptions::alternatives most probable tokens, best
+  // first; for a token of the prefix only that token.
+  std::vector<std::vector<AlternativeToken>> alternatives = {};
   double score = 0;            // ranks the hypotheses
   double log_probability = 0;  // sum of log_probabilities
   bool complete = false;       // false: cut at the longest length without EOS, or stopped

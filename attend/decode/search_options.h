@@ -44,7 +44,7 @@ struct SearchOptions {
   int64_t maximum_length = 0;
   bool with_weights = false;  // keep the attention weights of each hypothesis
   // Number of most probable tokens returned per token; must be 0 with sampling.
-  int64_t rivals = 0;
+  int64_t alternatives = 0;
   bool keep_seen = false;                 // answers may be items of the source, if items are ranked
   std::optional<Sampling> sampling = {};  // sample answers; beam is unused
   // Default: copy if the model copies (model.copy), else forbid, because <unk> is not part of any

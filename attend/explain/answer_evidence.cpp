@@ -109,7 +109,7 @@ AnswerEvidence::AnswerEvidence(const Subject& subject, const WeightTestOptions& 
   if (subject.target.empty()) fail("the answer is empty; there is nothing to test");
   trace_ = trace_network(subject.network(), subject.batch);
   rows_ = asked_places(subject, options.rows);
-  has_weights_ = why_no_weights(subject, trace_).empty();
+  has_weights_ = no_weights_reason(subject, trace_).empty();
   const Tensor seen = considered(subject, trace_.distributions)[0];
   const Tensor target = subject.batch.target[0].to(seen.device());
   plain_ = float64_on_cpu(seen.gather(1, target.unsqueeze(1)).squeeze(1).exp());

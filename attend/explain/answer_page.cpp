@@ -67,7 +67,7 @@ TestedMethods test_methods(const Subject& subject, const NetworkTrace& trace, co
     if (report) report(done++, std::ssize(method_table()));
     if (only != nullptr && only != &row) continue;
     if (in_short && row.takes_long) continue;
-    if (!why_not(row, subject, trace).empty()) continue;
+    if (!refusal_reason(row, subject, trace).empty()) continue;
     try {
       const MethodChoice own = row.takes_head ? choice : MethodChoice{};
       const at::Tensor scores = method_scores(row, subject, trace, own);

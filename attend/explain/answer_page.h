@@ -26,7 +26,7 @@ struct TestedMethods {
 };
 
 // Tests every method that applies to the answer, or only `only` if it is set. `trace` is the trace
-// of the answer. A source is long if one pass per token exceeds choice.most_passes. Without `only`,
+// of the answer. A source is long if one pass per token exceeds choice.max_passes. Without `only`,
 // a long source gets only the methods that take few passes, untested, and the note says so.
 // `choice` is used by methods that take a layer and a head. Throws Error if `only` cannot be
 // computed.

@@ -15,7 +15,7 @@ using at::Tensor;
 constexpr double flow_unit = 1 << 30;
 
 // With more groups, flows through all layers take minutes.
-constexpr int64_t most_groups = 128;
+constexpr int64_t max_groups = 128;
 
 using Traits = boost::adjacency_list_traits<boost::vecS, boost::vecS, boost::directedS>;
 using Graph = boost::adjacency_list<
@@ -68,7 +68,7 @@ Tensor attention_flow(const Subject& subject, const NetworkTrace& trace, const M
   const TopVectors top = subject.network().top_vectors(source, subject.target_length());
   const Tensor read =
       pooling == nullptr ? top.shares : float64_on_cpu(traced_weights(*pooling)).mean(0);
-  const VectorGroups groups = layer_groups(subject, layers[0].size(0), most_groups);
+  const VectorGroups groups = layer_groups(subject, layers[0].size(0), max_groups);
   for (Tensor& layer : layers) layer = groups.together(groups.together(layer, 0), 1).contiguous();
   const Tensor shares = groups.together(float64_on_cpu(read), 1);
   Tensor result = at::zeros(shares.sizes(), at::kDouble);

@@ -18,7 +18,7 @@ bool reads_for_answer(const TracedAttention& one);
 const TracedAttention* answer_attention(const NetworkTrace& trace, const MethodChoice& choice);
 
 // Returns why the answer is not read from weights; empty if it is.
-std::string why_no_weights(const Subject& subject, const NetworkTrace& trace);
+std::string no_weights_reason(const Subject& subject, const NetworkTrace& trace);
 
 // Maps [.., rows, columns] of the attention to the rows that the answer's tokens read: [.., T,
 // columns].
@@ -59,7 +59,7 @@ at::Tensor follow_shares(const Subject& subject, const NetworkTrace& trace,
                          const std::vector<LayerShares>& layers);
 
 // Returns why the trace lacks the block of a layer with attention; empty if it has all blocks.
-std::string why_no_blocks(const NetworkTrace& trace);
+std::string no_blocks_reason(const NetworkTrace& trace);
 
 at::Tensor raw_weights(const Subject&, const NetworkTrace&, const MethodChoice&);
 at::Tensor roll_out(const Subject&, const NetworkTrace&, const MethodChoice&);

@@ -15,7 +15,7 @@ struct LogitParts {
 };
 
 // DecompX (Modarressi et al. 2023). All that a decoder reads of the answer forms one more group,
-// after the others; its part is zero without a decoder. Requires an empty why_no_parts().
+// after the others; its part is zero without a decoder. Requires an empty no_parts_reason().
 LogitParts logit_parts(const Subject& subject, const VectorGroups& groups);
 
 // Returns groups whose parts take about half a minute and some hundred megabytes. Each group is one
@@ -24,6 +24,6 @@ VectorGroups logit_groups(const Subject& subject, const NetworkTrace& trace,
                           const MethodChoice& choice = {});
 
 // Returns why the subject's logits are not such sums; empty if they are.
-std::string why_no_parts(const Subject& subject, const NetworkTrace& trace);
+std::string no_parts_reason(const Subject& subject, const NetworkTrace& trace);
 
 }  // namespace attend

@@ -14,7 +14,7 @@ namespace {
 using at::Tensor;
 
 // Limit for all copies of a layer's vectors; an attention holds seven such tensors at a time.
-constexpr int64_t most_numbers = 9'000'000;
+constexpr int64_t max_numbers = 9'000'000;
 
 // Runs copies of one pair. Copy 0 is unchanged. Copy 1 has what was added since the constants of
 // the network were last shared out. Each other copy has the part of one group of vectors. The
@@ -132,10 +132,10 @@ VectorGroups logit_groups(const Subject& subject, const NetworkTrace& trace,
                           const MethodChoice& choice) {
   const Tensor& vectors = trace.layers[0];
   return layer_groups(subject, vectors.size(1),
-                      std::min(affordable_passes(subject, choice), most_numbers / vectors.numel()));
+                      std::min(affordable_passes(subject, choice), max_numbers / vectors.numel()));
 }
 
-std::string why_no_parts(const Subject& subject, const NetworkTrace& trace) {
+std::string no_parts_reason(const Subject& subject, const NetworkTrace& trace) {
   if (!trace.logits.defined())
     return "models of this type do not tell what answers are read off; take integrated_gradients";
   if (trace.layers.empty())

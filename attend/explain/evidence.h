@@ -65,7 +65,7 @@ class EvidenceTester {
   EvidenceTester(const EvidenceTester&) = delete;
   EvidenceTester& operator=(const EvidenceTester&) = delete;
 
-  // The subject's trace, for why_not() and method_scores().
+  // The subject's trace, for refusal_reason() and method_scores().
   const NetworkTrace& trace() const;
 
   // Choice for method_scores(): only the tokens that the figures test.

@@ -20,10 +20,10 @@ namespace {
 
 constexpr int64_t bootstrap_samples = 1000;
 
-std::vector<Example> spaced_examples(const std::vector<Example>& all, int64_t most) {
-  if (most == 0) return all;
+std::vector<Example> spaced_examples(const std::vector<Example>& all, int64_t maximum) {
+  if (maximum == 0) return all;
   std::vector<Example> chosen;
-  for (const int64_t i : evenly_spaced(std::ssize(all), most))
+  for (const int64_t i : evenly_spaced(std::ssize(all), maximum))
     chosen.push_back(all[static_cast<size_t>(i)]);
   return chosen;
 }
@@ -64,7 +64,7 @@ std::vector<OfMethod> measure_one(const Subject& subject,
   EvidenceTester tester(subject, options);
   std::vector<OfMethod> all;
   for (const MethodRow* method : methods) {
-    OfMethod one{.obstacle = why_not(*method, subject, tester.trace())};
+    OfMethod one{.obstacle = refusal_reason(*method, subject, tester.trace())};
     if (one.obstacle.empty()) {
       try {
         const at::Tensor scores = method_scores(*method, subject, tester.trace(), tester.choice());

@@ -16,7 +16,7 @@ namespace {
 
 using at::Tensor;
 
-constexpr int64_t integration_steps = 64, most_integration_steps = 1024;
+constexpr int64_t integration_steps = 64, max_integration_steps = 1024;
 constexpr int64_t least_integration_steps = 8;
 constexpr int64_t copies_at_once = 64;
 constexpr int64_t vectors_recorded = 1024;  // enough to fill the processor
@@ -318,13 +318,13 @@ Tensor integrated_gradients(const Subject& subject, const NetworkTrace& trace,
                                 .index_select(0, asked);
   const int64_t passes = 1 + asked.size(0);  // per step, forward and backward
   int64_t steps = integration_steps;
-  const int64_t most = affordable_passes(subject, choice);
-  while (steps > least_integration_steps && steps * passes > most) steps /= 2;
+  const int64_t maximum = affordable_passes(subject, choice);
+  while (steps > least_integration_steps && steps * passes > maximum) steps /= 2;
   for (;; steps *= 2) {
     Tensor parts = integrated_along(subject, choice, blank, way, steps);
     const Tensor sums = parts.sum(1).index_select(0, asked);
     const double off = (sums - difference).abs().max().item<double>();
-    if (steps >= most_integration_steps || off <= 0.01 * difference.abs().max().item<double>())
+    if (steps >= max_integration_steps || off <= 0.01 * difference.abs().max().item<double>())
       return parts;
   }
 }

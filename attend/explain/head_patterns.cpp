@@ -14,7 +14,7 @@ namespace {
 
 using at::Tensor;
 
-constexpr int64_t most_repeated = 25;  // distinct tokens, each of them twice
+constexpr int64_t max_repeated = 25;  // distinct tokens, each of them twice
 
 Tensor previous_keys(const Tensor& tokens) {
   const Tensor places = at::arange(tokens.size(0));
@@ -48,9 +48,10 @@ Tensor numbered(const std::vector<std::string>& names) {
 }
 
 // Returns random distinct tokens of a vocabulary, twice; empty if fewer than two are possible.
-std::vector<int64_t> repeated_draws(int64_t vocabulary, int64_t most, const at::Generator& draws) {
+std::vector<int64_t> repeated_draws(int64_t vocabulary, int64_t maximum,
+                                    const at::Generator& draws) {
   constexpr int64_t first = Vocabulary::unknown + 1;
-  const int64_t count = std::min({most_repeated, most / 2, vocabulary - first});
+  const int64_t count = std::min({max_repeated, maximum / 2, vocabulary - first});
   if (count < 2) return {};
   const Tensor drawn =
       at::randperm(vocabulary - first, draws, at::kLong).slice(0, 0, count) + first;

@@ -89,7 +89,7 @@ Tensor follow_shares(const Subject& subject, const NetworkTrace& trace,
   return source_columns(subject, last, map);
 }
 
-std::string why_no_blocks(const NetworkTrace& trace) {
+std::string no_blocks_reason(const NetworkTrace& trace) {
   size_t told = 0;
   for (const TracedAttention& one : trace.attentions) {
     if (one.site.layer == 0) continue;

@@ -14,13 +14,13 @@ namespace {
 
 using at::Tensor;
 
-std::string why_no_vectors(const NetworkTrace& trace) {
+std::string no_vectors_reason(const NetworkTrace& trace) {
   return trace.input.defined()
              ? ""
              : "models of this type do not tell the vectors of their sources; take occlusion";
 }
 
-std::string why_not_compared(const MethodRow& method) {
+std::string not_compared_reason(const MethodRow& method) {
   return method.what == ScoresOf::network
              ? "it is the same whatever answer is asked about, so it compares no two; take "
                "occlusion or a method of gradients"
@@ -31,7 +31,7 @@ bool any_attention(const NetworkTrace& trace, bool (*is)(const TracedAttention& 
   return std::any_of(trace.attentions.begin(), trace.attentions.end(), is);
 }
 
-std::string why_not_followed(const NetworkTrace& trace) {
+std::string not_followed_reason(const NetworkTrace& trace) {
   if (!any_attention(trace, [](const auto& one) { return one.site.layer > 0; }))
     return "the model has no layers of self-attention; take attention";
   if (any_attention(trace, [](const auto& one) { return !one.has_weights(); }))
@@ -41,30 +41,30 @@ std::string why_not_followed(const NetworkTrace& trace) {
   return {};
 }
 
-std::string why_not_one_stack(const NetworkTrace& trace) {
+std::string not_one_stack_reason(const NetworkTrace& trace) {
   if (any_attention(trace, [](const auto& one) { return one.site.part == NetworkPart::decoder; }))
     return "it follows the layers of one stack, and the answer has a decoder; take rollout";
-  return why_not_followed(trace);
+  return not_followed_reason(trace);
 }
 
-std::string why_no_decoder(const NetworkTrace& trace) {
+std::string no_decoder_reason(const NetworkTrace& trace) {
   return any_attention(trace, [](const auto& one) { return one.site.reads_source; })
              ? ""
              : "no decoder reads the source; take attention";
 }
 
 // Returns why a need other than an attention for the answer is not met; empty if all are.
-std::string why_not_besides(MethodNeeds needs, const NetworkTrace& trace) {
+std::string not_besides_reason(MethodNeeds needs, const NetworkTrace& trace) {
   switch (needs) {
     case MethodNeeds::decoder:
-      return why_no_decoder(trace);
+      return no_decoder_reason(trace);
     case MethodNeeds::stack:
-      return why_not_one_stack(trace);
+      return not_one_stack_reason(trace);
     case MethodNeeds::layers:
-      return why_not_followed(trace);
+      return not_followed_reason(trace);
     case MethodNeeds::blocks: {
-      const std::string obstacle = why_not_followed(trace);
-      return obstacle.empty() ? why_no_blocks(trace) : obstacle;
+      const std::string obstacle = not_followed_reason(trace);
+      return obstacle.empty() ? no_blocks_reason(trace) : obstacle;
     }
     case MethodNeeds::nothing:
     case MethodNeeds::vectors:
@@ -183,33 +183,36 @@ const MethodRow* default_method(const Subject& subject) {
   // Labels and numbers are read from vectors that the layers have mixed.
   if ((subject.model.answers_labels() || subject.model.answers_numbers()) && layers_add(subject)) {
     const MethodRow* row = row_for(DefaultFor::mixed_layers);
-    if (why_not(*row, subject, trace_network(subject.network(), subject.batch)).empty()) return row;
+    if (refusal_reason(*row, subject, trace_network(subject.network(), subject.batch)).empty())
+      return row;
   }
   return subject.network().attends() ? row_for(DefaultFor::answers) : nullptr;
 }
 
-std::string why_not(const MethodRow& method, const Subject& subject, const NetworkTrace& trace) {
-  if (subject.against.defined() && method.what != ScoresOf::answer) return why_not_compared(method);
+std::string refusal_reason(const MethodRow& method, const Subject& subject,
+                           const NetworkTrace& trace) {
+  if (subject.against.defined() && method.what != ScoresOf::answer)
+    return not_compared_reason(method);
   switch (method.needs) {
     case MethodNeeds::nothing:
       return {};
     case MethodNeeds::vectors:
-      return why_no_vectors(trace);
+      return no_vectors_reason(trace);
     case MethodNeeds::features:
       return subject.batch.source.is_floating_point()
-                 ? why_no_vectors(trace)
+                 ? no_vectors_reason(trace)
                  : "the model reads tokens, which have no features; take gradient_x_input";
     case MethodNeeds::parts:
-      return why_no_parts(subject, trace);
+      return no_parts_reason(subject, trace);
     default:
       break;
   }
   // First, so that no message recommends another method that lacks weights, too.
-  if (std::string obstacle = why_no_weights(subject, trace); !obstacle.empty()) return obstacle;
-  return why_not_besides(method.needs, trace);
+  if (std::string obstacle = no_weights_reason(subject, trace); !obstacle.empty()) return obstacle;
+  return not_besides_reason(method.needs, trace);
 }
 
-std::string why_no_weights(const Subject& subject, const NetworkTrace& trace) {
+std::string no_weights_reason(const Subject& subject, const NetworkTrace& trace) {
   const TracedAttention* attention = answer_attention(trace, {});
   if (attention == nullptr) return "nothing in the model attends; take a method of gradients";
   if (!attention->has_weights())
@@ -227,7 +230,7 @@ std::string why_no_weights(const Subject& subject, const NetworkTrace& trace) {
 Tensor method_scores(const MethodRow& method, const Subject& subject, const NetworkTrace& trace,
                      const MethodChoice& choice) {
   const at::AutoGradMode records(true);
-  const std::string obstacle = why_not(method, subject, trace);
+  const std::string obstacle = refusal_reason(method, subject, trace);
   if (!obstacle.empty()) fail("method {}: {}", method.name, obstacle);
   if (!method.takes_head && (choice.head || choice.layer))
     fail("method {}: takes all layers and heads together; leave layer and head out", method.name);
@@ -246,7 +249,7 @@ Tensor method_scope(const MethodRow& method, const Subject& subject, const Netwo
                     const MethodChoice& choice) {
   const at::AutoGradMode records(true);
   if (method.scope != nullptr) return method.scope(subject, trace, choice).cpu();
-  if (!why_no_vectors(trace).empty())
+  if (!no_vectors_reason(trace).empty())
     return at::ones({subject.target_length(), subject.source_length()}, at::kBool);
   return reached_scope(subject, trace, choice);
 }

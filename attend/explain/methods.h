@@ -84,14 +84,15 @@ const MethodRow& find_method(const std::string& name);
 const MethodRow* default_method(const Subject& subject);
 
 // Returns why the method does not apply to an answer with this trace; empty if it does.
-std::string why_not(const MethodRow& method, const Subject& subject, const NetworkTrace& trace);
+std::string refusal_reason(const MethodRow& method, const Subject& subject,
+                           const NetworkTrace& trace);
 
 // Whether the layers of the subject's network add to their input. Methods that follow layers then
 // keep half for the input.
 bool layers_add(const Subject& subject);
 
-// Returns the scores [T, S] of a method, float64 on the CPU. Error if why_not() is not empty, and
-// on a choice that does not exist. `trace` is the subject's.
+// Returns the scores [T, S] of a method, float64 on the CPU. Error if refusal_reason() is not
+// empty, and on a choice that does not exist. `trace` is the subject's.
 at::Tensor method_scores(const MethodRow& method, const Subject& subject, const NetworkTrace& trace,
                          const MethodChoice& choice = {});
 at::Tensor method_scores(const MethodRow& method, const Subject& subject,

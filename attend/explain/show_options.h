@@ -31,7 +31,7 @@ struct MethodChoice {
   std::vector<int64_t> tokens = {};
   // Maximum forward passes for per-token methods. For longer sources, neighbours form groups, and
   // each token gets an even share. 0: as many as take about half a minute on two cores.
-  int64_t most_passes = 0;
+  int64_t max_passes = 0;
 };
 
 // Replacement of a switched-off head's context.

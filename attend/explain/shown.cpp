@@ -25,7 +25,7 @@ std::string no_weights(const Subject& subject) {
   return fmt::format(
       "the model was trained with {}, so it has no weights that could be shown; take the method "
       "gradient or another that needs none",
-      subject.model.config.chosen().why_no_weights());
+      subject.model.config.chosen().no_weights_reason());
 }
 
 // Named method, or the default; null if there is neither.

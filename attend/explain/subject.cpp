@@ -17,7 +17,7 @@ namespace {
 using at::Tensor;
 
 // Tokens and rows of a batch per pass: enough to fill the processor.
-constexpr int64_t tokens_at_once = 4096, most_rows_at_once = 64;
+constexpr int64_t tokens_at_once = 4096, max_rows_at_once = 64;
 
 bool blanks(const PairModel& model) {
   const SourceShape shape = model.source_shape();
@@ -141,7 +141,7 @@ Subject answered_subject(const Model& model, const std::string& source, const Se
   Subject subject = make_subject(parts, pair);
   subject.truncated = answer.truncated;
   subject.is_part = is_part;
-  subject.greyed = answer.greyed;
+  subject.converted_to_grey = answer.converted_to_grey;
   subject.complete = forced || answer.best().complete;
   if (!forced) subject.target = answer.best().tokens;
   if (is_part) subject.target.resize(pair.target.size());
@@ -204,20 +204,20 @@ Tensor considered_at(const Subject& subject, const Tensor& places, const Tensor&
   return of_two(distributions, chosen(subject.batch.target[0]), chosen(subject.against));
 }
 
-std::vector<int64_t> evenly_spaced(int64_t count, int64_t most) {
-  const int64_t taken = std::min(count, most);
+std::vector<int64_t> evenly_spaced(int64_t count, int64_t maximum) {
+  const int64_t taken = std::min(count, maximum);
   std::vector<int64_t> numbers;
   for (int64_t i = 0; i < taken; ++i) numbers.push_back(i * count / taken);
   return numbers;
 }
 
-std::vector<int64_t> asked_places(const Subject& subject, int64_t most) {
+std::vector<int64_t> asked_places(const Subject& subject, int64_t maximum) {
   std::vector<int64_t> asked;
   for (int64_t t = 0; t < std::ssize(subject.target); ++t)
     if (!subject.against.defined() || !subject.against[t].equal(subject.batch.target[0][t]))
       asked.push_back(t);
   std::vector<int64_t> chosen;
-  for (const int64_t i : evenly_spaced(std::ssize(asked), most))
+  for (const int64_t i : evenly_spaced(std::ssize(asked), maximum))
     chosen.push_back(asked[static_cast<size_t>(i)]);
   return chosen;
 }
@@ -274,7 +274,7 @@ std::vector<std::vector<int64_t>> leave_one_out(const Subject& subject, const Te
 }
 
 int64_t rows_at_once(const Subject& subject) {
-  return std::clamp<int64_t>(tokens_at_once / subject.source_length(), 1, most_rows_at_once);
+  return std::clamp<int64_t>(tokens_at_once / subject.source_length(), 1, max_rows_at_once);
 }
 
 KeptAnswers answers_of(const Subject& subject, const std::vector<std::vector<int64_t>>& kept) {

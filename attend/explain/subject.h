@@ -21,10 +21,10 @@ struct Subject {
   std::vector<std::string> target;  // without the EOS that batch.target may end in
   std::string source_text = {};     // as given, or joined from tokens; empty for images and sounds
   std::string target_text = {};
-  bool truncated = false;  // the source was longer than the model reads
-  bool is_part = false;    // the answer was cut to what one pass reads
-  bool greyed = false;     // a colour image was converted to grey
-  bool complete = true;    // false: the answer was cut at the longest length
+  bool truncated = false;          // the source was longer than the model reads
+  bool is_part = false;            // the answer was cut to what one pass reads
+  bool converted_to_grey = false;  // a colour image was converted to grey
+  bool complete = true;            // false: the answer was cut at the longest length
   // Token that each token of batch.target is compared with, int64 [T]: why that one and not this?
   // (Jacovi et al. 2021; Yin & Neubig 2022). Undefined: no comparison. Positions with equal tokens
   // are not compared.
@@ -65,11 +65,11 @@ at::Tensor considered_at(const Subject& subject, const at::Tensor& places,
                          const at::Tensor& distributions);
 
 // Returns at most `most` whole numbers below `count`, evenly spaced from 0.
-std::vector<int64_t> evenly_spaced(int64_t count, int64_t most);
+std::vector<int64_t> evenly_spaced(int64_t count, int64_t maximum);
 
 // Returns at most `most` positions of the answer, evenly spaced. With a comparison, only those
 // whose tokens differ.
-std::vector<int64_t> asked_places(const Subject& subject, int64_t most);
+std::vector<int64_t> asked_places(const Subject& subject, int64_t maximum);
 
 // Number of tokens at both ends of the source that its tokenizer puts around every text, such as
 // [CLS] and [SEP]. They are not part of the text and are never left out.

@@ -112,8 +112,8 @@ Tensor value_zeroing(const Subject& subject, const NetworkTrace& trace,
                      const MethodChoice& choice) {
   const at::NoGradGuard not_recorded;
   const VectorCounts vectors = vector_counts(trace);
-  const int64_t most = affordable_passes(subject, choice);
-  const VectorGroups encoder = layer_groups(subject, vectors.encoder, most);
+  const int64_t maximum = affordable_passes(subject, choice);
+  const VectorGroups encoder = layer_groups(subject, vectors.encoder, maximum);
   const VectorGroups decoder(0, 0, vectors.decoder, encoder.size());
   std::vector<LayerShares> layers;
   auto attention = trace.attentions.begin();

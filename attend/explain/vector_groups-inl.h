@@ -12,7 +12,7 @@ namespace attend {
 // neighbours, as many as take about half a minute, and each token gets an even share of its group's
 // score.
 
-// Returns choice.most_passes, or the default for this answer if it is 0.
+// Returns choice.max_passes, or the default for this answer if it is 0.
 int64_t affordable_passes(const Subject& subject, const MethodChoice& choice);
 
 // Whether affordable_passes() is below the number of source tokens.
@@ -45,9 +45,9 @@ class VectorGroups {
 
 // Groups the source's tokens into about `most` groups of its text, and groups of its special
 // tokens.
-VectorGroups source_groups(const Subject& subject, int64_t most);
+VectorGroups source_groups(const Subject& subject, int64_t maximum);
 
 // Groups the `vectors` vectors of the layers that read the source likewise.
-VectorGroups layer_groups(const Subject& subject, int64_t vectors, int64_t most);
+VectorGroups layer_groups(const Subject& subject, int64_t vectors, int64_t maximum);
 
 }  // namespace attend

@@ -9,12 +9,12 @@ namespace {
 using at::Tensor;
 
 // Limit for all passes of a method together.
-constexpr double most_multiplications = 2.5e12;
+constexpr double max_multiplications = 2.5e12;
 
 int64_t quotient_above(int64_t number, int64_t divisor) { return (number + divisor - 1) / divisor; }
 
-int64_t group_size(int64_t tokens, int64_t most) {
-  return quotient_above(tokens, std::max<int64_t>(1, most));
+int64_t group_size(int64_t tokens, int64_t maximum) {
+  return quotient_above(tokens, std::max<int64_t>(1, maximum));
 }
 
 std::vector<int64_t> places_of(const Tensor& chosen) {
@@ -25,14 +25,14 @@ std::vector<int64_t> places_of(const Tensor& chosen) {
 }  // namespace
 
 int64_t affordable_passes(const Subject& subject, const MethodChoice& choice) {
-  if (choice.most_passes > 0) return choice.most_passes;
+  if (choice.max_passes > 0) return choice.max_passes;
   const auto parameters = subject.network().parameters();
   const int64_t weights =
       std::accumulate(parameters.begin(), parameters.end(), int64_t{1},
                       [](int64_t sum, const Tensor& one) { return sum + one.numel(); });
   const int64_t tokens = subject.source_length() + subject.target_length();
   return std::max<int64_t>(
-      1, static_cast<int64_t>(most_multiplications / static_cast<double>(weights * tokens)));
+      1, static_cast<int64_t>(max_multiplications / static_cast<double>(weights * tokens)));
 }
 
 bool is_long(const Subject& subject, const MethodChoice& choice) {
@@ -73,18 +73,18 @@ Tensor VectorGroups::shared_out(const Tensor& amounts, const Tensor& scope) cons
   return of_each(amounts) * shares / of_each(together(shares, 1));
 }
 
-VectorGroups source_groups(const Subject& subject, int64_t most) {
+VectorGroups source_groups(const Subject& subject, int64_t maximum) {
   const int64_t source = subject.source_length();
   const auto [before, after] = special_tokens(subject);
   const int64_t text = source - before - after;
-  return {before, text, source, std::max<int64_t>(1, group_size(text, most))};
+  return {before, text, source, std::max<int64_t>(1, group_size(text, maximum))};
 }
 
-VectorGroups layer_groups(const Subject& subject, int64_t vectors, int64_t most) {
+VectorGroups layer_groups(const Subject& subject, int64_t vectors, int64_t maximum) {
   const int64_t source = subject.source_length();
   const int64_t before =
       subject.network().top_vectors(source, subject.target_length()).before_source;
-  return {before, std::min(source, vectors - before), vectors, group_size(vectors, most)};
+  return {before, std::min(source, vectors - before), vectors, group_size(vectors, maximum)};
 }
 
 }  // namespace attend

@@ -14,7 +14,7 @@ class WeightRows {
  public:
   // Takes at most `most` tokens of the answer, evenly spaced, that read a row with at least two
   // keys in scope. The weight of a single key has no information.
-  WeightRows(const Subject& subject, const TracedAttention& attention, int64_t most);
+  WeightRows(const Subject& subject, const TracedAttention& attention, int64_t maximum);
 
   const std::vector<int64_t>& tokens() const { return tokens_; }
   // Rows of the attention that the tokens read, int64 [tokens, rows].

@@ -18,8 +18,8 @@ Tensor rows_read(const Subject& subject, const TracedAttention& attention) {
   if (attention.rows() == 1) return at::zeros({length, 1}, at::kLong);  // pooling
   if (attention.site.reads_source) return at::arange(length).unsqueeze(1);
   const Tensor shares = subject.network().top_vectors(subject.source_length(), length).shares;
-  const auto most = (shares != 0).sum(1).max().item<int64_t>();
-  return std::get<1>(shares.topk(most, 1));
+  const auto maximum = (shares != 0).sum(1).max().item<int64_t>();
+  return std::get<1>(shares.topk(maximum, 1));
 }
 
 // Random numbers [n, 1, rows, keys], all different.
@@ -40,14 +40,14 @@ Tensor signed_shares(const Tensor& weights) {
 
 }  // namespace
 
-WeightRows::WeightRows(const Subject& subject, const TracedAttention& attention, int64_t most)
+WeightRows::WeightRows(const Subject& subject, const TracedAttention& attention, int64_t maximum)
     : row_(attention.calls[0].spec.normaliser.row()),
       has_sink_(attention.calls[0].spec.sink.defined()) {
   const Tensor all = float64_on_cpu(traced_weights(attention));
   const Tensor scope = traced_scope(attention).cpu();
   const Tensor rows = rows_read(subject, attention);
   std::vector<Tensor> weights, in_scope, read;
-  for (const int64_t token : asked_places(subject, most)) {
+  for (const int64_t token : asked_places(subject, maximum)) {
     const Tensor own = scope.index_select(1, rows[token]);
     if (own.sum(2).max().item<int64_t>() < 2) continue;
     tokens_.push_back(token);

@@ -181,7 +181,7 @@ WeightTests test_weights(const Subject& subject, const WeightTestOptions& option
     fail("[test_weights] they are tested by probabilities, and the answer is a number");
   const at::NoGradGuard not_recorded;
   const NetworkTrace trace = trace_network(subject.network(), subject.batch);
-  const std::string obstacle = why_no_weights(subject, trace);
+  const std::string obstacle = no_weights_reason(subject, trace);
   if (!obstacle.empty()) fail("[test_weights] {}", obstacle);
   const TracedAttention& attention = *answer_attention(trace, {});
   const WeightRows rows(subject, attention, options.rows);

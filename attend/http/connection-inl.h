@@ -16,9 +16,9 @@
 
 #include "attend/http/byte_budget-inl.h"
 #include "attend/http/chunked_body.h"
+#include "attend/http/disconnect_watcher-inl.h"
 #include "attend/http/http_message.h"
 #include "attend/http/http_server.h"
-#include "attend/http/leavers-inl.h"
 #include "attend/http/stream-inl.h"
 
 namespace attend {
@@ -44,7 +44,7 @@ struct HttpShared {
   HttpServer::Judge judge;
   boost::asio::io_context context{1};
   std::optional<boost::asio::ssl::context> tls;
-  Leavers leavers;
+  DisconnectWatcher leavers;
   std::unordered_map<uint64_t, std::shared_ptr<HttpConnection>> connections;
   std::function<void()> closed;  // called after a connection was removed
   uint64_t last_connection = 0, last_exchange = 0;

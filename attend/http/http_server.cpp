@@ -267,9 +267,9 @@ void HttpServer::State::accept() {
 
 void HttpServer::State::take(HttpSocket socket) {
   const size_t count = shared.connections.size();
-  const size_t most = shared.options.connections;
+  const size_t maximum = shared.options.connections;
   // The TLS handshake with a refused client would cost more than the limit saves.
-  if (count >= (shared.tls ? most : most + told_connections)) return;
+  if (count >= (shared.tls ? maximum : maximum + told_connections)) return;
   boost::system::error_code ignored;  // a Unix socket lacks this option
   socket.set_option(tcp::no_delay(true), ignored);
   const uint64_t number = ++shared.last_connection;
@@ -277,10 +277,10 @@ void HttpServer::State::take(HttpSocket socket) {
   const auto connection =
       std::make_shared<HttpConnection>(std::move(socket), shared, number, host_of(local));
   shared.connections.emplace(number, connection);
-  if (count < most) return connection->start();
+  if (count < maximum) return connection->start();
   connection->refuse(
       {503,
-       fmt::format("{} connections are open, and no more are taken; ask later", most),
+       fmt::format("{} connections are open, and no more are taken; ask later", maximum),
        {{"Retry-After", "1"}}});
 }
 

@@ -93,7 +93,7 @@ std::vector<TensorRow> bert_tensors() {
   return rows;
 }
 
-ForeignModel read_bert(const JsonPlace& config) { return read_encoder(config, bert_type()); }
+ForeignModel read_bert(const JsonPosition& config) { return read_encoder(config, bert_type()); }
 
 std::vector<ForeignClass> bert_classes() { return classes_of(bert_type().architectures); }
 

@@ -9,8 +9,8 @@
 
 namespace attend::internal {
 
-constexpr int64_t most_tokens = 900'000;  // a vocabulary holds at most a million
-constexpr double most_dropout = 0.95;
+constexpr int64_t max_tokens = 900'000;  // a vocabulary holds at most a million
+constexpr double max_dropout = 0.95;
 
 // Notes for the user about an imported folder; one line each.
 using Notes = std::vector<std::string>;
@@ -27,11 +27,11 @@ std::string shown(const Json& value);
 
 // Checks an object whose keys all change results. Error, naming the key, if it is not in `known` or
 // has an unsupported value. Null counts as missing.
-void check_keys(const JsonPlace& object, const std::vector<ConfigKey>& known);
+void check_keys(const JsonPosition& object, const std::vector<ConfigKey>& known);
 
 // Checks a config.json. Error on an unsupported value of a key in `own` or of a key that every type
 // has. Adds one note that lists all other keys, except well-known ones: they change nothing.
-void check_values(const JsonPlace& config, const std::vector<ConfigKey>& own, Notes& notes);
+void check_values(const JsonPosition& config, const std::vector<ConfigKey>& own, Notes& notes);
 
 // Returns the purpose of a class of transformers, for an error message; "" if it is unknown.
 std::string purpose_of_class(const std::string& name);
@@ -39,12 +39,12 @@ std::string purpose_of_class(const std::string& name);
 // Returns the row of a table of supported classes that config.json names. Error, with all names, if
 // it names none of them or several.
 template <class Architecture>
-const Architecture& architecture_in(const JsonPlace& config,
+const Architecture& architecture_in(const JsonPosition& config,
                                     const std::vector<Architecture>& table) {
-  const JsonPlace names = config.member("architectures");
-  const std::vector<JsonPlace> all = names.list();
+  const JsonPosition names = config.member("architectures");
+  const std::vector<JsonPosition> all = names.list();
   const Architecture* found = nullptr;
-  for (const JsonPlace& name : all)
+  for (const JsonPosition& name : all)
     for (const Architecture& row : table) {
       if (row.name != name.text()) continue;
       if (found != nullptr) names.refuse("names two classes that are read; leave one of them");
@@ -60,17 +60,17 @@ const Architecture& architecture_in(const JsonPlace& config,
 }
 
 // Reads the required id of a token, less than `tokens`.
-int64_t token_in(const JsonPlace& config, const char* key, int64_t tokens);
+int64_t token_in(const JsonPosition& config, const char* key, int64_t tokens);
 
 // Reads a required whole number from 1 to `most`.
-int64_t size_in(const JsonPlace& config, const char* key, int64_t most);
+int64_t size_in(const JsonPosition& config, const char* key, int64_t maximum);
 
 // Reads a number from `least` to `most`; returns `otherwise` if it is missing.
-double real_in(const JsonPlace& config, const char* key, double otherwise, double least,
-               double most);
+double real_in(const JsonPosition& config, const char* key, double otherwise, double least,
+               double maximum);
 
 // Reads the activation that the key names; returns `otherwise` if it is missing.
-HiddenActivation activation_in(const JsonPlace& config, const char* key,
+HiddenActivation activation_in(const JsonPosition& config, const char* key,
                                const char* otherwise = "gelu");
 
 // Returns the name of an activation in config.json.
@@ -78,17 +78,17 @@ std::string activation_name(HiddenActivation activation);
 
 // Returns the token that ends answers: eos_token_id, which may be a list. Adds a note about all but
 // the first.
-int64_t end_token_in(const JsonPlace& config, int64_t tokens, Notes& notes);
+int64_t end_token_in(const JsonPosition& config, int64_t tokens, Notes& notes);
 
 // Returns the labels by number: id2label, or num_labels labels LABEL_0 and so on. A label that
 // equals an earlier one or a fixed token of a Vocabulary gets its number appended, with a note.
-std::vector<std::string> answers_in(const JsonPlace& config, Notes& notes);
+std::vector<std::string> answers_in(const JsonPosition& config, Notes& notes);
 
 // Like answers_in(). Error if there is only one label, which stands for a number.
-std::vector<std::string> labels_in(const JsonPlace& config, Notes& notes);
+std::vector<std::string> labels_in(const JsonPosition& config, Notes& notes);
 
 // Like labels_in(), for labels that white space separates in an answer: white space in a label
 // becomes _, with a note.
-std::vector<std::string> words_in(const JsonPlace& config, Notes& notes);
+std::vector<std::string> words_in(const JsonPosition& config, Notes& notes);
 
 }  // namespace attend::internal

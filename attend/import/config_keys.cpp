@@ -13,7 +13,7 @@
 namespace attend::internal {
 namespace {
 
-constexpr int64_t most_labels = 100'000;
+constexpr int64_t max_labels = 100'000;
 
 // Well-known keys that change no result in any type: names, training, heads that are not read, and
 // keys that are read elsewhere (labels, tokens, generation.cpp). Unknown keys are ignored, too, but
@@ -148,8 +148,8 @@ const ConfigKey* find_key(const std::vector<ConfigKey>& keys, const std::string&
   return found == keys.end() ? nullptr : &*found;
 }
 
-void check_value(const JsonPlace& object, const ConfigKey& key) {
-  const JsonPlace place = object.member(key.name.c_str());
+void check_value(const JsonPosition& object, const ConfigKey& key) {
+  const JsonPosition place = object.member(key.name.c_str());
   if (key.only.empty() || place.value() == Json::parse(key.only)) return;
   if (key.reason.empty())
     place.refuse("is {}, which is not honoured; only {} is", in_quotes(shown(place.value())),
@@ -199,8 +199,8 @@ const std::vector<ActivationName>& activation_names() {
 }
 
 // Appends its number to each label that equals an earlier label or a fixed token.
-void make_distinct(const JsonPlace& config, const char* separator, std::vector<std::string>& labels,
-                   Notes& notes) {
+void make_distinct(const JsonPosition& config, const char* separator,
+                   std::vector<std::string>& labels, Notes& notes) {
   constexpr size_t max_shown = 8;
   const Vocabulary fixed;
   std::set<std::string> names;
@@ -235,7 +235,7 @@ std::string shown(const Json& value) {
   return text;
 }
 
-void check_keys(const JsonPlace& object, const std::vector<ConfigKey>& known) {
+void check_keys(const JsonPosition& object, const std::vector<ConfigKey>& known) {
   for (const auto& [name, value] : object.value().items()) {
     if (value.is_null() || is_without_effect(name)) continue;
     const ConfigKey* key = find_key(known, name);
@@ -248,7 +248,7 @@ void check_keys(const JsonPlace& object, const std::vector<ConfigKey>& known) {
   }
 }
 
-void check_values(const JsonPlace& config, const std::vector<ConfigKey>& own, Notes& notes) {
+void check_values(const JsonPosition& config, const std::vector<ConfigKey>& own, Notes& notes) {
   if (!config.value().is_object()) config.refuse("is no object");
   std::vector<std::string> others;
   for (const auto& [name, value] : config.value().items()) {
@@ -265,29 +265,29 @@ void check_values(const JsonPlace& config, const std::vector<ConfigKey>& own, No
                                 fmt::join(others, ", ")));
 }
 
-int64_t size_in(const JsonPlace& config, const char* key, int64_t most) {
-  const JsonPlace place = config.member(key);
+int64_t size_in(const JsonPosition& config, const char* key, int64_t maximum) {
+  const JsonPosition place = config.member(key);
   const int64_t size = place.number();
-  if (size < 1 || size > most) place.refuse("is {}; 1 to {} are read", size, most);
+  if (size < 1 || size > maximum) place.refuse("is {}; 1 to {} are read", size, maximum);
   return size;
 }
 
-int64_t token_in(const JsonPlace& config, const char* key, int64_t tokens) {
-  const JsonPlace place = config.member(key);
+int64_t token_in(const JsonPosition& config, const char* key, int64_t tokens) {
+  const JsonPosition place = config.member(key);
   const int64_t id = place.number();
   if (id < 0 || id >= tokens) place.refuse("is {}; there are {} tokens", id, tokens);
   return id;
 }
 
-double real_in(const JsonPlace& config, const char* key, double otherwise, double least,
-               double most) {
+double real_in(const JsonPosition& config, const char* key, double otherwise, double least,
+               double maximum) {
   const double value = config.real(key, otherwise);
-  if (!(value >= least && value <= most))
-    config.member(key).refuse("is {}; {} to {} are read", value, least, most);
+  if (!(value >= least && value <= maximum))
+    config.member(key).refuse("is {}; {} to {} are read", value, least, maximum);
   return value;
 }
 
-HiddenActivation activation_in(const JsonPlace& config, const char* key, const char* otherwise) {
+HiddenActivation activation_in(const JsonPosition& config, const char* key, const char* otherwise) {
   const std::string name = config.text(key, otherwise);
   std::string known;
   for (const ActivationName& row : activation_names()) {
@@ -304,12 +304,12 @@ std::string activation_name(HiddenActivation activation) {
       ->name;
 }
 
-int64_t end_token_in(const JsonPlace& config, int64_t tokens, Notes& notes) {
-  const JsonPlace place = config.member("eos_token_id");
+int64_t end_token_in(const JsonPosition& config, int64_t tokens, Notes& notes) {
+  const JsonPosition place = config.member("eos_token_id");
   if (!place.value().is_array()) return token_in(config, "eos_token_id", tokens);
-  const std::vector<JsonPlace> all = place.list();
+  const std::vector<JsonPosition> all = place.list();
   if (all.empty()) place.refuse("names no token; write the one that ends answers");
-  for (const JsonPlace& each : all)
+  for (const JsonPosition& each : all)
     if (each.number() >= tokens) each.refuse("is {}; there are {} tokens", each.number(), tokens);
   if (all.size() > 1)
     notes.push_back(
@@ -319,14 +319,14 @@ int64_t end_token_in(const JsonPlace& config, int64_t tokens, Notes& notes) {
   return all[0].number();
 }
 
-std::vector<std::string> labels_in(const JsonPlace& config, Notes& notes) {
+std::vector<std::string> labels_in(const JsonPosition& config, Notes& notes) {
   std::vector<std::string> labels = answers_in(config, notes);
   if (labels.size() < 2)
     config.refuse("has one label, which stands for a number; this class is read with labels only");
   return labels;
 }
 
-std::vector<std::string> words_in(const JsonPlace& config, Notes& notes) {
+std::vector<std::string> words_in(const JsonPosition& config, Notes& notes) {
   std::vector<std::string> labels = labels_in(config, notes);
   std::vector<std::string> changed;
   for (std::string& label : labels) {
@@ -342,22 +342,22 @@ std::vector<std::string> words_in(const JsonPlace& config, Notes& notes) {
   return labels;
 }
 
-std::vector<std::string> answers_in(const JsonPlace& config, Notes& notes) {
+std::vector<std::string> answers_in(const JsonPosition& config, Notes& notes) {
   std::vector<std::string> labels;
   if (!config.has("id2label")) {
-    const int64_t count = config.has("num_labels") ? size_in(config, "num_labels", most_labels) : 2;
+    const int64_t count = config.has("num_labels") ? size_in(config, "num_labels", max_labels) : 2;
     for (int64_t i = 0; i < count; ++i) labels.push_back(fmt::format("LABEL_{}", i));
     return labels;
   }
-  const JsonPlace names = config.member("id2label");
+  const JsonPosition names = config.member("id2label");
   const size_t count = names.value().is_object() ? names.value().size() : 0;
-  if (count < 1 || count > most_labels)
-    names.refuse("has {} labels; 1 to {} are read", count, most_labels);
+  if (count < 1 || count > max_labels)
+    names.refuse("has {} labels; 1 to {} are read", count, max_labels);
   for (size_t i = 0; i < count; ++i) {
     const std::string number = std::to_string(i);
     if (!names.has(number.c_str()))
       names.refuse("has {} labels and none for {}; number them from 0", count, number);
-    const JsonPlace place = names.member(number.c_str());
+    const JsonPosition place = names.member(number.c_str());
     const bool is_number = place.value().is_number() || place.value().is_boolean();
     // Read in the same way as targets in data.
     const std::vector<std::string> read =

@@ -79,7 +79,7 @@ std::vector<ForeignClass> distilbert_classes() {
   return classes_of(distilbert_type().architectures);
 }
 
-ForeignModel read_distilbert(const JsonPlace& config) {
+ForeignModel read_distilbert(const JsonPosition& config) {
   return read_encoder(config, distilbert_type());
 }
 

@@ -33,7 +33,8 @@ struct LayerKeys {
 };
 
 // Reads these keys. Error on an unsupported size, and if heads do not divide the depth.
-void read_layer_sizes(const JsonPlace& config, const LayerKeys& keys, SourceEncoderConfig& encoder);
+void read_layer_sizes(const JsonPosition& config, const LayerKeys& keys,
+                      SourceEncoderConfig& encoder);
 
 // Type whose models have BERT's encoder (Devlin et al. 2019): post-norm layers, learned positions,
 // a norm of the embeddings. The first members are keys of its config.json.
@@ -55,18 +56,18 @@ struct EncoderType {
 const char* type_of(EncoderHead head);
 SourceEncoderConfig& encoder_of(ModelConfig& config, EncoderHead head);
 // Limits an encoder to `most` tokens; leaves other models unchanged.
-void limit_source(int64_t most, ModelConfig& config);
+void limit_source(int64_t maximum, ModelConfig& config);
 
 // Reads the labels of a classifier; a single label means that it answers with a number
 // (regression). Error if several labels apply at once.
-void read_answers(const JsonPlace& config, ForeignModel& model);
+void read_answers(const JsonPosition& config, ForeignModel& model);
 
 // Reads the labels of a tagger without recurrent layers, and the dropout before its output from the
 // key or `otherwise`.
-void read_token_labels(const JsonPlace& config, const char* dropout_key, double otherwise,
+void read_token_labels(const JsonPosition& config, const char* dropout_key, double otherwise,
                        ForeignModel& model);
 
-ForeignModel read_encoder(const JsonPlace& config, const EncoderType& type);
+ForeignModel read_encoder(const JsonPosition& config, const EncoderType& type);
 
 // Returns the classes of the table with the tensors of their heads.
 std::vector<ForeignClass> classes_of(const std::vector<EncoderArchitecture>& architectures);

@@ -9,10 +9,10 @@
 namespace attend::internal {
 namespace {
 
-void read_sizes(const JsonPlace& config, const EncoderType& type, SourceEncoderConfig& encoder) {
+void read_sizes(const JsonPosition& config, const EncoderType& type, SourceEncoderConfig& encoder) {
   read_layer_sizes(config, type.sizes, encoder);
-  encoder.dropout = real_in(config, type.dropout, 0.1, 0, most_dropout);
-  encoder.attention_dropout = real_in(config, type.attention_dropout, 0.1, 0, most_dropout);
+  encoder.dropout = real_in(config, type.dropout, 0.1, 0, max_dropout);
+  encoder.attention_dropout = real_in(config, type.attention_dropout, 0.1, 0, max_dropout);
   encoder.epsilon =
       type.epsilon == nullptr ? 1e-12 : real_in(config, type.epsilon, 1e-12, 1e-15, 1);
   encoder.self.bias = MechanismSettings::no_bias;
@@ -21,7 +21,7 @@ void read_sizes(const JsonPlace& config, const EncoderType& type, SourceEncoderC
   encoder.normalise_input = true;
 }
 
-void read_positions(const JsonPlace& config, const EncoderType& type, ForeignModel& model,
+void read_positions(const JsonPosition& config, const EncoderType& type, ForeignModel& model,
                     SourceEncoderConfig& encoder) {
   model.positions = size_in(config, "max_position_embeddings", 1 << 20);
   if (type.positions_behind_padding) model.first_position = config.number("pad_token_id", 1) + 1;
@@ -31,7 +31,7 @@ void read_positions(const JsonPlace& config, const EncoderType& type, ForeignMod
         .refuse("is {}, and the first position is {}", model.positions, model.first_position);
 }
 
-void read_head(const JsonPlace& config, const EncoderType& type,
+void read_head(const JsonPosition& config, const EncoderType& type,
                const EncoderArchitecture& architecture, ForeignModel& model) {
   const SourceEncoderConfig& encoder = encoder_of(model.config, architecture.head);
   if (architecture.head == EncoderHead::masked_words) {
@@ -50,7 +50,7 @@ void read_head(const JsonPlace& config, const EncoderType& type,
   ours.hidden = encoder.depth;
   ours.hidden_activation = architecture.pooled;
   ours.word_dropout = 0;
-  ours.output_dropout = real_in(config, type.label_dropout, encoder.dropout, 0, most_dropout);
+  ours.output_dropout = real_in(config, type.label_dropout, encoder.dropout, 0, max_dropout);
   read_answers(config, model);
 }
 
@@ -63,8 +63,8 @@ SourceEncoderConfig& encoder_of(ModelConfig& config, EncoderHead head) {
   return config.of<EmbedderConfig>();
 }
 
-void limit_source(int64_t most, ModelConfig& config) {
-  const auto limit = [&](int64_t& length) { length = std::min(length, most); };
+void limit_source(int64_t maximum, ModelConfig& config) {
+  const auto limit = [&](int64_t& length) { length = std::min(length, maximum); };
   for (const EncoderHead head : {EncoderHead::none, EncoderHead::masked_words, EncoderHead::labels,
                                  EncoderHead::token_labels})
     if (config.type == type_of(head)) limit(encoder_of(config, head).maximum_source_length);
@@ -83,7 +83,7 @@ const char* type_of(EncoderHead head) {
   }
 }
 
-void read_layer_sizes(const JsonPlace& config, const LayerKeys& keys,
+void read_layer_sizes(const JsonPosition& config, const LayerKeys& keys,
                       SourceEncoderConfig& encoder) {
   encoder.depth = size_in(config, keys.depth, 65536);
   encoder.layers = size_in(config, keys.layers, 256);
@@ -95,7 +95,7 @@ void read_layer_sizes(const JsonPlace& config, const LayerKeys& keys,
   encoder.activation = activation_in(config, keys.activation);
 }
 
-void read_answers(const JsonPlace& config, ForeignModel& model) {
+void read_answers(const JsonPosition& config, ForeignModel& model) {
   model.labels = answers_in(config, model.notes);
   model.answers_number = model.labels.size() == 1;
   const std::string expected = model.answers_number ? "regression" : "single_label_classification";
@@ -110,13 +110,13 @@ void read_answers(const JsonPlace& config, ForeignModel& model) {
   if (model.answers_number) model.labels.clear();
 }
 
-void read_token_labels(const JsonPlace& config, const char* dropout_key, double otherwise,
+void read_token_labels(const JsonPosition& config, const char* dropout_key, double otherwise,
                        ForeignModel& model) {
   auto& ours = model.config.of<TaggerConfig>();
   ours.recurrent_layers = 0;
   ours.class_token = false;
   ours.word_dropout = 0;
-  ours.output_dropout = real_in(config, dropout_key, otherwise, 0, most_dropout);
+  ours.output_dropout = real_in(config, dropout_key, otherwise, 0, max_dropout);
   model.labels = words_in(config, model.notes);
 }
 
@@ -133,7 +133,7 @@ std::vector<ForeignClass> classes_of(const std::vector<EncoderArchitecture>& arc
   return classes;
 }
 
-ForeignModel read_encoder(const JsonPlace& config, const EncoderType& type) {
+ForeignModel read_encoder(const JsonPosition& config, const EncoderType& type) {
   ForeignModel model;
   check_values(config, type.keys, model.notes);
   const EncoderArchitecture& architecture = architecture_in(config, type.architectures);
@@ -151,7 +151,7 @@ ForeignModel read_encoder(const JsonPlace& config, const EncoderType& type) {
   read_sizes(config, type, encoder);
   read_positions(config, type, model, encoder);
   model.layers = encoder.layers;
-  model.tokens = size_in(config, "vocab_size", most_tokens);
+  model.tokens = size_in(config, "vocab_size", max_tokens);
   model.tied = config.flag("tie_word_embeddings", true);
   read_head(config, type, architecture, model);
   return model;

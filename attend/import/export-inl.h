@@ -40,7 +40,7 @@ void add_exported(const PairModel& model, const ExportedTokens& tokens, Exported
 
 // Returns the model that `read` reads from the config.json of an export.
 ForeignModel read_again(const Json& config,
-                        const std::function<ForeignModel(const JsonPlace& config)>& read);
+                        const std::function<ForeignModel(const JsonPosition& config)>& read);
 
 // Adds the labels, or the marks of a regression, to a config.json.
 void add_labels(const PairModel& model, Json& config);

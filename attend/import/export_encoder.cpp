@@ -80,7 +80,7 @@ ExportedFolder exported_encoder(const PairModel& model, const std::string& folde
   ExportedFolder made{.architecture = target->architecture.name,
                       .config = config_of(model, *target, std::ssize(tokens.vectors))};
   made.again = read_again(
-      made.config, [&](const JsonPlace& config) { return read_encoder(config, target->type); });
+      made.config, [&](const JsonPosition& config) { return read_encoder(config, target->type); });
   if (target->architecture.head == EncoderHead::none) made.again.prefix = "";
   add_exported(model, tokens, made);
   add_tokenizer_config(model, tokens, made);

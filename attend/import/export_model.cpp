@@ -191,7 +191,7 @@ void add_tokenizer_config(const PairModel& model, const ExportedTokens& tokens,
 }
 
 ForeignModel read_again(const Json& config,
-                        const std::function<ForeignModel(const JsonPlace& config)>& read) {
+                        const std::function<ForeignModel(const JsonPosition& config)>& read) {
   const std::string name = "config.json of the export";
   const Json written = parse_json(config.dump(), name);
   return read({written, name});

@@ -60,8 +60,8 @@ ExportedFolder exported_vision(const PairModel& model, const std::string& folder
                  {"num_channels", frames.channels()},
                  {"qkv_bias", true}};
   add_labels(model, made.config);
-  made.again =
-      read_again(made.config, [&](const JsonPlace& config) { return read_vision(config, type); });
+  made.again = read_again(made.config,
+                          [&](const JsonPosition& config) { return read_vision(config, type); });
   add_exported(model, {}, made);
   made.documents["preprocessor_config.json"] = processor_of(frames);
   return made;

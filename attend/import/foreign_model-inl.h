@@ -112,7 +112,7 @@ struct ForeignClass {
 struct ForeignType {
   std::string name;  // model_type
   // Error on an unsupported setting.
-  ForeignModel (*read)(const JsonPlace& config);
+  ForeignModel (*read)(const JsonPosition& config);
   std::vector<ForeignClass> (*classes)();
   // Tensor names that only models of this type have. They identify the type if config.json does
   // not.
@@ -123,16 +123,16 @@ struct ForeignType {
 
 const std::vector<ForeignType>& foreign_types();
 
-ForeignModel read_bert(const JsonPlace& config);
-ForeignModel read_distilbert(const JsonPlace& config);
-ForeignModel read_roberta(const JsonPlace& config);
-ForeignModel read_xlm_roberta(const JsonPlace& config);
-ForeignModel read_camembert(const JsonPlace& config);
-ForeignModel read_vit(const JsonPlace& config);
-ForeignModel read_deit(const JsonPlace& config);
-ForeignModel read_gpt2(const JsonPlace& config);
-ForeignModel read_modernbert(const JsonPlace& config);
-ForeignModel read_marian(const JsonPlace& config);
+ForeignModel read_bert(const JsonPosition& config);
+ForeignModel read_distilbert(const JsonPosition& config);
+ForeignModel read_roberta(const JsonPosition& config);
+ForeignModel read_xlm_roberta(const JsonPosition& config);
+ForeignModel read_camembert(const JsonPosition& config);
+ForeignModel read_vit(const JsonPosition& config);
+ForeignModel read_deit(const JsonPosition& config);
+ForeignModel read_gpt2(const JsonPosition& config);
+ForeignModel read_modernbert(const JsonPosition& config);
+ForeignModel read_marian(const JsonPosition& config);
 
 std::vector<ForeignClass> bert_classes();
 std::vector<ForeignClass> distilbert_classes();

@@ -37,7 +37,7 @@ TokenizerSettings read_tokenizer_settings(const std::string& folder);
 
 // Returns the place that names a special token, as text or as the content of an object; empty if
 // there is none.
-std::optional<JsonPlace> special_place(const TokenizerSettings& settings, const char* key);
+std::optional<JsonPosition> special_place(const TokenizerSettings& settings, const char* key);
 // Returns the special token as text; "" if there is none.
 std::string special_token(const TokenizerSettings& settings, const char* key);
 

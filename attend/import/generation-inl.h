@@ -14,6 +14,6 @@ void take_generation_tokens(const std::optional<JsonFile>& generation, JsonFile&
 
 // Reads the search settings from generation_config.json or, without it, config.json. A note lists
 // unsupported settings. Error on values of a wrong type.
-void read_generation(const JsonPlace& settings, bool is_own_file, ForeignModel& model);
+void read_generation(const JsonPosition& settings, bool is_own_file, ForeignModel& model);
 
 }  // namespace attend::internal

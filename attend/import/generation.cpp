@@ -72,7 +72,7 @@ constexpr std::string_view other_keys[] = {"_from_model_config",
 
 class GenerationReader {
  public:
-  GenerationReader(const JsonPlace& settings, bool is_own_file, ForeignModel& model)
+  GenerationReader(const JsonPosition& settings, bool is_own_file, ForeignModel& model)
       : settings_(settings), is_own_file_(is_own_file), model_(model) {}
 
   void read() {
@@ -150,14 +150,14 @@ class GenerationReader {
   // lengths count the end that forced_eos_token_id puts in the last place. For continuations,
   // max_length counts the continued text, too.
   void read_lengths() {
-    constexpr int64_t most = 1'000'000;
+    constexpr int64_t maximum = 1'000'000;
     const bool continues = model_.config.continues();
     const int64_t end = has_forced_end() ? 1 : 0;
     for (const char* name : {"max_new_tokens", "max_length"}) {
       if (!settings_.has(name)) continue;
       const bool is_new = std::string_view(name) == "max_new_tokens";
       const int64_t length = settings_.member(name).number() - (is_new ? 0 : 1) - end;
-      if ((continues && !is_new) || length < 1 || length > most) {
+      if ((continues && !is_new) || length < 1 || length > maximum) {
         add(unhonoured_, name);
         continue;
       }
@@ -169,14 +169,14 @@ class GenerationReader {
   }
 
   void read_minimum(bool continues) {
-    constexpr int64_t most = 1'000'000;
+    constexpr int64_t maximum = 1'000'000;
     for (const char* name : {"min_new_tokens", "min_length"}) {
       const bool is_new = std::string_view(name) == "min_new_tokens";
       const int64_t length = settings_.number(name, 0) - (is_new ? 0 : 1);
       if (length < 1) continue;
       const bool is_over =
           model_.decode.maximum_length > 0 && length > model_.decode.maximum_length;
-      if ((continues && !is_new) || length > most || is_over) {
+      if ((continues && !is_new) || length > maximum || is_over) {
         add(unhonoured_, name);
         continue;
       }
@@ -194,7 +194,7 @@ class GenerationReader {
       if (!padding || word != Json::array({*padding})) return add(unhonoured_, "bad_words_ids");
   }
 
-  const JsonPlace& settings_;
+  const JsonPosition& settings_;
   bool is_own_file_;
   ForeignModel& model_;
   std::vector<std::string> honoured_, unhonoured_;
@@ -204,12 +204,12 @@ class GenerationReader {
 
 void take_generation_tokens(const std::optional<JsonFile>& generation, JsonFile& config) {
   if (!generation) return;
-  const JsonPlace place = generation->place();
+  const JsonPosition place = generation->place();
   for (const char* name : {"bos_token_id", "eos_token_id", "decoder_start_token_id"})
     if (place.has(name)) config.json[name] = place.member(name).value();
 }
 
-void read_generation(const JsonPlace& settings, bool is_own_file, ForeignModel& model) {
+void read_generation(const JsonPosition& settings, bool is_own_file, ForeignModel& model) {
   GenerationReader reader(settings, is_own_file, model);
   reader.read();
   reader.tell();

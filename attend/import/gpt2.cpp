@@ -62,7 +62,7 @@ std::vector<TensorRow> gpt2_tensors() {
   return rows;
 }
 
-void read_layers(const JsonPlace& config, LanguageModelConfig& ours) {
+void read_layers(const JsonPosition& config, LanguageModelConfig& ours) {
   ours.depth = size_in(config, "n_embd", 65536);
   ours.layers = size_in(config, "n_layer", 256);
   ours.heads = size_in(config, "n_head", 1024);
@@ -75,8 +75,8 @@ void read_layers(const JsonPlace& config, LanguageModelConfig& ours) {
                                    ours.depth);
   ours.activation = activation_in(config, "activation_function", "gelu_new");
   ours.epsilon = real_in(config, "layer_norm_epsilon", 1e-5, 1e-15, 1);
-  ours.dropout = real_in(config, "resid_pdrop", 0.1, 0, most_dropout);
-  ours.attention_dropout = real_in(config, "attn_pdrop", 0.1, 0, most_dropout);
+  ours.dropout = real_in(config, "resid_pdrop", 0.1, 0, max_dropout);
+  ours.attention_dropout = real_in(config, "attn_pdrop", 0.1, 0, max_dropout);
   ours.positions = Positions::learned;
   ours.scale_embedding = false;
   ours.output_bias = true;  // EOS replaces their end token in answers
@@ -90,7 +90,7 @@ std::vector<ForeignClass> gpt2_classes() {
 }
 
 // GPT-2 (Radford et al. 2019). Its only special token begins and ends texts.
-ForeignModel read_gpt2(const JsonPlace& config) {
+ForeignModel read_gpt2(const JsonPosition& config) {
   ForeignModel model;
   check_values(config, gpt2_keys(), model.notes);
   model.architecture = architecture_in(config, gpt2_architectures()).name;
@@ -100,7 +100,7 @@ ForeignModel read_gpt2(const JsonPlace& config) {
   model.prefix = "transformer.";
   model.tensors = gpt2_tensors();
   model.layers = ours.layers;
-  model.tokens = size_in(config, "vocab_size", most_tokens);
+  model.tokens = size_in(config, "vocab_size", max_tokens);
   model.positions = ours.context;
   model.output = "lm_head.weight";
   model.tied = config.flag("tie_word_embeddings", true);

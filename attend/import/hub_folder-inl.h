@@ -10,12 +10,12 @@
 
 namespace attend::internal {
 
-// JSON file in memory. A JsonPlace of it must not outlive it.
+// JSON file in memory. A JsonPosition of it must not outlive it.
 struct JsonFile {
   std::string path;
   Json json;
 
-  JsonPlace place() const { return {json, path}; }
+  JsonPosition place() const { return {json, path}; }
 };
 
 // Reads a JSON file. Error if it is missing, over 16 MiB or not JSON.

@@ -32,30 +32,30 @@ bool is_there(const std::string& path) { return std::filesystem::exists(path); }
 }
 
 // Shards are in the folder of their index.
-void check_shard_name(const JsonPlace& place, const std::string& name) {
+void check_shard_name(const JsonPosition& place, const std::string& name) {
   const std::filesystem::path path(name);
   if (name.empty() || path.filename() != path || !name.ends_with(".safetensors"))
     place.refuse("is {}, which is no safetensors file beside the index", in_quotes(name));
 }
 
 void check_bytes(const std::string& folder, const std::set<std::string>& shards) {
-  const int64_t most = memory_limit();
+  const int64_t maximum = memory_limit();
   int64_t bytes = 0;
   for (const std::string& shard : shards) {
     bytes += InputFile(fmt::format("{}/{}", folder, shard)).size();
-    if (bytes > most)
+    if (bytes > maximum)
       fail(
           "{}: shards of over {} bytes, which is all the memory there is; take a machine with more",
-          folder, most);
+          folder, maximum);
   }
 }
 
 TensorFile read_shards(const std::string& folder, const JsonFile& index) {
-  const JsonPlace map = index.place().member("weight_map");
+  const JsonPosition map = index.place().member("weight_map");
   if (!map.value().is_object()) map.refuse("is no object");
   std::set<std::string> shards;
   for (const auto& [tensor, shard] : map.value().items()) {
-    const JsonPlace place = map.member(tensor.c_str());
+    const JsonPosition place = map.member(tensor.c_str());
     check_shard_name(place, place.text());
     shards.insert(place.text());
   }

@@ -10,7 +10,7 @@
 namespace attend::internal {
 namespace {
 
-constexpr int64_t most_pixels = 4096;  // down or across
+constexpr int64_t max_pixels = 4096;  // down or across
 
 // Defaults of a class of processors. Files have its name or an earlier one.
 struct ProcessorType {
@@ -50,7 +50,7 @@ const std::vector<ConfigKey>& processor_keys() {
 
 // Returns the row of the class that the file names. Older files name none; the type of the model
 // then decides.
-const ProcessorType& type_in(const JsonPlace& file, const std::string& otherwise) {
+const ProcessorType& type_in(const JsonPosition& file, const std::string& otherwise) {
   const char* key =
       file.has("image_processor_type") ? "image_processor_type" : "feature_extractor_type";
   std::string name = file.text(key, otherwise);
@@ -65,11 +65,11 @@ const ProcessorType& type_in(const JsonPlace& file, const std::string& otherwise
 }
 
 // Height and width: a number for both, or an object with each.
-std::array<int64_t, 2> size_of(const JsonPlace& file, const char* key, int64_t otherwise) {
+std::array<int64_t, 2> size_of(const JsonPosition& file, const char* key, int64_t otherwise) {
   if (!file.has(key)) return {otherwise, otherwise};
-  const JsonPlace place = file.member(key);
+  const JsonPosition place = file.member(key);
   if (!place.value().is_object()) {
-    const int64_t side = size_in(file, key, most_pixels);
+    const int64_t side = size_in(file, key, max_pixels);
     return {side, side};
   }
   if (!place.has("height") || !place.has("width"))
@@ -77,10 +77,10 @@ std::array<int64_t, 2> size_of(const JsonPlace& file, const char* key, int64_t o
         "is {}; only a height and a width are honoured, for images are resized without regard to "
         "their shape",
         shown(place.value()));
-  return {size_in(place, "height", most_pixels), size_in(place, "width", most_pixels)};
+  return {size_in(place, "height", max_pixels), size_in(place, "width", max_pixels)};
 }
 
-Resizing resizing_of(const JsonPlace& file, int64_t otherwise) {
+Resizing resizing_of(const JsonPosition& file, int64_t otherwise) {
   const int64_t number = file.number("resample", otherwise);
   if (number == 2) return Resizing::bilinear;
   if (number == 3) return Resizing::bicubic;
@@ -88,7 +88,7 @@ Resizing resizing_of(const JsonPlace& file, int64_t otherwise) {
       .refuse("is {}, which is not honoured; 2 (bilinear), 3 (bicubic) are", number);
 }
 
-void read_sizes(const JsonPlace& file, const ProcessorType& type, FrameConfig& frames) {
+void read_sizes(const JsonPosition& file, const ProcessorType& type, FrameConfig& frames) {
   const std::array<int64_t, 2> wanted = {frames.image_height, frames.image_width};
   const std::array<int64_t, 2> size = size_of(file, "size", type.size);
   const bool crops = file.flag("do_center_crop", type.crops);
@@ -111,16 +111,16 @@ void read_sizes(const JsonPlace& file, const ProcessorType& type, FrameConfig& f
 }
 
 // One number per channel: a list, or one number for all.
-std::vector<double> channel_numbers(const JsonPlace& file, const char* key, size_t channels,
+std::vector<double> channel_numbers(const JsonPosition& file, const char* key, size_t channels,
                                     double otherwise, double least) {
   if (!file.has(key)) return std::vector<double>(channels, otherwise);
-  const JsonPlace place = file.member(key);
-  const std::vector<JsonPlace> all =
-      place.value().is_array() ? place.list() : std::vector<JsonPlace>(channels, place);
+  const JsonPosition place = file.member(key);
+  const std::vector<JsonPosition> all =
+      place.value().is_array() ? place.list() : std::vector<JsonPosition>(channels, place);
   if (all.size() != channels)
     place.refuse("has {} numbers, and num_channels of config.json is {}", all.size(), channels);
   std::vector<double> numbers;
-  for (const JsonPlace& each : all) {
+  for (const JsonPosition& each : all) {
     if (!each.value().is_number()) each.refuse("is no number");
     numbers.push_back(each.value().get<double>());
     if (!(numbers.back() >= least && numbers.back() <= 1e6))
@@ -136,7 +136,7 @@ void read_image_processor(const std::string& folder, ForeignImages& images, Note
   if (!std::filesystem::exists(path))
     fail("{}: is missing, and says how images are scaled; fetch it", path);
   const JsonFile whole = read_json_file(path);
-  const JsonPlace file = whole.place();
+  const JsonPosition file = whole.place();
   check_values(file, processor_keys(), notes);
   const ProcessorType& type = type_in(file, images.processor);
   read_sizes(file, type, images.frames);

@@ -91,16 +91,16 @@ std::vector<TensorRow> marian_tensors(const TransformerConfig& ours) {
 }
 
 // Reads a size that must be equal in both stacks.
-int64_t size_of_both(const JsonPlace& config, const char* encoder, const char* decoder,
-                     int64_t most) {
-  const int64_t size = size_in(config, encoder, most);
-  if (size_in(config, decoder, most) != size)
+int64_t size_of_both(const JsonPosition& config, const char* encoder, const char* decoder,
+                     int64_t maximum) {
+  const int64_t size = size_in(config, encoder, maximum);
+  if (size_in(config, decoder, maximum) != size)
     config.member(decoder).refuse("is not {}, as {} is; models whose stacks differ are not read",
                                   size, encoder);
   return size;
 }
 
-void read_layers(const JsonPlace& config, TransformerConfig& ours) {
+void read_layers(const JsonPosition& config, TransformerConfig& ours) {
   ours.depth = size_in(config, "d_model", 65536);
   ours.encoder_layers = size_in(config, "encoder_layers", 256);
   ours.decoder_layers = size_in(config, "decoder_layers", 256);
@@ -111,8 +111,8 @@ void read_layers(const JsonPlace& config, TransformerConfig& ours) {
         .refuse("is {}, which does not divide d_model, {}", ours.heads, ours.depth);
   ours.maximum_source_length = size_in(config, "max_position_embeddings", 1 << 20);
   ours.activation = activation_in(config, "activation_function");
-  ours.dropout = real_in(config, "dropout", 0.1, 0, most_dropout);
-  ours.attention_dropout = real_in(config, "attention_dropout", 0, 0, most_dropout);
+  ours.dropout = real_in(config, "dropout", 0.1, 0, max_dropout);
+  ours.attention_dropout = real_in(config, "attention_dropout", 0, 0, max_dropout);
   ours.positions = Positions::sinusoidal_halves;
   ours.normalise_first = false;
   ours.tied = Tied::all;
@@ -126,7 +126,7 @@ std::vector<ForeignClass> marian_classes() { return {{.name = marian_architectur
 
 // Translators of Marian (Junczys-Dowmunt et al. 2018). Answers begin with the vector of padding,
 // which takes part in the softmax but is never answered.
-ForeignModel read_marian(const JsonPlace& config) {
+ForeignModel read_marian(const JsonPosition& config) {
   ForeignModel model;
   check_values(config, marian_keys(), model.notes);
   model.architecture = architecture_in(config, marian_architectures()).name;
@@ -137,7 +137,7 @@ ForeignModel read_marian(const JsonPlace& config) {
   model.tensors = marian_tensors(ours);
   model.head_tensors = 1;
   model.layers = ours.encoder_layers;
-  model.tokens = size_in(config, "vocab_size", most_tokens);
+  model.tokens = size_in(config, "vocab_size", max_tokens);
   if (config.number("decoder_vocab_size", model.tokens) != model.tokens)
     config.member("decoder_vocab_size")
         .refuse("is not {}, as vocab_size is; models with two vocabularies are not read",

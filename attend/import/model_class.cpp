@@ -22,9 +22,9 @@ bool has_class(const ForeignType& type, const std::string& name) {
 }
 
 // Returns the first type with one of the classes of config.json; null if there is none.
-const ForeignType* type_of_class(const JsonPlace& config) {
+const ForeignType* type_of_class(const JsonPosition& config) {
   if (!config.has("architectures")) return nullptr;
-  for (const JsonPlace& name : config.member("architectures").list())
+  for (const JsonPosition& name : config.member("architectures").list())
     for (const ForeignType& type : foreign_types())
       if (has_class(type, name.text())) return &type;
   return nullptr;
@@ -63,7 +63,7 @@ bool has_more(const ForeignClass& other, const ForeignClass& row) {
 }
 
 // Returns the class whose head is in the tensors; the first of equal ones.
-std::string class_of_tensors(const JsonPlace& config, const ForeignType& type,
+std::string class_of_tensors(const JsonPosition& config, const ForeignType& type,
                              const TensorFile& tensors) {
   std::vector<ForeignClass> fitting;
   for (const ForeignClass& row : type.classes()) {
@@ -93,7 +93,7 @@ std::string class_of_tensors(const JsonPlace& config, const ForeignType& type,
 
 const ForeignType& find_foreign_type(const std::string& folder, JsonFile& config,
                                      std::optional<TensorFile>& tensors, Notes& notes) {
-  const JsonPlace place = config.place();
+  const JsonPosition place = config.place();
   const auto read_tensors = [&]() -> const TensorFile& {
     if (!tensors) tensors = read_foreign_tensors(folder);
     return *tensors;

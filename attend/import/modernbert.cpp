@@ -53,7 +53,7 @@ const std::vector<ConfigKey>& modernbert_keys() {
 }
 
 // Whether each layer reads only a window.
-std::vector<bool> layers_with_window(const JsonPlace& config, int64_t layers) {
+std::vector<bool> layers_with_window(const JsonPosition& config, int64_t layers) {
   std::vector<bool> local;
   if (!config.has("layer_types")) {
     const int64_t every = config.has("global_attn_every_n_layers")
@@ -62,8 +62,8 @@ std::vector<bool> layers_with_window(const JsonPlace& config, int64_t layers) {
     for (int64_t i = 0; i < layers; ++i) local.push_back(i % every != 0);
     return local;
   }
-  const JsonPlace types = config.member("layer_types");
-  for (const JsonPlace& type : types.list()) {
+  const JsonPosition types = config.member("layer_types");
+  for (const JsonPosition& type : types.list()) {
     const std::string name = type.text();
     local.push_back(name == "sliding_attention");
     if (!local.back() && name != "full_attention")
@@ -76,19 +76,20 @@ std::vector<bool> layers_with_window(const JsonPlace& config, int64_t layers) {
 }
 
 // The rotary base of layers of a type, for which transformers 4 has a key of its own.
-double rotary_base(const JsonPlace& config, const char* type, const char* older, double otherwise) {
-  constexpr double most = 1e12;
-  const double base = real_in(config, older, otherwise, 1.001, most);
+double rotary_base(const JsonPosition& config, const char* type, const char* older,
+                   double otherwise) {
+  constexpr double maximum = 1e12;
+  const double base = real_in(config, older, otherwise, 1.001, maximum);
   if (!config.has("rope_parameters")) return base;
-  const JsonPlace all = config.member("rope_parameters");
+  const JsonPosition all = config.member("rope_parameters");
   if (!all.has(type)) return base;
-  const JsonPlace own = all.member(type);
+  const JsonPosition own = all.member(type);
   check_keys(own, {{"rope_type", R"("default")"}, {"rope_theta"}});
-  return real_in(own, "rope_theta", base, 1.001, most);
+  return real_in(own, "rope_theta", base, 1.001, maximum);
 }
 
 // Sets the layers in turn, by their shortest repeated run.
-void read_turns(const JsonPlace& config, SourceEncoderConfig& encoder) {
+void read_turns(const JsonPosition& config, SourceEncoderConfig& encoder) {
   const std::vector<bool> has_window = layers_with_window(config, encoder.layers);
   size_t period = 1;
   const auto repeats = [&] {
@@ -115,7 +116,7 @@ void read_turns(const JsonPlace& config, SourceEncoderConfig& encoder) {
   }
 }
 
-void read_layers(const JsonPlace& config, SourceEncoderConfig& encoder) {
+void read_layers(const JsonPosition& config, SourceEncoderConfig& encoder) {
   read_layer_sizes(config, {.activation = "hidden_activation"}, encoder);
   if (encoder.depth / encoder.heads % 2 != 0)
     config.member("num_attention_heads")
@@ -128,15 +129,15 @@ void read_layers(const JsonPlace& config, SourceEncoderConfig& encoder) {
   encoder.normalise_input = true;
   encoder.first_norm = false;
   encoder.epsilon = real_in(config, "norm_eps", 1e-5, 1e-15, 1);
-  encoder.dropout = real_in(config, "mlp_dropout", 0, 0, most_dropout);
-  encoder.attention_dropout = real_in(config, "attention_dropout", 0, 0, most_dropout);
+  encoder.dropout = real_in(config, "mlp_dropout", 0, 0, max_dropout);
+  encoder.attention_dropout = real_in(config, "attention_dropout", 0, 0, max_dropout);
   encoder.maximum_source_length = size_in(config, "max_position_embeddings", 1 << 20);
 }
 
 // Collects rows. A bias is zeros if a key of config.json says that it does not exist.
 class Rows {
  public:
-  explicit Rows(const JsonPlace& config) : config_(config) {}
+  explicit Rows(const JsonPosition& config) : config_(config) {}
 
   void add(const std::string& theirs, const std::string& ours, const char* bias_key,
            bool otherwise = false, TensorRow how = {}) {
@@ -154,7 +155,7 @@ class Rows {
   std::vector<TensorRow> take() { return std::move(rows_); }
 
  private:
-  const JsonPlace& config_;
+  const JsonPosition& config_;
   std::vector<TensorRow> rows_;
 };
 
@@ -186,7 +187,7 @@ void add_layers(int64_t layers, Rows& rows) {
              fmt::format("encoder.layers.layer{}_self_norm", layer), "norm_bias");
 }
 
-std::vector<TensorRow> modernbert_tensors(const JsonPlace& config, int64_t layers) {
+std::vector<TensorRow> modernbert_tensors(const JsonPosition& config, int64_t layers) {
   Rows rows(config);
   rows.add({"embeddings.tok_embeddings.weight", "encoder.input.weight", Use::token_rows});
   rows.add("embeddings.norm", "encoder.norm", "norm_bias");
@@ -195,7 +196,7 @@ std::vector<TensorRow> modernbert_tensors(const JsonPlace& config, int64_t layer
   return rows.take();
 }
 
-std::vector<TensorRow> head_tensors(const JsonPlace& config, EncoderHead head) {
+std::vector<TensorRow> head_tensors(const JsonPosition& config, EncoderHead head) {
   Rows rows(config);
   if (head == EncoderHead::none) return {};
   const bool pooled = head == EncoderHead::labels;
@@ -211,7 +212,7 @@ std::vector<TensorRow> head_tensors(const JsonPlace& config, EncoderHead head) {
   return rows.take();
 }
 
-Pooling pooling_in(const JsonPlace& config) {
+Pooling pooling_in(const JsonPosition& config) {
   struct Row {
     std::string name;
     Pooling pooling;
@@ -223,20 +224,20 @@ Pooling pooling_in(const JsonPlace& config) {
       .refuse("is {}, which is not read; cls and mean are", in_quotes(name));
 }
 
-void read_labels(const JsonPlace& config, ForeignModel& model) {
+void read_labels(const JsonPosition& config, ForeignModel& model) {
   auto& ours = model.config.of<ClassifierConfig>();
   ours.pooling = pooling_in(config);
   ours.hidden = ours.depth;
   ours.hidden_activation = activation_in(config, "classifier_activation");
   ours.hidden_norm = true;
   ours.word_dropout = 0;
-  ours.output_dropout = real_in(config, "classifier_dropout", 0, 0, most_dropout);
+  ours.output_dropout = real_in(config, "classifier_dropout", 0, 0, max_dropout);
   read_answers(config, model);
 }
 
 // Reads the layer below the output of a type with one answer per token.
 template <class Config>
-void read_output_layer(const JsonPlace& config, ForeignModel& model) {
+void read_output_layer(const JsonPosition& config, ForeignModel& model) {
   auto& ours = model.config.of<Config>();
   ours.class_token = false;
   ours.output_layer = true;
@@ -271,7 +272,7 @@ std::vector<ForeignClass> modernbert_classes() {
 }
 
 // ModernBERT (Warner et al. 2024): rotary positions, gated layers, and windows in most layers.
-ForeignModel read_modernbert(const JsonPlace& config) {
+ForeignModel read_modernbert(const JsonPosition& config) {
   ForeignModel model;
   check_values(config, modernbert_keys(), model.notes);
   const EncoderArchitecture& architecture = architecture_in(config, modernbert_architectures());
@@ -286,7 +287,7 @@ ForeignModel read_modernbert(const JsonPlace& config) {
   model.head_tensors = head.size();
   model.layers = encoder.layers;
   model.heads = encoder.heads;
-  model.tokens = size_in(config, "vocab_size", most_tokens);
+  model.tokens = size_in(config, "vocab_size", max_tokens);
   model.positions = encoder.maximum_source_length;
   if (architecture.head == EncoderHead::masked_words) model.output = "decoder.weight";
   model.tied = config.flag("tie_word_embeddings", true);

@@ -25,7 +25,7 @@ constexpr std::array<SpecialKey, 7> special_keys = {{{"unk_token", &SpecialToken
                                                      {"bos_token", nullptr},
                                                      {"eos_token", nullptr}}};
 
-Json entry_of(const JsonPlace& token, bool special) {
+Json entry_of(const JsonPosition& token, bool special) {
   return {{"content", token.member("content").text()},
           {"single_word", token.flag("single_word", false)},
           {"lstrip", token.flag("lstrip", false)},
@@ -54,7 +54,7 @@ class Entries {
 
  private:
   // Returns the entry of a token; leaves an existing one unchanged.
-  Json& add(const JsonPlace& token, bool special) {
+  Json& add(const JsonPosition& token, bool special) {
     const std::string content = token.member("content").text();
     const auto [place, is_new] = places_.emplace(content, entries_.size());
     if (is_new) entries_.push_back(entry_of(token, special));
@@ -70,33 +70,33 @@ class Entries {
   void add_described() {
     constexpr const char* key = "added_tokens_decoder";
     if (!settings_.config || !settings_.config->place().has(key)) return;
-    const JsonPlace all = settings_.config->place().member(key);
+    const JsonPosition all = settings_.config->place().member(key);
     if (!all.value().is_object()) all.refuse("is no object");
     for (const auto& [id, token] : all.value().items()) {
-      const JsonPlace place = all.member(id.c_str());
+      const JsonPosition place = all.member(id.c_str());
       const bool is_number = id.size() < 10 && id.find_first_not_of("0123456789") == id.npos;
       if (id.empty() || !is_number) place.refuse("has a name that is no id");
       add(place, false)["id"] = std::stoi(id);
     }
   }
 
-  void add_special(const JsonPlace& file) {
+  void add_special(const JsonPosition& file) {
     for (const SpecialKey& row : special_keys)
       if (file.has(row.key) && file.member(row.key).value().is_object())
         add(file.member(row.key), true);
     // transformers 5 uses the second name. Some files of version 4 have an object of names there.
     for (const char* more : {"additional_special_tokens", "extra_special_tokens"}) {
       if (!file.has(more)) continue;
-      const JsonPlace place = file.member(more);
+      const JsonPosition place = file.member(more);
       if (!place.value().is_object())
-        for (const JsonPlace& token : place.list()) add_listed(token);
+        for (const JsonPosition& token : place.list()) add_listed(token);
       else
         for (const auto& [key, token] : place.value().items())
           add_listed(place.member(key.c_str()));
     }
   }
 
-  void add_listed(const JsonPlace& token) {
+  void add_listed(const JsonPosition& token) {
     if (token.value().is_object())
       add(token, true);
     else
@@ -104,7 +104,7 @@ class Entries {
   }
 
   // {"<new>": 50265}
-  void add_ids(const JsonPlace& file) {
+  void add_ids(const JsonPosition& file) {
     if (!file.value().is_object()) file.refuse("is no object");
     for (const auto& [content, id] : file.value().items()) {
       const int64_t number = file.member(content.c_str()).number();
@@ -191,17 +191,17 @@ TokenizerSettings read_tokenizer_settings(const std::string& folder) {
           find_json_file(folder + "/added_tokens.json")};
 }
 
-std::optional<JsonPlace> special_place(const TokenizerSettings& settings, const char* key) {
+std::optional<JsonPosition> special_place(const TokenizerSettings& settings, const char* key) {
   for (const std::optional<JsonFile>* file : {&settings.config, &settings.special}) {
     if (!*file || !(*file)->place().has(key)) continue;
-    const JsonPlace token = (*file)->place().member(key);
+    const JsonPosition token = (*file)->place().member(key);
     return token.value().is_object() ? token.member("content") : token;
   }
   return std::nullopt;
 }
 
 std::string special_token(const TokenizerSettings& settings, const char* key) {
-  const std::optional<JsonPlace> place = special_place(settings, key);
+  const std::optional<JsonPosition> place = special_place(settings, key);
   return place ? place->text() : "";
 }
 

@@ -57,7 +57,7 @@ const EncoderType& roberta_type() {
 
 // A type like RoBERTa whose older tokenizer is a SentencePiece file: its tokens are `first_pieces`,
 // then the pieces of the file without the first `replaced_pieces`.
-ForeignModel read_with(const JsonPlace& config, const std::vector<std::string>& first_pieces,
+ForeignModel read_with(const JsonPosition& config, const std::vector<std::string>& first_pieces,
                        size_t replaced_pieces) {
   ForeignModel model = read_encoder(config, roberta_type());
   model.older = {.special = {"<unk>", "<s>", "</s>", "<pad>", "<mask>"},
@@ -70,13 +70,13 @@ ForeignModel read_with(const JsonPlace& config, const std::vector<std::string>& 
 
 std::vector<ForeignClass> roberta_classes() { return classes_of(roberta_type().architectures); }
 
-ForeignModel read_roberta(const JsonPlace& config) { return read_with(config, {}, 0); }
+ForeignModel read_roberta(const JsonPosition& config) { return read_with(config, {}, 0); }
 
-ForeignModel read_xlm_roberta(const JsonPlace& config) {
+ForeignModel read_xlm_roberta(const JsonPosition& config) {
   return read_with(config, {"<s>", "<pad>", "</s>", "<unk>"}, 3);
 }
 
-ForeignModel read_camembert(const JsonPlace& config) {
+ForeignModel read_camembert(const JsonPosition& config) {
   return read_with(config, {"<s>NOTUSED", "<pad>", "</s>NOTUSED", "<unk>", "<unk>NOTUSED"}, 1);
 }
 

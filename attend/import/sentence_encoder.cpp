@@ -23,20 +23,20 @@ const std::vector<PoolingName>& pooling_names() {
   return table;
 }
 
-void refuse_pooling(const JsonPlace& place, const std::string& name) {
+void refuse_pooling(const JsonPosition& place, const std::string& name) {
   place.refuse("is the pooling {}, which is not read; mean and cls alone are", in_quotes(name));
 }
 
 // Older files have a flag per method, one of which must be set; newer ones name the method.
 void read_pooling(const JsonFile& file, EmbedderConfig& config) {
-  const JsonPlace place = file.place();
+  const JsonPosition place = file.place();
   std::vector<std::string> chosen;
   if (place.has("pooling_mode")) {
-    const JsonPlace mode = place.member("pooling_mode");
+    const JsonPosition mode = place.member("pooling_mode");
     if (!mode.value().is_array())
       chosen.push_back(mode.text());
     else
-      for (const JsonPlace& each : mode.list()) chosen.push_back(each.text());
+      for (const JsonPosition& each : mode.list()) chosen.push_back(each.text());
   }
   constexpr std::string_view flag = "pooling_mode_";
   for (const auto& [key, value] : place.value().items())
@@ -52,7 +52,7 @@ void read_pooling(const JsonFile& file, EmbedderConfig& config) {
 }
 
 // Error if the member is present and has another value.
-void check_only(const JsonPlace& place, const char* key, const Json& only) {
+void check_only(const JsonPosition& place, const char* key, const Json& only) {
   if (place.has(key) && place.member(key).value() != only)
     place.member(key).refuse("is {}, which is not honoured; only {} is",
                              place.member(key).value().dump(), only.dump());
@@ -61,7 +61,7 @@ void check_only(const JsonPlace& place, const char* key, const Json& only) {
 void read_transformer(const std::string& folder, TextLayer& layer) {
   const std::optional<JsonFile> file = find_json_file(folder + "/sentence_bert_config.json");
   if (!file) return;
-  const JsonPlace place = file->place();
+  const JsonPosition place = file->place();
   check_only(place, "transformer_task", "feature-extraction");
   check_only(place, "module_output_name", "token_embeddings");
   for (const char* key : {"processing_kwargs", "model_args", "tokenizer_args", "processor_kwargs"})
@@ -80,7 +80,7 @@ void read_transformer(const std::string& folder, TextLayer& layer) {
 // Reads a layer after the pooling.
 void read_dense(const std::string& folder, EmbedderConfig& config, TextLayer& layer) {
   const JsonFile file = read_json_file(folder + "/config.json");
-  const JsonPlace place = file.place();
+  const JsonPosition place = file.place();
   check_keys(place, {{"in_features"},
                      {"out_features"},
                      {"bias"},
@@ -112,7 +112,7 @@ bool is_folder_name(const std::string& path) {
 // Supported modules, in order.
 enum class Module { transformer, pooling, dense, normalise, dropout, none };
 
-Module module_of(const JsonPlace& module, const std::string& path) {
+Module module_of(const JsonPosition& module, const std::string& path) {
   const std::string type = module.member("type").text();
   const std::string kind = type.substr(type.rfind('.') + 1);
   if (kind == "Transformer" && path.empty()) return Module::transformer;
@@ -147,10 +147,10 @@ void read_whole(const std::string& folder, EmbedderConfig& config) {
   const std::optional<JsonFile> file =
       find_json_file(folder + "/config_sentence_transformers.json");
   if (!file) return;
-  const JsonPlace place = file->place();
+  const JsonPosition place = file->place();
   check_only(place, "model_type", "SentenceTransformer");
   if (place.has("default_prompt_name")) {
-    const JsonPlace name = place.member("default_prompt_name");
+    const JsonPosition name = place.member("default_prompt_name");
     const Json prompts = place.has("prompts") ? place.member("prompts").value() : Json();
     const std::string chosen = name.text();
     if (!prompts.is_object() || !prompts.contains(chosen) || prompts[chosen] != "")
@@ -175,7 +175,7 @@ TextLayer read_sentence_encoder(const std::string& folder, EmbedderConfig& confi
   const std::optional<JsonFile> modules = find_json_file(folder + "/modules.json");
   if (!modules) return layer;
   Module before = Module::none;
-  for (const JsonPlace& place : modules->place().list()) {
+  for (const JsonPosition& place : modules->place().list()) {
     const std::string path = place.text("path", "");
     const Module module = module_of(place, path);
     if (module == Module::dropout) continue;

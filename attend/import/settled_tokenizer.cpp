@@ -44,7 +44,7 @@ class SettledTokenizer {
   bool mentions(const char* key) const {
     return settings_.config && settings_.config->json.contains(key);
   }
-  JsonPlace place(const char* key) const { return settings_.config->place().member(key); }
+  JsonPosition place(const char* key) const { return settings_.config->place().member(key); }
   bool flag(const char* key, bool otherwise) const {
     return settings_.config ? settings_.config->place().flag(key, otherwise) : otherwise;
   }
@@ -76,7 +76,7 @@ class SettledTokenizer {
     if (!whole_.contains("pre_tokenizer") || !whole_["pre_tokenizer"].is_object()) return;
     Json& splitter = whole_["pre_tokenizer"];
     if (is_of_type(splitter, "ByteLevel")) {
-      const bool here = JsonPlace(splitter, path_).flag(key, true);
+      const bool here = JsonPosition(splitter, path_).flag(key, true);
       if (is_plain_ && says(key) && flag(key, here) != here) refuse(key, "pre_tokenizer");
       if (!is_plain_ && (says(key) || !class_.empty())) splitter[key] = flag(key, false);
       return;
@@ -90,7 +90,7 @@ class SettledTokenizer {
     if (!is_of_type(splitter, "Metaspace")) return;
     const bool is_marked = splitter.contains("prepend_scheme")
                                ? splitter["prepend_scheme"] != "never"
-                               : JsonPlace(splitter, path_).flag("add_prefix_space", true);
+                               : JsonPosition(splitter, path_).flag("add_prefix_space", true);
     if (flag("add_prefix_space", is_marked) != is_marked)
       refuse("add_prefix_space", "pre_tokenizer");
   }
@@ -227,7 +227,7 @@ std::string settled_tokenizer(std::string bytes, const std::string& path,
 std::optional<int64_t> longest_text(const TokenizerSettings& settings) {
   constexpr const char* key = "model_max_length";
   if (!settings.config || !settings.config->place().has(key)) return std::nullopt;
-  const JsonPlace place = settings.config->place().member(key);
+  const JsonPosition place = settings.config->place().member(key);
   const double length = settings.config->place().real(key, 0);
   if (!(length >= 1)) place.refuse("is {}; set 1 or more", place.value().dump());
   // No limit is written as 10^30.

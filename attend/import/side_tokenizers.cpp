@@ -24,7 +24,7 @@ void check_settings(const TokenizerSettings& settings) {
     if (const auto place = special_place(settings, key); place && place->text() != token)
       place->refuse("is {}, which is not honoured; only {} is", in_quotes(place->text()), token);
   if (!settings.config) return;
-  const JsonPlace place = settings.config->place();
+  const JsonPosition place = settings.config->place();
   if (place.flag("separate_vocabs", false))
     place.member("separate_vocabs")
         .refuse("is true, which is not honoured; models with two vocabularies are not read");

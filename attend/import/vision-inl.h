@@ -19,6 +19,6 @@ struct VisionType {
 
 const std::vector<VisionType>& vision_types();
 
-ForeignModel read_vision(const JsonPlace& config, const VisionType& type);
+ForeignModel read_vision(const JsonPosition& config, const VisionType& type);
 
 }  // namespace attend::internal

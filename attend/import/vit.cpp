@@ -61,7 +61,7 @@ std::vector<TensorRow> vision_tensors(const VisionType& type, bool projection_bi
   return rows;
 }
 
-void read_images(const JsonPlace& config, FrameConfig& frames) {
+void read_images(const JsonPosition& config, FrameConfig& frames) {
   const int64_t side = size_in(config, "image_size", 4096);
   frames.patch = size_in(config, "patch_size", 256);
   if (side % frames.patch != 0)
@@ -88,15 +88,15 @@ const std::vector<VisionType>& vision_types() {
   return table;
 }
 
-ForeignModel read_vision(const JsonPlace& config, const VisionType& type) {
+ForeignModel read_vision(const JsonPosition& config, const VisionType& type) {
   ForeignModel model;
   check_values(config, vision_keys(), model.notes);
   model.architecture = architecture_in(config, std::vector<VisionType>{type}).name;
   model.config.type = "vit";
   auto& ours = model.config.of<VitConfig>();
   read_layer_sizes(config, {}, ours);
-  ours.dropout = real_in(config, "hidden_dropout_prob", 0, 0, most_dropout);
-  ours.attention_dropout = real_in(config, "attention_probs_dropout_prob", 0, 0, most_dropout);
+  ours.dropout = real_in(config, "hidden_dropout_prob", 0, 0, max_dropout);
+  ours.attention_dropout = real_in(config, "attention_probs_dropout_prob", 0, 0, max_dropout);
   ours.epsilon = real_in(config, "layer_norm_eps", 1e-12, 1e-15, 1);
   ours.self.bias = MechanismSettings::no_bias;
   ours.registers = std::ssize(type.class_tokens) - 1;
@@ -125,7 +125,9 @@ std::vector<ForeignClass> classes_of(const VisionType& type) {
 std::vector<ForeignClass> vit_classes() { return classes_of(vision_types()[0]); }
 std::vector<ForeignClass> deit_classes() { return classes_of(vision_types()[1]); }
 
-ForeignModel read_vit(const JsonPlace& config) { return read_vision(config, vision_types()[0]); }
-ForeignModel read_deit(const JsonPlace& config) { return read_vision(config, vision_types()[1]); }
+ForeignModel read_vit(const JsonPosition& config) { return read_vision(config, vision_types()[0]); }
+ForeignModel read_deit(const JsonPosition& config) {
+  return read_vision(config, vision_types()[1]);
+}
 
 }  // namespace attend::internal

@@ -41,14 +41,14 @@ class Predictor::ArrivingCall {
 
  private:
   // Sources that arrived together.
-  struct Party {
+  struct ArrivalGroup {
     std::vector<ArrivingSource> asked;
     Reading reading;
     std::vector<SearchTask> tasks;
     AnswerWatch watch;
   };
   struct PartyBatch {
-    std::shared_ptr<Party> party;
+    std::shared_ptr<ArrivalGroup> party;
     std::vector<int64_t> sources;
   };
 
@@ -57,7 +57,7 @@ class Predictor::ArrivingCall {
   // Returns false if no sources arrived.
   bool accept(std::vector<ArrivingSource> asked) {
     if (asked.empty()) return false;
-    const auto party = std::make_shared<Party>();
+    const auto party = std::make_shared<ArrivalGroup>();
     std::vector<std::string> texts, prefixes;
     for (const ArrivingSource& each : asked) {
       texts.push_back(each.source);
@@ -80,7 +80,7 @@ class Predictor::ArrivingCall {
     return true;
   }
 
-  static void watch(Party& party) {
+  static void watch(ArrivalGroup& party) {
     party.watch.is_stopped = [&party](size_t i) {
       return party.asked[i].is_stopped && party.asked[i].is_stopped();
     };
@@ -113,7 +113,7 @@ class Predictor::ArrivingCall {
     search_.add(predictor_.start(make_batch(reading.encoded, batch)), std::move(tasks));
   }
 
-  SearchTask task(const std::shared_ptr<Party>& party, size_t i) {
+  SearchTask task(const std::shared_ptr<ArrivalGroup>& party, size_t i) {
     SearchTask task = std::move(party->tasks[i]);
     const ArrivingSource& asked = party->asked[i];
     if (options_.sampling) task.stream = options_.sampling->first + asked.number;
@@ -131,7 +131,7 @@ class Predictor::ArrivingCall {
     return task;
   }
 
-  void tell(Party& party, size_t i) {
+  void tell(ArrivalGroup& party, size_t i) {
     Prediction& prediction = party.reading.predictions[i];
     if (!prediction.error.empty() && !predictor_.skips_bad_) throw SourceError(i, prediction.error);
     --answering_;

@@ -176,7 +176,7 @@ Evaluation evaluate(const Model& model, const std::vector<Example>& examples,
   evaluation.answers.reserve(examples.size());
   predictor.predict_each(sources, options, {}, [&](size_t i, const Prediction& prediction) {
     evaluation.truncated += prediction.truncated ? 1 : 0;
-    evaluation.greyed += prediction.greyed ? 1 : 0;
+    evaluation.converted_to_grey += prediction.converted_to_grey ? 1 : 0;
     if (!prediction.hypotheses.empty()) evaluation.cut += prediction.hypotheses[0].complete ? 0 : 1;
     evaluation.answers.push_back(
         scored_answer(predictor.model(), predictor.best_tokens(prediction), examples[i].targets));

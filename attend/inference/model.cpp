@@ -25,31 +25,30 @@ std::vector<std::vector<float>> rows_of(const at::Tensor& weights, size_t column
 }
 
 Answer answer_of(const PairModel& model, Prediction prediction) {
-  Answer answer{std::move(prediction.source), std::move(prediction.unknown),
-                prediction.truncated,         prediction.greyed,
-                std::move(prediction.error),  {},
+  Answer answer{std::move(prediction.source), std::move(prediction.unknown), prediction.truncated,
+                prediction.converted_to_grey, std::move(prediction.error),   {},
                 prediction.is_diverged};
   answer.candidates.reserve(prediction.hypotheses.size());
   for (size_t i = 0; i < prediction.hypotheses.size(); ++i) {
     Hypothesis& hypothesis = prediction.hypotheses[i];
     std::vector<std::string>& tokens = prediction.tokens[i];
-    std::vector<std::vector<Rival>> rivals;
-    for (const auto& each : hypothesis.rivals)
-      rivals.push_back(rivals_of(each, model.target_vocabulary));
+    std::vector<std::vector<Alternative>> alternatives;
+    for (const auto& each : hypothesis.alternatives)
+      alternatives.push_back(alternatives_of(each, model.target_vocabulary));
     answer.candidates.push_back({model.codecs.target.join(tokens), std::move(tokens),
                                  std::move(hypothesis.log_probabilities), hypothesis.score,
                                  hypothesis.log_probability, hypothesis.complete,
                                  rows_of(hypothesis.weights, answer.source.size()),
-                                 prediction.number, std::move(rivals)});
+                                 prediction.number, std::move(alternatives)});
   }
   return answer;
 }
 
 // The `most` most probable tokens from `first` on, best first. logarithms: [V] float32.
 std::vector<TokenProbability> most_probable(const at::Tensor& logarithms, int64_t first,
-                                            int64_t most, const Vocabulary& vocabulary) {
+                                            int64_t maximum, const Vocabulary& vocabulary) {
   const at::Tensor named = logarithms.slice(0, first).contiguous();
-  const auto [values, places] = named.topk(std::min(most, named.numel()));
+  const auto [values, places] = named.topk(std::min(maximum, named.numel()));
   std::vector<TokenProbability> found;
   found.reserve(static_cast<size_t>(values.numel()));
   for (int64_t i = 0; i < values.numel(); ++i)
@@ -121,7 +120,8 @@ std::unique_ptr<Predictor> load_predictor(const std::vector<std::string>& folder
           "were trained on the same data",
           folders[i]);
     others.push_back(other.network);
-    model.others_read = std::min(model.others_read, other.maximum_source_length());
+    model.ensemble_source_limit =
+        std::min(model.ensemble_source_limit, other.maximum_source_length());
   }
   // Input gradients must not compute weight gradients.
   for (const at::Tensor& weight : model.network->parameters()) weight.requires_grad_(false);
@@ -240,9 +240,10 @@ std::vector<double> Model::log_probabilities(const std::vector<Example>& example
 
 std::vector<std::vector<TokenProbability>> Model::fill(const std::string& text,
                                                        const std::string& mask,
-                                                       int64_t most) const {
+                                                       int64_t maximum) const {
   if (!fills()) fail("[model] a model of type {} fills nothing in; train an encoder", type());
-  if (mask.empty() || most < 1) fail("[fill] the mask is empty, or fewer than 1 token is wanted");
+  if (mask.empty() || maximum < 1)
+    fail("[fill] the mask is empty, or fewer than 1 token is wanted");
   std::vector<int64_t> asked;
   const std::vector<int64_t> ids = masked_ids(parts(), text, mask, asked);
   if (static_cast<int64_t>(ids.size()) > maximum_source_length())
@@ -253,7 +254,7 @@ std::vector<std::vector<TokenProbability>> Model::fill(const std::string& text,
   found.reserve(asked.size());
   const at::Tensor steps = predictor_->steps(ids);
   for (const int64_t place : asked)
-    found.push_back(most_probable(steps[place].to(at::kFloat), Vocabulary::unknown + 1, most,
+    found.push_back(most_probable(steps[place].to(at::kFloat), Vocabulary::unknown + 1, maximum,
                                   parts().target_vocabulary));
   return found;
 }
@@ -302,7 +303,7 @@ std::vector<SourceToken> Model::tokenise(const std::string& text) const {
 
 std::vector<SourceToken> Model::tokens_read(const std::string& text) const {
   std::vector<SourceToken> tokens = tokenise(text);
-  const std::vector<TokenPlace> places = parts().codecs.source.places(text);
+  const std::vector<TokenSpan> places = parts().codecs.source.places(text);
   for (size_t i = 0; i < std::min(tokens.size(), places.size()); ++i) tokens[i].place = places[i];
   parts().truncate_source(tokens);
   return tokens;
@@ -344,8 +345,8 @@ const TextConfig& Model::text() const { return parts().text; }
 
 bool Model::attends() const { return parts().network->attends(); }
 
-std::string Model::why_no_weights() const {
-  return attends() ? "" : parts().config.chosen().why_no_weights();
+std::string Model::no_weights_reason() const {
+  return attends() ? "" : parts().config.chosen().no_weights_reason();
 }
 
 bool Model::answers_labels() const { return parts().answers_labels(); }

@@ -38,7 +38,7 @@ struct ModelOptions {
 constexpr const char* default_mask = "[MASK]";
 
 // An alternative to a token.
-struct Rival {
+struct Alternative {
   std::string token;
   double log_probability = 0;
 };
@@ -56,9 +56,9 @@ struct Candidate {
   std::vector<std::vector<float>> weights = {};
   // Value of `text` in the unit of training, if the model answers numbers.
   std::optional<double> number = {};
-  // Per entry of log_probabilities: the SearchOptions::rivals most probable tokens, best first,
-  // including the chosen one if it is among them; empty if none were requested.
-  std::vector<std::vector<Rival>> rivals = {};
+  // Per entry of log_probabilities: the SearchOptions::alternatives most probable tokens, best
+  // first, including the chosen one if it is among them; empty if none were requested.
+  std::vector<std::vector<Alternative>> alternatives = {};
 };
 
 // The model's answers to one source.
@@ -66,7 +66,7 @@ struct Answer {
   std::vector<std::string> source;    // tokens that were read
   std::vector<std::string> unknown;   // tokens of the source unknown to the model
   bool truncated = false;             // the source was longer than the model reads
-  bool greyed = false;                // a colour image was read in grey (data.colours = false)
+  bool converted_to_grey = false;     // a colour image was read in grey (data.colours = false)
   std::string error;                  // reason for no answer, with ModelOptions::skip_bad
   std::vector<Candidate> candidates;  // best first; empty for an empty source
   bool is_diverged = false;           // the error: numbers of the model are not finite
@@ -109,14 +109,14 @@ struct SourceToken {
   std::string text;
   bool is_known = true;     // false: the model reads it as unknown
   bool is_special = false;  // added to every text by the tokenizer, such as [CLS]
-  TokenPlace place = {};    // range in the text; set by tokens_read()
+  TokenSpan place = {};     // range in the text; set by tokens_read()
 };
 
 // A token of a text, and its probability given the tokens before it.
 struct ScoredToken {
   std::string token;
   std::optional<double> log_probability = {};  // empty for the first token
-  std::vector<Rival> rivals = {};              // most probable tokens at its position, best first
+  std::vector<Alternative> alternatives = {};  // most probable tokens at its position, best first
   size_t offset = 0;                           // in the text of all tokens, in characters
 };
 
@@ -233,16 +233,16 @@ class Model {
   // numbers.
   std::vector<double> log_probabilities(const std::vector<Example>& examples) const;
 
-  // Tokens of a text, each with its log probability given the tokens before it and the `rivals`
-  // most probable tokens at its position. Error if the model does not continue texts, and if the
-  // text is longer than the model reads.
-  std::vector<ScoredToken> scored(const std::string& text, int64_t rivals = 0) const;
+  // Tokens of a text, each with its log probability given the tokens before it and the
+  // `alternatives` most probable tokens at its position. Error if the model does not continue
+  // texts, and if the text is longer than the model reads.
+  std::vector<ScoredToken> scored(const std::string& text, int64_t alternatives = 0) const;
 
   // The `most` most probable tokens for each occurrence of `mask` in `text`. Error if the model was
   // not trained to fill masks (type encoder), and if the text is longer than the model reads.
   std::vector<std::vector<TokenProbability>> fill(const std::string& text,
                                                   const std::string& mask = default_mask,
-                                                  int64_t most = 5) const;
+                                                  int64_t maximum = 5) const;
 
   // Vectors of the encoder, or of the layers of a language model, for each source. Error for
   // ensembles, and on vectors that are not finite.
@@ -266,15 +266,15 @@ class Model {
   std::vector<std::string> source_texts(const std::vector<std::string>& tokens) const;
   std::vector<std::string> answer_texts(const std::vector<std::string>& tokens) const;
 
-  int64_t threads() const;             // for all calls together
-  const std::string& type() const;     // model.type
-  const TextConfig& text() const;      // data.*: how texts become tokens
-  bool attends() const;                // whether answers have weights
-  std::string why_no_weights() const;  // the responsible setting; empty if the model attends
-  bool answers_labels() const;         // supports classify()
-  bool answers_numbers() const;        // supports numbers()
-  bool fills() const;                  // supports fill()
-  bool embeds() const;                 // supports embed() but not answer()
+  int64_t threads() const;                // for all calls together
+  const std::string& type() const;        // model.type
+  const TextConfig& text() const;         // data.*: how texts become tokens
+  bool attends() const;                   // whether answers have weights
+  std::string no_weights_reason() const;  // the responsible setting; empty if the model attends
+  bool answers_labels() const;            // supports classify()
+  bool answers_numbers() const;           // supports numbers()
+  bool fills() const;                     // supports fill()
+  bool embeds() const;                    // supports embed() but not answer()
   // Pooling of token vectors into the vector of a text: mean, or cls for the first token.
   std::string pooling() const;
   bool tags() const;              // an answer has one label per source token

@@ -168,9 +168,9 @@ Predictor::Reading Predictor::read(const std::vector<std::string>& texts) const 
         // A blank text is not answered, although it may have tokens; it can only be continued.
         if (!blank || model_.config.continues()) read_text(texts[i], prediction, encoded);
       } else if (!blank) {
-        const int64_t greyed = reader->greyed();
+        const int64_t converted_to_grey = reader->converted_to_grey();
         encoded.frames = reader->read(texts[i]);
-        prediction.greyed = reader->greyed() > greyed;
+        prediction.converted_to_grey = reader->converted_to_grey() > converted_to_grey;
         prediction.truncated = model_.truncate_frames(encoded.frames);
         prediction.source = model_.text.source_kind()->frame_names(texts[i], model_.text.frames,
                                                                    encoded.source_length());
@@ -199,7 +199,7 @@ Predictor::Reading Predictor::read_all(const std::vector<std::string>& texts) co
 }
 
 void Predictor::in_batches(const std::vector<EncodedPair>& pairs, const std::vector<int64_t>& order,
-                           int64_t most, const BatchWork& work, const BatchWork& tell,
+                           int64_t maximum, const BatchWork& work, const BatchWork& tell,
                            const std::function<bool(int64_t length)>& may_pad) {
   const auto count = static_cast<int64_t>(order.size());
   const CountedCall call(calls_);
@@ -207,7 +207,7 @@ void Predictor::in_batches(const std::vector<EncodedPair>& pairs, const std::vec
   // batches.
   const int64_t threads = std::max<int64_t>(1, threads_.count() / call.all());
   const auto size =
-      static_cast<size_t>(std::clamp<int64_t>((count + threads - 1) / threads, 1, most));
+      static_cast<size_t>(std::clamp<int64_t>((count + threads - 1) / threads, 1, maximum));
   const auto batches = length_batches(pairs, order, size, may_pad);
   const auto compute = [&](int64_t b) {
     at::NoGradGuard no_gradient;
@@ -367,8 +367,8 @@ std::vector<std::vector<double>> Predictor::token_log_probabilities(
   };
   int64_t longest = 1;
   for (const EncodedPair& pair : pairs) longest = std::max(longest, pair.target_length());
-  const int64_t most = numbers_per_batch / (longest * model_.target_vocabulary.size());
-  in_batches(pairs, in_order(pairs.size()), std::clamp<int64_t>(most, 1, sentences_per_batch),
+  const int64_t maximum = numbers_per_batch / (longest * model_.target_vocabulary.size());
+  in_batches(pairs, in_order(pairs.size()), std::clamp<int64_t>(maximum, 1, sentences_per_batch),
              score);
   return found;
 }

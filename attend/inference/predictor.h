@@ -17,14 +17,15 @@
 namespace attend {
 
 // Converts token ids to token names.
-std::vector<Rival> rivals_of(const std::vector<RivalToken>& tokens, const Vocabulary& vocabulary);
+std::vector<Alternative> alternatives_of(const std::vector<AlternativeToken>& tokens,
+                                         const Vocabulary& vocabulary);
 
 // Answers of a network to one text.
 struct Prediction {
   std::vector<std::string> source;     // tokens that were read
   std::vector<std::string> unknown;    // tokens of the text unknown to the model
   bool truncated = false;              // the text was longer than the model reads
-  bool greyed = false;                 // a colour image was read in grey
+  bool converted_to_grey = false;      // a colour image was read in grey
   std::string error;                   // reason for no answer, else empty
   bool is_diverged = false;            // the error: numbers of the model are not finite
   std::vector<Hypothesis> hypotheses;  // empty for an empty text and after an error
@@ -96,9 +97,9 @@ class Predictor {
   // the most probable tokens at its position, best first.
   struct ScoredStep {
     double log_probability = 0;
-    std::vector<RivalToken> rivals = {};
+    std::vector<AlternativeToken> alternatives = {};
   };
-  std::vector<ScoredStep> scored(const std::vector<int64_t>& ids, int64_t rivals);
+  std::vector<ScoredStep> scored(const std::vector<int64_t>& ids, int64_t alternatives);
 
   // Mean negative log-likelihood per target token, with EOS, in nats. If targets are numbers: their
   // mean squared error, standardised. Tokens that are Vocabulary::padding are excluded.
@@ -171,7 +172,7 @@ class Predictor {
   // with an earlier first pair start earlier. The calling thread calls `tell` with each finished
   // batch.
   void in_batches(
-      const std::vector<EncodedPair>& pairs, const std::vector<int64_t>& order, int64_t most,
+      const std::vector<EncodedPair>& pairs, const std::vector<int64_t>& order, int64_t maximum,
       const BatchWork& work, const BatchWork& tell = {},
       const std::function<bool(int64_t length)>& may_pad = [](int64_t) { return false; });
 

@@ -12,7 +12,7 @@
 namespace attend {
 
 std::vector<Predictor::ScoredStep> Predictor::scored(const std::vector<int64_t>& ids,
-                                                     int64_t rivals) {
+                                                     int64_t alternatives) {
   if (ids.size() < 2) return {};
   const std::vector<EncodedPair> pairs = {{{ids[0]}, {ids.begin() + 1, ids.end()}}};
   std::vector<ScoredStep> found(ids.size() - 1);
@@ -27,15 +27,15 @@ std::vector<Predictor::ScoredStep> Predictor::scored(const std::vector<int64_t>&
     if (at::isnan(all).any().item<bool>())
       throw NotANumber("[score] the model's probabilities are NaN");
     const std::vector<int64_t> never = special_tokens({}).never;
-    const int64_t most = std::min(rivals + std::ssize(never), all.size(1));
-    const auto [values, tokens] = all.topk(most, 1);
+    const int64_t maximum = std::min(alternatives + std::ssize(never), all.size(1));
+    const auto [values, tokens] = all.topk(maximum, 1);
     for (size_t i = 0; i < found.size(); ++i) {
       const auto row = static_cast<int64_t>(i);
       found[i].log_probability = all[row][ids[i + 1]].item<double>();
-      for (int64_t c = 0; c < most && std::ssize(found[i].rivals) < rivals; ++c) {
+      for (int64_t c = 0; c < maximum && std::ssize(found[i].alternatives) < alternatives; ++c) {
         const auto token = tokens[row][c].item<int64_t>();
         if (std::find(never.begin(), never.end(), token) == never.end())
-          found[i].rivals.push_back({token, values[row][c].item<double>()});
+          found[i].alternatives.push_back({token, values[row][c].item<double>()});
       }
     }
   };
@@ -43,7 +43,7 @@ std::vector<Predictor::ScoredStep> Predictor::scored(const std::vector<int64_t>&
   return found;
 }
 
-std::vector<ScoredToken> Model::scored(const std::string& text, int64_t rivals) const {
+std::vector<ScoredToken> Model::scored(const std::string& text, int64_t alternatives) const {
   if (!continues())
     fail("[score] a model of type {} continues no texts; take a language model", type());
   const std::vector<std::string> tokens = parts().codecs.source.split(text);
@@ -58,10 +58,10 @@ std::vector<ScoredToken> Model::scored(const std::string& text, int64_t rivals) 
     scored.push_back({.token = token, .offset = offset});
     offset = character_count(spelled.add(token));
   }
-  const auto steps = predictor_->scored(parts().source_ids(tokens), rivals);
+  const auto steps = predictor_->scored(parts().source_ids(tokens), alternatives);
   for (size_t i = 0; i < steps.size(); ++i) {
     scored[i + 1].log_probability = steps[i].log_probability;
-    scored[i + 1].rivals = rivals_of(steps[i].rivals, parts().target_vocabulary);
+    scored[i + 1].alternatives = alternatives_of(steps[i].alternatives, parts().target_vocabulary);
   }
   return scored;
 }

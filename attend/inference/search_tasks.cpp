@@ -11,12 +11,13 @@ namespace attend {
 
 using at::Tensor;
 
-std::vector<Rival> rivals_of(const std::vector<RivalToken>& tokens, const Vocabulary& vocabulary) {
-  std::vector<Rival> rivals;
-  rivals.reserve(tokens.size());
-  for (const RivalToken& each : tokens)
-    rivals.push_back({vocabulary.token(each.token), each.log_probability});
-  return rivals;
+std::vector<Alternative> alternatives_of(const std::vector<AlternativeToken>& tokens,
+                                         const Vocabulary& vocabulary) {
+  std::vector<Alternative> alternatives;
+  alternatives.reserve(tokens.size());
+  for (const AlternativeToken& each : tokens)
+    alternatives.push_back({vocabulary.token(each.token), each.log_probability});
+  return alternatives;
 }
 
 int64_t Predictor::maximum_answer_length() const {
@@ -39,15 +40,15 @@ SearchTask Predictor::task_of(const std::string& text, const EncodedPair& encode
     if (task.prefix[i] == Vocabulary::unknown)
       fail("the answer cannot begin with {}, which is no token of the model; it knows {} others",
            in_quotes(begin[i]), model_.target_vocabulary.size() - Vocabulary::unknown - 1);
-  const int64_t most = maximum_answer_length();
-  if (std::ssize(begin) > most)
+  const int64_t maximum = maximum_answer_length();
+  if (std::ssize(begin) > maximum)
     fail("the answer cannot begin with {} tokens: the model has positions for {}; shorten it",
-         begin.size(), most);
+         begin.size(), maximum);
   const int64_t more = options.maximum_length > 0
                            ? options.maximum_length
                            : std::max(longest_answer(task.source_length), options.minimum_length);
   task.length = model_.config.answer_length(task.source_length);
-  task.longest = std::min(std::ssize(begin) + more, most);
+  task.longest = std::min(std::ssize(begin) + more, maximum);
   return task;
 }
 
@@ -86,8 +87,8 @@ std::string Predictor::token_name(int64_t token, const Tensor& weights,
   const int64_t words = std::ssize(prediction.source) - first;
   if (unknown != UnknownTokens::copy || words < 1 || token != Vocabulary::unknown)
     return model_.target_vocabulary.token(token);
-  const int64_t most = weights.narrow(0, first, words).argmax().item<int64_t>();
-  return prediction.source[static_cast<size_t>(first + most)];
+  const int64_t maximum = weights.narrow(0, first, words).argmax().item<int64_t>();
+  return prediction.source[static_cast<size_t>(first + maximum)];
 }
 
 void Predictor::put_found(std::vector<Hypothesis> found, const SearchOptions& options,
@@ -122,8 +123,8 @@ void Predictor::watch_task(SearchTask& task, size_t text, const Prediction& pred
     answer.text = texts[number].add(answer.tokens.back());
     answer.log_probabilities.push_back(grown.log_probability);
     answer.log_probability += grown.log_probability;
-    if (!grown.rivals.empty())
-      answer.rivals.push_back(rivals_of(grown.rivals, model_.target_vocabulary));
+    if (!grown.alternatives.empty())
+      answer.alternatives.push_back(alternatives_of(grown.alternatives, model_.target_vocabulary));
     watch.grows(text, number, answer);
   };
 }

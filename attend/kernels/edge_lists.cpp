@@ -75,11 +75,11 @@ void EdgeLists::check(const Shape& shape) const {
 }
 
 int64_t EdgeLists::longest(const Shape& shape) const {
-  int64_t most = 0;
+  int64_t maximum = 0;
   each_list(*this, shape, [&](const int64_t* list, int64_t) {
-    most = std::max(most, list[shape.queries] - list[0]);
+    maximum = std::max(maximum, list[shape.queries] - list[0]);
   });
-  return most;
+  return maximum;
 }
 
 EdgesByKey sorted_by_key(const EdgeLists& lists, const Shape& shape) {

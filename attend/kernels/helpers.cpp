@@ -59,7 +59,8 @@ struct Helpers::Share {
   }
 };
 
-Helpers::Helpers(int64_t most, std::function<void()> call) : most_(most), call_(std::move(call)) {}
+Helpers::Helpers(int64_t maximum, std::function<void()> call)
+    : max_(maximum), call_(std::move(call)) {}
 
 void Helpers::share(Share& share) {
   // The helpers are already busy with the work of another thread.
@@ -69,7 +70,7 @@ void Helpers::share(Share& share) {
     return;
   }
   shared_ = &share;
-  if (awake_.load(std::memory_order_relaxed) < most_ &&
+  if (awake_.load(std::memory_order_relaxed) < max_ &&
       now() >= resting_until_.load(std::memory_order_relaxed))
     call_();
   while (share.compute_first()) {
@@ -125,7 +126,7 @@ void Helpers::help(const std::function<bool()>& leave) {
 
 void help_this_thread(Helpers* helpers) { helpers_of_thread = helpers; }
 
-bool is_helped() { return helpers_of_thread != nullptr && helpers_of_thread->most_ > 0; }
+bool is_helped() { return helpers_of_thread != nullptr && helpers_of_thread->max_ > 0; }
 
 void share_parts(int64_t parts, const void* work, void (*compute)(const void* work, int64_t part)) {
   if (parts > 1 && is_helped()) {

@@ -14,7 +14,7 @@ class Helpers {
  public:
   // `call` requests one more helper. It may run on any thread, while fewer than `most` helpers are
   // awake.
-  Helpers(int64_t most, std::function<void()> call);
+  Helpers(int64_t maximum, std::function<void()> call);
 
   // Computes parts until no work has come for a while, leave() returns true, or other programs need
   // this core. In the last case no helper is called for a while.
@@ -29,7 +29,7 @@ class Helpers {
   void share(Share& share);
   bool compute_some(const std::function<void()>& after_each);
 
-  const int64_t most_;
+  const int64_t max_;
   const std::function<void()> call_;
   std::atomic<int64_t> resting_until_ = 0;  // steady clock, ns
   std::atomic<int64_t> awake_ = 0;          // helpers in help()

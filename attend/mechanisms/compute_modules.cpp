@@ -89,8 +89,8 @@ int64_t count_of(const Parameters& parameters, const char* name) {
   if (given.numel() != 1)
     fail("parameter {} has shape {}; it is one whole number", name, shape_of(given));
   const auto number = given.item<double>();
-  constexpr double most = 0x1p53;  // larger whole numbers have gaps
-  if (!(number >= 1 && number <= most) || number != std::floor(number))
+  constexpr double maximum = 0x1p53;  // larger whole numbers have gaps
+  if (!(number >= 1 && number <= maximum) || number != std::floor(number))
     fail("parameter {} is {}; it must be a whole number, 1 or more", name, number);
   return static_cast<int64_t>(number);
 }

@@ -81,8 +81,8 @@ BleuCounts count_bleu(std::string_view hypothesis, const std::vector<std::string
     const Sentence reference = read_sentence(references[r], options);
     for (size_t n = 0; n < BleuCounts::orders; ++n) {
       for (const auto& [ngram, count] : reference.ngrams[n]) {
-        int64_t& most = merged.ngrams[n][ngram];
-        most = std::max(most, count);
+        int64_t& maximum = merged.ngrams[n][ngram];
+        maximum = std::max(maximum, count);
       }
     }
     const int64_t away = std::abs(answer.length - reference.length);

@@ -62,9 +62,9 @@ int64_t total(const NgramCounts& ngrams) {
 
 void ChrfOptions::check() const {
   const auto within = [](const char* name, int64_t value, int64_t least) {
-    constexpr int64_t most = 100;
-    if (value < least || value > most)
-      fail("[chrf] {} must be {} to {}, got {}", name, least, most, value);
+    constexpr int64_t maximum = 100;
+    if (value < least || value > maximum)
+      fail("[chrf] {} must be {} to {}, got {}", name, least, maximum, value);
   };
   within("character_order", character_order, 1);
   within("word_order", word_order, 0);

@@ -86,13 +86,13 @@ CountedFigure counted_figure(const Metric& metric, const std::vector<std::string
 std::optional<FigureInterval> interval_of(const Metric& metric,
                                           const std::vector<ScoredAnswer>& answers,
                                           const MetricOptions& options) {
-  constexpr size_t draws = 5'000'000, fewest = 200, most = 1000, least = 100;
+  constexpr size_t draws = 5'000'000, fewest = 200, maximum = 1000, least = 100;
   if (answers.empty()) return std::nullopt;
   const NumberedCounts all = numbered(metric, answers, options);
   const CountedFigure figure = counted_figure(metric, all.names, options);
   std::mt19937_64 random(1);
   std::vector<double> figures;
-  for (size_t set = std::clamp(draws / answers.size(), fewest, most); set > 0; --set) {
+  for (size_t set = std::clamp(draws / answers.size(), fewest, maximum); set > 0; --set) {
     std::vector<double> sum(all.names.size());
     for (size_t i = 0; i < answers.size(); ++i)
       for (const auto& [name, count] : all.answers[random() % answers.size()]) sum[name] += count;

@@ -21,7 +21,7 @@ constexpr Site pooling_site{NetworkPart::pooling, 0, false};
 std::string pooling_normalisers() {
   std::vector<std::string_view> all;
   for (const NormaliserRow& row : normaliser_table())
-    if (why_not_pooled(row, Features::any).empty()) all.push_back(row.syntax);
+    if (not_pooled_reason(row, Features::any).empty()) all.push_back(row.syntax);
   return fmt::format("{}", fmt::join(all, ", "));
 }
 
@@ -57,7 +57,7 @@ Settings ClassifierConfig::settings() {
   return all;
 }
 
-std::string ClassifierConfig::why_no_weights() const {
+std::string ClassifierConfig::no_weights_reason() const {
   return layers > 0 && inducing_points == 0 ? "model.normaliser = linear"
                                             : "model.pooling = " + name_of(pooling);
 }
@@ -65,7 +65,7 @@ std::string ClassifierConfig::why_no_weights() const {
 void ClassifierConfig::check() const {
   SourceEncoderConfig::check();
   const std::string_view reason =
-      why_not_pooled(Normaliser(pooling_normaliser).row(), Features::any);
+      not_pooled_reason(Normaliser(pooling_normaliser).row(), Features::any);
   if (!reason.empty())
     fail("model.pooling_normaliser is {}, which {}; take {}", pooling_normaliser, reason,
          pooling_normalisers());

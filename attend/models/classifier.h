@@ -40,7 +40,7 @@ struct ClassifierConfig : SourceEncoderConfig {
   void check() const;   // Error if settings contradict each other
   int64_t class_tokens() const { return pooling == Pooling::class_token ? 1 + registers : 0; }
   // The setting that disables attention, for a network without attention.
-  std::string why_no_weights() const;
+  std::string no_weights_reason() const;
 };
 
 // A label for a text, an image or a sound. The vectors of its words, patches or frames are encoded

@@ -11,10 +11,11 @@ namespace attend {
 
 using at::Tensor;
 
-Neighbours frame_neighbours(const Tensor& frames, const Tensor& lengths, int64_t most) {
+Neighbours frame_neighbours(const Tensor& frames, const Tensor& lengths, int64_t maximum) {
   const int64_t batch = frames.size(0), places = frames.size(1);
-  const Tensor told =
-      frames.narrow(2, frames.size(2) - 2 * most, 2 * most).to(at::kCPU, at::kLong).contiguous();
+  const Tensor told = frames.narrow(2, frames.size(2) - 2 * maximum, 2 * maximum)
+                          .to(at::kCPU, at::kLong)
+                          .contiguous();
   const Tensor ends = lengths.cpu().contiguous();
   const auto* numbers = told.data_ptr<int64_t>();
   std::vector<int64_t> offsets, keys;
@@ -23,11 +24,11 @@ Neighbours frame_neighbours(const Tensor& frames, const Tensor& lengths, int64_t
     const int64_t length = ends.data_ptr<int64_t>()[entry];
     std::vector<int64_t> own_kinds;
     offsets.push_back(std::ssize(keys));
-    for (int64_t place = 0; place < places; ++place, numbers += 2 * most) {
+    for (int64_t place = 0; place < places; ++place, numbers += 2 * maximum) {
       std::vector<std::pair<int64_t, int64_t>> seen;
       if (place < length) seen.emplace_back(place, 0);
-      for (int64_t n = 0; n < most && place < length; ++n) {
-        const int64_t key = place + numbers[n], kind = numbers[most + n];
+      for (int64_t n = 0; n < maximum && place < length; ++n) {
+        const int64_t key = place + numbers[n], kind = numbers[maximum + n];
         if (kind > 0 && key >= 0 && key < length) seen.emplace_back(key, kind);
       }
       std::sort(seen.begin(), seen.end());  // edges() needs ascending keys in a list

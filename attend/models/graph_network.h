@@ -31,7 +31,7 @@ struct GraphNetworkConfig {
   void check() const;   // Error if settings contradict each other
   AttentionChoices choices() const;
   int64_t maximum_source_length() const { return int64_t{1} << 20; }
-  std::string why_no_weights() const { return "model.layers = 0"; }
+  std::string no_weights_reason() const { return "model.layers = 0"; }
 };
 
 // A label for a node of a graph. Sparse node features are mapped to vectors. In each layer of

@@ -48,7 +48,7 @@ void MechanismSettings::check(const std::string& prefix) const {
       prefix, choices.normaliser, fmt::join(trained, ", "));
 }
 
-std::string MechanismSettings::why_not_shared(const std::string& prefix) const {
+std::string MechanismSettings::not_shared_reason(const std::string& prefix) const {
   const std::string scope = choices().scope;
   if (!around_reach(scope)) return "";
   return fmt::format("{}scope is {}, whose centres are predicted from queries of all processes",

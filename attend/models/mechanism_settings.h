@@ -26,8 +26,8 @@ struct MechanismSettings {
   // gives the scores no gradient. `prefix` as in settings().
   void check(const std::string& prefix) const;
 
-  // See NetworkConfig::why_not_shared().
-  std::string why_not_shared(const std::string& prefix) const;
+  // See NetworkConfig::not_shared_reason().
+  std::string not_shared_reason(const std::string& prefix) const;
 
   // Settings with keys "<prefix>mechanism", "<prefix>score" and so on; prefix: "model." or
   // "model.source_". `scores`: additional choices of the score.

@@ -87,7 +87,7 @@ std::string largest_part(const PairModel& model) {
   usual.text.source_units = model.text.source_units;
   usual.text.target = model.text.target;
   const Settings defaults = settings_of(usual);
-  double most = 0;
+  double maximum = 0;
   std::string largest = "the vocabularies ask for most of them";
   for (size_t i = 0; i < defaults.size(); ++i) {
     PairModel changed = model;
@@ -100,8 +100,8 @@ std::string largest_part(const PairModel& model) {
       const bool is_word = std::holds_alternative<std::string*>(setting.value) ||
                            std::holds_alternative<NamedVariable>(setting.value);
       const double weight = static_cast<double>(saved) * (is_word ? 0.99 : 1);
-      if (weight <= most) continue;
-      most = weight;
+      if (weight <= maximum) continue;
+      maximum = weight;
       largest = fmt::format("{} asks for {} of them", text, gigabytes(saved));
     } catch (const Error&) {
       // The default contradicts the other settings.
@@ -118,15 +118,15 @@ void check_copies(const PairModel& model, double copies, const std::string& use)
 }
 
 void check_memory(const PairModel& model, int64_t replicas, int64_t processes) {
-  const int64_t bytes = parameter_bytes(model), most = memory_of_each(processes);
+  const int64_t bytes = parameter_bytes(model), maximum = memory_of_each(processes);
   const int64_t numbers = numbers_per_weight(replicas);
-  if (bytes <= most / numbers) return;
+  if (bytes <= maximum / numbers) return;
   const bool is_alone = processes == 1;
   fail(
       "the model's weights take {}, and training {} times that{}; {} may use {}: {}; take a "
       "smaller model, or fewer replicas{}",
       gigabytes(bytes), numbers, is_alone ? "" : fmt::format(" in each of {} processes", processes),
-      is_alone ? "this process" : "each", gigabytes(most), largest_part(model),
+      is_alone ? "this process" : "each", gigabytes(maximum), largest_part(model),
       is_alone ? "" : " or processes");
 }
 

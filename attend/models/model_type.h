@@ -48,9 +48,9 @@ class NetworkConfig {
   // Whether a text's vector is the vector of its first token; otherwise the mean of all.
   virtual bool takes_first_vector() const = 0;
   // The setting that disables attention, for a network without attention.
-  virtual std::string why_no_weights() const = 0;
+  virtual std::string no_weights_reason() const = 0;
   // Why processes cannot share the sequences of its objective (Pass::world); empty if they can.
-  virtual std::string why_not_shared() const = 0;
+  virtual std::string not_shared_reason() const = 0;
   // A new network with weights drawn from LibTorch's default generator. `target_tokens` may be
   // number_targets if the type answers labels. Error if the type does not support the source.
   virtual std::shared_ptr<PairNetwork> make_network(const SourceShape& source,
@@ -109,15 +109,15 @@ class NetworkConfigOf final : public NetworkConfig {
     else
       return false;
   }
-  std::string why_no_weights() const override {
-    if constexpr (requires { config.why_no_weights(); })
-      return config.why_no_weights();
+  std::string no_weights_reason() const override {
+    if constexpr (requires { config.no_weights_reason(); })
+      return config.no_weights_reason();
     else
       return "model.score = none";
   }
-  std::string why_not_shared() const override {
-    if constexpr (requires { config.why_not_shared(); })
-      return config.why_not_shared();
+  std::string not_shared_reason() const override {
+    if constexpr (requires { config.not_shared_reason(); })
+      return config.not_shared_reason();
     else
       return "models of this type compute whole sequences; transformer and lm can";
   }

@@ -30,7 +30,7 @@ struct PairModel {
   Vocabulary target_vocabulary;
   std::shared_ptr<PairNetwork> network;
   // Maximum source length of the other models of an ensemble.
-  int64_t others_read = std::numeric_limits<int64_t>::max();
+  int64_t ensemble_source_limit = std::numeric_limits<int64_t>::max();
   // Shared reader of all sources that name files; null: one reader per call.
   std::shared_ptr<FrameReader> frames = nullptr;
   // Graph of the nodes that source tokens name; null: no graph.
@@ -53,7 +53,7 @@ struct PairModel {
 
   // Maximum number of source tokens or frames; the rest is cut.
   int64_t maximum_source_length() const {
-    return std::min(config.chosen().maximum_source_length(), others_read);
+    return std::min(config.chosen().maximum_source_length(), ensemble_source_limit);
   }
 
   // Truncates a source to maximum_source_length() tokens; returns whether it was longer. Drops the
@@ -64,9 +64,9 @@ struct PairModel {
   bool truncate_source(std::vector<Token>& tokens) const {
     const int64_t over = std::ssize(tokens) - maximum_source_length();
     if (over <= 0) return false;
-    const int64_t most = maximum_source_length();
-    const int64_t opening = std::min(codecs.source.opening_tokens(), most);
-    const int64_t closing = std::min(codecs.source.closing_tokens(), most);
+    const int64_t maximum = maximum_source_length();
+    const int64_t opening = std::min(codecs.source.opening_tokens(), maximum);
+    const int64_t closing = std::min(codecs.source.closing_tokens(), maximum);
     const bool left = codecs.source.cuts_left();
     auto first = left ? tokens.begin() + opening : tokens.end() - closing - over;
     if (config.reads_end()) first = tokens.begin();

@@ -40,13 +40,14 @@ Tensor patches_of(const Tensor& image, const SourceShape& shape, at::IntArrayRef
 }
 
 // Shifts each image by its own random offsets and fills with zeros.
-Tensor shifted(const Tensor& image, int64_t most, const Pass& pass) {
+Tensor shifted(const Tensor& image, int64_t maximum, const Pass& pass) {
   const int64_t count = image.size(0);
   const auto places = [&](int64_t size, at::IntArrayRef shape) {
-    const Tensor offsets = at::randint(0, 2 * most + 1, {count, 1, 1}, pass.generator, at::kLong);
+    const Tensor offsets =
+        at::randint(0, 2 * maximum + 1, {count, 1, 1}, pass.generator, at::kLong);
     return (offsets + at::arange(size).view(shape)).to(image.device());
   };
-  const Tensor padded = at::constant_pad_nd(image, {most, most, most, most});
+  const Tensor padded = at::constant_pad_nd(image, {maximum, maximum, maximum, maximum});
   const Tensor which = at::arange(count, image.options().dtype(at::kLong)).view({count, 1, 1});
   const Tensor rows = places(image.size(2), {1, -1, 1}),
                columns = places(image.size(3), {1, 1, -1});

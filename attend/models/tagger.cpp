@@ -33,7 +33,7 @@ Settings TaggerConfig::settings() {
   return all;
 }
 
-std::string TaggerConfig::why_no_weights() const {
+std::string TaggerConfig::no_weights_reason() const {
   return layers > 0 ? "model.normaliser = linear" : "model.layers = 0";
 }
 

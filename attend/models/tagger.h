@@ -22,7 +22,7 @@ struct TaggerConfig : SourceEncoderConfig {
 
   Settings settings();  // keys model.*
   // The setting that disables attention, for a network without attention.
-  std::string why_no_weights() const;
+  std::string no_weights_reason() const;
   // Targets are truncated like their sources.
   int64_t maximum_target_length() const { return std::numeric_limits<int64_t>::max(); }
 };

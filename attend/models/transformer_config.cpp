@@ -11,12 +11,12 @@
 namespace attend {
 namespace {
 
-constexpr int64_t most_layers = 256;
+constexpr int64_t max_layers = 256;
 
 // Splits "a; b; c", the value of `key`.
 std::vector<std::string> in_turn(const char* key, std::string_view text) {
-  if (std::count(text.begin(), text.end(), ';') >= most_layers)
-    fail("{} has over {} parts, and no model so many layers; write fewer", key, most_layers);
+  if (std::count(text.begin(), text.end(), ';') >= max_layers)
+    fail("{} has over {} parts, and no model so many layers; write fewer", key, max_layers);
   std::vector<std::string> parts;
   for (size_t begin = 0; begin <= text.size();) {
     const size_t end = std::min(text.find(';', begin), text.size());
@@ -151,10 +151,10 @@ TransformerStackConfig LayersConfig::stack(int64_t layers, bool causal,
   return config;
 }
 
-std::string LayersConfig::why_not_shared() const {
+std::string LayersConfig::not_shared_reason() const {
   if (experts > 0)
     return fmt::format("model.experts is {}, whose gates draw for whole sequences", experts);
-  return self.why_not_shared("model.");
+  return self.not_shared_reason("model.");
 }
 
 void LayersConfig::check() const {
@@ -190,9 +190,9 @@ void LayersConfig::check_turns() const {
   for (const HeadGroup& group : heads_in_turn(/*causal=*/false)) check_choices(group.choices);
 }
 
-std::string TransformerConfig::why_not_shared() const {
-  const std::string why = LayersConfig::why_not_shared();
-  return why.empty() ? source.why_not_shared("model.source_") : why;
+std::string TransformerConfig::not_shared_reason() const {
+  const std::string why = LayersConfig::not_shared_reason();
+  return why.empty() ? source.not_shared_reason("model.source_") : why;
 }
 
 Setting TransformerConfig::length_setting() {

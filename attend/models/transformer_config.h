@@ -44,8 +44,8 @@ struct LayersConfig {
   TransformerStackConfig stack(int64_t layers, bool causal,
                                const MechanismSettings* source = nullptr) const;
 
-  // See NetworkConfig::why_not_shared().
-  std::string why_not_shared() const;
+  // See NetworkConfig::not_shared_reason().
+  std::string not_shared_reason() const;
 
   // Error if heads do not divide the depth, if the mechanism is not supported, or if its choices
   // contradict each other.
@@ -69,7 +69,7 @@ struct TransformerConfig : LayersConfig {
   int64_t maximum_source_length = 256;
 
   bool wants_joint_vocabulary() const { return tied == Tied::all; }
-  std::string why_not_shared() const;
+  std::string not_shared_reason() const;
 
   Settings settings();
   Settings weight_settings();

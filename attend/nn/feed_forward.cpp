@@ -12,7 +12,7 @@ namespace {
 
 using at::Tensor;
 
-constexpr int64_t most_hidden_numbers = int64_t{1} << 22;
+constexpr int64_t max_hidden_numbers = int64_t{1} << 22;
 
 struct ActivationRow {
   Tensor (*made)(const Tensor& x);
@@ -65,10 +65,10 @@ Tensor FeedForward::forward(const Tensor& x, const Pass& pass) {
   const int64_t hidden = hidden_->weight.size(0);
   // A watch may compute hundreds of copies of a text; hidden vectors need the most memory.
   if (pass.watch == nullptr || at::GradMode::is_enabled() || x.dim() < 3 ||
-      x.size(0) * x.size(1) * hidden <= most_hidden_numbers)
+      x.size(0) * x.size(1) * hidden <= max_hidden_numbers)
     return made_of(x);
   std::vector<Tensor> parts;
-  const int64_t at_once = std::max<int64_t>(1, most_hidden_numbers / (x.size(0) * hidden));
+  const int64_t at_once = std::max<int64_t>(1, max_hidden_numbers / (x.size(0) * hidden));
   for (const Tensor& tokens : x.split(at_once, 1)) parts.push_back(made_of(tokens));
   return at::cat(parts, 1);
 }

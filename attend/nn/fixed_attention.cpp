@@ -11,11 +11,11 @@ using at::Tensor;
 
 void check_normaliser(std::string_view name, const ScoreRow& score) {
   const NormaliserRow& given = Normaliser(name).row();
-  const std::string_view reason = why_not_pooled(given, score.features);
+  const std::string_view reason = not_pooled_reason(given, score.features);
   if (reason.empty()) return;
   std::vector<std::string_view> others;
   for (const NormaliserRow& row : normaliser_table())
-    if (why_not_pooled(row, score.features).empty()) others.push_back(row.syntax);
+    if (not_pooled_reason(row, score.features).empty()) others.push_back(row.syntax);
   fail("[fixed attention] normaliser {} {}; take {}", name, reason, fmt::join(others, ", "));
 }
 
@@ -40,7 +40,7 @@ Tensor as_one_head(const Tensor& x) { return x.unsqueeze(1); }
 
 }  // namespace
 
-std::string_view why_not_pooled(const NormaliserRow& row, Features scores) {
+std::string_view not_pooled_reason(const NormaliserRow& row, Features scores) {
   if (row.order_dependent) return "goes by the order of the keys, and a set has none";
   if (row.training != Training::gradient) return "gives the scores no gradient to train queries by";
   if (row.running_sums && scores == Features::any)

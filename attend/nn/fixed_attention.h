@@ -9,7 +9,7 @@
 namespace attend {
 
 // Why learned queries with such scores cannot pool a set with this normaliser; empty if they can.
-std::string_view why_not_pooled(const NormaliserRow& row, Features scores);
+std::string_view not_pooled_reason(const NormaliserRow& row, Features scores);
 
 struct FixedAttentionConfig {
   std::string score = "scaled_dot";    // a row of score_table() that allows learned queries: dot,

@@ -70,7 +70,7 @@ struct Pass {
   // computes some positions of every sequence, attends over all positions and returns its part of
   // the objective. All need the same batches, the same weights and generators in the same state.
   // The caller must sum the gradients of all processes. Requires the CPU and a network with an
-  // empty NetworkConfig::why_not_shared().
+  // empty NetworkConfig::not_shared_reason().
   Communicator* world = nullptr;
   Site site = {};
   Watch* watch = nullptr;

@@ -88,17 +88,17 @@ at::Tensor PositionedEmbedding::position_vectors(int64_t first, int64_t end,
 
 at::Tensor PositionedEmbedding::sinusoids(int64_t count, int64_t offset,
                                           const at::TensorOptions& options) {
-  constexpr int64_t most_kept = 4096;
+  constexpr int64_t max_kept = 4096;
   // LibTorch computes the last numbers of an array, which do not fill a SIMD vector, with different
   // bits. These extra positions are never read.
   constexpr int64_t unread = 16;
   const int64_t depth = embedding_->weight.size(1), end = offset + count;
-  if (end > most_kept || options.dtype() != at::kFloat || !options.device().is_cpu())
+  if (end > max_kept || options.dtype() != at::kFloat || !options.device().is_cpu())
     return sinusoidal_positions(count, depth, offset, options, *sinusoids_);
   const std::lock_guard lock(mutex_);
   if (!kept_.defined() || kept_.size(0) < end + unread)
-    kept_ = sinusoidal_positions(std::min(most_kept, std::max<int64_t>(64, 2 * end)) + unread,
-                                 depth, 0, at::kFloat, *sinusoids_);
+    kept_ = sinusoidal_positions(std::min(max_kept, std::max<int64_t>(64, 2 * end)) + unread, depth,
+                                 0, at::kFloat, *sinusoids_);
   return kept_.narrow(0, offset, count);
 }
 

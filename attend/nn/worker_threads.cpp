@@ -13,7 +13,7 @@ namespace {
 
 // A helper keeps a core busy while it waits. A few helpers give most of the gain; a helper without
 // its own core slows down other threads.
-int64_t most_helpers(int64_t threads) {
+int64_t max_helpers(int64_t threads) {
   constexpr int64_t useful = 3;
   const Cpu cpu = probe_cpu();
   const int64_t cores =
@@ -36,7 +36,7 @@ struct WorkerThreads::Call {
 };
 
 WorkerThreads::WorkerThreads(int64_t count)
-    : helpers_(most_helpers(count), [this] { call_helper(); }) {
+    : helpers_(max_helpers(count), [this] { call_helper(); }) {
   start_threads(
       threads_, static_cast<size_t>(std::max<int64_t>(1, count)), [this] { serve(); },
       [this] { stop(); });

@@ -22,7 +22,7 @@ BackendRegistration::~BackendRegistration() { backends().pop_back(); }
 BackendChoice choose_backend(const Parts& parts, const LoweredSpec& spec) {
   BackendChoice choice;
   for (auto each = backends().rbegin(); each != backends().rend(); ++each) {
-    choice.obstacle = (*each)->why_not(parts, spec);
+    choice.obstacle = (*each)->refusal_reason(parts, spec);
     if (choice.obstacle.empty()) return {*each};
   }
   return choice;

@@ -20,7 +20,7 @@ class Backend {
   virtual ~Backend() = default;
 
   // Reason why this problem is not supported, for messages; empty if it is supported.
-  virtual std::string why_not(const Parts& parts, const LoweredSpec& spec) const = 0;
+  virtual std::string refusal_reason(const Parts& parts, const LoweredSpec& spec) const = 0;
 
   // unrounded: if not null, receives the context before rounding to 16 bits; stays undefined if the
   // context is not rounded.

@@ -35,7 +35,7 @@ class BiasTerm : public std::enable_shared_from_this<BiasTerm> {
   virtual BiasTermPointer shifted_keys(int64_t first, int64_t keys) const = 0;
 
   // Returns the term for queries that begin at another position, if it depends on positions.
-  virtual BiasTermPointer placed(const Place&) const { return shared_from_this(); }
+  virtual BiasTermPointer placed(const QueryOffset&) const { return shared_from_this(); }
 
   // Floating-point tensors of the term, and the same term with other tensors.
   virtual std::vector<at::Tensor> tensors() const = 0;

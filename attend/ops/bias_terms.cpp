@@ -115,7 +115,7 @@ class GridTerm : public BiasTerm {
   BiasTermPointer shifted_keys(int64_t first, int64_t) const override {
     return std::make_shared<GridTerm>(table_, offset_, first_key_ + first);
   }
-  BiasTermPointer placed(const Place& place) const override {
+  BiasTermPointer placed(const QueryOffset& place) const override {
     if (place.by_entry.defined())
       fail(
           "[attention] the grid bias has the queries of every batch entry at one place, and theirs "

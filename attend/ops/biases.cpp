@@ -26,7 +26,7 @@ Bias shifted_keys(const Bias& bias, int64_t first, int64_t keys) {
   return with_terms(bias, [&](const BiasTerm& term) { return term.shifted_keys(first, keys); });
 }
 
-Bias placed(const Bias& bias, const Place& place) {
+Bias placed(const Bias& bias, const QueryOffset& place) {
   return with_terms(bias, [&](const BiasTerm& term) { return term.placed(place); });
 }
 

@@ -72,7 +72,7 @@ Bias shifted_keys(const Bias& bias, int64_t first, int64_t keys);
 
 // The bias for queries that begin at another position among the keys; terms that depend on
 // positions are moved. Error on a grid if batch entries begin at different positions.
-Bias placed(const Bias& bias, const Place& place);
+Bias placed(const Bias& bias, const QueryOffset& place);
 
 // Slopes of Press et al. 2022: 2^(-8 h / heads), h = 1 ... heads, if heads is a power of two.
 // Otherwise the slopes for the next lower power, followed by every other slope for the next higher

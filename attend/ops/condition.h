@@ -16,7 +16,7 @@ struct Extent {
 };
 
 // Position of query 0 among the keys.
-struct Place {
+struct QueryOffset {
   int64_t common = 0;
   at::Tensor by_entry = {};  // int64 [B], on the CPU; undefined: `common` for every entry
   int64_t queries = 0;
@@ -61,7 +61,7 @@ class Condition : public std::enable_shared_from_this<Condition> {
   virtual ConditionPointer merged(const Condition&) const { return nullptr; }
 
   // Returns the condition for queries that begin at another position, if it depends on positions.
-  virtual ConditionPointer placed(const Place&) const { return shared_from_this(); }
+  virtual ConditionPointer placed(const QueryOffset&) const { return shared_from_this(); }
 
   // Returns the condition for these queries [B, H, Tq, Dq] and keys [B, Hkv, Tk, Dk], if it depends
   // on them.

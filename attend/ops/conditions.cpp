@@ -58,7 +58,7 @@ Tensor of_one_head(const Tensor& x, int64_t axes, int64_t entry, int64_t head) {
   return one.dim() > axes ? one.select(0, one.size(0) == 1 ? 0 : head) : one;
 }
 
-Tensor Place::added_to(const Tensor& offsets) const {
+Tensor QueryOffset::added_to(const Tensor& offsets) const {
   if (!by_entry.defined()) return offsets;
   return offsets.defined() ? offsets.to(at::kCPU) + by_entry : by_entry;
 }

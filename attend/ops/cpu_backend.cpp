@@ -30,7 +30,7 @@ Tensor rows_of(const LoweredSpec& spec, const Tensor& lse, const kernels::Select
 
 class CpuBackend : public Backend {
  public:
-  std::string why_not(const Parts& parts, const LoweredSpec& spec) const override {
+  std::string refusal_reason(const Parts& parts, const LoweredSpec& spec) const override {
     const Tensor& query = parts[part::query];
     if (!query.device().is_cpu())
       return fmt::format("the tensors are on {}; the kernels run on the CPU", query.device().str());

@@ -49,7 +49,7 @@ class DistanceTerm : public BiasTerm {
 
   BiasTermPointer shifted(int64_t offset, int64_t) const override { return moved(offset); }
   BiasTermPointer shifted_keys(int64_t first, int64_t) const override { return moved(-first); }
-  BiasTermPointer placed(const Place& place) const override {
+  BiasTermPointer placed(const QueryOffset& place) const override {
     return moved(place.common, place.added_to(distance_.offsets));
   }
   std::vector<Tensor> tensors() const override { return {table_}; }

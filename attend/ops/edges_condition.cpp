@@ -65,8 +65,8 @@ class EdgesCondition : public Condition {
           "[attention] offsets of edges of shape [{}] do not fit [batch, heads, queries + 1] = "
           "[{}]",
           fmt::join(offsets.sizes(), ", "), fmt::join(shape, ", "));
-    if (most_ >= extent.keys)
-      fail("[attention] an edge leads to key {}; there are {} keys", most_, extent.keys);
+    if (max_ >= extent.keys)
+      fail("[attention] an edge leads to key {}; there are {} keys", max_, extent.keys);
   }
 
   Tensor mask(const Extent& extent, const at::Device& device) const override {
@@ -160,7 +160,7 @@ class EdgesCondition : public Condition {
               edge, n % length, keys[edge], before);
         before = keys[edge];
       }
-      most_ = std::max(most_, before);
+      max_ = std::max(max_, before);
     }
   }
 
@@ -175,7 +175,7 @@ class EdgesCondition : public Condition {
   }
 
   EdgeTensors lists_;
-  int64_t most_ = -1;  // the largest key that an edge leads to
+  int64_t max_ = -1;  // the largest key that an edge leads to
   mutable SortedEdges sorted_;
 };
 

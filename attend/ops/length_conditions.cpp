@@ -43,10 +43,10 @@ class LengthsCondition : public Condition {
     const int64_t count = Side::are_keys ? extent.keys : extent.queries;
     check_batch(lengths_, Side::are_keys ? "key lengths" : "query lengths", extent);
     if (extent.batch == 0) return;
-    const auto least = lengths_.min().item<int64_t>(), most = lengths_.max().item<int64_t>();
-    if (least < 0 || most > count)
+    const auto least = lengths_.min().item<int64_t>(), maximum = lengths_.max().item<int64_t>();
+    if (least < 0 || maximum > count)
       fail("[attention] {} lengths must be between 0 and the number of {} {}, got {} to {}",
-           Side::one, Side::many, count, least, most);
+           Side::one, Side::many, count, least, maximum);
   }
   Tensor mask(const Extent& extent, const at::Device& device) const override {
     return below<Side>(lengths_, extent, device);
@@ -114,7 +114,7 @@ class FirstCondition : public Condition {
   ConditionPointer shifted_keys(int64_t first, int64_t keys) const override {
     return Side::are_keys ? with(std::clamp<int64_t>(count_ - first, 0, keys)) : shared_from_this();
   }
-  ConditionPointer placed(const Place& place) const override {
+  ConditionPointer placed(const QueryOffset& place) const override {
     if (Side::are_keys) return shared_from_this();
     if (place.by_entry.defined())
       return std::make_shared<LengthsCondition<Side>>(

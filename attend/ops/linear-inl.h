@@ -20,7 +20,7 @@ void shift_features(Parts& parts, LoweredSpec& spec, bool for_later_queries);
 at::Tensor key_shifts(const LoweredSpec& spec);
 
 // Reason why the linear normaliser cannot use running sums; empty if it can.
-std::string why_not_running_sums(const LoweredSpec& spec);
+std::string not_running_sums_reason(const LoweredSpec& spec);
 
 // Runs in O((Tq + Tk) A Dv); the context has the dtype of the arithmetic.
 AttentionResult linear_attention(const Parts& parts, const LoweredSpec& spec);

@@ -255,7 +255,7 @@ void shift_features(Parts& parts, LoweredSpec& spec, bool for_later_queries) {
              : divide_features(query, key, unseen, alike, spec);
 }
 
-std::string why_not_running_sums(const LoweredSpec& spec) {
+std::string not_running_sums_reason(const LoweredSpec& spec) {
   if (spec.soft_cap > 0) return "running sums hold no single score, which soft_cap changes";
   if (spec.dropout.probability > 0) return "running sums hold no single weight to drop";
   if (!running_scope(spec, at::kCPU))

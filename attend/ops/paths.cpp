@@ -33,7 +33,7 @@ AttentionResult attention_at_once(const Lowered& lowered, Path path) {
   const auto& spec = lowered.spec;
   const bool linear = spec->normaliser->running_sums;
   const BackendChoice fused =
-      linear ? BackendChoice{nullptr, why_not_running_sums(*spec)} : fused_backend(parts, *spec);
+      linear ? BackendChoice{nullptr, not_running_sums_reason(*spec)} : fused_backend(parts, *spec);
   check_path(path, fused);
   if (path == Path::composed || !fused.obstacle.empty()) return composed_attention(parts, *spec);
   return linear ? linear_attention(parts, *spec) : fused_attention(*fused.backend, parts, spec);

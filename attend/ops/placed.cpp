@@ -53,7 +53,7 @@ Tensor offsets_of_queries(const AttentionSpec& spec, int64_t batch, int64_t quer
 
 namespace {
 
-Place place_of(const AttentionSpec& spec, int64_t batch, int64_t queries, int64_t keys) {
+QueryOffset place_of(const AttentionSpec& spec, int64_t batch, int64_t queries, int64_t keys) {
   const Tensor offsets = offsets_of_queries(spec, batch, queries, keys);
   if (offsets.numel() == 0) return {.queries = queries};
   const auto least = offsets.min().item<int64_t>();
@@ -71,7 +71,7 @@ Align parse_align(std::string_view text) {
 
 AttentionSpec placed(const AttentionSpec& spec, int64_t batch, int64_t queries, int64_t keys) {
   if (spec.align == Align::first && !spec.query_offsets.defined()) return spec;
-  const Place place = place_of(spec, batch, queries, keys);
+  const QueryOffset place = place_of(spec, batch, queries, keys);
   AttentionSpec result = spec;
   result.align = Align::first;
   result.query_offsets = Tensor();

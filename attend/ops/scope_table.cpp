@@ -144,10 +144,10 @@ std::optional<int64_t> around_reach(std::string_view text) {
 
 Scope parse_scope(std::string_view text) {
   // global:N has two clauses; an intersection multiplies the numbers of clauses of its parts.
-  constexpr auto most = 8;
+  constexpr auto maximum = 8;
   const auto is_joint = [](char c) { return c == '&' || c == '|'; };
-  if (std::count_if(text.begin(), text.end(), is_joint) >= most)
-    fail("scope {} has over {} parts; write fewer", in_quotes(text), most);
+  if (std::count_if(text.begin(), text.end(), is_joint) >= maximum)
+    fail("scope {} has over {} parts; write fewer", in_quotes(text), maximum);
   const auto intersection = [](std::string_view clause) {
     return parse_parts(clause, '&', parse_one,
                        [](const Scope& a, const Scope& b) { return a & b; });

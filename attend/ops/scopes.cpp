@@ -68,7 +68,7 @@ Scope shifted_keys(const Scope& scope, int64_t first, int64_t keys) {
                          [&](const Condition& one) { return one.shifted_keys(first, keys); });
 }
 
-Scope placed(const Scope& scope, const Place& place) {
+Scope placed(const Scope& scope, const QueryOffset& place) {
   return with_conditions(scope, [&](const Condition& one) { return one.placed(place); });
 }
 

@@ -104,7 +104,7 @@ Scope shifted_keys(const Scope& scope, int64_t first, int64_t keys);
 
 // The scope for queries that begin at another position among the keys; conditions that depend on
 // positions are moved.
-Scope placed(const Scope& scope, const Place& place);
+Scope placed(const Scope& scope, const QueryOffset& place);
 
 // Error if the lengths or masks of both do not fit each other.
 Scope operator&(const Scope& a, const Scope& b);

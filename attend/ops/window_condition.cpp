@@ -57,7 +57,7 @@ class WindowCondition : public Condition {
   ConditionPointer shifted_keys(int64_t first, int64_t) const override {
     return moved(-first, offsets_);
   }
-  ConditionPointer placed(const Place& place) const override {
+  ConditionPointer placed(const QueryOffset& place) const override {
     return moved(place.common, place.added_to(offsets_));
   }
   ConditionPointer of_head(int64_t entry, int64_t) const override {

@@ -20,7 +20,7 @@ constexpr milliseconds to_answer{5000};
 }  // namespace
 
 // Polls, because an exception from wait() takes half a second to create.
-std::string missing_reports(c10d::Store& store, const ProcessPlace& place) {
+std::string missing_reports(c10d::Store& store, const ProcessRank& place) {
   const auto key = [](int64_t rank) { return fmt::format("failed-{}", rank); };
   store.add(key(place.rank), 1);
   std::vector<int64_t> ranks(static_cast<size_t>(place.size));
@@ -35,7 +35,7 @@ std::string missing_reports(c10d::Store& store, const ProcessPlace& place) {
                      ranks.size() > 1 ? "are" : "is");
 }
 
-std::string absent_ranks(const c10::intrusive_ptr<c10d::Store>& store, const ProcessPlace& place) {
+std::string absent_ranks(const c10::intrusive_ptr<c10d::Store>& store, const ProcessRank& place) {
   const auto found = std::make_shared<std::promise<std::string>>();
   std::future<std::string> ranks = found->get_future();
   // A store in a suspended process never answers, so this needs its own thread.

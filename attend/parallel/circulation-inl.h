@@ -34,9 +34,9 @@ void circulate(Communicator& world, at::Tensor current, const std::vector<int64_
 
 // Sums over ranks: each rank has a part for every rank, and every rank receives the sum of its
 // parts. Each rank adds its part to the incoming sum and sends it to the next rank.
-class SumsOnTheWay {
+class RingReduceScatter {
  public:
-  SumsOnTheWay(Communicator& world, const std::vector<int64_t>& sizes)
+  RingReduceScatter(Communicator& world, const std::vector<int64_t>& sizes)
       : world_(world), sizes_(sizes) {}
 
   // Adds this rank's part for another rank. Call first with its own part, then with the parts for

@@ -100,7 +100,7 @@ bool needs_all_queries(const AttentionSpec& spec) {
 }
 
 // Why the ring does not support this spec; empty if it does.
-std::string why_no_ring(const AttentionSpec& spec) {
+std::string no_ring_reason(const AttentionSpec& spec) {
   const NormaliserRow& normaliser = spec.normaliser.row();
   if (normaliser.merge == Merge::none)
     return fmt::format("normaliser {} needs all keys of a query at once", normaliser.name);
@@ -158,7 +158,7 @@ AttentionResult distributed_attention(Communicator& world, const Tensor& query, 
   const AttentionSpec& spec = call->spec;
   check_whole(spec, query, length_of(call->shared.queries), length_of(call->shared.keys));
   call->needs_all_queries = needs_all_queries(spec);
-  const std::string obstacle = why_no_ring(spec);
+  const std::string obstacle = no_ring_reason(spec);
   if (shared.exchange == Exchange::ring && !obstacle.empty())
     fail("[distributed attention] exchange is ring, but {}; take automatic or gather", obstacle);
   call->by_ring = shared.exchange != Exchange::gather && obstacle.empty();

@@ -25,7 +25,7 @@ std::pair<Tensor, Tensor> gathered(Communicator& world, const Sharding& sharding
 std::pair<Tensor, Tensor> scattered(Communicator& world, const Sharding& sharding,
                                     const Tensor& first, const Tensor& second) {
   const KeyMessages messages(sharding, first, second);
-  SumsOnTheWay sums(world, messages.sizes());
+  RingReduceScatter sums(world, messages.sizes());
   const int64_t count = world.size();
   for (int64_t step = 0; step < count; ++step) {
     const Runs& runs = sharding[static_cast<size_t>((world.rank() - step + count) % count)];

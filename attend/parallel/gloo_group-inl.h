@@ -6,7 +6,7 @@
 #include <string>
 #include <torch/csrc/distributed/c10d/ProcessGroupGloo.hpp>
 
-#include "attend/parallel/process_place.h"
+#include "attend/parallel/process_rank.h"
 
 namespace attend::internal {
 
@@ -18,6 +18,6 @@ std::string own_address_towards(const std::string& host);
 
 // Connects to the other processes, which must be present. Throws exceptions of Gloo and of
 // place.meanwhile, and after place.timeout.
-GlooGroup connect_gloo(const c10::intrusive_ptr<c10d::Store>& store, const ProcessPlace& place);
+GlooGroup connect_gloo(const c10::intrusive_ptr<c10d::Store>& store, const ProcessRank& place);
 
 }  // namespace attend::internal

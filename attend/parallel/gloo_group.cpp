@@ -52,7 +52,7 @@ bool is_loopback(const std::string& address) {
   return address.starts_with("127.") || address == "::1";
 }
 
-std::shared_ptr<gloo::transport::Device> device_for(const ProcessPlace& place) {
+std::shared_ptr<gloo::transport::Device> device_for(const ProcessRank& place) {
   const bool is_here =
       !place.file.empty() || is_loopback(place.address) || place.address == "localhost";
   if (is_here) return c10d::ProcessGroupGloo::createDeviceForHostname("127.0.0.1");
@@ -86,7 +86,7 @@ std::string own_address_towards(const std::string& host) {
 
 // Gloo waits for ended processes as long as for slow ones, retries several times, and cannot be
 // interrupted. Its thread is therefore abandoned after the timeout or if `meanwhile` throws.
-GlooGroup connect_gloo(const c10::intrusive_ptr<c10d::Store>& store, const ProcessPlace& place) {
+GlooGroup connect_gloo(const c10::intrusive_ptr<c10d::Store>& store, const ProcessRank& place) {
   const milliseconds timeout(static_cast<int64_t>(1000 * place.timeout));
   const auto end = std::chrono::steady_clock::now() + timeout;
   auto options = c10d::ProcessGroupGloo::Options::create(timeout);

@@ -13,7 +13,7 @@
 #include "attend/base/error.h"
 #include "attend/parallel/absent_ranks-inl.h"
 #include "attend/parallel/gloo_group-inl.h"
-#include "attend/parallel/meeting_store-inl.h"
+#include "attend/parallel/rendezvous_store-inl.h"
 
 namespace attend {
 namespace {
@@ -52,7 +52,7 @@ class Quiet {
 
 class GlooWorld : public Communicator {
  public:
-  explicit GlooWorld(const ProcessPlace& place)
+  explicit GlooWorld(const ProcessRank& place)
       : place_(place),
         store_(internal::meeting_store(place)),
         group_(internal::connect_gloo(store_, place)) {}
@@ -136,7 +136,7 @@ class GlooWorld : public Communicator {
     }
   }
 
-  const ProcessPlace place_;
+  const ProcessRank place_;
   const c10::intrusive_ptr<c10d::Store> store_;
   const internal::GlooGroup group_;
   int exchanges_ = 0;
@@ -145,7 +145,7 @@ class GlooWorld : public Communicator {
 
 }  // namespace
 
-std::unique_ptr<Communicator> connect(const ProcessPlace& place) {
+std::unique_ptr<Communicator> connect(const ProcessRank& place) {
   if (place.size == 1) return single_process();
   outlive_broken_connections();
   const Quiet quiet;

@@ -3,7 +3,7 @@
 #include <memory>
 
 #include "attend/parallel/communicator.h"
-#include "attend/parallel/process_place.h"
+#include "attend/parallel/process_rank.h"
 
 namespace attend {
 
@@ -14,6 +14,6 @@ namespace attend {
 //
 // Calls throw std::runtime_error, at once if another process has ended, or after the timeout if it
 // does not answer.
-std::unique_ptr<Communicator> connect(const ProcessPlace& place);
+std::unique_ptr<Communicator> connect(const ProcessRank& place);
 
 }  // namespace attend

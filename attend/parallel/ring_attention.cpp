@@ -171,7 +171,7 @@ variable_list ring_gradients(const DistributedCall& call, const variable_list& i
   AttentionResult upstream = given;
   if (given.context.defined()) upstream.context = given.context.to(result.context.scalar_type());
   const KeyMessages messages(call.shared.keys, inputs[input::key], inputs[input::value]);
-  SumsOnTheWay sums(call.world, messages.sizes());
+  RingReduceScatter sums(call.world, messages.sizes());
   circulate(call.world, KeyMessages::packed(inputs[input::key], inputs[input::value]),
             messages.sizes(), [&](int64_t rank, const Tensor& message) {
               const Tensor shard = in_precision(message), of_shard = at::zeros_like(shard);

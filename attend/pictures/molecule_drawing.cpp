@@ -23,21 +23,21 @@ constexpr double atom_font = 13;
 constexpr double title_height = 24;
 
 struct MoleculePicture {
-  std::vector<DrawnPlace> places;  // in pixels
+  std::vector<DrawnPoint> places;  // in pixels
   double width = 0, height = 0;
 };
 
 MoleculePicture picture_of(const MoleculeDrawing& molecule) {
   MoleculePicture picture{molecule_layout(molecule)};
   double left = 0, top = 0, right = 0, bottom = 0;
-  for (const DrawnPlace& place : picture.places) {
+  for (const DrawnPoint& place : picture.places) {
     left = std::min(left, place.x);
     right = std::max(right, place.x);
     top = std::min(top, place.y);
     bottom = std::max(bottom, place.y);
   }
   const double edge = margin + atom_radius, above = molecule.title.empty() ? 0 : title_height;
-  for (DrawnPlace& place : picture.places)
+  for (DrawnPoint& place : picture.places)
     place = {edge + bond_length * (place.x - left), edge + above + bond_length * (place.y - top)};
   picture.width = std::max(bond_length * (right - left) + 2 * edge,
                            estimated_width(visible_text(molecule.title), atom_font) + 2 * margin);
@@ -47,8 +47,8 @@ MoleculePicture picture_of(const MoleculeDrawing& molecule) {
 
 // Parallel lines; a dashed one comes last.
 std::string bond_lines(const MoleculeDrawing::Bond& bond, const MoleculePicture& picture) {
-  const DrawnPlace& from = picture.places[static_cast<size_t>(bond.first)];
-  const DrawnPlace& to = picture.places[static_cast<size_t>(bond.second)];
+  const DrawnPoint& from = picture.places[static_cast<size_t>(bond.first)];
+  const DrawnPoint& to = picture.places[static_cast<size_t>(bond.second)];
   const double length = std::max(std::hypot(to.x - from.x, to.y - from.y), 1e-6);
   const double across_x = -(to.y - from.y) / length, across_y = (to.x - from.x) / length;
   const int64_t lines = bond.lines + (bond.has_dashes ? 1 : 0);
@@ -67,7 +67,7 @@ double strength_of(double weight, double largest) {
 }
 
 // Drawn under the lines, from the atom to the middle of the bond.
-std::string half_shade(const DrawnPlace& from, const DrawnPlace& to, double weight,
+std::string half_shade(const DrawnPoint& from, const DrawnPoint& to, double weight,
                        double largest) {
   const double strength = strength_of(weight, largest);
   if (strength == 0) return "";
@@ -79,8 +79,8 @@ std::string half_shade(const DrawnPlace& from, const DrawnPlace& to, double weig
 
 std::string bond_shades(const MoleculeDrawing::Bond& bond, const MoleculePicture& picture,
                         double largest) {
-  const DrawnPlace& first = picture.places[static_cast<size_t>(bond.first)];
-  const DrawnPlace& second = picture.places[static_cast<size_t>(bond.second)];
+  const DrawnPoint& first = picture.places[static_cast<size_t>(bond.first)];
+  const DrawnPoint& second = picture.places[static_cast<size_t>(bond.second)];
   return half_shade(first, second, bond.first_weight, largest) +
          half_shade(second, first, bond.second_weight, largest);
 }
@@ -99,7 +99,7 @@ double largest_weight(const MoleculeDrawing& molecule) {
 }
 
 // Drawn over the lines, which then end at its edge.
-std::string atom_mark(const MoleculeDrawing::Atom& atom, const DrawnPlace& place, double largest) {
+std::string atom_mark(const MoleculeDrawing::Atom& atom, const DrawnPoint& place, double largest) {
   const double strength = strength_of(atom.weight, largest);
   const std::string label = shorten(visible_token(atom.label), 12);
   const double width = estimated_width(label, atom_font);
@@ -127,9 +127,9 @@ std::string molecule_style() {
 }  // namespace
 
 std::string molecule_svg(const MoleculeDrawing& molecule) {
-  if (std::ssize(molecule.atoms) > most_drawn_atoms)
+  if (std::ssize(molecule.atoms) > max_drawn_atoms)
     fail("the molecule has {} atoms; a drawing shows at most {}", molecule.atoms.size(),
-         most_drawn_atoms);
+         max_drawn_atoms);
   const MoleculePicture picture = picture_of(molecule);
   std::string out = svg_start(picture.width, picture.height,
                               fmt::format("a molecule of {} atoms", molecule.atoms.size())) +

@@ -24,19 +24,19 @@ struct MoleculeDrawing {
   std::string title = {};  // may be empty
 };
 
-inline constexpr int64_t most_drawn_atoms = 400;
+inline constexpr int64_t max_drawn_atoms = 400;
 
-struct DrawnPlace {
+struct DrawnPoint {
   double x = 0, y = 0;
 };
 
 // Returns positions of the atoms, with bonds about 1 long. Distances fit the numbers of bonds
 // between atoms (stress majorisation, Gansner et al. 2004). Parts without a bond between them are
 // placed side by side.
-std::vector<DrawnPlace> molecule_layout(const MoleculeDrawing& molecule);
+std::vector<DrawnPoint> molecule_layout(const MoleculeDrawing& molecule);
 
 // Returns a self-contained SVG document: light, or dark if the viewer prefers that. Error if there
-// are more than most_drawn_atoms atoms.
+// are more than max_drawn_atoms atoms.
 std::string molecule_svg(const MoleculeDrawing& molecule);
 
 }  // namespace attend

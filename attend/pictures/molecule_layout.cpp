@@ -59,7 +59,7 @@ class Part {
   }
 
   const std::vector<size_t>& atoms() const { return atoms_; }
-  const std::vector<DrawnPlace>& places() const { return places_; }
+  const std::vector<DrawnPoint>& places() const { return places_; }
 
  private:
   size_t farthest(const std::vector<double>& distance) const {
@@ -89,7 +89,7 @@ class Part {
   // most.
   void improve() {
     for (size_t i = 0; i < places_.size(); ++i) {
-      DrawnPlace sum;
+      DrawnPoint sum;
       double total = 0;
       for (size_t j = 0; j < places_.size(); ++j) {
         if (i == j) continue;
@@ -106,33 +106,33 @@ class Part {
 
   void turn() {
     double x = 0, y = 0, xx = 0, xy = 0, yy = 0;
-    for (const DrawnPlace& place : places_) {
+    for (const DrawnPoint& place : places_) {
       x += place.x / static_cast<double>(places_.size());
       y += place.y / static_cast<double>(places_.size());
     }
-    for (const DrawnPlace& place : places_) {
+    for (const DrawnPoint& place : places_) {
       xx += (place.x - x) * (place.x - x);
       xy += (place.x - x) * (place.y - y);
       yy += (place.y - y) * (place.y - y);
     }
     const double angle = 0.5 * std::atan2(2 * xy, xx - yy);
     const double c = std::cos(angle), s = std::sin(angle);
-    for (DrawnPlace& place : places_)
+    for (DrawnPoint& place : places_)
       place = {c * (place.x - x) + s * (place.y - y), c * (place.y - y) - s * (place.x - x)};
     const double across = places_[0].x > 1e-6 ? -1 : 1, down = places_[0].y > 1e-6 ? -1 : 1;
-    for (DrawnPlace& place : places_) place = {across * place.x, down * place.y};
+    for (DrawnPoint& place : places_) place = {across * place.x, down * place.y};
   }
 
   std::vector<size_t> atoms_;
   std::vector<std::vector<int>> bonds_;  // numbers of bonds between each two of them
-  std::vector<DrawnPlace> places_;
+  std::vector<DrawnPoint> places_;
 };
 
 }  // namespace
 
-std::vector<DrawnPlace> molecule_layout(const MoleculeDrawing& molecule) {
+std::vector<DrawnPoint> molecule_layout(const MoleculeDrawing& molecule) {
   const Neighbourhood neighbours = neighbours_of(molecule);
-  std::vector<DrawnPlace> places(neighbours.size());
+  std::vector<DrawnPoint> places(neighbours.size());
   std::vector<bool> placed(neighbours.size());
   double left = 0;
   for (size_t atom = 0; atom < neighbours.size(); ++atom) {
@@ -144,7 +144,7 @@ std::vector<DrawnPlace> molecule_layout(const MoleculeDrawing& molecule) {
     Part part(std::move(own), neighbours);
     part.lay_out();
     double first = std::numeric_limits<double>::max(), last = std::numeric_limits<double>::lowest();
-    for (const DrawnPlace& place : part.places()) {
+    for (const DrawnPoint& place : part.places()) {
       first = std::min(first, place.x);
       last = std::max(last, place.x);
     }

@@ -20,7 +20,7 @@ constexpr double point_radius = 7;
 constexpr double points_margin = 56;
 constexpr double points_title = 24;
 constexpr double points_font = 12;
-constexpr double most_place = 1e100;
+constexpr double max_place = 1e100;
 
 // Range of the coordinates, and its frame in the drawing.
 struct PointsFrame {
@@ -39,7 +39,7 @@ PointsFrame frame_of(const PointsDrawing& drawing) {
   PointsFrame frame;
   for (const PointsDrawing::Point& point : drawing.points) {
     for (const double place : {point.x, point.y})
-      if (!(std::abs(place) <= most_place))
+      if (!(std::abs(place) <= max_place))
         fail("a point is at {:g}; a drawing shows places between -1e100 and 1e100", place);
     frame.left = std::min(frame.left, point.x);
     frame.right = std::max(frame.right, point.x);
@@ -85,8 +85,8 @@ std::string frame_labels(const PointsFrame& frame) {
 }  // namespace
 
 std::string points_svg(const PointsDrawing& drawing) {
-  if (drawing.points.empty() || std::ssize(drawing.points) > most_drawn_points)
-    fail("there are {} points; a drawing shows 1 to {}", drawing.points.size(), most_drawn_points);
+  if (drawing.points.empty() || std::ssize(drawing.points) > max_drawn_points)
+    fail("there are {} points; a drawing shows 1 to {}", drawing.points.size(), max_drawn_points);
   const PointsFrame frame = frame_of(drawing);
   const std::string title = visible_text(drawing.title);
   const double width = std::max(frame.x + frame.width + points_margin,

@@ -16,10 +16,10 @@ struct PointsDrawing {
   std::string title = {};  // may be empty
 };
 
-inline constexpr int64_t most_drawn_points = 2000;
+inline constexpr int64_t max_drawn_points = 2000;
 
 // Returns a self-contained SVG document with equal scales of both axes: light, or dark if the
-// viewer prefers that. Error if there are no points or more than most_drawn_points, and if a
+// viewer prefers that. Error if there are no points or more than max_drawn_points, and if a
 // coordinate is not finite or beyond 1e100 in magnitude.
 std::string points_svg(const PointsDrawing& drawing);
 

@@ -16,24 +16,24 @@
 namespace attend {
 namespace {
 
-constexpr int64_t most_pixels = 4096;
-constexpr size_t most_targets = 100;
+constexpr int64_t max_pixels = 4096;
+constexpr size_t max_targets = 100;
 constexpr double padding = 24, gap = 20, label_height = 22;
 constexpr double page_width = 960;      // maximum width of panels side by side
 constexpr double strongest_tint = 0.8;  // opacity of the largest weight; the picture stays visible
 constexpr double weakest = 0.01;        // share of the scale below which no weight is drawn
 
 void check(const Alignment& alignment, const SourcePicture& picture) {
-  if (picture.height < 1 || picture.width < 1 || picture.height > most_pixels ||
-      picture.width > most_pixels)
+  if (picture.height < 1 || picture.width < 1 || picture.height > max_pixels ||
+      picture.width > max_pixels)
     fail("[explain] the source is a picture of {} x {} pixels; 1 to {} a side are drawn",
-         picture.width, picture.height, most_pixels);
+         picture.width, picture.height, max_pixels);
   if (picture.rows * picture.columns != static_cast<int64_t>(alignment.source.size()))
     fail("[explain] the picture has {} x {} parts and the alignment {} source tokens", picture.rows,
          picture.columns, alignment.source.size());
-  if (alignment.target.size() > most_targets)
+  if (alignment.target.size() > max_targets)
     fail("[explain] {} target tokens are too many for a panel each (at most {}); write .json",
-         alignment.target.size(), most_targets);
+         alignment.target.size(), max_targets);
 }
 
 // Positions of the panels of one picture.

@@ -7,7 +7,7 @@
 #include "attend/models/model_folder.h"
 #include "attend/models/pair_model.h"
 #include "attend/runs/out_folder.h"
-#include "attend/train/kept_weights.h"
+#include "attend/train/recent_weights.h"
 
 namespace attend {
 namespace {

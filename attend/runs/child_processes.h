@@ -7,7 +7,7 @@
 namespace attend {
 
 // The other processes of a run on this machine: this program with the same arguments, for ranks 1,
-// 2, ... Sets the environment of place_of_environment(), also in this process, which has rank 0.
+// 2, ... Sets the environment of rank_of_environment(), also in this process, which has rank 0.
 // The processes connect through a file in a temporary folder.
 class ChildProcesses {
  public:

@@ -12,8 +12,8 @@ namespace {
 // Few pairs need small batches to get enough steps: with eight times as many pairs, batches are
 // four times as large. On 8,000 words, batches of 32 and 30 epochs leave 15.2 % of Dutch words
 // wrong; 128 and 20 left more than twice as many.
-constexpr int64_t batches_an_epoch = 250, least_batch = 16, most_batch = 128;
-constexpr int64_t wanted_steps = 7500, least_epochs = 20, most_epochs = 100;
+constexpr int64_t batches_an_epoch = 250, least_batch = 16, max_batch = 128;
+constexpr int64_t wanted_steps = 7500, least_epochs = 20, max_epochs = 100;
 
 double* dropout_of(RunConfig& config) {
   for (const Setting& setting : config.model.settings())
@@ -23,22 +23,22 @@ double* dropout_of(RunConfig& config) {
 }
 
 int64_t batch_for(int64_t pairs) {
-  if (pairs == 0) return most_batch;
+  if (pairs == 0) return max_batch;
   const auto wanted = static_cast<uint64_t>(std::max<int64_t>(pairs / batches_an_epoch, 1));
-  return std::clamp(static_cast<int64_t>(std::bit_ceil(wanted)), least_batch, most_batch);
+  return std::clamp(static_cast<int64_t>(std::bit_ceil(wanted)), least_batch, max_batch);
 }
 
 int64_t epochs_for(int64_t pairs, int64_t batch) {
   if (pairs == 0) return least_epochs;
   const int64_t steps = (pairs + batch - 1) / batch;
-  return std::clamp((wanted_steps + steps - 1) / steps, least_epochs, most_epochs);
+  return std::clamp((wanted_steps + steps - 1) / steps, least_epochs, max_epochs);
 }
 
 // A longer warm-up would dominate a short training, and patience begins after it.
-constexpr int64_t most_warmup = 200, least_warmup = 10, warmup_share = 10;
+constexpr int64_t max_warmup = 200, least_warmup = 10, warmup_share = 10;
 
 int64_t warmup_for(int64_t steps) {
-  return steps == 0 ? most_warmup : std::clamp(steps / warmup_share, least_warmup, most_warmup);
+  return steps == 0 ? max_warmup : std::clamp(steps / warmup_share, least_warmup, max_warmup);
 }
 
 // Number of steps of a training with `pairs` pairs; 0: unknown.
@@ -50,7 +50,7 @@ int64_t steps_of(const TrainConfig& train, int64_t pairs) {
 }
 
 // If epochs have few steps, five validations cover too little training.
-constexpr int64_t least_patience = 5, most_patience = 100, patient_steps = 250;
+constexpr int64_t least_patience = 5, max_patience = 100, patient_steps = 250;
 
 int64_t patience_for(const TrainConfig& train, int64_t pairs) {
   int64_t steps = train.validate_steps;
@@ -59,7 +59,7 @@ int64_t patience_for(const TrainConfig& train, int64_t pairs) {
     const int64_t batches = (pairs + train.batch - 1) / train.batch;
     steps = (batches + train.accumulate - 1) / train.accumulate;
   }
-  return std::clamp((patient_steps + steps - 1) / steps, least_patience, most_patience);
+  return std::clamp((patient_steps + steps - 1) / steps, least_patience, max_patience);
 }
 
 double dropout_for(int64_t pairs) {
@@ -81,7 +81,7 @@ std::string settle_by_size(RunConfig& config, int64_t pairs, int64_t windows) {
     chosen.push_back(fmt::format("{} = {}", key, value));
   };
   if (config.train.batch == 0 && config.train.batch_tokens > 0) {
-    config.train.batch = most_batch;  // unused
+    config.train.batch = max_batch;  // unused
   } else if (config.train.batch == 0) {
     config.train.batch = batch_for(pairs);
     say("train.batch", config.train.batch);
@@ -94,7 +94,7 @@ std::string settle_by_size(RunConfig& config, int64_t pairs, int64_t windows) {
   }
   if (config.train.warmup_steps < 0) {
     config.train.warmup_steps = warmup_for(steps_of(config.train, std::max(pairs, windows)));
-    if (config.train.warmup_steps < most_warmup)
+    if (config.train.warmup_steps < max_warmup)
       say("train.warmup_steps", config.train.warmup_steps);
   }
   if (config.train.patience < 0) {

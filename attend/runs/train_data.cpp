@@ -157,9 +157,9 @@ void tell_colours(FrameReader& frames, const Texts& texts, const Tell& tell) {
   std::string first;
   for (const std::vector<Example>* part : {&texts.train, &texts.valid})
     for (const Example& example : *part) {
-      const int64_t before = frames.greyed();
+      const int64_t before = frames.converted_to_grey();
       frames.read(example.source);
-      if (frames.greyed() == before) continue;
+      if (frames.converted_to_grey() == before) continue;
       if (count++ == 0) first = example.source;
     }
   if (count > 0)
@@ -171,12 +171,12 @@ void tell_colours(FrameReader& frames, const Texts& texts, const Tell& tell) {
 void tell_large_numbers(const SourceKind& kind, FrameReader& frames,
                         const std::vector<Example>& examples, const std::string& name,
                         const Tell& tell) {
-  constexpr double most = 10;
+  constexpr double maximum = 10;
   if (kind.scale_key == nullptr) return;
   double largest = 0;
   for (const Example& example : examples)
     largest = std::max(largest, frames.read(example.source).abs().max().item<double>());
-  if (largest > most)
+  if (largest > maximum)
     tell(
         fmt::format("{}: numbers of up to {:.4g} are learned from badly; make {} {:.2g} times as "
                     "large",
@@ -384,7 +384,7 @@ PairData read_training_data(const TrainOptions& options, const RunConfig& config
                            : read_both(options, config, tell, bad);
   std::shared_ptr<FrameReader> frames;
   if (const SourceKind* kind = config.text.source_kind(); kind != nullptr) {
-    frames = std::make_shared<KeptFrames>(*kind, config.text.frames);
+    frames = std::make_shared<FrameCache>(*kind, config.text.frames);
     if (options.skip_bad)
       left_out += take_out_unreadable({&texts.train, &texts.valid}, *frames, options.data, tell);
     if (kind->has_colours && !config.text.frames.colours) tell_colours(*frames, texts, tell);

@@ -8,7 +8,7 @@ namespace attend::internal {
 
 void check_sharing(const TrainOptions& options, const RunConfig& config) {
   if (!config.train.sequence_parallel) return;
-  if (const std::string why = config.model.chosen().why_not_shared(); !why.empty())
+  if (const std::string why = config.model.chosen().not_shared_reason(); !why.empty())
     fail("train.sequence_parallel: {}", why);
   if (config.text.source_kind() != nullptr)
     fail("train.sequence_parallel: takes sources of tokens, not images, sounds, sets or molecules");

@@ -35,13 +35,13 @@ void keep_share(std::vector<T>& all, const Communicator& world) {
 // of the data. Its index in the part is random with a fixed seed, because every n-th example could
 // have the same label.
 template <class T>
-void keep_spread(std::vector<T>& all, size_t most) {
-  if (all.size() <= most) return;
+void keep_spread(std::vector<T>& all, size_t maximum) {
+  if (all.size() <= maximum) return;
   std::mt19937_64 random(1);
   std::vector<T> kept;
-  kept.reserve(most);
-  for (size_t part = 0; part < most; ++part) {
-    const size_t first = part * all.size() / most, end = (part + 1) * all.size() / most;
+  kept.reserve(maximum);
+  for (size_t part = 0; part < maximum; ++part) {
+    const size_t first = part * all.size() / maximum, end = (part + 1) * all.size() / maximum;
     kept.push_back(std::move(all[first + random() % (end - first)]));
   }
   all = std::move(kept);
@@ -94,10 +94,10 @@ Validator::Validator(const RunConfig& config, const PairModel& model, const Pair
       world_(world),
       examples_(data.valid.examples),
       averaged_(model_with(model, std::move(averaged), config.train.replicas)) {
-  const auto most = static_cast<size_t>(config.train.validation_examples);
+  const auto maximum = static_cast<size_t>(config.train.validation_examples);
   if (data.valid_text.empty()) {
     available_ = std::ssize(examples_);
-    keep_spread(examples_, most);
+    keep_spread(examples_, maximum);
     measured_ = std::ssize(examples_);
     fingerprint_ = hash_of(examples_, model.codecs.source.names_file);
     keep_share(examples_, world);
@@ -108,7 +108,7 @@ Validator::Validator(const RunConfig& config, const PairModel& model, const Pair
     pairs_ = windows_in_order(model.encode_text(data.valid_text),
                               model.config.chosen().context() - 1, 1);
     available_ = std::ssize(pairs_);
-    keep_spread(pairs_, most);
+    keep_spread(pairs_, maximum);
     measured_ = std::ssize(pairs_);
     fingerprint_ = hash_of(data.valid_text, pairs_.size());
     keep_share(pairs_, world);

@@ -12,14 +12,14 @@ namespace attend {
 namespace {
 
 // Maximum number of sources per thread; more would only delay the first answer.
-constexpr size_t most_together = 64;
+constexpr size_t max_together = 64;
 
 // Maximum weight that is handed out at once. Also the weight that may overtake a question with
 // other options before a thread takes no more and ends.
-constexpr size_t most_weight = 256;
+constexpr size_t max_weight = 256;
 
 // A source of fewer than 2 * tokens_per_weight tokens weighs 1. bytes_per_token is an estimate.
-constexpr size_t tokens_per_weight = most_tokens_together / most_weight, bytes_per_token = 4;
+constexpr size_t tokens_per_weight = max_tokens_together / max_weight, bytes_per_token = 4;
 
 // While the model is busy, a thread waits while questions arrive within `gathering_pause` of
 // each other, up to `longest_gathering`. Clients that were answered together send their next
@@ -163,14 +163,14 @@ class AnswerQueue::Call {
     const std::lock_guard lock(queue_.mutex_);
     has_begun_ = true;
     queue_.drop_abandoned();
-    const size_t most = first_->question().embedded  ? most_weight
-                        : first_->question().is_long ? most_together
-                                                     : queue_.share();
+    const size_t maximum = first_->question().embedded  ? max_weight
+                           : first_->question().is_long ? max_together
+                                                        : queue_.share();
     std::vector<Taken> taken;
     std::vector<double> queued_seconds;
     size_t weight = 0;
     const auto takes_more = [&] {
-      return answering + taken.size() < most && weight < most_weight && overtaking_ < most_weight;
+      return answering + taken.size() < maximum && weight < max_weight && overtaking_ < max_weight;
     };
     auto one = queue_.waiting_.begin();
     while (one != queue_.waiting_.end() && takes_more()) {
@@ -192,7 +192,7 @@ class AnswerQueue::Call {
       }
       if (now->left() == 0)
         queue_.waiting_.erase(now);
-      else if (now->weight >= most_weight)
+      else if (now->weight >= max_weight)
         put_behind(now);
     }
     queue_.answering_ += taken.size();
@@ -230,11 +230,11 @@ class AnswerQueue::Call {
 
 size_t AnswerQueue::Waiting::left() const { return asked->question().sources.size() - taken; }
 
-AnswerQueue::AnswerQueue(Ask ask, size_t most, Watch watch, size_t threads, Embed embed,
+AnswerQueue::AnswerQueue(Ask ask, size_t maximum, Watch watch, size_t threads, Embed embed,
                          size_t longest)
     : ask_(std::move(ask)),
       embed_(std::move(embed)),
-      most_(most),
+      max_(maximum),
       watch_(std::move(watch)),
       longest_(longest),
       thread_count_(threads) {
@@ -257,8 +257,8 @@ void AnswerQueue::stop() {
 bool AnswerQueue::add(Question question) {
   {
     const std::lock_guard lock(mutex_);
-    if (waiting_.size() >= most_) drop_abandoned();
-    if (waiting_.size() >= most_) return false;
+    if (waiting_.size() >= max_) drop_abandoned();
+    if (waiting_.size() >= max_) return false;
     waiting_.push_back(
         {std::make_shared<Asked>(std::move(question)), std::chrono::steady_clock::now()});
   }
@@ -268,12 +268,12 @@ bool AnswerQueue::add(Question question) {
 
 bool AnswerQueue::is_full() {
   const std::lock_guard lock(mutex_);
-  if (waiting_.size() < most_) return false;
+  if (waiting_.size() < max_) return false;
   const auto now = std::chrono::steady_clock::now();
   if (now - looked_ < looking_pause) return true;
   looked_ = now;
   drop_abandoned();
-  return waiting_.size() >= most_;
+  return waiting_.size() >= max_;
 }
 
 size_t AnswerQueue::size() const {
@@ -309,7 +309,7 @@ size_t AnswerQueue::weight(const std::string& source) const {
 size_t AnswerQueue::share() const {
   size_t sources = answering_;
   for (const Waiting& one : waiting_) sources += one.left();
-  return std::min((sources + thread_count_ - 1) / thread_count_, most_together);
+  return std::min((sources + thread_count_ - 1) / thread_count_, max_together);
 }
 
 std::shared_ptr<AnswerQueue::Asked> AnswerQueue::first_free() const {

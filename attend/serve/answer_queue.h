@@ -37,7 +37,7 @@ struct Question {
 };
 
 // Maximum number of tokens handed out at once, unless a single source has more.
-constexpr size_t most_tokens_together = 4096;
+constexpr size_t max_tokens_together = 4096;
 
 // Queue of the questions to a model, and the threads that run it. A thread takes its share of the
 // waiting sources with equal options. It takes further ones as soon as the model accepts them next
@@ -62,7 +62,7 @@ class AnswerQueue {
 
   // `longest`: maximum number of tokens that the model reads of a source. Error if the system
   // cannot start the threads.
-  AnswerQueue(Ask ask, size_t most, Watch watch, size_t threads, Embed embed = {},
+  AnswerQueue(Ask ask, size_t maximum, Watch watch, size_t threads, Embed embed = {},
               size_t longest = std::numeric_limits<size_t>::max());
   // Waits for the answers in progress and drops the questions that wait.
   ~AnswerQueue();
@@ -102,7 +102,7 @@ class AnswerQueue {
 
   Ask ask_;
   Embed embed_;
-  size_t most_;
+  size_t max_;
   Watch watch_;
   size_t longest_;
   mutable std::mutex mutex_;

@@ -50,22 +50,22 @@ std::function<void(const std::vector<Result>&)> responder(
 void check_sources(const Asking& asking, const std::vector<std::string>& sources) {
   for (size_t i = 0; i < sources.size(); ++i) {
     check_source(asking.served, sources[i], fmt::format("{}[{}]", asking.field, i), asking.field);
-    if (!asking.served.model->has_source_image() && sources[i].size() > most_text_bytes)
+    if (!asking.served.model->has_source_image() && sources[i].size() > max_text_bytes)
       throw RequestError(422,
                          fmt::format("{}[{}] has {} bytes; a text has at most {}, shorten it",
-                                     asking.field, i, sources[i].size(), most_text_bytes),
+                                     asking.field, i, sources[i].size(), max_text_bytes),
                          asking.field, "invalid_value");
   }
 }
 
 // Limits of all answers to a request together: tokens, and attention weights kept during the
 // computation.
-constexpr int64_t most_tokens = int64_t{64} * 4096, most_weights = int64_t{1} << 26;
+constexpr int64_t max_tokens = int64_t{64} * 4096, max_weights = int64_t{1} << 26;
 
 // Maximum number of tokens of a source, from its bytes; special tokens may be added.
 int64_t source_tokens(const Model& model, const std::string& source) {
-  const int64_t most = model.maximum_source_length();
-  return model.has_source_image() ? most : std::min(std::ssize(source) + 8, most);
+  const int64_t maximum = model.maximum_source_length();
+  return model.has_source_image() ? maximum : std::min(std::ssize(source) + 8, maximum);
 }
 
 int64_t answer_count(const SearchOptions& search) {
@@ -84,16 +84,16 @@ void check_work(const Asking& asking, const Question& question) {
     tokens += all;
     weights += keeps_weights ? all * length : 0;
   }
-  const auto check = [&](int64_t count, int64_t most, const char* kind) {
-    if (count > most)
+  const auto check = [&](int64_t count, int64_t maximum, const char* kind) {
+    if (count > maximum)
       throw RequestError(422,
                          fmt::format("the answers may have {} {} together; a request has at most "
                                      "{}, ask for fewer or shorter answers",
-                                     count, kind, most),
+                                     count, kind, maximum),
                          asking.field, "invalid_value");
   };
-  check(tokens, most_tokens, "tokens");
-  check(weights, most_weights, "attention weights");
+  check(tokens, max_tokens, "tokens");
+  check(weights, max_weights, "attention weights");
 }
 
 // Whether the answers probably take long. Expected length: the maximum if the request limits the
@@ -102,9 +102,9 @@ bool is_long(const Model& model, const Question& question) {
   constexpr int64_t short_tokens = 8192, bytes_per_token = 4;
   int64_t tokens = 0;
   for (const std::string& source : question.sources) {
-    const int64_t most = model.longest_answer(source_tokens(model, source), question.search);
+    const int64_t maximum = model.longest_answer(source_tokens(model, source), question.search);
     const bool is_limited = question.search.maximum_length > 0 || model.has_source_image();
-    tokens += is_limited ? most : std::min(most, std::ssize(source) / bytes_per_token + 10);
+    tokens += is_limited ? maximum : std::min(maximum, std::ssize(source) / bytes_per_token + 10);
   }
   return tokens * answer_count(question.search) > short_tokens;
 }

@@ -20,27 +20,27 @@ struct ClassifyRequest {
   int64_t nbest = 0;
 
   std::vector<RequestField> fields() {
-    return {{"model", &model},
-            {"texts", &texts, 1, most_texts, true},
-            {"nbest", &nbest, 1, most_labels}};
+    return {
+        {"model", &model}, {"texts", &texts, 1, max_texts, true}, {"nbest", &nbest, 1, max_labels}};
   }
 };
 
 }  // namespace
 
-Question label_question(const ServedModel& served, std::vector<std::string> texts, int64_t most) {
+Question label_question(const ServedModel& served, std::vector<std::string> texts,
+                        int64_t maximum) {
   const Model& model = *served.model;
   if (!model.answers_labels() && !model.tags())
     throw RequestError(
         422, fmt::format("a model of type {} has no labels; ask /v1/predict", model.type()),
         "model", "invalid_value");
   const auto labels = model.tags() ? 1 : std::ssize(model.labels());
-  if (most > labels && model.tags())
+  if (maximum > labels && model.tags())
     throw RequestError(422, "a tagger tells the most probable label of each token; leave nbest out",
                        "nbest", "invalid_value");
   Question question;
   question.sources = std::move(texts);
-  question.search.beam = question.search.nbest = most > 0 ? std::min(most, labels) : labels;
+  question.search.beam = question.search.nbest = maximum > 0 ? std::min(maximum, labels) : labels;
   question.options = fmt::format("labels {}", question.search.beam);
   return question;
 }

@@ -20,6 +20,6 @@ std::vector<RequestField> classify_fields();
 
 // Question for the `most` most probable labels of each text; 0: all labels. RequestError (422) if
 // the model has no labels.
-Question label_question(const ServedModel& served, std::vector<std::string> texts, int64_t most);
+Question label_question(const ServedModel& served, std::vector<std::string> texts, int64_t maximum);
 
 }  // namespace attend

@@ -53,7 +53,7 @@ class Completion {
     // Per token, if the client asked for probabilities.
     std::vector<std::string> tokens = {};
     std::vector<double> logarithms = {};
-    std::vector<std::vector<Rival>> rivals = {};
+    std::vector<std::vector<Alternative>> alternatives = {};
     std::vector<size_t> offsets = {};  // start of each token in the text, in characters
     std::string finish = {};           // reason of the end; empty while it grows
   };

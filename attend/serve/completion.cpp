@@ -37,14 +37,15 @@ size_t settled_size(std::string_view text, const std::vector<std::string>& stops
 class LogarithmsJson {
  public:
   void add(const std::string& token, const json& logarithm, size_t offset,
-           const std::vector<Rival>& rivals) {
+           const std::vector<Alternative>& alternatives) {
     tokens_.push_back(token);
     logarithms_.push_back(logarithm);
     offsets_.push_back(offset);
     if (logarithm.is_null()) return best_.push_back(nullptr);
     // Tokens with equal names, e.g. bytes displayed alike, give one entry, the most probable.
     json& best = best_.emplace_back(json::object());
-    for (const Rival& rival : rivals) best.emplace(rival.token, rival.log_probability);
+    for (const Alternative& alternative : alternatives)
+      best.emplace(alternative.token, alternative.log_probability);
   }
 
   std::string text(bool has_rivals) const {
@@ -166,7 +167,8 @@ void Completion::take_tokens(Choice& choice, const Candidate& so_far) const {
     choice.logarithms.push_back(i < so_far.log_probabilities.size() ? so_far.log_probabilities[i]
                                                                     : 0);
     choice.offsets.push_back(offset);
-    choice.rivals.push_back(i < so_far.rivals.size() ? so_far.rivals[i] : std::vector<Rival>());
+    choice.alternatives.push_back(i < so_far.alternatives.size() ? so_far.alternatives[i]
+                                                                 : std::vector<Alternative>());
   }
 }
 
@@ -246,12 +248,13 @@ std::string Completion::logarithms_json(const Choice& choice) const {
   if (!options_.echoed_tokens.empty()) {
     for (const ScoredToken& token : options_.echoed_tokens[choice.prompt])
       all.add(token.token, token.log_probability ? json(*token.log_probability) : json(),
-              token.offset, token.rivals);
+              token.offset, token.alternatives);
     echoed = character_count(options_.echoes[choice.prompt]);
   }
   const size_t end = character_count(choice.text);
   for (size_t i = 0; i < choice.tokens.size() && choice.offsets[i] < end; ++i)
-    all.add(choice.tokens[i], choice.logarithms[i], echoed + choice.offsets[i], choice.rivals[i]);
+    all.add(choice.tokens[i], choice.logarithms[i], echoed + choice.offsets[i],
+            choice.alternatives[i]);
   return all.text(options_.has_rivals);
 }
 

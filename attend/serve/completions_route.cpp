@@ -21,10 +21,10 @@ using internal::Completion;
 using internal::CompletionOptions;
 
 // OpenAI's limit.
-constexpr double most_rivals = 5;
+constexpr double max_alternatives = 5;
 
 // OpenAI accepts 4; lm-evaluation-harness sends more.
-constexpr double most_stops = 32;
+constexpr double max_stops = 32;
 
 // A prompt with more bytes per token of the model's maximum length is too long, whatever its tokens
 // are.
@@ -43,17 +43,17 @@ struct CompletionsRequest {
 
   std::vector<RequestField> fields() {
     return {{"model", &model},
-            {"prompt", &prompt, 1, most_texts, true},
+            {"prompt", &prompt, 1, max_texts, true},
             {"suffix", &suffix, 0, 0, false, true},
-            {"max_tokens", &maximum, 0, most_answer_tokens, false, true, false},
+            {"max_tokens", &maximum, 0, max_answer_tokens, false, true, false},
             {"temperature", &temperature, 0, 2, false, true, false},
             {"top_p", &top_p, 1e-6, 1, false, true, false},
-            {"n", &answers, 1, most_answers, false, true},
-            {"best_of", &best_of, 1, most_answers, false, true, false},
-            {"seed", &seed, -most_seed, most_seed, false, true, false},
-            {"stop", &stop, 0, most_stops, false, true},
+            {"n", &answers, 1, max_answers, false, true},
+            {"best_of", &best_of, 1, max_answers, false, true, false},
+            {"seed", &seed, -max_seed, max_seed, false, true, false},
+            {"stop", &stop, 0, max_stops, false, true},
             {"echo", &echoes, 0, 0, false, true},
-            {"logprobs", &logarithms, 0, most_rivals, false, true, false},
+            {"logprobs", &logarithms, 0, max_alternatives, false, true, false},
             {"logit_bias", std::vector<RequestField>{}, 0, 0, false, true},
             {"stream", &streams, 0, 0, false, true},
             {"stream_options",
@@ -91,7 +91,7 @@ SearchOptions completion_search(const CompletionsRequest& asked,
                                 const std::set<std::string>& present) {
   SearchOptions search;
   search.maximum_length = asked.maximum;
-  search.rivals = asked.logarithms;
+  search.alternatives = asked.logarithms;
   const bool draws =
       present.contains("temperature")
           ? asked.temperature >= least_temperature
@@ -170,17 +170,17 @@ void answer_completions(Service& service, const HttpRequest& request, const Http
                             std::move(options), wants_tokens);
   if (!served.model->continues())
     refuse("logprobs", "echoed prompts have logprobs with language models only; leave echo out");
-  service.run(
-      served, reply,
-      [&service, &served, reply, id = request.id, question = std::move(question),
-       options = std::move(options), wants_tokens]() mutable {
-        for (const std::string& prompt : question.sources) {
-          if (reply.is_abandoned()) return;
-          options.echoed_tokens.push_back(served.model->scored(prompt, question.search.rivals));
-        }
-        begin_completion({service, served, reply, "prompt"}, std::move(question), id,
-                         std::move(options), wants_tokens);
-      });
+  service.run(served, reply,
+              [&service, &served, reply, id = request.id, question = std::move(question),
+               options = std::move(options), wants_tokens]() mutable {
+                for (const std::string& prompt : question.sources) {
+                  if (reply.is_abandoned()) return;
+                  options.echoed_tokens.push_back(
+                      served.model->scored(prompt, question.search.alternatives));
+                }
+                begin_completion({service, served, reply, "prompt"}, std::move(question), id,
+                                 std::move(options), wants_tokens);
+              });
 }
 
 std::vector<RequestField> completions_fields() { return fields_of<CompletionsRequest>(); }

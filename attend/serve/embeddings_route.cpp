@@ -13,7 +13,7 @@ namespace attend {
 namespace {
 
 // OpenAI's limit.
-constexpr double most_inputs = 2048;
+constexpr double max_inputs = 2048;
 
 enum class VectorEncoding { numbers, base64 };
 EnumNames names_of(VectorEncoding) { return {"float", "base64"}; }
@@ -26,9 +26,9 @@ struct EmbeddingsRequest {
 
   std::vector<RequestField> fields() {
     return {{"model", &model},
-            {"input", &input, 1, most_inputs, true},
+            {"input", &input, 1, max_inputs, true},
             {"encoding_format", &encoding, 0, 0, false, true},
-            {"dimensions", &dimensions, 1, most_dimensions, false, true},
+            {"dimensions", &dimensions, 1, max_dimensions, false, true},
             {"user", &user, 0, 0, false, true}};
   }
 };

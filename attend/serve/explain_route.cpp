@@ -17,8 +17,8 @@ namespace attend {
 namespace {
 
 // The work grows at least with the square of the text's length.
-constexpr size_t most_explained_bytes = 4096;
-constexpr double most_numbered = 10000, most_explained_beam = 64, most_named_heads = 1000;
+constexpr size_t max_explained_bytes = 4096;
+constexpr double max_numbered = 10000, max_explained_beam = 64, max_named_heads = 1000;
 
 struct ExplainRequest {
   std::string model;
@@ -31,13 +31,13 @@ struct ExplainRequest {
             {"text", &asked.text, 0, 0, true},
             {"target", &asked.target},
             {"against", &asked.against},
-            {"without", &asked.without, 1, most_named_heads},
+            {"without", &asked.without, 1, max_named_heads},
             {"ablation", &show.ablation},
-            {"beam", &asked.search.beam, 1, most_explained_beam},
+            {"beam", &asked.search.beam, 1, max_explained_beam},
             {"view", &show.view},
             {"method", &show.method},
-            {"layer", &layer, 1, most_numbered},
-            {"head", &head, 1, most_numbered},
+            {"layer", &layer, 1, max_numbered},
+            {"head", &head, 1, max_numbered},
             {"words", &show.words},
             {"evidence", &show.evidence},
             {"format", &asked.form}};
@@ -45,10 +45,10 @@ struct ExplainRequest {
 };
 
 void check_explained_size(const std::string& text, const std::string& field) {
-  if (text.size() > most_explained_bytes)
+  if (text.size() > max_explained_bytes)
     throw RequestError(422,
                        fmt::format("{} has {} bytes; up to {} are explained", field, text.size(),
-                                   most_explained_bytes),
+                                   max_explained_bytes),
                        field, "invalid_value");
 }
 

@@ -30,21 +30,21 @@ struct PredictRequest {
 
   std::vector<RequestField> fields() {
     std::vector<RequestField> all = {{"model", &model},
-                                     {"texts", &texts, 1, most_texts, true},
-                                     {"prefixes", &prefixes, 1, most_texts}};
+                                     {"texts", &texts, 1, max_texts, true},
+                                     {"prefixes", &prefixes, 1, max_texts}};
     for (const auto& more : {how(), draws()}) all.insert(all.end(), more.begin(), more.end());
     return all;
   }
 
   // Requests that differ in these values are not answered in one call.
   std::vector<RequestField> how() {
-    return {{"beam", &search.beam, 1, most_answers},
-            {"nbest", &search.nbest, 1, most_answers},
+    return {{"beam", &search.beam, 1, max_answers},
+            {"nbest", &search.nbest, 1, max_answers},
             {"length_penalty", &search.length_penalty, 0, 10},
             {"wu_length_penalty", &has_wu_penalty},
             {"coverage_penalty", &search.coverage_penalty, 0, 10},
-            {"minimum_length", &search.minimum_length, 0, most_answer_tokens},
-            {"maximum_length", &search.maximum_length, 1, most_answer_tokens},
+            {"minimum_length", &search.minimum_length, 0, max_answer_tokens},
+            {"maximum_length", &search.maximum_length, 1, max_answer_tokens},
             {"unknown", &unknown, 0, 0, false, false, /*has_default=*/false},
             {"keep_seen", &search.keep_seen},
             {"details", &has_details}};
@@ -52,11 +52,11 @@ struct PredictRequest {
 
   // Any of these fields requests sampling, so they have no default.
   std::vector<RequestField> draws() {
-    return {{"samples", &samples, 1, most_answers, false, false, false},
+    return {{"samples", &samples, 1, max_answers, false, false, false},
             {"temperature", &sampling.temperature, 1e-3, 1e3, false, false, false},
             {"top_k", &sampling.top_k, 1, 1e9, false, false, false},
             {"top_p", &sampling.top_p, 1e-6, 1, false, false, false},
-            {"seed", &seed, 0, most_seed, false, false, false}};
+            {"seed", &seed, 0, max_seed, false, false, false}};
   }
 };
 
@@ -70,12 +70,12 @@ bool any_present(const std::vector<RequestField>& fields, const std::set<std::st
 void take_search_defaults(const Model& model, const std::set<std::string>& present,
                           SearchOptions& search) {
   const SearchOptions own = model.search_options();
-  if (!present.contains("beam")) search.beam = std::min<int64_t>(own.beam, most_answers);
+  if (!present.contains("beam")) search.beam = std::min<int64_t>(own.beam, max_answers);
   if (!present.contains("length_penalty")) search.length_penalty = own.length_penalty;
   if (!present.contains("minimum_length"))
-    search.minimum_length = std::min<int64_t>(own.minimum_length, most_answer_tokens);
+    search.minimum_length = std::min<int64_t>(own.minimum_length, max_answer_tokens);
   if (!present.contains("maximum_length"))
-    search.maximum_length = std::min<int64_t>(own.maximum_length, most_answer_tokens);
+    search.maximum_length = std::min<int64_t>(own.maximum_length, max_answer_tokens);
 }
 
 PredictRequest read_predict(const Service& service, const std::string& body) {

@@ -61,7 +61,7 @@ struct InputFormRow {
 
 bool is_id(const json& value) {
   return value.is_number_integer() && value.get<double>() >= 0 &&
-         value.get<double>() <= most_token_id;
+         value.get<double>() <= max_token_id;
 }
 
 bool is_text(const json& value) { return value.is_string(); }
@@ -107,7 +107,7 @@ json ids_schema() {
            {{"type", "integer"},
             {"format", "int64"},
             {"minimum", 0},
-            {"maximum", static_cast<int64_t>(most_token_id)}}},
+            {"maximum", static_cast<int64_t>(max_token_id)}}},
           {"minItems", 1}};
 }
 

@@ -40,10 +40,10 @@ HttpResponse full_response(ErrorForm error = openai_error);
 
 // Limits that keep a single request from computing for minutes: number of texts, answers per text,
 // tokens per answer, and labels.
-constexpr double most_texts = 32, most_answers = 64, most_answer_tokens = 4096;
-constexpr double most_labels = 10000, most_dimensions = 1e6, most_token_id = 2147483647;
-constexpr size_t most_text_bytes = 1 << 20;        // per text
-constexpr double most_seed = 9223372036854775807;  // maximum of int64_t
+constexpr double max_texts = 32, max_answers = 64, max_answer_tokens = 4096;
+constexpr double max_labels = 10000, max_dimensions = 1e6, max_token_id = 2147483647;
+constexpr size_t max_text_bytes = 1 << 20;        // per text
+constexpr double max_seed = 9223372036854775807;  // maximum of int64_t
 
 // Forms of a request's inputs: "a", ["a", "b"], rows [["a"], ["b"]] of one text each, or token ids,
 // [5, 6] or [[5, 6], [7]].

@@ -15,7 +15,7 @@ namespace attend {
 namespace {
 
 // Maximum number of pairs per request, and of references per answer.
-constexpr double most_pairs = 1000, most_references = 8;
+constexpr double max_pairs = 1000, max_references = 8;
 // An error rate takes (characters of the answer) x (characters of the reference) steps.
 constexpr size_t text_bytes = 4096;
 
@@ -27,8 +27,8 @@ struct ScoreRequest {
   bool has_sentences = false;
 
   std::vector<RequestField> fields() {
-    return {{"answers", &answers, 1, most_pairs, true},
-            {"references", &references, 1, most_pairs * most_references, true},
+    return {{"answers", &answers, 1, max_pairs, true},
+            {"references", &references, 1, max_pairs * max_references, true},
             {"metrics", &metrics, 1, 32},
             {"units", &units},
             {"sentences", &has_sentences},

@@ -18,10 +18,10 @@ namespace {
 using nlohmann::json;
 
 // Maximum count of numbers in all token vectors; each takes about 11 bytes as JSON.
-constexpr size_t most_token_numbers = 1 << 22;
+constexpr size_t max_token_numbers = 1 << 22;
 
 // The answer is about 60 times as long as the texts.
-constexpr size_t most_tokenised_bytes = 1 << 18;
+constexpr size_t max_tokenised_bytes = 1 << 18;
 
 // End at which a long text is cut.
 enum class CutEnd { right };
@@ -50,7 +50,7 @@ struct TeiRequest {
   }
   std::vector<RequestField> scaling() {
     return {{"normalize", &is_normalised, 0, 0, false, true},
-            {"dimensions", &dimensions, 1, most_dimensions, false, true}};
+            {"dimensions", &dimensions, 1, max_dimensions, false, true}};
   }
   std::vector<RequestField> scoring() {
     return {{"raw_scores", &is_raw, 0, 0, false, true},
@@ -71,7 +71,7 @@ struct TeiRequest {
 struct TeiEmbedRequest : TeiRequest {
   RequestInputs inputs{{InputForm::text, InputForm::texts, InputForm::ids, InputForm::id_rows}};
 
-  std::vector<RequestField> inputs_field() { return {{"inputs", &inputs, 1, most_texts, true}}; }
+  std::vector<RequestField> inputs_field() { return {{"inputs", &inputs, 1, max_texts, true}}; }
   std::vector<RequestField> fields() {
     return joined({naming(), inputs_field(), cutting(), prompting(), scaling()});
   }
@@ -87,7 +87,7 @@ struct TeiPredictRequest : TeiRequest {
   RequestInputs inputs{{InputForm::text, InputForm::text_rows}};
 
   std::vector<RequestField> fields() {
-    return joined({naming(), {{"inputs", &inputs, 1, most_texts, true}}, cutting(), scoring()});
+    return joined({naming(), {{"inputs", &inputs, 1, max_texts, true}}, cutting(), scoring()});
   }
 };
 
@@ -97,7 +97,7 @@ struct TeiRootRequest : TeiRequest {
 
   std::vector<RequestField> fields() {
     return joined({naming(),
-                   {{"inputs", &inputs, 1, most_texts, true}},
+                   {{"inputs", &inputs, 1, max_texts, true}},
                    cutting(),
                    prompting(),
                    scaling(),
@@ -111,7 +111,7 @@ struct TeiSimilarityRequest : TeiRequest {
 
   std::vector<RequestField> fields() {
     const std::vector<RequestField> inputs = {{"source_sentence", &sentence, 0, 0, true},
-                                              {"sentences", &others, 1, most_texts, true}};
+                                              {"sentences", &others, 1, max_texts, true}};
     return joined({naming(),
                    {{"inputs", inputs, 0, 0, true},
                     {"parameters", joined({cutting(), prompting()}), 0, 0, false, true}}});
@@ -124,7 +124,7 @@ struct TeiTokenizeRequest : TeiRequest {
 
   std::vector<RequestField> fields() {
     return joined({naming(),
-                   {{"inputs", &inputs, 1, most_texts, true},
+                   {{"inputs", &inputs, 1, max_texts, true},
                     {"add_special_tokens", &adds_special, 0, 0, false, true}},
                    prompting()});
   }
@@ -136,7 +136,7 @@ struct TeiDecodeRequest : TeiRequest {
 
   std::vector<RequestField> fields() {
     return joined({naming(),
-                   {{"ids", &ids, 1, most_texts, true},
+                   {{"ids", &ids, 1, max_texts, true},
                     {"skip_special_tokens", &skips_special, 0, 0, false, true}}});
   }
 };
@@ -277,11 +277,11 @@ void answer_tei_embed_all(Service& service, const HttpRequest& request, const Ht
                 for (size_t i = 0; i < embeddings.size(); ++i) {
                   check_vector(*served.model, embeddings[i], i, form);
                   numbers += embeddings[i].vectors.size();
-                  if (numbers > most_token_numbers)
+                  if (numbers > max_token_numbers)
                     throw RequestError(422,
                                        fmt::format("the vectors have over {} numbers; send fewer "
                                                    "or shorter inputs",
-                                                   most_token_numbers),
+                                                   max_token_numbers),
                                        "inputs", "invalid_value");
                   all.push_back(token_vectors_json(embeddings[i]));
                 }
@@ -316,11 +316,11 @@ void answer_tei_tokenize(Service& service, const HttpRequest& request, const Htt
   const ServedModel& served = text_model(service, tei_model(service, asked.model).name);
   size_t bytes = 0;
   for (const std::string& text : asked.inputs.texts) bytes += text.size();
-  if (bytes > most_tokenised_bytes)
+  if (bytes > max_tokenised_bytes)
     throw RequestError(422,
                        fmt::format("the inputs have {} bytes; up to {} are tokenised at once, send "
                                    "fewer",
-                                   bytes, most_tokenised_bytes),
+                                   bytes, max_tokenised_bytes),
                        "inputs", "invalid_value");
   service.compute(
       served, reply,
@@ -363,10 +363,10 @@ void answer_tei_info(Service& service, const HttpRequest&, const HttpReply& repl
                                  {"model_type", model_type_json(*served.model)},
                                  {"max_concurrent_requests", options.queue},
                                  {"max_input_length", served.model->maximum_source_length()},
-                                 {"max_batch_tokens", most_tokens_together},
+                                 {"max_batch_tokens", max_tokens_together},
                                  {"max_batch_requests", nullptr},
                                  {"tokenization_workers", served.model->threads()},
-                                 {"max_client_batch_size", static_cast<int64_t>(most_texts)},
+                                 {"max_client_batch_size", static_cast<int64_t>(max_texts)},
                                  {"auto_truncate", false},
                                  {"version", options.version}})});
 }

@@ -6,7 +6,7 @@
 
 namespace attend {
 
-WorkThreads::WorkThreads(size_t threads, size_t most) : most_(most) {
+WorkThreads::WorkThreads(size_t threads, size_t maximum) : max_(maximum) {
   start_threads(
       threads_, threads, [this] { serve(); }, [this] { stop(); });
 }
@@ -26,7 +26,7 @@ void WorkThreads::stop() {
 bool WorkThreads::add(std::function<void()> work) {
   {
     const std::lock_guard lock(mutex_);
-    if (waiting_.size() >= most_) return false;
+    if (waiting_.size() >= max_) return false;
     waiting_.push_back(std::move(work));
   }
   changed_.notify_one();

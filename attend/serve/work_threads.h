@@ -14,7 +14,7 @@ namespace attend {
 class WorkThreads {
  public:
   // Error if the system cannot start the threads.
-  WorkThreads(size_t threads, size_t most);
+  WorkThreads(size_t threads, size_t maximum);
   // Waits for the work in progress and drops the work that waits.
   ~WorkThreads();
   WorkThreads(const WorkThreads&) = delete;
@@ -29,7 +29,7 @@ class WorkThreads {
   void serve();
   void stop();
 
-  size_t most_;
+  size_t max_;
   mutable std::mutex mutex_;
   std::condition_variable changed_;
   std::deque<std::function<void()>> waiting_;

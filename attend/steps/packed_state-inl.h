@@ -96,8 +96,8 @@ struct PackedStack::State {
     constexpr int64_t together = 16;  // steps per block: a row then spans a page or more
     add_places();
     if (open == nullptr || open->used == together || open->rows < count) {
-      most_rows = appended ? std::max(most_rows, count) : count;
-      open = std::make_shared<Block>(make_block(type, layers, most_rows, together, width));
+      max_rows = appended ? std::max(max_rows, count) : count;
+      open = std::make_shared<Block>(make_block(type, layers, max_rows, together, width));
     }
     for (Group& group : groups) group.steps.push_back({open, open->used});
     ++open->used;
@@ -208,7 +208,7 @@ struct PackedStack::State {
   int64_t rows = 0;             // rows that a step computes: all new positions of each hypothesis
   std::vector<Group> groups;    // in the order of the hypotheses
   std::shared_ptr<Block> open;  // block for the next steps, one row per hypothesis
-  int64_t most_rows = 0;        // rows of new blocks; does not shrink after append()
+  int64_t max_rows = 0;         // rows of new blocks; does not shrink after append()
   bool appended = false;
   std::vector<int32_t> places;  // [count][room]: row of the hypothesis in the block of each step
   int64_t room = 0;

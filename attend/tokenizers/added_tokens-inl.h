@@ -43,7 +43,7 @@ class TokenSearch {
         position += std::min<size_t>(1, text.size() - position);
         continue;
       }
-      const Place place = place_of(text, {position, position + size}, tokens_[index], told);
+      const Match place = place_of(text, {position, position + size}, tokens_[index], told);
       position += size;
       if (place.end == 0) continue;
       if (told < place.begin) on_text(text.substr(told, place.begin - told));
@@ -54,7 +54,7 @@ class TokenSearch {
   }
 
  private:
-  struct Place {
+  struct Match {
     size_t begin, end;  // end is 0 if there is no match
   };
 
@@ -63,7 +63,7 @@ class TokenSearch {
   // Returns the size and index of the longest token at the start of `text`; size 0 if there is
   // none.
   std::pair<size_t, size_t> longest(std::string_view text) const;
-  static Place place_of(std::string_view text, Place place, const AddedToken& token, size_t told);
+  static Match place_of(std::string_view text, Match place, const AddedToken& token, size_t told);
 
   std::vector<AddedToken> tokens_;
   std::array<bool, 256> begins_ = {};  // whether a searched string begins with that byte

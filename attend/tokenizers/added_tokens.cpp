@@ -50,7 +50,7 @@ std::pair<size_t, size_t> TokenSearch::longest(std::string_view text) const {
   return found;
 }
 
-TokenSearch::Place TokenSearch::place_of(std::string_view text, Place place,
+TokenSearch::Match TokenSearch::place_of(std::string_view text, Match place,
                                          const AddedToken& token, size_t told) {
   const std::string_view before = text.substr(0, place.begin);
   const std::string_view behind = text.substr(place.end);

@@ -44,65 +44,65 @@ Json parse_json(std::string_view bytes, const std::string& name) {
   }
 }
 
-const Json* JsonPlace::find(const char* key) const {
+const Json* JsonPosition::find(const char* key) const {
   if (!value_->is_object()) refuse("is no object");
   const auto found = value_->find(key);
   return found == value_->end() || found->is_null() ? nullptr : &*found;
 }
 
-bool JsonPlace::has(const char* key) const { return find(key) != nullptr; }
+bool JsonPosition::has(const char* key) const { return find(key) != nullptr; }
 
-JsonPlace JsonPlace::member(const char* key) const {
+JsonPosition JsonPosition::member(const char* key) const {
   const Json* value = find(key);
   if (value == nullptr) refuse("has no {}", key);
-  JsonPlace place(*value, *file_);
+  JsonPosition place(*value, *file_);
   place.path_ = path_.empty() ? key : fmt::format("{}.{}", path_, key);
   return place;
 }
 
-std::vector<JsonPlace> JsonPlace::list(size_t maximum) const {
+std::vector<JsonPosition> JsonPosition::list(size_t maximum) const {
   if (!value_->is_array()) refuse("is no array");
   if (value_->size() > maximum) refuse("has over {} elements", maximum);
-  std::vector<JsonPlace> places;
+  std::vector<JsonPosition> places;
   for (const Json& element : *value_) {
-    JsonPlace place(element, *file_);
+    JsonPosition place(element, *file_);
     place.path_ = fmt::format("{}[{}]", path_, places.size());
     places.push_back(std::move(place));
   }
   return places;
 }
 
-std::string JsonPlace::text() const {
+std::string JsonPosition::text() const {
   if (!value_->is_string()) refuse("is no string");
   return value_->get<std::string>();
 }
 
-int64_t JsonPlace::number() const {
+int64_t JsonPosition::number() const {
   constexpr uint64_t greatest = std::numeric_limits<int32_t>::max();
   if (!value_->is_number_unsigned() || value_->get<uint64_t>() > greatest)
     refuse("is no whole number from 0 to {}", greatest);
   return value_->get<int64_t>();
 }
 
-std::string JsonPlace::text(const char* key, std::string_view otherwise) const {
+std::string JsonPosition::text(const char* key, std::string_view otherwise) const {
   return has(key) ? member(key).text() : std::string(otherwise);
 }
 
-bool JsonPlace::flag(const char* key, bool otherwise) const {
+bool JsonPosition::flag(const char* key, bool otherwise) const {
   if (!has(key)) return otherwise;
-  const JsonPlace place = member(key);
+  const JsonPosition place = member(key);
   if (!place.value().is_boolean()) place.refuse("is neither true nor false");
   return place.value().get<bool>();
 }
 
-double JsonPlace::real(const char* key, double otherwise) const {
+double JsonPosition::real(const char* key, double otherwise) const {
   if (!has(key)) return otherwise;
-  const JsonPlace place = member(key);
+  const JsonPosition place = member(key);
   if (!place.value().is_number()) place.refuse("is no number");
   return place.value().get<double>();
 }
 
-int64_t JsonPlace::number(const char* key, int64_t otherwise) const {
+int64_t JsonPosition::number(const char* key, int64_t otherwise) const {
   return has(key) ? member(key).number() : otherwise;
 }
 

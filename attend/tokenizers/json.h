@@ -19,19 +19,19 @@ Json parse_json(std::string_view bytes, const std::string& name);
 
 // A value within a JSON file and its path, for messages. The file's value and name must outlive
 // this object.
-class JsonPlace {
+class JsonPosition {
  public:
-  JsonPlace(const Json& value, const std::string& file) : value_(&value), file_(&file) {}
+  JsonPosition(const Json& value, const std::string& file) : value_(&value), file_(&file) {}
 
   const Json& value() const { return *value_; }
   const std::string& file() const { return *file_; }
 
   // Returns whether the object has that member and it is not null. Error if this is not an object.
   bool has(const char* key) const;
-  JsonPlace member(const char* key) const;  // Error if missing
+  JsonPosition member(const char* key) const;  // Error if missing
   // Returns the elements of an array. Error if this is not an array or has more than `maximum`
   // elements.
-  std::vector<JsonPlace> list(size_t maximum = 1 << 16) const;
+  std::vector<JsonPosition> list(size_t maximum = 1 << 16) const;
 
   // Return the value, or with `key` that member, as the given type. `otherwise` is returned if the
   // member is missing. Error on another type.
@@ -53,7 +53,7 @@ class JsonPlace {
   // Returns the row of a table that the member `type` names. Error if there is none.
   template <class Row>
   const Row& row_of_type(const std::vector<Row>& table) const {
-    const JsonPlace type = member("type");
+    const JsonPosition type = member("type");
     const std::string name = type.text();
     std::string known;
     for (const Row& row : table) {

@@ -120,10 +120,10 @@ std::vector<std::string> MarianTokenizer::split(std::string_view text) const {
   return tokens;
 }
 
-std::vector<TokenPlace> MarianTokenizer::places(std::string_view text) const {
+std::vector<TokenSpan> MarianTokenizer::places(std::string_view text) const {
   const std::vector<std::string> tokens = split(text);
   std::string changed;
-  if (internal::well_formed(text, changed) != text) return std::vector<TokenPlace>(tokens.size());
+  if (internal::well_formed(text, changed) != text) return std::vector<TokenSpan>(tokens.size());
   const PieceNormaliser normaliser(pieces_);
   const internal::RewrittenText made = internal::rewritten(text, &normaliser);
   return internal::places_of(made, 0, made.text.size(), tokens);

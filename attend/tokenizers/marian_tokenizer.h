@@ -39,7 +39,7 @@ class MarianTokenizer {
   // append the end token.
   std::vector<std::string> split(std::string_view text) const;
   // Returns the place of each token of split(text), as Tokenizer::places().
-  std::vector<TokenPlace> places(std::string_view text) const;
+  std::vector<TokenSpan> places(std::string_view text) const;
   // Returns the text without special tokens and without white space at its ends.
   std::string join(std::span<const std::string> tokens) const;
 

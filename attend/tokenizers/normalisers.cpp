@@ -12,8 +12,8 @@ namespace attend::internal {
 namespace {
 
 // Limits on the length of a normalised text: replacements from a file could multiply each other.
-constexpr size_t most_at_least = size_t{1} << 20;
-constexpr size_t most_per_byte = 64;
+constexpr size_t max_at_least = size_t{1} << 20;
+constexpr size_t max_per_byte = 64;
 
 class NormalFormNormaliser : public Normaliser {
  public:
@@ -144,13 +144,13 @@ class SequenceNormaliser : public Normaliser {
   explicit SequenceNormaliser(std::vector<NormaliserPointer> parts) : parts_(std::move(parts)) {}
 
   void apply(std::string_view text, std::string& result) const override {
-    const size_t most = most_at_least + most_per_byte * text.size();
+    const size_t maximum = max_at_least + max_per_byte * text.size();
     std::string current(text), next;
     for (const NormaliserPointer& part : parts_) {
       next.clear();
       part->apply(current, next);
-      if (next.size() > most)
-        fail("the tokenizer's normaliser makes over {} bytes of {}; this is no tokenizer", most,
+      if (next.size() > maximum)
+        fail("the tokenizer's normaliser makes over {} bytes of {}; this is no tokenizer", maximum,
              text.size());
       std::swap(current, next);
     }

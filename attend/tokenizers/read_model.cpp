@@ -11,21 +11,21 @@ constexpr size_t maximum_pieces = 4'000'000;
 
 struct ModelType {
   std::string type;
-  TokenModelPointer (*read)(const JsonPlace& place);
+  TokenModelPointer (*read)(const JsonPosition& place);
 };
 
 // Returns the id of the token that a member names; none if the member is missing.
-std::optional<int32_t> read_token(const JsonPlace& place, const char* key,
+std::optional<int32_t> read_token(const JsonPosition& place, const char* key,
                                   const TokenTable& tokens) {
   if (!place.has(key)) return std::nullopt;
-  const JsonPlace member = place.member(key);
+  const JsonPosition member = place.member(key);
   const std::string token = member.text();
   const std::optional<int32_t> id = tokens.id(token);
   if (!id) member.refuse("is {}, which the vocabulary has not", in_quotes(token));
   return id;
 }
 
-TokenModelPointer read_word_piece(const JsonPlace& place) {
+TokenModelPointer read_word_piece(const JsonPosition& place) {
   TokenTable tokens = read_vocabulary(place.member("vocab"));
   WordPieceOptions options;
   const std::optional<int32_t> unknown = read_token(place, "unk_token", tokens);
@@ -43,7 +43,7 @@ TokenMerge read_merge(const Json& merge, const TokenTable& tokens, const std::st
   return merge_of(merge[0].get<std::string>(), merge[1].get<std::string>(), tokens, prefix);
 }
 
-std::vector<TokenMerge> read_merges(const JsonPlace& place, const TokenTable& tokens,
+std::vector<TokenMerge> read_merges(const JsonPosition& place, const TokenTable& tokens,
                                     const std::string& prefix) {
   const Json& value = place.value();
   if (!value.is_array()) place.refuse("is no array of merges");
@@ -60,7 +60,7 @@ std::vector<TokenMerge> read_merges(const JsonPlace& place, const TokenTable& to
   return merges;
 }
 
-TokenModelPointer read_byte_pairs(const JsonPlace& place) {
+TokenModelPointer read_byte_pairs(const JsonPosition& place) {
   if (place.has("dropout") && place.member("dropout").value() != 0)
     place.member("dropout").refuse(
         "is not read; merges that are left out by chance are for training");
@@ -77,8 +77,8 @@ TokenModelPointer read_byte_pairs(const JsonPlace& place) {
   return byte_pair_model(std::move(tokens), merges, std::move(options));
 }
 
-TokenModelPointer read_unigram(const JsonPlace& place) {
-  const JsonPlace vocabulary = place.member("vocab");
+TokenModelPointer read_unigram(const JsonPosition& place) {
+  const JsonPosition vocabulary = place.member("vocab");
   const Json& pieces = vocabulary.value();
   if (!pieces.is_array()) vocabulary.refuse("is no array of tokens and scores");
   if (pieces.size() > maximum_pieces) vocabulary.refuse("has over {} tokens", maximum_pieces);
@@ -111,7 +111,7 @@ const std::vector<ModelType>& model_types_read() {
 
 }  // namespace
 
-TokenTable read_vocabulary(const JsonPlace& place) {
+TokenTable read_vocabulary(const JsonPosition& place) {
   const Json& value = place.value();
   if (!value.is_object()) place.refuse("is no object of tokens and ids");
   std::vector<std::string> tokens(value.size());
@@ -130,7 +130,7 @@ TokenTable read_vocabulary(const JsonPlace& place) {
   return TokenTable(std::move(tokens), place.file());
 }
 
-TokenModelPointer read_model(const JsonPlace& place) {
+TokenModelPointer read_model(const JsonPosition& place) {
   // Early files lack the type for a model of merges.
   if (!place.has("type") && place.has("merges")) return read_byte_pairs(place);
   return place.row_of_type(model_types_read()).read(place);

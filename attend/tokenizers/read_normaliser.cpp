@@ -10,10 +10,10 @@ namespace {
 
 struct NormaliserType {
   std::string type;
-  NormaliserPointer (*read)(const JsonPlace& place);
+  NormaliserPointer (*read)(const JsonPosition& place);
 };
 
-NormaliserPointer read_bert_normaliser(const JsonPlace& place) {
+NormaliserPointer read_bert_normaliser(const JsonPosition& place) {
   BertNormalisation options;
   options.clean = place.flag("clean_text", true);
   options.separate_cjk = place.flag("handle_chinese_chars", true);
@@ -23,7 +23,7 @@ NormaliserPointer read_bert_normaliser(const JsonPlace& place) {
 }
 
 // Reads a replacement text.
-std::string read_short(const JsonPlace& place, const char* key) {
+std::string read_short(const JsonPosition& place, const char* key) {
   constexpr size_t longest = 256;
   std::string text = place.member(key).text();
   if (text.size() > longest) place.refuse("has a {} of over {} bytes", key, longest);
@@ -31,8 +31,8 @@ std::string read_short(const JsonPlace& place, const char* key) {
 }
 
 // Reads a replacement of a text or of a regular expression; " {2,}" is the only one supported.
-NormaliserPointer read_replace(const JsonPlace& place) {
-  const JsonPlace pattern = place.member("pattern");
+NormaliserPointer read_replace(const JsonPosition& place) {
+  const JsonPosition pattern = place.member("pattern");
   std::string content = read_short(place, "content");
   if (pattern.has("String"))
     return replace_normaliser(read_filled(pattern, "String", ""), std::move(content));
@@ -44,7 +44,7 @@ NormaliserPointer read_replace(const JsonPlace& place) {
   return spaces_normaliser(std::move(content));
 }
 
-std::string from_base64(const JsonPlace& place) {
+std::string from_base64(const JsonPosition& place) {
   try {
     return base64_bytes(place.text());
   } catch (const Error& error) {
@@ -52,14 +52,14 @@ std::string from_base64(const JsonPlace& place) {
   }
 }
 
-NormaliserPointer read_precompiled(const JsonPlace& place) {
-  const JsonPlace rules = place.member("precompiled_charsmap");
+NormaliserPointer read_precompiled(const JsonPosition& place) {
+  const JsonPosition rules = place.member("precompiled_charsmap");
   return precompiled_normaliser(Charsmap(from_base64(rules), rules.file()));
 }
 
-NormaliserPointer read_normalisers(const JsonPlace& place) {
+NormaliserPointer read_normalisers(const JsonPosition& place) {
   std::vector<NormaliserPointer> parts;
-  for (const JsonPlace& part : place.member("normalizers").list())
+  for (const JsonPosition& part : place.member("normalizers").list())
     parts.push_back(read_normaliser(part));
   return sequence_normaliser(std::move(parts));
 }
@@ -67,19 +67,19 @@ NormaliserPointer read_normalisers(const JsonPlace& place) {
 const std::vector<NormaliserType>& normaliser_types() {
   static const std::vector<NormaliserType> table = {
       {"BertNormalizer", read_bert_normaliser},
-      {"NFC", [](const JsonPlace&) { return normal_form_normaliser(false, true); }},
-      {"NFD", [](const JsonPlace&) { return normal_form_normaliser(false, false); }},
-      {"NFKC", [](const JsonPlace&) { return normal_form_normaliser(true, true); }},
-      {"NFKD", [](const JsonPlace&) { return normal_form_normaliser(true, false); }},
-      {"Lowercase", [](const JsonPlace&) { return lowercase_normaliser(); }},
-      {"StripAccents", [](const JsonPlace&) { return strip_accents_normaliser(); }},
+      {"NFC", [](const JsonPosition&) { return normal_form_normaliser(false, true); }},
+      {"NFD", [](const JsonPosition&) { return normal_form_normaliser(false, false); }},
+      {"NFKC", [](const JsonPosition&) { return normal_form_normaliser(true, true); }},
+      {"NFKD", [](const JsonPosition&) { return normal_form_normaliser(true, false); }},
+      {"Lowercase", [](const JsonPosition&) { return lowercase_normaliser(); }},
+      {"StripAccents", [](const JsonPosition&) { return strip_accents_normaliser(); }},
       {"Strip",
-       [](const JsonPlace& place) {
+       [](const JsonPosition& place) {
          return strip_normaliser(place.flag("strip_left", true), place.flag("strip_right", true));
        }},
       {"Replace", read_replace},
       {"Prepend",
-       [](const JsonPlace& place) { return prepend_normaliser(read_short(place, "prepend")); }},
+       [](const JsonPosition& place) { return prepend_normaliser(read_short(place, "prepend")); }},
       {"Precompiled", read_precompiled},
       {"Sequence", read_normalisers},
   };
@@ -88,7 +88,7 @@ const std::vector<NormaliserType>& normaliser_types() {
 
 }  // namespace
 
-NormaliserPointer read_normaliser(const JsonPlace& place) {
+NormaliserPointer read_normaliser(const JsonPosition& place) {
   return place.row_of_type(normaliser_types()).read(place);
 }
 

@@ -15,29 +15,31 @@ constexpr int64_t maximum_file = int64_t{256} << 20;
 
 struct DecoderType {
   std::string type;
-  TokenDecoderPointer (*read)(const JsonPlace& place);
+  TokenDecoderPointer (*read)(const JsonPosition& place);
 };
 
 const std::vector<DecoderType>& decoder_types() {
   static const std::vector<DecoderType> table = {
       {"WordPiece",
-       [](const JsonPlace& place) {
+       [](const JsonPosition& place) {
          return word_piece_decoder(place.text("prefix", continuation_prefix),
                                    place.flag("cleanup", true));
        }},
-      {"ByteLevel", [](const JsonPlace&) { return byte_level_decoder(); }},
+      {"ByteLevel", [](const JsonPosition&) { return byte_level_decoder(); }},
       {"Metaspace",
-       [](const JsonPlace& place) {
+       [](const JsonPosition& place) {
          return metaspace_decoder(read_filled(place, "replacement", space_mark),
                                   read_prepend(place) != Prepend::never);
        }},
       {"BPEDecoder",
-       [](const JsonPlace& place) { return suffix_decoder(read_filled(place, "suffix", "</w>")); }},
+       [](const JsonPosition& place) {
+         return suffix_decoder(read_filled(place, "suffix", "</w>"));
+       }},
   };
   return table;
 }
 
-void read_truncation(const JsonPlace& place, TokenizerParts& parts) {
+void read_truncation(const JsonPosition& place, TokenizerParts& parts) {
   constexpr std::string_view left = "Left", right = "Right", longest_first = "LongestFirst";
   parts.maximum = place.member("max_length").number();
   const std::string direction = place.text("direction", right);
@@ -51,7 +53,7 @@ void read_truncation(const JsonPlace& place, TokenizerParts& parts) {
 }
 
 void check_specials(const std::vector<TemplatePart>& sequence, const Tokenizer& tokenizer,
-                    const JsonPlace& place) {
+                    const JsonPosition& place) {
   for (const TemplatePart& part : sequence)
     for (const int32_t id : part.ids)
       if (id >= tokenizer.size()) place.refuse("has the id {}, which no token has", id);
@@ -60,7 +62,7 @@ void check_specials(const std::vector<TemplatePart>& sequence, const Tokenizer& 
 }  // namespace
 
 // An unsupported decoder is not an Error here: only decoding needs it.
-TokenDecoderPointer read_decoder(const JsonPlace& place) {
+TokenDecoderPointer read_decoder(const JsonPosition& place) {
   try {
     return place.row_of_type(decoder_types()).read(place);
   } catch (const Error& error) {
@@ -68,11 +70,11 @@ TokenDecoderPointer read_decoder(const JsonPlace& place) {
   }
 }
 
-std::vector<AddedToken> read_added_tokens(const JsonPlace& place, const TokenTable& tokens) {
+std::vector<AddedToken> read_added_tokens(const JsonPosition& place, const TokenTable& tokens) {
   constexpr size_t maximum_added = 1 << 20;
   std::vector<AddedToken> added;
   int32_t next = tokens.size();
-  for (const JsonPlace& entry : place.list(maximum_added)) {
+  for (const JsonPosition& entry : place.list(maximum_added)) {
     AddedToken token;
     token.content = read_filled(entry, "content", "");
     const int64_t id = entry.member("id").number();
@@ -97,7 +99,7 @@ std::vector<AddedToken> read_added_tokens(const JsonPlace& place, const TokenTab
 }
 
 std::shared_ptr<const TokenizerParts> read_parts(const Json& json, const std::string& name) {
-  const JsonPlace file(json, name);
+  const JsonPosition file(json, name);
   auto parts = std::make_shared<TokenizerParts>();
   parts->model = read_model(file.member("model"));
   if (file.has("normalizer")) parts->normaliser = read_normaliser(file.member("normalizer"));

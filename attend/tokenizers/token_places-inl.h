@@ -15,7 +15,7 @@ struct RewrittenText {
   std::vector<size_t> begins = {}, ends = {};  // per byte of text; non-decreasing
 
   // Returns the part of the original that the bytes `begin` to `end` of the text come from.
-  TokenPlace place(size_t begin, size_t end) const;
+  TokenSpan place(size_t begin, size_t end) const;
 };
 
 // Applies the normaliser, if any, to a well-formed text. Each character is traced by normalising it
@@ -25,8 +25,8 @@ RewrittenText rewritten(std::string_view original, const Normaliser* normaliser)
 // Returns the places of the tokens of the bytes `begin` to `end` of a text. Each token is searched
 // for at the end of the previous one, ignoring white space. A token that is not found there, such
 // as an unknown one, gets the text up to the next token that is found.
-std::vector<TokenPlace> places_of(const RewrittenText& text, size_t begin, size_t end,
-                                  const std::vector<std::string>& tokens);
+std::vector<TokenSpan> places_of(const RewrittenText& text, size_t begin, size_t end,
+                                 const std::vector<std::string>& tokens);
 
 // Returns the bytes that the characters of a token represent (byte_spelling).
 std::string spelled_bytes(std::string_view token);

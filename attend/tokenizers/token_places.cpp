@@ -121,7 +121,7 @@ class PlaceFinder {
     cursor_ = found->first + found->second;
   }
 
-  std::vector<TokenPlace> take() {
+  std::vector<TokenSpan> take() {
     settle(whole_.size());
     return std::move(places_);
   }
@@ -187,12 +187,12 @@ class PlaceFinder {
   std::string_view whole_;
   size_t cursor_;
   size_t waiting_ = 0;  // tokens that were not found yet
-  std::vector<TokenPlace> places_;
+  std::vector<TokenSpan> places_;
 };
 
 }  // namespace
 
-TokenPlace RewrittenText::place(size_t begin, size_t end) const {
+TokenSpan RewrittenText::place(size_t begin, size_t end) const {
   if (begin >= end) return {};
   return {begins[begin], ends[end - 1]};
 }
@@ -234,8 +234,8 @@ RewrittenText rewritten(std::string_view original, const Normaliser* normaliser)
   return result;
 }
 
-std::vector<TokenPlace> places_of(const RewrittenText& text, size_t begin, size_t end,
-                                  const std::vector<std::string>& tokens) {
+std::vector<TokenSpan> places_of(const RewrittenText& text, size_t begin, size_t end,
+                                 const std::vector<std::string>& tokens) {
   PlaceFinder finder(text, begin, end);
   for (const std::string& token : tokens) finder.add(token);
   return finder.take();

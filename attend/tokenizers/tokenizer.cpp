@@ -71,7 +71,7 @@ std::string surface(const TokenizerParts& parts, int32_t id) {
 
 // Like ids_of(), but appends places. The text must be well-formed.
 void append_places(const TokenizerParts& parts, std::string_view text,
-                   std::vector<TokenPlace>& places) {
+                   std::vector<TokenSpan>& places) {
   const auto offset = [&](std::string_view part) {
     return static_cast<size_t>(part.data() - text.data());
   };
@@ -80,7 +80,7 @@ void append_places(const TokenizerParts& parts, std::string_view text,
       [&](std::string_view part) {
         const internal::RewrittenText made = internal::rewritten(part, parts.normaliser.get());
         const std::string_view whole = made.text;
-        const auto add = [&](TokenPlace place) {
+        const auto add = [&](TokenSpan place) {
           if (place.end > 0) place = {place.begin + offset(part), place.end + offset(part)};
           places.push_back(place);
         };
@@ -98,7 +98,7 @@ void append_places(const TokenizerParts& parts, std::string_view text,
               std::vector<std::string> surfaces;
               for (const int32_t id : ids) surfaces.push_back(surface(parts, id));
               const auto begin = static_cast<size_t>(piece.data() - whole.data());
-              for (const TokenPlace& place :
+              for (const TokenSpan& place :
                    internal::places_of(made, begin, begin + piece.size(), surfaces))
                 add(place);
             },
@@ -187,11 +187,11 @@ Encoding Tokenizer::encode(std::string_view first, std::string_view second,
   return put_together(sequence, ids, other, options.special_tokens);
 }
 
-std::vector<TokenPlace> Tokenizer::places(std::string_view text) const {
+std::vector<TokenSpan> Tokenizer::places(std::string_view text) const {
   std::string changed;
   if (internal::well_formed(text, changed) != text)
-    return std::vector<TokenPlace>(encode(text, {.maximum = no_limit}).ids.size());
-  std::vector<TokenPlace> places;
+    return std::vector<TokenSpan>(encode(text, {.maximum = no_limit}).ids.size());
+  std::vector<TokenSpan> places;
   for (const TemplatePart& part : parts_->sequence.single) {
     if (part.kind == TemplatePart::Kind::first)
       append_places(*parts_, text, places);

@@ -22,7 +22,7 @@ struct Encoding {
 
 // The part of a text that a token represents, in bytes; contains whole characters. Empty (0 to 0)
 // if the token represents no text.
-struct TokenPlace {
+struct TokenSpan {
   size_t begin = 0, end = 0;
   bool is_added = false;  // a special token that encode() puts around the text
 };
@@ -57,7 +57,7 @@ class Tokenizer {
 
   // Returns the place of each id of encode(text), without a limit. Places are estimates if the
   // normaliser changes the text beyond single characters.
-  std::vector<TokenPlace> places(std::string_view text) const;
+  std::vector<TokenSpan> places(std::string_view text) const;
   // Returns a readable text per id: the token, or, if the tokenizer represents bytes by other
   // characters, the characters that the token's bytes belong to. A character that several tokens
   // share is in the text of each.

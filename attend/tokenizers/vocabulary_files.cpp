@@ -169,7 +169,7 @@ Json tokenizer_json(std::string_view vocabulary, const WordPieceFiles& files) {
 Json tokenizer_json(std::string_view vocabulary, std::string_view merges,
                     const ByteLevelFiles& files) {
   const Json ids = parse_json(vocabulary, files.vocabulary);
-  const TokenTable tokens = internal::read_vocabulary(JsonPlace(ids, files.vocabulary));
+  const TokenTable tokens = internal::read_vocabulary(JsonPosition(ids, files.vocabulary));
   const SpecialTokens& special = files.tokens.special;
   const Json added = added_tokens(files.tokens, tokens, true, files.vocabulary);
   Json sequence = nullptr;

@@ -36,7 +36,7 @@ class WordCache {
   }
 
   void keep(std::string_view word, std::span<const int32_t> ids, uint32_t longest_text) {
-    if (word.size() > longest_word || ids.size() > most_ids) return;
+    if (word.size() > longest_word || ids.size() > max_ids) return;
     const size_t hash = std::hash<std::string_view>{}(word);
     Shard& shard = shards_[hash % shards];
     const Hold hold(shard);
@@ -53,7 +53,7 @@ class WordCache {
 
  private:
   static constexpr size_t longest_word = 26;  // bytes
-  static constexpr size_t most_ids = 8;
+  static constexpr size_t max_ids = 8;
   static constexpr size_t shards = 16;   // enough to make collisions of threads rare
   static constexpr size_t pairs = 1024;  // per shard
 
@@ -63,7 +63,7 @@ class WordCache {
     uint8_t size = 0;  // bytes of the word; 0: empty
     uint8_t count;
     std::array<char, longest_word> word;
-    std::array<int32_t, most_ids> ids;
+    std::array<int32_t, max_ids> ids;
 
     bool has(std::string_view other) const {
       return size == other.size() && std::memcmp(word.data(), other.data(), size) == 0;

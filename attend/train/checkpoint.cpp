@@ -152,11 +152,12 @@ Checkpoint parse_checkpoint(const std::string& bytes, const std::string& path) {
   return checkpoint;
 }
 
-bool compares(const Checkpoint& stored, const Checkpoint& training) {
+bool same_metric(const Checkpoint& stored, const Checkpoint& training) {
   return !has_other_metric(stored, training) && !has_other_validation(stored, training);
 }
 
-void check_goes_on(const Checkpoint& stored, const Checkpoint& training, const std::string& path) {
+void check_resumable(const Checkpoint& stored, const Checkpoint& training,
+                     const std::string& path) {
   // Checked first, because a streamed file and its pairs in memory have different fingerprints.
   check_order("shuffle_buffer", stored.shuffle_buffer, training.shuffle_buffer, path);
   if (stored.data_fingerprint != training.data_fingerprint)
@@ -164,8 +165,8 @@ void check_goes_on(const Checkpoint& stored, const Checkpoint& training, const s
   check_order("seed", stored.seed, training.seed, path);
 }
 
-std::vector<std::string> told_differences(const Checkpoint& stored, const Checkpoint& training,
-                                          const std::string& path) {
+std::vector<std::string> resume_warnings(const Checkpoint& stored, const Checkpoint& training,
+                                         const std::string& path) {
   std::vector<std::string> lines;
   const bool known = stored.processes > 0 && stored.replicas > 0;
   if (known && (stored.processes != training.processes || stored.replicas != training.replicas))

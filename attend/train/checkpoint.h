@@ -55,14 +55,14 @@ Checkpoint read_checkpoint(const std::string& path);
 Checkpoint parse_checkpoint(const std::string& bytes, const std::string& path);
 
 // Whether the best metrics of both can be compared: same metric, same validation examples.
-bool compares(const Checkpoint& stored, const Checkpoint& training);
+bool same_metric(const Checkpoint& stored, const Checkpoint& training);
 
 // Error if training with other data, another train.seed or another train.shuffle_buffer would
 // resume from `stored`. `training` needs no tensors.
-void check_goes_on(const Checkpoint& stored, const Checkpoint& training, const std::string& path);
+void check_resumable(const Checkpoint& stored, const Checkpoint& training, const std::string& path);
 
 // Warnings about changes in a resumed training, one line each.
-std::vector<std::string> told_differences(const Checkpoint& stored, const Checkpoint& training,
-                                          const std::string& path);
+std::vector<std::string> resume_warnings(const Checkpoint& stored, const Checkpoint& training,
+                                         const std::string& path);
 
 }  // namespace attend

@@ -11,9 +11,9 @@ template <class F>
 void FlatParameters::for_each_part(const ModulePtr& module, const std::vector<Tensor>& vectors,
                                    F f) const {
   auto parameters = module->parameters();
-  TORCH_INTERNAL_ASSERT(parameters.size() == places_.size());
+  TORCH_INTERNAL_ASSERT(parameters.size() == slots_.size());
   for (size_t i = 0; i < parameters.size(); ++i) {
-    const auto& [vector, begin, size] = places_[i];
+    const auto& [vector, begin, size] = slots_[i];
     f(parameters[i], vectors[vector].narrow(0, begin, size).view(parameters[i].sizes()));
   }
 }
@@ -31,7 +31,7 @@ FlatParameters::FlatParameters(const ModulePtr& module) {
       parts.emplace_back();
       sizes.push_back(0);
     }
-    places_.push_back({vector, sizes[vector], parameter.numel()});
+    slots_.push_back({vector, sizes[vector], parameter.numel()});
     parts[vector].push_back(parameter.reshape({-1}));
     sizes[vector] += parameter.numel();
   }
@@ -58,8 +58,8 @@ std::vector<Tensor> FlatParameters::give_gradients(const ModulePtr& module) cons
 Tensor FlatParameters::gathered(const std::vector<Tensor>& vectors) const {
   if (vectors.size() == 1) return vectors[0];
   std::vector<Tensor> parts;
-  parts.reserve(places_.size());
-  for (const auto& [vector, begin, size] : places_)
+  parts.reserve(slots_.size());
+  for (const auto& [vector, begin, size] : slots_)
     parts.push_back(vectors[vector].narrow(0, begin, size).cpu());
   return at::cat(parts);
 }
@@ -67,7 +67,7 @@ Tensor FlatParameters::gathered(const std::vector<Tensor>& vectors) const {
 void FlatParameters::scatter(const Tensor& all, const std::vector<Tensor>& vectors) const {
   torch::NoGradGuard no_gradient;
   int64_t done = 0;
-  for (const auto& [vector, begin, size] : places_) {
+  for (const auto& [vector, begin, size] : slots_) {
     vectors[vector].narrow(0, begin, size).copy_(all.narrow(0, done, size));
     done += size;
   }

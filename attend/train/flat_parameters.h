@@ -32,7 +32,7 @@ class FlatParameters {
   void scatter(const at::Tensor& all, const std::vector<at::Tensor>& vectors) const;
 
  private:
-  struct Place {
+  struct Slot {
     size_t vector;
     int64_t begin, size;
   };
@@ -41,7 +41,7 @@ class FlatParameters {
   void for_each_part(const ModulePtr& module, const std::vector<at::Tensor>& vectors, F f) const;
 
   std::vector<at::Tensor> values_;
-  std::vector<Place> places_;  // per parameter
+  std::vector<Slot> slots_;  // per parameter
 };
 
 }  // namespace attend

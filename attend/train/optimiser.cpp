@@ -112,7 +112,7 @@ void Optimiser::broadcast() {
       on_cpu(world_, vector, [&](Tensor& own) { world_.broadcast(own); });
 }
 
-bool Optimiser::bring_together() {
+bool Optimiser::synchronise() {
   if (world_.size() == 1) return false;
   Fnv1a hash;
   for (const FlatParameters* each : {weights_.get(), average_.get()})

@@ -32,7 +32,7 @@ class Optimiser {
   void broadcast();
   // Calls broadcast() if the weights of the processes differ; returns whether they did. Different
   // processors may round a step differently.
-  bool bring_together();
+  bool synchronise();
 
   // Sums the gradients of the replicas of all processes into the first replica's gradient, and adds
   // the gradient of the L2 penalty. Returns its norm.

@@ -13,7 +13,7 @@
 #include "attend/models/parameters_file.h"
 #include "attend/nn/worker_threads.h"
 #include "attend/train/checkpoint.h"
-#include "attend/train/data_place-inl.h"
+#include "attend/train/data_cursor-inl.h"
 #include "attend/train/optimiser.h"
 #include "attend/train/step_gradient-inl.h"
 #include "attend/train/train_limits-inl.h"
@@ -24,7 +24,7 @@ namespace {
 
 // Number of consecutive steps without a finite gradient after which training returns to a
 // checkpoint.
-constexpr int64_t most_bad_steps = 10;
+constexpr int64_t max_bad_steps = 10;
 
 class Trainer {
  public:
@@ -69,7 +69,7 @@ class Trainer {
     while (!limits_.finished() && !interrupted) {
       TrainProgress progress;
       step(progress);
-      const bool lost = bad_steps_ == most_bad_steps;
+      const bool lost = bad_steps_ == max_bad_steps;
       if (lost) roll_back(progress.trouble);
       describe(progress);
       validation_due_ = !lost && (validation_due_ || limits_.at_validation());
@@ -164,8 +164,7 @@ class Trainer {
           "training diverged at step {}: {} steps in a row had nothing finite to learn from, after "
           "{} returns to a checkpoint ({}); the last good one is in {}; lower "
           "train.learning_rate ({})",
-          step, most_bad_steps, config_.rollbacks, trouble, checkpoint_path_,
-          config_.learning_rate);
+          step, max_bad_steps, config_.rollbacks, trouble, checkpoint_path_, config_.learning_rate);
     restore();
     state_.rollbacks = rollbacks;
     state_.rate_factor = factor;
@@ -176,7 +175,7 @@ class Trainer {
     begin_events();
     save();
     trouble += fmt::format("; after {} such steps training returns to step {} at {:g} of the rate",
-                           most_bad_steps, state_.step, factor);
+                           max_bad_steps, state_.step, factor);
   }
 
   void describe(TrainProgress& progress) const {
@@ -207,7 +206,7 @@ class Trainer {
   }
 
   void validate(TrainProgress& progress) {
-    if (optimiser_.bring_together())
+    if (optimiser_.synchronise())
       add_trouble(progress, fmt::format("step {}: the weights of the processes differ, and are "
                                         "those of rank 0 from here on",
                                         state_.step));
@@ -289,11 +288,11 @@ class Trainer {
     std::string bytes = world_.leads() ? read_file(checkpoint_path_, memory_limit()) : "";
     Checkpoint stored =
         parse_checkpoint(broadcast_text(world_, std::move(bytes)), checkpoint_path_);
-    check_goes_on(stored, state_, checkpoint_path_);
-    for (const std::string& line : told_differences(stored, state_, checkpoint_path_))
+    check_resumable(stored, state_, checkpoint_path_);
+    for (const std::string& line : resume_warnings(stored, state_, checkpoint_path_))
       task_.say(line);
     optimiser_.restore(stored, checkpoint_path_);
-    const bool comparable = compares(stored, state_);
+    const bool comparable = same_metric(stored, state_);
     state_ = std::move(stored);
     describe_run(state_);
     if (!limits_.epoch_begins() && state_.handed_out[0].size == BatchSize{})
@@ -310,7 +309,7 @@ class Trainer {
   internal::StepGradients gradients_;
   internal::ValidationFiles files_;
   internal::TrainLimits limits_;
-  internal::DataPlace place_;
+  internal::DataCursor place_;
   const std::string checkpoint_path_, weights_path_;
   bool validation_due_ = false;
   bool validated_ = false;     // in this run

@@ -5,8 +5,8 @@
 
 #include "attend/train/checkpoint.h"
 #include "attend/train/event_file.h"
-#include "attend/train/kept_weights.h"
 #include "attend/train/metrics_log.h"
+#include "attend/train/recent_weights.h"
 #include "attend/train/train_progress.h"
 #include "attend/train/trainer.h"
 
@@ -32,7 +32,7 @@ class ValidationFiles {
  private:
   const TrainTask& task_;
   MetricsLog log_;
-  KeptWeights kept_;
+  RecentWeights kept_;
   std::optional<EventFile> events_;
 };
 

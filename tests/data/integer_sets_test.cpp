@@ -17,7 +17,7 @@ namespace integer_sets_test {
 TEST(IntegerSets, HaveTheirMaxima) {
   const test::TemporaryFolder folder;
   const std::string path = folder / "sets.tsv";
-  write_integer_sets(path, {.count = 500, .most = 4, .largest = 9});
+  write_integer_sets(path, {.count = 500, .maximum = 4, .largest = 9});
   const std::vector<Example> examples = read_pairs({path});
   ASSERT_EQ(examples.size(), 500U);
   std::set<size_t> sizes;
@@ -45,7 +45,7 @@ TEST(IntegerSets, FollowTheSeed) {
 
 TEST(IntegerSets, RefuseSizesOutOfRange) {
   const test::TemporaryFolder folder;
-  for (const IntegerSets& sets : {IntegerSets{.count = 0}, IntegerSets{.most = 0},
+  for (const IntegerSets& sets : {IntegerSets{.count = 0}, IntegerSets{.maximum = 0},
                                   IntegerSets{.largest = 0}, IntegerSets{.count = 100'000'001}})
     EXPECT_THAT(test::error_of([&] { write_integer_sets(folder / "s", sets); }),
                 testing::HasSubstr("[integer sets]"));

@@ -133,7 +133,7 @@ TEST(DigitSets, HaveAsManyDigitsAsTheyTell) {
   static_cast<ImageSet&>(sets) = image_set(folder);
   sets.count = 200;
   sets.valid = 30;
-  sets.most = 3;
+  sets.maximum = 3;
   const auto tables = write_digit_sets(sets);
   ASSERT_EQ(tables.size(), 2U);
   std::set<size_t> sizes;

@@ -120,7 +120,7 @@ TEST(NodeGraph, RefusesAFileThatBreaksItsRules) {
   EXPECT_THAT(refused([](NodeGraph& g) { g.neighbours[1] = 1; }),
               HasSubstr("a list of node 0 holds 1; its numbers ascend"));
   EXPECT_THAT(refused([](NodeGraph& g) { g.neighbours[0] = 0; }), HasSubstr("holds itself"));
-  EXPECT_THAT(refused([](NodeGraph& g) { g.features[0] = most_features; }),
+  EXPECT_THAT(refused([](NodeGraph& g) { g.features[0] = max_features; }),
               HasSubstr("holds 16777216"));
   EXPECT_THAT(refused([](NodeGraph& g) { g.feature_values[1] = HUGE_VAL; }),
               HasSubstr("finite numbers"));

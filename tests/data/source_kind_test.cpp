@@ -117,7 +117,7 @@ class NumberFrames : public FrameReader {
   }
 };
 
-TEST(KeptFrames, ReadEachFileOnce) {
+TEST(FrameCache, ReadEachFileOnce) {
   SourceKind kind = *source_kind("sound");
   kind.measure = [](const std::string& name, FrameConfig&) {
     if (name == "0") fail("0: is nothing");
@@ -127,7 +127,7 @@ TEST(KeptFrames, ReadEachFileOnce) {
     return std::make_unique<NumberFrames>();
   };
   reads.clear();
-  KeptFrames frames(kind, {});
+  FrameCache frames(kind, {});
   EXPECT_EQ(refusal([&] { frames.read("0"); }), "0: is nothing");
   for (int i = 0; i < 2; ++i) {
     EXPECT_TRUE(at::equal(frames.read("3"), at::full({1, 3}, 3.0)));

@@ -306,7 +306,7 @@ TEST(BeamSearch, TellsTheMostProbableTokensBesideEach) {
   for (const int64_t beam : {1, 3}) {
     const SearchOptions plain{.beam = beam, .nbest = beam};
     SearchOptions told = plain;
-    told.rivals = 2;
+    told.alternatives = 2;
     const auto wanted = search(model.start(), tasks_of({5, 5}), ends, plain);
     const auto found = search(model.start(), tasks_of({5, 5}), ends, told);
     for (size_t b = 0; b < 2; ++b) {
@@ -314,16 +314,17 @@ TEST(BeamSearch, TellsTheMostProbableTokensBesideEach) {
       for (size_t i = 0; i < found[b].size(); ++i) {
         const Hypothesis& hypothesis = found[b][i];
         EXPECT_EQ(hypothesis.tokens, wanted[b][i].tokens) << "what is told changes no answer";
-        EXPECT_TRUE(wanted[b][i].rivals.empty());
-        ASSERT_EQ(hypothesis.rivals.size(), hypothesis.log_probabilities.size());
+        EXPECT_TRUE(wanted[b][i].alternatives.empty());
+        ASSERT_EQ(hypothesis.alternatives.size(), hypothesis.log_probabilities.size());
         int64_t before = ends.bos;
-        for (size_t t = 0; t < hypothesis.rivals.size(); ++t) {
+        for (size_t t = 0; t < hypothesis.alternatives.size(); ++t) {
           const auto row = model.table[static_cast<int64_t>(b)][static_cast<int64_t>(t)][before];
           const auto [values, best] = row.sort(/*dim=*/0, /*descending=*/true);
           for (const int64_t place : {0, 1})
-            EXPECT_EQ(hypothesis.rivals[t].at(static_cast<size_t>(place)),
-                      (RivalToken{best[place].item<int64_t>(), values[place].item<double>()}));
-          EXPECT_EQ(hypothesis.rivals[t].size(), 2U);
+            EXPECT_EQ(
+                hypothesis.alternatives[t].at(static_cast<size_t>(place)),
+                (AlternativeToken{best[place].item<int64_t>(), values[place].item<double>()}));
+          EXPECT_EQ(hypothesis.alternatives[t].size(), 2U);
           if (t < hypothesis.tokens.size()) before = hypothesis.tokens[t];
         }
       }
@@ -404,8 +405,9 @@ TEST(Search, RefusesWhatIsOutOfRangeAndNaN) {
   EXPECT_THAT(error({.minimum_length = -1}), HasSubstr("minimum_length"));
   EXPECT_THAT(error({.minimum_length = 5, .maximum_length = 2}),
               HasSubstr("minimum_length 5 is over maximum_length 2"));
-  EXPECT_THAT(error({.rivals = -1}), HasSubstr("rivals must be at least 0"));
-  EXPECT_THAT(error({.rivals = 1, .sampling = Sampling{}}), HasSubstr("drawn tell no rivals"));
+  EXPECT_THAT(error({.alternatives = -1}), HasSubstr("rivals must be at least 0"));
+  EXPECT_THAT(error({.alternatives = 1, .sampling = Sampling{}}),
+              HasSubstr("drawn tell no rivals"));
   EXPECT_THAT(error({.sampling = Sampling{.temperature = 0}}), HasSubstr("temperature"));
   EXPECT_THAT(error({.sampling = Sampling{.top_k = -1}}), HasSubstr("top_k"));
   EXPECT_THAT(error({.sampling = Sampling{.top_p = 0}}), HasSubstr("top_p"));

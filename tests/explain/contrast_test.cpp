@@ -60,7 +60,7 @@ TEST(Contrast, RowsSayWhatScoresAreOf) {
     const NetworkTrace trace = traced(subject);
     const int64_t token = other_last(subject);
     for (const MethodRow& row : method_table()) {
-      if (!why_not(row, subject, trace).empty()) continue;
+      if (!refusal_reason(row, subject, trace).empty()) continue;
       SCOPED_TRACE(small.name + ' ' + row.name);
       const bool same = last_scores(row, subject)
                             .allclose(last_scores(row, with_last(subject, token)), 1e-9, 1e-12);
@@ -86,7 +86,7 @@ TEST(Contrast, ScoresAreThoseOfTheDifference) {
     for (const char* name : {"gradient_x_input", "attention_x_gradient", "decompx", "occlusion",
                              "integrated_gradients"}) {
       const MethodRow& row = find_method(name);
-      if (!why_not(row, subject, trace).empty()) continue;
+      if (!refusal_reason(row, subject, trace).empty()) continue;
       SCOPED_TRACE(small.name + ' ' + name);
       const Tensor wanted = last_scores(row, subject) - last_scores(row, with_last(subject, token));
       const Tensor found = method_scores(row, compared);

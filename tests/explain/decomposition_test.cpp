@@ -28,7 +28,7 @@ TEST(DecompX, PartsAddUpToTheLogits) {
     shake(subject);
     const NetworkTrace trace = trace_network(subject.network(), subject.batch);
     const MethodRow& row = find_method("decompx");
-    if (!why_not(row, subject, trace).empty()) continue;
+    if (!refusal_reason(row, subject, trace).empty()) continue;
     ++answered;
     const LogitParts made = logit_parts(subject, logit_groups(subject, trace));
     EXPECT_LE((made.parts.sum(0) - made.whole).abs().max().item<double>(), 1e-9);
@@ -56,7 +56,7 @@ TEST(DecompX, PartsOfNeighboursAddUpToTheLogits) {
     const Subject subject = small.subject();
     shake(subject);
     const NetworkTrace trace = trace_network(subject.network(), subject.batch);
-    const MethodChoice choice{.most_passes = 3};
+    const MethodChoice choice{.max_passes = 3};
     const VectorGroups groups = logit_groups(subject, trace, choice);
     EXPECT_LT(groups.count(), trace.layers[0].size(1));
     const LogitParts made = logit_parts(subject, groups);
@@ -70,8 +70,8 @@ TEST(DecompX, PartsOfNeighboursAddUpToTheLogits) {
 TEST(DecompX, SaysWhyNot) {
   const auto why = [](const SmallModel& small) {
     const Subject subject = small.subject();
-    return why_not(find_method("decompx"), subject,
-                   trace_network(subject.network(), subject.batch));
+    return refusal_reason(find_method("decompx"), subject,
+                          trace_network(subject.network(), subject.batch));
   };
   EXPECT_EQ(why(small_model("seq2seq")),
             "models of this type do not tell what answers are read off; take integrated_gradients");

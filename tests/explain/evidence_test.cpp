@@ -48,7 +48,7 @@ TEST(WeightTests, ChangeTheAnswerOnlyWhereItIsReadOffWeights) {
     const Subject subject = small.subject();
     const NetworkTrace trace = trace_network(subject.network(), subject.batch);
     if (small.model.answers_numbers() ||
-        !why_not(find_method("attention"), subject, trace).empty()) {
+        !refusal_reason(find_method("attention"), subject, trace).empty()) {
       EXPECT_NE(test::error_of([&] { test_weights(subject); }), "");
       continue;
     }
@@ -292,7 +292,7 @@ TEST(Evidence, OfEveryMethodLooksAtWhatTheAnswerSeesAlone) {
     const Subject subject = small->subject();
     EvidenceTester tester(subject, {.permutations = 5, .steps = 3, .networks = 1});
     for (const MethodRow& row : method_table()) {
-      if (!why_not(row, subject, tester.trace()).empty()) continue;
+      if (!refusal_reason(row, subject, tester.trace()).empty()) continue;
       SCOPED_TRACE(small->name + ' ' + row.name);
       const Tensor scores = method_scores(row, subject, tester.trace());
       const Tensor hidden =
@@ -430,7 +430,7 @@ TEST(LayerMaps, APageHoldsMethodsAndLayers) {
 TEST(LayerMaps, APageOfALongSourceHasWhatTakesFewPasses) {
   const SmallModel small = small_model("transformer");
   const Subject subject = small.subject();
-  const MethodChoice long_source{.most_passes = subject.source_length() - 1};
+  const MethodChoice long_source{.max_passes = subject.source_length() - 1};
   const ExplanationPage page = tested_page(subject, nullptr, long_source);
   EXPECT_FALSE(page.methods.empty());
   EXPECT_EQ(page.maps.size(), 6U);
@@ -441,7 +441,7 @@ TEST(LayerMaps, APageOfALongSourceHasWhatTakesFewPasses) {
   EXPECT_THAT(page.note, HasSubstr("the source is long: value_zeroing, alti, "));
   const MethodRow& named = find_method("occlusion");
   EXPECT_FALSE(tested_page(subject, &named, long_source).methods[0].card.empty());
-  const MethodChoice short_source{.most_passes = subject.source_length()};
+  const MethodChoice short_source{.max_passes = subject.source_length()};
   EXPECT_GT(tested_page(subject, nullptr, short_source).methods.size(), page.methods.size());
 }
 

@@ -101,7 +101,7 @@ TEST(ValueZeroing, ZeroesNeighboursTogether) {
     const Tensor map = at::stack(columns, 1);
     product = (map / map.sum(1, true)).matmul(product);
   }
-  const Tensor scores = method_scores(find_method("value_zeroing"), subject, {.most_passes = 3});
+  const Tensor scores = method_scores(find_method("value_zeroing"), subject, {.max_passes = 3});
   EXPECT_LE((scores - product.slice(0, 1).slice(1, 1)).abs().max().item<double>(), 1e-7);
 }
 
@@ -233,7 +233,7 @@ TEST(ValueZeroing, KeepsToTheScope) {
   const Subject subject = small.subject();
   const NetworkTrace trace = trace_network(subject.network(), subject.batch);
   const MethodRow& row = find_method("value_zeroing");
-  const Tensor scores = method_scores(row, subject, trace, {.most_passes = 2});
+  const Tensor scores = method_scores(row, subject, trace, {.max_passes = 2});
   const Tensor outside = method_scope(row, subject, trace).logical_not();
   ASSERT_GT(outside.sum().item<int64_t>(), 0);
   EXPECT_EQ(scores.masked_select(outside).abs().sum().item<double>(), 0);

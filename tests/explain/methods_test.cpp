@@ -44,7 +44,7 @@ TEST(Methods, EveryTypeOfModelAnswersOrSaysWhyNot) {
     const Subject subject = small.subject();
     for (const MethodRow& row : method_table()) {
       SCOPED_TRACE(small.name + ' ' + row.name);
-      const std::string obstacle = why_not(row, subject, traced(subject));
+      const std::string obstacle = refusal_reason(row, subject, traced(subject));
       if (!obstacle.empty()) {
         ++refused;
         EXPECT_THAT(test::error_of([&] { method_scores(row, subject); }), HasSubstr(obstacle));
@@ -84,12 +84,12 @@ TEST(Methods, AdviceLeadsToAMethodThatAnswers) {
     const NetworkTrace trace = traced(subject);
     for (const MethodRow& row : method_table()) {
       SCOPED_TRACE(small.name + ' ' + row.name);
-      std::string obstacle = why_not(row, subject, trace);
+      std::string obstacle = refusal_reason(row, subject, trace);
       int64_t turns = 0;
       for (; !obstacle.empty() && turns < 4; ++turns) {
         const auto named = names(obstacle);
         if (named.empty()) break;  // it says why, and names none
-        obstacle = why_not(*named[0], subject, trace);
+        obstacle = refusal_reason(*named[0], subject, trace);
       }
       EXPECT_LT(turns, 4) << obstacle;
       advised += turns > 0 ? 1 : 0;
@@ -126,7 +126,7 @@ TEST(Methods, TokensThatAreAskedForAreAsAmongAll) {
     const Subject subject = small.subject();
     const NetworkTrace trace = traced(subject);
     for (const MethodRow& row : method_table()) {
-      if (!why_not(row, subject, trace).empty()) continue;
+      if (!refusal_reason(row, subject, trace).empty()) continue;
       SCOPED_TRACE(std::string(name) + ' ' + row.name);
       const Tensor all = method_scores(row, subject, trace);
       const Tensor some = method_scores(row, subject, trace, {.tokens = {0, 2}});
@@ -333,8 +333,7 @@ TEST(Methods, OcclusionIsTheAnswerWithoutTheToken) {
 
 TEST(Methods, OcclusionLeavesNeighboursOutTogether) {
   SmallModel small = small_model("transformer");
-  const Tensor scores =
-      method_scores(find_method("occlusion"), small.subject(), {.most_passes = 3});
+  const Tensor scores = method_scores(find_method("occlusion"), small.subject(), {.max_passes = 3});
   const Tensor whole = traced(small.subject()).log_probabilities[0].detach();
   small.source = "a b e";  // without the second two
   const Tensor without = traced(small.subject()).log_probabilities[0].detach();

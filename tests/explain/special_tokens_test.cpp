@@ -81,7 +81,7 @@ TEST(SpecialTokens, StayWhereOcclusionLeavesTokensOut) {
   EXPECT_NEAR(scores[1].item<double>(), whole - small.answer({"[CLS]", "b", "c", "[SEP]"}), 1e-9);
   EXPECT_NEAR(scores[3].item<double>(), whole - small.answer({"[CLS]", "a", "b", "[SEP]"}), 1e-9);
   // All three at once.
-  const Tensor together = method_scores(find_method("occlusion"), subject, {.most_passes = 1})[0];
+  const Tensor together = method_scores(find_method("occlusion"), subject, {.max_passes = 1})[0];
   EXPECT_NEAR(together.sum().item<double>(), whole - small.answer({"[CLS]", "[SEP]"}), 1e-9);
   EXPECT_EQ(together[0].item<double>(), 0);
 }

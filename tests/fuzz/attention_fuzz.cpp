@@ -16,7 +16,7 @@ class Draw {
   Draw(const uint8_t* data, size_t size) : data_(data), size_(size) {}
 
   // 0 to most
-  int64_t size(int64_t most) { return byte() % (most + 1); }
+  int64_t size(int64_t maximum) { return byte() % (maximum + 1); }
   bool flag() { return byte() % 2 == 1; }
   uint8_t byte() { return next_ < size_ ? data_[next_++] : uint8_t{0}; }
   const auto& of(const auto& table) { return table[byte() % std::size(table)]; }

@@ -3,14 +3,15 @@
 
 int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   using namespace attend;
-  constexpr int64_t most = 1 << 20;
+  constexpr int64_t maximum = 1 << 20;
   const std::string_view bytes = fuzz::text(data, size);
   fuzz::accept_errors([&] {
-    fuzz::expect(static_cast<int64_t>(ByteReader(bytes, "input", most).read_all().size()) <= most);
+    fuzz::expect(static_cast<int64_t>(ByteReader(bytes, "input", maximum).read_all().size()) <=
+                 maximum);
   });
   return fuzz::accept_errors([&] {
     visit_tar(
-        ByteReader(bytes, "input", most),
+        ByteReader(bytes, "input", maximum),
         [](const std::string&, const std::string& file) { fuzz::expect(file.size() <= 1000); },
         1000);
   });

@@ -32,7 +32,7 @@ NamedTensors small_pronouncer() {
 
 // The ids of at most `most` phonemes by LibTorch's cells, of letters by their ids.
 std::vector<int64_t> pronounced(const NamedTensors& all, const std::vector<int64_t>& letters,
-                                size_t most) {
+                                size_t maximum) {
   const auto step = [&](const std::string& side, int64_t id, const Tensor& state) {
     const auto part = [&](const char* name) { return all.at(side + name); };
     return at::gru_cell(part("_emb")[id].unsqueeze(0), state, part("_w_ih"), part("_w_hh"),
@@ -41,7 +41,7 @@ std::vector<int64_t> pronounced(const NamedTensors& all, const std::vector<int64
   Tensor state = at::zeros({1, 6});
   for (const int64_t letter : letters) state = step("enc", letter, state);
   std::vector<int64_t> found;
-  for (int64_t id = begin; found.size() < most;) {
+  for (int64_t id = begin; found.size() < maximum;) {
     state = step("dec", id, state);
     id = (at::linear(state, all.at("fc_w"), all.at("fc_b"))).argmax().item<int64_t>();
     if (id == end) break;

@@ -142,7 +142,7 @@ TEST_F(ModelTest, KeepsItsWeightsAsAsked) {
 
 TEST_P(EveryType, WeightsAreOfTheSourceThatWasRead) {
   const Model model(make(GetParam()));
-  EXPECT_EQ(model.attends(), model.why_no_weights().empty());
+  EXPECT_EQ(model.attends(), model.no_weights_reason().empty());
   const auto answers = model.answer(texts, {.maximum_length = 3, .with_weights = true});
   for (const Answer& answer : answers) {
     if (answer.candidates.empty()) continue;

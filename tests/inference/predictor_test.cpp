@@ -345,26 +345,26 @@ TEST(Predictor, LearnedPositionsEndAnswers) {
   config.of<TransformerConfig>().maximum_source_length = 2;
   const PairModel model = make_pair_model({}, config, examples);
   model.network->eval();
-  const int64_t most = model.network->maximum_answer_length();
-  EXPECT_EQ(most, longest_answer(2));
+  const int64_t maximum = model.network->maximum_answer_length();
+  EXPECT_EQ(maximum, longest_answer(2));
   const auto begin = [](int64_t tokens) {
     std::string text = "K";
     for (int64_t i = 1; i < tokens; ++i) text += " K";
     return text;
   };
   Predictor predictor(model, {.threads = 1});
-  const SearchOptions search{.minimum_length = most, .maximum_length = 1000};
-  const auto found = predictor.predict({"ca", "ca"}, search, {"", begin(most)});
+  const SearchOptions search{.minimum_length = maximum, .maximum_length = 1000};
+  const auto found = predictor.predict({"ca", "ca"}, search, {"", begin(maximum)});
   for (const Prediction& each : found) {
-    EXPECT_EQ(std::ssize(each.tokens[0]), most);
+    EXPECT_EQ(std::ssize(each.tokens[0]), maximum);
   }
   EXPECT_THAT(
       [&] {
-        predictor.predict({"ca", "ca"}, {}, {"", begin(most + 1)});
+        predictor.predict({"ca", "ca"}, {}, {"", begin(maximum + 1)});
       },
       ThrowsMessage<SourceError>(HasSubstr(
           "source 2: the answer cannot begin with 17 tokens: the model has positions for 16")));
-  EXPECT_THAT([&] { predictor.predict({"ca"}, {.minimum_length = most + 1}); },
+  EXPECT_THAT([&] { predictor.predict({"ca"}, {.minimum_length = maximum + 1}); },
               ThrowsMessage<Error>(HasSubstr("minimum_length 17")));
 }
 

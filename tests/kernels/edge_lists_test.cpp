@@ -56,19 +56,19 @@ TYPED_TEST(EdgeSummaries, AreThoseOfTheRows) {
       for (int64_t r = 0; r < kRows; ++r) {
         const int64_t* ends = lists.row({n / 3, heads[n % 3], kFirst + r});
         T* row = rows.data() + (n * kRows + r) * kKeys;
-        T most = 0, sum = 0;
+        T maximum = 0, sum = 0;
         for (int64_t e = ends[0]; e < ends[1]; ++e) {
           T& weight = row[lists.keys[e]];
           const int64_t number = e - ends[-(kFirst + r)];
           ASSERT_EQ(by_edge[n * longest + number], weight);
           unseen[number] = 0;
           want[n * kKeys + lists.keys[e]] += weight;
-          most = std::max(most, weight);
+          maximum = std::max(maximum, weight);
           if (weight != 0) sum -= weight * std::log(weight);
           weight = 0;
         }
         for (int64_t j = 0; j < kKeys; ++j) ASSERT_EQ(row[j], 0) << "a key without an edge";
-        ASSERT_EQ(top[(n * kRows + r) * kTop], most);
+        ASSERT_EQ(top[(n * kRows + r) * kTop], maximum);
         if (c.normaliser == Normaliser::none) continue;  // its weights have no logarithm
         ASSERT_EQ(entropy[n * kRows + r], sum);
       }

@@ -79,12 +79,12 @@ std::vector<Choice> covering_cases() {
   Pairs pairs;
   while (pairs.count() > 0) {
     Choice best{};
-    int most = -1;
-    for (int trial = 0; trial < 50 || most == 0; ++trial) {
+    int maximum = -1;
+    for (int trial = 0; trial < 50 || maximum == 0; ++trial) {
       Choice choice;
       for (int t = 0; t < kTables; ++t) choice[t] = static_cast<int>(engine() % kSizes[t]);
       const int gain = pairs.gain(choice);
-      if (gain > most) most = gain, best = choice;
+      if (gain > maximum) maximum = gain, best = choice;
     }
     pairs.cover(best);
     cases.push_back(best);

@@ -15,7 +15,7 @@ const T& any_of(const auto& table) {
   return table[*rc::gen::inRange<size_t>(0, std::size(table))];
 }
 
-int64_t any_size(int64_t most) { return *rc::gen::inRange<int64_t>(1, most); }
+int64_t any_size(int64_t maximum) { return *rc::gen::inRange<int64_t>(1, maximum); }
 uint64_t any_seed() { return *rc::gen::inRange<uint64_t>(1, 1U << 30); }
 bool any_bool() { return *rc::gen::arbitrary<bool>(); }
 

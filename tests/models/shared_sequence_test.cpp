@@ -46,7 +46,7 @@ std::shared_ptr<PairNetwork> make(const SomeNetwork& some) {
   ModelConfig config = some.config();
   assign(config.settings(), "model.dropout=0.2");
   assign(config.settings(), "model.attention_dropout=0.2");
-  EXPECT_EQ(config.chosen().why_not_shared(), "");
+  EXPECT_EQ(config.chosen().not_shared_reason(), "");
   torch::manual_seed(5);
   auto network = config.chosen().make_network(some.source, tokens);
   network->to(at::kDouble);
@@ -107,7 +107,9 @@ INSTANTIATE_TEST_SUITE_P(Networks, SharedNetwork, testing::ValuesIn(networks()),
                          [](const auto& info) { return info.param.name; });
 
 TEST(SharedSequences, AreRefusedByName) {
-  const auto why = [](const SomeNetwork& some) { return some.config().chosen().why_not_shared(); };
+  const auto why = [](const SomeNetwork& some) {
+    return some.config().chosen().not_shared_reason();
+  };
   EXPECT_THAT(why({"seq2seq", {}}), testing::HasSubstr("transformer and lm"));
   EXPECT_THAT(why({"transformer", {"model.source_mechanism=local_p"}}),
               testing::HasSubstr("model.source_scope is around:"));

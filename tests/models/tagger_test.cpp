@@ -159,7 +159,7 @@ TEST(Tagger, TellsWhatDoesNotFit) {
   const Batch batch = make_batch({sentence({4, 5}, {4})}, {0});
   EXPECT_THAT(error_of([&] { network->objective(batch, {}, 0); }),
               HasSubstr("targets of 1 tokens for sources of 2"));
-  EXPECT_EQ(small(0, 0).why_no_weights(), "model.layers = 0");
+  EXPECT_EQ(small(0, 0).no_weights_reason(), "model.layers = 0");
 }
 
 // A model of words with rare labels, which are labels all the same.

@@ -20,7 +20,7 @@ using testing::ThrowsMessage;
 // Plain softmax over dot products in float64, by formulas; counts what it is asked for.
 class PlainBackend : public Backend {
  public:
-  std::string why_not(const Parts& parts, const LoweredSpec& spec) const override {
+  std::string refusal_reason(const Parts& parts, const LoweredSpec& spec) const override {
     if (parts[part::query].scalar_type() != at::kDouble) return "it takes float64 alone";
     if (spec.score->family != Family::dot ||
         spec.normaliser->kernel != kernels::Normaliser::softmax)

@@ -28,7 +28,7 @@ class Stripes : public Condition {
   }
   ConditionPointer shifted(int64_t offset, int64_t) const override { return later(offset); }
   ConditionPointer shifted_keys(int64_t first, int64_t) const override { return later(first); }
-  ConditionPointer placed(const Place& place) const override { return later(place.common); }
+  ConditionPointer placed(const QueryOffset& place) const override { return later(place.common); }
 
  private:
   ConditionPointer later(int64_t by) const {

@@ -66,10 +66,10 @@ Number past(std::string_view score, const Pair& p, int64_t a) {
 }
 
 // How much the slope of tanh differs within `most` of x.
-Real slope_change(Real x, Real most) {
+Real slope_change(Real x, Real maximum) {
   const auto slope = [](Real argument) { return 1 / (std::cosh(argument) * std::cosh(argument)); };
-  const Real nearest = std::abs(x) <= most ? 0 : std::abs(x) - most;
-  return slope(nearest) - slope(std::abs(x) + most);
+  const Real nearest = std::abs(x) <= maximum ? 0 : std::abs(x) - maximum;
+  return slope(nearest) - slope(std::abs(x) + maximum);
 }
 
 // Hidden dimension a of the activation.
@@ -123,17 +123,17 @@ Vector row_of(const Array& array, int64_t row) {
 }
 
 Real noise(const Number& x, const Pair& p) {
-  const Real most = roundings * p.precision.unit * x.size;
-  if (p.draw == 0 || most == 0 || !std::isfinite(most)) return 0;
+  const Real maximum = roundings * p.precision.unit * x.size;
+  if (p.draw == 0 || maximum == 0 || !std::isfinite(maximum)) return 0;
   if (p.draw == 1) {
-    const Real step = std::exp2(std::ceil(std::log2(most)));
+    const Real step = std::exp2(std::ceil(std::log2(maximum)));
     return std::round(x.value / step) * step - x.value;
   }
   uint64_t of_key = 0;
   for (const Number& each : p.key()) of_key = 31 * of_key + std::hash<Real>()(each.value);
   std::mt19937_64 engine(p.draw / 2 + 31 * std::hash<Real>()(x.value) + 961 * of_key);
   const Real share = static_cast<Real>(engine() % 2001) / 1000 - 1;
-  return most * (p.draw % 2 == 0 ? share : -share);
+  return maximum * (p.draw % 2 == 0 ? share : -share);
 }
 
 bool is_additive(std::string_view score) { return score_row(score).family == Family::additive; }

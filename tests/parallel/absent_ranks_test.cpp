@@ -14,7 +14,7 @@ c10::intrusive_ptr<c10d::Store> store_with_reports(const std::vector<std::string
 }
 
 TEST(AbsentRanks, AreThoseThatDoNotReport) {
-  const ProcessPlace place = {.rank = 1, .size = 4};
+  const ProcessRank place = {.rank = 1, .size = 4};
   EXPECT_EQ(internal::missing_reports(*store_with_reports({"2"}), place), "ranks 0, 3 are");
   EXPECT_EQ(internal::missing_reports(*store_with_reports({"0", "2"}), place), "rank 3 is");
   EXPECT_EQ(internal::missing_reports(*store_with_reports({"0", "2", "3"}), place),

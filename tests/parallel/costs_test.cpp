@@ -67,8 +67,8 @@ int64_t tiles_of(const Runs& queries, const Runs& keys) {
 double imbalance(const std::vector<int64_t>& tiles) {
   double sum = 0;
   for (const int64_t count : tiles) sum += static_cast<double>(count);
-  const auto most = static_cast<double>(*std::max_element(tiles.begin(), tiles.end()));
-  return most * static_cast<double>(tiles.size()) / sum - 1;
+  const auto maximum = static_cast<double>(*std::max_element(tiles.begin(), tiles.end()));
+  return maximum * static_cast<double>(tiles.size()) / sum - 1;
 }
 
 // How much more the busiest rank computes than the mean: over the whole ring, and in its worst
@@ -109,19 +109,19 @@ class TensorMemory : public c10::MemoryReportingInfoBase {
  public:
   void reportMemoryUsage(void*, int64_t size, Reported, Reported, c10::Device) override {
     held_ += size;
-    most_ = std::max(most_, held_);
+    max_ = std::max(max_, held_);
   }
   bool memoryProfilingEnabled() const override { return true; }
-  int64_t most() const { return most_; }
+  int64_t maximum() const { return max_; }
 
  private:
-  int64_t held_ = 0, most_ = 0;
+  int64_t held_ = 0, max_ = 0;
 };
 
-int64_t most_held(int64_t length, int64_t ranks, Exchange exchange) {
+int64_t max_held(int64_t length, int64_t ranks, Exchange exchange) {
   const SharedProblem problem = self_attention(length, at::kFloat, causal());
   const SharedSequences shared = {.queries = zigzag_sharding(length, ranks), .exchange = exchange};
-  std::vector<int64_t> most(static_cast<size_t>(ranks));
+  std::vector<int64_t> maximum(static_cast<size_t>(ranks));
   ThreadWorld(ranks).run([&](Communicator& world) {
     const auto rank = static_cast<size_t>(world.rank());
     const Runs& own = shared.queries[rank];
@@ -134,9 +134,9 @@ int64_t most_held(int64_t length, int64_t ranks, Exchange exchange) {
     const AttentionResult result =
         distributed_attention(world, leaves[0], leaves[1], leaves[2], problem.make({}), shared);
     result.context.backward(weights);
-    most[rank] = memory->most();
+    maximum[rank] = memory->maximum();
   });
-  return *std::max_element(most.begin(), most.end());
+  return *std::max_element(maximum.begin(), maximum.end());
 }
 
 // Beside inputs and their upstream gradients. From four ranks on all messages are under way at
@@ -144,7 +144,7 @@ int64_t most_held(int64_t length, int64_t ranks, Exchange exchange) {
 TEST(DistributedCosts, MemoryOfARingFallsWithTheRanks) {
   constexpr int64_t length = 2048;
   const auto of_all = [](int64_t ranks, Exchange exchange) {
-    return static_cast<double>(ranks * most_held(length, ranks, exchange));
+    return static_cast<double>(ranks * max_held(length, ranks, exchange));
   };
   const double of_one = of_all(1, Exchange::gather), of_four = of_all(4, Exchange::ring);
   ASSERT_GT(of_one, 0);

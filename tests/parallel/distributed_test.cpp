@@ -60,7 +60,7 @@ constexpr Sizes self = {.batch = 2,
                         .value_depth = 5};
 
 void expect_in_worlds(const SharedProblem& problem, std::initializer_list<int64_t> worlds,
-                      std::initializer_list<Exchange> ways, double most = bar) {
+                      std::initializer_list<Exchange> ways, double maximum = bar) {
   const Reference one(problem);
   for (const int64_t ranks : worlds) {
     const auto shardings = shardings_of(problem.query.size(-2), ranks);
@@ -68,7 +68,7 @@ void expect_in_worlds(const SharedProblem& problem, std::initializer_list<int64_
       for (const Exchange exchange : ways) {
         SCOPED_TRACE(fmt::format("{} ranks, sharding {}, {}", ranks, i,
                                  exchange == Exchange::ring ? "ring" : "gather"));
-        expect_as_one(problem, one, {.queries = shardings[i], .exchange = exchange}, most);
+        expect_as_one(problem, one, {.queries = shardings[i], .exchange = exchange}, maximum);
       }
     }
   }

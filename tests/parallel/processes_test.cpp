@@ -64,7 +64,7 @@ void expect_sums(Communicator& world) {
 // Finds what ranks in threads of one process find, to the last bit: that these are right is for
 // other tests. Started by the test below, once for each rank.
 TEST(DistributedProcesses, DISABLED_OneOfThem) {
-  const ProcessPlace place = place_of_environment();
+  const ProcessRank place = rank_of_environment();
   ASSERT_EQ(place.size, processes);
   const auto world = connect(place);
   EXPECT_EQ(world->processes_here(), processes);
@@ -118,7 +118,7 @@ std::string pipe_beside(const std::string& meeting) { return meeting + "-left"; 
 // others begin theirs: neither it nor those beside it nor the first, which is not, may wait for the
 // rest. Started by the test below.
 TEST(DistributedProcesses, DISABLED_OneOfThoseLeft) {
-  ProcessPlace place = place_of_environment();
+  ProcessRank place = rank_of_environment();
   place.timeout = never;
   auto world = connect(place);
   const NamedPipe left(pipe_beside(place.file));
@@ -144,7 +144,7 @@ TEST(DistributedProcesses, DISABLED_OneOfThoseLeft) {
 
 // Is there, and gone before the others can connect to it. Started by a test below.
 TEST(DistributedProcesses, DISABLED_OneThatIsKilled) {
-  ProcessPlace place = place_of_environment();
+  ProcessRank place = rank_of_environment();
   place.meanwhile = [] { std::raise(SIGKILL); };
   connect(place);
 }
@@ -189,13 +189,13 @@ TEST(DistributedProcesses, MayKnowWhyTheyDoNotMeet) {
   int status = 0;
   ASSERT_EQ(waitpid(other, &status, 0), other);
   ASSERT_TRUE(WIFSIGNALED(status));
-  const ProcessPlace place = {
+  const ProcessRank place = {
       .rank = 0, .size = 2, .file = meeting, .timeout = never, .meanwhile = [] {
         fail("rank 1 was ended");
       }};
   // Gloo itself takes the timeout.
   EXPECT_EQ(test::error_of([&] { connect(place); }), "rank 1 was ended");
-  ProcessPlace ignorant = place;
+  ProcessRank ignorant = place;
   ignorant.run = "another";
   ignorant.timeout = 1;
   ignorant.meanwhile = {};

@@ -15,6 +15,7 @@
 #include <string>
 #include <utility>
 
+#include "attend/base/base64.h"
 #include "attend/base/error.h"
 #include "attend/pictures/markup-inl.h"
 #include "attend/pictures/page_data-inl.h"
@@ -220,11 +221,11 @@ TEST(PageDetail, HoldsAllOfSmallPagesAndBoundsTheOverviewsOfLargeOnes) {
 
 // Section 10 of RFC 4648.
 TEST(Base64, PadsTheLastBytes) {
-  EXPECT_EQ(base64(""), "");
-  EXPECT_EQ(base64("f"), "Zg==");
-  EXPECT_EQ(base64("fo"), "Zm8=");
-  EXPECT_EQ(base64("foo"), "Zm9v");
-  EXPECT_EQ(base64("foobar"), "Zm9vYmFy");
+  EXPECT_EQ(base64_text(""), "");
+  EXPECT_EQ(base64_text("f"), "Zg==");
+  EXPECT_EQ(base64_text("fo"), "Zm8=");
+  EXPECT_EQ(base64_text("foo"), "Zm9v");
+  EXPECT_EQ(base64_text("foobar"), "Zm9vYmFy");
 }
 
 TEST(MapPage, HoldsAllWeightsToTheBit) {

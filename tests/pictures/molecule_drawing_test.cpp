@@ -27,7 +27,7 @@ MoleculeDrawing ring(int64_t atoms) {
   return molecule;
 }
 
-double between(const DrawnPlace& one, const DrawnPlace& other) {
+double between(const DrawnPoint& one, const DrawnPoint& other) {
   return std::hypot(one.x - other.x, one.y - other.y);
 }
 

@@ -110,7 +110,7 @@ std::set<std::string> refused_methods(const Subject& subject) {
   const NetworkTrace trace = trace_network(subject.network(), subject.batch, {.gradients = true});
   std::set<std::string> refused;
   for (const MethodRow& row : method_table()) {
-    if (!why_not(row, subject, trace).empty()) {
+    if (!refusal_reason(row, subject, trace).empty()) {
       refused.insert(row.name);
       continue;
     }
@@ -197,7 +197,7 @@ TEST(OwnType, SharesItsSequences) {
     network->to(at::kDouble);
     return network;
   };
-  EXPECT_EQ(test::reader_config()->why_not_shared(), "");
+  EXPECT_EQ(test::reader_config()->not_shared_reason(), "");
   const std::vector<Tensor> wanted = learned(*make(), batch, nullptr);
   constexpr int64_t ranks = 3;
   std::vector<std::shared_ptr<test::Reader>> copies;

@@ -24,7 +24,7 @@ struct ReaderConfig {
 
   Settings settings() { return {{"model.depth", &depth, "depth of a letter's vector", 1, 1024}}; }
   void check() const {}
-  std::string why_not_shared() const { return {}; }
+  std::string not_shared_reason() const { return {}; }
 };
 
 // A network with embeddings of its own, which reads each sound off the letters that it attends to.

@@ -69,7 +69,7 @@ TEST(RequestFields, ANumberWithoutAFractionIsWhole) {
   values.read(R"({"texts": ["a"], "whole": 6.0})");
   EXPECT_EQ(values.whole, 6);
   int64_t seed = 0;
-  const std::vector<RequestField> fields = {{"seed", &seed, -most_seed, most_seed}};
+  const std::vector<RequestField> fields = {{"seed", &seed, -max_seed, max_seed}};
   for (const char* number : {"9223372036854775807", "-9223372036854775807", "9007199254740993"}) {
     read_request(fmt::format(R"({{"seed": {}}})", number), fields);
     EXPECT_EQ(std::to_string(seed), number);
@@ -83,7 +83,7 @@ TEST(RequestFields, ASchemaHasDefaultsThatMeanTheSameAsNoField) {
   bool flag = true;
   Colour colour = Colour::green;
   const auto schema = request_schema({{"count", &count, 1, 9},
-                                      {"seed", &seed, 0, most_seed, false, false, false},
+                                      {"seed", &seed, 0, max_seed, false, false, false},
                                       {"share", &share, 0, 1, false, true, false},
                                       {"flag", &flag},
                                       {"colour", &colour}})["properties"];

@@ -76,7 +76,7 @@ TEST(MarianTokenizer, FindsAddedTokens) {
 TEST(MarianTokenizer, SaysWhereTokensAreInATextAsItWasGiven) {
   const std::string text = ">>fra<< low  lower</s>";
   std::vector<std::string> parts;
-  for (const TokenPlace& place : tokenizer().places(text))
+  for (const TokenSpan& place : tokenizer().places(text))
     parts.push_back(text.substr(place.begin, place.end - place.begin));
   EXPECT_THAT(parts, ElementsAre(">>fra<<", "low", "low", "er", "</s>"));
 }

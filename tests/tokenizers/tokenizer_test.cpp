@@ -172,7 +172,7 @@ TEST(AddedTokens, AreFoundBeforeTheTextIsSplit) {
 // The parts of a text that its tokens stand for, in order; "-" for none.
 std::vector<std::string> parts_of(const Tokenizer& tokenizer, const std::string& text) {
   std::vector<std::string> parts;
-  for (const TokenPlace& place : tokenizer.places(text))
+  for (const TokenSpan& place : tokenizer.places(text))
     parts.push_back(place.begin < place.end ? text.substr(place.begin, place.end - place.begin)
                                             : "-");
   EXPECT_EQ(parts.size(), tokenizer.encode(text).ids.size());
@@ -189,7 +189,7 @@ TEST(TokenPlaces, AreThoseOfTheTextAsItWasGiven) {
   EXPECT_THAT(parts_of(tokenizer, "[SEP] run"), ElementsAre("-", "[SEP]", "run", "-"));
   EXPECT_THAT(parts_of(tokenizer, ""), ElementsAre("-", "-"));
   EXPECT_THAT(parts_of(tokenizer, "\u200Brun"), ElementsAre("-", "run", "-"));
-  const std::vector<TokenPlace> places = tokenizer.places("run");
+  const std::vector<TokenSpan> places = tokenizer.places("run");
   EXPECT_TRUE(places.front().is_added);
   EXPECT_FALSE(places[1].is_added);
 }

@@ -74,10 +74,10 @@ class WorldTest : public TrainerTest {
 
   static double farthest(const std::map<std::string, Tensor>& a,
                          const std::map<std::string, Tensor>& b) {
-    double most = 0;
+    double maximum = 0;
     for (const auto& [name, tensor] : a)
-      most = std::max(most, (tensor - b.at(name)).abs().max().item<double>());
-    return most;
+      maximum = std::max(maximum, (tensor - b.at(name)).abs().max().item<double>());
+    return maximum;
   }
 };
 

@@ -2,7 +2,7 @@
 #include <numeric>
 
 #include "attend/data/safetensors.h"
-#include "attend/train/kept_weights.h"
+#include "attend/train/recent_weights.h"
 #include "tests/train/trainer_case.h"
 
 namespace attend {

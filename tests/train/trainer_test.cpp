@@ -2,7 +2,7 @@
 #include <set>
 
 #include "attend/data/safetensors.h"
-#include "attend/train/kept_weights.h"
+#include "attend/train/recent_weights.h"
 #include "tests/support/software_device.h"
 #include "tests/train/trainer_case.h"
 

@@ -18,12 +18,12 @@ std::vector<int64_t> counted(int64_t tokens) {
 }
 
 // The tokens of each batch that is left of the epoch.
-std::vector<std::vector<int64_t>> rest(BatchSource& source, size_t most) {
+std::vector<std::vector<int64_t>> rest(BatchSource& source, size_t maximum) {
   std::vector<std::vector<int64_t>> batches;
   while (source.done() < 1) {
     batches.emplace_back();
     const auto batch = source.next();
-    EXPECT_LE(batch.size(), most);
+    EXPECT_LE(batch.size(), maximum);
     for (const EncodedPair& pair : batch) {
       EXPECT_TRUE(pair.source.empty() && pair.no_eos);
       batches.back().insert(batches.back().end(), pair.target.begin(), pair.target.end());

@@ -25,13 +25,13 @@ HWY_INLINE Vec<float> RoundToBFloat16(Vec<float> x) {
 }
 
 // Position of the rows of an operand within its product; other rows are 0.
-struct BFloat16Place {
+struct BFloat16Rows {
   int64_t first, rows, padded;
 };
 
 // Packs rows of floats as a right operand: to[k / 2][c] holds rows k and k + 1. The columns must be
 // whole vectors.
-inline void PackRight(const float* from, int64_t from_stride, const BFloat16Place& place,
+inline void PackRight(const float* from, int64_t from_stride, const BFloat16Rows& place,
                       int64_t columns, uint32_t* to) {
   const Tag<float> d;
   const hn::RebindToUnsigned<Tag<float>> bits;

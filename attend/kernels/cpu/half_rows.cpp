@@ -45,16 +45,16 @@ void NarrowRows(const RowBlock<const float>& from, int64_t rows, int64_t columns
 bool FiniteRows(const RowBlock<const BFloat16>& block, int64_t rows, int64_t columns) {
   constexpr int16_t kInfinity = 0x7f80, kMagnitude = 0x7fff;
   const Tag<int16_t> d;
-  auto most = hn::Zero(d);
+  auto maximum = hn::Zero(d);
   int16_t last = 0;
   for (int64_t r = 0; r < rows; ++r) {
     const auto* const row = reinterpret_cast<const int16_t*>(block.data + r * block.stride);
     int64_t c = 0;
     for (; c + kLanes<int16_t> <= columns; c += kLanes<int16_t>)
-      most = hn::Max(most, hn::And(hn::LoadU(d, row + c), hn::Set(d, kMagnitude)));
+      maximum = hn::Max(maximum, hn::And(hn::LoadU(d, row + c), hn::Set(d, kMagnitude)));
     for (; c < columns; ++c) last = std::max(last, static_cast<int16_t>(row[c] & kMagnitude));
   }
-  return last < kInfinity && hn::AllTrue(d, hn::Lt(most, hn::Set(d, kInfinity)));
+  return last < kInfinity && hn::AllTrue(d, hn::Lt(maximum, hn::Set(d, kInfinity)));
 }
 
 // NOLINTNEXTLINE(google-readability-namespace-comments)

@@ -266,10 +266,10 @@ struct SummaryPlan {
   int64_t tasks() const { return problem->shape.batch * heads() * blocks(); }
 
   // Position of a task: a block of one selected head of one batch entry.
-  struct Place {
+  struct Block {
     int64_t batch, head, block;
   };
-  Place place(int64_t task) const {
+  Block place(int64_t task) const {
     return {task / blocks() / heads(), task / blocks() % heads(), task % blocks()};
   }
 };

@@ -159,9 +159,9 @@ class RelativeBias {
       ahead[r] = bias_.relative_offset -
                  (bias_.query_positions == nullptr ? query : bias_.query_positions[query]);
     }
-    const auto [least_at, most_at] = std::minmax_element(position, position + keys);
-    const auto [least_ahead, most_ahead] = std::minmax_element(ahead, ahead + rows);
-    const bool clamped = *least_at + *least_ahead < 0 || *most_at + *most_ahead > last;
+    const auto [least_at, max_at] = std::minmax_element(position, position + keys);
+    const auto [least_ahead, max_ahead] = std::minmax_element(ahead, ahead + rows);
+    const bool clamped = *least_at + *least_ahead < 0 || *max_at + *max_ahead > last;
     bool follow[BlockScope::kMaxRows] = {};
     for (int64_t r = 0; r + kGroup <= rows && stride == 0 && !clamped; r += kGroup)
       follow[r] = std::adjacent_find(ahead + r, ahead + r + kGroup, [](int64_t x, int64_t next) {

@@ -160,11 +160,11 @@ class Comparison {
 
   template <class T>
   static double largest(const std::vector<T>& numbers) {
-    T most = 0;
+    T maximum = 0;
     for (const T x : numbers) {
-      if (std::isfinite(x)) most = std::max(most, std::abs(x));
+      if (std::isfinite(x)) maximum = std::max(maximum, std::abs(x));
     }
-    return static_cast<double>(most);
+    return static_cast<double>(maximum);
   }
 
   // Infinite if only one is finite, or either is NaN.

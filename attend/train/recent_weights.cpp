@@ -1,4 +1,4 @@
-#include "attend/train/kept_weights.h"
+#include "attend/train/recent_weights.h"
 
 #include <algorithm>
 #include <charconv>
@@ -35,7 +35,7 @@ void add_to(TensorFile& sum, const TensorFile& file, const std::string& path) {
 
 }  // namespace
 
-void KeptWeights::add(const torch::nn::Module& module, int64_t step) const {
+void RecentWeights::add(const torch::nn::Module& module, int64_t step) const {
   if (count_ == 0) return;
   save_weights(module, path_of(folder_, step));
   const std::vector<int64_t> steps = kept_steps(folder_);
@@ -43,7 +43,7 @@ void KeptWeights::add(const torch::nn::Module& module, int64_t step) const {
     fs::remove(path_of(folder_, steps[i]));
 }
 
-void KeptWeights::drop_after(int64_t step) const {
+void RecentWeights::drop_after(int64_t step) const {
   for (const int64_t each : kept_steps(folder_))
     if (each > step) fs::remove(path_of(folder_, each));
 }

@@ -9,12 +9,12 @@ namespace attend {
 
 // Reports clients that disconnect. A read cannot detect this during a computation: data that the
 // client sent ahead is not read then.
-class Leavers {
+class DisconnectWatcher {
  public:
   // `entirely`: neither sends nor reads any more; otherwise only its sending side is closed.
   using Left = std::function<void(uint64_t number, bool entirely)>;
 
-  explicit Leavers(boost::asio::io_context& context);
+  explicit DisconnectWatcher(boost::asio::io_context& context);
 
   void start(Left left);
   // Reports the connection `number` on `socket` at most once.

@@ -8,14 +8,14 @@
 #include <torch/csrc/distributed/c10d/TCPStore.hpp>
 
 #include "attend/base/error.h"
-#include "attend/parallel/meeting_store-inl.h"
+#include "attend/parallel/rendezvous_store-inl.h"
 
 namespace attend::internal {
 namespace {
 
 using std::chrono::milliseconds;
 
-c10::intrusive_ptr<c10d::Store> open_store(const ProcessPlace& place, milliseconds timeout) {
+c10::intrusive_ptr<c10d::Store> open_store(const ProcessRank& place, milliseconds timeout) {
   const auto size = static_cast<int>(place.size);
   if (!place.file.empty()) return c10::make_intrusive<c10d::FileStore>(place.file, size);
   c10d::TCPStoreOptions options;
@@ -29,7 +29,7 @@ c10::intrusive_ptr<c10d::Store> open_store(const ProcessPlace& place, millisecon
 }
 
 // Without this check, other processes would wait for a process with a duplicate rank.
-void check_rank(c10d::Store& store, const ProcessPlace& place) {
+void check_rank(c10d::Store& store, const ProcessRank& place) {
   if (store.add(fmt::format("rank-{}", place.rank), 1) > 1)
     fail("two processes of the run say that they are rank {} of {}; give each its own RANK",
          place.rank, place.size);
@@ -37,7 +37,7 @@ void check_rank(c10d::Store& store, const ProcessPlace& place) {
 
 // Polls: after a timeout, wait() of TCPStore leaves its answer in the stream, and all later answers
 // are misread.
-void wait_for_others(c10d::Store& store, const ProcessPlace& place, milliseconds timeout) {
+void wait_for_others(c10d::Store& store, const ProcessRank& place, milliseconds timeout) {
   const auto end = std::chrono::steady_clock::now() + timeout;
   for (int64_t other = 0; other < place.size;) {
     if (store.check({fmt::format("rank-{}", other)})) {
@@ -53,7 +53,7 @@ void wait_for_others(c10d::Store& store, const ProcessPlace& place, milliseconds
 
 }  // namespace
 
-c10::intrusive_ptr<c10d::Store> meeting_store(const ProcessPlace& place) {
+c10::intrusive_ptr<c10d::Store> meeting_store(const ProcessRank& place) {
   const milliseconds timeout(static_cast<int64_t>(1000 * place.timeout));
   const auto store =
       c10::make_intrusive<c10d::PrefixStore>("attend-" + place.run, open_store(place, timeout));

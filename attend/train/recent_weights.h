@@ -9,10 +9,10 @@
 namespace attend {
 
 // Weights of the last validations: weights-STEP.safetensors in a model folder.
-class KeptWeights {
+class RecentWeights {
  public:
   // `count`: number of files to keep; 0: none are written.
-  KeptWeights(std::string folder, int64_t count) : folder_(std::move(folder)), count_(count) {}
+  RecentWeights(std::string folder, int64_t count) : folder_(std::move(folder)), count_(count) {}
 
   void add(const torch::nn::Module& module, int64_t step) const;
 

@@ -1,9 +1,9 @@
 #include "attend/base/error.h"
-#include "attend/train/data_place-inl.h"
+#include "attend/train/data_cursor-inl.h"
 
 namespace attend::internal {
 
-void DataPlace::find(const std::string& path) {
+void DataCursor::find(const std::string& path) {
   if (!state_.handed_out.empty()) source_.regroup(state_.handed_out[0].size);
   source_.begin(state_.epoch);
   for (const BatchRun& run : state_.handed_out) {
@@ -20,7 +20,7 @@ void DataPlace::find(const std::string& path) {
   source_.regroup(size_);
 }
 
-std::vector<std::vector<EncodedPair>> DataPlace::next_batches() {
+std::vector<std::vector<EncodedPair>> DataCursor::next_batches() {
   std::vector<std::vector<EncodedPair>> batches;
   batches.reserve(static_cast<size_t>(accumulate_));
   while (static_cast<int64_t>(batches.size()) < accumulate_ &&
@@ -34,7 +34,7 @@ std::vector<std::vector<EncodedPair>> DataPlace::next_batches() {
   return batches;
 }
 
-void DataPlace::end_step() {
+void DataCursor::end_step() {
   if (source_.done() < 1) return;
   ++state_.epoch;
   state_.handed_out.clear();

@@ -4,7 +4,7 @@
 #include <system_error>
 #include <utility>
 
-#include "attend/http/leavers-inl.h"
+#include "attend/http/disconnect_watcher-inl.h"
 
 namespace attend {
 namespace {
@@ -17,14 +17,15 @@ int new_epoll() {
 
 }  // namespace
 
-Leavers::Leavers(boost::asio::io_context& context) : events_(context, new_epoll()) {}
+DisconnectWatcher::DisconnectWatcher(boost::asio::io_context& context)
+    : events_(context, new_epoll()) {}
 
-void Leavers::start(Left left) {
+void DisconnectWatcher::start(Left left) {
   left_ = std::move(left);
   wait();
 }
 
-void Leavers::watch(int socket, uint64_t number) {
+void DisconnectWatcher::watch(int socket, uint64_t number) {
   epoll_event event{};
   event.events = EPOLLRDHUP | EPOLLONESHOT;
   event.data.u64 = number;
@@ -33,7 +34,7 @@ void Leavers::watch(int socket, uint64_t number) {
     epoll_ctl(events_.native_handle(), EPOLL_CTL_ADD, socket, &event);
 }
 
-void Leavers::wait() {
+void DisconnectWatcher::wait() {
   events_.async_wait(boost::asio::posix::stream_descriptor::wait_read,
                      [this](const boost::system::error_code& error) {
                        if (error) return;

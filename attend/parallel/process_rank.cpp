@@ -1,4 +1,4 @@
-#include "attend/parallel/process_place.h"
+#include "attend/parallel/process_rank.h"
 
 #include <charconv>
 #include <cstdlib>
@@ -27,8 +27,8 @@ std::optional<int64_t> number_in(const char* name) {
 
 }  // namespace
 
-ProcessPlace place_of_environment() {
-  ProcessPlace place;
+ProcessRank rank_of_environment() {
+  ProcessRank place;
   // The innermost launcher is first, because mpirun and torchrun pass on the variables of a
   // surrounding Slurm step, which describe other processes. sbatch variables count tasks of a
   // script that may never start, so only step variables are used. Hydra, the launcher of MPICH and

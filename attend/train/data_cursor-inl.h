@@ -9,10 +9,10 @@
 namespace attend::internal {
 
 // The position of a training in its data, according to the checkpoint's epoch and handed_out.
-class DataPlace {
+class DataCursor {
  public:
   // All arguments must outlive this object.
-  DataPlace(BatchSource& source, const TrainConfig& config, Checkpoint& state)
+  DataCursor(BatchSource& source, const TrainConfig& config, Checkpoint& state)
       : source_(source),
         size_(BatchSize::of(config)),
         accumulate_(config.accumulate),

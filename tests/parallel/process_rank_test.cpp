@@ -1,4 +1,4 @@
-#include "attend/parallel/process_place.h"
+#include "attend/parallel/process_rank.h"
 
 #include <gmock/gmock.h>
 
@@ -50,12 +50,12 @@ class Launcher {
   Variables before_;
 };
 
-TEST(ProcessPlace, IsThatOfOneProcessWhereNoLauncherSpeaks) {
+TEST(ProcessRank, IsThatOfOneProcessWhereNoLauncherSpeaks) {
   const Launcher launcher(Variables{{"MASTER_ADDR", "elsewhere"}});
-  EXPECT_EQ(place_of_environment().size, 1);
+  EXPECT_EQ(rank_of_environment().size, 1);
 }
 
-TEST(ProcessPlace, TakesTheInnermostLauncher) {
+TEST(ProcessRank, TakesTheInnermostLauncher) {
   const Launcher launcher(Variables{{"SLURM_PROCID", "5"},
                                     {"SLURM_STEP_NUM_TASKS", "6"},
                                     {"OMPI_COMM_WORLD_RANK", "1"},
@@ -63,7 +63,7 @@ TEST(ProcessPlace, TakesTheInnermostLauncher) {
                                     {"MASTER_ADDR", "first"},
                                     {"MASTER_PORT", "4000"},
                                     {"TORCHELASTIC_RUN_ID", "run"}});
-  const ProcessPlace place = place_of_environment();
+  const ProcessRank place = rank_of_environment();
   EXPECT_EQ(place.rank, 1);
   EXPECT_EQ(place.size, 3);
   EXPECT_EQ(place.address, "first");
@@ -72,7 +72,7 @@ TEST(ProcessPlace, TakesTheInnermostLauncher) {
 }
 
 // What `mpiexec -n 2` of MPICH 4.0 sets on one machine, within a step of Slurm.
-TEST(ProcessPlace, TakesMpichAndIntelMpi) {
+TEST(ProcessRank, TakesMpichAndIntelMpi) {
   Variables variables = {{"PMI_RANK", "1"},
                          {"PMI_SIZE", "2"},
                          {"MPI_LOCALNRANKS", "2"},
@@ -80,7 +80,7 @@ TEST(ProcessPlace, TakesMpichAndIntelMpi) {
                          {"SLURM_STEP_NUM_TASKS", "1"}};
   {
     const Launcher launcher(variables);
-    const ProcessPlace place = place_of_environment();
+    const ProcessRank place = rank_of_environment();
     EXPECT_EQ(place.rank, 1);
     EXPECT_EQ(place.size, 2);
     EXPECT_EQ(place.address, "127.0.0.1") << "all are on this machine";
@@ -88,27 +88,27 @@ TEST(ProcessPlace, TakesMpichAndIntelMpi) {
   variables["MPI_LOCALNRANKS"] = "1";
   {
     const Launcher launcher(variables);
-    EXPECT_THAT(test::error_of(place_of_environment), testing::HasSubstr("MASTER_ADDR is missing"));
+    EXPECT_THAT(test::error_of(rank_of_environment), testing::HasSubstr("MASTER_ADDR is missing"));
   }
   variables["MASTER_ADDR"] = "first";
   variables["OMPI_COMM_WORLD_RANK"] = "0";
   variables["OMPI_COMM_WORLD_SIZE"] = "3";
   const Launcher launcher(variables);
-  EXPECT_EQ(place_of_environment().size, 3) << "Open MPI's launcher is the inner one";
+  EXPECT_EQ(rank_of_environment().size, 3) << "Open MPI's launcher is the inner one";
 }
 
-TEST(ProcessPlace, AFileTakesThePlaceOfAnAddress) {
+TEST(ProcessRank, AFileTakesThePlaceOfAnAddress) {
   const Launcher launcher(Variables{{"RANK", "1"},
                                     {"WORLD_SIZE", "2"},
                                     {"ATTEND_MEETING", "here"},
                                     {"ATTEND_RUN", "own"},
                                     {"TORCHELASTIC_RUN_ID", "run"}});
-  const ProcessPlace place = place_of_environment();
+  const ProcessRank place = rank_of_environment();
   EXPECT_EQ(place.file, "here");
   EXPECT_EQ(place.run, "own");
 }
 
-TEST(ProcessPlace, NamesTheVariableThatDoesNotFit) {
+TEST(ProcessRank, NamesTheVariableThatDoesNotFit) {
   const std::pair<Variables, const char*> cases[] = {
       {{{"RANK", "0"}, {"WORLD_SIZE", "0"}}, "WORLD_SIZE is 0"},
       {{{"WORLD_SIZE", "2"}}, "RANK is missing"},
@@ -119,7 +119,7 @@ TEST(ProcessPlace, NamesTheVariableThatDoesNotFit) {
        "MASTER_PORT is 65535"}};
   for (const auto& [variables, message] : cases) {
     const Launcher launcher(variables);
-    EXPECT_THAT(test::error_of(place_of_environment), testing::HasSubstr(message));
+    EXPECT_THAT(test::error_of(rank_of_environment), testing::HasSubstr(message));
   }
 }
 

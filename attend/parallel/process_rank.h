@@ -7,7 +7,7 @@
 namespace attend {
 
 // The rank of this process among the processes of a training, and how they connect.
-struct ProcessPlace {
+struct ProcessRank {
   int64_t rank = 0;
   int64_t size = 1;
   std::string address = "127.0.0.1";  // address of rank 0's machine
@@ -30,6 +30,6 @@ struct ProcessPlace {
 // this machine. ATTEND_MEETING names a file that replaces address and port. ATTEND_RUN, or
 // torchrun's TORCHELASTIC_RUN_ID, names the run. Returns one process if none is set. Error if a
 // value is not a number or does not fit, or if the address is missing.
-ProcessPlace place_of_environment();
+ProcessRank rank_of_environment();
 
 }  // namespace attend
