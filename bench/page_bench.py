@@ -1,8 +1,8 @@
-"""How fast an explanation page is made and used, and what memory that takes, beside the bars.
+"""Measures the time and memory that it takes to make and use explanation pages, next to their bars.
 
 Needs chromium and chromium-driver.
 
-A long page has 10,000 x 10,000 tokens with 32 heads, a model page 12 layers x 12 heads x 512 tokens."""
+The long page has 10,000 x 10,000 tokens with 32 heads, the model page 12 layers x 12 heads x 512 tokens."""
 # Needs the targets: make_page
 
 import os
@@ -42,7 +42,7 @@ def median(values):
 
 
 def make_long(folder):
-    """The file of the page, made beside a clock."""
+    """Makes the long page and reports its cost; returns the file."""
     path = pathlib.Path(folder, "long.html")
     start = time.monotonic()
     process = subprocess.Popen([MAKE_PAGE, "long", path])
@@ -57,7 +57,7 @@ def make_long(folder):
 
 
 def p95_of_frames(browser, act):
-    """Milliseconds from one frame to the next while something happens."""
+    """95th percentile of the milliseconds between frames during an action."""
     browser.run(RECORD)
     act()
     times = browser.run("const times = window.frameTimes; window.frameTimes = null; return times")
@@ -66,7 +66,7 @@ def p95_of_frames(browser, act):
 
 
 def first_paint(path, view):
-    """Milliseconds to the frame behind the one with the first map, and to the first text at least."""
+    """Milliseconds to the frame after the first map, or to the first text if that is later."""
     with webdriver.Browser(1280, 900) as browser:
         browser.open(f"file://{path}#{view}")
         browser.wait(SHOWN)
@@ -93,7 +93,7 @@ def gestures(path):
 
 
 def heap(path):
-    """What scripts hold after every head was looked at: objects, what the browser holds for them, and buffers."""
+    """Reports the scripts' memory after showing every head: objects, the browser's memory for them, and buffers."""
     with webdriver.Browser(1280, 900) as browser:
         browser.open(f"file://{path}#matrix")
         browser.wait(SHOWN)

@@ -1,9 +1,8 @@
-"""What `attend serve` gives beside `attend predict` and the same model in process, and what it withstands.
+"""Compares `attend serve` with `attend predict` and with the same model in process, and tests it under load.
 
-Each figure stands beside its bar. What is compared takes turns; the clients share the machine with the
-server, and how much of a core they took stands beside the figures. Without --model it trains a Transformer
-of 4 + 4 layers on random words for an epoch; every answer has --length tokens, searched for with --beam
-hypotheses.
+Each figure is printed with its bar. Compared programs take turns. The clients share the machine with the server; the
+cores that they took are printed, too. Without --model, trains a Transformer of 4 + 4 layers on random words for an
+epoch. Every answer has --length tokens, and its search --beam hypotheses.
 """
 # Needs the targets: attend_program answer_bench
 
@@ -27,7 +26,7 @@ WORDS = 10000
 
 
 class Report:
-    """A line, or an object of JSON, for each figure."""
+    """Prints a line or an object of JSON per figure."""
 
     def __init__(self, as_json):
         self.as_json = as_json
@@ -58,18 +57,18 @@ class Server:
         self.process.wait(60)
 
     def resident(self):
-        """MiB."""
+        """Memory in MiB."""
         status = pathlib.Path(f"/proc/{self.process.pid}/status").read_text()
         return int(status.split("VmRSS:")[1].split()[0]) / 1024
 
     def processor(self):
-        """Seconds of all its threads."""
+        """Processor seconds of all threads."""
         fields = pathlib.Path(f"/proc/{self.process.pid}/stat").read_text().rsplit(")", 1)[1].split()
         return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
 
 
 class Work:
-    """A model, texts for it, and what predict says of them."""
+    """A model, texts for it, and the answers of predict."""
 
     def __init__(self, options, folder):
         self.program = options.build / "attend"
@@ -96,7 +95,7 @@ class Work:
         return path
 
     def predict(self, lines, *options, beam=None):
-        """(seconds, those of the processor, what it prints for each)"""
+        """(seconds, processor seconds, printed lines)"""
         begin, used = time.monotonic(), time_of_children()
         run = subprocess.run([self.program, "predict", self.folder, "--json", "--minimum-length", str(self.length),
                               "--maximum-length", str(self.length), "--beam", str(beam or self.beam), *options],
@@ -111,12 +110,12 @@ class Work:
         return request(port, "/v1/predict", json.dumps(fields).encode())
 
     def whole(self, answers):
-        """The body of a response with those answers."""
+        """The body of a response with these answers."""
         return f'{{"model":"{self.name}","answers":[{",".join(answers)}]}}'.encode()
 
 
 def time_of_children():
-    """Processor seconds of those that have ended."""
+    """Processor seconds of child processes that have ended."""
     usage = resource.getrusage(resource.RUSAGE_CHILDREN)
     return usage.ru_utime + usage.ru_stime
 
@@ -126,7 +125,7 @@ def percentile(values, share):
 
 
 def measure_throughput(work, report, options):
-    """Answers per second at 64 clients, one text a request, over those of predict without its start."""
+    """Answers per second with 64 clients and one text per request, relative to predict without its start."""
     lines = work.lines * options.rounds
     wanted = [work.whole([answer]) for answer in work.answers] * options.rounds
     turns = []
@@ -154,7 +153,7 @@ def measure_throughput(work, report, options):
 
 
 def measure_lone(work, report, options):
-    """One client, one text at a time, beside the same calls in process."""
+    """One client, one text at a time, compared with the same calls in process."""
     lines = work.lines[:options.lone]
     with Server(work) as server, tempfile.NamedTemporaryFile("w") as file:
         file.write("".join(line + "\n" for line in lines))
@@ -169,7 +168,7 @@ def measure_lone(work, report, options):
             process.stdin.flush()
             seconds = json.loads(process.stdout.readline())["seconds"]
             answers = in_turn(server.port, requests, 1)[1]
-            if turn > 0:  # the first one warms up
+            if turn > 0:  # the first is warm-up
                 inside += seconds
                 outside += [answer.seconds for answer in answers]
         process.stdin.close()
@@ -182,7 +181,7 @@ def measure_lone(work, report, options):
 
 
 def measure_overload(work, report, options):
-    """Three times the capacity, and the same from clients that ask again; the server takes 512 connections."""
+    """Three times the capacity, without and with retries; the server takes 512 connections."""
     deadline = 5.0
     with Server(work, "--deadline", str(deadline)) as server:
         requests = [work.request(server.port, [line]) for line in work.lines]
@@ -212,7 +211,7 @@ def measure_overload(work, report, options):
 
 
 class SlowClient:
-    """Sends a byte at a time, of a head or of a body of a MiB, and leaves without its answer."""
+    """Sends a head, or a body of a MiB, byte by byte, and leaves before the answer."""
 
     def __init__(self, crowd, number, life):
         self.connection = crowd.open()
@@ -237,7 +236,7 @@ class SlowClient:
 
 
 def measure_slow(work, report, options):
-    """Slow clients, one after another, 511 at once, while one asks for /health."""
+    """Slow clients, 511 at a time, while another client requests /health."""
     with Server(work) as server, Crowd(server.port) as crowd:
         health = Connection(server.port)
         in_turn(server.port, [work.request(server.port, [line]) for line in work.lines[:128]], 64)
@@ -265,14 +264,14 @@ def measure_slow(work, report, options):
     report.row("slow", "/health, slowest", 1e3 * max(seconds), "ms", 50)
 
 
-# What is no request for an answer, and the status that it gets.
+# Malformed requests and the status of their responses.
 MALFORMED = ((b'{"texts": ["a"', 400), (b"[]", 422), (b'{"texts": ["\xff"]}', 400), (b"[" * 100, 422),
              (b'{"texts": ["a"], "beam": 0}', 422), (b'{"texts": []}', 422), (b'{"text": ["a"]}', 422),
              (b'{"texts": ["a"], "seed": -9223372036854775808}', 422), (b'{"texts": ["a"], "beam": 1e999}', 400))
 
 
 class Soak:
-    """Requests of all kinds, drawn from a seed; some clients are killed before they are answered."""
+    """Random requests of all kinds; some clients are killed before the answer."""
 
     def __init__(self, work, port, clients):
         self.work, self.port, self.clients = work, port, clients
@@ -281,7 +280,7 @@ class Soak:
         self.counts = dict.fromkeys(("answered", "killed", "refused", "failed", "wrong"), 0)
 
     def draw(self):
-        """The bytes of a request, and the status and body that it must get; a body of None may be any."""
+        """The bytes of a request, and the required status and body; None allows any body."""
         kind = self.rng.randrange(20)
         if kind == 0:
             body, status = self.rng.choice(MALFORMED)
@@ -328,7 +327,7 @@ class Soak:
 
 
 def measure_soak(work, report, options):
-    """The resident memory of the last quarter against that of the second, and what went wrong."""
+    """Growth of the resident memory from the second quarter to the last, and wrong answers."""
     with Server(work) as server:
         soak, resident = Soak(work, server.port, 16), []
         soak.run(60 * options.minutes, lambda: resident.append(server.resident()))
@@ -371,7 +370,7 @@ def read_options():
 
 def main():
     options = read_options()
-    # Each client takes a descriptor.
+    # Each client takes a file descriptor.
     resource.setrlimit(resource.RLIMIT_NOFILE, (4096, resource.getrlimit(resource.RLIMIT_NOFILE)[1]))
     report = Report(options.json)
     with tempfile.TemporaryDirectory() as folder:

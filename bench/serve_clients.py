@@ -1,4 +1,4 @@
-"""Clients of `attend serve` on loopback: one thread with raw sockets, which costs little beside the server."""
+"""Clients of `attend serve` on loopback: one thread with raw sockets, which costs little next to the server."""
 
 import collections
 import heapq
@@ -8,7 +8,7 @@ import socket
 import struct
 import time
 
-# asked: what the caller said of its request. status 0: the server closed the connection without an answer.
+# asked: the caller's mark of the request. status 0: the server closed the connection without an answer.
 Answer = collections.namedtuple("Answer", "connection asked status body head seconds")
 
 
@@ -21,14 +21,14 @@ def request(port, path, body=None):
 
 
 class Connection:
-    """One client, which asks when it has been answered."""
+    """One client with at most one open request."""
 
     def __init__(self, port):
         self.begun = time.monotonic()
         self.socket = socket.create_connection(("127.0.0.1", port))
         self.socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         self.received = b""
-        self.asked = None  # None: nothing is asked
+        self.asked = None  # None: no open request
 
     def send(self, data, asked):
         self.asked = asked
@@ -36,10 +36,10 @@ class Connection:
         try:
             self.socket.sendall(data)
         except OSError:
-            pass  # why it was closed is there to be read
+            pass  # the server's reason may still be read
 
     def take(self):
-        """(status, body, head) of an answer that is whole, else None."""
+        """(status, body, head) of a complete answer, else None."""
         end = self.received.find(b"\r\n\r\n")
         if end < 0:
             return None
@@ -52,14 +52,14 @@ class Connection:
         return int(head[9:12]), body, head
 
     def close(self, reset=False):
-        """`reset`: as a client does that is killed."""
+        """`reset`: as if the client was killed."""
         if reset:
             self.socket.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
         self.socket.close()
 
 
 class Crowd:
-    """Connections to one server, and their answers as they come."""
+    """Connections to one server, and their answers as they arrive."""
 
     def __init__(self, port):
         self.port = port
@@ -86,7 +86,7 @@ class Crowd:
         connection.close(reset)
 
     def wait(self, seconds):
-        """Answers that have come, after that time at most. Connections that the server closed are gone."""
+        """Answers that arrived, after at most `seconds`. Connections that the server closed are dropped."""
         answers = []
         for number, _ in self.poll.poll(max(0, seconds)):
             connection = self.connections[number]
@@ -106,7 +106,7 @@ class Crowd:
 
 
 def in_turn(port, requests, clients):
-    """Has each client ask for the next of the requests once it is answered: (seconds, answers in order)."""
+    """Each client sends the next request after its answer: (seconds, answers in order)."""
     answers = [None] * len(requests)
     left = iter(enumerate(requests))
     begin = time.monotonic()
@@ -126,10 +126,10 @@ def in_turn(port, requests, clients):
 
 
 class Overload:
-    """Requests at a steady rate, whatever becomes of them, on so many connections at most; where all are taken a
-    request is not sent. `retries`: how often a client asks once more that
-    was told 429 or 5xx, as OpenAI's clients do: after Retry-After, or half a second and twice that, and not
-    where X-Should-Retry says false."""
+    """Requests at a steady rate, over at most `connections`; if all are in use, a request is not sent.
+
+    `retries`: how often a client retries after 429 or 5xx, as OpenAI's clients do: after Retry-After, else after half a
+    second and double that, and not if X-Should-Retry is false."""
 
     def __init__(self, port, requests, rate, connections, retries=0):
         self.crowd = Crowd(port)
@@ -157,7 +157,7 @@ class Overload:
             self.idle.append(answer.connection)
 
     def run(self, seconds):
-        """All answers, and how many of them came within the time."""
+        """All answers, and the number that arrived in time."""
         begin = time.monotonic()
         with self.crowd as crowd:
             count = 0

@@ -1,7 +1,7 @@
 # cpack: the packages `attend` and `libattend-dev`. `./dev package` builds and tests them.
 set(CPACK_GENERATOR DEB)
 set(CPACK_PACKAGE_VENDOR "The Attend authors")
-# Debian wants an address here; whoever publishes the packages gives their own.
+# Debian requires an address here; publishers of the packages set their own.
 set(CPACK_PACKAGE_CONTACT "The Attend authors")
 set(CPACK_COMPONENTS_ALL program library)
 set(CPACK_DEB_COMPONENT_INSTALL ON)
@@ -18,7 +18,7 @@ set(CPACK_DEBIAN_PROGRAM_DESCRIPTION "train, ask and explain models of neural at
 Given a file of pairs, such as words and their sounds or sentences and their
 translations, attend trains a model, answers new lines and draws what each
 answer looked at. It needs no Python and no GPU.")
-# Pictures have letters, and matrix products a BLAS that shares LibTorch's threads.
+# Fonts for pictures, and a BLAS that shares LibTorch's threads.
 set(CPACK_DEBIAN_PROGRAM_PACKAGE_DEPENDS fonts-dejavu-core)
 set(CPACK_DEBIAN_PROGRAM_PACKAGE_RECOMMENDS libopenblas0-openmp)
 # The pronouncing dictionary of `attend data cmudict`.
@@ -30,7 +30,7 @@ set(CPACK_DEBIAN_LIBRARY_DESCRIPTION "neural attention for C++: static libraries
 Every mechanism of attention as one fused, differentiable operator on CPUs,
 with modules, models, training, decoding and explanation on LibTorch. It comes
 with files for CMake and pkg-config, and with the operator for PyTorch.")
-# Whoever links the static libraries links what these were built from.
+# Users of the static libraries link the packages that these were built from.
 file(STRINGS ${PROJECT_SOURCE_DIR}/packages.txt lines)
 set(depends)
 foreach(line IN LISTS lines)

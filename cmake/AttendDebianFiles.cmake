@@ -1,4 +1,4 @@
-# Run by cpack before it packs: what Debian wants of each package besides what is installed.
+# Run by cpack before it packs: adds the files that Debian requires in each package.
 set(packages ${CPACK_DEBIAN_PROGRAM_PACKAGE_NAME} ${CPACK_DEBIAN_LIBRARY_PACKAGE_NAME})
 foreach(component package IN ZIP_LISTS CPACK_COMPONENTS_ALL packages)
   set(folder ${CPACK_TEMPORARY_INSTALL_DIRECTORY}/${component}/usr/share/doc/${package})

@@ -1,5 +1,5 @@
-# cmake --install: the libraries, their public headers, the program, and what find_package(attend) and
-# pkg-config read. The components are those of the Debian packages, cmake/AttendDebian.cmake.
+# cmake --install: the libraries, their public headers, the program, and the files of find_package(attend) and
+# pkg-config. Each component is a Debian package (cmake/AttendDebian.cmake).
 include(GNUInstallDirs)
 include(CMakePackageConfigHelpers)
 
@@ -8,7 +8,7 @@ list(TRANSFORM layers PREPEND attend_ OUTPUT_VARIABLE libraries)
 add_library(attend INTERFACE)
 target_link_libraries(attend INTERFACE ${libraries})
 add_library(attend::attend ALIAS attend)
-# Layers without LibTorch are exported apart: find_package(attend COMPONENTS kernels) does not look for it.
+# Separate exports: find_package(attend COMPONENTS kernels) does not look for LibTorch.
 foreach(layer IN LISTS layers)
   set_target_properties(attend_${layer} PROPERTIES EXPORT_NAME ${layer})
   add_library(attend::${layer} ALIAS attend_${layer})
@@ -28,14 +28,14 @@ install(CODE "set(source \"${PROJECT_SOURCE_DIR}\")\nset(include \"${CMAKE_INSTA
         COMPONENT library)
 install(SCRIPT ${CMAKE_CURRENT_LIST_DIR}/AttendHeaders.cmake COMPONENT library)
 
-# The demo builds the program alone, an example neither of the two.
+# Optional, since the demo builds only the program, and an example neither the program nor the operator.
 if(TARGET attend_operators)
-  # No program links it, so that it lies where no linker looks.
+  # No program links it, so it is outside the linker's folders.
   install(TARGETS attend_operators DESTINATION ${CMAKE_INSTALL_LIBDIR}/attend COMPONENT library OPTIONAL)
 endif()
 if(TARGET attend_program)
   install(TARGETS attend_program COMPONENT program OPTIONAL)
-  # Debian's zsh looks into site-functions below /usr/local alone.
+  # Debian's zsh reads site-functions only in /usr/local.
   if(CMAKE_INSTALL_PREFIX STREQUAL "/usr")
     set(zsh_folder vendor-completions)
   else()
@@ -77,7 +77,7 @@ foreach(export attend attend-kernels)
           COMPONENT library)
 endforeach()
 
-# Static libraries that use others precede them.
+# Static libraries must precede the libraries that they use.
 list(REVERSE layers)
 list(TRANSFORM layers PREPEND -lattend_ OUTPUT_VARIABLE pc_libraries)
 set(pc_requires fmt libhwy tomlplusplus)

@@ -1,7 +1,7 @@
 # attend_layer(NAME [TENSORS | TORCH] IMPORTS layer... PACKAGES target...)
 #
-# One folder attend/NAME, one target attend_NAME. TENSORS and TORCH link LibTorch: the first for layers
-# that include <ATen/ATen.h> alone, the second for those that need modules and optimisers.
+# The target attend_NAME of the folder attend/NAME. TENSORS and TORCH link LibTorch: TENSORS for layers that
+# include only <ATen/ATen.h>, TORCH for layers with modules and optimisers.
 function(attend_layer name)
   cmake_parse_arguments(ARG "TENSORS;TORCH" "" "IMPORTS;PACKAGES" ${ARGN})
   file(GLOB sources CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/attend/${name}/*.cpp
@@ -10,7 +10,7 @@ function(attend_layer name)
     add_library(attend_${name} STATIC ${sources})
     set(scope PUBLIC)
     target_compile_options(attend_${name} PRIVATE -Wall -Wextra -Wpedantic)
-    # Highway compiles a file of the kernels once for each target, so that it stands alone.
+    # Highway compiles each file of the kernels once per target, so files cannot be joined.
     if(NOT name STREQUAL kernels)
       attend_unity(attend_${name} 12)
     endif()
@@ -38,8 +38,8 @@ function(attend_layer name)
   endif()
 endfunction()
 
-# attend_page(LAYER STYLE file... BODY file... SCRIPT file...): files of the folders page of rooms, joined, as strings
-# of the layer: NAME_page_style() and so on, which attend/LAYER/page_files-inl.h declares.
+# attend_page(LAYER STYLE file... BODY file... SCRIPT file...): joins files and compiles them as strings into the layer.
+# attend/LAYER/page_files-inl.h declares the functions LAYER_page_style() and so on.
 function(attend_page layer)
   cmake_parse_arguments(ARG "" "" "STYLE;BODY;SCRIPT" ${ARGN})
   set(script ${PROJECT_SOURCE_DIR}/cmake/AttendPage.cmake)
@@ -60,10 +60,9 @@ function(attend_page layer)
   target_sources(attend_${layer} PRIVATE ${output})
 endfunction()
 
-# attend_unity(TARGET FILES): compiles so many files of the target as one, but for those with
-# SKIP_UNITY_BUILD_INCLUSION. Each that is compiled by itself instantiates the templates of LibTorch's headers anew,
-# precompiled or not: 3 s. CMake's own way would write absolute paths, with which the compiler cache finds nothing
-# in another clone.
+# attend_unity(TARGET FILES): compiles up to FILES files of the target as one, except files with
+# SKIP_UNITY_BUILD_INCLUSION. A separate file takes 3 s to instantiate the templates of LibTorch's headers, precompiled
+# or not. CMake's own unity build writes absolute paths, so that clones could not share the compiler cache.
 function(attend_unity target files)
   if(NOT ATTEND_UNITY)
     return()
@@ -77,7 +76,7 @@ function(attend_unity target files)
     endif()
   endforeach()
   set_source_files_properties(${together} PROPERTIES HEADER_FILE_ONLY ON)
-  # Groups of one size: a small one at the end would cost as much as a large one.
+  # Groups have equal sizes: a small last group would cost the same as a large group.
   list(LENGTH together count)
   math(EXPR groups "(${count} + ${files} - 1) / ${files}")
   set(number 0)
@@ -99,8 +98,7 @@ function(attend_unity target files)
 endfunction()
 
 # attend_program(FOLDER IMPORTS layer... PACKAGES target... TENSORS file...): the program `attend`. TENSORS are the
-# files that include LibTorch: they take its precompiled header and the others that of CLI11, so that neither parses
-# what it does not use.
+# files that include LibTorch and take its precompiled header. The others take the precompiled header of CLI11.
 function(attend_program folder)
   cmake_parse_arguments(ARG "" "" "IMPORTS;PACKAGES;TENSORS" ${ARGN})
   file(GLOB sources CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/attend/${folder}/*.cpp)
@@ -117,8 +115,7 @@ function(attend_program folder)
   endforeach()
   target_link_libraries(attend_program PRIVATE attend_program_tensors)
   attend_precompile(attend_program_tensors torch)
-  # It parses, calls and prints: what it waits for is in the layers, so that the time to compile its
-  # many templates counts more than theirs to run.
+  # The layers do the computing, so compiling these many templates fast counts more than their speed.
   target_compile_options(attend_program PRIVATE $<$<CONFIG:Release>:-O1>)
   target_precompile_headers(attend_program PRIVATE <CLI/CLI.hpp> <nlohmann/json.hpp> <fmt/format.h>
                                                    <fmt/ranges.h>)
@@ -129,11 +126,11 @@ function(attend_program folder)
   attend_unity(attend_program 8)
 endfunction()
 
-# attend_precompile(TARGET tensors|torch [TEST]): gives the target <ATen/ATen.h>, or what we use of
-# <torch/torch.h>, with TEST also GoogleTest, compiled once and shared. A file with tensors compiles in 9 s and
-# takes 3 with the first; one with modules takes 25 s and 6 with the second, and with all of <torch/torch.h> 8.
-# All but the layers with tensors alone, whose loops count, are compiled with -O1: what they call computes in
-# the kernels and in LibTorch. A header serves one level of optimisation.
+# attend_precompile(TARGET tensors|torch [TEST]): gives the target a shared precompiled header: <ATen/ATen.h>, or the
+# used parts of <torch/torch.h>; with TEST also GoogleTest. This cuts compiling from 9 s to 3 s per file with tensors,
+# and from 25 s to 6 s per file with modules (8 s with all of <torch/torch.h>). All but the layers with TENSORS,
+# which have loops of their own, are compiled with -O1, since the kernels and LibTorch do their computing. A header
+# serves one level of optimisation.
 function(attend_precompile target name)
   set(level $<$<CONFIG:Release>:-O1>)
   set(libraries ${TORCH_LIBRARIES} OpenMP::OpenMP_CXX fmt::fmt)
@@ -152,7 +149,7 @@ function(attend_precompile target name)
     set(level)
   endif()
   if(NOT TARGET ${header})
-    # Written once: a newer one would have all that uses it compiled again.
+    # Written once: a newer file would cause all its users to be compiled again.
     file(CONFIGURE OUTPUT ${PROJECT_BINARY_DIR}/${header}.cpp CONTENT "")
     add_library(${header} OBJECT ${PROJECT_BINARY_DIR}/${header}.cpp)
     target_link_libraries(${header} PRIVATE ${libraries})

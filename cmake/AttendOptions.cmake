@@ -1,4 +1,4 @@
-# Compiler settings and the packages that the layers are built from.
+# Compiler settings and packages of the layers.
 set(CMAKE_CXX_STANDARD 20)
 set(CMAKE_CXX_STANDARD_REQUIRED ON)
 set(CMAKE_CXX_EXTENSIONS OFF)
@@ -11,8 +11,8 @@ endif()
 
 find_program(ATTEND_CCACHE ccache)
 if(ATTEND_CCACHE)
-  # What uses a precompiled header is cached only with these liberties. Paths count from the root of
-  # the sources, so that another clone finds what this one compiled.
+  # Files with a precompiled header are cached only with this sloppiness. Paths are relative to the root of
+  # the sources, so that clones share the cache.
   set(CMAKE_CXX_COMPILER_LAUNCHER
       ${CMAKE_COMMAND} -E env CCACHE_SLOPPINESS=pch_defines,time_macros,include_file_mtime
       CCACHE_BASEDIR=${PROJECT_SOURCE_DIR} CCACHE_NOHASHDIR=1 ${ATTEND_CCACHE})
@@ -24,7 +24,7 @@ if(ATTEND_SANITIZE)
   add_link_options(-fsanitize=address,undefined)
 endif()
 
-# GCC's OpenMP does not tell the sanitizer where its threads wait for each other: all would be races.
+# GCC's OpenMP does not report synchronisation to the sanitizer, so that all accesses would be races.
 if(ATTEND_SANITIZE_THREADS)
   if(NOT CMAKE_CXX_COMPILER_ID MATCHES Clang)
     message(FATAL_ERROR "ATTEND_SANITIZE_THREADS takes Clang: configure with CXX=clang++")

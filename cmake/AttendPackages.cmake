@@ -1,11 +1,11 @@
-# The packages that the layers link, for this build and for whoever links the installed library.
+# The packages that the layers link, for this build and for users of the installed library.
 find_package(fmt REQUIRED)
 find_package(tomlplusplus REQUIRED)
 find_package(hwy REQUIRED)
 find_package(OpenMP REQUIRED COMPONENTS CXX)
 if(NOT ATTEND_KERNELS_ONLY)
   find_package(Torch REQUIRED)
-  # LibTorch 2.15 brings headers of its own fmt, which are found before ours, and no library of them.
+  # LibTorch 2.15 has headers of its own fmt, which are found before ours, but no library of fmt.
   get_target_property(fmt_folder fmt::fmt INTERFACE_INCLUDE_DIRECTORIES)
   foreach(folder IN LISTS TORCH_INCLUDE_DIRS)
     if(EXISTS ${folder}/fmt/format.h AND NOT folder IN_LIST fmt_folder)
@@ -22,7 +22,7 @@ if(NOT ATTEND_KERNELS_ONLY)
   pkg_check_modules(sndfile REQUIRED IMPORTED_TARGET sndfile)
   pkg_check_modules(libzip REQUIRED IMPORTED_TARGET libzip)
   pkg_check_modules(unpack REQUIRED IMPORTED_TARGET zlib liblzma libarchive)
-  # libcsv brings no file for pkg-config.
+  # libcsv has no file for pkg-config.
   find_path(CSV_INCLUDE csv.h REQUIRED)
   find_library(CSV_LIBRARY csv REQUIRED)
   if(NOT TARGET CSV::csv)

@@ -1,7 +1,7 @@
 # cmake -D HEADER=attend/ROOM/page_files-inl.h -D OUTPUT=page_files.cpp -D STYLE=files -D BODY=files -D SCRIPT=files
 #       -P AttendPage.cmake
 #
-# Writes the files of a page, joined, as strings of C++, which the header declares. Lists are joined by "|".
+# Joins the files of a page and writes them as C++ strings, which the header declares. "|" separates files.
 set(text "#include \"${HEADER}\"\n\nnamespace attend {\n")
 cmake_path(GET HEADER PARENT_PATH room)
 cmake_path(GET room FILENAME room)

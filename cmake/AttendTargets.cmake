@@ -1,14 +1,14 @@
-# Which SIMD targets the kernels are compiled for; each costs a copy of every kernel. `all` is for programs that
-# run on other machines. `native` is for those of this one: the best target that the processor has and one below,
-# which is AVX2 for AVX-512, else the portable one that Highway compiles by itself.
+# SIMD targets of the kernels; each adds a copy of every kernel. `all` is for programs that run on other machines.
+# `native` is for this machine: the best target of the processor and one below, which is AVX2 for AVX-512, else
+# Highway's portable target.
 set(ATTEND_TARGETS native CACHE STRING "SIMD targets of the kernels: native or all")
 set_property(CACHE ATTEND_TARGETS PROPERTY STRINGS native all)
 
-# Accumulators are arrays of vectors, which vectors of unknown size cannot be; and no CPU of this
-# decade stops at SSSE3, so that its copy of every kernel would only be built.
+# Accumulators are arrays of vectors, so vectors of unknown size (SVE, RVV) are not supported. No CPU of this decade
+# stops at SSSE3, so its copy of every kernel would never run.
 set(ATTEND_DISABLED_TARGETS HWY_SSSE3 HWY_SVE HWY_SVE2 HWY_SVE_256 HWY_SVE2_128 HWY_RVV)
 if(ATTEND_SANITIZE_THREADS)
-  # Races do not depend on the target; Clang takes minutes for each of them.
+  # Races do not depend on the target, and Clang takes minutes per target.
   list(APPEND ATTEND_DISABLED_TARGETS HWY_SSE4 HWY_AVX3)
 elseif(ATTEND_TARGETS STREQUAL native)
   if(NOT DEFINED ATTEND_FOREIGN_TARGETS)

@@ -1,5 +1,5 @@
-// Prints a list of CMake's: the least target of Highway that a build for this processor compiles,
-// nothing for Highway's own choice, and after it those that the build leaves out.
+// Prints a CMake list: the lowest target of Highway in a build for this processor (empty: Highway's choice), then the
+// targets that the build leaves out.
 #include <hwy/targets.h>
 
 #include <cstdio>

@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
-# Scores of masked keys are -inf by custom. One would guess that the functions of entmax, which compute one family,
-# agree on what such a mask means. With one masked key sparsemax gives it weight 0, and budget_bisect gives NaN for
-# the whole row. A row whose keys are all masked, as padding has it, is NaN by sparsemax_bisect, and sparsemax
-# raises an error for the whole batch, which the rows beside it do not survive.
+# Scores of masked keys are usually -inf. One would guess that the functions of entmax, which compute one family,
+# agree on such masks. For a row with one masked key, sparsemax gives the key weight 0, and budget_bisect gives NaN
+# for the whole row. For a row with only masked keys, as padding has, sparsemax_bisect gives NaN, and sparsemax raises
+# an error for the whole batch.
 . "$(dirname "${BASH_SOURCE[0]}")/setup.bash"
 environment python torch==2.15.0 numpy==2.4.6 entmax==1.3
 python/bin/python - <<'PY'

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # OpenAI's answer to a prompt that is too long has the code context_length_exceeded. One would guess that litellm
-# raises its ContextWindowExceededError, which starts its fall-backs, by that code. It goes by the English of the
-# message: the same status and code with other words is a plain BadRequestError, and no fall-back begins.
+# raises its ContextWindowExceededError, which starts its fall-backs, for this code. It reads the English message
+# instead: the same status and code with other words is a plain BadRequestError, and no fall-back starts.
 . "$(dirname "${BASH_SOURCE[0]}")/setup.bash"
 environment python litellm==1.110.2
 LITELLM_LOCAL_MODEL_COST_MAP=True python/bin/python - <<'PY'

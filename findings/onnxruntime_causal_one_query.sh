@@ -1,9 +1,8 @@
 #!/usr/bin/env bash
-# ONNX's Attention (opset 24) with is_causal = 1 and a cache masks the keys after the query, however many queries a
-# call has: query i sees the keys up to past + i. One would guess that ONNX Runtime does so for one query as for
-# two. With one query, three new keys and five cached ones, ONNX Runtime's CPU kernel attends to the two future keys
-# as well; with the same query beside a second one it masks them. The reference implementation of ONNX masks them in
-# both calls.
+# ONNX's Attention (opset 24) with is_causal = 1 and a cache masks the keys after the query for any number of queries:
+# query i sees the keys up to past + i. One would guess that ONNX Runtime does the same for one query as for two. With
+# one query, three new keys and five cached keys, ONNX Runtime's CPU kernel also attends to the two future keys. With
+# a second query in the call it masks them. The reference implementation of ONNX masks them in both calls.
 . "$(dirname "${BASH_SOURCE[0]}")/setup.bash"
 environment python onnx==1.23.2 onnxruntime==1.32.0 numpy==2.4.6
 python/bin/python - <<'PY'

@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
-# In an OpenAPI schema "default" says what the server takes if a field is absent, so one would guess that a
-# generated client leaves an optional field out unless it is set. openapi-python-client puts the default into the
-# constructor and sends it with every request. A server for which presence counts (a temperature asks for sampling)
-# answers a generated client otherwise than a person with curl, unless its schema has no defaults.
+# In an OpenAPI schema "default" is the server's value if a field is absent, so one would guess that a generated
+# client leaves an optional field out unless it is set. openapi-python-client puts the default into the constructor
+# and sends it with every request. If the presence of a field has a meaning (a temperature asks for sampling), the
+# server answers such a client and curl differently, unless its schema has no defaults.
 . "$(dirname "${BASH_SOURCE[0]}")/setup.bash"
 environment python openapi-python-client==0.29.1
 cat >api.json <<'JSON'

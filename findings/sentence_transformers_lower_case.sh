@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
-# A sentence encoder made with do_lower_case=True reads texts in lower case. One would guess that it still does so after
-# save_pretrained and loading. sentence-transformers 6.2 writes no do_lower_case; it puts Lowercase into tokenizer.json,
-# and transformers 5 replaces the normaliser there by that of the tokenizer's class: the loaded model tells "CAT" from
-# "cat", and its vectors are others.
+# A sentence encoder made with do_lower_case=True reads texts in lower case. One would guess that it still does after
+# save_pretrained and loading. sentence-transformers 6.2 writes no do_lower_case, but Lowercase in tokenizer.json.
+# transformers 5 replaces this normaliser by the one of the tokenizer's class. So the loaded model distinguishes "CAT"
+# from "cat", and its vectors are different.
 . "$(dirname "${BASH_SOURCE[0]}")/setup.bash"
 environment five torch==2.15.0 transformers==5.24.0 sentence-transformers==6.2.0 numpy==2.4.6
 five/bin/python - <<'PY'

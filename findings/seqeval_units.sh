@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # BILOU marks an entity of one token by U. seqeval reads BILOU in its strict mode, so one would guess that its
-# default mode counts two neighbouring units as two entities, as it does for S of BIOES. It joins them into one, so
-# that the default F1 of a perfect answer is 1 and that of an answer that joined them itself is 1 as well.
+# default mode counts two neighbouring units as two entities, as it does for S of BIOES. It joins them into
+# one: the default F1 is 1 for a perfect answer, and also for an answer with one joined entity.
 . "$(dirname "${BASH_SOURCE[0]}")/setup.bash"
 environment python seqeval==1.2.2 scikit-learn==1.9.1 numpy==2.4.6
 python/bin/python -W ignore - <<'PY'

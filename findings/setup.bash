@@ -1,4 +1,4 @@
-# What the scripts of this folder share: a temporary folder and virtual environments in it.
+# For all scripts of this folder: a temporary folder and virtual environments in it.
 set -euo pipefail
 export HF_HUB_OFFLINE=1 TOKENIZERS_PARALLELISM=false PIP_DISABLE_PIP_VERSION_CHECK=1
 folder=$(mktemp -d)

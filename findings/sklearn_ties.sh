@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
-# One right item among four, all four with the same score: one would guess that one library has one rule for ties.
-# scikit-learn's ranking metrics have three: ndcg_score takes the mean over the orders,
-# label_ranking_average_precision_score the worst place, and top_k_accuracy_score counts a hit or a miss by the
+# Four items with the same score, one of them right: one would guess that one library has one rule for ties.
+# scikit-learn's ranking metrics have three. ndcg_score takes the mean over the orders,
+# label_ranking_average_precision_score the worst position, and top_k_accuracy_score counts a hit or a miss by the
 # number of the class (the largest number wins).
 . "$(dirname "${BASH_SOURCE[0]}")/setup.bash"
 environment python scikit-learn==1.9.1 numpy==2.4.6

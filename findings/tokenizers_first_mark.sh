@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
-# Metaspace with prepend_scheme "first", as Llama's and T5's kinds have it, puts a mark before a text's first word.
-# A normaliser that strips blanks comes first, so one would guess that " a b" and "a b" give the same tokens. They
-# do not: "first" is where the original text begins, and if the normaliser dropped that character no word is first.
+# Metaspace with prepend_scheme "first", as in models like Llama and T5, puts a mark before a text's first word.
+# A normaliser that strips blanks runs before, so one would guess that " a b" and "a b" give the same tokens. They
+# do not: "first" means the start of the original text, and if the normaliser drops that character, no word is first.
 . "$(dirname "${BASH_SOURCE[0]}")/setup.bash"
 environment python tokenizers==0.23.3
 python/bin/python - <<'PY'

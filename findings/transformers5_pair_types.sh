@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
-# A folder of a BERT that scores pairs of texts, its tokenizer saved by transformers 4.57 as
-# PreTrainedTokenizerFast. One would guess that transformers 5 reads it as 4.57 does. It gives no token_type_ids,
-# since the folder does not name model_input_names and the default of the class has changed: the second text counts
-# as part of the first, and every score changes without a word.
+# A BERT scores pairs of texts; transformers 4.57 saved its tokenizer as PreTrainedTokenizerFast. One would guess that
+# transformers 5 reads the folder as 4.57 does. It gives no token_type_ids, since the folder has no model_input_names
+# and the default of the class has changed. The second text counts as part of the first, and every score changes
+# without a warning.
 . "$(dirname "${BASH_SOURCE[0]}")/setup.bash"
 environment four torch==2.15.0 transformers==4.57.6 numpy==2.4.6
 environment five torch==2.15.0 transformers==5.24.0 numpy==2.4.6

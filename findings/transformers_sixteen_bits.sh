@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
-# A grey PNG of 16 bits, as X-rays and depth maps are, opened by Pillow and given to ViTImageProcessor. One would
-# guess that the 65,536 levels are scaled to 256. Pillow's conversion to RGB clips them at 255, so that of a ramp
-# from black to white everything but the darkest 0.4 % becomes white: the model sees two values.
+# Pillow opens a grey PNG of 16 bits, such as an X-ray or a depth map, for ViTImageProcessor. One would guess that the
+# 65,536 levels are scaled to 256. Pillow's conversion to RGB clips them at 255. So a ramp from black to white becomes
+# white except for the darkest 0.4 %, and the model sees two values.
 . "$(dirname "${BASH_SOURCE[0]}")/setup.bash"
 environment python transformers==5.24.0 pillow==13.0.0 numpy==2.4.6
 python/bin/python - <<'PY'

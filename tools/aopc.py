@@ -1,12 +1,12 @@
 #!/usr/bin/env python3
-"""How much an answer loses without the words that a method finds, on SST-2, beside published figures.
+"""Measures how well explanations find the words that matter (AOPC on SST-2), next to published figures.
 
     tools/aopc.py [--data ../shared/data] [--out build/aopc] [--examples 200] [--method NAMES]
 
-Trains the recipe sst2_transformer, where --out has no model yet, and prints a Markdown table: for
-each method the probability that the model's answer loses without the 1, 5, 10, 20 and 50 % of words
-of the largest scores, mean, and with those alone. Published: AOPC of a BERT that was tuned on SST-2
-(Modarressi et al. 2023).
+Trains the recipe sst2_transformer unless --out has a model, and prints a Markdown table. It has two means per method:
+the probability that the model's answer loses without the 1, 5, 10, 20 and 50 % of words with the largest scores, and
+the probability that it loses with only these words. Published: AOPC of a BERT fine-tuned on SST-2 (Modarressi et al.
+2023).
 """
 
 import argparse

@@ -1,22 +1,23 @@
 #!/usr/bin/env python3
-"""Checks what the compiler does not: check_layers.py [ROOT]
+"""Checks rules that the compiler does not check: check_layers.py [ROOT]
 
-- a file of attend/X includes only X and the layers that X imports (the attend_layer and
-  attend_program lines of CMakeLists.txt); no cycle between layers or between headers
-- a layer includes something of each layer that it imports
-- another layer's -inl.h is private to it
-- layers without TENSORS or TORCH, and their tests, include nothing of LibTorch
-- files of at most 500 lines, functions of at most 60
-- nothing outside attend/cli, tests, bench and examples prints, aborts or exits
-- code of attend/ outside of the tables of scores, scopes, biases, normalisers, mechanisms and metrics
-  compares no name and no prose of a row with a literal: what code must know of a row is a field of it
-- code of attend/ compares no setting with a literal: its names are those of an enum, or a constant beside it
-- code of attend/cli asks for no suffix of a table of formats outside of that table
-- files of a layer other than the kernels name what is theirs alone in different ways, for some of them
-  are compiled as one
-- no variable, parameter or member is called of or at, and no name has _a_ for _per_, in C++ and Python
+- A file of attend/X includes only X and the layers that X imports (attend_layer and attend_program lines of
+  CMakeLists.txt).
+- Neither layers nor headers form a cycle.
+- A layer includes at least one header of each layer that it imports.
+- -inl.h headers are private to their layer.
+- Layers without TENSORS or TORCH, and their tests, do not include LibTorch.
+- Files have at most 500 lines, functions at most 60.
+- Only attend/cli, tests, bench and examples may print, abort or exit.
+- Code of attend/ compares no name or text of a table row with a literal, but reads a field of the row. Exempt are the
+  tables of scores, scopes, biases, normalisers, mechanisms and metrics.
+- Code of attend/ compares no setting with a literal, but with an enum or a named constant.
+- Code of attend/cli tests for suffixes of a table of formats only in that table.
+- Names in unnamed namespaces are unique within a layer, since several files may be compiled as one. Exempt are the
+  kernels and overloads.
+- In C++ and Python no variable, parameter or member is named of or at, and no name has _a_ for _per_.
 
-Prints one line a finding, "file:line: what and remedy", and exits with 1 when there are any.
+Prints "file:line: finding and remedy" per finding and exits with 1 if there are any.
 """
 
 import collections
@@ -36,7 +37,7 @@ PRINTING = re.compile(
     r"|\bstd::(?:cout|cerr|clog)\b|\b(?:stdout|stderr)\b|\bfmt::print\b"
 )
 
-# The sources of each table; what its rows are called in code is what the key says.
+# Source files of each table. Variables for its rows have the key in their names.
 TABLES = {
     "score": ("attend/ops/score_table.cpp", "attend/ops/feature_maps.cpp"),
     "scope": ("attend/ops/scope_table.cpp",),
@@ -46,17 +47,17 @@ TABLES = {
     "metric": tuple(f"attend/metrics/{name}.cpp" for name in (
         "metric_table", "text_metrics", "span_metrics", "ranking_metrics", "number_metrics")),
 }
-# Kinds of files that commands write, by their suffixes.
+# Tables of output formats by suffix.
 FORMATS = ("attend/cli/explain_files.cpp", "attend/cli/graph_files.cpp")
 SUFFIX_ROW = re.compile(r'\{"(\.\w+)",')
 SUFFIX_ASKED = re.compile(r'\bhas_suffix\([^"]*?"(\.\w+)"\)')
-# A key of a configuration, where a Setting is made.
+# A configuration key in the definition of a Setting.
 SETTING_KEY = re.compile(r'(?:\{|\.key = )\s*(?:"(?:data|model|train)\.(\w+)"|prefix \+ "(\w+)")\s*,')
 TABLE_FILES = {file for files in TABLES.values() for file in files}
-# A row names its name, or passes it to a function that makes the row; where none does, rows begin with it.
+# Rows set .name or pass it to a function ..._row(); in tables with neither, the name comes first.
 ROW_NAME = re.compile(r'(?:\.name = |\w+_row\(\s*)"([a-z]\w*)"')
 FIRST_NAME = re.compile(r'\{"([a-z]\w*)"')
-# Members of rows that hold a name, or text for documents.
+# Members of rows with a name or text for documents.
 ROW_TEXT = {"name", "syntax", "title", "formula", "source", "meaning", "queries", "memory", "time",
             "space", "carries", "paths", "module", "refusal"}
 OPERAND = r"[\w.>:-]*\w(?:\([\w.>:-]*\))?(?:[.>-]+\w+(?:\(\))?)*"
@@ -66,14 +67,14 @@ COMPARISON = re.compile(
     rf'|(?P<searched>{OPERAND})\.(?:starts_with|ends_with|contains|find|compare)\(\s*"(?P<part>[^"\n]+)"'
 )
 
-# What a line at the beginning of a line declares, inside an unnamed namespace.
+# Declarations in an unnamed namespace; they start at the beginning of a line.
 OWN_TYPE = re.compile(r"(?:struct|class|enum class|enum)\s+(\w+)\b(?!.*;)")
 OWN_CONSTANT = re.compile(
     r"(?:static |inline )*(?:constexpr|const)\s[^=({]*?\b(\w+)(?:\[[^\]]*\])?\s*(?:=|\{)")
 OWN_FUNCTION = re.compile(
     r"(?!using|template|return|namespace|static_assert|#|//|\s)[\w:<>,&*\s\[\]]*?\b(\w+)\(([^;{]*)")
 
-# Names that say nothing of what they name; functions may be called so, as std::vector's at.
+# Names without meaning. Functions may have them, as std::vector::at.
 WORDLESS = {"of", "at"}
 CPP_NAME = re.compile(r"(?<!::)(?<!namespace )\b([A-Za-z_]\w*)\b(?!\s*(?:::|[(<]))")
 
@@ -81,7 +82,7 @@ Layer = collections.namedtuple("Layer", "imports torch")
 
 
 def read_layers(cmake):
-    """The layers of CMakeLists.txt by name."""
+    """{name: layer} of CMakeLists.txt."""
     layers = {}
     text = re.sub(r"#.*", "", cmake)
     for kind, name, rest in re.findall(r"attend_(layer|program)\s*\(\s*(\w+)([^)]*)\)", text):
@@ -95,7 +96,7 @@ def read_layers(cmake):
 
 
 def row_names(root):
-    """The names of the rows of each table whose sources are there."""
+    """{table: names of its rows} of the tables with sources."""
     names = collections.defaultdict(set)
     for kind, files in TABLES.items():
         for file in files:
@@ -106,7 +107,7 @@ def row_names(root):
 
 
 def setting_names(root):
-    """The keys of all settings, without their tables."""
+    """The keys of all settings, without the prefix of their table."""
     return {key or of_prefix for path in (root / "attend").rglob("*.cpp")
             for key, of_prefix in SETTING_KEY.findall(path.read_text(encoding="utf-8"))}
 
@@ -117,13 +118,13 @@ def format_suffixes(root):
 
 
 def compares_setting(operand, literal, names):
-    """Whether that compares what is called like a setting with a word."""
+    """Whether a comparison is between an operand with the name of a setting and a literal that is not empty."""
     return literal != "" and re.findall(r"\w+", operand)[-1].rstrip("_") in names
 
 
 def compares_row(operand, literal, is_part, names):
-    """Whether that compares a text of a row: a member that holds one with any literal, and what is
-    called after a table, or just name, with the name of a row, of which the literal may be a part."""
+    """Whether a comparison reads text of a row: a text member compared with any literal, or a variable named after a
+    table (or `name`) compared with a row's name, or with its beginning if `is_part`."""
     words = re.findall(r"\w+", operand)
     last = words[-1]
     if last in ROW_TEXT and re.search(r"(?:\.|->)\w+$", operand):
@@ -136,8 +137,7 @@ def compares_row(operand, literal, is_part, names):
 
 
 def own_names(code):
-    """(line, name, parameters) of what the unnamed namespaces of a file declare; of what is no
-    function the parameters are None."""
+    """(line, name, parameters) of the declarations in unnamed namespaces; parameters are None except for functions."""
     inside = False
     for number, line in enumerate(code.splitlines(), 1):
         if re.match(r"namespace\s*\{|\}  ", line):
@@ -151,7 +151,7 @@ def own_names(code):
 
 
 def cpp_names(code):
-    """(line, name) of what may be a variable, and of every name with _a_."""
+    """(line, name) of possible variables, and of every name with _a_."""
     for match in CPP_NAME.finditer(code):
         yield code.count("\n", 0, match.start()) + 1, match[1]
     for match in re.finditer(r"\b\w+_a_\w+(?=\s*[(<])", code):
@@ -159,7 +159,7 @@ def cpp_names(code):
 
 
 def python_names(text):
-    """(line, name) of what is no function that is called, and no test, whose name is a sentence."""
+    """(line, name) of all names except tests, and except called functions without _a_."""
     tokens = list(tokenize.generate_tokens(io.StringIO(text).readline))
     for token, following in zip(tokens, tokens[1:]):
         if token.type == tokenize.NAME and not token.string.startswith("test_") and (
@@ -168,7 +168,7 @@ def python_names(text):
 
 
 def find_cycle(graph):
-    """A list of nodes that leads back to its first one, or []."""
+    """The nodes of a cycle, with the first repeated at the end, or []."""
     done = set()
 
     def visit(node, path):
@@ -191,7 +191,7 @@ def find_cycle(graph):
 
 
 def blank(text):
-    """The text with everything but its line ends gone, so that lines keep their numbers."""
+    """Spaces in place of the text, with the same line ends."""
     return re.sub(r"[^\n]+", " ", text)
 
 
@@ -208,7 +208,7 @@ def without_comments(text):
 
 
 def without_literals(text):
-    """The code without comments and without what strings and characters hold."""
+    """The code without comments and without the contents of literals."""
 
     def replacement(match):
         found = match.group()
@@ -222,7 +222,7 @@ def without_directives(code):
 
 
 def opens(head):
-    """What a brace after `head` opens: "scope" (namespace or class), "function" or "other"."""
+    """Kind of the brace after `head`: "scope" (namespace or class), "function" or "other"."""
     head = re.sub(r"\balignas\s*\([^()]*\)|\[\[.*?\]\]", "", head, flags=re.DOTALL)
     plain = None
     while plain != head:  # template arguments, innermost first
@@ -235,16 +235,16 @@ def opens(head):
 
 
 def functions(code):
-    """(first line, last line, head) of each function that no other one encloses."""
-    depth = line = 0  # of braces inside the function or initialiser; namespaces and classes are free
-    start = None  # where the text before the next brace begins
+    """(first line, last line, head) of each outermost function."""
+    depth = line = 0  # depth of braces; namespaces and classes do not count
+    start = None  # start of the text before the next brace
     for position, character in enumerate(code):
         line += character == "\n"
         if start is None and not character.isspace():
             start, first = position, line
         if depth:
             depth += (character == "{") - (character == "}")
-            # The initialisers of members precede the body of a constructor.
+            # Member initialisers precede the body of a constructor.
             if depth or kind == "other" or re.match(r"\s*[,{]", code[position + 1 :]):
                 continue
             yield first + 1, line + 1, head
@@ -289,7 +289,7 @@ class Checker:
         if cycle:
             self.report("CMakeLists.txt", 1, "layers import each other: " + " -> ".join(cycle))
         includes = {}
-        own = collections.defaultdict(list)  # what a layer's files name for themselves
+        own = collections.defaultdict(list)  # declarations in unnamed namespaces, by layer
         for path in self.files:
             text = (self.root / path).read_text(encoding="utf-8")
             code = without_literals(text)
@@ -311,7 +311,7 @@ class Checker:
         return self.findings
 
     def check_includes(self, path, text):
-        """Reports what the file must not include; returns what it includes of attend."""
+        """Reports forbidden includes; returns the included headers of attend."""
         folder, own = path.parts[0], path.parts[1]
         found = set()
         for match in INCLUDE.finditer(text):
@@ -327,7 +327,7 @@ class Checker:
                 self.report(path, line, f"no file {target}")
             elif target.endswith("-inl.h") and other != own:
                 self.report(path, line, f"{target} is private to {other}")
-            # attend/attend.h is of no layer: it is what programs include.
+            # attend/attend.h belongs to no layer: programs include it.
             elif folder == "attend" and other != own and len(path.parts) > 2:
                 self.check_import(path, line, own, other)
         return found
@@ -353,7 +353,7 @@ class Checker:
                             f"{name} imports {unused} and includes nothing of it; leave it out")
 
     def check_rows(self, path, text):
-        """Reports comparisons with what a row is called or said to be."""
+        """Reports comparisons of rows and settings with literals, and tests for suffixes outside their table."""
         if path.parts[0] != "attend" or path.as_posix() in TABLE_FILES:
             return
         code = without_comments(text)

@@ -1,13 +1,12 @@
 #!/usr/bin/env python3
-"""Trains an encoder on proteins with planted contacts, and compares where it looks with these.
+"""Trains an encoder on proteins with planted contacts, and compares its attention with the contacts.
 
     tools/contacts.py [--out build/contacts] [--proteins 200] [--count 2000] [options of attend train]
 
-A map is the mean weight that each residue has on each other one over the heads of the last layer, made
-symmetric, less the product of what its two residues have over all (average product correction, Dunn et al.
-2008; Rao et al. 2021 read contacts off language models so). Of pairs six or more places apart, the L/5 of
-the largest values, L being the number of residues, are compared with the contacts: once for the mean of the
-maps of all proteins of the validation part that are asked for, once for each map alone.
+A map has the mean weights between residues over the heads of the last layer, made symmetric and with average product
+correction (Dunn et al. 2008; Rao et al. 2021 read contacts from language models with it). A map predicts the L/5 pairs
+with the largest values among the pairs at least six positions apart, for L residues. The printed precision is that
+of the mean map of --proteins validation proteins, and the mean precision of single maps.
 """
 
 import argparse
@@ -32,7 +31,7 @@ def sequences(path):
 
 
 def corrected(weights):
-    """The map made symmetric, less the product of its margins."""
+    """The symmetric map with average product correction."""
     size = range(len(weights))
     both = [[weights[i][j] + weights[j][i] for j in size] for i in size]
     sums = [sum(row) for row in both]
@@ -41,7 +40,7 @@ def corrected(weights):
 
 
 def strongest(scores, count):
-    """Pairs of places, from 1, that are far apart."""
+    """The `count` pairs of positions with the highest scores, from 1, at least APART apart."""
     pairs = [(i, j) for i in range(len(scores)) for j in range(i + APART, len(scores))]
     pairs.sort(key=lambda pair: -scores[pair[0]][pair[1]])
     return [(i + 1, j + 1) for i, j in pairs[:count]]

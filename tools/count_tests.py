@@ -1,18 +1,18 @@
 #!/usr/bin/env python3
 """Counts the tests in CTest's JUnit reports: count_tests.py REPORT...
 
-A test NAME that left GoogleTest's report, or a script's like it, cases/NAME.xml beside CTest's, counts
-as its cases.
+If a test NAME left a report of its cases (in GoogleTest's format) in cases/NAME.xml next to CTest's report, the cases
+are counted.
 
-Prints the tests that took longest, then one line, "N passed, N failed" and ", N skipped" when there are any.
-Exits with 1 when a test failed, a report is missing or no test ran.
+Prints the slowest tests, then "N passed, N failed" and, if there are any, ", N skipped". Exits with 1 if a test failed,
+a report is missing or no test ran.
 """
 
 import pathlib
 import re
 import sys
 
-# Not an XML parser: the output of a test, which the report quotes, may hold bytes that XML forbids.
+# Not an XML parser: reports quote output of tests, which may have bytes that XML forbids.
 CASE = re.compile(r'<testcase name="([^"]*)" [^>]*time="([^"]*)" status="(\w+)"[^>]*>\s*'
                   r'(?:<skipped message="([^"]*)")?')
 SLOWEST = 5
@@ -21,7 +21,7 @@ SLOWEST = 5
 def outcome(status, reason):
     if status == "run":
         return "passed"
-    # A test whose program is missing is reported as not run, as a skipped one is.
+    # CTest reports a missing program as "notrun", like a skipped test.
     if status == "disabled" or (status == "notrun" and reason.startswith("SKIP_")):
         return "skipped"
     return "failed"
@@ -32,7 +32,7 @@ def read(path):
 
 
 def outcomes_of_cases(path, outcome_of_all):
-    """Those in a report of GoogleTest's."""
+    """Outcomes of the cases in a report of GoogleTest."""
     outcomes = []
     for case in read(path).split("<testcase ")[1:]:
         if "<failure" in case:
@@ -41,7 +41,7 @@ def outcomes_of_cases(path, outcome_of_all):
             outcomes.append("skipped")
         elif 'result="completed"' in case:
             outcomes.append("passed")
-    # What fails behind the last case, as a leak, is in no case.
+    # A failure after the last case, such as a leak, is in no case.
     if outcome_of_all == "failed" and "failed" not in outcomes:
         outcomes.append("failed")
     return outcomes

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# From a dictionary to a model that pronounces new words, and a picture of what it looks at; beside
-# it the same model without attention. `./dev demo` builds the program and calls this.
+# Trains a model that pronounces new words from a dictionary, and the same model without attention, and
+# draws the attention of the first. `./dev demo` builds the program and runs this.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 attend=build/release/attend
@@ -17,7 +17,7 @@ step "2. Training with attention (Bahdanau et al. 2015), one to five minutes"
 "$attend" train --data "$out/data" --out "$out/model" --config recipes/demo.toml --resume &
 training=$!
 trap 'kill "$training" 2>/dev/null || true' EXIT
-# Each epoch that is better leaves its weights: what the model looks at can be seen while it learns on.
+# Each better epoch saves its weights, so that the first picture is drawn during training.
 until [[ -e $out/model/weights.safetensors ]] || ! kill -0 "$training" 2>/dev/null; do sleep 1; done
 if "$attend" explain "$out/model" economique --out "$out/first.png"; then
   printf '\nthe first picture, of what has been learned so far: %s\n\n' "$PWD/$out/first.png"

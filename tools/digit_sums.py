@@ -3,9 +3,8 @@
 
     tools/digit_sums.py [--data ../shared/data/mnist] [--out build/digit_sums] [--count 20000] [options of attend train]
 
-Prints the share of answers that are right in every word, and of the words of digits and of signs that are
-said while the patch of the largest weight has a pixel of the box around that digit or sign. What is in --out
-is not trained again.
+Prints the share of exact answers. For the words of digits and of signs, prints how often the patch with the
+largest weight overlaps the box around that digit or sign. Existing models in --out are not trained again.
 """
 
 import argparse
@@ -34,7 +33,7 @@ def draw(options, data):
 
 
 def train(name, options, training, *more):
-    """The model's folder; it tells the seconds that training took."""
+    """Returns the model's folder; prints the seconds of training."""
     model = options.out / name
     if not (model / "weights.safetensors").exists():
         began = time.monotonic()
@@ -45,7 +44,7 @@ def train(name, options, training, *more):
 
 
 def patch_box(index, frames):
-    """Top, left, height and width; patches that go past the picture do so alike on both sides."""
+    """Top, left, height and width. The grid of patches is centred on the picture."""
     patch, height, width = (frames[key] for key in ("patch", "image_height", "image_width"))
     rows, columns = -(-height // patch), -(-width // patch)
     row, column = divmod(index, columns)
@@ -59,7 +58,7 @@ def overlap(one, other):
 
 
 def measure(model, data):
-    """Shares: answers right in all words, words of digits and words of signs that look at theirs."""
+    """Shares of exact answers, and of the words of digits and of signs that look at their box."""
     rows = [line.split("\t") for line in (data / "test.tsv").read_text().splitlines()]
     places = [tuple(map(int, line.split("\t")[2:])) for line in (data / "test-places.tsv").read_text().splitlines()]
     frames = tomllib.loads((model / "config.toml").read_text())["data"]

@@ -3,12 +3,12 @@
 
     tools/jain_wallace.py ../shared/data build/jain_wallace [--attend build/release/attend] [--seeds 5]
 
-Trains a bidirectional LSTM that attends by an additive or a dot score (divided by the root of its depth,
-256), and the average of words that attends by the additive one, as they do: sentences of more than 5 words without punctuation, 128 units a
-direction, Adam at 1e-3, batches of 32, 8 epochs, the best of them in validation. Word vectors are random
-where theirs are fastText's. Then Kendall's tau of the weights with the gradient (weights held) and with
-leaving each word out, over all test sentences, beside theirs. SST is that of `sst-sentence`, as
-tools/sentences_data.py reads it.
+The models are a bidirectional LSTM with an additive or a dot score (divided by 16, the root of its depth) and the
+average of words with the additive score. As published, sentences have more than 5 words and no punctuation, and
+training takes 128 units per direction, Adam at 1e-3, batches of 32, 8 epochs and the best epoch in validation. Word
+vectors are random; theirs are fastText's. Prints Kendall's tau of the weights with the gradient (weights held) and with
+leaving each word out, over all test sentences, next to the published values. The data is `sst-sentence`
+(tools/sentences_data.py).
 """
 
 import argparse
@@ -33,7 +33,7 @@ SETTINGS = [
     "train.weight_average=0", "train.weight_decay=1e-5", "train.patience=0", "train.metric=accuracy",
     "train.replicas=1",
 ]
-# Method and figure, with their table's values in the order of MODELS; None: not in it.
+# Method and figure: published values in the order of MODELS, None if not published.
 FIGURES = {
     ("attention", "tau_gradient"): (0.351, 0.073, 0.606),
     ("attention", "tau_occlusion"): (0.291, 0.064, 0.623),

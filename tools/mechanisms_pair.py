@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Makes docs/mechanisms/pair.json, the sentence pair whose weights docs/mechanisms.md shows.
+"""Makes docs/mechanisms/pair.json, the sentence pair for the weights in docs/mechanisms.md.
 
     mechanisms_pair.py data FILE.tsv.xz... FOLDER   # English TAB German, Debian's descriptions
     attend train --data FOLDER --out MODEL --source-units space --set data.minimum_count=3 \\
@@ -10,10 +10,10 @@
     mechanisms_pair.py states MODEL > docs/mechanisms/pair.json
     attend mechanisms --pictures docs/mechanisms
 
-The files are the synopses and paragraphs of Debian's package descriptions with their German
-translations (Translation-en and Translation-de of the archive, joined on Description-md5). `states`
-runs the trained model over the pair: the annotation of each source word, and the decoder's state
-before each target word, which is what asks. Needs NumPy.
+The files have the synopses and paragraphs of Debian's package descriptions with German translations
+(Translation-en and Translation-de of the archive, joined on Description-md5). `states` runs the
+trained model on the pair. It prints the annotation of each source word and the decoder's state before
+each target word, which is the query. Needs NumPy.
 """
 
 import json
@@ -27,7 +27,7 @@ SOURCE = "lightweight and flexible command-line json processor - shared library"
 TARGET = ("leichtgewichtiger und flexibler json-prozessor für die kommandozeile - "
           "laufzeitbibliothek")
 LONGEST = 10
-START = 1  # the id of the start token
+START = 1  # id of the start token
 
 
 def words(text):
@@ -35,7 +35,7 @@ def words(text):
 
 
 def sentences(line):
-    """The pairs of a line, sentence by sentence where both sides have as many."""
+    """The pairs of a line: sentence by sentence if both sides have the same number, else the whole line."""
     sides = [re.split(r"(?<=[.!?]) +", side) for side in line.split("\t")[:2]]
     if len(sides[0]) != len(sides[1]):
         sides = [[side] for side in line.split("\t")[:2]]
@@ -43,7 +43,7 @@ def sentences(line):
 
 
 def write_data(paths, folder):
-    """train.tsv and valid.tsv: lower case, punctuation apart, short, each pair once."""
+    """Writes train.tsv and valid.tsv: short pairs without duplicates, in lower case, with separate punctuation."""
     pairs = []
     for path in paths:
         with lzma.open(path, "rt", encoding="utf-8") as file:

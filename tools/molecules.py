@@ -1,12 +1,12 @@
 #!/usr/bin/env python3
-"""Trains the recipes of molecules on five random splits of MoleculeNet's tables and measures each.
+"""Trains the recipes of molecules on five random splits of MoleculeNet's tables and evaluates each.
 
     tools/molecules.py [esol] [bbbp] [esol_bonds] [bbbp_bonds] [--data ../shared/data/molecules]
         [--out build/molecules] [--seeds 5]
 
-A seed decides on the split (80 % to train with, 10 % each to validate and to test; all spellings of a molecule are
-in one part) and on the training, which takes one thread. Prints a line for each seed, with the figure of the test part and that of the
-validation part, and then the mean and the deviation over the seeds. What is in --out is not trained again.
+A seed decides the split and the training, which takes one thread. The split has 80 % of the molecules for training and
+10 % each for validation and test; all spellings of a molecule are in one part. Prints the figures of the test and
+validation parts per seed, then mean and deviation over the seeds. Existing models in --out are not trained again.
 """
 
 import argparse
@@ -19,11 +19,11 @@ import time
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 PROGRAM = os.environ.get("ATTEND_PROGRAM") or ROOT / "build" / "release" / "attend"
-# The table, the column of its targets and the metric of each recipe.
+# Table, target column and metric of each recipe.
 SOLUBILITY = ("esol", "measured log solubility in mols per litre", "rmse")
 PASSAGE = ("bbbp", "BBBP", "roc_auc")
 RECIPES = {"esol": SOLUBILITY, "bbbp": PASSAGE, "esol_bonds": SOLUBILITY, "bbbp_bonds": PASSAGE}
-# The split keeps the spellings of one molecule in one part.
+# With these units the split keeps all spellings of a molecule in one part.
 UNITS = {recipe: "molecule" if recipe.endswith("_bonds") else "smiles" for recipe in RECIPES}
 
 
@@ -33,7 +33,7 @@ def attend(*arguments):
 
 
 def trained(tables, recipe, seed, out):
-    """The folders of the data and of the model, whose seconds of training are beside it."""
+    """The folders of the data and of the model, and the file with the seconds of training."""
     table, column, _ = RECIPES[recipe]
     data, model, seconds = (out / f"{recipe}-{seed}-{part}" for part in ("data", "model", "seconds.txt"))
     if not seconds.exists():

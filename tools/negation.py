@@ -1,14 +1,13 @@
 #!/usr/bin/env python3
-"""Asks classifiers of sentiment whether they read "not": "was great" against "was not great".
+"""Tests whether classifiers of sentiment read "not": "was great" against "was not great".
 
     tools/negation.py [--data ../shared/data] [--out build/negation] [--jobs 1]
 
-Trains each system on SST-2's phrases, once with the phrases alone and once with minimal pairs added:
-sentences of a few templates, with and without a negation, over some of the words that SST-2 labels, of
-which a part is for validation. Prints a Markdown table: of the pairs over other words, which share
-changes its answer when the negation comes (of positive words, of negative ones), and the accuracy on
-the test sentences that hold a negation and on those that hold none. Then what each system says of four
-sentences, with the map of one method. What is in --out is not trained again.
+Trains each system on SST-2's phrases, once without and once with minimal pairs: sentences of a few templates, with and
+without a negation, over some of the words that SST-2 labels. A part of the words is for validation. Prints a Markdown
+table. For pairs over other words it has the share of answers that change with the negation, in total, for positive and
+for negative words; for test sentences, the accuracy with and without a negation. Then prints each system's answers to
+four sentences, with a score per word. Existing models in --out are not trained again.
 """
 
 import argparse
@@ -22,14 +21,14 @@ import sys
 import sentences
 import sentences_data
 
-# Behind one of these a word says how something is.
+# A word after one of these describes something.
 DEGREES = {"very", "so", "too", "more", "most", "really", "quite", "truly", "is", "was"}
 NEGATIONS = {"not", "n't", "never", "no", "nothing", "without", "hardly", "neither", "nor", "cannot"}
 SUBJECTS = ["it", "this", "the film", "the movie", "the story", "the plot", "the acting", "everything"]
 TEMPLATES = [(f"{subject} {verb} {{}}", f"{subject} {verb} {negation} {{}}")
              for subject in SUBJECTS for verb in ("is", "was") for negation in ("not", "n't")]
 OTHER_TEMPLATES = [("a {} movie", "not a {} movie"), ("really {}", "not really {}"),
-                   ("this was {}", "this was never {}")]  # never trained with
+                   ("this was {}", "this was never {}")]  # not in training
 SHOWN = ["it was great", "it was not great", "it was bad", "it was not bad"]
 
 SEQUENCE = {"model.layers": 2, "model.heads": 4, "model.feed_forward": 200, "model.dropout": 0.3}
@@ -39,7 +38,7 @@ SYSTEMS = {name: sentences.SYSTEMS[name] for name in
     "BiLSTM, fixed MLP": {"model.pooling": "fixed_mlp", "model.recurrent_layers": 1, "model.cell": "lstm"},
 }
 TRAININGS = {"alone": "SST-2's phrases", "pairs": "the phrases and minimal pairs of other words"}
-# Pairs teach nothing while "not" is hidden in three of ten.
+# Word dropout would hide "not" in three of ten pairs.
 SETTINGS = {"alone": {}, "pairs": {"model.word_dropout": 0, "train.epochs": 8}}
 OPPOSITE = {"positive": "negative", "negative": "positive"}
 
@@ -51,25 +50,25 @@ def phrases(path):
 
 
 def judging_words(rows):
-    """Words that stand alone as a phrase and elsewhere behind a word of degree, with their label."""
+    """{word: label} of words that are a phrase by themselves and elsewhere follow a word of degree."""
     alone = {words[0]: label for words, label in rows if len(words) == 1 and words[0].isalpha()}
     behind = {word for words, _ in rows for before, word in zip(words, words[1:]) if before in DEGREES}
     return {word: alone[word] for word in sorted(alone.keys() & behind - NEGATIONS - DEGREES)}
 
 
 def use_of(word):
-    """A quarter of the words chooses the best weights, else those that ignore "not" would be kept."""
+    """A quarter of the words is for validation, else weights that ignore "not" would be kept."""
     return ("asked", "train", "asked", "valid")[hashlib.sha256(word.encode()).digest()[0] % 4]
 
 
 def pairs_of(words, templates):
-    """[sentence, negated sentence, label of the first]."""
+    """[(sentence, negated sentence, label of the first)]."""
     return [(plain.format(word), negated.format(word), label)
             for word, label in words.items() for plain, negated in templates]
 
 
 def write_trainings(out, pairs):
-    """`pairs`: those to train with and those to choose by."""
+    """Writes the data without and with {part: pairs}; returns the rows of the test."""
     rows = {}
     for part in ("train", "valid", "test"):
         lines = (out / "sst2" / f"{part}.tsv").read_text(encoding="utf-8").splitlines()
@@ -92,7 +91,7 @@ def share(values):
 
 
 def flips(model, pairs):
-    """Share of the pairs that change the answer, of all, of positive words and of negative ones."""
+    """Share of pairs with different answers, of all pairs, of positive words and of negative words."""
     plain, negated = (answers(model, [pair[side] for pair in pairs]) for side in (0, 1))
     return [share([before != after for before, after, pair in zip(plain, negated, pairs) if pair[2] in labels])
             for labels in (("positive", "negative"), ("positive",), ("negative",))]
@@ -108,7 +107,7 @@ def row_of(model, asked, others, test):
 
 
 def map_of(model, text):
-    """The answer, and how much each word speaks for it."""
+    """The answer and the score of each word."""
     told = json.loads(sentences.attend("explain", model, text, "--method", "integrated_gradients", "--json"))
     words = " ".join(f"{word} {weight:+.2f}" for word, weight in zip(told["source"], told["scores"][0]))
     return f"{told['target'][0]} ({words})"

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Draws the page of `attend serve` for docs/serving.md, by a headless Chromium.
+"""Draws the page of `attend serve` for docs/serving.md with a headless Chromium.
 
     tools/page_picture.py build/demo/model build/demo/model-without-attention --text economique --off 3
 """

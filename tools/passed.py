@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
-"""What passed a check that takes long, remembered for every clone: passed.py is|record CHECK
+"""Remembers for every clone which long checks passed: passed.py is|record CHECK
 
-tools/passed.txt has a line for each check: its name and a digest of the sources that it looked at. It is
-committed with them, so that a fresh clone repeats a check only where its sources differ from those that
-passed. `is` exits with 0 where they do not. tools/tidy.py keeps a line for each source file there.
+tools/passed.txt has a line per check: its name and a digest of the sources that it depends on. The file is committed,
+so that a fresh clone repeats a check only if its sources differ. `is` exits with 0 if they are unchanged.
+tools/tidy.py keeps a line per source file there.
 """
 
 import argparse
@@ -17,7 +17,7 @@ CHECKS = {
     # The kernels, their tests and their fuzzer's corpus under the sanitizers.
     "sanitized-kernels": ["attend/base/*.h", "attend/kernels/**/*", "tests/kernels/*", "tests/fuzz/attention_fuzz.cpp",
                           "tests/fuzz/corpus/attention/*", "cmake/AttendOptions.cmake"],
-    # The kernels for every target of x86 and for Arm.
+    # The kernels for all x86 targets and for Arm.
     "targets": ["attend/base/*.h", "attend/kernels/**/*", "tests/kernels/*", "cmake/AttendTargets.cmake"],
 }
 
@@ -38,7 +38,7 @@ def read():
 
 
 def record(digests, forget=()):
-    """Adds {name: digest}; takes out the names in `forget`."""
+    """Adds {name: digest}; removes the names in `forget`."""
     known = {name: value for name, value in read().items() if name not in forget} | digests
     text = "".join(f"{name} {value}\n" for name, value in sorted(known.items()))
     if not FILE.exists() or FILE.read_text() != text:

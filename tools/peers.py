@@ -1,14 +1,13 @@
 #!/usr/bin/env python3
-"""Measures Attend against PyTorch, PyTorch Geometric, KeOps, ONNX Runtime and CTranslate2, on this machine.
+"""Measures Attend against PyTorch, PyTorch Geometric, KeOps, ONNX Runtime and CTranslate2 on this machine.
 
     tools/peers.py                    # everything: about an hour on two idle cores
     tools/peers.py --part attention   # or training, or decoding
-    tools/peers.py --write            # and puts the table into docs/benchmarks.md
+    tools/peers.py --write            # also writes the table to docs/benchmarks.md
 
-Makes a virtual environment with the peers' newest versions, builds the registered operator against its
-PyTorch and the benchmarks that it compares, and runs both sides of each row in turns. A ratio is the
-median of the turns' ratios: above 1, Attend is faster. PyTorch's package for Linux is built with CUDA,
-whose compiler (nvcc) CMake then asks for, though nothing runs on a GPU.
+Makes a virtual environment with the peers' newest versions, and builds the benchmarks and the registered operator
+against its PyTorch. Both sides of each row run in turns. A ratio is the median of the turns' ratios: above 1, Attend is
+faster. PyTorch's package for Linux is built with CUDA, so CMake needs nvcc, though nothing runs on a GPU.
 """
 
 import argparse
@@ -53,7 +52,7 @@ def built_operators(python, folder):
     prefix = run([python, "-c", "import torch; print(torch.utils.cmake_prefix_path)"],
                  capture_output=True).stdout.strip()
     say("building the operator against that PyTorch")
-    # Without a list, CMake would run a program to ask which GPU is there.
+    # Without a list, CMake would run a program to detect the GPU.
     run(["cmake", "-B", folder, "-G", "Ninja", f"-DCMAKE_PREFIX_PATH={prefix}", "-DATTEND_TESTS=OFF", ROOT],
         stdout=subprocess.DEVNULL, env=os.environ | {"TORCH_CUDA_ARCH_LIST": "9.0"})
     run(["cmake", "--build", folder, "--target", "attend_operators"], stdout=sys.stderr)
@@ -68,10 +67,10 @@ def build_programs():
 
 
 def rows_of(command):
-    """The rows that a part prints, one JSON object per line."""
+    """The rows of a part, which prints one JSON object per line."""
     with subprocess.Popen([str(part) for part in command], stdout=subprocess.PIPE, text=True) as process:
         for line in process.stdout:
-            if not line.startswith("{"):  # KeOps tells what it compiles
+            if not line.startswith("{"):  # KeOps prints messages of its compiler
                 continue
             row = json.loads(line)
             say(f"{row['work']}, {row['peer']}: {row['ratio']:.2f}x")
@@ -118,7 +117,7 @@ def table(rows, told):
 
 
 def write_section(path, text):
-    """Puts the text in place of what stands between the heading and the next one."""
+    """Replaces the text between the heading and the next one."""
     document = path.read_text()
     before, found, rest = document.partition(HEADING + "\n")
     _, heading, after = rest.partition("\n## ")

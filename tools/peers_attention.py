@@ -2,11 +2,10 @@
 
     python tools/peers_attention.py OPERATORS [--seconds 2] [--only TEXT] [--errors]
 
-Both sides of a row compute the same: contexts and gradients are compared before any time is told. Then
-they take turns on one thread. Prints a JSON object a row, with the medians of the times and of the turns'
-ratios, by the processor time of the process. With --errors it prints those of both sides in place of
-times: of the context and of the gradients of queries, keys, values and parameters against float64,
-relative, by the root of the sum of squares.
+Contexts and gradients of both sides are compared before timing. Then the sides take turns on one thread. Prints a JSON
+object per row, with the medians of processor times and of the turns' ratios. With --errors it prints errors in place
+of times, of the context and of the gradients of queries, keys, values and parameters. Errors are relative to float64,
+by the root of the sum of squares.
 """
 
 import argparse
@@ -24,22 +23,22 @@ from onnx import TensorProto, helper
 from pykeops.torch import LazyTensor
 from torch_geometric.nn import GATConv
 
-LEAST_SECONDS = 0.02  # of one measurement
+LEAST_SECONDS = 0.02  # per measurement
 
 
 @dataclasses.dataclass
 class Work:
     name: str
-    shape: tuple  # of the values: batch, heads, keys, depth
+    shape: tuple  # batch, heads, keys and depth of the values
     peer: str
-    theirs: typing.Callable  # of queries, keys, values and parameters, to the context
+    theirs: typing.Callable  # (queries, keys, values, parameters) -> context
     ours: typing.Callable
-    queries: int = 0  # 0: as many as keys
-    parameters: tuple = ()  # shapes of further tensors that learn
+    queries: int = 0  # 0: equal to the keys
+    parameters: tuple = ()  # shapes of further learned tensors
     dtype: torch.dtype = torch.float32
     backward: bool = True
-    tolerance: float = 1e-4  # as a share of the largest number
-    tensors: tuple = ()  # shapes of all that both sides take, where these are no queries, keys and values
+    tolerance: float = 1e-4  # relative to the largest number
+    tensors: tuple = ()  # shapes of all inputs, if they are not queries, keys and values
 
 
 def attend(**choices):
@@ -86,7 +85,7 @@ def keops_squared_distance(q, k, v):
 
 
 class OnnxAttention:
-    """The Attention operator of ONNX (opset 23), forward alone."""
+    """The Attention operator of ONNX (opset 23), forward only."""
 
     def __init__(self, shape):
         names = ("query", "key", "value")
@@ -106,13 +105,14 @@ class OnnxAttention:
 
 
 class GraphAttention:
-    """A layer of graph attention (Velickovic et al. 2018) on a random graph, of features, their map and the two
-    vectors of the score: PyTorch Geometric's, and the same by the operator."""
+    """A layer of graph attention (Velickovic et al. 2018) on a random graph, by PyTorch Geometric and by the operator.
+
+    Inputs are features, their map and the two vectors of the score."""
 
     def __init__(self, nodes, degree, features, heads, depth):
         self.heads, self.depth = heads, depth
         generator = torch.Generator().manual_seed(2)
-        # No edge is there twice: steps to the neighbours differ.
+        # Distinct steps to the neighbours, so that no edge is duplicate.
         steps = torch.randperm(nodes, generator=generator)[:degree]
         self.keys = ((torch.arange(nodes)[:, None] + steps) % nodes).sort(1).values.flatten()
         self.offsets = torch.arange(nodes + 1) * degree

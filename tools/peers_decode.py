@@ -1,14 +1,14 @@
 #!/usr/bin/env python3
-"""Times the decoding of a Transformer against CTranslate2, which computes the same model.
+"""Times the decoding of a Transformer against CTranslate2 with the same model.
 
     ./dev build && cmake --build build/release --target answer_bench
     python3 -m venv peers && peers/bin/pip install ctranslate2 safetensors
     peers/bin/python tools/peers_decode.py
 
-Without --model, trains one for an epoch on random words. Its weights become a model of CTranslate2.
-All answers have --length tokens, so that both search the same tree: they are compared before any
-time is told. Both take turns. Prints a JSON object a row; its ratios are the medians of the turns', by
-the clock on the wall and by the processor time of all threads, which other load disturbs less.
+Without --model, trains one for an epoch on random words. The weights are converted for CTranslate2. All answers have
+--length tokens, so that both sides search the same tree; answers are compared before timing. Both sides take turns.
+Prints a JSON object per row. Ratios are medians of the turns' ratios, by the wall clock and by the processor time of
+all threads, which depends less on other load.
 """
 
 import argparse
@@ -32,7 +32,7 @@ from ctranslate2.specs import common_spec, transformer_spec
 
 BUILD = pathlib.Path(__file__).resolve().parent.parent / "build" / "release"
 LONGEST = 1024
-END = 2  # in the order of attend/data/vocabulary.h
+END = 2  # as in attend/data/vocabulary.h
 
 
 def options():
@@ -53,7 +53,7 @@ def random_line(words, rng):
 
 
 def train(args, folder):
-    """A model of 4 + 4 layers x 128 and lines for it."""
+    """A model of 4 + 4 layers x 128 and sources for it."""
     rng = random.Random(1)
     pairs = [(line, " ".join(reversed(line.split())))
              for line in (random_line(args.words, rng) for _ in range(3 * args.words // 13))]
@@ -72,7 +72,7 @@ def train(args, folder):
 
 
 def without_end(folder, out):
-    """The model with an end that is never probable: the two count a forbidden one differently."""
+    """A copy of the model that never predicts the end: the two sides score a forbidden end differently."""
     shutil.copytree(folder, out)
     path = out / "weights.safetensors"
     weights = safetensors.numpy.load_file(path)
@@ -89,7 +89,7 @@ def positions(depth):
 
 
 class Weights:
-    """Puts the weights of a folder into the places of CTranslate2's specification."""
+    """Copies the weights of a folder into CTranslate2's specification."""
 
     def __init__(self, folder):
         self.all = safetensors.numpy.load_file(folder / "weights.safetensors")
@@ -169,7 +169,7 @@ class Attend:
 
 class Peer:
     def __init__(self, args, model, lines, case):
-        # With one sentence at a time only the products of a step can be shared out.
+        # With one sentence at a time, threads can share only the products of a step.
         inside, beside = (case.threads, 1) if case.one_by_one else (1, case.threads)
         self.translator = ctranslate2.Translator(str(model), device="cpu",
                                                  compute_type=case.weights,
@@ -214,7 +214,7 @@ class Case(typing.NamedTuple):
 
 def compare(args, models, lines, case):
     sides = [Attend(args, models[0], lines, case), Peer(args, models[1], lines, case)]
-    share, worst = agreement(*[side.turn() for side in sides])  # the turn that warms up
+    share, worst = agreement(*[side.turn() for side in sides])  # warm-up
     if case.weights == "float32" and (share < 0.97 or worst > 0.01):
         raise SystemExit(f"{share:.3f} of the answers agree, log probabilities by {worst:.4f}")
     turns = [[side.turn() for side in sides] for _ in range(args.turns)]

@@ -1,10 +1,9 @@
-"""Trains a Transformer and a recurrent model by PyTorch's own layers, against attend's training on the same
-batches; tools/peers.py runs it.
+"""Trains a Transformer and a recurrent model by PyTorch's own layers, and by Attend on the same batches.
 
     python tools/peers_train.py BUILD [--seconds 8] [--turns 3]
 
-BUILD is a folder with train_bench. Two threads on both sides; they take turns. Prints a JSON object a row:
-medians of tokens a second, and of the turns' ratios.
+BUILD is a folder with train_bench; tools/peers.py runs this script. Both sides use two threads and take turns. Prints a
+JSON object per row: medians of tokens per second and of the turns' ratios.
 """
 
 import argparse
@@ -23,7 +22,7 @@ from torch import nn
 THREADS = 2
 SMOOTHING = 0.1
 DROPOUT = 0.1
-DEPTH, HEADS, LAYERS, FEED_FORWARD = 128, 4, 4, 256  # those of train_bench
+DEPTH, HEADS, LAYERS, FEED_FORWARD = 128, 4, 4, 256  # as in train_bench
 HIDDEN = 256
 
 
@@ -51,7 +50,7 @@ class Transformer(nn.Module):
 
 
 class Recurrent(nn.Module):
-    """A bidirectional GRU, a GRU cell that attends additively (Bahdanau et al. 2015), a maxout readout."""
+    """A bidirectional GRU, a GRU cell with additive attention (Bahdanau et al. 2015) and a maxout readout."""
 
     def __init__(self, sources, targets):
         super().__init__()
@@ -82,7 +81,7 @@ class Recurrent(nn.Module):
 
 
 class Training:
-    """A model with its optimiser, which continues where it stopped."""
+    """A model with its optimiser; each call of rate() continues the training."""
 
     def __init__(self, make, data, dtype):
         torch.manual_seed(1)
@@ -106,7 +105,7 @@ class Training:
         loss.backward()
         nn.utils.clip_grad_norm_(self.model.parameters(), 1)
         self.adam.step()
-        ends = len(target)  # which train_bench does not count
+        ends = len(target)  # not counted by train_bench
         return (source != padding).sum().item() + (target != padding).sum().item() - ends
 
     def rate(self, seconds):
@@ -117,7 +116,7 @@ class Training:
 
 
 def attend_rates(build, task, seconds):
-    """Tokens a second by precision."""
+    """Tokens per second by precision."""
     command = [build / "train_bench", "--only", task, "--turns", "1", "--seconds", str(seconds), "--json"]
     printed = subprocess.run(command, check=True, capture_output=True, text=True).stdout.splitlines()[-1]
     return {precision: figure["value"] for figure in json.loads(printed) for precision in ("float32", "bfloat16")

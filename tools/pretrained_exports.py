@@ -1,5 +1,6 @@
-"""What `transformers` answers with the folders that `attend export` writes, beside the first ones; for
-pretrained_check.py. Both compute in float64: figures are what the weights that were written differ by.
+"""Compares the answers of `transformers` with exported folders and with the first models; for pretrained_check.py.
+
+Both compute in float64, so that any difference results from the written weights.
 """
 
 import torch
@@ -11,7 +12,7 @@ from pretrained_texts import difference, encoded
 from pretrained_translators import TRANSLATORS, drawn_translator, translating_tokenizer
 
 LABELS = ("ForMaskedLM", "ForSequenceClassification", "ForTokenClassification")
-# A family, the kinds of its classes, and settings.
+# Family, suffixes of classes, further settings.
 EXPORTS = [
     (FAMILIES[0], ("Model", *LABELS), {}),
     (FAMILIES[0], ("ForSequenceClassification",), {"num_labels": 1}),
@@ -36,7 +37,7 @@ def answer_of(model, inputs):
 
 
 def exported(program, model, files):
-    """The model that transformers loads of what was written."""
+    """The folder that `attend export` writes, its class, and the model as transformers loads it."""
     out = program.folder / f"written{program.count}"
     written = program.run("export", program.imported(model, files), "--out", out).split()[-1]
     return out, written, getattr(transformers, written).from_pretrained(out).eval().double()

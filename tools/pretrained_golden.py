@@ -1,4 +1,4 @@
-"""What transformers answers, for tests where it is not: pretrained_check.py --golden."""
+"""Writes answers of transformers, for tests that run without it: pretrained_check.py --golden."""
 
 import base64
 import importlib.metadata
@@ -19,14 +19,14 @@ from pretrained_translators import TRANSLATORS, logs_of, translated, translating
 
 
 def formula(number, shape, is_norm):
-    """The tensor of that place in the order of names; tests/import/golden_test.cpp has the same."""
+    """The tensor with this index in the order of names; equal to the formula of tests/import/golden_test.cpp."""
     count = math.prod(shape)
     values = torch.tensor([((k * 37 + number * 101) % 199 - 99) / 150 for k in range(count)], dtype=torch.float64)
     return ((1 + values / 3) if is_norm else values).float().reshape(shape)
 
 
 def with_formula(model, folder):
-    """The model with weights by the formula, which the folder then has, and their shapes."""
+    """The model with weights by the formula, also written to the folder, and their shapes."""
     model.save_pretrained(folder)
     weights = folder / "model.safetensors"
     drawn = {}
@@ -42,7 +42,7 @@ def with_digits(numbers):
 
 
 def golden_images(folder, family):
-    """The same for two images, which the sources hold."""
+    """As golden_case(), for two images, which are encoded in the sources."""
     name, make_config, values, make_processor, processing = family
     small = {key: {40: 12, 3: 2, 4: 2}.get(value, value) for key, value in values.items()}
     small = {**small, "hidden_size": 8, "image_size": 6, "patch_size": 2}
@@ -66,7 +66,7 @@ def golden_images(folder, family):
 
 
 def golden_resizing():
-    """The bytes that Pillow makes of an image whose bytes a formula gives."""
+    """Images by a formula, as Pillow resizes them."""
     cases = []
     for (height, width), (to_height, to_width) in (((7, 5), (3, 4)), ((3, 4), (8, 9)), ((40, 3), (6, 6))):
         pixels = torch.tensor([k * 53 % 256 for k in range(height * width * 3)], dtype=torch.uint8)
@@ -79,7 +79,7 @@ def golden_resizing():
 
 
 def golden_case(folder, family, kind, what):
-    """A small model with weights by the formula, and what it gives for some texts."""
+    """A small model with weights by the formula, and its results for some texts."""
     name, make_config, values, make_tokenizer = family
     tokenizer = make_tokenizer()
     fewer = {24: 8, 40: 12, 3: 2, 4: 2, 128: 40}
@@ -111,9 +111,9 @@ def golden_case(folder, family, kind, what):
 
 
 def golden_translation(folder):
-    """A small translator, what it answers and how probable each token is."""
+    """A small translator, its answers and the probability of each token."""
     tokenizer = translating_tokenizer(folder, rules="identity", size=50)
-    # Depths at which the formula's answers differ from each other.
+    # With these sizes the answers differ from each other.
     values = {key: {24: 10, 40: 12, 2: 1, 3: 2, 4: 2, 128: 40}.get(value, value)
               for key, value in TRANSLATORS[0][1].items()}
     model, shapes = with_formula(transformers.MarianMTModel(translating_config(tokenizer, **values)), folder)

@@ -1,4 +1,4 @@
-"""What imported models with other heads answer beside `transformers`: tags, numbers, vectors behind a layer.
+"""Compares imported models with other heads with `transformers`: tags, numbers, vectors after a dense layer.
 
 For pretrained_check.py.
 """
@@ -12,7 +12,7 @@ from pretrained_texts import difference, encoded
 
 
 def tags_differ(program, model, tokenizer, texts):
-    """The best label of every token, the special ones included, and its log probability."""
+    """Compares the best label of every token, including special tokens, and its log probability."""
     worst = 0
     lines = program.lines("predict", program.imported(model, tokenizer), texts, "--details")
     for text, line in zip(texts, lines, strict=True):
@@ -27,7 +27,7 @@ def tags_differ(program, model, tokenizer, texts):
 
 
 def numbers_differ(program, model, tokenizer, texts):
-    """Relative to the largest, as answers are written with seven digits."""
+    """Relative to the largest number, since answers have seven digits."""
     lines = program.lines("predict", program.imported(model, tokenizer), texts)
     with torch.no_grad():
         theirs = torch.stack([model(**encoded(tokenizer, text)).logits[0, 0] for text in texts])
@@ -36,7 +36,7 @@ def numbers_differ(program, model, tokenizer, texts):
 
 
 def dense_differ(program, model, tokenizer, texts):
-    """A sentence encoder with a layer behind the mean of its vectors."""
+    """Compares a sentence encoder with a dense layer after the mean of its vectors."""
     depth = model.config.hidden_size
     layer = torch.nn.Linear(depth, 10)
     generator = torch.Generator().manual_seed(5)

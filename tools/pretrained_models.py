@@ -1,4 +1,4 @@
-"""Tiny models of each type with drawn weights, their tokenizers, and texts and images for them; for pretrained_check.py."""
+"""Tiny models of each type with random weights, their tokenizers, and texts and images for them; for pretrained_check.py."""
 
 import random
 
@@ -78,10 +78,10 @@ def end_of_text_pairs():
 SIZES = {"hidden_size": 24, "num_hidden_layers": 3, "num_attention_heads": 4, "intermediate_size": 40,
          "max_position_embeddings": 128}
 DISTIL_SIZES = {"dim": 24, "n_layers": 3, "n_heads": 4, "hidden_dim": 40, "max_position_embeddings": 128}
-# Gated layers multiply what was rounded: with more units float32 alone would be over the bar.
+# Gated layers multiply rounding errors: with more units, float32 would be over the bar.
 MODERN_SIZES = {**SIZES, "intermediate_size": 16, "local_attention": 6, "pad_token_id": 0, "bos_token_id": 2, "cls_token_id": 2,
                 "eos_token_id": 3, "sep_token_id": 3}
-# The beginning of the names of classes, the configuration, its sizes and others, the tokenizer.
+# Prefix of the classes, configuration, its settings, tokenizer.
 FAMILIES = [
     ("Bert", transformers.BertConfig, SIZES, word_pieces),
     ("Bert", transformers.BertConfig, {**SIZES, "hidden_act": "gelu_new", "layer_norm_eps": 1e-3}, word_pieces),
@@ -96,7 +96,7 @@ FAMILIES = [
       "rope_parameters": {"full_attention": {"rope_type": "default", "rope_theta": 500.0},
                           "sliding_attention": {"rope_type": "default", "rope_theta": 20.0}}}, byte_pairs),
 ]
-# The same of those that continue a text.
+# The same for models that continue a text.
 GPT2_SIZES = {"n_embd": 24, "n_layer": 3, "n_head": 4, "n_positions": 128, "bos_token_id": 0, "eos_token_id": 0}
 CONTINUING = [
     ("GPT2", transformers.GPT2Config, GPT2_SIZES, end_of_text_pairs),
@@ -111,7 +111,7 @@ def is_norm_weight(name):
 IMAGE_SIZES = {"hidden_size": 24, "num_hidden_layers": 3, "num_attention_heads": 4, "intermediate_size": 40,
                "image_size": 24, "patch_size": 4}
 SQUARE, CUT = {"height": 24, "width": 24}, {"height": 29, "width": 33}
-# The same of models of images, and the processor with its settings.
+# The same for models of images, with the processor and its settings.
 IMAGE_FAMILIES = [
     ("ViT", transformers.ViTConfig, IMAGE_SIZES, transformers.ViTImageProcessorPil,
      {"size": SQUARE, "image_mean": [0.485, 0.456, 0.406], "image_std": [0.229, 0.224, 0.225]}),
@@ -125,7 +125,7 @@ IMAGE_FAMILIES = [
 
 
 def drawn_images(folder):
-    """Noise and waves, smaller and larger than what is read; paths."""
+    """Paths of images of noise and waves, smaller and larger than the model's input."""
     generator = torch.Generator().manual_seed(6)
     paths = []
     sizes = [(24, 24), (5, 7), (31, 24), (24, 90), (200, 113), (29, 33), (1, 1), (640, 480)]
@@ -139,7 +139,7 @@ def drawn_images(folder):
 
 
 def draw_weights(model, seed):
-    """Larger than those that models begin with, so that differences show; norms near 1; sinusoids stay."""
+    """Draws weights larger than initial ones, so that differences show; norms are near 1, sinusoids are kept."""
     generator = torch.Generator().manual_seed(seed)
     with torch.no_grad():
         for name, parameter in model.named_parameters():

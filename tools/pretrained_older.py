@@ -1,4 +1,4 @@
-"""How texts are split by files that are older than tokenizer.json, beside `transformers`; for pretrained_check.py."""
+"""Compares with `transformers` how files older than tokenizer.json split texts; for pretrained_check.py."""
 
 import json
 
@@ -20,14 +20,14 @@ def write_pairs(folder, tokenizer):
 
 
 def write_pieces(folder):
-    """Of other pieces for bytes, and with rules of normalisation."""
+    """Trains pieces with SentencePiece's default rules of normalisation."""
     sentencepiece.SentencePieceTrainer.train(
         sentence_iterator=iter(drawn_texts(300, 1)), model_prefix=str(folder / "sentencepiece.bpe"), vocab_size=70,
         hard_vocab_limit=False, minloglevel=2)
     (folder / "sentencepiece.bpe.model").chmod(0o644)
 
 
-# A configuration, the class, its sizes, what writes files, and what they say of tokens.
+# Configuration, class, sizes, writer of the files, further files about tokens.
 OLDER = [
     (transformers.GPT2Config, "GPT2LMHeadModel", GPT2_SIZES, lambda folder: write_pairs(folder, end_of_text_pairs()), {}),
     (transformers.RobertaConfig, "RobertaModel", SIZES, lambda folder: write_pairs(folder, byte_pairs()),

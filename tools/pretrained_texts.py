@@ -1,4 +1,4 @@
-"""How imported models continue texts, what they give for them and what they attend to, beside `transformers`.
+"""Compares imported models with `transformers`: continuations of texts, losses and attention maps.
 
 For pretrained_check.py.
 """
@@ -10,14 +10,14 @@ import numpy
 import torch
 
 
-# The bytes that byte-level tokenizers spell by themselves; others are the characters from U+0100 on.
+# Bytes that byte-level tokenizers write as themselves; they write others as characters from U+0100 on.
 PLAIN = {*range(0x21, 0x7F), *range(0xA1, 0xAD), *range(0xAE, 0x100)}
 SPELLED = {**{chr(byte): byte for byte in PLAIN},
            **{chr(0x100 + i): byte for i, byte in enumerate(sorted({*range(256)} - PLAIN))}}
 
 
 def shown(tokenizer, tokens):
-    """Tokens as the program shows them: byte-level ones as the characters that share a byte with them."""
+    """Tokens as the program shows them: byte-level tokens as all characters that share a byte with them."""
     if "ByteLevel" not in str(tokenizer.backend_tokenizer.pre_tokenizer):
         return tokens
     added = tokenizer.get_added_vocab()
@@ -48,7 +48,7 @@ def difference(ours, theirs):
 
 
 def continued(model, tokenizer, text, tokens, beam=1):
-    """The ids that `generate` puts behind a text."""
+    """The ids that `generate` appends to a text."""
     batch = encoded(tokenizer, text)
     with torch.no_grad():
         ids = model.generate(**batch, max_new_tokens=tokens, do_sample=False, num_beams=beam,
@@ -57,7 +57,7 @@ def continued(model, tokenizer, text, tokens, beam=1):
 
 
 def behind(model, tokenizer, text, answer):
-    """The log probabilities of the ids of an answer behind a text."""
+    """The log probabilities of the ids of an answer after a text."""
     source = encoded(tokenizer, text)["input_ids"][0]
     with torch.no_grad():
         logits = model(input_ids=torch.cat([source, answer])[None]).logits[0]
@@ -66,7 +66,7 @@ def behind(model, tokenizer, text, answer):
 
 
 def continuations_differ(program, model, tokenizer, texts, beam=1):
-    """The best answers have to be the same ones."""
+    """Compares log probabilities; the best answers must be equal."""
     worst, tokens = 0, 12
     lines = program.lines("predict", program.imported(model, tokenizer), texts, "--details", "--beam", str(beam),
                           "--maximum-length", str(tokens))
@@ -83,7 +83,7 @@ def continuations_differ(program, model, tokenizer, texts, beam=1):
 
 
 def maps_differ(program, model, tokenizer, texts):
-    """Every head's weights in every layer: over a text with a mask, or over a text and how it goes on."""
+    """Compares the weights of every head and layer, over a text with a mask or over a text and its continuation."""
     worst, tokens = 0, 4
     out = program.imported(model, tokenizer)
     model.set_attn_implementation("eager")
@@ -108,7 +108,7 @@ def maps_differ(program, model, tokenizer, texts):
 
 
 def texts_differ(program, model, tokenizer, texts):
-    """The mean of nats a token of a text of some lines, which the one special token begins."""
+    """Compares the mean of nats per token of a text of several lines, which starts with the special token."""
     text = "\n".join(texts) + "\n\n  end\n"
     path = program.folder / "text.txt"
     path.write_text(text)
@@ -118,7 +118,7 @@ def texts_differ(program, model, tokenizer, texts):
     most = model.config.max_position_embeddings
     nats = 0
     for begin in range(1, len(ids), most - 1):
-        window = ids[begin - 1:begin - 1 + most]  # the first is read alone
+        window = ids[begin - 1:begin - 1 + most]  # the first token is only context
         nats -= behind_start(model, window).sum().item()
     return abs(ours - nats / (len(ids) - 1))
 

@@ -1,6 +1,4 @@
-"""Tiny translators with drawn weights, and how what is imported of them answers beside `transformers`; for
-pretrained_check.py.
-"""
+"""Tiny translators with random weights, compared after import with `transformers`; for pretrained_check.py."""
 
 import base64
 import io
@@ -21,7 +19,7 @@ from pretrained_texts import difference, encoded
 SIZES = {"d_model": 24, "encoder_layers": 2, "decoder_layers": 3, "encoder_attention_heads": 4,
          "decoder_attention_heads": 4, "encoder_ffn_dim": 40, "decoder_ffn_dim": 40,
          "max_position_embeddings": 128, "static_position_embeddings": True}
-# What a family is called, and its configuration.
+# Name and configuration of each family.
 TRANSLATORS = [
     ("swish", {**SIZES, "activation_function": "swish", "scale_embedding": True}),
     ("relu, embeddings as they are", {**SIZES, "activation_function": "relu", "scale_embedding": False}),
@@ -38,7 +36,7 @@ def trained_pieces(texts, size, kind="unigram", rules="nmt_nfkc"):
 
 
 def translating_tokenizer(folder, kind="unigram", rules="nmt_nfkc", size=75):
-    """Of sources in small letters and targets in capital ones; files in the folder."""
+    """For sources in small letters and targets in capital letters; writes its files to the folder."""
     folder = pathlib.Path(folder)
     folder.mkdir(parents=True, exist_ok=True)
     sides = {"source.spm": drawn_texts(200, 1), "target.spm": [text.upper() for text in drawn_texts(200, 2)]}
@@ -68,7 +66,7 @@ def drawn_translator(tokenizer, seed=4, **more):
 
 
 def translated(model, tokenizer, text, tokens, beam=1):
-    """The ids that `generate` answers, without the start."""
+    """The ids that `generate` returns, without the start."""
     with torch.no_grad():
         return model.generate(**encoded(tokenizer, text), max_new_tokens=tokens, do_sample=False, num_beams=beam,
                               bad_words_ids=[[tokenizer.pad_token_id]])[0][1:]
@@ -83,14 +81,14 @@ def logs_of(model, tokenizer, text, answer):
 
 
 def names_of(tokenizer, ids, of_source=False):
-    """What our vocabulary calls them; a source may spell <unk>, an answer has it where nothing else fits."""
+    """Names of ids in our vocabulary. A source may spell <unk>; an answer has it if nothing else fits."""
     named = [tokenizer.convert_ids_to_tokens(id) for id in ids]
     special = ("</s>", "<pad>", "<unk>") if of_source else ("</s>", "<pad>")
     return [f"[{name}]" if name in special else name for name in named]
 
 
 def translations_differ(program, model, tokenizer, texts, beam=1):
-    """The best answers have to be the same ones."""
+    """Compares log probabilities; the best answers must be equal."""
     worst, tokens = 0, 12
     lines = program.lines("predict", program.imported(model, tokenizer), texts, "--details", "--beam", str(beam),
                           "--maximum-length", str(tokens), "--unknown", "keep")
@@ -108,7 +106,7 @@ def translations_differ(program, model, tokenizer, texts, beam=1):
 
 
 def references_differ(program, model, tokenizer, texts):
-    """The mean of nats a token of given translations, which the tokenizer of targets splits."""
+    """Compares the mean of nats per token of given translations, split by the tokenizer of targets."""
     targets = [text.upper() for text in reversed(texts)]
     path = program.folder / "pairs.tsv"
     path.write_text("".join(f"{source}\t{target}\n" for source, target in zip(texts, targets)))
@@ -133,7 +131,7 @@ def encodings_differ(program, model, tokenizer, texts):
 
 
 def all_maps_differ(program, model, tokenizer, texts):
-    """Every head of every layer: of the encoder, of the answer over itself, and of the answer over the source."""
+    """Compares every head of every layer: encoder, decoder self-attention and cross-attention."""
     worst, tokens = 0, 5
     out = program.imported(model, tokenizer)
     model.set_attn_implementation("eager")
@@ -159,7 +157,7 @@ def all_maps_differ(program, model, tokenizer, texts):
 
 
 def drawn_texts_of_scripts(count):
-    """Lines of many scripts, emoji and controls, some of them with languages and special tokens in them."""
+    """Lines of many scripts, emoji and control characters, some with tokens of languages and special tokens."""
     draw = random.Random(7)
     marks = ["</s>", "<unk>", "<pad>", "<<", ">>", "<", *LANGUAGES, ">>zzz<<", "  ", "\u00a0", "\u200d", "\u0301",
              "\U0001F600"]
@@ -185,7 +183,7 @@ def drawn_texts_of_scripts(count):
 
 
 def tokens_differ(program, tokenizer, texts):
-    """How many texts have other tokens."""
+    """Number of texts with different tokens."""
     model = drawn_translator(tokenizer, **{**SIZES, "d_model": 4, "encoder_attention_heads": 1, "encoder_layers": 1,
                                            "decoder_attention_heads": 1, "decoder_layers": 1, "encoder_ffn_dim": 1,
                                            "decoder_ffn_dim": 1, "max_position_embeddings": 512})

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Imports g2p-en, compares it with the package, and draws its errors by length of word beside those of models of ours.
+"""Imports g2p-en, compares it with the package, and draws its errors by word length with the errors of our models.
 
     python3 -m venv build/g2p && build/g2p/bin/pip install numpy==2.4.6
     attend data cmudict ../shared/data/cmudict/cmudict.dict.xz --out build/cmudict
@@ -7,10 +7,9 @@
     build/g2p/bin/python tools/pronouncers.py --data build/cmudict/test.tsv \
         --model "demo=build/demo/model" --out docs/pronouncers.svg
 
-Fetches g2p-en 2.1.0 from PyPI, pinned by its hash, and has the package's own code pronounce each word as it does where
-its dictionary lacks it: the phonemes of both must be the same ones, in the same order. Then all models answer the words
-of --data, without stress, and an answer is right where it is one of the word's. Exits with 1 where the package and the
-import differ.
+Fetches g2p-en 2.1.0 from PyPI, pinned by its hash. The package's own code pronounces each word as if its dictionary
+lacked it; import and package must give the same phonemes. Then all models pronounce the words of --data. An answer is
+right if it is one of the word's pronunciations, without stress. Exits with 1 if the package and the import differ.
 """
 
 import argparse
@@ -27,7 +26,7 @@ import zipfile
 PACKAGE = "g2p-en==2.1.0"
 HASH = "sha256:2a7aabf1fc7f270fcc3349881407988c9245173c2413debbe5432f4a4f31319f"
 LENGTHS = [(1, 4), (5, 6), (7, 8), (9, 10), (11, 12), (13, 99)]
-# Those that name a model of the package's own documentation, and what its tokeniser has never seen.
+# Words from the package's documentation, and characters that its tokeniser has never seen.
 OWN_WORDS = ["activationist", "popular", "pets", "refuse", "collect", "here", "hello", "o'clock", "naive", "a",
              "antidisestablishmentarianism", "pneumonoultramicroscopicsilicovolcanoconiosis", "xyzzy", "é", "x-ray",
              "Naïve", "東京"]
@@ -45,7 +44,7 @@ def fetch(folder):
 
 
 def package_predictor(folder):
-    """The package's own code without what it fetches when it begins: a tagger, and a dictionary that has the answer."""
+    """The package's own code, without the tagger and the dictionary that it downloads at start."""
     def module(name, **members):
         made = types.ModuleType(name)
         for key, value in members.items():
@@ -64,7 +63,7 @@ def package_predictor(folder):
 
 
 def prepared(word):
-    """As the package prepares a text before it pronounces its words."""
+    """Normalises a word as the package does."""
     letters = unicodedata.normalize("NFD", word)
     return "".join(each for each in letters if unicodedata.category(each) != "Mn").lower()
 
@@ -82,7 +81,7 @@ def without_stress(phonemes):
 
 
 def compare(program, imported, predict, words):
-    """How many words the package and the import pronounce otherwise."""
+    """Number of words that the package and the import pronounce differently."""
     differing = 0
     for word, ours in zip(words, answers(program, imported, words, "--maximum-length", "20"), strict=True):
         theirs = " ".join(predict(prepared(word)))
@@ -109,7 +108,7 @@ def pooled(wrong, counts):
 
 
 def drawn(names, tables):
-    """Lines of errors by length, as SVG."""
+    """Error rates by word length, as SVG."""
     width, height, left, bottom = 560, 320, 50, 40
     most = max(error for table in tables for _, error in table)
     across = (width - left - 20) / (len(LENGTHS) - 1)

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
-"""Draws the layers of CMakeLists.txt as docs/rooms.svg, by `dot` of Debian's graphviz: rooms.py
+"""Draws the layers of CMakeLists.txt as docs/rooms.svg with `dot` of Debian's graphviz: rooms.py
 
-An arrow says that a layer includes another. Arrows that follow from others are left out.
+An arrow means that a layer includes another. Arrows that follow from others are omitted.
 """
 
 import pathlib

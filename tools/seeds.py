@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""Trains models that differ in their seed alone, evaluates each, and prints the figures and their
-mean. Options that it does not know go to `attend train`.
+"""Trains models that differ only in their seed, evaluates each, and prints the figures and their mean.
+Unknown options are passed to `attend train`.
 
     tools/seeds.py --recipe cora --data ../shared/data/cora --metric accuracy --seeds 10
 """
@@ -44,7 +44,7 @@ def main():
     parser.add_argument("--program", default=ROOT / "build/release/attend")
     options, training = parser.parse_known_args()
     start = time.monotonic()
-    # Each training computes in one thread; more of them run at once.
+    # Each training uses one thread; several run at once.
     with concurrent.futures.ThreadPoolExecutor(options.at_once) as pool:
         waiting = [pool.submit(measure, options.program, options.data, options.metric, seed, training)
                    for seed in range(1, options.seeds + 1)]

@@ -3,11 +3,10 @@
 
     tools/sentences.py [--data ../shared/data] [--out build/sentences] [--folds 10] [--jobs 1]
 
-Trains each system from random vectors with `attend train`, keeps what is best on the validation
-part, measures the test part once, and prints a Markdown table beside published figures, with
-the minutes of one processor that training took, then what
-each system says of "was great" and "was not great". Figures are kept in --out, and what is there is
-not measured again: a run that was stopped continues where it was.
+Trains each system from random vectors with `attend train`, keeps the best weights in validation and measures the test
+part once. Prints a Markdown table with published figures and the minutes of training on one processor, then each
+system's answers to "was great" and "was not great". Figures are kept in --out and not measured again, so that a stopped
+run continues.
 """
 
 import argparse
@@ -27,13 +26,13 @@ import sentences_data
 PROGRAM = pathlib.Path(os.environ.get("ATTEND_PROGRAM") or pathlib.Path(__file__).resolve().parent
                        .parent / "build" / "release" / "attend")
 
-# Chosen on validation parts alone.
+# Chosen only on validation parts.
 COMMON = {"model.type": "classifier", "model.depth": 100, "model.attention_depth": 50,
           "model.word_dropout": 0.3, "model.output_dropout": 0.5, "train.replicas": 1,
           "train.label_smoothing": 0.1, "train.learning_rate": 2e-3, "train.warmup_steps": 100,
           "train.patience": 3, "train.weight_average": 0.995, "train.checkpoint_seconds": 600}
 
-# The smaller set is gone through more often, in smaller batches.
+# The smaller set takes more epochs and smaller batches.
 TASKS = {"rt-polarity": {"train.batch": 64, "train.epochs": 6},
          "sst2": {"train.batch": 256, "train.epochs": 4}}
 
@@ -66,7 +65,7 @@ def attend(*arguments, stdin=""):
 
 
 def timed(*arguments, stdin=""):
-    """Standard output, and the processor time in minutes, whatever else the machine does."""
+    """Standard output, and the processor time in minutes, which does not depend on other load."""
     with tempfile.TemporaryFile("w+") as given, tempfile.TemporaryFile("w+") as out, \
             tempfile.TemporaryFile("w+") as errors:
         given.write(stdin)
@@ -83,7 +82,7 @@ def timed(*arguments, stdin=""):
 
 
 def measure(settings, data, out):
-    """Figures of a model with these settings on one split, from `out` where it was measured already."""
+    """Figures of a model with these settings on one split, read from `out` if they are there."""
     stored = out / "figures.json"
     if stored.exists():
         return json.loads(stored.read_text())
@@ -150,7 +149,7 @@ def positive(model, text):
 
 
 def weighed(model, system, text):
-    """The words, each with its weight where the system gives one."""
+    """The words with their weights, or nothing for systems without weights."""
     if not SYSTEMS[system]["model.pooling"].startswith("fixed"):
         return ""
     picture = json.loads(attend("explain", model, text, "--json"))

@@ -3,11 +3,11 @@
 
     tools/sentences_data.py ../shared/data build/sentences
 
-rt-polarity (Pang & Lee 2005), two files of sentences: rt-polarity/fold0 to fold9, each a tenth of
-either label in the order of a hash for testing, a tenth of the rest for validation.
-SST-2 (Socher et al. 2013): sst2, trained on the phrases of sst2-glue/train.tsv, validated and tested
-on the sentences of sst-sentence. A phrase that says the same as one of those, but for spacing and
-punctuation, is left out of training; what was left out is said.
+rt-polarity (Pang & Lee 2005), two files of sentences: rt-polarity/fold0 to fold9. Each fold has a tenth of either label
+for testing, in the order of a hash, and a tenth of the rest for validation.
+SST-2 (Socher et al. 2013): sst2, trained on the phrases of sst2-glue/train.tsv, validated and tested on the sentences
+of sst-sentence. Phrases that equal one of these sentences, except for case, spacing and punctuation, are left out of
+training and printed.
 """
 
 import gzip
@@ -17,7 +17,7 @@ import sys
 
 LABELS = {"0": "negative", "1": "positive"}
 
-# What the treebank writes for characters that mean something in its trees.
+# The treebank's spelling of characters with a meaning in its trees.
 TREEBANK = {"-lrb-": "(", "-rrb-": ")", "\\/": "/", "\\*": "*"}
 
 
@@ -27,7 +27,7 @@ def lines(path):
 
 
 def write(path, rows):
-    """Replaces the file when it is not that already: another run may be reading it."""
+    """Replaces the file only if its content differs: another run may be reading it."""
     content = "".join(f"{text}\t{label}\n" for text, label in rows).encode()
     if path.exists() and path.read_bytes() == content:
         return
@@ -36,7 +36,7 @@ def write(path, rows):
 
 
 def same(text):
-    """Equal for texts that differ in case, spacing and punctuation alone."""
+    """Equal for texts that differ only in case, spacing and punctuation."""
     return "".join(c for c in text.lower() if c.isalnum())
 
 

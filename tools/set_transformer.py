@@ -5,10 +5,9 @@
     python3 -m venv build/sets && build/sets/bin/pip install torch
     build/sets/bin/python tools/set_transformer.py build/set_transformer train.tsv test.tsv
 
-Prints the mean absolute error of the maxima of the second file. The layers are those of their
-modules.py (commit 73432c6); size, loss and optimiser are those of their max_regression_demo.ipynb,
-which draws 500 batches of 1,024 sets, those of a batch of one size. 51,200 sets and 10 epochs are as
-many.
+Prints the mean absolute error of the maxima of the second file. The layers are from the authors' modules.py (commit
+73432c6); size, loss and optimiser are from their max_regression_demo.ipynb. The notebook draws 500 batches of 1,024
+sets, with one set size per batch; 51,200 sets and 10 epochs give the same number of sets.
 """
 
 import argparse
@@ -22,7 +21,7 @@ import torch
 
 
 def read(path):
-    """[sets, size, 1] and [sets, 1] for each size of a set."""
+    """Tensors [sets, size, 1] and [sets, 1] per set size."""
     by_size = collections.defaultdict(list)
     for line in pathlib.Path(path).read_text(encoding="utf-8").splitlines():
         source, target = line.split("\t")
@@ -33,7 +32,7 @@ def read(path):
 
 
 def batches(parts, size, draw):
-    """Those of one epoch, mixed; each has sets of one size."""
+    """The shuffled batches of one epoch; each has sets of one size."""
     all_batches = []
     for sets, targets in parts:
         order = torch.randperm(len(sets))

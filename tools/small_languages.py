@@ -1,13 +1,12 @@
 #!/usr/bin/env python3
-"""Trains `attend init pronunciation`, as it is, on the languages of 8,000 words of SIGMORPHON 2021.
+"""Trains `attend init pronunciation`, unchanged, on the languages of 8,000 words of SIGMORPHON 2021.
 
     tools/small_languages.py ../shared/data [--out build/small_languages] [--seeds 5]
 
-Task 1, medium: Dutch, French, Serbo-Croatian, Hungarian and Vietnamese, 8,000 words to train with and
-1,000 each to validate and to test. Prints a Markdown table: the share of the test words that are wrong
-by beam 5, of single models (mean, lowest and highest) and of all of them as one, and the minutes that a
-training took, beside the published baseline, an ensemble of neural transducers. A model that is in
---out is not trained again.
+Task 1, medium: Dutch, French, Serbo-Croatian, Hungarian and Vietnamese, with 8,000 words for training and 1,000 each
+for validation and test. Prints a Markdown table of test words wrong with beam 5: for single models (mean, lowest and
+highest), for their ensemble, and for the published baseline, an ensemble of neural transducers. The last column has
+the minutes per training. Existing models in --out are not trained again.
 """
 
 import argparse
@@ -21,7 +20,7 @@ import time
 
 PROGRAM = pathlib.Path(os.environ.get("ATTEND_PROGRAM") or pathlib.Path(__file__).resolve().parent
                        .parent / "build" / "release" / "attend")
-# Ashby et al. 2021, words wrong by the baseline.
+# Words wrong by the baseline (Ashby et al. 2021).
 PUBLISHED = {"dut": 14.7, "fre": 8.5, "hbs_latn": 32.1, "hun": 1.8, "vie_hanoi": 2.5}
 
 
@@ -39,7 +38,7 @@ def unpack(archive, folder):
 
 
 def trained(data, language, config, folder, seed):
-    """The model folder; writes the minutes of its training into it."""
+    """Returns the model's folder; writes the minutes of training into it."""
     minutes = folder / "minutes.txt"
     if not minutes.exists():
         began = time.monotonic()

@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
 """Runs clang-tidy on the sources of attend/: tidy.py [--all] [--jobs N] [--minutes M]
 
-A file that passed is not looked at again until it, a header of ours that it includes, its compiler flags or
-.clang-tidy change: tools/passed.txt, which is committed, has a line for each. --all looks at every file.
+A file that passed is checked again only if it, one of our headers that it includes, its compiler flags or .clang-tidy
+change: tools/passed.txt, which is committed, has a line per file. --all checks every file.
 """
 
 import argparse
@@ -32,7 +32,7 @@ def output(*command):
 
 
 def clang_command(entry, torch, compiler_headers):
-    """The compile command without what is GCC's own: the cache and the precompiled header."""
+    """The compile command without the compiler cache and GCC's precompiled header."""
     words = shlex.split(entry["command"])
     while words and not re.search(r"(^|/)(c\+\+|g\+\+|clang\+\+)[-\d]*$", words[0]):
         words.pop(0)
@@ -43,13 +43,13 @@ def clang_command(entry, torch, compiler_headers):
             next(rest)
         elif word not in ("-Winvalid-pch", "-fpch-preprocess"):
             kept.append(word)
-    # GCC's folder holds <omp.h>; last, so that clang's own headers come before.
+    # GCC's folder has <omp.h>; -idirafter keeps it after clang's own headers.
     kept += ["-Wno-unknown-warning-option", "-idirafter", compiler_headers]
     return kept + (["-include", str(ROOT / "tools" / "clang_vector.h")] if torch else [])
 
 
 def headers(path):
-    """The file and what it includes of ours, and whether any of these includes LibTorch."""
+    """The file and our headers that it includes, and whether any of them includes LibTorch."""
     found, torch, todo = {path}, False, [path]
     while todo:
         for name in INCLUDE.findall(todo.pop().read_text(encoding="utf-8")):
@@ -62,14 +62,14 @@ def headers(path):
 
 
 class Unit:
-    """One source file: what it consists of, as a digest."""
+    """One source file, with a digest of all that clang-tidy reads of it."""
 
     def __init__(self, entry, common, compiler_headers):
         self.path = pathlib.Path(entry["file"])
         self.name = f"tidy {self.path.relative_to(ROOT)}"
         self.headers, self.torch = headers(self.path)
         self.command = clang_command(entry, self.torch, compiler_headers)
-        # Neither where the sources are, nor for which processor they are compiled, nor how well.
+        # The digest ignores the path of the sources, the processor, and flags of optimisation and warnings.
         command = "\0".join(word for word in self.command
                             if not re.match("-(DHWY_DISABLED_TARGETS=|[fOW])", word))
         found = hashlib.sha256(common + command.replace(str(ROOT), "").encode())
@@ -114,7 +114,7 @@ def main():
     end = time.monotonic() + 60 * arguments.minutes
     failed = left = 0
     with concurrent.futures.ThreadPoolExecutor(arguments.jobs) as pool:
-        # The quick ones first: time runs out, if it does, on the fewest files.
+        # Quick files first, so that a time limit leaves the fewest files.
         runs = [pool.submit(unit.tidy, end) for unit in sorted(todo, key=lambda unit: unit.torch)]
         for run in concurrent.futures.as_completed(runs):
             unit, clean, text, seconds = run.result()

@@ -1,14 +1,14 @@
 #!/usr/bin/env python3
-"""Writes the ranges of code points that attend/tokenizers asks for, as PyPI's `tokenizers` has them.
+"""Writes the ranges of code points that attend/tokenizers uses, as in PyPI's `tokenizers`.
 
     python3 -m venv build/tokenizers && build/tokenizers/bin/pip install tokenizers==0.23.3
     build/tokenizers/bin/python tools/unicode_tables.py > attend/tokenizers/unicode_tables.cpp
     build/tokenizers/bin/python tools/unicode_tables.py --check
 
-Its normalisers and pre-tokenizers take their classes from several versions of Unicode, none of them
-utf8proc's; each is asked of the part that uses it, for every code point. `--check` compares the
-answers with the file and exits with 1 where they differ. Decompositions and the order of marks are
-utf8proc's, but for the code points of `untouched`; that these suffice is checked each time.
+Its normalisers and pre-tokenizers use classes of several versions of Unicode, all different from utf8proc's. So each
+class is read from the results of the part that uses it, for every code point. `--check` compares the results with the
+file and exits with 1 if they differ. Decompositions and the order of marks are utf8proc's, except for the code points
+of `untouched`; every run checks that these suffice.
 """
 
 import argparse
@@ -33,8 +33,7 @@ def batches():
 
 
 def mapped(normaliser, separator="|"):
-    """What the normaliser makes of each code point between two letters. It keeps the separator and
-    makes it of nothing else."""
+    """The normaliser's result for each code point between two letters. Only the separator must become the separator."""
     texts = {ord(separator): separator}
     for batch in batches():
         points = [point for point in batch if point != ord(separator)]
@@ -46,8 +45,8 @@ def mapped(normaliser, separator="|"):
 
 
 def split_inside(splitter, side):
-    """The code points at or behind which the splitter begins a new piece, between two `side`s; and
-    those that are in no piece."""
+    """The code points at or after which the splitter begins a new piece, between two `side`s, and the code points that
+    are in no piece."""
     cut, gone = set(), set()
     for batch in batches():
         text = "".join(f"{side}{chr(point)}{side} " for point in batch)
@@ -96,7 +95,7 @@ def byte_level_classes():
 
 
 def word_characters():
-    """What must not stand before a token that is `single_word`."""
+    """Code points that must not precede a token with `single_word`."""
     tokenizer = Tokenizer(models.WordLevel({"[UNK]": 0}, unk_token="[UNK]"))
     tokenizer.pre_tokenizer = pre_tokenizers.WhitespaceSplit()
     tokenizer.add_tokens([AddedToken("~z", single_word=True, normalized=False)])
@@ -135,7 +134,7 @@ def combining_class(library, point):
 
 
 def check_order(library, untouched):
-    """Each mark moves in front of, and stays behind, the marks that utf8proc's classes say."""
+    """Asserts that marks are sorted by utf8proc's classes."""
     points = [point for point in POINTS if point not in untouched]
     classes = {point: combining_class(library, point) for point in points}
     probes = {}
@@ -145,7 +144,7 @@ def check_order(library, untouched):
             probes.setdefault(value, chr(point))
     nfd = normalizers.NFD()
     for value, probe in probes.items():
-        # A mark that stands behind goes in front where its class is the lesser one.
+        # The second mark moves before the first if its class is lower.
         asked = [p for p in points if alone[p] == chr(p) and p != ord("|") and
                  (classes[p] or value in (1, 9, 230))]
         results = nfd.normalize_str("|".join(f"a{probe}{chr(p)}" for p in asked)).split("|")
@@ -163,7 +162,7 @@ def normal_forms():
         if nfd[point] != canonical[point] or nfkd[point] != compatible[point]:
             assert nfd[point] == chr(point) and nfkd[point] == chr(point), f"U+{point:04X}"
             untouched.add(point)
-    # What the package takes for no mark does not move.
+    # Code points that the package does not treat as marks do not move.
     probe = normalizers.NFD()
     for point in POINTS:
         if combining_class(library, point) and nfd[point] == chr(point):
@@ -171,7 +170,7 @@ def normal_forms():
             before = probe.normalize_str(f"a{chr(point)}\u0334") == f"a\u0334{chr(point)}"
             if not behind and not before:
                 untouched.add(point)
-    # U+0334 and U+0345 have the least and the greatest class, so that they move past all but each other.
+    # U+0334 and U+0345 have the lowest and the highest class, so that they swap with marks of all other classes.
     untouched -= {point for point in untouched if combining_class(library, point) in (1, 240)}
     check_order(library, untouched)
     moving = {point for point in POINTS if point not in untouched and
@@ -186,11 +185,11 @@ def classes():
 
 
 def lower_cases():
-    """(first, last, step, difference) of the code points that have another lower case."""
+    """(first, last, step, difference) of the code points with a different lower case."""
     pairs = []
     for point, text in sorted(mapped(normalizers.Lowercase()).items()):
         if point == 0x130:
-            assert text == "i\u0307"  # the one that becomes two, in the code
+            assert text == "i\u0307"  # becomes two code points; handled in the code
         elif text != chr(point):
             assert len(text) == 1
             pairs.append((point, ord(text) - point))
@@ -207,7 +206,7 @@ def lower_cases():
 
 
 def steps(points):
-    """(gap, count): so many code points that are not in the class, then so many that are."""
+    """(gap, count): number of code points outside the class, then number of code points in it."""
     rows, end = [], 0
     for point in sorted(points):
         if rows and point == end:

@@ -1,5 +1,5 @@
-# LibTorch out of PyTorch's package on PyPI, its part for CPUs alone: the package's own file asks for CUDA's
-# compiler and for gigabytes of libraries, of which nothing here runs.
+# The CPU part of LibTorch from PyTorch's package on PyPI. The package's own file requires CUDA's compiler and
+# gigabytes of libraries that are not used here.
 file(GLOB folder ${PROJECT_BINARY_DIR}/venv/lib/python3.*/site-packages/torch)
 if(NOT folder)
   message(FATAL_ERROR "${PROJECT_BINARY_DIR}/venv has no PyTorch: run ./dev test torch2, which fetches it")
