@@ -3,7 +3,7 @@
 
     tools/peers.py                    # everything: about an hour on two idle cores
     tools/peers.py --part attention   # or training, or decoding
-    tools/peers.py --write            # and writes bench/results/peers-DATE-MACHINE.csv and docs/benchmarks.md
+    tools/peers.py --write            # and writes the rows and their table
 
 Makes a virtual environment with the peers' newest versions, builds the registered operator against its
 PyTorch and the benchmarks that it compares, and runs both sides of each row in turns. A ratio is the
