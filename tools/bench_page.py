@@ -161,7 +161,8 @@ SERVER = (
     ("64 clients: over `predict`, by the clock / by processor time", "64 clients",
      ("over predict", "processor time of predict over the server's")),
     ("64 clients: texts/s of the server / of `predict`", "64 clients", ("texts/s", "texts/s of predict")),
-    ("lone client, slowest hundredth / in process", "lone client", ("slowest hundredth", "slowest hundredth in process")),
+    ("lone client, slowest hundredth / in process", "lone client",
+     ("slowest hundredth", "slowest hundredth in process")),
     ("3x the capacity: goodput over it / slowest refusals", "three times the capacity", OVERLOAD),
     ("clients ask again twice: the same", "three times the capacity, clients ask again twice", OVERLOAD),
     ("soak: wrong answers / unexpected statuses", "soak", ("wrong answers", "unexpected statuses")),
@@ -250,8 +251,8 @@ def text_of(cell, figures):
 
 
 def markdown(header, rows):
-    return "".join(f"| {' | '.join(row)} |\n" for row in (header, ["---"] * len(header), *rows)).replace(
-        "| --- ", "|---").replace("---| --- |", "---|---|").replace("--- |", "---|")
+    line = "| {} |\n".format
+    return line(" | ".join(header)) + "|---" * len(header) + "|\n" + "".join(line(" | ".join(row)) for row in rows)
 
 
 def filled(name, header, rows, figures):
@@ -282,8 +283,9 @@ def peer_table(path):
     text = markdown(("work", "against", "rows", "ratio"), [
         (label, against, str(len(ratios)), "-".join(map(str, sorted({min(ratios), max(ratios)}))))
         for (label, against), ratios in groups.items()])
-    told = f"{met} of {len(rows)} rows reach {PEER_BAR}x: {rows[0]['processor']}, {path.name[6:16]}; {rows[0]['packages']}."
-    return "\n".join(textwrap.wrap(told, 120)) + f"\n\n{text}"
+    conditions = f"{rows[0]['processor']}, {path.name[6:16]}; {rows[0]['packages']}."
+    first = textwrap.fill(f"{met} of {len(rows)} rows reach {PEER_BAR}x: {conditions}", 120)
+    return f"{first}\n\n{text}"
 
 
 def load(results=RESULTS):
