@@ -3,7 +3,7 @@
 
     tools/peers.py                    # everything: about an hour on two idle cores
     tools/peers.py --part attention   # or training, or decoding
-    tools/peers.py --write            # also writes the table to docs/benchmarks.md
+    tools/peers.py --write            # also writes the rows and their table
 
 Makes a virtual environment with the peers' newest versions, and builds the benchmarks and the registered operator
 against its PyTorch. Both sides of each row run in turns. A ratio is the median of the turns' ratios: above 1, Attend is
@@ -11,18 +11,21 @@ faster. PyTorch's package for Linux is built with CUDA, so CMake needs nvcc, tho
 """
 
 import argparse
+import csv
 import datetime
 import json
 import os
 import pathlib
+import re
 import subprocess
 import sys
+
+import bench_page
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 PACKAGES = ["torch", "torch_geometric", "pykeops", "onnx", "onnxruntime", "ctranslate2", "safetensors", "numpy"]
 TOLD = ["torch", "torch_geometric", "pykeops", "onnxruntime", "ctranslate2"]
-HEADING = "## Against other libraries"
-BAR = 1.1
+COLUMNS = ("work", "against", "attend", "peer", "unit", "ratio", "processor", "packages")
 
 
 def say(text):
@@ -105,37 +108,43 @@ def machine():
             f"(family {facts.get('cpu family', '?')}, model {facts.get('model', '?')})")
 
 
-def table(rows, told):
-    text = [f"`tools/peers.py`, {machine()}, {datetime.date.today()}; {told}.", "",
+def table(rows, packages):
+    text = [f"{machine()}, {datetime.date.today()}; {packages}.", "",
             "| work | against | Attend | peer | Attend's advantage |", "|---|---|---|---|---|"]
     for row in rows:
-        behind = "" if row["ratio"] >= BAR else f", below {BAR}"
+        missed = "" if row["ratio"] >= bench_page.PEER_BAR else f", below {bench_page.PEER_BAR}"
         text.append(f"| {row['work']} | {row['peer']} | {number(row['ours'])} {row['unit']} "
-                    f"| {number(row['theirs'])} {row['unit']} | {row['ratio']:.2f}x{behind} |")
-    met = sum(row["ratio"] >= BAR for row in rows)
-    return "\n".join([*text, "", f"{met} of {len(rows)} rows reach {BAR}x."])
+                    f"| {number(row['theirs'])} {row['unit']} | {row['ratio']:.2f}x{missed} |")
+    return "\n".join(text)
 
 
-def write_section(path, text):
-    """Replaces the text between the heading and the next one."""
-    document = path.read_text()
-    before, found, rest = document.partition(HEADING + "\n")
-    _, heading, after = rest.partition("\n## ")
-    path.write_text(f"{before if found else document.rstrip() + chr(10) * 2}{HEADING}\n\n{text}\n{heading}{after}")
+def write_rows(path, rows, processor, packages):
+    with path.open("w", encoding="utf-8", newline="") as file:
+        writer = csv.writer(file, lineterminator="\n")
+        writer.writerow(COLUMNS)
+        for row in rows:
+            ours, theirs = (number(row[side]).replace(",", "") for side in ("ours", "theirs"))
+            writer.writerow((row["work"], row["peer"], ours, theirs, row["unit"], f"{row['ratio']:.2f}", processor,
+                             packages))
 
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--folder", type=pathlib.Path, default=ROOT / "build" / "peers")
     parser.add_argument("--part", choices=PARTS, action="append", help="default: all")
-    parser.add_argument("--write", action="store_true", help="into docs/benchmarks.md")
+    parser.add_argument("--write", action="store_true", help="into bench/results and docs/benchmarks.md")
+    parser.add_argument("--machine", help="its name in bench/results, e.g. zen5; default: of the processor's family")
     options = parser.parse_args()
+    if options.write and options.part:
+        parser.error("--write writes all parts: leave out --part")
     python = environment(options.folder / "venv")
     rows = [row for part in options.part or PARTS for row in PARTS[part](python, options.folder)]
-    text = table(rows, versions(python))
-    print(text)
+    packages = versions(python)
+    print(table(rows, packages))
     if options.write:
-        write_section(ROOT / "docs" / "benchmarks.md", text)
+        name = options.machine or re.sub(r"\W+", "-", machine().partition("an ")[2]).strip("-").lower()
+        write_rows(bench_page.RESULTS / f"peers-{datetime.date.today()}-{name}.csv", rows, machine(), packages)
+        bench_page.write()
 
 
 if __name__ == "__main__":
