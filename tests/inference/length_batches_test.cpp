@@ -1,4 +1,4 @@
-// Which sources are answered in one batch.
+// Tests of which sources share a batch.
 #include <gmock/gmock.h>
 
 #include <numeric>
