@@ -150,7 +150,7 @@ TEST(DecompX, IsWhatTheRulesSay) {
       Rules::slope(rules.linear(parts[0], "hidden"), [](const Tensor& x) { return x.tanh(); });
   const Tensor wanted = rules.linear(hidden, "output");  // [tokens, labels]
   const LogitParts made = logit_parts(subject, logit_groups(subject, trace));
-  EXPECT_EQ(made.parts[-1].abs().max().item<double>(), 0);  // nothing is decoded
+  EXPECT_EQ(made.parts[-1].abs().max().item<double>(), 0);  // no decoder: its part is 0
   EXPECT_LE((made.parts.slice(0, 0, -1).squeeze(1) - wanted).abs().max().item<double>(), 1e-9);
 }
 

@@ -77,7 +77,7 @@ TEST(Evaluation, OfMasksDoesNotDependOnTheOrderOfLines) {
   for (const char* text : {"cab", "bad", "dabc", "ba", "abcab", "dcba", "add", "cabbad", "b", "da"})
     lines.push_back({text, {text}});
   const Likelihood first = likelihood(model, lines);
-  // Of each line the rounded share of tokens is hidden, at least one.
+  // A rounded share of each line's tokens is hidden, at least one.
   EXPECT_EQ(first.asked, 10);
   EXPECT_EQ(first.tokens, std::accumulate(lines.begin(), lines.end(), int64_t{0},
                                           [](int64_t sum, const Example& line) {
