@@ -139,7 +139,7 @@ TEST(LengthRanges, TakeTheRareLengthsIntoTheEnds) {
   for (size_t i = 1; i < ranges.size(); ++i) EXPECT_EQ(ranges[i].first, ranges[i - 1].last + 1);
 }
 
-// Of 3 "a" 2 became "a"; of 2 "b" 1 became "a"; "c" was answered once and never correct.
+// Two of three "a" became "a", one of two "b" became "a"; "c" was answered once and never correct.
 TEST(Metrics, CountLabels) {
   LabelCounts counts;
   counts.add("a", {"a"});
