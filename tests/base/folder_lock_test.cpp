@@ -147,7 +147,7 @@ TEST_F(FolderLockAmongOthers, IsOnTheFileThatIsThere) {
   EXPECT_EQ(status, 0) << "another process has the right too";
 }
 
-// As on a file system whose files have different numbers each time.
+// As on a file system that gives files different numbers each time.
 TEST_F(FolderLockAmongOthers, IsNotSoughtForEver) {
   int64_t asked = 0;
   before_fcntl = [&](int) {

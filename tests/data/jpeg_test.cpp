@@ -111,7 +111,7 @@ TEST(Jpeg, RefusesWhatIsDamaged) {
               HasSubstr("x.png: is neither a PNG nor a JPEG image"));
 }
 
-// Stray bytes between segments, of which libjpeg warns, change no pixel; damage does.
+// Stray bytes between segments change no pixel, though libjpeg warns; damage does.
 TEST(Jpeg, MayHaveStrayBytesBetweenSegments) {
   for (const std::string& jpeg : {in_colours, in_grey}) {
     const size_t tables = jpeg.find("\xff\xdb");

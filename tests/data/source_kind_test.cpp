@@ -104,7 +104,7 @@ TEST(ImageFrames, AreOfTheMiddleOfAResizedImage) {
               HasSubstr("data.resized_width are 1 by 1, less than 1 by 2"));
 }
 
-// Number of reads per file, for a kind whose files are numbers.
+// Number of reads per file, for a kind of files that contain a number.
 std::map<std::string, int> reads;
 int64_t measured = 0;
 

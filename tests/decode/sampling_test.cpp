@@ -79,7 +79,7 @@ TEST(Sampling, TopPKeepsTheFewestThatHaveIt) {
   expect_frequencies(first_tokens(model, {.top_p = 0.65}), {0, 0, 4.0 / 7, 3.0 / 7});
   expect_frequencies(first_tokens(model, {.top_p = 0.75}), {0, 2.0 / 9, 4.0 / 9, 3.0 / 9});
   expect_frequencies(first_tokens(model, {.top_p = 0.1}), {0, 0, 1, 0});
-  // Of the two tokens that top_k keeps, with 4/7 and 3/7, the first reaches one half.
+  // top_k keeps two tokens, with 4/7 and 3/7; the first reaches one half.
   expect_frequencies(first_tokens(model, {.top_k = 2, .top_p = 0.5}), {0, 0, 1, 0});
 }
 

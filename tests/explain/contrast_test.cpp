@@ -52,7 +52,7 @@ Tensor last_scores(const MethodRow& row, const Subject& subject) {
   return method_scores(row, subject)[-1];
 }
 
-// Only methods whose scores depend on the answer's token can compare two answers.
+// Two answers can be compared only by methods with scores that depend on the answer's token.
 TEST(Contrast, RowsSayWhatScoresAreOf) {
   for (const SmallModel& small : small_models()) {
     if (small.model.answers_numbers()) continue;

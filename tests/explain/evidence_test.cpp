@@ -35,7 +35,7 @@ TEST(RankCorrelation, CountsPairsInAndOutOfOrder) {
   EXPECT_EQ(tau({1, 2, 3, 4}, {4, 3, 2, 1}), -1);
   // 4 of 6 pairs agree.
   EXPECT_NEAR(tau({1, 2, 3, 4}, {1, 2, 4, 3}), 4.0 / 6, 1e-12);
-  // Of 6 pairs one is tied in a and one in b; of the other 4 three agree and one does not.
+  // One of 6 pairs is tied in a and one in b. Three of the others agree and one does not.
   EXPECT_NEAR(tau({1, 1, 2, 3}, {1, 2, 2, 0}), (1 - 3) / 5.0, 1e-12);
   EXPECT_FALSE(kendall_tau(std::vector<double>{1, 1}, std::vector<double>{1, 2}).has_value());
   EXPECT_FALSE(kendall_tau({}, {}).has_value());
@@ -344,8 +344,7 @@ TEST(Evidence, ARandomTokenIsAnotherThanTheLargest) {
   const Tensor plain = trace_network(subject.network(), subject.batch).distributions[0][0];
   for (const bool first : {true, false}) {
     const Tensor left =
-        answers_of(subject, {{first ? 1L : 0L}}).answers[0][0];  // removes the token with the
-                                                                 // largest score
+        answers_of(subject, {{first ? 1L : 0L}}).answers[0][0];  // without the largest score
     EvidenceTester tester(subject);
     const Tensor scores = at::tensor({first ? 1.0 : 0.0, first ? 0.0 : 1.0}).to(at::kDouble);
     const auto figures = tester.measure(find_method("occlusion"), scores.unsqueeze(0),

@@ -171,8 +171,7 @@ TEST(Methods, RollOutFollowsADecoder) {
   const SmallModel small = small_model("transformer");
   const Subject subject = small.subject();
   const NetworkTrace trace = traced(subject);
-  ASSERT_EQ(trace.attentions.size(), 6U);  // encoder 1, 2; decoder 1 self and source; decoder 2
-                                           // self and source
+  ASSERT_EQ(trace.attentions.size(), 6U);  // encoder 1, 2; decoder 1 self, source; decoder 2
   const auto mean = [&](size_t i) { return traced_weights(trace.attentions[i]).detach().mean(0); };
   const auto half = [&](size_t i) {
     return 0.5 * (mean(i) + at::eye(mean(i).size(0), at::kDouble));
@@ -216,7 +215,7 @@ TEST(Methods, FlowIsAtLeastRollOut) {
   EXPECT_LE(flow.max().item<double>(), 1 + 1e-7);
 }
 
-// The vectors whose norms are used sum to the layer's output without bias.
+// The vectors used for norms sum to the layer's output without bias.
 TEST(Methods, PartsOfTheNormsAddUpToTheOutputOfTheLayer) {
   for (const char* name :
        {"transformer", "classifier_class", "lm", "classifier_fixed", "seq2seq"}) {

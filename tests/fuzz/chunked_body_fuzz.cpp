@@ -13,12 +13,12 @@ struct Decoded {
   std::string body;
   size_t size = 0;  // bytes read
   bool is_done = false;
-  int status = 0;  // of a refusal
+  int status = 0;  // the refusal's status, 0 without
 
   friend bool operator==(const Decoded&, const Decoded&) = default;
 };
 
-// Reads as much as possible of `bytes` after the part that was read before.
+// Reads what it can of `bytes` after the part that was read before.
 void decode(ChunkedBody& decoder, std::string_view bytes, Decoded& decoded) {
   while (!decoder.is_done() && decoded.status == 0) {
     const std::string_view arrived = bytes.substr(decoded.size);

@@ -69,8 +69,7 @@ TEST(ChunkedBody, TheFramingIsStrict) {
                            "\r\n12345\r\n0\r\n\r\n",       //
                            "g\r\n",                        //
                            "00000000000000005\r\n12345\r\n0\r\n\r\n",  // 17 digits
-                           "00000000000000005",                        // refused before its end
-                                                                       // arrives
+                           "00000000000000005",                        // before its end
                            "5\r\n12345\r\n0\r\nX-A: b\r\n\r\n",        // a trailer
                            "0\r\nContent-Length: 5\r\n\r\n",           //
                            "0\r\n0\r\n\r\n"})

@@ -236,8 +236,8 @@ TEST(HttpServer, AStreamWhoseClientDoesNotReadIsCutOff) {
   client.send(get(server.port()));
   const HttpReply reply = holder.next();
   reply.begin({});
-  // More than allowed is waiting: a write takes at most stream_bytes and a part, and as much
-  // follows.
+  // The waiting bytes exceed the limit: a write takes at most stream_bytes and a part, and an equal
+  // amount follows.
   while (!reply.is_abandoned())
     if (reply.waiting_bytes() < 300000) reply.add(std::string(10000, 'x'));
   EXPECT_EQ(server.next_event().kind, HttpEvent::Kind::left);

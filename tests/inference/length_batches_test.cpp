@@ -1,4 +1,4 @@
-// Tests of which sources share a batch.
+// Tests of how sources are divided into batches.
 #include <gmock/gmock.h>
 
 #include <numeric>

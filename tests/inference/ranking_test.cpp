@@ -90,8 +90,8 @@ TEST_F(Ranking, AmongItemsThatAreDrawn) {
     EXPECT_LE(answer.rank->above, 2);
     above += static_cast<double>(answer.rank->above);
   }
-  // Two draws without replacement of 5 items, 2 of which rank above; the mean has a deviation of
-  // 0.042.
+  // Two of 5 items are drawn without replacement, and 2 of the 5 rank above. The mean has a
+  // deviation of 0.042.
   EXPECT_NEAR(above / 200, 0.8, 0.2);
   EXPECT_EQ(rank_popular(model, examples, {.negatives = 100}).answers[0].rank, (Rank{2, 0}));
   const auto ranks = [&](uint64_t seed) {

@@ -30,7 +30,7 @@ struct Numbers {
   }
 };
 
-// Magnitudes from 1e-12 to 1e12, whose squares fit into floats.
+// Magnitudes from 1e-12 to 1e12: their squares fit into floats.
 Numbers some(int64_t count) {
   std::mt19937 engine(5);
   std::normal_distribution<float> normal;

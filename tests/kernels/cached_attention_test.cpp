@@ -18,8 +18,7 @@ struct Caches {
   int64_t rows, heads, key_heads, depth, value_depth, keys;
   bool additive = false;
   CacheType type = CacheType::float32;
-  std::vector<std::vector<float>> steps = {};       // per step one slot for each row, in the layout
-                                                    // of the cache
+  std::vector<std::vector<float>> steps = {};       // per step a slot for each row, as cached
   std::vector<std::vector<BFloat16>> rounded = {};  // the same in bfloat16
   std::vector<const void*> slots = {};
   std::vector<int32_t> places = {};

@@ -80,8 +80,7 @@ inline Scope window(int64_t left, int64_t right) { return {{{Window{left, right}
 inline constexpr ScopeChoice kScopes[] = {
     {"all", [](const Shape&, ScopeArrays&) { return Scope{}; }},
     {"causal", [](const Shape&, ScopeArrays&) { return causal(); }},
-    {"causal_later", [](const Shape&, ScopeArrays&) { return causal(-7); }},  // with rows without
-                                                                              // keys
+    {"causal_later", [](const Shape&, ScopeArrays&) { return causal(-7); }},  // empty rows
     {"window", [](const Shape&, ScopeArrays&) { return window(9, 3); }},
     {"dilated",
      [](const Shape&, ScopeArrays&) {

@@ -105,7 +105,7 @@ TYPED_TEST(CrossEntropyOf, RowsIsTheDefinition) {
   }
 }
 
-// Logits whose exponentials would overflow, and one that exceeds all others; float32's 2^0 has an
+// Logits with exponentials beyond the type, and one that exceeds all others; float32's 2^0 has an
 // error of one unit.
 TYPED_TEST(CrossEntropyOf, LargeLogitsIsFinite) {
   using S = TypeParam;

@@ -277,7 +277,7 @@ class Expected {
     return variances.empty() ? 0 : std::sqrt(*std::max_element(variances.begin(), variances.end()));
   }
 
-  // Marks the rows whose weights the composed path loses.
+  // Marks rows that have lost their weights on the composed path.
   void find_lost() {
     const size_t keys = rows_ == 0 ? 0 : want_.weights.size() / rows_;
     lost_.assign(rows_ + 1, 0);

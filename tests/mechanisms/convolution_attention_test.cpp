@@ -76,8 +76,7 @@ TEST(ConvolutionAttention, ReachesWhatNoConvolutionOfItsSizeCan) {
   EXPECT_NEAR(dependence(layer)[1][9].item<double>(), 1, 1e-12);
   {
     torch::NoGradGuard no_gradient;
-    attention.named_parameters()["sharpness"][1].fill_(0);  // the head's output becomes the mean of
-                                                            // the image
+    attention.named_parameters()["sharpness"][1].fill_(0);  // this head returns the image's mean
   }
   // 13 x 13 pixels with the border; the other 8 heads do not see this pixel.
   EXPECT_NEAR(dependence(layer)[10][0].item<double>(), 1.0 / 169, 1e-12);

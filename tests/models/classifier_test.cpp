@@ -90,9 +90,7 @@ std::vector<Variant> variants() {
       c.layers = 2;
       c.self.bias = "none";
       c.positions = positions;
-      if (c.positions == Positions::rotary)
-        c.heads = 3;  // rotary positions need heads of even
-                      // depth
+      if (c.positions == Positions::rotary) c.heads = 3;  // for heads of even depth
     });
   add("class_linear", Pooling::class_token, [](ClassifierConfig& c) {
     c.layers = 1;

@@ -68,8 +68,7 @@ struct SomeNetwork {
   std::vector<std::string> settings;  // other than type, as key=value
   SourceShape source = {12};
   int64_t target_tokens = 12;
-  bool mixes_tokens = false;  // some weights have several rows per token on an axis, or one row for
-                              // two tokens
+  bool mixes_tokens = false;  // some weights have several rows per token, or one for two tokens
 
   // The depths are not multiples of a vector's length.
   ModelConfig config() const {

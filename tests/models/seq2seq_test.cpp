@@ -289,8 +289,7 @@ TEST(Seq2Seq, HardAttentionSumsToItsCrossEntropy) {
   const Tensor logits = network.logits(batch, noise_of(4));
   const double expected = sequence_loss(logits, batch.target, 0.1).item<double>();
   const auto found = network.objective(batch, noise_of(4), 0.1).item<double>();
-  EXPECT_NEAR(found, expected, 1e-4 * expected);  // float32; the training signal is added and
-                                                  // subtracted
+  EXPECT_NEAR(found, expected, 1e-4 * expected);  // float32; the signal is added and removed
 }
 
 // The value remains the cross-entropy, as with draws.

@@ -131,7 +131,7 @@ TEST(PositiveFeatures, OfTheSameKeysLoseNoRow) {
   }
 }
 
-// Two distant features: where the query's is large, the key's is negligible.
+// Two distant features: one is large for the query and negligible for the key.
 TEST(Linear, CountsAsZeroWhatIsFarBelowItsLargest) {
   const Score score("positive_features", {{"omega", at::tensor({20.F, -20.F}).view({2, 1})}});
   // Logarithms of features: 20 x and -20 x, minus a common term.

@@ -142,14 +142,14 @@ Found attend_with(const TapeProblem& problem, at::ScalarType dtype, Path path) {
   return all;
 }
 
-// Largest error: of all numbers, and of numbers beyond the allowed rounding.
+// Largest error over all numbers, and over numbers beyond the allowed rounding.
 struct Distance {
   double largest = 0;
   double beyond = 0;
   std::string where;
 };
 
-// Numbers out of range, alone or in a sum of paths, may become infinity.
+// Numbers out of range, by themselves or in a sum of paths, may become infinity.
 bool fits(const Known& x, const Precision& precision) {
   return std::abs(x.value) + x.error < precision.largest / 16;
 }

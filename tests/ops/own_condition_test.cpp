@@ -133,8 +133,8 @@ TEST_F(OwnCondition, IsReadAsTheKernelsKnowIt) {
   EXPECT_EQ(diagonal->mapped, 2) << "forward and backward";
 }
 
-// Blocks of 4 queries see the blocks of 4 keys whose mean has a positive product with theirs. All
-// see the first block.
+// A block of 4 queries sees a block of 4 keys if the product of their means is positive. All see
+// the first block.
 Tensor agreeing_blocks(const Tensor& query, const Tensor& key) {
   const auto means = [](const Tensor& x) {
     std::vector<Tensor> blocks;

@@ -19,8 +19,8 @@ AttentionSpec spec_of(const Tensor& slopes, const Tensor& table, const Tensor& v
                   relative_keys(vectors)};
 }
 
-// A decoder with 9 positions, of which the last 3 are new. Batch entry 1 has 4 keys less, and its
-// last 2 of 3 queries are padding.
+// A decoder with 9 positions; the last 3 are new. Batch entry 1 has 4 keys less, and its last 2 of
+// 3 queries are padding.
 struct Cached : testing::Test {
   const int64_t keys = 9, queries = 3;
   const Tensor offsets = at::tensor({6, 4}, at::kLong);

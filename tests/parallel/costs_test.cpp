@@ -34,8 +34,7 @@ TEST(DistributedCosts, BytesAreThoseOfTheFormula) {
             const auto length_at = [&](int64_t shard) {
               return length_of(sharding[static_cast<size_t>(shard % ranks)]);
             };
-            const int64_t numbers = 2 * (16 + 16);  // per position: heads x depths of keys and
-                                                    // values
+            const int64_t numbers = 2 * (16 + 16);  // per position: heads x depths
             const auto stored = static_cast<int64_t>(c10::elementSize(dtype));
             const int64_t keys = (50 - length_at(r + 1)) * numbers * stored;
             const int64_t gradients = (50 - length_at(r)) * numbers * 4;

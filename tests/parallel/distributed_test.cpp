@@ -34,7 +34,7 @@ SharedProblem problem_of(const ScoreRow& row, const Sizes& sizes, at::ScalarType
   return problem;
 }
 
-// The problem with a changed spec, whose tensors follow the existing ones.
+// The problem with a changed spec; its tensors follow the existing ones.
 SharedProblem with(const SharedProblem& problem, const Tensors& added,
                    std::function<void(AttentionSpec&, const Tensors&)> choose) {
   SharedProblem changed = problem;
@@ -197,7 +197,7 @@ TEST(DistributedAttention, AlignsTheWholeSequences) {
   }
 }
 
-// Ranks whose queries see no key, ranks whose keys no query sees, and no keys at all.
+// Ranks with queries that see no key, ranks with keys that no query sees, and no keys at all.
 TEST(DistributedAttention, KeepsRowsWithoutKeysApart) {
   const SharedProblem plain = problem_of(score_row("scaled_dot"), self, at::kFloat);
   const Tensors sink = {at::ones({4})};

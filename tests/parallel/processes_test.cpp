@@ -115,8 +115,8 @@ class NamedPipe {
 std::string pipe_beside(const std::string& meeting) { return meeting + "-left"; }
 
 // The third of four ranks in a ring fails while its sums are in progress, and leaves before the
-// others begin. No rank may wait for it, neither neighbours nor the first rank, which is no
-// neighbour. Started by the test below.
+// others begin. No rank may wait for it, neither its neighbours nor the first rank. Started by the
+// test below.
 TEST(DistributedProcesses, DISABLED_OneOfThoseLeft) {
   ProcessPlace place = place_of_environment();
   place.timeout = never;

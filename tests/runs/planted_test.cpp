@@ -61,7 +61,7 @@ void write_translations(Planted& planted, bool reverse) {
   planted.options.valid = planted.folder.write("valid.tsv", valid);
 }
 
-// Share of target tokens whose largest score is not on the word they translate.
+// Share of target tokens with the largest score on another word than the one they translate.
 double alignment_error(const Planted& planted, const char* method, bool reverse) {
   const Model model(planted.options.out);
   int64_t wrong = 0, all = 0;

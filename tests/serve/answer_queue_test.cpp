@@ -49,7 +49,7 @@ class Model {
       for (const ArrivingSource& source : all) answer(source);
     };
   }
-  // Makes vectors whose token is the source.
+  // Makes vectors with the source as their token.
   AnswerQueue::Embed embed() {
     return [this](const Texts& sources) {
       pass(sources);
@@ -444,7 +444,7 @@ TEST(AnswerQueue, VectorsOfManyTextsEndBetweenTheseWhenTheirClientLeaves) {
 TEST(AnswerQueue, AQuestionOfMuchWorkGoesBehindTheOthersEachTimeThatSomeIsDone) {
   Model model;
   Asked large, vectors, beside, other;
-  // The model reads 400 tokens of a source of 4,000 bytes, which weigh as much as 25 short sources.
+  // The model reads 400 tokens of a source of 4,000 bytes, with the weight of 25 short sources.
   const std::string long_source(4000, 'x');
   AnswerQueue queue(
       model.ask(), 256, [](const auto&, size_t) {}, 1, model.embed(), 400);

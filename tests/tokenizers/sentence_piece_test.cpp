@@ -184,7 +184,7 @@ TEST(Charsmap, KeepsWhatNoRuleOfAsciiChanges) {
   EXPECT_TRUE(Charsmap().keeps('a'));
 }
 
-// Words of two letters whose pieces have almost equal scores in float32 sums.
+// Words of two letters; their pieces have almost equal scores in float32 sums.
 ModelWriter close_scores(std::mt19937& draw) {
   ModelWriter writer = model_of_kind(1);
   const auto score = [&] { return -4 - static_cast<float>(draw() % 5) * 1e-6f; };

@@ -19,7 +19,7 @@ class WorldTest : public TrainerTest {
     std::string trouble;  // problems reported at validations
   };
   std::string other_folders;  // suffix of the folders of all processes but the first
-  int64_t drifting = -1;      // a rank whose weights change in step 5, as on another processor
+  int64_t drifting = -1;      // this rank's weights change in step 5, as on another processor
 
   // Trains in root/name with `size` processes; process `stopping` is stopped after step 5.
   std::vector<Rank> run_world(const std::string& name, int64_t size, bool resume = false,

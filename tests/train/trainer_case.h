@@ -60,8 +60,7 @@ class TrainerTest : public testing::Test {
   }
 
   std::shared_ptr<Seq2Seq> make(bool first) const {
-    torch::manual_seed(first ? 41 : 99);  // other replicas start differently and must be
-                                          // overwritten
+    torch::manual_seed(first ? 41 : 99);  // others must be overwritten
     auto made = std::make_shared<Seq2Seq>(network, source_tokens, 10);
     made->place(devices);
     return made;
