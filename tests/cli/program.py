@@ -49,7 +49,7 @@ def environment():
 
 
 def counting(below, **plan):
-    """Returns the environment of a program whose changes below a folder are counted.
+    """Returns the environment that makes a program count its changes below a folder.
 
     `plan`: actions at these changes, see tests/support/count_events.cpp.
     """
@@ -149,9 +149,9 @@ def read_metrics(model):
 def training_outcome(model):
     """Returns everything that training writes, except for times.
 
-    All files of the model folder as bytes, with three exceptions. Of the checkpoint: all tensors and all
-    fields but `seconds`. Of metrics.jsonl: all fields but `seconds` and `pairs_per_second`. TensorBoard's
-    event files are left out, because every record has a time.
+    Files of the model folder are compared as bytes, with three exceptions. The checkpoint is compared
+    without `seconds`, metrics.jsonl without `seconds` and `pairs_per_second`. TensorBoard's event files are
+    left out, because every record has a time.
     """
     metadata, tensors = read_safetensors(model / "checkpoint.safetensors")
     metadata.pop("seconds")

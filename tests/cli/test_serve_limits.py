@@ -120,8 +120,8 @@ class Limits(program.Case):
         # A waiting request is answered after the client of a running one disconnects.
         running[0].close()
         self.assertEqual(self.status(waiting)[0], 200)
-        # A waiting request whose client disconnects makes room, and its answer is not sent to
-        # others.
+        # A waiting request makes room when its client disconnects, and its answer goes to no other
+        # client.
         running.append(self.predict(server, LONG | {"length_penalty": 3}))
         self.wait_for(server, "attend_batch_size_count", 4)
         left = self.predict(server, {"texts": ["dad"], "beam": 2})

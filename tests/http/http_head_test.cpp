@@ -101,7 +101,7 @@ TEST(HttpHead, AContentLengthIsOneNumber) {
   for (const char* value : {"+5", "-5", "0x5", "5.0", "5 0", "5,5", "", "\"5\"", "5a", "5_0"})
     EXPECT_EQ(status(post(std::string("Content-Length: ") + value + "\r\n")), 400) << value;
   EXPECT_EQ(status(post("Content-Length: 5\r\nContent-Length: 5\r\n")), 400);
-  // 18 digits are accepted for any number; more are refused as a head or as a length.
+  // Up to 18 digits are accepted for any number; longer numbers are refused.
   EXPECT_EQ(read(post("Content-Length: 000000000000000005\r\n")).content_length, 5);
   EXPECT_NE(status(post("Content-Length: 0000000000000000005\r\n")), 0);
   EXPECT_NE(status(post("Content-Length: 18446744073709551621\r\n")), 0);  // 2^64 + 5

@@ -77,7 +77,7 @@ TYPED_TEST(Edges, RowsOfTheLargestNumbersShareTheWeight) {
   on_every_target([&] { EXPECT_EQ(run_forward(c).lse[0], 0); });
 }
 
-// max(0, x) is 0 also for the least number.
+// max(0, -inf) is 0.
 TYPED_TEST(Edges, ReluOfMinusInfinityIsZero) {
   using T = TypeParam;
   for (const Activation activation : {Activation::relu, Activation::leaky_relu}) {

@@ -198,7 +198,7 @@ TEST(Autocast, LeavesMapsOfAScoreInFloat) {
   EXPECT_TRUE(at::equal(score.map_query(x.to(at::kBFloat16)), narrow));
 }
 
-// First gradients with create_graph are computed by composed operators; inputs may depend on each
+// The composed twin computes first gradients with create_graph; inputs may depend on each other.
 // other.
 TEST(SecondDerivatives, LeaveTheFirstAsTheyAre) {
   const auto gradient = [](bool create_graph, bool autocast) {

@@ -87,7 +87,7 @@ class Page(unittest.TestCase):
         browser.wait(ANSWERED)
 
     def assertQuiet(self, browser):
-        """Checks that there were no errors and no requests to other hosts."""
+        """Expects a log without errors, and requests only to this host."""
         self.assertEqual([entry for entry in browser.logs("browser") if entry["level"] == "SEVERE"], [])
         events = [json.loads(entry["message"])["message"] for entry in browser.logs("performance")]
         urls = [event["params"]["request"]["url"] for event in events
