@@ -100,8 +100,8 @@ TYPED_TEST(Attention, ManyChunksOfKeys) {
   }
 }
 
-// Positions in consecutive groups and in other orders; a table for all distances of the grid, and
-// one that clamps some.
+// Positions are consecutive in groups of `width`. The table has all distances of the grid, or
+// clamps some.
 TYPED_TEST(Attention, PositionsOnGrids) {
   for (const int64_t width : {4, 6, 32}) {
     for (const bool clamped : {false, true}) {

@@ -62,7 +62,7 @@ TEST(Metrics, OfNothingAreZero) {
   }
 }
 
-// Any answer to an empty reference is wrong.
+// With an empty reference only an empty answer is correct.
 TEST(Metrics, OfEmptyReferencesAreTheEdits) {
   const std::vector<ScoredAnswer> answers = {scored("ab", {""}), scored("", {""}),
                                              scored("c", {""})};

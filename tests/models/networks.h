@@ -44,7 +44,7 @@ inline SourceShape bound_source() {
   return source;
 }
 
-// Random sources of one length: `tokens` tokens, or 12 frames in patches of 3 rows and 4 columns.
+// Random sources of one length: `tokens` tokens, or 12 frames (patches in 3 rows and 4 columns).
 // Frames with neighbours see the previous and the next frame.
 inline at::Tensor some_sources(const SourceShape& shape, int64_t count, int64_t tokens) {
   if (!shape.is_frames())
