@@ -8,7 +8,7 @@ namespace attend::base64_test {
 
 using testing::HasSubstr;
 
-// RFC 4648, section 10.
+// Test vectors of RFC 4648, section 10.
 TEST(Base64, IsThatOfTheStandard) {
   const std::string bytes = "foobar";
   const char* texts[] = {"", "Zg==", "Zm8=", "Zm9v", "Zm9vYg==", "Zm9vYmE=", "Zm9vYmFy"};

@@ -32,7 +32,7 @@ TEST(ReadFile, ReturnsEveryByte) {
   EXPECT_EQ(read_file(folder.write("empty", "")), "");
 }
 
-// `> file` of a shell, whose file would be replaced by another while the program writes into it.
+// For `> file` of a shell: replacing the file would lose what the program writes to the stream.
 TEST(WriteFile, RefusesTheFileOfAStandardStream) {
   const test::TemporaryFolder folder;
   const std::string path = folder.write("f", "before");
@@ -73,7 +73,7 @@ TEST(ReadFile, RefusesAFileOverTheLimitBeforeReadingIt) {
   const std::string path = folder.write("f", "abcd");
   EXPECT_EQ(read_file(path, 4), "abcd");
   EXPECT_EQ(error_of([&] { read_file(path, 3); }), path + ": has 4 bytes; at most 3 are read");
-  // A sparse file of a terabyte: reading it would not end well.
+  // A sparse file of a terabyte, too large to read.
   ASSERT_EQ(truncate(path.c_str(), int64_t{1} << 40), 0);
   EXPECT_THAT(error_of([&] { read_file(path); }), HasSubstr("at most"));
 }
@@ -178,7 +178,7 @@ TEST(WriteFile, SaysThatTheDiskIsFull) {
 
 TEST(RemoveTemporaryFiles, TakesWhatAKilledWriterLeft) {
   const test::TemporaryFolder folder;
-  // Linux gives no process this number, so that none has it again.
+  // Linux assigns no process this number.
   const std::string ended = fmt::format(".attend-{}-0.tmp", (1 << 22) + 1);
   const std::string own = fmt::format(".attend-{}-7.tmp", getpid());
   const std::string others = fmt::format(".attend-{}-0.tmp", getppid());
@@ -196,8 +196,8 @@ TEST(RemoveTemporaryFiles, TakesWhatAKilledWriterLeft) {
   remove_temporary_files(folder / "none");
 }
 
-// Writes the file in a process that is killed where it enters or leaves a system call, the
-// `stop`-th such place. Returns false where it ended before.
+// Writes the file in a process that is killed when it enters or leaves a system call for the
+// `stop`-th time. Returns false if it ended before.
 bool kill_writer(const std::string& path, const std::string& bytes, int stop) {
   const pid_t child = fork();
   if (child == 0) {
@@ -218,19 +218,19 @@ bool kill_writer(const std::string& path, const std::string& bytes, int stop) {
   return true;
 }
 
-// Wherever it is killed, the file is the old or the new one.
+// After a kill at any point, the file is the old or the new one.
 TEST(WriteFile, SurvivesBeingKilled) {
   const test::TemporaryFolder folder;
   const std::string old_bytes(300'000, 'a'), new_bytes(400'000, 'b');
   const std::string path = folder.write("f", old_bytes);
-  int kills[2] = {};  // that left the old file, and the new one
+  int kills[2] = {};  // runs that left the old file, and the new one
   for (int stop = 1; kill_writer(path, new_bytes, stop); ++stop) {
     const std::string found = contents(path);
     EXPECT_TRUE(found == old_bytes || found == new_bytes) << found.size() << " at " << stop;
     ++kills[found == new_bytes];
     write_file(path, old_bytes);
   }
-  // It enters and leaves at least open, write, fsync and rename; then it sees to the folder.
+  // The writer enters and leaves at least open, write, fsync and rename, then syncs the folder.
   EXPECT_GE(kills[0], 7);
   EXPECT_GE(kills[1], 1);
   remove_temporary_files(folder.path());

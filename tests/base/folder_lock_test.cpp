@@ -25,7 +25,7 @@ using testing::HasSubstr;
 
 std::function<void(int command)> before_fcntl;
 
-// A process that has the lock, until it is killed or told to end.
+// A process that holds the lock until it is killed or ended.
 class Holder {
  public:
   explicit Holder(const std::string& folder) {
@@ -84,14 +84,14 @@ TEST(FolderLock, EndsWithAProcessThatIsKilled) {
   EXPECT_EQ(folder.entries(), 1U);
   {
     FolderLock lock(folder.path());
-    // It continues with its new owner.
+    // The lock stays with its new owner.
     const FolderLock moved = std::move(lock);
     EXPECT_EQ(folder.entries(), 1U);
   }
   EXPECT_EQ(folder.entries(), 0U);
 }
 
-// The system would grant it twice, and then take it from both.
+// The system would grant the lock twice in one process, and later release both.
 TEST(FolderLock, IsOneObjectsAtATimeInAProcess) {
   const test::TemporaryFolder folder;
   {
@@ -117,13 +117,13 @@ TEST(FolderLock, NeedsNoFolderThatCanBeWritten) {
   EXPECT_EQ(folder.entries(), 1U);
 }
 
-// What other processes do just before this one asks for the lock, or who has it, is done by a
-// function in place of fcntl.
+// A function in place of fcntl acts as other processes do just before this one requests or queries
+// the lock.
 class FolderLockAmongOthers : public testing::Test {
  protected:
   ~FolderLockAmongOthers() override { before_fcntl = nullptr; }
 
-  // `act` is called before the first fcntl of that command.
+  // `act` is called before the first fcntl of this command.
   static void before(int command, const std::function<void()>& act) {
     before_fcntl = [=](int asked) {
       if (asked != command) return;
@@ -147,7 +147,7 @@ TEST_F(FolderLockAmongOthers, IsOnTheFileThatIsThere) {
   EXPECT_EQ(status, 0) << "another process has the right too";
 }
 
-// As on a file system whose files have other numbers each time.
+// As on a file system that gives files different numbers each time.
 TEST_F(FolderLockAmongOthers, IsNotSoughtForEver) {
   int64_t asked = 0;
   before_fcntl = [&](int) {
@@ -178,7 +178,7 @@ TEST_F(FolderLockAmongOthers, IsTakenFromOneThatEndsMeanwhile) {
 }  // namespace folder_lock_test
 }  // namespace attend
 
-// Stands in for the one of the C library, also in FolderLock.
+// Replaces the function of the C library, also in FolderLock.
 extern "C" int fcntl(int file, int command, ...) {
   va_list arguments;
   va_start(arguments, command);

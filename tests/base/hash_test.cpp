@@ -5,7 +5,7 @@
 namespace attend {
 namespace hash_test {
 
-// The published values.
+// Published values.
 TEST(Fnv1a, IsThatOfTheStandard) {
   const auto hash = [](std::string_view bytes) {
     Fnv1a hash;
@@ -17,7 +17,7 @@ TEST(Fnv1a, IsThatOfTheStandard) {
   EXPECT_EQ(hash("foobar"), 0x85944171f73967e8);
 }
 
-// The first numbers of the published generator from state 0.
+// First numbers of the published generator from state 0.
 TEST(SplitMix, IsThatOfThePaper) {
   EXPECT_EQ(split_mix(split_mix_step), 0xe220a8397b1dcdaf);
   EXPECT_EQ(split_mix(2 * split_mix_step), 0x6e789e6aa1b965f4);

@@ -28,7 +28,7 @@ TEST(MemoryLimit, HeedsThatOfTheProcess) {
   EXPECT_EQ(limit, int64_t{less});
 }
 
-// A folder of control groups; each file is given by its path below it.
+// A folder of control groups; paths are relative to it.
 class Groups {
  public:
   void set(const std::string& path, const std::string& text) {

@@ -254,7 +254,7 @@ TEST(CheckValues, RefusesWhatAFileMayNotSay) {
               HasSubstr("here: model.score is 'none such'; it must be one of"));
 }
 
-// Whoever moves a file of settings moves what it names with it.
+// A file of settings can be moved together with the files that it names.
 TEST(TomlFile, NamesFilesBesideIt) {
   const test::TemporaryFolder folder;
   std::string there = "before", absent = there, text = there;
@@ -290,7 +290,7 @@ TEST(ToToml, CommentsWithHelpRangeAndChoices) {
   parse_toml(same.settings(), document, "c.toml");
 }
 
-// Any text of Unicode, control characters and line breaks among them.
+// Any Unicode text, including control characters and line breaks.
 rc::Gen<std::string> text() {
   const auto character = rc::gen::oneOf(rc::gen::inRange<char32_t>(0, 0x100),
                                         rc::gen::inRange<char32_t>(0x100, 0xD800),
@@ -352,7 +352,7 @@ TEST(ToToml, RestoresEverySettingExactly) {
   EXPECT_TRUE(rc::check("settings survive a round trip", [] {
     Values values;
     values.integer = *rc::gen::arbitrary<int64_t>();
-    // Any bits: subnormals, huge and infinite ones occur as often as the ordinary.
+    // Any bits: subnormal, huge and infinite numbers are as frequent as others.
     const double number =
         double_of(*rc::gen::resize(rc::kNominalSize, rc::gen::arbitrary<uint64_t>()));
     values.number = std::isnan(number) ? 0 : number;

@@ -1,4 +1,4 @@
-"""What the tests of the program share: running it, and arrays in .npy and .npz files.
+"""Shared by the tests of the program: runs it, and reads and writes arrays in .npy and .npz files.
 
 An array is a pair (shape, flat list of numbers in C order).
 """
@@ -15,7 +15,7 @@ FORMATS = {"<f8": "d", "<f4": "f", "<f2": "e", "<i8": "q", "<i4": "i", "|u1": "B
 
 
 def run(*arguments, cwd=None):
-    """The finished `attend ARGUMENTS`, with text output."""
+    """Runs `attend ARGUMENTS`; returns the finished process with text output."""
     return subprocess.run(
         [program.PROGRAM, *map(str, arguments)],
         env=program.environment(),
@@ -59,7 +59,7 @@ def read_npz(path):
 
 
 def nested(array):
-    """The nested lists of an array."""
+    """Returns an array as nested lists."""
     shape, values = array
     if not shape:
         return values[0]
@@ -70,7 +70,7 @@ def nested(array):
 
 
 def flat(lists):
-    """The array of nested lists."""
+    """Returns nested lists as an array."""
     if not isinstance(lists, list):
         return (), [lists]
     parts = [flat(part) for part in lists]

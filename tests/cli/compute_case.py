@@ -1,4 +1,4 @@
-"""What the tests of `attend compute` share: files of random numbers, the program's arrays, finite
+"""Shared by the tests of `attend compute`: files of random numbers, the program's arrays, finite
 differences."""
 
 import copy
@@ -10,9 +10,9 @@ import unittest
 
 import arrays
 
-# The loops sum in another order; a few dozen roundings of numbers of a few units.
+# The loops sum in another order: a few dozen roundings of numbers of a few units.
 TOLERANCE = 1e-12
-# Central differences with this step are off by h^2 and by rounding / h.
+# Central differences with this step have errors of h^2 and of rounding / h.
 STEP = 6e-6
 DIFFERENCE_TOLERANCE = 1e-8
 
@@ -51,7 +51,7 @@ class FilesTest(unittest.TestCase):
 
 class ComputeCase(FilesTest):
     def compute(self, inputs, *options, printed=False):
-        """The arrays of `attend compute` as nested lists, and what it printed when wanted."""
+        """Returns the arrays of `attend compute` as nested lists; if `printed`, also its output."""
         arguments = ["compute"]
         for option in ("query", "key", "value"):
             arguments += ["--" + option, self.npy(option + ".npy", inputs[option])]

@@ -1,4 +1,4 @@
-"""Folders as transformers saves them, of tests/import/golden.json and the formula of its weights."""
+"""Folders as transformers saves them, from tests/import/golden.json and the formula of its weights."""
 
 import base64
 import json
@@ -21,7 +21,7 @@ def numbers(number, shape, is_norm):
 
 
 def write_foreign(name, folder):
-    """Returns the case."""
+    """Writes the folder of a golden case; returns the case."""
     case = golden_case(name)
     folder.mkdir()
     for file, document in case["files"].items():

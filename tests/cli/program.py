@@ -1,4 +1,4 @@
-"""Runs the program as a user would; the tests of this folder share it."""
+"""Runs the program as a user would; shared by the tests of this folder."""
 
 import json
 import os
@@ -20,45 +20,45 @@ PROGRAM = os.environ.get("ATTEND_PROGRAM", "")
 EVENTS = pathlib.Path(PROGRAM).resolve().parent / "libcount_events.so"
 DICTIONARY = pathlib.Path("/usr/share/pocketsphinx/model/en-us/cmudict-en-us.dict")
 
-# Trains in a fraction of a second an epoch.
+# Trains an epoch in a fraction of a second.
 SMALL = {"model.embedding": 16, "model.hidden": 32, "model.attention_depth": 16,
          "model.dropout": 0.1, "train.replicas": 1, "train.batch": 20, "train.warmup_steps": 10,
          "train.learning_rate": 1e-2, "train.weight_average": 0.9, "train.patience": 0}
 
-# Enough to train on where no real words are needed.
+# Enough data to train on if no real words are needed.
 PAIRS = "".join(f"{a}{b}{a}\t{a.upper()} {b.upper()} {a.upper()}\n"
                 for a in "bdfgklmnprst" for b in "aeiou")
 
 
 def skip(reason):
-    """Skips the test, and says so where nobody can miss it."""
+    """Skips the test with a visible message."""
     print(f"\nSKIPPED: {reason}", file=sys.stderr, flush=True)
     raise unittest.SkipTest(reason)
 
 
 def settings(values):
-    """The arguments that set what the dictionary holds."""
+    """Returns the arguments for the settings in a dictionary."""
     return [part for key, value in values.items() for part in ("--set", f"{key}={value}")]
 
 
 def environment():
-    """The caller's, without what changes settings, colours, speed or the place among processes."""
+    """Returns the caller's environment without variables for settings, colours, speed or ranks."""
     return {key: value for key, value in os.environ.items()
             if not key.startswith(("ATTEND_", "MASTER_", "OMPI_", "PMI_", "MPI_", "SLURM_", "TORCHELASTIC_"))
             and key not in ("NO_COLOR", "OPENBLAS_CORETYPE", "RANK", "WORLD_SIZE")}
 
 
 def counting(below, **plan):
-    """The environment of a program whose changes below a folder are counted.
+    """Returns the environment that makes a program count its changes below a folder.
 
-    `plan`: what happens at them, as tests/support/count_events.cpp tells it.
+    `plan`: actions at these changes, see tests/support/count_events.cpp.
     """
     return environment() | {"LD_PRELOAD": str(EVENTS), "EVENTS_BELOW": str(below)} | {
         f"EVENTS_{name.upper()}": f"{value}" for name, value in plan.items()}
 
 
 class Case(unittest.TestCase):
-    """A test with a folder of its own, which is the working folder of the program."""
+    """A test with its own folder, which is the working folder of the program."""
 
     def setUp(self):
         self.folder = pathlib.Path(tempfile.mkdtemp(prefix="attend-test-"))
@@ -78,9 +78,9 @@ class Case(unittest.TestCase):
         return run
 
     def refuse(self, *arguments, names, stdin="", told=""):
-        """Exit code 2 and one line that holds each of `names`; the folder stays as it was.
+        """Expects exit code 2, one line that contains each of `names`, and an unchanged folder.
 
-        `told` is the pattern of what may be said before.
+        `told`: pattern of lines that may precede it.
         """
         before = contents(self.folder)
         run = self.attend(*arguments, stdin=stdin)
@@ -94,10 +94,10 @@ class Case(unittest.TestCase):
 
 
 def attend(*arguments, stdin="", cwd=None, timeout=300, memory=None, file_size=None, env=None):
-    """Standard output and error as text; bytes that are no UTF-8 pass through.
+    """Runs the program. Standard output and error are text; bytes that are not UTF-8 are kept.
 
-    `memory`: bytes of address space that the program, of one thread, may have; each takes some.
-    `file_size`: bytes of the largest file that it may write.
+    `memory`: limit of address space in bytes, for one thread. `file_size`: limit of the size of written
+    files in bytes.
     """
     command = [PROGRAM, *map(str, arguments)]
     data = stdin if isinstance(stdin, bytes) else stdin.encode()
@@ -114,19 +114,19 @@ def attend(*arguments, stdin="", cwd=None, timeout=300, memory=None, file_size=N
                          timeout=timeout, preexec_fn=limit)
     run.stdout = run.stdout.decode(errors="surrogateescape")
     run.stderr = run.stderr.decode(errors="surrogateescape")
-    # Training measures its products, which are slow where other processes take the processor.
+    # Training measures its matrix products, which are slow if other processes use the processor.
     run.stderr = re.sub("(?m)^warning: matrix products reach .*\n", "", run.stderr)
     return run
 
 
 def contents(folder):
-    """Every path below the folder, with the bytes of the files."""
+    """Returns every path below the folder, with the bytes of files."""
     return {str(path.relative_to(folder)): path.read_bytes() if path.is_file() else None
             for path in sorted(pathlib.Path(folder).rglob("*"))}
 
 
 def read_safetensors(path):
-    """(metadata, {name: (dtype, shape, bytes)})."""
+    """Returns (metadata, {name: (dtype, shape, bytes)})."""
     data = pathlib.Path(path).read_bytes()
     (length,) = struct.unpack("<Q", data[:8])
     header = json.loads(data[8:8 + length])
@@ -137,7 +137,7 @@ def read_safetensors(path):
 
 
 def safetensors(header, body):
-    """A file with a header as given, an object or text."""
+    """Returns a file with the given header, an object or text."""
     text = (header if isinstance(header, str) else json.dumps(header)).encode()
     return struct.pack("<Q", len(text)) + text + body
 
@@ -147,11 +147,11 @@ def read_metrics(model):
 
 
 def training_outcome(model):
-    """All that training leaves, without the times that it took.
+    """Returns everything that training writes, except for times.
 
-    Every file of the model folder by its bytes, with three exceptions: of the checkpoint all tensors
-    and all fields but `seconds`; of metrics.jsonl all fields but `seconds` and `pairs_per_second`;
-    nothing of TensorBoard's event files, in which every record has its time.
+    Files of the model folder are compared as bytes, with three exceptions. The checkpoint is compared
+    without `seconds`, metrics.jsonl without `seconds` and `pairs_per_second`. TensorBoard's event files are
+    left out, because every record has a time.
     """
     metadata, tensors = read_safetensors(model / "checkpoint.safetensors")
     metadata.pop("seconds")
@@ -166,7 +166,7 @@ def training_outcome(model):
 
 
 def dictionary_words():
-    """{word: its pronunciations} of short plain words, in the order of the spelling."""
+    """Returns {word: its pronunciations} for short plain words, in the dictionary's order."""
     if not DICTIONARY.exists():
         skip(f"{DICTIONARY} is not there; install pocketsphinx-en-us")
     words = {}

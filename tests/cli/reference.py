@@ -1,4 +1,4 @@
-"""Attention as plain Python loops over nested lists [T][D], straight from the formulas."""
+"""Attention as plain Python loops over nested lists [T][D], directly from the formulas."""
 
 import math
 
@@ -43,8 +43,8 @@ def positive_features(x, omega):
     return [math.exp(dot(w, x) - dot(x, x) / 2) / math.sqrt(len(omega)) for w in omega]
 
 
-# score(q, k, position of k, parameters); those that look back find the weights of the query before
-# and the sums of all before under "previous" and "total".
+# score(q, k, position of k, parameters). For scores that look back, "previous" has the weights of
+# the previous query and "total" the sums of all earlier weights.
 SCORES = {
     "dot": lambda q, k, j, p: dot(q, k),
     "scaled_dot": lambda q, k, j, p: dot(q, k) / math.sqrt(len(q)),
@@ -65,14 +65,14 @@ SCORES = {
 
 
 def location_term(j, previous, total, p):
-    """U f_j, f = F * previous with zeros around (Chorowski et al. 2015, eq. 8)."""
+    """U f_j, f = F * previous with zero padding (Chorowski et al. 2015, eq. 8)."""
     width = len(p["F"][0])
     around = [previous[j + o - width // 2] if 0 <= j + o - width // 2 < len(previous) else 0.0
               for o in range(width)]
     return times(p["U"], times(p["F"], around))
 
 
-# What the weights before, the last ones and their sum, add to the mapped key j.
+# The contribution of earlier weights (the previous ones and their sum) to the mapped key j.
 LOOKS_BACK = {
     "location_sensitive": location_term,
     "coverage": lambda j, previous, total, p: [w * total[j] for w in p["w_c"]],
@@ -86,7 +86,7 @@ def score_of(name, q, k, j, p, previous, total):
 
 
 def threshold(total_above):
-    """t with total_above(t) = 1, for a sum that falls in t, between -100 and 100."""
+    """Returns t between -100 and 100 with total_above(t) = 1; the sum decreases with t."""
     low, high = -100.0, 100.0
     for _ in range(200):
         middle = (low + high) / 2
@@ -99,7 +99,7 @@ def one_hot(place, length):
 
 
 def expected_alignment(p, before):
-    """Raffel et al. 2017, eq. 9: every key before j passed over since where the last one stopped."""
+    """Raffel et al. 2017, eq. 9: every key before j was skipped since the previous query's key."""
     return [p[j] * sum(before[k] * math.prod(1 - p[l] for l in range(k, j)) for k in range(j + 1))
             for j in range(len(p))]
 
@@ -111,7 +111,7 @@ def first_stop(p, before):
 
 
 def normalise(name, scores, before, sink=None):
-    """The weights of a row of scores, -inf out of scope, and its log-normaliser."""
+    """Returns the weights of a row of scores (-inf: out of scope) and its log-normaliser."""
     name, _, number = name.partition(":")
     alive = [s for s in scores if s != -math.inf]
     if sink is None and not alive:
@@ -140,7 +140,7 @@ def normalise(name, scores, before, sink=None):
 
 
 def bucket(distance, count, looks_ahead, farthest=128):
-    """The bucket of Raffel et al. 2020 as their code has it."""
+    """The buckets of Raffel et al. 2020, as in their code."""
     found = 0
     if looks_ahead:
         count //= 2
@@ -166,7 +166,7 @@ def predicted_centre(q, keys, p):
 
 
 def bias_term(part, scope):
-    """The function (i, j, q, number of keys, parameters) of one part of the bias."""
+    """Returns the function (i, j, q, number of keys, parameters) of one part of a bias."""
     name, _, size = part.partition(":")
 
     def gaussian(i, j, q, keys, p):
@@ -190,7 +190,7 @@ def bias_term(part, scope):
         "alibi": lambda i, j, q, keys, p: -p["alibi_slopes"] * abs(i - j),
         "buckets": lambda i, j, q, keys, p: p["buckets_table"][
             bucket(j - i, len(p["buckets_table"]), "causal" not in scope)],
-        "relative_keys": relative,  # of the scaled dot score
+        "relative_keys": relative,  # part of the scaled dot score
         "gaussian": gaussian,
         "grid": grid,
         "offset": lambda i, j, q, keys, p: p["offset"],
@@ -199,7 +199,7 @@ def bias_term(part, scope):
 
 
 def allowed(scope, i, j, q, keys, p):
-    """Whether scope, as the command line writes it, lets query i see key j."""
+    """Returns whether a scope, written as on the command line, lets query i see key j."""
     def one(text):
         name, _, numbers = text.strip().partition(":")
         numbers = [int(x) for x in numbers.split(",") if x]
@@ -223,7 +223,7 @@ def allowed(scope, i, j, q, keys, p):
 
 def attend(query, key, value, score="scaled_dot", parameters=None, allows=lambda i, j: True,
            bias=lambda i, j, q: 0.0, normaliser="softmax", soft_cap=0.0):
-    """The dictionary that `attend compute --scores --weights` gives, as nested lists."""
+    """Returns the output of `attend compute --scores --weights` as nested lists."""
     p = parameters or {}
     result = {"context": [], "lse": [], "scores": [], "weights": []}
     previous, total = [0.0] * len(key), [0.0] * len(key)
@@ -274,7 +274,7 @@ def with_positions(rows, table):
     return [plus(row, position) for row, position in zip(rows, table)]
 
 
-# What a mechanism does to queries, keys and values before its choices.
+# Changes of a mechanism to queries, keys and values before its choices apply.
 MODULES = {
     "rope": lambda q, k, v, p: (rotated(q), rotated(k), v),
     "sinusoidal": lambda q, k, v, p: tuple(map(with_sinusoids, (q, k, v))),
@@ -292,7 +292,7 @@ def convolution_bias(i, j, p):
 
 
 def mechanism(name, choices, query, key, value, parameters, **more):
-    """The same of a mechanism by its choices."""
+    """As attend(), for a mechanism with its choices."""
     p = parameters
     if name in MODULES:
         query, key, value = MODULES[name](query, key, value, p)

@@ -1,4 +1,4 @@
-"""Bad input: one line that names what is wrong and the remedy, exit code 2, nothing written."""
+"""Bad input: exit code 2, one line that names the error and a remedy, and no files written."""
 
 import os
 import subprocess
@@ -13,7 +13,7 @@ class Data(program.Case):
         self.write("good.tsv", PAIRS)
 
     def refuse_data(self, content, *names):
-        """As training data, as validation data and in a folder."""
+        """Refused as training data, as validation data and in a folder."""
         if content is not None:
             self.write("bad.tsv", content)
         for data in (["--data", "bad.tsv", "--valid", "good.tsv"],
@@ -181,7 +181,7 @@ class Output(program.Case):
 
 
 class Paths(program.Case):
-    """Paths that the system refuses to look at, as a folder of another user."""
+    """Paths that the system does not allow to read, for example folders of another user."""
 
     def test_are_named_by_every_command(self):
         self.write("good.tsv", PAIRS)

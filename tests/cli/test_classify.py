@@ -1,4 +1,4 @@
-"""Text classification: from labelled sentences to labels, their accuracy and the words behind them."""
+"""Text classification: from labelled sentences to labels, their accuracy and the relevant words."""
 
 import gzip
 import json
@@ -18,7 +18,7 @@ SMALL = {"model.type": "classifier", "model.depth": 16, "model.attention_depth":
          "train.replicas": 1, "train.batch": 50, "train.warmup_steps": 10,
          "train.learning_rate": 1e-2, "train.weight_average": 0.9, "train.patience": 0}
 
-# Ten words decide; the others are noise.
+# Ten words determine the label; the others are noise.
 GOOD, BAD = ("great fine lovely warm funny".split(), "dull awful tired cheap silly".split())
 NOISE = "the a film plot it was and of one with".split()
 
@@ -39,7 +39,7 @@ def as_tsv(rows):
 
 
 class Reviews(program.Case):
-    """A classifier that has learned which words decide, for all the tests below."""
+    """A classifier that has learned these words, for all tests below."""
 
     @classmethod
     def setUpClass(cls):
@@ -135,7 +135,7 @@ class Reviews(program.Case):
         self.assertRegex(run.stderr, odd)
         self.assertEqual(json.loads(run.stdout)["accuracy"], 0)
         self.assertEqual((self.folder / "scores").read_text(), "a film\tmiddling\t-inf\n")
-        # Another spelling of a blank is no other label.
+        # Labels that differ only in white space are equal.
         test = (self.shared / "test.tsv").read_text()
         self.write("blank.tsv", test.replace("\n", " \n"))
         blank, plain = (json.loads(self.succeed("evaluate", self.model, "--data", data, "--json",
@@ -167,7 +167,7 @@ class Reviews(program.Case):
 
 
 class Repeats(program.Case):
-    """What stands in a file several times is learned and counted as often."""
+    """Repeated lines are learned and counted as often as they occur."""
 
     def train(self, data, *options, **chosen):
         self.write("train.tsv", data)
@@ -182,7 +182,7 @@ class Repeats(program.Case):
                             stdin="x\n").stdout
         shares = {answer["target"]: math.exp(answer["log_probability"])
                   for answer in json.loads(line)["predictions"]}
-        # 0.9 of the lines are A; were repetitions left out, it would be 0.5.
+        # 0.9 of the lines are A; without repetitions it would be 0.5.
         self.assertTrue(0.8 < shares["A"] < 0.97, shares)
         self.write("test.tsv", 9 * "z\tA\n" + "y\tA\n")
         told = json.loads(self.succeed("evaluate", "model", "--data", "test.tsv", "--json").stdout)
@@ -233,7 +233,7 @@ class Films(program.Case):
         chosen = SMALL | {"model.depth": 32, "model.pooling": "mean", "train.epochs": 8}
         self.succeed("train", "--data", ".", "--out", "model", *settings(chosen))
         figures = json.loads(self.succeed("evaluate", "model", "--data", ".", "--json").stdout)
-        # A coin has 50 %, with a deviation of 1.1 % over 2,000 sentences.
+        # Guessing gives 50 %, with a deviation of 1.1 % over 2,000 sentences.
         self.assertGreater(figures["accuracy"], 0.68)
 
 

@@ -1,4 +1,4 @@
-"""attend compare trains the same model with several mechanisms; attend gradients looks into them."""
+"""attend compare trains a model with several mechanisms; attend gradients analyses the models."""
 
 import json
 import random
@@ -7,7 +7,7 @@ import xml.etree.ElementTree
 import program
 from program import SMALL, settings
 
-# Copies words letter by letter: what attention is for, and a fixed context is not.
+# Copying words letter by letter is easy with attention and hard with a fixed context.
 LETTERS = "abcdefgh"
 ROWS = "none,bahdanau,luong_general"
 TINY = SMALL | {"train.epochs": 12, "model.dropout": 0.0, "train.label_smoothing": 0.0,
@@ -39,14 +39,14 @@ class Compare(program.Case):
         for row in figures.values():
             self.assertEqual(len(row["token_error_rates"]), 2)
             self.assertEqual(sum(part["examples"] for part in row["by_length"]), examples)
-            # The rates of the parts make up that of the whole.
+            # The rates of the parts combine to the overall rate.
             whole = sum(part["examples"] * part["sequence_error_rates"][0]
                         for part in row["by_length"]) / examples
             self.assertAlmostEqual(whole, row["sequence_error_rates"][0])
         steps = {name: program.read_metrics(self.folder / f"runs/{name}-1")[-1]["step"]
                  for name in figures}
         self.assertEqual(len(set(steps.values())), 1, steps)
-        # Copying is easy for what may look back and hard for what may not.
+        # Copying is easy with attention and hard without.
         self.assertLess(max(figures["bahdanau"]["token_error_rates"]),
                         0.7 * min(figures["none"]["token_error_rates"]))
         self.check_files(figures)
@@ -67,7 +67,7 @@ class Compare(program.Case):
             self.assertIn(name, texts)
 
     def check_goes_on(self, first):
-        # All is trained: the same command only measures, to the same figures.
+        # All models are trained: the same command only measures, with the same figures.
         again = self.compare("--json")
         self.assertEqual(again.stdout, first)
         self.assertNotIn("epoch", again.stderr)
@@ -87,7 +87,7 @@ class Compare(program.Case):
             self.assertEqual(flow["states"], states)
             self.assertTrue(all(norm > 0 for norm in flow["norms"]))
         self.assertEqual(states, sorted(states, reverse=True))
-        # Before training little of the loss reaches a state far from the one fixed context.
+        # Before training, little of the loss reaches a state far from the single fixed context.
         none, attention = (flows[name, False]["norms"] for name in ("none-1", "bahdanau-1"))
         self.assertLess(none[8] / none[0], 0.2)
         self.assertGreater(attention[8] / attention[0], 0.5)

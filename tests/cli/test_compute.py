@@ -25,7 +25,7 @@ def score_table():
 
 class ComputeTest(compute_case.ComputeCase):
     def problem(self, row):
-        """Random inputs for a row of the table, with every parameter."""
+        """Returns random inputs for a row of the table, with every parameter."""
         depths = dict(DEPTHS)
         axes = {axis for parameter in row["parameters"] for axis in parameter["shape"]}
         if "query_depth" not in axes:
@@ -47,7 +47,7 @@ class ComputeTest(compute_case.ComputeCase):
     def test_every_score_and_scope_matches_the_loops(self):
         for row in score_table():
             inputs = self.problem(row)
-            # Each start of the program costs; the operator's own tests cross every score and scope.
+            # Starting the program is slow; the operator's own tests cover every score and scope.
             scopes = SCOPES if row["name"] == "additive" else ("window:2,0",)
             for scope in scopes:
                 got = self.compute(
@@ -111,7 +111,7 @@ class ComputeTest(compute_case.ComputeCase):
                 )
                 for name in ("context", "lse", "weights"):
                     self.assert_close(got[name][b][h], wanted[name], where=f"{name} {b} {h}")
-        # Batch element 0 has no key: its gradients are 0, not NaN.
+        # Batch entry 0 has no key: its gradients are 0, not NaN.
         for name in ("grad_query", "grad_key", "grad_value"):
             self.assertEqual(set(arrays.flat(got[name][0])[1]), {0.0}, name)
 
@@ -249,7 +249,7 @@ class ComputeTest(compute_case.ComputeCase):
         weights = text.split("Weights W")[1].splitlines()[1:4]
         for i, row in enumerate(weights):
             numbers = [float(cell) for cell in row.split()]
-            # Three numbers of four decimals.
+            # Three numbers with four decimals.
             self.assertAlmostEqual(sum(numbers), 1, delta=1.5e-4)
             self.assertEqual(numbers[i + 1:], [0.0] * (2 - i))
 

@@ -8,19 +8,19 @@ import program
 import reference
 from compute_case import DEPTHS, DIFFERENCE_TOLERANCE, TABLES
 
-# Tensors of biases and modules for one head, whose shapes the sizes of the problem do not say.
-# Five queries and keys of depth 4, values of depth 4.
+# Tensors of biases and modules for one head, with shapes that do not follow from the problem's
+# sizes. Five queries and keys of depth 4, values of depth 4.
 SHAPES = {"alibi_slopes": (), "buckets_table": (32,), "relative_keys_table": (33, 4),
           "grid_table": (15, 15), "offset": (), "sink": (), "centre_W_p": (3, 4),
           "centre_v_p": (3,), "Delta": (2,), "alpha": ()}
 GIVEN = {"width": 5.0, "block": 2.0,
          "layout": [[1.0, 0.0, 1.0], [1.0, 1.0, 0.0], [0.0, 1.0, 1.0]]}
-# What the weights depend on smoothly, and so by finite differences: a choice of each kind.
+# Mechanisms that are smooth, so that finite differences apply: one of each kind.
 DIFFERENTIATED = ["local_p", "location_sensitive", "coverage", "monotonic", "convolution", "t5",
                   "shaw", "rope", "linformer", "learned_positions", "temperature", "sink",
                   "sigmoid", "sparsemax", "entmax", "linear"]
 
-# What the arithmetic of a row must show.
+# Texts that the steps of a row must contain.
 STEPS = {"local_p": ["Centres p", "Bias gaussian B"], "coverage": ["Query 2",
          "Term of the past"], "monotonic": ["Stopping probabilities", "Query 3"],
          "rope": ["Queries, changed"], "sparsemax": ["Thresholds t"],
@@ -31,7 +31,7 @@ STEPS = {"local_p": ["Centres p", "Bias gaussian B"], "coverage": ["Query 2",
 
 class MechanismsTest(compute_case.ComputeCase):
     def mechanism_problem(self, row):
-        """The same for a mechanism, of five queries and keys."""
+        """As problem(), for a mechanism with five queries and keys."""
         sizes = dict(DEPTHS, query_depth=4, key_depth=4, depth=4)
         parameters = {}
         for parameter in row["parameters"]:
@@ -40,7 +40,7 @@ class MechanismsTest(compute_case.ComputeCase):
                 parameters[name] = GIVEN[name]
             elif name in SHAPES:
                 parameters[name] = self.numbers(*SHAPES[name])
-            elif not name.startswith("gaussian_"):  # predicted here
+            elif not name.startswith("gaussian_"):  # these are predicted
                 axes = [axis for axis in parameter["shape"].split(", ") if axis]
                 parameters[name] = self.numbers(*(sizes[axis] for axis in axes))
         return {"query": self.numbers(5, 4), "key": self.numbers(5, 4),
@@ -62,7 +62,7 @@ class MechanismsTest(compute_case.ComputeCase):
     def check_steps(self, row, steps, context):
         for text in [row["title"], row["formula"], "Context C = W V", *STEPS.get(row["name"], [])]:
             self.assertIn(text, steps, row["name"])
-        # What is shown last is the result, to four decimals.
+        # The last step is the result, with four decimals.
         lines = steps.split("Context C = W V")[1].splitlines()[1:6]
         for line, numbers in zip(lines, context):
             for cell, number in zip(line.split(), numbers):
@@ -116,7 +116,7 @@ class MechanismsTest(compute_case.ComputeCase):
             wanted = reference.attend(
                 *(inputs[name][0][h] for name in ("query", "key", "value")),
                 bias=lambda i, j, q, h=h: -2.0 ** -(h + 1) * abs(i - j))
-            # The slopes are float32 numbers: powers of two, and so exact.
+            # The slopes are powers of two, which are exact in float32.
             self.assert_close(got["weights"][0][h], wanted["weights"])
 
     def test_draws_follow_the_seed(self):

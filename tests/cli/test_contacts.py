@@ -1,4 +1,4 @@
-"""Proteins whose residues change together in pairs: an encoder that fills them in looks at the pair."""
+"""Proteins with pairs of correlated residues: an encoder that fills them in attends to the partner."""
 
 import pathlib
 import random
@@ -17,7 +17,7 @@ import contacts  # noqa: E402
 
 class Maps(program.Case):
     def test_margins_are_taken_off(self):
-        """What every residue looks at is no contact, however large its weights are."""
+        """A residue that all residues attend to is not a contact, for any weights."""
         chance = random.Random(3)
         size, planted = 25, {(2, 20), (5, 14), (8, 25)}
         weights = [[chance.uniform(0, 0.01) + (0.15 if j == 16 else 0) for j in range(size)]
@@ -37,7 +37,7 @@ class Maps(program.Case):
 
 class Planted(program.Case):
     def test_attention_finds_them(self):
-        """By the tool: it draws a family, trains the recipe and compares the map with the contacts."""
+        """Runs the tool: it generates a family, trains the recipe and compares the map with the contacts."""
         run = subprocess.run(
             [sys.executable, ROOT / "tools/contacts.py", "--out", self.folder / "out", "--proteins", "50"],
             env=program.environment() | {"ATTEND_PROGRAM": program.PROGRAM}, capture_output=True,
@@ -63,7 +63,7 @@ class Planted(program.Case):
                      "--out", "encoder", *settings(small | {"model.type": "encoder"}))
         run = self.succeed("train", "--data", "tags.tsv", "--out", "tagger", "--init", "encoder",
                            *settings(small | {"model.type": "tagger"}))
-        # All but what the labels are read off.
+        # All weights but the head's.
         taken, every = re.search(r"(\d+) of (\d+) weights begin as in encoder", run.stderr).groups()
         self.assertEqual(int(every) - int(taken), 2)
         self.succeed("explain", "encoder", lines[1], "--out", "track.txt")

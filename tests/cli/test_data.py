@@ -1,4 +1,4 @@
-"""Preparing data: byte-pair codes, tokens, a look for what is wrong, and training on two files."""
+"""Preparing data: byte-pair codes, tokens, a check of the data, and training on two files."""
 
 import gzip
 import json
@@ -13,7 +13,7 @@ SHARED = pathlib.Path(__file__).resolve().parents[3] / "shared" / "data"
 
 
 def sentences(count):
-    """Sources and targets of invented words, of which byte-pair codes find the endings."""
+    """Returns sources and targets of invented words with endings that byte-pair codes find."""
     stems, endings = "bal dor fim gup kes lun mit nor".split(), "ing er ed".split()
     words = [stem + ending for stem in stems for ending in endings]
     rows = [f"{words[i % 24]}, {words[(7 * i + i // 24) % 24]}!" for i in range(count)]
@@ -164,7 +164,7 @@ class Data(program.Case):
                            "valid.en.gz", "--valid-target", "valid.de.gz", "--out", "model",
                            "--source-units", "bpe", "--target-units", "bpe", *settings(chosen))
         self.assertIn("train.en.gz: 1 pairs with an empty side are left out", run.stderr)
-        # The model needs nothing but its folder.
+        # The model folder is self-contained.
         shutil.move(self.folder / "model", self.folder / "moved")
         (self.folder / "codes").unlink()
         answers = self.succeed("predict", "moved", stdin=sources[0] + "\n").stdout

@@ -1,4 +1,4 @@
-"""Answers that are drawn, begun, counted together and scored."""
+"""Sampled answers, prefixes, ensembles and scores of answers."""
 
 import json
 import math
@@ -16,7 +16,7 @@ TARGETS = [line.split("\t")[1] for line in PAIRS.splitlines()]
 
 
 class Models(program.Case):
-    """Two models that have not learned all they were told, for the tests below."""
+    """Two models that have not fully learned their data, for the tests below."""
 
     shared = None
 
@@ -87,11 +87,11 @@ class Ensembles(Models):
 
 
 class Company(Models):
-    """What a line is answered depends on the line: not on those beside it or on the threads."""
+    """An answer depends only on its line, not on other lines or on the number of threads."""
 
     def assert_alone(self, models, *options):
-        """All that --details say, to the last digit of every number."""
-        # Sources of many lengths, so that batches are of many sizes.
+        """Compares all numbers of --details, digit by digit."""
+        # Sources of many lengths, so that batches have many sizes.
         lines = [word[:length] for length in (1, 2, 3) for word in SOURCES] + ["".join(SOURCES[:4])]
         options = ["--json", "--details", *options]
         together = self.predict(models, *options, "--threads", "1", lines=lines)
@@ -113,7 +113,8 @@ class Company(Models):
                           "0.3")
 
     def test_of_an_ensemble(self):
-        # Five and more logarithms were once added up in another order in some places of a batch.
+        # A regression test: five or more logarithms were once summed in another order within a
+        # batch.
         self.assert_alone([*self.models, *self.models, self.models[0]], "--beam", "3")
 
     def test_of_a_language_model_beyond_its_context(self):
@@ -368,7 +369,7 @@ class TextsOfLines(program.Case):
         self.assertNotIn("cut at the longest", run.stderr)
 
     def test_answers_of_bytes_break_no_line(self):
-        """Any byte may be drawn, a line break too."""
+        """Any byte may be sampled, including a line break."""
         self.write("pairs.tsv", PAIRS)
         self.succeed("train", "--data", "pairs.tsv", "--valid", "pairs.tsv", "--out", "bytes",
                      *settings(SMALL | {"data.source_units": "byte", "data.target_units": "byte",
@@ -391,7 +392,7 @@ class TextsOfLines(program.Case):
         self.assertNotIn("\r", told)
 
     def test_tabs_break_no_record(self):
-        """Two files hold lines with TABs, and so do questions."""
+        """Lines of two files and of standard input may contain TABs."""
         self.write("s", "a\tb\nc\n" * 20)
         self.write("t", "x\ty\nz\n" * 20)
         self.succeed("train", "--data", "s", "--target", "t", "--valid", "s", "--valid-target", "t",
@@ -414,7 +415,7 @@ class Scores(Models):
         self.assertEqual([row[0] for row in rows], SOURCES)
         self.assertEqual([row[1] for row in rows], TARGETS)
         tokens = sum(len(target.split()) + 1 for target in TARGETS)
-        # Six digits are written.
+        # The output has six digits.
         self.assertAlmostEqual(-sum(float(row[2]) for row in rows) / tokens, loss, 4)
 
     def test_metrics_are_those_of_the_answers(self):
@@ -441,13 +442,12 @@ class Scores(Models):
 
 
 class Counting(Models):
-    """Every line counts as often as it occurs, whatever else is asked for."""
+    """Every line counts as often as it occurs, with any options."""
 
     def setUp(self):
         super().setUp()
         lines = PAIRS.splitlines()
-        # One source with its target nine times, another with one of its targets three times; one
-        # line is wrong.
+        # One pair nine times, another pair three times, and one wrong target.
         self.lines = 9 * lines[:1] + 3 * lines[1:2] + [f"{SOURCES[0]}\t{TARGETS[1]}"] + lines[2:8]
         self.write("lines.tsv", "".join(f"{line}\n" for line in self.lines))
 
@@ -492,7 +492,7 @@ class Counting(Models):
                                references, *settings(SMALL | {"data.references": references,
                                                               "train.steps": 2}))
             self.assertIn(told, run.stderr)
-        # What the model was trained on says how it is measured.
+        # Evaluation merges references if training did.
         told = json.loads(self.succeed("evaluate", "merged", "--data", "lines.tsv", "--json").stdout)
         self.assertEqual(told["examples"], 8)
 

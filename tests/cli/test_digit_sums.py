@@ -1,4 +1,4 @@
-"""Pictures of two digits and a sign, read in words: what is said, and where it looks meanwhile."""
+"""Images of two digits and a sign, read in words: the answers, and the attention while answering."""
 
 import gzip
 import pathlib
@@ -16,13 +16,13 @@ sys.path.insert(0, str(ROOT / "tools"))
 
 import digit_sums  # noqa: E402
 
-# What stands for a digit.
+# Shapes for digits.
 SHAPES = ((" ### ", "#   #", "#   #", "#   #", " ### "), ("  #  ", " ##  ", "  #  ", "  #  ", " ### "),
           ("#####", "    #", " ### ", "#    ", "#####"), ("#   #", "#   #", "#####", "    #", "    #"))
 
 
 def glyph(digit, chance):
-    """8 x 8 pixels that a shape fills."""
+    """Returns 8 x 8 pixels filled by a shape."""
     return [180 + chance.randrange(70) if SHAPES[digit][5 * y // 8][5 * x // 8] == "#" else 0
             for y in range(8) for x in range(8)]
 
@@ -47,9 +47,9 @@ class Boxes(program.Case):
 
 class Sums(program.Case):
     def test_reads_them_and_looks_at_each(self):
-        """By the tool: soft attention, then hard attention that begins with it.
+        """Runs the tool: soft attention, then hard attention initialised from it.
 
-        That the map is right in 95 of 100 cases is measured on real digits (docs/results.md).
+        Real digits show that maps are correct in 95 of 100 cases (docs/results.md).
         """
         write_glyphs(self.folder, "train", 400, 1)
         write_glyphs(self.folder, "t10k", 200, 2)
@@ -66,8 +66,8 @@ class Sums(program.Case):
             told = re.search(rf"^{name}: (\S+) of the answers exact, (\S+) of the digits looked at",
                              run.stdout, re.MULTILINE)
             self.assertGreaterEqual(float(told[1]), 0.95, run.stdout)
-            # A digit is two patches wide here, and the convolutions see it from beside it too; a patch
-            # that is drawn lies on it in less than half of the cases.
+            # A digit is two patches wide here, and the convolutions also see it from neighbouring
+            # patches. A random patch is on it in less than half of the cases.
             self.assertGreaterEqual(float(told[2]), 0.75, run.stdout)
 
     def test_what_is_no_digit(self):

@@ -1,4 +1,4 @@
-"""attend doctor says what the machine offers, and names a remedy with every problem."""
+"""attend doctor reports the capabilities of the machine, and a remedy for every problem."""
 
 import json
 import os
@@ -9,7 +9,7 @@ import program
 
 
 def doctor(*arguments, **variables):
-    """What attend doctor prints; problems are no failure."""
+    """Returns the output of attend doctor; problems do not change its exit code."""
     return subprocess.run([program.PROGRAM, "doctor", *arguments], check=True,
                           env=program.environment() | variables, stdout=subprocess.PIPE,
                           text=True).stdout

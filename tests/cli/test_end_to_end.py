@@ -1,4 +1,4 @@
-"""From a dictionary to a trained model, its answers, its errors and a picture of its attention."""
+"""From a dictionary to a trained model, its answers, its errors and an image of its attention."""
 
 import collections
 import html.parser
@@ -15,7 +15,7 @@ import xml.etree.ElementTree
 import program
 from program import SMALL, as_pairs, edit_distance, read_safetensors, settings
 
-# Learns 200 words by heart in about 30 passes.
+# Overfits 200 words in about 30 epochs.
 BY_HEART = SMALL | {"model.hidden": 64, "model.attention_depth": 32, "model.dropout": 0.0,
                     "train.label_smoothing": 0.0, "train.epochs": 45, "train.warmup_steps": 50}
 
@@ -23,7 +23,7 @@ MARKUP = "</script><b>&amp;\"'<!--"
 
 
 class Dictionary(program.Case):
-    """One model that has 200 words by heart, for all the classes below."""
+    """A model that has overfitted 200 words, for all classes below."""
 
     shared = None
 
@@ -40,8 +40,7 @@ class Dictionary(program.Case):
         unittest.addModuleCleanup(shutil.rmtree, cls.shared)
         chosen = random.Random(2).sample(sorted(words), 400)
         cls.words = {word: words[word][:1] for word in chosen[:200]}
-        # Words that it has not seen, so that it errs, with all their pronunciations; the first of
-        # the ambiguous ones are there too.
+        # Unseen words with all their pronunciations, so that there are errors, and ambiguous words.
         several = [word for word in words if len(words[word]) > 1][:50]
         cls.unseen = {word: words[word] for word in chosen[200:] + several}
         (cls.shared / "train.tsv").write_text(as_pairs(cls.words))
@@ -113,7 +112,7 @@ class Predict(Dictionary):
             for word in list(self.words)[:3]:
                 run.stdin.write(word + "\n")
                 run.stdin.flush()
-                # The answer comes while the input is open.
+                # The answer arrives while the input is open.
                 self.assertEqual(run.stdout.readline(), self.predict([word])[0] + "\n")
             run.stdin.close()
             self.assertEqual(run.wait(), 0)
@@ -157,7 +156,7 @@ class Evaluate(Dictionary):
         totals = collections.Counter()
         by_length = collections.defaultdict(collections.Counter)
         for (word, targets), answer in zip(self.unseen.items(), answers):
-            # The nearest pronunciation counts, the first of those that are equally near.
+            # The nearest pronunciation counts, or the first one of several.
             edits, length = min(((edit_distance(answer.split(), target.split()),
                                   len(target.split())) for target in targets),
                                 key=lambda pair: pair[0])
@@ -249,7 +248,7 @@ class Explain(Dictionary):
         self.assertEqual(png[-8:-4], b"IEND")
         page = self.explain(word, "map.html").decode()
         self.assertTrue(page.lower().startswith("<!doctype html>"))
-        # One file: nothing is fetched.
+        # A self-contained file that loads nothing.
         for address in Tags(page).addresses:
             self.assertRegex(address, "^(data:|#)")
         self.assertNotRegex(page, r"@import|url\((?!#|data:)")
@@ -293,7 +292,7 @@ class Inspect(Dictionary):
 
 
 class Mechanisms(program.Case):
-    """Every score trains, also with the other cell and on another kind of units."""
+    """Every score trains, also with the other cell and with other units."""
 
     def train(self, **changes):
         self.write("pairs.tsv", program.PAIRS)

@@ -1,4 +1,4 @@
-"""Explanations of answers: methods, views, files and what is refused."""
+"""Explanations of answers: methods, views, files and refusals."""
 
 import json
 import os
@@ -75,7 +75,7 @@ class Translation(program.Case):
                        "value_zeroing", "alti", "relevance", "decompx"):
             self.assertIn(method, help_text)
             record, = self.maps("--method", method)
-            # Nothing may speak for a token of the answer, whose relevance is 0 then.
+            # Relevance may be 0 for a token of the answer.
             self.assertTrue(any(map(any, record["scores"])), method)
             for scores, row in zip(record["scores"], record["weights"]):
                 total = sum(map(abs, scores))
@@ -194,7 +194,7 @@ class Translation(program.Case):
         figures = {one["name"]: one for one in record["evidence"]}
         self.assertIn("permuted_weights", figures)
         self.assertIn(figures["comprehensiveness"]["passed"], (True, False))
-        # The word has three letters: too few to rank.
+        # The word has three letters, which are too few to rank.
         self.assertIsNone(figures["tau_random_weights"]["value"])
         self.assertIn("four keys", figures["tau_random_weights"]["missing"])
         text = self.explain("--evidence", "--out", "x.png")

@@ -18,7 +18,7 @@ SMALL = {"model.type": "graph", "model.depth": 16, "model.heads": 2, "model.inpu
 
 
 def planted(nodes=180, seed=1):
-    """Words say little of a class, neighbours more: most edges are within one."""
+    """Words are weak evidence for a class, neighbours stronger: most edges are within a class."""
     draw = random.Random(seed)
     lines, edges = [], set()
     for node in range(nodes):
@@ -38,7 +38,7 @@ def planted(nodes=180, seed=1):
 
 
 class GraphNetwork(program.Case):
-    """A model of a planted graph, for all the tests below."""
+    """A model of a planted graph, for all tests below."""
 
     @classmethod
     def setUpClass(cls):
@@ -106,7 +106,8 @@ class GraphNetwork(program.Case):
         self.succeed("predict", "more", stdin="p9\n")
 
     def test_begins_with_the_features_that_both_graphs_have(self):
-        # Feature 59 is the largest of the first graph; the last node of the second has another.
+        # Feature 59 is the last one of the first graph; the last node of the second graph has a new
+        # one.
         nodes = self.nodes.replace("p179\t-\t\t", "p179\t-\t\t77 ")
         self.write_graph("other", nodes, self.edges)
         run = self.succeed("train", "--data", "other", "--out", "more", "--init", self.model,

@@ -1,4 +1,4 @@
-"""Models of transformers become model folders that the other commands take."""
+"""Models of transformers become model folders for the other commands."""
 
 import base64
 import json
@@ -13,7 +13,7 @@ from program import settings
 
 
 def png_of_size(width, height):
-    """A picture of black that claims that size, with a row of it."""
+    """A black image with a header of this size and only one row of pixels."""
     def chunk(kind, content):
         check = zlib.crc32(kind + content)
         return struct.pack(">I", len(content)) + kind + content + struct.pack(">I", check)
@@ -30,13 +30,13 @@ class Import(program.Case):
         return case
 
     def methods(self):
-        """The names of `explain --method`, of the table that --markdown prints."""
+        """Returns the method names from the table of `explain --markdown`."""
         rows = re.findall(r"^\| `(\w+)` \|", self.succeed("explain", "--markdown").stdout, re.M)
         self.assertIn("rollout", rows)
         return rows
 
     def explain_by_all(self, text, first="[CLS]"):
-        """Each method answers, or says in one line why it does not."""
+        """Each method answers, or gives a reason in one line."""
         answered = 0
         for method in self.methods():
             run = self.attend("explain", "model", text, "--method", method, "--json")
@@ -147,7 +147,7 @@ class Import(program.Case):
         found = record["predictions"][0]
         for log, expected in zip(found["log_probabilities"], case["answers"][0]):
             self.assertAlmostEqual(2.718281828 ** log, expected, places=4)
-        # Nothing is put before the text, and tokens are shown as they are written in it.
+        # No token is put before the text, and tokens are shown as they occur in it.
         self.assertEqual(record["source_tokens"][0], "the")
         self.assertEqual("".join(record["source_tokens"]), text)
         japanese = json.loads(self.succeed("explain", "model", "a 東", "--maximum-length", 1, "--json").stdout)
@@ -175,7 +175,7 @@ class Import(program.Case):
         self.assertEqual((source[0], source.count("[</s>]"), source[-1]), (">>fra<<", 2, "[</s>]"))
         self.explain_by_all(text, ">>fra<<")
         self.succeed("explain", "model", text, "--out", "page.html")
-        # Targets are split by their own tokenizer, and nothing but the end is put behind them.
+        # Targets are split by their own tokenizer, and only the end token is appended.
         self.write("pairs.tsv", f"{text}\tPARIS %\n" * 4)
         measured = json.loads(self.succeed("evaluate", "model", "--data", "pairs.tsv", "--json", "--metric",
                                            "perplexity").stdout)
@@ -224,7 +224,7 @@ class Import(program.Case):
         self.assertRegex(run.stdout + run.stderr, r"\b36 of 38 weights begin as in model")
         answered = self.succeed("predict", "tuned", stdin="the cat sees\n").stdout.strip()
         self.assertIn(answered, ("animal", "city"))
-        # What reads the text is what was imported.
+        # The encoder has the imported weights.
         vectors = [json.loads(self.succeed("embed", model, "--tokens", "--json",
                                            stdin="Paris is the cat\n").stdout)["vectors"]
                    for model in ("model", "tuned")]
@@ -362,7 +362,7 @@ class Import(program.Case):
                     names=["--init"])
 
     def refuse_folder(self, name, change, names):
-        """The import of a folder that `change` was called with; nothing is written."""
+        """Refuses to import a folder changed by `change`; nothing is written."""
         folder = self.folder / "theirs"
         write_foreign(name, folder)
         change(folder)
@@ -384,7 +384,7 @@ class Import(program.Case):
         self.refuse_folder("ViTForImageClassification", config(hidden_size=None), ["hidden_size"])
 
     def test_shards_of_more_than_the_memory_are_one_line(self):
-        """200 GB, of which the disk holds nothing."""
+        """200 GB in sparse files."""
         folder = self.folder / "theirs"
         write_foreign("BertModel", folder)
         (folder / "model.safetensors").unlink()

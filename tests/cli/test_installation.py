@@ -1,4 +1,4 @@
-"""What is installed: the program, and the texts that it writes of itself."""
+"""The installed program and the texts that it generates."""
 
 import pathlib
 import re
@@ -11,7 +11,7 @@ ROOT = pathlib.Path(__file__).resolve().parents[2]
 
 
 class Texts(program.Case):
-    """What the program says of itself."""
+    """Generated texts of the program."""
 
     def test_version(self):
         self.assertRegex(self.succeed("--version").stdout, r"\Aattend \d+\.\d+\.\d+\n\Z")
@@ -35,7 +35,7 @@ class Texts(program.Case):
 
     def test_completion_for_zsh(self):
         self.write("_attend", self.succeed("completion", "--shell", "zsh").stdout)
-        # Functions that stand for zsh's own say what is offered: they take no prefix into account.
+        # Functions in place of zsh's print the choices, without filtering by a prefix.
         source = ("compdef() {}; _files() {}; _describe() { print -l -- ${${(P)@[-1]}%%:*} }; "
                   "source ./_attend; words=($@); CURRENT=$#; _attend")
         for words, wanted in self.COMPLETIONS:
@@ -71,7 +71,7 @@ class Texts(program.Case):
 
 class Install(program.Case):
     def test_what_the_demo_builds(self):
-        """`./dev demo` builds the program and what it links, so not the operator for PyTorch."""
+        """`./dev demo` builds the program and its libraries, but not the operator for PyTorch."""
         built = pathlib.Path(program.PROGRAM).resolve().parent
         run = subprocess.run(["cmake", "-S", ROOT, "-B", "build", "-G", "Ninja", "-DATTEND_TESTS=OFF"],
                              cwd=self.folder, capture_output=True, text=True)

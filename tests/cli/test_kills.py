@@ -1,9 +1,8 @@
-"""A command that is killed at any moment, and run again, ends as if nobody had killed it.
+"""A command that is killed at any moment and run again has the same result as without a kill.
 
-A kill leaves a folder as it is between two changes. Each command is therefore run once while the
-folder is copied at every change, and then again from each of the copies. `./dev soak` kills at
-changes that are drawn instead, again and again: ATTEND_KILLS says how often, ATTEND_SEED from
-which seed.
+A kill leaves a folder in the state between two changes. Each command is therefore run once while the folder
+is copied at every change, and then again from each copy. `./dev soak` instead kills repeatedly at random
+changes: ATTEND_KILLS is the number of kills, ATTEND_SEED the seed.
 """
 
 import json
@@ -35,7 +34,7 @@ DATA = ["data", "digits", "--images", "train-images.gz", "--labels", "train-labe
 
 
 def comparison_outcome(runs):
-    """All that compare leaves, without the minutes that its runs took."""
+    """Returns everything that compare writes, without the minutes of its runs."""
     table = json.loads((runs / "comparison.json").read_text())
     for row in table["mechanisms"]:
         row.pop("minutes")
@@ -47,15 +46,15 @@ def comparison_outcome(runs):
 
 
 def whole_files(events):
-    """Once for each file, where it is about to get its name, and for each folder.
+    """Returns the changes that name a file, one per file, and the changes that make folders.
 
-    All files are written in one way, at whose every change `data` and a training look.
+    All files are written in the same way; tests of `data` and of one training use all changes.
     """
     return [(event, copy) for event, copy in events if "/.attend-" not in event]
 
 
 def disown(folder):
-    """Temporary files are those of a process that has ended, even if its number is used again."""
+    """Renames temporary files to belong to an ended process, in case its number is used again."""
     for path in folder.rglob(".attend-*.tmp"):
         path.rename(path.with_name(f".attend-{2**22 + 1}-0.tmp"))  # Linux has fewer processes
 
@@ -63,7 +62,7 @@ def disown(folder):
 class Killed(program.Case):
     @classmethod
     def setUpClass(cls):
-        """What the commands read, and a model that others continue from."""
+        """Makes the inputs of the commands, and a model to continue from."""
         cls.shared = pathlib.Path(tempfile.mkdtemp(prefix="attend-test-"))
         cls.addClassCleanup(shutil.rmtree, cls.shared)
         (cls.shared / "pairs.tsv").write_text(PAIRS)
@@ -77,7 +76,7 @@ class Killed(program.Case):
         assert run.returncode == 0, run.stderr
 
     def begin(self, command, out, outcome, *, model=None, refuses_when_done=False):
-        """`model`: what the command finds in `out`."""
+        """`model`: the initial content of `out`."""
         self.command, self.outcome, self.refuses_when_done = command, outcome, refuses_when_done
         self.out, self.model = self.folder / "work" / out, model
         shutil.copytree(self.shared, self.folder / "work")
@@ -89,12 +88,12 @@ class Killed(program.Case):
             shutil.copytree(self.shared / self.model, self.out)
 
     def run_command(self, **plan):
-        # What a killed process leaves among temporary files goes with the folder of the test.
+        # Temporary files of a killed process are removed with the folder of the test.
         return program.attend(*self.command, cwd=self.out.parent,
                               env=counting(self.out, **plan) | {"TMPDIR": str(self.folder)})
 
     def record(self):
-        """The changes of the command, which end in what is expected; copies are left of each."""
+        """Runs the command once; returns its changes, each with a copy of the folder at that time."""
         copies, events = self.folder / "copies", self.folder / "events"
         copies.mkdir()
         run = self.run_command(list=events, copies=copies)
@@ -104,7 +103,7 @@ class Killed(program.Case):
                 in enumerate(events.read_text().splitlines(), 1)]
 
     def finish(self, run):
-        """The command, which was not killed, came to its end."""
+        """Checks that the command finished with the expected result."""
         done = run.returncode == 0 or (self.refuses_when_done and self.out.exists()
                                        and "is there already" in run.stderr)
         self.assertTrue(done, f"{run.args}: {run.returncode}: {run.stderr}")
@@ -137,7 +136,7 @@ class Killed(program.Case):
         self.finish(self.run_command())
 
     def check(self, share, *command, chosen=whole_files, children=0, **options):
-        """From each of the `chosen` changes on, or after `share` of the kills that are drawn."""
+        """Continues from each of the `chosen` changes, or after `share` of the random kills."""
         self.begin(*command, **options)
         events = self.record()
         if KILLS:
@@ -154,7 +153,7 @@ class Killed(program.Case):
                           *settings(TINY | ONE_STEP)], "model", training_outcome, children=1)
 
     def test_training_that_begins_from_a_model(self):
-        """From its first checkpoint on, it continues as others do."""
+        """Only up to its first checkpoint; later it continues like other trainings."""
         def start(events):
             return whole_files(events)[:7]
         self.check(0.15, [*TRAIN, "--out", "model", "--init", "base", "--resume",
@@ -190,7 +189,7 @@ class Killed(program.Case):
         self.check(0.01, ["data", "contacts", "--out", "family", "--count", 300], "family", contents)
 
     def test_compare(self):
-        """Its own files, and checkpoints; what else its trainings change, the others look at."""
+        """Its own files and the checkpoints; other tests cover the other changes of trainings."""
         def own(events):
             return [(event, copy) for event, copy in whole_files(events)
                     if event.count("/") < 2 or event.endswith("/checkpoint.safetensors")]
@@ -211,7 +210,7 @@ class Killed(program.Case):
         self.finish(self.run_command())
 
     def test_what_a_kill_leaves(self):
-        """The copies hold just that: tried for each kind of change."""
+        """A real kill leaves the same files as the copies, for each kind of change."""
         self.begin(DATA, "rows", contents)
         for event, copy in {event: (event, copy) for event, copy in self.record()}.values():
             self.begin_anew()

@@ -1,4 +1,4 @@
-"""Models of texts: trained until they must have learned, then asked to continue or to fill in."""
+"""Language models and encoders: trained sufficiently, then used to continue or fill in texts."""
 
 import gzip
 import json
@@ -18,7 +18,7 @@ SMALL = {"model.type": "lm", "model.depth": 32, "model.feed_forward": 64, "model
          "train.warmup_steps": 20, "train.learning_rate": 5e-3, "train.weight_average": 0.9,
          "train.patience": 0}
 
-# Each word says which comes next; which of two lines follows is a coin's.
+# Each word determines the next one; the next line is one of two at random.
 LINES = ["the cat sat on a mat\n", "my dog ran to you\n"]
 
 
@@ -27,7 +27,7 @@ def text(lines, seed):
 
 
 class Text(program.Case):
-    """A model that has learned two lines by heart, for all the tests below."""
+    """A model that has learned two lines, for all tests below."""
 
     @classmethod
     def setUpClass(cls):
@@ -42,12 +42,12 @@ class Text(program.Case):
 
     def test_it_learned(self):
         data = text(1000, 1)
-        # The text is cut where the line begins that is nearest to nine tenths.
+        # The text is split at the beginning of the line nearest to nine tenths.
         begins = [i + 1 for i, letter in enumerate(data) if letter == "\n"]
         cut = min(begins, key=lambda begin: abs(begin - len(data) * 9 // 10))
         self.assertIn(f"a text of {cut} bytes, one of {len(data) - cut}",
                       self.training.stderr)
-        # A coin, ln 2, is thrown once a line of 20 tokens; a window begins in the middle of one.
+        # One random choice, ln 2, per line of 20 tokens; a window begins within a line.
         figures = json.loads(self.training.stdout)
         self.assertLess(figures["valid_loss"], 0.3)
         self.assertGreater(figures["valid_loss"], math.log(2) / 21)
@@ -108,7 +108,7 @@ class Text(program.Case):
         self.assertEqual(figures["tokens"], len(rest))
         self.assertEqual(figures["bytes"], len(rest))
         self.assertGreater(figures["loss"], math.log(2) / 21)
-        # Half a context in front of what is predicted leaves less to guess than none.
+        # With half a context before the predicted tokens there is less to guess than without.
         self.assertLess(figures["loss"], figures["window_loss"])
         self.assertLess(figures["loss"], 0.1)
         self.assertAlmostEqual(figures["perplexity"], math.exp(figures["loss"]), places=4)
@@ -237,7 +237,7 @@ class Texts(program.Case):
                             *settings(self.QUICK | values), names=names)
 
 
-# Which of three kinds a line is, all of its words tell, and its label with them.
+# All words of a line determine its kind (one of three) and thereby its label.
 KINDS = {"sea": "wave fish salt boat tide foam".split(),
          "wood": "leaf deer moss oak fern bark".split(),
          "town": "tram shop roof lamp cafe yard".split()}
@@ -250,7 +250,7 @@ def kinds(count, seed):
 
 
 class Masked(program.Case):
-    """An encoder that has learned which words go together, and a classifier that begins with it."""
+    """An encoder that has learned which words occur together, and a classifier initialised from it."""
 
     SMALL = {"model.type": "encoder", "model.depth": 16, "model.feed_forward": 32,
              "model.layers": 2, "model.heads": 2, "model.dropout": 0, "train.replicas": 1,
@@ -275,7 +275,7 @@ class Masked(program.Case):
         cls.model = cls.shared / "model"
 
     def test_it_learned(self):
-        # One of six words, where 18 would be chance.
+        # One of six words; without context it would be one of 18.
         figures = json.loads(self.succeed("evaluate", self.model, "--data",
                                           self.shared / "rest.txt", "--json").stdout)
         self.assertLess(figures["perplexity"], 9)
@@ -288,7 +288,7 @@ class Masked(program.Case):
     def test_is_not_asked_for_what_it_does_not_know(self):
         lines = [line for line, _ in kinds(100, 2)]
         known = self.shared / "rest.txt"
-        # Lines of unknown words alone are behind the others, so that draws are the same.
+        # Lines of only unknown words come last, so that the random numbers are the same.
         self.write("odd.txt", "".join(f"{line}\n" for line in [*lines, "xyz zyx", "zzz"]))
         wanted, found = (json.loads(self.succeed("evaluate", self.model, "--data", name,
                                                  "--json").stdout) for name in (known, "odd.txt"))
@@ -326,7 +326,7 @@ class Masked(program.Case):
                 self.assertRegex(run.stderr, r"[0-9]+ of [0-9]+ weights begin as in")
         self.assertGreater(accuracy["begun"], 0.75)
         self.assertGreater(accuracy["begun"], accuracy["alone"])
-        # It reads texts as the other does.
+        # It reads texts like the encoder.
         self.write("shouted.tsv", "".join(f"{line.upper()}\t{kind}\n"
                                           for line, kind in kinds(100, 4)))
         shouted = json.loads(self.succeed("evaluate", "begun", "--data", "shouted.tsv",

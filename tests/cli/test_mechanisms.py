@@ -72,7 +72,7 @@ class MechanismsTest(unittest.TestCase):
             self.assertIn(row["name"], text)
 
     def test_one_in_full(self):
-        # Each start of the program costs: one row of each kind.
+        # Starting the program is slow: one row of each kind.
         kinds = {(bool(row["refusal"]), bool(row["parameters"]), bool(row["carries"]), row["module"]): row
                  for row in self.table()["mechanisms"]}
         self.assertGreater(len(kinds), 4)
@@ -131,13 +131,13 @@ class MechanismsTest(unittest.TestCase):
                              {path.name for path in (DOCS / "mechanisms").iterdir()})
             for path in folder.glob("*.svg"):
                 self.assertLess(path.stat().st_size, 6000, path.name)
-            # The fit finds what it is fitted to: the trained model, whose form bahdanau has.
+            # The fit approximates the weights of the trained model, which has bahdanau's form.
             pair = json.loads((folder / "pair.json").read_text(encoding="utf-8"))
             self.assertLess(self.largest_difference(
                 (folder / "bahdanau.svg").read_text(encoding="utf-8"), pair["weights"]), 0.1)
 
     def largest_difference(self, svg, weights):
-        """Between the weights and the twenty levels of a picture's cells, row by row."""
+        """Returns the largest difference of weights and the twenty levels of a picture's cells, by row."""
         cells = {}
         for level, path in re.findall(r'<path class="l(\d+)" d="([^"]*)"', svg):
             for x, y in re.findall(r"M([\d.]+) ([\d.]+)h", path):

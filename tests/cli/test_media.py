@@ -1,4 +1,4 @@
-"""Images and sounds: tables of them, models that read them, pictures of what those looked at."""
+"""Images and sounds: tables of them, models that read them, and pictures of their attention."""
 
 import base64
 import gzip
@@ -50,7 +50,7 @@ def wav(samples, rate=8000):
 
 
 def bar(label, chance):
-    """8 x 8 noisy pixels with a line: 0 across, 1 down."""
+    """Returns 8 x 8 noisy pixels with a line: 0 horizontal, 1 vertical."""
     line = chance.randrange(1, 7)
     return [200 + chance.randrange(50) if (x if label else y) == line else chance.randrange(60)
             for y in range(8) for x in range(8)]
@@ -70,7 +70,7 @@ def write_bars(folder, name, count, seed):
 
 
 def tone(label, chance):
-    """A fifth of a second or more that ends low or high: what does not change is normalised away."""
+    """At least a fifth of a second that ends low or high; a constant pitch would be normalised away."""
     length = chance.randrange(1600, 2400)
     pitches = ((2000, 300), (300, 2000))[label]
     factor = chance.uniform(0.9, 1.1)
@@ -79,7 +79,7 @@ def tone(label, chance):
 
 
 class Images(program.Case):
-    """A Vision Transformer that has learned lines across and down."""
+    """A Vision Transformer that has learned horizontal and vertical lines."""
 
     @classmethod
     def setUpClass(cls):
@@ -131,7 +131,7 @@ class Images(program.Case):
         self.assertLessEqual({"rollout", "gradient", "occlusion"}, tested)
         self.succeed("explain", self.model, self.image, "--out", "x.png")
         width, height = png_size((self.folder / "x.png").read_bytes())
-        # Two panels of 8 x 8 pixels at 25 each, with margins, at two device pixels.
+        # Two panels of 8 x 8 pixels of 25 each, with margins, at two device pixels.
         self.assertEqual(width, 2 * (2 * 200 + 20 + 48))
         self.assertGreater(height, 400)
         weights = json.loads(self.succeed("explain", self.model, self.image, "--json").stdout)
@@ -220,7 +220,7 @@ class Images(program.Case):
                     names=["labels", "no images"])
 
     def test_a_label_of_no_training(self):
-        """The field counts it as wrong."""
+        """Counted as wrong."""
         self.write("t.tsv", f"{self.image}\t5\n")
         run = self.succeed("evaluate", self.model, "--data", "t.tsv", "--json")
         self.assertEqual(json.loads(run.stdout)["accuracy"], 0)
@@ -230,7 +230,7 @@ class Images(program.Case):
 class Rows(program.Case):
 
     def test_reads_rows_with_attention(self):
-        """Rows of one to five marks; that they are learned is measured on real digits."""
+        """Rows of one to five digits; tests on real digits show that they are learned."""
         write_bars(self.folder, "train", 300, 1)
         images = ["--images", "train-images.gz", "--labels", "train-labels"]
         run = self.succeed("data", "digits", *images, "--out", "data", "--count", 300, "--valid",
@@ -282,7 +282,7 @@ class Rows(program.Case):
 
 
 class Sounds(program.Case):
-    """Falling and rising tones, told apart by a recurrent network."""
+    """Falling and rising tones, distinguished by a recurrent network."""
 
     @classmethod
     def setUpClass(cls):

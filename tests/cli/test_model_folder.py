@@ -1,4 +1,4 @@
-"""Hostile and broken model folders, texts that are out of the ordinary, and a disk that is full."""
+"""Hostile and broken model folders, unusual texts, and a full disk."""
 
 import json
 import shutil
@@ -9,10 +9,10 @@ import tempfile
 import program
 from program import PAIRS, SMALL, read_safetensors, safetensors, settings
 
-# What training says before it looks at the checkpoint.
+# Output of training before it reads the checkpoint.
 COUNTS = r"\d+ training and [^\n]*\n"
 
-# Long enough to see that reading is bounded, and no more than needed.
+# Just long enough to show that reading is bounded.
 LONGEST = 40
 
 
@@ -62,7 +62,7 @@ class Weights(WithModel):
         self.refuse_weights(struct.pack("<Q", len(whole)) + whole[8:], "truncated")
 
     def large_enough(self, header, body=b""):
-        """Padded with a tensor, so that the size of the file alone does not give it away."""
+        """Padded with a tensor, so that the file's size is plausible."""
         text = header if isinstance(header, str) else json.dumps(header)
         size = self.weights.stat().st_size
         begin = len(body)
@@ -143,7 +143,7 @@ class Description(WithModel):
         self.refuse_model("config.toml", "attend train")
 
     def test_settings_that_ask_for_more_memory_than_the_weights_have(self):
-        """Refused by arithmetic: a network of that size would not fit the limit."""
+        """Refused by computation: a network of this size would not fit into the limit."""
         path = self.model / "config.toml"
         chosen = {"model.type": "transformer", "model.depth": 16, "model.feed_forward": 16,
                   "model.encoder_layers": 1, "model.decoder_layers": 1, "train.epochs": 1}
@@ -202,7 +202,7 @@ class Description(WithModel):
                     told=COUNTS + unknown)
 
     def test_the_same_command_goes_on(self):
-        """What it says of the model is checked; what it says of training holds from there on."""
+        """Settings of the model are checked; settings of training apply from now on."""
         train = ["train", "--data", "pairs.tsv", "--valid", "pairs.tsv", "--out", "model",
                  "--resume"]
         shutil.copy(self.model / "config.toml", self.folder / "told.toml")
@@ -244,7 +244,7 @@ class Texts(WithModel):
                                      r"(attend: \d of 2 answers are cut[^\n]*\n)?\Z")
         answer = json.loads(run.stdout.splitlines()[1])
         self.assertTrue(answer["cut"])
-        # It is read as its beginning.
+        # Only its beginning is read.
         start = self.succeed("predict", "model", "--json", stdin=text[:LONGEST] + "\n").stdout
         self.assertEqual(answer["predictions"], json.loads(start)["predictions"])
         run = self.succeed("explain", "model", text, "--json")
@@ -281,7 +281,7 @@ class Texts(WithModel):
 
 
 class FullDisk(WithModel):
-    """On a file system of a few pages, in a mount name space of its own."""
+    """On a file system of a few pages, in its own mount namespace."""
 
     def run_on_disk(self, script, **variables):
         for options in (["-m"], ["-rm"]):
@@ -303,7 +303,7 @@ class FullDisk(WithModel):
         self.disk.mkdir()
 
     def assert_disk_full(self, run, name):
-        """The one line that is not progress says so."""
+        """Expects exactly one line besides progress, about the full disk."""
         self.assertEqual(run.returncode, 2, run.stderr)
         lines = [line for line in run.stderr.splitlines() if line.startswith("attend: ")]
         self.assertEqual(len(lines), 1, run.stderr)
@@ -322,7 +322,7 @@ class FullDisk(WithModel):
         self.assertFalse([name for name in left if name.startswith(".")], left)
 
     def test_start_of_a_model(self):
-        """Whatever the first files that fit are, the command can be given again."""
+        """After a failure with any number of files written, the command can be repeated."""
         values = SMALL | {"train.epochs": 1}
         self.write("small.toml", "".join(f"{key} = {value}\n" for key, value in values.items()))
         train = ('"$ATTEND" train --data pairs.tsv --valid pairs.tsv --config small.toml '
@@ -336,7 +336,7 @@ class FullDisk(WithModel):
                 self.assertEqual(run.returncode, 0, run.stderr)
 
     def test_model_that_is_there(self):
-        """It stays as it was, and continues once there is room."""
+        """It stays unchanged, and continues after space is available."""
         before = program.contents(self.model)
         on = ("train --data pairs.tsv --valid pairs.tsv --out disk/model --resume "
               "--set train.epochs=3 --set train.checkpoint_seconds=0")

@@ -1,4 +1,4 @@
-"""Molecules: a motif that decides the number is learned, and found again by an explanation."""
+"""Molecules: a motif that determines the number is learned, and found by an explanation."""
 
 import json
 import random
@@ -7,7 +7,7 @@ import re
 import program
 from program import settings
 
-# A number is 1 where an amide is there; its parts occur without each other, too.
+# The number is 1 if there is an amide; its parts also occur separately.
 MOTIF = "C(=O)N"
 UNITS = ["C", "C", "O", "N", "S", "C(C)", "C(=O)", "C(N)", "C(F)", "CCl", "CBr", "c1ccccc1"]
 
@@ -42,7 +42,7 @@ class Motif(program.Case):
         self.assertLess(json.loads(run.stdout)["valid_rmse"], 0.1)
 
     def found(self, places_of_motif):
-        """How often gradient x input is largest within the motif, of 30 molecules that have it."""
+        """Returns how often gradient x input is largest within the motif, of 30 molecules with it."""
         molecules = [text for text, number in rows(60, 3) if number]
         hits = 0
         for text in molecules:
@@ -65,7 +65,7 @@ class Motif(program.Case):
         self.draws()
 
     def draws(self):
-        """The atoms of a molecule, the motif's in the strongest colour."""
+        """Draws the atoms of a molecule, with the motif in the strongest colour."""
         self.succeed("explain", "model", "CCBrC(=O)NC", "--method", "gradient_x_input",
                      "--out", "x.molecule.svg")
         svg = (self.folder / "x.molecule.svg").read_text()
@@ -77,8 +77,8 @@ class Motif(program.Case):
         self.assertEqual((self.folder / "x.molecule.png").read_bytes()[:4], b"\x89PNG")
 
 
-# Of one nitrogen and one oxygen within a chain of carbons: is there a bond between them? Counts of
-# atoms, of their bonds and of their hydrogens do not tell.
+# One nitrogen and one oxygen in a chain of carbons: is there a bond between them? The answer does
+# not follow from counts of atoms, of bonds and of hydrogens.
 def chains(count, seed):
     chance = random.Random(seed)
     for i in range(count):
@@ -119,7 +119,7 @@ class Bonds(program.Case):
         self.continues()
 
     def answers(self):
-        """The same in whatever order the molecule is written, and beside others."""
+        """Answers are the same for any order of atoms, single and in a batch."""
         texts = ["CCNOCCCC", "CCCCONCC", "[H]C(CC)CO[N]([H])CC name", "CCNCOCCC"]
         alone = [self.succeed("predict", "model", "--json", stdin=f"{text}\n").stdout
                  for text in texts]
@@ -134,7 +134,7 @@ class Bonds(program.Case):
         self.assertEqual(together, "".join(alone))
 
     def explains(self):
-        """Weights are along bonds alone, and are drawn there."""
+        """Weights exist only along bonds, and are drawn there."""
         shown = ("explain", "model", "CC(Cl)NO", "--view", "heads", "--layer", "1", "--head", "2")
         weights = json.loads(self.succeed(*shown, "--json").stdout)
         self.assertEqual(weights["source"], ["C", "C", "Cl", "N", "O"])
@@ -155,7 +155,7 @@ class Bonds(program.Case):
         self.succeed("explain", "model", "CC(Cl)NO", "--out", "x.html")
 
     def continues(self):
-        """By --resume to the same weights as without a break, and by --init."""
+        """--resume gives the same weights as uninterrupted training; --init works, too."""
         whole = {"model.layers": 1, "train.epochs": 2, "train.schedule": "inverse_sqrt"}
         self.train("whole", **whole)
         self.train("parts", **(whole | {"train.epochs": 1}))
@@ -170,7 +170,7 @@ class Bonds(program.Case):
 
 class OneFile(program.Case):
     def test_spellings_of_a_molecule_are_on_one_side(self):
-        """Of a single file, whose labels tell the spelling of 40 molecules."""
+        """A single file with 40 molecules in three spellings, labelled by the spelling."""
         lines = []
         for i in range(40):
             chain = "C" * i

@@ -1,4 +1,4 @@
-"""Training on two hosts: network namespaces that a cable of their own joins."""
+"""Training on two hosts: network namespaces joined by a virtual cable."""
 
 import os
 import subprocess

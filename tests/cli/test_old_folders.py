@@ -1,4 +1,4 @@
-"""Model folders of earlier versions: each loads and answers what its own version answered."""
+"""Model folders of earlier versions: each loads and gives the answers of its version."""
 
 import json
 import pathlib
@@ -8,8 +8,8 @@ import program
 
 OLD = pathlib.Path(__file__).resolve().parents[1] / "old_folders"
 
-# A row of answers.tsv: folder, source, the answer of a beam of 2, its log probability. Folders were trained
-# until the second answer was at least 6 % less probable, which no rounding makes up for.
+# A row of answers.tsv: folder, source, answer of a beam of 2, its log probability. Folders were
+# trained until the second answer was at least 6 % less probable, far more than rounding changes.
 
 
 class OldFolders(program.Case):

@@ -1,4 +1,4 @@
-"""The commands of docs/pretrained.md, run as they stand there, in order, on small folders of those names."""
+"""Runs the commands of docs/pretrained.md unchanged and in order, on small folders with these names."""
 
 import base64
 import importlib.util
@@ -14,7 +14,7 @@ from foreign import golden_case, write_foreign
 from test_serving_docs import indented_blocks
 
 PAGE = pathlib.Path(__file__).resolve().parents[2] / "docs/pretrained.md"
-# Folders that commands import, and models that they take as they are.
+# Folders that commands import, and ready models.
 FOREIGN = {"all-MiniLM-L6-v2": "BertModel", "vit-base-patch16-224": "ViTForImageClassification",
            "opus-mt-en-roa": "MarianMTModel"}
 IMPORTED = {"bert": "BertForMaskedLM", "gpt2": "GPT2LMHeadModel",
@@ -43,7 +43,7 @@ class PretrainedDocs(program.Case):
                               text=True)
 
     def has_package(self, command):
-        """Whether pip could fetch it; where nothing answers, it gives up."""
+        """Returns whether pip can download the package; gives up without a connection."""
         try:
             return subprocess.run(shlex.split(command), cwd=self.folder, capture_output=True,
                                   timeout=60).returncode == 0
@@ -51,7 +51,7 @@ class PretrainedDocs(program.Case):
             return False
 
     def prepare(self, arguments):
-        """Gives a command the foreign folder that it reads, and room for the folder that it writes."""
+        """Provides the foreign folder that a command reads, and removes an old output folder."""
         if arguments[:2] == ["attend", "import"] and not (self.folder / arguments[2]).exists():
             self.assertIn(arguments[2], FOREIGN, "tell test_pretrained_docs.py what this folder is")
             write_foreign(FOREIGN[arguments[2]], self.folder / arguments[2])

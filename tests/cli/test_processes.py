@@ -1,4 +1,4 @@
-"""Training in several processes: the same result as in one, and no end that nobody notices."""
+"""Training in several processes: the same result as in one, and every failure is reported."""
 
 import json
 import os
@@ -14,9 +14,9 @@ TRAINING = SMALL | {"model.dropout": 0, "train.steps": 12, "train.validate_steps
                     "train.precision": "float32"}
 
 
-NEVER = 100000  # seconds, steps or epochs: no test gets there
+NEVER = 100000  # seconds, steps or epochs: no test reaches it
 ENDLESS = {"train.steps": NEVER, "train.epochs": NEVER}
-PATIENCE = 20  # seconds in which any process that is not stopped gets its turn, even where others take turns
+PATIENCE = 20  # seconds until a running process is scheduled, even on a busy machine
 
 
 class ProcessCase(program.Case):
@@ -29,30 +29,30 @@ class ProcessCase(program.Case):
         return ["train", "--data", "pairs.tsv", *valid, "--out", out, *settings(TRAINING | changes), *more]
 
     def start(self, *command, before=(), **environment):
-        """`before`: what starts the program."""
+        """`before`: command that starts the program."""
         return subprocess.Popen([*before, program.PROGRAM, *map(str, command)], cwd=self.folder,
                                 env=program.environment() | environment, stdin=subprocess.DEVNULL,
                                 stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
 
     def meeting(self):
-        """The variables of two processes or more that meet at a port, which is theirs while the test lasts.
+        """Returns the variables of two or more processes that meet at a port reserved for the test.
 
-        The system gives the port to nobody else while a socket is bound to it; rank 0 can listen there all
-        the same, because both say SO_REUSEADDR.
+        The system does not assign the port while a socket is bound to it. Rank 0 can listen there, because
+        both sockets set SO_REUSEADDR.
         """
         held = socket.socket()
         self.addCleanup(held.close)
         held.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         held.bind(("", 0))
-        # Rank 0 listens one above what the variable says.
+        # Rank 0 listens at the port after the variable's.
         return {"MASTER_ADDR": "127.0.0.1", "MASTER_PORT": str(held.getsockname()[1] - 1)}
 
     def finish(self, process):
-        """Standard error."""
+        """Waits for the process; returns its standard error."""
         return process.communicate(timeout=300)[1]
 
     def children(self, process):
-        """{rank: process} of those that a process has started."""
+        """Returns {rank: process} of the children of a process."""
         found = subprocess.run(["pgrep", "-P", str(process.pid)], capture_output=True, text=True).stdout.split()
         ranks = {}
         for child in found:
@@ -65,7 +65,7 @@ class ProcessCase(program.Case):
         return (self.folder / folder / "weights.safetensors").read_bytes()
 
     def wait_for_validation(self, process):
-        """Until the first one is told; what is told after it is left to read."""
+        """Reads until the first validation; later output remains unread."""
         told = b""
         while not told.endswith(b"| valid loss"):
             byte = os.read(process.stderr.fileno(), 1)
@@ -105,7 +105,7 @@ class Processes(ProcessCase):
         self.assertEqual(self.weights("parts"), self.weights("whole"))
 
     def test_other_numbers_of_processes_go_on(self):
-        """With the same examples: what was learned before them and behind them is alike."""
+        """Training continues with the same examples: the results before and after are similar."""
         train = {"train.steps": 24, "train.validate_steps": 12, "train.schedule": "constant"}
         self.succeed(*self.command("whole", **train))
         self.succeed(*self.command("parts", "--processes", 2, **train | {"train.steps": 11}))
@@ -117,7 +117,7 @@ class Processes(ProcessCase):
         self.assertAlmostEqual(parts[-1]["valid_loss"], whole[-1]["valid_loss"], 4)
 
     def test_share_the_positions_of_sequences(self):
-        """The steps are those of one process, dropout included."""
+        """The steps equal the steps of one process, including dropout."""
         train = {"model.dropout": 0.1, "train.sequence_parallel": "true", "train.replicas": 1}
         transformer = {key: TRAINING[key] for key in TRAINING if key.startswith("train.")} | {
             "model.type": "transformer", "model.depth": 16, "model.heads": 2,
@@ -176,7 +176,7 @@ class Processes(ProcessCase):
         self.assertEqual(self.weights("port"), self.weights("two"))
 
     def test_what_differs_is_named(self):
-        """Also by those that meet in a file, as a starter's processes do."""
+        """Also for processes that meet in a file, like the processes of a starter."""
         self.write("other.tsv", PAIRS[:-20])
         file = {"ATTEND_MEETING": str(self.folder / "meeting")}
         for meeting, changes, valid, named in ((self.meeting(), {"train.batch": 21}, "pairs.tsv", "batch = 21"),
@@ -195,7 +195,7 @@ class Processes(ProcessCase):
         meeting = self.meeting()
         ranks = [self.start(*self.command(f"model-{i}", "--timeout", NEVER), RANK="0" if i == 0 else "1",
                             WORLD_SIZE="3", **meeting) for i in range(3)]
-        # One of the two with rank 1 says so; the others wait for rank 2.
+        # One of the two with rank 1 reports it; the others wait for rank 2.
         first = os.waitid(os.P_ALL, 0, os.WEXITED | os.WNOWAIT).si_pid
         (ended,) = [rank for rank in ranks[1:] if rank.pid == first]
         self.assertIn("two processes", self.finish(ended))
@@ -240,7 +240,7 @@ class Processes(ProcessCase):
         self.refuse_environment("MASTER_PORT", RANK="0", WORLD_SIZE="2", MASTER_ADDR="127.0.0.1",
                                 MASTER_PORT="70000")
         self.refuse_environment("SLURM_PROCID", SLURM_STEP_NUM_TASKS="2", SLURM_PROCID="7")
-        # mpirun in a step of Slurm, which is of one process.
+        # mpirun in a Slurm step with one process.
         self.refuse_environment("MASTER_ADDR", "rank 1 of 2", OMPI_COMM_WORLD_RANK="1",
                                 OMPI_COMM_WORLD_SIZE="2", SLURM_STEP_NUM_TASKS="1", SLURM_PROCID="0")
         with socket.socket() as taken:

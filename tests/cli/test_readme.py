@@ -1,4 +1,4 @@
-"""The commands of README.md, run as they stand there, in order, in an empty folder."""
+"""Runs the commands of README.md unchanged and in order, in an empty folder."""
 
 import math
 import pathlib
@@ -11,8 +11,7 @@ import program
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 
-# What is learned is another test's business: the smallest model, for as many steps
-# as keep its answers short.
+# Other tests check learning: the smallest model, with just enough steps for short answers.
 QUICK = {
     "ATTEND_MODEL_HIDDEN": "16",
     "ATTEND_MODEL_EMBEDDING": "8",
@@ -23,7 +22,7 @@ QUICK = {
 
 
 def commands():
-    """The lines of the indented blocks that call the program."""
+    """Returns the lines of indented blocks that call the program."""
     lines = (ROOT / "README.md").read_text(encoding="utf-8").splitlines()
     return [
         line.split("#")[0].strip()

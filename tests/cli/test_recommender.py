@@ -1,4 +1,4 @@
-"""Items that somebody takes next: read, learned, ranked and predicted."""
+"""Prediction of next items: read, learned, ranked and predicted."""
 
 import json
 import pathlib
@@ -13,12 +13,12 @@ SMALL = {"model.type": "recommender", "model.depth": 32, "model.feed_forward": 3
          "train.epochs": 40, "train.warmup_steps": 20, "train.learning_rate": 1e-2,
          "train.weight_average": 0.9, "train.patience": 0}
 
-# What is said of a file that can be read.
+# A remark about the format of a valid file.
 FORM = r"(attend: [^\n]+: each line is read as [^\n]+\n)?"
 
 
 class Recommender(program.Case):
-    """A model of a planted chain, for all the tests below."""
+    """A model of a planted chain, for all tests below."""
 
     @classmethod
     def setUpClass(cls):
@@ -85,7 +85,7 @@ class Recommender(program.Case):
         self.assertLessEqual(figures["mrr"], 0.5)
 
     def test_all_items_of_long_histories_count(self):
-        """Only the last model.context are learned from, but each can be ranked."""
+        """Training uses only the last model.context items, but every item can be ranked."""
         self.write("long.tsv", "".join(f"u{user}\ti{9 * step + user}\t{step}\n"
                                        for user in range(9) for step in range(60))
                    + "known\ti0\t0\nknown\ti9\t1\nknown\ti18\t2\n")

@@ -20,7 +20,7 @@ SMALL = {"model.type": "classifier", "data.target": "number", "model.depth": 16,
          "train.replicas": 1, "train.batch": 20, "train.warmup_steps": 10, "train.epochs": 20,
          "train.learning_rate": 1e-2, "train.weight_average": 0.9, "train.patience": 0}
 
-# A number is the sum of what its words are worth, in a unit far from 0 and 1.
+# A number is the sum of the values of its words, in a unit far from 0 and 1.
 WORTH = {"a": 100, "b": -250, "c": 50, "d": 0}
 
 
@@ -39,7 +39,7 @@ def as_tsv(pairs):
 
 
 class FarFromZero(program.Case):
-    """Times, Julian dates, total energies: numbers that differ by millionths of themselves."""
+    """Times, Julian dates, total energies: numbers with relative differences of millionths."""
 
     def test_learns_and_measures_them(self):
         for part, count, seed in (("train", 300, 1), ("valid", 60, 2), ("test", 60, 3)):
@@ -54,7 +54,7 @@ class FarFromZero(program.Case):
 
 
 class Numbers(program.Case):
-    """A model that has learned what words are worth, for all the tests below."""
+    """A model that has learned the values of words, for all tests below."""
 
     @classmethod
     def setUpClass(cls):

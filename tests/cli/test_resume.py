@@ -1,4 +1,4 @@
-"""Training that is stopped and killed continues as if nothing had been, to the same bytes."""
+"""Training that is stopped or killed continues to the same bytes as without interruption."""
 
 import os
 import pty
@@ -45,7 +45,7 @@ class Resume(program.Case):
         self.assertEqual(training_outcome(self.model), expected)
 
     def test_a_closed_terminal(self):
-        """It sends SIGHUP, and takes no line any more of what training prints."""
+        """The terminal sends SIGHUP and accepts no more output of training."""
         train = self.train("--resume", **{"train.epochs": 100000})
         pid, terminal = pty.fork()
         if pid == 0:
@@ -79,9 +79,9 @@ class Resume(program.Case):
         self.assertRegex(run.stderr, r"(\d+) of \1 weights begin as in base")
 
     def test_batches_of_another_size(self):
-        """40 of the 60 pairs come in batches of 4, then 2 in batches of 1, then the other 18."""
+        """40 of the 60 pairs are in batches of 4, then 2 in batches of 1, then the other 18."""
         for stream, validated in (0, [(10, 1), (12, 1), (13, 1), (14, 2), (15, 3), (16, 4)]), \
-                (16, [(10, 1), (12, 1), (14, 1), (16, 2)]):  # in memory are 16 at a time
+                (16, [(10, 1), (12, 1), (14, 1), (16, 2)]):  # 16 are in memory at a time
             with self.subTest(stream):
                 values = {"train.epochs": 4, "train.shuffle_buffer": stream, "train.batch": 4}
                 self.succeed(*self.train(**values | {"train.steps": 10}))
@@ -113,11 +113,11 @@ class Resume(program.Case):
         self.refuse(*self.train("--resume"), names=["checkpoint.safetensors", "--init model"])
 
     def test_a_folder_is_one_process_s(self):
-        """Another may neither begin nor continue there; it names who is there."""
+        """Another process can neither start nor resume there; the error names the first process."""
         self.succeed(*self.train())
         expected = training_outcome(self.model)
         shutil.rmtree(self.model)
-        # The weights of the first validation are written then.
+        # At this change the weights of the first validation are written.
         plan = counting(self.model, signal=signal.SIGSTOP, change="rename model/metrics.jsonl", number=2)
         first = subprocess.Popen([program.PROGRAM, *map(str, self.train())], cwd=self.folder,
                                  stderr=subprocess.PIPE, text=True, env=plan)
@@ -128,7 +128,7 @@ class Resume(program.Case):
             self.assertEqual(run.returncode, 2, run.stderr)
             self.assertRegex(run.stderr, rf"\Aattend: model: process {first.pid} is writing there"
                                          r"[^\n]*another folder\n\Z")
-        # Who reads is not held up; what the first weights answer does not matter.
+        # Readers are not blocked; the answer of these weights does not matter.
         self.assertNotIn("writing", self.succeed("predict", "model", stdin="bab\n").stderr)
         first.send_signal(signal.SIGCONT)
         _, errors = first.communicate(timeout=300)
@@ -146,7 +146,7 @@ with open(".attend.lock", "w") as file:
 
 
 class Taken(program.Case):
-    """A folder that another process writes into."""
+    """A folder that another process writes to."""
 
     def test_every_command_that_fills_a_folder(self):
         self.write("pairs.tsv", PAIRS)
@@ -164,7 +164,7 @@ class Taken(program.Case):
             for command in commands:
                 self.refuse(*command, "--out", "taken",
                             names=["taken: ", f"process {holder.pid} is writing", "wait"])
-        # The lock file that a killed process left stops nobody.
+        # A killed process's lock file blocks no other process.
         self.succeed("average", "model", "--out", "taken")
         self.assertNotIn(".attend.lock", [path.name for path in (self.folder / "taken").iterdir()])
 

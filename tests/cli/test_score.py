@@ -1,4 +1,4 @@
-"""The scores of texts, by attend score."""
+"""Scores of texts by attend score."""
 
 import json
 
@@ -18,7 +18,7 @@ class Score(program.Case):
     def test_prints_what_sacrebleu_prints(self):
         run = self.succeed("score", "--reference", "a.txt", "--metric", "bleu,chrf,chrf++",
                            stdin=self.ANSWERS)
-        # By sacreBLEU 2.6.0, but for its name.
+        # From sacreBLEU 2.6.0, except for its name.
         self.assertEqual(run.stdout.splitlines(), [
             "BLEU|nrefs:1|case:mixed|eff:no|tok:13a|smooth:exp|version:attend = 49.88 "
             "75.0/52.9/42.9/36.4 (BP = 1.000 ratio = 1.053 hyp_len = 20 ref_len = 19)",

@@ -1,4 +1,4 @@
-"""A recurrent model of many parts that answers in the language it is told, on the device it is told."""
+"""A recurrent model with many features that answers in a chosen language, on a chosen device."""
 
 import json
 import pathlib

@@ -1,4 +1,4 @@
-"""attend serve: answers over HTTP, as predict prints them."""
+"""attend serve: answers over HTTP equal the output of predict."""
 
 import http.client
 import json
@@ -19,7 +19,7 @@ SOURCES = [line.split("\t")[0] for line in PAIRS.splitlines()]
 
 
 class Server:
-    """A server that has said that it is ready."""
+    """A server that has reported that it is ready."""
 
     def __init__(self, *arguments, cwd, env=None):
         self.errors = []
@@ -39,7 +39,7 @@ class Server:
         return http.client.HTTPConnection("localhost", int(self.url.rsplit(":", 1)[1]), timeout=300)
 
     def ask(self, method, path, body=None, headers=None, connection=None):
-        """(status, headers, body)"""
+        """Returns (status, headers, body)."""
         connection = connection or self.connect()
         if body is not None and not isinstance(body, (str, bytes)):
             body = json.dumps(body)
@@ -52,7 +52,7 @@ class Server:
         return status, body
 
     def end(self):
-        """Its exit code after SIGTERM."""
+        """Sends SIGTERM; returns the exit code."""
         if self.process.poll() is None:
             self.process.send_signal(signal.SIGTERM)
         code = self.process.wait(60)
@@ -80,7 +80,7 @@ class Serve(program.Case):
         return server
 
     def lines(self, texts, *options, model="words"):
-        """What predict --json prints for the texts, line by line."""
+        """Returns the lines of predict --json for the texts."""
         run = program.attend("predict", model, "--json", *options, cwd=self.shared,
                              stdin="".join(f"{text}\n" for text in texts))
         self.assertEqual(run.returncode, 0, run.stderr)
@@ -121,7 +121,7 @@ class Serve(program.Case):
                         connection=connection)
                     if status != 200 or body != self.whole([lines[i]]):
                         wrong.append((status, body))
-                # One that cannot be answered, beside the others.
+                # An invalid request among the others.
                 server.ask("POST", "/v1/predict", {"texts": ["b"], "prefixes": ["no such token"]},
                            connection=connection)
             connection.close()
@@ -242,7 +242,7 @@ class Serve(program.Case):
             body = server.ask("POST", "/v1/predict", {"texts": texts, "details": True},
                               connection=connection)[2]
             self.assertEqual(body, self.whole(self.lines(texts, "--details")))
-        # A refusal reaches who sends more than is read, and the end is said.
+        # A client that sends more than is read receives the refusal and a proper end of TLS.
         with tls.wrap_socket(socket.create_connection(("localhost", port)),
                              server_hostname="localhost") as client:
             client.sendall(b"POST /v1/predict HTTP/1.1\r\nHost: localhost:%d\r\n"
@@ -250,7 +250,7 @@ class Serve(program.Case):
                            % port + b" " * 200000)
             answer = b"".join(iter(lambda: client.recv(4096), b""))
         self.assertTrue(answer.startswith(b"HTTP/1.1 413 "), answer)
-        # Who speaks no TLS gets none of HTTP either, and others are served.
+        # Clients without TLS receive no HTTP response, and others are still served.
         with socket.create_connection(("localhost", port)) as client:
             client.sendall(b"GET /health HTTP/1.1\r\nHost: localhost\r\n\r\n")
             self.assertNotIn(b"HTTP/", b"".join(iter(lambda: client.recv(4096), b"")))
@@ -272,7 +272,7 @@ class Serve(program.Case):
         server.process.send_signal(signal.SIGTERM)
         while server.ask("GET", "/ready", connection=connection)[0] != 503:
             pass
-        # It goes on answering, until it is told once more.
+        # It continues to answer until the second signal.
         status, _, body = server.ask("POST", "/v1/predict", {"texts": ["bab"]}, connection=connection)
         self.assertEqual((status, body), (200, self.whole(self.lines(["bab"]))))
         self.assertEqual(server.end(), 1)

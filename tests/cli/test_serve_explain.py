@@ -1,4 +1,4 @@
-"""attend serve: explanations, as attend explain makes them."""
+"""attend serve: explanations equal the output of attend explain."""
 
 import json
 import pathlib
@@ -16,7 +16,7 @@ HEADS = {"model.type": "transformer", "model.depth": 16, "model.heads": 2, "mode
 
 
 class Explain(program.Case):
-    """One server with a model of each kind, for all the tests below."""
+    """One server with a model of each kind, for all tests below."""
 
     @classmethod
     def setUpClass(cls):
@@ -80,7 +80,7 @@ class Explain(program.Case):
         self.assertTrue(all(method["card"] for method in every["texts"]["methods"]))
         heads = sum(len(layer["heads"]) for layer in every["texts"]["maps"])
         self.assertEqual(len(every["blocks"]), len(names) + heads)
-        # A model without weights has no map before its methods are tested, and says so.
+        # A model without weights has no map until methods are tested, and says so.
         none = json.loads(self.ask(model="plain", format="page")[2])["texts"]
         self.assertEqual((none["methods"], none["maps"]), ([], []))
         self.assertIn("model.score = none", none["note"])

@@ -1,4 +1,4 @@
-"""attend serve: images and sounds in requests, answered and explained as their files."""
+"""attend serve: images and sounds in requests are answered and explained like files."""
 
 import base64
 import json
@@ -15,7 +15,7 @@ from test_serve import Server
 
 
 class Files(program.Case):
-    """Models of images and of sounds, which requests hold themselves."""
+    """Models of images and of sounds, which requests contain."""
 
     @classmethod
     def setUpClass(cls):

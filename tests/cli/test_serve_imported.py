@@ -1,4 +1,4 @@
-"""attend serve: models that others trained, with tokenizers of their own."""
+"""attend serve: imported models with their own tokenizers."""
 
 import json
 import re
@@ -64,7 +64,7 @@ class Imported(program.Case):
         (tokens,) = self.tokens(server, inputs="the cat sat")
         ids = [one["id"] for one in tokens]
         answers = []
-        # As a text, and as lm-evaluation-harness sends it.
+        # As a text, and as ids like lm-evaluation-harness.
         for prompt in ("the cat sat", ids, [ids]):
             status, _, body = server.ask("POST", "/v1/completions", {
                 "prompt": prompt, "max_tokens": 1, "echo": True, "logprobs": 1, "temperature": 0})

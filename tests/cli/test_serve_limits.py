@@ -1,4 +1,4 @@
-"""attend serve to strangers: limits at the byte, clients that leave, deadlines, foreign pages."""
+"""attend serve with untrusted clients: size limits, disconnects, deadlines, foreign pages."""
 
 import http.client
 import json
@@ -11,7 +11,7 @@ import program
 from program import PAIRS, SMALL, settings
 from test_serve import Server
 
-# Minutes of work for the model below and one of its threads; a client's leaving or a deadline ends it before.
+# Minutes of work for one of the model's threads, ended earlier by a disconnect or a deadline.
 LONG = {"texts": ["bab"], "beam": 64, "minimum_length": 4096, "maximum_length": 4096}
 
 
@@ -31,14 +31,14 @@ class Limits(program.Case):
         return server
 
     def send(self, server, data):
-        """A connection that has sent these bytes."""
+        """Returns a connection that has sent these bytes."""
         client = socket.create_connection(("localhost", int(server.url.rsplit(":", 1)[1])), 300)
         self.addCleanup(client.close)
         client.sendall(data)
         return client
 
     def predict(self, server, fields, lines=b""):
-        """A connection that has asked, and is not read yet."""
+        """Returns a connection that has sent a request and not read the answer."""
         body = fields if isinstance(fields, bytes) else json.dumps(fields).encode()
         return self.send(server, b"POST /v1/predict HTTP/1.1\r\nHost: %s\r\n%s"
                          b"Content-Type: application/json\r\nContent-Length: %d\r\n"
@@ -50,7 +50,7 @@ class Limits(program.Case):
         return int(answer.split()[1]), answer
 
     def figures(self, server):
-        """What /metrics says, by name."""
+        """Returns the figures of /metrics by name."""
         lines = server.ask("GET", "/metrics")[2].splitlines()
         return {name: float(value)
                 for name, value in (line.rsplit(" ", 1) for line in lines if line[0] != "#")}
@@ -106,7 +106,7 @@ class Limits(program.Case):
     def test_a_full_queue_and_clients_that_leave(self):
         server = self.serve("--queue", 1, "--threads", 2, "--deadline", 3600, "--log", "json")
         running = []
-        for count in (1, 2):  # both of the model's threads, and both of its queue's
+        for count in (1, 2):  # both threads of the model, and both of its queue
             running.append(self.predict(server, LONG | {"length_penalty": count}))
             self.wait_for(server, "attend_batch_size_count", count)
         waiting = self.predict(server, {"texts": ["bab"]})
@@ -114,13 +114,14 @@ class Limits(program.Case):
         status, headers, body = server.ask("POST", "/v1/predict", {"texts": ["bab"]})
         self.assertEqual((status, headers["Retry-After"]), (429, "1"))
         self.assertEqual(json.loads(body)["error"]["code"], "queue_full")
-        # Its head is enough for that, but not if it may not ask at all.
+        # The head suffices for this refusal; refusals of the head itself come first.
         self.assertEqual(self.status(self.predict(server, b"no JSON"))[0], 429)
         self.assertEqual(server.ask("GET", "/v1/predict")[0], 405)
-        # What waits is answered as soon as one that runs has no client any more.
+        # A waiting request is answered after the client of a running one disconnects.
         running[0].close()
         self.assertEqual(self.status(waiting)[0], 200)
-        # One that waits and leaves makes room, and takes nobody's answer.
+        # A waiting request makes room when its client disconnects, and its answer goes to no other
+        # client.
         running.append(self.predict(server, LONG | {"length_penalty": 3}))
         self.wait_for(server, "attend_batch_size_count", 4)
         left = self.predict(server, {"texts": ["dad"], "beam": 2})
@@ -143,7 +144,7 @@ class Limits(program.Case):
             self.assertEqual(status, 504, answer)
             self.assertIn(b"\r\nX-Should-Retry: false\r\n", answer)
             self.assertIn(b"over 1 s", answer)
-        # Their work has ended, or both of the model's threads would be at it for minutes.
+        # Their work has ended; otherwise both threads of the model would be busy for minutes.
         while server.predict(texts=["bab"])[0] != 200:
             pass
         server.end()
@@ -151,12 +152,12 @@ class Limits(program.Case):
         self.assertEqual([event["status"] for event in events[:2]], [504, 504])
 
     def test_threads_share_one_heap(self):
-        """With one each, all of them grow to what the largest request takes."""
+        """With separate heaps, each would grow to the size of the largest request."""
         server = self.serve("--threads", 2)
         self.assertEqual(server.predict(texts=["bab"], beam=4)[0], 200)
         maps = [line.split() for line in
                 pathlib.Path(f"/proc/{server.process.pid}/maps").read_text().splitlines()]
-        # glibc keeps 64 MiB of addresses for a thread's heap, of which it opens as much as is used.
+        # glibc reserves 64 MiB of addresses per thread heap and opens the used part.
         heaps = [used for used, left in zip(maps, maps[1:])
                  if (used[1], left[1], len(used)) == ("rw-p", "---p", 5)
                  and int(left[0].split("-")[1], 16) - int(used[0].split("-")[0], 16) == 64 << 20]
@@ -168,7 +169,7 @@ class Limits(program.Case):
         for host, wanted in (("one.example", 200), ("TWO.example:8443", 200), ("evil.example", 421),
                              ("localhost", 421), ("127.0.0.1:1", 421)):
             self.assertEqual(server.ask("GET", "/v1/models", headers={"Host": host})[0], wanted, host)
-            for path in ("/health", "/livez", "/ready", "/readyz", "/ping"):  # what a probe knows is an address
+            for path in ("/health", "/livez", "/ready", "/readyz", "/ping"):  # probes only know an address
                 self.assertEqual(server.ask("GET", path, headers={"Host": host})[0], 200, host)
         for origin, wanted in (("https://friend.example", 200), ("https://other.example", 200),
                                ("http://friend.example", 403), ("null", 403)):
@@ -182,7 +183,7 @@ class Limits(program.Case):
                                                "Access-Control-Request-Method": "POST"})
         self.assertEqual((status, body), (200, ""))
         self.assertIn("Content-Type", headers["Access-Control-Allow-Headers"])
-        # Behind a proxy that names the server by its address.
+        # After a proxy that uses the address as the server's name.
         page = {"Origin": "https://attend.example", "Sec-Fetch-Site": "same-origin"}
         self.assertEqual(server.ask("POST", "/v1/predict", {"texts": ["bab"]}, page)[0], 200)
 

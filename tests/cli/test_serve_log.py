@@ -1,4 +1,4 @@
-"""The log of attend serve: whatever becomes of its reader, clients are answered."""
+"""The log of attend serve: clients are answered, whatever happens to its reader."""
 
 import fcntl
 import json
@@ -15,7 +15,7 @@ from test_serve import Server
 
 
 class LoggingServer(Server):
-    """A server whose standard error is a descriptor or a file that the test gives."""
+    """A server with a given descriptor or file as standard error."""
 
     def __init__(self, *arguments, cwd, stderr):
         self.process = subprocess.Popen(
@@ -65,7 +65,7 @@ class Log(program.Case):
         server = self.serve(stderr=write)
         os.close(write)
         os.close(read)
-        # So does one that reads the port and no more.
+        # Also after a reader of standard output that reads only the port.
         server.process.stdout.close()
         for _ in range(3):
             self.assertEqual(server.ask("GET", "/health")[0], 200)
@@ -89,7 +89,7 @@ class Log(program.Case):
             reader = threading.Thread(target=lambda: events.extend(map(json.loads, log)))
             reader.start()
             while not any(event["event"] == "lost" for event in events):
-                server.ask("GET", "/more")  # before the next line the log says what was lost
+                server.ask("GET", "/more")  # before its next line the log reports the lost lines
                 asked += 1
             server.ask("GET", "/last")
             asked += 1
@@ -101,7 +101,7 @@ class Log(program.Case):
         self.assertGreater(lost, 0)
         targets = [event["target"] for event in events if event["event"] == "request"]
         self.assertIn("/0/" + "x" * 7000, targets)
-        # One more asked for the metrics.
+        # One more request was for the metrics.
         self.assertEqual(len(targets) + lost, asked + 1)
 
 

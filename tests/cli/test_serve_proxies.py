@@ -1,4 +1,4 @@
-"""The proxies of docs/serving.md, with the configuration that stands there, in front of attend serve."""
+"""The proxies of docs/serving.md with their documented configuration, between clients and attend serve."""
 
 import grp
 import http.client
@@ -59,7 +59,7 @@ class Proxies(program.Case):
         assert run.returncode == 0, run.stderr
 
     def start(self, name, command, changes):
-        """A server, and a proxy in front of it that listens at a Unix socket."""
+        """Starts a server, and a proxy for it that listens at a Unix socket."""
         path = shutil.which(command[0], path="/usr/sbin:/usr/bin:/usr/local/bin")
         if path is None:
             program.skip(f"{command[0]} is missing: install it")
@@ -93,7 +93,7 @@ class Proxies(program.Case):
                 connection.close()
 
     def ask(self, path, method, target, body=None, origin="http://attend.example"):
-        """(status, headers, body)"""
+        """Returns (status, headers, body)."""
         connection = Connection(path)
         self.addCleanup(connection.close)
         connection.request(method, target, body, {"Content-Type": "application/json", "Origin": origin})

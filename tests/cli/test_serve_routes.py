@@ -1,4 +1,4 @@
-"""attend serve: what the programs of others ask, answered as at the prompt."""
+"""attend serve: routes of other APIs, answered like the command line."""
 
 import base64
 import json
@@ -18,14 +18,14 @@ from test_serve import Server
 from test_tagger import SMALL as TAGGER
 from test_tagger import sentences
 
-# What each is trained on, and how; two epochs are enough to tell answers apart.
+# Training data and settings of each model; two epochs are enough for different answers.
 MODELS = {"reviews": ("reviews.tsv", as_tsv(reviews(200, 1)), CLASSIFIER),
           "places": ("places.tsv", as_tsv(sentences(100, 1)), TAGGER),
           "text": ("text.txt", text(60, 1), TEXT)}
 
 
 class Routes(program.Case):
-    """One server with a model of each kind, for all the tests below."""
+    """One server with a model of each kind, for all tests below."""
 
     @classmethod
     def setUpClass(cls):
@@ -45,13 +45,13 @@ class Routes(program.Case):
         return json.loads(body)
 
     def refusal(self, path, status, **fields):
-        """The error's object, or what it is of another form."""
+        """Returns the error of a refusal."""
         found, _, body = self.server.ask("POST", path, fields)
         self.assertEqual(found, status, body)
         return json.loads(body)["error"]
 
     def predicted(self, model, texts, *options):
-        """What predict --json prints for the texts."""
+        """Returns the output of predict --json for the texts."""
         run = program.attend("predict", model, "--json", *options, cwd=self.shared,
                              stdin="".join(f"{text}\n" for text in texts))
         self.assertEqual(run.returncode, 0, run.stderr)
@@ -110,7 +110,7 @@ class Routes(program.Case):
         first, second = [one["embedding"] for one in body["data"]]
         self.assertEqual((len(first), body["data"][1]["object"]), (32, "embedding"))
         self.assertAlmostEqual(sum(number * number for number in first), 1, 5)
-        # The same whoever else is there, and in every form.
+        # The same in any batch and in every form.
         self.assertEqual(self.vectors(input=texts[1]), [second])
         ids = self.tokens(texts)
         self.assertEqual(self.vectors(input=ids), [first, second])
@@ -168,7 +168,7 @@ class Routes(program.Case):
             self.assertEqual((logs["tokens"], logs["token_logprobs"], logs["text_offset"]),
                              (told["tokens"], told["log_probabilities"][:9], list(range(9))))
             self.assertEqual(logs["top_logprobs"][0], {logs["tokens"][0]: logs["token_logprobs"][0]})
-            # The most probable answers of one token are those that a beam finds.
+            # The most probable answers of one token equal the result of a beam search.
             (first,) = self.complete(prompt=line["source"], max_tokens=9, logprobs=5)["choices"]
             (beam,) = self.predicted("text", [line["source"]], "--maximum-length", 1, "--beam", 5,
                                      "--nbest", 5, "--details", "--length-penalty", 0)
@@ -193,7 +193,7 @@ class Routes(program.Case):
         self.assertEqual([one["text"] for one in body["choices"]],
                          [one["target"] for one in line["predictions"]])
         found = {json.dumps(self.complete(**fields)["choices"]) for _ in range(8)}
-        self.assertGreater(len(found), 1)  # 36 letters that are drawn each time
+        self.assertGreater(len(found), 1)  # 36 random letters each time
 
     def test_stops_end_a_text(self):
         (whole,) = self.complete(prompt="the cat ", max_tokens=30)["choices"]
@@ -208,7 +208,7 @@ class Routes(program.Case):
                          [whole])
 
     def events(self, **fields):
-        """The objects of a stream, and its Content-Type."""
+        """Returns the objects of a stream after checking its Content-Type."""
         status, headers, body = self.server.ask("POST", "/v1/completions",
                                                 {"model": "text", "stream": True} | fields)
         self.assertEqual(status, 200, body)
@@ -218,7 +218,7 @@ class Routes(program.Case):
         return [json.loads(event.removeprefix("data: ")) for event in events]
 
     def test_options_that_a_model_refuses_are_told(self):
-        for _ in range(2):  # what is refused leaves the queue
+        for _ in range(2):  # a refused request leaves the queue
             error = self.refusal("/v1/predict", 422, texts=["a"], model="reviews", unknown="copy")
             self.assertIn("attends to nothing", error["message"])
 
@@ -278,7 +278,7 @@ class Routes(program.Case):
         self.events(stream_options={"include_obfuscation": False}, **fields)
 
     def test_a_prompt_is_echoed_with_its_probabilities(self):
-        """What lm-evaluation-harness asks for: the prompt's likelihood, token by token."""
+        """As lm-evaluation-harness requests: the likelihood of the prompt, token by token."""
         prompt = "the cat s"
         (line,) = self.predicted("text", ["the"], "--maximum-length", 13, "--details")
         told = line["predictions"][0]
@@ -289,7 +289,7 @@ class Routes(program.Case):
         self.assertEqual(logs["tokens"], list("the") + told["tokens"])
         self.assertEqual((logs["token_logprobs"][0], logs["top_logprobs"][0]), (None, None))
         self.assertEqual(logs["text_offset"], list(range(16)))
-        # A greedy answer is most probable at each step, and as probable as predict says.
+        # A greedy answer is most probable at each step, with the probabilities of predict.
         for token, logarithm, top, other in zip(told["tokens"], logs["token_logprobs"][3:],
                                                 logs["top_logprobs"][3:], told["log_probabilities"]):
             self.assertAlmostEqual(logarithm, other, 4)
@@ -311,7 +311,7 @@ class Routes(program.Case):
         self.assertEqual((headers["X-Accel-Buffering"], headers["Cache-Control"]), ("no", "no-store"))
 
     def test_the_defaults_of_the_document_are_what_leaving_fields_out_means(self):
-        """Generated clients send them."""
+        """Generated clients send the defaults."""
         document = json.loads(self.server.ask("GET", "/openapi.json")[2])
         schemas = document["components"]["schemas"]
 
@@ -376,7 +376,7 @@ class Routes(program.Case):
                                   for one in classified["predictions"]])
         self.assertEqual(self.answer("/predict", model="reviews", inputs=[["dull plot"]] * 2),
                          [labels] * 2)
-        # What such a server answers at its root depends on its model.
+        # At the root the answer depends on the model, as with such a server.
         self.assertEqual(self.answer("/", model="text", inputs=["the cat sat", "my dog"]), [first, second])
         self.assertEqual(self.answer("/", model="reviews", inputs="dull plot", raw_scores=False), labels)
         self.assertEqual(self.answer("/", model="reviews", inputs=[["dull plot"]]), [labels])
@@ -388,7 +388,7 @@ class Routes(program.Case):
         self.assertAlmostEqual(close, sum(a * b for a, b in zip(first, second)), 6)
         (rows,) = self.answer("/embed_all", model="text", inputs="my dog")
         self.assertEqual((len(rows), len(rows[0])), (6, 32))
-        for column, number in enumerate(raw):  # the vector of a text is the mean of those of its tokens
+        for column, number in enumerate(raw):  # the vector of a text is the mean of its token vectors
             self.assertAlmostEqual(sum(row[column] for row in rows) / 6, number, 5)
         ids = self.tokens(["my dog", "the"])
         self.assertEqual(self.answer("/decode", model="text", ids=ids), ["my dog", "the"])
@@ -428,7 +428,7 @@ class Routes(program.Case):
         info = json.loads(one.ask("GET", "/info")[2])
         self.assertEqual((info["model_id"], info["model_dtype"], info["max_client_batch_size"]),
                          ("reviews", "float32", 32))
-        # What these clients read must be there, such as by pydantic's classes.
+        # Fields that these clients require, for example in pydantic classes.
         self.assertEqual((info["max_batch_tokens"], info["tokenization_workers"] > 0), (4096, True))
         self.assertEqual(sorted(info["model_type"]["classifier"]["label2id"]), ["bad", "very good"])
 

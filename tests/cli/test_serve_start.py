@@ -1,4 +1,4 @@
-"""How attend serve begins: its settings, the socket of systemd, an end before the models are there."""
+"""Start of attend serve: settings, the socket of systemd, and an end before models are loaded."""
 
 import http.client
 import json
@@ -50,7 +50,7 @@ host = "file.example"
 key_file = "key"
 log = "json"
 """)
-        # An option stands before a variable, and that before the file.
+        # Options override variables, and variables override the file.
         server = self.serve("--config", config, "--port", 0,
                             env={"ATTEND_SERVE_PORT": "2", "ATTEND_SERVE_HOST": "variable.example"})
         for host, status in (("variable.example", 200), ("file.example", 421)):
@@ -76,7 +76,7 @@ log = "json"
             self.refuse_to_serve(*arguments, words=words, env=env)
 
     def test_threads_that_cannot_be_started(self):
-        """There is room for the model's own, with 64 MiB each, and none for as many that ask it."""
+        """Memory suffices for the model's threads, with 64 MiB each, but not for the threads of requests."""
         def limit():
             program.resource.setrlimit(program.resource.RLIMIT_STACK, (64 << 20, 64 << 20))
             program.resource.setrlimit(program.resource.RLIMIT_AS, (13 << 30, 13 << 30))
@@ -87,7 +87,7 @@ log = "json"
         self.assertRegex(run.stderr, r"\Aattend: thread \d+ of 128 cannot be started: [^\n]+\n\Z")
 
     def start_with(self, listener, *arguments, count=1):
-        """A server that inherits a socket as systemd hands it on."""
+        """Returns a server that inherits a socket as from systemd."""
         hand_on = ("import os, sys\nos.dup2(int(sys.argv[1]), 3)\n"
                    "os.environ |= {'LISTEN_PID': str(os.getpid()), 'LISTEN_FDS': sys.argv[2]}\n"
                    "os.execv(sys.argv[3], sys.argv[3:])")
@@ -103,7 +103,7 @@ log = "json"
     def test_the_socket_of_systemd(self):
         with socket.create_server(("127.0.0.1", 0)) as listener:
             port = listener.getsockname()[1]
-            # Who connects before the server is there waits for it.
+            # Clients that connect before the server starts wait for it.
             client = socket.create_connection(("127.0.0.1", port), 300)
             client.sendall(b"GET /health HTTP/1.1\r\nHost: localhost:%d\r\nConnection: close\r\n\r\n"
                            % port)
@@ -116,7 +116,7 @@ log = "json"
             self.assertEqual(process.stdout.readline(), "attend: ready\n")
             process.send_signal(signal.SIGTERM)
             self.assertEqual(process.wait(60), 0)
-            # The socket is the other's, who may start the server again.
+            # The socket belongs to the starting process, which may start the server again.
             socket.create_connection(("127.0.0.1", port)).close()
             two = self.start_with(listener, count=2)
             self.assertEqual(two.wait(60), 2)
@@ -149,7 +149,7 @@ log = "json"
         self.assertEqual(server.process.wait(60), 0)
 
     def test_nohup(self):
-        """A program that is to outlive its terminal is started with the signal ignored."""
+        """`nohup` starts a program with the signal ignored."""
         process = subprocess.Popen(
             ["sh", "-c", 'trap "" HUP; exec "$0" serve words --port 0', program.PROGRAM],
             cwd=self.shared, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
@@ -159,7 +159,7 @@ log = "json"
         process.stdout.readline(), process.stdout.readline()
         process.send_signal(signal.SIGHUP)
         process.send_signal(signal.SIGTERM)
-        # Were both counted, the second would end it at once, with 1.
+        # If both signals counted, the second one would end it at once, with 1.
         self.assertEqual(process.wait(60), 0)
 
     def test_the_socket_of_another_process_is_left_alone(self):
@@ -167,7 +167,7 @@ log = "json"
         self.assertRegex(self.serve("words", "--port", 0, env=env).url, r"http://127\.0\.0\.1:\d+")
 
     def test_an_end_while_models_are_loaded(self):
-        """Were the machine so fast that they are loaded already, the end would look the same."""
+        """On a machine so fast that the models are loaded already, the end looks the same."""
         models = [str(self.folder / f"words{i}") for i in range(60)]
         for model in models:
             shutil.copytree(self.shared / "words", model)
@@ -192,7 +192,7 @@ log = "json"
         run = subprocess.run(["systemd-analyze", "verify", "--man=no", *units], capture_output=True,
                              text=True)
         self.assertEqual((run.returncode, run.stdout, run.stderr), (0, "", ""))
-        # 100 is without any protection.
+        # 100 means no protection.
         run = subprocess.run(["systemd-analyze", "security", "--offline=true", "--no-pager",
                               "--threshold=20", service], capture_output=True, text=True)
         self.assertEqual(run.returncode, 0, run.stdout[-300:])

@@ -1,4 +1,4 @@
-"""The commands of docs/serving.md, run as they stand there, in order, in a folder with models of those names."""
+"""Runs the commands of docs/serving.md unchanged and in order, with models of these names."""
 
 import json
 import pathlib
@@ -13,12 +13,12 @@ from test_serve import Server
 from test_serve_routes import MODELS
 
 PAGE = pathlib.Path(__file__).resolve().parents[2] / "docs/serving.md"
-# Trained for an epoch: what is learned is another test's business.
+# Trained for an epoch: other tests check learning.
 TRAINED = MODELS | {"words": ("pairs.tsv", PAIRS, SMALL), "sentences": ("pairs.tsv", PAIRS, SMALL)}
 
 
 def indented_blocks(page):
-    """The indented blocks of a page, without the indentation."""
+    """Returns the indented blocks of a page, without the indentation."""
     text = re.sub(r"(?ms)^```.*?^```$", "", page.read_text(encoding="utf-8"))
     found = re.findall(r"(?:^    .*\n)+", text, re.MULTILINE)
     return [re.sub(r"^    ", "", block, flags=re.MULTILINE) for block in found]
@@ -33,7 +33,7 @@ class ServingDocs(program.Case):
             self.succeed("train", "--data", data, "--out", name, *settings(small | {"train.epochs": 1}))
 
     def serve(self, arguments, models=()):
-        """Ends the server before, and starts one at a free port; the page's port means that one."""
+        """Ends the last server and starts one at a free port, which replaces the page's port."""
         if self.server is not None:
             self.assertEqual(self.server.end(), 0)
         arguments = list(arguments)
@@ -45,7 +45,7 @@ class ServingDocs(program.Case):
         self.assertEqual(self.server.said, "attend: ready\n", self.server.errors)
 
     def ask(self, command):
-        """What curl prints; an answer that is an error fails it."""
+        """Returns the output of curl; fails for an error response."""
         port = self.server.url.rsplit(":", 1)[1]
         command = command.replace(f"localhost:{self.port}", f"localhost:{port}")
         run = subprocess.run(["sh", "-c", command.replace("curl ", "curl -sS --fail-with-body ", 1)],

@@ -1,4 +1,4 @@
-"""Sets: numbers, vectors and images whose order says nothing, learned, predicted and explained."""
+"""Sets: unordered numbers, vectors and images, learned, predicted and explained."""
 
 import itertools
 import json
@@ -19,7 +19,7 @@ MAXIMA = SMALL | {"data.target": "number", "data.set_scale": 10}
 
 
 class Maxima(program.Case):
-    """A model that has learned maxima, for all the tests below."""
+    """A model that has learned maxima, for all tests below."""
 
     @classmethod
     def setUpClass(cls):
@@ -134,7 +134,7 @@ class Points(program.Case):
 
 class Pictures(program.Case):
     def test_sets_of_images(self):
-        """Digits are stripes, each at its height."""
+        """Digits are stripes, each at a different height."""
         count, size = 40, 8
         pixels = bytes(255 if row == image % 4 * 2 else 0
                        for image in range(count) for row in range(size) for _ in range(size))

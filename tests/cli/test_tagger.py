@@ -1,4 +1,4 @@
-"""A label for each token: from sentences in columns to labels, their accuracy and what each saw."""
+"""A label per token: from sentences in columns to labels, their accuracy and explanations."""
 
 import json
 import math
@@ -20,7 +20,7 @@ OTHERS = "the train was late again and nobody knew why".split()
 
 
 def sentences(count, seed):
-    """(tokens, labels): the words behind "in" are labelled, a second one as inside."""
+    """Returns (tokens, labels): words after "in" are labelled, a second one as inside."""
     chance = random.Random(seed)
     found = {}
     while len(found) < count:
@@ -32,7 +32,7 @@ def sentences(count, seed):
                 tokens += ["in", *chance.choices(words, k=1 + inside), chance.choice(OTHERS)]
                 labels += ["O", f"B-{kind}", *[f"I-{kind}"] * inside, "O"]
             else:
-                # The same words are nothing elsewhere.
+                # Elsewhere the same words have no label.
                 tokens.append(chance.choice(OTHERS + PLACES + TIMES))
                 labels.append("O")
         found[" ".join(tokens)] = " ".join(labels)
@@ -52,7 +52,7 @@ def as_columns(rows):
 
 
 class Sentences(program.Case):
-    """A tagger that has learned the rule, for all the tests below."""
+    """A tagger that has learned the rule, for all tests below."""
 
     @classmethod
     def setUpClass(cls):
@@ -201,21 +201,21 @@ class Sentences(program.Case):
 
 
 class Characters(program.Case):
-    """Letters and labels of one character, such as residues and their structure."""
+    """Letters with labels of one character, such as residues and their structure."""
 
     def test_a_label_for_each_character(self):
         chance = random.Random(4)
         rows = []
         for _ in range(200):
             word = "".join(chance.choices("abc", k=12))
-            # Capital where the letter before is the same.
+            # "=" if the letter before is the same.
             rows.append((word, "".join("=" if i and word[i - 1] == c else "_"
                                        for i, c in enumerate(word))))
         self.write("train.tsv", as_tsv(rows))
         self.succeed("train", "--data", "train.tsv", "--source-units", "char", "--target-units",
                      "char", "--out", "model", *settings(SMALL | {"train.epochs": 20}))
         self.assertEqual(self.succeed("predict", "model", stdin="abbacc\n").stdout, "__=__=\n")
-        # Texts of training are shorter, so that not every label of this one need be right.
+        # Training texts are shorter, so that some labels of this one may be wrong.
         labels = self.succeed("predict", "model", stdin="abbacc" * 11 + "\n").stdout.strip()
         self.succeed("explain", "model", "abbacc" * 11, "--out", "track.txt")
         lines = (self.folder / "track.txt").read_text().splitlines()

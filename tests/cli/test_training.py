@@ -1,4 +1,4 @@
-"""What training is told and what it leaves: batches, metrics, kept weights, curves, recipes."""
+"""Settings and results of training: batches, metrics, kept weights, curves, recipes."""
 
 import json
 import os
@@ -22,7 +22,7 @@ def train(*options, **changes):
 
 
 class Trained(program.Case):
-    """A model that others look at."""
+    """A trained model for the tests below."""
 
     @classmethod
     def setUpClass(cls):
@@ -112,7 +112,7 @@ class Options(program.Case):
         self.assertEqual(program.read_metrics(self.folder / "model")[-1]["epoch"], 24)
 
     def test_streamed_in_two_parts(self):
-        """Stopped in the middle of an epoch, the buffer half empty."""
+        """Stopped in the middle of an epoch with a half-empty buffer."""
         changes = {"train.shuffle_buffer": 16, "train.steps": 8, "train.schedule": "constant"}
         self.succeed(*train(**changes))
         whole = self.folder / "whole"
@@ -155,14 +155,14 @@ class Options(program.Case):
         self.assertEqual((outcome["steps"], outcome["steps_before"], outcome["ended_by"]),
                          (9, 9, "train.epochs"))
         shutil.rmtree(self.folder / "model")
-        # Nothing is learned at such a rate.
+        # A rate too small to learn anything.
         run = self.succeed(*train(**{"train.patience": 1, "train.learning_rate": 1e-9,
                                      "train.epochs": 9}))
         self.assertIn("ended by train.patience = 1: so many validations in a row after the warm-up without a "
                       "better token error", run.stderr)
 
     def test_a_dump_changes_nothing(self):
-        """What continues, and what begins as another model reads its texts."""
+        """For a training that resumes, and for one initialised from another model."""
         self.succeed(*train())
         before = program.contents(self.folder)
         run = self.succeed("train", "--out", "model", "--resume", "--dump-config", "--set",
@@ -174,7 +174,7 @@ class Options(program.Case):
         self.assertEqual(program.contents(self.folder), before)
 
     def test_init_reads_as_its_model(self):
-        """What its weights leave open can be set; another value of anything else is refused."""
+        """Settings that do not affect the weights can be set; other changes are refused."""
         self.succeed(*train("--set", "data.references=merged"))
         before = program.contents(self.folder)
         for key, wrong, right in [("lowercase", "true", "false"), ("normalise", '"nfd"', '"nfc"'),
@@ -193,7 +193,7 @@ class Options(program.Case):
             self.assertIn(f'\nreferences = "{wanted}"\n', run.stdout)
 
     def test_a_limit_of_files(self):
-        """One line, and nothing that is half written."""
+        """One line, and no half-written files."""
         command = train("--resume")
         run = self.attend(*command, file_size=20000)
         self.assertEqual(run.returncode, 2, run.stderr)
@@ -241,7 +241,7 @@ class Options(program.Case):
         self.refuse("init", "translatoin", names=["did you mean translation?"])
 
     def test_strict(self):
-        """What is too long is cut or left out, with a line that says so, or refused."""
+        """Examples that are too long are cut or left out with a remark, or refused."""
         short = {"model.maximum_source_length": 5}
         self.write("long.tsv", PAIRS + "babababa\tB A B\n")
         files = ["--data", "long.tsv", "--valid", "pairs.tsv"]

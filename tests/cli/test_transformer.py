@@ -1,4 +1,4 @@
-"""A Transformer from pairs to answers: trained until it must have learned, stopped, and asked."""
+"""A Transformer from pairs to answers: trained sufficiently, stopped, resumed and used."""
 
 import json
 import pathlib
@@ -31,7 +31,7 @@ def as_tsv(words):
 
 
 class Reversal(program.Case):
-    """A model that has learned to reverse words, which takes positions."""
+    """A model that has learned to reverse words, which requires positions."""
 
     @classmethod
     def setUpClass(cls):
@@ -49,7 +49,7 @@ class Reversal(program.Case):
         cls.model = cls.shared / "model"
 
     def test_it_learned(self):
-        # A letter guessed from the word's letters alone would be wrong in most words.
+        # A guess from a word's set of letters would be wrong for most words.
         for beam in (1, 4):
             result = json.loads(self.succeed("evaluate", self.model, "--data", self.shared,
                                              "--beam", beam, "--json").stdout)

@@ -20,7 +20,7 @@ std::string little(int64_t value, int bytes) {
   return text;
 }
 
-// A WAV file of 16 bits.
+// A WAV file with 16-bit samples.
 std::string wav(const std::vector<int>& samples, int channels, int rate) {
   std::string data;
   for (const int sample : samples) data += little(sample, 2);
@@ -55,11 +55,11 @@ TEST(Sound, RefusesWhatIsNone) {
   EXPECT_THAT(refusal(wav({1, 2}, 1, 500000)), HasSubstr("500000 samples per second"));
   EXPECT_THAT(refusal(wav(std::vector<int>(601), 1, 1)), HasSubstr("longer than 600 seconds"));
   const std::string whole = wav(std::vector<int>(100, 7), 1, 8000);
-  // A cut within the header is refused; one within the samples leaves those before.
+  // A cut within the header is refused; a cut within the samples keeps the samples before it.
   for (size_t size = 0; size < 44; ++size) EXPECT_NE(refusal(whole.substr(0, size)), "") << size;
 }
 
-// The definition, a band and a frequency at a time.
+// The definition, for one band and one frequency.
 double filter(double frequency, int64_t band, int64_t bands, double rate) {
   const double top = 2595 * std::log10(1 + rate / 2 / 700);
   const auto centre = [&](int64_t i) {
@@ -79,7 +79,7 @@ TEST(MelFilters, AreTrianglesEvenlySpacedInMels) {
     for (int64_t band = 0; band < 5; ++band)
       EXPECT_NEAR(filters[bin][band].item<double>(),
                   filter(static_cast<double>(bin) * 125, band, 5, 8000), 1e-6);
-  // Between the first and the last centre the triangles add up to 1.
+  // Between the first and the last centre the triangles sum to 1.
   EXPECT_NEAR(filters[8].sum().item<double>(), 1, 1e-6);
 }
 
@@ -102,7 +102,7 @@ TEST(LogMel, IsTheDefinition) {
         energies[static_cast<size_t>(band)] +=
             std::norm(sum) * filter(static_cast<double>(bin * rate) / size, band, bands, rate);
     }
-    // Energies of about 1 in single precision.
+    // Energies near 1 in single precision.
     for (int64_t band = 0; band < bands; ++band)
       EXPECT_NEAR(result[t][band].item<double>(), std::log(energies[static_cast<size_t>(band)]),
                   1e-3);

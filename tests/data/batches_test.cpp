@@ -18,7 +18,7 @@ namespace batches_test {
 using test::error_of;
 using testing::HasSubstr;
 
-// Lengths from 1 to 30, targets a little off their sources.
+// Lengths from 1 to 30; targets differ a little from their sources.
 std::vector<EncodedPair> random_pairs(int64_t count, uint64_t seed) {
   std::mt19937_64 random(seed);
   std::vector<EncodedPair> pairs;
@@ -75,7 +75,7 @@ TEST(BatchesByTokens, HoldEachIndexOnceAndFewEnoughTokens) {
   }));
 }
 
-// About 1,000 / 32 pairs of 1 to 30 tokens fit: padding and the last pair cost little.
+// About 1,000 / 32 pairs of 1 to 30 tokens fit: padding and the last pair waste little.
 TEST(BatchesByTokens, AreFull) {
   const auto pairs = random_pairs(8000, 2);
   int64_t tokens = 0;
@@ -95,15 +95,15 @@ TEST(BatchesByLength, DependOnSeedAndEpochAlone) {
             batches_by_length(pairs, 16, 7 | uint64_t{1} << 40, 2));
 }
 
-// Written down once: a change here is a change of every training run.
+// Fixed values: a change here changes every training run.
 TEST(BatchesByLength, AreTheSameOnEveryMachine) {
   const std::vector<EncodedPair> equal(8, {{5}, {6}});
   EXPECT_EQ(batches_by_length(equal, 3, 1, 0),
             (std::vector<std::vector<int64_t>>{{1, 4}, {5, 2, 3}, {7, 6, 0}}));
 }
 
-// Random batches of 32 lengths from 1 to 30 would hold 1 - 15.5/29 = 46 % of padding. Sorted in
-// pools of 100 batches, the lengths within a batch span about 30/100 of a step: almost none.
+// Random batches of 32 lengths from 1 to 30 would have 1 - 15.5/29 = 46 % padding. Sorted in pools
+// of 100 batches, the lengths in a batch span about 30/100 of a token: almost no padding.
 TEST(BatchesByLength, PadLittle) {
   const auto pairs = random_pairs(32 * 250, 2);
   int64_t cells = 0, tokens = 0;

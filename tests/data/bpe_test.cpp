@@ -39,7 +39,7 @@ Pieces joined(const Pieces& pieces, const Merge& merge) {
   return result;
 }
 
-// Sennrich et al. 2016, algorithm 1: all pairs counted anew for each merge.
+// Sennrich et al. 2016, algorithm 1: recounts all pairs for each merge.
 std::vector<Merge> learned_plainly(const WordCounts& counts, int64_t merges, int64_t minimum) {
   std::vector<std::pair<Pieces, int64_t>> words;
   for (const auto& [word, count] : counts) words.emplace_back(characters(word), count);
@@ -59,7 +59,7 @@ std::vector<Merge> learned_plainly(const WordCounts& counts, int64_t merges, int
   return result;
 }
 
-// The earliest merge that fits, everywhere, until none does.
+// Applies the earliest fitting merge everywhere until no merge fits.
 Pieces split_plainly(const std::string& word, const std::vector<Merge>& merges) {
   Pieces pieces = characters(word);
   for (size_t rank = 0; rank < merges.size();) {
@@ -91,7 +91,7 @@ auto any_word() {
 TEST(BytePairs, LearnTheExampleOfThePaper) {
   const WordCounts counts = {{"low", 5}, {"lowest", 2}, {"newer", 6}, {"wider", 3}};
   const auto codes = BytePairEncoding::learn(counts, 10);
-  // er</w> 9 times, then lo 7 times; of ne, ew and wer</w>, each 6 times, the last is the greatest.
+  // er</w> 9 times, then lo 7 times; ne, ew and wer</w> tie with 6, and the greatest is taken.
   EXPECT_THAT(codes.merges()[0], Pair("e", "r</w>"));
   EXPECT_THAT(codes.merges()[1], Pair("l", "o"));
   EXPECT_THAT(codes.merges()[2], Pair("w", "er</w>"));
@@ -128,7 +128,7 @@ TEST(BytePairs, SplitAsTheEarliestMergeFirstDoes) {
 
 TEST(BytePairs, SplitLongWordsInReasonableTime) {
   const auto codes = BytePairEncoding::parse("#version: 0.2\na a\naa aa\n", "codes");
-  // All but the last a, which ends the word: 262,143 of aaaa, aa, a.
+  // All but the last a, which ends the word: 262,143 pieces aaaa, then aa and a.
   EXPECT_EQ(codes.split(std::string(1 << 20, 'a')).size(), 262143u + 3);
 }
 

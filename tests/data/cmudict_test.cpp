@@ -18,7 +18,7 @@ std::string dictionary_error(std::string_view text) {
   return error_of([&] { parse_cmudict(text, "d.dict"); });
 }
 
-// Words enough that every part gets some.
+// Enough words for every part.
 std::string dictionary(int words) {
   std::string text;
   for (int i = 0; i < words; ++i) text += fmt::format("word{0} W ER{0} D\nword{0}(2) W AO D\n", i);

@@ -13,7 +13,7 @@ using test::error_of;
 using testing::HasSubstr;
 using testing::StartsWith;
 
-// Bytes that no packer makes much smaller, and that show their origin.
+// Bytes that hardly compress and are unique enough to show misplaced data.
 std::string noise(size_t size) {
   std::string bytes(size, '\0');
   uint32_t state = 1;
@@ -30,7 +30,7 @@ std::string message(std::string_view bytes, int64_t maximum = ByteReader::no_lim
 }
 
 TEST(ByteReader, UnpacksWhatItRecognises) {
-  // Around the sizes of the buffers.
+  // Sizes around the buffer sizes.
   for (const size_t size : {0, 1, 3, 65535, 65536, 65537, 300000}) {
     const std::string bytes = noise(size);
     EXPECT_EQ(unpacked(bytes), bytes) << size;
@@ -63,7 +63,7 @@ TEST(ByteReader, ReadsPackedFilesPutTogether) {
 TEST(ByteReader, RefusesEveryBeginning) {
   const std::string bytes = noise(500);
   for (const std::string& packed : {test::gzip(bytes), test::xz(bytes)}) {
-    // Shorter ones are no packed data yet.
+    // Shorter prefixes are not recognised as compressed.
     for (size_t size = 6; size < packed.size(); ++size)
       ASSERT_THAT(message(packed.substr(0, size)), HasSubstr("is cut off")) << size;
   }
@@ -72,7 +72,7 @@ TEST(ByteReader, RefusesEveryBeginning) {
 TEST(ByteReader, ComparesChecksums) {
   const std::string bytes = "all that is packed is checked";
   for (const std::string& packed : {test::gzip(bytes), test::xz(bytes)}) {
-    // Past the header, of which gzip checks only a part (time and system mean nothing).
+    // Skips the header, which gzip checks only in part (time and system are ignored).
     for (size_t i = 10; i < packed.size(); ++i) {
       std::string damaged = packed;
       damaged[i] = static_cast<char>(damaged[i] ^ 1);
@@ -97,13 +97,13 @@ TEST(ByteReader, BoundsWhatComesOut) {
 }
 
 TEST(ByteReader, RefusesBombs) {
-  // gzip reaches a ratio of 1,030, xz one of 7,000; below 16 MiB nobody is hurt.
+  // gzip reaches a ratio of 1,030, xz of 7,000; up to 16 MiB any ratio is accepted.
   const std::string small(16 << 20, '\0'), large(20 << 20, '\0');
   EXPECT_EQ(unpacked(test::gzip(small)), small);
   EXPECT_EQ(message(test::gzip(large)),
             "a: unpacks to over 200 times its size; unpack it yourself if it is to be trusted");
   EXPECT_THAT(message(test::xz(large)), HasSubstr("over 200 times"));
-  // 100 times its size: no bomb.
+  // A ratio of 100 is accepted.
   std::string text = noise(20 << 20);
   for (size_t i = 0; i < text.size(); ++i)
     if (i % 100000 > 1000) text[i] = ' ';

@@ -72,7 +72,7 @@ TEST_F(ConllFile, NamesTheLineThatIsNone) {
   EXPECT_THAT(refusal("# nothing\n"), StartsWith("t.conll: is empty"));
 }
 
-// Tweets begin with them.
+// Tweets may begin with hashtags.
 TEST_F(ConllFile, KeepsHashtagsThatBeginASentence) {
   const auto sources = [&](const std::string& bytes) {
     std::vector<std::string> all;
@@ -105,9 +105,9 @@ TEST_F(ConllFile, PassesOverRangesAndEmptyNodesOfConllu) {
   EXPECT_EQ(named[0].targets, examples[0].targets);
   EXPECT_THAT(told, ElementsAre(HasSubstr("1 words hold blanks")));
   EXPECT_FALSE(names_text("t.conllu.gz"));
-  // Other formats number sentences and tokens so.
+  // Other formats number sentences and tokens like this.
   EXPECT_EQ(read("1-1\ta\tX\n1-2\tb\tY\n", "2", "3")[0].source, "a b");
-  // Some columns of CoNLL-U.
+  // Some CoNLL-U columns.
   EXPECT_EQ(read("1-2\tal\t_\n1\ta\tADP\n2\tel\tDET\n2.1\tx\tVERB\n", "2", "3")[0].source, "a el");
 }
 

@@ -50,7 +50,7 @@ TEST(Csv, QuotesHoldAnything) {
               ElementsAre(Pair("he said \"no\"", "two lines or three"), Pair("", "")));
 }
 
-// As csv of Python and pandas read them.
+// As Python's csv and pandas read it.
 TEST(Csv, AQuoteWithinAFieldIsACharacter) {
   EXPECT_THAT(read("a,b\n5\" pipe,x\n\"5\"\" pipe\",\"y\"\n1\"\",2\"\n"),
               ElementsAre(Pair("5\" pipe", "x"), Pair("5\" pipe", "y"), Pair("1\"\"", "2\"")));
@@ -107,7 +107,7 @@ TEST(Csv, PairsComeFromFilesOfThatName) {
   EXPECT_THAT(error("a,b\n"), HasSubstr("is empty"));
 }
 
-// Many line breaks in one field: each byte is moved once, not once a break behind it.
+// Many line breaks in one field: each byte is moved once, not once per preceding line break.
 TEST(Csv, TakesTimeInProportionToARow) {
   std::string field;
   for (int i = 0; i < 500'000; ++i) field += "\r\n";
@@ -116,7 +116,7 @@ TEST(Csv, TakesTimeInProportionToARow) {
   EXPECT_EQ(pairs[0].first, std::string(500'000, ' '));
 }
 
-// Where a row cannot be parsed, those before it in the same piece are there.
+// If a row cannot be parsed, the rows before it in the same block are still returned.
 TEST(Csv, TellsAFaultBehindTheRowsBeforeIt) {
   CsvReader reader(ByteReader("a,b\n1,2\n3\n4,5\n\"x\"y,3\n6,7\n", "t.csv"), "", "", 1000);
   EXPECT_THAT(reader.columns(), ElementsAre("a", "b"));
@@ -154,7 +154,7 @@ TEST(Csv, GoesOnBehindALineThatIsNoRow) {
                                 HasSubstr("the first row names"), HasSubstr("4 lines cannot")));
 }
 
-// Which of its quotes pair nobody can tell.
+// The pairing of its quotes is ambiguous.
 TEST(Csv, StopsBehindARowOfSeveralLinesThatIsNone) {
   CsvReader reader(ByteReader("a,b\n\"x\ny\"z,3\n6,7\n", "t.csv"), "", "", 1000);
   std::string a, b;

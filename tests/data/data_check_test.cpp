@@ -27,7 +27,7 @@ class DataCheck : public testing::Test {
 };
 
 TEST_F(DataCheck, MeasuresLengths) {
-  // Sources of 1 to 101 words "é", targets of one word less: the median is 51.
+  // Sources of 1 to 101 words "é", targets one word shorter: the median is 51.
   std::string text;
   for (int i = 0; i <= 100; ++i) {
     const int words = 1 + i * 37 % 101;
@@ -95,7 +95,7 @@ TEST_F(DataCheck, CountsLabels) {
   ASSERT_EQ(both.overlaps.size(), 1u);
   const Overlap& overlap = both.overlaps[0];
   EXPECT_EQ(overlap.sources, 10);
-  // 20 to 29: bad there where divisible by 3, here where by 2.
+  // Texts 20 to 29: "bad" there if divisible by 3, here if divisible by 2.
   EXPECT_EQ(overlap.pairs, 1) << "24 alone";
   EXPECT_THAT(overlap.examples, ElementsAre("text 20", "text 21", "text 22"));
   EXPECT_THAT(overlap.new_labels, ElementsAre("fair"));
@@ -201,7 +201,7 @@ TEST_F(DataCheck, MoleculesNeedFewLetters) {
   EXPECT_THAT(check_data({{path}}, text).files[0].odd, IsEmpty());
 }
 
-// What is no text shows in no line by itself; the units of training say it.
+// Sources that are not text look normal in a line; the units of training reveal them.
 TEST_F(DataCheck, ReadsWhatUnitsSayThatItIs) {
   TextConfig text;
   const auto faults = [&](const char* lines) {
@@ -255,7 +255,7 @@ TEST_F(DataCheck, PointsOutAHeader) {
   EXPECT_THAT(check(text + "another\tfair\n").odd, IsEmpty()) << "rare labels are no header";
 }
 
-// This holds for a line that is longer than one read, too: later lines keep their numbers.
+// Also for a line longer than one read: later lines keep their numbers.
 TEST_F(DataCheck, GoesOnBehindALongLine) {
   const std::string text = "a\tx\nb\t" + std::string(3 << 20, 'y') + "\nc\tz\nd\n";
   const FileSummary file = check(text);

@@ -25,7 +25,7 @@ constexpr int64_t count = 40, height = 10, width = 9;
 constexpr int64_t digit_height = 7, digit_width = 4;
 const char sign_brightness = '\xff';
 
-// Image i of 40 has a digit of 7 x 4 pixels of brightness i + 1 somewhere; its label is i % 10.
+// Image i of 40 contains a digit of 7 x 4 pixels of brightness i + 1; its label is i % 10.
 DigitSums digit_sums(const TemporaryFolder& folder) {
   IdxArray images{{count, height, width}, {}}, labels{{count}, {}};
   for (int64_t i = 0; i < count; ++i) {
@@ -60,7 +60,7 @@ std::vector<Place> read_places(const std::string& path) {
   return places;
 }
 
-// The label of the digit that fills its place, whose pixels become black.
+// Returns the label of the digit at `place` and makes its pixels black.
 int take_digit(Image& picture, const Place& place) {
   const char brightness =
       picture.pixels[static_cast<size_t>(place.top * picture.width + place.left)];
@@ -76,7 +76,7 @@ int take_digit(Image& picture, const Place& place) {
   return (brightness - 1) % 10;
 }
 
-// A bar of 4 pixels, which another crosses or not; its pixels become black.
+// Checks a bar of 4 pixels, crossed for a plus, and makes its pixels black.
 void take_sign(Image& picture, const Place& place) {
   EXPECT_EQ(place.width, 4);
   EXPECT_EQ(place.height, place.word == "plus" ? 4 : 1);

@@ -101,7 +101,7 @@ TEST(Interactions, LeaveBadLinesOutWhereTheyAreToldTo) {
   }
 }
 
-// The remarks about a file.
+// Remarks about a file.
 std::vector<std::string> remarks(const std::string& name, const std::string& text,
                                  const InteractionConfig& config = {}) {
   const test::TemporaryFolder folder;
@@ -142,7 +142,7 @@ TEST(Interactions, SayThatTimesLookLikeRatings) {
   EXPECT_THAT(remarks("a.txt", "u a 1\nu b 2\nv a 1\nv b 2\n"), testing::SizeIs(1));
 }
 
-// A double has steps of 256 at these.
+// Doubles of this size have steps of 256.
 TEST(Interactions, CompareAllDigitsOfTimes) {
   EXPECT_EQ(parse("u a 1700000000000000100\nu b 1700000000000000000\nu c 1700000000000000050\n"),
             (std::vector<ItemSequence>{{"u", {"b", "c", "a"}}}));

@@ -13,8 +13,8 @@ namespace jpeg_test {
 using test::error_of;
 using ::testing::HasSubstr;
 
-// Six pixels by five, written by Pillow 11.3 with quality 90: progressive and in colours, with
-// colours at half the resolution; in grey; in CMYK.
+// Images of 6 x 5 pixels, written by Pillow 11.3 with quality 90: a progressive one in colours at
+// half the resolution, one in grey and one in CMYK.
 const std::string in_colours = base64_bytes(
     "/9j/4AAQSkZJRgABAQAAAQABAAD/2wBDAAMCAgMCAgMDAwMEAwMEBQgFBQQEBQoHBwYIDAoMDAsKCwsNDhIQDQ4RDgsL"
     "EBYQERMUFRUVDA8XGBYUGBIUFRT/2wBDAQMEBAUEBQkFBQkUDQsNFBQUFBQUFBQUFBQUFBQUFBQUFBQUFBQUFBQUFBQU"
@@ -44,7 +44,7 @@ const std::string in_cmyk = base64_bytes(
     "qaqys7S1tre4ubrCw8TFxsfIycrS09TV1tfY2drh4uPk5ebn6Onq8fLz9PX29/j5+v/aAA4EQwBNAFkASwAAPwCv/wAE"
     "4f8AkQG/691/mK2f+Hd3w1/55f8AkBf8a2f2j/jbr3/CQD5v+Wh/jPvX6p1//9k=");
 
-// The image with an Exif segment that says its orientation, behind the marker that begins it.
+// Inserts an Exif segment with this orientation after the start marker.
 std::string with_orientation(const std::string& jpeg, char orientation) {
   using namespace std::string_literals;
   const std::string exif =
@@ -67,7 +67,7 @@ TEST(Jpeg, HasThePixelsOfPillow) {
 }
 
 TEST(Jpeg, IsTurnedUpright) {
-  // Where Exif says that the first row and the first column of the file are seen.
+  // The sides at which the file's first row and first column are seen, by Exif orientation.
   struct Seen {
     char orientation;
     bool row_is_vertical, from_bottom, from_right;
@@ -111,7 +111,7 @@ TEST(Jpeg, RefusesWhatIsDamaged) {
               HasSubstr("x.png: is neither a PNG nor a JPEG image"));
 }
 
-// Bytes between segments, of which libjpeg warns, change no pixel; damage does.
+// Stray bytes between segments change no pixel, though libjpeg warns; damage does.
 TEST(Jpeg, MayHaveStrayBytesBetweenSegments) {
   for (const std::string& jpeg : {in_colours, in_grey}) {
     const size_t tables = jpeg.find("\xff\xdb");

@@ -49,7 +49,7 @@ TEST(LineReader, GivesTheLinesThatAreThere) {
   EXPECT_FALSE(reader.read(lines));
 }
 
-// What reading all of it gives: lines, and errors in their places.
+// All lines, with errors in their places.
 std::vector<std::string> all_of(LineReader& reader) {
   std::vector<std::string> all, lines;
   while (true) {
@@ -89,7 +89,7 @@ TEST(LineReader, GoesOnBehindALineThatIsNone) {
   EXPECT_EQ(reader.lines_read(), 7);
 }
 
-// A line of many pieces is no line, and is skipped as it arrives.
+// A line of many blocks is refused and skipped as it arrives.
 TEST(LineReader, PassesOverALineOfAnyLength) {
   Pipe pipe;
   LineReader reader(pipe.reading_end(), "input");

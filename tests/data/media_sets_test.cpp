@@ -25,7 +25,7 @@ using test::TemporaryFolder;
 using testing::ElementsAre;
 using testing::HasSubstr;
 
-// Image i of 40 is 6 x 8 pixels of brightness i + 1; its label is i, so that both tell which it is.
+// Image i of 40 has 6 x 8 pixels of brightness i + 1 and the label i: both identify it.
 constexpr int64_t count = 40, height = 6, width = 8;
 
 void write_images(const TemporaryFolder& folder) {
@@ -108,9 +108,9 @@ TEST(ImageTables, RefuseWhatDoesNotBelongTogether) {
   EXPECT_THAT(refused([&](auto& s) { s.folder = folder / "few.idx"; }), HasSubstr("is a file"));
 }
 
-// The images of a row from left to right, by the mean column of what is seen of them.
+// Images of a row from left to right, by the mean column of their visible pixels.
 std::vector<int> in_quotes(const Image& row) {
-  std::map<int, std::pair<double, double>> columns;  // image: sum and number
+  std::map<int, std::pair<double, double>> columns;  // image: sum and number of columns
   for (int64_t i = 0; i < row.height * row.width; ++i) {
     if (row.pixels[i] == 0) continue;
     auto& [sum, number] = columns[row.pixels[i] - 1];
@@ -181,9 +181,9 @@ TEST(DigitRows, ShowTheirTargets) {
       ASSERT_EQ(row.width, 5 * width);
       const std::vector<int> digits = words_as_numbers(example.targets.at(0));
       lengths.insert(digits.size());
-      // The last tenth, 36 to 39, is for validation.
+      // The last tenth, images 36 to 39, is for validation.
       for (const int digit : digits) EXPECT_EQ(digit >= 36, table.name == "valid");
-      // Neighbours that move 2 towards each other leave 4 of 8 columns of each, and their order.
+      // Two neighbours that overlap by 4 of 8 columns stay visible in order.
       if (std::set(digits.begin(), digits.end()).size() == digits.size())
         EXPECT_EQ(in_quotes(row), digits);
       else

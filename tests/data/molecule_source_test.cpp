@@ -18,7 +18,7 @@ const SourceKind& kind() { return *source_kind("molecule"); }
 
 Tensor frames_of(const std::string& smiles) { return kind().reader({})->read(smiles); }
 
-// What atom i says of its bonds: by atom, their kinds.
+// Bonds of atom i in the frames: neighbour and kind.
 std::vector<std::pair<int64_t, int64_t>> bonds_of(const Tensor& frames, int64_t i) {
   const FrameShape shape = kind().shape({});
   const int64_t first = shape.depth - 2 * shape.neighbours;
@@ -37,7 +37,7 @@ using Bonds = std::vector<std::pair<int64_t, int64_t>>;
 TEST(MoleculeSource, FramesTellOfBonds) {
   const Tensor frames = frames_of("CC(=O)c1ccsc1C#N");
   EXPECT_EQ(frames.sizes(), (std::vector<int64_t>{10, kind().shape({}).depth}));
-  // Single 1, double 2, triple 3, aromatic in a ring 10.
+  // Kinds: single 1, double 2, triple 3, aromatic in a ring 10.
   EXPECT_EQ(bonds_of(frames, 0), (Bonds{{1, 1}}));
   EXPECT_EQ(bonds_of(frames, 1), (Bonds{{0, 1}, {2, 2}, {3, 1}}));
   EXPECT_EQ(bonds_of(frames, 2), (Bonds{{1, 2}}));
@@ -51,7 +51,7 @@ TEST(MoleculeSource, FramesTellOfBonds) {
       EXPECT_LT(of_kind, kind().shape({}).neighbour_kinds);
 }
 
-// Their rows, sorted, without steps to neighbours.
+// Sorted rows, without the offsets to neighbours.
 std::vector<std::vector<float>> rows_of(const std::string& smiles) {
   const Tensor frames = frames_of(smiles);
   const FrameShape shape = kind().shape({});

@@ -20,7 +20,7 @@ using test::error_of;
 using testing::HasSubstr;
 using testing::IsEmpty;
 
-// "C3 O1": elements, small where they are aromatic, with their hydrogens and charges.
+// "C3 O1": elements with hydrogens and charges; aromatic atoms in lower case.
 std::string atoms_of(std::string_view smiles) {
   std::string all;
   for (const Atom& atom : read_molecule(smiles).atoms) {
@@ -32,7 +32,7 @@ std::string atoms_of(std::string_view smiles) {
   return all;
 }
 
-// "1-2 2=3": aromatic ones by ':'; those in a ring have "r" behind them.
+// "1-2 2=3": aromatic bonds as ':', bonds in a ring followed by "r".
 std::string bonds_of(std::string_view smiles) {
   std::string all;
   for (const Bond& bond : read_molecule(smiles).bonds)
@@ -91,7 +91,7 @@ TEST(Molecule, ChargesOfNitroGroupsAreSeparated) {
   EXPECT_EQ(atoms_of("CS(=O)(=O)C"), "C3 S0 O0 O0 C3");
 }
 
-// Expected are electrons of rings, counted by hand: 4n+2 of them or not.
+// Expected values: whether a ring has 4n+2 electrons, counted by hand.
 TEST(Molecule, AromaticityIsPerceived) {
   EXPECT_EQ(bonds_of("C1=CC=CC=C1"), bonds_of("c1ccccc1"));
   EXPECT_EQ(bonds_of("C1=CNC=C1"), bonds_of("c1c[nH]cc1")) << "two of nitrogen, four of carbon";
@@ -105,10 +105,10 @@ TEST(Molecule, AromaticityIsPerceived) {
   EXPECT_EQ(bonds_of("C1=CCC=C1"), "1=2r 2-3r 3-4r 4=5r 1-5r") << "a saturated atom";
   EXPECT_EQ(bonds_of("B1C=CC=CC=C1"), "1-2r 2=3r 3-4r 4=5r 5-6r 6=7r 1-7r");
   EXPECT_EQ(bonds_of("O=S1C=CC=C1"), "1=2 2-3r 3=4r 4-5r 5=6r 2-6r");
-  // Of azulene, the way around both rings has ten electrons, neither ring six.
+  // Azulene: the outer cycle has ten electrons, neither ring has six.
   EXPECT_EQ(bonds_of("C1=CC2=CC=CC=CC2=C1"),
             "1:2r 2:3r 3:4r 4:5r 5:6r 6:7r 7:8r 8:9r 3-9r 9:10r 1:10r");
-  // A bond between two aromatic rings is in a ring that is not aromatic.
+  // A bond between two aromatic rings may be in a ring that is not aromatic.
   EXPECT_THAT(bonds_of("c1ccc2c(c1)Cc1ccccc21"), HasSubstr(" 4-13r"));
   EXPECT_EQ(bonds_of("c1ccc2c(c1)c1ccccc12"), bonds_of("C1=CC=C2C(=C1)C1=CC=CC=C12"));
   EXPECT_EQ(atoms_of("c1cc1C"), "c1 c1 c0 C3") << "three electrons have no double bonds";
@@ -225,7 +225,7 @@ TEST(MoleculeKey, DiffersBetweenMolecules) {
   const std::vector<std::string_view> molecules = {
       "CCO", "COC", "CC=O", "C", "[CH3]", "[CH3-]", "[13CH4]", "[14CH4]", "C.C", "CC", "C=C", "C#C",
       "C1CC1.C1CC1", "C1CCCCC1", "C1CCCCC1.C", "c1ccccc1", "C1=CCC=CC1",
-      // Atoms of these pairs have equal neighbours as far as one looks.
+      // Pairs with atoms that have equal neighbours at every distance.
       "C1CCC2CCCCC2C1", "C1CCC(C1)C1CCCC1", "C12C3C1C1C2C31", "C12C3C4C1C3C24", "Cc1ccccc1C",
       "Cc1cccc(C)c1", "Cc1ccc(C)cc1", "[NH3]->[Fe]", "N[Fe]", "[NH3]~[Fe]", "C[C@H](F)Cl",
       "CC(F)Cl", "Oc1ccncc1", "O=c1cc[nH]cc1"};
@@ -236,7 +236,7 @@ TEST(MoleculeKey, DiffersBetweenMolecules) {
   }
 }
 
-// RDKit's atoms, bonds and molecules, as tools/conform_molecules.py wrote them down.
+// Atoms, bonds and molecules of RDKit, from tools/conform_molecules.py.
 TEST(Molecule, IsReadAsRdkitReadsIt) {
   std::map<std::string, std::string> keys;
   std::istringstream lines(read_file(GOLDEN));

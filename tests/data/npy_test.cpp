@@ -14,7 +14,7 @@ namespace npy_test {
 using test::error_of;
 using testing::HasSubstr;
 
-// A .npy file of that version with this header, unpadded, and these data.
+// A .npy file of this version with this header, unpadded, and these data.
 std::string file_of(int version, const std::string& header, const std::string& data) {
   std::string bytes = "\x93NUMPY";
   bytes += {static_cast<char>(version), '\0'};
@@ -33,7 +33,7 @@ std::string bytes_of(const std::vector<Number>& numbers) {
   return {reinterpret_cast<const char*>(numbers.data()), numbers.size() * sizeof(Number)};
 }
 
-// The message about a version 1 file with that header and those data.
+// The message about a version 1 file with this header and these data.
 std::string message(const std::string& header, const std::string& data = "") {
   return error_of([&] { parse_npy(file_of(1, header, data), "a.npy"); });
 }
@@ -108,7 +108,7 @@ TEST(Npy, ReadsBackWhatItWrites) {
     const at::Tensor back = parse_npy(bytes, "a");
     RC_ASSERT(back.scalar_type() == type && back.sizes() == tensor.sizes());
     RC_ASSERT(back.equal(tensor));
-    // The data lie at a multiple of 64, and every cut is an error.
+    // The data begin at a multiple of 64, and every cut is an error.
     RC_ASSERT((bytes.size() - tensor.nbytes()) % 64 == 0);
     const size_t cut = *rc::gen::inRange<size_t>(0, bytes.size());
     RC_ASSERT(!error_of([&] { parse_npy(bytes.substr(0, cut), "a"); }).empty());

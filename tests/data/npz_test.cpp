@@ -90,7 +90,7 @@ TEST(Npz, RefusesOtherEntries) {
               HasSubstr("is compressed by method 12"));
 }
 
-// Overwrites the field of every header that the name of the only entry follows.
+// Overwrites the field at `offset` of every header with this signature.
 std::string with_field(std::string bytes, const std::string& signature, size_t offset,
                        const std::string& value) {
   for (size_t position = bytes.find(signature); position != std::string::npos;
@@ -102,7 +102,7 @@ std::string with_field(std::string bytes, const std::string& signature, size_t o
 TEST(Npz, RefusesLies) {
   const std::string bytes = archive_of({{"x.npy", format_npy(counted), ZIP_CM_DEFLATE}});
   const std::string local = "PK\3\4", central = "PK\1\2";
-  // Sizes that the data do not have: 4 GB, and a byte less.
+  // Wrong sizes: 4 GB, and one byte too few.
   std::string huge = with_field(bytes, central, 24, "\xf0\xff\xff\xff");
   huge = with_field(huge, local, 22, "\xf0\xff\xff\xff");
   EXPECT_THAT(message(huge),
@@ -115,7 +115,7 @@ TEST(Npz, RefusesLies) {
   EXPECT_THAT(message(damaged), HasSubstr("'x.npy': is damaged: CRC error"));
 }
 
-// Kilobytes of address space that this process has had at most.
+// Peak address space of this process in kilobytes.
 int64_t peak_memory() {
   std::ifstream status("/proc/self/status");
   for (std::string word; status >> word;)
@@ -128,7 +128,7 @@ int64_t peak_memory() {
 }
 
 TEST(Npz, TakesNoMemoryForASizeThatIsALie) {
-  // Random bits, which deflate cannot pack: the file is large enough for a size of 1 GB.
+  // Random bits, which deflate cannot compress: the file is large enough for a size of 1 GB.
   at::manual_seed(1);
   const at::Tensor noise = at::randint(256, {1 << 21}, at::kByte);
   const std::string bytes = archive_of({{"x.npy", format_npy(noise), ZIP_CM_DEFLATE}});
@@ -146,8 +146,8 @@ std::string little_endian(size_t number, int bytes) {
   return result;
 }
 
-// An archive of three entries that share what is packed in `one`, an archive of "x.npy": the header
-// of each is in the extra field of the one before it.
+// An archive of three entries that share the packed data of `one`, an archive of "x.npy". The
+// header of each entry is in the extra field of the entry before.
 std::string shared_entries(const std::string& one) {
   const size_t central = one.find("PK\1\2"), end = one.find("PK\5\6");
   const size_t name_end = 30 + 5;

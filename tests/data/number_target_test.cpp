@@ -30,7 +30,7 @@ TEST(NumberTargets, AreStandardised) {
                 scale_of({{"3", 5}, {"3.0", 1}});
               }),
               HasSubstr("every target of training is the number 3, so that their deviation is 0"));
-  // The mean of three times 0.1 is another double.
+  // The mean of three times 0.1 is not the double 0.1.
   EXPECT_THAT(error_of([] { scale_of({{"0.1", 3}}); }), HasSubstr("is the number 0.1"));
   EXPECT_THAT(error_of([] { scale_of({{"1e308", 1}, {"-1e308", 1}}); }), HasSubstr("too large"));
 }
@@ -43,7 +43,7 @@ TEST(NumberTargets, AreWrittenWithTheDigitsOfFloats) {
   EXPECT_EQ(number_text(0.000123456789, 1000), "0.0001234568");
 }
 
-// Numbers that differ by millionths of a deviation are written differently, whatever the mean.
+// Numbers that differ by millionths of a deviation have different texts, for any mean.
 TEST(NumberTargets, HaveTheDigitsOfTheirDeviation) {
   EXPECT_EQ(number_text(1700000060.12345678, 234), "1700000060.1235");
   EXPECT_EQ(number_text(1e9 + 1.0 / 3, 1), "1000000000.333333");

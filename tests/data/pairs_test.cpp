@@ -20,7 +20,7 @@ std::string pairs_error(std::string_view text) {
   return error_of([&] { parse_pairs(text, "p.tsv"); });
 }
 
-// A line counts as often as it occurs, whatever figures are over.
+// A line is an example each time it occurs.
 TEST(Pairs, EachLineIsAnExample) {
   const auto examples = parse_pairs("b\tone\na\ttwo\nb\tthree\nb\tone\n", "p.tsv");
   ASSERT_EQ(examples.size(), 4u);
@@ -111,7 +111,7 @@ TEST(Pairs, ReadAFileAndNameIt) {
   EXPECT_THAT(error_of([&] { read_pairs({folder / "none"}); }), HasSubstr("no such file"));
 }
 
-// Lines, rows and pairs of lines; what no pair can be made of after it is an Error all the same.
+// For lines, rows and pairs of lines. Files of different lengths remain an Error.
 TEST(Pairs, BadOnesAreLeftOutWhereAsked) {
   const test::TemporaryFolder folder;
   const std::string over(longest_line + 1, 'x');
@@ -138,7 +138,7 @@ TEST(Pairs, BadOnesAreLeftOutWhereAsked) {
   EXPECT_EQ(bad, 0);
 }
 
-// Lines around the size in which a file is read.
+// Lines of lengths around the block size.
 TEST(Pairs, AreReadPackedAndInPieces) {
   const test::TemporaryFolder folder;
   std::string text = "\xEF\xBB\xBF";

@@ -22,8 +22,7 @@ std::vector<std::string> proteins_of(const std::string& path) {
   return parse_lines(parse_fasta(read_file(path), path), path);
 }
 
-// The share of proteins whose residue at the second place is the one that is most often there
-// beside their residue at the first.
+// Share of proteins with the most frequent second residue, given the residue at the first place.
 double told_by_first(const std::vector<std::string>& proteins, const Contact& places) {
   std::map<char, std::map<char, int>> counts;
   for (const std::string& protein : proteins)
@@ -55,7 +54,7 @@ TEST(PlantedContacts, ChangeTogether) {
     lines += fmt::format("{}\t{}\n", contact.first, contact.second);
   }
   EXPECT_EQ(test::contents(folder / "out/contacts.tsv"), lines);
-  // Half of the residues are one of four that their place prefers, the others even chances.
+  // Half of the residues are one of four that their place prefers, the others are uniform.
   for (int64_t place = 1; place < 70; ++place) {
     if (places.contains(place) || places.contains(place + 1)) continue;
     EXPECT_LT(told_by_first(proteins, {place, place + 1}), 0.35);

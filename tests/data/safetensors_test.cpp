@@ -24,7 +24,7 @@ std::string file_of(const std::string& header, size_t data_bytes) {
   return with_length(header.size(), header + std::string(data_bytes, '\1'));
 }
 
-// The message about a file with this header and that many bytes of data.
+// The message about a file with this header and this number of data bytes.
 std::string message(const std::string& header, size_t data_bytes = 0) {
   return error_of([&] { parse_safetensors(file_of(header, data_bytes), "w"); });
 }
@@ -97,7 +97,7 @@ TEST(Safetensors, BoundsTheHeaderBeforeItReadsIt) {
   EXPECT_THAT(length_message(0), HasSubstr("does not start with '{'"));
 }
 
-// A file that really has such a header, were it read.
+// The file has its full size: only the length of the header is refused.
 TEST(Safetensors, RefusesAHeaderOver100Megabytes) {
   const test::TemporaryFolder folder;
   const std::string path = folder.write("w", with_length(120'000'000, "{}"));
@@ -105,7 +105,8 @@ TEST(Safetensors, RefusesAHeaderOver100Megabytes) {
   EXPECT_THAT(error_of([&] { read_safetensors(path); }), HasSubstr("at most 100000000"));
 }
 
-// A sparse file of 6 GB: its header is looked at before the rest is read, whose size is no reason.
+// A sparse file of 6 GB: the header is checked before the rest is read; the size itself is
+// accepted.
 TEST(Safetensors, RefusesALargeFileByItsHeader) {
   const test::TemporaryFolder folder;
   const std::string path = folder.write("w", with_length(uint64_t{1} << 40, "{}"));
@@ -200,7 +201,7 @@ TEST(Safetensors, RefusesTextThatIsNoJson) {
   EXPECT_THAT(message("{/**/}"), HasSubstr("not valid JSON"));
   EXPECT_THAT(message("{\"\xff\":{}}"), HasSubstr("not valid JSON"));
   EXPECT_THAT(message("\xEF\xBB\xBF{}"), HasSubstr("does not start with '{'"));
-  // The JSON parser takes a NUL for the end, and would not see what follows.
+  // The JSON parser ends at a NUL and would miss the rest.
   EXPECT_THAT(message(std::string("{}\0junk", 7)), HasSubstr("NUL byte"));
 }
 
@@ -292,7 +293,8 @@ TEST(Safetensors, RestoresEveryBit) {
       const at::Tensor& other = same.tensors.at(key);
       RC_ASSERT(other.scalar_type() == tensor.scalar_type());
       RC_ASSERT(other.sizes() == tensor.sizes());
-      // By bytes: a NaN is not equal to itself. RC_ASSERT evaluates both sides of its own ||.
+      // By bytes, because a NaN is not equal to itself. RC_ASSERT evaluates both sides of its own
+      // ||.
       const bool same_bytes =
           tensor.nbytes() == 0 ||
           std::memcmp(other.data_ptr(), tensor.data_ptr(), tensor.nbytes()) == 0;

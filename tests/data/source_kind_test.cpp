@@ -42,7 +42,7 @@ std::string png_bytes(const std::string& pixels, uint32_t width, uint32_t height
 }
 
 TEST(ImageFrames, ArePatchesRowByRow) {
-  // 3 x 4 pixels in patches of 2: one row of zeros goes below.
+  // 3 x 4 pixels in patches of 2: a row of zeros is added below.
   const Image image{3, 4, std::string("\x00\x01\x02\x03\x04\x05\x06\x07\x08\x09\x0a\x0b", 12)};
   const FrameConfig config{.patch = 2, .image_height = 3, .image_width = 4};
   const at::Tensor frames = image_frames(image, config, "x") * 255;
@@ -88,7 +88,7 @@ TEST(ImageFrames, AreOfTheMiddleOfAResizedImage) {
                      .resize = Resizing::bilinear,
                      .resized_height = 1,
                      .resized_width = 4};
-  // Each of the four is 1/8, 3/8, 3/8 and 1/8 of the two pixels that it covers and their
+  // Each of the four pixels is 1/8, 3/8, 3/8 and 1/8 of the two pixels that it covers and their
   // neighbours.
   const std::string row("\x00\x40\x80\xc0\x00\x40\x80\xc0", 8);
   const at::Tensor frames = image_frames({1, 8, row}, config, "x") * 255;
@@ -104,7 +104,7 @@ TEST(ImageFrames, AreOfTheMiddleOfAResizedImage) {
               HasSubstr("data.resized_width are 1 by 1, less than 1 by 2"));
 }
 
-// A kind whose files are numbers; how often each is read.
+// Number of reads per file, for a kind of files that contain a number.
 std::map<std::string, int> reads;
 int64_t measured = 0;
 
@@ -155,7 +155,7 @@ TEST(Png, BecomesGrey) {
   EXPECT_EQ(ImageReader().read(path).pixels, grey) << "a name in capitals";
 }
 
-// As for a JPEG file, Pillow and OpenCV: 0.299 red + 0.587 green + 0.114 blue.
+// As for a JPEG file, in Pillow and in OpenCV: 0.299 red + 0.587 green + 0.114 blue.
 TEST(Png, HasTheGreysOfColours) {
   const std::string colours(
       "\xff\x00\x00\x00\xff\x00\x00\x00\xff\xc8\x64\x32\x01\x02\x03\xff\xff\xff", 18);
@@ -173,7 +173,7 @@ TEST(Png, DropsAlpha) {
   EXPECT_FALSE(parse_image(png_bytes(opaque, 1, 1, PNG_FORMAT_RGBA), "x.png").transparent);
 }
 
-// Written by hand, as no simplified writer of libpng does.
+// Written by hand, because libpng's simplified writers cannot write these files.
 std::string chunk(const std::string& type, const std::string& data) {
   const auto number = [](uint64_t value) {
     std::string bytes;
@@ -186,7 +186,7 @@ std::string chunk(const std::string& type, const std::string& data) {
                       static_cast<uInt>(checked.size())));
 }
 
-// One row of two grey pixels of `bits`, with chunks before and after them.
+// One row of two grey pixels of `bits` bits, with chunks before and after them.
 std::string grey_png(int bits, const std::string& row, const std::string& before,
                      const std::string& after) {
   const std::string filtered = std::string(1, 0) + row;
@@ -250,7 +250,7 @@ TEST(FramesPicture, IsTheImageWithItsMargin) {
   EXPECT_EQ(picture.height, 4);
   EXPECT_EQ(picture.width, 4);
   EXPECT_EQ(picture.pixels, image.pixels + std::string(4, 0));
-  // Without its last two patches.
+  // The picture without the last two patches.
   EXPECT_EQ(source_kind("image")->picture(frames.slice(0, 0, 2), config).pixels,
             image.pixels.substr(0, 8) + std::string(8, 0));
 }
@@ -263,7 +263,7 @@ TEST(FramesPicture, IsASpectrogramWithItsLowBandsBelow) {
   const Image picture = source_kind("sound")->picture(frames, config);
   EXPECT_EQ(picture.height, 2);
   EXPECT_EQ(picture.width, 4);
-  // 51 (x + 1): bands 2 (0 2 4 -1) above bands 1 (-1 1 3 -1).
+  // 51 (x + 1): band 2 (0 2 4 -1) above band 1 (-1 1 3 -1).
   EXPECT_EQ(picture.pixels, std::string("\x33\x99\xff\x00\x00\x66\xcc\x00", 8));
   const Image silence = source_kind("sound")->picture(at::zeros({1, 4}), config);
   EXPECT_EQ(silence.pixels, std::string(4, 0));

@@ -17,7 +17,7 @@ using testing::HasSubstr;
 
 class Stream : public testing::Test {
  protected:
-  // Examples 0 to 199 of three files, packed, plain and in two.
+  // Examples 0 to 199 in three parts: a packed file, a plain file and a pair of files.
   Stream() {
     std::string first, second, sources, targets;
     for (int i = 0; i < 100; ++i) first += fmt::format("{}\tx{}\n", i, i);

@@ -81,11 +81,11 @@ TEST(Tar, RefusesWhatIsNone) {
   EXPECT_THAT(message(tar.substr(0, 700)), HasSubstr("a.tar: cannot be read as tar"));
   EXPECT_THAT(message(test::gzip(tar).substr(0, 50)), HasSubstr("a.tar: its gzip data is cut"));
   std::string damaged = tar;
-  damaged[2] = 'c';  // the name, which the header's checksum covers
+  damaged[2] = 'c';  // in the name, which the header's checksum covers
   EXPECT_THAT(message(damaged), HasSubstr("a.tar: cannot be read as tar"));
 }
 
-// A file of GNU's sparse format: `size` zeros and no data.
+// A file in GNU's sparse format: `size` zeros without data.
 std::string hole_of(const std::string& name, int64_t size) {
   std::string header(512, '\0');
   const auto put = [&](size_t position, const std::string& text) {
@@ -98,7 +98,7 @@ std::string hole_of(const std::string& name, int64_t size) {
   put(136, octal(0));
   put(156, "S");
   put(257, "ustar  ");
-  put(386, octal(size));  // one region, of no bytes, at the end
+  put(386, octal(size));  // one empty region at the end
   put(398, octal(0));
   put(483, octal(size));
   put(148, "        ");

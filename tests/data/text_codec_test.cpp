@@ -39,7 +39,7 @@ TEST(Normalise, ToFormDOrNotAtAll) {
   EXPECT_EQ(to_lower("\u00c9E\u0301", NormalForm::none), "\u00e9e\u0301");
 }
 
-// What a model of that form learns and answers is in it, whatever the text was in.
+// A model of this normal form learns and answers in it, for texts in any form.
 TEST(TextCodec, KeepsToItsNormalForm) {
   const std::string composed = "caf\u00e9", apart = "cafe\u0301";
   for (const Units units : {Units::character, Units::space, Units::line, Units::byte}) {

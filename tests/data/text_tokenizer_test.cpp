@@ -13,7 +13,7 @@ namespace text_tokenizer_test {
 using testing::ElementsAre;
 using testing::HasSubstr;
 
-// Words of RoBERTa's kind: tokens around a text are spelled like fixed ones.
+// A tokenizer like RoBERTa's: tokens around a text are spelled like fixed ones.
 constexpr const char* file = R"({
   "added_tokens": [{"id": 0, "content": "<s>", "special": true},
                    {"id": 1, "content": "</s>", "special": true}],
@@ -63,7 +63,7 @@ TEST(TextTokenizer, SplitsTextsOfACodecAsTheyStand) {
   EXPECT_THAT(test::error_of([&] { make_codecs(text); }), HasSubstr("data.tokenizer = "));
 }
 
-// A translator's side: the pieces low and er behind the end and unknown.
+// A translator's side: the end and unknown tokens, then the pieces low and er.
 std::string pieces() {
   return test::ModelWriter()
       .piece("</s>", 0, 3)

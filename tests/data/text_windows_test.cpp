@@ -44,7 +44,7 @@ TEST(ShuffledWindows, AreCutElsewhereInEachEpoch) {
   std::vector<int64_t> order, sorted;
   for (int64_t epoch = 0; epoch < 200; ++epoch)
     for (const TextWindow& window : shuffled_windows(100, 8, 1, epoch)) cuts.insert(window.end);
-  // All places: a cut at each of 8 offsets, missed by 200 epochs with probability 8 (7/8)^200.
+  // Every place is a cut at one of 8 offsets; 200 epochs miss one with probability 8 (7/8)^200.
   EXPECT_EQ(cuts.size(), 100U);
   for (const TextWindow& window : shuffled_windows(100, 8, 1, 0)) order.push_back(window.first);
   sorted = order;

@@ -44,7 +44,7 @@ TEST(Tokenise, IsUndone) {
       text += each;
     const auto words = split_words(text);
     RC_ASSERT(undo_tokenise(tokenise(text)) == fmt::format("{}", fmt::join(words, " ")));
-    // Normalising what was tokenised changes nothing but the tokens.
+    // Normalising tokenised text keeps its tokens.
     RC_ASSERT(to_nfc(tokenise(to_nfc(text))) == tokenise(to_nfc(text)));
   }));
 }

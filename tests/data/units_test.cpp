@@ -35,7 +35,7 @@ TEST(SplitUnits, RunsBetweenWhiteSpace) {
   EXPECT_THAT(split_units("K AE T", Units::space), ElementsAre("K", "AE", "T"));
   EXPECT_THAT(split_units("  K\t\tAE \r\n", Units::space), ElementsAre("K", "AE"));
   EXPECT_THAT(split_units(" \t ", Units::space), IsEmpty());
-  // A no-break space is part of a word: joining by a space would not give it back.
+  // A no-break space is part of a word: joining by a space would lose it.
   EXPECT_THAT(split_units("a\u00a0b", Units::space), ElementsAre("a\u00a0b"));
 }
 
@@ -76,7 +76,7 @@ TEST(SplitUnits, PlacesInvalidUtf8) {
 }
 
 TEST(SplitUnits, BoundsRunsOfCombiningMarks) {
-  // Marks whose order is the worst for an insertion sort; U+0F73 hides two of them.
+  // Marks in the worst order for an insertion sort; U+0F73 decomposes into two of them.
   std::string marks = "a";
   for (int i = 0; i < 500; ++i) marks += "\u0301";
   for (int i = 0; i < 500; ++i) marks += "\u0323";

@@ -48,7 +48,7 @@ TEST(Vocabulary, EncodesAndDecodes) {
   EXPECT_THAT(error_of([&] { vocabulary.decode({-1}); }), HasSubstr("id -1"));
 }
 
-// Otherwise a text could pad or end itself.
+// Otherwise a text could contain padding or its own end.
 TEST(Vocabulary, GivesATextNoFixedId) {
   const auto vocabulary = Vocabulary::build({{"<pad>", "</s>", "a", "<s>"}});
   EXPECT_EQ(vocabulary.size(), 5);

@@ -25,7 +25,7 @@ std::unique_ptr<Ensemble> joined(const std::vector<TableModel*>& models) {
   return std::make_unique<Ensemble>(std::move(members));
 }
 
-// log of the mean of probabilities, by a loop.
+// Expected: the log of the mean of the probabilities, by a loop.
 TEST(Ensemble, IsTheMeanOfTheProbabilities) {
   torch::manual_seed(51);
   TableModel a(1, 2), b(1, 2), c(1, 2);
@@ -45,7 +45,7 @@ TEST(Ensemble, IsTheMeanOfTheProbabilities) {
   }
 }
 
-// The states of the members follow the hypotheses.
+// Each member's states follow the hypotheses.
 TEST(Ensemble, OfOneModelTwiceIsTheModel) {
   torch::manual_seed(52);
   TableModel model(9, 3);

@@ -1,4 +1,4 @@
-// Sentences that join a search while others are being answered.
+// Tests of sentences that join a running search.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <torch/types.h>
@@ -24,7 +24,7 @@ TableModel some_model() {
   return TableModel(longest, sentences);
 }
 
-// Greedy search, a beam, least lengths and draws.
+// Greedy search, beams, minimum lengths and sampling.
 const std::vector<SearchOptions> all_options = {
     {},
     {.beam = 3, .nbest = 3},
@@ -32,7 +32,7 @@ const std::vector<SearchOptions> all_options = {
     {.minimum_length = 2},
     {.nbest = 3, .minimum_length = 2, .sampling = Sampling{.seed = 5}}};
 
-// Some begin with a token, and some have tokens that they never take.
+// Some sentences have a prefix, and some have excluded tokens.
 SearchTask task_of(int64_t sentence) {
   SearchTask task{.longest = longest - sentence % 3, .source_length = 3};
   task.stream = static_cast<uint64_t>(sentence);
@@ -99,7 +99,7 @@ TEST(JoinedSearch, TellsASentenceAsSoonAsItIsDone) {
   search.step();
   search.add(model.start(torch::tensor({0})), {brief});
   search.step();
-  search.step();  // in which the prefix ends or is cut
+  search.step();  // the prefix ends or is cut in this step
   EXPECT_TRUE(results.contains(0));
 }
 

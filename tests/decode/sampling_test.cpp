@@ -20,7 +20,7 @@ using test::tokens;
 
 constexpr int64_t draws = 20000;
 
-// How often each token is the first, of `draws` answers to one sentence.
+// Counts of first tokens in `draws` answers to one sentence.
 std::vector<int64_t> first_tokens(TableModel& model, const Sampling& sampling) {
   const auto found =
       search(model.start(), tasks_of({1}), ends, {.nbest = draws, .sampling = sampling})[0];
@@ -31,7 +31,7 @@ std::vector<int64_t> first_tokens(TableModel& model, const Sampling& sampling) {
   return counts;
 }
 
-// Five deviations of a binomial: a right sampler fails once in two million draws of a seed, and the
+// Five deviations of a binomial: a correct sampler fails once in two million sets of draws, and the
 // seed is fixed.
 void expect_frequencies(const std::vector<int64_t>& counts, const std::vector<double>& expected) {
   for (size_t i = 0; i < counts.size(); ++i) {
@@ -79,7 +79,7 @@ TEST(Sampling, TopPKeepsTheFewestThatHaveIt) {
   expect_frequencies(first_tokens(model, {.top_p = 0.65}), {0, 0, 4.0 / 7, 3.0 / 7});
   expect_frequencies(first_tokens(model, {.top_p = 0.75}), {0, 2.0 / 9, 4.0 / 9, 3.0 / 9});
   expect_frequencies(first_tokens(model, {.top_p = 0.1}), {0, 0, 1, 0});
-  // The first of the two that top_k leaves, with 4/7 and 3/7, has half.
+  // top_k keeps two tokens, with 4/7 and 3/7; the first reaches one half.
   expect_frequencies(first_tokens(model, {.top_k = 2, .top_p = 0.5}), {0, 0, 1, 0});
 }
 
@@ -117,7 +117,7 @@ TEST(Sampling, LogProbabilitiesAreTheModels) {
   EXPECT_DOUBLE_EQ(found.log_probabilities[0], std::log(0.4));
 }
 
-// Those that are left keep their shares.
+// The other tokens keep their relative probabilities.
 TEST(Sampling, NeverDrawsWhatIsExcluded) {
   TableModel model = model_of(probabilities);
   SpecialTokens special = ends;
@@ -131,7 +131,7 @@ TEST(Sampling, NeverDrawsWhatIsExcluded) {
   expect_frequencies(counts, {0, end / (end + other), other / (end + other), 0});
 }
 
-// What a sentence gets depends on its stream alone, not on those beside it.
+// The answers of a sentence depend only on its stream, not on the other sentences.
 TEST(Sampling, SentencesTogetherAreSentencesAlone) {
   torch::manual_seed(42);
   TableModel model(10, 6);

@@ -29,7 +29,7 @@ struct Scored {
   double score;
 };
 
-// The formulas of the options' comments, by loops.
+// The formulas in the comments of the options, by loops.
 double score_of(const TableModel& model, const std::vector<int64_t>& sequence, double log_p,
                 const SearchOptions& options) {
   const auto length = static_cast<double>(sequence.size() + 1);
@@ -74,7 +74,7 @@ std::vector<Scored> exhaustive(const TableModel& model, int64_t sentence, int64_
   return all;
 }
 
-// What a sentence excludes is in none of its answers, and in those of others.
+// A sentence's exclusions apply to all its answers, and not to other sentences.
 TEST(BeamSearch, LeavesOutWhatASentenceExcludes) {
   torch::manual_seed(8);
   TableModel model(1, 2);
@@ -97,7 +97,7 @@ TEST(BeamSearch, LeavesOutWhatASentenceExcludes) {
   for (const Hypothesis& each : others[0]) EXPECT_NE(each.tokens.at(0), 2);
 }
 
-// What cannot be is no answer, however wide the beam.
+// Impossible answers are not returned, for any beam.
 TEST(BeamSearch, LeavesOutWhatHasNoProbability) {
   TableModel model(2, 1);
   const double no = -std::numeric_limits<double>::infinity();
@@ -124,7 +124,7 @@ INSTANTIATE_TEST_SUITE_P(
                                   .length_penalty_form = LengthPenalty::wu,
                                   .coverage_penalty = 0.4}));
 
-// A beam as wide as the tree is exhaustive search.
+// With a beam as wide as the tree, beam search is exhaustive.
 TEST_P(Ranking, WideBeamFindsWhatExhaustiveSearchFinds) {
   torch::manual_seed(31);
   constexpr int64_t longest = 4;
@@ -212,7 +212,7 @@ TEST(BeamSearch, StopsAtTheLongestLengthAndSaysSo) {
   EXPECT_EQ(model.calls, 7);
 }
 
-// Greedily `2 3 end`, a beam of two keeps `2 end` too, which is less probable.
+// Greedy search finds `2 3 end`; a beam of two also keeps `2 end`, which is less probable.
 TEST(BeamSearch, AnswersOfTheLongestLengthMayEnd) {
   TableModel model(2, 1);
   const Tensor two = torch::tensor({0.0, 0.0, 1.0, 0.0}, torch::kDouble).log();
@@ -227,13 +227,13 @@ TEST(BeamSearch, AnswersOfTheLongestLengthMayEnd) {
     EXPECT_DOUBLE_EQ(found.log_probability, std::log(0.8) + std::log(0.9));
     EXPECT_EQ(found.log_probabilities.size(), 3U);
   }
-  // Behind `2` another token is more probable than the end.
+  // After `2` another token is more probable than the end.
   const auto cut = search(model.start(), tasks_of({1}), ends, {});
   EXPECT_EQ(cut[0][0].tokens, (std::vector<int64_t>{2}));
   EXPECT_FALSE(cut[0][0].complete);
 }
 
-// What a limit leaves is what a search without it finds up to there.
+// A limit keeps exactly the answers within it that an unlimited search finds.
 TEST(BeamSearch, ALimitLosesNoAnswerThatFits) {
   torch::manual_seed(40);
   TableModel model(8, 6);
@@ -332,7 +332,8 @@ TEST(BeamSearch, TellsTheMostProbableTokensBesideEach) {
   }
 }
 
-// With a prefix, exhaustive search among what begins with it; sentences without continue beside it.
+// Compares with exhaustive search over answers with the prefix; a sentence without prefix runs
+// along.
 TEST(Prefix, IsWhatTheAnswerBeginsWith) {
   torch::manual_seed(37);
   constexpr int64_t longest = 4;
@@ -349,7 +350,7 @@ TEST(Prefix, IsWhatTheAnswerBeginsWith) {
       return each.sequence.size() < prefix.size() ||
              !std::equal(prefix.begin(), prefix.end(), each.sequence.begin());
     });
-    // Those that end, which are ranked before those that were cut.
+    // Complete answers, which rank before cut ones.
     const size_t complete = std::min<size_t>(expected.size(), 3);
     ASSERT_EQ(found[b].size(), 3U);
     for (size_t i = 0; i < complete; ++i) {
@@ -370,7 +371,7 @@ TEST(Prefix, MayBeWhatTheModelHoldsImpossible) {
   EXPECT_EQ(found.log_probabilities[0], -std::numeric_limits<double>::infinity());
 }
 
-// No EOS ends these answers: they are done when they have their length.
+// These answers do not end by EOS: they are done at their given length.
 TEST(BeamSearch, AnswersOfAGivenLength) {
   torch::manual_seed(39);
   TableModel model(4, 2);

@@ -9,13 +9,13 @@
 
 namespace attend::test {
 
-constexpr int64_t tokens = 4;  // of which 0 starts and 1 ends
+constexpr int64_t tokens = 4;  // 0 starts and 1 ends a sequence
 inline const SpecialTokens ends{0, 1};
 
-// A table of probabilities that depend on the token before, the step and the sentence.
+// A table of probabilities that depend on the previous token, the step and the sentence.
 class TableModel {
  public:
-  // For answers of up to `longest` tokens and their end.
+  // For answers of up to `longest` tokens plus EOS.
   explicit TableModel(int64_t longest, int64_t sentences) {
     table = torch::randn({sentences, longest + 1, tokens, tokens}, torch::kDouble)
                 .mul(2)
@@ -23,7 +23,7 @@ class TableModel {
   }
 
   std::unique_ptr<DecodingState> start() { return start(torch::arange(table.size(0))); }
-  // For some of the sentences.
+  // Starts only these sentences.
   std::unique_ptr<DecodingState> start(const at::Tensor& sentences) {
     return std::make_unique<State>(*this, sentences);
   }
@@ -33,7 +33,7 @@ class TableModel {
   }
 
   at::Tensor table;      // [sentence, step, token before, token]
-  at::Tensor attention;  // [step, token before, 3], instead of what the row was made for
+  at::Tensor attention;  // [step, token before, 3], returned as weights instead of the row's origin
   bool attends = true;
   int64_t calls = 0;
 
@@ -45,7 +45,7 @@ class TableModel {
     StepResult step(const at::Tensor& tokens, bool with_weights, const Pass& /*pass*/) override {
       StepResult result;
       result.log_probabilities = model.table.index({sentence, position, tokens});
-      // Says which sentence, step and token before the row was made for.
+      // Returns the row's sentence, step and previous token as its weights.
       if (with_weights && model.attention.defined())
         result.weights = model.attention.index({position, tokens});
       else if (with_weights && model.attends)
@@ -73,7 +73,7 @@ class TableModel {
   };
 };
 
-// One task a sentence, each of `longest` tokens at most.
+// One task per sentence, each with at most `longest` tokens.
 inline std::vector<SearchTask> tasks_of(const std::vector<int64_t>& longest) {
   std::vector<SearchTask> tasks;
   tasks.reserve(longest.size());

@@ -1,4 +1,4 @@
-// Searches that are stopped, and that tell of their answers as they grow.
+// Tests of searches that are stopped or report partial answers.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <torch/types.h>
@@ -16,11 +16,11 @@ using test::ends;
 using test::TableModel;
 using test::tasks_of;
 
-// Greedy search, a beam and draws.
+// Greedy search, a beam and sampling.
 const std::vector<SearchOptions> all_options = {
     {}, {.beam = 3, .nbest = 3}, {.nbest = 3, .sampling = Sampling{.seed = 5}}};
 
-// Hardly ends answers by EOS, so that they have the longest length.
+// EOS is improbable, so that answers have the longest length.
 TableModel long_answers(int64_t longest, int64_t sentences) {
   torch::manual_seed(41);
   TableModel model(longest, sentences);

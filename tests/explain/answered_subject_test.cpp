@@ -12,7 +12,7 @@
 namespace attend {
 namespace answered_subject_test {
 
-// Its positions are learned: there are none behind the context.
+// The model has learned positions, which end at its context.
 TEST(AnsweredSubject, OfALanguageModelIsWhatOnePassReads) {
   const test::SmallModel small(
       "lm", "lm", {"model.context=8", "model.depth=8", "model.heads=2", "model.feed_forward=10"});

@@ -23,7 +23,7 @@ NetworkTrace traced(const Subject& subject) {
   return trace_network(subject.network(), subject.batch, {.gradients = true});
 }
 
-// A token that may be the answer's last, and is not.
+// A token other than the answer's last that is possible in its place.
 int64_t other_last(const Subject& subject) {
   const Tensor possible = traced(subject).distributions[0][-1].detach();
   const int64_t own = subject.batch.target[0][-1].item<int64_t>();
@@ -32,7 +32,7 @@ int64_t other_last(const Subject& subject) {
   throw std::logic_error("no other token");
 }
 
-// The subject whose last token is another. What was read before it is the same.
+// The subject with another last token, and so with the same inputs of the network.
 Subject with_last(const Subject& subject, int64_t token) {
   Subject other = subject;
   other.batch.target = subject.batch.target.clone();
@@ -52,7 +52,7 @@ Tensor last_scores(const MethodRow& row, const Subject& subject) {
   return method_scores(row, subject)[-1];
 }
 
-// Two answers can be compared by what is of the answer, which is what depends on the token.
+// Two answers can be compared only by methods with scores that depend on the answer's token.
 TEST(Contrast, RowsSayWhatScoresAreOf) {
   for (const SmallModel& small : small_models()) {
     if (small.model.answers_numbers()) continue;
@@ -75,7 +75,8 @@ TEST(Contrast, RowsSayWhatScoresAreOf) {
   }
 }
 
-// What is linear in log probabilities is the difference of what it says of each.
+// For methods linear in the log probabilities, the scores are the difference of both answers'
+// scores.
 TEST(Contrast, ScoresAreThoseOfTheDifference) {
   for (const SmallModel& small : small_models()) {
     if (small.model.answers_numbers()) continue;
@@ -90,7 +91,7 @@ TEST(Contrast, ScoresAreThoseOfTheDifference) {
       SCOPED_TRACE(small.name + ' ' + name);
       const Tensor wanted = last_scores(row, subject) - last_scores(row, with_last(subject, token));
       const Tensor found = method_scores(row, compared);
-      // Integrals are within a hundredth of their sums, each.
+      // Each integral has an error of up to a hundredth of its sum.
       const double off = std::string(name) == "integrated_gradients"
                              ? 0.03 * wanted.abs().sum().item<double>()
                              : 1e-9;
@@ -135,7 +136,7 @@ TEST(Contrast, OfLabelsIsShownByOcclusion) {
   EXPECT_EQ(page.title, "a b c d e -> good, not bad");
 }
 
-// Evidence looks at the two answers as if they were all.
+// Evidence uses the probability of the answer among the two.
 TEST(Contrast, EvidenceIsOfTheShareOfTheTwo) {
   const SmallModel small = small_model("classifier_fixed");
   const Subject subject = compared_with(small.subject(), "bad");
@@ -160,7 +161,7 @@ TEST(Contrast, EvidenceIsOfTheShareOfTheTwo) {
         left += std::string(1, static_cast<char>('a' + token)) + ' ';
     return share(left);
   };
-  // 1, 5, 10 and 20 % of 5 tokens are one, 50 % are three (2.5 is rounded up).
+  // 1, 5, 10 and 20 % of 5 tokens are one token, 50 % are three (2.5 is rounded up).
   const double wanted = share("a b c d e") - (4 * without(1) + without(3)) / 5;
   EXPECT_NEAR(figures[0].figure.value, wanted, 1e-9);
 }

@@ -13,7 +13,7 @@ using test::small_model;
 using test::small_models;
 using test::SmallModel;
 
-// Biases and gains are 0 and 1 at first, and would prove nothing.
+// Biases and gains are initialised to 0 and 1, which would hide mistakes.
 void shake(const Subject& subject) {
   at::manual_seed(3);
   for (const Tensor& each : subject.network().parameters())
@@ -33,7 +33,7 @@ TEST(DecompX, PartsAddUpToTheLogits) {
     const LogitParts made = logit_parts(subject, logit_groups(subject, trace));
     EXPECT_LE((made.parts.sum(0) - made.whole).abs().max().item<double>(), 1e-9);
     EXPECT_TRUE(made.whole.allclose(trace.logits.view_as(made.whole), 1e-9, 1e-9));
-    // Nothing is of the source alone where a class, a start or an answer is read besides.
+    // Scores exclude parts of inputs outside the source: a class token, a start or an answer.
     const Tensor scores = method_scores(row, subject, trace);
     const int64_t others = trace.distributions.size(2) - made.whole.size(1);
     for (int64_t t = 0; t < scores.size(0); ++t) {
@@ -48,7 +48,7 @@ TEST(DecompX, PartsAddUpToTheLogits) {
   EXPECT_GE(answered, 6);
 }
 
-// Neighbours that are taken together have a part of their own, of which each has an even share.
+// Neighbours in a group have one common part, shared equally.
 TEST(DecompX, PartsOfNeighboursAddUpToTheLogits) {
   for (const char* name : {"classifier_class", "transformer", "lm"}) {
     SCOPED_TRACE(name);
@@ -84,7 +84,7 @@ TEST(DecompX, SaysWhyNot) {
             "integrated_gradients");
 }
 
-// The rules of the paper for a stack of layers that normalises sums, on parts [rows, tokens, ..].
+// The paper's rules for a stack of post-norm layers, on parts [rows, tokens, ..].
 struct Rules {
   torch::OrderedDict<std::string, Tensor> parameters;
 
@@ -150,7 +150,7 @@ TEST(DecompX, IsWhatTheRulesSay) {
       Rules::slope(rules.linear(parts[0], "hidden"), [](const Tensor& x) { return x.tanh(); });
   const Tensor wanted = rules.linear(hidden, "output");  // [tokens, labels]
   const LogitParts made = logit_parts(subject, logit_groups(subject, trace));
-  EXPECT_EQ(made.parts[-1].abs().max().item<double>(), 0);  // nothing is decoded
+  EXPECT_EQ(made.parts[-1].abs().max().item<double>(), 0);  // no decoder: its part is 0
   EXPECT_LE((made.parts.slice(0, 0, -1).squeeze(1) - wanted).abs().max().item<double>(), 1e-9);
 }
 

@@ -35,7 +35,7 @@ TEST(RankCorrelation, CountsPairsInAndOutOfOrder) {
   EXPECT_EQ(tau({1, 2, 3, 4}, {4, 3, 2, 1}), -1);
   // 4 of 6 pairs agree.
   EXPECT_NEAR(tau({1, 2, 3, 4}, {1, 2, 4, 3}), 4.0 / 6, 1e-12);
-  // One of 6 pairs is tied in a and one in b; three of the other 4 agree and one does not.
+  // One of 6 pairs is tied in a and one in b. Three of the others agree and one does not.
   EXPECT_NEAR(tau({1, 1, 2, 3}, {1, 2, 2, 0}), (1 - 3) / 5.0, 1e-12);
   EXPECT_FALSE(kendall_tau(std::vector<double>{1, 1}, std::vector<double>{1, 2}).has_value());
   EXPECT_FALSE(kendall_tau({}, {}).has_value());
@@ -67,7 +67,7 @@ TEST(WeightTests, ChangeTheAnswerOnlyWhereItIsReadOffWeights) {
   }
 }
 
-// Whose values are all alike, the weights cannot matter, and every distribution is an adversary.
+// With equal values the weights do not matter, and every distribution is adversarial.
 TEST(WeightTests, SayThatWeightsDoNotMatterWhereValuesAreAlike) {
   SmallModel small = small_model("classifier_fixed");
   small.source = "a a a a a";
@@ -79,7 +79,7 @@ TEST(WeightTests, SayThatWeightsDoNotMatterWhereValuesAreAlike) {
   EXPECT_GT(tests.adversarial, 0.3);
 }
 
-// A bag of words: what the answer loses without each token is known.
+// For a bag of words the loss without each token can be computed.
 TEST(Evidence, IsThatOfReadingTheTokensAgain) {
   const SmallModel small = small_model("classifier_fixed");
   const Subject subject = small.subject();
@@ -97,7 +97,7 @@ TEST(Evidence, IsThatOfReadingTheTokensAgain) {
   };
   const Tensor order = scores[0].argsort(0, true);
   const std::vector<std::string> tokens = {"a", "b", "c", "d", "e"};
-  // 1, 5, 10 and 20 % of 5 tokens are one, 50 % are three (2.5 is rounded up).
+  // 1, 5, 10 and 20 % of 5 tokens are one token, 50 % are three (2.5 is rounded up).
   std::vector<double> without, with;
   for (const int64_t count : {1, 1, 1, 1, 3}) {
     std::string left, best;
@@ -116,7 +116,7 @@ TEST(Evidence, IsThatOfReadingTheTokensAgain) {
   EXPECT_NEAR(figures[1].figure.value, lost(with), 1e-9);
 }
 
-// The mean over every set of so many tokens, each read again.
+// The expected value: the mean over every set of the same size, each run by itself.
 TEST(Evidence, ARandomOrderIsTheMeanOfAllOrders) {
   const SmallModel small = small_model("classifier_class");
   const Subject subject = small.subject();
@@ -127,9 +127,9 @@ TEST(Evidence, ARandomOrderIsTheMeanOfAllOrders) {
                      {&find_figure("comprehensiveness"), &find_figure("sufficiency")});
   const double before =
       trace_network(subject.network(), subject.batch).log_probabilities[0][0].exp().item<double>();
-  std::map<int64_t, std::pair<double, double>> sums;  // by the number of tokens that are left
+  std::map<int64_t, std::pair<double, double>> sums;  // by the number of kept tokens
   std::map<int64_t, double> sets;
-  for (unsigned which = 1; which < 31; ++which) {  // of five tokens
+  for (unsigned which = 1; which < 31; ++which) {  // subsets of five tokens
     std::vector<int64_t> kept;
     for (int64_t i = 0; i < 5; ++i)
       if ((which >> i) % 2 == 1) kept.push_back(i);
@@ -138,12 +138,12 @@ TEST(Evidence, ARandomOrderIsTheMeanOfAllOrders) {
     ++sets[std::ssize(kept)];
   }
   const auto mean = [&](int64_t kept) { return sums[kept].first / sets[kept]; };
-  // 1, 5, 10 and 20 % of five tokens are one, 50 % are three.
+  // 1, 5, 10 and 20 % of five tokens are one token, 50 % are three.
   EXPECT_NEAR(figures[0].figure.other, (4 * mean(4) + mean(2)) / 5, 1e-9);
   EXPECT_NEAR(figures[1].figure.other, (4 * mean(1) + mean(3)) / 5, 1e-9);
 }
 
-// With many sets some are drawn: their mean is near the mean of all.
+// If there are many sets, some are drawn: their mean is near the mean of all.
 TEST(Evidence, ManyOrdersAreNearTheMeanOfAll) {
   SmallModel small = small_model("classifier_class");
   small.source = "a b c d e e d c b a";
@@ -163,11 +163,11 @@ TEST(Evidence, ManyOrdersAreNearTheMeanOfAll) {
     many_off += std::pow(other(50, seed) - exact, 2);
   }
   EXPECT_GT(one_off, 0);
-  // Orders are independent: the variance of a mean of 50 is a fiftieth, here of 20 draws each.
+  // Orders are independent: the variance of a mean of 50 is a fiftieth, estimated from 20 draws.
   EXPECT_LT(many_off, one_off / 10);
 }
 
-// The order of signed scores is compared with that of signed amounts.
+// Signed scores are compared with signed reference scores.
 TEST(Evidence, SignedScoresAreComparedWithTheirSigns) {
   const SmallModel small("sum", "classifier", {"model.depth=8", "model.pooling=sum"});
   const Subject subject = small.subject();
@@ -175,7 +175,7 @@ TEST(Evidence, SignedScoresAreComparedWithTheirSigns) {
   const Tensor occluded = method_scores(find_method("occlusion"), subject)[0];
   ASSERT_LT(occluded.min().item<double>(), 0);
   ASSERT_GT(occluded.max().item<double>(), 0);
-  // Without layers each token adds to the logits, so that all of these order them alike.
+  // Without layers each token adds to the logits: all these methods have the same order.
   for (const char* name : {"gradient_x_input", "integrated_gradients", "occlusion"}) {
     SCOPED_TRACE(name);
     const MethodRow& row = find_method(name);
@@ -191,7 +191,7 @@ TEST(Evidence, SignedScoresAreComparedWithTheirSigns) {
   EXPECT_GT(figures[0].figure.value, 0.3) << "magnitudes are compared with magnitudes";
 }
 
-// If no token changes a sure answer, a map cannot do better than a random one.
+// If no token changes an almost certain answer, a map cannot be better than a random one.
 TEST(Evidence, ATieAtZeroIsNotComputed) {
   const SmallModel small = small_model("classifier_fixed");
   const Subject subject = small.subject();
@@ -234,7 +234,7 @@ TEST(Evidence, HasAFigureForEveryRowThatApplies) {
               HasSubstr("did you mean tau_gradient?"));
 }
 
-// The figures of a method by name.
+// Figures of a method by name.
 std::map<std::string, FigureValue> figures_of(const SmallModel& small, const char* method,
                                               const WeightTestOptions& options = {}) {
   const Subject subject = small.subject();
@@ -247,7 +247,7 @@ std::map<std::string, FigureValue> figures_of(const SmallModel& small, const cha
 }
 
 TEST(Evidence, RanksTheTokensInScopeAlone) {
-  // Three keys of five, of which any two maps would agree on the zeros outside.
+  // Three of five keys are in scope; any two maps would agree on the zeros outside.
   SmallModel small = test::model_with_rules("window");
   auto figures = figures_of(small, "attention");
   for (const char* name : {"tau_gradient", "tau_occlusion", "tau_random_weights"}) {
@@ -255,7 +255,7 @@ TEST(Evidence, RanksTheTokensInScopeAlone) {
     EXPECT_THAT(figures.at(name).missing, HasSubstr("four keys"));
   }
   EXPECT_EQ(figures.at("uniform_weights").missing, nullptr);
-  // What reads no weights speaks of all tokens.
+  // Methods without weights score all tokens.
   figures = figures_of(small, "gradient");
   EXPECT_EQ(figures.at("tau_occlusion").missing, nullptr);
   small.source = "a b c d e a b c";
@@ -273,7 +273,7 @@ TEST(Evidence, FollowsTheScopesOfAllLayers) {
                           "model.scope=window:1", "model.pooling=class"});
   const Subject subject = small.subject();
   const NetworkTrace trace = trace_network(subject.network(), subject.batch);
-  // The class token sees one token further in each layer.
+  // The class token sees one more token per layer.
   const auto seen = [&](const char* method) {
     return method_scope(find_method(method), subject, trace)[0].sum().item<int64_t>();
   };
@@ -281,7 +281,7 @@ TEST(Evidence, FollowsTheScopesOfAllLayers) {
   EXPECT_EQ(seen("rollout"), 2);
 }
 
-// What a scope hides is neither ranked nor counted, whatever a method says of it.
+// Tokens out of scope are neither ranked nor counted, whatever their scores are.
 TEST(Evidence, OfEveryMethodLooksAtWhatTheAnswerSeesAlone) {
   SmallModel narrow("narrow", "classifier",
                     {"model.depth=8", "model.heads=2", "model.layers=2", "model.scope=window:2",
@@ -307,8 +307,8 @@ TEST(Evidence, OfEveryMethodLooksAtWhatTheAnswerSeesAlone) {
       }
     }
   }
-  // Two layers of windows of two reach four tokens; occlusion, which moves the others, would say
-  // more.
+  // Two layers with windows of two reach four tokens. Occlusion, which shifts the other tokens,
+  // would find more.
   const Subject subject = narrow.subject();
   const NetworkTrace trace = trace_network(subject.network(), subject.batch, {.gradients = true});
   for (const char* name : {"gradient", "occlusion", "jacobian"})
@@ -338,13 +338,13 @@ TEST(Evidence, ARandomTokenIsAnotherThanTheLargest) {
   SmallModel small = small_model("classifier_fixed");
   small.source = "a";
   EXPECT_THAT(figures_of(small, "occlusion").at("flips_by_token").missing, HasSubstr("one token"));
-  // The other one of two tokens is the only one: the baseline is what leaving that one out does.
+  // With two tokens the random one is always the other: the baseline removes it.
   small.source = "a b";
   const Subject subject = small.subject();
   const Tensor plain = trace_network(subject.network(), subject.batch).distributions[0][0];
   for (const bool first : {true, false}) {
     const Tensor left =
-        answers_of(subject, {{first ? 1L : 0L}}).answers[0][0];  // without the largest: the other
+        answers_of(subject, {{first ? 1L : 0L}}).answers[0][0];  // without the largest score
     EvidenceTester tester(subject);
     const Tensor scores = at::tensor({first ? 1.0 : 0.0, first ? 0.0 : 1.0}).to(at::kDouble);
     const auto figures = tester.measure(find_method("occlusion"), scores.unsqueeze(0),
@@ -445,7 +445,7 @@ TEST(LayerMaps, APageOfALongSourceHasWhatTakesFewPasses) {
   EXPECT_GT(tested_page(subject, nullptr, short_source).methods.size(), page.methods.size());
 }
 
-// A model that fills in answers with the tokens that it reads.
+// A fill-in model answers with the tokens of its source.
 TEST(LayerMaps, TwoSequencesOfEqualTokensAreTwo) {
   const SmallModel small = small_model("encoder");
   const Subject subject = small.subject();

@@ -27,7 +27,7 @@ ExplanationRequest by_method(const std::string& method, bool has_evidence) {
   return request;
 }
 
-// What takes more than one pass of the network.
+// Requests that need more than one pass of the network.
 std::vector<Asked> all_asked() {
   ExplanationRequest without;
   without.without = {"decoder.1.head.1"};
@@ -46,8 +46,8 @@ std::vector<Asked> all_asked() {
           {"html", html}};
 }
 
-// Nobody waits from the asking of that number on; 0: somebody does all the time. Returns how often
-// it was asked.
+// Stops the request from call number `stopped` of is_stopped on; 0: never. Returns the number of
+// calls.
 int64_t times_asked(const Model& model, ExplanationRequest request, int64_t stopped) {
   request.text = "cab";
   int64_t asked = 0;

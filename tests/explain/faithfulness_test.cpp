@@ -45,7 +45,7 @@ TEST(Faithfulness, PassesByItsInterval) {
       if (!row.compares) continue;
       EXPECT_LE(low, one.mean - one.other + 1e-12);
       EXPECT_GE(high, one.mean - one.other - 1e-12);
-      // A mean on the right side whose interval is on both sides.
+      // The mean would pass, but the interval includes values that would not.
       if (row.passes({one.mean, one.other}) && !one.passed) ++undecided;
     }
   }

@@ -13,8 +13,8 @@ using test::small_model;
 using test::small_models;
 using test::SmallModel;
 
-// The share of each pattern by the definitions, in loops over the rows that can see a key of it:
-// key j of row i.
+// Expected: whether key j of row i belongs to the pattern. Shares are sums over rows that can see
+// such a key.
 bool is_key(const std::string& pattern, const std::vector<int64_t>& tokens, int64_t i, int64_t j) {
   const auto token = [&](int64_t place) { return tokens[static_cast<size_t>(place)]; };
   if (pattern == "previous_token") return j == i - 1;
@@ -54,7 +54,7 @@ TEST(HeadPatterns, SharesAreThoseOfTheDefinitions) {
   }
 }
 
-// A head that does what a row says, and only that, has the row's name.
+// A head that follows exactly one pattern has its name.
 TEST(HeadPatterns, NameHeadsByWhatTheyDo) {
   const Tensor tokens = at::tensor({4, 8, 6, 4, 8, 6}, at::kLong);
   const Tensor causal = at::ones({1, 6, 6}, at::kBool).tril();
@@ -73,10 +73,10 @@ TEST(HeadPatterns, NameHeadsByWhatTheyDo) {
   EXPECT_EQ(alone.abs().max().item<double>(), 0) << "a single key says nothing";
 }
 
-// A causal head whose rows have sum 1: those that can see a key of the pattern look at it, the
-// others at the first token.
+// A causal head with rows of sum 1. Rows that can see keys of the pattern attend to them, other
+// rows to the first token.
 TEST(HeadPatterns, NameCausalHeadsBySuchRowsAlone) {
-  for (const int64_t behind : {0, 7}) {  // an answer after the repeated tokens
+  for (const int64_t behind : {0, 7}) {  // tokens of an answer after the repeated tokens
     const int64_t n = 51 + behind;
     const Tensor drawn = at::arange(25) + 5;
     const Tensor tokens = at::cat({at::tensor({1L}), drawn, drawn, at::arange(behind) + 40});
@@ -124,7 +124,7 @@ TEST(HeadPatterns, OfEveryTypeAreSharesOrThereIsNoSelfAttention) {
 TEST(HeadPatterns, AreReadOffRepeatedTokens) {
   const SmallModel small = small_model("transformer");
   const Subject repeated = with_repeated_tokens(small.subject());
-  ASSERT_EQ(repeated.source.size(), 10U);  // five letters, twice
+  ASSERT_EQ(repeated.source.size(), 10U);  // five letters twice
   ASSERT_EQ(repeated.target.size(), 6U);
   for (const auto* tokens : {&repeated.source, &repeated.target}) {
     const size_t half = tokens->size() / 2;

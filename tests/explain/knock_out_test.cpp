@@ -37,7 +37,7 @@ std::vector<SmallModel> all_models() {
   return models;
 }
 
-// What a head gives is zero where its weights are.
+// Without a head its output is zero, as with weights of zero.
 TEST(KnockOut, OfEveryHeadOfEveryTypeIsThatOfWeightsOfZero) {
   int64_t heads = 0;
   for (const SmallModel& small : all_models()) {
@@ -76,13 +76,13 @@ TEST(KnockOut, OfEveryHeadOfEveryTypeIsThatOfWeightsOfZero) {
   EXPECT_GT(heads, 50);
 }
 
-// Steps of decoding and what is read at once are of the same network.
+// Decoding in steps and computing all at once use the same ablated network.
 TEST(KnockOut, AnswersStepByStepAsItComputesAtOnce) {
   const at::NoGradGuard not_recorded;
   for (const SmallModel& small : all_models()) {
     const Subject subject = small.subject();
     const NetworkTrace trace = trace_network(subject.network(), subject.batch);
-    // What fills in reads a whole text at once, and each place without its token.
+    // Fill-in models read a whole text at once, and each place without its token.
     if (trace.attentions.empty() || small.model.config.fills()) continue;
     SCOPED_TRACE(small.name);
     const auto network = ablated_network(small.model.network, {{heads_of(trace).back()}});
@@ -97,10 +97,10 @@ TEST(KnockOut, AnswersStepByStepAsItComputesAtOnce) {
   }
 }
 
-// The head of a traced answer that is asked last of all.
+// The last head of a traced answer.
 AttentionHead last_head(const NetworkTrace& trace) { return heads_of(trace).back(); }
 
-// The weights of an edge are zero, and the others as they are.
+// The weights of an edge become zero; other weights stay.
 TEST(KnockOut, OfEdgesIsThatOfTheirWeightsOfZero) {
   for (const SmallModel& small : all_models()) {
     const Subject subject = small.subject();
@@ -109,7 +109,7 @@ TEST(KnockOut, OfEdgesIsThatOfTheirWeightsOfZero) {
     for (const TracedAttention& attention : trace.attentions) {
       if (!attention.has_weights()) continue;
       SCOPED_TRACE(small.name + " " + attention_key(attention.site));
-      const int64_t row = attention.rows() - 1;  // sees the first key, also where it is causal
+      const int64_t row = attention.rows() - 1;  // sees the first key, also in a causal layer
       const AttentionHead edge{attention.site, attention.heads() - 1, NumberRange{row + 1, row + 1},
                                NumberRange{1, 1}};
       const auto network = ablated_network(small.model.network, {{edge}});
@@ -148,7 +148,7 @@ TEST(KnockOut, OfAllEdgesIsThatOfTheHead) {
   }
 }
 
-// Edges of one query are those of its step.
+// An edge of one query is removed in the query's step.
 TEST(KnockOut, EdgesAreSwitchedOffStepByStep) {
   const at::NoGradGuard not_recorded;
   for (const char* name : {"transformer", "lm", "seq2seq"}) {
@@ -157,7 +157,7 @@ TEST(KnockOut, EdgesAreSwitchedOffStepByStep) {
     const Subject subject = small.subject();
     const NetworkTrace trace = trace_network(subject.network(), subject.batch);
     AttentionHead edges = last_head(trace);
-    const int64_t row = trace.attentions.back().rows() - 1;  // from 1, the one before the last
+    const int64_t row = trace.attentions.back().rows() - 1;  // one-based: the last row but one
     edges.queries = NumberRange{row, row};
     const auto network = ablated_network(small.model.network, {{edges}});
     const Tensor wanted = distributions(*network, subject).to(at::kDouble);
@@ -172,7 +172,7 @@ TEST(KnockOut, EdgesAreSwitchedOffStepByStep) {
   }
 }
 
-// A head that gives the same at every place is off without effect.
+// Ablation by the mean replaces the head's output at every place.
 TEST(KnockOut, TheMeanOfAHeadTakesItsPlace) {
   const SmallModel small = small_model("transformer");
   const Subject subject = small.subject();
@@ -195,7 +195,7 @@ TEST(KnockOut, TheMeanOfAHeadTakesItsPlace) {
                 knock_out(subject, small.source, {}, {"encoder.1.key.1"}, Ablation::mean);
               }),
               HasSubstr("an edge has no mean"));
-  // Where all places read the same, the mean is what they read.
+  // If all places have equal outputs, the mean changes nothing.
   const SmallModel alike = small_model("classifier_class");
   for (const auto& each : alike.model.network->named_parameters())
     if (each.key().find("_self.query") != std::string::npos) each.value().detach().zero_();
@@ -257,7 +257,7 @@ TEST(KnockOut, PlacesThatDoNotExistAreRefused) {
   EXPECT_EQ(error("encoder.1.key.5"), "");
   EXPECT_EQ(error("decoder.1.source.query.4"), "");
   EXPECT_EQ(error("encoder.1.key.5-9"), "") << "as a range of heads";
-  // The decoder's own keys are 4, those of its source 5.
+  // The decoder has 4 own keys and 5 of its source.
   EXPECT_EQ(error("decoder.1.key.5"), "");
 }
 
@@ -293,7 +293,7 @@ TEST(KnockOut, TellsWhatBecomesOfTheAnswer) {
   EXPECT_EQ(told.new_answer, small.model.target_vocabulary.token(without.argmax().item<int64_t>()));
   EXPECT_EQ(told.places, 1);
   EXPECT_THAT(knock_out_json(told), HasSubstr(R"({"without":"encoder.1, encoder.2.head.1")"));
-  // Where two answers are compared, it is of their difference.
+  // If two answers are compared, the result is their difference.
   const KnockOut compared =
       knock_out(compared_with(subject, "bad"), small.source, {}, {"encoder.1.head.1"});
   const Tensor all = distributions(subject.network(), subject)[0][0];

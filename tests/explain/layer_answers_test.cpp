@@ -11,7 +11,7 @@ using at::Tensor;
 using test::small_model;
 using test::SmallModel;
 
-// The last layer answers what the network answers, and the first what it would without layers.
+// The last layer gives the network's answer, the first the answer without layers.
 TEST(LayerAnswers, EndWithTheAnswer) {
   for (const char* name :
        {"transformer", "lm", "classifier_class", "encoder", "tagger", "seq2seq_with_layers"}) {
@@ -55,7 +55,7 @@ TEST(LayerAnswers, OfAPageAreTheMostProbableTokens) {
   EXPECT_FALSE(page_lens(small_model("classifier_bag").subject()));
 }
 
-// A layer whose parts add nothing answers as the one below.
+// A layer that adds nothing has the answer of the layer before.
 TEST(LayerAnswers, SeeThatALayerAddsNothing) {
   const SmallModel small = small_model("lm");
   const Subject subject = small.subject();

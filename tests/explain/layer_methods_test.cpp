@@ -1,4 +1,4 @@
-// Methods that follow what layers make of their vectors.
+// Tests of methods that follow vectors through the layers.
 #include <ATen/core/grad_mode.h>
 #include <gtest/gtest.h>
 
@@ -13,7 +13,7 @@ using at::Tensor;
 using test::small_model;
 using test::SmallModel;
 
-// Has one layer read nothing of some neighbours, by the weights, and keeps what each layer gives.
+// Removes some neighbouring keys from one layer by their weights, and keeps each layer's output.
 struct Keys {
   int64_t first = 0, count = 1;
 };
@@ -40,7 +40,7 @@ class WithoutKeys : public Watch {
     return x;
   }
 
-  std::vector<Tensor> encoder, decoder;  // behind each layer
+  std::vector<Tensor> encoder, decoder;  // output of each layer
 
  private:
   Site site_;
@@ -54,7 +54,7 @@ WithoutKeys run_without(const Subject& subject, const Site& site, const Keys& ke
   return watch;
 }
 
-// [rows]: 1 - cos of what the layer gives with and without the keys.
+// [rows]: 1 - cos between the layer's outputs with and without the keys.
 Tensor turned(const Subject& subject, const Site& site, const Keys& keys) {
   const WithoutKeys clean = run_without(subject, {}, {}), other = run_without(subject, site, keys);
   const bool of_decoder = site.part == NetworkPart::decoder;
@@ -86,7 +86,7 @@ TEST(ValueZeroing, IsHowFarVectorsTurnWithoutWeights) {
   }
 }
 
-// Of a class token and five others, of which two are taken together; the last is left alone.
+// For a class token and five others: two pairs are taken together, the last is by itself.
 TEST(ValueZeroing, ZeroesNeighboursTogether) {
   const SmallModel small = small_model("tagger");
   const Subject subject = small.subject();
@@ -123,7 +123,7 @@ TEST(ValueZeroing, FollowsADecoder) {
   EXPECT_LE((scores - decoder).abs().max().item<double>(), 1e-7);
 }
 
-// One sublayer of attention by its parameters: what each key adds to each row, and the sum.
+// One attention sublayer from its parameters: each key's part in each row, and their sum.
 struct Sublayer {
   std::vector<std::vector<Tensor>> parts;  // [rows][keys]
   std::vector<Tensor> sums;                // [rows]
@@ -201,7 +201,7 @@ TEST(Alti, IsHowNearPartsAreToTheWhole) {
   }
 }
 
-// The shares of a vector of the encoder and of the answer so far make up a row.
+// Parts of the encoder's vectors and of the answer so far sum to one.
 TEST(Alti, SharesOfADecoderAreAtMostOne) {
   const SmallModel small = small_model("transformer");
   const Tensor sums = method_scores(find_method("alti"), small.subject()).sum(1);
@@ -209,7 +209,7 @@ TEST(Alti, SharesOfADecoderAreAtMostOne) {
   EXPECT_LE(sums.max().item<double>(), 1 + 1e-9);
 }
 
-// Layers whose attention adds nothing leave each token its own vector.
+// If attention adds nothing, each token keeps its own vector.
 TEST(LayerMethods, SeeThatNothingIsRead) {
   const SmallModel small = small_model("tagger");
   const Subject subject = small.subject();
@@ -219,13 +219,13 @@ TEST(LayerMethods, SeeThatNothingIsRead) {
   for (const char* name : {"value_zeroing", "alti", "relevance"}) {
     SCOPED_TRACE(name);
     const Tensor scores = method_scores(find_method(name), subject);
-    // Relevance leaves out what a token is to itself.
+    // Relevance excludes a token's relevance to itself.
     const Tensor expected = std::string(name) == "relevance" ? at::zeros_like(own) : own;
     EXPECT_LE((scores - expected).abs().max().item<double>(), 1e-9);
   }
 }
 
-// Nothing beyond a window gets a share of what is taken together with keys in it.
+// Tokens outside the window get nothing, even if grouped with keys inside.
 TEST(ValueZeroing, KeepsToTheScope) {
   const SmallModel small("window", "tagger",
                          {"model.depth=8", "model.heads=2", "model.layers=1",

@@ -28,7 +28,7 @@ std::vector<std::string> level_names(const LayerGraph& graph) {
   return names;
 }
 
-// The pairs of levels that edges join, each once, in the order of the first.
+// Distinct pairs of levels joined by edges, in order of the first edge.
 std::vector<std::pair<std::string, std::string>> joined(const LayerGraph& graph) {
   std::vector<std::pair<std::string, std::string>> all;
   for (const LayerGraph::Edge& edge : graph.edges) {

@@ -22,7 +22,7 @@ NetworkTrace traced(const Subject& subject) {
   return trace_network(subject.network(), subject.batch, {.gradients = true});
 }
 
-// log p of the target's tokens [T] when `shift` is added to the source's vectors.
+// log p of the target's tokens [T] after `shift` was added to the source's vectors.
 Tensor shifted_answer(const Subject& subject, const Tensor& shift) {
   TraceOptions options;
   const int64_t before =
@@ -62,7 +62,7 @@ TEST(Methods, EveryTypeOfModelAnswersOrSaysWhyNot) {
   EXPECT_GT(refused, 20);
 }
 
-// What a refusal names instead is a method that answers, or names one that does.
+// The advice of a refusal leads to an applicable method, if necessary over several refusals.
 TEST(Methods, AdviceLeadsToAMethodThatAnswers) {
   std::vector<SmallModel> models = small_models();
   for (SmallModel& model : test::models_with_rules()) models.push_back(std::move(model));
@@ -88,7 +88,7 @@ TEST(Methods, AdviceLeadsToAMethodThatAnswers) {
       int64_t turns = 0;
       for (; !obstacle.empty() && turns < 4; ++turns) {
         const auto named = names(obstacle);
-        if (named.empty()) break;  // it says why, and names none
+        if (named.empty()) break;  // gives a reason without advice
         obstacle = refusal_reason(*named[0], subject, trace);
       }
       EXPECT_LT(turns, 4) << obstacle;
@@ -142,8 +142,7 @@ TEST(Methods, IntegratedGradientsAddUpToTheWholeDifference) {
     const Subject subject = small.subject();
     Batch blank = subject.batch;
     blank.source = at::full_like(blank.source, Vocabulary::unknown);
-    // For a model that fills in what is hidden, an unknown token is another input than a hidden
-    // one.
+    // For a fill-in model an unknown token and a hidden token are different inputs.
     if (small.model.config.fills()) continue;
     const Tensor difference = (traced(subject).log_probabilities -
                                trace_network(subject.network(), blank).log_probabilities)[0]
@@ -172,7 +171,7 @@ TEST(Methods, RollOutFollowsADecoder) {
   const SmallModel small = small_model("transformer");
   const Subject subject = small.subject();
   const NetworkTrace trace = traced(subject);
-  ASSERT_EQ(trace.attentions.size(), 6U);  // encoder 1, 2; decoder 1 and its source; 2 and its
+  ASSERT_EQ(trace.attentions.size(), 6U);  // encoder 1, 2; decoder 1 self, source; decoder 2
   const auto mean = [&](size_t i) { return traced_weights(trace.attentions[i]).detach().mean(0); };
   const auto half = [&](size_t i) {
     return 0.5 * (mean(i) + at::eye(mean(i).size(0), at::kDouble));
@@ -184,7 +183,7 @@ TEST(Methods, RollOutFollowsADecoder) {
   EXPECT_LE((scores - second).abs().max().item<double>(), 1e-12);
 }
 
-// With one layer there is one way from the answer to each token.
+// With one layer there is one path from the answer to each token.
 TEST(Methods, FlowThroughOneLayerIsItsWeight) {
   const SmallModel small(
       "one", "classifier",
@@ -216,7 +215,7 @@ TEST(Methods, FlowIsAtLeastRollOut) {
   EXPECT_LE(flow.max().item<double>(), 1 + 1e-7);
 }
 
-// What norms are taken of adds up to what the layer gives, but for the bias of its output.
+// The vectors used for norms sum to the layer's output without bias.
 TEST(Methods, PartsOfTheNormsAddUpToTheOutputOfTheLayer) {
   for (const char* name :
        {"transformer", "classifier_class", "lm", "classifier_fixed", "seq2seq"}) {
@@ -279,7 +278,7 @@ TEST(Methods, TheJacobianIsThatOfDifferences) {
   EXPECT_LE((scores - squares.sqrt()).abs().max().item<double>(), 1e-6);
 }
 
-// The derivative by a weight is that of what a network answers with another weight.
+// The derivative with respect to a weight is compared with differences of the network's answers.
 TEST(Methods, AttentionXGradientIsThatOfDifferences) {
   for (const char* name : {"seq2seq", "transformer", "classifier_fixed"}) {
     SCOPED_TRACE(name);
@@ -335,7 +334,7 @@ TEST(Methods, OcclusionLeavesNeighboursOutTogether) {
   SmallModel small = small_model("transformer");
   const Tensor scores = method_scores(find_method("occlusion"), small.subject(), {.max_passes = 3});
   const Tensor whole = traced(small.subject()).log_probabilities[0].detach();
-  small.source = "a b e";  // without the second two
+  small.source = "a b e";  // without c and d
   const Tensor without = traced(small.subject()).log_probabilities[0].detach();
   for (const int64_t token : {2, 3})
     EXPECT_LE((scores.select(1, token) - (whole - without) / 2).abs().max().item<double>(), 1e-9);
@@ -365,7 +364,7 @@ TEST(Methods, OneIsShownWhereNoneIsNamed) {
   };
   EXPECT_EQ(shown("transformer"), "attention");
   EXPECT_EQ(shown("lm"), "attention");
-  // Labels and numbers are read off what layers have mixed.
+  // Labels and numbers are computed from the mixed vectors of layers.
   EXPECT_EQ(shown("classifier_mean"), "rollout");
   EXPECT_EQ(shown("classifier_number"), "rollout");
   EXPECT_EQ(shown("seq2seq_without_attention"), "none");
@@ -401,8 +400,8 @@ TEST(Trace, SeesEveryLayerAndHead) {
   EXPECT_THAT(names("classifier_fixed"), ElementsAre("pooling: 2 heads 1x5"));
 }
 
-// What copies by weights copies by those that took their place: without any it copies nothing, as
-// where its gate lets nothing through.
+// A copying model copies by the replaced weights. With zero weights it copies nothing, as with a
+// closed gate.
 TEST(Trace, CopiesByTheWeightsThatItIsGiven) {
   const SmallModel small(
       "copy", "seq2seq",

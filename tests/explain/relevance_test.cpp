@@ -12,7 +12,7 @@ using at::Tensor;
 using test::small_model;
 using test::SmallModel;
 
-// The logit of the answer's token t by other weights of one attention.
+// Logit of the answer's token t after a change of one weight.
 double answer_by(const Subject& subject, const Site& site, int64_t token,
                  const std::vector<int64_t>& place, double more) {
   TraceOptions options;
@@ -28,7 +28,7 @@ double answer_by(const Subject& subject, const Site& site, int64_t token,
   return logits[subject.batch.target[0][token].item<int64_t>() - before].item<double>();
 }
 
-// Chefer et al. 2021, eq. 5, with slopes of differences.
+// Chefer et al. 2021, eq. 5, with slopes by differences.
 Tensor relevant_by_hand(const Subject& subject, const TracedAttention& attention, int64_t token) {
   const Tensor weights = traced_weights(attention).detach();
   Tensor sum = at::zeros({weights.size(1), weights.size(2)}, at::kDouble);
@@ -62,7 +62,7 @@ TEST(Relevance, FollowsOneStackByItsRule) {
   EXPECT_LE((scores - all.slice(0, 0, 1).slice(1, 1)).abs().max().item<double>(), 1e-7);
 }
 
-// The initial identity of a token would hide all that it reads.
+// The initial identity of each token would hide all other tokens.
 TEST(Relevance, LeavesOutWhatEachVectorIsToItself) {
   const SmallModel small = small_model("classifier_mean");
   const Subject subject = small.subject();
@@ -75,7 +75,7 @@ TEST(Relevance, LeavesOutWhatEachVectorIsToItself) {
   EXPECT_LE((scores - wanted).abs().max().item<double>(), 1e-7);
 }
 
-// An answer that is all but certain has the map of its logit.
+// A nearly certain answer has the map of its logit.
 TEST(Relevance, OfASureAnswerIsThatOfItsLogit) {
   const SmallModel small = small_model("classifier_class");
   const Subject subject = small.subject();

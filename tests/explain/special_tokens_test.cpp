@@ -12,7 +12,7 @@ namespace special_tokens_test {
 using at::Tensor;
 using testing::ElementsAre;
 
-// Puts [CLS] before a text and [SEP] after it.
+// A tokenizer that adds [CLS] before a text and [SEP] after it.
 constexpr const char* file = R"({
   "added_tokens": [{"id": 0, "content": "[CLS]", "special": true},
                    {"id": 1, "content": "[SEP]", "special": true}],
@@ -22,7 +22,7 @@ constexpr const char* file = R"({
   "model": {"type": "WordPiece", "unk_token": "[UNK]", "continuing_subword_prefix": "##",
             "vocab": {"[CLS]": 0, "[SEP]": 1, "[UNK]": 2, "a": 3, "b": 4, "c": 5, "d": 6, "e": 7}}})";
 
-// A classifier of such texts.
+// A classifier with this tokenizer.
 struct Classifier {
   test::TemporaryFolder folder;
   PairModel model;
@@ -47,7 +47,7 @@ struct Classifier {
     return make_subject(model, model.encode({Example{source, {"good"}}})[0]);
   }
 
-  // log p of the label after a source of such tokens.
+  // log p of the label after a source of these tokens.
   double answer(const std::vector<std::string>& tokens) const {
     EncodedPair pair = model.encode({Example{"a", {"good"}}})[0];
     pair.source = model.source_vocabulary.encode(tokens);
@@ -80,7 +80,7 @@ TEST(SpecialTokens, StayWhereOcclusionLeavesTokensOut) {
   EXPECT_EQ(scores[4].item<double>(), 0);
   EXPECT_NEAR(scores[1].item<double>(), whole - small.answer({"[CLS]", "b", "c", "[SEP]"}), 1e-9);
   EXPECT_NEAR(scores[3].item<double>(), whole - small.answer({"[CLS]", "a", "b", "[SEP]"}), 1e-9);
-  // All three at once.
+  // Removes all three tokens at once.
   const Tensor together = method_scores(find_method("occlusion"), subject, {.max_passes = 1})[0];
   EXPECT_NEAR(together.sum().item<double>(), whole - small.answer({"[CLS]", "[SEP]"}), 1e-9);
   EXPECT_EQ(together[0].item<double>(), 0);
@@ -120,7 +120,7 @@ TEST(SpecialTokens, AreNeitherErasedNorRanked) {
   std::vector<std::string> left = subject.source;
   std::erase(left, best);
   const double lost = std::exp(small.answer(subject.source)) - std::exp(small.answer(left));
-  // One token in four shares of five; half of them is two.
+  // One token at four shares of five; one half is two tokens.
   const auto first = tester.measure(method, scores, {&find_figure("comprehensiveness")});
   std::vector<std::string> rest = left;
   Tensor second = scores[0].slice(0, 1, 5).clone();

@@ -11,7 +11,7 @@
 
 namespace attend::test {
 
-// A small untrained model in float64, so that differences of its answers can be taken.
+// A small untrained model in float64, for differences of its answers.
 struct SmallModel {
   std::string name;
   PairModel model;
@@ -50,7 +50,7 @@ struct SmallModel {
   }
 };
 
-// Every type of model that reads texts, with each way to attend that methods tell apart.
+// Every type of model for texts, with each kind of attention that methods treat differently.
 inline std::vector<SmallModel> small_models() {
   const std::vector<std::string> seq2seq = {"model.hidden=8", "model.embedding=6",
                                             "model.attention_depth=5"};
@@ -93,7 +93,7 @@ inline std::vector<SmallModel> small_models() {
   return models;
 }
 
-// Models whose rows of weights obey other rules: keys out of scope, sums that are not 1, signs.
+// Models with other rules for weights: keys out of scope, sums other than 1, negative weights.
 inline std::vector<SmallModel> models_with_rules() {
   const auto decoder = [](const char* name, std::vector<std::string> more) {
     std::vector<std::string> all = {"model.hidden=8", "model.embedding=6",

@@ -18,7 +18,7 @@ using test::model_with_rules;
 using test::models_with_rules;
 using test::SmallModel;
 
-constexpr double rounding = 1e-12;  // of sums of a few float64 of the size of 1
+constexpr double rounding = 1e-12;  // error of sums of a few float64 near 1
 
 at::Generator draws(uint64_t seed = 3) { return at::make_generator<at::CPUGeneratorImpl>(seed); }
 
@@ -26,7 +26,7 @@ bool near(const Tensor& a, const Tensor& b) {
   return (a - b).abs().max().item<double>() <= rounding;
 }
 
-// A model's answer, traced, and the rows that it is read off.
+// A traced answer of a model with the weight rows that determine it.
 struct Read {
   explicit Read(SmallModel& small)
       : subject(small.subject()),
@@ -109,7 +109,7 @@ TEST(WeightRows, AnotherKeyIsInScopeAndNotTheLargest) {
       EXPECT_FALSE(another.logical_and(largest).any().item<bool>());
       EXPECT_TRUE(near(another.logical_and(read.scope.any(1, true)).to(at::kDouble),
                        another.to(at::kDouble)));
-      // In a causal model the first row sees one key.
+      // In a causal model the first row sees only one key.
       const Tensor several = read.scope.any(1, true).sum(3) > 1;
       EXPECT_TRUE(another.sum(3).eq(several).all().item<bool>());
     }
@@ -157,7 +157,7 @@ TEST(RowDivergence, HasSlopesWhereAWeightIsZero) {
   EXPECT_TRUE(at::isfinite(weights.grad()).all().item<bool>());
 }
 
-// The row of one token of the answer is replaced by other weights, the network run as a whole.
+// The log probability of a token after its row was replaced, by a run of the whole network.
 Tensor answer_with(const Read& read, int64_t token, const Tensor& weights) {
   size_t first = 0;
   bool begun = false;
@@ -173,7 +173,7 @@ Tensor answer_with(const Read& read, int64_t token, const Tensor& weights) {
       .log_probabilities[0][token];
 }
 
-// Level weights within a window, by a whole pass for each token.
+// Uniform weights within a window, by a run of the whole network for each token.
 TEST(WeightTests, LevelWeightsWithinTheScope) {
   SmallModel small = model_with_rules("window");
   const Read read(small);
@@ -187,7 +187,7 @@ TEST(WeightTests, LevelWeightsWithinTheScope) {
   EXPECT_NEAR(test_weights(read.subject).uniform_loss, sum / 3, 1e-9);
 }
 
-// A step after the others is the same as all steps in one pass.
+// A single step after the others equals the same step in a full pass.
 TEST(WeightTests, StepsAreThoseOfAWholePass) {
   for (const char* name : {"sigmoid", "unnormalised", "sink", "sparsemax"}) {
     SCOPED_TRACE(name);

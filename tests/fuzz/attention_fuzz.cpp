@@ -27,7 +27,7 @@ class Draw {
   size_t next_ = 0;
 };
 
-// Sizes that sit around the edges of vectors, panels and tiles.
+// Sizes near the limits of vectors, panels and tiles.
 int64_t draw_rows(Draw& draw) {
   constexpr int64_t kEdges[] = {0, 1, 2, 4, 5, 15, 16, 17, 31, 33, 47, 48, 63, 64, 65, 129};
   return draw.flag() ? draw.of(kEdges) : draw.size(40);
@@ -91,12 +91,12 @@ Case<S> draw_case(Draw& draw, std::array<ScopeArrays, 10>& arrays) {
   return c;
 }
 
-// The tests know how near the kernels must come; here a result is wrong when it is of another size.
+// Only finds errors of magnitude; the tests have precise bounds.
 template <class T>
 void expect_close(const std::vector<T>& got, const std::vector<double>& want, double size) {
   fuzz::expect(got.size() == want.size());
   for (size_t i = 0; i < got.size(); ++i) {
-    // past the largest number of Float16
+    // beyond the largest number of Float16
     if (std::is_same_v<T, Float16> && std::abs(want[i]) > 65000) continue;
     const auto x = static_cast<double>(number(got[i]));
     if (std::isinf(want[i])) fuzz::expect(x == want[i]);
@@ -121,7 +121,7 @@ void compare(const Case<S>& c, Layout layout, int threads) {
   std::vector<C> lse(c.rows()), unrounded(kIsHalf<S> ? c.rows() * s.value_depth : 0);
   attention_forward<S>(placed.problem(), {context.view(), lse.data(), pointer(unrounded)}, threads);
   const auto want = reference<double>(c);
-  // Wide scores leave few digits to weights; a sparse one may then enter or leave the support.
+  // Wide scores leave few digits to weights; a sparse weight may then enter or leave the support.
   const double wide = 1e-3 * (1 + largest(want.lse)) + (kIsHalf<S> ? 0.02 : 0);
   expect_close(context.numbers(), want.context, wide * (1 + 30 * largest(want.context)));
   expect_close(lse, want.lse, wide * (1 + largest(want.lse)));

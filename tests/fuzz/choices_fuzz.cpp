@@ -9,7 +9,7 @@
 
 namespace {
 
-// Lines of a text, as many as there are fields; what is left out is empty.
+// The first lines of a text, one per field; missing ones are empty.
 std::array<std::string, 4> fields(std::string_view text) {
   std::array<std::string, 4> lines;
   for (std::string& line : lines) {
@@ -22,10 +22,10 @@ std::array<std::string, 4> fields(std::string_view text) {
 
 }  // namespace
 
-// The four choices of a mechanism, a line each: score, scope, bias, normaliser.
+// The four choices of a mechanism, one per line: score, scope, bias, normaliser.
 int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   using namespace attend;
-  // Not by a structured binding, which Clang 14 keeps out of lambdas.
+  // Without a structured binding, which Clang 14 cannot capture in lambdas.
   const std::array<std::string, 4> lines = fields(fuzz::text(data, size));
   const std::string &score = lines[0], &scope = lines[1], &bias = lines[2], &normaliser = lines[3];
   fuzz::accept_errors(

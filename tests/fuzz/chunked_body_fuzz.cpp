@@ -1,4 +1,4 @@
-// The first byte of an input splits the rest into what arrives first and what arrives later.
+// The first byte of an input splits the rest into a first and a second arrival.
 #include <string>
 
 #include "attend/http/chunked_body.h"
@@ -13,18 +13,18 @@ struct Decoded {
   std::string body;
   size_t size = 0;  // bytes read
   bool is_done = false;
-  int status = 0;  // of a refusal
+  int status = 0;  // the refusal's status, 0 without
 
   friend bool operator==(const Decoded&, const Decoded&) = default;
 };
 
-// Reads as much as possible of `bytes` after the part that was read before.
+// Reads what it can of `bytes` after the part that was read before.
 void decode(ChunkedBody& decoder, std::string_view bytes, Decoded& decoded) {
   while (!decoder.is_done() && decoded.status == 0) {
     const std::string_view arrived = bytes.substr(decoded.size);
     const auto reading = decoder.read(arrived);
     if (std::holds_alternative<HttpIncomplete>(reading)) {
-      expect(arrived.size() < 18);  // at most 16 digits and a carriage return wait
+      expect(arrived.size() < 18);  // waits for at most 16 digits and a carriage return
       return;
     }
     if (const auto* refusal = std::get_if<HttpRefusal>(&reading)) {
@@ -57,7 +57,7 @@ int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   fuzz::decode(other, bytes.substr(0, data[0]), parts);
   if (!other.is_done()) fuzz::decode(other, bytes, parts);
   fuzz::expect(whole == parts);
-  // A body that was decoded in full has no extensions and trailers.
+  // A fully decoded body has no extensions and no trailers.
   if (whole.is_done) fuzz::expect(bytes.substr(0, whole.size).ends_with("0\r\n\r\n"));
   return 0;
 }

@@ -14,7 +14,7 @@ int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
         lines += entry.word + '\t' + pronunciation + '\n';
       }
     }
-    // What the split writes is what training reads. Words are in NFC: none is merged with another.
+    // Training reads exactly what the split writes. Words are in NFC, so that none are merged.
     const auto examples = merge_references(parse_pairs(lines, "again"));
     fuzz::expect(examples.size() == entries.size());
     for (size_t i = 0; i < entries.size(); ++i) {

@@ -7,7 +7,7 @@ namespace {
 
 using namespace attend;
 
-// What is read is written so that the same is read again; where it describes a model it still does.
+// Written configurations are read identically, and still describe a model if they did before.
 template <class Config>
 void read(std::string_view document) {
   Config config;
@@ -21,7 +21,7 @@ void read(std::string_view document) {
 
 }  // namespace
 
-// config.toml of a model; the first byte says which part.
+// A model's config.toml; the first byte selects the part.
 int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   if (size == 0) return 0;
   const std::string_view document = fuzz::text(data + 1, size - 1);

@@ -11,7 +11,7 @@ int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
     fuzz::expect(text.ends_with('\n'));
     for (const std::string& line : parse_lines(text, "again")) {
       fuzz::expect(!line.empty());
-      // What is read is a sequence by itself.
+      // Each sequence is valid by itself.
       fuzz::expect(parse_fasta(">name\n" + line, "again") == line + '\n');
     }
   });

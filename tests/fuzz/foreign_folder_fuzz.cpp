@@ -1,5 +1,5 @@
-// A file of a folder that transformers saved, the others being as they should; the first byte, a
-// digit, says which file, 0 config.json.
+// One file of a folder saved by transformers; the other files are valid. The first byte, a digit,
+// selects the file; 0 is config.json.
 #include <array>
 #include <filesystem>
 #include <string>
@@ -16,7 +16,7 @@ namespace {
 struct ForeignFile {
   const char* name;
   void (*read)(const std::string& folder);
-  std::string usual = {};  // what it holds while others take their turn; empty: it is not there
+  std::string usual = {};  // content while other files are tested; empty: no file
 };
 
 std::string usual_pieces() {
@@ -39,7 +39,7 @@ const std::array<ForeignFile, 12> files = {{
     {"pairs/added_tokens.json", read_byte_pairs},
 }};
 
-// Files of a folder that can be read; each is put back after its turn.
+// Files of a valid folder; each is restored after its test.
 class Folder {
  public:
   Folder() {

@@ -19,8 +19,8 @@ inline void expect(bool condition) {
   if (!condition) std::abort();
 }
 
-// The one way for a parser to refuse its input is an attend::Error, of one line that begins with
-// the file's name and that the input cannot make long.
+// A parser may refuse its input only by an attend::Error. Its message is one line that begins with
+// the file's name and has a bounded length.
 template <class Work>
 int accept_errors(const Work& work, std::string_view beginning = "input:") {
   try {

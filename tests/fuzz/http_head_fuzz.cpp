@@ -23,7 +23,7 @@ int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
     fuzz::expect(!head->has_chunks || (head->content_length == 0 && head->takes_chunks));
     fuzz::expect(head->origin.empty() || head->origin == rules.origins[0]);
     for (const char c : head->asked_fields) fuzz::expect(c >= ' ' && c <= '~');
-    // What follows does not change how it is read.
+    // Bytes after the head do not change the result.
     const HttpHeadReading alone =
         read_http_head(bytes.substr(0, head->size), rules, "10.0.0.1:8080");
     const auto* same = std::get_if<HttpHead>(&alone);

@@ -1,5 +1,5 @@
-// A request from its first byte to its answer, without a socket: the gate, the routes, the fields
-// of the JSON. No model is loaded, so that what a request asks of one ends at its name.
+// A request from its first byte to its answer, without a socket: gate, routes and JSON fields. No
+// model is loaded, so that requests to models end at the model's name.
 #include <memory>
 #include <nlohmann/json.hpp>
 #include <string>
@@ -14,17 +14,17 @@
 namespace attend::fuzz {
 namespace {
 
-// A log has a line for each request, whatever the client sent.
+// The log has exactly one line per request, for any bytes of the client.
 void expect_line(const std::string& line) {
   expect(!line.empty() && line.find_first_of("\r\n") == std::string::npos);
 }
 
-// Ready, as far as a service without models is.
+// As ready as a service without models can be.
 struct ReadyService : Service {
   ReadyService() : Service({.key = "key", .version = "1", .log = expect_line}) { load(); }
 };
 
-// What a client gets: a head that ends where it should, and JSON where it is so called.
+// Checks responses: the head ends correctly, and JSON types contain JSON.
 class Client : public HttpExchange {
  public:
   void send(HttpResponse response, bool /*is_whole*/) override {
@@ -56,7 +56,7 @@ int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   const HttpHeadReading reading = read_http_head(bytes, rules);
   if (const auto* refusal = std::get_if<HttpRefusal>(&reading))
     fuzz::expect(nlohmann::json::accept(http_error(refusal->status, refusal->message).body));
-  // Whatever follows is the body: a length that must be right would stop most changes.
+  // The rest is the body, because a required matching length would reject most mutations.
   if (const auto* head = std::get_if<HttpHead>(&reading))
     fuzz::hand_on(*head, std::string(bytes.substr(head->size)));
   return 0;

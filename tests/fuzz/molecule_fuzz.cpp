@@ -6,7 +6,7 @@
 
 namespace {
 
-// The same molecule with its atoms in the opposite order.
+// The same molecule with its atoms in reverse order.
 attend::Molecule reversed(const attend::Molecule& molecule) {
   attend::Molecule other = molecule;
   std::reverse(other.atoms.begin(), other.atoms.end());
@@ -22,8 +22,8 @@ attend::Molecule reversed(const attend::Molecule& molecule) {
 
 }  // namespace
 
-// Atoms in the order of the text, and bonds between two of them; frames of the same atoms; one key
-// in any order.
+// Atoms are in the order of the text, bonds join two atoms, frames have the same atoms, and the key
+// does not depend on the order.
 int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   using namespace attend;
   const std::string text(fuzz::text(data, size));

@@ -4,7 +4,7 @@
 #include "attend/data/number_set.h"
 #include "tests/fuzz/fuzz.h"
 
-// A line that is a set.
+// A line with a set.
 int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   using namespace attend;
   const std::string text(fuzz::text(data, size));

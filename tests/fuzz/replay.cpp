@@ -1,5 +1,5 @@
-// Runs a fuzz target over folders of inputs where no fuzzer is: every file, every beginning of it
-// and every change of one byte to one that parsers stumble over.
+// Runs a fuzz target over folders of inputs without a fuzzer: every file, every prefix of it, and
+// every change of one byte to one that is special to parsers.
 #include <algorithm>
 #include <cstdio>
 #include <filesystem>
@@ -13,7 +13,7 @@
 namespace {
 
 void run(const std::string& input) {
-  // A copy of just this size: a read past the end is then an error that the sanitizer sees.
+  // A copy of the exact size, so that the sanitizer finds reads past the end.
   const auto copy = std::make_unique<uint8_t[]>(input.size());
   std::copy(input.begin(), input.end(), copy.get());
   LLVMFuzzerTestOneInput(copy.get(), input.size());

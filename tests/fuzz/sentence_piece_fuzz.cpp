@@ -1,7 +1,7 @@
 #include "attend/tokenizers/sentence_piece.h"
 #include "tests/fuzz/fuzz.h"
 
-// A SentencePiece model; what is one encodes texts and decodes their ids.
+// A SentencePiece model; a valid one encodes texts and decodes their ids.
 int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   using namespace attend;
   return fuzz::accept_errors([&] {

@@ -5,7 +5,7 @@
 namespace attend::fuzz {
 namespace {
 
-// Parts of what was made.
+// Reads a generated tokenizer.
 Tokenizer read(const Json& made) {
   const Tokenizer tokenizer = Tokenizer::parse(made.dump(), "input");
   for (const int32_t id : tokenizer.encode("ab abba").ids) expect(id >= 0 && id < tokenizer.size());
@@ -15,7 +15,7 @@ Tokenizer read(const Json& made) {
 }  // namespace
 }  // namespace attend::fuzz
 
-// A vocab.txt, merges of the tokens a, b and ab, and pieces of SentencePiece.
+// A vocab.txt, merges of the tokens a, b and ab, and SentencePiece pieces.
 int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   using namespace attend;
   const std::string_view text = fuzz::text(data, size);

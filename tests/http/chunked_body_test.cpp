@@ -11,8 +11,7 @@ namespace attend::chunked_body_test {
 
 constexpr int64_t limit = 100;
 
-// The body that the text decodes to, or the status of its refusal, or "incomplete"; then what was
-// not read.
+// Returns the decoded body and the unread rest, the status of a refusal, or "incomplete".
 std::string decode(const std::string& text, size_t first = std::string::npos) {
   ChunkedBody chunks(limit);
   std::string body;
@@ -70,7 +69,7 @@ TEST(ChunkedBody, TheFramingIsStrict) {
                            "\r\n12345\r\n0\r\n\r\n",       //
                            "g\r\n",                        //
                            "00000000000000005\r\n12345\r\n0\r\n\r\n",  // 17 digits
-                           "00000000000000005",                        // before their end is there
+                           "00000000000000005",                        // before its end
                            "5\r\n12345\r\n0\r\nX-A: b\r\n\r\n",        // a trailer
                            "0\r\nContent-Length: 5\r\n\r\n",           //
                            "0\r\n0\r\n\r\n"})

@@ -11,13 +11,13 @@ const HttpRules rules{.hosts = {"localhost:8080", "[::1]:8080"},
                       .origins = {"https://friend.example"},
                       .body_bytes = 1000};
 
-// The same for a server with names and open paths.
+// As above for a server with names and open paths.
 const HttpRules named{.hosts = {"localhost:80"},
                       .names = {"attend.example", "[fe80::2]", "two.example:81"},
                       .open_paths = {"/health"},
                       .body_bytes = 1000};
 
-// A request with a Host and whatever lines more.
+// A request with a Host and the given further lines.
 std::string get(const std::string& lines = "", const std::string& first = "GET /health HTTP/1.1") {
   return first + "\r\nHost: localhost:8080\r\n" + lines + "\r\n";
 }
@@ -26,7 +26,7 @@ std::string post(const std::string& lines) {
   return get("Content-Type: application/json\r\n" + lines, "POST /v1/predict HTTP/1.1");
 }
 
-// The status that the request is refused with; 0 where it is read, -1 where more must come.
+// The status of a refusal; 0 if the head was read, -1 if it is incomplete.
 int status(const std::string& bytes, const HttpRules& with = rules,
            const std::string& local_host = "") {
   const HttpHeadReading reading = read_http_head(bytes, with, local_host);
@@ -101,7 +101,7 @@ TEST(HttpHead, AContentLengthIsOneNumber) {
   for (const char* value : {"+5", "-5", "0x5", "5.0", "5 0", "5,5", "", "\"5\"", "5a", "5_0"})
     EXPECT_EQ(status(post(std::string("Content-Length: ") + value + "\r\n")), 400) << value;
   EXPECT_EQ(status(post("Content-Length: 5\r\nContent-Length: 5\r\n")), 400);
-  // 18 digits are read, whatever they spell; more are refused by one side or the other.
+  // Up to 18 digits are accepted for any number; longer numbers are refused.
   EXPECT_EQ(read(post("Content-Length: 000000000000000005\r\n")).content_length, 5);
   EXPECT_NE(status(post("Content-Length: 0000000000000000005\r\n")), 0);
   EXPECT_NE(status(post("Content-Length: 18446744073709551621\r\n")), 0);  // 2^64 + 5
@@ -119,7 +119,7 @@ TEST(HttpHead, TheHostIsOneOfTheServers) {
   EXPECT_EQ(status(with_host("")), 400);
   EXPECT_EQ(status(with_host("Host: localhost:8080\r\nHost: localhost:8080\r\n")), 400);
   EXPECT_EQ(status("GET / HTTP/1.0\r\n\r\n"), 0);
-  // An absolute target counts by its own host.
+  // An absolute target determines the host.
   EXPECT_EQ(read(get("", "GET HTTP://localhost:8080 HTTP/1.1")).target, "/");
   EXPECT_EQ(read(get("", "GET http://localhost:8080/a?b HTTP/1.1")).path, "/a");
   EXPECT_EQ(status(get("", "GET http://evil.example/ HTTP/1.1")), 421);
@@ -138,14 +138,14 @@ TEST(HttpHead, AHostMayBeAName) {
                            "attend.example:x", "attend.example:0", "attend.example:65536",
                            "attend.example:80:80", "a@attend.example", "[fe80::2]x", "fe80::2"})
     EXPECT_EQ(status_of(host), 421) << host;
-  // The address that the client's connection arrived at.
+  // The address at which the client connected.
   EXPECT_EQ(status_of("10.42.3.7:80"), 421);
   EXPECT_EQ(status_of("10.42.3.7:80", "10.42.3.7:80"), 0);
   EXPECT_EQ(status_of("10.42.3.7", "10.42.3.7:80"), 0);
   EXPECT_EQ(status_of("10.42.3.7:81", "10.42.3.7:80"), 421);
   EXPECT_EQ(status_of("[fd00::7]", "[fd00::7]:80"), 0);
   EXPECT_EQ(status_of(""), 421);
-  // A path that any host may ask for, unless it is part of an absolute target.
+  // A path that is open for every host, except as part of an absolute target.
   EXPECT_EQ(status_of("10.42.3.7:8080", "", "/health?a"), 0);
   EXPECT_EQ(status_of("10.42.3.7:8080", "", "/health/"), 421);
   EXPECT_EQ(status_of("localhost", "", "http://evil.example/health"), 421);
@@ -197,7 +197,7 @@ TEST(HttpHead, TheFirstLineIsExact) {
   for (const char* version : {"HTTP/1.9", "HTTP/2.0", "HTTP/0.9", "HTTP/11.1", "HTTP/1.1 "})
     EXPECT_NE(status(get("", std::string("GET / ") + version)), 0) << version;
   EXPECT_EQ(status(get("", "GET / HTTP/2.0")), 505);
-  // It is refused as soon as it is there, before any field.
+  // A bad request line is refused as soon as it arrives, before any field.
   EXPECT_EQ(status("GET /\r\n"), 400);
   for (const char* start : {"get / HTTP/1.1", " ", "\n", "\x16\x03\x01", "\r\n\r\n\r\n"})
     EXPECT_EQ(status(start), 400) << start;
@@ -212,7 +212,7 @@ TEST(HttpHead, LinesEndWithCarriageReturnAndLineFeed) {
     no_return.erase(i, 1);
     no_feed.erase(i + 1, 1);
     EXPECT_EQ(status(no_return), 400) << i;
-    // The last one waits for its line feed.
+    // The last line is still incomplete without its line feed.
     EXPECT_EQ(status(no_feed), i + 2 == good.size() ? -1 : 400) << i;
   }
 }
@@ -237,7 +237,7 @@ TEST(HttpHead, TheHeadHasALimitAtTheByte) {
   EXPECT_EQ(status(sized(http_head_bytes)), 0);
   EXPECT_EQ(status(sized(http_head_bytes + 1)), 431);
   EXPECT_EQ(status("\r\n" + sized(http_head_bytes)), 0);
-  // What cannot become a good one is refused before its end is there.
+  // A head that is already too long is refused before its end arrives.
   EXPECT_EQ(status(sized(http_head_bytes + 1).substr(0, http_head_bytes - 1)), -1);
   EXPECT_EQ(status(sized(http_head_bytes + 1).substr(0, http_head_bytes)), 431);
   EXPECT_EQ(status("GET /" + std::string(http_head_bytes, 'a')), 431);
@@ -246,7 +246,7 @@ TEST(HttpHead, TheHeadHasALimitAtTheByte) {
 TEST(HttpHead, TheFieldsHaveALimit) {
   const auto fields = [](size_t count) {
     std::string lines;
-    for (size_t i = 1; i < count; ++i) lines += "a:b\r\n";  // beside Host
+    for (size_t i = 1; i < count; ++i) lines += "a:b\r\n";  // in addition to Host
     return get(lines);
   };
   EXPECT_EQ(status(fields(http_head_fields)), 0);
@@ -258,7 +258,7 @@ TEST(HttpHead, APageOfAnotherSiteMayNotAsk) {
   for (const char* origin : {"http://evil.example", "null", "", "http://localhost:8081"})
     EXPECT_EQ(status(get(std::string("Origin: ") + origin + "\r\n")), 403) << origin;
   EXPECT_EQ(status(get("Origin: http://localhost:8080\r\nOrigin: http://localhost:8080\r\n")), 403);
-  // A browser says that the page is of the server that it believes to ask.
+  // A browser reports same-origin for the host name that it used.
   const std::string site = "Origin: http://evil.example\r\nSec-Fetch-Site: ";
   EXPECT_EQ(status(get(site + "same-origin\r\n")), 0);
   EXPECT_TRUE(read(get(site + "same-origin\r\n")).origin.empty());

@@ -1,4 +1,4 @@
-// Requests that the server accepts, and its answers to others.
+// Tests of requests that the server accepts, and of its answers to others.
 #include <fmt/format.h>
 #include <gmock/gmock.h>
 
@@ -91,7 +91,7 @@ TEST(HttpRequests, ARefusalKeepsTheOriginAndTheId) {
   EXPECT_EQ(refusal("POST", json), "411");
   EXPECT_EQ(refusal("POST", json + "Content-Length: 5\r\n"), "408");
   EXPECT_EQ(refusal("GET", "Expect: tea\r\n"), "417");
-  // A head without a body has no body, refused or not.
+  // The answer to HEAD has no body, also if it is a refusal.
   Client client(server.port());
   client.send("HEAD / HTTP/1.1\r\nHost: evil.example\r\n\r\n");
   EXPECT_THAT(client.rest(), AllOf(StartsWith("HTTP/1.1 421 "), EndsWith("\r\n\r\n")));
@@ -108,13 +108,13 @@ TEST(HttpRequests, AHeadIsJudgedBeforeTheBodyArrives) {
   Client client(server.port());
   client.send(post(server.port(), 1 << 20) + "only the beginning");
   EXPECT_THAT(client.rest(), AllOf(StartsWith("HTTP/1.1 401 "), HasSubstr("Connection: close")));
-  // A body that came with its head does not cost the connection.
+  // The connection survives a refusal if the body arrived with its head.
   Client small(server.port());
   small.send(post(server.port(), 5) + "12345" + post(server.port(), 5, "Authorization: key\r\n"));
   EXPECT_THAT(small.answer(), AllOf(StartsWith("HTTP/1.1 401 "), HasSubstr("keep-alive")));
   small.send("12345");
   EXPECT_THAT(small.answer(), EndsWith("/12345"));
-  // It is judged before its length is missed.
+  // The key is checked before the missing length.
   const std::string bare = fmt::format("POST / HTTP/1.1\r\nHost: localhost:{}\r\n", server.port());
   for (const int wanted : {401, 411}) {
     Client without_length(server.port());
@@ -147,7 +147,7 @@ TEST(HttpRequests, AllAnswersTogetherAreBounded) {
   slow->send(get(server.port(), "/large"));
   char first = 0;
   ASSERT_EQ(recv(slow->descriptor(), &first, 1, MSG_PEEK), 1);
-  // It is not read, and so it is held.
+  // The client does not read it, so that the server still holds it.
   Client second(server.port());
   second.send(get(server.port(), "/large"));
   EXPECT_THAT(second.answer(), AllOf(StartsWith("HTTP/1.1 503 "), HasSubstr("Retry-After: 1\r\n")));
@@ -180,7 +180,7 @@ TEST(HttpRequests, AStreamHasADeadline) {
   const HttpReply reply = holder.next();
   reply.begin({.body = "begun"});
   EXPECT_THAT(client.answer(), StartsWith("HTTP/1.1 200 "));
-  // Each part is written in time, and they never end.
+  // Each part is written in time, but the stream never ends.
   while (!reply.is_abandoned())
     if (reply.waiting_bytes() < 1000) reply.add("more");
   EXPECT_THAT(client.rest(), Not(EndsWith("0\r\n\r\n")));

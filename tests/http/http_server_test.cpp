@@ -109,7 +109,7 @@ TEST(HttpServer, ALateAnswerIsGivenUp) {
   EXPECT_THAT(answer, StartsWith("HTTP/1.1 504 "));
   EXPECT_THAT(answer, HasSubstr("X-Should-Retry: false\r\n"));
   EXPECT_TRUE(reply.is_abandoned());
-  // What comes now is nobody's answer, and the connection takes the next request.
+  // A later answer is dropped, and the connection accepts the next request.
   reply.send({.body = "late"});
   client.send(get(server.port(), "/now"));
   EXPECT_THAT(client.answer(), EndsWith("now"));
@@ -131,7 +131,7 @@ TEST(HttpServer, AClientThatLeavesIsNoticed) {
   };
   leave("", &Client::close);
   leave("", &Client::reset);
-  leave(get(server.port()), &Client::close);  // behind bytes that are not read yet
+  leave(get(server.port()), &Client::close);  // after bytes that are still unread
 }
 
 TEST(HttpServer, AClientThatHasSentAllGetsItsAnswer) {
@@ -155,7 +155,7 @@ TEST(HttpServer, MoreConnectionsAreTold) {
   first.send(get(server.port()));
   EXPECT_EQ(first.status(), 200);
   second.reset();
-  // The server notices it at its own time.
+  // The server notices the disconnect with a delay.
   for (int status = 503; status != 200;) {
     Client next(server.port());
     next.send(get(server.port()));
@@ -171,14 +171,14 @@ TEST(HttpServer, AllBodiesTogetherAreBounded) {
   Client first(server.port()), second(server.port());
   first.send(post(server.port(), 100000) + half + half);
   std::optional<HttpReply> reply = holder.next();
-  // An announced length takes nothing; what arrives does.
+  // Only received bytes count, not the announced length.
   second.send(post(server.port(), 100000) + half + half);
   EXPECT_THAT(second.rest(), AllOf(StartsWith("HTTP/1.1 503 "), HasSubstr("Retry-After: 1\r\n")));
   std::exchange(reply, std::nullopt)->send({});
   EXPECT_EQ(first.status(), 200);
   first.send(post(server.port(), 100000) + half + half);
   reply = holder.next();
-  // A request whose client has left takes memory until all work on it has ended.
+  // The request of a disconnected client uses memory until all work on it has ended.
   first.close();
   Holder::wait_until_abandoned(*reply);
   Client third(server.port());
@@ -236,7 +236,8 @@ TEST(HttpServer, AStreamWhoseClientDoesNotReadIsCutOff) {
   client.send(get(server.port()));
   const HttpReply reply = holder.next();
   reply.begin({});
-  // More wait than may: a write has at most stream_bytes and a part, and as many come behind it.
+  // The waiting bytes exceed the limit: a write takes at most stream_bytes and a part, and an equal
+  // amount follows.
   while (!reply.is_abandoned())
     if (reply.waiting_bytes() < 300000) reply.add(std::string(10000, 'x'));
   EXPECT_EQ(server.next_event().kind, HttpEvent::Kind::left);
@@ -262,13 +263,13 @@ TEST(HttpServer, AnAnswerThatNobodyGivesIsA500) {
     client.send(get(server.port(), path));
     EXPECT_EQ(client.status(), 500) << path;
   }
-  // A part of an answer must not look like a whole one.
+  // A partial answer must not look complete.
   client.send(get(server.port(), "/part"));
   EXPECT_THAT(client.rest(), testing::Not(EndsWith("0\r\n\r\n")));
 }
 
 TEST(HttpServer, ADrainAnswersWhatIsUnderWay) {
-  // A path is nobody else's, as the number of a port that is free again may be.
+  // A path is unique, unlike a port number, which may be reused.
   const test::TemporaryFolder folder;
   const std::string path = folder / "socket";
   Holder holder;
@@ -312,7 +313,7 @@ TEST(HttpServer, ListensAtAUnixSocket) {
               HasSubstr("no socket"));
 }
 
-// As systemd hands them on, which keeps the file of a Unix socket too.
+// Like a socket of systemd, which also keeps the file of a Unix socket.
 TEST(HttpServer, TakesASocketThatListens) {
   const test::TemporaryFolder folder;
   const std::string path = folder / "socket";
@@ -322,7 +323,7 @@ TEST(HttpServer, TakesASocketThatListens) {
   const int local = socket(AF_UNIX, SOCK_STREAM, 0), wide = socket(AF_INET, SOCK_STREAM, 0);
   const int unused = socket(AF_INET, SOCK_STREAM, 0);
   ASSERT_EQ(bind(local, reinterpret_cast<const sockaddr*>(&name), sizeof name), 0);
-  ASSERT_EQ(listen(local, 9) + listen(wide, 9), 0);  // `wide` at any port of any address
+  ASSERT_EQ(listen(local, 9) + listen(wide, 9), 0);  // `wide`: any port of any address
   {
     RunningServer server({.listener = local}, echo);
     EXPECT_EQ(server->url(), "unix:" + path);

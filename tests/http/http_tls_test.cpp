@@ -1,4 +1,4 @@
-// What TLS adds to a server; what it answers is that of http_server_test.cpp.
+// Tests of TLS; http_server_test.cpp tests the answers.
 #include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <openssl/ssl.h>
@@ -27,7 +27,7 @@ void echo(const HttpRequest& request, const HttpReply& reply) {
   reply.send({.body = request.head.target + request.body});
 }
 
-// A client that takes any certificate.
+// A client that accepts any certificate.
 class TlsClient : public test::Client {
  public:
   explicit TlsClient(uint16_t port) : Client(port), context_(SSL_CTX_new(TLS_client_method())) {
@@ -40,7 +40,7 @@ class TlsClient : public test::Client {
   void say(std::string_view bytes) {
     SSL_write(ssl_.get(), bytes.data(), static_cast<int>(bytes.size()));
   }
-  // All that comes until there are so many bytes, or the server ends it.
+  // Reads until `size` bytes have arrived or the server ends the connection.
   std::string hear(size_t size = std::string::npos) {
     std::string all;
     char bytes[16384];
@@ -49,7 +49,7 @@ class TlsClient : public test::Client {
       all.append(bytes, static_cast<size_t>(count));
     return all;
   }
-  // Whether the server said that nothing more would come.
+  // Returns whether the server has closed its side properly.
   bool was_ended() const { return (SSL_get_shutdown(ssl_.get()) & SSL_RECEIVED_SHUTDOWN) != 0; }
 
  private:
@@ -65,7 +65,7 @@ class TlsClient : public test::Client {
 class HttpTls : public testing::Test {
  protected:
   void SetUp() override {
-    std::signal(SIGPIPE, SIG_IGN);  // OpenSSL writes to servers that have closed
+    std::signal(SIGPIPE, SIG_IGN);  // OpenSSL may write to a closed connection
     const std::string made = fmt::format(
         "cd {} && openssl req -x509 -newkey ec -pkeyopt ec_paramgen_curve:P-256 -nodes -days 30 "
         "-subj /CN=localhost -keyout key.pem -out certificate.pem 2>openssl.txt",
@@ -93,7 +93,7 @@ TEST_F(HttpTls, AnswersRequestAfterRequest) {
   EXPECT_THAT(server->url(), StartsWith("https://127.0.0.1:"));
   TlsClient client(server.port());
   ASSERT_TRUE(client.is_greeted());
-  // Many records each way, ahead of the answers.
+  // Many records each way, sent before the answers arrive.
   const std::string body(100000, 'x');
   client.say(request(server, "", body) + request(server, "Connection: close\r\n", body));
   const std::string answers = client.hear();

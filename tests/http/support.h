@@ -23,10 +23,10 @@
 
 namespace attend::test {
 
-// A server on a thread of its own, which is stopped at the end of the test.
+// A server on its own thread, stopped at the end of the test.
 class RunningServer {
  public:
-  // `watch` is told about each event before next_event() is.
+  // `watch` is called with each event before next_event() returns it.
   explicit RunningServer(
       const HttpOptions& options, HttpServer::Handler handler,
       HttpServer::Watch watch = [](const HttpEvent&) {}, HttpServer::Judge judge = {})
@@ -51,7 +51,7 @@ class RunningServer {
   }
   void wait_for_end() { thread_.join(); }
 
-  // The first event that was not asked for yet, which is waited for.
+  // Waits for the next event and returns it.
   HttpEvent next_event() {
     std::unique_lock lock(mutex_);
     changed_.wait(lock, [this] { return !events_.empty(); });
@@ -74,7 +74,7 @@ class RunningServer {
   std::thread thread_;
 };
 
-// One connection, whose bytes the test says.
+// A connection on which the test sends raw bytes.
 class Client {
  public:
   explicit Client(uint16_t port, int receive_buffer = 0, in_addr_t server = INADDR_LOOPBACK)
@@ -97,7 +97,7 @@ class Client {
   Client(const Client&) = delete;
   Client& operator=(const Client&) = delete;
 
-  // Sends all of it; stops where the server reads no more.
+  // Sends all bytes; stops if the server no longer reads.
   void send(std::string_view bytes) {
     while (!bytes.empty()) {
       const ssize_t sent = ::send(socket_, bytes.data(), bytes.size(), MSG_NOSIGNAL);
@@ -106,7 +106,7 @@ class Client {
     }
   }
 
-  // The next answer: head and body. Less where the server ends it.
+  // The next answer, head and body; incomplete if the server ends the connection.
   std::string answer() {
     while (ahead_.find("\r\n\r\n") == std::string::npos && read_more()) {
     }
@@ -129,7 +129,7 @@ class Client {
     return text.size() < 12 ? 0 : parse_number<int>(text.substr(9, 3)).value_or(0);
   }
 
-  // All that comes until the server ends the connection.
+  // Reads until the server ends the connection.
   std::string rest() {
     while (read_more()) {
     }
@@ -182,7 +182,7 @@ inline void echo(const HttpRequest& request, const HttpReply& reply) {
   reply.send({.body = request.head.target + request.body});
 }
 
-// Keeps the reply to each request, for the test to answer; those to /now are answered at once.
+// Keeps the replies for the test to answer; requests to /now are answered at once.
 class Holder {
  public:
   HttpServer::Handler handler() {

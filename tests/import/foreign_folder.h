@@ -19,7 +19,7 @@ namespace attend::test {
 
 using nlohmann::json;
 
-// What tools/pretrained_check.py --golden wrote.
+// Output of tools/pretrained_check.py --golden.
 inline const json& golden() {
   static const json all = json::parse(std::ifstream(GOLDEN));
   return all;
@@ -31,7 +31,7 @@ inline const json& golden_case(const std::string& name) {
   throw std::runtime_error("no case " + name);
 }
 
-// The tensor of that place in the order of names, as the script has it.
+// The values of tensor `number`, numbered by name, as in the script.
 inline at::Tensor by_formula(int64_t number, const std::vector<int64_t>& shape, bool is_norm) {
   at::Tensor values = at::empty(shape, at::kDouble);
   auto* numbers = values.data_ptr<double>();
@@ -52,7 +52,7 @@ inline std::map<std::string, at::Tensor> tensors_of(const json& one) {
   return tensors;
 }
 
-// A folder as transformers saves it; tests change parts of it before they write it.
+// A folder as transformers saves it, which tests may change before they write it.
 struct ForeignFolder {
   explicit ForeignFolder(const std::string& name)
       : files(golden_case(name)["files"]), tensors(tensors_of(golden_case(name))) {}
@@ -71,11 +71,11 @@ struct ForeignFolder {
 
   json& config() { return files["config.json"]; }
 
-  json files;  // texts as they are, those of .spm in base64, others as JSON
+  json files;  // texts as they are (.spm in base64), other files as JSON
   std::map<std::string, at::Tensor> tensors;
 };
 
-// The message of the import of a folder that was changed so; nothing may be written.
+// The error message for a changed folder; checks that nothing was written.
 inline std::string refused(const std::string& name,
                            const std::function<void(ForeignFolder&)>& change) {
   const TemporaryFolder folder;

@@ -10,10 +10,10 @@
 #include "attend/import/sentence_encoder-inl.h"
 #include "tests/fuzz/fuzz.h"
 
-// What reads the files of a foreign folder, with what holds of all that is read.
+// Readers of the files of a foreign folder, with checks of their results.
 namespace attend::fuzz {
 
-// What a type makes of a config.json describes a network.
+// Every config.json that a type accepts describes a network.
 inline void read_config(std::string_view document) {
   for (const auto read : {internal::read_bert, internal::read_distilbert, internal::read_roberta,
                           internal::read_camembert, internal::read_vit, internal::read_deit,
@@ -40,7 +40,7 @@ inline void read_tokenizer(const std::string& folder) {
   expect(!tokenizer.mask || *tokenizer.mask < tokenizer.tokenizer.size());
 }
 
-// The older files of RoBERTa, in a folder of their own.
+// Reads the older files of RoBERTa, in their own folder.
 inline void read_byte_pairs(const std::string& folder) {
   const internal::ForeignTokenizer tokenizer = internal::read_foreign_tokenizer(
       folder + "/pairs", internal::read_tokenizer_settings(folder + "/pairs"),

@@ -25,7 +25,7 @@ Answer answer_of_five(const Model& model, const std::string& text) {
   return model.answer({text}, search).at(0);
 }
 
-// By what a case holds: the numbers that the model gives for a text.
+// The model's numbers for a text, of the kind that the case contains.
 std::vector<double> numbers_of(const json& one, const Model& model, const std::string& text) {
   std::vector<double> numbers;
   const std::string what = one["what"];
@@ -51,7 +51,7 @@ std::vector<double> numbers_of(const json& one, const Model& model, const std::s
   return numbers;
 }
 
-// Numbers of order 1 after two layers of float32.
+// Numbers near 1 after two layers in float32.
 TEST_P(EveryGoldenCase, AnswersAsTransformersDoes) {
   const test::TemporaryFolder folder;
   test::ForeignFolder(GetParam()).write(folder / "theirs");
@@ -71,7 +71,7 @@ TEST_P(EveryGoldenCase, AnswersAsTransformersDoes) {
   }
 }
 
-// The bytes that Pillow gives.
+// Expected bytes are from Pillow.
 TEST(Resized, IsWhatPillowMakes) {
   for (const json& one : test::golden()["resizing"]) {
     const int64_t height = one["from"][0], width = one["from"][1];

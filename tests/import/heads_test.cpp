@@ -17,7 +17,7 @@ using test::ForeignFolder;
 using test::json;
 using testing::HasSubstr;
 
-// The model folder of a foreign one.
+// Imports a foreign folder and returns the model folder.
 std::string imported(const test::TemporaryFolder& folder, const std::string& name,
                      const ForeignFolder& foreign) {
   foreign.write(folder / name);
@@ -25,7 +25,7 @@ std::string imported(const test::TemporaryFolder& folder, const std::string& nam
   return folder / (name + "-ours");
 }
 
-// BertModel as a class with a head, whose layers read its vectors.
+// BertModel changed to a class with a head on its vectors.
 ForeignFolder with_head(const std::string& architecture, const std::vector<std::string>& labels) {
   ForeignFolder foreign("BertModel");
   foreign.config()["architectures"] = {architecture};
@@ -37,7 +37,7 @@ ForeignFolder with_head(const std::string& architecture, const std::vector<std::
   return foreign;
 }
 
-// [tokens, 8], without the head.
+// [tokens, 8], the input of the head.
 Tensor vectors_of(const std::string& model, const std::string& text) {
   const Embedding found = Model(model).embed({text}).at(0);
   return at::tensor(found.vectors).view({-1, found.depth});
@@ -63,7 +63,7 @@ TEST(ImportedHeads, GiveEachTokenItsLabel) {
   }
 }
 
-// The head of ModernBERT's labels, at each token.
+// ModernBERT's head for labels, applied to each token.
 TEST(ImportedHeads, GiveEachTokenItsLabelBehindALayer) {
   const test::TemporaryFolder folder;
   const std::vector<std::string> labels = {"O", "B"};
@@ -112,7 +112,7 @@ TEST(ImportedHeads, GiveANumber) {
   EXPECT_NEAR(model.answer({text}).at(0).best().number.value(), expected.item<double>(), 1e-5);
 }
 
-// As sentence-transformers has it.
+// In the layout of sentence-transformers.
 TEST(ImportedHeads, ReadTheVectorOfAText) {
   const test::TemporaryFolder folder;
   ForeignFolder foreign("BertModel");
@@ -158,12 +158,12 @@ TEST(ImportedHeads, ReadTheVectorOfAText) {
   EXPECT_THAT(refusal("bias", true), HasSubstr("'text_layer.linear.bias' is missing"));
   EXPECT_THAT(refusal("module_output_name", "x"), HasSubstr("module_output_name is"));
   EXPECT_THAT(refusal("use_residual", true), HasSubstr("use_residual is"));
-  // As sentence-transformers 6 writes it.
+  // In the layout of sentence-transformers 6.
   dense["module_input_name"] = dense["module_output_name"] = "sentence_embedding";
   made_of("newer", {{{"linear.weight", weight}}, {}});
 }
 
-// The message of the import of a folder that was changed so.
+// The error message for a changed folder.
 std::string refused(const std::string& name, const std::function<void(ForeignFolder&)>& change) {
   const test::TemporaryFolder folder;
   ForeignFolder foreign(name);

@@ -99,7 +99,7 @@ TEST(ImportModel, NamesWhatModernBertDoesOtherwise) {
               HasSubstr("classifier_pooling is 'max', which is not read"));
 }
 
-// What transformers 4 calls things, and what it leaves to defaults.
+// Names and defaults of transformers 4.
 TEST(ImportModel, ReadsOlderFilesOfModernBert) {
   const test::TemporaryFolder folder;
   ForeignFolder foreign("ModernBertModel");
@@ -164,7 +164,7 @@ TEST(ImportModel, NamesWhatFilesOfATranslatorLack) {
   EXPECT_THAT(config("sp_model_kwargs", {{"alpha", 0.1}}), HasSubstr("sp_model_kwargs is not"));
 }
 
-// Padding takes part in the probabilities and is never answered.
+// Padding is part of the distribution but never answered.
 TEST(ImportModel, ATranslatorNeverAnswersPadding) {
   const auto answer = [](int64_t token) {
     const test::TemporaryFolder folder;
@@ -281,7 +281,7 @@ TEST(ImportModel, NamesWhatIsNotHonouredOfAVisionTransformer) {
   EXPECT_THAT(with("image_size", 8), HasSubstr("image_size of config.json is 8 by 8"));
 }
 
-// What older files call things, and what they leave out.
+// Names and defaults of older files.
 TEST(ImportModel, ReadsOlderImageProcessors) {
   const test::TemporaryFolder folder;
   ForeignFolder foreign("DeiTForImageClassification");

@@ -41,7 +41,7 @@ TEST(OlderFiles, ReadsOlderVocabulariesAndCutsBeforeTheEnd) {
   EXPECT_EQ(cut.back(), "[SEP]");
 }
 
-// vocab.json and merges.txt in place of the tokenizer.json; the tokens' ids are those of tokens.
+// Replaces tokenizer.json by vocab.json and merges.txt; ids stay.
 void make_older(ForeignFolder& foreign) {
   const json model = foreign.files["tokenizer.json"]["model"];
   std::string lines = "#version: 0.2\n";

@@ -30,7 +30,7 @@ NamedTensors small_pronouncer() {
           {"dec_b_hh", made({18})},    {"fc_w", made({74, 6})},     {"fc_b", made({74})}};
 }
 
-// The ids of at most `most` phonemes by LibTorch's cells, of letters by their ids.
+// Up to `most` phoneme ids for letter ids, computed with LibTorch's cells.
 std::vector<int64_t> pronounced(const NamedTensors& all, const std::vector<int64_t>& letters,
                                 size_t maximum) {
   const auto step = [&](const std::string& side, int64_t id, const Tensor& state) {
@@ -58,7 +58,7 @@ TEST(Pronouncer, AnswersAsItsCellsDo) {
   EXPECT_EQ(made.architecture, "g2p-en");
   EXPECT_EQ(made.type, "seq2seq");
   EXPECT_EQ(made.tokens, 29);
-  std::vector<std::string> names;  // by our ids
+  std::vector<std::string> names;  // by the ids of our model
   std::istringstream lines(test::contents(folder / "ours/target.vocab"));
   for (std::string line; std::getline(lines, line);) names.push_back(line);
   ASSERT_EQ(names.size(), fixed_tokens + 74);
@@ -66,7 +66,7 @@ TEST(Pronouncer, AnswersAsItsCellsDo) {
   const Model model(folder / "ours");
   SearchOptions search;
   search.maximum_length = 20;
-  // c a t, and what is no letter; accents and case are left out.
+  // c a t, and a character that is not a letter; accents and case are removed.
   const std::vector<std::pair<std::string, std::vector<int64_t>>> words = {
       {"cat", {5, 3, 22, 2}}, {"C\xc3\xa1T", {5, 3, 22, 2}}, {"a-z", {3, 1, 28, 2}}};
   for (const auto& [word, letters] : words) {

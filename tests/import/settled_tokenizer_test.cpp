@@ -1,4 +1,4 @@
-// What files beside a tokenizer.json say instead, as transformers 4.57 and 5.24 read them.
+// Settings in files next to tokenizer.json override it, as in transformers 4.57 and 5.24.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -20,7 +20,7 @@ using testing::HasSubstr;
 
 using Change = std::function<void(ForeignFolder&)>;
 
-// The tokens of a text, as a folder that was changed so is imported.
+// Tokens of a text after a changed folder was imported.
 std::vector<std::string> tokens_of(const std::string& name, const Change& change,
                                    const std::string& text) {
   const test::TemporaryFolder folder;
@@ -60,7 +60,7 @@ TEST(SettledTokenizer, TakesAccentsAndLettersFromItsConfig) {
   EXPECT_EQ(tokens({}, {{"strip_accents", false}}), unknown);
   EXPECT_EQ(tokens({}, {{"do_lower_case", false}}), large);
   EXPECT_EQ(tokens({{"lowercase", false}}, {{"do_lower_case", true}}), known);
-  // The class's own defaults, and a class that has none.
+  // The default of the class, and a class without a default.
   EXPECT_EQ(tokens({{"lowercase", false}}, {}), known);
   EXPECT_EQ(tokens({{"lowercase", false}}, {{"tokenizer_class", "TokenizersBackend"}}), large);
 }
@@ -143,7 +143,7 @@ TEST(SettledTokenizer, TakesTokensFromItsConfig) {
         "the Newword, catsees");
   };
   // A token that only tokenizer_config.json has, and a word of the vocabulary that is found before
-  // others are split.
+  // the text is split.
   EXPECT_THAT(with({{"153", {{"content", "Newword"}, {"normalized", false}}}}),
               testing::Contains("Newword"));
   EXPECT_THAT(with({{"146", {{"content", "cat"}, {"normalized", false}}}}),
@@ -173,7 +173,7 @@ TEST(LongestText, IsTheModelsUnlessTheEncoderSaysIt) {
               HasSubstr("model_max_length is 0; set 1 or more"));
 }
 
-// The vector of a text, as a sentence encoder with these files gives it.
+// The vector of a text by a sentence encoder with these files.
 std::vector<float> vector_of(const json& files, const std::string& text) {
   const test::TemporaryFolder folder;
   ForeignFolder foreign("BertModel");
@@ -238,7 +238,7 @@ TEST(Decoders, AreNotNeededByModelsThatAnswerNoText) {
   EXPECT_THAT(refused("BertForMaskedLM", change), HasSubstr("decoder.type is 'Sequence'"));
 }
 
-// A translator with two tokens more than vocab.json has, the second a language.
+// Gives a translator two tokens beyond vocab.json; the second is a language.
 void add_tokens(ForeignFolder& foreign) {
   const auto before = foreign.config()["vocab_size"].get<int64_t>();
   const auto size = static_cast<int64_t>(foreign.files["vocab.json"].size());
@@ -277,7 +277,7 @@ TEST(AddedTokens, OfATranslatorAreTokens) {
     EXPECT_TRUE(tokens[2].is_special);
   };
   check(folder / "ours");
-  // And after a way there and back.
+  // Also after export and import.
   export_model(folder / "ours", folder / "back");
   EXPECT_EQ(json::parse(std::ifstream(folder / "back/added_tokens.json")),
             foreign.files["added_tokens.json"]);
@@ -320,7 +320,7 @@ TEST(TokenIds, AreThoseOfTheModelsOwnTokenizer) {
     EXPECT_THAT(test::error_of([&] { model.source_text({1'000'000}); }),
                 HasSubstr("there is no token 1000000; ids of tokens that texts have are 0 to"));
   }
-  // A mask is known, for its vector is the one that is read.
+  // A mask is known, because its own vector is read.
   for (const SourceToken& token : Model(folder / "BertForMaskedLM").tokenise("[MASK]"))
     EXPECT_TRUE(token.is_known) << token.text;
 }

@@ -1,4 +1,4 @@
-// Folders as the world has them: keys, names of tensors and labels of other releases and programs.
+// Tests of folders by other releases and programs, with their keys, tensor names and labels.
 #include <gmock/gmock.h>
 
 #include <filesystem>
@@ -23,7 +23,7 @@ using testing::IsEmpty;
 using testing::Not;
 using Change = std::function<void(ForeignFolder&)>;
 
-// Imports the folder of that golden case after a change, next to the unchanged one.
+// Imports the folder of this golden case after a change, and the unchanged one.
 struct Imported {
   explicit Imported(
       const std::string& name, const Change& change = [](ForeignFolder&) {}) {
@@ -59,7 +59,7 @@ TEST(WorldFolders, LeaveUnknownKeysAsideWithOneNote) {
     config["language"] = "de";
     config["_num_labels"] = 3;
     config["_attn_implementation_autoset"] = true;
-    config["tie_word_embeddings"] = false;  // of an output that the class lacks
+    config["tie_word_embeddings"] = false;  // the class lacks an output
     config["problem_type"] = "multi_label_classification";
   });
   ASSERT_EQ(imported.made.notes.size(), 1U);
@@ -109,7 +109,7 @@ TEST(WorldFolders, MayHaveNormsNamedAsInTensorFlow) {
   EXPECT_TRUE(imported.has_the_weights_of_the_plain_one());
 }
 
-// Safetensors keeps one of two tied tensors, by either name.
+// Safetensors stores only one of two tied tensors, under either name.
 TEST(WorldFolders, MayHaveTheOutputInPlaceOfTheEmbedding) {
   const auto check = [](const char* name, const char* embedding, const char* output) {
     const Imported imported(name,
@@ -224,7 +224,7 @@ TEST(WorldFolders, MayBePretrainedOnPairsToo) {
   EXPECT_TRUE(imported.has_the_weights_of_the_plain_one());
 }
 
-// DistilBERT's labels, by number.
+// DistilBERT's labels by number.
 std::vector<std::string> labels_of(const json& id2label, std::vector<std::string>& notes) {
   const Imported imported("DistilBertForSequenceClassification", [&](ForeignFolder& foreign) {
     foreign.config()["id2label"] = id2label;
@@ -307,14 +307,14 @@ TEST(WorldFolders, SayItInConfigJsonIfTheyAreOlder) {
     foreign.config()["num_beams"] = 2;
     foreign.config()["max_length"] = 20;
     foreign.config()["bad_words_ids"] = {{85}, {5}};
-    foreign.config().erase("forced_eos_token_id");  // by default the end is forced
+    foreign.config().erase("forced_eos_token_id");  // the default forces the end
   });
   EXPECT_EQ(Model(imported.ours()).search_options().beam, 2);
   EXPECT_EQ(Model(imported.ours()).search_options().maximum_length, 18);
   ASSERT_EQ(imported.made.notes.size(), 2U);
   EXPECT_THAT(imported.made.notes[1], HasSubstr("not honoured: bad_words_ids = [[85],[5]]"));
   const Imported other("BertModel", [](ForeignFolder& foreign) {
-    foreign.config()["num_beams"] = 2;  // of no effect
+    foreign.config()["num_beams"] = 2;  // has no effect
     foreign.files["generation_config.json"] = {{"no_repeat_ngram_size", 2}};
   });
   EXPECT_THAT(other.made.notes, IsEmpty());
@@ -336,7 +336,7 @@ TEST(WorldFolders, MayNameNoClassOfImageProcessors) {
   const Imported imported("ViTForImageClassification", [](ForeignFolder& foreign) {
     json& file = foreign.files["preprocessor_config.json"];
     file.erase("image_processor_type");
-    file["do_flip_channel_order"] = true;  // of other classes
+    file["do_flip_channel_order"] = true;  // for other classes
   });
   EXPECT_EQ(test::contents(imported.folder / "ours/config.toml"),
             test::contents(imported.folder / "plain-ours/config.toml"));
@@ -344,7 +344,7 @@ TEST(WorldFolders, MayNameNoClassOfImageProcessors) {
   EXPECT_THAT(imported.made.notes, ElementsAre(HasSubstr("'do_flip_channel_order'")));
 }
 
-// In transformers 4 null stands for the base of layers that read the whole text.
+// In transformers 4 null means the rotary base of the global layers.
 TEST(WorldFolders, MayTurnAllLayersOfModernBertAlike) {
   const auto bases = [](const json& local) {
     const Imported imported("ModernBertModel", [&](ForeignFolder& foreign) {

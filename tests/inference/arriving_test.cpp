@@ -1,4 +1,4 @@
-// Sources that join others which are being answered.
+// Tests of sources that join a running batch.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -35,7 +35,7 @@ void expect_same(const Answer& found, const Answer& wanted) {
   }
 }
 
-// Gives sources one or two at a time, whenever the model asks.
+// Provides one or two sources on each request of the model.
 class Arrivals {
  public:
   Arrivals(std::vector<ArrivingSource> sources, size_t at_once)
@@ -165,7 +165,7 @@ TEST(Arriving, AnErrorIsItsOwn) {
   expect_same(*arriving.answers()[5], model.answer({texts[5]}, greedy)[0]);
 }
 
-// Sources come until another call has had the only thread in its turn.
+// Sources keep arriving until another call has had its turn on the only thread.
 TEST(Arriving, GiveWayToOtherCalls) {
   const Model model = some_model("transformer", {.threads = 1});
   std::atomic<bool> is_answered = false;
@@ -183,7 +183,7 @@ TEST(Arriving, GiveWayToOtherCalls) {
   other.join();
 }
 
-// Without ModelOptions::skip_bad an error ends the call, as what a function throws does.
+// Without ModelOptions::skip_bad an error ends the call, like an exception of a function.
 TEST(Arriving, AnErrorEndsTheCall) {
   const Model model = some_model("transformer");
   std::vector<ArrivingSource> sources = sources_of();

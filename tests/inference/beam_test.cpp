@@ -1,5 +1,5 @@
-// Beam search against teacher forcing: whatever rows a beam moves, a state continues as if it had
-// read the hypothesis alone.
+// Beam search against teacher forcing: after a beam moves rows, each state continues as if it had
+// read only its hypothesis.
 #include <ATen/core/grad_mode.h>
 #include <gtest/gtest.h>
 #include <torch/types.h>
@@ -21,7 +21,7 @@ constexpr int64_t vocabulary = 12;
 const SpecialTokens special{
     Vocabulary::bos, Vocabulary::eos, {Vocabulary::padding, Vocabulary::bos, Vocabulary::unknown}};
 
-// Those that search for their answers, which are neither filled into their sources nor numbers.
+// Networks that search for answers: they neither fill in their sources nor answer numbers.
 std::vector<test::SomeNetwork> answering_networks() {
   std::vector<test::SomeNetwork> all = test::some_networks();
   std::erase_if(all, [](const test::SomeNetwork& each) {
@@ -42,11 +42,11 @@ class NetworkInABeam : public testing::TestWithParam<test::SomeNetwork> {
     lengths = at::full({3}, sources.size(1), at::kLong);
   }
 
-  // The log probabilities of all tokens of the answers, and of what ends them, as a search finds
-  // them are those of one pass.
+  // Checks that the search's log probabilities of the answers and their ends equal the values of
+  // one pass.
   void expect_teacher_forcing(double tolerance) {
     const at::NoGradGuard no_gradient;
-    // They end one after another, so that the rows of sources change too.
+    // Answers have different lengths, so that the rows of sources change too.
     std::vector<SearchTask> tasks = {{.longest = 7}, {.longest = 3}, {.longest = 5}};
     for (SearchTask& task : tasks) task.length = config.answer_length(sources.size(1));
     const auto found =

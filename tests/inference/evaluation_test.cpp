@@ -1,4 +1,4 @@
-// What evaluations make of labels that training lacks, of tokens that are not read and of masks.
+// Tests of evaluations with unseen labels, unread tokens and masks.
 #include "attend/inference/evaluation.h"
 
 #include <gmock/gmock.h>
@@ -53,7 +53,7 @@ TEST(Evaluation, LeavesUnknownLabelsOfTokensOutOfTheLoss) {
   EXPECT_EQ(said.size(), 1U);
 }
 
-// The model reads six tokens.
+// The model reads only six tokens.
 TEST(Evaluation, CountsTokensThatATaggerDoesNotReadAsWrong) {
   const Model model(test::untrained_model("tagger"));
   const std::vector<Example> examples = {{"cabcabcab", {"B B B B B B B B B"}}, {"cab", {"B K B"}}};
@@ -77,7 +77,7 @@ TEST(Evaluation, OfMasksDoesNotDependOnTheOrderOfLines) {
   for (const char* text : {"cab", "bad", "dabc", "ba", "abcab", "dcba", "add", "cabbad", "b", "da"})
     lines.push_back({text, {text}});
   const Likelihood first = likelihood(model, lines);
-  // Each line is asked for the rounded share of its tokens, at least one.
+  // A rounded share of each line's tokens is hidden, at least one.
   EXPECT_EQ(first.asked, 10);
   EXPECT_EQ(first.tokens, std::accumulate(lines.begin(), lines.end(), int64_t{0},
                                           [](int64_t sum, const Example& line) {

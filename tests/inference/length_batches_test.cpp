@@ -1,4 +1,4 @@
-// Which sources are answered in one batch.
+// Tests of how sources are divided into batches.
 #include <gmock/gmock.h>
 
 #include <numeric>

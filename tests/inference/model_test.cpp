@@ -1,5 +1,5 @@
-// Models of every type, with the weights that they begin with, from a folder: what they answer does
-// not matter here, only that all calls tell the same story.
+// Tests of untrained models of every type, loaded from a folder. The answers do not matter, only
+// that all calls agree.
 #include "attend/inference/model.h"
 
 #include <gmock/gmock.h>
@@ -48,7 +48,7 @@ class ModelTest : public testing::Test {
     return model;
   }
 
-  // A folder with a model of that type.
+  // Makes a folder with a model of this type.
   std::string make(const std::string& type, uint64_t seed = 3,
                    const std::string& setting = "model.maximum_source_length=6") {
     return save(in_memory(type, seed, setting), fmt::format("{}-{}", type, seed));
@@ -91,7 +91,7 @@ TEST_P(EveryType, AnswersAsItScores) {
   }
 }
 
-// To the last bit, scores, weights and figures included; training may go on with the network.
+// Answers, scores, weights and figures are bit-identical; the network may be trained further.
 TEST_P(EveryType, ANetworkInMemoryAnswersAsItsFolder) {
   const PairModel made = in_memory(GetParam(), 5, "model.context=16");
   const Model folder(save(made, "saved")), memory(made);
@@ -163,7 +163,7 @@ TEST_P(EveryType, ManyThreadsMayAskAtOnce) {
   std::array<std::vector<Answer>, 4> found;
   for (size_t t = 0; t < found.size(); ++t)
     askers.emplace_back([&, t] {
-      // In another order and company each.
+      // Each thread asks in another order, with other batches.
       for (size_t i = 0; i < texts.size(); ++i)
         found[t].push_back(model.answer({texts[(i + t) % texts.size()]}, search)[0]);
     });
@@ -205,7 +205,7 @@ TEST_P(EveryType, AnEnsembleOfTwiceTheSameIsThatModel) {
   EXPECT_THAT([&] { two.embed({"cab"}); }, ThrowsMessage<Error>(HasSubstr("load one of them")));
 }
 
-// No member is given more than it has positions for.
+// No member reads more tokens than it has positions.
 TEST_F(ModelTest, AnEnsembleReadsWhatEachOfItsModelsReads) {
   const std::string longer = make("transformer", 3),
                     shorter = make("transformer_shared", 4, "model.maximum_source_length=4");
@@ -353,7 +353,7 @@ TEST_F(ModelTest, AnswersAsJsonNameTheirTokensInDetail) {
   EXPECT_FALSE(brief["predictions"][0].contains("tokens"));
 }
 
-// What is left without the unknown tokens is what the others have by themselves.
+// The total without unknown tokens is the sum over the known tokens.
 TEST_F(ModelTest, LikelihoodsTellWhatIsUnknown) {
   const Model model(make("lm"));
   const std::vector<Example> examples = {{"ca", {"bxa"}}, {"b", {"yy"}}};

@@ -36,7 +36,7 @@ TEST_P(NaNWeights, GiveNoFigure) {
     EXPECT_THAT(test::error_of(run), HasSubstr("weights are damaged or diverged")) << call;
   };
   expect_refused("likelihood", [&] { likelihood(model, examples); });
-  // What fills its source in asks nothing where nothing is hidden.
+  // A fill-in model computes nothing if nothing is hidden.
   if (!model.fills()) {
     expect_refused("answer", [&] { model.answer({"cab"}); });
     expect_refused("evaluate", [&] { evaluate(model, examples, {}, {}); });
@@ -49,14 +49,14 @@ TEST_P(NaNWeights, GiveNoFigure) {
   if (!model.ranks()) expect_refused("embed", [&] { model.embed({"cab"}); });
 }
 
-// A model whose vector of the token "b" is infinite.
+// A model with an infinite vector of the token "b".
 Model broken_model(const std::string& type) {
   PairModel parts = test::untrained_model(type);
   const at::NoGradGuard no_gradient;
   for (const auto& item : parts.network->named_parameters())
     if (item.value().dim() == 2 && item.value().size(0) == parts.source_vocabulary.size()) {
       item.value()[parts.source_vocabulary.id("b")].fill_(HUGE_VAL);
-      break;  // that of sources comes first
+      break;  // the first match belongs to the source
     }
   return Model(parts, {.threads = 1, .skip_bad = true});
 }

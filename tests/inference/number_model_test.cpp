@@ -1,4 +1,4 @@
-// Models that answer numbers, asked through attend::Model.
+// Tests of models that answer numbers, through attend::Model.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 

@@ -1,5 +1,4 @@
-// Whole answers of a model with the weights that it begins with: what they say does not matter
-// here.
+// Tests of whole answers of untrained models; their text does not matter.
 #include "attend/inference/predictor.h"
 
 #include <gmock/gmock.h>
@@ -56,7 +55,7 @@ TEST(Predictor, AnswersEachTextAloneInAnyCompany) {
   }
 }
 
-// Beams with and without a prefix, n-best lists and ensembles of packed networks: to the last bit.
+// Beams with and without a prefix, n-best lists and packed ensembles: bit-identical.
 TEST(Predictor, PackedNetworksAnswerEachTextAloneInAnyCompany) {
   torch::manual_seed(3);
   ModelConfig config;
@@ -91,8 +90,7 @@ TEST(Predictor, PackedNetworksAnswerEachTextAloneInAnyCompany) {
   }
 }
 
-// A Transformer that has learned its pairs by heart says the same with rounded weights, with other
-// but like probabilities.
+// An overfitted Transformer gives the same answers with rounded weights, at similar probabilities.
 TEST(Predictor, RoundedWeightsAnswerAsFloatsDo) {
   torch::manual_seed(3);
   ModelConfig config;
@@ -183,7 +181,7 @@ TEST(Predictor, RefusesByNumber) {
       ThrowsMessage<Error>(HasSubstr("2 prefixes for 1 sources")));
 }
 
-// Answers before a text that cannot be read are told first.
+// Answers before an unreadable text are reported first.
 TEST(Predictor, TellsWhatComesBeforeABadText) {
   const PairModel model = small_model(examples);
   const std::vector<std::string> texts = {"ab", "cd", "\xff", "dab"}, prefixes = {"", "", "", "Q"};
@@ -242,8 +240,8 @@ TEST(Predictor, TakeMayAskTheModel) {
   }
 }
 
-// Models that hold padding, the start and the unknown token for the most probable: recurrent and
-// Transformer, with packed steps and by LibTorch, alone and together.
+// Models that prefer padding, the start and the unknown token: recurrent and Transformer, with
+// packed steps and by LibTorch, single and as an ensemble.
 TEST(Predictor, NeverAnswersWhatIsNoToken) {
   for (const char* type : {"seq2seq", "transformer"}) {
     torch::manual_seed(3);
@@ -279,7 +277,7 @@ TEST(Predictor, NeverAnswersWhatIsNoToken) {
   }
 }
 
-// The unknown token becomes the source token with the largest weight.
+// The unknown token is replaced by the source token with the largest weight.
 TEST(Predictor, CopiesWhatIsAttendedTo) {
   const PairModel model = small_model(examples);
   model.network->named_parameters()["output.bias"].detach()[Vocabulary::unknown].fill_(9);
@@ -313,7 +311,7 @@ TEST(Predictor, CopiesUnlessTold) {
   text.joint_vocabulary = true;
   const PairModel copies = make_pair_model(text, config, examples);
   copies.network->eval();
-  // Nothing is generated, all is copied.
+  // The gate only copies and never generates.
   copies.network->named_parameters()["gate.bias"].detach().fill_(-30);
   Predictor predictor(copies, {.threads = 1});
   const Prediction found = predictor.predict({"zz"}, {.maximum_length = 3})[0];
@@ -336,7 +334,7 @@ TEST(Predictor, KeepsTheMinimumLength) {
   EXPECT_EQ(predictor.predict({"cab"}, {.minimum_length = 50})[0].tokens[0].size(), 50U);
 }
 
-// Answers have as many tokens as there are positions for, behind the start.
+// Answers are as long as the number of positions after the start.
 TEST(Predictor, LearnedPositionsEndAnswers) {
   torch::manual_seed(3);
   ModelConfig config;
@@ -368,7 +366,7 @@ TEST(Predictor, LearnedPositionsEndAnswers) {
               ThrowsMessage<Error>(HasSubstr("minimum_length 17")));
 }
 
-// Rounded weights are for answers.
+// Rounded weights are only for answers.
 TEST(Predictor, PackedWeightsLeaveLikelihoodsAsTheyAre) {
   torch::manual_seed(3);
   ModelConfig config;
@@ -403,7 +401,8 @@ TEST(Predictor, EvaluationTellsTheLengthOfEachSource) {
   EXPECT_EQ(evaluation.source_lengths(), (std::vector<int64_t>{3, 3}));
 }
 
-// Choosing among tokens there as here: greedily, in a beam, drawn, and behind a prefix.
+// Tokens are chosen on the device as on the CPU: greedily, in a beam, by sampling and after a
+// prefix.
 TEST(Predictor, AnswersFromAnotherDeviceAsOnTheCpu) {
   const PairModel here = small_model(examples), there = small_model(examples);
   Predictor on_cpu(here, {.threads = 1}), placed(there, {.threads = 2});

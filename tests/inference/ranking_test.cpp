@@ -44,7 +44,7 @@ class Ranking : public testing::Test {
   test::TemporaryFolder folder;
 };
 
-// The rank of what is right by its definition, from the probabilities of a search over all items.
+// Expected rank, from the probabilities of a search over all items.
 std::optional<Rank> by_search(const Model& model, const Example& example, bool keep_seen) {
   const Answer answer =
       model.answer({example.source}, {.beam = 7, .nbest = 7, .keep_seen = keep_seen}).at(0);
@@ -80,7 +80,7 @@ TEST_F(Ranking, OfPopularityFollowsTheCounts) {
   EXPECT_EQ(kept[2].rank, (Rank{0, 0}));
 }
 
-// e f g of the five others are less frequent than d.
+// Three of the five other items (e, f, g) are less frequent than d.
 TEST_F(Ranking, AmongItemsThatAreDrawn) {
   const Model model(make("recommender"));
   const std::vector<Example> examples(200, Example{"b", {"d"}});
@@ -90,7 +90,8 @@ TEST_F(Ranking, AmongItemsThatAreDrawn) {
     EXPECT_LE(answer.rank->above, 2);
     above += static_cast<double>(answer.rank->above);
   }
-  // The mean of two draws without replacement of which 2 of 5 count; its deviation is 0.042.
+  // Two of 5 items are drawn without replacement, and 2 of the 5 rank above. The mean has a
+  // deviation of 0.042.
   EXPECT_NEAR(above / 200, 0.8, 0.2);
   EXPECT_EQ(rank_popular(model, examples, {.negatives = 100}).answers[0].rank, (Rank{2, 0}));
   const auto ranks = [&](uint64_t seed) {

@@ -1,4 +1,4 @@
-// Models that read sets, asked through attend::Model.
+// Tests of models that read sets, through attend::Model.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 

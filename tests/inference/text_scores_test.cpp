@@ -29,7 +29,7 @@ TEST(TextScores, RefusesAMetricThatIsNotToldFromAnswers) {
               HasSubstr("loss is not told from answers"));
 }
 
-// One rule for white space and Unicode's forms, as training has it.
+// White space and Unicode are normalised as in training.
 TEST(TextScores, AccuracyAndF1ReadOneLabelAlike) {
   const TextScores scores({{"accuracy", "f1"}, {}, Units::line},
                           {{.text = "pos", .references = {"pos \t"}},

@@ -10,7 +10,7 @@
 
 namespace attend::test {
 
-// A small model of characters in memory, with the weights that it begins with.
+// A small untrained model of characters, in memory.
 inline PairModel untrained_model(const std::string& type) {
   const std::vector<Example> examples = {{"cab", {"K"}}, {"bad", {"B"}}, {"dab", {"K"}}};
   ModelConfig config =

@@ -1,4 +1,4 @@
-// Answers that are told as they grow, and that are stopped.
+// Tests of partial answers and stopped answers.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <torch/utils.h>
@@ -67,7 +67,7 @@ TEST_P(Watched, AnswersGrowIntoWhatTheyAre) {
   }
 }
 
-// With one thread, which the call within would wait for.
+// With one thread, for which the inner call would otherwise wait.
 TEST_P(Watched, WhoIsToldMayAskTheModel) {
   const Model model(test::untrained_model(GetParam()), {.threads = 1});
   const auto wanted = model.answer({"bad"});
@@ -81,8 +81,7 @@ TEST_P(Watched, WhoIsToldMayAskTheModel) {
   EXPECT_GT(told, 0);
 }
 
-// Before its first step, or behind some of them; alone, and beside others whose answers must not
-// change.
+// Stops before the first step or after some steps; other answers in the batch do not change.
 TEST_P(Watched, AStoppedAnswerLeavesTheOthersAsTheyAre) {
   const Model one(test::untrained_model(GetParam()), {.threads = 2});
   const SearchOptions search{.beam = 2, .nbest = 2, .minimum_length = 4, .maximum_length = 6};
@@ -112,7 +111,7 @@ TEST(WatchedCopies, GrowByTheTokensThatAreCopied) {
   text.joint_vocabulary = true;
   PairModel copies = make_pair_model(text, config, examples);
   copies.network->eval();
-  // Nothing is generated, all is copied.
+  // The gate only copies and never generates.
   copies.network->named_parameters()["gate.bias"].detach().fill_(-30);
   const Model model(copies, {.threads = 1});
   std::vector<std::string> grown;

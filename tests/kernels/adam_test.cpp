@@ -30,7 +30,7 @@ struct Numbers {
   }
 };
 
-// Magnitudes from 1e-12 to 1e12, of whose squares floats hold all.
+// Magnitudes from 1e-12 to 1e12: their squares fit into floats.
 Numbers some(int64_t count) {
   std::mt19937 engine(5);
   std::normal_distribution<float> normal;
@@ -48,7 +48,7 @@ Numbers some(int64_t count) {
   return n;
 }
 
-// What the header says, in double precision; a few roundings of the terms are allowed.
+// The formulas of the header in double precision, with an error of a few roundings of the terms.
 void expect_step(const Numbers& before, const Numbers& after, size_t i) {
   const double unit = 8 * std::ldexp(1.0, -24);
   const double g = double{kStep.scale} * before.gradient[i];
@@ -81,7 +81,7 @@ TEST(AdamStep, IsTheFormulaOnEveryTarget) {
   }
 }
 
-// Slices of any length give the same bits: what trains does not depend on the number of threads.
+// Slices of any length are bit-identical: training does not depend on the number of threads.
 TEST(AdamStep, OfANumberDoesNotDependOnThoseBesideIt) {
   const Numbers before = some(111);
   on_every_target([&] {

@@ -1,4 +1,4 @@
-// The exponents of the additive form have a range: inputs that leave it must not show.
+// The additive form computes exponents of limited range. Inputs beyond it must be correct, too.
 #include <string>
 
 #include "tests/kernels/run.h"
@@ -31,8 +31,8 @@ TYPED_TEST(Additive, EveryRange) {
   }
 }
 
-// Scores and the gradient of v are as small as the inputs, and keep their digits: both are sums of
-// terms of either sign, each of which is right to a few units of itself.
+// Scores and the gradient of v are as small as the inputs and keep their digits. Both are sums of
+// terms of either sign, each with an error of a few units in its last place.
 TYPED_TEST(Additive, SmallInputs) {
   using R = typename Expected<TypeParam>::R;
   for (const double deviation : {1e-2, 1e-3, 1e-6}) {
@@ -61,7 +61,7 @@ TYPED_TEST(Additive, SmallInputs) {
   }
 }
 
-// A soft cap leaves small scores their digits.
+// A soft cap keeps the digits of small scores.
 TYPED_TEST(Additive, SmallScoresUnderACap) {
   for (const double deviation : {1e-1, 1e-3}) {
     auto c = random_case<TypeParam>({1, 2, 2, 37, 70, 21, 8}, Family::dot, deviation);
@@ -106,7 +106,7 @@ TYPED_TEST(Additive, OppositeOffsets) {
   }
 }
 
-// One key, one query or one dimension far from all the others.
+// One key, one query or one dimension far from all others.
 TYPED_TEST(Additive, Outliers) {
   for (const double far : {30.0, 50.0, 90.0, 200.0, 1e4, 1e30}) {
     SCOPED_TRACE("far " + std::to_string(far));
@@ -157,7 +157,7 @@ TYPED_TEST(Additive, NaNStaysInItsRow) {
   }
 }
 
-// A key out of everybody's sight may hold anything, as the padding of a batch does.
+// A key that no query sees may contain anything, like the padding of a batch.
 TYPED_TEST(Additive, KeysOutOfScopeMayBeNaN) {
   for (const Family family : {Family::dot, Family::additive}) {
     for (const int64_t queries : {3, 37}) {

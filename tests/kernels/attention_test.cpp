@@ -55,7 +55,7 @@ class OneQuery : public ::testing::Test {};
 using Storages = ::testing::Types<float, double, BFloat16, Float16>;
 TYPED_TEST_SUITE(OneQuery, Storages);
 
-// What heads of queries that share keys have in common they compute together.
+// Heads of queries that share keys are computed together.
 TYPED_TEST(OneQuery, OfHeadsThatShareKeys) {
   for (const int64_t heads : {2, 6, 8, 14, 16}) {
     for (const ScopeChoice& scope : kScopes) {
@@ -100,8 +100,8 @@ TYPED_TEST(Attention, ManyChunksOfKeys) {
   }
 }
 
-// Positions that follow each other in groups, and beside them; a table with all distances of the
-// grid, and one that clamps some.
+// Positions are consecutive in groups of `width`. The table has all distances of the grid, or
+// clamps some.
 TYPED_TEST(Attention, PositionsOnGrids) {
   for (const int64_t width : {4, 6, 32}) {
     for (const bool clamped : {false, true}) {
@@ -128,7 +128,7 @@ TYPED_TEST(Attention, WeightsOfRows) {
     const Expected<TypeParam> expected(c);
     on_every_target([&] {
       const Output<TypeParam> forward = run_forward(c);
-      // all rows, in three parts
+      // all rows, in three calls
       std::vector<TypeParam> all(4 * 90 * 111, TypeParam(7));
       for (const auto& [first, rows] : {std::pair{0, 2}, {2, 80}, {82, 8}}) {
         attention_weights<TypeParam>(PlacedCase<TypeParam>{c, {}}.problem(), forward.lse.data(),

@@ -1,5 +1,5 @@
-// What does not fit is refused before any of it is read: the message names the argument, what it is
-// and what it must be.
+// Invalid input is refused before it is read. The message has the argument's name, its value and
+// the valid values.
 #include <gmock/gmock.h>
 
 #include <functional>
@@ -14,7 +14,7 @@ namespace bad_input_test {
 using ::testing::HasSubstr;
 using ::testing::ThrowsMessage;
 
-// A problem that fits, with everything that can be given.
+// A valid problem with all optional arguments.
 struct Fitting {
   Case<float> c = [] {
     auto all = random_case<float>({2, 4, 2, 5, 7, 3, 6}, Family::additive);
@@ -37,7 +37,7 @@ struct Fitting {
 };
 
 struct Bad {
-  const char* what;  // of the message
+  const char* what;  // the name in the message
   const char* wanted;
   std::function<void(Fitting&)> spoil;
 };
@@ -53,7 +53,7 @@ const uint8_t kLayout[40] = {1};
 const double kCentres[1] = {2};
 
 Bad scope_of(const char* what, const char* wanted, const Condition& condition) {
-  // after a good clause and a good condition
+  // after a valid clause and a valid condition
   return {what, wanted, [condition](Fitting& f) {
             f.problem.scope = {{{Window{}}, {Prefix{3}, condition}}};
           }};
@@ -266,9 +266,9 @@ TEST(BadInput, Selections) {
       says("keys is null"));
 }
 
-// Every key is the same one: the shape fits into memory, and what is computed for it does not. The
-// additive family takes its memory before its threads begin, and each thread takes that of
-// thresholds and of the gradients of keys.
+// A stride of 0 repeats one key: the shape fits into memory, but the intermediate results do not.
+// The additive family allocates before its threads start. Each thread allocates the thresholds and
+// the gradients of keys.
 TEST(BadInput, MoreThanTheMemory) {
   const auto message =
       ThrowsMessage<Error>(AllOf(HasSubstr("no memory for "), HasSubstr("of 4 bytes")));

@@ -32,11 +32,11 @@ class BFloat16Products : public ::testing::Test {
 struct Size {
   int64_t rows, columns, depth;
 };
-// Whole blocks of tiles and of vectors, and what is left of them.
+// Whole blocks of tiles and of vectors, and remainders.
 constexpr Size kSizes[] = {{16, 16, 32},  {32, 32, 64}, {48, 80, 96},
                            {64, 16, 160}, {16, 64, 32}, {112, 80, 32}};
 
-// A product of arrays of its own, with gaps between rows.
+// A product on its own arrays, with gaps between rows.
 struct Operands {
   std::vector<uint16_t> left;
   std::vector<uint32_t> right;
@@ -78,7 +78,7 @@ struct Operands {
                                                       << 16;
   }
 
-  // The sum and that of the absolute values of its terms.
+  // Returns the sum and the sum of the absolute values of its terms.
   std::pair<double, double> want(int64_t r, int64_t c) {
     double sum = 0, size = 0;
     for (int64_t k = 0; k < product.depth; ++k) {
@@ -106,8 +106,8 @@ void expect_products(const BFloat16Kernels& kernels, const Size& size, double de
         }
         const auto [sum, terms] = operands.want(r, c);
         const double before = accumulate ? 3 : 0, scale = operands.product.scale;
-        // Each of `depth` additions rounds what is at most the sum of the terms' sizes, and so does
-        // the scale.
+        // Each of `depth` additions and the scaling round a number of at most the sum of absolute
+        // terms.
         const double bound =
             static_cast<double>(size.depth + 1) * 0x1p-24 * (terms + std::abs(before));
         ASSERT_NEAR(got, scale * (sum + before), std::abs(scale) * bound) << r << ", " << c;
@@ -126,7 +126,7 @@ TEST_F(BFloat16Products, AreThoseOfALoop) {
   }
 }
 
-// An infinity or NaN reaches its row and column alone.
+// An infinity or NaN reaches only its row and its column.
 TEST_F(BFloat16Products, KeepWhatIsNotFiniteToItsRowAndColumn) {
   Operands operands({32, 48, 64});
   operands.fill(1);
@@ -147,12 +147,12 @@ TEST_F(BFloat16Products, KeepWhatIsNotFiniteToItsRowAndColumn) {
   }
 }
 
-// Products of more than float holds become infinite, not NaN; numbers below 2^-126 count as 0.
+// Products that exceed float become infinite, not NaN; numbers below 2^-126 count as 0.
 TEST_F(BFloat16Products, OverflowAndFlush) {
   Operands operands({16, 16, 32});
   operands.left_at(0, 0) = narrow<BFloat16>(1e30F).bits;
   operands.set_right(0, 0, narrow<BFloat16>(1e30F));
-  operands.left_at(1, 1) = 1;  // the least number above 0
+  operands.left_at(1, 1) = 1;  // the least positive number
   operands.set_right(1, 1, narrow<BFloat16>(1e30F));
   kernels_->multiply(operands.product);
   EXPECT_EQ(operands.out[0], std::numeric_limits<float>::infinity());

@@ -1,5 +1,4 @@
-// Attention on arrays of bf16 whose products are of bf16: the same rule holds as for products of
-// floats.
+// Tests of attention on bf16 arrays with bf16 products, by the rule for float products.
 #include <cmath>
 #include <limits>
 #include <string>
@@ -10,7 +9,7 @@
 namespace attend::kernels::testing {
 namespace bfloat16_test {
 
-// Several blocks of keys and panels of queries, depths that fill no tile, shared key heads.
+// Several blocks of keys and panels of queries, depths that do not fill tiles, shared key heads.
 const Shape kShapes[] = {{1, 2, 1, 59, 111, 40, 24},
                          {1, 2, 1, 161, 300, 33, 65},
                          {2, 1, 1, 5, 260, 111, 1},
@@ -59,7 +58,7 @@ TEST(BFloat16, FollowsTheRuleWithDropoutAndSoftCap) {
   }
 }
 
-// Scores of one key alone, and too small to tell keys apart.
+// Large scores select a single key; small ones do not distinguish keys.
 TEST(BFloat16, FollowsTheRuleForLargeAndSmallNumbers) {
   for (const double magnitude : {1e-15, 1e-4, 8.0, 1e4, 1e9}) {
     SCOPED_TRACE(magnitude);
@@ -67,8 +66,8 @@ TEST(BFloat16, FollowsTheRuleForLargeAndSmallNumbers) {
   }
 }
 
-// Values of one sign add the errors of rounded weights up; values that cancel show them against
-// nearly nothing.
+// With values of one sign the errors of rounded weights add up. If values cancel, the errors remain
+// and the result is nearly 0.
 TEST(BFloat16, FollowsTheRuleForValuesOfOneSignAndThoseThatCancel) {
   const Shape shape{1, 1, 1, 64, 512, 64, 64};
   auto c = bf16_case(shape);
@@ -78,8 +77,8 @@ TEST(BFloat16, FollowsTheRuleForValuesOfOneSignAndThoseThatCancel) {
   expect_all(c);
 }
 
-// Gradients that cancel but for what the values differ by, which is half of the last place of the
-// context as it is stored.
+// Gradients that cancel except for the difference of the values, which is half a unit in the last
+// place of the stored context.
 TEST(BFloat16, GradientsKnowTheUnroundedContext) {
   auto c = bf16_case({1, 1, 1, 7, 2, 1, 1});
   c.score.scale = 1;
@@ -92,7 +91,7 @@ TEST(BFloat16, GradientsKnowTheUnroundedContext) {
   set(c.value, {1, 1.0078125});
   set(c.grad_context, {1});
   c.grad_lse.clear();
-  c.sinks = {-100};  // takes next to nothing
+  c.sinks = {-100};  // has almost no weight
   on_every_bfloat16_level([&] {
     const GradientOutput<BFloat16> gradients = run_backward(c, run_forward(c));
     // sum_j w_j (v_j - c) k_j = 1/4 (258 - 256) 2^-7
@@ -103,19 +102,19 @@ TEST(BFloat16, GradientsKnowTheUnroundedContext) {
   const auto want = reference<double>(c);
   on_every_bfloat16_level([&] {
     const auto got = run_backward(c, run_forward(c));
-    // A rounded context would be off by 2^-9 of each of 7 rows of weight 0.2 to 0.7.
+    // A rounded context would have an error of 2^-9 in each of 7 rows of weight 0.2 to 0.7.
     EXPECT_NEAR(got.sinks[0], want.sinks[0], 1e-3);
   });
 }
 
-// The numbers, NaN by its bits: whatever makes one, it is one.
+// The bits of the numbers; all NaNs have the same bits.
 std::vector<uint16_t> bits(const std::vector<BFloat16>& numbers) {
   std::vector<uint16_t> all;
   for (const BFloat16 x : numbers) all.push_back(std::isnan(widen(x)) ? 0x7fc0 : x.bits);
   return all;
 }
 
-// Products of floats take over: 0 times infinity would make NaN of terms that are 0.
+// Float products are used instead: 0 times infinity would turn terms that are 0 into NaN.
 TEST(BFloat16, WhatIsNotFiniteIsAsWithProductsOfFloats) {
   for (const float x : {std::numeric_limits<float>::infinity(), std::nanf("")}) {
     for (const int array : {0, 1, 2, 3}) {
@@ -141,7 +140,7 @@ TEST(BFloat16, WhatIsNotFiniteIsAsWithProductsOfFloats) {
   }
 }
 
-// Bit by bit.
+// Results are bit-identical.
 TEST(BFloat16, ThreadsChangeNothing) {
   const auto c = bf16_case({1, 2, 1, 200, 1500, 40, 24});
   on_every_bfloat16_level([&] {

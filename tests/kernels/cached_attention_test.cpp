@@ -13,19 +13,19 @@
 namespace attend::kernels::testing {
 namespace cached_attention_test {
 
-// Rows that read slots of common steps, as hypotheses do.
+// Rows that share the slots of steps, like hypotheses.
 struct Caches {
   int64_t rows, heads, key_heads, depth, value_depth, keys;
   bool additive = false;
   CacheType type = CacheType::float32;
-  std::vector<std::vector<float>> steps = {};       // a slot for each row in each, as it is kept
-  std::vector<std::vector<BFloat16>> rounded = {};  // the same, of type bfloat16
+  std::vector<std::vector<float>> steps = {};       // per step a slot for each row, as cached
+  std::vector<std::vector<BFloat16>> rounded = {};  // the same in bfloat16
   std::vector<const void*> slots = {};
   std::vector<int32_t> places = {};
   std::vector<int64_t> lengths = {};
   std::vector<float> query = {}, vector = {};
 
-  // With a gap between a key and its value, and another behind it.
+  // With a gap between a key and its value, and another after the value.
   int64_t value_offset() const { return key_heads * depth + 16; }
   int64_t slot() const { return value_offset() + key_heads * value_depth + 48; }
 
@@ -98,7 +98,7 @@ struct Caches {
     return result;
   }
 
-  // The weights of one row and head, in double.
+  // Weights of one row and head in double.
   std::vector<double> weights(int64_t row, int64_t head, int64_t length) const {
     std::vector<double> all(static_cast<size_t>(keys));
     double sum = 0;
@@ -118,7 +118,7 @@ struct Caches {
 
 std::vector<Caches> caches() {
   std::vector<Caches> all;
-  // More keys than are fetched ahead, too.
+  // Includes more keys than are prefetched.
   for (const int64_t keys : {1, 2, 9, 33, 203})
     for (const auto& [heads, key_heads] : {std::pair<int64_t, int64_t>{1, 1}, {4, 4}, {4, 2}})
       for (const auto& [depth, value_depth] : {std::pair<int64_t, int64_t>{16, 16}, {48, 32}})
@@ -143,7 +143,7 @@ TEST(CachedAttention, IsThatOfTheSlots) {
               double want = 0;
               for (int64_t j = 0; j < length; ++j)
                 want += weights[static_cast<size_t>(j)] * c.value(r, j, h)[k];
-              // Scores up to some tens round in their last place.
+              // Scores up to some tens have errors in their last place.
               ASSERT_NEAR(got.context[static_cast<size_t>((r * c.heads + h) * c.value_depth + k)],
                           want, 5e-5);
             }
@@ -182,7 +182,7 @@ TEST(CachedAttention, NotANumberSpreadsToWhoReadsIt) {
         Caches c{2, 1, 1, 16, 16, 3, false, type};
         c.draw();
         c.places = {0, 0, 0, 1, 1, 1};
-        // The value of row 1's key 2.
+        // The value of key 2 of row 1.
         const int64_t index = c.slot() + c.value_offset() + 5;
         c.steps[2][static_cast<size_t>(index)] = value;
         if (type == CacheType::bfloat16)
@@ -195,14 +195,15 @@ TEST(CachedAttention, NotANumberSpreadsToWhoReadsIt) {
   });
 }
 
-// Each is the nearest number of the type, whatever the float.
+// Every float becomes the nearest number of the type.
 TEST(CachedRows, AreWhatTheTypeKeeps) {
   on_every_target([] {
     const int64_t rows = 3, columns = 48, from_stride = 50, to_stride = 64;
     std::mt19937_64 random(1);
     std::vector<float> from(static_cast<size_t>(rows * from_stride));
     for (float& each : from) each = std::bit_cast<float>(static_cast<uint32_t>(random()));
-    // Ties, subnormal numbers, the largest, infinities and NaNs of which a sum would carry over.
+    // Ties, subnormal numbers, the largest ones, infinities, and NaNs that an addition would carry
+    // over.
     const uint32_t special[] = {0x3f808000, 0x3f818000, 0x00000001, 0x807fffff, 0x7f7fffff,
                                 0xff7f8000, 0x7f800000, 0xff800000, 0x7fffffff, 0xff800001};
     for (size_t i = 0; i < std::size(special); ++i) from[i] = std::bit_cast<float>(special[i]);

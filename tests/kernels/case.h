@@ -9,8 +9,8 @@
 
 #include "attend/kernels/cpu/naive-inl.h"
 
-// Inputs of a problem for the tests of the kernels: numbers, where they lie, and the problem made
-// of both.
+// Inputs of a problem for the tests of the kernels: numbers, their memory layout, and the problem
+// made from both.
 
 namespace attend::kernels::testing {
 
@@ -22,7 +22,7 @@ std::vector<To> converted(const std::vector<From>& from) {
   return to;
 }
 
-// The axes that a bias has of its own; over the others it is broadcast.
+// The axes that a bias has; it is broadcast over the others.
 struct Axes {
   bool batch = false, heads = true, queries = true;
 
@@ -39,7 +39,7 @@ struct Axes {
 
 enum class Layout { heads_first, interleaved, padded };
 
-// [batch, heads, rows, depth] numbers somewhere in memory, with a mark wherever they are not.
+// [batch, heads, rows, depth] numbers in memory, with marks in all gaps.
 template <class S>
 class Placed {
  public:
@@ -75,7 +75,7 @@ class Placed {
     return all;
   }
 
-  // Whether nothing was written between the rows.
+  // Returns whether the gaps between the rows are unchanged.
   bool gaps_untouched() {
     each([&](S& x) { x = mark(); });
     return std::all_of(memory_.begin(), memory_.end(),
@@ -107,7 +107,7 @@ class Placed {
   std::vector<S> memory_;
 };
 
-// Contiguous arrays in the shapes that attention.h gives; an empty one is absent.
+// Contiguous arrays in the shapes of attention.h; an empty array is absent.
 template <class S>
 struct Case {
   using C = Compute<S>;
@@ -137,7 +137,7 @@ T* pointer(std::vector<T>& numbers) {
   return numbers.empty() ? nullptr : numbers.data();
 }
 
-// A problem and what it points to.
+// A problem with its arrays.
 template <class S>
 struct PlacedCase {
   const Case<S>& c;

@@ -7,7 +7,7 @@
 
 #include "tests/kernels/case.h"
 
-// What a problem can be made of, one table each, for the tests that combine them.
+// Tables of choices for a problem, for the tests that combine them.
 
 namespace attend::kernels::testing {
 
@@ -39,7 +39,7 @@ inline constexpr NormaliserChoice kNormalisers[] = {
     {"sparsemax", Normaliser::sparsemax}, {"entmax15", Normaliser::entmax15},
 };
 
-// What the conditions of a scope point to.
+// Arrays that the conditions of a scope point to.
 struct ScopeArrays {
   std::vector<int64_t> lengths, query_starts, key_starts, edge_offsets, edge_keys;
   std::vector<uint8_t> layout, mask;
@@ -57,7 +57,8 @@ inline Scope masked(const Shape& s, ScopeArrays& arrays) {
   return {{{DenseMask{arrays.mask.data(), s.queries * s.keys, 0, s.keys}}}};
 }
 
-// Lists with a query that sees every key, and some that see none; one each, or one for all.
+// Edge lists with a query that sees every key and some that see none; one list per head, or one for
+// all.
 inline Scope edges(const Shape& s, ScopeArrays& arrays, bool of_heads) {
   const int64_t lists = of_heads ? s.batch * s.heads : 1;
   for (int64_t list = 0; list < lists; ++list) {
@@ -79,7 +80,7 @@ inline Scope window(int64_t left, int64_t right) { return {{{Window{left, right}
 inline constexpr ScopeChoice kScopes[] = {
     {"all", [](const Shape&, ScopeArrays&) { return Scope{}; }},
     {"causal", [](const Shape&, ScopeArrays&) { return causal(); }},
-    {"causal_later", [](const Shape&, ScopeArrays&) { return causal(-7); }},  // rows without keys
+    {"causal_later", [](const Shape&, ScopeArrays&) { return causal(-7); }},  // empty rows
     {"window", [](const Shape&, ScopeArrays&) { return window(9, 3); }},
     {"dilated",
      [](const Shape&, ScopeArrays&) {
@@ -109,7 +110,7 @@ inline constexpr ScopeChoice kScopes[] = {
        return Scope{{{BlockLayout{arrays.layout.data(), columns, kBlock, kFirstQuery, kFirstKey,
                                   s.heads * blocks, blocks}}}};
      }},
-    // centres of halves, beyond both ends, and of queries that look nowhere
+    // centres of halves, centres beyond both ends, and NaN for queries that see nothing
     {"around",
      [](const Shape& s, ScopeArrays& arrays) {
        for (int64_t row = 0; row < s.batch * s.queries; ++row) {
@@ -146,7 +147,7 @@ struct BiasChoice {
   bool dense, slopes, relative, gauss;
   Axes axes = {};
   bool positions = false;
-  bool edges = false;  // where the scope has any
+  bool edges = false;  // if the scope has edges
 };
 
 inline constexpr BiasChoice kBiases[] = {
@@ -177,7 +178,7 @@ void add_bias(Case<S>& c, const BiasChoice& choice) {
     c.relative_offset = 4;
     c.relative = random_numbers<C>(choice.axes.count(s, c.relative_count), 1, 23);
   }
-  // a grid 4 wide, as attention.h lays it out
+  // a grid of width 4, in the layout of attention.h
   if (choice.positions) {
     for (int64_t i = 0; i < s.queries; ++i) c.query_positions.push_back(i / 4 * 7 + i % 4);
     for (int64_t j = 0; j < s.keys; ++j) c.key_positions.push_back(j / 4 * 7 + j % 4);

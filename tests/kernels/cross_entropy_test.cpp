@@ -42,11 +42,11 @@ struct Expected {
   std::vector<double> slopes, bias_slopes;
 };
 
-// From the header's formulas.
+// By the formulas of the header.
 template <class S>
 Expected by_definition(const Rows<S>& r) {
   Expected expected;
-  expected.bias_slopes.assign(static_cast<size_t>(r.tokens), 1.0);  // what was there before
+  expected.bias_slopes.assign(static_cast<size_t>(r.tokens), 1.0);  // the initial value
   for (int64_t row = 0; row < r.rows; ++row) {
     double sum = 0;
     for (int64_t j = 0; j < r.tokens; ++j) sum += std::exp(r.logit(row, j));
@@ -68,9 +68,9 @@ class CrossEntropyOf : public ::testing::Test {};
 using Types = ::testing::Types<float, double, BFloat16>;
 TYPED_TEST_SUITE(CrossEntropyOf, Types);
 
-// Exponents of up to 16 times log2(e) carry a rounding of 24 units of the type into a probability,
-// which is at most 1; sums of `tokens` terms another unit each at worst, of rows as many in a
-// bias. What is stored in BFloat16 is rounded to 2^-8 of itself.
+// Exponents of up to 16 times log2(e) have a rounding error of 24 units in a probability of at most
+// 1. Sums of `tokens` terms add one unit per term at worst, sums over rows in a bias one per row.
+// BFloat16 results are rounded to 2^-8 relative.
 TYPED_TEST(CrossEntropyOf, RowsIsTheDefinition) {
   using S = TypeParam;
   const double unit = std::numeric_limits<Compute<S>>::epsilon();
@@ -105,8 +105,8 @@ TYPED_TEST(CrossEntropyOf, RowsIsTheDefinition) {
   }
 }
 
-// Logits that no exponential could hold, and one that outdoes all others; float32's 2^0 is right to
-// a unit.
+// Logits with exponentials beyond the type, and one that exceeds all others; float32's 2^0 has an
+// error of one unit.
 TYPED_TEST(CrossEntropyOf, LargeLogitsIsFinite) {
   using S = TypeParam;
   on_every_target([] {

@@ -17,7 +17,7 @@ class Drop : public ::testing::Test {};
 using Types = ::testing::Types<float, double>;
 TYPED_TEST_SUITE(Drop, Types);
 
-// What the header says of a place, one at a time; the last size goes on in a second row.
+// The definition of the header, number by number; the last size extends into a second row.
 TYPED_TEST(Drop, IsTheSameOnEveryTarget) {
   using T = TypeParam;
   const Dropout dropout{0.3, 77};
@@ -38,7 +38,7 @@ TYPED_TEST(Drop, IsTheSameOnEveryTarget) {
   }
 }
 
-// Some places of a whole, from `first_key` on: of one row, across its end, and of the second row.
+// Parts of a whole from `first_key` on: in one row, across its end, and in the second row.
 TYPED_TEST(Drop, OfATailIsTheTailOfTheWhole) {
   using T = TypeParam;
   constexpr int64_t kRow = 1 << 20;
@@ -58,7 +58,8 @@ TYPED_TEST(Drop, OfATailIsTheTailOfTheWhole) {
   }
 }
 
-// A share of n draws has a deviation of sqrt(p (1 - p) / n) = 0.0005; five of them are allowed.
+// The share of n draws has a deviation of sqrt(p (1 - p) / n) = 0.0005; the bound is five
+// deviations.
 TEST(DropShare, IsTheProbability) {
   for (const double probability : {0.0, 0.1, 0.5}) {
     const std::vector<float> from(1000000, 1.0F);

@@ -1,5 +1,5 @@
-// Attention along edges beyond what the tables of choices cross: weights by edge and their
-// summaries, threads, edges that come sorted by key, and rows of very many edges.
+// Tests of attention along edges beyond the tables of choices: weights by edge and their summaries,
+// threads, edges sorted by key, and rows with very many edges.
 #include <string>
 
 #include "tests/kernels/choices.h"
@@ -32,7 +32,7 @@ class EdgeSummaries : public ::testing::Test {};
 using Types = ::testing::Types<float, double>;
 TYPED_TEST_SUITE(EdgeSummaries, Types);
 
-// Bit by bit, but for the order of a sum, what a row of the weights says.
+// Bit-identical to the summaries of the rows of weights, except for the order of sums.
 TYPED_TEST(EdgeSummaries, AreThoseOfTheRows) {
   using T = TypeParam;
   constexpr int64_t kFirst = 3, kRows = 70, kKeys = 80, kTop = 4;
@@ -69,7 +69,7 @@ TYPED_TEST(EdgeSummaries, AreThoseOfTheRows) {
         }
         for (int64_t j = 0; j < kKeys; ++j) ASSERT_EQ(row[j], 0) << "a key without an edge";
         ASSERT_EQ(top[(n * kRows + r) * kTop], maximum);
-        if (c.normaliser == Normaliser::none) continue;  // its weights have no logarithm
+        if (c.normaliser == Normaliser::none) continue;  // negative weights have no logarithm
         ASSERT_EQ(entropy[n * kRows + r], sum);
       }
       for (const T x : unseen) ASSERT_EQ(x, 0) << "an edge of no selected row";
@@ -121,7 +121,8 @@ TEST(EdgeLists, SortedByKeyAreTheSameEdges) {
   }
 }
 
-// A query of 100,000 keys beside one of none and one of a single key; equal keys share the weight.
+// A query with 100,000 keys next to one without keys and one with a single key; equal keys share
+// the weight.
 TEST(EdgeLists, OneRowOfVeryManyEdges) {
   constexpr int64_t kKeys = 100000;
   auto c = random_case<float>({1, 1, 1, 3, kKeys, 3, 1}, Family::dot);

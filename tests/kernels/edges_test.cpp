@@ -1,4 +1,4 @@
-// Single rows whose answer is plain, at the edges of what numbers hold.
+// Tests of single rows with simple results, at the limits of the number types.
 #include <cmath>
 #include <limits>
 
@@ -43,11 +43,11 @@ constexpr Normaliser kSumToOne[] = {Normaliser::softmax, Normaliser::sparsemax,
 constexpr Normaliser kAll[] = {Normaliser::softmax, Normaliser::sigmoid, Normaliser::none,
                                Normaliser::sparsemax, Normaliser::entmax15};
 
-// What masks written as numbers hold: a number added to a whole row changes nothing.
+// Numbers as in additive masks: adding a number to a whole row changes nothing.
 TYPED_TEST(Edges, RowsOfTheLargestNumbersShareTheWeight) {
   using T = TypeParam;
   constexpr T kMost = std::numeric_limits<T>::max();
-  for (const int queries : {1, 7}) {  // few, and a panel
+  for (const int queries : {1, 7}) {  // few queries, and a whole panel
     for (const int form : {0, 1, 2, 3}) {
       SCOPED_TRACE(std::to_string(queries) + " queries, form " + std::to_string(form));
       const T large = form % 2 == 0 ? -kMost : kMost;
@@ -70,14 +70,14 @@ TYPED_TEST(Edges, RowsOfTheLargestNumbersShareTheWeight) {
       });
     }
   }
-  // Beside other keys they have no weight, and they are keys that were seen.
+  // With other keys they have no weight, but they count as seen.
   auto c = numbers<T>(Family::dot, Normaliser::softmax, {1}, {0, -kMost}, {1, 2});
   on_every_target([&] { EXPECT_EQ(run_forward(c).context[0], 1); });
   c = numbers<T>(Family::dot, Normaliser::sigmoid, {1}, {-kMost, -kMost}, {1, 2});
   on_every_target([&] { EXPECT_EQ(run_forward(c).lse[0], 0); });
 }
 
-// max(0, x) is 0 of the least number of all.
+// max(0, -inf) is 0.
 TYPED_TEST(Edges, ReluOfMinusInfinityIsZero) {
   using T = TypeParam;
   for (const Activation activation : {Activation::relu, Activation::leaky_relu}) {
@@ -100,7 +100,7 @@ TYPED_TEST(Edges, ReluOfMinusInfinityIsZero) {
   }
 }
 
-// A key at the centre is 0 widths away.
+// A key at the centre has distance 0 for every width.
 TYPED_TEST(Edges, NarrowGaussiansSeeTheirCentre) {
   using T = TypeParam;
   constexpr T kLeast = std::numeric_limits<T>::min();
@@ -119,11 +119,11 @@ TYPED_TEST(Edges, NarrowGaussiansSeeTheirCentre) {
   }
 }
 
-// Floats near 1e8 are 8 apart. An lse of 1e8 + 1.1 is rounded so far that it tells no weights.
+// Floats near 1e8 are 8 apart: a rounded lse of 1e8 + 1.1 does not determine the weights.
 TYPED_TEST(Edges, EqualKeysOfLargeScoresShareTheWeight) {
   using T = TypeParam;
   const T large = std::is_same_v<T, float> ? T(1e4) : T(1e9);
-  for (const int queries : {1, 7}) {  // few, and a panel
+  for (const int queries : {1, 7}) {  // few queries, and a whole panel
     for (const Normaliser normaliser : kSumToOne) {
       SCOPED_TRACE(std::to_string(int(normaliser)) + ", " + std::to_string(queries));
       auto c = numbers<T>(Family::dot, normaliser, std::vector<T>(queries, large),
@@ -161,7 +161,7 @@ TYPED_TEST(Edges, OneKeyFarAheadHasAllWeight) {
   }
 }
 
-// Weights of exp(-1/4) to 1, of positions such as times of events or pixels of a picture.
+// Weights of exp(-1/4) to 1, for positions such as times of events or pixels of an image.
 TYPED_TEST(Edges, DistancesOfNearPairsFarFromOthers) {
   using T = TypeParam;
   auto c = numbers<T>(Family::squared_distance, Normaliser::softmax, {0, 10000}, {10000, 10000.5},
@@ -180,7 +180,7 @@ TYPED_TEST(Edges, DistancesOfNearPairsFarFromOthers) {
   });
 }
 
-// A cap far above the scores leaves them as they are.
+// A cap far above the scores keeps their digits.
 TYPED_TEST(Edges, SoftCapKeepsTheDigitsOfSmallScores) {
   using T = TypeParam;
   auto c = numbers<T>(Family::dot, Normaliser::none, {1, T(0.01), T(1e-6)}, {1}, {1});
@@ -196,7 +196,7 @@ TYPED_TEST(Edges, SoftCapKeepsTheDigitsOfSmallScores) {
   }
 }
 
-// So many keys for one query that they are split, the last split being the shortest.
+// Many keys for one query are split; the last split is the shortest.
 TYPED_TEST(Edges, SplitsOfEqualKeys) {
   using T = TypeParam;
   constexpr int64_t kKeys = 8195;
@@ -231,8 +231,7 @@ TYPED_TEST(Edges, NanInAnySplitReachesContextAndLse) {
   }
 }
 
-// One head with one NaN in each array in turn: rows that read it have no number left, the
-// others have all.
+// One head with a NaN in each array in turn: rows that read it become NaN, the others stay finite.
 TYPED_TEST(Edges, NanReachesContextAndLse) {
   using T = TypeParam;
   constexpr T kNan = std::numeric_limits<T>::quiet_NaN();
@@ -277,7 +276,7 @@ TYPED_TEST(Edges, NanReachesContextAndLse) {
   }
 }
 
-// What is merged sums to 1, and NaN on either side stays.
+// The merged weights sum to 1, and NaN on either side remains.
 TYPED_TEST(Edges, MergeOfLargeAndOfLostRows) {
   using T = TypeParam;
   constexpr T kNan = std::numeric_limits<T>::quiet_NaN();
@@ -294,7 +293,7 @@ TYPED_TEST(Edges, MergeOfLargeAndOfLostRows) {
   }
 }
 
-// An lse may be over more keys than those whose weights are asked for, as merge makes it.
+// After merge an lse may include more keys than the requested weights.
 TYPED_TEST(Edges, LseOfMoreKeysHolds) {
   using T = TypeParam;
   const auto c = numbers<T>(Family::dot, Normaliser::softmax, {1}, {1000, 1001}, {1, 2});
@@ -308,7 +307,7 @@ TYPED_TEST(Edges, LseOfMoreKeysHolds) {
   });
 }
 
-// No query sees keys past the length of their batch entry, or numbers that lie between rows.
+// No query sees keys past the length of its batch entry, or numbers between rows.
 TYPED_TEST(Edges, NanThatNobodySeesChangesNothing) {
   using T = TypeParam;
   const Shape shape{2, 2, 1, 21, 90, 9, 5};

@@ -14,7 +14,7 @@
 namespace attend::kernels::testing {
 namespace helpers_test {
 
-// Threads that do nothing but help.
+// Threads that only help.
 class HelpingThreads {
  public:
   explicit HelpingThreads(int64_t count) : helpers_(count, [] {}) {
@@ -60,7 +60,7 @@ TEST(Helpers, TakePartsFromTheLastOn) {
   const std::thread::id caller = std::this_thread::get_id();
   constexpr size_t parts = 16;
   std::array<std::thread::id, parts> computed_by;
-  // However late the helper comes, once it is there before the caller is through.
+  // Repeats until the helper has joined in time to compute a part.
   do {
     share_parts(parts, [&](int64_t part) {
       computed_by[static_cast<size_t>(part)] = std::this_thread::get_id();
@@ -130,7 +130,7 @@ struct Map {
     return out;
   }
 
-  // What token_rows() tells of each row, one behind the other.
+  // Returns the outputs of token_rows(), one after another.
   std::vector<float> found() const {
     const int64_t best = std::min<int64_t>(3, columns);
     std::vector<float> told(static_cast<size_t>(rows * best)),
@@ -155,7 +155,7 @@ struct Map {
   }
 };
 
-// A panel of 256 numbers is a part of its own as float32.
+// With a depth of 256 a panel of float32 is a part by itself.
 std::vector<Map> maps() {
   std::vector<Map> all;
   for (const int64_t rows : {1, 2, 5, 8, 9, 70})

@@ -1,8 +1,8 @@
-// Every family with every normaliser and bias where numbers are very small, very large, equal or
-// far apart. What is asked of each is the rule of Expected: scores of 1e30 leave no digits for what
-// a softmax looks at, on any path, but equal keys must have equal weights, a key that is ahead by
-// more than rounding all of it, and gradients that follow. Scores that overflow to -inf are outside
-// the scope, as on the composed path; to +inf or NaN, the row is lost on both.
+// Tests of every family, normaliser and bias with very small, very large, equal or distant numbers,
+// by the rule of Expected. Scores of 1e30 leave no digits for softmax on any path. But equal keys
+// must have equal weights, and a key that leads by more than rounding must have all of the weight.
+// Gradients must be consistent. As on the composed path, scores of -inf are out of scope, and +inf
+// or NaN loses the row.
 #include <string>
 
 #include "tests/kernels/choices.h"
@@ -17,13 +17,13 @@ std::vector<double> magnitudes() {
   return {1e-200, 1e-30, 1, 30, 1e8, 1e18, 1e200};
 }
 
-// How the queries and keys of a case lie.
+// Distribution of the queries and keys of a case.
 struct Pattern {
   const char* name;
-  // The factor of a normally distributed number and what is added to it, for a row's number.
+  // Factor and offset of a normally distributed number, by row.
   double (*spread)(int64_t row, double magnitude);
   double (*centre)(int64_t row, double magnitude);
-  bool repeated = false;  // the keys are three, again and again
+  bool repeated = false;  // three keys, repeated
 };
 
 double nowhere(int64_t, double) { return 0; }
@@ -31,7 +31,7 @@ double all_of(int64_t, double magnitude) { return magnitude; }
 
 const Pattern kPatterns[] = {
     {"random", all_of, nowhere},
-    // The distance is in the last digits of the numbers.
+    // Distances are in the last digits of the numbers.
     {"clusters", [](int64_t, double magnitude) { return std::min(1.0, magnitude / 1000); },
      [](int64_t row, double magnitude) { return row % 2 == 0 ? magnitude : -magnitude; }},
     {"equal keys", all_of, nowhere, true},
@@ -52,7 +52,7 @@ void place(const Pattern& pattern, double magnitude, int64_t rows, int64_t depth
   }
 }
 
-// Some numbers, and all of some rows, become -inf.
+// Some numbers, and all numbers of some rows, become -inf.
 template <class S>
 void add_holes(Case<S>& c) {
   for (size_t n = 0; n < c.dense.size(); ++n) {
@@ -80,7 +80,7 @@ Case<S> make(const FamilyChoice& family, const NormaliserChoice& normaliser, con
 
 template <class S>
 void check(const Case<S>& c) {
-  // A weight is recomputed as exp(s - lse) of numbers up to about 8, each rounded a few times.
+  // A weight is recomputed as exp(s - lse) of numbers up to about 8, each with a few roundings.
   const Expected<S> expected(c, 4 * 8);
   const PlacedCase<S> placed{c, {}};
   const Shape& s = c.shape;

@@ -21,7 +21,7 @@ std::vector<float> drawn(int64_t count, uint64_t seed) {
   return numbers;
 }
 
-// As a matrix of numbers of that type keeps them.
+// The numbers as a matrix of this type stores them.
 std::vector<float> kept(std::vector<float> numbers, WeightType type) {
   if (type == WeightType::bfloat16)
     for (float& each : numbers) each = widen(narrow<BFloat16>(each));
@@ -35,7 +35,7 @@ struct Layer {
                      bias = drawn(columns, 3), before = drawn(rows * columns, 4);
   PackedMatrix matrix{weight.data(), bias.data(), columns, depth, type};
 
-  // Rows [first, first + count) with padded columns, beginning as `before`.
+  // Rows [first, first + count) with padded columns, initialised from `before`.
   std::vector<float> products(int64_t first, int64_t count, bool relu, bool accumulate) const {
     const int64_t stride = matrix.padded_columns();
     std::vector<float> out(static_cast<size_t>(count * stride));
@@ -63,7 +63,7 @@ struct Layer {
           add(double{a[static_cast<size_t>(r * depth + k)]} *
               multiplied[static_cast<size_t>(c * depth + k)]);
         if (relu) want = std::max(0.0, want);
-        // Every step of the sum rounds once, and so may the product.
+        // Every addition rounds once, and every product may.
         const double bound =
             2 * static_cast<double>(depth + 3) * std::numeric_limits<float>::epsilon() * size;
         ASSERT_NEAR(got[static_cast<size_t>(r * matrix.padded_columns() + c)], want, bound);
@@ -124,7 +124,7 @@ TEST(PackedProducts, OfARowAreTheSameInAnyCompany) {
   });
 }
 
-// Rows of floats become the nearest of bf16, and those lose nothing.
+// Float rows are rounded to bf16; bf16 numbers are exact.
 TEST(PackedProducts, RoundRowsWhereTheProcessorMultipliesBFloat16) {
   on_every_target([] {
     auto all = rounding_layers();
@@ -143,7 +143,7 @@ TEST(PackedProducts, RoundRowsWhereTheProcessorMultipliesBFloat16) {
   });
 }
 
-// A number of a row reaches all columns of that row alone, a weight all rows of its column alone.
+// A non-finite number of a row reaches only this row, a non-finite weight only its column.
 TEST(PackedProducts, TakeNumbersThatAreNotFinite) {
   constexpr float infinity = std::numeric_limits<float>::infinity();
   on_every_target([] {
@@ -164,7 +164,7 @@ TEST(PackedProducts, TakeNumbersThatAreNotFinite) {
   });
 }
 
-// The largest floats are nearer to what would follow the largest bf16 number.
+// The largest floats round up, past the largest bf16 number.
 TEST(PackedMatrix, RoundsWhatExceedsBFloat16ToInfinity) {
   const std::vector<float> weight = {std::numeric_limits<float>::max(), 0x1.fep127F};
   const PackedMatrix matrix(weight.data(), nullptr, 2, 1, WeightType::bfloat16);
@@ -172,7 +172,7 @@ TEST(PackedMatrix, RoundsWhatExceedsBFloat16ToInfinity) {
   EXPECT_EQ(widen(matrix.bfloat16_weights(0)[1]), 0x1.fep127F);
 }
 
-// A row as bytes of -127 to 127 and a scale, by the formula of WeightType::int8.
+// A row as bytes from -127 to 127 with a scale, by the formula of WeightType::int8.
 struct Bytes {
   std::vector<double> bytes;
   double scale = 0;
@@ -222,16 +222,16 @@ struct ByteLayer {
           const auto index = static_cast<size_t>(k);
           sum += left.bytes[index] * right.bytes[index];
           exact += double{row[k]} * column[k];
-          // Either side is wrong by half its scale, and both may be at once.
+          // Both sides have errors of up to half their scale.
           apart += std::abs(row[k]) * right.scale / 2 + std::abs(column[k]) * left.scale / 2 +
                    left.scale * right.scale / 4;
         }
         const double offset = bias[static_cast<size_t>(c)], scaled = sum * left.scale * right.scale;
         const double found = got[static_cast<size_t>(r * columns + c)];
-        // The sum becomes a float, is multiplied twice and added once.
+        // The sum is converted to float, multiplied twice and added once.
         const double rounding = 2 * epsilon * (std::abs(scaled) + std::abs(offset)) + 1e-37;
         ASSERT_NEAR(found, scaled + offset, rounding) << rows << ' ' << columns << ' ' << depth;
-        // A byte is chosen by a rounded product, and what is below 2^-100 counts as 0.
+        // Bytes are chosen from a rounded product, and numbers below 2^-100 count as 0.
         ASSERT_NEAR(found, exact + offset, apart * (1 + 256 * epsilon) + rounding + 1e-27);
       }
     }
@@ -264,7 +264,7 @@ TEST(BytePackedProducts, OfARowAreTheSameInAnyCompany) {
   });
 }
 
-// The largest bytes on both sides, as deep as sums go.
+// The largest bytes on both sides, at the maximum depth.
 TEST(BytePackedProducts, HoldTheDeepestSums) {
   on_every_target([] {
     ByteLayer layer{2, 3, PackedMatrix::deepest_bytes};
@@ -340,7 +340,7 @@ TEST(NormalisedRows, HaveTheMeanAndDeviationOfTheLayer) {
           const auto index = static_cast<size_t>(k);
           const double want =
               (row[k] - mean) / std::sqrt(variance + 1e-5) * weight[index] + bias[index];
-          // Sums of `depth` terms near 1, and a division by what may be as small as 0.003.
+          // Sums of `depth` terms near 1, divided by numbers down to 0.003.
           const double bound = static_cast<double>(depth + 8) * 1e-6 * (std::abs(want) + 1) /
                                (depth == 1 ? 0.003 : 1);
           ASSERT_NEAR(got[static_cast<size_t>(r * stride + k)], want, bound) << depth;

@@ -1,5 +1,4 @@
-// Families, scopes, biases, normalisers, storage and the rest together: every pair of choices of
-// two tables occurs in some case.
+// Tests of all tables of choices together: every pair of choices from two tables occurs in a case.
 #include <tuple>
 
 #include "tests/kernels/choices.h"
@@ -15,7 +14,7 @@ const Shape kShapes[] = {
 };
 const char* const kStorage[] = {"float", "double", "BFloat16", "Float16"};
 
-// A case is one choice from each table.
+// A case has one choice from each table.
 enum Table { family, scope, bias, normaliser, storage, shape, layout, extra, kTables };
 // extra: 1 dropout, 2 soft cap, 4 three threads, 8 one v for all heads
 constexpr int kSizes[kTables] = {std::size(kFamilies),
@@ -42,7 +41,7 @@ class Pairs {
 
   int count() const { return count_; }
 
-  // How many pairs of the case no case before had.
+  // Number of pairs in this case that no earlier case had.
   int gain(const Choice& choice) const {
     int gain = 0;
     each(choice, [&](size_t pair) { gain += missing_[pair]; });
@@ -72,7 +71,7 @@ class Pairs {
   int count_ = 0;
 };
 
-// Each case is the best of random ones, until no pair is missing.
+// Adds the best of several random cases until no pair is missing.
 std::vector<Choice> covering_cases() {
   std::vector<Choice> cases;
   std::mt19937 engine(1);

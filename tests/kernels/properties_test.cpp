@@ -1,4 +1,4 @@
-// What holds for every attention, whatever the numbers.
+// Properties of every attention, for random numbers.
 #include <gtest/gtest.h>
 #include <rapidcheck.h>
 
@@ -26,7 +26,7 @@ Shape any_shape() {
           any_size(20)};
 }
 
-// Every family and normaliser, without bias and scope.
+// Any family and normaliser, without bias and scope.
 Case<double> any_case() {
   const auto& family = any_of<FamilyChoice>(kFamilies);
   const auto& normaliser = any_of<NormaliserChoice>(kNormalisers);
@@ -38,8 +38,8 @@ Case<double> any_case() {
   return c;
 }
 
-// Rounding only: scores of a few units, sums of at most 200 weights and values of a few units, and
-// of what sparse thresholds make of that.
+// Allows only rounding: scores and values of a few units, sums of at most 200 weights, and its
+// effect on sparse thresholds.
 bool near(const std::vector<double>& a, const std::vector<double>& b, double tolerance = 1e-11) {
   if (a.size() != b.size()) return false;
   double largest = 1;
@@ -56,7 +56,7 @@ bool near(const Output<double>& a, const Output<double>& b) {
   return near(a.context, b.context) && near(a.lse, b.lse);
 }
 
-// Rows of `width` numbers, row i of the result from row order[i] of each group.
+// Rows of `width` numbers; row i of the result is row order[i] of each group.
 std::vector<double> reordered(const std::vector<double>& from, int64_t width,
                               const std::vector<int64_t>& order) {
   std::vector<double> to(from.size());
@@ -89,7 +89,7 @@ TEST(KernelProperties, OrderOfKeysDoesNotMatter) {
   }));
 }
 
-// One number more on all scores of a row changes the lse alone, by as much.
+// A number added to all scores of a row only changes the lse, by the same amount.
 TEST(KernelProperties, NormalisedWeightsDoNotSeeAShift) {
   EXPECT_TRUE(rc::check([] {
     auto c = any_case();
@@ -125,7 +125,7 @@ TEST(KernelProperties, MergingAnySplitOfTheKeysGivesTheWhole) {
     auto low = whole, high = whole;
     low.scope = intersect(whole.scope, lower);
     high.scope = intersect(whole.scope, Scope{{{DenseMask{.mask = mask.data()}}}});
-    high.sinks.clear();  // one side has it
+    high.sinks.clear();  // one part has them
     Output<double> a = run_forward(low), b = run_forward(high);
     const Shape& s = whole.shape;
     const auto result = [&](Output<double>& out) {
@@ -137,7 +137,7 @@ TEST(KernelProperties, MergingAnySplitOfTheKeysGivesTheWhole) {
   }));
 }
 
-// Nothing depends on how a scope is put.
+// Results do not depend on the form of a scope.
 TEST(KernelProperties, ScopesAreTheSetsThatTheySay) {
   EXPECT_TRUE(rc::check([] {
     auto c = any_case();
@@ -194,7 +194,7 @@ TEST(KernelProperties, PaddingChangesNothing) {
   }));
 }
 
-// Bit by bit, whatever the threads and however often.
+// Results are bit-identical for any number of threads and in every run.
 TEST(KernelProperties, ThreadsAndRepetitionChangeNothing) {
   EXPECT_TRUE(rc::check([] {
     auto c = any_case();
@@ -227,7 +227,7 @@ TEST(KernelProperties, ThreadsAndRepetitionChangeNothing) {
   }));
 }
 
-// The context and the gradients are those of the weights under one mask.
+// The context and the gradients are computed from weights with the same mask.
 TEST(KernelProperties, DropoutDrawsTheSameMaskInBothPasses) {
   EXPECT_TRUE(rc::check([] {
     auto c = any_case();
@@ -253,7 +253,7 @@ TEST(KernelProperties, DropoutDropsAtItsRate) {
     }
     const auto count = static_cast<double>(mask.size());
     const double deviation = std::sqrt(count * dropout.probability * (1 - dropout.probability));
-    // six: once in half a billion
+    // six deviations: exceeded once in half a billion
     RC_ASSERT(std::abs(dropped - count * dropout.probability) <= 6 * deviation + 1);
     dropout_mask(shape, dropout, other.data());
     RC_ASSERT(mask == other);
@@ -262,8 +262,8 @@ TEST(KernelProperties, DropoutDropsAtItsRate) {
   }));
 }
 
-// Rows, heads, batch entries, keys and seeds draw each for itself: two of them agree as often as
-// chance has it.
+// Rows, heads, batch entries, keys and seeds are drawn independently: two of them agree only by
+// chance.
 TEST(KernelProperties, DropoutDrawsIndependently) {
   const Shape s{2, 2, 1, 64, 257, 1, 1};
   const int64_t row = s.keys, head = row * s.queries, batch = head * s.heads;

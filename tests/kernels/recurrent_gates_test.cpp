@@ -12,7 +12,7 @@ namespace recurrent_gates_test {
 
 double sigmoid(double x) { return 1 / (1 + std::exp(-x)); }
 
-// Numbers of that size, the largest floats among them.
+// Numbers of this size, including the largest floats.
 std::vector<float> drawn_numbers(int64_t count, float size, uint64_t seed) {
   std::mt19937_64 random(seed);
   std::normal_distribution<float> normal(0, size);
@@ -35,7 +35,7 @@ struct Cell {
   }
 };
 
-// The error of a sigmoid or tanh, of which three follow each other, and of sums of numbers like it.
+// Error of three consecutive sigmoids or tanhs, and of sums of similar numbers.
 constexpr double few_roundings = 32 * std::numeric_limits<float>::epsilon();
 
 std::vector<Cell> cells(int64_t gates) {
@@ -61,7 +61,7 @@ TEST(RecurrentGates, AreThoseOfAGru) {
         const double r = sigmoid(c.gate(c.y, row, 0, k) + c.gate(c.u, row, 0, k));
         const double z = sigmoid(c.gate(c.y, row, 1, k) + c.gate(c.u, row, 1, k));
         const double inner = c.gate(c.y, row, 2, k) + r * c.gate(c.u, row, 2, k);
-        // Where r or a sum is large, its rounding is; the slope of tanh is at most 1.
+        // If r or a sum is large, its rounding error is large; the slope of tanh is at most 1.
         const double size = std::abs(c.gate(c.y, row, 2, k)) + std::abs(c.gate(c.u, row, 2, k));
         if (std::abs(inner) < size * few_roundings) continue;
         const double n = std::tanh(inner);
@@ -99,9 +99,9 @@ TEST(RecurrentGates, AreThoseOfAnLstm) {
   });
 }
 
-// The next h, and of an LSTM c, of one unit; the products as they stand in its row.
+// One unit: the next h and, for an LSTM, c; products in the order of its row.
 struct Unit {
-  std::vector<double> products;  // of a GRU y_r y_z y_n u_r u_z u_n, of an LSTM i f g o
+  std::vector<double> products;  // GRU: y_r y_z y_n u_r u_z u_n; LSTM: i f g o
   double before;                 // h of a GRU, c of an LSTM
 
   std::pair<double, double> next() const {
@@ -114,7 +114,7 @@ struct Unit {
     return {n + sigmoid(p[1] + p[4]) * (before - n), 0};
   }
 
-  // The derivative of a h' + b c' by `variable`, by central differences.
+  // The derivative of a h' + b c' with respect to `variable`, by central differences.
   double difference(double& variable, double a, double b) {
     constexpr double step = 1e-5;
     const double middle = variable;
@@ -129,7 +129,7 @@ struct Unit {
   }
 };
 
-// The unit k of a row.
+// Unit k of a row.
 Unit unit_of(const Cell& c, int64_t row, int64_t k) {
   Unit unit{{}, (c.gates == 3 ? c.state : c.cell)[static_cast<size_t>(row * c.hidden + k)]};
   for (int64_t gate = 0; gate < c.gates; ++gate) unit.products.push_back(c.gate(c.y, row, gate, k));
@@ -158,7 +158,7 @@ struct GateGradients {
                               .grad_before = before.data()});
   }
 
-  std::vector<float> state, cell;  // given
+  std::vector<float> state, cell;  // inputs
   std::vector<float> input, product, before;
 };
 
@@ -177,8 +177,8 @@ TEST_P(GatesOf, GradientsAreDifferences) {
         Unit unit = unit_of(c, row, k);
         const double a = found.state[static_cast<size_t>(i)];
         const double b = c.gates == 3 ? 0 : found.cell[static_cast<size_t>(i)];
-        // Slopes are products of at most five sigmoids, of their rests to 1 and of numbers that
-        // are given; the difference is right to 1e-9.
+        // Slopes are products of at most five sigmoids, their complements and given numbers; the
+        // difference has an error of 1e-9.
         double largest = std::abs(unit.before);
         for (const double x : unit.products) largest = std::max(largest, std::abs(x));
         const double bound =

@@ -2,7 +2,7 @@
 
 #include "tests/kernels/case.h"
 
-// The oracle of the kernel tests: the formulas in the arithmetic R.
+// The reference of the kernel tests: the formulas in the arithmetic R.
 
 namespace attend::kernels::testing {
 

@@ -1,5 +1,5 @@
-// The reference itself: its gradients against finite differences, its normalisers against what
-// defines them.
+// Tests of the reference: its gradients against finite differences, its normalisers against their
+// definitions.
 #include "tests/kernels/reference.h"
 
 #include <gtest/gtest.h>
@@ -44,7 +44,7 @@ R loss(const Inputs& c) {
   return sum;
 }
 
-// Central differences are off by step^2 of the third derivative, here of the order of 1 to 100.
+// Central differences have errors of step^2 of the third derivative, which is here 1 to 100.
 void expect_derivative(Inputs c, std::vector<double> Inputs::*input, const Numbers& gradient) {
   constexpr double kStep = 0x1p-20;
   ASSERT_EQ((c.*input).size(), gradient.size());
@@ -117,7 +117,7 @@ TEST(Reference, RowsOfNormalisersSumToOne) {
   }
 }
 
-// Worked by hand: (1, 0.5, -1) has support 2, t = (1.5 - 1) / 2.
+// By hand: (1, 0.5, -1) has support 2, t = (1.5 - 1) / 2.
 TEST(Reference, SparsemaxOfThreeScores) {
   const auto threshold = [](Normaliser normaliser, const std::vector<double>& scores) {
     const auto [top, offset] = normalise<double>(normaliser, scores, -HUGE_VAL);

@@ -29,7 +29,7 @@ struct Matrices {
     return b[static_cast<size_t>(by_columns ? c * depth + k : k * columns + c)];
   }
 
-  // `count` rows from `first` on.
+  // `count` rows starting at `first`.
   std::vector<float> products(int64_t first, int64_t count) const {
     std::vector<float> out(static_cast<size_t>(count * columns));
     row_products({.rows = count,
@@ -74,7 +74,7 @@ TEST(RowProducts, AreTheProducts) {
             want += double{m.left(r, k)} * m.right(k, c);
             size += std::abs(double{m.left(r, k)} * m.right(k, c));
           }
-          // Every step of the sum rounds once, and so may the product.
+          // Every addition rounds once, and every product may.
           const double bound =
               2 * static_cast<double>(m.depth + 2) * std::numeric_limits<float>::epsilon() * size;
           ASSERT_NEAR(got[static_cast<size_t>(r * m.columns + c)], want, bound)

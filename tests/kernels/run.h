@@ -8,11 +8,11 @@
 #include "attend/kernels/bfloat16_products.h"
 #include "tests/kernels/reference.h"
 
-// Runs the kernels on a case and compares them with the reference.
+// Runs the kernels on a case and compares the results with the reference.
 
 namespace attend::kernels::testing {
 
-// Runs a check with products of bf16, and without. Says where the machine has none.
+// Runs a check with bf16 products and without. Logs if the machine lacks them.
 template <class Check>
 void on_every_bfloat16_level(const Check& check) {
   if (bfloat16_kernels() == nullptr)
@@ -25,7 +25,7 @@ void on_every_bfloat16_level(const Check& check) {
   allow_bfloat16_kernels(true);
 }
 
-// Runs a check on every target of this CPU, then lets the best one be chosen again.
+// Runs a check on every target of this CPU, then restores the automatic choice.
 template <class Check>
 void on_every_target(const Check& check) {
   for (const int64_t target : hwy::SupportedAndGeneratedTargets()) {
@@ -40,7 +40,7 @@ template <class S>
 struct Output {
   std::vector<S> context;
   std::vector<Compute<S>> lse;
-  std::vector<Compute<S>> unrounded = {};  // empty: the context itself
+  std::vector<Compute<S>> unrounded = {};  // if empty, the context itself
 };
 
 template <class S>
@@ -106,7 +106,7 @@ GradientOutput<S> run_backward(const Case<S>& c, const Output<S>& forward,
   return g;
 }
 
-// Half of the distance between 1 and the next number.
+// Half the distance between 1 and the next number.
 template <class S>
 constexpr double unit_roundoff() {
   return std::is_same_v<S, double>     ? 0x1p-53
@@ -115,13 +115,13 @@ constexpr double unit_roundoff() {
                                        : 0x1p-11;
 }
 
-// Below it numbers lose digits one by one.
+// Smaller numbers lose digits.
 template <class S>
 constexpr double least_normal() {
   return std::is_same_v<S, double> ? 0x1p-1022 : std::is_same_v<S, Float16> ? 0x1p-14 : 0x1p-126;
 }
 
-// What is larger than that is stored as infinity.
+// Larger numbers are stored as infinity.
 template <class S>
 constexpr double largest_number() {
   return std::is_same_v<S, Float16>    ? 0x1.ffcp15
@@ -139,29 +139,30 @@ double largest_difference(const std::vector<R>& a, const std::vector<R>& b) {
   return largest;
 }
 
-// Whether products of bf16 read weights and gradients of scores as bf16 numbers.
+// Returns whether bf16 products round weights and gradients of scores to bf16.
 inline bool rounds_operands() { return bfloat16_kernels() != nullptr; }
 
-// What a case must give, and how far from it the kernels may be: `err(fused) <= factor *
-// err(composed) + floor`, factor 2 for results and 3 for gradients. The composed path is the
-// reference in the arithmetic of the kernels, as it is and with noise; the floor is the rounding of
-// the result to what it is stored as. Where there is one number per head, a sum of rows that are
-// rounded each for itself, the composed path errs by two standard deviations: three times that is
-// missed once in half a billion. While products read weights as bf16 numbers, so does the composed
-// path. What follows from a score that overflows on the composed path other than to -inf may be
-// anything: of what has rows the row, else the array.
+// Expected results of a case with the allowed error: `err(fused) <= factor * err(composed) +
+// floor`, with factor 2 for results and 3 for gradients.
+// The composed path is the reference in the arithmetic of the kernels, with and without noise. The
+// floor is the rounding of the stored result. An array with one number per head sums rows with
+// independent rounding. There the error of the composed path is two standard deviations: three
+// times that is exceeded once in half a billion. If products round weights to bf16, the composed
+// path does, too.
+// If a score overflows on the composed path other than to -inf, results that depend on it are not
+// checked: the row if the array has rows, otherwise the whole array.
 template <class S>
 class Expected {
  public:
   using C = Compute<S>;
   using R = std::conditional_t<std::is_same_v<S, double>, long double, double>;
 
-  // `units` of rounding are allowed to a result, the last of a few operations of its own.
+  // `units`: allowed roundings of a result, for its last few operations.
   explicit Expected(const Case<S>& c, double units = 4)
       : units_(units), shape_(c.shape), want_(reference<R>(c)), rows_(c.rows()) {
     const double unit = unit_roundoff<C>();
     composed_.push_back(reference<C>(c));
-    // The largest error of an array of one number per head is told by its size in several draws.
+    // Several draws estimate the largest error of an array with one number per head.
     const uint64_t draws = c.sinks.empty() && c.slopes.empty() ? 2 : 6;
     for (uint64_t seed = 1; seed <= draws; ++seed)
       composed_.push_back(reference<C>(c, {unit, seed}));
@@ -170,7 +171,7 @@ class Expected {
         rounded_.push_back(reference<C>(c, {unit, seed, unit_roundoff<S>()}));
     }
     find_lost();
-    // A weight below the least normal number is lost, and with it what it is multiplied by.
+    // A weight below the least normal number is lost, together with its products.
     double largest = 4;
     for (const auto* numbers : {&c.query, &c.key, &c.value, &c.grad_context}) {
       for (const S x : *numbers) {
@@ -211,7 +212,7 @@ class Expected {
     compare("grad edges", got.edges, &NaiveResults<R>::edges, &NaiveResults<C>::edges, 3);
   }
 
-  // Rows of the weights of all heads.
+  // Weights of all rows of all heads.
   void check_weights(const std::vector<C>& got) const {
     compare("weights", got, &NaiveResults<R>::weights, &NaiveResults<C>::weights, 2, true);
   }
@@ -259,8 +260,8 @@ class Expected {
     }
   }
 
-  // The largest standard deviation that the rounding of its rows gives to a sum over them: rows are
-  // rounded independently, and the draws of noise say by how much.
+  // The largest standard deviation of a sum over rows from their rounding. Rows are rounded
+  // independently; the draws of noise estimate the errors.
   double deviation(const std::vector<R> NaiveResults<R>::*truth,
                    const std::vector<C> NaiveResults<C>::*composed) const {
     const std::vector<R>& want = want_.*truth;
@@ -276,7 +277,7 @@ class Expected {
     return variances.empty() ? 0 : std::sqrt(*std::max_element(variances.begin(), variances.end()));
   }
 
-  // Notes the rows whose weights the composed path loses, and whether there are any.
+  // Marks rows that have lost their weights on the composed path.
   void find_lost() {
     const size_t keys = rows_ == 0 ? 0 : want_.weights.size() / rows_;
     lost_.assign(rows_ + 1, 0);
@@ -295,10 +296,10 @@ class Expected {
   double underflow_;
   std::vector<uint8_t> lost_;
   std::vector<NaiveResults<C>> composed_;
-  std::vector<NaiveResults<C>> rounded_;  // with weights as products of bf16 read them
+  std::vector<NaiveResults<C>> rounded_;  // with weights rounded as in bf16 products
 };
 
-// Forward and backward on every target.
+// Checks forward and backward on every target.
 template <class S>
 void expect_all(const Case<S>& c, const RunOptions& run = {}) {
   const Expected<S> expected(c);
@@ -308,7 +309,7 @@ void expect_all(const Case<S>& c, const RunOptions& run = {}) {
     expected.check(run_backward(c, forward, run));
   });
   if (!std::is_same_v<S, BFloat16> || c.score.family != Family::dot) return;
-  // Above, products were of bf16 where the processor has them.
+  // The checks above used bf16 products if the processor has them.
   allow_bfloat16_kernels(false);
   const Output<S> forward = run_forward(c, run);
   expected.check(forward);

@@ -52,7 +52,7 @@ TEST(Scope, TilesHoldWhatTheConditionsSay) {
   }
 }
 
-// Rows that look far from each other leave tiles between them that nobody sees.
+// If rows have distant centres, no row sees the tiles between them.
 TEST(Scope, TilesBetweenCentresAreEmpty) {
   const double centres[] = {2, 900, 450};
   const Scope scope{{{Around{centres, 0, 0, 1, 3}}}};
@@ -65,7 +65,7 @@ TEST(Scope, TilesBetweenCentresAreEmpty) {
   }
 }
 
-// |j - c| in doubles, where c - reach is rounded past the key that it names.
+// Decided by |j - c| in doubles; c - reach may round past the key at the border.
 TEST(Scope, BordersAreThoseOfTheDistance) {
   const double centres[] = {-1e-20, 1e-20, 2 + 0x1p-51, 3 - 0x1p-51, 0x1p60, -0x1p60};
   for (const int64_t reach : {int64_t{0}, int64_t{1}, int64_t{5}, kUnbounded}) {

@@ -19,7 +19,7 @@ TEST(Selftest, EveryTargetOfThisCpuPasses) {
   }
 }
 
-// One number of one context is off by a thousandth.
+// Changes one number of one context by a thousandth.
 void flawed_forward(const Problem<float>& problem, const Result<float>& result, int threads) {
   attention_forward(problem, result, threads);
   result.context.row(0, 0, problem.shape.queries - 1)[0] += 1e-3F;
@@ -33,7 +33,7 @@ TEST(Selftest, ReportsAWrongContext) {
   }
 }
 
-// The last query takes no part.
+// Ignores the last query.
 void flawed_backward(const Problem<float>& problem, const Upstream<float>& upstream,
                      const Gradients<float>& gradients, int threads) {
   Problem<float> shorter = problem;

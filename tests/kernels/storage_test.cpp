@@ -24,7 +24,7 @@ struct Format<Float16> {
   static constexpr int kMantissa = 10, kBias = 15;
 };
 
-// What the bits mean, as IEEE 754 puts it.
+// The value of the bits by IEEE 754.
 template <class S>
 double meaning(uint16_t bits) {
   using F = Format<S>;
@@ -58,7 +58,7 @@ TYPED_TEST(Storage, WidensEveryNumber) {
   }
 }
 
-// Between two neighbours the nearer one, half way the even one; past the largest, infinity.
+// Rounds to the nearer neighbour, halfway to the even one, and past the largest number to infinity.
 TYPED_TEST(Storage, NarrowsToTheNearest) {
   for (uint32_t bits = 0; bits < 0x7fff; ++bits) {
     const double low = meaning<TypeParam>(static_cast<uint16_t>(bits));
@@ -66,7 +66,7 @@ TYPED_TEST(Storage, NarrowsToTheNearest) {
     if (!std::isfinite(low)) break;
     if (std::isinf(high)) high = low + (low - meaning<TypeParam>(static_cast<uint16_t>(bits - 1)));
     const auto middle = static_cast<float>(low + (high - low) / 2);
-    if (middle != low + (high - low) / 2) continue;  // bfloat16's least numbers are float's
+    if (middle != low + (high - low) / 2) continue;  // bfloat16's least numbers are also float's
     const auto infinity = std::numeric_limits<float>::infinity();
     const uint32_t even = bits % 2 == 0 ? bits : bits + 1;
     ASSERT_EQ(narrow<TypeParam>(middle).bits, even);
@@ -86,8 +86,8 @@ TYPED_TEST(Storage, NaNStaysNaN) {
   }
 }
 
-// All upper halves with lower ones around ties, NaN and infinities among them; the last column and
-// rows apart from each other, too.
+// All upper halves, including NaN and infinities, with lower halves around ties. Also a last
+// partial column and gaps between rows.
 TEST(StorageBlocks, AreConvertedAsSingleNumbersAre) {
   constexpr int64_t rows = 3 * 6, columns = 65536 / 3, stride = columns + 5;
   static_assert(columns % 16 != 0);

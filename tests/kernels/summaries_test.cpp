@@ -1,4 +1,4 @@
-// Rows of the weights and what they sum up to, from the lse of forward.
+// Tests of rows of the weights and their summaries, from the lse of forward.
 #include <string>
 
 #include "tests/kernels/choices.h"
@@ -49,7 +49,7 @@ void on_every_choice(const Check& check) {
 
 TYPED_TEST(Summaries, WeightsOfAllRows) {
   on_every_choice<TypeParam>([](Case<TypeParam>& c) {
-    // weights are before dropout
+    // weights are taken before dropout
     c.dropout = {0.5, 3};
     const Expected<TypeParam> expected(c);
     on_every_target([&] {
@@ -59,7 +59,7 @@ TYPED_TEST(Summaries, WeightsOfAllRows) {
   });
 }
 
-// The rest follows from the weights, bit by bit or but for the order of a sum.
+// Summaries follow from the weights: bit-identical, or up to the order of a sum.
 TYPED_TEST(Summaries, OfChosenHeadsAndRows) {
   using C = Compute<TypeParam>;
   constexpr int64_t kFirst = 2, kRows = 70, kKeys = 80, kTop = 5;
@@ -100,7 +100,7 @@ TYPED_TEST(Summaries, OfChosenHeadsAndRows) {
           ASSERT_EQ(keys[index], listed ? order[t] : -1);
           ASSERT_EQ(top[index], listed ? row[order[t]] : C(0));
         }
-        if (c.normaliser == Normaliser::none) continue;  // its weights have no logarithm
+        if (c.normaliser == Normaliser::none) continue;  // negative weights have no logarithm
         ASSERT_NEAR(entropy[n * kRows + r], sum, kKeys * unit * size);
       }
     }

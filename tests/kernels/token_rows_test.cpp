@@ -22,7 +22,7 @@ struct Found {
 
 struct Output {
   int64_t rows, tokens, depth;
-  float size = 1;  // of the logits
+  float size = 1;  // size of the logits
   std::vector<float> a = {}, weight = {}, bias = {};
   PackedMatrix matrix = {};
 
@@ -35,7 +35,7 @@ struct Output {
     matrix = {weight.data(), bias.data(), tokens, depth};
   }
 
-  // log softmax of a row, in double.
+  // Expected log softmax of a row, in double.
   std::vector<double> wanted(int64_t row) const {
     std::vector<double> logits(bias.begin(), bias.end());
     for (int64_t t = 0; t < tokens; ++t)
@@ -80,7 +80,7 @@ TEST(TokenRows, AreTheMostProbableInOrder) {
     for (const Output& output : outputs()) {
       const int64_t best = std::min<int64_t>(5, output.tokens);
       const Found found = output.find({.best = best}, 0, output.rows);
-      // Logits of `size` times the depth round in their last place.
+      // Logits of `size` times the depth have errors in their last place.
       const double bound = 2e-6 * (1 + output.size * 12);
       for (int64_t r = 0; r < output.rows; ++r) {
         const std::vector<double> wanted = output.wanted(r);
@@ -102,7 +102,7 @@ TEST(TokenRows, AreTheMostProbableInOrder) {
   });
 }
 
-// tests/kernels/packed_matrix_test.cpp says what these products are.
+// tests/kernels/packed_matrix_test.cpp tests these products.
 class TokenRowsOfRoundedWeights : public ::testing::TestWithParam<WeightType> {};
 
 TEST_P(TokenRowsOfRoundedWeights, AreReadOffTheirProducts) {
@@ -152,7 +152,7 @@ TEST(TokenRows, OfARowAreTheSameInAnyCompany) {
   });
 }
 
-// Equal ones are in the order of their tokens.
+// Tokens with equal logits are in ascending order.
 TEST(TokenRows, EqualOnesComeInTheOrderOfTheirTokens) {
   on_every_target([] {
     Output output{1, 100, 2};

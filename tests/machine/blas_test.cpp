@@ -11,7 +11,7 @@
 namespace attend {
 namespace blas_test {
 
-// What the program prints that believes itself on a processor unknown to OpenBLAS.
+// Output of the program on a simulated processor unknown to OpenBLAS.
 std::string on_unknown_processor(const std::string& environment) {
   const std::string command = "env -u OPENBLAS_CORETYPE -u ATTEND_OPENBLAS_CORETYPE " +
                               environment + " " BLAS_PROGRAM " one 'two 2'";

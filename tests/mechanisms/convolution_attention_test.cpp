@@ -23,8 +23,8 @@ INSTANTIATE_TEST_SUITE_P(Sizes, EveryKernel,
                            return fmt::format("{}x{}", info.param.height, info.param.width);
                          });
 
-// At the border too. Neighbours weigh exp(-46) = 1e-20, so that in float64 only the order of the
-// sums differs: some 1e-15 times the 25 * 3 products of size 1 or so.
+// Includes the border. Neighbours have weights of exp(-46) = 1e-20. In float64 only the order of
+// the sums differs: some 1e-15 times the 25 * 3 products near 1.
 TEST_P(EveryKernel, IsTheConvolution) {
   torch::manual_seed(1);
   const auto [height, width] = GetParam();
@@ -48,19 +48,19 @@ TEST(ConvolutionAttention, IsTheConvolutionOfAModuleInSinglePrecision) {
   for (const torch::nn::Conv2d& convolution : {same, padded}) {
     const Tensor expected = torch::nn::Conv2d(convolution)->forward(image);
     const Tensor output = ConvolutionAttention(convolution).forward(image);
-    // The 50 products of a pixel, of size below 1, each rounded.
+    // 50 products per pixel, each below 1 and rounded.
     EXPECT_LT((output - expected).abs().max().item<double>(), 50 * 6e-8);
   }
 }
 
-// What the output at the middle of the image depends on: the gradient with respect to the pixels.
+// Dependence of the output at the middle of the image on each pixel: its gradient.
 Tensor dependence(const std::function<Tensor(const Tensor&)>& layer) {
   const Tensor image = torch::ones({1, 1, 11, 11}, at::kDouble).requires_grad_();
   layer(image)[0][0][5][5].backward();
   return image.grad()[0][0];
 }
 
-// The reverse of the theorem fails: no convolution of the kernel's size sees past it.
+// The converse is false: no convolution of the kernel's size sees farther.
 TEST(ConvolutionAttention, ReachesWhatNoConvolutionOfItsSizeCan) {
   const Tensor weight = torch::ones({1, 1, 3, 3}, at::kDouble);
   const Tensor of_convolution =
@@ -76,9 +76,9 @@ TEST(ConvolutionAttention, ReachesWhatNoConvolutionOfItsSizeCan) {
   EXPECT_NEAR(dependence(layer)[1][9].item<double>(), 1, 1e-12);
   {
     torch::NoGradGuard no_gradient;
-    attention.named_parameters()["sharpness"][1].fill_(0);  // a head that is the image's mean
+    attention.named_parameters()["sharpness"][1].fill_(0);  // this head returns the image's mean
   }
-  // 13 x 13 pixels with the border; 8 other heads look elsewhere.
+  // 13 x 13 pixels with the border; the other 8 heads do not see this pixel.
   EXPECT_NEAR(dependence(layer)[10][0].item<double>(), 1.0 / 169, 1e-12);
 }
 

@@ -43,7 +43,7 @@ TEST(KeyValueMemory, ReadsValuesByTheNearnessOfTheirKeys) {
   }
 }
 
-// Soft addressing by ever stronger scores becomes hard addressing.
+// With growing scores soft addressing becomes hard addressing.
 TEST(KeyValueMemory, LooksUpTheNearestKey) {
   torch::manual_seed(2);
   const Tensor keys = randn({59, 3}), values = randn({59, 2}), queries = randn({7, 3});
@@ -75,7 +75,7 @@ TEST(KeyValueMemory, HoldsOneEntryAKeyAndForgetsTheOldest) {
   KeyValueMemory memory(2, {.score = "dot"});
   memory.write(a, value(1));
   memory.write(b, value(2));
-  memory.write(a, value(3));  // a is there: replaced, and now newer than b
+  memory.write(a, value(3));  // the key exists: replaces its value and makes it newer than b
   EXPECT_EQ(memory.size(), 2);
   EXPECT_EQ(memory.lookup(a).item<double>(), 3);
   memory.write(c, value(4));

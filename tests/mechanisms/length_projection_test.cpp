@@ -11,7 +11,7 @@ namespace length_projection_test {
 
 using at::Tensor;
 
-// sum_t E_pt x_t over the positions before the padding.
+// sum_t E_pt x_t over the positions before padding.
 Tensor by_loops(const Tensor& e, const Tensor& x, const std::vector<int64_t>& lengths) {
   Tensor result = at::zeros({x.size(0), x.size(1), e.size(0), x.size(3)}, at::kDouble);
   for (int64_t b = 0; b < x.size(0); ++b)
@@ -53,7 +53,7 @@ TEST(LengthProjection, TrainsThroughAttention) {
   EXPECT_GT(x.grad().abs().sum().item<double>(), 0);
 }
 
-// With as many positions as before and E the identity it is exact attention.
+// With E the identity, of the same length, attention stays exact.
 TEST(LengthProjection, OfTheIdentityLeavesAttentionAsItIs) {
   LengthProjection projection(6, 6);
   torch::NoGradGuard no_gradient;

@@ -47,7 +47,7 @@ SentencePair pair() {
   return made;
 }
 
-// Each target word's context is the annotation of one source word.
+// The context of each target word is the annotation of one source word.
 TEST(MechanismFit, FindsTheWeightsOfATranslation) {
   const FittedMap map = fitted_map(mechanism("bahdanau"), pair());
   EXPECT_EQ(map.queries, pair().target);

@@ -18,7 +18,7 @@ using at::Tensor;
 using reference::Tensors;
 using Vector = std::vector<double>;
 
-// Sums of at most some hundreds of products of numbers of about 1.
+// Sums of up to some hundreds of products of numbers near 1.
 constexpr double tolerance = 1e-13;
 
 Vector vector_of(const Tensor& x) {
@@ -41,7 +41,7 @@ void expect_near(const Tensor& got, const Vector& wanted) {
 Tensor randn(at::IntArrayRef shape) { return torch::randn(shape, torch::kDouble); }
 Tensor between_0_and_1(at::IntArrayRef shape) { return torch::rand(shape, torch::kDouble); }
 Tensor distribution(at::IntArrayRef shape) { return randn(shape).softmax(-1); }
-// Their sum is below 1, as the differentiable neural computer allows.
+// The sum is below 1, as in the differentiable neural computer.
 Tensor part_of_one(at::IntArrayRef shape) { return 0.8 * distribution(shape); }
 
 struct Sizes {
@@ -181,7 +181,7 @@ TEST_P(Addressing, KeepsUsageAndAllocatesTheLeastUsed) {
   expect_near(allocation(next), allocated);
 }
 
-// Three writes, so that there are links of links.
+// Three writes, so that links follow links.
 TEST_P(Addressing, LinksRowsInTheOrderOfTheirWriting) {
   const size_t rows = static_cast<size_t>(s.rows);
   TemporalLinks links = no_links(s.batch, s.rows, torch::kDouble);
@@ -254,11 +254,11 @@ TEST_P(Addressing, GatesWritingAndMixesReading) {
   expect_near(mix_read_modes(followed, of_content, modes), mixed);
 }
 
-// What the paper says of the weights, over many steps of a machine whose gates are drawn.
+// The paper's bounds of the weights, over many steps of a machine with random gates.
 TEST(AddressingProperties, WeightsAndLinksSumToAtMostOne) {
   torch::manual_seed(2);
   constexpr int64_t batch = 3, heads = 2, rows = 13;
-  constexpr double one = 1 + 1e-12;  // 60 steps of sums that may each be off by some units of 1e-16
+  constexpr double one = 1 + 1e-12;  // 60 steps of sums, each with an error of some 1e-16
   TemporalLinks links = no_links(batch, rows, torch::kDouble);
   Tensor usage = torch::zeros({batch, rows}, torch::kDouble), write = usage;
   Tensor read = distribution({batch, heads, rows});

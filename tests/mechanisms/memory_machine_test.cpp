@@ -17,7 +17,7 @@ namespace memory_machine_test {
 using at::Tensor;
 
 constexpr int64_t rows = 7, width = 3, hidden = 5;
-// Some steps of sums of some dozens of products of numbers of about 1.
+// Some steps of sums of some dozens of products of numbers near 1.
 constexpr double tolerance = 1e-12;
 
 MemoryMachineConfig config_of(Controller controller) {
@@ -35,14 +35,14 @@ std::unique_ptr<MemoryMachine> machine_of(Controller controller) {
   torch::manual_seed(1);
   auto machine = std::make_unique<MemoryMachine>(config_of(controller));
   machine->to(torch::kDouble);
-  // Larger than they begin, so that every part of a step matters.
+  // Larger than initialised, so that every part of a step matters.
   at::NoGradGuard no_gradient;
   for (Tensor& parameter : machine->parameters()) parameter += 0.5 * torch::randn_like(parameter);
   return machine;
 }
 
-// One head of one batch element over the memory [rows, width] (Graves et al. 2014, eq. 5-9).
-// controls: key, strength, gate, sharpness, shifts.
+// One head of one batch entry on the memory [rows, width] (Graves et al. 2014, eq. 5-9). Order of
+// `controls`: key, strength, gate, sharpness, shifts.
 Tensor addressed(const Tensor& controls, const Tensor& memory, const Tensor& previous) {
   const Tensor key = controls.slice(0, 0, width).tanh();
   const auto number = [&](int64_t i) { return controls[width + i].item<double>(); };
@@ -61,7 +61,7 @@ Tensor addressed(const Tensor& controls, const Tensor& memory, const Tensor& pre
   return powers / powers.sum();
 }
 
-// The outputs for one sequence [T, inputs] with a feed-forward controller.
+// Outputs for one sequence [T, inputs] with a feed-forward controller.
 Tensor by_hand(const MemoryMachine& machine, const Tensor& sequence) {
   const auto p = machine.named_parameters();
   const auto linear = [&](const std::string& name, const Tensor& x) {
@@ -144,7 +144,7 @@ TEST_P(EveryController, HasTheGradientsOfItsDifferences) {
   reference::expect_central_differences(objective, inputs, derivatives, names);
 }
 
-// The task is to repeat one to three random vectors of three bits after a delimiter.
+// Task: repeat one to three random vectors of three bits after a delimiter.
 TEST(MemoryMachine, LearnsToCopy) {
   torch::manual_seed(2);
   const at::Generator generator = at::make_generator<at::CPUGeneratorImpl>(3);
@@ -171,7 +171,7 @@ TEST(MemoryMachine, LearnsToCopy) {
     optimiser.step();
     if (i >= batches - counted) last += loss.item<double>() / counted;
   }
-  // Guessing costs log 2 = 0.69 a bit; the last vector alone, as without a memory, 0.36.
+  // Guessing costs log 2 = 0.69 per bit; knowing only the last vector, as without memory, 0.36.
   EXPECT_LT(last, 0.2);
 }
 

@@ -16,7 +16,7 @@ using at::Tensor;
 using testing::HasSubstr;
 using testing::Not;
 
-// Two queries over three keys, with weights that are thirds.
+// Two queries over three keys, with weights of one third.
 ComputeProblem even_problem() {
   ComputeProblem problem;
   problem.query = at::zeros({2, 4}, at::kDouble);
@@ -36,22 +36,22 @@ TEST(ComputeProblem, NamesWhatIsMissingAndWhatNothingTakes) {
   EXPECT_THAT(test::error_of([&] { attended(problem); }), HasSubstr("score dot has no parameters"));
 }
 
-// The context is the mean of the values whatever the queries are, so that these have no gradient
-// and each value a third of the context's.
+// The context is the mean of the values for all queries. The queries have no gradient, and each
+// value has a third of the context's.
 TEST(ComputeProblem, HasTheGradientsOfEachInput) {
   ComputeProblem problem = even_problem();
   problem.context_gradient = at::tensor({1.0, 2.0}, at::kDouble).view({2, 1});
   const auto gradients = compute_gradients(problem);
   EXPECT_TRUE(gradients.at("grad_value").allclose(at::full({3, 1}, 1.0, at::kDouble)));
-  // d context / d q_i = sum_j w_ij (v_j - c_i) k_j / sqrt(4), which cancels over equal keys.
+  // d context / d q_i = sum_j w_ij (v_j - c_i) k_j / sqrt(4), which cancels for equal keys.
   EXPECT_TRUE(gradients.at("grad_query").allclose(at::zeros({2, 4}, at::kDouble)));
   problem.context_gradient = at::ones({1, 2}, at::kDouble);
   EXPECT_THAT(test::error_of([&] { compute_gradients(problem); }),
               HasSubstr("has shape [1, 2], the context [2, 1]"));
 }
 
-// Encoded positions are those of the queries among the keys: the last queries of a sequence alone,
-// or each batch entry's at an offset of its own, get what they get among all of them.
+// Encoded positions are the positions of the queries among the keys. The last queries of a
+// sequence, or queries with an offset per batch entry, have the same results as among all queries.
 TEST(ComputeProblem, EncodesThePositionsWhereQueriesStand) {
   const at::Generator draws = at::detail::createCPUGenerator(3);
   const Tensor x = at::randn({2, 5, 4}, draws).to(at::kDouble);

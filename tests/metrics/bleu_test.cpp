@@ -14,7 +14,7 @@ namespace bleu_test {
 using testing::ElementsAre;
 using testing::HasSubstr;
 
-// Figures that sacreBLEU 2.6.0 prints, with ten digits behind the point.
+// Expected values are from sacreBLEU 2.6.0, with ten decimals.
 constexpr double digits = 5e-11;
 
 const std::vector<std::string> hypotheses = {
@@ -63,7 +63,7 @@ TEST(Bleu, OfACorpusIsThatOfSacreBleu) {
     const BleuScore score = bleu(counts, options);
     EXPECT_NEAR(score.score, worked.score, digits) << worked.tokenise;
     EXPECT_NEAR(score.brevity_penalty, worked.brevity_penalty, digits);
-    // The formula of the paper: BP exp(mean of log p_n).
+    // The paper's formula: BP exp(mean of log p_n).
     double product = 1;
     for (size_t n = 0; n < 4; ++n)
       product *= static_cast<double>(worked.matches[n]) / static_cast<double>(worked.ngrams[n]);
@@ -71,7 +71,7 @@ TEST(Bleu, OfACorpusIsThatOfSacreBleu) {
   }
 }
 
-// Three tokens have no 4-gram, and none of their 2-grams match.
+// Three tokens have no 4-gram, and no 2-gram matches.
 TEST(Bleu, OfASentenceIsSmoothedAsAsked) {
   struct Case {
     std::string smooth;
@@ -109,7 +109,7 @@ TEST(Bleu, SplitsAs13aDoes) {
   EXPECT_THAT(tokens(" \t\u00a0 "), ElementsAre());
 }
 
-// Both as sacreBLEU 2.6.0 splits these.
+// Expected tokens are from sacreBLEU 2.6.0.
 TEST(Bleu, SplitsAsIntlDoes) {
   const auto tokens = [](const std::string& text) { return bleu_tokens(text, "intl"); };
   EXPECT_THAT(tokens("1,000.5 people, e.g. 3-4 in 2000. "),
@@ -138,7 +138,7 @@ TEST(Bleu, SplitsAsZhDoes) {
   EXPECT_THAT(tokens(" .5 in 2000."), ElementsAre(".5", "in", "2000."));
 }
 
-// Escapes are written out in one walk over the line.
+// Escapes are replaced in one pass over the line.
 TEST(Bleu, TakesTimeInProportionToALine) {
   std::string line;
   for (int i = 0; i < 200'000; ++i) line += "&amp;";

@@ -11,7 +11,7 @@ namespace chrf_test {
 
 using testing::HasSubstr;
 
-// Figures that sacreBLEU 2.6.0 prints, with ten digits behind the point.
+// Expected values are from sacreBLEU 2.6.0, with ten decimals.
 constexpr double digits = 5e-11;
 
 double corpus(const ChrfOptions& options, bool second_reference) {
@@ -37,12 +37,12 @@ TEST(Chrf, OfACorpusIsThatOfSacreBleu) {
   EXPECT_NEAR(corpus({.word_order = 2, .lowercase = true}, false), 65.9795993417, digits);
   EXPECT_NEAR(corpus({.white_space = true}, false), 69.2032509061, digits);
   EXPECT_NEAR(corpus({.character_order = 2, .beta = 1}, false), 71.5000532117, digits);
-  // The first reference scores best throughout.
+  // The first reference is the best one for every hypothesis.
   EXPECT_NEAR(corpus({}, true), 65.2053948223, digits);
 }
 
-// "abc" of "abd": 2 of 3 letters, 1 of 2 pairs, 0 of 1 triple; no longer n-grams. P = R = their
-// mean.
+// "abc" with "abd": 2 of 3 letters, 1 of 2 pairs, 0 of 1 triple, no longer n-grams. P and R are
+// their mean.
 TEST(Chrf, IsTheMeanOverTheOrdersThatBothHave) {
   EXPECT_NEAR(chrf(count_chrf("abc", {"abd"}, {}), {}), 100 * (2.0 / 3 + 1.0 / 2) / 3, 1e-12);
   // P = (1 + 1) / 2, R = (2 / 3 + 1 / 2) / 2 and F_2 = 5 P R / (4 P + R).
@@ -55,7 +55,7 @@ TEST(Chrf, TakesTheReferenceThatScoresBest) {
   EXPECT_EQ(chrf(count_chrf("abc", {"xyz", "abd", "azz"}, {}), {}), near);
 }
 
-// chrF++ takes one mark off a word: the last, or else the first.
+// chrF++ removes one mark from a word: the last one, otherwise the first.
 TEST(Chrf, TakesMarksOffWords) {
   const ChrfOptions words{.character_order = 1, .word_order = 1};
   const auto unigrams = [&](const std::string& text, const std::string& reference) {

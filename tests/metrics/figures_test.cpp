@@ -1,5 +1,5 @@
-// Metrics of numbers, of rankings and of spans. Where a comment names no other source, the expected
-// figures are scikit-learn's (1.9), of the same numbers; tools/sklearn_check.py compares more.
+// Tests of metrics of numbers, rankings and spans. Unless a comment names another source, expected
+// values are from scikit-learn 1.9; tools/sklearn_check.py compares more.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -43,7 +43,7 @@ TEST(NumberMetrics, AreThoseOfScikitLearn) {
   EXPECT_NEAR(figure("r2", near), 0.9634929906542056, accuracy);
 }
 
-// Sums of squares would lose the digits that matter here.
+// Sums of squares would lose the relevant digits.
 TEST(NumberMetrics, KeepTheirDigitsFarFromZero) {
   const auto far = texts({"1000000.2", "1000000.3", "1000000.2", "1000000.6"},
                          {"1000000.1", "1000000.4", "1000000.2", "1000000.9"});
@@ -54,7 +54,7 @@ TEST(NumberMetrics, KeepTheirDigitsFarFromZero) {
 TEST(NumberMetrics, DeterminationOfOneValue) {
   EXPECT_EQ(figure("r2", texts({"2", "2"}, {"2", "2"})), 1);
   EXPECT_EQ(figure("r2", texts({"2", "3"}, {"2", "2"})), 0);
-  // Three times 0.1 have a mean that is not 0.1.
+  // The mean of three times 0.1 is not 0.1.
   EXPECT_EQ(figure("r2", texts({"0.1", "0.1", "0.2"}, {"0.1", "0.1", "0.1"})), 0);
   EXPECT_EQ(figure("r2", texts({"0.1", "0.1", "0.1"}, {"0.1", "0.1", "0.1"})), 1);
   EXPECT_THAT(refusal("r2", texts({"2"}, {"2"})),
@@ -87,7 +87,7 @@ TEST(NumberMetrics, NameWhatIsNoNumber) {
               ThrowsMessage<Error>(HasSubstr("2 references")));
 }
 
-// Parts that were counted apart add up to the same, to the last bit.
+// The sum of the counts of parts is bit-identical.
 TEST(NumberMetrics, AddUp) {
   const auto all = texts({".1", ".7", ".7", ".3", ".9"}, {"0", "1", "1", "1", "0"});
   for (const Metric& metric : metric_table()) {
@@ -104,7 +104,7 @@ std::vector<ScoredAnswer> ranked(const std::vector<std::optional<Rank>>& ranks) 
   return all;
 }
 
-// The right one of five that score 5 3 3 3 1, 1 2 2 2 2, 9 1 2 3 4 and 1 1 1 1 1.
+// The ranks of the correct item among scores 5 3 3 3 1, 1 2 2 2 2, 9 1 2 3 4 and 1 1 1 1 1.
 TEST(RankingMetrics, AreThoseOfScikitLearnWithTies) {
   const auto ranks = ranked({Rank{1, 2}, Rank{4, 0}, Rank{1, 0}, Rank{0, 4}});
   EXPECT_NEAR(figure("ndcg@1", ranks), 0.05, accuracy);
@@ -113,7 +113,7 @@ TEST(RankingMetrics, AreThoseOfScikitLearnWithTies) {
   EXPECT_NEAR(figure("ndcg@10", ranks), 0.5320024554492069, accuracy);
 }
 
-// By hand: scikit-learn takes one order of those that tie, here it is the mean over all orders.
+// By hand: scikit-learn uses one order of ties, these metrics the mean over all orders.
 TEST(RankingMetrics, AreMeansOverTheOrdersOfTies) {
   const auto ranks = ranked({Rank{1, 2}, Rank{4, 0}, Rank{1, 0}, Rank{0, 4}});
   EXPECT_NEAR(figure("hit@1", ranks), (0 + 0 + 0 + 1.0 / 5) / 4, accuracy);
@@ -144,12 +144,12 @@ TEST(RankingMetrics, HaveARowForEachNumber) {
     EXPECT_EQ(find_metric(name), nullptr) << name;
 }
 
-// A mean of squares of normal errors has a standard error of sqrt(2 / n) of itself.
+// The mean of squares of normal errors has a relative standard error of sqrt(2 / n).
 TEST(NumberMetrics, HaveTheIntervalThatTheyVaryBy) {
   std::mt19937_64 random(5);
   std::vector<ScoredAnswer> answers;
   for (int i = 0; i < 400; ++i) {
-    // The sum of twelve even draws has variance 1.
+    // The sum of twelve uniform draws has variance 1.
     double error = -6;
     for (int j = 0; j < 12; ++j) error += static_cast<double>(random() >> 11) * 0x1p-53;
     answers.push_back({.text = fmt::format("{}", error), .references = {"0"}});
@@ -166,7 +166,7 @@ TEST(NumberMetrics, HaveTheIntervalThatTheyVaryBy) {
   EXPECT_FALSE(interval_of(metric_named("roc_auc"), one_class).has_value());
 }
 
-// The draws of interval_of(); each set is measured by itself here.
+// Repeats the draws of interval_of() and measures each set by itself.
 TEST(NumberMetrics, IntervalsAreThoseOfEachSetByItself) {
   const auto answers = texts({".1", ".7", ".7", ".3", ".9", ".2"}, {"0", "1", "1", "1", "0", "0"});
   for (const Metric& metric : metric_table()) {
@@ -191,7 +191,7 @@ TEST(NumberMetrics, IntervalsAreThoseOfEachSetByItself) {
   }
 }
 
-// Each answer is read once, however many sets are drawn.
+// Each answer is read only once, for any number of sets.
 TEST(NumberMetrics, IntervalsReadEachAnswerOnce) {
   int64_t read = 0, measured = 0;
   Metric metric = metric_named("mae");
@@ -236,7 +236,7 @@ nlohmann::json spans(const std::vector<std::pair<std::string, std::string>>& lin
   return metric.report(count_answers(metric, answers, {}), {});
 }
 
-// By seqeval 1.2.2.
+// Expected values are from seqeval 1.2.2.
 TEST(SpanMetrics, AreThoseOfSeqeval) {
   const nlohmann::json same = spans({{"B-PER I-PER O I-LOC", "B-PER I-PER O B-LOC"},
                                      {"B-ORG I-ORG I-ORG O B-LOC", "I-ORG I-ORG B-ORG O I-LOC"},
@@ -250,7 +250,7 @@ TEST(SpanMetrics, AreThoseOfSeqeval) {
   EXPECT_NEAR(other["recall"].get<double>(), 0.2, accuracy);
 }
 
-// By seqeval 1.2.2, which knows BIOES; BILOU has other letters.
+// Expected values are from seqeval 1.2.2, which reads BIOES; BILOU has other letters.
 TEST(SpanMetrics, ReadTheLastAndTheOnlyLabelOfASpan) {
   for (const auto& [last, only] : {std::pair('E', 'S'), std::pair('L', 'U')}) {
     const auto spelled = [last = last, only = only](std::string text) {
@@ -258,7 +258,7 @@ TEST(SpanMetrics, ReadTheLastAndTheOnlyLabelOfASpan) {
       std::replace(text.begin(), text.end(), 'S', only);
       return text;
     };
-    // Spans 0-1, 2 and 3-4 of x and 5 of y; right are 0-1, 2 and 3-5 of x.
+    // Answered: spans 0-1, 2 and 3-4 of x and 5 of y. Correct: 0-1, 2 and 3-5 of x.
     const nlohmann::json found =
         spans({{spelled("B-x E-x S-x I-x E-x I-y"), spelled("B-x I-x S-x B-x I-x E-x")}});
     EXPECT_NEAR(found["precision"].get<double>(), 0.5, accuracy);
@@ -267,7 +267,7 @@ TEST(SpanMetrics, ReadTheLastAndTheOnlyLabelOfASpan) {
   }
 }
 
-// By conlleval 0.2 and seqeval 1.2.2; L and U of BILOU are E and S of BIOES.
+// Expected values are from conlleval 0.2 and seqeval 1.2.2; L and U of BILOU are E and S of BIOES.
 TEST(SpanMetrics, ReadTheLabelsOfBioesAndBilou) {
   EXPECT_EQ(spans({{"B-X I-X E-X O S-Y", "B-X I-X E-X O S-Y"}})["f1"], 1);
   EXPECT_EQ(spans({{"B-X I-X L-X O U-Y", "B-X I-X E-X O S-Y"}})["f1"], 1);

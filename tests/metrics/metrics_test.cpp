@@ -62,7 +62,7 @@ TEST(Metrics, OfNothingAreZero) {
   }
 }
 
-// What is answered where nothing is right is wrong.
+// With an empty reference only an empty answer is correct.
 TEST(Metrics, OfEmptyReferencesAreTheEdits) {
   const std::vector<ScoredAnswer> answers = {scored("ab", {""}), scored("", {""}),
                                              scored("c", {""})};
@@ -70,7 +70,7 @@ TEST(Metrics, OfEmptyReferencesAreTheEdits) {
   EXPECT_DOUBLE_EQ(figure("sequence_error", answers), 2.0 / 3);
 }
 
-// A part of the answers is measured as if they were all, and counts of the parts add up.
+// Part of the answers is measured like all, and counts of parts add up.
 TEST(Metrics, OfAnswersAddUpOverLengths) {
   std::vector<ScoredAnswer> answers = {scored("the cat sat down", {"the cat sat down", "a cat"}),
                                        scored("a dog ran", {"the dog ran"}), scored("no", {"yes"})};
@@ -139,7 +139,7 @@ TEST(LengthRanges, TakeTheRareLengthsIntoTheEnds) {
   for (size_t i = 1; i < ranges.size(); ++i) EXPECT_EQ(ranges[i].first, ranges[i - 1].last + 1);
 }
 
-// 2 of 3 "a" became "a"; 1 of 2 "b" became "a"; "c" was answered once and never right.
+// Two of three "a" became "a", one of two "b" became "a"; "c" was answered once and never correct.
 TEST(Metrics, CountLabels) {
   LabelCounts counts;
   counts.add("a", {"a"});
@@ -165,7 +165,7 @@ TEST(Metrics, CountLabels) {
   EXPECT_EQ(LabelCounts{}.macro().f1, 0);
 }
 
-// By scikit-learn 1.9: accuracy_score and f1_score (macro) of all tokens.
+// Expected values are from scikit-learn 1.9: accuracy_score and f1_score (macro) of all tokens.
 TEST(Metrics, OfALabelPerTokenCompareTokens) {
   const MetricOptions by_token{.label_per_token = true};
   ScoredAnswer first = scored("abb", {"aab"}), second = scored("ab", {"abba"});

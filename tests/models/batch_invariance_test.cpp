@@ -14,8 +14,7 @@ using at::Tensor;
 
 constexpr int64_t vocabulary = 12, steps = 18;
 
-// What a network gives to each of some sources, in the order of their numbers: log probabilities
-// and weights of all steps, [steps, V] and [steps, S].
+// Output of a network for one source: log probabilities [steps, V] and weights [steps, S].
 struct Given {
   Tensor log_probabilities, weights;
 };
@@ -52,7 +51,7 @@ class NetworkInCompany : public testing::TestWithParam<test::SomeNetwork> {
     }
   }
 
-  // What the network gives to sources of these numbers as one batch.
+  // Outputs for the sources of these numbers, computed as one batch.
   std::vector<Given> answers(const std::vector<int64_t>& rows) const {
     const at::NoGradGuard no_gradient;
     const BatchInvariantGuard invariant;
@@ -74,7 +73,7 @@ class NetworkInCompany : public testing::TestWithParam<test::SomeNetwork> {
     return each;
   }
 
-  // The log probabilities [rows, steps, V] that it gives to sources, padded behind their lengths.
+  // Log probabilities [rows, steps, V] for sources padded after their lengths.
   Tensor log_probabilities(const Tensor& source, const Tensor& lengths, const Tensor& given) const {
     const at::NoGradGuard no_gradient;
     const BatchInvariantGuard invariant;
@@ -107,7 +106,7 @@ class NetworkInCompany : public testing::TestWithParam<test::SomeNetwork> {
   Tensor sources, tokens;
 };
 
-// To the last bit, and beyond the context of a language model.
+// Bit-identical, also beyond the context of a language model.
 TEST_P(NetworkInCompany, AnswersASourceAloneAsInAnyCompany) { expect_the_same_in_any_company(); }
 
 TEST_P(NetworkInCompany, AnswersSoWithPackedWeights) {

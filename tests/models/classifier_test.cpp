@@ -18,7 +18,7 @@ namespace classifier_test {
 using at::Tensor;
 using testing::HasSubstr;
 
-constexpr int64_t words = 14, targets = 7;  // of which 4 are a vocabulary's fixed ones
+constexpr int64_t words = 14, targets = 7;  // including the 4 fixed tokens of a vocabulary
 constexpr int64_t labels = targets - 4;
 
 const std::vector<EncodedPair> pairs = {{{4, 5, 6, 7, 8}, {4}}, {{9, 4, 13}, {6}}, {{5}, {5}}};
@@ -90,7 +90,7 @@ std::vector<Variant> variants() {
       c.layers = 2;
       c.self.bias = "none";
       c.positions = positions;
-      if (c.positions == Positions::rotary) c.heads = 3;  // of an even depth
+      if (c.positions == Positions::rotary) c.heads = 3;  // for heads of even depth
     });
   add("class_linear", Pooling::class_token, [](ClassifierConfig& c) {
     c.layers = 1;
@@ -100,7 +100,7 @@ std::vector<Variant> variants() {
   return all;
 }
 
-// With biases and distances that are not 0, so that each counts.
+// With nonzero biases and distances, so that each has an effect.
 std::shared_ptr<Classifier> make(const ClassifierConfig& config) {
   torch::manual_seed(31);
   auto network = std::make_shared<Classifier>(config, words, targets);
@@ -174,14 +174,14 @@ TEST_P(EveryClassifier, WeightsShowTheWordsAlone) {
   EXPECT_TRUE(torch::allclose(weights.sum(1), torch::ones({3}, torch::kDouble)));
 }
 
-// With the same masks each time.
+// With the same dropout masks in each call.
 TEST_P(EveryClassifier, GradientsAreDifferences) {
   reference::expect_parameter_slopes(*network, [&] {
     return network->objective(batch, {.generator = at::make_generator<at::CPUGeneratorImpl>(5)},
                               0.1);
   });
   for (const auto& item : network->named_parameters()) {
-    // What is added to all scores of a row alike, the softmax takes away.
+    // Softmax cancels whatever is added equally to all scores of a row.
     if (item.key().ends_with(".key.bias")) continue;
     EXPECT_GT(item.value().grad().abs().sum().item<double>(), 0) << item.key();
   }
@@ -217,11 +217,11 @@ Tensor normalised(const Named& p, const std::string& name, const Tensor& x) {
 
 struct WrittenOut {
   Tensor vectors;  // [S, depth]
-  Tensor map;      // [S, S]: the mean of the heads
+  Tensor map;      // [S, S]: the mean over the heads
 };
 
-// The one layer of a classifier, x + W_o [heads], y + W_2 relu(W_1 norm(y)) and the last norm,
-// with no bias of the scores (Vaswani et al. 2017, 3.1; Xiong et al. 2020).
+// The single layer of a classifier, x + W_o [heads], y + W_2 relu(W_1 norm(y)) and the last norm,
+// without a bias of the scores (Vaswani et al. 2017, 3.1; Xiong et al. 2020).
 WrittenOut layer_of(const Named& p, const Tensor& x, int64_t heads) {
   const std::string layer = "encoder.layers.layer0_";
   const Tensor in = normalised(p, layer + "self_norm", x);
@@ -303,7 +303,7 @@ TEST(Classifier, ReadsFramesAndShowsThem) {
   EXPECT_NEAR(weights[1].sum().item<double>(), 1, 1e-12);
 }
 
-// The share of the pairs that a classifier gets right after it learned them.
+// Share of correct answers for the training pairs after training.
 double learned(const ClassifierConfig& config, const std::vector<EncodedPair>& examples) {
   torch::manual_seed(33);
   Classifier network(config, words, 6);
@@ -320,8 +320,8 @@ double learned(const ClassifierConfig& config, const std::vector<EncodedPair>& e
   return (answers == batch.target.select(1, 0)).to(torch::kDouble).mean().item<double>();
 }
 
-// good +, not good -, bad -, not bad +: for a sum of numbers per word, good > 0, not + good < 0 and
-// bad < 0 leave not + bad < 0. Self-attention is not bound to a sum.
+// good +, not good -, bad -, not bad +. If a word contributes a fixed number to a sum, good > 0,
+// not + good < 0 and bad < 0 imply not + bad < 0. Self-attention does not have this limit.
 TEST(Classifier, ContextTurnsAWordRound) {
   const std::vector<EncodedPair> examples = {{{4}, {4}}, {{6, 4}, {5}}, {{5}, {5}}, {{6, 5}, {4}}};
   ClassifierConfig config = small();
@@ -398,7 +398,7 @@ TEST(Classifier, PoolsAtATemperature) {
   EXPECT_THAT(test::error_of([&] { config.check(); }), HasSubstr("'hot'"));
 }
 
-// A set has no order, and its scores any sign; the fixed queries learn from the loss alone.
+// A set has no order, and its scores have any sign; fixed queries learn only from the loss.
 TEST(Classifier, PoolsByNormalisersThatTrainIt) {
   for (const NormaliserRow& row : normaliser_table()) {
     SCOPED_TRACE(row.name);

@@ -31,7 +31,7 @@ struct Placed {
   Devices devices;
 };
 
-// For the names that GoogleTest gives the cases.
+// For the names of the test cases in GoogleTest.
 void PrintTo(const Placed& placed, std::ostream* out) { *out << placed.name; }
 
 template <class Config>
@@ -126,7 +126,7 @@ std::vector<Placed> all_placed() {
 
 class EveryNetwork : public testing::TestWithParam<Placed> {
  protected:
-  // The same weights each time.
+  // With the same weights in each call.
   static std::shared_ptr<PairNetwork> made() {
     torch::manual_seed(3);
     auto network = GetParam().make();

@@ -35,7 +35,7 @@ std::shared_ptr<Embedder> make(const EmbedderConfig& config) {
   return network;
 }
 
-// Sums of some tens of float32 terms of order 1.
+// Sums of some tens of float32 terms near 1.
 TEST(Embedder, GivesTheSameByPackedLayersAndBesidePadding) {
   const at::NoGradGuard no_gradient;
   const auto network = make(small());

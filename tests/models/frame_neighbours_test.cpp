@@ -15,7 +15,7 @@ using at::Tensor;
 Tensor numbers(const std::vector<int64_t>& values) { return at::tensor(values, at::kLong); }
 
 TEST(FrameNeighbours, AreListedAndCutByLength) {
-  // One number each, and up to two neighbours: 0 sees 2 by kind 3 and 1 by kind 2, as they see it.
+  // Frames of one number with up to two neighbours: edges of kind 3 (0 and 2) and kind 2 (0 and 1).
   Tensor frames = at::tensor({9., 2., 1., 3., 2.,   //
                               9., -1., 0., 2., 0.,  //
                               9., 0., -2., 0., 3.})
@@ -31,7 +31,7 @@ TEST(FrameNeighbours, AreListedAndCutByLength) {
                                          .view({2, 7})));
 }
 
-// What a network of the type `classifier` answers for a molecule, alone or beside another.
+// A `classifier` network for molecules, single and in batches.
 class MoleculeNetwork : public testing::Test {
  protected:
   void SetUp() override {
@@ -78,7 +78,7 @@ TEST_F(MoleculeNetwork, AnswersThatPaddingAndOrderDoNotChange) {
 }
 
 TEST_F(MoleculeNetwork, AnswersByBonds) {
-  // Atom by atom they are alike: as many of each element, with as many bonds and hydrogens.
+  // The atoms are alike: equal counts of each element, with equal bonds and hydrogens.
   const Tensor both = answers({"CCONC", "CNCOC"});
   EXPECT_GT((both[0] - both[1]).abs().item<double>(), 1e-4);
 }

@@ -27,7 +27,7 @@ SourceShape source_of(int64_t count) {
   return shape;
 }
 
-// Two heads of depth 3, then two of which the mean counts.
+// A layer of two heads of depth 3, then a layer of two heads that are averaged.
 const GraphNetworkConfig small = {.depth = 6, .heads = 2, .output_heads = 2, .attention_depth = 4};
 
 std::shared_ptr<GraphNetwork> make(const GraphNetworkConfig& config = small,
@@ -50,7 +50,7 @@ Batch batch_of(const std::vector<int64_t>& given) {
           at::arange(count).view({-1, 1}) % labels + first, at::ones({count}, at::kLong)};
 }
 
-// Who sees whom, itself too, as a matrix of 0 and 1.
+// The adjacency matrix of 0 and 1, with self-loops.
 Tensor adjacency(const NodeGraph& graph) {
   Tensor seen = at::eye(graph.node_count(), at::kDouble);
   for (int64_t node = 0; node < graph.node_count(); ++node)
@@ -69,8 +69,8 @@ Tensor dense_features(const NodeGraph& graph) {
   return dense;
 }
 
-// v . leaky_relu(W_q h_i + W_k h_j) over a mask, in plain products, each head's context one after
-// another.
+// v . leaky_relu(W_q h_i + W_k h_j) over a mask, by plain products; returns the context of each
+// head.
 std::vector<Tensor> dense_heads(const torch::OrderedDict<std::string, Tensor>& weights,
                                 const std::string& layer, const Tensor& mapped, const Tensor& seen,
                                 int64_t heads) {
@@ -121,7 +121,8 @@ TEST(GraphNetwork, HasTheGradientsOfItsObjective) {
   }
 }
 
-// Dropped are features, what later layers read, and weights: by the seed of the generator alone.
+// Dropout applies to features, inputs of later layers and weights, determined by the generator's
+// seed.
 TEST(GraphNetwork, DropsByItsGenerator) {
   const auto network = make();
   const auto objective = [&](uint64_t seed) {
@@ -134,12 +135,12 @@ TEST(GraphNetwork, DropsByItsGenerator) {
             network->objective(batch_of({1}), {}, 0).item<double>());
 }
 
-// The nodes of two steps are all that an answer depends on, and others beside them do not matter.
+// An answer depends only on the nodes within two steps; further nodes do not matter.
 TEST(GraphNetwork, AnswersFromTheSurroundingsAsFromTheWhole) {
   const auto network = make();
   const at::NoGradGuard no_gradient;
   const std::vector<int64_t> around = network->with_surroundings({4 + first});
-  // The ring's neighbours, and one that sees it across.
+  // The neighbours in the ring, and a node that sees it across.
   EXPECT_EQ(around[0], 4 + first);
   EXPECT_GT(around.size(), 4U);
   EXPECT_LT(around.size(), static_cast<size_t>(nodes));
@@ -148,7 +149,7 @@ TEST(GraphNetwork, AnswersFromTheSurroundingsAsFromTheWhole) {
   const Tensor wanted = network->log_probabilities(alone, {});
   alone.source = at::cat({source, at::full({1, 2}, Vocabulary::padding, at::kLong)}, 1);
   EXPECT_TRUE(at::allclose(network->log_probabilities(alone, {}), wanted, 1e-12, 1e-12));
-  // Without its second node it is another answer.
+  // Without the second node the answer changes.
   alone.source = source.clone();
   alone.source[0][1] = Vocabulary::unknown;
   EXPECT_FALSE(at::allclose(network->log_probabilities(alone, {}), wanted, 1e-6, 1e-6));
@@ -178,7 +179,7 @@ TEST(GraphNetwork, KeepsItsScoresWhenPacked) {
     EXPECT_NEAR(network->objective(batch_of({3, 6}), {}, 0).item<double>(), before.item<double>(),
                 1e-12);
   }
-  // Gradients are of the weights as they are.
+  // Gradients are computed from the current weights.
   EXPECT_GT(
       std::abs(network->objective(batch_of({3, 6}), {}, 0).item<double>() - before.item<double>()),
       1e-3);

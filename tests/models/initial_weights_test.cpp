@@ -14,13 +14,13 @@ namespace initial_weights_test {
 using at::Tensor;
 
 Vocabulary of_tokens(const std::vector<std::string>& tokens) {
-  // Each occurs so often that it precedes the next.
+  // Earlier tokens are more frequent, which fixes their order.
   std::vector<std::vector<std::string>> sequences;
   for (size_t i = 0; i < tokens.size(); ++i) sequences.emplace_back(tokens.size() - i, tokens[i]);
   return Vocabulary::build(sequences);
 }
 
-// Both vocabularies are made of the same tokens where the network wants that.
+// If the network has a joint vocabulary, both vocabularies have the same tokens.
 PairModel model_of(const test::SomeNetwork& network, const std::vector<std::string>& source,
                    const std::vector<std::string>& target) {
   PairModel model;
@@ -39,14 +39,14 @@ PairModel model_of(const test::SomeNetwork& network, const std::vector<std::stri
   model.target_vocabulary = of_tokens(model.text.joint_vocabulary ? source : target);
   model.network = model.make_network();
   torch::NoGradGuard no_gradient;
-  // Biases, too, begin with values that differ.
+  // Gives biases different values, too.
   for (Tensor& parameter : model.network->parameters()) parameter.add_(at::rand_like(parameter));
   return model;
 }
 
 class EveryInitialNetwork : public testing::TestWithParam<test::SomeNetwork> {};
 
-// The rows of a token go to that token, whatever its place; new tokens keep theirs.
+// Rows move with their tokens, to any place; new tokens keep their initial rows.
 TEST_P(EveryInitialNetwork, TakesTheRowsOfItsTokens) {
   const test::TemporaryFolder folder;
   const std::string path = folder / "weights.safetensors";
@@ -95,7 +95,7 @@ std::vector<test::SomeNetwork> networks(bool mix_tokens) {
 INSTANTIATE_TEST_SUITE_P(Models, EveryInitialNetwork, testing::ValuesIn(networks(false)),
                          [](const auto& info) { return info.param.name; });
 
-// A weight whose rows belong to no single token begins anew, the others as they were.
+// A weight without rows of single tokens keeps its new values; the others are taken.
 TEST(InitialWeights, LeaveWhatMixesTokens) {
   const test::TemporaryFolder folder;
   const std::string path = folder / "weights.safetensors";
@@ -132,7 +132,7 @@ TEST(InitialWeights, TakeWhatMixesTokensThatAreTheSame) {
   }
 }
 
-// Features have numbers, which mean the same in both graphs.
+// Features have numbers with the same meaning in both graphs.
 TEST(InitialWeights, TakeTheFeaturesThatBothGraphsHave) {
   const test::TemporaryFolder folder;
   const std::string path = folder / "weights.safetensors";

@@ -23,7 +23,7 @@ using test::error_of;
 
 constexpr int64_t tokens = 10;
 
-// Two sources of one length, as steps want them, and others.
+// Two sources of one length, for steps, and others.
 const std::vector<EncodedPair> pairs = {{{4, 5, 6}, {5, 6, 7, 4}},
                                         {{9, 4, 4}, {8}},
                                         {{}, {9, 9, 5}, {}, /*no_eos=*/true},
@@ -52,7 +52,7 @@ struct Variant {
   std::function<void(LanguageModelConfig&)> change;
 };
 
-// For the names that GoogleTest gives the cases.
+// For the names of the test cases in GoogleTest.
 void PrintTo(const Variant& variant, std::ostream* out) { *out << variant.name; }
 
 std::vector<Variant> variants() {
@@ -98,7 +98,7 @@ TEST_P(EveryLanguageModel, StepsGiveTheTeacherForcedProbabilities) {
   reference::expect_steps(*network, equal, network->logits(equal, {}));
 }
 
-// Also beyond the context, where half of it is read anew.
+// Also beyond the context, when half of it is read again.
 TEST_P(EveryLanguageModel, PackedStepsAreThoseOfLibTorch) {
   const std::vector<std::string> packed = {"plain",         "post_norm",  "relu",       "untied",
                                            "without_start", "sinusoidal", "shared_keys"};
@@ -117,7 +117,7 @@ TEST_P(EveryLanguageModel, SourcesOfAnyLengthAndPaddingChangeNothing) {
     const Batch one = make_batch(pairs, {i});
     const Tensor single = network->logits(one, {});
     EXPECT_TRUE(torch::allclose(padded[i].slice(0, 0, single.size(1)), single[0], 1e-9, 1e-9)) << i;
-    // All of it as the continuation of nothing, or, as a start is then there, of its first token.
+    // The whole text continues an empty source or, without a start token, its first token.
     EncodedPair whole = pairs[static_cast<size_t>(i)];
     const size_t kept =
         GetParam().name == "without_start" ? std::min<size_t>(whole.source.size(), 1) : 0;
@@ -155,8 +155,8 @@ TEST_P(EveryLanguageModel, NoPositionSeesLaterOnes) {
   EXPECT_FALSE(torch::allclose(a[0][3], b[0][3], 1e-6, 1e-6));
 }
 
-// Logits behind `text` and the weights of the last position, mean of the heads, by the formulas of
-// Vaswani et al. 2017, 3.2, in one layer of the shape of GPT-2.
+// Logits after `text` and the mean weights of the heads at the last position. By the formulas of
+// Vaswani et al. 2017, 3.2, in one layer as in GPT-2.
 std::pair<Tensor, Tensor> by_formula(LanguageModel& network, const std::vector<int64_t>& text) {
   const auto weights = network.named_parameters();
   const auto map = [&](const Tensor& x, const std::string& name) {
@@ -203,7 +203,7 @@ TEST(LanguageModel, IsWhatTheFormulasSay) {
   }
 }
 
-// Far beyond the context, against a loop that says what is seen.
+// Far beyond the context, compared with a loop over the visible tokens.
 TEST(LanguageModel, GoesOnOverTheEndOfItsContext) {
   torch::NoGradGuard no_gradient;
   for (const Positions positions : {Positions::learned, Positions::rotary}) {
@@ -224,7 +224,7 @@ TEST(LanguageModel, GoesOnOverTheEndOfItsContext) {
         const StepResult result = state->step(torch::tensor({token}), true, {});
         EXPECT_TRUE(torch::allclose(result.log_probabilities[0], expected, 1e-9, 1e-9)) << t;
         EXPECT_EQ(result.weights.size(1), 8);
-        // The source is out of sight, but for its last tokens at first.
+        // The source is out of the context, except for its last tokens at first.
         EXPECT_EQ(result.weights.slice(1, 0, 8 - context / 2).abs().sum().item<double>(), 0);
         if (t == 0) {
           EXPECT_GT(result.weights[0][7].item<double>(), 0);
@@ -256,7 +256,7 @@ TEST(LanguageModel, LearnsAText) {
     adam.step();
   }
   torch::NoGradGuard no_gradient;
-  // What follows a token is certain; what begins a window is one of six.
+  // Within a window the next token is certain; the first one is one of six.
   const std::vector<EncodedPair> rest = windows_in_order(text, 11, 1);
   EXPECT_LT(network->objective(make_batch(rest, {1, 2, 3}), {}, 0).item<double>() / 33, 0.2);
   const double first =

@@ -55,7 +55,7 @@ TEST(MaskTokens, AsksForTheRoundedShareOfEachRow) {
   const MaskedTokens masked = mask_tokens(source, length, 0.15, 54, seeded(3));
   const Tensor asked = masked.asked != Vocabulary::padding;
   for (int64_t row = 0; row < 200; ++row)
-    // std::rint, as at::round, takes ties to the even number.
+    // std::rint and at::round both round ties to even.
     EXPECT_EQ(asked[row].sum().item<int64_t>(),
               std::max(1.0F, std::rint(0.15F * static_cast<float>(lengths[row]))));
   EXPECT_FALSE(asked.logical_and(inside.logical_not()).any().item<bool>());
@@ -64,8 +64,8 @@ TEST(MaskTokens, AsksForTheRoundedShareOfEachRow) {
   const auto of_asked = [&](const Tensor& which) {
     return which.logical_and(asked).sum().item<double>() / asked.sum().item<double>();
   };
-  // About 1,670 are asked for: a share p is off by sqrt(p (1 - p) / 1670), 0.01 and 0.007; four of
-  // these. One of 50 draws of another token is the same.
+  // About 1,670 tokens are hidden. A share p has a deviation of sqrt(p (1 - p) / 1670), 0.01 and
+  // 0.007; four deviations are allowed. One of 50 random tokens equals the original.
   EXPECT_NEAR(of_asked(masked.shown == mask_token), 0.8, 0.04);
   EXPECT_NEAR(of_asked(masked.shown == source), 0.1 + 0.1 / 50, 0.03);
   EXPECT_GE(masked.shown.masked_select(inside.logical_and(masked.shown != mask_token))
@@ -110,7 +110,7 @@ TEST(MaskTokens, ByContentDependsOnTheRowOnly) {
   EXPECT_FALSE((other.asked != 0).equal(all.asked != 0)) << "other tokens, other places";
 }
 
-// A sum over batches is the same however the rows are put into batches.
+// The sum over batches does not depend on the split into batches.
 TEST(MaskedLanguageModel, ObjectiveDoesNotDependOnTheBatch) {
   const auto network = make(small());
   const auto objective = [&](const std::vector<int64_t>& rows) {
@@ -141,7 +141,7 @@ TEST(MaskedLanguageModel, ObjectiveIsTheMeanOverWhatIsAskedFor) {
       wanted += sum / count * batch.source_lengths[i].item<double>();
     }
     EXPECT_NEAR(network->objective(batch, {}, 0).item<double>(), wanted, 1e-9);
-    // With a generator the mean is that of the batch.
+    // With a generator the mean is over the batch.
     const MaskedTokens drawn =
         mask_tokens(batch.source, batch.source_lengths, share, tokens, seeded(1));
     EXPECT_GT(network->objective(batch, {.generator = seeded(1)}, 0).item<double>(), 0);
@@ -190,7 +190,7 @@ TEST(MaskedLanguageModel, AnswersWithItsSourceAndFillsInWhatIsUnknown) {
   EXPECT_TRUE(torch::allclose(second.log_probabilities[0].slice(0, 4),
                               guess.slice(0, 4).log_softmax(0), 1e-9, 1e-9));
   EXPECT_EQ(second.log_probabilities[0].slice(0, 0, 4).max().item<double>(), impossible);
-  // The rest of 1 is the class token's.
+  // The class token has the remaining weight.
   EXPECT_EQ(second.weights.sizes(), batch.source.sizes());
   EXPECT_LT(second.weights[0].sum().item<double>(), 1);
   EXPECT_GT(second.weights[0].min().item<double>(), 0);
@@ -198,7 +198,7 @@ TEST(MaskedLanguageModel, AnswersWithItsSourceAndFillsInWhatIsUnknown) {
 }
 
 TEST(MaskedLanguageModel, LearnsWhatStandsBetween) {
-  // Two lines of which any token tells the others.
+  // Two lines; any token identifies its line.
   const std::vector<EncodedPair> two = {line({4, 5, 6, 7, 8}), line({9, 10, 11, 9, 10})};
   MaskedLanguageModelConfig config = small();
   config.dropout = 0;

@@ -26,7 +26,7 @@ TEST_P(EveryOutline, HasTheParametersOfTheNetworkAndNoneOfTheirValues) {
     const WithoutStorage without_storage;
     return config.chosen().make_network(GetParam().source, GetParam().target_tokens);
   }();
-  // What is drawn for the network is what would be drawn without an outline.
+  // Making an outline does not change the random numbers of the network.
   const auto network = config.chosen().make_network(GetParam().source, GetParam().target_tokens);
   torch::manual_seed(1);
   const auto again = config.chosen().make_network(GetParam().source, GetParam().target_tokens);
@@ -45,7 +45,7 @@ TEST_P(EveryOutline, HasTheParametersOfTheNetworkAndNoneOfTheirValues) {
 INSTANTIATE_TEST_SUITE_P(Models, EveryOutline, testing::ValuesIn(test::some_networks()),
                          [](const auto& info) { return info.param.name; });
 
-// What a constructor calls must be known to LibTorch without storage too.
+// Everything that constructors call must also work without storage.
 TEST(Outline, OfEveryScoreAndMechanism) {
   const WithoutStorage without_storage;
   const auto make = [](const std::string& type, const std::string& setting) {
@@ -56,7 +56,7 @@ TEST(Outline, OfEveryScoreAndMechanism) {
       config.chosen().make_network({12}, 12);
       return 1;
     } catch (const Error&) {
-      return 0;  // not for this type
+      return 0;  // not available for this type
     }
   };
   int made = 0;
@@ -77,7 +77,7 @@ PairModel model_with(const std::vector<std::string>& settings) {
   return model;
 }
 
-// None of these is ever allocated: the largest would take 280 TB.
+// Nothing is allocated here: the largest model would take 280 TB.
 TEST(ModelSize, NamesTheSettingThatAsksForMost) {
   const auto named = [](const std::vector<std::string>& settings) {
     return largest_part(model_with(settings));
@@ -102,7 +102,7 @@ TEST(ModelSize, BoundsWhatIsTrained) {
     check_memory(model_with({"model.type=transformer", "model.bias=grid:65536x65536"}));
   });
   EXPECT_THAT(refusal, HasSubstr("model.bias = 'grid:65536x65536' asks for 2199.0 GB"));
-  // Weight, average, two moments, decay, two gradients a replica and a checkpoint that is read.
+  // Weight, average, two moments, decay, two gradients per replica, and a checkpoint being read.
   EXPECT_THAT(refusal, HasSubstr("training 15 times that"));
   EXPECT_THAT(
       test::error_of([] {
@@ -116,7 +116,7 @@ TEST(ModelSize, BoundsWhatIsTrained) {
               }),
               testing::HasSubstr("import 2.5 times that"));
   EXPECT_GT(memory_limit(), 1 << 28);
-  // Processes of one machine share it.
+  // The processes of one machine share its memory.
   EXPECT_THAT(
       test::error_of([] { check_memory(model_with({"model.type=seq2seq"}), 1, 1'000'000); }),
       AllOf(HasSubstr("training 15 times that in each of 1000000 processes; each may use"),

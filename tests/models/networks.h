@@ -16,8 +16,8 @@
 
 namespace attend::test {
 
-// Nodes in a ring, where each third one sees the one four places on too, with one to three features
-// of five.
+// Nodes in a ring, each with one to three features of five. Each third node also sees the node four
+// places later.
 inline std::shared_ptr<const NodeGraph> ring_graph(int64_t nodes) {
   std::string lines, edges;
   for (int64_t i = 0; i < nodes; ++i) {
@@ -36,7 +36,7 @@ inline SourceShape ring_source(int64_t tokens) {
   return source;
 }
 
-// Frames of two numbers that have up to two neighbours, by edges of three kinds.
+// Frames of two numbers with up to two neighbours, by edges of three kinds.
 inline SourceShape bound_source() {
   SourceShape source{6, {}};
   source.neighbours = 2;
@@ -44,8 +44,8 @@ inline SourceShape bound_source() {
   return source;
 }
 
-// Drawn sources of one length: as many tokens, or 12 frames, the patches of 3 rows and 4 columns.
-// Frames that have neighbours see the one before them and the one behind them.
+// Random sources of one length: `tokens` tokens, or 12 frames (patches in 3 rows and 4 columns).
+// Frames with neighbours see the previous and the next frame.
 inline at::Tensor some_sources(const SourceShape& shape, int64_t count, int64_t tokens) {
   if (!shape.is_frames())
     return at::randint(Vocabulary::unknown + 1, shape.tokens, {count, tokens}, at::kLong);
@@ -62,15 +62,15 @@ inline at::Tensor some_sources(const SourceShape& shape, int64_t count, int64_t 
   return frames;
 }
 
-// A small network of every type and of the choices that compute in their own ways.
+// A small network, for every type and for the choices with their own computations.
 struct SomeNetwork {
   std::string name;
-  std::vector<std::string> settings;  // beside type, as key=value
+  std::vector<std::string> settings;  // other than type, as key=value
   SourceShape source = {12};
   int64_t target_tokens = 12;
-  bool mixes_tokens = false;  // an axis of some weights has several rows per token, or two have one
+  bool mixes_tokens = false;  // some weights have several rows per token, or one for two tokens
 
-  // All depths are such that they fill no vector.
+  // The depths are not multiples of a vector's length.
   ModelConfig config() const {
     ModelConfig config;
     assign({config.type_setting()}, "model.type=" + name.substr(0, name.find('_')));
@@ -90,7 +90,7 @@ struct SomeNetwork {
   }
 };
 
-// For the names that GoogleTest gives the cases.
+// For the names of the test cases in GoogleTest.
 inline void PrintTo(const SomeNetwork& network, std::ostream* out) { *out << network.name; }
 
 inline std::vector<SomeNetwork> some_classifiers() {

@@ -1,4 +1,4 @@
-// Models that answer numbers: what they learn, and what becomes of the unit of their targets.
+// Tests of models that answer numbers: training, and the unit of their targets.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <torch/optim/adam.h>
@@ -81,7 +81,7 @@ TEST(NumberModel, GradientsAreDifferences) {
   }
 }
 
-// A mean of vectors could not: no number for a fits both sources that hold it.
+// A mean of vectors could not: no number for "a" fits both sources with an "a".
 TEST(NumberModel, LearnsAFewExamplesByHeart) {
   std::vector<std::string> settings = small;
   settings.insert(settings.end(), {"model.recurrent_layers=1", "model.dropout=0"});

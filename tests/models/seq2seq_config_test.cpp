@@ -13,7 +13,7 @@ namespace seq2seq_config_test {
 using testing::ElementsAre;
 using testing::HasSubstr;
 
-// What a configuration of these lines is refused with; empty: it is not.
+// The error message for a configuration of these lines; empty if it is valid.
 std::string refusal(const std::vector<std::string>& lines) {
   Seq2SeqConfig config;
   try {
@@ -36,7 +36,7 @@ std::vector<std::string> mechanism_names() {
 INSTANTIATE_TEST_SUITE_P(Table, EveryMechanism, testing::ValuesIn(mechanism_names()),
                          [](const auto& info) { return info.param; });
 
-// A row is trained and decoded with (seq2seq_test), or refused before data is read.
+// A row is trained and decoded (seq2seq_test), or refused before data is read.
 TEST_P(EveryMechanism, IsTakenOrRefusedWithAReason) {
   const Mechanism& row = mechanism(GetParam());
   const std::string found = refusal({"model.mechanism=" + GetParam()});
@@ -133,7 +133,7 @@ TEST(Seq2SeqConfig, RefusesBeforeDataIsRead) {
                                       {"model.intra_decoder=true", "model.intra_decoder = false"},
                                       {"model.tied=target", "model.tied = none"}})
     EXPECT_THAT(refusal({"model.plain=true", "model.score=none", other}), HasSubstr(remedy));
-  // Without attention the rest is not used.
+  // Without attention the other settings are unused.
   EXPECT_EQ(refusal({"model.score=none", "model.mechanism=self"}), "");
 }
 

@@ -40,7 +40,7 @@ struct Variant {
   Seq2SeqConfig config;
 };
 
-// For the names that GoogleTest gives the cases.
+// For the names of the test cases in GoogleTest.
 void PrintTo(const Variant& variant, std::ostream* out) { *out << variant.name; }
 
 using Change = std::function<void(Seq2SeqConfig&)>;
@@ -51,7 +51,7 @@ Variant variant(const std::string& name, const Change& change) {
   return made;
 }
 
-// What the network can be made of beside its attention.
+// Parts of the network other than its attention.
 std::vector<Variant> part_variants() {
   std::vector<Variant> all = {
       variant("fed", [](auto& c) { c.query = "state", c.input_feeding = true; }),
@@ -99,7 +99,7 @@ std::vector<Variant> variants() {
       all.push_back(
           variant("score_" + std::string(row.name), [&](auto& c) { c.score = row.name; }));
   }
-  // Sources are shorter than that.
+  // Sources are shorter than these prefixes.
   all.push_back(variant("prefix", [](auto& c) { c.scope = "prefix:4"; }));
   all.push_back(variant("global", [](auto& c) { c.scope = "window:1 | global:3"; }));
   for (const Cell cell : {Cell::gru, Cell::lstm}) {
@@ -131,7 +131,7 @@ class EveryVariant : public testing::TestWithParam<Variant> {
 INSTANTIATE_TEST_SUITE_P(Table, EveryVariant, testing::ValuesIn(variants()),
                          [](const auto& info) { return info.param.name; });
 
-// Weights of a row sum to 1 where the normaliser says so and every query has a key.
+// Returns whether weights sum to 1: the normaliser does so, and every query has a key.
 bool sums_to_one(const AttentionChoices& choices) {
   return Normaliser(choices.normaliser).row().sums_to_one && choices.bias != "sink" &&
          (choices.scope == "all" || choices.scope.find("global") < 99);
@@ -180,7 +180,7 @@ TEST_P(EveryVariant, ObjectiveIsTheCrossEntropyOfItsLogits) {
   const Batch batch = make_batch(pairs, {0, 1, 2});
   const Tensor logits = network->logits(batch, {});
   const Tensor log_p = logits - logits.logsumexp(-1, true);
-  // What copies and the vocabulary give together are probabilities already.
+  // A mixture of copies and vocabulary already consists of probabilities.
   if (GetParam().config.copy) {
     EXPECT_TRUE(torch::allclose(logits, log_p, 1e-12, 1e-12));
   }
@@ -198,8 +198,8 @@ Pass noise_of(uint64_t seed) {
   return {.generator = at::make_generator<at::CPUGeneratorImpl>(seed)};
 }
 
-// With the same masks each time. What is drawn, and the cost of coverage, has gradients that are
-// not those of the value that is shown.
+// With the same dropout masks in each call. Random draws and the coverage cost have gradients that
+// differ from the slopes of the objective's value.
 TEST_P(EveryVariant, GradientsAreDifferences) {
   const Batch batch = make_batch(pairs, {0, 1, 2});
   const auto objective = [&] { return network->objective(batch, noise_of(5), 0.1); };
@@ -210,7 +210,7 @@ TEST_P(EveryVariant, GradientsAreDifferences) {
   else
     reference::expect_parameter_slopes(*network, objective);
   for (const auto& item : network->named_parameters()) {
-    // What the query adds to all scores alike, the softmax takes away.
+    // Softmax cancels whatever the query adds equally to all scores.
     const bool cancels = item.key() == "attention.w_q" || item.key() == "attention.b";
     if (cancels && GetParam().config.choices().score == "linear") continue;
     if (item.key().starts_with("self.") && item.key().ends_with(".key.bias")) continue;
@@ -231,7 +231,7 @@ TEST_P(EveryVariant, LearnsThePairs) {
     (network->objective(batch, noise_of(step), 0) / 10).backward();
     adam.step();
   }
-  // Ten tokens of ten: a model that only learned their frequencies would stay above.
+  // Ten target tokens, a vocabulary of ten: learning only frequencies would give a higher loss.
   EXPECT_LT(loss(), 0.6 * before);
 }
 
@@ -267,7 +267,7 @@ TEST(Seq2Seq, LossIsTheCrossEntropyOfTheTokensAlone) {
               1e-12 * plain);
 }
 
-// Folders trained before there were mechanisms hold these.
+// Model folders from before there were mechanisms have these names.
 TEST(Seq2Seq, KeepsTheNamesOfItsWeights) {
   const Seq2Seq network(small(), 12, 10);
   std::vector<std::string> names;
@@ -289,10 +289,10 @@ TEST(Seq2Seq, HardAttentionSumsToItsCrossEntropy) {
   const Tensor logits = network.logits(batch, noise_of(4));
   const double expected = sequence_loss(logits, batch.target, 0.1).item<double>();
   const auto found = network.objective(batch, noise_of(4), 0.1).item<double>();
-  EXPECT_NEAR(found, expected, 1e-4 * expected);  // float32; the signal is added and taken away
+  EXPECT_NEAR(found, expected, 1e-4 * expected);  // float32; the signal is added and removed
 }
 
-// The value stays the cross-entropy, as with draws.
+// The value remains the cross-entropy, as with draws.
 TEST(Seq2Seq, CoverageCostsGradientsAlone) {
   const Batch batch = make_batch(pairs, {0, 1, 2});
   const auto trained = [&](double weight) {
@@ -314,8 +314,8 @@ TEST(Seq2Seq, CoverageCostsGradientsAlone) {
   EXPECT_TRUE(torch::allclose(more - some, some - plain, 1e-3, 1e-5));
 }
 
-// Targets are their sources backwards, of tokens that are hardly in training: what is copied is
-// right, and the vocabulary knows nothing.
+// Targets are reversed sources with tokens absent from training: copying is correct, and the
+// vocabulary is of no use.
 TEST(Seq2Seq, CopiesTokensThatItHasNotSeen) {
   std::vector<EncodedPair> training, unseen;
   for (int64_t i = 0; i < 64; ++i) {
@@ -329,7 +329,7 @@ TEST(Seq2Seq, CopiesTokensThatItHasNotSeen) {
     torch::manual_seed(17);
     Seq2SeqConfig config = small();
     config.hidden = 16;
-    config.encoder = Annotations::none;  // a token tells nothing to its neighbours
+    config.encoder = Annotations::none;  // tokens do not read their neighbours
     config.dropout = 0;
     config.copy = copy;
     Seq2Seq network(config, 20, 20);
@@ -343,7 +343,7 @@ TEST(Seq2Seq, CopiesTokensThatItHasNotSeen) {
     const Batch test = make_batch(unseen, {0, 1, 2, 3, 4, 5, 6, 7});
     return network.objective(test, {}, 0).item<double>() / 24;
   };
-  // A token in three is unseen: copying it must cost far less than guessing among 20.
+  // One token in three is unseen: copying it must cost far less than guessing among 20.
   EXPECT_LT(loss_of_unseen(true), 0.5 * loss_of_unseen(false));
 }
 
@@ -358,7 +358,7 @@ TEST(Seq2Seq, OneEmbeddingIsInOnePlace) {
   EXPECT_THROW(network.place({at::kCPU, at::kCPU, at::kCUDA}), Error);
 }
 
-// The draw changes what follows, so the score of the query is trained by the reward alone.
+// The draw changes later steps, so that only the reward trains the score of the query.
 TEST(Seq2Seq, HardAttentionTrainsByRewardAndEntropy) {
   const Batch batch = make_batch(pairs, {0, 1, 2});
   const auto gradient = [&](double entropy_weight) {

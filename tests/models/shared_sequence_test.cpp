@@ -17,7 +17,7 @@ using test::SomeNetwork;
 
 constexpr int64_t tokens = 12;
 
-// Sequences of many lengths, some shorter than there are ranks; of a language model texts as well.
+// Sequences of many lengths, some shorter than the number of ranks; texts for language models.
 const std::vector<EncodedPair> pairs = {
     {{4, 5, 6, 7, 8, 9, 4}, {5, 6, 7, 4, 11}}, {{9, 4, 4}, {8}}, {{6}, {9, 9, 10, 4, 5, 6, 7}}};
 const std::vector<EncodedPair> texts = {{{}, {4, 5, 6, 7, 8, 9, 10, 11, 4, 6, 8}, {}, true},
@@ -41,7 +41,7 @@ std::vector<SomeNetwork> networks() {
       {"transformer_sensitive", {"model.source_mechanism=location_sensitive"}}};
 }
 
-// The same weights each time, in float64, so that rounding says nothing.
+// The same weights in each call, in float64, so that rounding is negligible.
 std::shared_ptr<PairNetwork> make(const SomeNetwork& some) {
   ModelConfig config = some.config();
   assign(config.settings(), "model.dropout=0.2");
@@ -53,7 +53,7 @@ std::shared_ptr<PairNetwork> make(const SomeNetwork& some) {
   return network;
 }
 
-// The objective and the gradients of the weights.
+// Returns the objective and the gradients of the weights.
 std::vector<Tensor> learned(PairNetwork& network, const std::vector<EncodedPair>& from,
                             Communicator* world = nullptr) {
   std::vector<int64_t> all(from.size());
@@ -78,8 +78,8 @@ class SharedNetwork : public testing::TestWithParam<SomeNetwork> {
       const auto rank = static_cast<size_t>(world.rank());
       parts[rank] = learned(*copies[rank], from, &world);
     });
-    // The softmax is blind to a bias of all keys, whose gradient is rounding alone: its measure is
-    // the largest one.
+    // Softmax cancels a bias of all keys. Its gradient is only rounding and is compared with the
+    // largest gradient.
     double largest = 0;
     for (size_t i = 1; i < wanted.size(); ++i)
       largest = std::max(largest, wanted[i].norm().item<double>());
@@ -95,7 +95,7 @@ class SharedNetwork : public testing::TestWithParam<SomeNetwork> {
   }
 };
 
-// Dropout and draws included, for they go by the place in the whole sequence.
+// Including dropout and draws, which depend on the place in the whole sequence.
 TEST_P(SharedNetwork, LearnsAsOneProcess) {
   for (const int64_t ranks : {1, 2, 3, 5}) {
     expect_as_one(pairs, ranks);

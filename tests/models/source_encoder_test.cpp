@@ -41,7 +41,7 @@ TEST(SourceEncoder, AddsSinusoidsToScaledTokens) {
       const double angle = static_cast<double>(p) / std::pow(10000, (c - c % 2) / 6.0);
       const double expected = std::sqrt(6.0) * encoder->weight()[source[0][p]][c].item<double>() +
                               (c % 2 == 0 ? std::sin(angle) : std::cos(angle));
-      // The embedding is drawn, and its sinusoid rounded, in float32.
+      // The random embedding and the rounded sinusoid are float32.
       EXPECT_NEAR(found.vectors[0][p][c].item<double>(), expected, 1e-12);
     }
   }
@@ -54,7 +54,7 @@ TEST(SourceEncoder, KnowsRowsAndColumnsOfAnImage) {
   const Tensor patches = torch::randn({1, 6, 4}, torch::kDouble), lengths = torch::tensor({6});
   const Tensor positions = (told->forward(patches, lengths, {}).vectors -
                             bare->forward(patches, lengths, {}).vectors)[0];
-  // Half of the columns are the row's, half the column's.
+  // Half of the dimensions encode the row, half the column.
   for (int64_t a = 0; a < 6; ++a) {
     for (int64_t b = 0; b < 6; ++b) {
       EXPECT_EQ(torch::allclose(positions[a].slice(0, 0, 3), positions[b].slice(0, 0, 3)),

@@ -35,7 +35,7 @@ Tensor pixels(const Tensor& patches) {
   return image;
 }
 
-// What leaves is what the linear map read.
+// With an identity map the output equals the input of the map.
 SourceInput transparent(const ImageInputConfig& config) {
   SourceInput input(shape, 4, config);
   torch::NoGradGuard no_gradient;
@@ -110,8 +110,8 @@ TEST(SourceInput, ConvolvesAndHalves) {
   EXPECT_TRUE(torch::allclose(input.forward(patches, {}), expected, 1e-12, 1e-12));
 }
 
-// An image that is an element of a set passes the same convolutions as one alone; its vectors stand
-// side by side before the linear map.
+// An image in a set passes the same convolutions as a single image. The vectors of a set are
+// concatenated before the linear map.
 TEST(SourceInput, ConvolvesEachImageOfASet) {
   torch::manual_seed(7);
   SourceShape set(24, GridSize{});
@@ -148,7 +148,7 @@ TEST(SourceInput, ConvolvesEachImageOfASet) {
     }
 }
 
-// Each image of a set is moved by itself.
+// Each image of a set is moved independently.
 TEST(SourceInput, MovesEachImageOfASet) {
   SourceShape set(24, GridSize{});
   set.frame_grid = shape.grid;

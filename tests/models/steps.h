@@ -11,8 +11,8 @@
 
 namespace attend::reference {
 
-// The steps of a network in float64 along the targets of a batch, against its teacher-forced logits
-// [B, T, V]. `look`, if any, sees each result, with weights.
+// Compares the steps of a float64 network along the targets of a batch with its teacher-forced
+// logits [B, T, V]. `look`, if given, is called with each result, including weights.
 inline void expect_steps(PairNetwork& network, const Batch& batch, const at::Tensor& logits,
                          const std::function<void(const StepResult&)>& look = {}) {
   const at::NoGradGuard no_gradient;
@@ -27,21 +27,21 @@ inline void expect_steps(PairNetwork& network, const Batch& batch, const at::Ten
   }
 }
 
-// Whether attention() computes a step of a network that attends, which packed steps do without.
+// Returns whether a network with attention calls attention() in a step; packed steps do not.
 inline bool steps_by_attention(DecodingState& state, const at::Tensor& tokens) {
   AttentionTrace trace;
   state.step(tokens, /*with_weights=*/false, Pass{}.watched_by(trace));
   return !trace.attentions().empty();
 }
 
-// The same numbers, of which memory holds one in two places.
+// The same numbers with stride 2.
 inline at::Tensor as_column(const at::Tensor& x) {
   return at::stack({x, at::full_like(x, -1)}, 1).select(1, 0);
 }
 
-// Steps of a packed network in float32 against those of LibTorch, along rows that a beam reorders,
-// in log probabilities and weights; and what next() finds against what it finds in them. For
-// batches of two pairs or more and tokens from 4 on.
+// Compares packed float32 steps with LibTorch's steps in log probabilities and weights, along rows
+// that a beam reorders. Also compares the result of next() with these. For batches of two or more
+// pairs and tokens from 4 on.
 inline void expect_packed_steps(PairNetwork& network, const Batch& batch, int64_t steps,
                                 bool has_packed_form) {
   const at::NoGradGuard no_gradient;
@@ -69,7 +69,7 @@ inline void expect_packed_steps(PairNetwork& network, const Batch& batch, int64_
     EXPECT_TRUE(at::equal(found.tokens.select(1, 0), expected.tokens.select(1, 0))) << t;
     EXPECT_TRUE(at::equal(found.log_probabilities, expected.log_probabilities)) << t;
     EXPECT_TRUE(at::equal(found.weights, got.weights)) << t;
-    // Hypotheses stay with their sources and change places, or some end and others continue twice.
+    // Hypotheses change places within their sources, or some end and others continue twice.
     const int64_t rows = before.size(0);
     const bool same_sources = t % 2 == 1;
     const at::Tensor kept = same_sources ? at::arange(rows, at::kLong)
@@ -80,7 +80,7 @@ inline void expect_packed_steps(PairNetwork& network, const Batch& batch, int64_
   }
 }
 
-// Sources of a batch with the rows, and without the padding, that some of its pairs have.
+// Starts these pairs of a batch, without unnecessary padding.
 inline std::unique_ptr<DecodingState> start_of(PairNetwork& network, const Batch& batch,
                                                const std::vector<int64_t>& numbers) {
   const at::Tensor rows = at::tensor(at::ArrayRef<int64_t>(numbers), at::kLong);
@@ -89,9 +89,9 @@ inline std::unique_ptr<DecodingState> start_of(PairNetwork& network, const Batch
   return network.start(batch.source.index_select(0, rows).narrow(1, 0, longest), lengths, {});
 }
 
-// Packed states that take others between their steps, to the last bit as what each gives alone:
-// rows join in front of the first 16 positions and behind them, and change places as a beam's do.
-// For batches of three pairs and tokens from 4 to 8.
+// Packed states to which others are appended between steps are bit-identical to separate states.
+// Rows are appended within and after the first 16 positions. For batches of three pairs and tokens
+// from 4 to 8.
 inline void expect_appended_steps(PairNetwork& network, const Batch& batch) {
   const at::NoGradGuard no_gradient;
   network.eval();
@@ -113,7 +113,7 @@ inline void expect_appended_steps(PairNetwork& network, const Batch& batch) {
   for (int64_t t = 0; t < 24; ++t) {
     if (t == 1) all->append(*started({1, 0}));
     if (t == 9 || t == 20) all->append(*started({2, 1}));
-    // The first row ends, or two of one source change places.
+    // The first row ends.
     if (t == 12) {
       rows.erase(rows.begin());
       all->reorder(at::arange(1, std::ssize(rows) + 1, at::kLong), /*same_sources=*/false);
@@ -133,8 +133,8 @@ inline void expect_appended_steps(PairNetwork& network, const Batch& batch) {
   }
 }
 
-// What is carried from step to step after it is reordered as a beam search does: some rows change
-// places, some are there twice. For batches of two pairs or more and tokens up to 9.
+// Checks the state after a reordering as in beam search: some rows change places, some are
+// duplicated. For batches of two or more pairs and tokens up to 9.
 inline void expect_reordering(PairNetwork& network, const Batch& batch) {
   const at::NoGradGuard no_gradient;
   network.eval();

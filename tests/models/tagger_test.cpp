@@ -90,7 +90,7 @@ TEST(Tagger, LogProbabilitiesAreThoseOfItsSteps) {
       EXPECT_TRUE(at::allclose(step.log_probabilities, all.select(1, t), 1e-9, 1e-9));
       ASSERT_EQ(step.weights.defined(), network->attends());
       if (!network->attends()) continue;
-      // The rest of 1 is the class token's.
+      // The class token has the remaining weight.
       EXPECT_EQ(step.weights.size(1), 6);
       EXPECT_LT(step.weights.sum().item<double>(), 1);
       EXPECT_GT(step.weights.min().item<double>(), 0);
@@ -118,7 +118,7 @@ TEST(Tagger, GradientsAreDifferences) {
   reference::expect_parameter_slopes(*network, [&] { return network->objective(batch, {}, 0.1); });
 }
 
-// A label that only the other tokens tell: whether a token like the first follows.
+// The label depends only on other tokens: whether a token like the first follows.
 TEST(Tagger, OverfitsLabelsThatTheirNeighboursDecide) {
   const std::vector<EncodedPair> some = {sentence({4, 5, 5, 6}, {5, 4, 5, 4}),
                                          sentence({5, 5, 4, 5}, {4, 4, 5, 5}),
@@ -162,7 +162,7 @@ TEST(Tagger, TellsWhatDoesNotFit) {
   EXPECT_EQ(small(0, 0).no_weights_reason(), "model.layers = 0");
 }
 
-// A model of words with rare labels, which are labels all the same.
+// A model of words with rare labels, which are kept.
 class TaggerModelTest : public testing::Test {
  protected:
   TaggerModelTest() {

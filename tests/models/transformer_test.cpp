@@ -30,7 +30,7 @@ struct Variant {
   std::function<void(TransformerConfig&)> change;
 };
 
-// For the names that GoogleTest gives the cases.
+// For the names of the test cases in GoogleTest.
 void PrintTo(const Variant& variant, std::ostream* out) { *out << variant.name; }
 
 std::vector<Variant> variants() {
@@ -113,7 +113,7 @@ TEST_P(EveryTransformer, AppendedStepsAreThoseOfEachAlone) {
 
 TEST_P(EveryTransformer, PackedStepsAreThoseOfLibTorch) {
   const bool has_packed_form = has_packed_steps(GetParam().name);
-  // Beyond the first 16 keys, for which there is room at once.
+  // Beyond the first 16 keys, for which room is allocated at once.
   const int64_t steps = 20;
   reference::expect_packed_steps(*network, batch, steps, has_packed_form);
 }
@@ -135,14 +135,14 @@ TEST_P(EveryTransformer, ObjectiveIsTheCrossEntropyOfItsLogits) {
   EXPECT_NEAR(network->objective(batch, {}, 0).item<double>(), expected, 1e-9);
 }
 
-// With the same masks each time.
+// With the same dropout masks in each call.
 TEST_P(EveryTransformer, GradientsAreDifferences) {
   reference::expect_parameter_slopes(*network, [&] {
     return network->objective(batch, {.generator = at::make_generator<at::CPUGeneratorImpl>(5)},
                               0.1);
   });
   for (const auto& item : network->named_parameters()) {
-    // What is added to all scores of a row alike, the softmax takes away.
+    // Softmax cancels whatever is added equally to all scores of a row.
     if (item.key().ends_with(".key.bias")) continue;
     EXPECT_GT(item.value().grad().abs().sum().item<double>(), 0) << item.key();
   }
@@ -165,7 +165,7 @@ TEST_P(EveryTransformer, LearnsThePairs) {
   EXPECT_LT(loss(), 0.6 * before);
 }
 
-// Later tokens must not reach earlier logits, whatever the scope says.
+// Later tokens must not reach earlier logits, for any scope.
 TEST_P(EveryTransformer, NoPositionSeesLaterOnes) {
   Batch other = batch;
   other.target = batch.target.clone();
@@ -209,7 +209,7 @@ TEST(Transformer, ReadsFrames) {
   }
 }
 
-// A normaliser is refused by name, or the loss trains the queries and keys behind it.
+// A normaliser is refused by name, or the loss trains the queries and keys before it.
 TEST(Transformer, TakesNormalisersThatTrainIt) {
   for (const NormaliserRow& row : normaliser_table()) {
     for (const bool of_source : {false, true}) {

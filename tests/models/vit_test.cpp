@@ -31,7 +31,7 @@ VitConfig small() {
   return config;
 }
 
-// With biases that are not 0, so that each counts.
+// With nonzero biases, so that each has an effect.
 std::shared_ptr<Classifier> make(const VitConfig& config) {
   torch::manual_seed(7);
   auto network = std::make_shared<Classifier>(config, shape, targets);
@@ -57,7 +57,7 @@ struct Parameters {
 };
 
 struct Heads {
-  Tensor output, weights;  // [7, 4]; the mean of the heads, [7, 7]
+  Tensor output, weights;  // [7, 4]; mean over the heads, [7, 7]
 };
 
 // Vaswani et al. 2017, eq. 1 for two heads of depth 2.
@@ -92,7 +92,7 @@ Reference reference(const Classifier& network, const Tensor& patches) {
       p.linear(layer + "feed_forward.hidden", p.norm(layer + "feed_forward_norm", x));
   const Tensor gelu = hidden * 0.5 * (1 + torch::erf(hidden / std::sqrt(2.0)));
   x = p.norm("encoder.layers.norm", x + p.linear(layer + "feed_forward.output", gelu));
-  // One layer rolled out: half of each patch's weight comes from the class token's row.
+  // Rollout of one layer: half of each patch's weight is from the class token's row.
   const Tensor row = attended.weights[0].slice(0, 1);
   return {p.linear("output", x[0]), row / row.sum()};
 }
@@ -113,7 +113,7 @@ TEST(Vit, IsTheFormula) {
   }
 }
 
-// Their vectors stand behind the class token's, and no patch's position is theirs.
+// Their vectors follow the class token's, and they share no position with a patch.
 TEST(Vit, ReadsRegistersAndAnswersWithout) {
   VitConfig config = small();
   config.registers = 2;
@@ -136,8 +136,8 @@ TEST(Vit, ReadsRegistersAndAnswersWithout) {
   EXPECT_THROW(config.check(), Error);
 }
 
-// Flips, shifts and convolutions move all colours of a place together: where two of three have no
-// weights, an image is answered as a grey one.
+// Flips, shifts and convolutions move all colours of a pixel together. If two of three colours have
+// zero weights, the answer is the answer for a grey image.
 TEST(Vit, ReadsColours) {
   VitConfig config = small();
   config.image = {.convolutions = 1, .channels = 2, .flip = true, .shift = 1};

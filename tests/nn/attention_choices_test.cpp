@@ -53,7 +53,7 @@ TEST(AttentionChoices, RefusesWhatDoesNotGoTogether) {
   EXPECT_THAT(refusal({.normaliser = "sparse-max"}), HasSubstr("did you mean sparsemax?"));
 }
 
-// T5's relative_attention_max_distance is 128, whatever the number of buckets is.
+// As in T5, relative_attention_max_distance is 128 for any number of buckets.
 TEST(AttentionChoices, BucketsReachAsFarAsT5s) {
   const auto context = [](const Bias& bias) {
     const at::Tensor q = at::zeros({1, 1, 200, 2}, at::kDouble);
@@ -70,7 +70,7 @@ TEST(AttentionChoices, BucketsReachAsFarAsT5s) {
   }
   EXPECT_EQ(largest_distance(parse_biases("buckets:256,300")[0]), 300);
   EXPECT_EQ(largest_distance(parse_biases("buckets:256")[0]), 0);
-  // As transformers 5.24 has them: key 100 before the query, of 256 buckets.
+  // Expected value from transformers 5.24: the key 100 before the query, 256 buckets.
   EXPECT_EQ(distance_buckets(at::full({1}, -100), 256, true, 128).item<int64_t>(), 105);
 }
 

@@ -19,14 +19,14 @@ Pass noise_of(uint64_t seed) {
 }
 
 TEST(Dropout, KeepsTheExpectation) {
-  // Two rows of the hash and a bit.
+  // Two rows of the hash and part of a third.
   constexpr int64_t count = (int64_t{2} << 20) + 59;
   for (const double p : {0.1, 0.5, 0.9}) {
     const Tensor x = dropout(torch::ones({count}, torch::kDouble), p, noise_of(3));
     const Tensor kept = x != 0;
     EXPECT_TRUE(
         torch::allclose(x.masked_select(kept), torch::full({1}, 1 / (1 - p), torch::kDouble)));
-    // Five standard errors of a share of `count` draws; the second row draws other places.
+    // Five standard errors of a share of `count` draws. The second row drops other elements.
     const double share = kept.to(torch::kDouble).mean().item<double>();
     EXPECT_NEAR(share, 1 - p, 5 * std::sqrt(p * (1 - p) / count));
     EXPECT_FALSE(torch::equal(kept.slice(0, 0, 1000), kept.slice(0, 1 << 20, (1 << 20) + 1000)));
@@ -41,7 +41,8 @@ TEST(Dropout, DrawsEachPlaceByItself) {
   for (const auto& [down, right] : {std::pair{0, 1}, {1, 0}, {1, 1}, {2, 0}, {0, 7}}) {
     const Tensor a = dropped.slice(0, down).slice(1, right);
     const Tensor b = dropped.slice(0, 0, side - down).slice(1, 0, side - right);
-    // A product of two such is 1/4 or -1/4, as likely: five standard errors of their mean.
+    // A product of two elements is 1/4 or -1/4 with equal probability: five standard errors of the
+    // mean.
     EXPECT_NEAR((a * b).mean().item<double>(), 0, 5 * 0.25 / side) << down << right;
   }
 }
@@ -57,7 +58,7 @@ TEST(Dropout, IsTheSameForwardAndBackwardTwice) {
   EXPECT_TRUE(torch::allclose(curve, 2 * mask * mask));
 }
 
-// The same places and the same factors, whatever the dtype; of 16 bits rounded to them.
+// The dropped elements and the factors are equal in every dtype; 16-bit results are rounded.
 TEST(Dropout, IsTheSameInEveryDtype) {
   const Tensor x = torch::ones({31, 7});
   const Tensor wanted = dropout(x, 0.3, noise_of(6));
@@ -88,7 +89,7 @@ TEST(Dropout, HasForwardMode) {
   torch::autograd::ForwardADLevel::release_idx(level);
 }
 
-// In a sequence that processes share, each drops what one process would, also in an empty batch.
+// If processes share a sequence, each drops the elements that one process would drop.
 TEST(Dropout, FollowsTheWholeSequence) {
   constexpr int64_t length = 9;
   for (const auto type : {torch::kFloat, torch::kHalf})

@@ -15,7 +15,7 @@ namespace fixed_attention_test {
 using at::Tensor;
 
 constexpr int64_t depth = 6, value_depth = 4, queries = 3, hidden = 5;
-// Sums of some dozens of products of numbers of about 1.
+// For sums of some dozens of products of numbers near 1.
 constexpr double tolerance = 1e-12;
 
 struct Case {

@@ -57,7 +57,7 @@ TEST(RewardsToGo, AddsUpWhatFollows) {
       torch::equal(rewards_to_go(rewards), torch::tensor({{7.0, 6.0, 4.0}}, torch::kDouble)));
 }
 
-// Two draws of three keys; the second reward depends on both.
+// Two draws of one of three keys; the second reward depends on both draws.
 class Reinforce : public testing::Test {
  protected:
   static constexpr int64_t samples = 20000;
@@ -69,7 +69,7 @@ class Reinforce : public testing::Test {
     second = torch::randn({3, 3}, torch::kDouble) - 3;
   }
 
-  // d(-E[first reward + second reward]) / d theta, all nine outcomes written out.
+  // d(-E[first reward + second reward]) / d theta, summed over all nine outcomes.
   Tensor exact() const {
     const Tensor variable = theta.clone().requires_grad_();
     const Tensor p = variable.softmax(-1);
@@ -104,7 +104,7 @@ class Reinforce : public testing::Test {
   }
 
   static void expect_unbiased(const Tensor& estimates, const Tensor& exact) {
-    // Five standard errors: one of the six means would lie outside once in 300,000 seeds.
+    // Five standard errors: one of the six means is further off once in 300,000 seeds.
     const Tensor error = estimates.std(0) / std::sqrt(static_cast<double>(samples));
     const Tensor distance = (estimates.mean(0) - exact).abs();
     EXPECT_TRUE((distance <= 5 * error).all().item<bool>()) << distance << error;
@@ -123,12 +123,12 @@ TEST_F(Reinforce, IsUnbiasedAndABaselineLowersItsVariance) {
             << variance(reduced) << " with one\n";
   RecordProperty("variance_without_baseline", std::to_string(variance(plain)));
   RecordProperty("variance_with_baseline", std::to_string(variance(reduced)));
-  // Rewards of mean -3 and variance 1: most of their square is the mean's.
+  // Rewards have mean -3 and variance 1: the mean contributes most of their square.
   EXPECT_LT(variance(reduced), variance(plain) / 2);
 }
 
 TEST_F(Reinforce, ABaselineThatSeesTheDrawIsBiased) {
-  // The test above can fail: a draw's own reward as its baseline takes the gradient away.
+  // Shows that the test above can fail: with its own reward as baseline a draw has no gradient.
   const Tensor one = draw(theta[0], 11);
   const Tensor variable = theta[0].expand({samples, 1, 3}).clone().requires_grad_();
   const Tensor rewards = one.mv(first).unsqueeze(-1);
@@ -142,7 +142,7 @@ TEST(MovingAverage, IsTheOneOfThePaperUnderGradientDescent) {
   MovingAverage average(-2);
   average.to(torch::kDouble);
   torch::optim::SGD descent(average.parameters(), torch::optim::SGDOptions(0.05));
-  EXPECT_NEAR(average.value().item<double>(), -2, 1e-6);  // made in float32
+  EXPECT_NEAR(average.value().item<double>(), -2, 1e-6);  // initialised in float32
   double expected = average.value().item<double>();
   for (int step = 0; step < 5; ++step) {
     const Tensor rewards = torch::randn({2, 3}, torch::kDouble);

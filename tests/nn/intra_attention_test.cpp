@@ -15,7 +15,7 @@ namespace intra_attention_test {
 using at::Tensor;
 
 constexpr int64_t depth = 3, hidden = 4, units = 5;
-// A recurrence of ten steps over sums of some dozens of products of numbers of about 1.
+// For ten recurrent steps over sums of some dozens of products of numbers near 1.
 constexpr double tolerance = 1e-12;
 
 using Vector = std::vector<double>;
@@ -50,7 +50,7 @@ Vector joined(Vector a, const Vector& b) {
 
 double sigmoid(double x) { return 1 / (1 + std::exp(-x)); }
 
-// Cheng et al. 2016, eq. 4-9, of one sequence: the hidden states.
+// Hidden states of one sequence (Cheng et al. 2016, eq. 4-9).
 std::vector<Vector> lstmn(const IntraAttentionCell& cell, const Tensor& sequence) {
   const auto parameters = cell.named_parameters();
   const Vector v = vector_of(parameters["attention.v"]), b = vector_of(parameters["attention.b"]);
@@ -136,7 +136,7 @@ TEST(IntraAttention, ReadsTheTapeWithItsWeights) {
   }
 }
 
-// Every score that needs no more than what is compared.
+// Every other score that needs only the compared vectors.
 TEST(IntraAttention, TakesOtherScores) {
   for (const char* score : {"general", "additive_relu"}) {
     IntraAttentionCell cell(depth, hidden, units, score);
@@ -146,7 +146,7 @@ TEST(IntraAttention, TakesOtherScores) {
   }
 }
 
-// The derivatives in x and in every parameter.
+// Checks the derivatives with respect to x and every parameter.
 template <class Module, class Run>
 void expect_module_gradients(Module& module, const Tensor& x, Run run) {
   std::vector<std::string> names = {"x"};

@@ -24,7 +24,7 @@ constexpr AttentionSizes sizes{.query_depth = 4,
                                .filter_width = 3};
 constexpr int64_t batch = 2, queries = 3, keys = 5;
 
-// What starts at 0 or 1 would hide mistakes.
+// Moves parameters from their initial 0 or 1, which would hide mistakes.
 void disturb(torch::nn::Module& module) {
   torch::NoGradGuard no_gradient;
   for (Tensor& parameter : module.parameters()) {
@@ -55,7 +55,7 @@ class EveryLearnedAttention : public testing::TestWithParam<MechanismRow> {
 INSTANTIATE_TEST_SUITE_P(Table, EveryLearnedAttention, testing::ValuesIn(mechanism_rows()),
                          row_name);
 
-// A head's parameters are those of a mechanism of its own.
+// Each head has the parameters of an independent mechanism.
 TEST_P(EveryLearnedAttention, HeadsAreIndependent) {
   const auto both = make(2);
   const Tensor q = query.expand({batch, 2, queries, 4}), k = key.expand({batch, 2, keys, 4}),
@@ -73,7 +73,7 @@ TEST_P(EveryLearnedAttention, HeadsAreIndependent) {
   }
 }
 
-// One query after another, each at its place, is all of them at once.
+// Queries one by one, each with its offset, give the result of all queries at once.
 TEST_P(EveryLearnedAttention, QueriesMayComeOneByOne) {
   const auto trained = make(1);
   const Tensor together = attention(query, key, value, trained->spec(query, whole())).context;
@@ -109,14 +109,14 @@ TEST_P(EveryLearnedAttention, GradientsAreDifferences) {
   query.requires_grad_();
   key.requires_grad_();
   loss().backward();
-  // Rounding and curvature of a central difference meet at the third root of epsilon.
+  // The cube root of epsilon balances the rounding and truncation errors of a central difference.
   const double step = std::cbrt(std::numeric_limits<double>::epsilon());
   auto inputs = trained->named_parameters();
   inputs.insert("query", query);
   inputs.insert("key", key);
   for (auto& item : inputs) {
     if (!item.value().requires_grad()) continue;
-    // A location score has no use for keys.
+    // A location score does not use keys.
     const Tensor gradient =
         item.value().grad().defined() ? item.value().grad() : torch::zeros_like(item.value());
     torch::NoGradGuard no_gradient;
@@ -133,7 +133,7 @@ TEST_P(EveryLearnedAttention, GradientsAreDifferences) {
   }
 }
 
-// What the query adds to every score alike, a softmax takes away again.
+// Softmax cancels whatever a query adds equally to all scores.
 TEST_P(EveryLearnedAttention, TrainsEveryParameter) {
   const auto trained = make(1);
   if (GetParam().choices.normaliser == "hard") GTEST_SKIP() << "trained by REINFORCE";
@@ -223,7 +223,7 @@ TEST(LearnedAttention, DrawsWhileTrainingAlone) {
   }
 }
 
-// The noise is drawn on the CPU and in the arithmetic's dtype, whatever those of the queries.
+// The noise is drawn on the CPU in the arithmetic's dtype, for queries of any dtype and device.
 TEST(LearnedAttention, DrawsTheSameNoiseForEveryDtypeAndDevice) {
   torch::manual_seed(35);
   const Tensor query = torch::randn({2, 3, 4});
@@ -249,7 +249,7 @@ TEST(LearnedAttention, LooksMonotonicallyAtOneKeyAfterTraining) {
     const AttentionSpec spec = trained.spec(query, {.keys = 5, .seed = seed});
     return attention_weights(query, key, attention(query, key, key, spec).lse, spec);
   };
-  // Noise before the sigmoid pushes it to decide.
+  // Noise before the sigmoid makes the weights differ by seed in training.
   EXPECT_FALSE(torch::allclose(weights(1), weights(2)));
   EXPECT_TRUE(torch::allclose(weights(0), weights(0)));
   trained.eval();

@@ -39,7 +39,7 @@ Tensor normalised(const Named& p, const std::string& name, const Tensor& x) {
          p[name + ".bias"];
 }
 
-// Lee et al. 2019, eq. 6 and 7, of one set [S, depth], head by head.
+// Lee et al. 2019, eq. 6 and 7, for one set [S, depth], head by head.
 Tensor written_out(const Named& p, const std::string& prefix, const Tensor& set, int64_t heads) {
   const auto name = [&](const char* part) { return prefix + part; };
   const Tensor seeds = p[name("query")];
@@ -107,7 +107,7 @@ TransformerStackConfig induced() {
   return config;
 }
 
-// Lee et al. 2019, eq. 9 and 10, in the layer of a stack, which normalises what it reads.
+// Lee et al. 2019, eq. 9 and 10, in a layer of a stack, which normalises its input.
 TEST(InducingPoints, AreReadInPlaceOfTheSet) {
   torch::manual_seed(6);
   TransformerStack stack(induced());

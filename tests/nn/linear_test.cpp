@@ -29,8 +29,8 @@ INSTANTIATE_TEST_SUITE_P(Sizes, LinearOf,
                          testing::Values(Size{1, 1, 1, false}, Size{3, 59, 111, true},
                                          Size{111, 128, 3, true}, Size{59, 256, 128, false}));
 
-// A factor, and the result, are right to 2^-8 of themselves each: 8 bits, rounded to nearest. One
-// part in a hundred more is for products of these errors and for float32's sums.
+// Each factor and the result have a relative error of up to 2^-8 (8 bits, rounded to nearest). One
+// percent more covers products of these errors and float32 sums.
 Tensor bound(const Tensor& a, const Tensor& b) {
   return 3 * std::ldexp(1.01, -8) * at::matmul(a.abs(), b.abs());
 }
@@ -60,7 +60,7 @@ TEST_P(LinearOf, InBFloat16IsRightToEightBits) {
   expect_within(y[0].detach(), wanted, bound(in, matrix.t()));
   expect_within(gradients[0][0], at::matmul(out, matrix), bound(out, matrix));
   expect_within(gradients[1], at::matmul(out.t(), in), bound(out.t(), in));
-  // Never multiplied: as exact as float32 adds.
+  // A sum without products: as exact as float32.
   if (size.bias) {
     EXPECT_TRUE(torch::allclose(gradients[2].to(at::kDouble), out.sum(0), 1e-5, 1e-5));
   }
@@ -87,7 +87,7 @@ TEST(Linear, OtherwiseIsLibTorchs) {
       at::equal(layer->forward(exact, bfloat16), at::linear(exact, layer->weight, layer->bias)));
 }
 
-// One weight beside several biases, and without one.
+// One weight with several biases, and without one.
 TEST(Linear, InARecurrenceAddsTheBiasThatItIsGiven) {
   const Tensor x = torch::ones({3, 2}), weight = torch::eye(2).requires_grad_();
   const Tensor ten = torch::full({2}, 10.0).requires_grad_();
@@ -106,12 +106,12 @@ TEST(Linear, InARecurrenceAddsTheBiasThatItIsGiven) {
   EXPECT_TRUE(at::equal(gradients[2], torch::full({2, 2}, 18.0)));
 }
 
-// A recurrence of four steps with one map, each of which reads what the step before gave, and the
-// gradients of the sum of all that it gave.
+// A recurrence of four steps with one map: each step reads the last step's output. Also the
+// gradients of the sum of all outputs.
 struct Steps {
   explicit Steps(at::ScalarType type = at::kFloat) {
     torch::manual_seed(9);
-    // Small enough that tanh passes errors on as they are.
+    // Small, so that tanh passes errors on nearly unchanged.
     const auto leaf = [&](at::IntArrayRef shape) {
       return (torch::randn(shape, type) / 3).requires_grad_();
     };
@@ -134,7 +134,7 @@ struct Steps {
   Tensor first, weight, bias;
 };
 
-// This compares the products alone: their gradients are of bfloat16, too.
+// Compares only the products: LibTorch's gradients are bfloat16, too.
 TEST(Linear, InARecurrenceIsLibTorchsWithinAutocast) {
   const Steps steps;
   const auto gradients = [&](bool recurs) {
@@ -164,10 +164,10 @@ TEST(Linear, StepsOfARecurrenceHaveTheGradientsOfEach) {
   const auto wanted = torch::autograd::grad({steps.sum()}, steps.leaves());
   Recurrence recurrence;
   const Tensor sum = steps.sum({.recurrence = &recurrence});
-  for (int i = 0; i < 2; ++i)  // the second time, nothing is left of the first
+  for (int i = 0; i < 2; ++i)  // the second pass starts without leftovers of the first
     expect_close(torch::autograd::grad({sum}, steps.leaves(), {}, /*retain_graph=*/true), wanted,
                  1e-5);
-  // What is not asked for is not kept for the next time either.
+  // Gradients that were not requested are not kept for the next call either.
   torch::autograd::grad({sum}, {steps.first}, {}, /*retain_graph=*/true);
   expect_close(torch::autograd::grad({sum}, {steps.bias}, {}, /*retain_graph=*/true), {wanted[2]},
                1e-5);
@@ -181,7 +181,7 @@ TEST(Linear, StepsOfARecurrenceInBFloat16AreNearTheExact) {
   Recurrence recurrence;
   const auto together = torch::autograd::grad({steps.sum(bfloat16.in(recurrence))}, steps.leaves());
   expect_close(together, wanted, 0.02);
-  // They differ by the order of sums, and by the rounding of four sums of gradients to bfloat16.
+  // They differ by the order of sums and by the rounding of four gradient sums to bfloat16.
   expect_close(together, each, 0.01);
 }
 
@@ -226,8 +226,9 @@ TEST(Linear, ARecurrenceSharesAWeightWhereGradientsAreRecorded) {
   EXPECT_TRUE(at::equal(linear(x, weight, Tensor(), pass), at::linear(x, weight)));
 }
 
-// A logit of 16 products near 1 is right to about 16 x 3 x 2^-8 = 0.2 at the very most; the loss, a
-// mean over 300 rows of both signs, and the gradients, sums over rows or tokens, to a small part.
+// A logit of 16 products near 1 has an error of at most about 16 x 3 x 2^-8 = 0.2. The loss is a
+// mean over 300 rows with errors of both signs. Its error and the error of the gradients are far
+// smaller.
 TEST(Linear, TokenLossInBFloat16IsNearTheExact) {
   torch::manual_seed(7);
   const Tensor vectors = torch::randn({300, 16}).requires_grad_();

@@ -9,7 +9,7 @@
 
 namespace attend {
 
-// A test a row of the table. Reaches are shortened, so that short sequences have keys out of them.
+// One test per row of the table. Reaches are shortened, so that short sequences have keys outside.
 struct MechanismRow {
   std::string name;
   AttentionChoices choices;

@@ -12,7 +12,7 @@
 namespace attend {
 namespace mechanism_table_test {
 
-// Without a kernel or running sums all weights are held.
+// Mechanisms without a kernel or running sums hold all weights.
 TEST(MechanismTable, SaysWhatHoldsAllWeights) {
   for (const Mechanism& row : mechanism_table()) {
     const NormaliserRow& normaliser = Normaliser(row.choices.normaliser).row();
@@ -33,7 +33,7 @@ TEST(MechanismTable, HasEveryMechanismOnce) {
       EXPECT_FALSE(text.empty()) << row.name;
     EXPECT_EQ(&mechanism(row.name), &row);
   }
-  // Those that the plan names.
+  // Mechanisms named in the plan.
   for (const char* wanted : {"bahdanau",
                              "luong_dot",
                              "luong_general",

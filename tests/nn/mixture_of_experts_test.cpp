@@ -32,7 +32,7 @@ Mixed mix(MixtureOfExperts& module, const Tensor& x, Pass pass, const Tensor& pr
   return {output, penalties.at(0) / 0.1};
 }
 
-// Gates that differ: the module begins with zeros.
+// Randomises the gates, which are initialised to zero.
 MixtureOfExperts mixture(int64_t experts, int64_t chosen) {
   torch::manual_seed(static_cast<uint64_t>(experts));
   MixtureOfExperts result({.depth = 5, .hidden = 7, .experts = experts, .chosen = chosen});
@@ -43,13 +43,12 @@ MixtureOfExperts mixture(int64_t experts, int64_t chosen) {
   return result;
 }
 
-// How many of 40 rows are not the same to 8 bits: one that stands between two experts may choose
-// another.
+// Number of 40 rows that differ by more than 8 bits: a row between two experts may choose another.
 int64_t rows_apart(const Tensor& a, const Tensor& b) {
   return ((a - b).abs().amax(-1) > 5e-2 * (1 + b.abs().amax(-1))).sum().item<int64_t>();
 }
 
-// One expert on one input, from its weights.
+// Output of one expert for one input, from its weights.
 Tensor expert(MixtureOfExperts& module, int64_t i, const Tensor& x) {
   const auto parameters = module.named_parameters();
   const auto parameter = [&](const char* name) {
@@ -60,7 +59,7 @@ Tensor expert(MixtureOfExperts& module, int64_t i, const Tensor& x) {
   return at::mv(parameter("output.weight"), hidden) + parameter("output.bias");
 }
 
-// Eq. 1-5 for each input by itself, without noise.
+// Eq. 1-5 for each input separately, without noise.
 Tensor plain(MixtureOfExperts& module, const Tensor& x, int64_t experts, int64_t chosen) {
   Tensor output = at::zeros_like(x);
   for (int64_t n = 0; n < x.size(0); ++n) {
@@ -105,7 +104,7 @@ TEST(MixtureOfExperts, ComputesOnlyTheChosen) {
   EXPECT_EQ(trained, 2);
 }
 
-// Importance: eq. 6-7, from the gates that the definition gives.
+// Importance: eq. 6-7, from the gates of the definition.
 TEST(MixtureOfExperts, MeasuresImportance) {
   const MixtureOfExperts module = mixture(4, 2);
   const Tensor x = torch::randn({9, 5}, torch::kDouble);
@@ -124,7 +123,7 @@ TEST(MixtureOfExperts, MeasuresImportance) {
   EXPECT_NEAR(mix(copy, x, {}).imbalance.item<double>(), variance / mean / mean, 1e-13);
 }
 
-// Draws of one expert's noise while the others keep theirs: how often it is among the chosen.
+// The share of draws in which an expert is chosen; the other experts keep their noise.
 TEST(MixtureOfExperts, EstimatesTheLoad) {
   torch::manual_seed(5);
   constexpr int64_t draws = 40000;
@@ -140,7 +139,7 @@ TEST(MixtureOfExperts, EstimatesTheLoad) {
         const Tensor others = larger.sum(1) - larger.select(1, i);
         const double share = (others < chosen).to(at::kDouble).mean().item<double>();
         const double p = estimate[n][i].item<double>();
-        // Five standard deviations of a mean of draws; 1e-9 where p rounds to 0 or 1.
+        // Five standard deviations of a mean of draws; 1e-9 if p rounds to 0 or 1.
         EXPECT_NEAR(share, p, 5 * std::sqrt(p * (1 - p) / draws) + 1e-9) << chosen;
       }
     }
@@ -159,7 +158,7 @@ TEST(MixtureOfExperts, DrawsFromTheGeneratorAlone) {
   EXPECT_TRUE(at::equal(module.forward(x, {}), module.forward(x, {})));
 }
 
-// The generator is the CPU's, and the noise is drawn there, in the dtype of the arithmetic.
+// The generator is on the CPU, and the noise is drawn there in the arithmetic's dtype.
 TEST(MixtureOfExperts, DrawsTheSameNoiseForEveryDtypeAndDevice) {
   MixtureOfExperts module = mixture(4, 2);
   module.to(torch::kFloat);
@@ -176,7 +175,7 @@ TEST(MixtureOfExperts, DrawsTheSameNoiseForEveryDtypeAndDevice) {
   EXPECT_LE(rows_apart(narrow, wanted), 4);
 }
 
-// Products are of bfloat16 then, and what comes out is of the inputs' dtype.
+// Autocast computes products in bfloat16; the output has the input's dtype.
 TEST(MixtureOfExperts, TakesAutocast) {
   MixtureOfExperts module = mixture(4, 2);
   module.to(torch::kFloat);
@@ -197,8 +196,8 @@ TEST(MixtureOfExperts, TakesAutocast) {
     EXPECT_TRUE(weight.grad().isfinite().all().item<bool>());
 }
 
-// From zero gates and with noise the experts share the inputs; training on the imbalance keeps the
-// gate from preferring one.
+// With zero gates and noise the experts share the inputs. Training on the imbalance prevents a
+// preference for one expert.
 TEST(MixtureOfExperts, LearnsToBalance) {
   MixtureOfExperts module = mixture(6, 2);
   const Tensor x = torch::randn({64, 5}, torch::kDouble) + 1;
@@ -231,7 +230,7 @@ TEST(MixtureOfExperts, HasGradients) {
   MixtureOfExperts module = mixture(4, 2);
   const Tensor x = torch::randn({6, 5}, torch::kDouble);
   const Tensor direction = torch::randn({6, 5}, torch::kDouble);
-  // The same noise at every evaluation. Differences do not change which experts are chosen.
+  // Every evaluation has the same noise. The steps do not change which experts are chosen.
   const auto loss = [&](const Tensor& input) {
     const auto [output, imbalance] = mix(module, input, noise_of(7));
     return (output * direction).sum() + imbalance;

@@ -11,8 +11,8 @@
 
 namespace attend::reference {
 
-// The derivatives of a number with respect to every parameter of a module in float64, against
-// differences. The function reads the parameters, so they are moved in place and put back.
+// Checks the derivatives of a number with respect to every float64 parameter of a module against
+// differences. The function reads the parameters, which are changed in place and restored.
 inline void expect_parameter_gradients(torch::nn::Module& module,
                                        const std::function<at::Tensor()>& function) {
   const Tensors parameters = module.parameters();
@@ -32,9 +32,9 @@ inline void expect_parameter_gradients(torch::nn::Module& module,
   at_values(values);
 }
 
-// The same along one random direction of each parameter, for larger modules; leaves the gradients
-// in place. Central differences of step h err by h^2 times a third derivative and eps / h times the
-// value: 1e-12 and 1e-9 at h = 1e-6 for a loss of 10.
+// As above along one random direction per parameter, for larger modules; leaves the gradients in
+// place. Central differences of step h have errors of h^2 times a third derivative and eps / h
+// times the value: 1e-12 and 1e-9 at h = 1e-6 for a loss of 10.
 inline void expect_parameter_slopes(torch::nn::Module& module,
                                     const std::function<at::Tensor()>& function) {
   function().backward();

@@ -20,14 +20,14 @@ namespace multi_head_attention_test {
 
 using at::Tensor;
 
-// The same sums in another order: some units in the last place of numbers of size 1 to 100.
+// For equal sums in another order: some units in the last place of numbers from 1 to 100.
 bool close(const Tensor& a, const Tensor& b) { return at::allclose(a, b, 1e-11, 1e-12); }
 
 Pass noise_of(uint64_t seed) {
   return {.generator = at::make_generator<at::CPUGeneratorImpl>(seed)};
 }
 
-// What a module gave, and what it attended to.
+// Output of a module and its attention calls.
 struct Seen {
   Tensor output;
   std::vector<TracedAttention> attentions;
@@ -50,7 +50,7 @@ Seen seen_forward(MultiHeadAttention& module, const Tensor& query, const Tensor&
               pass);
 }
 
-// In float64, with biases that are not 0.
+// In float64, with nonzero biases.
 std::shared_ptr<MultiHeadAttention> module_of(const MultiHeadConfig& config) {
   torch::manual_seed(1);
   auto module = std::make_shared<MultiHeadAttention>(config);
@@ -68,7 +68,7 @@ MultiHeadConfig scaled_dot(const char* scope, int64_t heads, int64_t key_heads =
 
 Tensor random(at::IntArrayRef shape) { return torch::randn(shape, torch::kDouble); }
 
-// Vaswani et al. 2017, 3.2, for one sequence: a head at a time.
+// Vaswani et al. 2017, 3.2, for one sequence, head by head.
 Tensor by_formula(const torch::nn::Module& module, const Tensor& query, const Tensor& source,
                   int64_t heads, int64_t key_heads, bool causal) {
   const auto parameters = module.named_parameters();
@@ -141,7 +141,7 @@ TEST(MultiHeadAttention, IsThatOfLibTorch) {
   EXPECT_TRUE(close(result.weights().mean(1), weights));
 }
 
-// A mechanism by its choices, and what it needs.
+// A mechanism's choices with its other settings.
 struct Row {
   std::string name;
   HeadGroup group;
@@ -167,7 +167,7 @@ std::vector<Row> causal_rows() {
     add(std::string(row.name) + " own keys", {.choices = {.score = std::string(row.name)}});
   }
   for (const NormaliserRow& row : normaliser_table()) {
-    // Linear attention takes scores that cannot be negative.
+    // Linear attention requires nonnegative scores.
     const char* score = row.name == "linear" ? "elu_features" : "scaled_dot";
     add(std::string(row.name) + " normaliser",
         {.choices = {.score = score, .normaliser = std::string(row.name)}, .key_heads = 1});
@@ -196,7 +196,7 @@ class EveryRow : public testing::TestWithParam<Row> {
 INSTANTIATE_TEST_SUITE_P(Tables, EveryRow, testing::ValuesIn(causal_rows()),
                          [](const auto& info) { return info.param.name; });
 
-// The operator on projected heads, its parameters by their names.
+// The operator on projected heads, with parameters by name.
 TEST_P(EveryRow, IsTheOperator) {
   const HeadGroup& group = GetParam().group;
   if (group.rotary || !group.choices.bias.empty()) return;
@@ -241,7 +241,7 @@ TEST_P(EveryRow, StepByStepIsTheWholeSequence) {
   }
 }
 
-// Cross-attention, whose source is known from the start.
+// Cross-attention, with the whole source available from the start.
 TEST_P(EveryRow, QueryByQueryIsAllAtOnce) {
   MultiHeadConfig changed = config(true);
   AttentionChoices& choices = changed.groups[0].choices;
@@ -286,7 +286,7 @@ MultiHeadConfig mixed() {
       .attention_depth = 3};
 }
 
-// The module of one group, its weights cut out of the whole.
+// The module of one group, with its slices of all weights.
 std::shared_ptr<MultiHeadAttention> part_of(const MultiHeadAttention& whole, size_t index) {
   MultiHeadConfig config = mixed();
   int64_t head = 0, key_head = 0;
@@ -353,13 +353,13 @@ TEST(MultiHeadAttention, GoesOnWithTheHypothesesOfABeam) {
         close(module->step(tail.slice(1, t, t + 1), state), expected.slice(1, 6 + t, 7 + t)));
 }
 
-// Steps write where there is room: of n of them, log n move what is held.
+// Steps append in spare room: n steps move the held keys only log n times.
 TEST(MultiHeadAttention, MovesItsKeysSeldom) {
   at::NoGradGuard no_gradient;
   const auto module = module_of(scaled_dot("causal", 2));
   MultiHeadState state;
   std::set<const void*> places;
-  std::vector<Seen> results;  // so that no address occurs twice
+  std::vector<Seen> results;  // keeps all alive, so that no address is reused
   for (int64_t t = 0; t < 500; ++t) {
     results.push_back(seen([&](const Pass& pass) {
       return module->step(random({1, 1, 12}), state, pass);
@@ -367,7 +367,7 @@ TEST(MultiHeadAttention, MovesItsKeysSeldom) {
     places.insert(results.back().attentions[0].calls[0].key.storage().data());
   }
   EXPECT_LE(places.size(), 7);  // 1, 16, 32, ... 512
-  // What a step saw is what it sees later.
+  // The weights of an early step stay readable.
   const Tensor weights = results[20].weights();
   EXPECT_EQ(weights.size(3), 21);
   EXPECT_TRUE(close(weights.sum(3), at::ones_like(weights.select(3, 0))));
@@ -386,7 +386,7 @@ TEST(MultiHeadAttention, DropsWeightsByTheGenerator) {
   const Seen result = run(noise_of(5));
   const std::vector<AttentionCall>& calls = result.attentions[0].calls;
   EXPECT_NE(calls[0].spec.dropout.seed, calls[1].spec.dropout.seed);
-  // Weights are those before dropout.
+  // Reported weights are the weights before dropout.
   EXPECT_TRUE(close(result.weights(), run({}).weights()));
 }
 
@@ -401,7 +401,7 @@ TEST(MultiHeadAttention, HasGradients) {
   reference::expect_parameter_gradients(*module, [&] { return loss(x); });
 }
 
-// Through time: a recurrent decoder that attends to its own past is trained step by step.
+// Through time: trains a recurrent decoder that attends to its own past, step by step.
 TEST(MultiHeadAttention, HasTheSameGradientsStepByStep) {
   const auto module = module_of(mixed());
   const Tensor x = random({2, 6, 10}), direction = random({2, 6, 10});
@@ -416,7 +416,7 @@ TEST(MultiHeadAttention, HasTheSameGradientsStepByStep) {
   for (size_t i = 0; i < found.size(); ++i) EXPECT_TRUE(close(found[i], expected[i])) << i;
 }
 
-// Layers give bfloat16 then, beside parameters of float32.
+// Under autocast layers return bfloat16 with float32 parameters.
 TEST(MultiHeadAttention, TakesAutocast) {
   for (const char* score : {"scaled_dot", "general", "additive", "cosine"}) {
     SCOPED_TRACE(score);
@@ -438,7 +438,7 @@ TEST(MultiHeadAttention, TakesAutocast) {
       const test::Autocast on;
       cast = result();
     }
-    // Three products of 32 numbers of 8 bits each one after another.
+    // Three consecutive products of 32 numbers with 8 bits each.
     EXPECT_TRUE(torch::allclose(cast.first.to(torch::kFloat), wanted, 5e-2, 5e-2));
     const Tensor gradient =
         torch::autograd::grad({cast.first}, {cast.second}, {slope.to(cast.first.scalar_type())})[0];

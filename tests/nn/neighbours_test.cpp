@@ -9,7 +9,7 @@
 #include "tests/nn/module_gradients.h"
 #include "tests/ops/misuse.h"
 
-// Multi-head attention along the edges that a sequence tells of.
+// Multi-head attention along the edges given with a sequence.
 namespace attend {
 namespace neighbours_test {
 
@@ -17,8 +17,8 @@ using at::Tensor;
 
 constexpr int64_t places = 5, kind_count = 4, none = -1;
 
-// Two sequences, the second of 3 places: the kind of the edge from each to each, none where there
-// is no edge. Places see themselves by kind 0. One place sees itself alone.
+// Kinds of edges between all pairs of two sequences, the second of 3 places; `none` without an
+// edge. Places see themselves by kind 0. One place sees only itself.
 Tensor kinds_of_pairs() {
   Tensor kinds = at::full({2, places, places}, none, at::kLong);
   const auto bind = [&](int64_t entry, int64_t one, int64_t other, int64_t kind) {
@@ -60,7 +60,7 @@ std::shared_ptr<MultiHeadAttention> drawn(const MultiHeadConfig& config) {
   return module;
 }
 
-// The same by a mask over all pairs.
+// The reference: a mask over all pairs.
 Tensor dense(const torch::nn::Module& module, const Tensor& x, const Tensor& kinds) {
   const auto parameters = module.named_parameters();
   const auto linear = [&](const std::string& name, const Tensor& in) {
@@ -70,7 +70,7 @@ Tensor dense(const torch::nn::Module& module, const Tensor& x, const Tensor& kin
   const Tensor there = kinds != none;
   std::vector<Tensor> contexts;
   for (int64_t head = 0; head < 3; ++head) {
-    const int64_t shared = head / 2;  // heads 0 and 1 have one head of keys
+    const int64_t shared = head / 2;  // heads 0 and 1 share one key head
     const auto part = [&](const Tensor& all, int64_t which) {
       return all.slice(2, 3 * which, 3 * which + 3);
     };
@@ -80,7 +80,7 @@ Tensor dense(const torch::nn::Module& module, const Tensor& x, const Tensor& kin
         at::matmul(part(q, head), part(k, shared).transpose(1, 2)) / std::sqrt(3.0) +
         bias.view_as(kinds);
     const Tensor shares = scores.exp().masked_fill(there.logical_not(), 0);
-    // Rows of padding see nothing.
+    // Padding rows see nothing.
     const Tensor weights = shares / shares.sum(2, true).clamp_min(1e-300);
     contexts.push_back(at::matmul(weights, part(v, shared)));
   }
@@ -128,7 +128,7 @@ TEST(Neighbours, WeightsAreSeenAlongEdges) {
   EXPECT_TRUE(at::allclose(weights[0].sum(2), at::ones({3, places}, at::kDouble)));
 }
 
-// Through two layers a place knows of neighbours two steps away, and of no others.
+// Through two layers a place depends only on places up to two steps away.
 TEST(Neighbours, SpreadByOneStepPerLayer) {
   torch::manual_seed(2);
   TransformerStack stack({.layers = 2,

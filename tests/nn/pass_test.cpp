@@ -13,7 +13,7 @@ using at::Tensor;
 
 constexpr Site encoder_two{NetworkPart::encoder, 2, false};
 
-// Doubles what it sees, and the weights; keeps the sites.
+// Doubles its result and weights, and records sites.
 class Doubling : public Watch {
  public:
   AttentionResult attention(const AttentionCall& call, const Pass& rest) override {
@@ -52,7 +52,7 @@ TEST(Pass, WithoutAWatchIsAttention) {
   EXPECT_TRUE(Pass{}.watched(WatchedVectors::layer, query).is_same(query));
 }
 
-// Each watch sees what the one before lets through, and nobody watches the one before.
+// Each watch receives the results of the watch that was added before it.
 TEST(Pass, WatchesStandOneBehindTheOther) {
   const Tensor query = random({2, 3, 4}), key = random({2, 5, 4});
   const AttentionResult expected = attention(query, key, key);

@@ -27,7 +27,7 @@ TEST(Pointer, MixesCopiesWithTheVocabulary) {
   const Tensor logits = 3 * torch::randn({rows, tokens}, torch::kDouble);
   const Tensor gate = torch::randn({rows, 1}, torch::kDouble);
   const Tensor weights = torch::randn({rows, length}, torch::kDouble).softmax(-1);
-  // The same token twice, and one that occurs once.
+  // Rows with repeated tokens, and tokens that occur once.
   const Tensor source =
       torch::tensor({{4, 5, 4, 6, 4}, {1, 2, 3, 4, 5}, {6, 6, 6, 6, 6}}, torch::kLong);
   const Tensor found = copying_log_probabilities(logits, gate, weights, source).exp();
@@ -54,7 +54,7 @@ TEST(Pointer, GivesATokenThatTheVocabularyRulesOutItsWeight) {
   const Tensor found =
       copying_log_probabilities(logits, gate, weights, torch::tensor({{0, 1}})).exp();
   EXPECT_NEAR(at_place(found, {0, 1}), 0.375, 1e-14);
-  // Neither generated nor copied: improbable, and not the logarithm of 0.
+  // A token that is neither generated nor copied is improbable, but its logarithm is finite.
   const Tensor nowhere = copying_log_probabilities(logits, gate, weights, torch::tensor({{0, 2}}));
   EXPECT_NEAR(at_place(nowhere, {0, 1}), std::log(1e-30), 1e-9);
 }
@@ -86,11 +86,11 @@ TEST(Pointer, TakesWhatAutocastGivesBesideWeightsOfFloat32) {
   const test::Autocast on;
   const Tensor found = log_probabilities(narrow_logits, narrow_gate);
   EXPECT_EQ(found.scalar_type(), torch::kFloat);
-  // Sums of two to four terms of float32, in logarithms below 10.
+  // Sums of two to four float32 terms, with logarithms below 10.
   EXPECT_TRUE(torch::allclose(found, wanted, 1e-5, 1e-5));
 }
 
-// See et al. 2017, eq. 12: c_t is the sum of the weights of the steps before.
+// See et al. 2017, eq. 12: c_t is the sum of the weights of earlier steps.
 TEST(Pointer, CoverageCostsLookingTwice) {
   torch::manual_seed(3);
   const Tensor weights = torch::randn({2, 4, 3}, torch::kDouble).softmax(-1);

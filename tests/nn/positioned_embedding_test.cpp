@@ -54,7 +54,7 @@ TEST(PositionedEmbedding, TokensHavePositionsOfTheirOwn) {
   }
 }
 
-// Those that are kept do not depend on which were asked for before.
+// Cached position vectors do not depend on earlier requests.
 TEST(PositionedEmbedding, AddsTheVectorsOfItsPositions) {
   const at::NoGradGuard no_gradient;
   PositionedEmbedding embedding(count, 6, Positions::sinusoidal, longest);

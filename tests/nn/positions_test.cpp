@@ -27,7 +27,7 @@ TEST(SinusoidalPositions, AreTheFormula) {
         const double angle =
             static_cast<double>(row + 3) / std::pow(10000.0, 2 * pair / static_cast<double>(depth));
         const double expected = column % 2 == 0 ? std::sin(angle) : std::cos(angle);
-        // An angle of up to 114 carries a relative error of a few units in the last place.
+        // An angle of up to 114 has a relative error of a few units in the last place.
         EXPECT_NEAR(at_place(table, row, column), expected, 114 * 1e-15);
       }
     }
@@ -36,8 +36,8 @@ TEST(SinusoidalPositions, AreTheFormula) {
   EXPECT_EQ(sinusoidal_positions(2, 4).scalar_type(), at::kFloat);
 }
 
-// A position's vector is a linear map of that `distance` positions before (Vaswani 2017, 3.5): the
-// scalar products of two depend on their distance.
+// A position's vector is a linear map of the vector `distance` positions before (Vaswani 2017,
+// 3.5). Scalar products of two positions depend only on their distance.
 TEST(SinusoidalPositions, HaveProductsOfDistances) {
   const Tensor table = sinusoidal_positions(40, 16, 0, at::kDouble);
   const Tensor products = at::matmul(table, table.t());
@@ -47,7 +47,7 @@ TEST(SinusoidalPositions, HaveProductsOfDistances) {
   }
 }
 
-// The columns of the formula, all sines first.
+// The columns of the formula, with all sines first.
 TEST(SinusoidalPositions, HaveTheirSinesFirst) {
   for (const int64_t depth : {1, 3, 8}) {
     const Tensor table = sinusoidal_positions(5, depth, 3, at::kDouble);
@@ -100,8 +100,7 @@ TEST(Rotate, TurnsPairsOfColumns) {
   }
 }
 
-// The same vectors at all positions: scores are then the same along diagonals, wherever the
-// sequence begins.
+// With equal vectors at all positions, scores are equal along diagonals for every offset.
 TEST(Rotate, MakesScoresDependOnDistancesAlone) {
   const Tensor query = torch::randn({8}, at::kDouble).expand({59, 8});
   const Tensor key = torch::randn({8}, at::kDouble).expand({59, 8});

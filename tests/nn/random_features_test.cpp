@@ -25,14 +25,14 @@ TEST(RandomFeatures, AreOrthogonalInBlocks) {
       const Tensor block = omega.narrow(0, first, rows).to(at::kDouble);
       const Tensor products = at::matmul(block, block.t());
       const Tensor others = products - at::diag(products.diagonal());
-      // Each number is rounded to float32 once; rows are about sqrt(depth) long.
+      // Each number is rounded to float32 once; rows have lengths near sqrt(depth).
       EXPECT_LE(others.abs().max().item<double>(), 0x1p-23 * products.max().item<double>());
     }
   }
 }
 
-// Every row is a standard normal vector: entries of mean 0 and variance 1, squared lengths of mean
-// D and variance 2 D, each within four standard errors.
+// Every row is a standard normal vector: entries have mean 0 and variance 1, squared lengths have
+// mean D and variance 2 D. Each holds within four standard errors.
 TEST(RandomFeatures, AreNormalVectors) {
   constexpr int64_t features = 4000, depth = 8;
   const Tensor omega = orthogonal_features(features, depth, seeded(2)).to(at::kDouble);
@@ -43,14 +43,14 @@ TEST(RandomFeatures, AreNormalVectors) {
   EXPECT_NEAR(lengths.var().item<double>(), 2 * depth,
               // The fourth central moment of chi squared is 12 D (D + 4).
               4 * std::sqrt((12.0 * depth * (depth + 4) - 4.0 * depth * depth) / rows));
-  // The sign of every axis is free: products of neighbouring blocks have mean 0 as well.
+  // Every axis has a random sign, so that products of neighbouring blocks also have mean 0.
   const Tensor diagonal = omega.view({-1, depth, depth}).diagonal(0, 1, 2);
   EXPECT_NEAR(diagonal.mean().item<double>(), 0, 4 / std::sqrt(rows));
 }
 
-// exp(q . k / sqrt(D)) on average, and nearer to it than independent directions are.
+// The mean is exp(q . k / sqrt(D)), with a smaller error than independent directions give.
 TEST(RandomFeatures, EstimateTheExponential) {
-  // Small vectors, for estimates of long ones have tails that no number of draws averages out.
+  // Small vectors: estimates of long ones have tails that no number of draws averages out.
   constexpr int64_t draws = 20000, depth = 4;
   const Tensor query = at::tensor({0.4, -0.2, 0.15, 0.45}, at::kDouble);
   const Tensor key = at::tensor({0.25, 0.35, -0.3, 0.55}, at::kDouble);

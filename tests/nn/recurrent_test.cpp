@@ -61,7 +61,7 @@ TEST_P(EveryCell, EncoderUnrolledIsTheEncoder) {
   EXPECT_TRUE(
       torch::allclose(unrolled, encoder.forward(x, torch::tensor({6, 6}), {}), 1e-12, 1e-12));
   ASSERT_EQ(states.size(), 6);
-  // What is read off the last state depends on the first through the recurrence alone.
+  // The last state depends on the first only through the recurrence.
   const auto gradients = torch::autograd::grad({states[5].sum()}, {states[0], states[5]});
   EXPECT_GT(gradients[0].norm().item<double>(), 0);
   EXPECT_TRUE(torch::equal(gradients[1], torch::ones_like(gradients[1])));
@@ -77,7 +77,7 @@ TEST_P(EveryCell, CellStepsAsTheLayerDoes) {
   EXPECT_LE(next[0].abs().max().item<float>(), 1);
 }
 
-// LibTorch's own layer over one sequence after the other, with this layer's weights.
+// LibTorch's layer over each sequence separately, with this layer's weights.
 template <class Layer>
 Tensor by_libtorch(Layer layer, const BidirectionalEncoder& encoder, const Tensor& x,
                    const std::vector<int64_t>& lengths) {
@@ -97,7 +97,7 @@ Tensor by_libtorch(Layer layer, const BidirectionalEncoder& encoder, const Tenso
   return at::cat(c10::fmap(found, [](const Tensor& each) { return each.flatten(); }));
 }
 
-// By the fused gates (float32, 16 units a direction), and by the composed ones.
+// By the fused gates (float32, 16 units per direction) and by the composed ones.
 TEST_P(EveryCell, EncoderAndItsGradientsAreLibTorchs) {
   for (const auto type : {at::kFloat, at::kDouble})
     for (const int64_t hidden : {32, 10}) {
@@ -149,11 +149,11 @@ TEST_P(EveryCell, GatesHaveSecondDerivatives) {
     const auto found = torch::autograd::grad({sum}, {y, u, h});
     return at::cat({found[0], found[1], found[2]}, 1);
   };
-  // The composed ones in double, which LibTorch differentiates.
+  // The composed gates in double, which LibTorch differentiates.
   EXPECT_TRUE(torch::allclose(second(at::kFloat).to(at::kDouble), second(at::kDouble), 1e-5, 1e-5));
 }
 
-// What the gates read may be made of one another: u of h in every cell, or be one tensor twice.
+// Inputs of gates may depend on each other (u of h in every cell) or be one tensor twice.
 TEST_P(EveryCell, GatesHaveTheSameGradientsWithAGraph) {
   const bool is_gru = GetParam() == Cell::gru;
   torch::manual_seed(13);
@@ -192,7 +192,7 @@ TEST_P(EveryCell, GatesReadNumbersAsTheyAre) {
   EXPECT_TRUE(torch::equal(found([](const Tensor& x) { return at::_neg_view(x.neg()); }), wanted));
 }
 
-// Products that autocast has made bfloat16 beside a state of float32, which LibTorch widens.
+// Products in bfloat16 (autocast) with a float32 state, which LibTorch widens.
 TEST_P(EveryCell, GatesTakeOtherDtypesBesideTheState) {
   const bool is_gru = GetParam() == Cell::gru;
   const Tensor y = torch::randn({3, is_gru ? 48 : 64}).to(at::kBFloat16), h = torch::randn({3, 16});
@@ -202,7 +202,7 @@ TEST_P(EveryCell, GatesTakeOtherDtypesBesideTheState) {
   EXPECT_TRUE(torch::allclose(next(y).to(at::kFloat), next(y.to(at::kFloat)), 3e-2, 3e-2));
 }
 
-// Layer i reads what the one below gave; above the first a residual layer gives that too.
+// Layer i reads the output of layer i - 1. Residual layers after the first also add that output.
 TEST_P(EveryCell, LayersReadTheOneBelow) {
   for (const bool residual : {false, true}) {
     torch::manual_seed(8);
@@ -264,7 +264,7 @@ TEST(Dropout, KeepsTheExpectationAndIsTheIdentityWithoutNoise) {
   EXPECT_TRUE(torch::equal(dropout(x, 0.5, {}), x));
   const Pass pass{.generator = at::make_generator<at::CPUGeneratorImpl>(5)};
   const Tensor dropped = dropout(x, 0.25, pass);
-  // The mean of 10,000 masks of variance p / (1 - p) = 1/3, to five standard deviations.
+  // The mean of 10,000 masks of variance p / (1 - p) = 1/3, within five standard deviations.
   EXPECT_NEAR(dropped.mean().item<double>(), 1.0, 5 * std::sqrt(1.0 / 3 / 1e4));
   EXPECT_NEAR((dropped == 0).to(torch::kDouble).mean().item<double>(), 0.25,
               5 * std::sqrt(0.25 * 0.75 / 1e4));

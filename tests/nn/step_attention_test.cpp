@@ -23,7 +23,7 @@ std::vector<MechanismRow> rows_with_keys() {
 
 INSTANTIATE_TEST_SUITE_P(Network, EveryNetwork, testing::ValuesIn(rows_with_keys()), row_name);
 
-// Mapping keys once and querying them one by one is the operator with all queries at once.
+// Mapping keys once and querying one by one equals the operator with all queries at once.
 TEST_P(EveryNetwork, IsTheOperatorStepByStep) {
   torch::manual_seed(1);
   StepAttention network(GetParam().choices, sizes);

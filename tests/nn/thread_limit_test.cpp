@@ -1,4 +1,4 @@
-// Threads that the system refuses to start.
+// Tests threads that the system refuses to start.
 #include <dlfcn.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -13,7 +13,7 @@
 namespace attend {
 namespace thread_limit_test {
 
-std::atomic<int> left = -1;  // threads that may still be started; below 0: any number
+std::atomic<int> left = -1;  // number of threads that may still be started; negative: no limit
 
 TEST(WorkerThreads, SaysThatAThreadCannotBeStarted) {
   left = 3;
@@ -31,7 +31,7 @@ TEST(WorkerThreads, SaysThatAThreadCannotBeStarted) {
 }  // namespace thread_limit_test
 }  // namespace attend
 
-// Stands in for the one of the C library.
+// Replaces the function of the C library.
 extern "C" int pthread_create(pthread_t* thread, const pthread_attr_t* attributes,
                               void* (*begin)(void*), void* argument) noexcept {
   using attend::thread_limit_test::left;

@@ -19,7 +19,7 @@ namespace token_loss_test {
 using at::Tensor;
 using test::error_of;
 
-// Written from the definition, with all logits at once.
+// The definition, with all logits at once.
 Tensor by_definition(const Tensor& vectors, const TokenOutput& output, const Tensor& target,
                      double smoothing, int64_t ignored, int64_t first = 0) {
   Tensor logits = at::matmul(vectors, output.weight.t());
@@ -43,12 +43,12 @@ struct Case {
 
 class TokenLossOf : public testing::TestWithParam<Case> {};
 
-// 600 rows are two chunks and a part of the third.
+// 600 rows are two chunks and part of a third.
 INSTANTIATE_TEST_SUITE_P(Sizes, TokenLossOf,
                          testing::Values(Case{1, 5, 3, 0, false}, Case{59, 7, 1, 0.1, true},
                                          Case{600, 111, 3, 0.1, false}, Case{600, 59, 3, 0, true}));
 
-// Rounding: rows x tokens terms of sums near 1, each right to about depth units of 1e-16.
+// Rounding: rows x tokens terms near 1, each with an error of about depth x 1e-16.
 TEST_P(TokenLossOf, AndItsGradientsAreThoseOfTheLogits) {
   const Case c = GetParam();
   torch::manual_seed(3);
@@ -70,7 +70,7 @@ TEST_P(TokenLossOf, AndItsGradientsAreThoseOfTheLogits) {
     EXPECT_TRUE(torch::allclose(gradients[i], wanted[i], 1e-10, 1e-12)) << i;
 }
 
-// What is frozen keeps nothing else from its gradient.
+// A frozen input does not affect the gradients of the others.
 TEST(TokenLoss, TrainsWhateverIsNotFrozen) {
   torch::manual_seed(5);
   const Tensor target = torch::randint(1, 7, {300}, torch::kLong);
@@ -111,7 +111,7 @@ TEST(TokenLoss, HasSecondDerivatives) {
     EXPECT_TRUE(torch::allclose(found[i], wanted[i], 1e-9, 1e-11)) << i;
 }
 
-// One matrix also makes the vectors, as tied embeddings do.
+// The same matrix also makes the vectors, as with tied embeddings.
 TEST(TokenLoss, HasTheSameGradientsWithAGraph) {
   torch::manual_seed(7);
   const Tensor matrix = torch::randn({7, 3}, torch::kDouble).requires_grad_();
@@ -126,7 +126,7 @@ TEST(TokenLoss, HasTheSameGradientsWithAGraph) {
   }
 }
 
-// A token that is left out: no part of it reaches the loss of the others.
+// Excluded tokens have logits of -infinity and do not affect the loss of the others.
 TEST(TokenLoss, TakesLogitsOfMinusInfinity) {
   torch::manual_seed(8);
   for (const int64_t tokens : {5, 59}) {
@@ -178,7 +178,7 @@ TEST(TokenLoss, HasForwardMode) {
   torch::autograd::ForwardADLevel::release_idx(level);
 }
 
-// Smoothing leaves the first tokens alone: with no probability at all they cost nothing.
+// Smoothing excludes the first tokens: without any probability they cost nothing.
 TEST(TokenLoss, SmoothingBeginsAtTheFirstToken) {
   torch::manual_seed(7);
   const auto leaf = [](std::vector<int64_t> shape) {
@@ -235,7 +235,7 @@ TEST(TokenLoss, NamesShapes) {
               testing::HasSubstr("[2, 3], weight [4, 2], target [2]"));
 }
 
-// The tokens that the network draws, drawn once more.
+// Repeats the draws of the network.
 Tensor negatives_of(at::Generator generator, int64_t first, int64_t tokens, int64_t count) {
   return at::randint(first, tokens, {count}, generator, at::TensorOptions(at::kLong));
 }

@@ -33,7 +33,7 @@ Tensor normalised(const Tensor& x, double epsilon, const Tensor& weight, const T
   return centred / (centred.square().mean(-1, true) + epsilon).sqrt() * weight + bias;
 }
 
-// Vaswani et al. 2017, 3.1, of one layer with one head, written out.
+// Vaswani et al. 2017, 3.1: one layer with one head, written out.
 TEST(TransformerStack, IsThePapersLayer) {
   for (const bool first : {true, false}) {
     TransformerStackConfig config = small();
@@ -75,7 +75,7 @@ TEST(TransformerStack, IsThePapersLayer) {
   }
 }
 
-// Two layers of one head whose second reads a window, written out.
+// Two layers with one head each, written out; the second reads a window.
 TEST(TransformerStack, LayersTakeTurnsAndAreGated) {
   TransformerStackConfig config{.layers = 2, .depth = 6};
   config.feed_forward = 5;
@@ -147,14 +147,14 @@ TEST(TransformerStack, StepsAreTheWhole) {
   }
 }
 
-// What stands after a sequence's end changes neither the sequence nor the balance.
+// Padding changes neither the sequence nor the balance.
 TEST(TransformerStack, ExpertsTakeTheFeedForwardNetworksPlace) {
   TransformerStackConfig config = small();
   config.experts = 3;
   config.chosen_experts = 2;
   const auto stack = make(config);
   {
-    torch::NoGradGuard no_gradient;  // gates begin with zeros, at which all experts tie
+    torch::NoGradGuard no_gradient;  // gates are initialised to zero, which makes all experts tie
     for (const char* layer : {"layer0", "layer1"})
       stack->named_parameters()[fmt::format("{}_experts.gate", layer)].normal_();
   }

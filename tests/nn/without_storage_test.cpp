@@ -10,7 +10,7 @@ namespace attend {
 namespace without_storage_test {
 
 TEST(WithoutStorage, ModulesOfAnySizeTakeNothing) {
-  // Four terabytes each.
+  // Four terabytes each, if they had storage.
   constexpr int64_t huge = 1 << 20;
   torch::nn::Linear linear{nullptr};
   torch::nn::GRU gru{nullptr};

@@ -101,7 +101,7 @@ TEST(WorkerThreads, TellTheCallingThreadOfEachJob) {
         [&](int64_t job) {
           EXPECT_EQ(std::this_thread::get_id(), here);
           told.push_back(job);
-          // The threads are free for what the told one asks.
+          // The callback may use the threads.
           std::atomic<int> more = 0;
           threads.run(2, [&](int64_t) { ++more; });
           EXPECT_EQ(more, 2);

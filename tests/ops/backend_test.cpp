@@ -1,5 +1,5 @@
-// A second backend: what it takes goes to it, results and gradients are its own, and the rest stays
-// with the CPU's kernels.
+// Tests of a second backend: supported calls use its results and gradients, other calls use the
+// CPU's kernels.
 #include "attend/ops/backend.h"
 
 #include <ATen/ATen.h>
@@ -17,7 +17,7 @@ using at::Tensor;
 using testing::HasSubstr;
 using testing::ThrowsMessage;
 
-// Plain softmax over dot products in float64, by formulas; counts what it is asked for.
+// Softmax over dot products in float64, by formulas; counts its calls.
 class PlainBackend : public Backend {
  public:
   std::string refusal_reason(const Parts& parts, const LoweredSpec& spec) const override {
@@ -59,7 +59,7 @@ class PlainBackend : public Backend {
     return all.index_select(1, at::tensor(at::IntArrayRef(rows.heads.data(), rows.heads.size())))
         .narrow(2, rows.first_row, rows.rows);
   }
-  // It takes no scope.
+  // Unused: scopes are not supported.
   Tensor edge_weights(const Parts&, const LoweredSpec&, const Tensor&,
                       const kernels::Selection&) const override {
     return {};
@@ -164,7 +164,7 @@ TEST_F(BackendTest, WhereNoneTakesItTheReasonIsTheCpus) {
               ThrowsMessage<Error>(HasSubstr("there is no kernel for normaliser hard")));
 }
 
-// By a hash of its place a weight is dropped on every device, or on none.
+// Weights are dropped by a hash of their place: every device drops the same ones.
 TEST_F(BackendTest, EveryDeviceDropsTheSameWeights) {
   const at::Device device = reference::software_device(0);
   for (const double probability : {0.25, 0.9}) {

@@ -17,7 +17,7 @@ double number(const Tensor& x, std::initializer_list<N> place) {
   return entry.item<double>();
 }
 
-// The published rule: half of the buckets exact, the others on a logarithmic scale.
+// The published rule: half of the buckets are exact, the others logarithmic.
 N bucket(N distance, N count, bool bidirectional, N maximum) {
   N offset = 0;
   if (bidirectional) {
@@ -31,7 +31,7 @@ N bucket(N distance, N count, bool bidirectional, N maximum) {
   if (distance < exact) return offset + distance;
   const double place = std::log(static_cast<double>(distance) / static_cast<double>(exact)) /
                        std::log(static_cast<double>(maximum) / static_cast<double>(exact));
-  // The room keeps a power from rounding down into the bucket before.
+  // 1e-6 prevents rounding down into the previous bucket at powers.
   const N grown = static_cast<N>(place * static_cast<double>(count - exact) + 1e-6);
   return offset + std::min(exact + grown, count - 1);
 }
@@ -68,7 +68,7 @@ class Cases {
   }
 
  private:
-  // The positions of the queries of entry b are larger by so much.
+  // Offset of the query positions of batch entry b.
   static N offset_of(N b) { return 3 * b - 2; }
   Tensor offsets() const { return 3 * at::arange(s_.batch, at::kLong) - 2; }
 

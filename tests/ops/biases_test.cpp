@@ -1,4 +1,4 @@
-// Biases against scalar rules; their derivatives on both paths.
+// Tests of biases against scalar rules, and of their derivatives on both paths.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -64,7 +64,8 @@ TEST(Biases, TakeQueriesOfTwoAndThreeAxes) {
   }
 }
 
-// Queries, keys, values, sink and the tensors of the bias, through a soft cap and an offset of lse.
+// With respect to queries, keys, values, sink and bias tensors, with a soft cap and an lse in the
+// loss.
 TEST(GradientsOfBiases, MatchCentralDifferences) {
   const Sizes sizes = {.batch = 2,
                        .heads = 2,
@@ -101,13 +102,13 @@ TEST(AlibiSlopes, AreThePapers) {
   EXPECT_TRUE(at::equal(alibi_slopes(1), at::tensor({0x1p-8F})));
   EXPECT_TRUE(at::equal(alibi_slopes(8), at::tensor({0x1p-1F, 0x1p-2F, 0x1p-3F, 0x1p-4F, 0x1p-5F,
                                                      0x1p-6F, 0x1p-7F, 0x1p-8F})));
-  // Six: those of four, then the first two odd ones of eight.
+  // Six heads have the four slopes of four heads, then the first two odd ones of eight.
   EXPECT_TRUE(at::equal(alibi_slopes(6),
                         at::tensor({0x1p-2F, 0x1p-4F, 0x1p-6F, 0x1p-8F, 0x1p-1F, 0x1p-3F})));
 }
 
 TEST(DistanceBuckets, AreThePapers) {
-  // 32 buckets to 128: 8 exact ones a side, then at 8, 12, 16, 23, 32, 46, 64 and 91.
+  // 32 buckets up to 128: 8 exact ones per side, then at 8, 12, 16, 23, 32, 46, 64 and 91.
   const Tensor distance = at::tensor(
       {0, 1, 7, 8, 11, 12, 15, 16, 22, 23, 31, 32, 45, 46, 63, 64, 90, 91, 127, 5000}, at::kLong);
   const Tensor bucket = at::tensor(
@@ -148,7 +149,7 @@ TEST(ParseBiases, ReadsPartsAndTheirNumbers) {
   const auto far = parse_biases("buckets:256,300");
   EXPECT_EQ(far[0].numbers, (std::vector<int64_t>{256, 300}));
   EXPECT_EQ(table_axes(far[0]), std::vector<int64_t>{256});
-  // Without numbers the tensors say how many.
+  // Without numbers in the text the tensors determine the sizes.
   EXPECT_TRUE(parse_biases("dense + buckets")[1].numbers.empty());
 }
 
@@ -176,8 +177,8 @@ TEST(ParseBiases, RefusesWhatIsNotWrittenSo) {
     EXPECT_THROW(parse_biases(bad), Error) << bad;
 }
 
-// The kernels read what an expanded tensor repeats where it is, in any dtype and when it is divided
-// by a temperature; only where it is differentiated every repetition is a number of its own.
+// Kernels read an expanded tensor without copying it, in any dtype and with a temperature. Only if
+// it is differentiated, each repetition has its own number.
 TEST(DenseBias, IsNotWrittenOutWhereItIsExpanded) {
   const Tensor x = at::randn({2, 3, 4, 2});
   for (const auto type : {at::kFloat, at::kBFloat16}) {

@@ -10,9 +10,9 @@
 namespace attend::reference {
 namespace {
 
-// Central differences are off by h^2 f'''/6 + u |f| / h: with this h both are of the order of h^2.
+// Central differences have errors of h^2 f'''/6 + u |f| / h, here both near h^2.
 const double step = std::cbrt(std::numeric_limits<double>::epsilon());
-// Room for a third derivative and a value of f of some hundreds.
+// Allows third derivatives and values of f of some hundreds.
 const double tolerance = 1e3 * step * step;
 
 }  // namespace
@@ -26,7 +26,7 @@ Tensors leaves(const Tensors& inputs) {
   return result;
 }
 
-// The gradients, 0 where the function does not depend on an input.
+// Gradients; zeros for inputs that the function does not depend on.
 Tensors gradients(const Tensor& value, const Tensors& inputs, bool create_graph) {
   Tensors result = torch::autograd::grad({value}, inputs, {}, /*retain_graph=*/true, create_graph,
                                          /*allow_unused=*/true);
@@ -56,7 +56,7 @@ void expect_central_differences(const Function& function, const Tensors& inputs,
   }
 }
 
-// The same along one random direction an input: enough for second derivatives, which are dear.
+// As above along one random direction per input: second derivatives are expensive.
 void expect_central_differences_along(const Tensors& directions, const Function& function,
                                       const Tensors& inputs, const Tensors& derivatives,
                                       const std::vector<std::string>& names) {

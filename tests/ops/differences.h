@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-// Derivatives by autograd against central differences, in float64.
+// Compares derivatives by autograd with central differences, in float64.
 namespace attend::reference {
 
 using Tensors = std::vector<at::Tensor>;
@@ -15,23 +15,23 @@ using Function = std::function<at::Tensor(const Tensors&)>;
 // Copies that require gradients.
 Tensors leaves(const Tensors& inputs);
 
-// The gradients, 0 where the function does not depend on an input.
+// Gradients; zeros for inputs that the function does not depend on.
 Tensors gradients(const at::Tensor& value, const Tensors& inputs, bool create_graph);
 
-// Compares the gradient of every number of every input.
+// Compares the derivative with respect to each number of each input.
 void expect_central_differences(const Function& function, const Tensors& inputs,
                                 const Tensors& derivatives, const std::vector<std::string>& names);
 
-// Along one direction an input: enough for second derivatives, which are dear.
+// Along one direction per input, for second derivatives, which are expensive.
 void expect_central_differences_along(const Tensors& directions, const Function& function,
                                       const Tensors& inputs, const Tensors& derivatives,
                                       const std::vector<std::string>& names);
 
-// The first derivatives of a function of one number, of every number of every input.
+// Checks the first derivatives of a scalar function with respect to each number of each input.
 void expect_gradients(const Function& function, const Tensors& inputs,
                       const std::vector<std::string>& names);
 
-// The second ones: differences of a random combination of the first.
+// Checks the second derivatives: differences of a random combination of the first ones.
 void expect_second_gradients(const Function& function, const Tensors& inputs,
                              const std::vector<std::string>& names);
 

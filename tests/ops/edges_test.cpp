@@ -1,4 +1,4 @@
-// Attention along edges: bias and weights by edge, graphs of pairs, what does not fit.
+// Tests of attention along edges: bias and weights by edge, graphs of pairs, invalid input.
 #include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -20,7 +20,7 @@ using testing::ThrowsMessage;
 
 Tensor numbers(std::vector<int64_t> list) { return at::tensor(list, at::kLong); }
 
-// Pairs of a graph of that many nodes, in no order; some nodes see nothing.
+// Pairs of a graph of this size, unordered; some nodes see nothing.
 Tensor some_pairs(int64_t queries, int64_t keys) {
   std::vector<int64_t> sources, targets;
   for (int64_t n = 0; n < queries * keys; ++n) {
@@ -45,10 +45,10 @@ struct Inputs {
   Tensors all() const { return {query, key, value}; }
 };
 
-// As 7919 and the numbers of pairs here have no common factor, every pair comes once.
+// 7919 has no common factor with the numbers of pairs, so that every pair occurs once.
 const std::vector<std::pair<int64_t, int64_t>> kSizes = {{1, 1}, {3, 5}, {5, 3}, {59, 111}};
 
-// The same as a mask and a dense bias: on every path, with every gradient.
+// Equals a mask with a dense bias: on every path, with every gradient.
 TEST(Edges, AreAMaskWithADenseBias) {
   for (const auto& [queries, keys] : kSizes) {
     for (const auto& shape : std::vector<std::vector<int64_t>>{{}, {4}, {2, 1}}) {
@@ -95,7 +95,7 @@ TEST(Edges, AreAMaskWithADenseBias) {
   }
 }
 
-// What has a row for all keys, and what draws among them, as with a mask and a dense bias.
+// Results with a row for all keys, and draws among all keys, equal a mask with a dense bias.
 TEST(Edges, AllWeightsAndScoresKnowTheBias) {
   const Graph graph = make_graph(some_pairs(7, 9), 7, 9);
   const Inputs inputs(7, 9);
@@ -151,7 +151,7 @@ TEST(Edges, HaveSecondDerivatives) {
   expect_second_gradients(function, inputs, names);
 }
 
-// Lists of their own of different lengths: shorter ones are padded with 0.
+// Edge lists of different lengths per batch entry: shorter ones are padded with 0.
 TEST(Edges, WeightsByEdgeAreThoseOfTheRows) {
   const Tensor offsets = numbers({0, 2, 4, 4, 4, 9}).view({2, 1, 3});
   const Tensor keys = numbers({1, 4, 0, 2, 0, 1, 2, 3, 4});
@@ -214,7 +214,7 @@ TEST(Edges, OfPairsAndSelfLoops) {
   EXPECT_TRUE(nothing.offsets.equal(numbers({0, 0, 0})));
 }
 
-// A batch of graphs as one: each gives what it gives alone.
+// A batch of graphs as one graph: each has the results of the separate graph.
 TEST(Edges, OfJoinedGraphs) {
   const std::vector<Graph> graphs = {make_graph(some_pairs(3, 5), 3, 5),
                                      make_graph(some_pairs(5, 3), 5, 3)};
@@ -241,7 +241,7 @@ TEST(Edges, OfJoinedGraphs) {
   }
 }
 
-// It has a hundred thousand neighbours; as a mask it would take 10^10 bytes.
+// The centre has a hundred thousand neighbours; a mask would take 10^10 bytes.
 TEST(Edges, OfAStar) {
   constexpr int64_t nodes = 100000;
   const Tensor leaf = at::arange(1, nodes, at::kLong), centre = at::zeros_like(leaf);

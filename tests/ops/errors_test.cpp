@@ -1,4 +1,4 @@
-// Every message of the operator: what it got, what it wanted.
+// Tests of every error message of the operator.
 #include <gtest/gtest.h>
 
 #include <limits>
@@ -171,7 +171,7 @@ TEST(ScopeErrors, OfTextQuoteIt) {
       {[] { parse_scope("window:99999999999999999999"); }, "is no number of keys"},
       {[] { parse_scope("window:-1"); }, "must reach 0 or more keys to each side"},
       {[] { parse_scope("window:\n3"); }, "'\\x0a3' is no number of keys"},
-      // 2^9 clauses; with more parts no memory would hold them.
+      // 2^9 clauses; with more parts memory would be exhausted.
       {[] {
          parse_scope("global:1&global:1&global:1&global:1&global:1&global:1&global:1&global:1&all");
        },

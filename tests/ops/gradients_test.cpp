@@ -1,5 +1,5 @@
-// First and second derivatives of attention() against central differences, for every row of the
-// score table and every scope.
+// Tests of first and second derivatives of attention() against central differences, for every row
+// of the score table and every scope.
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 #include <torch/autograd.h>
@@ -17,8 +17,8 @@ namespace gradients_test {
 
 using at::Tensor;
 
-// A problem as a list of tensors: query, key, value, the parameters in the order of their names,
-// and the weights of context and lse in the scalar that is differentiated.
+// A problem as a list of tensors: query, key, value and the parameters by name. Then the weights of
+// context and lse in the scalar that is differentiated.
 struct Differentiated {
   Problem problem;
   Scope scope;
@@ -84,7 +84,7 @@ TEST_P(GradientsOfScore, MatchCentralDifferences) {
   }
 }
 
-// Second derivatives: differences of a random combination of the first ones.
+// Second derivatives are compared with differences of a random combination of the first ones.
 TEST_P(GradientsOfScore, AreDifferentiableAgain) {
   const Problem problem = make_problem(GetParam(), sizes, Given::all, false, at::kDouble, 31);
   for (const ScopeCase& scope : scope_cases(sizes)) {
@@ -95,7 +95,7 @@ TEST_P(GradientsOfScore, AreDifferentiableAgain) {
 }
 
 TEST_P(GradientsOfScore, OfRowsWithoutKeysAreZero) {
-  // Under anomaly detection a NaN in any backward step throws.
+  // With anomaly detection a NaN in any backward step throws.
   torch::autograd::AnomalyMode::set_enabled(true, true);
   const Problem problem = make_problem(GetParam(), sizes, Given::all, true, at::kDouble, 41);
   const Tensor nothing = at::zeros({sizes.queries, sizes.keys}, at::kBool);
@@ -165,8 +165,8 @@ TEST(Gradients, OfCosineAreFiniteForVectorsOfZeros) {
     EXPECT_TRUE(derivative.isfinite().all().item<bool>());
 }
 
-// All that a call can be given at once: queries, keys and values that are broadcast, heads in
-// groups, a bias of every part, a soft cap, a temperature, dropout and a sink.
+// All options of a call at once: broadcast queries, keys and values, grouped heads, a bias of every
+// kind, a soft cap, a temperature, dropout and a sink.
 class GradientsOfEverything : public testing::TestWithParam<const char*> {
  protected:
   static constexpr const char* scores[] = {"scaled_dot", "additive", "squared_distance", "cosine"};
@@ -219,7 +219,7 @@ TEST_P(GradientsOfEverything, AreThoseOfTheTwinOnceAndTwice) {
       for (const Tensor& each : first) all.push_back(each.detach());
       for (const Tensor& each : gradients(along, x, false)) all.push_back(each);
     }
-    // Sums of some hundred terms of the size of the result or less, rounded in another order.
+    // Sums of some hundred terms of at most the result's size, rounded in another order.
     for (size_t i = 0; i < found[0].size(); ++i) {
       const double size = 1 + found[0][i].abs().max().item<double>();
       EXPECT_LE((found[1][i] - found[0][i]).abs().max().item<double>(), 1e3 * 0x1p-53 * size) << i;

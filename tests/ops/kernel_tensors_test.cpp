@@ -1,4 +1,4 @@
-// Tensors that are not stored as they read, and dtypes beside each other.
+// Tests of tensors with special storage and of mixed dtypes.
 #include "attend/ops/kernel_tensors.h"
 
 #include <ATen/ATen.h>
@@ -34,7 +34,7 @@ Problem problem_of(const ScoreRow& row, at::ScalarType type) {
   return make_problem(row, sizes, Given::all, false, type, 11);
 }
 
-// The same numbers, stored with the other sign and the mark of a later negation.
+// The same numbers, stored negated with the mark of a lazy negation.
 Tensor negated_later(const Tensor& x) { return at::_neg_view(x.neg()); }
 
 Score with_parameters(const Score& score, const std::function<Tensor(const Tensor&)>& change) {
@@ -55,7 +55,7 @@ TEST(KernelTensors, AreReadAsTheyAre) {
   EXPECT_EQ(pointer_of<float>(Tensor()), nullptr);
 }
 
-// Whatever is negated later: inputs, parameters, biases, sinks, lse and gradients.
+// Lazy negation of any input: parameters, biases, sinks, lse and gradients included.
 TEST(KernelTensors, MayBeNegatedLater) {
   for (const ScoreRow& row : score_table()) {
     if (row.features != Features::any) continue;
@@ -89,7 +89,7 @@ TEST(KernelTensors, MayBeNegatedLater) {
   }
 }
 
-// They have 16 bits like the queries, or are float32 like the arithmetic.
+// They have the queries' 16-bit dtype, or float32 like the arithmetic.
 TEST(Dtypes, OfBiasesSinksAndParametersAreThoseOfTheQueriesOrTheArithmetic) {
   for (const at::ScalarType type : {at::kBFloat16, at::kHalf}) {
     for (const ScoreRow& row : score_table()) {
@@ -113,7 +113,7 @@ TEST(Dtypes, OfBiasesSinksAndParametersAreThoseOfTheQueriesOrTheArithmetic) {
           const auto beside = attention(query, key, value, spec_of(rounded, path));
           const auto wanted = attention(rounded(query), rounded(key), rounded(value),
                                         spec_of(rounded, Path::composed));
-          // Widened numbers are the same; only the context is rounded to what is stored.
+          // Widened numbers are exact; only the context is rounded when stored.
           EXPECT_EQ(found.context.scalar_type(), type);
           EXPECT_TRUE(at::equal(found.context, beside.context)) << bias.name;
           EXPECT_TRUE(at::equal(found.lse, beside.lse)) << bias.name;
@@ -170,7 +170,7 @@ TEST(Autocast, ChangesNothing) {
   }
 }
 
-// Layers give 16 bits where a normalisation before them gives float32.
+// Layers return 16 bits, but the query after a normalisation is float32.
 TEST(Autocast, TakesTheWidestOfSeveralDtypes) {
   const Tensor query = at::randn({1, 2, 5, 3}), key = at::randn({1, 2, 7, 3}).to(at::kBFloat16);
   const Tensor value = at::randn({1, 2, 7, 4}).to(at::kBFloat16), w = at::randn({3, 3});
@@ -198,7 +198,8 @@ TEST(Autocast, LeavesMapsOfAScoreInFloat) {
   EXPECT_TRUE(at::equal(score.map_query(x.to(at::kBFloat16)), narrow));
 }
 
-// Gradients with a graph are those of the twin: of inputs that were made of each other, too.
+// The composed twin computes first gradients with create_graph; inputs may depend on each other.
+// other.
 TEST(SecondDerivatives, LeaveTheFirstAsTheyAre) {
   const auto gradient = [](bool create_graph, bool autocast) {
     const Tensor x = at::ones({1, 4, 3}).cumsum(1).sin().requires_grad_();
@@ -210,9 +211,9 @@ TEST(SecondDerivatives, LeaveTheFirstAsTheyAre) {
     return gradients(value, {x}, create_graph)[0];
   };
   const Tensor wanted = gradient(false, false);
-  // Rounding of sums of 4 terms of size 1 in another order.
+  // Rounding of sums of 4 terms near 1 in another order.
   EXPECT_TRUE(at::allclose(gradient(true, false), wanted, 1e-5, 1e-6));
-  // The products of the map's backward are LibTorch's own, of bfloat16.
+  // LibTorch computes the products of the map's backward in bfloat16.
   EXPECT_TRUE(at::allclose(gradient(false, true), wanted, 3e-2, 3e-2));
   EXPECT_TRUE(at::allclose(gradient(true, true), wanted, 3e-2, 3e-2));
 }
@@ -245,9 +246,9 @@ TEST(Gaussian, OfTheLeastWidthIsItsCentre) {
     }
 }
 
-// What float32 may lose of the gradients of a centre and a width, [queries] each: four roundings of
-// each key's share, whose weight the rounding of its score moves, too. Far from its keys a centre
-// has large shares that cancel.
+// Float32 error of the gradients of a centre and a width, [queries] each. Each key's share has four
+// roundings, and the rounding of its score changes its weight. Shares of a centre far from its keys
+// are large and cancel.
 Tensors rounding_of_gradients(const Tensor& weights, const Tensor& toward, const Tensor& distance,
                               const Tensor& width) {
   const Tensor widths_away = distance / width;

@@ -1,4 +1,4 @@
-// Linear attention of features that float32 does not hold: the ratio of scores is what counts.
+// Tests of linear attention with features beyond float32: only the ratio of scores matters.
 #include <ATen/CPUGeneratorImpl.h>
 #include <fmt/format.h>
 
@@ -20,7 +20,7 @@ Tensor column(const std::vector<float>& x) {
   return at::tensor(x, at::kFloat).view({-1, 1}).set_requires_grad(true);
 }
 
-// One row by its formula in float64: sums of scores that float32 does not hold.
+// One row by its formula in float64: sums of scores beyond float32.
 TEST(Linear, KeepsTheRatioOfSmallScores) {
   const auto sigmoid = [](double x) { return 1 / (1 + std::exp(-x)); };
   for (const Path path : {Path::composed, Path::fused}) {
@@ -33,7 +33,7 @@ TEST(Linear, KeepsTheRatioOfSmallScores) {
       const Tensors x = {column({q}), column({k, k - 1}), column({1, 2})};
       const auto [context, lse] = attention(
           x[0], x[1], x[2], {.score = "elu_features", .normaliser = "linear", .path = path});
-      const double w = sigmoid(-1);  // of the second key
+      const double w = sigmoid(-1);  // weight of the second key
       const double size = (q > 0 ? std::log1p(q) : q) + k;
       EXPECT_NEAR(context.item<double>(), 1 + w, 1e-6);
       EXPECT_NEAR(lse.item<double>(), size + std::log1p(std::exp(-1.0)), 1e-6 * std::abs(size));
@@ -44,7 +44,7 @@ TEST(Linear, KeepsTheRatioOfSmallScores) {
       EXPECT_NEAR(found[2][0].item<double>(), 1 - w, 1e-6);
       EXPECT_NEAR(found[2][1].item<double>(), w, 1e-6);
     }
-    // Features of one's own, as small.
+    // Custom features of similar size.
     const Tensors x = {column({1e-20F}), column({3e-25F, 1e-25F}), column({1, 2})};
     const auto context =
         attention(x[0], x[1], x[2], {.score = "dot", .normaliser = "linear", .path = path}).context;
@@ -53,7 +53,7 @@ TEST(Linear, KeepsTheRatioOfSmallScores) {
   }
 }
 
-// A key that is seen first and whose features are exp(-89) of the next one's.
+// The first key has features that are exp(-89) times the features of the next key.
 TEST(Linear, MeasuresAKeyFromThoseSeenBeforeIt) {
   const Score score("positive_features", {{"omega", at::ones({1, 1})}});
   for (const float far : {14.4F, 40.F}) {
@@ -81,7 +81,7 @@ TEST(Linear, MeasuresAKeyFromThoseSeenBeforeIt) {
   }
 }
 
-// Inputs of such a size that features of one sequence lie hundreds of powers of e apart.
+// The features of one sequence differ by hundreds of powers of e.
 TEST(PositiveFeatures, HaveFiniteCausalGradientsOfAnySize) {
   const int64_t depth = 64, features = 128, length = 1000;
   for (const double size : {4.0, 8.0}) {
@@ -96,7 +96,7 @@ TEST(PositiveFeatures, HaveFiniteCausalGradientsOfAnySize) {
           {.score = score, .scope = causal(), .normaliser = "linear", .path = Path::fused});
       for (const Tensor& gradient : gradients(context.square().sum(), x, false))
         EXPECT_TRUE(gradient.isfinite().all().item<bool>()) << size << " " << seed;
-      // Averages of values, of which the first is that of the first key.
+      // Averages of values; the first is the value of the first key.
       EXPECT_TRUE(at::allclose(context[0], x[2][0]));
       EXPECT_TRUE((lse > -infinity).all().item<bool>());
     }
@@ -108,7 +108,7 @@ AttentionResult attend_to(const Problem& p, Path path) {
                    {.score = p.score, .normaliser = "linear", .path = path});
 }
 
-// Where all queries see the same keys, no row is lost: its largest term is held.
+// If all queries see the same keys, no row is lost: its largest term is kept.
 TEST(PositiveFeatures, OfTheSameKeysLoseNoRow) {
   const Sizes sizes = {
       .queries = 200, .keys = 150, .query_depth = 8, .key_depth = 8, .attention_depth = 16};
@@ -123,7 +123,7 @@ TEST(PositiveFeatures, OfTheSameKeysLoseNoRow) {
     single.score = Score("positive_features",
                          {{"omega", problem.score.parameters().at("omega").to(at::kFloat)}});
     const auto [context, lse] = attend_to(single, path);
-    // Exponents of thousands are known to 2^-24 of them, sums of several roundings.
+    // Exponents of some thousands have relative errors of 2^-24, sums have several roundings.
     const double tolerance = 16 * 0x1p-24 * wanted.lse.abs().max().item<double>();
     EXPECT_TRUE(at::allclose(lse.to(at::kDouble), wanted.lse, tolerance, 0));
     EXPECT_TRUE(
@@ -131,15 +131,15 @@ TEST(PositiveFeatures, OfTheSameKeysLoseNoRow) {
   }
 }
 
-// Two features far apart, the query's where the key has next to nothing.
+// Two distant features: one is large for the query and negligible for the key.
 TEST(Linear, CountsAsZeroWhatIsFarBelowItsLargest) {
   const Score score("positive_features", {{"omega", at::tensor({20.F, -20.F}).view({2, 1})}});
-  // Logarithms of features: 20 x and -20 x, less what both have.
+  // Logarithms of features: 20 x and -20 x, minus a common term.
   for (const float x : {1.5F, 2.F}) {
     const Tensor q = at::tensor({0.F, x}).view({2, 1}), k = at::tensor({0.F, -x}).view({2, 1});
     const Tensor v = at::tensor({1.F, 2.F}).view({2, 1});
     for (const Path path : {Path::composed, Path::fused}) {
-      // Query 1 sees key 1 alone through a mask of keys, by exp(-40 x) of the largest features.
+      // With a mask of keys query 1 sees only key 1, at exp(-40 x) of the largest features.
       const auto [context, lse] = attention(q, k, v,
                                             {.score = score,
                                              .scope = causal() & dense_mask(at::arange(2) == 1),

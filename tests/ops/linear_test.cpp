@@ -1,5 +1,5 @@
-// Linear attention: running sums against scalar loops and the composed path, step by step against
-// all at once, and the random features against the exponential that they estimate.
+// Tests of linear attention: running sums against scalar loops and the composed path, steps against
+// all at once, and random features against the exponential that they estimate.
 #include <ATen/CPUGeneratorImpl.h>
 #include <fmt/format.h>
 
@@ -18,7 +18,7 @@ using at::Tensor;
 
 constexpr double infinity = std::numeric_limits<double>::infinity();
 
-// A problem of a score that is never negative: dot gets features of its own.
+// A problem with nonnegative scores: dot gets nonnegative features.
 Problem positive_problem(std::string_view score, const Sizes& sizes, uint64_t seed,
                          at::ScalarType dtype = at::kDouble) {
   Problem problem = make_problem(score_row(score), sizes, Given::all, false, dtype, seed);
@@ -36,7 +36,7 @@ AttentionResult attend_to(const Problem& p, const Scope& scope, Path path) {
   return attention(p.query, p.key, p.value, linear_spec(p, scope, path));
 }
 
-// w_ij = s_ij / sum_j s_ij by loops, from the scores of the loops.
+// w_ij = s_ij / sum_j s_ij by loops over the expected scores.
 Expected divide_by_loops(const Problem& problem, const ScopeCase& scope) {
   Expected expected = attend_by_loops(problem, scope);
   const auto sizes = expected.scores.sizes();
@@ -64,7 +64,7 @@ Expected divide_by_loops(const Problem& problem, const ScopeCase& scope) {
   return expected;
 }
 
-// The scopes of every row and those that only running sums have much to do with.
+// The scopes of all scores, and scopes of special interest for running sums.
 std::vector<ScopeCase> running_scope_cases(const Sizes& sizes) {
   std::vector<ScopeCase> cases = scope_cases(sizes);
   using N = int64_t;
@@ -82,8 +82,8 @@ std::vector<ScopeCase> running_scope_cases(const Sizes& sizes) {
   return cases;
 }
 
-// Sums of `terms` positive numbers, divided by each other, are off by u terms each, relative to
-// their size; scores by what the loops say of theirs.
+// A ratio of sums of `terms` positive numbers has a relative error of u per term; scores have the
+// terms of their loops.
 double room(const Problem& problem, double u) {
   const auto terms = static_cast<double>(problem.key.size(2) +
                                          4 * problem.query.size(3) * problem.query.size(3) + 64);
@@ -117,7 +117,7 @@ TEST_P(LinearScore, MatchesTheLoops) {
       const double u = dtype == at::kDouble ? 0x1p-53 : 0x1p-24;
       for (const ScopeCase& scope : running_scope_cases(sizes)) {
         const bool causal_name = scope.name.starts_with("causal");
-        // Chunks follow each other under causal scopes alone.
+        // Only causal scopes have several chunks.
         if (!causal_name && (dtype == at::kFloat || queries > 128)) continue;
         SCOPED_TRACE(fmt::format("{}, {} queries, {} keys", scope.name, queries, keys));
         const Expected wanted = divide_by_loops(problem, scope);
@@ -190,14 +190,14 @@ TEST_P(LinearScore, HasFirstAndSecondDerivatives) {
   }
 }
 
-// Both of its halves have derivative 1 there, and a clamp any.
+// Both halves of the function have derivative 1 at 0; a clamp would have any.
 TEST(EluFeatures, HaveDerivativeOneAtZero) {
   const Tensors x = leaves({at::zeros({3}, at::kDouble)});
   const Tensor features = score_row("elu_features").map_query(x[0], {});
   EXPECT_TRUE(at::equal(gradients(features.sum(), x, false)[0], at::ones_like(x[0])));
 }
 
-// Over several chunks, where differences would be dear.
+// Over several chunks; differences would be expensive.
 TEST_P(LinearScore, HasTheGradientsOfTheComposedPath) {
   const Sizes sizes = {.heads = 4, .key_heads = 2, .queries = 291, .keys = 300, .query_depth = 3};
   const Problem problem = positive_problem(GetParam(), sizes, 6);
@@ -223,7 +223,7 @@ TEST_P(LinearScore, StepByStepIsCausalAttention) {
                        .query_depth = 3,
                        .key_depth = 3};
   Problem problem = positive_problem(GetParam(), sizes, 7);
-  // Later keys with larger features, and earlier ones: the state changes its scale or keeps it.
+  // Later keys have larger features, then smaller ones: the state's scale changes or stays.
   if (GetParam() != std::string_view("dot")) problem.key.narrow(2, 3, 2).mul_(3);
   const auto whole = attend_to(problem, causal(), Path::composed);
   LinearState state;
@@ -274,7 +274,7 @@ TEST_P(LinearScore, GivesRowsWithoutKeysNothing) {
   }
 }
 
-// The weights of 100,000 queries and keys in float32 would fill 40 GB.
+// The weights of 100,000 queries and keys in float32 would take 40 GB.
 TEST_P(LinearScore, HoldsNoWeights) {
   const int64_t length = 100'000;
   const Sizes sizes = {.queries = length,
@@ -288,7 +288,7 @@ TEST_P(LinearScore, HoldsNoWeights) {
   const auto result = attention(x[0], x[1], x[2], linear_spec(problem, causal(), Path::fused));
   for (const Tensor& gradient : gradients(result.context.square().sum(), x, false))
     EXPECT_TRUE(gradient.isfinite().all().item<bool>());
-  // The last query sees all.
+  // The last query sees all keys.
   const auto last = attention(problem.query.narrow(2, length - 1, 1), problem.key, problem.value,
                               linear_spec(problem, all_keys(), Path::composed));
   EXPECT_TRUE(near(result.context.narrow(2, length - 1, 1), last.context, 1e-3));
@@ -307,13 +307,13 @@ TEST_P(LinearScore, StoresSixteenBitsAndComputesInMore) {
   EXPECT_TRUE(near(result.context, wanted.context, 0x1p-8 + room(problem, 0x1p-24)));
 }
 
-// Scores below the smallest float32, where the plain formula is 0 / 0.
+// Scores below the smallest float32, for which the plain formula is 0 / 0.
 TEST(PositiveFeatures, StayFiniteForLargeInputs) {
   const Sizes sizes = {.batch = 2, .queries = 5, .keys = 6, .query_depth = 4, .key_depth = 4};
   Problem problem = positive_problem("positive_features", sizes, 13);
   problem.query = problem.query * 10;
   problem.key = problem.key * 10;
-  // In scope or not, a key without a direction has the largest features of all.
+  // A zero key has the largest features of all, in scope or not.
   problem.key.select(2, 5).zero_();
   const Scope scope = key_lengths(at::tensor({5, 3}, at::kLong));
   const auto in_double = attend_to(problem, scope, Path::composed);
@@ -328,7 +328,7 @@ TEST(PositiveFeatures, StayFiniteForLargeInputs) {
   for (const Path path : {Path::composed, Path::fused}) {
     const Tensors x = leaves({single.query, single.key, single.value});
     const auto [context, lse] = attention(x[0], x[1], x[2], linear_spec(single, scope, path));
-    // Exponents of some hundreds, sums of several roundings, are known to 2^-24 of them.
+    // Exponents of some hundreds, sums with several roundings, have relative errors of 2^-24.
     const double tolerance = 16 * 0x1p-24 * in_double.lse.abs().max().item<double>();
     EXPECT_TRUE(at::allclose(lse.to(at::kDouble), in_double.lse, tolerance, 0));
     EXPECT_TRUE(near(context, in_double.context, 8 * tolerance));
@@ -338,12 +338,12 @@ TEST(PositiveFeatures, StayFiniteForLargeInputs) {
 }
 
 // The mean over draws of independent normal directions is exp(q . k / sqrt(D)), within four
-// standard errors of the draws themselves.
+// standard errors estimated from the draws.
 TEST(PositiveFeatures, AreUnbiased) {
   auto generator = at::detail::createCPUGenerator(14);
   constexpr int64_t draws = 20'000, depth = 3, features = 4;
   const auto options = at::TensorOptions().dtype(at::kDouble);
-  // Larger inputs have estimates of larger variance, which grows as exp(|q + k|^2).
+  // The variance of estimates grows as exp(|q + k|^2), so that inputs are small.
   const Tensor query = at::randn({1, 1, 1, depth}, generator, options) / 2;
   const Tensor key = at::randn({1, 1, 4, depth}, generator, options) / 2;
   const Tensor omega = at::randn({draws, features, depth}, generator, options);

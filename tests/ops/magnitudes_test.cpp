@@ -1,4 +1,4 @@
-// The operator where numbers are tiny and huge: every score x normaliser x bias, values and
+// Tests of the operator with tiny and huge numbers: every score x normaliser x bias, values and
 // gradients of both paths against scalar loops in long double.
 #include <ATen/ATen.h>
 #include <fmt/format.h>
@@ -18,11 +18,11 @@ using at::Tensor;
 
 constexpr int64_t keys = 5, depth = 4, value_depth = 2;
 
-// How the keys lie. Small whole numbers times a power of 2 add up without rounding in any order,
-// so that equal scores are equal.
+// Distribution of the keys. Small integers times a power of 2 are added without rounding, so that
+// equal scores are exactly equal.
 enum class Keys { scattered, clusters, equal, one_large, count };
 
-// Which inputs the magnitude multiplies, as powers of it.
+// The power of the magnitude that each input is multiplied by.
 struct Way {
   const char* name;
   int query, key, value, parameters, bias;
@@ -42,7 +42,7 @@ class Inputs {
   Inputs(const ScoreRow& row, const TapeBias* bias, std::string_view normaliser, Keys lie,
          const Way& way, double magnitude, uint64_t seed)
       : engine_(seed), lie_(lie), magnitude_(magnitude) {
-    // Up to four queries take kernels of their own.
+    // Up to four queries have separate kernels.
     const int64_t queries = seed % 2 == 0 ? 3 : 6;
     problem_.score = row.name;
     problem_.bias = bias;
@@ -87,7 +87,7 @@ class Inputs {
     Tensor& x = problem_.inputs[name];
     if (name == "widths") x = x.abs();
     if (name != "dense" || lie_ != Keys::equal) return;
-    // A row without a key, and a key that nobody sees.
+    // A row without keys, and a key that no query sees.
     x.select(0, 1).fill_(-INFINITY);
     x.select(1, 3).fill_(-INFINITY);
   }
@@ -142,14 +142,14 @@ Found attend_with(const TapeProblem& problem, at::ScalarType dtype, Path path) {
   return all;
 }
 
-// How far each number is off, at most: in all, and beyond what rounding may do.
+// Largest error over all numbers, and over numbers beyond the allowed rounding.
 struct Distance {
   double largest = 0;
   double beyond = 0;
   std::string where;
 };
 
-// What leaves the range, alone or in the sum of the paths to it, may become infinity.
+// Numbers out of range, by themselves or in a sum of paths, may become infinity.
 bool fits(const Known& x, const Precision& precision) {
   return std::abs(x.value) + x.error < precision.largest / 16;
 }
@@ -189,7 +189,7 @@ void count_sharp(const std::vector<Known>& known, Count& count) {
   }
 }
 
-// Weights that rounding moves need only be numbers where composed's are.
+// If rounding changes the weights, results only need to be numbers like the composed ones.
 void expect_finite(const Found& composed, const Found& fused, const TapeResult& wanted,
                    const Precision& precision, const std::string& name) {
   const auto look = [&](const std::string& what, const Tensor& one, const Tensor& other,
@@ -247,7 +247,7 @@ TEST_P(Magnitudes, AreRightOnBothPaths) {
     for (size_t b = 0; b <= tape_biases().size(); ++b) {
       if (normaliser == "linear" && b > 0) continue;
       for (const int power : powers) {
-        // Ways and keys take turns, so that every pair of rows meets several of them.
+        // Ways and keys alternate, so that every pair of rows meets several of them.
         std::mt19937_64 engine(++turn);
         const Way& way = ways[engine() % std::size(ways)];
         const auto lie = static_cast<Keys>(engine() % static_cast<uint64_t>(Keys::count));
@@ -261,8 +261,8 @@ TEST_P(Magnitudes, AreRightOnBothPaths) {
       }
     }
   }
-  // Nothing of this is empty: most problems fit, and most numbers are known to a hundredth of the
-  // largest beside them; fewer where what rounding did to a row's weights goes into the next.
+  // The test is not vacuous. Most problems fit, and most errors are below a hundredth of the
+  // largest number. If a row's rounded weights affect the next row, fewer errors are.
   EXPECT_GT(count.compared, count.all / 2);
   EXPECT_GT(count.sharp, count.numbers / (row.map_past ? 4 : 2));
 }

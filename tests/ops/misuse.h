@@ -10,7 +10,7 @@
 
 namespace attend {
 
-// A call and what its message must hold.
+// A call and a part of its expected error message.
 struct Misuse {
   std::function<void()> call;
   const char* message;

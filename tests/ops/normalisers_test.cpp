@@ -1,4 +1,4 @@
-// Normalisers against bisection and scalar rules; their derivatives on both paths.
+// Tests of normalisers against bisection and scalar rules, and of their derivatives on both paths.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -25,7 +25,7 @@ double weight_of(std::string_view normaliser, double score, double threshold) {
   return normaliser == "sparsemax" ? above : above * above / 4;
 }
 
-// The threshold with which the weights sum to 1, by bisection.
+// The threshold for which the weights sum to 1, by bisection.
 double threshold_of(std::string_view normaliser, const std::vector<double>& scores) {
   double low = *std::max_element(scores.begin(), scores.end()) - 4, high = low + 104;
   for (int step = 0; step < 200; ++step) {
@@ -44,7 +44,7 @@ TEST_P(EveryNormaliser, IsItsFormula) {
   for (const int64_t keys : {1, 2, 3, 17, 59}) {
     for (const double spread : {0.01, 1.0, 30.0}) {
       Tensor scores = at::randn({2, 1, 4, keys}, at::kDouble) * spread;
-      scores[1][0][2].fill_(0.25);  // all alike
+      scores[1][0][2].fill_(0.25);  // equal scores
       if (keys > 2) scores.select(3, 1).fill_(-infinity);
       const auto [weights, normaliser] = GetParam().normalise(scores, {}, {});
       for (int64_t row = 0; row < 8; ++row) {
@@ -85,7 +85,7 @@ TEST_P(EveryNormaliser, GivesRowsWithoutKeysNothing) {
   }
 }
 
-// A bias that is all -inf is a mask written as numbers.
+// A bias of only -inf acts as a mask.
 TEST_P(EveryNormaliser, GivesRowsOfInfiniteBiasesNothing) {
   const Tensors given = {at::randn({2, 2, 3, 2}, at::kDouble), at::randn({2, 1, 4, 2}, at::kDouble),
                          at::randn({2, 1, 4, 2}, at::kDouble),
@@ -113,7 +113,7 @@ TEST_P(EveryNormaliser, GivesRowsOfInfiniteBiasesNothing) {
       };
       const Tensors by_bias = leaves(masked), by_scope = leaves(given);
       const auto found = run(by_bias, all_keys()), wanted = run(by_scope, dense_mask(mask));
-      // The same keys, in sums of as many terms.
+      // The same keys, in sums of equally many terms.
       EXPECT_TRUE(at::allclose(found.context, wanted.context, 1e-12, 1e-13));
       EXPECT_TRUE(at::allclose(found.lse, wanted.lse, 1e-12, 1e-13));
       EXPECT_TRUE(found.context.select(2, 1).eq(0).all().item<bool>());
@@ -132,7 +132,7 @@ TEST_P(EveryNormaliser, GivesRowsOfInfiniteBiasesNothing) {
   }
 }
 
-// For every row of the table, on both paths, a query that reads a NaN has no number left.
+// On both paths, for every row of the table, the result of a query that reads a NaN is NaN.
 TEST(Normalisers, HideNoNan) {
   const double nan = std::numeric_limits<double>::quiet_NaN();
   for (const NormaliserRow& row : normaliser_table()) {
@@ -164,7 +164,7 @@ TEST(Normalisers, HideNoNan) {
   }
 }
 
-// A centre that was predicted from a query of NaN must not leave it without keys: that would be a
+// A centre predicted from a NaN query must not leave the query without keys, which would give a
 // context of 0.
 TEST(Normalisers, HideNoNanBehindACentre) {
   const double nan = std::numeric_limits<double>::quiet_NaN();
@@ -185,7 +185,7 @@ TEST(Normalisers, HideNoNanBehindACentre) {
   }
 }
 
-// The least finite number is what masks of numbers hold: a row of nothing else is the mean.
+// Additive masks contain the least finite number: the context of a row of only these is the mean.
 TEST(Normalisers, OfRowsOfLeastNumbersAreTheMean) {
   for (const auto type : {at::kFloat, at::kDouble}) {
     const double least = type == at::kFloat ? -double(std::numeric_limits<float>::max())
@@ -206,7 +206,7 @@ TEST(Normalisers, OfRowsOfLeastNumbersAreTheMean) {
   }
 }
 
-// A sink is left, unless it is -inf as well.
+// The sink remains, unless it is -inf, too.
 TEST(Sinks, TakeRowsOfInfiniteBiases) {
   const Tensor x = at::randn({1, 2, 3, 4}, at::kDouble);
   Tensor bias = at::zeros({3, 3}, at::kDouble);
@@ -257,13 +257,13 @@ TEST(Sparse, LeavesHugeScoresFinite) {
     for (const char* name : {"sparsemax", "entmax15"}) {
       const auto result = attention(query, key, at::eye(4, at::kDouble),
                                     {.score = "dot", .normaliser = name, .path = path});
-      // A score of 1e5 is known to 1e5 u.
+      // A score of 1e5 has an error of 1e5 u.
       EXPECT_TRUE(at::allclose(result.context, wanted, 0, 4e5 * 0x1p-53)) << name;
     }
   }
 }
 
-// The kernels know no temperature: every part of the scores has been divided by it.
+// Kernels have no temperature: every part of the scores is divided by it before.
 TEST(Temperature, DividesEveryPartOfTheScores) {
   constexpr double temperature = 0.37;
   const Tensors inputs = {
@@ -306,7 +306,7 @@ TEST(Temperature, DividesEveryPartOfTheScores) {
 
 TEST(Temperature, DividesTheScoresOfEveryFamily) {
   for (const ScoreRow& row : score_table()) {
-    if (row.map_past) continue;  // its scores follow from the weights
+    if (row.map_past) continue;  // its scores depend on the weights
     const Problem p = make_problem(row, {.queries = 3}, Given::all, false, at::kDouble, 3);
     const Tensor scores = attention_scores(p.query, p.key, {.score = p.score});
     for (const Path path : paths_of(p, {.score = p.score})) {
@@ -320,10 +320,10 @@ TEST(Temperature, DividesTheScoresOfEveryFamily) {
   }
 }
 
-// What code asks of a row is what its weights do.
+// The properties of each row of the table hold for its weights.
 TEST(Normalisers, DoWhatTheirRowsSay) {
   at::manual_seed(61);
-  // Some rows have no score above 0, of which hard monotonic attention finds none to look at.
+  // Some rows have only negative scores, for which hard monotonic attention finds no key.
   const Tensor any = at::randn({1, 2, 9, 7}, at::kDouble) - 0.8;
   const Tensor order = at::tensor({3, 0, 6, 1, 5, 2, 4}, at::kLong);
   for (const NormaliserRow& row : normaliser_table()) {

@@ -1,4 +1,4 @@
-// Normalisers that choose one key, or expect to: hard, gumbel and the monotonic pair.
+// Tests of normalisers that choose one key or its expectation: hard, gumbel and the monotonic pair.
 #include <ATen/ATen.h>
 #include <gtest/gtest.h>
 #include <torch/autograd.h>
@@ -18,7 +18,7 @@ using at::Tensor;
 
 constexpr double infinity = std::numeric_limits<double>::infinity();
 
-// Scores without a map: location queries are scores, values of the identity show the weights.
+// Location scores are the queries themselves, and identity values show the weights.
 AttentionResult weigh(const Tensor& scores, const AttentionSpec& choices) {
   AttentionSpec spec = choices;
   spec.score = "location";
@@ -52,7 +52,7 @@ TEST(Hard, TakesTheLargestInScope) {
   }
 }
 
-// How often each of 4 keys of the same scores is taken, of 20,000 rows.
+// Share of each of 4 keys in 20,000 rows of equal scores.
 Tensor shares(const Normaliser& normaliser, const Tensor& scores) {
   return weights_of(scores.expand({20000, 4}), normaliser).mean(0);
 }
@@ -112,7 +112,7 @@ TEST(OneKey, SecondDerivativesAreRefusedWithTheReason) {
   });
 }
 
-// The Jacobian of a row's weights by its scores.
+// Jacobian of a row's weights with respect to its scores.
 Tensor jacobian(const Tensor& scores, const Normaliser& normaliser) {
   const Tensor row = scores.detach().clone().set_requires_grad(true);
   const Tensor weights = weights_of(row.unsqueeze(0), normaliser)[0];
@@ -128,9 +128,9 @@ TEST(Gumbel, IsOneHotForwardAndASoftmaxBackward) {
     const Normaliser normaliser("gumbel:0.7", seed);
     const Tensor weights = weights_of(scores.unsqueeze(0), normaliser)[0];
     EXPECT_TRUE(at::equal(std::get<0>(weights.sort()), at::tensor({0.0, 0.0, 1.0}, at::kDouble)));
-    // The same seed draws the same key as hard does.
+    // Equal seeds draw the same key as "hard".
     EXPECT_TRUE(at::equal(weights, weights_of(scores.unsqueeze(0), Normaliser("hard", seed))[0]));
-    // J_jk = (p_j [j = k] - p_j p_k) / T: three products give p.
+    // J_jk = (p_j [j = k] - p_j p_k) / T: three products determine p.
     const Tensor products = -0.7 * jacobian(scores, normaliser);
     const auto at_place = [&](int64_t j, int64_t k) { return products[j][k].item<double>(); };
     const std::vector<double> p = {std::sqrt(at_place(0, 1) * at_place(0, 2) / at_place(1, 2)),
@@ -161,8 +161,8 @@ TEST(Gumbel, IsTwiceDifferentiableAsItsSoftmax) {
   EXPECT_TRUE(at::allclose(found[0], found[1], 1e-12, 1e-13));
 }
 
-// Raffel et al. 2017, eq. 8, as the sum over where the query before was:
-// a_ij = p_ij sum_{k <= j} a_i-1,k prod_{l = k}^{j - 1} (1 - p_il).
+// Raffel et al. 2017, eq. 8, as a sum over the key of the previous query: a_ij = p_ij sum_{k <= j}
+// a_i-1,k prod_{l = k}^{j - 1} (1 - p_il).
 Tensor expected_alignment(const Tensor& scores, const Tensor& in_scope) {
   const int64_t queries = scores.size(0), keys = scores.size(1);
   Tensor alignment = at::zeros({queries, keys}, at::kDouble);
@@ -234,7 +234,7 @@ TEST(MonotonicHard, StopsWhereTheProbabilityIsAHalf) {
       const Tensor mask = at::rand({6, keys}) < 0.8;
       const Tensor wanted = hard_alignment(scores, mask);
       EXPECT_TRUE(at::equal(weights_of(scores, "monotonic_hard", dense_mask(mask)), wanted));
-      // Probabilities of 0 and 1 leave nothing to expect.
+      // With probabilities of 0 and 1 the expectation is the hard alignment.
       const Tensor certain = at::where(scores >= 0, at::full({}, 800.0, at::kDouble),
                                        at::full({}, -800.0, at::kDouble));
       EXPECT_TRUE(at::equal(weights_of(certain, "monotonic", dense_mask(mask)), wanted));
@@ -254,7 +254,7 @@ TEST(MonotonicHard, GoesOnFromTheLargestOfThePast) {
   EXPECT_TRUE(at::equal(from(at::zeros({4}, at::kDouble)), at::zeros({4}, at::kDouble)));
 }
 
-// What is 1 apart is infinitely far apart then.
+// At this temperature a difference of 1 is practically infinite.
 TEST(Temperature, OfTheLeastSizeTakesTheLargest) {
   const Tensor x = at::tensor({3.0F, -20.0F, 4.0F, 1.0F}).view({4, 1}), one = at::ones({1, 1});
   for (const char* name : {"temperature:1e-18", "gumbel:1e-18"})
@@ -262,7 +262,7 @@ TEST(Temperature, OfTheLeastSizeTakesTheLargest) {
       EXPECT_EQ(attention(one, x, x, {.normaliser = name, .path = path}).context.item<float>(), 4);
 }
 
-// The direction's derivative of the contexts and what normalises them, against differences.
+// Forward-mode derivatives of the contexts and normalisers along a direction, against differences.
 TEST(OneKey, HaveForwardMode) {
   for (const char* name : {"hard", "monotonic"}) {
     SCOPED_TRACE(name);
@@ -275,7 +275,7 @@ TEST(OneKey, HaveForwardMode) {
       return at::cat({context.flatten(), lse.flatten()});
     };
     Tensors directions, before, after;
-    // The cube root of 1e-16, the best of central differences.
+    // The best step of central differences, the cube root of 1e-16.
     constexpr double step = 1e-5;
     for (const Tensor& x : inputs) {
       directions.push_back(at::randn_like(x));

@@ -1,4 +1,4 @@
-// attention() against scalar loops: every row of the score table, every scope, odd sizes, dtypes.
+// Tests of attention() against scalar loops: every score and scope, odd sizes, all dtypes.
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
@@ -18,8 +18,8 @@ struct Tolerances {
   double scores, weights, context, lse;
 };
 
-// The rounding of the sums behind one result, with unit round-off u: a score is a sum of at most
-// `terms` products; a weight moves by twice the error of its scores; the context adds Tk products.
+// Rounding errors of a result, with unit round-off u. A score is a sum of at most `terms` products.
+// The error of a weight is twice the error of its scores. The context adds Tk products.
 Tolerances tolerances(const Problem& problem, const Expected& expected, double u, double stored_u) {
   const auto depths = problem.query.size(3) + problem.key.size(3);
   const auto keys = static_cast<double>(problem.key.size(2));
@@ -31,7 +31,7 @@ Tolerances tolerances(const Problem& problem, const Expected& expected, double u
           2 * scores + (keys + 8) * u};
 }
 
-// The largest difference; infinities must be the same on both sides, NaN is never right.
+// The largest difference; infinities must match, and NaN always fails.
 double difference(const Tensor& got, const Tensor& wanted) {
   if (got.sizes() != wanted.sizes()) return infinity;
   if (got.numel() == 0) return 0;
@@ -43,7 +43,7 @@ double difference(const Tensor& got, const Tensor& wanted) {
 void expect_loops(const Problem& problem, const ScopeCase& scope, at::ScalarType dtype) {
   const Expected expected = attend_by_loops(problem, scope);
   if (!expected.scores.defined()) return;
-  // float16 and bfloat16 are stored so, and computed in float32.
+  // float16 and bfloat16 are storage types; the arithmetic is float32.
   const double u = (dtype == at::kDouble ? std::numeric_limits<double>::epsilon()
                                          : std::numeric_limits<float>::epsilon()) /
                    2;
@@ -153,7 +153,7 @@ TEST_P(OperatorOfScore, TakesInputsOfTwoAndThreeAxes) {
   }
 }
 
-// A tensor of the same numbers whose last two axes lie in memory the other way round.
+// The same numbers with the last two axes transposed in memory.
 Tensor transposed_storage(const Tensor& x) {
   return x.dim() < 2 ? x : x.transpose(-2, -1).contiguous().transpose(-2, -1);
 }
@@ -205,14 +205,14 @@ TEST(Operator, HasAScaledDotProductByDefault) {
 }
 
 TEST(Operator, LeavesHugeScoresFinite) {
-  // exp(1e5) overflows float64 too: only the largest key may weigh anything.
+  // exp(1e5) overflows float64, too: only the largest key may have weight.
   const Tensor query = at::full({1, 1}, 1e5, at::kDouble);
   const Tensor key = at::tensor({-1.0, 0.5, 1.0}, at::kDouble).view({3, 1});
   for (const Path path : {Path::composed, Path::fused}) {
     const auto result =
         attention(query, key, at::eye(3, at::kDouble), {.score = "dot", .path = path});
     EXPECT_TRUE(at::equal(result.context, at::tensor({0.0, 0.0, 1.0}, at::kDouble).view({1, 3})));
-    // To base 2 and back: two roundings.
+    // Conversion to base 2 and back: two roundings.
     EXPECT_NEAR(result.lse.item<double>(), 1e5, path == Path::composed ? 0 : 2 * 0x1p-53 * 1e5);
   }
 }
@@ -223,7 +223,7 @@ TEST(Operator, CosineKeepsItsPrecisionAtAnyLength) {
   const Tensor expected = at::tensor({0.6F, -0.8F}).view({1, 2});
   for (const double length : {1e-30, 1e-10, 1.0, 1e30}) {
     const Tensor scores = attention_scores(query * length, key / length, {.score = "cosine"});
-    // Two normalisations of a few roundings each, and one product.
+    // Two normalisations with a few roundings each, and one product.
     EXPECT_LE((scores - expected).abs().max().item<double>(), 16 * 0x1p-24) << length;
   }
   const Tensor zero = attention_scores(at::zeros({1, 2}), key, {.score = "cosine"});

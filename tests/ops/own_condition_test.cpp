@@ -1,5 +1,5 @@
-// A condition that the library does not know, on every path and through all that a scope is asked:
-// it is this file alone. And blocks that are chosen by the data.
+// Tests of a condition that is defined only in this file, on every path and in all functions of
+// scopes. Also of blocks that are chosen by the data.
 #include <gtest/gtest.h>
 
 #include "attend/base/error.h"
@@ -12,7 +12,7 @@ namespace own_condition_test {
 
 using at::Tensor;
 
-// Head h lets query i see key j where period does not divide i + j + h + phase.
+// In head h query i sees key j unless `period` divides i + j + h + phase.
 class Stripes : public Condition {
  public:
   Stripes(int64_t period, int64_t phase) : period_(period), phase_(phase) {
@@ -42,7 +42,7 @@ Scope stripes(int64_t period, int64_t phase = 0) {
   return {{{std::make_shared<Stripes>(period, phase)}}};
 }
 
-// j = i + distance, which the kernels know as a window.
+// j = i + distance, which kernels support as a window.
 class Diagonal : public Condition {
  public:
   explicit Diagonal(int64_t distance) : distance_(distance) {}
@@ -79,7 +79,7 @@ struct OwnCondition : testing::Test {
     return scope_mask(scope, 2, 4, queries, keys, at::kCPU).expand({2, 4, queries, keys});
   }
 
-  // Results and gradients are those of the mask, to the last bit.
+  // Checks that results and gradients are bit-identical to the mask's.
   void expect_mask(const Scope& scope, const Tensor& mask, Path path) {
     const auto run = [&](const Scope& own) {
       const auto [context, lse] =
@@ -133,8 +133,8 @@ TEST_F(OwnCondition, IsReadAsTheKernelsKnowIt) {
   EXPECT_EQ(diagonal->mapped, 2) << "forward and backward";
 }
 
-// Blocks of 4 queries see the blocks of 4 keys that agree with them on the whole; all see the
-// first.
+// A block of 4 queries sees a block of 4 keys if the product of their means is positive. All see
+// the first block.
 Tensor agreeing_blocks(const Tensor& query, const Tensor& key) {
   const auto means = [](const Tensor& x) {
     std::vector<Tensor> blocks;

@@ -1,4 +1,4 @@
-// Scores and normalisers that look back: all queries at once against one at a time.
+// Tests of scores and normalisers that look back: all queries at once against one at a time.
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 #include <torch/utils.h>
@@ -49,7 +49,7 @@ class LooksBack : public testing::TestWithParam<Case> {
   AttentionSpec spec;
 };
 
-// What nobody but the caller holds is the past: the steps see one query each.
+// Each step has one query, and the caller keeps the past.
 TEST_P(LooksBack, OneQueryAtATimeAsAllAtOnce) {
   for (const Path path : paths_of(problem, spec)) {
     SCOPED_TRACE(path == Path::fused ? "fused" : "composed");
@@ -162,7 +162,7 @@ TEST_P(LooksBack, DropsTheSameOnBothPathsAndOthersForEachQuery) {
   const Tensor composed = attention(problem.query, problem.key, identity, dropping).context;
   dropping.path = paths.back();
   EXPECT_TRUE(close(attention(problem.query, problem.key, identity, dropping).context, composed));
-  // What is kept has been doubled; the past has seen it as it was.
+  // Kept weights are doubled by dropout; the past has the weights before dropout.
   const Tensor kept = composed != 0;
   EXPECT_TRUE(close(composed, 2 * weights * kept));
   EXPECT_FALSE(at::equal(kept.select(2, 0), kept.select(2, 1)));

@@ -1,4 +1,4 @@
-// The fused path against the composed one: every score x scope x bias x normaliser.
+// Tests of the fused path against the composed one: every score x scope x bias x normaliser.
 #include <ATen/CPUGeneratorImpl.h>
 #include <fmt/format.h>
 #include <gtest/gtest.h>
@@ -19,12 +19,12 @@ using at::Tensor;
 constexpr double double_rounding = std::numeric_limits<double>::epsilon() / 2;
 constexpr double float_rounding = std::numeric_limits<float>::epsilon() / 2;
 
-// Everything that one call depends on, as a function of its tensors.
+// All inputs of one call, as a function of its tensors.
 struct Case {
   std::string name;
-  Tensors inputs;  // query, key, value, parameters, bias, sink if any
+  Tensors inputs;  // query, key, value, parameters, bias, and the sink if any
   std::function<AttentionResult(const Tensors&, Path)> run;
-  double terms = 1;  // the largest score, in magnitude
+  double terms = 1;  // magnitude of the largest score
 };
 
 bool has_kernel(const ScoreRow& row) { return row.family.has_value(); }
@@ -96,8 +96,8 @@ double size_of(const Tensor& x) {
   return finite.numel() == 0 ? 0 : finite.abs().max().item<double>();
 }
 
-// With unit round-off u a score of `terms` made of D products is off by (2 D + 16) u terms; what
-// follows adds up at most Tq, Tk or Dv of such errors, relative to the result.
+// With unit round-off u, a score of `terms` from D products has an error of (2 D + 16) u terms.
+// Results sum at most Tq, Tk or Dv of these errors, relative to the result.
 double room(const Case& c, const Tensor& wanted, double u) {
   const auto depth = static_cast<double>(c.inputs[0].size(3) + c.inputs[2].size(3));
   const auto length = static_cast<double>(c.inputs[0].size(2) + c.inputs[1].size(2));
@@ -133,7 +133,7 @@ TEST_P(PathsOfScore, Agree) {
                  Error);
     return;
   }
-  // Sizes take turns, so that every pair of rows meets several of them.
+  // Sizes alternate, so that every pair of rows meets several of them.
   size_t turn = 0;
   for (const auto& [queries, keys] : lengths) {
     const int64_t depth = depths[turn % std::size(depths)];
@@ -152,7 +152,7 @@ TEST_P(PathsOfScore, Agree) {
     const auto biases = bias_cases(sizes, p.score.map_query(p.query).size(-1), 200 + turn);
     const auto normalisers = fused_normalisers();
     for (size_t n = 0; n < scopes.size() * (biases.size() + 1); ++n) {
-      // Scores that look back take one pass per query.
+      // Scores that look back need one pass per query.
       if ((n + turn) % (row.map_past ? 47 : std::size(lengths)) != 0) continue;
       const size_t b = n / scopes.size();
       for (const NormaliserRow& normaliser : normalisers)
@@ -189,7 +189,7 @@ TEST(Paths, HalvesHaveGradientsOnBoth) {
     for (size_t i = 0; i < inputs.size(); ++i) {
       EXPECT_EQ(found[1][i].scalar_type(), dtype);
       const Tensor wanted = found[0][i].to(at::kDouble);
-      // The gradient of the context has been rounded, and what it leads to is rounded again.
+      // The gradient of the context is rounded, and so are the gradients computed from it.
       EXPECT_LE(error_of(found[1][i], wanted), 4 * stored * (1 + size_of(wanted))) << i;
     }
   }
@@ -218,7 +218,7 @@ TEST(Paths, DropTheSameWeights) {
     EXPECT_TRUE(at::allclose(contexts[0], contexts[1], 1e-12, 1e-13));
     for (size_t i = 0; i < 3; ++i)
       EXPECT_TRUE(at::allclose(found[0][i], found[1][i], 1e-11, 1e-12)) << i;
-    // Values of the identity show the weights: dropped or divided by 0.7.
+    // Identity values show the weights: dropped or divided by 0.7.
     const Tensor kept = contexts[1] != 0;
     EXPECT_TRUE(at::allclose(contexts[1], weights / 0.7 * kept, 1e-12, 1e-13));
     const auto share = static_cast<double>(kept.sum().item<int64_t>()) /
@@ -247,7 +247,7 @@ TEST(Paths, GradientsComeWhereTheyAreAskedFor) {
   const Tensor bias = at::randn({3, 5}).set_requires_grad(true);
   const auto result = attention(query, key, value, {.bias = dense_bias(bias), .path = Path::fused});
   EXPECT_TRUE(result.context.requires_grad() && result.lse.requires_grad());
-  // The gradient of lse by a bias is the weight.
+  // The gradient of lse with respect to a bias is the weight.
   const Tensor gradient = torch::autograd::grad({result.lse.sum()}, {bias})[0];
   const Tensor weights =
       attention_weights(query, key, result.lse.detach(), {.bias = dense_bias(bias.detach())});
@@ -257,7 +257,7 @@ TEST(Paths, GradientsComeWhereTheyAreAskedFor) {
 }
 
 TEST(Paths, StridesAndBroadcastsAreRead) {
-  const Tensor packed = at::randn({2, 5, 3, 4, 6}, at::kDouble);  // batch, time, three, head, depth
+  const Tensor packed = at::randn({2, 5, 3, 4, 6}, at::kDouble);  // batch, time, q/k/v, head, depth
   const Tensor query = packed.select(2, 0).transpose(1, 2);
   const Tensor key = packed.select(2, 1).transpose(1, 2);
   const Tensor value = packed.select(2, 2).narrow(-1, 1, 3).transpose(1, 2);

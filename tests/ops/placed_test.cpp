@@ -1,5 +1,5 @@
-// The positions of queries among the keys, against each batch entry alone at its place in the
-// whole.
+// Tests of query positions among the keys, against each batch entry computed separately at its
+// place.
 #include <gtest/gtest.h>
 
 #include "tests/ops/bias_cases.h"
@@ -12,15 +12,15 @@ using at::Tensor;
 
 constexpr Path paths[] = {Path::automatic, Path::composed};
 
-// Everything that counts positions.
+// All parts of a spec that depend on positions.
 AttentionSpec spec_of(const Tensor& slopes, const Tensor& table, const Tensor& vectors) {
   return {.scope = (causal() & window(5)) | global_tokens(2),
           .bias = alibi(slopes) + buckets({.table = table, .bidirectional = false}) +
                   relative_keys(vectors)};
 }
 
-// A decoder of 9 positions, the last 3 of them new, and as entry 1 one that is 4 keys behind, of
-// which the last 2 of 3 are padding.
+// A decoder with 9 positions; the last 3 are new. Batch entry 1 has 4 keys less, and its last 2 of
+// 3 queries are padding.
 struct Cached : testing::Test {
   const int64_t keys = 9, queries = 3;
   const Tensor offsets = at::tensor({6, 4}, at::kLong);
@@ -40,7 +40,7 @@ struct Cached : testing::Test {
     return choices;
   }
 
-  // Entry b, whose query 0 is the one at position `first` of a sequence of so many keys.
+  // Result of batch entry b by itself, with query 0 at position `first` and `of_keys` keys.
   Tensor alone(int64_t b, int64_t first, int64_t count, int64_t of_keys) const {
     AttentionSpec own = spec(Path::composed);
     own.scope = shifted(own.scope, first, count);
@@ -85,7 +85,7 @@ TEST_F(Cached, QueriesOfEachEntryStandWhereTheirOffsetSays) {
   }
 }
 
-// The last query that counts is at the last key that does.
+// The last query that is not padding is at the last key that is not padding.
 TEST_F(Cached, LengthsOfQueriesAndKeysSayWhereTheLastStand) {
   const Tensor padding = at::zeros({2, 2, 3}, at::kDouble);
   const Tensor wanted = at::stack({alone(0, 6, 3, 9), at::cat({alone(1, 4, 1, 5), padding}, 1)});
@@ -100,7 +100,7 @@ TEST_F(Cached, LengthsOfQueriesAndKeysSayWhereTheLastStand) {
   }
 }
 
-// The query of a step, among keys that are kept: what a decoder wants of its biases.
+// The query of a decoding step among cached keys.
 TEST(Align, OfOneQueryIsTheLastPosition) {
   const Tensor query = at::zeros({1, 1}), keys = at::zeros({5, 1}), value = at::eye(5);
   const AttentionSpec step = {
@@ -140,7 +140,7 @@ TEST(Align, TakesOffsetsThatFit) {
   });
 }
 
-// Offsets far beyond both ends see what the ends see, and no table grows with them.
+// Offsets far beyond the keys see the same as at the ends, and tables do not grow with them.
 TEST(Align, TakesOffsetsOfAnySize) {
   const Tensor x = at::randn({2, 1, 4, 3}, at::kDouble), table = at::randn({5, 3}, at::kDouble);
   const int64_t far = int64_t{1} << 60;

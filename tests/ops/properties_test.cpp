@@ -1,4 +1,4 @@
-// What holds for every attention, whatever the numbers.
+// Properties of every attention, for random numbers.
 #include <ATen/CPUGeneratorImpl.h>
 #include <gtest/gtest.h>
 #include <rapidcheck.h>
@@ -10,7 +10,7 @@ namespace properties_test {
 
 using at::Tensor;
 
-// Rounding only: scores of a few dozen terms of a few units.
+// Allows only rounding: scores of a few dozen terms of a few units.
 constexpr double tolerance = 1e-11;
 
 Sizes any_sizes() {
@@ -65,7 +65,7 @@ TEST(Properties, OrderOfKeysDoesNotMatter) {
   EXPECT_TRUE(rc::check([] {
     const Sizes sizes = any_sizes();
     const ScoreRow& row = any_row();
-    // These scores look at positions.
+    // These scores depend on positions.
     RC_PRE(row.family.has_value() && row.name != "location_sensitive");
     const Problem p = any_problem(row, sizes);
     const Tensor mask = any_mask(sizes);
@@ -82,7 +82,7 @@ TEST(Properties, ShiftedScoresWeighTheSame) {
   EXPECT_TRUE(rc::check([] {
     const Sizes sizes = any_sizes();
     const Problem p = any_problem(score_row("dot"), sizes);
-    // One more depth of which every key has 1 adds the same to all scores of a query.
+    // An additional dimension in which all keys are 1 adds the same to all scores of a query.
     const double shift = *rc::gen::inRange<int>(-500, 500);
     const Problem shifted = {at::constant_pad_nd(p.query, {0, 1}, shift),
                              at::constant_pad_nd(p.key, {0, 1}, 1.0), p.value, p.score};
@@ -109,7 +109,7 @@ TEST(Properties, PaddingBehindTheLengthsDoesNotMatter) {
     const Problem padded = {p.query, key, value, p.score};
     RC_ASSERT(same(attend_to(p, key_lengths(lengths)), attend_to(padded, key_lengths(lengths))));
     const int64_t more = *rc::gen::inRange<int64_t>(1, 3);
-    // The location score has two positions to spare.
+    // The location score has two extra positions.
     const Problem longer = {p.query, at::constant_pad_nd(key, {0, 0, 0, more}, 1e6),
                             at::constant_pad_nd(value, {0, 0, 0, more}, 1e6), p.score};
     RC_ASSERT(same(attend_to(p, key_lengths(lengths)), attend_to(longer, key_lengths(lengths))));

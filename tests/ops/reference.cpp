@@ -19,7 +19,7 @@ using at::Tensor;
 
 constexpr double infinity = std::numeric_limits<double>::infinity();
 
-// One head's view of a tensor of any shape, as doubles.
+// One head of a tensor of any shape, as doubles.
 class Numbers {
  public:
   Numbers() = default;
@@ -41,13 +41,13 @@ class Numbers {
   std::vector<double> values_;
 };
 
-// What one score is computed from.
+// Inputs of one score.
 struct Pair {
   const Numbers& q;  // [Tq, Dq]
   const Numbers& k;  // [Tk, Dk]
   const std::map<std::string, Numbers, std::less<>>& parameters;
   int64_t i, j;
-  const std::vector<double>&previous, &total;  // weights of query i - 1; of those up to it
+  const std::vector<double>&previous, &total;  // weights of query i - 1, and their sum up to it
 
   const Numbers* find(std::string_view name) const {
     const auto found = parameters.find(name);
@@ -84,7 +84,7 @@ Sum general(const Pair& p) {
   return sum;
 }
 
-// Row a of a projection times a vector, or the vector's own number.
+// Row a of a projection times a vector; without a weight, number a of the vector.
 void project(Sum& sum, const Numbers* weight, int64_t a, const Numbers& x, int64_t row) {
   if (!weight) return sum.add(x(row, a));
   for (int64_t d = 0; d < x.size(1); ++d) sum.add((*weight)(a, d) * x(row, d));
@@ -125,7 +125,7 @@ Sum additive(const Pair& p) {
     if (p.find("b")) hidden.add((*p.find("b"))(a));
     add_past(hidden, p, a);
     score.value += v(a) * activation(hidden.value);
-    // The slope is at most 1: an error of the argument is no larger behind it.
+    // The slope is at most 1, so that an error of the argument does not grow.
     score.terms += std::abs(v(a)) * (1 + hidden.terms);
   }
   return score;
@@ -204,7 +204,7 @@ Sum positive_features(const Pair& p) {
     const Sum key = positive_exponent(omega, f, p.k, p.j);
     const double product = std::exp(query.value + key.value) / features;
     score.value += product;
-    // An error of an exponent is one of the product, relative to it.
+    // An error of an exponent is a relative error of the product.
     score.terms += product * (1 + query.terms + key.terms);
   }
   return score;
@@ -240,7 +240,7 @@ int64_t length_of(Axis axis, const Sizes& sizes) {
     case Axis::attention_depth:
       return sizes.attention_depth;
     case Axis::keys:
-      return sizes.keys + 2;  // positions past the keys must not be read
+      return sizes.keys + 2;  // positions after the keys must not be read
     case Axis::filters:
       return 2;
     case Axis::filter_width:
@@ -249,8 +249,8 @@ int64_t length_of(Axis axis, const Sizes& sizes) {
   return 0;
 }
 
-// The depths that follow from which parameters are there: with no projection of its own, an input
-// has the depth that the projection would lead to, and lacking even that, the other input's.
+// Depths by the given parameters: an input without a projection has the projection's output depth,
+// or else the other input's depth.
 void settle_depths(const ScoreRow& row, Given given, Sizes& sizes) {
   const auto settle = [&](Axis axis, int64_t& depth, int64_t other) {
     int64_t settled = other;
@@ -310,8 +310,8 @@ void loop_head(const Problem& problem, const ScopeCase& scope, int64_t b, int64_
   }
 }
 
-// The lists of the pairs that a rule allows: of two axes one for all, else those of each batch
-// entry and head.
+// Edge lists of the pairs that a rule allows: one list for all if queries have two axes, otherwise
+// one per batch entry and head.
 Scope edges_where(const Sizes& sizes, int64_t query_axes,
                   const std::function<bool(int64_t, int64_t, int64_t, int64_t)>& allows) {
   std::vector<int64_t> offsets, keys;
@@ -342,7 +342,7 @@ std::vector<ScopeCase> edge_cases(const Sizes& sizes, int64_t query_axes) {
            [=](N b, N h, N i, N j) { return has(b, h, i, j) || (i - 1 <= j && j <= i); }}};
 }
 
-// Entry 0 begins before the keys, and of each entry one query more counts than of the one before.
+// Entry 0 begins before the keys; each entry has one more query than the one before.
 std::vector<ScopeCase> cases_by_entry(const Sizes& sizes, int64_t query_axes) {
   const Tensor entries = at::arange(sizes.batch, at::kLong);
   const Tensor counts = (entries + 1).clamp_max(sizes.queries);
@@ -373,7 +373,7 @@ Problem make_problem(const ScoreRow& row, Sizes sizes, Given given, bool paramet
                      at::ScalarType dtype, uint64_t seed) {
   settle_depths(row, given, sizes);
   auto generator = at::detail::createCPUGenerator(seed);
-  // Rounded to the dtype here, so that the loops see the same numbers.
+  // Rounded to the dtype here, so that the loops read the same numbers.
   const auto random = [&](at::IntArrayRef shape) {
     return at::randn(shape, generator, at::TensorOptions().dtype(at::kDouble)).to(dtype);
   };
@@ -402,12 +402,12 @@ std::vector<ScopeCase> scope_cases(const Sizes& sizes, int64_t query_axes) {
       for (int64_t i = 0; i < sizes.queries; ++i)
         for (int64_t j = 0; j < sizes.keys; ++j) entries[b][h][i][j] = in_mask(b, h, i, j);
   if (query_axes == 3) mask = mask.squeeze(1);
-  // Batch element 0 has no key at all.
+  // Batch entry 0 has no key at all.
   const Tensor lengths = (2 * at::arange(sizes.batch, at::kLong)).clamp_max(sizes.keys);
   Tensor layout = at::zeros({(sizes.queries + 1) / 2, (sizes.keys + 1) / 2}, at::kBool);
   for (int64_t i = 0; i < layout.size(0); ++i)
     for (int64_t j = 0; j < layout.size(1); ++j) layout[i][j] = (i + 2 * j) % 3 != 0;
-  // Two segments and an empty one between them; positions from 5 on lie in none.
+  // Two segments with an empty one between; positions from 5 on are in no segment.
   const auto starts = [](int64_t count) {
     return at::tensor(std::vector<int64_t>{0, 2, 2, 5}, at::kLong).clamp_max(count);
   };

@@ -10,11 +10,11 @@
 
 #include "attend/ops/attention.h"
 
-// The operator as scalar loops straight from the formulas, in double: nothing here calls the
-// library's arithmetic.
+// The operator as scalar loops in double, directly from the formulas, without the library's
+// arithmetic.
 namespace attend::reference {
 
-// Sizes of one attention problem. Depths that a score fixes by others are set by make_problem.
+// Sizes of one attention problem. make_problem sets depths that depend on other sizes.
 struct Sizes {
   int64_t batch = 1, heads = 1, key_heads = 1, queries = 3, keys = 5;
   int64_t query_depth = 4, key_depth = 3, attention_depth = 6, value_depth = 2;
@@ -23,42 +23,42 @@ struct Sizes {
 enum class Given { all, required };
 
 struct Problem {
-  at::Tensor query, key, value;  // four axes
+  at::Tensor query, key, value;  // with four axes
   Score score;
 };
 
-// Random inputs, and parameters made from the axes of the row: all of them or only the required
-// ones, each with an axis of heads when asked.
+// Random inputs and parameters in the shapes of the row: all parameters or only the required ones.
+// With `parameter_heads` each has an axis of heads.
 Problem make_problem(const ScoreRow& row, Sizes sizes, Given given, bool parameter_heads,
                      at::ScalarType dtype, uint64_t seed);
 
-// A scope with its rule, written out a second time.
+// A scope with a second implementation of its rule.
 struct ScopeCase {
   std::string name;
   Scope scope;
   std::function<bool(int64_t batch, int64_t head, int64_t query, int64_t key)> allows;
 };
 
-// Every scope and intersections of them, for these sizes; several leave rows with no key. Queries
-// of three axes have one head.
+// Every scope and intersections for these sizes; several have rows without keys. Queries of three
+// axes have one head.
 std::vector<ScopeCase> scope_cases(const Sizes& sizes, int64_t query_axes = 4);
 
 struct Expected {
   at::Tensor scores, weights, context, lse;  // float64, four axes (lse three)
-  double score_terms = 0;  // the largest sum of magnitudes that went into one score
+  double score_terms = 0;                    // largest sum of magnitudes in one score
 };
 
-// Fails the test when the row has no loop.
+// Fails the test if the score has no loop.
 Expected attend_by_loops(const Problem& problem, const ScopeCase& scope);
 
-// The paths that take such a problem: composed, and fused where it fits.
+// The paths that support a problem: composed, and fused if possible.
 std::vector<Path> paths_of(const Problem& problem, const AttentionSpec& spec);
 
-// The rows of the normalisers that the kernels have: functions of the row's scores alone. Without
-// linear, which takes positive scores alone and is tested with these in linear_test.cpp.
+// Normalisers with kernels: functions of only the row's scores. Without "linear", which requires
+// positive scores and is tested in linear_test.cpp.
 std::vector<NormaliserRow> fused_normalisers();
 
-// Names for parametrised tests.
+// Valid names for parametrised tests.
 std::string test_name(std::string text);
 
 }  // namespace attend::reference

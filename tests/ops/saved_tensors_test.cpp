@@ -1,5 +1,5 @@
-// What backward reads again must be what forward read: a tensor of the scope that was changed in
-// place in between is an error, never another mask's gradient.
+// Tests that backward reads the same tensors as forward: an in-place change of a scope's tensor
+// between them is an error, or has no effect.
 #include <ATen/ATen.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -15,12 +15,12 @@ using at::Tensor;
 
 struct Changed {
   std::string name;
-  Tensor tensor;  // of the scope below
+  Tensor tensor;  // a tensor of the scope below
   Scope scope;
-  std::function<void(const Tensor&)> change;  // to one that the sizes allow as well
+  std::function<void(const Tensor&)> change;  // changes it to another valid tensor
 };
 
-// New tensors each time, for 5 queries and as many keys.
+// New tensors in each call, for 5 queries and 5 keys.
 std::vector<Changed> cases() {
   const Tensor mask = at::ones({5, 5}, at::kBool).tril();
   const Tensor offsets = at::tensor({-1, 1}, at::kLong);
@@ -45,7 +45,7 @@ std::vector<Changed> cases() {
 
 class SavedTensors : public testing::TestWithParam<size_t> {};
 
-// LibTorch's error about saved tensors that changed takes the place of `instead`.
+// Gradients, or `instead` after LibTorch's error about changed saved tensors.
 Tensor gradient_or(const Tensor& instead, const Tensor& value, const Tensors& inputs,
                    bool create_graph) {
   try {
@@ -76,7 +76,7 @@ TEST_P(SavedTensors, OfTheScopeStayAsTheyWere) {
         const Tensor value = run();
         changed.change(changed.tensor);
         EXPECT_TRUE(at::equal(gradient_or(before, value, inputs, create_graph), before));
-        // The change is one that shows.
+        // The change has an effect.
         EXPECT_FALSE(at::allclose(gradients(run(), inputs, false)[0], before));
       }
     }

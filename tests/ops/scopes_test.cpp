@@ -1,4 +1,4 @@
-// What code asks of a scope, against its mask.
+// Tests of queries about a scope, against its mask.
 #include "attend/ops/scopes.h"
 
 #include <gtest/gtest.h>
@@ -8,7 +8,7 @@
 namespace attend {
 namespace scopes_test {
 
-// Whether a query sees a key after its own position, among enough of both for every reach below.
+// Returns whether a query sees a later key; the mask is large enough for every reach below.
 bool mask_looks_ahead(const Scope& scope) {
   const at::Tensor mask = scope_mask(scope, 1, 1, 24, 24, at::kCPU);
   return !mask.defined() || mask.expand({1, 1, 24, 24}).triu(1).any().item<bool>();

@@ -1,4 +1,5 @@
-// Scopes and biases of later queries against the rows of the whole; the scope around centres.
+// Tests of scopes and biases of later queries against rows of the whole, and of scopes around
+// centres.
 #include <ATen/ATen.h>
 #include <gtest/gtest.h>
 
@@ -103,7 +104,7 @@ TEST(Shifted, BiasesOfSomeKeysAreTheColumnsOfTheWhole) {
   }
 }
 
-// Values that tell the keys apart show which weights were dropped.
+// Identity values show which weights were dropped.
 TEST(Shifted, DropoutOfAPartIsThatOfTheWhole) {
   const Tensor query = at::randn({2, 2, 6, 4}, at::kDouble);
   const Tensor key = at::zeros({2, 2, 90, 4}, at::kDouble);
@@ -122,7 +123,7 @@ TEST(Shifted, DropoutOfAPartIsThatOfTheWhole) {
   }
 }
 
-// A picture that is made position by position: fewer keys than the grid has.
+// An image generated position by position: fewer keys than the grid has.
 TEST(Shifted, GridsMayEndEarly) {
   const Tensor x = at::randn({6, 3}, at::kDouble), table = at::randn({3, 5}, at::kDouble);
   const Tensor whole = attention_scores(x, x, {.bias = grid(table)});
@@ -197,7 +198,7 @@ TEST(Around, SeesTheKeysNearTheCentres) {
   }
 }
 
-// A mask of 100,000 queries and as many keys would fill 10 GB.
+// A mask of 100,000 queries and keys would take 10 GB.
 TEST(Around, HoldsNoMask) {
   const int64_t length = 100'000;
   const Tensor x = at::randn({length, 1}), places = at::arange(length).flip(0);
@@ -207,7 +208,7 @@ TEST(Around, HoldsNoMask) {
   EXPECT_TRUE(at::allclose(result.context[0], first.context[0]));
 }
 
-// Local attention with predicted centres learns them through the Gaussian (Luong et al. 2015).
+// Local attention learns predicted centres through the Gaussian (Luong et al. 2015).
 TEST(Around, LearnsItsCentresThroughTheGaussian) {
   const Tensors inputs = {at::randn({3, 2}, at::kDouble), at::randn({5, 2}, at::kDouble),
                           at::tensor(std::vector<double>{1.3, 2.2, 3.6}, at::kDouble)};

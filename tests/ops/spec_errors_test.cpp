@@ -1,4 +1,4 @@
-// Every message about a spec: what it got, what it wanted.
+// Tests of every error message about a spec.
 #include <gtest/gtest.h>
 
 #include <limits>

@@ -5,8 +5,8 @@
 #include <utility>
 #include <vector>
 
-// Scalar arithmetic in long double that can be differentiated backwards. Beside each result it
-// keeps how large the numbers are that went into it: what rounding them by a unit may do, in units.
+// Scalar arithmetic in long double with reverse-mode derivatives. Each result also has a size: the
+// effect, in units, of rounding its inputs by a unit.
 namespace attend::reference {
 
 using Real = long double;
@@ -14,7 +14,7 @@ using Real = long double;
 struct Node {
   int64_t parents[2] = {-1, -1};
   Real partials[2] = {0, 0};
-  Real sizes[2] = {0, 0};  // of the partials, at least their magnitudes
+  Real sizes[2] = {0, 0};  // sizes of the partials, at least their magnitudes
 };
 
 struct Derivative {
@@ -24,7 +24,7 @@ struct Derivative {
 
 class Number;
 
-// What the numbers made since it began were made of.
+// Records how each number was computed since the tape began.
 class Tape {
  public:
   Tape() { nodes().clear(); }
@@ -34,7 +34,7 @@ class Tape {
     return static_cast<int64_t>(nodes().size()) - 1;
   }
 
-  // The derivatives of the sum of seed times number, by every number.
+  // Derivatives of the sum of seed times number, with respect to every number.
   std::vector<Derivative> backward(const std::vector<std::pair<Number, Real>>& seeds) const;
 
  private:
@@ -54,7 +54,7 @@ class Number {
 
   Real value = 0;
   Real size = 0;      // at least |value|
-  int64_t node = -1;  // none of a constant
+  int64_t node = -1;  // -1 for a constant
 };
 
 inline std::vector<Derivative> Tape::backward(
@@ -71,7 +71,7 @@ inline std::vector<Derivative> Tape::backward(
       const int64_t parent = nodes()[n].parents[side];
       if (parent < 0) continue;
       Derivative& derivative = found[static_cast<size_t>(parent)];
-      // 0 times what overflowed is 0: nothing depends on it.
+      // 0 times an overflow is 0: nothing depends on it.
       if (own.value != 0) derivative.value += own.value * nodes()[n].partials[side];
       if (own.size != 0) derivative.size += own.size * nodes()[n].sizes[side];
     }
@@ -91,7 +91,7 @@ inline Number operator*(const Number& a, const Number& b) {
       a.value * b.value, a.size * b.size, {{a.node, b.node}, {b.value, a.value}, {b.size, a.size}}};
 }
 
-// y = f(x), f'(x) and how large that is.
+// y = f(x), f'(x) and the size of f'(x).
 inline Number function_of(const Number& x, Real y, Real slope, Real slope_size) {
   const Real moved = slope == 0 ? 0 : std::abs(slope) * x.size;
   return {y, std::abs(y) + moved, {{x.node, -1}, {slope, 0}, {slope_size, 0}}};
@@ -103,13 +103,13 @@ inline Number reciprocal(const Number& x) {
 }
 inline Number operator/(const Number& a, const Number& b) { return a * reciprocal(b); }
 
-// The difference of two inputs is rounded once, however much of them cancels.
+// The difference of two inputs is rounded only once, with any cancellation.
 inline Number difference(const Number& a, const Number& b) {
   const Real y = a.value - b.value;
   return {y, std::abs(y), {{a.node, b.node}, {1, -1}, {1, 1}}};
 }
 
-// `least`: powers below it may become 0.
+// `least`: smaller powers may become 0.
 inline Number exp(const Number& x, Real least) {
   const Real y = std::exp(x.value);
   return function_of(x, y, y, y + least);

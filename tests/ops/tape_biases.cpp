@@ -12,7 +12,7 @@ using Vector = std::vector<Number>;
 const Array& get(const Arrays& in, const char* name) { return in.find(name)->second; }
 const Tensor& get(const Named& in, const char* name) { return in.find(name)->second; }
 
-// q_i . r_c, c the distance, at most 2 either way
+// q_i . r_c, with c the distance, clamped to -2..2
 Number relative_key(const Arrays& in, const Vector& query, int64_t i, int64_t j) {
   const int64_t place = std::min<int64_t>(std::max<int64_t>(j - i, -2), 2) + 2;
   Number sum(0);
@@ -42,7 +42,7 @@ const std::vector<TapeBias>& tape_biases() {
        [](const Arrays& in, const Vector&, int64_t i, int64_t j) {
          return -(get(in, "slopes")(0) * Number(static_cast<Real>(std::abs(i - j))));
        }},
-      // Distances below 8 have a bucket each.
+      // Distances below 8 have separate buckets.
       {"buckets",
        [](int64_t, int64_t) {
          return Shapes{{"buckets", {32}}};

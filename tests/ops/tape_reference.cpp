@@ -12,26 +12,26 @@ using at::Tensor;
 
 constexpr Real infinity = std::numeric_limits<Real>::infinity();
 
-// Backward takes the weights of a softmax from its lse where that is at most coarse_lse: of its
-// rounding, two changes of its unit and the difference from the score.
+// Backward computes softmax weights from an lse up to coarse_lse. Its roundings: the lse, two
+// conversions of its unit, and the difference from the score.
 constexpr Real lse_roundings = 4, coarse_lse = 256;
 constexpr uint64_t draws = 5;
 
 Number sigmoid(const Number& s, Real least) {
   const Real y = 1 / (1 + std::exp(-s.value));
-  // p - p^2 is known to a unit of p.
+  // p - p^2 has an error of a unit of p.
   return function_of(s, y, 1 / (2 + std::exp(s.value) + std::exp(-s.value)), y + least);
 }
 
 struct Row {
   Vector weights;
-  Number log_sum;  // or threshold, above `top`
+  Number log_sum;  // or the threshold, relative to `top`
   Real top = 0;
-  Real blur = 0;  // of the weights in backward, in later roundings
+  Real blur = 0;  // error of the weights in backward, in later roundings
   bool empty = false;
 };
 
-// The k largest have weight, by the rule of the normaliser.
+// Number of largest scores with weight, by the rule of the normaliser.
 size_t support_size(std::string_view normaliser, std::vector<Real> z) {
   std::sort(z.begin(), z.end(), std::greater<>());
   Real sum = 0, squares = 0;
@@ -97,7 +97,7 @@ Row normalised(std::string_view normaliser, const Vector& scores, const Number* 
     row.weights.assign(scores.size(), Number(0));
     return row;
   }
-  // What was rounded so far is in the noise of the scores; from here on they are what they are.
+  // Earlier rounding is in the noise of the scores, which are exact from here on.
   const auto moved = [&](const Number& s) {
     const Real y = s.value - row.top;
     return Number(y, std::abs(y), {{s.node, -1}, {1, 0}, {1, 0}});
@@ -117,7 +117,7 @@ Row normalised(std::string_view normaliser, const Vector& scores, const Number* 
   return row;
 }
 
-// One evaluation with its derivatives; draw 0 is exact, the others move what rounding may move.
+// One evaluation with its derivatives; draw 0 is exact, other draws add possible rounding.
 class Evaluation {
  public:
   Evaluation(const TapeProblem& problem, const Precision& precision, uint64_t draw)
@@ -169,7 +169,7 @@ class Evaluation {
     for (int64_t j = 0; j < in_.at("key").size(0); ++j) {
       const Pair pair = pair_of(i, j);
       Number s = score_of(problem_, pair, temperature_);
-      // A bias of -inf is no overflow.
+      // A bias of -inf is not an overflow.
       const bool none = s.value == -infinity;
       fits = fits && (none || s.size * roundings < precision_.largest);
       if (!none) s.value += noise(s, pair);
@@ -186,7 +186,7 @@ class Evaluation {
     if (has_sink) sink = in_.at("sink")(0) / Number(temperature_);
     const Real least = precision_.least / precision_.unit;
     const Row row = normalised(name_, scores, has_sink ? &sink : nullptr, least);
-    // Running sums shift features, and count as 0 what lies far below the largest.
+    // Running sums shift features; numbers far below the largest count as 0.
     if (name_ == "linear" && (row.empty || row.log_sum.value < -60)) fits = false;
     for (const Number& w : row.weights) weights.push_back(w.value);
     const Array& value = in_.at("value");
@@ -216,7 +216,7 @@ class Evaluation {
     previous_ = row.weights;
   }
 
-  // The same weights, known less well.
+  // The same weights with a larger error.
   Vector weights_of_backward(const Row& row) const {
     Vector weights = row.weights;
     for (Number& w : weights) w.size += row.blur * std::abs(w.value);
@@ -239,7 +239,7 @@ class Evaluation {
   std::vector<std::pair<Number, Real>> seeds_;
 };
 
-// What rounding may do to a result of this size.
+// Rounding error of a result of this size.
 Real error_of(const Derivative& x, const Precision& precision) {
   return later_roundings * (precision.unit * x.size + precision.least);
 }
@@ -250,7 +250,8 @@ std::vector<Known> known(const std::vector<Derivative>& exact, const Precision& 
   return result;
 }
 
-// Moves and roundings of every draw: a key that one of them moves into the support adds its own.
+// Includes the differences and errors of every draw, because a draw may move a key into the
+// support.
 void widen(std::vector<Known>& known, const std::vector<Derivative>& moved,
            const Precision& precision) {
   for (size_t n = 0; n < known.size(); ++n) {
@@ -261,7 +262,7 @@ void widen(std::vector<Known>& known, const std::vector<Derivative>& moved,
   }
 }
 
-// Whether rounding leaves the weights as they are, but for a tenth of the largest.
+// Returns whether rounding changes no weight by more than a tenth of the largest.
 bool tells_weights(const std::vector<Real>& exact, const std::vector<Real>& moved) {
   Real largest = 0, gap = 0;
   for (size_t n = 0; n < exact.size(); ++n) {

@@ -13,11 +13,11 @@
 #include "tests/ops/differences.h"
 #include "tests/ops/tape.h"
 
-// The operator for one head as scalar loops in long double, with all its derivatives: what is right
-// where float32 or float64 round, underflow and nearly overflow.
+// The operator for one head as scalar loops in long double, with all derivatives. Gives correct
+// results when float32 or float64 round, underflow or nearly overflow.
 namespace attend::reference {
 
-// Numbers of one input, in the order of memory.
+// Numbers of one input, in memory order.
 struct Array {
   std::vector<int64_t> shape;
   std::vector<Number> numbers;
@@ -29,14 +29,14 @@ struct Array {
   }
 };
 
-// query, key, value, sink, the parameters of the score, and the tensors of the bias.
+// query, key, value, sink, the score's parameters and the bias tensors.
 using Arrays = std::map<std::string, Array, std::less<>>;
 using Named = std::map<std::string, at::Tensor, std::less<>>;
 
-// What the machine's numbers are.
+// Limits of a number type.
 struct Precision {
   at::ScalarType dtype;
-  Real unit, least, largest;  // the round-off of 1, the least normal number, the largest one
+  Real unit, least, largest;  // unit round-off, least normal number, largest number
 };
 Precision precision_of(at::ScalarType dtype);
 
@@ -47,7 +47,7 @@ struct TapeBias {
                                                                           int64_t depth)>
       tensors;
   std::function<Bias(const Named&)> make;
-  // The score of query i, mapped and scaled, and key j.
+  // The bias of mapped, scaled query i and key j.
   std::function<Number(const Arrays&, const std::vector<Number>& query, int64_t i, int64_t j)>
       value;
 };
@@ -56,23 +56,23 @@ const std::vector<TapeBias>& tape_biases();
 struct TapeProblem {
   std::string score;
   const TapeBias* bias = nullptr;
-  std::string normaliser = "softmax";  // one that the kernels have, or linear
+  std::string normaliser = "softmax";  // one with a kernel, or linear
   Named inputs;
-  Named weights;  // of context and lse in the scalar whose gradients are taken
+  Named weights;  // weights of context and lse in the differentiated scalar
 };
 
-// How deep the score's mapped queries are.
+// Depth of the score's mapped queries.
 int64_t mapped_depth(std::string_view score, int64_t depth, int64_t keys);
 
-// Something with what rounding may do to it.
+// A number with its possible rounding error.
 struct Known {
   Real value = 0;
   Real error = 0;
 };
 
 struct TapeResult {
-  bool fits = true;   // no score nor what it is made of leaves the range of the dtype
-  bool known = true;  // nor is all that tells the weights lost in its roundings
+  bool fits = true;   // no score and no intermediate number overflows the dtype
+  bool known = true;  // rounding does not change the weights too much to compare
   std::vector<Known> context, lse;
   std::map<std::string, std::vector<Known>, std::less<>> gradients;
 };

@@ -26,7 +26,7 @@ Vector unit(const Vector& x) {
   Real largest = 0;
   for (const Number& each : x) largest = std::max(largest, std::abs(each.value));
   if (largest == 0) return Vector(x.size());
-  // The length of x / largest: its square would not fit, or be nothing.
+  // Scaled by the largest number, because squares might overflow or underflow.
   Vector scaled;
   for (const Number& each : x) scaled.push_back(each * Number(1 / largest));
   const Number length = sqrt(dot(scaled, scaled));
@@ -50,7 +50,7 @@ Vector positive(const Vector& x, const Array& omega, Real least) {
   return y;
 }
 
-// What the weights before add to hidden unit a of key j.
+// The contribution of earlier weights to hidden unit a of key j.
 Number past(std::string_view score, const Pair& p, int64_t a) {
   if (score == "coverage") return p.get("w_c")(a) * p.total[static_cast<size_t>(p.j)];
   Number sum(0);
@@ -65,28 +65,28 @@ Number past(std::string_view score, const Pair& p, int64_t a) {
   return sum;
 }
 
-// How much the slope of tanh differs within `most` of x.
+// Change of the slope of tanh within `maximum` of x.
 Real slope_change(Real x, Real maximum) {
   const auto slope = [](Real argument) { return 1 / (std::cosh(argument) * std::cosh(argument)); };
   const Real nearest = std::abs(x) <= maximum ? 0 : std::abs(x) - maximum;
   return slope(nearest) - slope(std::abs(x) + maximum);
 }
 
-// Hidden dimension a of the activation.
+// Hidden unit a after the activation.
 Number activated(std::string_view score, Number x, size_t a, const Pair& p) {
   x.value += noise(x, p);
-  // A sum that leaves the range, though what follows would not show it.
+  // An overflow of the sum, which the result would hide.
   if (!(x.size * roundings < p.precision.largest)) return Number(0, infinity, Node{});
   if (score == "additive_relu") return leaky(x, 0);
   if (score == "additive_leaky_relu") return leaky(x, 0.2L);
   const bool logistic = score == "additive_sigmoid";
   if (logistic) x = x * Number(0.5L);
-  // The slope is known to a unit of 1 but for what a moved sum does.
+  // The slope has an error of a unit of 1, plus its change with the rounded sum.
   const Real y = std::tanh(x.value), cosh = std::cosh(x.value);
   const Real lost = slope_change(x.value, roundings * p.precision.unit * x.size);
   Number tanh =
       function_of(x, y, 1 / (cosh * cosh), 1 + lost / (later_roundings * p.precision.unit));
-  // See Activation, which says where tanh is right to a unit of itself.
+  // Activation documents when tanh has a relative error of one unit.
   const bool itself = p.get("query").size(0) <= 4 || p.reach[a] <= 0.06L;
   if (!itself) tanh.size += 1;
   return logistic ? (tanh + Number(1)) * Number(0.5L) : tanh;
@@ -94,7 +94,7 @@ Number activated(std::string_view score, Number x, size_t a, const Pair& p) {
 
 Number compared(std::string_view score, const Vector& q, const Vector& k, const Pair& p) {
   Number sum(0);
-  // Squared distances may be products, right to the length of the difference in every direction.
+  // Squared distances may be computed by products, with errors relative to the largest difference.
   Real widest = 0;
   for (size_t a = 0; a < k.size() && a < q.size(); ++a)
     widest = std::max(widest, std::abs(q[a].value - k[a].value));

@@ -1,5 +1,5 @@
-// Weights on demand and their summaries: the kernels against the composed path, and that against
-// its own weights.
+// Tests of weights on demand and their summaries: kernels against the composed path, and this path
+// against its own weights.
 #include <gtest/gtest.h>
 
 #include <limits>
@@ -53,7 +53,7 @@ TEST_P(SummariesOfNormaliser, AreTheSameOnBothPaths) {
         EXPECT_TRUE(close(fused.top.weights, composed.top.weights)) << scope.name;
         EXPECT_TRUE(at::equal(fused.top.keys, composed.top.keys)) << scope.name;
         EXPECT_TRUE(at::equal(fused.argmax, composed.argmax)) << scope.name;
-        if (GetParam().name == "none") continue;  // weights below 0 have no logarithm
+        if (GetParam().name == "none") continue;  // negative weights have no logarithm
         EXPECT_TRUE(close(fused.entropy, composed.entropy)) << scope.name;
       }
     }
@@ -75,7 +75,7 @@ TEST(Summaries, SayWhatTheWeightsSay) {
   EXPECT_TRUE(close(chosen.entropy, -at::xlogy(rows, rows).sum(-1)));
   EXPECT_TRUE(at::equal(chosen.argmax, rows.argmax(-1)));
   EXPECT_TRUE(close(chosen.top.weights, std::get<0>(rows.topk(5))));
-  // Row 1 sees two keys: three places are left over.
+  // Row 1 sees two keys: three of the five places are empty.
   EXPECT_TRUE(at::equal(chosen.top.keys[0][0][0].narrow(0, 2, 3), at::full({3}, -1, at::kLong)));
   EXPECT_TRUE(at::equal(chosen.top.weights[0][0][0].narrow(0, 2, 3), at::zeros({3}, at::kDouble)));
 }

@@ -1,4 +1,4 @@
-// What the ranks send, hold and compute.
+// Tests of the data that ranks send and hold, and of their amount of work.
 #include <c10/core/Allocator.h>
 #include <c10/util/ThreadLocalDebugInfo.h>
 
@@ -17,8 +17,9 @@ SharedProblem self_attention(int64_t length, at::ScalarType dtype, const Scope& 
           }};
 }
 
-// Forward: keys and values of every rank but the next, as they are stored. Backward: by ring these
-// once more; and the gradients of those of every other rank, in the arithmetic.
+// Forward: each rank sends the keys and values of all ranks but the next, in their dtype. Backward:
+// a ring sends them again. Ranks also send the gradients for all other ranks, in the arithmetic's
+// dtype.
 TEST(DistributedCosts, BytesAreThoseOfTheFormula) {
   for (const at::ScalarType dtype : {at::kFloat, at::kBFloat16}) {
     const SharedProblem problem = self_attention(50, dtype, causal());
@@ -33,7 +34,7 @@ TEST(DistributedCosts, BytesAreThoseOfTheFormula) {
             const auto length_at = [&](int64_t shard) {
               return length_of(sharding[static_cast<size_t>(shard % ranks)]);
             };
-            const int64_t numbers = 2 * (16 + 16);  // a position: heads, depths of keys and values
+            const int64_t numbers = 2 * (16 + 16);  // per position: heads x depths
             const auto stored = static_cast<int64_t>(c10::elementSize(dtype));
             const int64_t keys = (50 - length_at(r + 1)) * numbers * stored;
             const int64_t gradients = (50 - length_at(r)) * numbers * 4;
@@ -46,8 +47,8 @@ TEST(DistributedCosts, BytesAreThoseOfTheFormula) {
   }
 }
 
-// Tiles of 64 queries and 64 keys that hold a pair in scope, of each rank, as the kernels skip the
-// others; of all steps of a ring or of one.
+// Number of tiles of 64 queries and 64 keys with a pair in scope, as the kernels skip the others.
+// For any runs: one step of a ring, or all.
 int64_t tiles_of(const Runs& queries, const Runs& keys) {
   int64_t tiles = 0;
   for (const Run& q : queries) {
@@ -71,7 +72,7 @@ double imbalance(const std::vector<int64_t>& tiles) {
   return maximum * static_cast<double>(tiles.size()) / sum - 1;
 }
 
-// How much more the busiest rank computes than the mean: over the whole ring, and in its worst
+// Relative excess of the busiest rank's work over the mean: over the whole ring, and in its worst
 // step.
 std::pair<double, double> imbalances(const Sharding& sharding) {
   const size_t ranks = sharding.size();
@@ -99,12 +100,12 @@ TEST(DistributedCosts, ZigzagSharesCausalTilesOut) {
   }
 }
 
-// The sums that LibTorch reports are of one type in 1.13 and of another in 2.
+// LibTorch 1.13 and 2 report sums of different types.
 template <class Sum>
 Sum reported(void (c10::MemoryReportingInfoBase::*)(void*, int64_t, Sum, Sum, c10::Device));
 using Reported = decltype(reported(&c10::MemoryReportingInfoBase::reportMemoryUsage));
 
-// The tensors that a thread holds.
+// Measures the tensors that a thread holds.
 class TensorMemory : public c10::MemoryReportingInfoBase {
  public:
   void reportMemoryUsage(void*, int64_t size, Reported, Reported, c10::Device) override {
@@ -139,7 +140,7 @@ int64_t max_held(int64_t length, int64_t ranks, Exchange exchange) {
   return *std::max_element(maximum.begin(), maximum.end());
 }
 
-// Beside inputs and their upstream gradients. From four ranks on all messages are under way at
+// In addition to inputs and upstream gradients. From four ranks on, all messages are in transit at
 // once.
 TEST(DistributedCosts, MemoryOfARingFallsWithTheRanks) {
   constexpr int64_t length = 2048;

@@ -1,4 +1,4 @@
-// Attention over sequences that several ranks share, against attention() of the whole.
+// Tests of attention over sequences shared by several ranks, against attention() of the whole.
 #include "attend/parallel/distributed_attention.h"
 #include "tests/ops/bias_cases.h"
 #include "tests/ops/misuse.h"
@@ -12,7 +12,7 @@ using reference::Given;
 using reference::ScopeCase;
 using reference::Sizes;
 
-// The share of a tensor's norm by which two orders of summation in float32 may differ.
+// Relative difference that another order of summation in float32 may cause.
 constexpr double bar = 1e-6;
 constexpr Exchange exchanges[] = {Exchange::gather, Exchange::ring};
 
@@ -34,7 +34,7 @@ SharedProblem problem_of(const ScoreRow& row, const Sizes& sizes, at::ScalarType
   return problem;
 }
 
-// The problem with another choice, whose tensors follow the earlier ones.
+// The problem with a changed spec; its tensors follow the existing ones.
 SharedProblem with(const SharedProblem& problem, const Tensors& added,
                    std::function<void(AttentionSpec&, const Tensors&)> choose) {
   SharedProblem changed = problem;
@@ -86,7 +86,7 @@ TEST(DistributedAttention, IsThatOfTheWholeInEveryScope) {
   }
 }
 
-// With what else takes part: a sink, a soft cap, dropout and a causal scope.
+// Together with a sink, a soft cap, dropout and a causal scope.
 TEST(DistributedAttention, IsThatOfTheWholeWithEveryBias) {
   const SharedProblem plain = problem_of(score_row("scaled_dot"), self, at::kFloat);
   for (const BiasCase& c : reference::bias_cases(self, 8, 3)) {
@@ -138,7 +138,7 @@ TEST(DistributedAttention, IsThatOfTheWholeWithEveryNormaliser) {
   }
 }
 
-// Other sequences, of other lengths on other ranks; two and three axes.
+// Cross-attention between sequences with different lengths per rank; two and three axes.
 TEST(DistributedAttention, CrossesFromOneSequenceToAnother) {
   constexpr Sizes sizes = {.batch = 2,
                            .heads = 1,
@@ -169,7 +169,7 @@ TEST(DistributedAttention, CrossesFromOneSequenceToAnother) {
   }
 }
 
-// The whole sequences determine the positions of queries.
+// Alignment uses the lengths of the whole sequences.
 TEST(DistributedAttention, AlignsTheWholeSequences) {
   constexpr Sizes sizes = {.batch = 2,
                            .heads = 2,
@@ -197,7 +197,7 @@ TEST(DistributedAttention, AlignsTheWholeSequences) {
   }
 }
 
-// Ranks whose queries see no key, whose keys no query sees, and no keys at all.
+// Ranks with queries that see no key, ranks with keys that no query sees, and no keys at all.
 TEST(DistributedAttention, KeepsRowsWithoutKeysApart) {
   const SharedProblem plain = problem_of(score_row("scaled_dot"), self, at::kFloat);
   const Tensors sink = {at::ones({4})};
@@ -215,7 +215,8 @@ TEST(DistributedAttention, KeepsRowsWithoutKeysApart) {
   }
 }
 
-// In float64 the two differ by less than float32 would hide; 16 bits are stored and sent alone.
+// In float64 differences are smaller than float32 rounding; 16 bits are only for storage and
+// messages.
 TEST(DistributedAttention, ComputesInThePrecisionOfTheArithmetic) {
   const auto choose = [](AttentionSpec& spec, const Tensors& x) {
     spec.scope = causal();
@@ -230,7 +231,7 @@ TEST(DistributedAttention, ComputesInThePrecisionOfTheArithmetic) {
   expect_in_worlds(halves, {3}, {Exchange::gather, Exchange::ring}, 0x1p-8);
 }
 
-// Ties between shared: gathered, they are exact at any size; merged, as far as an lse has digits.
+// Ties between ranks: exact at any size if gathered; limited by the digits of lse if merged.
 TEST(DistributedAttention, StaysExactAtLargeScores) {
   SharedProblem problem = problem_of(score_row("dot"), self, at::kFloat);
   const Tensor query = problem.query.sign(), key = problem.key.sign();

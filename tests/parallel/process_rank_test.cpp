@@ -13,7 +13,7 @@ namespace process_place_test {
 
 using Variables = std::map<std::string, std::string>;
 
-// Variables of the launchers for the time of its life, in place of all that are there.
+// Replaces the variables of all launchers during its lifetime.
 class Launcher {
  public:
   explicit Launcher(const Variables& variables) {
@@ -71,7 +71,7 @@ TEST(ProcessRank, TakesTheInnermostLauncher) {
   EXPECT_EQ(place.run, "run");
 }
 
-// What `mpiexec -n 2` of MPICH 4.0 sets on one machine, within a step of Slurm.
+// The variables of `mpiexec -n 2` of MPICH 4.0 on one machine, within a step of Slurm.
 TEST(ProcessRank, TakesMpichAndIntelMpi) {
   Variables variables = {{"PMI_RANK", "1"},
                          {"PMI_SIZE", "2"},

@@ -1,4 +1,4 @@
-// Real processes, which talk by Gloo.
+// Tests with real processes that communicate through Gloo.
 #include <fcntl.h>
 #include <gmock/gmock.h>
 #include <netinet/in.h>
@@ -25,7 +25,7 @@ namespace attend {
 namespace processes_test {
 
 constexpr int64_t processes = 3;
-constexpr double never = 100000;  // seconds; nothing here waits until then
+constexpr double never = 100000;  // seconds; no test waits this long
 
 SharedProblem fixed_problem() {
   constexpr reference::Sizes sizes = {.batch = 2,
@@ -43,7 +43,7 @@ SharedProblem fixed_problem() {
           }};
 }
 
-// Sums of several sizes that are under way at once, of whole numbers.
+// Checks concurrent sums of several sizes, of integers.
 void expect_sums(Communicator& world) {
   std::vector<Tensor> tensors;
   std::vector<std::function<void()>> waits;
@@ -56,19 +56,19 @@ void expect_sums(Communicator& world) {
     const Tensor& sum = tensors[static_cast<size_t>(i)];
     EXPECT_TRUE(sum.eq(static_cast<double>(3 * i + 0 + 1 + 2)).all().item<bool>()) << i;
   }
-  // No byte is lost, and texts may be of different lengths.
+  // No byte is lost, and texts may have different lengths.
   const std::vector<std::string> own = {"", std::string("a\0b", 3), "\xff\xc3\xa9"};
   EXPECT_EQ(of_all(world, own.at(static_cast<size_t>(world.rank()))), own);
 }
 
-// Finds what ranks in threads of one process find, to the last bit: that these are right is for
-// other tests. Started by the test below, once for each rank.
+// Compares with ranks in threads of one process: results are bit-identical. Other tests check that
+// they are correct. Started by the test below, once per rank.
 TEST(DistributedProcesses, DISABLED_OneOfThem) {
   const ProcessRank place = rank_of_environment();
   ASSERT_EQ(place.size, processes);
   const auto world = connect(place);
   EXPECT_EQ(world->processes_here(), processes);
-  // Else a process ends without a word when it writes to one that is gone.
+  // Otherwise writing to a process that has ended would end this one silently.
   struct sigaction of_pipe {};
   ASSERT_EQ(sigaction(SIGPIPE, nullptr, &of_pipe), 0);
   EXPECT_EQ(of_pipe.sa_handler, SIG_IGN);
@@ -88,7 +88,7 @@ TEST(DistributedProcesses, DISABLED_OneOfThem) {
   }
 }
 
-// A pipe with a name, open while this lives.
+// A named pipe, open during its lifetime.
 class NamedPipe {
  public:
   explicit NamedPipe(const std::string& path) {
@@ -114,9 +114,9 @@ class NamedPipe {
 
 std::string pipe_beside(const std::string& meeting) { return meeting + "-left"; }
 
-// The third of four ranks in a ring fails while its sums are under way, and leaves before the
-// others begin theirs: neither it nor those beside it nor the first, which is not, may wait for the
-// rest. Started by the test below.
+// The third of four ranks in a ring fails while its sums are in progress, and leaves before the
+// others begin. No rank may wait for it, neither its neighbours nor the first rank. Started by the
+// test below.
 TEST(DistributedProcesses, DISABLED_OneOfThoseLeft) {
   ProcessRank place = rank_of_environment();
   place.timeout = never;
@@ -142,7 +142,7 @@ TEST(DistributedProcesses, DISABLED_OneOfThoseLeft) {
   if (fails) left.write("...");
 }
 
-// Is there, and gone before the others can connect to it. Started by a test below.
+// A rank that is killed before the others can connect to it. Started by a test below.
 TEST(DistributedProcesses, DISABLED_OneThatIsKilled) {
   ProcessRank place = rank_of_environment();
   place.meanwhile = [] { std::raise(SIGKILL); };
@@ -164,7 +164,7 @@ pid_t start_rank(int64_t rank, int64_t count, const std::string& test, const std
   return process;
 }
 
-// Runs one test in so many processes.
+// Runs one test in `count` processes.
 void run_ranks(int64_t count, const std::string& test) {
   const test::TemporaryFolder folder;
   const std::string meeting = folder / "meeting";
@@ -193,7 +193,7 @@ TEST(DistributedProcesses, MayKnowWhyTheyDoNotMeet) {
       .rank = 0, .size = 2, .file = meeting, .timeout = never, .meanwhile = [] {
         fail("rank 1 was ended");
       }};
-  // Gloo itself takes the timeout.
+  // Here the timeout is Gloo's.
   EXPECT_EQ(test::error_of([&] { connect(place); }), "rank 1 was ended");
   ProcessRank ignorant = place;
   ignorant.run = "another";
@@ -202,8 +202,8 @@ TEST(DistributedProcesses, MayKnowWhyTheyDoNotMeet) {
   EXPECT_THAT(test::error_of([&] { connect(ignorant); }), testing::HasSubstr("does not meet"));
 }
 
-// A port that the system gives to nobody else while this lives. Rank 0 can listen there: its socket
-// and this one, which does not listen, both say SO_REUSEADDR.
+// Reserves a port. Rank 0 can listen there, because both sockets set SO_REUSEADDR and this one does
+// not listen.
 class HeldPort {
  public:
   HeldPort() : socket_(socket(AF_INET, SOCK_STREAM, 0)) {
@@ -228,14 +228,14 @@ class HeldPort {
   int64_t number_ = 0;
 };
 
-// Rank 1 calls between two questions of rank 0, which continues when rank 1 waits for it.
+// Rank 1 connects between two polls of rank 0, which continues when rank 1 waits for it.
 TEST(DistributedProcesses, MeetAtAPortOneAfterTheOther) {
   const HeldPort port;
   const auto start = [&](int64_t rank, const std::function<void()>& meanwhile) {
     return std::async(std::launch::async, [=, number = port.number()] {
       const auto world = connect({.rank = rank,
                                   .size = 2,
-                                  .port = number - 1,  // one above it is listened on
+                                  .port = number - 1,  // the rank listens at the next port
                                   .timeout = 120,
                                   .meanwhile = meanwhile});
       EXPECT_EQ(world->processes_here(), 1) << "the others may be on other machines";

@@ -16,16 +16,16 @@ namespace attend {
 using at::Tensor;
 using Tensors = std::vector<Tensor>;
 
-// One problem for one process and for many.
+// A problem for one process and for several.
 struct SharedProblem {
-  Tensor query, key, value;  // of the whole sequences
-  Tensors tensors;           // those of the spec
+  Tensor query, key, value;  // the whole sequences
+  Tensors tensors;           // tensors of the spec
   std::function<AttentionSpec(const Tensors&)> make;
 };
 
 struct Outcome {
   Tensor context, lse;
-  Tensors gradients;  // of query, key, value and the tensors; undefined ones are 0
+  Tensors gradients;  // query, key, value and the tensors; undefined gradients are 0
 };
 
 inline Tensors leaves_of(const Tensors& tensors) {
@@ -35,7 +35,7 @@ inline Tensors leaves_of(const Tensors& tensors) {
   return leaves;
 }
 
-// A number that depends on every entry of the result, in a way of its own for each position.
+// A scalar that depends on every number of the result, with different weights per position.
 inline Tensor loss_of(const AttentionResult& result, const Tensor& context_weights,
                       const Tensor& lse_weights) {
   const Tensor lse =
@@ -66,7 +66,7 @@ inline Outcome by_one(const SharedProblem& problem) {
                     leaves);
 }
 
-// The rank's part, of a loss that is summed over the ranks.
+// The part of one rank, for a loss that is summed over the ranks.
 inline Outcome by_rank(const SharedProblem& problem, Communicator& world,
                        const SharedSequences& shared) {
   const auto rank = static_cast<size_t>(world.rank());
@@ -99,10 +99,10 @@ inline double relative_error(const Tensor& got, const Tensor& wanted) {
   return error == 0 ? 0 : error / size;
 }
 
-// What one process finds, and how far from the truth.
+// Result of one process with its errors.
 struct Reference {
   Outcome one;
-  std::vector<double> errors;  // relative, of what results_of lists
+  std::vector<double> errors;  // relative errors of the results in results_of()
   double largest_lse = 0;
 
   explicit Reference(const SharedProblem& problem);
@@ -124,10 +124,10 @@ inline Reference::Reference(const SharedProblem& problem) : one(by_one(problem))
     largest_lse = one.lse.masked_fill(one.lse.isinf(), 0.0).abs().max().item<double>();
 }
 
-// Computes the problem in so many processes and compares with what one found. Where one is farther
-// from the truth than the bar, as where sums cancel, many may be three times as far on the other
-// side: of exponentials a few terms make the sum, and their few roundings differ by as much. The
-// ring weighs shares by exp of differences of lse, which are rounded to eps |lse|.
+// Computes the problem in several processes and compares with the result of one. If one process has
+// larger errors than the bar, for example by cancellation, several may have three times its error
+// on the other side. In sums of exponentials a few terms dominate, and their roundings differ. The
+// ring weighs shares by exp of differences of lse, which have errors of eps |lse|.
 inline void expect_as_one(const SharedProblem& problem, const Reference& reference,
                           const SharedSequences& shared, double bar) {
   std::vector<Outcome> ranks(shared.queries.size());
@@ -153,8 +153,8 @@ inline void expect_as_one(const SharedProblem& problem, const Reference& referen
   }
 }
 
-// Shardings of one sequence over so many ranks: in order, zigzag, and uneven with a rank that has
-// nothing where there are three or more.
+// Shardings of one sequence over `ranks` ranks: contiguous, zigzag, and uneven. With three or more
+// ranks the uneven one leaves a rank empty.
 inline std::vector<Sharding> shardings_of(int64_t length, int64_t ranks) {
   std::vector<Sharding> shardings = {contiguous_sharding(length, ranks),
                                      zigzag_sharding(length, ranks)};

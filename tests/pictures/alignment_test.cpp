@@ -28,7 +28,7 @@ std::string message(const auto& call) {
   return "no Error";
 }
 
-// Every writer of an alignment, for the checks that all of them make.
+// All writers of alignments, for common checks.
 std::vector<std::string (*)(const Alignment&)> writers() {
   return {alignment_svg, alignment_png,
           [](const Alignment& alignment) { return alignment_text(alignment); }};
@@ -113,7 +113,7 @@ TEST(AlignmentSvg, WritesLargeMapsBriefly) {
   alignment.source.assign(kSide, "word");
   alignment.target = alignment.source;
   alignment.weights = identity(kSide);
-  // Three runs a row at most, of at most 24 bytes each, and a label every 11th row and column.
+  // At most three runs per row of up to 24 bytes, and a label every 11th row and column.
   EXPECT_LT(alignment_svg(alignment).size(), 3 * 24 * kSide + 2 * 100 * kSide / 11 + 20'000);
 }
 
@@ -148,7 +148,7 @@ TEST(AlignmentPng, DrawsDocumentsAboveTheParsersLimit) {
   Alignment alignment;
   alignment.source.assign(kSide, "x");
   alignment.target = alignment.source;
-  // No two neighbours have one colour, so that nothing is merged.
+  // Neighbours have different colours, so that no cells are merged.
   alignment.weights = zeros(kSide, kSide);
   for (size_t i = 0; i < alignment.weights.values.size(); ++i)
     alignment.weights.values[i] = static_cast<double>(i % 64) / 63;

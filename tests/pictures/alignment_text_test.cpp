@@ -32,7 +32,7 @@ std::string without_colors(const std::string& text) {
   return result;
 }
 
-// The terminal column where `part` begins.
+// Terminal column of the beginning of `part`.
 int column_of(const std::string& line, const std::string& part) {
   const size_t position = line.find(part);
   return position == line.npos ? -1 : columns(line.substr(0, position));

@@ -17,7 +17,7 @@ namespace attention_graph_test {
 using testing::ElementsAre;
 using testing::HasSubstr;
 
-// "0>2:0.5" of every edge.
+// "0>2:0.5" for each edge.
 std::vector<std::string> edges_of(const AttentionGraph& graph) {
   std::vector<std::string> edges;
   for (const GraphEdge& edge : graph.edges)
@@ -47,7 +47,7 @@ TEST(AttentionGraph, JoinsBothDirections) {
   EXPECT_FALSE(graph.directed);
   EXPECT_THAT(edges_of(graph),
               ElementsAre("0>0:0.5", "0>1:0.125", "0>2:0.1875", "1>1:1", "1>2:0.375", "2>2:0.125"));
-  // 0 and 2 are each other's second choice at one end only; {1, 2} is 2's first one.
+  // {1, 2} is the largest edge of 2; {0, 2} is the largest of neither end.
   EXPECT_THAT(edges_of(attention_graph(words, {three_words()}, {.largest = 1, .undirected = true})),
               ElementsAre("0>0:0.5", "1>1:1", "1>2:0.375"));
 }
@@ -74,7 +74,7 @@ TEST(AttentionGraph, OfNothingIsEmpty) {
   EXPECT_EQ(graph_dot(graph), "digraph attention {\n  layout=circo;\n}\n");
 }
 
-// A document as a reader sees it.
+// The visible content of a document.
 struct Read {
   std::vector<std::string> labels;
   std::vector<std::string> edges;
@@ -123,7 +123,7 @@ Read read_graphml(const std::string& document) {
   return reader.read;
 }
 
-// As Graphviz reads a quoted label: \" and \\ first, then entities.
+// Reads a quoted label like Graphviz: first \" and \\, then entities.
 std::string unquoted(const std::string& quoted) {
   std::string text;
   for (size_t i = 0; i < quoted.size(); ++i) {

@@ -48,7 +48,7 @@ TEST(Chart, LabelsPowersOfTwo) {
   chart.x_powers_of_two = true;
   const std::string svg = line_chart_svg(chart);
   for (const char* label : {">512<", ">1024<", ">2048<"}) EXPECT_EQ(count(svg, label), 1) << label;
-  // None between them, however much room there is.
+  // No tick labels between them, however much room there is.
   const std::string plain = [chart]() mutable {
     chart.x_powers_of_two = false;
     return line_chart_svg(chart);

@@ -23,7 +23,7 @@ TEST(IntervalPanels, DrawEachLineAndWhatItIsComparedWith) {
   EXPECT_EQ(count(svg, "<circle"), 3);
   EXPECT_EQ(count(svg, "class=\"failed\""), 1);
   EXPECT_EQ(count(svg, "<path class=\"line\""), 1);
-  // The axis of the first panel has 218 pixels from 186 on: mean, interval and tick of its first
+  // The first panel's axis begins at 186 with 218 pixels: mean, interval and tick of its first
   // line.
   EXPECT_THAT(svg, HasSubstr("cx=\"295.0\""));
   EXPECT_THAT(svg, HasSubstr("d=\"M240.5 96H404.0\""));

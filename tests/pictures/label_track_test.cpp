@@ -11,7 +11,7 @@ namespace label_track_test {
 using testing::HasSubstr;
 using testing::ThrowsMessage;
 
-// All labels look at the third token of each seven.
+// Every label attends to the third of each seven tokens.
 Alignment of_residues(int64_t count) {
   Alignment alignment;
   alignment.weights = {count, count, std::vector<double>(static_cast<size_t>(count * count), 0.0)};

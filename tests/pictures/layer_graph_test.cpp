@@ -25,8 +25,8 @@ TEST(LayerGraph, IsAPicture) {
   EXPECT_GT(decode_png(render_png(svg)).width, 0);
 }
 
-// The first looked at itself and b, b at c too; what c looked at does not count, as no layer is
-// left.
+// The first token attends to itself and b, then b to c. Edges of c do not count, because no layer
+// is left.
 TEST(LayerGraph, StandsAroundItsFirstToken) {
   const std::vector<std::string> tokens = {"a", "b", "c", "alone"};
   LayerGraph graph{{{"source", tokens}, {"encoder 1", tokens}, {"encoder 2", tokens}},
@@ -47,7 +47,7 @@ TEST(LayerGraph, StandsAroundItsFirstToken) {
   EXPECT_EQ(count(svg, "<path d=\"M"), 2);
   EXPECT_EQ(count(svg, "<circle"), 3) << "nothing leads to the last";
   EXPECT_GT(decode_png(render_png(svg)).width, 0);
-  // One alone, without a line.
+  // A single token without a line.
   graph.edges = {{2, 1, 0, 0, 1}};
   EXPECT_EQ(count(layer_graph_svg(graph), "<circle"), 1);
 }

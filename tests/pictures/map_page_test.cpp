@@ -96,7 +96,7 @@ std::string block_of(const std::string& page, const std::string& id, size_t size
   return result;
 }
 
-// The numbers whose bytes are in planes from `start`.
+// Reads numbers that are stored as planes of bytes from `start` on.
 std::vector<uint32_t> from_planes(const std::string& bytes, size_t start, size_t count,
                                   int planes) {
   std::vector<uint32_t> numbers(count);
@@ -219,7 +219,7 @@ TEST(PageDetail, HoldsAllOfSmallPagesAndBoundsTheOverviewsOfLargeOnes) {
   EXPECT_EQ(page_detail(1 << 20, int64_t{1} << 40).pooled, kPageThumbnail);
 }
 
-// Section 10 of RFC 4648.
+// RFC 4648, section 10.
 TEST(Base64, PadsTheLastBytes) {
   EXPECT_EQ(base64_text(""), "");
   EXPECT_EQ(base64_text("f"), "Zg==");
@@ -282,7 +282,7 @@ TEST(MapPage, TextsCannotEndTheirElements) {
   const EvidenceFigure figure{hostile, hostile, kNan, true, kNan, 1, hostile, false};
   page.methods = {{hostile, hostile, 0, 1, page.maps[0].heads[0], {figure}}};
   const std::string text = written(page);
-  // One more map: its block and the call behind it.
+  // One more map: its block and the call after it.
   EXPECT_EQ(count_of(text, "<script"), count_of(harmless, "<script") + 2);
   EXPECT_EQ(count_of(text, "</script"), count_of(harmless, "</script") + 2);
   EXPECT_EQ(count_of(text, "<!--"), 0);
@@ -352,7 +352,7 @@ TEST(MapPage, SaysWhenItCannotBeWritten) {
   EXPECT_THROW(write_page(out, page_of({.rows = 1, .columns = 1, .weights = {1}})), Error);
 }
 
-// Columns and weights without any pattern compress least: 32 such heads stay within 40 MiB.
+// Columns and weights without pattern compress least: 32 such heads stay within 40 MiB.
 TEST(MapPage, IsSmallEvenForNoise) {
   constexpr int64_t kRows = 2500, kColumns = 10000;
   HeadReducer reducer(kRows, kColumns, {});

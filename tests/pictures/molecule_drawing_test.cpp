@@ -31,7 +31,7 @@ double between(const DrawnPoint& one, const DrawnPoint& other) {
   return std::hypot(one.x - other.x, one.y - other.y);
 }
 
-// A chain with a branch, two rings with a bond in common, and a part of its own.
+// A chain with a branch, two rings with a common bond, and a separate part.
 MoleculeDrawing some_molecule() {
   MoleculeDrawing molecule;
   for (const char* label : {"C", "C", "O", "N", "C", "C", "C", "C", "C", "C", "C", "C", "[Na+]"})

@@ -1,6 +1,7 @@
-"""The explanation page in a headless Chromium: what it shows, and how much work it does.
+"""The explanation page in a headless Chromium: its content, and its amount of work.
 
-How fast it is, and how much memory it takes: bench/page_bench.py."""
+bench/page_bench.py measures its speed and memory.
+"""
 
 import base64
 import json
@@ -20,7 +21,7 @@ import webdriver  # noqa: E402
 from pages import (  # noqa: E402
     MAKE_PAGE, MATRIX_GESTURES, SHOWN, centre, make, show_all_heads, show_heads, wheel)
 
-browsers = {}  # by what they were opened with, for all tests: each takes a second to start
+browsers = {}  # by options of opening, for all tests: each takes a second to start
 
 
 def element_text(page, name):
@@ -28,7 +29,7 @@ def element_text(page, name):
 
 
 def weights_of(path, layer, head):
-    """The rows of a map that the page holds as a whole, and its texts."""
+    """Returns the rows of a map that the page stores completely, and its texts."""
     page = path.read_text(encoding="utf-8")
     texts = json.loads(element_text(page, "page"))
     about = texts["maps"][layer]["heads"][head]
@@ -44,7 +45,7 @@ def numbers(data, start, count, planes):
 
 
 def kept_of(path, head):
-    """The weights that the page holds of each row of its first map, by column, and what it says of the head."""
+    """Returns the kept weights per row of the first map, by column, and the head's metadata."""
     page = path.read_text(encoding="utf-8")
     about = json.loads(element_text(page, "page"))["maps"][0]["heads"][head]
     data = zlib.decompress(base64.b64decode(element_text(page, f"block{about['block']}")))
@@ -77,17 +78,17 @@ class PageCase(unittest.TestCase):
             browsers[key] = webdriver.Browser(width, height, **options)
             unittest.addModuleCleanup(browsers[key].close)
         browser = browsers[key]
-        browser.open("about:blank")  # else another view of the same page would not load it again
+        browser.open("about:blank")  # otherwise another view of the same page would not be loaded again
         browser.actions({"type": "pointer", "id": "mouse", "parameters": {"pointerType": "mouse"},
                          "actions": [{"type": "pointerMove", "duration": 0, "x": 0, "y": 0}]})
         for kind in ("browser", "performance"):
-            browser.logs(kind)  # of the pages before
+            browser.logs(kind)  # discards the logs of earlier pages
         browser.open(f"file://{path}#{view}")
         return browser
 
 
 class Large(PageCase):
-    """8 heads over 1,000 tokens: the page holds the largest weights of each row, and draws tiles of them."""
+    """8 heads over 1,000 tokens: the page keeps the largest weights per row and draws tiles of them."""
 
     @classmethod
     def setUpClass(cls):
@@ -96,7 +97,7 @@ class Large(PageCase):
         cls.rows, cls.about = kept_of(cls.large, 7)
 
     def matrix(self):
-        """A browser that shows head 8, whose scripts see its matrix."""
+        """Returns a browser that shows head 8, with its matrix available to scripts."""
         browser = self.browse(self.large, "matrix")
         browser.wait(SHOWN)
         self.choose(browser, 7)
@@ -113,7 +114,7 @@ class Large(PageCase):
         self.assertEqual([self.about[key] for key in ("rows", "columns", "kept")], [1000, 1000, 16])
         overview = self.about["pooledRows"] * self.about["pooledColumns"]
         self.assertEqual(overview, 512 * 512)
-        # Three bytes of a column, four of a weight, one of a cell of the overview.
+        # Three bytes per column, four per weight, one per cell of the overview.
         self.assertEqual(self.about["bytes"], 1000 * 16 * (3 + 4) + overview)
 
     def test_the_largest_weights_are_exact_and_bound_the_others(self):
@@ -128,7 +129,7 @@ class Large(PageCase):
 
     def test_tiles_show_the_largest_weights(self):
         browser = self.matrix()
-        # A cell is 4 x 4 pixels, and the first one is in the corner.
+        # A cell has 4 x 4 pixels, and the first cell is in the corner.
         browser.run("matrix.zoom(4 / matrix.scaleX, matrix.left, matrix.top)")
         browser.wait("!matrix.requested")
         cells = [(row, column, self.rows[row].get(column, 0)) for row in (0, 20, 90) for column in range(200)]
@@ -168,7 +169,7 @@ class Large(PageCase):
             browser.wait("!matrix.requested")
         painted = browser.run("return painted")
         self.assertEqual(len(painted), len(set(painted)))
-        # Only those on the way, of 4 x 4.
+        # Only tiles along the way, of 4 x 4.
         self.assertGreater(len(painted), 4)
         self.assertLessEqual(len(painted), 16)
 
@@ -182,7 +183,7 @@ class Large(PageCase):
     def test_heads_that_were_not_seen_for_long_make_room(self):
         browser = self.browse(self.large, "matrix")
         browser.wait(SHOWN)
-        # As if each took 20 MiB; 96 are held.
+        # As if each had 20 MiB; 96 MiB are kept.
         browser.run("Object.defineProperty(Head.prototype, 'bytes', {value: 20 << 20})")
         for head in (1, 2, 3, 4, 5, 6, 7):
             self.choose(browser, head)
@@ -193,7 +194,7 @@ class Large(PageCase):
         browser.wait(SHOWN)
         middle = show_heads(browser)
         show_all_heads(browser, 8)
-        # Each line begins by a move, and each picture is cleared first.
+        # Each line begins with moveTo, and each picture with clearRect.
         browser.run("const {moveTo, clearRect} = CanvasRenderingContext2D.prototype;"
                     "Object.assign(CanvasRenderingContext2D.prototype, {"
                     "  moveTo(...to) { ++window.lines; moveTo.apply(this, to); },"
@@ -201,7 +202,7 @@ class Large(PageCase):
                     "window.before = document.querySelector('#view-heads canvas').toDataURL()")
         wheel(browser, middle, 120, 20)
         browser.wait("document.querySelector('#view-heads canvas').toDataURL() !== before")
-        # 1,500 lines of the rows in sight, and those of two rows at the rim.
+        # 1,500 lines of visible rows, and the lines of two rows at the border.
         self.assertIn(browser.run("return window.lines"), range(1, 1500 + 2 * 8 * 16 + 1))
 
     def test_no_request(self):
@@ -215,7 +216,7 @@ class Large(PageCase):
                 if event["method"] == "Network.requestWillBeSent"]
         self.assertEqual([url for url in urls if not url.startswith("data:")], [f"file://{self.large}"])
         self.assertEqual(browser.run("return performance.getEntriesByType('resource').length"), 0)
-        # What the page asked for would be refused.
+        # Requests by the page are refused.
         self.assertTrue(browser.run("return fetch('data:text/plain,').then(() => false, () => true)"))
 
 
@@ -245,7 +246,7 @@ class Use(PageCase):
         self.assertEqual([row[0] for row in rows], ["decoder 1", "input"])
         self.assertEqual(rows[0][1:3], ["l'0.5", "accord0.5"])
         self.assertEqual(rows[1][1:3], ["la0.25", "la0.25"])
-        # All of the last layer, and "la" where it is the answer.
+        # The whole last layer, and "la" if it is the answer.
         self.assertEqual(browser.run("return document.querySelectorAll('.lens .settled').length"), len(rows[0]))
 
     def test_keys_tell_exact_weights(self):
@@ -268,7 +269,7 @@ class Use(PageCase):
         browser = self.browse(self.small, "matrix")
         browser.wait(SHOWN)
         for row, column in ((0, 0), (5, 7), (12, 12), (3, 9)):
-            # The page knows where a cell is; what it tells of it is compared with the file.
+            # The page reports the position of a cell; its text is compared with the file.
             x, y = browser.run(
                 "const box = document.querySelector('#view-matrix canvas').getBoundingClientRect();"
                 "return views.matrix.made.then(({matrix}) => { const at = matrix.pointOf(arguments[0]);"
@@ -321,7 +322,7 @@ class Use(PageCase):
             self.assertIn(part, card)
 
     def panel_colour(self, browser, panel, part):
-        """Red, green and blue in the middle of a part of a panel of 2 x 3 parts."""
+        """Returns the colour (red, green, blue) at the centre of a part of a panel of 2 x 3 parts."""
         return browser.run(
             "const canvas = document.querySelectorAll('.panels canvas')[arguments[0]];"
             "const x = (arguments[1] % 3 + 0.5) * canvas.width / 3;"
@@ -336,7 +337,7 @@ class Use(PageCase):
                                      "caption => caption.textContent)"), ["source", "7", "1"])
         self.assertEqual(self.panel_colour(browser, 0, 0), [0, 0, 0])
         self.assertEqual(self.panel_colour(browser, 0, 1), [255, 255, 255])
-        # 0.8 of the largest weight's share over black: 0.25 of orange, and the whole of blue.
+        # 0.8 of the relative weight over black: 0.25 of orange, and all of blue.
         for panel, part, wanted in ((1, 2, [51, 28, 6]), (2, 4, [89, 164, 255]), (2, 2, [0, 0, 0])):
             for told, expected in zip(self.panel_colour(browser, panel, part), wanted):
                 self.assertLessEqual(abs(told - expected), 2, (panel, part))

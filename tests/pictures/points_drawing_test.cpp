@@ -18,7 +18,7 @@ TEST(PointsDrawing, HasAMarkForEachPoint) {
   const PointsDrawing drawing{{{0, 0, 0.25}, {2, 1, 0.5}, {1, 0.5, 0}}, "yes & no"};
   const std::string svg = points_svg(drawing);
   EXPECT_EQ(count(svg, "class=\"mark\""), 3);
-  // 200 pixels are a unit in either direction, upwards.
+  // 200 pixels per unit in both directions, with y upwards.
   EXPECT_THAT(svg, HasSubstr("fill-opacity=\"0.500\" cx=\"56.0\" cy=\"280.0\""));
   EXPECT_THAT(svg, HasSubstr("fill-opacity=\"1.000\" cx=\"456.0\" cy=\"80.0\""));
   EXPECT_THAT(svg, HasSubstr("fill-opacity=\"0.000\" cx=\"256.0\" cy=\"180.0\""));

@@ -19,7 +19,7 @@ namespace source_panels_test {
 using testing::HasSubstr;
 using testing::Not;
 
-// Six patches of 2 x 3, which two tokens looked at. Any renderer may make the PNG.
+// Six patches of 2 x 3, attended to by two tokens. The PNG may come from any renderer.
 struct Case {
   Alignment alignment;
   SourcePicture picture;
@@ -43,7 +43,7 @@ TEST(SourcePanels, ShowTheSourceOnceMoreForEachToken) {
   EXPECT_EQ(count(svg, ">source</text>"), 1);
   EXPECT_EQ(count(svg, ">7</text>"), 1);
   EXPECT_EQ(count(svg, ">3</text>"), 1);
-  // 12 x 8 pixels at 25 each; opacities 0.8 w.
+  // 12 x 8 pixels of 25 each; opacities 0.8 w.
   EXPECT_THAT(svg, HasSubstr("width=\"300\" height=\"200\""));
   EXPECT_THAT(svg, HasSubstr("width=\"100.00\" height=\"100.00\" fill-opacity=\"0.600\""
                              "><title>p2: 0.7500</title>"));
@@ -56,7 +56,7 @@ TEST(SourcePanels, PutAPatchWhereItIs) {
   auto [alignment, picture] = small_case();
   alignment.target = {"7"};
   alignment.weights = {1, 6, {0, 0, 0, 0, 1, 0}};
-  // The second panel begins 300 + 20 behind the first; patch 5 is the second of the second row.
+  // The second panel begins 300 + 20 after the first; patch 5 is the second one in the second row.
   EXPECT_THAT(panels_svg(alignment, picture),
               HasSubstr("<rect x=\"444.00\" y=\"146.00\" width=\"100.00\""));
 }

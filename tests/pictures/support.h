@@ -11,7 +11,7 @@
 
 namespace attend {
 
-// Two target and three source tokens, with weights that floats do not hold exactly.
+// Two target and three source tokens, with weights that are not exact in float.
 inline Alignment small_alignment() {
   return {{"t", "i", "o"}, {"SH", "AH0"}, {2, 3, {0.7f, 0.2f, 0.1f, 0.05f, 0.35f, 0.6f}}, "tion"};
 }
@@ -31,7 +31,7 @@ struct Pixels {
   int height = 0;
 };
 
-// The size of a PNG that decodes; 0 x 0 where it does not.
+// The size of a PNG; 0 x 0 if it cannot be decoded.
 inline Pixels decode_png(std::string_view bytes) {
   const auto read = [](void* rest, unsigned char* data, unsigned int length) {
     auto& view = *static_cast<std::string_view*>(rest);

@@ -15,7 +15,7 @@ namespace thumbnail_test {
 
 using testing::HasSubstr;
 
-// The cells of a level: "M" begins each.
+// Number of cells of a level: each begins with "M".
 int cells(const std::string& svg, int level) {
   const std::string start = "<path class=\"l" + std::to_string(level) + "\" d=\"";
   const size_t position = svg.find(start);

@@ -1,4 +1,4 @@
-"""torch.ops.attend.*: operators_test.py LIBRARY. Against PyTorch's own operations, with gradients."""
+"""torch.ops.attend.*: operators_test.py LIBRARY. Compares with PyTorch's operations, with gradients."""
 
 import math
 import pathlib
@@ -111,7 +111,7 @@ class OperatorsTest(unittest.TestCase):
         table = random(4, 8)
         start = (lengths - queries).view(2, 1, 1, 1)
         distance = torch.arange(7).view(1, 1, 1, 7) - torch.arange(5).view(1, 1, 5, 1) - start
-        # Distances up to 3 have a bucket each, and the causal ones all of them.
+        # Distances up to 3 have separate buckets; causal distances use all buckets.
         far = (4 + (torch.log((-distance).clamp(min=1) / 4) / math.log(32) * 4).long()).clamp(max=7)
         bucket = torch.where(-distance < 4, (-distance).clamp(min=0), far)
         key, value = (x.repeat_interleave(2, dim=1) for x in (self.key, self.value))
@@ -137,7 +137,7 @@ class OperatorsTest(unittest.TestCase):
         bias = random(4, 7)
         key, value = (x.repeat_interleave(2, dim=1) for x in (self.key, self.value))
         dense = torch.full((4, 5, 7), -math.inf, dtype=torch.float64)
-        dense[:, 1] = 0  # the second query sees no key: its weights are none
+        dense[:, 1] = 0  # the second query sees no key and has no weights
         dense = dense.index_put((torch.arange(4)[:, None], queries, keys), bias)
         seen = (offsets.diff() > 0).double()[:, None]
         wanted_weights = (self.query @ key.transpose(-2, -1) / math.sqrt(3) + dense).softmax(-1) * seen

@@ -1,4 +1,4 @@
-// The header of the public surface alone is enough for a program that trains, answers and computes.
+// Tests that attend.h suffices for a program that trains, answers and computes.
 #include <gtest/gtest.h>
 
 #include "attend/attend.h"

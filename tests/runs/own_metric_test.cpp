@@ -1,5 +1,5 @@
-// A metric that the library does not know: registered, validated with, evaluated, compared and
-// printed, with nothing of the library touched.
+// Tests of a metric from outside the library: registered, used in validation, evaluated, compared
+// and printed.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -18,7 +18,7 @@ namespace own_metric_test {
 
 using testing::HasSubstr;
 
-// The share of answers that are as long as a text that is right.
+// Share of answers with the length of a reference.
 const Metric length_row = {.name = "length",
                            .key = "right_length",
                            .title = "right length",

@@ -1,5 +1,4 @@
-// A type of model that the library does not know: registered, trained and asked, with nothing of
-// the library touched.
+// Tests of a type of model from outside the library: registered, trained and used.
 #include <ATen/CPUGeneratorImpl.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -39,7 +38,7 @@ struct SpellerConfig {
   void check() const {}
 };
 
-// Answers each letter with its sound: token i of the answer is read off token i of the source.
+// Answers each letter with its sound: token i of the answer depends on token i of the source.
 class Speller : public PairNetwork {
  public:
   Speller(const SpellerConfig& config, const SourceShape& source, int64_t target_tokens) {
@@ -49,7 +48,7 @@ class Speller : public PairNetwork {
 
   Tensor objective(const Batch& batch, const Pass&, double smoothing) override {
     const int64_t steps = batch.target.size(1);
-    // The place behind the source, which is padding, answers with the end.
+    // The position after the source, which is padding, answers with the end.
     const Tensor padded = torch::constant_pad_nd(batch.source, {0, steps}, Vocabulary::padding);
     const Tensor logits = sounds_->forward(letters_->forward(padded.slice(1, 0, steps)));
     return at::cross_entropy_loss(logits.flatten(0, 1), batch.target.flatten(), {},
@@ -94,7 +93,7 @@ std::unique_ptr<NetworkConfig> speller_config() {
       });
 }
 
-// Every consonant, vowel and consonant, letters answered by letters for their sounds.
+// All syllables of consonant, vowel and consonant; letters are answered by letters for sounds.
 std::string syllables() {
   std::string pairs;
   for (const char a : std::string("bdfg"))
@@ -105,7 +104,7 @@ std::string syllables() {
   return pairs;
 }
 
-// The methods that say nothing about a subject; all others give scores.
+// Methods that refuse a subject; all others give scores.
 std::set<std::string> refused_methods(const Subject& subject) {
   const NetworkTrace trace = trace_network(subject.network(), subject.batch, {.gradients = true});
   std::set<std::string> refused;
@@ -208,7 +207,7 @@ TEST(OwnType, SharesItsSequences) {
     parts[rank] = learned(*copies[rank], batch, &world);
   });
   for (size_t i = 0; i < wanted.size(); ++i)
-    // Sums of some hundred products of double precision, in another order.
+    // Sums of some hundred products in double precision, in another order.
     EXPECT_TRUE(at::allclose(parts[0][i] + parts[1][i] + parts[2][i], wanted[i], 1e-10, 1e-12))
         << i;
 }

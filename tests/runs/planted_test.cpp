@@ -1,4 +1,4 @@
-// Models that learn what is known, so that what they look at is known too.
+// Tests of models that learn a known relation, so that the tokens they depend on are known.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -16,7 +16,7 @@ namespace planted_test {
 struct Planted {
   test::TemporaryFolder folder;
   std::vector<Example> tests;
-  std::vector<int64_t> places;  // of the keyword, where there is one
+  std::vector<int64_t> places;  // positions of the keyword, if present
   TrainOptions options;
 
   void train(const std::vector<std::string>& settings) {
@@ -29,7 +29,8 @@ struct Planted {
   }
 };
 
-// Sentences of 20 words, each of which is one word of another language; `reverse`: in reverse.
+// Sentences from a vocabulary of 20 words with word-by-word translations; `reverse`: in reverse
+// order.
 void write_translations(Planted& planted, bool reverse) {
   std::mt19937_64 draws(3);
   const auto sentence = [&] {
@@ -60,7 +61,7 @@ void write_translations(Planted& planted, bool reverse) {
   planted.options.valid = planted.folder.write("valid.tsv", valid);
 }
 
-// Share of target tokens whose largest score is not that of the word they translate.
+// Share of target tokens with the largest score on another word than the one they translate.
 double alignment_error(const Planted& planted, const char* method, bool reverse) {
   const Model model(planted.options.out);
   int64_t wrong = 0, all = 0;
@@ -74,7 +75,7 @@ double alignment_error(const Planted& planted, const char* method, bool reverse)
   return static_cast<double>(wrong) / static_cast<double>(all);
 }
 
-// A recurrent decoder looks at what it is about to say.
+// A recurrent decoder attends to the word it translates next.
 TEST(PlantedTruth, ARecurrentDecoderIsAlignedToTheWordsItTranslates) {
   for (const bool reverse : {false, true}) {
     Planted planted;

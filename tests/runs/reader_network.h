@@ -27,8 +27,8 @@ struct ReaderConfig {
   std::string not_shared_reason() const { return {}; }
 };
 
-// A network with embeddings of its own, which reads each sound off the letters that it attends to.
-// All that a type may report or heed, it does.
+// A network with custom embeddings that computes each sound from the letters it attends to. Uses
+// everything that a type may report or support.
 class Reader : public PairNetwork {
  public:
   Reader(const ReaderConfig& config, const SourceShape& source, int64_t target_tokens) {
@@ -110,7 +110,7 @@ class Reader : public PairNetwork {
     return {key_->forward(placed(letters, 0, here), here), letters, lengths};
   }
 
-  // What each sound is read off, [B, T, 2 depth].
+  // Inputs of the output layer for each sound, [B, T, 2 depth].
   at::Tensor vectors_of(const at::Tensor& before, int64_t offset, const Memory& memory,
                         const Pass& pass) {
     const Pass here = pass.at_site(reading_source);

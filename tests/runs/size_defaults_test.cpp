@@ -36,7 +36,7 @@ TEST(SizeDefaults, FewPairsTakeSmallBatchesAndEnoughSteps) {
   EXPECT_EQ(much.train.epochs, 20);
 }
 
-// Patience begins after the warm-up, which is never more than a tenth of the steps.
+// Patience begins after the warm-up, which is at most a tenth of the steps.
 TEST(SizeDefaults, TheWarmUpIsBoundedByTheAmountOfData) {
   const auto warmup = [](int64_t pairs, int64_t windows = 0) {
     RunConfig config = left();
@@ -57,7 +57,7 @@ TEST(SizeDefaults, TheWarmUpIsBoundedByTheAmountOfData) {
   EXPECT_EQ(resumed.train.warmup_steps, 50);
 }
 
-// Epochs of a few steps are no reason to stop after five of them.
+// If epochs have only a few steps, five of them are too few to stop.
 TEST(SizeDefaults, PatienceIsThatOf250Steps) {
   for (const auto& [pairs, patience] : {std::pair(10, 100), std::pair(80, 50), std::pair(100, 36),
                                         std::pair(8000, 5), std::pair(0, 5)}) {

@@ -1,5 +1,5 @@
-// A training on sounds opens each file once, whatever it checks before, and however often it
-// validates.
+// Tests that training on sounds opens each file once, whatever it checks before and however often
+// it validates.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <sys/inotify.h>
@@ -22,7 +22,7 @@ using testing::HasSubstr;
 using testing::Pair;
 using testing::SizeIs;
 
-// A tone of 16 bits, 8,000 samples a second.
+// A tone with 16 bits and 8,000 samples per second.
 std::string wav(double hertz, int64_t samples) {
   std::string bytes;
   const auto put = [&](int64_t number, int size) {
@@ -41,10 +41,10 @@ std::string wav(double hertz, int64_t samples) {
   return bytes;
 }
 
-// Counts how often the files of a folder are opened.
+// Counts how often each file of a folder is opened.
 class Openings {
  public:
-  // Events in a row that are equal come as one; a closing parts them.
+  // Equal consecutive events are merged; the close events keep them apart.
   explicit Openings(const std::string& folder) : queue_(inotify_init1(IN_NONBLOCK)) {
     EXPECT_GE(inotify_add_watch(queue_, folder.c_str(), IN_OPEN | IN_CLOSE), 0);
   }

@@ -11,7 +11,7 @@ namespace train_data_test {
 
 using testing::HasSubstr;
 
-// One text that is both learned from and validated with.
+// One text for training and validation.
 PairData read(const test::TemporaryFolder& folder, const std::string& name,
               const std::string& text) {
   TrainOptions options;
@@ -28,7 +28,7 @@ TEST(OneText, IsCutWhereALineBegins) {
   const PairData even = read(folder, "a.txt", text);
   EXPECT_EQ(even.text.size(), 90U);
   EXPECT_EQ(even.valid_text, "line\nline\n");
-  // Nine tenths are within the last line but one, near its end or its beginning.
+  // Nine tenths end within the last line but one, near its end or its beginning.
   const PairData late =
       read(folder, "a.txt", std::string(50, 'a') + "\n" + std::string(40, 'b') + "\nc\n");
   EXPECT_EQ(late.valid_text, "c\n");

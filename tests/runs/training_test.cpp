@@ -1,5 +1,4 @@
-// A training from C++: what its watcher is told, how it is stopped and continues, and what it
-// leaves.
+// Tests of training from C++: calls of its watcher, stopping and resuming, and the files it writes.
 #include "attend/runs/training.h"
 
 #include <gmock/gmock.h>
@@ -96,7 +95,7 @@ TEST_F(TrainingTest, SettlesBySizeWhatNobodySaysAndResumesWithIt) {
   EXPECT_THAT(said, testing::Not(Contains(HasSubstr("chosen by the size"))));
 }
 
-// A file may be sorted by its labels, or have them in turns.
+// A file may be sorted by its labels or alternate them.
 TEST_F(TrainingTest, ValidatesOnExamplesOfTheWholeFile) {
   options.assignments = {"model.type=classifier", "model.depth=8",
                          "train.replicas=1",      "train.steps=2",
@@ -185,7 +184,7 @@ TEST_F(TrainingTest, RefusesAMisspeltVariable) {
   setenv("ATTEND_TRAIN_EPOCH", "7", 1);
   EXPECT_THAT(message(), HasSubstr("did you mean ATTEND_TRAIN_EPOCHS?"));
   unsetenv("ATTEND_TRAIN_EPOCH");
-  // What another type of model reads is no mistake.
+  // Settings of other types of models are accepted.
   setenv("ATTEND_MODEL_FEED_FORWARD", "64", 1);
   setenv("ATTEND_DATA_SAMPLE_RATE", "8000", 1);
   EXPECT_EQ(message(), "");
@@ -202,7 +201,7 @@ TEST_F(TrainingTest, FindsCodesBesideTheFileThatNamesThem) {
   options.assignments.emplace_back("train.steps=1");
   train_model(options, watch);
   EXPECT_TRUE(fs::exists(options.out + "/bpe.codes"));
-  // A model's own configuration too.
+  // Also with a model's configuration.
   TrainOptions again = options;
   again.out = folder / "again";
   again.config = options.out + "/config.toml";
@@ -214,7 +213,7 @@ TEST_F(TrainingTest, FindsCodesBesideTheFileThatNamesThem) {
               ThrowsMessage<Error>(HasSubstr("data.bpe = 'codes': codes: no such file")));
 }
 
-// Words that the model does not know, of which the answers are made.
+// All answers consist of words unknown to the first model.
 TEST_F(TrainingTest, BeginsFromAModelWithOtherTokens) {
   options.data = options.valid = folder.write("ab.tsv", "ab\tA B\nba\tB A\na\tA\nb\tB\n");
   options.assignments = {
@@ -236,7 +235,7 @@ TEST_F(TrainingTest, BeginsFromAModelWithOtherTokens) {
   EXPECT_THAT(said, Contains(testing::ContainsRegex("([0-9]+) of [0-9]+ weights begin as in")));
   const Model model(more.out);
   EXPECT_EQ(model.answer({"ca"})[0].candidates[0].text, "Y X");
-  // Tokens keep their places, and so do those that the data does not have.
+  // Tokens keep their ids, including tokens absent from the data.
   EXPECT_THAT(read_file(more.out + "/target.vocab"),
               testing::StartsWith(read_file(options.out + "/target.vocab")));
   more.init_vocabulary = InitVocabulary::keep;
@@ -278,7 +277,7 @@ TEST_F(TrainingTest, SeeksTheBestAnewWhereTheValidationDataIsAnother) {
   said.clear();
   train_model(options, watch);
   EXPECT_THAT(said, testing::Not(Contains(HasSubstr("sought anew"))));
-  // Fewer examples are others too.
+  // Fewer examples are different examples, too.
   options.assignments.emplace_back("train.steps=16");
   options.assignments.emplace_back("train.validation_examples=20");
   train_model(options, watch);

@@ -26,8 +26,8 @@ Candidate so_far(const std::string& text) {
   return candidate;
 }
 
-// Answers each source with itself, all that it got before it asks for more. What it takes waits at
-// a gate, so that the test says what waits when.
+// Answers each source with itself, after each batch. A gate holds the batches, so that tests
+// control the order.
 class Model {
  public:
   AnswerQueue::Ask ask() {
@@ -38,7 +38,7 @@ class Model {
       }
     };
   }
-  // Answers nothing before nobody joins any more.
+  // Answers only after no more sources join.
   AnswerQueue::Ask ask_joining() {
     return [this](const SearchOptions&, const attend::Model::Arrivals& arrivals) {
       std::vector<ArrivingSource> all;
@@ -49,7 +49,7 @@ class Model {
       for (const ArrivingSource& source : all) answer(source);
     };
   }
-  // Makes vectors that name their source.
+  // Makes vectors with the source as their token.
   AnswerQueue::Embed embed() {
     return [this](const Texts& sources) {
       pass(sources);
@@ -61,13 +61,13 @@ class Model {
       return embeddings;
     };
   }
-  // For the first `calls` of what is taken.
+  // Opens the gate for the first `calls` batches.
   void open(size_t calls = 1000) {
     const std::lock_guard lock(mutex_);
     opened_ = calls;
     changed_.notify_all();
   }
-  // What was taken at once, as soon as it has been so often.
+  // Waits for `count` batches and returns all batches so far.
   std::vector<Texts> calls(size_t count) {
     std::unique_lock lock(mutex_);
     changed_.wait(lock, [&] { return calls_.size() >= count; });
@@ -107,10 +107,10 @@ class Model {
   size_t opened_ = 0;
 };
 
-// A question, and what became of it: its answers' sources, or "failed: " and why.
+// A request and its result: the sources of its answers, or "failed: " with the message.
 struct Asked {
   std::promise<Texts> promise;
-  Texts grown;  // the number of a source and what there is of its answer
+  Texts grown;  // the number of a source with its partial answer
   std::atomic<bool> is_abandoned = false;
 
   Question question(const Texts& sources, const std::string& options = "equal") {
@@ -131,7 +131,7 @@ struct Asked {
     };
     return question;
   }
-  // The same of vectors.
+  // As question(), for vectors.
   Question vectors(const Texts& sources) {
     Question question = this->question(sources, "vectors");
     question.answered = nullptr;
@@ -326,7 +326,7 @@ TEST(AnswerQueue, IsFullUntilSomebodyLeaves) {
   queue.add(waits.question({"c"}));
   EXPECT_TRUE(queue.is_full());
   left.is_abandoned = true;
-  while (queue.is_full()) std::this_thread::yield();  // it looks now and then
+  while (queue.is_full()) std::this_thread::yield();  // the queue polls for abandoned requests
   EXPECT_EQ(queue.size(), 1);
   model.open();
 }
@@ -444,7 +444,7 @@ TEST(AnswerQueue, VectorsOfManyTextsEndBetweenTheseWhenTheirClientLeaves) {
 TEST(AnswerQueue, AQuestionOfMuchWorkGoesBehindTheOthersEachTimeThatSomeIsDone) {
   Model model;
   Asked large, vectors, beside, other;
-  // Of a source of 4,000 bytes the model reads 400 tokens, which weigh as much as 25 short ones.
+  // The model reads 400 tokens of a source of 4,000 bytes, with the weight of 25 short sources.
   const std::string long_source(4000, 'x');
   AnswerQueue queue(
       model.ask(), 256, [](const auto&, size_t) {}, 1, model.embed(), 400);
@@ -458,7 +458,7 @@ TEST(AnswerQueue, AQuestionOfMuchWorkGoesBehindTheOthersEachTimeThatSomeIsDone) 
   EXPECT_EQ(vectors.result().size(), 20U);
   EXPECT_THAT(other.result(), ElementsAre("a"));
   EXPECT_THAT(beside.result(), ElementsAre("b"));
-  std::vector<std::pair<size_t, size_t>> calls;  // how many long sources and others
+  std::vector<std::pair<size_t, size_t>> calls;  // numbers of long sources and of others
   for (const Texts& call : model.calls(6)) {
     const auto count = static_cast<size_t>(std::count(call.begin(), call.end(), long_source));
     calls.emplace_back(count, call.size() - count);

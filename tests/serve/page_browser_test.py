@@ -1,4 +1,4 @@
-"""The page of attend serve in a headless Chromium: what people see is what the program answers."""
+"""The page of attend serve in a headless Chromium: it shows the answers of the program."""
 
 import json
 import pathlib
@@ -26,7 +26,7 @@ TESTED = ANSWERED + " && !document.querySelector('.busy')"  # all methods, of al
 
 
 class Page(unittest.TestCase):
-    """A server with two models of texts and one of images, and browsers that look at its page."""
+    """A server with two models of texts and one of images, and browsers with its page."""
 
     @classmethod
     def setUpClass(cls):
@@ -55,7 +55,7 @@ class Page(unittest.TestCase):
         return run.stdout
 
     def answers(self, text, *options, model="words"):
-        """What predict --json says of the text."""
+        """Returns the answers of predict --json for the text."""
         line, = self.succeed("predict", model, "--json", *options, stdin=text + "\n").splitlines()
         return [one["target"] for one in json.loads(line)["predictions"]]
 
@@ -67,7 +67,7 @@ class Page(unittest.TestCase):
         browser = self.browsers[key]
         browser.open("about:blank")
         for kind in ("browser", "performance"):
-            browser.logs(kind)  # of the pages before
+            browser.logs(kind)  # discards the logs of earlier pages
         browser.open((server or self.server).url + "/")
         browser.wait("document.querySelectorAll('#model option').length")
         return browser
@@ -87,7 +87,7 @@ class Page(unittest.TestCase):
         browser.wait(ANSWERED)
 
     def assertQuiet(self, browser):
-        """Nothing was complained of, and no other host was asked."""
+        """Expects a log without errors, and requests only to this host."""
         self.assertEqual([entry for entry in browser.logs("browser") if entry["level"] == "SEVERE"], [])
         events = [json.loads(entry["message"])["message"] for entry in browser.logs("performance")]
         urls = [event["params"]["request"]["url"] for event in events
@@ -115,7 +115,7 @@ class Page(unittest.TestCase):
         self.addCleanup(server.end)
         browser = self.browse(server=server)
         self.type(browser, "Don't   Paris")
-        # [CLS] and [SEP] stand for no text, and the tokens are in lower case.
+        # [CLS] and [SEP] are not in the text, and the tokens are in lower case.
         self.assertEqual(self.texts(browser, ".token"), ["Don", "'", "t", "Paris"])
         browser.click(".token:nth-of-type(4)")
         browser.wait("document.querySelector('.instead .asked')")
@@ -176,7 +176,7 @@ class Page(unittest.TestCase):
         self.assertGreater(len(set(grown)), 1, grown)
         for text in grown:
             self.assertTrue(whole.startswith(text), grown)
-        # What grew is not computed once more.
+        # Partial answers are not computed again.
         sent = [json.loads(entry["message"])["message"] for entry in browser.logs("performance")]
         asked = [json.loads(event["params"]["request"]["postData"]) for event in sent
                  if event["method"] == "Network.requestWillBeSent"
@@ -207,7 +207,7 @@ class Page(unittest.TestCase):
         beams = ("--beam", 5, "--nbest", 5)
         self.assertEqual(self.texts(browser, ".first"),
                          [self.answers("dad", *beams, model=model)[0] for model in ("words", "plain")])
-        # One attends; of the other only methods that need no weights speak.
+        # One model attends; for the other one only methods without weights apply.
         browser.wait("document.querySelectorAll('.side').length === 2 && [...document.querySelectorAll('.side')]"
                      ".every(side => side.querySelector('.card .value'))")
         sides = browser.run("return [...document.querySelectorAll('.side')].map(side => side.textContent)")
@@ -254,12 +254,12 @@ class Page(unittest.TestCase):
         self.assertAlmostEqual(browser.run(f"return {player}.duration"), seconds, places=3)
         self.assertFalse(browser.run(f"return {player}.hidden"))
         self.assertEqual([entry for entry in browser.logs("browser") if entry["level"] == "SEVERE"], [])
-        # What the browser cannot play it does not offer.
+        # The player is hidden for sounds that the browser cannot play.
         (self.folder / "broken.wav").write_bytes(b"no sound")
         browser.keys("#file", str(self.folder / "broken.wav"))
         browser.wait(f"{player}.hidden")
         browser.wait("!document.getElementById('problem').hidden")
-        # Nor does an image have one.
+        # It is also hidden for images.
         browser.keys("#file", str(self.folder / "2.wav"))
         browser.wait(f"!{player}.hidden && {player}.readyState > 0")
         self.choose(browser, "#model", "images")

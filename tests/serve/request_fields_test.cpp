@@ -63,7 +63,7 @@ TEST(RequestFields, AreRead) {
   EXPECT_EQ(Values().read(R"({"texts": ["a"]})"), std::set<std::string>{"texts"});
 }
 
-// JSON Schema's integers, which the document of the routes promises.
+// Integers as in JSON Schema, which the OpenAPI document uses.
 TEST(RequestFields, ANumberWithoutAFractionIsWhole) {
   Values values;
   values.read(R"({"texts": ["a"], "whole": 6.0})");
@@ -144,7 +144,7 @@ TEST(RequestFields, EachProblemNamesItsField) {
 }
 
 TEST(RequestFields, ALongNameIsToldByItsBeginning) {
-  // 63 bytes and a character of two, which is not cut.
+  // 63 bytes and a character of two bytes, which is not cut.
   const std::string begin(63, 'x');
   const auto body = [](const std::string& name) { return "{\"" + name + "\": 1}"; };
   EXPECT_EQ(refusal(body(begin + "xyz")).param, begin + "x");
@@ -152,7 +152,7 @@ TEST(RequestFields, ALongNameIsToldByItsBeginning) {
   EXPECT_EQ(refusal(body("\u00e9")).param, "\u00e9");
 }
 
-// The form that was read, the texts and the ids.
+// The form that was read, with the texts and the ids.
 std::string inputs_of(const std::string& json) {
   RequestInputs inputs{{InputForm::text, InputForm::texts, InputForm::text_rows, InputForm::ids,
                         InputForm::id_rows}};

@@ -1,4 +1,4 @@
-// What is answered without a model; tests/cli/test_serve.py has those with one.
+// Tests of answers without a model; tests/cli/test_serve.py tests answers with one.
 #include "attend/serve/service.h"
 
 #include <fmt/format.h>
@@ -29,7 +29,7 @@ using testing::StartsWith;
 
 class ServiceTest : public testing::Test {
  protected:
-  // The whole answer to a request, head and body.
+  // The whole response to a request, head and body.
   std::string ask(const std::string& method, const std::string& path, const std::string& lines = "",
                   const std::string& body = "") {
     test::Client client(server_->port());
@@ -154,7 +154,7 @@ TEST_F(ServiceTest, AKeyIsAsked) {
     EXPECT_THAT(ask("GET", "/v1/models", line),
                 AllOf(StartsWith("HTTP/1.1 401 "), HasSubstr("WWW-Authenticate: Bearer\r\n")))
         << line;
-  // A scheme has no case (RFC 9110, 11.1).
+  // The scheme is case-insensitive (RFC 9110, 11.1).
   for (const char* scheme : {"Bearer", "bearer", "BEARER"})
     EXPECT_THAT(ask("GET", "/v1/models", fmt::format("Authorization: {} secret\r\n", scheme)),
                 AllOf(StartsWith("HTTP/1.1 200 "), EndsWith(R"({"data":[],"object":"list"})")));
@@ -213,7 +213,7 @@ TEST_F(ServiceTest, ScoresTextsWithoutAModel) {
       AllOf(StartsWith("HTTP/1.1 200 "), EndsWith(R"({"examples":2,"sequence_error_rate":0.5})")));
   EXPECT_THAT(score(pairs + R"(, "metrics": ["accuracy"], "sentences": true})"),
               EndsWith(R"({"sentences":[{"accuracy":1.0},{"accuracy":0.0}]})"));
-  // Further references are behind the first of all answers.
+  // Second references follow after the first references of all answers.
   EXPECT_THAT(score(R"({"answers": ["a", "c"], "references": ["a", "d", "b", "c"],)"
                     R"( "metrics": ["sequence_error"]})"),
               EndsWith(R"({"examples":2,"sequence_error_rate":0.0})"));

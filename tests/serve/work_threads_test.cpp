@@ -40,7 +40,7 @@ TEST(WorkThreads, DropWhatWaitsWhenTheyEnd) {
     ~Held() { gate.set_value(); }
     std::promise<void>& gate;
   };
-  // What waits is destroyed before the threads are waited for, which opens the gate.
+  // Waiting work is destroyed, which opens the gate, before the threads are joined.
   threads->add([&later, held = std::make_shared<Held>(gate)] { ++later; });
   threads.reset();
   EXPECT_EQ(later, 0);

@@ -21,14 +21,14 @@ using at::Tensor;
 
 using Map = std::function<Tensor(const Tensor&)>;
 
-// f of all entries of x [B, ..] is that of each alone, to the last bit, and close to what LibTorch
-// makes of it.
+// Checks that f of all entries of x [B, ..] is bit-identical to f of parts of the batch, and close
+// to LibTorch's result.
 void expect_invariant(const Map& f, const Tensor& x, const char* name) {
   const at::NoGradGuard no_gradient;
   const Tensor usual = f(x);
   const BatchInvariantGuard invariant;
   const Tensor all = f(x);
-  // 700 products of size 1, each of 700 sums of them rounded: 700^2 2^-24.
+  // 700 products of size 1, each of 700 sums rounded: 700^2 2^-24.
   EXPECT_TRUE(at::allclose(all, usual, 1e-4, 0.03)) << name;
   for (const int64_t width : {1, 2, 3, 7, 16, 33})
     for (const int64_t first : {int64_t{0}, int64_t{5}, x.size(0) - width})
@@ -38,7 +38,7 @@ void expect_invariant(const Map& f, const Tensor& x, const char* name) {
 
 TEST(BatchInvariantGuard, LayersAreInvariant) {
   torch::manual_seed(1);
-  // Neither depths nor batches fill vectors or tiles, and both are larger than one.
+  // Depths and batches that do not fill vectors or tiles, and some larger than one tile.
   for (const int64_t depth : {20, 130, 700}) {
     const Tensor rows = at::randn({70, depth}), sequences = at::randn({70, 5, depth});
     torch::nn::Linear linear(depth, 33);
@@ -58,7 +58,7 @@ TEST(BatchInvariantGuard, LayersAreInvariant) {
   }
 }
 
-// A network that is trained further answers as the one that was read from its folder.
+// A network that is trained further gives the answers of the network loaded from its folder.
 TEST(BatchInvariantGuard, WeightsThatAreDifferentiatedGiveTheSameBits) {
   torch::manual_seed(3);
   const at::NoGradGuard no_gradient;
@@ -90,8 +90,8 @@ TEST(BatchInvariantGuard, ConvolutionsAndSigmoidsAreInvariant) {
       at::randn({70, 30}), "sigmoid in place");
 }
 
-// Nothing but the guard's operators is registered under its key, which is above autograd: else
-// LibTorch, or another library, has begun to use it.
+// Only the guard's operators are registered under its key, which is above autograd. Otherwise
+// LibTorch or another library uses the key as well.
 TEST(BatchInvariantGuard, HasItsKeyForItself) {
   constexpr auto key = c10::DispatchKey::DeferredInit;
   EXPECT_EQ((c10::DispatchKeySet(key) | c10::autograd_dispatch_keyset).highestPriorityTypeId(),
@@ -112,7 +112,7 @@ TEST(BatchInvariantGuard, LeavesAloneWhatItDoesNotKnow) {
   const Tensor a = at::randn({3, 4}, at::kDouble), b = at::randn({4, 5}, at::kDouble);
   EXPECT_EQ(at::matmul(a, b).scalar_type(), at::kDouble);
   EXPECT_THROW(at::mm(a, a), c10::Error);
-  // Gradients are LibTorch's.
+  // Gradients are computed by LibTorch.
   const Tensor weight = torch::ones({5, 4}, torch::requires_grad());
   at::linear(at::ones({3, 4}), weight).sum().backward();
   EXPECT_TRUE(at::equal(weight.grad(), at::full({5, 4}, 3.0)));

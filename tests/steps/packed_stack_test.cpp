@@ -14,8 +14,7 @@ using at::Tensor;
 
 Tensor rounded(const Tensor& x) { return x.to(at::kBFloat16).to(at::kFloat); }
 
-// One layer that reads itself and adds nothing else, so that what its caches lose can be followed
-// to the end.
+// One layer of self-attention only, so that rounding in its caches can be followed to the output.
 TransformerStackConfig attention_alone(int64_t key_heads) {
   TransformerStackConfig config{
       .layers = 1, .depth = 40, .self = {{.heads = 4, .key_heads = key_heads}}};
@@ -43,10 +42,10 @@ struct Stacks {
                       all["layer0_self." + part + ".bias"]);
   }
 
-  // How far what leaves the stack may be from that of floats throughout, y [B, T, depth]. With u =
-  // 2^-9, rounding moves a value by u max |v|, and a score by d = u scale sum |q k|, so that
-  // weights change by e^2d at most; then what is added by the sums of |output|, and the last
-  // normalisation, which divides by a deviation s, by (2 + |y|) / s of that.
+  // Bound of the difference from float32 output y [B, T, depth]. With u = 2^-9, rounding moves a
+  // value by u max |v| and a score by d = u scale sum |q k|. Weights change by a factor of at most
+  // e^2d. The sums of |output| then scale the error. The last normalisation divides by a deviation
+  // s and scales it by (2 + |y|) / s.
   Tensor bound(const Tensor& x, const Tensor& y, int64_t key_heads) const {
     constexpr double u = 0x1p-9;
     const double scale = 1 / std::sqrt(10.0);
@@ -69,7 +68,7 @@ struct Stacks {
     const Tensor added = at::matmul(context, output.abs().t()).amax(-1, true);
     const Tensor read = x + map("output", together(at::matmul(weights, value)).to(at::kFloat));
     const Tensor deviation = read.std(-1, false, true).to(at::kDouble) - 2 * added;
-    // And floats themselves: sums of some tens of terms.
+    // Float32 itself: sums of some tens of terms.
     return (2 + y.abs().to(at::kDouble)) * added / deviation + 1e-5;
   }
 
@@ -81,7 +80,7 @@ TEST(PackedStack, OfBFloat16StepsAsLibTorchOnRoundedWeights) {
   for (const int64_t key_heads : {4, 2}) {
     const Stacks stacks(attention_alone(key_heads));
     const torch::NoGradGuard no_gradient;
-    constexpr int64_t batch = 3, steps = 37;  // of more blocks than one
+    constexpr int64_t batch = 3, steps = 37;  // more than one block
     const Tensor x = 2 * torch::randn({batch, steps, 40});
     const Tensor whole = stacks.plain->forward(x, {}, {}, {});
     const Tensor bound = stacks.bound(x, whole, key_heads);
@@ -96,7 +95,7 @@ TEST(PackedStack, OfBFloat16StepsAsLibTorchOnRoundedWeights) {
       EXPECT_TRUE((off <= bound.narrow(1, first, count)).all().item<bool>()) << off.max();
       return off.max().item<double>();
     };
-    compare(0, 5);  // a prefix at once
+    compare(0, 5);  // a prefix of 5 tokens at once
     double largest = 0;
     for (int64_t t = 5; t < steps; ++t) largest = std::max(largest, compare(t, 1));
     EXPECT_GT(largest, 0);
@@ -104,9 +103,9 @@ TEST(PackedStack, OfBFloat16StepsAsLibTorchOnRoundedWeights) {
   }
 }
 
-// Every map of an encoder's layer reads numbers that are rounded where the processor multiplies
-// such. A sum in another order than LibTorch's may fall on the other side of a half and be rounded
-// to the neighbour, 2^-8 of it, which few of the 40 or 8 numbers of a sum do.
+// Every map of an encoder's layer reads rounded numbers if the processor multiplies bfloat16. Sums
+// in another order than LibTorch's may be rounded to the neighbour, 2^-8 away. Few of the 40 or 8
+// numbers of a sum are.
 TEST(PackedStack, OfBFloat16EncodesAsLibTorchOnRoundedNumbers) {
   TransformerStackConfig config = attention_alone(4);
   config.self[0].choices.scope = "all";
@@ -122,7 +121,7 @@ TEST(PackedStack, OfBFloat16EncodesAsLibTorchOnRoundedNumbers) {
   const Tensor scores = at::matmul(of_heads("query"), of_heads("key").transpose(2, 3));
   const Tensor context = at::matmul((scores / std::sqrt(10.0)).softmax(-1), of_heads("value"));
   const Tensor attended = x + stacks.map("output", read(context.transpose(1, 2).flatten(2)));
-  // The feed-forward network adds its bias alone.
+  // The feed-forward network adds only its bias.
   const Tensor bias = stacks.plain->named_parameters()["layer0_feed_forward.output.bias"];
   const Tensor want = at::layer_norm(attended + bias, {40});
   const Tensor got = stacks.packed->encode(x, {});

@@ -28,7 +28,7 @@ TEST(Characters, AreWrittenAndReadBack) {
   }
 }
 
-// The runs are those of the Unicode Standard 15, section 3.9, table 3-8 and its neighbours.
+// Runs from the Unicode Standard 15, section 3.9, table 3-8 and similar ones.
 TEST(Characters, ThatAreMalformedBecomeOneForEachLongestRun) {
   const std::string bad = "\uFFFD";
   EXPECT_EQ(repaired("a\xC3\xA9"), "a\u00E9");
@@ -49,7 +49,7 @@ TEST(Characters, AreOfTheClassesOfTheirUsers) {
   EXPECT_FALSE(is(U'\u20AC', bert_punctuation));
   EXPECT_TRUE(is(U'\u0301', bert_mark | combining));
   EXPECT_TRUE(is(U'_', word_character));
-  // It came with Unicode 14, behind the marks that BERT's normaliser knows.
+  // A mark of Unicode 14, newer than the marks of BERT's normaliser.
   EXPECT_FALSE(is(U'\u1ACE', bert_mark));
 }
 

@@ -10,7 +10,7 @@ namespace golden_test {
 
 using nlohmann::json;
 
-// What PyPI's tokenizers make of drawn lines; tools/tokenizers_check.py wrote it.
+// Expected results of PyPI's tokenizers for random lines, from tools/tokenizers_check.py.
 TEST(Golden, IdsAndTextsAreThoseOfPypisTokenizers) {
   const json cases = json::parse(read_file(GOLDEN));
   ASSERT_GE(cases.size(), 5u);

@@ -27,12 +27,12 @@ std::string model() {
 
 MarianTokenizer tokenizer() { return MarianTokenizer::parse(model(), "input"); }
 
-// As transformers' MarianTokenizer 5.24.0 has them.
+// Expected tokens are from transformers' MarianTokenizer 5.24.0.
 TEST(MarianTokenizer, KeepsALanguageWhole) {
   EXPECT_THAT(tokenizer().split(">>fra<< low"), ElementsAre(">>fra<<", "\u2581low"));
   EXPECT_THAT(tokenizer().split(">>fra<<low"), ElementsAre(">>fra<<", "\u2581low"));
   EXPECT_THAT(tokenizer().split(">>a<< >>b<<"), ElementsAre(">>a<<", "\u2581", ">>b<<"));
-  // Nowhere but at the beginning, and not without its end.
+  // Only at the beginning, and only with its end.
   EXPECT_THAT(tokenizer().split("low >>"), ElementsAre("\u2581low", "\u2581", ">>"));
   EXPECT_THAT(tokenizer().split(">>low"), ElementsAre("\u2581", ">>low"));
 }
@@ -50,12 +50,12 @@ TEST(MarianTokenizer, JoinsWithoutSpecialTokens) {
   const std::vector<std::string> tokens = {"\u2581low", "er",   "<unk>",
                                            "\u2581low", "</s>", "<pad>"};
   EXPECT_EQ(tokenizer().join(tokens), "lower low");
-  // A piece of the other side and a language stand for themselves.
+  // Pieces of the other side and languages are kept as they are.
   const std::vector<std::string> others = {"\u2581eau", ">>fra<<", "\u2581low", "\u2581"};
   EXPECT_EQ(tokenizer().join(others), "eau>>fra<< low");
 }
 
-// As transformers 5.24.0 has tokens that add_tokens() added.
+// Expected tokens are from transformers 5.24.0 with add_tokens().
 TEST(MarianTokenizer, FindsAddedTokens) {
   const std::string bytes =
       with_added_pieces(model(), {{"Z\u00FCrich"}, {"low"}, {">>ita<<", /*is_special=*/true}});

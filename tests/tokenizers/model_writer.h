@@ -27,7 +27,7 @@ class ModelWriter {
     for (int shift = 0; shift < 32; shift += 8) text_ += static_cast<char>(bits >> shift & 0xFF);
     return *this;
   }
-  // A piece of SentencePiece: field 1 of its model.
+  // A SentencePiece piece: field 1 of the model.
   ModelWriter& piece(std::string_view text, float score, uint64_t kind = 1) {
     return bytes(1, ModelWriter().bytes(1, text).real(2, score).integer(3, kind).text());
   }

@@ -73,7 +73,7 @@ TEST(SentencePiece, SplitsIntoPiecesAndUnknownText) {
   const SentencePiece model = parse(unigram());
   EXPECT_THAT(model.split("lowxyzer low"), ElementsAre("\u2581low", "xyz", "er", "\u2581low"));
   EXPECT_THAT(model.split("lowxyz"), ElementsAre("\u2581low", "xyz"));
-  // What stands behind may be in the unknown text too.
+  // Later known pieces may be part of the unknown text.
   EXPECT_THAT(model.split("errer"), ElementsAre("\u2581", "er", "r", "er"));
   EXPECT_THAT(model.split(""), IsEmpty());
   const std::vector<std::string> pieces = {"\u2581low", "xyz", "<unk>", "<s>", "er", "\u2581", "w"};
@@ -164,7 +164,7 @@ TEST(Charsmap, IsReadInsideOfItsBounds) {
   EXPECT_THAT(error_of([&] { Charsmap(blob + '\xFF', "input"); }), HasSubstr("is not UTF-8"));
   EXPECT_THAT(error_of([&] { Charsmap(blob.substr(0, blob.size() - 2), "input"); }),
               HasSubstr("points to 2, where no replacement begins"));
-  // Offsets that point outside find nothing, and values are refused.
+  // Offsets out of range find nothing, and invalid values are refused.
   for (size_t i = 4; i < blob.size(); ++i) {
     std::string wrong = blob;
     wrong[i] = '\xFF';
@@ -184,7 +184,7 @@ TEST(Charsmap, KeepsWhatNoRuleOfAsciiChanges) {
   EXPECT_TRUE(Charsmap().keeps('a'));
 }
 
-// Words of two letters whose pieces have scores between which sums of float32 hardly tell.
+// Words of two letters; their pieces have almost equal scores in float32 sums.
 ModelWriter close_scores(std::mt19937& draw) {
   ModelWriter writer = model_of_kind(1);
   const auto score = [&] { return -4 - static_cast<float>(draw() % 5) * 1e-6f; };
@@ -205,8 +205,7 @@ TEST(SentencePiece, RoundsSumsOverTheWholeText) {
   for (int round = 0; round < 20; ++round) {
     ModelWriter writer = close_scores(draw);
     const SentencePiece model = parse(writer);
-    // A piece that goes from one word into the next, and is never the best, has all texts read
-    // whole.
+    // A piece across words that is never the best, so that texts are encoded as a whole.
     const SentencePiece whole = parse(writer.piece("a\u2581b", -1000));
     for (int text = 0; text < 50; ++text) {
       std::string words, front;

@@ -33,7 +33,7 @@ TEST(WordPiece, TakesTheLongestTokens) {
   const Tokenizer tokenizer = bert();
   EXPECT_THAT(tokenizer.encode("unaffable").ids, ElementsAre(1, 3, 4, 5, 2));
   EXPECT_THAT(tokenizer.encode("RUNNING, caf\u00E9s").ids, ElementsAre(1, 6, 7, 8, 9, 10, 2));
-  // One part that is unknown makes the whole word so.
+  // One unknown part makes the whole word unknown.
   EXPECT_THAT(tokenizer.encode("unhappy run").ids, ElementsAre(1, 0, 6, 2));
   EXPECT_THAT(tokenizer.encode("").ids, ElementsAre(1, 2));
   EXPECT_THAT(tokenizer.encode("", {.special_tokens = false}).ids, IsEmpty());
@@ -84,7 +84,7 @@ TEST(Tokenizer, TakesMalformedBytesForReplacementCharacters) {
   EXPECT_EQ(bert().encode("run\xFF un").ids, bert().encode("run\uFFFD un").ids);
 }
 
-// Pieces of GPT-2's expression, as it is written in the paper's code.
+// Pieces by GPT-2's expression, as in the paper's code.
 TEST(ByteLevel, SplitsByTheExpression) {
   const auto pieces = [](std::string_view text) {
     std::vector<std::string> found;
@@ -139,7 +139,7 @@ TEST(BytePairs, LeaveOutWhatIsNoToken) {
   EXPECT_THAT(pairs("[]", R"(, "ignore_merges": true)").encode("abc").ids, ElementsAre(5));
 }
 
-// Scores of a, b and ab are -1, -1 and -3; the unknown one's is -3 - 10.
+// Scores of a, b and ab are -1, -1 and -3; the unknown token has -3 - 10.
 TEST(Unigram, TakesTheTokensOfGreatestScore) {
   const auto tokenizer = [](const std::string& score) {
     return Tokenizer::parse(R"({"model": {"type": "Unigram", "unk_id": 0, "vocab": [["<unk>", 0],)"
@@ -169,7 +169,7 @@ TEST(AddedTokens, AreFoundBeforeTheTextIsSplit) {
   EXPECT_EQ(tokenizer(raw).size(), 12);
 }
 
-// The parts of a text that its tokens stand for, in order; "-" for none.
+// Parts of the text for each token, in order; "-" for an empty part.
 std::vector<std::string> parts_of(const Tokenizer& tokenizer, const std::string& text) {
   std::vector<std::string> parts;
   for (const TokenSpan& place : tokenizer.places(text))
@@ -183,7 +183,7 @@ TEST(TokenPlaces, AreThoseOfTheTextAsItWasGiven) {
   const Tokenizer tokenizer = bert();
   EXPECT_THAT(parts_of(tokenizer, " RUNNING,caf\u00E9s"),
               ElementsAre("-", "RUN", "NING", ",", "caf\u00E9", "s", "-"));
-  // What is unknown has what is left before the next token.
+  // An unknown token has the remaining text before the next token.
   EXPECT_THAT(parts_of(tokenizer, "xyz  run zz qq"),
               ElementsAre("-", "xyz", "run", "zz", "qq", "-"));
   EXPECT_THAT(parts_of(tokenizer, "[SEP] run"), ElementsAre("-", "[SEP]", "run", "-"));
@@ -213,7 +213,7 @@ TEST(TokenTexts, AreTheCharactersOfBytes) {
   const Tokenizer tokenizer = byte_level();
   EXPECT_THAT(tokenizer.texts(tokenizer.encode("a ct \u6771").ids),
               ElementsAre("a", " c", "t", " ", "\u6771", "\u6771", "\u6771"));
-  // Two of the three bytes are no character.
+  // Two of the three bytes are not a character.
   EXPECT_THAT(tokenizer.texts(std::vector<int32_t>{5, 6}), ElementsAre("\uFFFD", "\uFFFD"));
   EXPECT_THAT(bert().texts(std::vector<int32_t>{6, 7}), ElementsAre("run", "##ning"));
 }
@@ -241,7 +241,7 @@ TEST(Tokenizer, SaysWhatItPutsAroundTexts) {
   EXPECT_TRUE(bert(R"(, "truncation": {"max_length": 5, "direction": "Left"})").cuts_left());
 }
 
-// As tokenizers 0.23.3 has it: the mark goes before what stood at the beginning of the text itself.
+// As in tokenizers 0.23.3: the mark is put before the first character of the original text.
 TEST(Metaspace, PutsNoMarkWhereTheFirstCharacterIsDropped) {
   const auto ids = [](const char* normaliser, const char* text, const std::string& before = "") {
     return Tokenizer::parse(std::string(R"({"model": {"type": "BPE", "merges": [], "unk_token": "?",
@@ -260,7 +260,7 @@ TEST(Metaspace, PutsNoMarkWhereTheFirstCharacterIsDropped) {
               ElementsAre(1));
   EXPECT_THAT(ids(R"({"type": "Prepend", "prepend": "\u2581"})", "a"), ElementsAre(2, 1));
   EXPECT_THAT(ids(R"({"type": "Prepend", "prepend": "\u2581"})", " a"), ElementsAre(2, 2, 1));
-  // White space that was put before the text is no part of it.
+  // White space that was prepended is not part of the text.
   EXPECT_THAT(ids(R"({"type": "Prepend", "prepend": " "})", "a",
                   R"({"type": "Sequence", "pretokenizers": [{"type": "WhitespaceSplit"}, )"),
               ElementsAre(2, 1));

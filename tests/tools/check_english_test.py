@@ -15,7 +15,7 @@ import check_english  # noqa: E402
 
 
 def found(files):
-    """{room: {pattern: [(file, line)]}} of files with these texts."""
+    """Returns {room: {pattern: [(file, line)]}} for files with these texts."""
     with tempfile.TemporaryDirectory() as folder:
         root = pathlib.Path(folder)
         for name, text in files.items():

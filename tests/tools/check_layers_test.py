@@ -22,7 +22,7 @@ attend_program(cli IMPORTS nn base
 
 
 def uses_of_imports(cmake):
-    """Files in which every layer includes something of each that it imports."""
+    """Returns files in which every layer includes a file of each layer that it imports."""
     files = {}
     for name, layer in check_layers.read_layers(cmake).items():
         files[f"attend/{name}/all.h"] = ""

@@ -1,4 +1,4 @@
-"""Tests of tools/count_tests.py on reports as CTest writes them."""
+"""Tests of tools/count_tests.py on reports in CTest's format."""
 
 import pathlib
 import subprocess
@@ -21,7 +21,7 @@ NOT_BUILT = ('<testcase name="d_NOT_BUILT" classname="d" time="0" status="notrun
 
 
 def count(*reports):
-    """Exit status and last line."""
+    """Returns the exit status and the last line."""
     with tempfile.TemporaryDirectory() as folder:
         paths = [str(pathlib.Path(folder, f"{number}.xml")) for number in range(len(reports))]
         for path, report in zip(paths, reports):
@@ -36,7 +36,7 @@ def case(body, result="completed"):
 
 
 def count_cases(report, lines):
-    """The same of one report and what GoogleTest wrote of its test "a"."""
+    """As count(), for one report and GoogleTest's report of its test "a"."""
     with tempfile.TemporaryDirectory() as folder:
         path = pathlib.Path(folder, "tests.xml")
         path.write_text(report)

@@ -1,4 +1,4 @@
-"""Tests of what ./dev says before it builds anything."""
+"""Tests of the output of ./dev before it builds anything."""
 
 import os
 import pathlib
@@ -23,12 +23,12 @@ def dev(*arguments, path=None):
 
 
 def until_closed(terminal):
-    """All that was written to the other end of a terminal: a read may give a part of it."""
+    """Returns all output at the other end of a terminal; a single read may return a part."""
     told = b""
     while True:
         try:
             read = os.read(terminal, 10000)
-        except OSError:  # EIO: nobody has the other end open, and all was read
+        except OSError:  # EIO: the other end is closed, and all was read
             return told.decode()
         told += read
 
@@ -56,7 +56,7 @@ class Dev(unittest.TestCase):
             self.assertIn("asan", run.stderr)
 
     def test_progress_on_a_terminal(self):
-        """Ninja counts from 0 while it looks for new files."""
+        """Ninja counts from 0 while it scans for new files."""
         script = ('eval "$(sed -n "/^say()/,/^}/p; /^show_progress()/,/^}/p" "$1")"; set -eu;'
                   'show_progress release')
         terminal, other_end = pty.openpty()

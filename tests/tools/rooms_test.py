@@ -1,4 +1,4 @@
-"""docs/rooms.svg shows the layers of CMakeLists.txt, and docs/architecture.md names each."""
+"""docs/rooms.svg shows the layers of CMakeLists.txt, and docs/architecture.md names each of them."""
 
 import html
 import pathlib

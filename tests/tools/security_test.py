@@ -1,4 +1,4 @@
-"""SECURITY.md lists every fuzz target, and no other."""
+"""SECURITY.md lists exactly the fuzz targets."""
 
 import pathlib
 import re

@@ -1,4 +1,4 @@
-// Several processes that train one model, played by threads of this one.
+// Tests of several processes that train one model, simulated by threads.
 #include "attend/parallel/communicator.h"
 
 #include <atomic>
@@ -16,21 +16,21 @@ class WorldTest : public TrainerTest {
     TrainOutcome outcome;
     std::map<std::string, Tensor> weights;
     int64_t validations = 0, reports = 0;
-    std::string trouble;  // of validations
+    std::string trouble;  // problems reported at validations
   };
-  std::string other_folders;  // behind the name of the first one's, of those of the others
-  int64_t drifting = -1;      // a rank whose weights change in step 5, as on another processor
+  std::string other_folders;  // suffix of the folders of all processes but the first
+  int64_t drifting = -1;      // this rank's weights change in step 5, as on another processor
 
-  // Trains in root/name with so many processes; that of `stopping` is told to stop after step 5.
+  // Trains in root/name with `size` processes; process `stopping` is stopped after step 5.
   std::vector<Rank> run_world(const std::string& name, int64_t size, bool resume = false,
                               int64_t stopping = -1) {
     fs::create_directories(root / name);
     std::vector<Rank> ranks(static_cast<size_t>(size));
-    // Networks draw from a generator that all threads have in common.
+    // Made here, because networks draw from a generator that all threads share.
     std::vector<std::vector<std::shared_ptr<Seq2Seq>>> replicas(ranks.size());
     std::vector<std::shared_ptr<Seq2Seq>> averaged;
     for (size_t r = 0; r < ranks.size(); ++r) {
-      // Only those of the first process count.
+      // Only the initial weights of the first process count.
       for (int64_t i = 0; i < config.replicas; ++i) replicas[r].push_back(make(r == 0 && i == 0));
       averaged.push_back(make(false));
     }
@@ -100,7 +100,7 @@ TEST_F(WorldTest, ProcessesTrainAsOneWithAsManyReplicas) {
   }
 }
 
-// Some replicas have no pair of the last batch of a step, whose gradients travel.
+// Some replicas have no pair in the last batch of a step, which overlaps communication.
 TEST_F(WorldTest, AccumulatedBatchesOfUnevenSharesTrainAsOne) {
   config.accumulate = 3;
   config.batch = 29;
@@ -113,7 +113,7 @@ TEST_F(WorldTest, AccumulatedBatchesOfUnevenSharesTrainAsOne) {
   expect_same("world", "again");
 }
 
-// The first alone writes checkpoints, and has them in its folder.
+// Only the first process writes checkpoints, and only its folder has them.
 TEST_F(WorldTest, ReturnToACheckpointThatTheFirstAloneHas) {
   config.replicas = 1;
   config.checkpoint_seconds = 0;
@@ -133,7 +133,7 @@ TEST_F(WorldTest, ReturnToACheckpointThatTheFirstAloneHas) {
   EXPECT_TRUE(fs::is_empty(root / "a-elsewhere"));
 }
 
-// Weights that differ, as those of unlike processors may, are brought together at a validation.
+// Weights that differ, as on different processors, are synchronised at a validation.
 TEST_F(WorldTest, TakeTheWeightsOfTheFirstWhereTheyDiffer) {
   config.replicas = 1;
   drifting = 1;

@@ -17,7 +17,7 @@ namespace event_file_test {
 
 namespace fs = std::filesystem;
 
-// CRC-32C a bit at a time (RFC 3720, appendix B.4, whose examples are below).
+// CRC-32C bit by bit (RFC 3720, appendix B.4, with the examples below).
 uint32_t slow_crc(const std::string& bytes) {
   uint32_t crc = 0xffffffff;
   for (const unsigned char byte : bytes) {
@@ -34,7 +34,7 @@ Number number_at(const std::string& bytes, size_t offset) {
   return number;
 }
 
-// The records of a file, their checksums compared.
+// Records of a file, after a check of their checksums.
 std::vector<std::string> records(const std::string& bytes) {
   std::vector<std::string> found;
   const auto masked = [](uint32_t crc) { return (crc >> 15 | crc << 17) + 0xa282ead8; };
@@ -59,7 +59,8 @@ TEST_F(EventFileTest, TheSlowChecksumIsThatOfTheStandard) {
   EXPECT_EQ(slow_crc(std::string(32, '\xff')), 0x62a8ab43);
 }
 
-// Bytes by hand from event.proto and summary.proto; the wall time, 9 bytes at the front, varies.
+// Expected bytes by hand from event.proto and summary.proto; the first 9 bytes, the wall time,
+// vary.
 TEST_F(EventFileTest, HoldsEventsOfScalars) {
   EventFile file(folder, 300);
   file.write(301, {{"loss", 0.5}, {"rate", -2.0}});
@@ -91,7 +92,7 @@ TEST_F(EventFileTest, EachBeginsAFileOfItsOwn) {
   EXPECT_THROW(absent.write(1, {{"loss", 1}}), Error);
 }
 
-// Whoever reads the file would stop at a record that is cut.
+// Readers stop at an incomplete record.
 TEST_F(EventFileTest, LeavesNoHalfRecord) {
   EventFile file(folder, 0);
   file.write(1, {{"loss", 1}});

@@ -20,14 +20,14 @@ using at::Tensor;
 
 constexpr int64_t width = 4, layers = 4, bucket = width * width + width;
 
-// Layers in a row, each a bucket of its own, of which some may be left out.
+// Consecutive layers, one per bucket; one may be left out.
 struct Chain : torch::nn::Module {
   Chain() {
     for (int64_t i = 0; i < layers; ++i)
       parts.push_back(register_module(std::to_string(i), torch::nn::Linear(width, width)));
   }
 
-  // Calls arrived(i) when backward reaches layer i, before it is computed.
+  // Calls arrived(i) when backward reaches layer i, before computing it.
   Tensor loss(const Tensor& input, const std::function<void(int64_t)>& arrived = {},
               int64_t left_out = -1) {
     Tensor x = input;
@@ -42,8 +42,8 @@ struct Chain : torch::nn::Module {
   std::vector<torch::nn::Linear> parts;
 };
 
-// The first of two processes, the other one's gradients being all 1. Notes which sums were begun,
-// by layer, and of what.
+// The first of two processes; the other one's gradients are all 1. Records which sums begin, by
+// layer, and their values.
 class NotedWorld : public Communicator {
  public:
   int64_t rank() const override { return 0; }
@@ -64,7 +64,7 @@ class NotedWorld : public Communicator {
   std::vector<Tensor> sent;
 };
 
-// Replicas of a chain with gradients of their own.
+// Replicas of a chain with separate gradients.
 struct Replicas {
   explicit Replicas(int64_t count) {
     for (int64_t r = 0; r < count; ++r) chains.push_back(std::make_shared<Chain>());
@@ -86,7 +86,7 @@ struct Replicas {
   std::vector<Tensor> gradients;
 };
 
-// Replicas of the first of two processes, a thread each.
+// Replicas of the first of two processes, with one thread each.
 struct FirstProcess {
   explicit FirstProcess(int64_t count)
       : replicas(count),
@@ -130,8 +130,8 @@ TEST(GradientBuckets, AreSentWhenFinalWhileBackwardGoesOn) {
         ->loss(input,
                [&](int64_t i) { begun_at[static_cast<size_t>(i)] = first.world.begun.size(); })
         .backward();
-    // When layer i is to be computed, the one before it in backward may be on its way or about to
-    // be, and all before that are.
+    // When backward is about to compute layer i, the sum of layer i + 1 may not have begun yet. The
+    // sums of all later layers have.
     for (int64_t i = 0; i < layers; ++i)
       EXPECT_GE(begun_at[static_cast<size_t>(i)] + 1, static_cast<size_t>(layers - 1 - i)) << i;
     EXPECT_EQ(begun_at[3], 0U);
@@ -150,7 +150,7 @@ TEST(GradientBuckets, WhatBackwardDoesNotReachIsSummedAfterIt) {
   Replicas replicas(2);
   NotedWorld world;
   WorkerThreads threads(2);
-  // In one replica alone, in both, and another one in each.
+  // Left out in one replica, in both, and different ones in each.
   for (const auto& left_out : {std::vector<int64_t>{-1, 2}, {2, 2}, {3, 0}}) {
     GradientBuckets buckets(world, replicas.modules, replicas.gradients, bucket);
     const Tensor input = at::randn({3, width});
@@ -166,7 +166,7 @@ TEST(GradientBuckets, WhatBackwardDoesNotReachIsSummedAfterIt) {
     EXPECT_EQ(world.begun.size(), left_out[0] == 3 ? 0U : 1U);
     buckets.sum(threads);
     EXPECT_EQ(world.begun, from_the_end);
-    // Three addends of a magnitude below 8, in another order.
+    // Three addends below 8, in another order.
     EXPECT_TRUE(at::allclose(replicas.gradients[0], wanted, 0, 2e-6));
   }
 }
@@ -181,7 +181,7 @@ TEST(GradientBuckets, DoNotWaitForWhatGetsNoGradient) {
   EXPECT_EQ(world.begun, from_the_end);
 }
 
-// Lets one replica continue at a time, each from one of its calls of take() to the next.
+// Lets one replica run at a time, from one call of take() to the next.
 class Turns {
  public:
   explicit Turns(std::vector<int64_t> order) : order_(std::move(order)) {}
@@ -193,7 +193,7 @@ class Turns {
     going_ = replica;
   }
 
-  // Does nothing where it is not the replica's turn.
+  // Does nothing if it is another replica's turn.
   void give(int64_t replica) {
     const std::lock_guard lock(mutex_);
     if (going_ != replica) return;
@@ -241,7 +241,7 @@ TEST(GradientBuckets, WaitForTheLastBatch) {
   Tensor wanted = at::zeros({layers * bucket});
   for (int batch = 0; batch < 3; ++batch) {
     const Tensor input = at::randn({3, width});
-    // The last one reaches no more than two layers.
+    // The last batch reaches at most two layers.
     const int64_t left_out = batch == 2 ? 1 : -1;
     wanted += gradient_of(*first.replicas.chains[0], input, left_out);
     if (batch == 2) first.buckets.begin_last_backward(0);
@@ -253,7 +253,7 @@ TEST(GradientBuckets, WaitForTheLastBatch) {
   EXPECT_TRUE(at::equal(first.replicas.gradients[0], wanted + 1));
 }
 
-// For three ranks of two replicas: the bits of one vector that is summed when backward is over.
+// For three ranks of two replicas: bit-identical to the sum of one vector after backward.
 TEST(GradientBuckets, MakeTheSumOfOneVector) {
   constexpr int64_t ranks = 3;
   torch::manual_seed(6);
@@ -308,7 +308,7 @@ TEST(GradientBuckets, AFailureInBackwardEndsAllRanks) {
   } catch (const std::exception& error) {
     EXPECT_STREQ(error.what(), "no memory");
   }
-  // The networks outlive what watched them.
+  // The networks outlive the objects that watched them.
   for (Replicas& replicas : all) replicas.chains[0]->loss(at::ones({3, width})).backward();
 }
 

@@ -9,8 +9,8 @@ namespace optimiser_test {
 
 using at::Tensor;
 
-// Adam (Kingma & Ba 2015, algorithm 1), and decay apart from the gradient (Loshchilov & Hutter
-// 2019, algorithm 2), in double precision.
+// Adam (Kingma & Ba 2015, algorithm 1) with decoupled weight decay (Loshchilov & Hutter 2019,
+// algorithm 2), in double precision.
 struct Expected {
   double weight, first = 0, second = 0;
 
@@ -24,7 +24,7 @@ struct Expected {
   }
 };
 
-// A matrix decays, its bias does not; three slices of which none ends where a tensor does.
+// The matrix decays, its bias does not. The borders of the three slices are within tensors.
 void expect_adam(double l2) {
   TrainConfig config;
   config.l2 = l2;
@@ -64,7 +64,7 @@ void expect_adam(double l2) {
       expected[i].step(gradient, t, rate, i < 6 ? 0.3 : 0, i < 6 ? l2 : 0);
   }
   size_t i = 0;
-  // Float keeps 24 bits of each of the four steps' few operations.
+  // Each operation of the four steps rounds to 24 bits.
   for (const Tensor& parameter : averaged->parameters())
     for (int64_t j = 0; j < parameter.numel(); ++j)
       EXPECT_NEAR(parameter.view({-1})[j].item<double>(), expected[i++].weight, 1e-6) << i;
@@ -72,10 +72,10 @@ void expect_adam(double l2) {
 
 TEST(Optimiser, IsAdamWithDecayOfTheMatricesAlone) { expect_adam(0); }
 
-// The penalty is part of the gradient and of its norm, of matrices alone.
+// The penalty is part of the gradient and its norm, only for matrices.
 TEST(Optimiser, AddsThePenaltyToTheGradient) { expect_adam(0.7); }
 
-// What is drawn and left so, such as random features, is a parameter without a gradient.
+// Fixed random parameters, such as random features, have no gradient.
 TEST(Optimiser, LeavesWhatHasNoGradient) {
   TrainConfig config;
   config.weight_decay = 0.3;

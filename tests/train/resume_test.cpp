@@ -29,7 +29,7 @@ TEST_F(TrainerTest, ResumesBitwiseWithEveryChoiceThatHasAState) {
   config.validate_steps = 5;
   config.keep_checkpoints = 2;
   config.patience = 0;
-  // Never better than the first: the rate falls and falls.
+  // Never improves: the rate decays repeatedly.
   metric = valid_loss = [] { return 1.0; };
   run("whole");
   ASSERT_LT(checkpoint("whole").rate_factor, 0.6);
@@ -42,12 +42,12 @@ TEST_F(TrainerTest, ResumesBitwiseWithEveryChoiceThatHasAState) {
   }
 }
 
-// Each pair occurs once in the epoch in which the size changes, however often it changes.
+// Each pair occurs once in the epoch in which the batch size changes, even several times.
 TEST_F(TrainerTest, ResumesWithBatchesOfAnotherSize) {
   for (size_t i = 0; i < pairs.size(); ++i) pairs[i].source[0] = static_cast<int64_t>(i);
   source_tokens = static_cast<int64_t>(pairs.size());
   config.epochs = 1;
-  run("a", false, 3);  // of 8 pairs
+  run("a", false, 3);  // batches of 8 pairs
   config.batch = 5;
   run("a", true, 5);
   config.batch_tokens = 40;
@@ -71,7 +71,7 @@ TEST_F(TrainerTest, ResumesWithBatchesOfAnotherSize) {
   EXPECT_EQ(seen, all);
 }
 
-// The training also stops where batches have the other size.
+// Training also stops while batches have the new size.
 TEST_F(TrainerTest, ResumesBitwiseBehindAnotherSize) {
   const auto change = [&](const std::string& name) {
     config.batch = 8;
@@ -99,7 +99,7 @@ TEST_F(TrainerTest, RefusesAnotherOrderByName) {
               testing::ThrowsMessage<Error>(testing::HasSubstr("train.shuffle_buffer = 16")));
 }
 
-// Older checkpoints lack sizes of batches, seed, metric and what its figures were of.
+// Older checkpoints lack batch sizes, seed, metric and the fingerprint of validation data.
 TEST_F(TrainerTest, ResumesFromAnOlderCheckpoint) {
   run("whole");
   run("old", false, 13);
@@ -146,7 +146,7 @@ TEST_F(TrainerTest, SeeksTheBestAnewByAnotherMetricOrOnOtherExamples) {
   EXPECT_THAT(said[1], testing::HasSubstr("was validated on other examples: the best"));
 }
 
-// Batches by tokens alone, as C++ may ask for.
+// Batches only by tokens, which is possible from C++.
 TEST_F(TrainerTest, ResumesWithoutANumberOfPairs) {
   config.batch = 0;
   config.batch_tokens = 40;
@@ -156,7 +156,7 @@ TEST_F(TrainerTest, ResumesWithoutANumberOfPairs) {
   expect_same("whole", "stopped");
 }
 
-// A kill loses everything after the last checkpoint; metrics and weights may be ahead of it.
+// A kill loses everything after the last checkpoint; metrics and weights may be newer.
 TEST_F(TrainerTest, ResumesFromACheckpointThatMetricsHaveOvertaken) {
   run("whole");
   run("killed", false, 7);
@@ -181,7 +181,7 @@ TEST_F(TrainerTest, RefusesOtherDataAndAnotherModel) {
               testing::ThrowsMessage<Error>(testing::HasSubstr("parameters")));
 }
 
-// A kill may happen between a checkpoint and the weights that it calls the best.
+// A kill may happen between a checkpoint and its best weights.
 TEST_F(TrainerTest, MakesUpForBestWeightsThatWereNotWritten) {
   config.epochs = 1;
   run("a");

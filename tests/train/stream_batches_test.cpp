@@ -42,7 +42,7 @@ class StreamBatchesTest : public testing::Test {
             config};
   }
 
-  // The targets of each batch that is left of the epoch.
+  // Targets of each remaining batch of the epoch.
   static std::vector<std::vector<int64_t>> rest(BatchSource& source) {
     std::vector<std::vector<int64_t>> batches;
     while (source.done() < 1) {

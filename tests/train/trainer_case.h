@@ -20,7 +20,7 @@ namespace attend {
 namespace fs = std::filesystem;
 using at::Tensor;
 
-// Notes which batches were handed out.
+// Records the batches that were handed out.
 class Recorder : public BatchSource {
  public:
   Recorder(BatchSource& source, std::vector<std::vector<EncodedPair>>& batches)
@@ -39,7 +39,7 @@ class Recorder : public BatchSource {
   std::vector<std::vector<EncodedPair>>& batches_;
 };
 
-// Learns to copy short sequences: small, but all of the trainer is at work.
+// Learns to copy short sequences: small, but uses the whole trainer.
 class TrainerTest : public testing::Test {
  protected:
   void SetUp() override {
@@ -60,13 +60,13 @@ class TrainerTest : public testing::Test {
   }
 
   std::shared_ptr<Seq2Seq> make(bool first) const {
-    torch::manual_seed(first ? 41 : 99);  // other replicas start elsewhere and must be overruled
+    torch::manual_seed(first ? 41 : 99);  // others must be overwritten
     auto made = std::make_shared<Seq2Seq>(network, source_tokens, 10);
     made->place(devices);
     return made;
   }
 
-  // Trains in root/name; stops after `stop_after` steps when that is not 0.
+  // Trains in root/name; stops after `stop_after` steps unless 0.
   TrainOutcome run(const std::string& name, bool resume = false, int64_t stop_after = 0) {
     const std::string folder = root / name;
     fs::create_directories(folder);
@@ -148,17 +148,17 @@ class TrainerTest : public testing::Test {
   int64_t source_tokens = 10;
   Devices devices;
   std::vector<EncodedPair> pairs;
-  std::vector<std::vector<EncodedPair>> handed_out;  // in the last epoch, skipped ones included
+  std::vector<std::vector<EncodedPair>> handed_out;  // in the last epoch, including skipped batches
   std::vector<TrainProgress> reports;
-  std::map<int64_t, std::map<std::string, Tensor>> validated;  // weights, by the step validated
+  std::map<int64_t, std::map<std::string, Tensor>> validated;  // weights by the validated step
   std::function<double()> metric, valid_loss;
   uint64_t validation_fingerprint = 0;
   std::vector<std::string> said;
   std::function<double()> clock;
   std::string metric_name = "metric";
-  std::function<bool(int64_t)> poison;  // of the steps reported so far: whether the loss is NaN
+  std::function<bool(int64_t)> poison;  // whether the loss is NaN, by the number of reported steps
   bool higher_is_better = false;
-  double penalty = 0;  // that the network wants for each target token
+  double penalty = 0;  // added by the network per target token
 };
 
 }  // namespace attend

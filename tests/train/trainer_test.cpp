@@ -35,12 +35,12 @@ TEST_F(TrainerTest, ReplicasShareOutTheSameGradient) {
   run("one", false, 1);
   config.replicas = 3;
   run("three", false, 1);
-  // One step of Adam from the same weights: sums in another order, so equal to rounding.
+  // One step of Adam from the same weights: sums in another order, equal up to rounding.
   EXPECT_TRUE(
       at::allclose(checkpoint("one").first_moment, checkpoint("three").first_moment, 1e-4, 1e-7));
 }
 
-// All pairs in one batch, or in two whose gradients are summed: equal to rounding.
+// All pairs in one batch, or in two with summed gradients: equal up to rounding.
 TEST_F(TrainerTest, AccumulationSumsTheGradientsOfItsBatches) {
   network.dropout = 0;
   config.epochs = 1;
@@ -53,7 +53,7 @@ TEST_F(TrainerTest, AccumulationSumsTheGradientsOfItsBatches) {
       at::allclose(checkpoint("one").first_moment, checkpoint("two").first_moment, 1e-4, 1e-7));
 }
 
-// However the pairs are shared out, for there is one per target token.
+// For any number of replicas, because the penalty is per target token.
 TEST_F(TrainerTest, PenaltiesCountOncePerTargetToken) {
   config.epochs = 1;
   for (const int64_t replicas : {1, 3}) {
@@ -77,7 +77,7 @@ TEST_F(TrainerTest, StopsAfterTheStepsGivenAndValidatesBetween) {
   for (const auto& record : metrics("a")) steps.push_back(record["step"]);
   EXPECT_EQ(steps, (std::vector<int64_t>{5, 10, 15, 17}));
   EXPECT_EQ(reports[0].steps, 17);
-  // The linear schedule ends where training does.
+  // The linear schedule ends together with training.
   EXPECT_NEAR(reports[16].rate, config.final_rate * config.learning_rate, 1e-12);
 }
 
@@ -112,7 +112,7 @@ TEST_F(TrainerTest, TellsWhatEndedIt) {
   EXPECT_EQ(outcome.steps, outcome.steps_before);
 }
 
-// Accuracies of few examples stay where they are while the model still learns.
+// Accuracies of few examples may stay constant while the model still improves.
 TEST_F(TrainerTest, OfEqualMetricsTheLowestLossIsBest) {
   config.epochs = 50;
   config.patience = 2;
@@ -124,7 +124,7 @@ TEST_F(TrainerTest, OfEqualMetricsTheLowestLossIsBest) {
   const auto weights = read_safetensors(root / "a" / "weights.safetensors").tensors;
   for (const auto& [name, tensor] : validated.at(3 * 8))
     EXPECT_TRUE(at::equal(tensor, weights.at(name))) << name;
-  // A lower loss is an improvement too; the last two validations have none.
+  // A lower loss is an improvement, too; the last two validations do not improve.
   EXPECT_EQ(outcome.steps, 5 * 8);
   EXPECT_EQ(outcome.ended_by, "train.patience");
   EXPECT_FALSE(reports[7].equals_best);
@@ -132,7 +132,7 @@ TEST_F(TrainerTest, OfEqualMetricsTheLowestLossIsBest) {
   EXPECT_TRUE(reports[31].equals_best && !reports[31].best);
 }
 
-// While the rate rises, nothing has been learned that could stop improving.
+// While the rate rises, a lack of improvement does not count.
 TEST_F(TrainerTest, PatienceBeginsAfterTheWarmUp) {
   config.epochs = 50;
   config.patience = 2;
@@ -140,7 +140,7 @@ TEST_F(TrainerTest, PatienceBeginsAfterTheWarmUp) {
   metric = valid_loss = [] { return 1.0; };
   const TrainOutcome outcome = run("a");
   EXPECT_EQ(outcome.ended_by, "train.patience");
-  // The epochs end at 8, 16, 24, 32 and 40 steps; the first of them is the best.
+  // The epochs end at 8, 16, 24, 32 and 40 steps; the first one is the best.
   EXPECT_EQ(outcome.steps, 40);
   config.schedule = Schedule::plateau;
   config.plateau_patience = 1;
@@ -164,7 +164,7 @@ TEST_F(TrainerTest, KeepsTheBestWeightsNotTheLast) {
   run("a");
   config.epochs = 2;
   metric = nullptr;
-  // The same two epochs cannot be had with another schedule, so compare what was recorded.
+  // A schedule for two epochs would give other weights, so that only the records are compared.
   EXPECT_EQ(checkpoint("a").best_step, 2 * 8);
   const auto records = metrics("a");
   EXPECT_TRUE(records[1]["best"].get<bool>());
@@ -190,7 +190,7 @@ TEST_F(TrainerTest, KeepsTheWeightsOfTheLastValidations) {
   const TensorFile other = read_safetensors(folder + "/weights-32.safetensors");
   for (const auto& [name, mean] : read_safetensors(path).tensors)
     EXPECT_TRUE(at::equal(mean, (one.tensors.at(name) + other.tensors.at(name)) / 2)) << name;
-  // What is written there last is what was validated last.
+  // The last written weights are the last validated ones.
   EXPECT_EQ(read_file(folder + "/weights-32.safetensors"),
             read_file(folder + "/weights.safetensors"));
   EXPECT_THAT([&] { average_weights(folder, {}, path); },
@@ -214,17 +214,17 @@ TEST_F(TrainerTest, ReturnsToTheLastCheckpointAtHalfTheRate) {
   poison = [](int64_t step) { return step >= 13 && step < 23; };
   const TrainOutcome outcome = run("a");
   EXPECT_EQ(outcome.steps, 24);
-  EXPECT_EQ(outcome.skipped, 0);  // the skipped steps were taken again
+  EXPECT_EQ(outcome.skipped, 0);  // the skipped steps were repeated
   EXPECT_EQ(outcome.rollbacks, 1);
-  // Every step was saved: 13 good ones, of which none was lost.
+  // Every step was saved: all 13 good steps are kept.
   EXPECT_THAT(reports[22].trouble, testing::HasSubstr("returns to step 13"));
   EXPECT_EQ(reports[23].step, 14);
   EXPECT_DOUBLE_EQ(reports[12].rate, config.learning_rate);
   EXPECT_DOUBLE_EQ(reports[23].rate, config.learning_rate / 2);
 }
 
-// A validation falls on a step that was skipped: its weights must not outlive the return to before
-// it, as they would be best by a figure that no checkpoint has.
+// A validation after a skipped step: its weights must be discarded by the rollback. Otherwise they
+// would be best by a figure that no checkpoint has.
 TEST_F(TrainerTest, BestWeightsAreThoseOfTheBestMetricAfterAReturn) {
   config.validate_steps = 5;
   config.patience = 0;
@@ -299,7 +299,7 @@ TEST_F(TrainerTest, GivesUpAfterTheRollbacksAndKeepsTheLastGoodCheckpoint) {
   EXPECT_TRUE(checkpoint("a").weights.isfinite().all().item<bool>());
 }
 
-// Without dropout, whose draws are others there. Sums are of float32 in another order.
+// Without dropout, which draws differently there. Float32 sums are in another order.
 TEST_F(TrainerTest, TrainsAndResumesOnOtherDevices) {
   network.dropout = 0;
   run("cpu");
@@ -320,7 +320,7 @@ TEST_F(TrainerTest, TrainsAndResumesOnOtherDevices) {
   }
 }
 
-// A checkpoint tells weights in the order of the network, wherever they were.
+// A checkpoint has the weights in the network's order, for any devices.
 TEST_F(TrainerTest, GoesOnOnOneDeviceAfterSeveral) {
   network.dropout = 0;
   run("cpu");
@@ -334,11 +334,11 @@ TEST_F(TrainerTest, GoesOnOnOneDeviceAfterSeveral) {
 TEST_F(TrainerTest, StopsAfterTheMinutesGivenWithItsScheduleDecayed) {
   config.epochs = 100000;
   config.minutes = 2;
-  // The clock advances by 8 s per step, all of it while the step is reported.
+  // The clock advances by 8 s per step, only while the step is reported.
   clock = [this] { return 8.0 * static_cast<double>(reports.size()); };
   const TrainOutcome outcome = run("a");
   EXPECT_FALSE(outcome.interrupted);
-  EXPECT_EQ(outcome.steps, 16);  // step 16 begins as the two minutes end
+  EXPECT_EQ(outcome.steps, 16);  // step 16 begins at the end of the two minutes
   EXPECT_EQ(outcome.seconds, 120);
   EXPECT_LT(reports.back().rate, config.learning_rate / 2);
   EXPECT_EQ(reports.back().remaining, 0);
@@ -370,7 +370,7 @@ TEST(LearningRate, RisesThenFalls) {
   EXPECT_DOUBLE_EQ(learning_rate_at(config, 109, 110), 0.1);
 }
 
-// Values by hand: sqrt(10 / 40), and half a cosine at a quarter of its way.
+// Values by hand: sqrt(10 / 40), and a cosine schedule at a quarter.
 TEST(LearningRate, FallsAsTheScheduleSays) {
   TrainConfig config;
   config.learning_rate = 2;

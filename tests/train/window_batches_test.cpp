@@ -17,7 +17,7 @@ std::vector<int64_t> counted(int64_t tokens) {
   return text;
 }
 
-// The tokens of each batch that is left of the epoch.
+// Tokens of each remaining batch of the epoch.
 std::vector<std::vector<int64_t>> rest(BatchSource& source, size_t maximum) {
   std::vector<std::vector<int64_t>> batches;
   while (source.done() < 1) {

@@ -1,4 +1,4 @@
-// Scores that are all 0 weigh all keys alike: the context is the mean of the values.
+// With all scores 0, keys have equal weights: the context is the mean of the values.
 #include <attend/kernels/attention.h>
 
 #include <cmath>
