@@ -1,37 +1,18 @@
 """The proxies of docs/serving.md, with the configuration that stands there, in front of attend serve."""
 
-import grp
 import http.client
 import json
-import os
 import pathlib
-import pwd
-import re
 import shutil
 import socket
 import subprocess
 import tempfile
 
 import program
+import proxies
 from program import settings
 from test_serve import Server
 from test_serve_routes import MODELS
-from test_serving_docs import PAGE
-
-NGINX = """daemon off;
-user {user} {group};
-pid {folder}/pid;
-events {{}}
-http {{
-  access_log off;
-  client_body_temp_path {folder}/bodies;
-  proxy_temp_path {folder}/answers;
-  fastcgi_temp_path {folder}/fastcgi;
-  uwsgi_temp_path {folder}/uwsgi;
-  scgi_temp_path {folder}/scgi;
-{block}
-}}
-"""
 
 
 class Connection(http.client.HTTPConnection):
@@ -58,25 +39,19 @@ class Proxies(program.Case):
                              *settings(small | {"train.epochs": 1}), cwd=cls.shared)
         assert run.returncode == 0, run.stderr
 
-    def start(self, name, command, changes):
-        """A server, and a proxy in front of it that listens at a Unix socket."""
-        path = shutil.which(command[0], path="/usr/sbin:/usr/bin:/usr/local/bin")
-        if path is None:
-            program.skip(f"{command[0]} is missing: install it")
+    def start(self, name):
+        """A server, and a proxy in front of it that listens at a Unix socket, which is returned."""
+        if proxies.executable(name) is None:
+            program.skip(f"{name} is missing: install it")
         server = Server("text", "--port", 0, "--host", "attend.example", cwd=self.shared)
         self.addCleanup(server.end)
-        block = re.search(rf"(?ms)^```{name}\n(.*?)^```$", PAGE.read_text(encoding="utf-8"))[1]
-        for old, new in changes:
-            self.assertIn(old, block)
-            block = block.replace(old, new)
-        block = block.replace("127.0.0.1:8080", server.url.split("//")[1])
-        return server, block, [path, *command[1:]]
+        path = self.folder / "proxy"
+        self.run_proxy(proxies.command(name, self.folder, server.url.rsplit(":", 1)[1], path=path), path)
+        return path
 
     def run_proxy(self, command, socket_path):
-        proxy = subprocess.Popen(list(map(str, command)), cwd=self.folder, stdout=subprocess.PIPE,
-                                 stderr=subprocess.STDOUT, env=program.environment() | {
-                                     "HOME": str(self.folder), "XDG_DATA_HOME": str(self.folder),
-                                     "XDG_CONFIG_HOME": str(self.folder)})
+        proxy = subprocess.Popen(command, cwd=self.folder, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
+                                 env=program.environment() | proxies.environment(self.folder))
         self.addCleanup(proxy.stdout.close)
         self.addCleanup(proxy.wait)
         self.addCleanup(proxy.terminate)
@@ -123,27 +98,13 @@ class Proxies(program.Case):
         self.assertEqual(self.ask(path, "POST", "/v1/completions", body, "http://evil.example")[0], 403)
 
     def test_nginx(self):
-        path = self.folder / "proxy"
-        _, block, command = self.start("nginx", ["nginx"], [("127.0.0.1:8081", f"unix:{path}")])
-        file = self.write("nginx.conf", NGINX.format(
-            folder=self.folder, block=block, user=pwd.getpwuid(os.getuid())[0],
-            group=grp.getgrgid(os.getgid())[0]))
-        self.run_proxy([*command, "-e", "stderr", "-p", self.folder, "-c", file], path)
-        self.check(path)
+        self.check(self.start("nginx"))
 
     def test_haproxy(self):
-        path = self.folder / "proxy"
-        _, block, command = self.start("haproxy", ["haproxy"], [("127.0.0.1:8081", str(path))])
-        self.run_proxy([*command, "-q", "-f", self.write("haproxy.cfg", block)], path)
-        self.check(path)
+        self.check(self.start("haproxy"))
 
     def test_caddy(self):
-        path = self.folder / "proxy"
-        _, block, command = self.start("caddy", ["caddy", "run", "--adapter", "caddyfile", "--config"],
-                                       [("bind 127.0.0.1", f"bind unix/{path}")])
-        block = "{\n  admin off\n}\n" + block
-        self.run_proxy([*command, self.write("Caddyfile", block)], path)
-        self.check(path)
+        self.check(self.start("caddy"))
 
 
 if __name__ == "__main__":
