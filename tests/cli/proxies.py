@@ -79,7 +79,7 @@ def command(name, folder, server_port, path=None, port=None):
     for old, new in ((proxy.listens, listens), (proxy.server, proxy.server_at.format(port=server_port))):
         assert old in block, f"{name}: the page has no '{old}'"
         block = block.replace(old, new)
-    file = pathlib.Path(folder) / f"{name}.configuration"
+    file = pathlib.Path(folder) / f"{name}.{proxy.language}"
     file.write_text(proxy.whole.format(block=block, folder=folder, user=pwd.getpwuid(os.getuid())[0],
                                        group=grp.getgrgid(os.getgid())[0]), encoding="utf-8")
     started = executable(proxy.command[0])

@@ -53,7 +53,7 @@ function askExpecting(one) {
   return new Promise((resolve, reject) => {
     const headers = {...one.headers, 'Expect': '100-continue', 'Content-Length': one.body.length};
     const asked = request(one.url, {method: one.method, headers});
-    asked.on('continue', () => asked.end(one.body));
+    asked.once('continue', () => asked.end(one.body));
     asked.on('error', reject);
     asked.setTimeout(120000, () => asked.destroy(new Error('no answer within 120 s')));
     asked.on('response', async (found) => {
