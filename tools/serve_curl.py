@@ -10,7 +10,7 @@ WRITTEN = "%{http_code}\t%{http_version}\t%{content_type}\t%header{content-lengt
 
 def command(one, url, folder, sender):
     """curl's command for a case; `url` may be several."""
-    options = ["curl", "-sS", "--max-time", "120", *one.curl]
+    options = ["curl", "-sS", "--max-time", "0.3" if one.action == "abandon" else "120", *one.curl]
     for name, value in one.head(sender).items():
         options += ["-H", f"{name}: {value}"]
     if one.verb() == "HEAD":

@@ -161,22 +161,23 @@ class Asking:
             for name, told in self.told(language, way, url, cases, "usual").items():
                 one = next(case for case in cases if case.name == name)
                 self.judge(f"{way} {language} {name}", one, told, way)
-            self.left(way, language, server)
+            for name in ("leave", "abandon"):
+                self.left(way, language, name, server)
 
     def judge(self, name, one, told, way):
         wrong = one.wrong(told, way)
         self.report.state(name, not wrong, wrong or f"{told.status}, {len(told.body)} bytes, {told.number}")
 
-    def left(self, way, language, server):
+    def left(self, way, language, name, server):
         """The server must notice the clients that went away."""
-        wanted, end = f"{way}-{language}-leave", time.monotonic() + 20
+        wanted, end = f"{way}-{language}-{name}", time.monotonic() + 20
         while True:
             events = [event for event in server.events() if event.get("id") == wanted]
             if events or time.monotonic() > end:
                 break
             time.sleep(0.2)
         kinds = [event["event"] for event in events]
-        self.report.state(f"{way} {language} leave, seen by the server", kinds == ["gone"], f"events {kinds}")
+        self.report.state(f"{way} {language} {name}, seen by the server", kinds == ["gone"], f"events {kinds}")
 
     def ask_later(self, ways):
         """Asks again over connections that were idle for so long that the server closed them."""

@@ -33,7 +33,8 @@ public class Ask {
     String[] parts = line.split("\t");
     name = parts[0];
     action = parts[1];
-    HttpRequest.Builder builder = HttpRequest.newBuilder(URI.create(parts[3])).timeout(Duration.ofSeconds(120));
+    Duration patience = Duration.ofMillis(action.equals("abandon") ? 300 : 120000);
+    HttpRequest.Builder builder = HttpRequest.newBuilder(URI.create(parts[3])).timeout(patience);
     for (String field : parts[4].split("&"))
       if (field.contains("=")) builder.header(field.split("=", 2)[0], field.split("=", 2)[1]);
     byte[] body = parts[5].equals("-") ? null : Files.readAllBytes(Path.of(parts[5]));

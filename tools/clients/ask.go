@@ -66,7 +66,11 @@ func (one request) open(ctx context.Context) (*http.Response, error) {
 }
 
 func (one request) ask() (answer, error) {
-	ctx, cancel := context.WithTimeout(context.Background(), 120*time.Second)
+	patience := 120 * time.Second
+	if one.action == "abandon" {
+		patience = 300 * time.Millisecond
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), patience)
 	defer cancel()
 	found, err := one.open(ctx)
 	if err != nil {

@@ -24,7 +24,8 @@ function* pieces(body) {
 }
 
 async function ask(one) {
-  const options = {method: one.method, headers: one.headers, body: one.body, signal: AbortSignal.timeout(120000)};
+  const signal = AbortSignal.timeout(one.action === 'abandon' ? 300 : 120000);
+  const options = {method: one.method, headers: one.headers, body: one.body, signal};
   if (one.action === 'chunked')
     Object.assign(options, {body: Readable.toWeb(Readable.from(pieces(one.body))), duplex: 'half'});
   const found = await fetch(one.url, options);
