@@ -3,15 +3,18 @@
 import http.client
 import json
 import pathlib
+import re
 import shutil
 import socket
 import subprocess
 import tempfile
+import time
 
 import program
 import proxies
-from program import settings
+from program import PAIRS, SMALL, settings
 from test_serve import Server
+from test_serve_limits import LONG
 from test_serve_routes import MODELS
 
 
@@ -34,20 +37,23 @@ class Proxies(program.Case):
         cls.shared = pathlib.Path(tempfile.mkdtemp(prefix="attend-test-"))
         cls.addClassCleanup(shutil.rmtree, cls.shared)
         data, lines, small = MODELS["text"]
-        (cls.shared / data).write_text(lines)
-        run = program.attend("train", "--data", data, "--out", "text",
-                             *settings(small | {"train.epochs": 1}), cwd=cls.shared)
-        assert run.returncode == 0, run.stderr
+        slow = SMALL | {"model.hidden": 1024, "train.steps": 2}
+        for name, file, content, chosen in (("text", data, lines, small | {"train.epochs": 1}),
+                                            ("words", "pairs.tsv", PAIRS, slow)):
+            (cls.shared / file).write_text(content)
+            run = program.attend("train", "--data", file, "--out", name, *settings(chosen), cwd=cls.shared)
+            assert run.returncode == 0, run.stderr
 
     def start(self, name):
-        """A server, and a proxy in front of it that listens at a Unix socket, which is returned."""
+        """A server and the Unix socket at which a proxy in front of it listens."""
         if proxies.executable(name) is None:
             program.skip(f"{name} is missing: install it")
-        server = Server("text", "--port", 0, "--host", "attend.example", cwd=self.shared)
+        server = Server("text", "words", "--port", 0, "--host", "attend.example", "--log", "json", "--deadline", 20,
+                        cwd=self.shared)
         self.addCleanup(server.end)
         path = self.folder / "proxy"
         self.run_proxy(proxies.command(name, self.folder, server.url.rsplit(":", 1)[1], path=path), path)
-        return path
+        return server, path
 
     def run_proxy(self, command, socket_path):
         proxy = subprocess.Popen(command, cwd=self.folder, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
@@ -75,7 +81,7 @@ class Proxies(program.Case):
         answer = connection.getresponse()
         return answer.status, answer.headers, answer.read().decode()
 
-    def check(self, path):
+    def check(self, server, path):
         status, headers, _ = self.ask(path, "GET", "/")
         self.assertEqual((status, headers["Content-Type"].split(";")[0]), (200, "text/html"))
 
@@ -84,7 +90,7 @@ class Proxies(program.Case):
             self.assertEqual(status, 200, answer)
             return json.loads(answer)["choices"][0]["text"]
 
-        fields = {"prompt": "the", "max_tokens": 9}
+        fields = {"model": "text", "prompt": "the", "max_tokens": 9}
         body = json.dumps(fields).encode()
         text = text_of(body)
         self.assertEqual(text_of(iter([body[:9], body[9:]])), text)
@@ -97,14 +103,31 @@ class Proxies(program.Case):
         self.assertEqual("".join(choice["text"] for choice in choices), text)
         self.assertEqual(self.ask(path, "POST", "/v1/completions", body, "http://evil.example")[0], 403)
 
+        self.abandon(server, path)
+
+    def abandon(self, server, path):
+        """A request is computed no further if its client goes, which the proxy must pass on."""
+        def batches():
+            return re.search(r"(?m)^attend_batch_size_count (\d+)$", server.ask("GET", "/metrics")[2])[1]
+
+        connection, before = Connection(path), batches()
+        connection.request("POST", "/v1/predict", json.dumps(LONG | {"model": "words"}),
+                           {"Content-Type": "application/json", "X-Request-Id": "abandoned"})
+        while batches() == before:
+            time.sleep(0.05)
+        connection.close()
+        while not (said := [json.loads(line) for line in server.errors if '"abandoned"' in line]):
+            time.sleep(0.05)
+        self.assertEqual([event["event"] for event in said], ["gone"], said)
+
     def test_nginx(self):
-        self.check(self.start("nginx"))
+        self.check(*self.start("nginx"))
 
     def test_haproxy(self):
-        self.check(self.start("haproxy"))
+        self.check(*self.start("haproxy"))
 
     def test_caddy(self):
-        self.check(self.start("caddy"))
+        self.check(*self.start("caddy"))
 
 
 if __name__ == "__main__":
