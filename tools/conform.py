@@ -98,7 +98,7 @@ ROWS = (
     Row("llama-index", "texts, streams, vectors, a retriever and refusals by LlamaIndex, with OpenAI's client before 3",
         "serve_llama_index.py", "llama-index", ("llama-index-core", "llama-index-llms-openai-like",
                                                 "llama-index-embeddings-openai-like", "openai")),
-    Row("languages", "HTTP of curl, Go, Node and Java with their defaults: directly, by TLS, through each proxy of the page",
+    Row("languages", "HTTP of curl, Go, Node and Java with defaults, directly, by TLS and through the proxies of the page",
         "serve_languages.py", "languages"),
     Row("explanations", "occlusion, integrated gradients, relevance, rank correlation, patterns of heads of small models",
         "conform_explain.py", "five", ("transformers", "captum", "scipy", "transformer_lens")),
