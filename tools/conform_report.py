@@ -1,7 +1,8 @@
 """Counts the cases of a comparison of `./dev conform` and prints them; each script of a row uses it.
 
 The last line of a script is `N agree, N differ` or `N agree, N explained, N differ`; its exit code is 1 if a case
-differs. A known difference with a reason is explained and does not fail the row.
+differs. A known difference with a reason is explained and does not fail the row. A script that does without something
+prints a line `LEFT OUT  what: why`, and one whose peers are not packages of PyPI `versions NAME VERSION, ..`.
 """
 
 import argparse
@@ -9,6 +10,8 @@ import math
 import re
 
 LAST_LINE = re.compile(r"^(\d+) agree,(?: (\d+) explained,)? (\d+) differ$", re.MULTILINE)
+VERSIONS = re.compile(r"^versions (.+)$", re.MULTILINE)
+SAID = ("explained ", "DIFFERS ", "LEFT OUT ")  # lines that ./dev conform shows
 SHOWN = 300
 
 

@@ -36,49 +36,13 @@ from huggingface_hub import InferenceClient  # noqa: E402
 from huggingface_hub.errors import HfHubHTTPError  # noqa: E402
 
 import conform_report
+from serve_models import KEY, Server, train
 
 VERSIONS = {"openai": "3.57.0", "huggingface_hub": "2.4.0", "schemathesis": "4.32.5", "litellm": "1.110.2",
             "langchain-openai": "1.7.4", "openapi-python-client": "0.29.1"}
-KEY = "sesame"
-
-SMALL = ("--set", "model.depth=16", "--set", "train.replicas=1", "--set", "train.epochs=2",
-         "--set", "train.batch=16")
-LINES = "the cat sat on a mat\nmy dog ran to you\n" * 40
-REVIEWS = "".join(f"a {word} film {i}\t{label}\n" for i in range(40)
-                  for word, label in (("fine", "good"), ("dull", "bad")))
-MODELS = {"text": ("text.txt", LINES, ("--set", "model.type=lm", "--set", "model.context=32",
-                                       "--set", "model.layers=1")),
-          "reviews": ("reviews.tsv", REVIEWS,
-                      ("--set", "model.type=classifier"))}
-
-LARGE = ("--set", "model.type=lm", "--set", "model.context=256", "--set", "model.depth=256", "--set",
-         "model.layers=2", "--set", "train.replicas=1", "--set", "train.steps=1", "--set", "train.batch=4")
-
 # Requests that the schema allows and the model cannot answer are told so (422): a text that is too
 # long, fewer prefixes than texts. A schema cannot say that, so this one check is left out.
 LEFT_OUT = ("positive_data_acceptance",)
-
-
-class Server:
-    """`attend serve` of one model, which wants a key."""
-
-    def __init__(self, program, folder, model, *options):
-        (folder / "key").write_text(KEY + "\n")
-        environment = {name: value for name, value in os.environ.items()
-                       if not name.startswith("ATTEND_")}
-        self.process = subprocess.Popen(
-            [program, "serve", model, "--port", "0", "--key-file", "key", *options],
-            cwd=folder, env=environment, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True)
-        self.url = self.process.stdout.readline().split()[-1]
-        if "ready" not in self.process.stdout.readline():
-            raise SystemExit("the server did not start")
-
-    def __enter__(self):
-        return self
-
-    def __exit__(self, *_):
-        self.process.terminate()
-        self.process.wait()
 
 
 class Findings(conform_report.Report):
@@ -333,17 +297,13 @@ def main():
     with tempfile.TemporaryDirectory() as path:
         folder = pathlib.Path(path)
         if options.overload:
-            (folder / "text.txt").write_text(LINES)
-            subprocess.run([program, "train", "--data", "text.txt", "--out", "large", *LARGE],
-                           cwd=folder, check=True, capture_output=True)
-            with Server(program, folder, "large", "--queue", "32") as server:
+            train(program, folder, "large")
+            with Server(program, folder, ["large"], "--queue", "32") as server:
                 asyncio.run(overload(server.url, options.overload, findings))
             return findings.finish()
-        for model, (data, lines, chosen) in MODELS.items():
-            (folder / data).write_text(lines)
-            subprocess.run([program, "train", "--data", data, "--out", model, *SMALL, *chosen],
-                           cwd=folder, check=True, capture_output=True)
-            with Server(program, folder, model) as server:
+        for model in ("text", "reviews"):
+            train(program, folder, model)
+            with Server(program, folder, [model]) as server:
                 if model == "text":
                     ask_as_openai(server.url, findings)
                     ask_as_litellm(server.url, findings)

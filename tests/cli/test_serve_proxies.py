@@ -1,37 +1,21 @@
 """The proxies of docs/serving.md with their documented configuration, between clients and attend serve."""
 
-import grp
 import http.client
 import json
-import os
 import pathlib
-import pwd
 import re
 import shutil
 import socket
 import subprocess
 import tempfile
+import time
 
 import program
-from program import settings
+import proxies
+from program import PAIRS, SMALL, settings
 from test_serve import Server
+from test_serve_limits import LONG
 from test_serve_routes import MODELS
-from test_serving_docs import PAGE
-
-NGINX = """daemon off;
-user {user} {group};
-pid {folder}/pid;
-events {{}}
-http {{
-  access_log off;
-  client_body_temp_path {folder}/bodies;
-  proxy_temp_path {folder}/answers;
-  fastcgi_temp_path {folder}/fastcgi;
-  uwsgi_temp_path {folder}/uwsgi;
-  scgi_temp_path {folder}/scgi;
-{block}
-}}
-"""
 
 
 class Connection(http.client.HTTPConnection):
@@ -53,30 +37,27 @@ class Proxies(program.Case):
         cls.shared = pathlib.Path(tempfile.mkdtemp(prefix="attend-test-"))
         cls.addClassCleanup(shutil.rmtree, cls.shared)
         data, lines, small = MODELS["text"]
-        (cls.shared / data).write_text(lines)
-        run = program.attend("train", "--data", data, "--out", "text",
-                             *settings(small | {"train.epochs": 1}), cwd=cls.shared)
-        assert run.returncode == 0, run.stderr
+        slow = SMALL | {"model.hidden": 1024, "train.steps": 2}
+        for name, file, content, chosen in (("text", data, lines, small | {"train.epochs": 1}),
+                                            ("words", "pairs.tsv", PAIRS, slow)):
+            (cls.shared / file).write_text(content)
+            run = program.attend("train", "--data", file, "--out", name, *settings(chosen), cwd=cls.shared)
+            assert run.returncode == 0, run.stderr
 
-    def start(self, name, command, changes):
-        """Starts a server, and a proxy for it that listens at a Unix socket."""
-        path = shutil.which(command[0], path="/usr/sbin:/usr/bin:/usr/local/bin")
-        if path is None:
-            program.skip(f"{command[0]} is missing: install it")
-        server = Server("text", "--port", 0, "--host", "attend.example", cwd=self.shared)
+    def start(self, name):
+        """Starts a server and a proxy; returns the server and the proxy's Unix socket."""
+        if proxies.executable(name) is None:
+            program.skip(f"{name} is missing: install it")
+        server = Server("text", "words", "--port", 0, "--host", "attend.example", "--log", "json", "--deadline", 240,
+                        cwd=self.shared)
         self.addCleanup(server.end)
-        block = re.search(rf"(?ms)^```{name}\n(.*?)^```$", PAGE.read_text(encoding="utf-8"))[1]
-        for old, new in changes:
-            self.assertIn(old, block)
-            block = block.replace(old, new)
-        block = block.replace("127.0.0.1:8080", server.url.split("//")[1])
-        return server, block, [path, *command[1:]]
+        path = self.folder / "proxy"
+        self.run_proxy(proxies.command(name, self.folder, server.url.rsplit(":", 1)[1], path=path), path)
+        return server, path
 
     def run_proxy(self, command, socket_path):
-        proxy = subprocess.Popen(list(map(str, command)), cwd=self.folder, stdout=subprocess.PIPE,
-                                 stderr=subprocess.STDOUT, env=program.environment() | {
-                                     "HOME": str(self.folder), "XDG_DATA_HOME": str(self.folder),
-                                     "XDG_CONFIG_HOME": str(self.folder)})
+        proxy = subprocess.Popen(command, cwd=self.folder, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
+                                 env=program.environment() | proxies.environment(self.folder))
         self.addCleanup(proxy.stdout.close)
         self.addCleanup(proxy.wait)
         self.addCleanup(proxy.terminate)
@@ -100,7 +81,7 @@ class Proxies(program.Case):
         answer = connection.getresponse()
         return answer.status, answer.headers, answer.read().decode()
 
-    def check(self, path):
+    def check(self, server, path):
         status, headers, _ = self.ask(path, "GET", "/")
         self.assertEqual((status, headers["Content-Type"].split(";")[0]), (200, "text/html"))
 
@@ -109,7 +90,7 @@ class Proxies(program.Case):
             self.assertEqual(status, 200, answer)
             return json.loads(answer)["choices"][0]["text"]
 
-        fields = {"prompt": "the", "max_tokens": 9}
+        fields = {"model": "text", "prompt": "the", "max_tokens": 9}
         body = json.dumps(fields).encode()
         text = text_of(body)
         self.assertEqual(text_of(iter([body[:9], body[9:]])), text)
@@ -122,28 +103,31 @@ class Proxies(program.Case):
         self.assertEqual("".join(choice["text"] for choice in choices), text)
         self.assertEqual(self.ask(path, "POST", "/v1/completions", body, "http://evil.example")[0], 403)
 
+        self.abandon(server, path)
+
+    def abandon(self, server, path):
+        """A request is computed no further if its client goes, which the proxy must pass on."""
+        def batches():
+            return re.search(r"(?m)^attend_batch_size_count (\d+)$", server.ask("GET", "/metrics")[2])[1]
+
+        connection, before = Connection(path), batches()
+        connection.request("POST", "/v1/predict", json.dumps(LONG | {"model": "words"}),
+                           {"Content-Type": "application/json", "X-Request-Id": "abandoned"})
+        while batches() == before:
+            time.sleep(0.05)
+        connection.close()
+        while not (said := [json.loads(line) for line in server.errors if '"abandoned"' in line]):
+            time.sleep(0.05)
+        self.assertEqual([event["event"] for event in said], ["gone"], said)
+
     def test_nginx(self):
-        path = self.folder / "proxy"
-        _, block, command = self.start("nginx", ["nginx"], [("127.0.0.1:8081", f"unix:{path}")])
-        file = self.write("nginx.conf", NGINX.format(
-            folder=self.folder, block=block, user=pwd.getpwuid(os.getuid())[0],
-            group=grp.getgrgid(os.getgid())[0]))
-        self.run_proxy([*command, "-e", "stderr", "-p", self.folder, "-c", file], path)
-        self.check(path)
+        self.check(*self.start("nginx"))
 
     def test_haproxy(self):
-        path = self.folder / "proxy"
-        _, block, command = self.start("haproxy", ["haproxy"], [("127.0.0.1:8081", str(path))])
-        self.run_proxy([*command, "-q", "-f", self.write("haproxy.cfg", block)], path)
-        self.check(path)
+        self.check(*self.start("haproxy"))
 
     def test_caddy(self):
-        path = self.folder / "proxy"
-        _, block, command = self.start("caddy", ["caddy", "run", "--adapter", "caddyfile", "--config"],
-                                       [("bind 127.0.0.1", f"bind unix/{path}")])
-        block = "{\n  admin off\n}\n" + block
-        self.run_proxy([*command, self.write("Caddyfile", block)], path)
-        self.check(path)
+        self.check(*self.start("caddy"))
 
 
 if __name__ == "__main__":
