@@ -26,7 +26,7 @@ TEST(TextScores, EndsBetweenAnswersWhereItIsStopped) {
 
 TEST(TextScores, RefusesAMetricThatIsNotToldFromAnswers) {
   EXPECT_THAT(test::error_of([] { TextScores({{"loss"}}, {{.text = "a", .references = {"a"}}}); }),
-              HasSubstr("loss is not told from answers"));
+              HasSubstr("loss cannot be computed from answers"));
 }
 
 // One rule for white space and Unicode's forms, as training has it.
