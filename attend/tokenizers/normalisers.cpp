@@ -150,7 +150,7 @@ class SequenceNormaliser : public Normaliser {
       next.clear();
       part->apply(current, next);
       if (next.size() > most)
-        fail("the tokenizer's normaliser makes over {} bytes of {}; this is no tokenizer", most,
+        fail("the tokenizer's normaliser makes over {} bytes of {}; fetch the tokenizer anew", most,
              text.size());
       std::swap(current, next);
     }
