@@ -29,7 +29,7 @@ BAR = 1e-4
 TYPES = {"bert", "distilbert", "roberta", "xlm-roberta", "camembert", "modernbert", "vit", "deit", "gpt2", "marian"}
 # Parts of the messages of refusals of these types that are right.
 REFUSED = ["answers a question", "several labels at once", "pairs of texts", "vectors of images", "model_type is 'mymodernbert'",
-           "'RobertaForRegression', which is not read", "modules.json: is no array"]
+           "'RobertaForRegression', which is not read", "modules.json: is not an array"]
 
 
 def run(program, *arguments, text=""):

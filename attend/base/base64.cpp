@@ -14,7 +14,7 @@ constexpr std::string_view letters =
 
 uint32_t sextet(char letter) {
   const size_t place = letters.find(letter);
-  if (place == std::string_view::npos) fail("base64 has A-Z, a-z, 0-9, + and / alone");
+  if (place == std::string_view::npos) fail("base64 has only A-Z, a-z, 0-9, + and /");
   return static_cast<uint32_t>(place);
 }
 
@@ -52,7 +52,7 @@ std::string base64_bytes(std::string_view text) {
     bytes += static_cast<char>(group >> bits & 255);
   }
   // Each byte string has one valid encoding.
-  if ((group & ((1U << bits) - 1)) != 0) fail("base64 ends with bits that belong to no byte");
+  if ((group & ((1U << bits) - 1)) != 0) fail("base64 ends with bits beyond the last byte");
   return bytes;
 }
 

@@ -147,7 +147,7 @@ InputFile::InputFile(const std::string& path) : path_(path) {
   struct stat status;
   if (::fstat(descriptor.get(), &status) != 0) fail("{}: {}", path, reason(errno));
   if (S_ISDIR(status.st_mode)) fail("{}: is a folder; a file is wanted", path);
-  if (!S_ISREG(status.st_mode)) fail("{}: is no regular file", path);
+  if (!S_ISREG(status.st_mode)) fail("{}: is not a regular file", path);
   size_ = status.st_size;
   descriptor_ = descriptor.release();
 }
@@ -183,10 +183,10 @@ void write_file(const std::string& path, std::string_view bytes) {
   if (fs::exists(target, ignored)) {
     if (fs::is_directory(target, ignored)) fail("{}: is a folder; a file is wanted", path);
     if (!fs::is_regular_file(target, ignored)) {
-      fail("{}: is no regular file, so it cannot be replaced", path);
+      fail("{}: is not a regular file, so it cannot be replaced", path);
     }
     if (const char* stream = standard_stream(path))
-      fail("{}: is where {} goes, which would be lost; name another file", path, stream);
+      fail("{}: is already open as {}; name another file", path, stream);
     // A link stays; its target is replaced.
     target = fs::canonical(target, ignored);
     if (ignored) target = path;

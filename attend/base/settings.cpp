@@ -334,7 +334,7 @@ std::string one_line(std::string_view text) {
 
 toml::table parse_document(std::string_view document, const std::string& name) {
   if (std::count(document.begin(), document.end(), '.') > maximum_dots) {
-    fail("{}: has over {} dots, so it is no file of settings", name, maximum_dots);
+    fail("{}: has over {} dots, so it is not a settings file", name, maximum_dots);
   }
   try {
     return toml::parse(document);

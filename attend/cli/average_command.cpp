@@ -33,7 +33,9 @@ void add_average_command(CLI::App& app) {
   auto* command = app.add_subcommand(
       "average", "Make a model of the mean of the last weights that training kept");
   command->add_option("model", options->model, "model folder")->required();
-  command->add_option("--last", options->last, "how many, of those that are there")
+  command
+      ->add_option("--last", options->last,
+                   "number of saved weights to average, the last ones; fewer if fewer exist")
       ->check(CLI::Range(1, 1000))
       ->capture_default_str();
   command->add_option("--out", options->out, "folder of the new model")->required();

@@ -152,7 +152,7 @@ std::vector<ComparedRow> run_all(const CompareOptions& options, const std::vecto
 
 void run_compare(CompareOptions options) {
   if (!fs::is_directory(options.train.data))
-    fail("--data {}: is no folder; a folder with train.tsv, valid.tsv and test.tsv is wanted",
+    fail("--data {}: is not a folder; give a folder with train.tsv, valid.tsv and test.tsv",
          options.train.data);
   if (options.test.empty()) options.test = options.train.data;
   const std::vector<Choice> choices = choices_of(options);
@@ -188,25 +188,27 @@ void add_compare_command(CLI::App& app) {
       ->required();
   command
       ->add_option("--mechanisms", options->mechanisms,
-                   "rows of attend mechanisms, and none: no attention")
+                   "mechanisms to compare, as attend mechanisms lists them; none: no attention")
       ->delimiter(',')
       ->capture_default_str();
   command
-      ->add_option(
-          "--with", options->others,
-          "NAME=CONFIG: one more row, of the model that the TOML file describes; repeatable")
+      ->add_option("--with", options->others,
+                   "NAME=CONFIG: one more row, for the model in this TOML file; repeatable")
       ->allow_extra_args(false);
-  command->add_option("--metric", options->metric, "what is compared, over all and by length")
+  command
+      ->add_option("--metric", options->metric, "metric to compare, overall and by source length")
       ->check(CLI::IsMember(metric_names(&Metric::of_texts)))
       ->capture_default_str();
   command->add_option("--seeds", options->seeds, "models per mechanism")
       ->check(CLI::Range(1, 100))
       ->capture_default_str();
-  command->add_option("--test", options->test, "TSV file to measure on, else test.tsv of the data");
-  command->add_option("--config", options->train.config, "TOML file with the settings of all");
-  command->add_option("--set", options->train.assignments, "key=value for all; repeatable")
+  command->add_option("--test", options->test,
+                      "TSV file to measure on; default: test.tsv of the data");
+  command->add_option("--config", options->train.config, "TOML file with settings for all models");
+  command->add_option("--set", options->train.assignments, "key=value for all models; repeatable")
       ->allow_extra_args(false);
-  command->add_option("--beam", options->search.beam, "hypotheses kept; 1 is greedy search")
+  command
+      ->add_option("--beam", options->search.beam, "beam size: hypotheses kept; 1 is greedy search")
       ->check(CLI::Range(1, 1000))
       ->capture_default_str();
   command->add_option("--threads", options->model.threads, "sentences decoded in parallel")
@@ -219,12 +221,12 @@ void add_compare_command(CLI::App& app) {
       "  attend compare --data data --out runs --mechanisms none,bahdanau --seeds 1\n"
       "  attend compare --data data --out runs --config recipes/multi30k_recurrent.toml \\\n"
       "    --mechanisms none,bahdanau --with transformer=recipes/multi30k.toml --metric bleu\n"
-      "Every mechanism gets the same steps (train.epochs), data and sizes. The same command "
-      "continues\n"
-      "where it was stopped. OUT/comparison.md holds the table, comparison.svg the plot of errors\n"
-      "against source length, comparison.json, which --json prints: mechanisms: [{mechanism,\n"
-      "token_error_rates, sequence_error_rates (one per seed), or another metric, minutes,\n"
-      "by_length: [{first, last, examples, and the same figures}]}].");
+      "Every mechanism gets the same steps (train.epochs), data and sizes.\n"
+      "The same command continues an interrupted comparison. OUT/comparison.md holds the table,\n"
+      "comparison.svg the plot of errors against source length, comparison.json, which --json\n"
+      "prints: mechanisms: [{mechanism, token_error_rates, sequence_error_rates (one per seed),\n"
+      "or another metric, minutes, by_length: [{first, last, examples, and the same\n"
+      "figures}]}].");
   command->callback([options] { run_compare(*options); });
 }
 

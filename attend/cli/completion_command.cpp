@@ -50,7 +50,7 @@ std::string bash_script(const std::string& program, const std::vector<Words>& al
     options += fmt::format("    [\"{}\"]=\"{}\"\n", words.path, name_list(words.options));
   }
   return fmt::format(
-      R"(# Completion of {0} for bash: source this file, or put it where bash-completion looks.
+      R"(# Completion of {0} for bash: source this file, or put it into the folder of bash-completion.
 _{0}() {{
   local -A commands=(
 {1}  )
@@ -122,13 +122,13 @@ fi
 
 void add_completion_command(CLI::App& app) {
   auto shell = std::make_shared<Shell>(Shell::bash);
-  auto* command = app.add_subcommand("completion", "Print what completes commands in a shell");
+  auto* command = app.add_subcommand("completion", "Print a completion script for a shell");
   add_named_option<Shell>(*command, "--shell", *shell, "bash or zsh")->type_name("NAME");
   command->footer(
       "Examples:\n"
       "  source <(attend completion)\n"
       "  source <(attend completion --shell zsh)\n"
-      "cmake --install puts both where the shells look.");
+      "cmake --install puts both into the folders that the shells search.");
   command->callback([&app, shell] {
     std::vector<Words> all;
     collect(app, app.get_name(), all);

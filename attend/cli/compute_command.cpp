@@ -103,13 +103,14 @@ void run(const ComputeOptions& options) {
 constexpr const char* compute_footer =
     R"(Inputs have two axes [T, D], three [batch, T, D] or four [batch, heads, T, D]. They are
 .npy files or .json files of nested lists; numbers take the dtype of the .npy files, else float64.
-Results: context, lse (the log-normaliser of each query) and what the options add. Without --out,
-results of .json inputs are printed as one JSON object of nested lists, in which the strings
-"-inf", "inf" and "nan" stand for what JSON has no number for.
+Results: context, lse (the log-normaliser of each query) and the arrays that options add.
+Without --out, results of .json inputs are printed as one JSON object of nested lists, with the
+strings "-inf", "inf" and "nan" for values that JSON cannot write as numbers.
 With --out, --json prints: mechanism, score, scope, bias, normaliser, dtype, out, arrays (name:
 dtype, shape).
-Scores and normalisers that look back (location_sensitive, coverage, monotonic) take the queries
-one after another. A bias reads --param BIAS_TENSOR: alibi_slopes, buckets_table, dense_bias.
+Scores and normalisers that depend on earlier queries (location_sensitive, coverage, monotonic)
+process the queries one by one.
+A bias reads --param BIAS_TENSOR: alibi_slopes, buckets_table, dense_bias.
 
 Examples:
   attend compute --query q.npy --key k.npy --value v.npy --scope causal --out result.npz
@@ -117,14 +118,14 @@ Examples:
   attend compute --query q.npy --key k.npy --value v.npy --score additive --param v=v_a.npy \
     --param W_q=w_q.npy --key-lengths n.npy --grad dcontext.npy --out result.npz
   attend compute --query last.npy --key k.npy --value v.npy --scope causal --bias alibi \
-    --align last --out result.npz    (new queries behind keys that are kept)
+    --align last --out result.npz    (new queries after cached keys)
   attend compute --query q.npy --key k.npy --value v.npy --bias alibi --bias buckets:32 \
     --param buckets_table=t.npy --normaliser sparsemax --weights --out result.npz
   attend compute --query q.npy --key k.npy --value v.npy --mechanism local_p --scope around:3 \
     --param W=w.npy --param centre_W_p=w_p.npy --param centre_v_p=v_p.npy --steps
   attend compute --query x.npy --key x.npy --value x.npy --graph map.dot --labels words.txt
   attend mechanisms         lists mechanisms, scores, scopes, biases and normalisers
-  attend mechanisms local_p says which parameters a mechanism reads, and their shapes)";
+  attend mechanisms local_p lists the parameters of a mechanism and their shapes)";
 
 // Names of a table's rows for help texts.
 template <class Rows, class Text>
@@ -141,52 +142,54 @@ void add_files(CLI::App& command, ComputeFiles& files) {
   command.add_option("--value", files.value, "values")->required()->type_name("FILE");
   command
       .add_option("--param", files.parameters,
-                  "a parameter of mechanism, score or bias, may be repeated")
+                  "a parameter of the mechanism, score or bias; repeatable")
       ->type_name("NAME=FILE|NUMBER")
       ->allow_extra_args(false);
-  command.add_option("--key-lengths", files.key_lengths, "keys before the padding, [batch]")
+  command
+      .add_option("--key-lengths", files.key_lengths, "number of keys before the padding, [batch]")
       ->type_name("FILE");
   command
       .add_option("--query-lengths", files.query_lengths,
-                  "queries before the padding, [batch]; others have no key")
-      ->type_name("FILE");
-  command
-      .add_option("--align", files.align,
-                  "first: query 0 is at key 0; last: the last query at the last key, by the "
-                  "lengths of each batch element. Scopes, biases and encoded positions "
-                  "count from there")
-      ->type_name("first|last");
-  command
-      .add_option("--query-offsets", files.query_offsets,
-                  "how many keys farther on the queries are, [batch]")
-      ->type_name("FILE");
-  command
-      .add_option("--mask", files.mask,
-                  "true where a query may attend, broadcast to [batch, heads, queries, keys]")
+                  "number of queries before the padding, [batch]; padded queries attend to nothing")
       ->type_name("FILE");
   command
       .add_option(
-          "--edges", files.edges,
-          "pairs of a key and a query that sees it, [2, edges]: the sources and the targets "
-          "of a graph's edges")
+          "--align", files.align,
+          "first: query 0 is at key 0; last: the last query is at the last key, by the lengths of "
+          "each batch element. Scopes, biases and position encodings use these positions")
+      ->type_name("first|last");
+  command
+      .add_option("--query-offsets", files.query_offsets,
+                  "offset added to the positions of the queries, [batch]")
+      ->type_name("FILE");
+  command
+      .add_option(
+          "--mask", files.mask,
+          "mask: true if a query may attend to a key; broadcast to [batch, heads, queries, keys]")
+      ->type_name("FILE");
+  command
+      .add_option("--edges", files.edges,
+                  "edges of a graph, [2, edges]: keys (sources) and the queries (targets) that may "
+                  "attend to them")
       ->type_name("FILE");
   command
       .add_option("--grad", files.context_gradient,
-                  "gradient of the context: adds grad_query, grad_key, grad_value and "
-                  "grad_NAME of each parameter")
+                  "gradient of the context: adds grad_query, grad_key, grad_value and grad_NAME "
+                  "for each parameter")
       ->type_name("FILE");
 }
 
 void add_choices(CLI::App& command, ComputeFiles& files) {
   command
-      .add_option("--mechanism", files.mechanism,
-                  "a row of attend mechanisms: sets those choices below that have no option")
+      .add_option(
+          "--mechanism", files.mechanism,
+          "mechanism, as attend mechanisms lists it: sets the choices below that no option sets")
       ->type_name("NAME");
   const auto name = [](const auto& row) { return row.name; };
   const auto syntax = [](const auto& row) { return row.syntax; };
   command
       .add_option("--score", files.score,
-                  fmt::format("one of {}; scaled_dot unless said", listed(score_table(), name)))
+                  fmt::format("one of {}; default: scaled_dot", listed(score_table(), name)))
       ->type_name("NAME");
   std::vector<ScopeRow> scopes;
   for (const ScopeRow& row : scope_table())
@@ -203,13 +206,14 @@ void add_choices(CLI::App& command, ComputeFiles& files) {
       ->allow_extra_args(false);
   command
       .add_option("--normaliser", files.normaliser,
-                  fmt::format("{}; softmax unless said", listed(normaliser_table(), syntax)))
+                  fmt::format("{}; default: softmax", listed(normaliser_table(), syntax)))
       ->type_name("NAME");
-  command.add_option("--seed", files.seed,
-                     "what hard and gumbel draw by; 0, the default: they take the largest score");
+  command.add_option(
+      "--seed", files.seed,
+      "random seed for hard and gumbel; 0, the default: they take the largest score");
   command
       .add_option("--soft-cap", files.soft_cap,
-                  "scores become C tanh(score / C) before the bias; 0, the default: as they are")
+                  "scores become C tanh(score / C) before the bias; 0, the default: off")
       ->type_name("C");
 }
 
@@ -218,18 +222,18 @@ void add_choices(CLI::App& command, ComputeFiles& files) {
 void add_compute_command(CLI::App& app) {
   auto options = std::make_shared<ComputeOptions>();
   CLI::App* command =
-      app.add_subcommand("compute", "Attention of the queries, keys and values in files");
+      app.add_subcommand("compute", "Compute attention for queries, keys and values in files");
   add_files(*command, options->files);
   add_choices(*command, options->files);
   command->add_flag("--weights", options->weights, "add the weights");
   command->add_flag("--scores", options->scores, "add the scores, -inf outside the scope");
   command->add_option("--out", options->out, "the .npz file to write")->type_name("FILE");
   command
-      ->add_option(
-          "--graph", options->graph,
-          "the weights of self-attention as a graph, a file that ends in " + listed_graph_files())
+      ->add_option("--graph", options->graph,
+                   "write the weights of self-attention as a graph, to a file that ends in " +
+                       listed_graph_files())
       ->type_name("FILE");
-  command->add_option("--labels", options->labels, "names of its nodes, one per line")
+  command->add_option("--labels", options->labels, "names of the graph's nodes, one per line")
       ->type_name("FILE");
   CLI::Option* as_json = command->add_flag("--json", options->as_json, "print one JSON object");
   command->add_flag("--steps", options->steps, "print the computation step by step")

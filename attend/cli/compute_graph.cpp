@@ -29,7 +29,7 @@ std::vector<std::string> read_labels(const std::string& path, int64_t count) {
   }
   labels = read_lines(path);
   if (static_cast<int64_t>(labels.size()) != count)
-    fail("{}: has {} lines, the map {} positions; give one label per line", path, labels.size(),
+    fail("{}: has {} lines, the map has {} positions; give one label per line", path, labels.size(),
          count);
   return labels;
 }
@@ -45,9 +45,8 @@ void write_graph(const ComputeProblem& problem, const std::string& path,
   const Tensor lse = attention(query, key, value, spec).lse;
   const Tensor maps = first_maps(attention_weights(query, key, lse, spec));
   if (maps.size(1) != maps.size(2))
-    fail(
-        "--graph {}: {} queries look at {} keys; a graph is of one sequence, which looks at itself",
-        in_quotes(path), maps.size(1), maps.size(2));
+    fail("--graph {}: {} queries attend to {} keys; a graph needs self-attention over one sequence",
+         in_quotes(path), maps.size(1), maps.size(2));
   const Tensor scores = first_maps(attention_scores(query, key, spec));
   const bool undirected = scores.allclose(scores.transpose(1, 2));
   std::vector<WeightGrid> heads;

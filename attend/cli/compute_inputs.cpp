@@ -86,7 +86,7 @@ at::ScalarType common_dtype(const std::vector<const Input*>& inputs) {
 
 Tensor as_numbers(const Input& input, at::ScalarType dtype) {
   if (input.tensor.scalar_type() == at::kBool)
-    fail("{}: holds true and false where numbers are wanted", input.origin);
+    fail("{}: holds true and false; give numbers", input.origin);
   return input.tensor.to(dtype);
 }
 

@@ -85,7 +85,9 @@ void print_lengths(std::string_view name, const LengthSummary& lengths) {
 
 void print_file(const FileSummary& file) {
   fmt::print(
-      "{}\n  {} lines, {} of them there before{}\n", file.path, file.lines, file.repeated,
+      "{}\n"
+      "  {} lines, {} of them repeated{}\n",
+      file.path, file.lines, file.repeated,
       file.pairs ? fmt::format("; {} sources with several targets", file.several_targets) : "");
   if (!file.columns.empty())
     fmt::print("  the columns {} and {}, as the first row names them\n", in_quotes(file.columns[0]),
@@ -132,7 +134,7 @@ void print_overlap(const std::string& first, const Overlap& overlap, const FileS
     for (const std::string& example : overlap.examples) fmt::print("    {}\n", in_quotes(example));
   }
   if (!overlap.new_labels.empty())
-    fmt::print("{} has {} labels that {} has not: {}; a model cannot answer them\n", overlap.path,
+    fmt::print("{} has {} labels that {} lacks: {}; a model cannot answer them\n", overlap.path,
                overlap.new_labels.size(), first, fmt::join(overlap.new_labels, ", "));
 }
 
@@ -207,21 +209,21 @@ void run_check(const CheckOptions& options) {
 void add_data_check_command(CLI::App& data) {
   auto options = std::make_shared<CheckOptions>();
   auto* command = data.add_subcommand(
-      "check", "Look for what is wrong with data: odd lines, repetitions, test lines in training");
+      "check", "Look for faults in data: odd lines, repetitions, test lines in training");
   command
-      ->add_option("files", options->files,
-                   "TSV or CSV files of pairs, texts, or folders with train.tsv and the like, of "
-                   "which the first, such as the training's, is compared with each other; folders "
-                   "of graphs, with nodes.tsv and edges.tsv; or what data.format says")
+      ->add_option(
+          "files", options->files,
+          "TSV or CSV files of pairs, texts, or folders with train.tsv, valid.tsv and test.tsv; "
+          "the first file, usually the training data, is compared with the others; folders of "
+          "graphs, with nodes.tsv and edges.tsv; or files of the kind that data.format names")
       ->type_name("FILE")
       ->required();
   command->add_option("--target", options->targets,
-                      "the files of targets, where the others hold sources alone");
+                      "files of targets, if the other files hold only sources");
   add_column_options(*command, options->source_column, options->target_column);
-  command->add_option(
-      "--set", options->assignments,
-      "KEY=VALUE: data.format; of pairs data.source_units, data.target and those of "
-      "images, sounds and sets, of other formats all their data.*");
+  command->add_option("--set", options->assignments,
+                      "KEY=VALUE: data.format; for pairs data.source_units, data.target and the "
+                      "settings of images, sounds and sets; for other formats all their data.*");
   command->add_flag("--json", options->json, "print one JSON object");
   command->footer(
       "Examples:\n"
@@ -231,17 +233,16 @@ void add_data_check_command(CLI::App& data) {
       "  attend data check cora    # nodes.tsv and edges.tsv\n"
       "  attend data check shop.csv --set data.format=interactions\n"
       "  attend data check molecules.tsv --set data.source_units=smiles\n"
-      "Where most sources name images or sounds, or data.source_units says so, these are read "
-      "too.\n"
-      "Whether sources are molecules or sets and targets numbers is looked at where --set says "
-      "that\n"
-      "they are.\n"
-      "JSON keys: files: [{path, lines, files_read (images and sounds), repeated, source: {words,\n"
-      "characters: {median, percent_90, percent_99, longest, longest_line}}, odd: [{kind, count,\n"
-      "lines}]}], of pairs also several_targets and target, of CSV columns, of labels labels:\n"
-      "{label: lines}; overlaps with the first file:\n"
-      "[{path, sources, pairs, examples, new_labels}]. Of graphs and interactions: files:\n"
-      "[{path, what there is of each kind, malformed (lines that cannot be read), remarks}].");
+      "If most sources name images or sounds, or data.source_units says so, these files are\n"
+      "read too.\n"
+      "Molecules, sets and numeric targets are checked only if --set names them.\n"
+      "JSON keys: files: [{path, lines, files_read (images and sounds), repeated, source:\n"
+      "{words, characters: {median, percent_90, percent_99, longest, longest_line}}, odd:\n"
+      "[{kind, count, lines}]}]; for pairs also several_targets and target, for CSV columns,\n"
+      "for labels labels: {label: lines}; overlaps with the first file: [{path, sources, pairs,\n"
+      "examples, new_labels}].\n"
+      "For graphs and interactions: files: [{path, counts of each kind, malformed (lines that\n"
+      "cannot be read), remarks}].");
   command->callback([options] { run_check(*options); });
 }
 

@@ -79,21 +79,21 @@ void add_data_command(CLI::App& app) {
       "cmudict", "Split a pronouncing dictionary into train.tsv, valid.tsv and test.tsv");
   auto options = std::make_shared<CmudictOptions>();
   cmudict
-      ->add_option("dictionary", options->dictionary,
-                   "Dictionary in the CMU format; by default that of the Debian package "
-                   "pocketsphinx-en-us")
+      ->add_option(
+          "dictionary", options->dictionary,
+          "Dictionary in the CMU format; default: the one of the Debian package pocketsphinx-en-us")
       ->type_name("DICTIONARY");
-  cmudict->add_option("--out", options->folder, "Folder to write into, created when missing")
+  cmudict->add_option("--out", options->folder, "Folder to write into, created if missing")
       ->type_name("DIR")
       ->required();
   cmudict->add_flag("--json", options->json,
                     "Print one JSON object: dictionary, and for each of train, valid and test "
                     "<part>_path, <part>_words, <part>_pairs");
   cmudict->footer(
-      "A word falls into its part by a hash of its spelling: 90 % train, 5 % valid, 5 % test,\n"
-      "with all its pronunciations. Stress is dropped. --set data.references=merged has a "
-      "training\n"
-      "and its evaluation take any of them for right.\n\n"
+      "A hash of a word's spelling chooses its part: 90 % train, 5 % valid, 5 % test. All\n"
+      "pronunciations of a word are in one part. Stress is dropped. With\n"
+      "--set data.references=merged, training and evaluation accept any of them as correct.\n"
+      "\n"
       "Example:\n"
       "  attend data cmudict --out data\n"
       "  attend data cmudict my.dict --out data --json");

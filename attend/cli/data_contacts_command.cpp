@@ -26,7 +26,7 @@ void run_contacts(const ContactsOptions& options) {
                                                 {"valid_proteins", planted.valid},
                                                 {"contacts", contacts}}));
   else
-    fmt::print("{} proteins, {} to validate with, and their {} contacts: {}\n", planted.count,
+    fmt::print("{} proteins, {} for validation, and their {} contacts: {}\n", planted.count,
                planted.valid, contacts.size(), options.folder);
 }
 
@@ -39,26 +39,30 @@ void add_data_contacts_command(CLI::App& data) {
       "contacts", "Write proteins in which pairs of residues far apart change together");
   command
       ->add_option("--out", options->folder,
-                   "folder for train.fasta, valid.fasta and contacts.tsv, created when missing")
+                   "folder for train.fasta, valid.fasta and contacts.tsv, created if missing")
       ->required();
-  command->add_option("--count", planted.count, "proteins to train with")
+  command->add_option("--count", planted.count, "number of training proteins")
       ->check(CLI::Range(1, 10'000'000))
       ->capture_default_str();
-  command->add_option("--valid", planted.valid, "proteins to validate with")
+  command->add_option("--valid", planted.valid, "number of validation proteins")
       ->check(CLI::Range(1, 10'000'000))
       ->capture_default_str();
-  command->add_option("--length", planted.length, "residues of a protein")
+  command->add_option("--length", planted.length, "number of residues per protein")
       ->check(CLI::Range(12, 100'000))
       ->capture_default_str();
-  command->add_option("--contacts", planted.contacts, "pairs of residues that touch each other")
+  command
+      ->add_option("--contacts", planted.contacts,
+                   "number of pairs of residues that touch each other")
       ->check(CLI::Range(1, 50'000))
       ->capture_default_str();
-  command->add_option("--seed", planted.seed, "of what is drawn")->capture_default_str();
+  command->add_option("--seed", planted.seed, "random seed")->capture_default_str();
   command->add_flag("--json", options->json,
                     "print one JSON object: path, train_proteins, valid_proteins, contacts");
   command->footer(
-      "Lines of contacts.tsv are the places, from 1, of two residues that touch each other: the\n"
-      "second is the partner of the first in 9 of 10 proteins.\n\n"
+      "A line of contacts.tsv has the positions, from 1, of two residues that touch each other. In "
+      "9 of\n"
+      "10 proteins the second is the partner of the first.\n"
+      "\n"
       "Example:\n"
       "  attend data contacts --out family\n"
       "  attend train --data family/train.fasta --valid family/valid.fasta --out model \\\n"

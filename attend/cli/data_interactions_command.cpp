@@ -27,7 +27,7 @@ void run_interactions(const InteractionsOptions& options) {
     return;
   }
   fmt::print("{} lines of user, item and time: {}\n", summary.lines, options.out);
-  fmt::print("best possible hit@10 {:.4f}; of the last items {:.4f} are among the ten\n",
+  fmt::print("best possible hit@10 {:.4f}; share of last items among the ten followers {:.4f}\n",
              options.planted.best_hit(), summary.last_hit);
 }
 
@@ -37,23 +37,25 @@ void add_data_interactions_command(CLI::App& data) {
   auto options = std::make_shared<InteractionsOptions>();
   PlantedInteractions& planted = options->planted;
   auto* command = data.add_subcommand(
-      "interactions", "Write users who take items by a chain whose best possible hit@10 is known");
-  command->add_option("--out", options->out, "file to write, a line of user TAB item TAB time")
+      "interactions",
+      "Write interactions drawn from a Markov chain with known best possible hit@10");
+  command->add_option("--out", options->out, "file to write, with lines of user TAB item TAB time")
       ->required();
-  command->add_option("--users", planted.users, "how many there are")
+  command->add_option("--users", planted.users, "number of users")
       ->check(CLI::Range(1, 100'000'000))
       ->capture_default_str();
-  command->add_option("--items", planted.items, "how many different ones")
+  command->add_option("--items", planted.items, "number of different items")
       ->check(CLI::Range(20, 900'000))
       ->capture_default_str();
-  command->add_option("--length", planted.length, "items of each user")
+  command->add_option("--length", planted.length, "number of items per user")
       ->check(CLI::Range(3, 10'000))
       ->capture_default_str();
-  command->add_option("--seed", planted.seed, "of what is drawn")->capture_default_str();
+  command->add_option("--seed", planted.seed, "random seed")->capture_default_str();
   command->add_flag("--json", options->json,
                     "print one JSON object: path, lines, best_hit@10, last_hit@10");
   command->footer(
-      "Ten items follow an item with a probability of 0.09 each, otherwise any does.\n\n"
+      "Each of ten items follows an item with probability 0.09; otherwise any item follows.\n"
+      "\n"
       "Example:\n"
       "  attend data interactions --out planted.tsv\n"
       "  attend train --data planted.tsv --out model --set model.type=recommender\n"

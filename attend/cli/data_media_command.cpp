@@ -20,13 +20,13 @@ struct ImageOptions : Written {
 
 template <class Written>
 void add_image_options(CLI::App& command, ImageOptions<Written>& options) {
-  command.add_option("--images", options.images, "IDX file of images, packed by gzip or xz or not")
+  command.add_option("--images", options.images, "IDX file of images, also packed by gzip or xz")
       ->type_name("FILE")
       ->required();
-  command.add_option("--labels", options.labels, "IDX file of their labels")
+  command.add_option("--labels", options.labels, "IDX file of the labels")
       ->type_name("FILE")
       ->required();
-  command.add_option("--out", options.folder, "Folder to write into, created when missing")
+  command.add_option("--out", options.folder, "Folder to write into, created if missing")
       ->type_name("DIR")
       ->required();
   command.add_option("--part", options.part, "Name of the table: train, test")
@@ -39,12 +39,14 @@ void add_images_command(CLI::App& data) {
   auto options = std::make_shared<ImageOptions<ImageSet>>();
   auto* command = data.add_subcommand("images", "Name the images of an IDX file in a table");
   add_image_options(*command, *options);
-  command->add_option("--valid", options->valid, "The last so many images go to valid.tsv")
+  command
+      ->add_option("--valid", options->valid, "Number of images for valid.tsv, taken from the end")
       ->check(CLI::Range(0, 1'000'000'000))
       ->capture_default_str();
   command->footer(
       "A table that you write yourself names images as file.png, file.jpg or\n"
-      "file.idx:17.\n\n"
+      "file.idx:17.\n"
+      "\n"
       "Example:\n"
       "  attend data images --images train-images.gz --labels train-labels.gz --out data \\\n"
       "    --valid 5000\n"
@@ -63,11 +65,11 @@ void add_drawing_options(CLI::App& command, ImageOptions<Written>& options,
   command
       .add_option("--valid", options.valid,
                   drawn +
-                      " to draw for validation, from the last tenth of the images, which the "
-                      "others then leave alone")
+                      " to draw for validation, from the last tenth of the images; training then "
+                      "uses only the others")
       ->check(CLI::Range(0, 1'000'000'000))
       ->capture_default_str();
-  command.add_option("--seed", options.seed, "Seed of what is drawn")
+  command.add_option("--seed", options.seed, "Random seed")
       ->check(CLI::Range(0, 1'000'000'000))
       ->capture_default_str();
 }
@@ -75,9 +77,10 @@ void add_drawing_options(CLI::App& command, ImageOptions<Written>& options,
 void add_digit_sets_command(CLI::App& data) {
   auto options = std::make_shared<ImageOptions<DigitSets>>();
   auto* command = data.add_subcommand(
-      "digit-sets", "Draw sets of images of MNIST, each with how many different digits it has");
+      "digit-sets", "Draw sets of MNIST images, each with its number of different digits");
   add_drawing_options(*command, *options, "Sets");
-  command->add_option("--most", options->maximum, "Images of a set at most; it has 1 or more")
+  command
+      ->add_option("--most", options->maximum, "Maximum number of images per set; the minimum is 1")
       ->check(CLI::Range(1, 1000))
       ->capture_default_str();
   command->footer(
@@ -95,7 +98,8 @@ void add_digits_command(CLI::App& data) {
   add_drawing_options(*command, *options, "Rows");
   command->footer(
       "Writes part.idx and its table. A row begins anywhere in its picture; each digit is moved\n"
-      "by up to two pixels.\n\n"
+      "by up to two pixels.\n"
+      "\n"
       "Example:\n"
       "  attend data digits --images train-images-idx3-ubyte.gz \\\n"
       "    --labels train-labels-idx1-ubyte.gz --out data --count 20000 --valid 1000");
@@ -110,10 +114,9 @@ void add_digit_sums_command(CLI::App& data) {
   add_drawing_options(*command, *options, "Pictures");
   command->footer(
       "Writes part.idx and its table, with targets such as three minus five is minus two, and\n"
-      "part-places.tsv: picture, word, and top, left, height and width in pixels of each digit "
-      "and\n"
-      "sign. From left to right they stand anywhere where they fit, each at a height of its "
-      "own.\n\n"
+      "part-places.tsv: picture, word, and top, left, height and width in pixels of each digit\n"
+      "and sign. They are placed from left to right at random places, each at its own height.\n"
+      "\n"
       "Example:\n"
       "  attend data digit-sums --images train-images-idx3-ubyte.gz \\\n"
       "    --labels train-labels-idx1-ubyte.gz --out data --count 20000 --valid 1000\n"
@@ -133,14 +136,16 @@ void add_sounds_command(CLI::App& data) {
   command->add_option("recordings", options->recordings, "Folder of the recordings")
       ->type_name("DIR")
       ->required();
-  command->add_option("--out", options->folder, "Folder to write into, created when missing")
+  command->add_option("--out", options->folder, "Folder to write into, created if missing")
       ->type_name("DIR")
       ->required();
   add_tables_json(*command, options->json);
   command->footer(
       "Indices 0 to 4 are for testing, as in the Free Spoken Digit Dataset, and 5 to 9 for\n"
-      "validation. Recordings of other names need no command: attend train reads a table of lines\n"
-      "file.wav TAB target.\n\n"
+      "validation.\n"
+      "Recordings with other names need no command: attend train reads a table with lines\n"
+      "file.wav TAB target.\n"
+      "\n"
       "Example:\n"
       "  attend data sounds recordings --out data\n"
       "  attend train --data data --out model --source-units sound --target-units line");

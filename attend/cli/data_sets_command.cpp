@@ -31,18 +31,19 @@ void add_data_sets_command(CLI::App& data) {
   auto options = std::make_shared<SetOptions>();
   IntegerSets& sets = options->sets;
   auto* command = data.add_subcommand("sets", "Draw sets of integers, each with its maximum");
-  command->add_option("--out", options->out, "file to write, a line of integers TAB maximum")
+  command->add_option("--out", options->out, "file to write, with lines of integers TAB maximum")
       ->required();
-  command->add_option("--count", sets.count, "sets to draw")
+  command->add_option("--count", sets.count, "number of sets")
       ->check(CLI::Range(1, 10'000'000))
       ->capture_default_str();
-  command->add_option("--most", sets.maximum, "integers of a set at most; it has 1 or more")
+  command
+      ->add_option("--most", sets.maximum, "maximum number of integers per set; the minimum is 1")
       ->check(CLI::Range(1, 10'000))
       ->capture_default_str();
-  command->add_option("--largest", sets.largest, "integers are from 1 to this one")
+  command->add_option("--largest", sets.largest, "largest integer; the smallest is 1")
       ->check(CLI::Range(1, 1'000'000'000))
       ->capture_default_str();
-  command->add_option("--seed", sets.seed, "of what is drawn")
+  command->add_option("--seed", sets.seed, "random seed")
       ->check(CLI::Range(0, 1'000'000'000))
       ->capture_default_str();
   command->add_flag("--json", options->json, "print one JSON object: path, lines");

@@ -15,29 +15,30 @@ void add_data_split_command(CLI::App& data) {
   };
   auto options = std::make_shared<Options>();
   auto* command = data.add_subcommand(
-      "split", "Share pairs out among train.tsv, valid.tsv and test.tsv, by chance or by a column");
+      "split", "Split pairs into train.tsv, valid.tsv and test.tsv, at random or by a column");
   command->add_option("data", options->files.source, "TSV or CSV file of pairs")
       ->type_name("FILE")
       ->required();
   command->add_option("--target", options->files.target,
-                      "the file of targets, where FILE holds a source a line alone");
+                      "file of targets, if FILE holds only one source per line");
   add_column_options(*command, options->files.source_column, options->files.target_column);
   command->add_option("--split-column", options->column,
-                      "of a CSV file: where rows say train, valid or test; else parts are drawn");
-  command->add_option("--seed", options->seed, "of what is drawn")->capture_default_str();
-  command->add_option("--set", options->assignments,
-                      "KEY=VALUE: data.source_units, so that spellings of one molecule are in one "
-                      "part");
-  command->add_option("--out", options->folder, "Folder to write into, created when missing")
+                      "column of a CSV file with train, valid or test; default: random parts");
+  command->add_option("--seed", options->seed, "random seed")->capture_default_str();
+  command->add_option(
+      "--set", options->assignments,
+      "KEY=VALUE: data.source_units, so that all spellings of a molecule are in one part");
+  command->add_option("--out", options->folder, "Folder to write into, created if missing")
       ->type_name("DIR")
       ->required();
   add_tables_json(*command, options->json);
   command->footer(
-      "Of the sources 80 % go to train, 10 % to valid and 10 % to test, each with all its "
+      "80 % of the sources go to train, 10 % to valid and 10 % to test, each with all its\n"
       "targets.\n"
-      "With data.source_units smiles or molecule, the spellings of one molecule count as one "
+      "With data.source_units smiles or molecule, the spellings of one molecule count as one\n"
       "source.\n"
-      "attend train and attend evaluate take the folder as --data.\n\n"
+      "attend train and attend evaluate take the folder as --data.\n"
+      "\n"
       "Example:\n"
       "  attend data split esol.csv.gz --source-column smiles --target-column solubility --out "
       "data \\\n"

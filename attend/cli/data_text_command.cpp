@@ -66,8 +66,8 @@ void run_learn(const LearnOptions& options) {
 }
 
 void add_word_options(CLI::App& command, TextConfig& text) {
-  command.add_flag("--lowercase", text.lowercase, "as data.lowercase of the training");
-  command.add_flag("--tokenise", text.tokenise, "as data.tokenise of the training");
+  command.add_flag("--lowercase", text.lowercase, "as data.lowercase in training");
+  command.add_flag("--tokenise", text.tokenise, "as data.tokenise in training");
   add_named_option<NormalForm>(command, "--normalise", text.normalise,
                                "as data.normalise: nfc, nfd, nfkc or none");
 }
@@ -77,14 +77,14 @@ void add_learn_command(CLI::App& bpe) {
   auto* command = bpe.add_subcommand("train", "Learn codes from texts");
   command
       ->add_option("files", options->files,
-                   "texts, packed by gzip or xz or not; several have joint codes")
+                   "texts, also packed by gzip or xz; several texts get joint codes")
       ->type_name("FILE")
       ->required();
   command->add_option("--out", options->out, "file to write the codes to")->required();
-  command->add_option("--merges", options->merges, "how many pairs to merge")
+  command->add_option("--merges", options->merges, "number of merges")
       ->check(CLI::Range(1, 1'000'000))
       ->capture_default_str();
-  command->add_option("--minimum-count", options->minimum_count, "rarer pairs are not merged")
+  command->add_option("--minimum-count", options->minimum_count, "minimum count of a pair to merge")
       ->check(CLI::Range(1, 1'000'000'000))
       ->capture_default_str();
   add_word_options(*command, options->text);
@@ -106,8 +106,10 @@ void add_apply_command(CLI::App& bpe) {
   apply->add_option("--codes", *path, "file of codes, such as subword-nmt's")->required();
   add_word_options(*apply, *text);
   apply->footer(
-      "Lines are put through the same as those that the codes were learned from.\n\n"
-      "Example:\n  attend data bpe apply --codes codes < text > pieces");
+      "Use the same options as for learning the codes.\n"
+      "\n"
+      "Example:\n"
+      "  attend data bpe apply --codes codes < text > pieces");
   apply->callback([path, text] {
     const auto codes = BytePairEncoding::load(*path);
     const TextCodec codec = word_codec(*text);
@@ -117,11 +119,11 @@ void add_apply_command(CLI::App& bpe) {
 
 void add_bpe_command(CLI::App& data) {
   auto* bpe = data.add_subcommand(
-      "bpe", "Byte-pair encoding (Sennrich et al. 2016): words as pieces that occur often");
+      "bpe", "Byte-pair encoding (Sennrich et al. 2016): splits words into frequent pieces");
   bpe->require_subcommand(1);
   add_learn_command(*bpe);
   add_apply_command(*bpe);
-  auto* undo = bpe->add_subcommand("undo", "Put the pieces of standard input together again");
+  auto* undo = bpe->add_subcommand("undo", "Join the pieces of standard input into words");
   undo->footer("Example:\n  attend data bpe undo < pieces > text");
   undo->callback([] { change_lines(BytePairEncoding::undo); });
 }
@@ -130,10 +132,11 @@ void add_tokenise_command(CLI::App& data) {
   auto undo = std::make_shared<bool>(false);
   auto* command = data.add_subcommand(
       "tokenise", "Set words and punctuation of standard input apart, \"Stop ￭!\"");
-  command->add_flag("--undo", *undo, "put them together again");
+  command->add_flag("--undo", *undo, "join them again");
   command->footer(
-      "U+FFED marks the side on which no space was, so that --undo gives the text back, but for\n"
-      "its white space.\n\n"
+      "U+FFED marks a side without a space, so that --undo restores the text except for\n"
+      "its white space.\n"
+      "\n"
       "Example:\n"
       "  echo \"Don't stop!\" | attend data tokenise | attend data tokenise --undo");
   command->callback([undo] {

@@ -60,7 +60,8 @@ void print_text(const Diagnosis& diagnosis) {
 
 void add_doctor_command(CLI::App& app) {
   CLI::App* command = app.add_subcommand(
-      "doctor", "What this machine offers: processor, threads, libraries, and what is wrong there");
+      "doctor",
+      "Show the processor, threads and libraries of this machine, and problems with them");
   auto json = std::make_shared<bool>(false);
   command->add_flag(
       "--json", *json,

@@ -43,7 +43,7 @@ void print_embedding(const EmbedOptions& options, const Model& model, const std:
 }
 
 void run_embed(const EmbedOptions& options) {
-  if (options.tokens && !options.json) fail("--tokens are printed with --json alone; add it");
+  if (options.tokens && !options.json) fail("--tokens needs --json; add it");
   // Results before a bad line are printed before its error ends the command.
   ModelOptions with_errors = options.model;
   with_errors.skip_bad = true;
@@ -84,29 +84,28 @@ void add_embed_command(CLI::App& app) {
   add_placement_options(*command, options->model.placement);
   add_named_option<WeightType>(
       *command, "--weights", options->model.weights,
-      "what vectors are computed with: float32, or bfloat16 or int8, faster and a little off");
-  command->add_option("--threads", options->model.threads, "that compute, else one per core")
+      "type of the weights: float32; bfloat16 and int8 are faster and less exact");
+  command
+      ->add_option("--threads", options->model.threads, "number of threads; default: one per core")
       ->check(CLI::Range(1, 1024));
   command->add_flag("--strict", options->model.strict,
-                    "refuse a line that is longer than the model reads; otherwise it is cut");
-  command->add_flag(
-      "--skip-bad", options->model.skip_bad,
-      "a line that cannot be read gets an empty vector, and the exit code is 1; else it ends all");
+                    "refuse lines that are too long for the model instead of cutting them");
+  command->add_flag("--skip-bad", options->model.skip_bad,
+                    "give an unreadable line an empty vector and exit with 1; default: stop there");
   command->add_flag("--json", options->json, "one JSON object per line");
   command->add_flag("--tokens", options->tokens, "with --json: the vectors of the tokens too");
   command->footer(
       "Examples:\n"
       "  attend embed model < sentences.txt > vectors.txt\n"
-      "Output: the numbers of the vector, with blanks between; nothing for an empty line; with "
+      "Output: the numbers of the vector, separated by blanks; nothing for an empty line; with\n"
       "--json,\n"
-      "  {\"source\", \"vector\": [numbers]}, with --tokens also tokens and vectors, one of each "
+      "  {\"source\", \"vector\": [numbers]}, with --tokens also tokens and vectors, one per "
       "token,\n"
-      "  with --skip-bad \"error\". A line that is longer than the model reads is cut, and "
-      "standard error says so,\n"
-      "as it does at the end of tokens that are unknown to the model.\n"
-      "The vector is the mean of those of the tokens, or what an imported sentence encoder makes "
-      "of "
-      "them.");
+      "  with --skip-bad \"error\". A line that is too long for the model is cut. Standard error "
+      "reports cut\n"
+      "lines and, at the end, tokens that are unknown to the model.\n"
+      "The vector is the mean of the token vectors, or the output of an imported sentence\n"
+      "encoder.");
   command->callback([options] { run_embed(*options); });
 }
 

@@ -57,7 +57,7 @@ std::vector<const Metric*> chosen_metrics(const std::vector<std::string>& names,
   if (kind == MeasuredFor::numbers) {
     for (const Metric* row : others)
       if (std::count(names.begin(), names.end(), row->name) > 0)
-        fail("--metric {}: is of probabilities, and the model answers numbers", row->name);
+        fail("--metric {}: needs probabilities, and the model answers numbers", row->name);
     return of_answers;
   }
   of_answers.insert(of_answers.end(), others.begin(), others.end());
@@ -107,10 +107,10 @@ void tell_form(const EvaluateOptions& options, const Model& model, const Measure
     for (const std::string& reference : answer.references)
       others += normalised(reference, form) != reference;
   if (others > 0)
-    print_remark(fmt::format(
-        "{}: {} references are not in the normal form of the answers (data.normalise = {}), which "
-        "BLEU and chrF tell apart",
-        options.data, others, name_of(form)));
+    print_remark(
+        fmt::format("{}: {} references are not in the normal form of the answers (data.normalise = "
+                    "{}); BLEU and chrF count them as different",
+                    options.data, others, name_of(form)));
 }
 
 void write_scores(const std::string& path, const Model& model,
@@ -129,8 +129,7 @@ void write_scores(const std::string& path, const Model& model,
 // Items that were not in training have no likelihood.
 void leave_likelihood_out(const EvaluateOptions& options, Measurement& result) {
   std::erase_if(result.metrics, [](const Metric* metric) { return !metric->of_answers(); });
-  print_remark(
-      fmt::format("{}: no last item was in training, so that they have no loss", options.data));
+  print_remark(fmt::format("{}: no last item was in training, so there is no loss", options.data));
 }
 
 std::string unread_part(int64_t tokens) {
@@ -254,7 +253,7 @@ void run_evaluate(EvaluateOptions& options) {
   take_search_defaults(options, model);
   check_decode_options(options, model);
   if (options.negatives > 0 && !model.ranks())
-    fail("--negatives: are of models that rank items; {} is of type {}", options.models[0],
+    fail("--negatives: needs a model that ranks items; {} is of type {}", options.models[0],
          model.type());
   if (model.fills() && options.models.size() > 1)
     fail("{}: encoders are measured one at a time; give one model", options.models[1]);
@@ -279,37 +278,36 @@ constexpr const char* evaluate_footer = R"(Examples:
   attend evaluate shop --data interactions.tsv --metric hit@10,ndcg@10,mrr
 The token error rate is edits per reference token (PER for phonemes), the sequence error rate the
 share of answers that match no reference (WER for words), the token accuracy the share of
-reference tokens that the answer has at the same place. Accuracy and F1 of a tagger are of tokens.
-Tokens that a tagger does not read, because their source is too long, count as wrong; so do labels
-that training does not have, which the loss leaves out. Every line is an example, unless
-references are merged: then the nearest of a source counts. BLEU and chrF are sacreBLEU's to the
-digit, of the unchanged targets.
-JSON keys: loss, known_loss (over known tokens), unknown_tokens (how many there are), examples,
+reference tokens that the answer has at the same place. Accuracy and F1 of a tagger count tokens.
+Tokens beyond the tagger's maximum source length count as wrong. Labels that were not in training
+count as wrong, too; the loss leaves them out. Every line is an example. With merged references,
+the nearest reference of a source counts. BLEU and chrF equal sacreBLEU's to the digit, on the
+unchanged targets.
+JSON keys: loss, known_loss (over known tokens), unknown_tokens (their number), examples,
 sources (different ones), references, beam, decode_seconds, by_length: [{source_length, examples,
 and the rates}], and for each metric: token_error_rate, sequence_error_rate, accuracy,
 token_accuracy, perplexity, bits_per_byte; bleu {name, score, signature, precisions,
 brevity_penalty, hypothesis_length,
 reference_length} with bleu_by_length: [{first, last, mean, examples, bleu}]; chrf, chrf++ {name,
 score, signature}; f1 {precision, recall, f1, micro_f1, labels}. For a classifier also confusion:
-{right label: {answer: examples}}. roc_auc and average_precision are of a classifier of two labels
-and the probability of that whose name comes second, as 1 of 0 and 1. A model of numbers has mse,
-rmse, mae and r2, in the unit of the targets, and neither loss nor unknown_tokens. These and the two
-of labels have KEY_interval: [low, high], 95 % by 1,000 bootstrap samples, or 200 to 1,000 of over
-5,000 answers. A tagger has unread_tokens if there are any. For a text: loss,
-known_loss, perplexity, bits_per_byte, tokens,
-unknown_tokens and bytes, each token with half a context or more in front of it, but for the first;
-and window_loss, of windows that fill the context one after another, as in validation. Whatever the
-model has no token for is one token, <unk>, so that perplexity says little where many are unknown;
-bits_per_byte counts the known ones alone.
-For a model that ranks items, --data holds interactions: each user's last item is ranked among all
-of training, but for those of the same user before it, and one that was not in training counts as
-a miss. Among items of one score, hit@K, ndcg@K and mrr are means over the orders of these. JSON:
-hit@10, ndcg@10, mrr, the loss of the items of training, popularity (the same of ranking by
-popularity) and misses {unknown, seen}: right items that were not in training, and those that the
+{right label: {answer: examples}}. roc_auc and average_precision need a classifier
+with two labels; they use the probability of the label that is second in alphabetical order (1 of
+0 and 1). A model of numbers has mse, rmse, mae and r2, in the unit of the targets, and neither
+loss nor unknown_tokens. These four, roc_auc and average_precision have KEY_interval: [low, high],
+95 % by 1,000 bootstrap samples, or 200 to 1,000 for over 5,000 answers. A tagger has
+unread_tokens if there are any. For a text: loss, known_loss, perplexity, bits_per_byte, tokens,
+unknown_tokens and bytes; at least half a context precedes each token, except at the beginning.
+window_loss uses consecutive windows of a full context, as validation does. Every unknown token is
+<unk>, so perplexity means little if many tokens are unknown; bits_per_byte counts only known
+tokens.
+For a model that ranks items, --data holds interactions. Each user's last item is ranked among all
+items of training, without the user's earlier items. An item that was not in training counts as a
+miss. For items with equal scores, hit@K, ndcg@K and mrr are means over their orders. JSON: hit@10,
+ndcg@10, mrr, loss (over items of training), popularity (the same metrics for ranking by
+popularity) and misses {unknown, seen}: right items that were not in training, and items that the
 user took before, which --keep-seen ranks.
-For an encoder: loss and perplexity of the tokens that are asked for, asked_tokens (how many they
-are, chosen by the content of each line), tokens, unknown_tokens, which are not asked for,
-examples.)";
+For an encoder: loss and perplexity of the masked tokens, asked_tokens (their number, chosen by
+the content of each line), tokens, unknown_tokens (never masked), examples.)";
 
 }  // namespace
 
@@ -324,30 +322,29 @@ void add_evaluate_command(CLI::App& app) {
           "model also a text")
       ->required();
   command->add_option("--target", options->target,
-                      "the file of targets, where --data holds one source per line alone");
+                      "file of targets, if --data holds only one source per line");
   add_column_options(*command, options->source_column, options->target_column);
   add_named_option<References>(
       *command, "--references", options->references,
-      "each: every line is an example; merged: lines of one source are one, and any of their "
-      "targets is right; else as data.references of the model");
+      "each: every line is an example; merged: lines with the same source are one example, and any "
+      "of their targets is right; default: data.references of the model");
   add_metric_option(*command, options->metrics,
-                    "what to measure, separated by commas; else the rates that fit the model",
+                    "metrics, separated by commas; default: the rates that fit the model",
                     [](const Metric& row) { return row.measured != MeasuredFor::always; });
   add_text_options(*command, options->bleu);
   command->add_option(
       "--scores", options->scores,
-      "file to write: source TAB target TAB its log probability; a TAB of theirs is \\t");
+      "file to write: source TAB target TAB log probability; a TAB in a text becomes \\t");
   command->add_flag(
       "--skip-bad", options->skip_bad,
-      "leave lines, images and sounds out that cannot be read, and name them; the exit code "
-      "is 1 then");
+      "skip and report lines, images and sounds that cannot be read; the exit code is then 1");
   command
       ->add_option("--negatives", options->negatives,
-                   "of a model that ranks items: rank the right one among so many others that "
-                   "are drawn; 0: among all")
+                   "number of random items to rank the right item against, for models that rank "
+                   "items; 0: all items")
       ->check(CLI::Range(0, 1000000000))
       ->capture_default_str();
-  command->add_option("--seed", options->seed, "of the items that are drawn")
+  command->add_option("--seed", options->seed, "random seed for --negatives")
       ->capture_default_str();
   command->add_flag("--json", options->json, "print one JSON object; rates are fractions");
   command->footer(evaluate_footer);

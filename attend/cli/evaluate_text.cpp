@@ -37,21 +37,22 @@ void evaluate_text(const Model& model, const std::string& data, bool as_json, in
       masked ? measure_masked(model, path, bad)
              : likelihood_json(likelihood_of_text(model, read_text(path, print_remark, bad)));
   if (figures["tokens"] == figures["unknown_tokens"])
-    fail("{}: the model has none of its {} tokens, so that they have no loss", path,
-         figures["tokens"].get<int64_t>());
+    fail(
+        "{}: the model knows none of its {} tokens, so there is no loss; give data of the model's "
+        "kind",
+        path, figures["tokens"].get<int64_t>());
   if (as_json) {
     fmt::print("{}\n", figures.dump());
     return;
   }
   for (const Metric& metric : metric_table())
     if (figures.contains(metric.key))
-      fmt::print("{}", metric.report_text(figures[metric.key],
-                                          masked ? "token that is asked for" : "token"));
+      fmt::print("{}", metric.report_text(figures[metric.key], masked ? "masked token" : "token"));
   if (masked) {
-    fmt::print("asked for            {:6} tokens, the same ones in every run\n",
+    fmt::print("masked               {:6} tokens, the same in every run\n",
                figures["asked_tokens"].get<int64_t>());
     if (const auto unknown = figures["unknown_tokens"].get<int64_t>(); unknown > 0)
-      fmt::print("unknown tokens       {:6}; they are not asked for\n", unknown);
+      fmt::print("unknown tokens       {:6}; they are not masked\n", unknown);
   } else {
     fmt::print("{}", unknown_line(figures["unknown_tokens"], figures["known_loss"]));
     fmt::print("loss in windows      {:6.4f} nats per token\n",

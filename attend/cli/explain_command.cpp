@@ -106,7 +106,8 @@ void print(const ExplainOptions& options, const Shown& shown) {
 
 void print_knock_out(const ExplainOptions& options, const Model& model, const Subject& subject) {
   check_takes_no_map(options.show);
-  if (!options.out.empty()) fail("without: says what becomes of the answer; leave --out out");
+  if (!options.out.empty())
+    fail("without: reports how the answer changes and makes no file; leave --out out");
   const KnockOut told =
       knock_out(subject, options.text, options.search, options.without, options.show.ablation);
   if (options.json) {
@@ -117,7 +118,8 @@ void print_knock_out(const ExplainOptions& options, const Model& model, const Su
   const char* value = number ? "number" : options.against.empty() ? "log probability" : "log odds";
   fmt::print("{:<16} {:.4f}, without {} {:.4f}\n", value, told.before, told.without, told.after);
   if (!number)
-    fmt::print("{:<16} {} of {} places have another token\n", "changed", told.changed, told.places);
+    fmt::print("{:<16} {} of {} positions have another token\n", "changed", told.changed,
+               told.places);
   fmt::print("{:<16} {}\n", "answer then", told.new_answer);
 }
 
@@ -154,8 +156,8 @@ void run_explain(ExplainOptions& options) {
   explain_answer(options, model, subject);
   if (subject.is_part)
     fmt::print(stderr,
-               "attend: the first {} tokens of the answer are explained, which the model reads at "
-               "once with the text\n",
+               "attend: only the first {} tokens of the answer are explained; the context of the "
+               "model has no room for more\n",
                subject.target.size());
   if (subject.converted_to_grey)
     fmt::print(stderr, "attend: the image is in colour and read in grey (data.colours = false)\n");
@@ -173,17 +175,16 @@ std::string footer() {
     text += fmt::format("  {:<21} {}: {} ({})\n", row.name, row.formula, row.meaning, row.paper);
   return text +
          "Views:\n"
-         "  alignment   what each token of the answer came from, by a method\n"
+         "  alignment   source tokens that each token of the answer depends on, by a method\n"
          "  heads       each head of one layer, --layer N\n"
          "  model       each head of every layer\n"
-         "  graph       all layers as one graph of tokens, of a node the nodes around it, to "
+         "  graph       all layers as one graph of tokens, or the neighbourhood of a node, to "
          "--out\n"
          "              FILE that ends in " +
          listed_layer_graph_files() +
          "\n"
-         "  lens        what would be answered behind each layer (logit lens, nostalgebraist "
-         "2020)\n"
-         "  effects     what the answer loses, in nats, without each head\n"
+         "  lens        the answer read off each layer (logit lens, nostalgebraist 2020)\n"
+         "  effects     loss of log probability, in nats, without each head\n"
          "Heads, for --without: encoder.1.head.2, decoder.1.self, decoder.1-3.source.head.4, "
          "layer.2, pooling\n"
          "Edges of heads, for --without: encoder.1.head.2.query.3.key.1-2, layer.2.key.1\n"
@@ -205,34 +206,36 @@ std::string footer() {
 void add_explain_command(CLI::App& app) {
   auto options = std::make_shared<ExplainOptions>();
   auto* command =
-      app.add_subcommand("explain", "Show which source tokens each target token came from");
+      app.add_subcommand("explain", "Show which source tokens each target token depends on");
   command->add_option("model", options->folder, "model folder")->required();
   add_search_options(*command, *options);
   command
-      ->add_option("text", options->text,
-                   "what to answer and explain: a text, or the file of an image or a sound or the "
-                   "name of a node where the model reads such")
+      ->add_option(
+          "text", options->text,
+          "source to answer and explain, as the model reads it: a text, the file of an image "
+          "or a sound, or the name of a node")
       ->required();
-  command->add_option("--target", options->target, "explain this answer in place of the model's");
+  command->add_option("--target", options->target,
+                      "explain this answer instead of the model's own");
   command->add_option("--against", options->against,
-                      "why the answer and not this one: a token, for each place, or as many tokens "
-                      "as the answer has");
+                      "explain why the answer and not this one: one token for every position, or "
+                      "one token per position");
   command
       ->add_option(
           "--without", options->without,
-          "say what becomes of the answer without these heads or edges, in place of a map: "
-          "see below")
+          "report how the answer changes without these heads or edges, instead of a map: see below")
       ->delimiter(',');
   add_named_option<Ablation>(*command, "--ablation", options->show.ablation,
-                             "what heads that are off give: zeros, or their mean over the answer");
-  command->add_option("--method", options->show.method, "how; else the weights: see below");
-  add_named_option<ExplanationView>(*command, "--view", options->show.view, "what to show");
-  command->add_option("--layer", options->show.choice.layer, "from 1; else the last");
-  command->add_option("--head", options->show.choice.head, "from 1; else all, or their mean");
-  command->add_flag("--words", options->show.words,
-                    "join pieces of words, written with @@, to words");
+                             "output of heads that are off: zeros, or their mean over the answer");
+  command->add_option("--method", options->show.method,
+                      "method, see below; default: the attention weights");
+  add_named_option<ExplanationView>(*command, "--view", options->show.view, "view, see below");
+  command->add_option("--layer", options->show.choice.layer, "layer, from 1; default: the last");
+  command->add_option("--head", options->show.choice.head,
+                      "head, from 1; default: all heads, or their mean");
+  command->add_flag("--words", options->show.words, "join pieces of words (with @@) into words");
   command->add_flag("--evidence", options->show.evidence,
-                    "test whether the answer depends on what the map points at");
+                    "test whether the answer depends on the tokens that the map points at");
   command->add_option("--out", options->out, "file to write: " + listed_explain_files());
   command->add_flag(
       "--json", options->json,

@@ -45,7 +45,7 @@ std::string maps_track(const Shown& shown) { return label_track(shown.maps[0]); 
 const Alignment& one_row(const Shown& shown) {
   const Alignment& map = shown.maps[0];
   if (map.target.size() != 1)
-    fail("a drawing shows where one label or number comes from, and this map has {} rows",
+    fail("a drawing shows the map of one label or number, and this map has {} rows",
          map.target.size());
   return map;
 }
@@ -61,7 +61,7 @@ std::vector<size_t> ends_of(const std::vector<std::string>& parts, const std::st
   for (const std::string& part : parts) {
     const size_t begin = text.find(part, end);
     if (begin == std::string::npos)
-      fail("{} is no part of {}; a molecule is drawn where tokens are of its SMILES",
+      fail("{} is not a part of {}; a molecule is drawn only if tokens are parts of its SMILES",
            in_quotes(part), in_quotes(text));
     end = begin + part.size();
     ends.push_back(end);
@@ -130,7 +130,7 @@ std::string points_drawing(const Shown& shown) {
   for (size_t i = 0; i < map.source.size(); ++i) {
     const NumberSet point = parse_number_set(map.source[i]);
     if (point.numbers.size() != 2)
-      fail("{} is no point of a plane; two numbers with a comma between are wanted",
+      fail("{} is not a point of a plane; give two numbers separated by a comma",
            in_quotes(map.source[i]));
     drawing.points.push_back(
         {point.numbers[0], point.numbers[1], map.weights.at(0, static_cast<int64_t>(i))});
@@ -141,7 +141,7 @@ std::string points_drawing(const Shown& shown) {
 std::string points_png(const Shown& shown) { return render_png(points_drawing(shown)); }
 
 std::string method_pharaoh(const Shown& shown) {
-  if (shown.methods.empty()) fail("alignments of Pharaoh are of a method; take --view alignment");
+  if (shown.methods.empty()) fail("alignments of Pharaoh need a method; take --view alignment");
   return pharaoh(shown.methods[0].scores) + '\n';
 }
 
@@ -149,8 +149,8 @@ AttentionGraph map_graph(const Shown& shown) {
   const Alignment& map = shown.maps[0];
   if (!shown.of_one_sequence)
     fail(
-        "{} looks at other tokens than its own; a graph is of one sequence, take --view heads and "
-        "a --layer of self-attention",
+        "{} attends to another sequence; a graph shows one sequence, take --view heads and a "
+        "--layer of self-attention",
         map.title.empty() ? "the answer" : map.title);
   return attention_graph(map.source, {map.weights});
 }

@@ -19,8 +19,8 @@ void add_export_command(CLI::App& app) {
       "  attend train --data reviews.tsv --init minilm --out reviews ...\n"
       "  attend export reviews --out reviews-bert\n"
       "Types: embedder, encoder, classifier and tagger with data.source_units = tokenizer, as\n"
-      "BERT and ModernBERT have them; vit; lm and transformer as GPT-2 and Marian were imported.\n"
-      "A setting that they have not is named, and nothing is written then.");
+      "BERT or ModernBERT; vit; lm and transformer if they were imported from GPT-2 or Marian.\n"
+      "If the format lacks a setting of the model, the command names it and writes nothing.");
   command->callback([folder, out] {
     const ExportedModel made = export_model(*folder, *out);
     fmt::print("{}: {}\n", *out, made.architecture);

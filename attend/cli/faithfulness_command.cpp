@@ -93,7 +93,8 @@ void run_faithfulness(FaithfulnessCommand command) {
 void add_faithfulness_command(CLI::App& app) {
   auto options = std::make_shared<FaithfulnessCommand>();
   auto* command = app.add_subcommand(
-      "faithfulness", "Test over a data set whether answers depend on what maps point at");
+      "faithfulness",
+      "Test over a data set whether answers depend on the tokens that maps point at");
   command->add_option("model", options->folder, "model folder")->required();
   command
       ->add_option("--data", options->data, "TSV or CSV file of pairs, or a folder with test.tsv")
@@ -101,17 +102,20 @@ void add_faithfulness_command(CLI::App& app) {
   add_column_options(*command, options->source_column, options->target_column);
   command
       ->add_option("--method", options->methods,
-                   "of attend explain, separated by commas; else all that apply")
+                   "methods of attend explain, separated by commas; default: all that apply")
       ->delimiter(',');
-  command->add_option("--figure", options->figures, "which figures, separated by commas; else all")
+  command->add_option("--figure", options->figures, "figures, separated by commas; default: all")
       ->delimiter(',');
-  command->add_option("--examples", options->options.examples, "so many, evenly spaced; 0: all")
+  command
+      ->add_option("--examples", options->options.examples,
+                   "number of examples, evenly spaced; 0: all")
       ->check(CLI::Range(0, 1000000000))
       ->capture_default_str();
   command->add_flag("--forced", options->options.forced,
-                    "explain the targets of the data in place of the model's answers");
+                    "explain the targets of the data instead of the model's answers");
   command
-      ->add_option("--threads", options->options.threads, "examples in parallel, else one per core")
+      ->add_option("--threads", options->options.threads,
+                   "number of examples in parallel; default: one per core")
       ->check(CLI::Range(1, 1024));
   command->add_option("--out", options->out, "picture to write: .svg or .png");
   command->add_flag("--json", options->json, "print one JSON document");
@@ -120,13 +124,13 @@ void add_faithfulness_command(CLI::App& app) {
       "  attend faithfulness model --data test.tsv\n"
       "  attend faithfulness model --data test.tsv --method attention,gradient_x_input --out "
       "faithfulness.svg\n"
-      "A figure passes if its whole interval meets the bar; a figure that is compared, if the\n"
-      "interval of the difference does.\n"
+      "A figure passes if its whole interval meets the bar. A figure with a comparison passes\n"
+      "if the interval of the difference meets it.\n"
       "JSON: {examples, methods: {METHOD: {FIGURE: {examples, mean, low, high, compared_with,\n"
-      "bar, passed, difference_low, difference_high, missing}}}, left_out: [{method, examples, "
+      "bar, passed, difference_low, difference_high, missing}}}, left_out: [{method, examples,\n"
       "why}]}.\n"
-      "If no example has a figure, its numbers are null, and missing says why; left_out without a\n"
-      "method are whole examples.\n"
+      "If no example has a figure, its numbers are null, and missing gives the reason. An entry\n"
+      "of left_out without a method is a whole example.\n"
       "That two methods rank tokens alike proves nothing by itself (Neely et al. 2022).");
   command->callback([options] { run_faithfulness(*options); });
 }

@@ -133,10 +133,12 @@ void add_gradients_command(CLI::App& app) {
   command->add_option("models", options->models, "model folders")->required();
   command->add_option("--data", options->data, "TSV file of pairs, or a folder with test.tsv")
       ->required();
-  command->add_option("--examples", options->examples, "sources read, the first of the file")
+  command
+      ->add_option("--examples", options->examples,
+                   "number of sources to read, from the start of the file")
       ->check(CLI::Range(int64_t{1}, int64_t{1} << 40))
       ->capture_default_str();
-  command->add_option("--out", options->out, "the plot, an .svg file");
+  command->add_option("--out", options->out, "plot to write, an .svg file");
   command->add_flag("--json", options->json, "print one JSON object");
   command->footer(
       "Example:\n"
@@ -144,9 +146,9 @@ void add_gradients_command(CLI::App& app) {
       "The norm of the gradient of a pair's loss with respect to each hidden state of the\n"
       "encoder's forward direction, by the number of tokens that follow it: the geometric mean\n"
       "over the pairs, before training (new weights) and after it. Without attention the loss\n"
-      "reaches a state through the recurrence alone, and vanishes with distance until training\n"
-      "has found its way. JSON: models: [{model, trained, norms, states (how many a norm is the\n"
-      "mean of)}], from distance 0.");
+      "reaches a state only through the recurrence, and the gradient vanishes with distance.\n"
+      "JSON: models: [{model, trained, norms, states (number of states per norm)}], from\n"
+      "distance 0.");
   command->callback([options] { run_gradients(*options); });
 }
 

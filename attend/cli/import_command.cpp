@@ -11,27 +11,27 @@ void add_import_command(CLI::App& app) {
   auto folder = std::make_shared<std::string>();
   auto out = std::make_shared<std::string>();
   auto* command = app.add_subcommand(
-      "import",
-      "Make a model folder of a model that others trained, in the format of transformers");
+      "import", "Convert a trained model in the format of transformers to a model folder");
   command
-      ->add_option("folder", *folder,
-                   "with config.json, model.safetensors or its shards, and tokenizer.json or older "
-                   "files (vocab.txt, vocab.json and merges.txt, sentencepiece.bpe.model); of "
-                   "translators source.spm, target.spm and vocab.json, of images "
-                   "preprocessor_config.json; or the checkpoint20.npz of g2p-en")
+      ->add_option(
+          "folder", *folder,
+          "folder with config.json, model.safetensors or its shards, and tokenizer.json or older "
+          "files (vocab.txt, vocab.json and merges.txt, sentencepiece.bpe.model); for translators "
+          "source.spm, target.spm and vocab.json, for images preprocessor_config.json; or the "
+          "checkpoint20.npz of g2p-en")
       ->required();
-  command->add_option("--out", *out, "model folder to make")->required();
+  command->add_option("--out", *out, "model folder to write")->required();
   command->footer(
       "Examples:\n"
       "  attend import all-MiniLM-L6-v2 --out minilm\n"
       "  attend embed minilm < sentences.txt\n"
       "Types: bert, distilbert, roberta, xlm-roberta, camembert, modernbert: encoders (type\n"
-      "embedder), masked words (encoder), labels (classifier) and labels of tokens (tagger); vit,\n"
-      "deit: labels of images (vit); gpt2: continuations (lm); marian: translations\n"
-      "(transformer). A setting or a tensor that changes results and is not honoured is named, "
-      "and\n"
-      "nothing is written then; notes on standard error say what was left aside. How answers are\n"
-      "searched for (generation_config.json) becomes decode.* of config.toml.");
+      "embedder), masked words (encoder), labels (classifier) and labels of tokens (tagger);\n"
+      "vit, deit: labels of images (vit); gpt2: continuations (lm); marian: translations\n"
+      "(transformer).\n"
+      "If a setting or a tensor changes results and is not supported, the command names it and\n"
+      "writes nothing. Notes on standard error name ignored settings. The search options of\n"
+      "generation_config.json become decode.* of config.toml.");
   command->callback([folder, out] {
     const ImportedModel made = import_model(*folder, *out);
     for (const std::string& note : made.notes) fmt::print(stderr, "attend: note: {}\n", note);

@@ -27,7 +27,7 @@ const std::vector<Task>& task_table() {
         "train.batch_tokens=4096", "train.schedule=inverse_sqrt", "train.warmup_steps=4000",
         "train.metric=bleu", "train.keep_checkpoints=10"}},
       {"pronunciation",
-       "Words to their sounds, with a recurrent network that attends",
+       "Words to their sounds, with a recurrent network with attention",
        "--data data",
        {"data.references=merged", "model.encoder_layers=2"}},
       {"classification", "Texts to labels", "--data reviews.tsv", {"model.type=classifier"}},
@@ -53,19 +53,19 @@ const std::vector<Task>& task_table() {
        "--data book.txt",
        {"model.type=lm", "train.schedule=cosine", "train.weight_decay=0.1", "train.beta2=0.99"}},
       {"recommendation",
-       "Which item somebody takes next, ranked among all",
+       "The next item of a user, ranked among all items",
        "--data interactions.tsv",
        {"model.type=recommender", "train.patience=10"}},
       {"graph",
-       "A class for each node of a graph, such as a paper among those that it cites",
+       "A class for each node of a graph, such as papers linked by citations",
        "--data FOLDER_WITH_NODES_AND_EDGES",
        {"model.type=graph"}},
       {"images",
-       "Images to labels, with a Vision Transformer behind convolutions",
+       "Images to labels, with a Vision Transformer on top of convolutions",
        "--data data",
        {"model.type=vit", "model.convolutions=2", "model.channels=32"}},
       {"speech",
-       "Recordings to what is said in them, letter by letter",
+       "Recordings to their text, letter by letter",
        "--data data",
        {"data.source_units=sound", "data.target_units=char", "model.mechanism=location_sensitive"}},
   };
@@ -78,15 +78,16 @@ void run_init(const std::string& name, const std::string& out) {
   options.assignments = task.assignments;
   const std::string shown_path = out.empty() ? "FILE" : out;
   const std::string document = fmt::format(
-      "# {}:\n#   attend train {} --out model --config {}\n"
-      "# Every key is here with its default for this task; those that you do not change may go.\n"
+      "# {}:\n"
+      "#   attend train {} --out model --config {}\n"
+      "# Every key is here with its default for this task; unchanged keys may be removed.\n"
       "{}",
       task.meaning, task.data, shown_path, training_config(options));
   if (out.empty()) {
     fmt::print("{}", document);
     return;
   }
-  if (std::filesystem::exists(out)) fail("--out {}: is there already; choose a new name", out);
+  if (std::filesystem::exists(out)) fail("--out {}: exists already; choose a new name", out);
   write_file(out, document);
 }
 
@@ -99,7 +100,7 @@ void add_init_command(CLI::App& app) {
   std::string tasks;
   for (const Task& task : task_table()) tasks += (tasks.empty() ? "" : ", ") + task.name;
   command->add_option("task", *name, tasks)->required();
-  command->add_option("--out", *out, "file to write; otherwise standard output");
+  command->add_option("--out", *out, "file to write; default: standard output");
   command->footer("Example:\n  attend init translation --out translation.toml");
   command->callback([name, out] { run_init(*name, *out); });
 }

@@ -47,7 +47,7 @@ int main(int argc, char** argv) {
   // Exceeding the file size limit is then a write error, like a full disk.
   std::signal(SIGXFSZ, SIG_IGN);
   attend::keep_memory();
-  CLI::App app{"Train, ask and explain models of neural attention", "attend"};
+  CLI::App app{"Train, run and explain models with neural attention", "attend"};
   app.require_subcommand(1);
   app.set_version_flag("--version", "attend " ATTEND_VERSION, "Print the version and stop");
   app.failure_message(misuse);

@@ -121,7 +121,7 @@ std::vector<const CLI::App*> visible_commands(const CLI::App& app) {
 
 void add_manual_command(CLI::App& app) {
   auto folder = std::make_shared<std::string>();
-  auto* command = app.add_subcommand("manual", "Write pages for man, one per command");
+  auto* command = app.add_subcommand("manual", "Write man pages, one per command");
   command->group("");  // for packagers
   command->add_option("folder", *folder, "folder to write into")
       ->required()

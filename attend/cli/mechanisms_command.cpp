@@ -62,9 +62,8 @@ Examples:
 void add_mechanisms_command(CLI::App& app) {
   auto options = std::make_shared<MechanismsOptions>();
   CLI::App* command = app.add_subcommand(
-      "mechanisms", "The mechanisms of attention, and the choices that they are made of");
-  CLI::Option* name =
-      command->add_option("name", options->name, "a mechanism, to be told all about it");
+      "mechanisms", "List the attention mechanisms and the choices that they consist of");
+  CLI::Option* name = command->add_option("name", options->name, "mechanism to describe");
   std::vector<CLI::Option*> others = {name};
   for (const Form& form : forms) {
     if (*form.flag == '\0') continue;

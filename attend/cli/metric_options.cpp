@@ -16,21 +16,23 @@ CLI::Option* add_metric_option(CLI::App& command, std::vector<std::string>& name
       ->check([takes](const std::string& name) -> std::string {
         const Metric* row = find_metric(name);
         if (row != nullptr && takes(*row)) return "";
-        return fmt::format("{} is none of {}", name, fmt::join(metric_names(takes), ", "));
+        return fmt::format("{} is not one of {}", name, fmt::join(metric_names(takes), ", "));
       });
 }
 
 void add_text_options(CLI::App& command, BleuOptions& options) {
   command
       .add_option("--tokenise", options.tokenise,
-                  "BLEU's tokens: 13a, intl, zh, char, or none for texts that are tokenised")
+                  "BLEU's tokeniser: 13a, intl, zh, char, or none for tokenised texts")
       ->check(CLI::IsMember(bleu_tokenisers()))
       ->capture_default_str();
-  command.add_option("--smooth", options.smooth, "of BLEU's orders without a match")
+  command
+      .add_option("--smooth", options.smooth, "smoothing of BLEU for n-gram orders without a match")
       ->check(CLI::IsMember(bleu_smoothings()))
       ->capture_default_str();
-  command.add_option("--smooth-value", options.smooth_value, "of floor (0.1) and add-k (1)");
-  command.add_flag("--lowercase", options.lowercase, "BLEU and chrF of lower-cased texts");
+  command.add_option("--smooth-value", options.smooth_value,
+                     "value for the smoothings floor (default 0.1) and add-k (default 1)");
+  command.add_flag("--lowercase", options.lowercase, "compute BLEU and chrF on lower-cased texts");
 }
 
 std::string unknown_line(int64_t unknown, double known_loss) {

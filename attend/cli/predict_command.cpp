@@ -71,7 +71,7 @@ struct Tally {
     if (cut > 0 && !model.continues())
       fmt::print(
           stderr,
-          "attend: {} of {} answers are cut at the longest length; --maximum-length sets it\n", cut,
+          "attend: {} of {} answers are cut at the maximum length; --maximum-length sets it\n", cut,
           answers);
   }
 };
@@ -117,7 +117,7 @@ void check_search(const SearchOptions& search) {
 }
 
 void run_predict(PredictOptions& options) {
-  if (options.details && !options.json) fail("--details are printed with --json alone; add it");
+  if (options.details && !options.json) fail("--details needs --json; add it");
   const Model model = Model::ensemble(options.models, options.model);
   take_search_defaults(options, model);
   check_search(options.search);
@@ -141,19 +141,19 @@ void run_predict(PredictOptions& options) {
 void add_sampling_options(CLI::App& command, PredictOptions& options) {
   Sampling& sampling = options.sampling;
   const std::vector<CLI::Option*> all = {
-      command.add_option("--samples", options.search.nbest, "answers drawn per line")
+      command.add_option("--samples", options.search.nbest, "number of answers to draw per line")
           ->check(CLI::Range(1, 1000)),
       command
           .add_option("--temperature", sampling.temperature,
-                      "draw answers; below 1 the probable ones more often")
+                      "draw answers; below 1, probable answers become more frequent")
           ->check(CLI::Range(1e-3, 1e3)),
       command.add_option("--top-k", sampling.top_k, "draw from the most probable k tokens")
           ->check(CLI::Range(1, 1000000000)),
       command
           .add_option("--top-p", sampling.top_p,
-                      "draw from the fewest tokens that have this probability")
+                      "draw from the smallest set of tokens with this total probability")
           ->check(CLI::Range(1e-6, 1.0)),
-      command.add_option("--seed", sampling.seed, "of what is drawn")->capture_default_str()};
+      command.add_option("--seed", sampling.seed, "random seed")->capture_default_str()};
   for (CLI::Option* option : all)
     option->excludes("--beam")->excludes("--nbest")->each(
         [&options](const std::string&) { options.search.sampling = Sampling(); });
@@ -166,19 +166,19 @@ void add_predict_command(CLI::App& app) {
   auto* command =
       app.add_subcommand("predict", "Answer the lines of standard input, in their order");
   add_decode_options(*command, *options);
-  command->add_option("--nbest", options->search.nbest, "answers per line, at most --beam")
+  command
+      ->add_option("--nbest", options->search.nbest, "number of answers per line, at most --beam")
       ->check(CLI::Range(1, 1000))
       ->capture_default_str();
   add_sampling_options(*command, *options);
   command->add_flag("--prefixes", options->prefixes,
-                    "lines are a source, a TAB and what the answer begins with");
+                    "lines are a source, a TAB and the beginning of the answer");
   command->add_flag(
       "--skip-bad", options->model.skip_bad,
-      "answer a line that cannot be read with an empty one, and name it; otherwise it "
-      "ends the command");
+      "answer an unreadable line with an empty line and report it; default: stop there");
   command->add_flag("--json", options->json, "one JSON object per line");
   command->add_flag("--details", options->details,
-                    "with --json: tokens, their probabilities and what they attended to");
+                    "with --json: tokens, their probabilities and attention weights");
   command->footer(
       "Examples:\n"
       "  echo attention | attend predict model\n"
@@ -186,30 +186,25 @@ void add_predict_command(CLI::App& app) {
       "  attend predict run-1 run-2 run-3 --beam 5 < words.txt\n"
       "  attend predict model --samples 3 --top-p 0.9 --seed 7 < words.txt\n"
       "  attend predict shop --beam 10 --nbest 10 < histories.txt   # the next items\n"
-      "Output: one answer per line; with --nbest or --samples of N, lines of source TAB answer "
-      "TAB\n"
-      "score; with --json,\n"
+      "Output: one answer per line; with --nbest or --samples of N, lines of source TAB answer\n"
+      "TAB score; with --json,\n"
       "  {\"source\", \"predictions\": [{\"target\", \"score\", \"log_probability\", "
       "\"complete\"}], \"cut\",\n"
       "  \"unknown\": [source tokens that the model does not know], with --skip-bad \"error\"};\n"
-      "a prediction that is a number has target and number alone;\n"
-      "with --details also source_tokens, source_spans of imported models ([first, end] in\n"
-      "characters of the source, or null), and for each prediction tokens, log_probabilities "
-      "(last\n"
-      "that of the end, which a label has not) and weights [tokens, source_tokens].\n"
-      "Without --json, line breaks in answers are \\n and carriage returns \\r, TABs of a line of "
-      "several\n"
-      "fields \\t; in answers of language models and encoders TABs are always \\t, and backslashes "
-      "\\\\.\n"
-      "Standard error says at the end how many source tokens are unknown, and how many answers "
-      "are\n"
-      "cut at the longest length (complete is false). With --skip-bad, a line that cannot be read\n"
-      "makes the exit code 1.\n"
-      "Answers are drawn where any of --samples, --temperature, --top-k, --top-p and --seed is "
-      "there;\n"
-      "what a line gets depends on the seed and its number alone.\n"
-      "On the CPU the output for a line is the same, to the last digit, whatever the other lines,\n"
-      "their order and --threads; on another kind of processor last digits may differ.");
+      "a prediction that is a number has only target and number; with --details also\n"
+      "source_tokens, source_spans of imported models ([first, end] in characters of the\n"
+      "source, or null), and for each prediction tokens, log_probabilities (the last is the end\n"
+      "token's; labels lack it) and weights [tokens, source_tokens].\n"
+      "Without --json, line breaks in answers are \\n and carriage returns \\r, TABs of a line\n"
+      "of several fields \\t; in answers of language models and encoders TABs are always \\t,\n"
+      "and backslashes \\\\.\n"
+      "At the end standard error reports the number of unknown source tokens and of answers\n"
+      "that were cut at the maximum length (complete is false). With --skip-bad, a line that\n"
+      "cannot be read makes the exit code 1.\n"
+      "Answers are drawn if --samples, --temperature, --top-k, --top-p or --seed is given; the\n"
+      "answer to a line depends only on the seed and the number of the line.\n"
+      "On the CPU the output for a line is the same, to the last digit, whatever the other\n"
+      "lines, their order and --threads; on another kind of processor last digits may differ.");
   command->callback([options] {
     SearchOptions& search = options->search;
     if (search.sampling) search.sampling = options->sampling;

@@ -125,7 +125,7 @@ void ProgressPrinter::show(const TrainProgress& progress, const Metric& metric) 
       line += fmt::format(" {} {}", metric.title, metric.shown(progress.validation->metric));
     if (progress.equals_best)
       line +=
-          progress.best ? " (best: equal, with a lower loss)" : " (equals the best, which stays)";
+          progress.best ? " (best: equal, with a lower loss)" : " (equals the best, which is kept)";
     else if (progress.best)
       line += " (best)";
   }

@@ -34,7 +34,7 @@ std::string recipe_path(const std::string& name) {
     }
   }
   const std::string meant = nearest(name, {names.begin(), names.end()});
-  fail("--recipe {}: there is no such recipe{}; there are {}", in_quotes(name),
+  fail("--recipe {}: unknown recipe{}; the recipes are {}", in_quotes(name),
        meant.empty() ? "" : fmt::format("; did you mean {}?", meant), fmt::join(names, ", "));
 }
 

@@ -75,18 +75,20 @@ void run_score(const ScoreOptions& options) {
 void add_score_command(CLI::App& app) {
   auto options = std::make_shared<ScoreOptions>();
   auto* command =
-      app.add_subcommand("score", "Measure the answers of standard input against references");
-  command->add_option("--reference", options->references, "file with one line per answer; several")
+      app.add_subcommand("score", "Measure the answers on standard input against references");
+  command
+      ->add_option("--reference", options->references,
+                   "file with one reference per answer; repeatable")
       ->required()
       ->check(CLI::ExistingFile);
-  add_metric_option(*command, options->scoring.metrics, "what to measure, separated by commas",
+  add_metric_option(*command, options->scoring.metrics, "metrics, separated by commas",
                     &Metric::of_answers)
       ->capture_default_str();
   add_text_options(*command, options->scoring.options.bleu);
-  add_named_option<Units>(*command, "--units", options->scoring.units,
-                          "what token_error counts (char, space), what accuracy compares (line), "
-                          "what ranks (space)");
-  command->add_flag("--sentences", options->sentences, "figures of each line, BLEU included");
+  add_named_option<Units>(
+      *command, "--units", options->scoring.units,
+      "units of token_error (char, space), accuracy (line) and ranking (space)");
+  command->add_flag("--sentences", options->sentences, "print the figures of each line, too");
   command->add_flag("--json", options->json, "print one JSON object; rates are fractions");
   command->footer(
       "Examples:\n"
@@ -97,24 +99,20 @@ void add_score_command(CLI::App& app) {
       "  attend score --metric roc_auc --reference classes.txt < scores.txt\n"
       "  attend score --metric hit@10,ndcg@10,mrr --reference items.txt < rankings.txt\n"
       "  attend score --metric span_f1 --reference bio.txt < labels.txt\n"
-      "BLEU and chrF are sacreBLEU's, to the digit, and print its signature; they are of the "
-      "unchanged "
-      "texts,\n"
-      "token_error, sequence_error and accuracy in Unicode's form NFC. JSON: examples, "
-      "and a\n"
-      "key per metric: bleu {name, score, signature, precisions, brevity_penalty, "
-      "hypothesis_length,\n"
-      "reference_length}, chrf and chrf++ {name, score, signature}, f1 {precision, recall, f1,\n"
-      "micro_f1, labels}, span_f1 {precision, recall, f1}; the others are numbers, rates "
-      "fractions. With\n"
-      "--sentences an object, or numbers between TABs, per line: BLEU with effective order.\n"
-      "mse, rmse, mae and r2 are of a number a line. roc_auc and average_precision are of a score\n"
-      "a line, and the reference is 1 or 0. hit@K, ndcg@K (any K) and mrr are of a line of items,\n"
-      "the best first, and the reference is the right one. span_f1 is of a line of labels O, "
-      "B-TYPE,\nI-TYPE, also E-, S- (BIOES), L- and U-TYPE (BILOU), and counts spans as conlleval "
-      "does. "
-      "White space\naround a label is no part of it. average_precision needs a reference of 1, "
-      "roc_auc one of each.");
+      "BLEU and chrF are sacreBLEU's, to the digit, and print its signature; they use the\n"
+      "unchanged texts; token_error, sequence_error and accuracy use Unicode's form NFC. JSON:\n"
+      "examples, and a key per metric: bleu {name, score, signature, precisions,\n"
+      "brevity_penalty, hypothesis_length, reference_length}, chrf and chrf++ {name, score,\n"
+      "signature}, f1 {precision, recall, f1, micro_f1, labels}, span_f1 {precision, recall,\n"
+      "f1}; the others are numbers; rates are fractions.\n"
+      "With --sentences: an object, or numbers separated by TABs, per line; BLEU has effective\n"
+      "order.\n"
+      "mse, rmse, mae and r2 read one number per line. roc_auc and average_precision read one\n"
+      "score per line; the reference is 1 or 0. hit@K, ndcg@K (any K) and mrr read a line of\n"
+      "items, the best first; the reference is the right item. span_f1 reads a line of labels\n"
+      "O, B-TYPE, I-TYPE, also E-, S- (BIOES), L- and U-TYPE (BILOU), and counts spans as\n"
+      "conlleval does. White space around a label is ignored. average_precision needs a\n"
+      "reference of 1, roc_auc one of each.");
   command->callback([options] { run_score(*options); });
 }
 

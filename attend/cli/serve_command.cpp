@@ -126,9 +126,9 @@ void run_serve(ServeArguments& given) {
 
 void add_serve_command(CLI::App& app) {
   auto given = std::make_shared<ServeArguments>();
-  auto* command = app.add_subcommand("serve", "Answer over HTTP what predict answers");
+  auto* command = app.add_subcommand("serve", "Answer requests over HTTP as predict does");
   command->add_option("model", given->options.folders,
-                      "model folder, named by its last part, or NAME=FOLDER; several may be given");
+                      "model folder, named by its last part, or NAME=FOLDER; repeatable");
   command->add_option("--config", given->config, "TOML file with the options as keys of [serve]");
   add_placement_options(*command, given->options.service.model.placement);
   add_setting_options(*command, given->options.settings(), given->assignments);
@@ -138,29 +138,21 @@ void add_serve_command(CLI::App& app) {
       "  attend serve model other --examples data/test.tsv\n"
       "  curl -H 'Content-Type: application/json' -d '{\"texts\": [\"attention\"]}' \\\n"
       "    http://localhost:8080/v1/predict\n"
-      "POST /v1/predict takes texts (at most 32), and as predict's options do: model (where there "
-      "are\n"
-      "several, the name of a folder), prefixes, beam, nbest, length_penalty, wu_length_penalty,\n"
-      "coverage_penalty, minimum_length, maximum_length, unknown, keep_seen, samples, temperature, "
-      "top_k,\n"
-      "top_p, seed and details. It answers {\"model\", \"answers\": [what predict --json prints "
-      "for each]}.\n"
-      "POST /v1/explain takes text, target, beam, view, method, layer, head, words, evidence, as "
-      "explain's\n"
-      "options do, and format: json, svg, html or page.\n"
-      "GET / (the page), /v1/models, /health, /ready (503 until the models are loaded, and before "
-      "it "
-      "ends) and\n"
-      "/metrics.\n"
-      "Errors are {\"error\": {\"message\", \"type\", \"param\", \"code\"}}. Options but --device "
-      "and "
-      "--place can\n"
-      "be given as variables, such as ATTEND_SERVE_PORT, and in a file, as port of [serve]. "
-      "SIGTERM,\n"
-      "SIGINT or SIGHUP ends it when what was asked is answered, a second SIGTERM or SIGINT at "
-      "once. "
-      "A socket\n"
-      "that systemd hands on is taken in place of the address; requests then wait for the models.");
+      "POST /v1/predict takes texts (at most 32) and, like the options of predict: model (the\n"
+      "name of a folder, if there are several), prefixes, beam, nbest, length_penalty,\n"
+      "wu_length_penalty, coverage_penalty, minimum_length, maximum_length, unknown, keep_seen,\n"
+      "samples, temperature, top_k, top_p, seed and details. It answers {\"model\",\n"
+      "\"answers\": [the objects of predict --json]}.\n"
+      "POST /v1/explain takes text, target, beam, view, method, layer, head, words, evidence,\n"
+      "like the options of explain, and format: json, svg, html or page.\n"
+      "GET / (the page), /v1/models, /health, /ready (503 until the models are loaded, and\n"
+      "during shutdown) and /metrics.\n"
+      "Errors are {\"error\": {\"message\", \"type\", \"param\", \"code\"}}. All options except\n"
+      "--device and --place can also be environment variables, such as ATTEND_SERVE_PORT, or\n"
+      "keys of a file, such as port of [serve].\n"
+      "SIGTERM, SIGINT or SIGHUP stops the server after it has answered open requests; a second\n"
+      "SIGTERM or SIGINT stops it at once. A socket that systemd passes replaces the address;\n"
+      "requests then wait for the models.");
   command->callback([given] { run_serve(*given); });
 }
 

@@ -104,8 +104,8 @@ std::vector<std::string> read_hosts(const std::string& text) {
   for (const std::string& host : hosts)
     if (!is_host(host))
       fail(
-          "serve.host {}: no request can be for it; give a name or an address, such as "
-          "attend.example or [::1], with or without a port",
+          "serve.host {}: is not a valid host; give a name or an address, such as attend.example "
+          "or [::1], with or without a port",
           in_quotes(host));
   return hosts;
 }
@@ -148,52 +148,55 @@ int inherited_listener() {
 Settings ServeOptions::settings() {
   return {
       {"serve.models", &models,
-       "folders of models, or NAME=FOLDER, separated by commas, if none is an argument"},
-      {"serve.address", &http.address, "the address to listen at, a number"},
-      {"serve.port", &http.port, "the port; 0: a free one, which is printed", 0, 65535},
+       "model folders, or NAME=FOLDER, separated by commas; unused if arguments name models"},
+      {"serve.address", &http.address, "numeric address to listen at"},
+      {"serve.port", &http.port, "port; 0: a free port, which is printed", 0, 65535},
       {.key = "serve.socket",
        .value = &http.socket_path,
        .help = "listen at a Unix socket of this path instead"},
       {"serve.host", &hosts,
-       "hosts that requests may be for, besides the address and localhost, separated by commas: "
-       "with any port, or with the one that is given"},
+       "accepted Host names besides the address and localhost, separated by commas; without a "
+       "port, any port is accepted"},
       {"serve.cors_origin", &origins,
-       "sites whose pages may ask, such as https://example.org, separated by commas"},
+       "sites whose pages may send requests, such as https://example.org, separated by commas"},
       {.key = "serve.certificate",
        .value = &http.certificate_file,
-       .help = "speak TLS: a file of PEM with the certificate and those that signed it",
+       .help = "use TLS: PEM file with the certificate and its chain",
        .is_file = true},
       {.key = "serve.certificate_key",
        .value = &http.certificate_key_file,
-       .help = "the file of its key",
+       .help = "PEM file with the private key",
        .is_file = true},
       {.key = "serve.key_file",
        .value = &key_file,
-       .help = "a file whose first line clients must send as Authorization: Bearer",
+       .help =
+           "file with a key in its first line, which clients must send as Authorization: Bearer",
        .is_file = true},
       {.key = "serve.examples",
        .value = &examples_file,
-       .help =
-           "texts that the page offers: the file's first lines, or of data what precedes the tab",
+       .help = "file with example texts for the page: its first lines, or their sources if it is a "
+               "TSV file",
        .is_file = true},
-      {"serve.connections", &connections, "that are open at once; more are told 503", 1, 100000},
+      {"serve.connections", &connections, "maximum number of open connections; more get 503", 1,
+       100000},
       {"serve.body_bytes", &http.body_bytes,
-       "maximum size of a request's body; then 413. All bodies together take four times as much, "
-       "at least 64 MiB",
+       "maximum size of a request body; larger ones get 413. All bodies together have four times "
+       "that, at least 64 MiB",
        1024, 1 << 30},
-      {"serve.queue", &queue, "requests that wait for each model; then 429", 1, 100000},
-      {"serve.deadline", &deadline, "seconds for an answer; then 504", 0.001, 3600},
+      {"serve.queue", &queue, "maximum number of waiting requests per model; more get 429", 1,
+       100000},
+      {"serve.deadline", &deadline, "maximum seconds for an answer; then 504", 0.001, 3600},
       {"serve.stream_deadline", &stream_deadline,
-       "seconds for an answer that is streamed; then it ends with an error", 0.001, 86400},
+       "maximum seconds for a streamed answer; then it ends with an error", 0.001, 86400},
       {"serve.drain_seconds", &drain,
-       "how long it goes on answering, not ready, when it is told to end", 0, 3600},
+       "seconds of service after a stop signal, while /ready reports 503", 0, 3600},
       {"serve.threads", &service.model.threads,
-       "that compute for each model, 0: one per core; answers do not depend on it", 0, 1024},
+       "number of threads per model; 0: one per core; answers do not depend on it", 0, 1024},
       {"serve.weights", &service.model.weights,
-       "what answers are computed with: bfloat16 and int8 are faster and a little off"},
+       "type of the weights; bfloat16 and int8 are faster and less exact"},
       {"serve.strict", &service.model.strict,
-       "refuse a text that is longer than the model reads; otherwise it is cut"},
-      {"serve.log", &log, "what standard error says of each request: lines, or objects of JSON"},
+       "refuse texts that are too long for the model instead of cutting them"},
+      {"serve.log", &log, "format of the request log on standard error: lines, or JSON objects"},
   };
 }
 

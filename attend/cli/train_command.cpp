@@ -69,9 +69,8 @@ Trained train_together(TrainOptions options, const ProcessOptions& processes) {
 std::string shown_ending(const TrainOutcome& outcome, const Metric& metric) {
   const std::string setting = fmt::format("{} = {:g}", outcome.ended_by, outcome.limit);
   if (outcome.ended_by != "train.patience") return "ended by " + setting;
-  return fmt::format(
-      "ended by {}: so many validations in a row after the warm-up without a better {}", setting,
-      metric.title);
+  return fmt::format("ended by {}: that many validations after the warm-up did not improve {}",
+                     setting, metric.title);
 }
 
 void print_outcome(const Trained& trained, const std::string& folder) {
@@ -120,9 +119,9 @@ void add_training_data_options(CLI::App& command, TrainOptions& options) {
       "valid.txt, "
       "or any other file");
   command.add_option("--target", options.target,
-                     "the file of targets, where --data holds one source per line alone");
+                     "file of targets, if --data holds only one source per line");
   command.add_option("--valid", options.valid, "TSV file, or text, to validate on");
-  command.add_option("--valid-target", options.valid_target, "the same for --valid");
+  command.add_option("--valid-target", options.valid_target, "file of targets for --valid");
   add_column_options(command, options.source_column, options.target_column);
 }
 
@@ -130,7 +129,7 @@ void add_settings_options(CLI::App& command, TrainOptions& options, CommandOptio
   command.add_option("--config", options.config, "TOML file with settings");
   command
       .add_option("--recipe", own.recipe,
-                  "such a file by its name, from recipes/ or from the installed ones")
+                  "name of a settings file in recipes/ or among the installed recipes")
       ->excludes("--config");
   command.add_option("--set", options.assignments, "key=value, overrides the file; repeatable")
       ->allow_extra_args(false);
@@ -138,25 +137,25 @@ void add_settings_options(CLI::App& command, TrainOptions& options, CommandOptio
                      "char, space, line, byte, bpe, image or sound");
   command.add_option("--target-units", options.target_units, "char, space, line, byte or bpe");
   command.add_option("--init", options.init,
-                     "model folder whose weights are taken where they fit, with its source "
-                     "tokens and, for a model of the same type, its target tokens");
-  add_named_option<InitVocabulary>(
-      command, "--init-vocabulary", options.init_vocabulary,
-      "tokens of the data that the model of --init does not have: extend its vocabularies, or keep "
-      "them, so that these are read as unknown")
+                     "model folder to take fitting weights from, with its source tokens and, for a "
+                     "model of the same type, its target tokens");
+  add_named_option<InitVocabulary>(command, "--init-vocabulary", options.init_vocabulary,
+                                   "tokens of the data that the model of --init lacks: extend adds "
+                                   "them to its vocabularies, keep reads them as unknown")
       ->needs("--init");
 }
 
 void add_process_options(CLI::App& command, ProcessOptions& options) {
   command
       .add_option("--processes", options.count,
-                  "processes on this machine that train together; under torchrun, srun or mpirun "
-                  "those that it starts (docs/scale.md)")
+                  "number of training processes on this machine; torchrun, srun and mpirun start "
+                  "their own (docs/scale.md)")
       ->check(CLI::Range(1, 1024))
       ->capture_default_str();
   command
-      .add_option("--timeout", options.timeout,
-                  "seconds that a process waits for the others; more than a validation takes")
+      .add_option(
+          "--timeout", options.timeout,
+          "seconds that a process waits for the others; choose more than a validation takes")
       ->check(CLI::Range(1, 1000000))
       ->capture_default_str();
 }
@@ -167,7 +166,7 @@ void add_train_command(CLI::App& app) {
   auto options = std::make_shared<TrainOptions>();
   auto own = std::make_shared<CommandOptions>();
   auto* command = app.add_subcommand(
-      "train", "Train a model on pairs of source and target or of text and label, or on a text");
+      "train", "Train a model on pairs of source and target, pairs of text and label, or a text");
   add_training_data_options(*command, *options);
   command->add_option("--out", options->out, "folder to write the model to");
   add_settings_options(*command, *options, *own);
@@ -176,13 +175,14 @@ void add_train_command(CLI::App& app) {
   add_process_options(*command, *processes);
   command->add_flag("--resume", options->resume,
                     "continue from the last checkpoint, if any (see below)");
-  command->add_flag("--strict", options->strict,
-                    "refuse texts that are longer than the model reads or answers");
+  command->add_flag(
+      "--strict", options->strict,
+      "refuse texts that are too long for the model instead of cutting or dropping them");
   command->add_flag(
       "--skip-bad", options->skip_bad,
-      "leave lines, images and sounds out that cannot be read, and name them; the exit code "
-      "is 1 then");
-  command->add_flag("--dump-config", own->dump_config, "print what would run, and stop");
+      "skip and report lines, images and sounds that cannot be read; the exit code is then 1");
+  command->add_flag("--dump-config", own->dump_config,
+                    "print the settings that would be used, and stop");
   command->add_flag(
       "--json", own->json,
       "print the outcome as one JSON object: model, steps, steps_before (of earlier "
@@ -201,16 +201,15 @@ void add_train_command(CLI::App& app) {
       "    --valid-target valid.de.gz --out model --source-units space\n"
       "  attend train --data data --out model --resume\n"
       "  attend train --recipe cmudict --dump-config\n"
-      "A first SIGINT, SIGTERM, SIGHUP (a closed terminal) or SIGUSR1 (Slurm's --signal) saves "
-      "and\n"
-      "stops; the exit code is then 128 + the signal.\n"
-      "A training that was killed at any moment continues by its command with --resume. It\n"
-      "ends with the same bits, except with train.minutes, whose rates follow the clock. Training\n"
-      "data and settings of the model must be as before. Settings train.* may change and hold "
-      "from\n"
-      "there on, except for train.seed and train.shuffle_buffer. With another train.batch or\n"
-      "train.batch_tokens, the rest of the epoch has batches of the new size; with\n"
-      "another train.metric or other validation data the search for the best weights starts anew.");
+      "A first SIGINT, SIGTERM, SIGHUP (a closed terminal) or SIGUSR1 (Slurm's --signal) saves\n"
+      "and stops; the exit code is then 128 + the signal.\n"
+      "A killed training continues if its command is repeated with --resume. The result is\n"
+      "bit-identical, except with train.minutes, whose rates follow the clock. Training data\n"
+      "and settings of the model must be as before.\n"
+      "Settings train.* may change from there on, except for train.seed and\n"
+      "train.shuffle_buffer. With another train.batch or train.batch_tokens, the rest of the\n"
+      "epoch has batches of the new size. With another train.metric or other validation data,\n"
+      "the search for the best weights starts again.");
   command->callback([options, own, processes] {
     if (!own->recipe.empty()) options->config = recipe_path(own->recipe);
     run_train(*options, *own, *processes);

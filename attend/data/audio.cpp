@@ -91,12 +91,12 @@ Sound parse_sound(std::string_view bytes, const std::string& name) {
   const std::unique_ptr<SNDFILE, decltype(&sf_close)> file(
       sf_open_virtual(&io, SFM_READ, &info, &memory), &sf_close);
   if (!file)
-    fail("{}: is no sound that can be read (WAV, FLAC, Ogg ..): {}", name, sf_strerror(nullptr));
+    fail("{}: cannot be read as a sound (WAV, FLAC, Ogg ..): {}", name, sf_strerror(nullptr));
   check_format(info, name);
   const std::vector<float> samples = read_samples(file.get(), info, name);
   if (samples.empty()) fail("{}: holds no samples", name);
   if (!std::all_of(samples.begin(), samples.end(), [](float x) { return std::isfinite(x); }))
-    fail("{}: holds samples that are no finite numbers", name);
+    fail("{}: holds samples that are not finite numbers", name);
   Sound sound{at::empty({static_cast<int64_t>(samples.size())}, at::kFloat), info.samplerate};
   std::copy(samples.begin(), samples.end(), sound.samples.data_ptr<float>());
   return sound;

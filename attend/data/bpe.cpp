@@ -44,7 +44,7 @@ BytePairEncoding::Merge parse_merge(std::string_view line) {
   while (line.ends_with(' ')) line.remove_suffix(1);
   const size_t space = line.find(' ');
   if (space == 0 || space == std::string_view::npos || line.find(' ', space + 1) != line.npos)
-    fail("{} is no merge; a line is two pieces with a space between", in_quotes(line));
+    fail("{} is not a merge; write two pieces with a space between", in_quotes(line));
   split_characters(line);  // Error if it is not UTF-8
   return {std::string(line.substr(0, space)), std::string(line.substr(space + 1))};
 }

@@ -62,7 +62,7 @@ std::vector<std::string> parse_entry(std::string_view line) {
   for (size_t i = 1; i < tokens.size(); ++i) {
     const size_t last = tokens[i].find_last_not_of(digits);
     if (last == std::string::npos) {
-      fail("{} is no phoneme; a line is a word and its phonemes, as in: cat K AE1 T",
+      fail("{} is not a phoneme; a line is a word and its phonemes, as in: cat K AE1 T",
            in_quotes(tokens[i]));
     }
     tokens[i].resize(last + 1);

@@ -144,11 +144,11 @@ struct ConllReader::State {
       between_tabs = has_tabs(current.text);
     }
     if (columns.size() != count)
-      fail("{}: has {} columns, the first token {}; give each token the same", where(),
+      fail("{}: has {} columns, the first token has {}; give each token the same number", where(),
            columns.size(), count);
     const size_t labelled = label == last ? count - 1 : label;
     if (token >= count || labelled >= count)
-      fail("{}: has {} columns; tokens are to be in column {}, labels in {}", where(), count,
+      fail("{}: has {} columns; tokens are read from column {}, labels from {}", where(), count,
            token + 1, labelled + 1);
     const std::vector<std::string_view> words = split_words(columns[token]);
     const bool joins = is_conllu && words.size() > 1;
@@ -189,7 +189,8 @@ ConllReader::ConllReader(ByteReader bytes, const std::string& token_column,
   state_->token = numbered_column(token_column, state_->is_conllu ? 1 : 0, name);
   state_->label = numbered_column(label_column, state_->is_conllu ? 3 : State::last, name);
   if (state_->token == state_->label)
-    fail("{}: column {} is that of the tokens and of the labels", name, state_->token + 1);
+    fail("{}: column {} is given for tokens and for labels; name two columns", name,
+         state_->token + 1);
 }
 
 ConllReader::~ConllReader() = default;

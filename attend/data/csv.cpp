@@ -191,7 +191,7 @@ void check_separator(const std::vector<std::string>& header, const std::string& 
   if (header.size() != 1) return;
   for (const auto& [separator, shown] : {std::pair{';', "semicolons"}, {'\t', "TABs"}})
     if (header[0].find(separator) != std::string::npos)
-      fail("{}: {} separate its columns; commas are wanted, so save it with those", name, shown);
+      fail("{}: {} separate its columns; save it with commas", name, shown);
 }
 
 }  // namespace
@@ -218,7 +218,8 @@ CsvReader::CsvReader(ByteReader bytes, const std::string& source_column,
     state_->target = column(target_column);
   }
   if (state_->source == state_->target)
-    fail("{}: {} is the column of the sources and of the targets", name, in_quotes(source_column));
+    fail("{}: {} is given for sources and for targets; name two columns", name,
+         in_quotes(source_column));
 }
 
 CsvReader::~CsvReader() = default;

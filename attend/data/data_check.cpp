@@ -299,7 +299,7 @@ class FileCheck {
     for (const auto& [line, source, kind] : named_) {
       if (kind == nullptr) {
         if (unreadable_.count == 0)
-          unreadable_.example = fmt::format("{}: is no name of an image or a sound", *source);
+          unreadable_.example = fmt::format("{}: is not the name of an image or a sound", *source);
         tell(unreadable_, line);
         continue;
       }
@@ -360,7 +360,7 @@ class FileCheck {
   OddLines empty_{"empty", "have an empty side", "remove them: training stops there"};
   OddLines long_{"long", "are over ten times as long as most",
                  "split them, or lower model.maximum_source_length"};
-  OddLines uneven_{"uneven", "have a side over three times as long as the other lets expect",
+  OddLines uneven_{"uneven", "have a side over three times as long as the other side suggests",
                    "see whether they are translations of each other"};
   OddLines no_letters_{"no_letters", "have few letters and digits",
                        "see whether they are text, or left-overs of another format"};

@@ -75,8 +75,8 @@ FormatCounts count_nodes(const SplitData& data) {
 
 const std::vector<DataFormatRow>& data_formats() {
   constexpr std::string_view no_third =
-      "no user has three items; the last two are for validation and a test, and those before them "
-      "are learned from";
+      "no user has three items; the last two are for validation and test, and training needs "
+      "earlier ones";
   static const std::vector<DataFormatRow> formats = {
       {.format = DataFormat::pairs,
        .settings = [](TextConfig& text) { return text.pair_settings(); }},
@@ -85,7 +85,7 @@ const std::vector<DataFormatRow>& data_formats() {
        .read = read_items,
        .counts = count_items,
        .wanted = "the file of interactions",
-       .parts = "the last two items of a user are for validation and a test, and data.user_column, "
+       .parts = "the last two items of a user are for validation and test, and data.user_column, "
                 "data.item_column and data.time_column name the columns of a CSV file",
        .no_train = no_third,
        .no_valid = no_third,
@@ -95,12 +95,12 @@ const std::vector<DataFormatRow>& data_formats() {
        .read = read_nodes,
        .counts = count_nodes,
        .examples_file = "nodes.tsv",
-       .wanted = "that of nodes.tsv and edges.tsv",
-       .parts = "nodes.tsv says which nodes are for what",
-       .no_train = "no node is of split train; give some to learn from",
-       .no_valid = "no node is of split valid; give some to validate with",
-       .no_test = "no node is of split test; give some to evaluate on",
-       .no_skipping_reason = "without one of its lines a graph is another; mend the line",
+       .wanted = "the folder with nodes.tsv and edges.tsv",
+       .parts = "nodes.tsv assigns each node to a split",
+       .no_train = "no node has split train; give some to train on",
+       .no_valid = "no node has split valid; give some to validate on",
+       .no_test = "no node has split test; give some to evaluate on",
+       .no_skipping_reason = "a graph needs all its lines; mend the line",
        .has_graph = true}};
   return formats;
 }

@@ -202,7 +202,7 @@ void check_digits(const LabelledImages& set, const std::string& images, const st
          set.images.shape[2], fewest_pixels);
   for (int64_t i = 0; i < set.labels.shape[0]; ++i)
     if (const int label = internal::label_of(set, i); label > 9)
-      fail("{}: label {} of image {} is no digit, which are 0 to 9", labels, label, i);
+      fail("{}: label {} of image {} is not a digit from 0 to 9", labels, label, i);
 }
 
 }  // namespace

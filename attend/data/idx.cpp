@@ -25,7 +25,7 @@ int64_t IdxArray::entry_size() const {
 
 std::string_view IdxArray::entry(int64_t index) const {
   if (index < 0 || index >= shape[0])
-    fail("index {} is none of the {} entries, which are counted from 0", index, shape[0]);
+    fail("index {} is not one of the {} entries, which are counted from 0", index, shape[0]);
   const auto size = static_cast<size_t>(entry_size());
   return std::string_view(bytes).substr(static_cast<size_t>(index) * size, size);
 }
@@ -33,7 +33,7 @@ std::string_view IdxArray::entry(int64_t index) const {
 IdxArray parse_idx(std::string bytes, const std::string& name) {
   const std::string_view view = bytes;
   if (view.size() < 4 || view[0] != 0 || view[1] != 0)
-    fail("{}: is no IDX file, which begins with two zero bytes, its type and its axes", name);
+    fail("{}: is not an IDX file, which begins with two zero bytes, its type and its axes", name);
   if (view[2] != unsigned_bytes)
     fail("{}: holds IDX type 0x{:02x}; only unsigned bytes (0x08) are read", name,
          static_cast<unsigned char>(view[2]));
@@ -49,7 +49,7 @@ IdxArray parse_idx(std::string bytes, const std::string& name) {
     // Both factors are below 2^32; the product fits.
     size *= array.shape.back();
     if (size > maximum_idx_bytes)
-      fail("{}: its shape is of over {} bytes; split the file", name, maximum_idx_bytes);
+      fail("{}: its shape needs over {} bytes; split the file", name, maximum_idx_bytes);
   }
   if (static_cast<int64_t>(view.size() - header) != size)
     fail("{}: its shape [{}] takes {} bytes and {} follow; is the file cut off?", name,

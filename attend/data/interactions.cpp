@@ -65,7 +65,7 @@ Time parse_time(std::string_view text) {
   if (const auto time = decimal_time(digits)) return *time;
   const auto time = parse_number<double>(digits);
   if (!time || !std::isfinite(*time))
-    fail("time {} is no number; seconds, or another number that grows, is wanted", in_quotes(text));
+    fail("time {} is not a number; give seconds, or another number that grows", in_quotes(text));
   // From here on the distance between doubles exceeds 1.
   constexpr double exact = 9007199254740992;
   if (std::abs(*time) >= exact)
@@ -229,8 +229,8 @@ class Sequences {
       const bool goes_back = !user.times.empty() && time < user.times.back();
       if (goes_back && config_.in_order)
         fail(
-            "{}: time {} goes back behind {} of the same user; sort the lines, or set "
-            "data.in_order = false",
+            "{}: time {} is before {} of the same user; sort the lines, or set data.in_order = "
+            "false",
             where, shown(time), shown(user.times.back()));
       user.times.push_back(time);
     }
@@ -311,15 +311,12 @@ std::vector<ItemSequence> sequences_of(Reader reader, const std::string& name,
   if (all.empty() && left_out > 0)
     fail("{}: {} lines cannot be read, and no user has two items in the others: {}", name, left_out,
          first_error);
-  if (all.empty())
-    fail("{}: holds no user with two items, of which one follows the other; {}", name,
-         wanted_fields);
+  if (all.empty()) fail("{}: holds no user with two items in order; {}", name, wanted_fields);
   if (bad != nullptr) *bad += left_out;
   if (tell && left_out > 0)
     tell(fmt::format("{}: {} lines cannot be read and are left out", name, left_out));
   if (tell && alone > 0)
-    tell(fmt::format("{}: {} users have one item, behind which nothing comes; they are left out",
-                     name, alone));
+    tell(fmt::format("{}: {} users have only one item; they are left out", name, alone));
   if (tell) tell(fmt::format("{}: {}", name, reader.form()));
   if (tell && sequences.has_ratings())
     tell(
@@ -338,13 +335,13 @@ std::string joined(const std::vector<std::string>& items, size_t count) {
 }  // namespace
 
 Settings InteractionConfig::settings() {
-  return {{"data.user_column", &user_column, "the column of the users in a CSV file"},
-          {"data.item_column", &item_column, "the column of the items"},
+  return {{"data.user_column", &user_column, "column of the users in a CSV file"},
+          {"data.item_column", &item_column, "column of the items in a CSV file"},
           {"data.time_column", &time_column,
-           "the column of the times; empty: time or else timestamp, if there is such a column"},
+           "column of the times in a CSV file; empty: time or timestamp, if it exists"},
           {"data.in_order", &in_order,
-           "whether the lines of a user are in order of time, so that a time which goes back is an "
-           "error; else they are sorted"}};
+           "whether the lines of a user are in order of time, so that an earlier time is an error; "
+           "otherwise they are sorted"}};
 }
 
 std::vector<ItemSequence> read_interactions(const std::string& path,

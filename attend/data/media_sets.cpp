@@ -36,7 +36,7 @@ std::string seen_from(const std::string& folder, const std::string& path) {
 // Returns the index of the first validation image.
 int64_t first_valid(int64_t count, int64_t valid, const std::string& name) {
   if (valid >= count)
-    fail("{}: holds {} images, of which {} cannot be set aside for validation", name, count, valid);
+    fail("{}: holds {} images, too few to set {} aside for validation", name, count, valid);
   return count - valid;
 }
 
@@ -114,7 +114,7 @@ LabelledImages read_labelled_images(const std::string& images, const std::string
     fail("{}: holds [{}] and no labels, which are [count]", labels,
          fmt::join(set.labels.shape, ", "));
   if (set.images.shape[0] != set.labels.shape[0])
-    fail("{}: holds {} labels, and {} {} images; take the files of the same part", labels,
+    fail("{}: holds {} labels, and {} {} images; take files of the same part", labels,
          set.labels.shape[0], images, set.images.shape[0]);
   return set;
 }

@@ -91,8 +91,7 @@ class BracketReader {
     }
     if (!rest_.empty())
       refuse(
-          fmt::format("{} is in no place; the order is [isotope element chirality H charge "
-                      ":class]",
+          fmt::format("{} is misplaced; the order is [isotope element chirality H charge :class]",
                       in_quotes(rest_)));
     return atom;
   }
@@ -129,7 +128,7 @@ class BracketReader {
   std::string chirality() {
     const std::string_view all = rest_;
     if (taken_while(rest_, [](char c) { return c == '@'; }).size() > 2)
-      refuse("one or two @ name a turn, not more");
+      refuse("a turn has one or two @, not more");
     for (const std::string_view family : {"TH", "AL", "SP", "TB", "OH"}) {
       if (all.size() == rest_.size() || !rest_.starts_with(family)) continue;
       // Without a number these letters are not a chirality: the H of OH is a hydrogen.
@@ -280,10 +279,9 @@ class MoleculeReader {
 
   void close_ring(const Ring& ring, int64_t number) {
     if (ring.bond && written_ && ring.bond->type != written_->type)
-      refuse(
-          fmt::format("ring {} has one bond where it begins and another where it ends; write "
-                      "it once, or the same twice",
-                      number));
+      refuse(fmt::format(
+          "ring {} begins with one bond and ends with another; write it once, or the same twice",
+          number));
     // A direction leads away from the atom that it is written next to.
     const bool is_first = ring.atom < here_;
     std::optional<WrittenBond> bond = ring.bond ? ring.bond : written_;
@@ -294,7 +292,7 @@ class MoleculeReader {
   void add_bond(int64_t first, int64_t second, const std::optional<WrittenBond>& written,
                 int64_t ring) {
     if (!pairs_.emplace(first, second).second)
-      refuse(fmt::format("ring {} binds atoms {} and {}, which are bound already", ring, first + 1,
+      refuse(fmt::format("ring {} binds atoms {} and {}, which are already bound", ring, first + 1,
                          second + 1));
     // "*" may be any atom, also an aromatic one.
     const auto can_be_aromatic = [&](int64_t atom) {

@@ -42,12 +42,12 @@ Feature parse_feature(std::string_view text) {
   const size_t colon = text.find(':');
   const auto number = parse_number<int64_t>(text.substr(0, colon));
   if (!number || *number < 0 || *number >= max_features)
-    fail("feature {} is no number from 0 to {}, alone or before a colon and its value",
+    fail("feature {} is not a number from 0 to {}, by itself or before a colon and its value",
          in_quotes(text), max_features - 1);
   if (colon == std::string_view::npos) return {*number};
   const auto value = parse_number<double>(text.substr(colon + 1));
   if (!value || !(std::abs(*value) <= std::numeric_limits<float>::max()))
-    fail("the value of feature {} is no finite number", in_quotes(text));
+    fail("the value of feature {} is not a finite number", in_quotes(text));
   return {*number, *value};
 }
 
@@ -59,7 +59,7 @@ std::vector<Feature> parse_features(std::string_view text, bool normalise) {
   double sum = 0;
   for (size_t i = 0; i < features.size(); ++i) {
     if (i > 0 && features[i].number == features[i - 1].number)
-      fail("feature {} is there twice; give each once", features[i].number);
+      fail("feature {} is given twice; give each once", features[i].number);
     sum += std::abs(features[i].value);
   }
   if (normalise && sum > 0)
@@ -75,9 +75,9 @@ Node parse_node(std::string_view line, bool normalise) {
   Node node{node_name(fields[0]), std::string(fields[1]), std::string(fields[2]), {}};
   const bool answered = node.split != "-";
   if (answered && node.split != "train" && node.split != "valid" && node.split != "test")
-    fail("split {} is none; take train, valid, test or -", in_quotes(node.split));
+    fail("split {} is unknown; take train, valid, test or -", in_quotes(node.split));
   if (answered && (split_words(node.label).empty() || node.label == "-"))
-    fail("node {} has no class, which a node of split {} has; give it, or take split -",
+    fail("node {} has no class, and split {} needs one; give it, or take split -",
          in_quotes(node.name), node.split);
   if (fields.size() == 4) node.features = parse_features(fields[3], normalise);
   return node;
@@ -161,7 +161,7 @@ class GraphBuilder {
   int64_t place_of(std::string_view text) const {
     const auto found = places_.find(node_name(text));
     if (found == places_.end())
-      fail("node {} is not in nodes.tsv; add it there, or take the edge out", in_quotes(text));
+      fail("node {} is not in nodes.tsv; add it there, or remove the edge", in_quotes(text));
     return found->second;
   }
 
@@ -183,7 +183,8 @@ class GraphBuilder {
       fail("{} fields; a line is two nodes between a TAB or blanks", fields.size());
     const int64_t from = place_of(fields[0]), to = place_of(fields[1]);
     if (from == to)
-      fail("an edge of {} to itself; take it out, as every node sees itself", in_quotes(fields[0]));
+      fail("an edge of {} to itself; remove it, every node sees itself anyway",
+           in_quotes(fields[0]));
     see(from, to, number);
     if (!config_.directed) see(to, from, number);
   }
@@ -205,9 +206,10 @@ class GraphBuilder {
 
 Settings GraphConfig::settings() {
   return {{"data.directed", &directed,
-           "whether the second node of an edge sees the first; else both see each other"},
+           "whether edges have a direction: the second node sees the first; otherwise both see "
+           "each other"},
           {"data.normalise_features", &normalise_features,
-           "whether the features of a node are divided by the sum of their sizes"}};
+           "whether the features of a node are divided by the sum of their absolute values"}};
 }
 
 int64_t NodeGraph::feature_count() const {

@@ -16,7 +16,7 @@ Tensor taken(TensorFile& file, const std::string& name, at::ScalarType type,
   if (found == file.tensors.end())
     fail("{}: tensor {} is missing; train the model anew", path, name);
   if (found->second.dim() != 1 || found->second.scalar_type() != type)
-    fail("{}: tensor {} is {} of {} axes; one axis of {} is wanted", path, name,
+    fail("{}: tensor {} has type {} and {} axes; it must have one axis of {}", path, name,
          c10::toString(found->second.scalar_type()), found->second.dim(), c10::toString(type));
   Tensor tensor = found->second.contiguous();
   file.tensors.erase(found);
@@ -29,7 +29,7 @@ void check_lists(const Tensor& offsets, const Tensor& numbers, int64_t nodes, in
   const auto* ends = offsets.data_ptr<int64_t>();
   const auto* all = numbers.data_ptr<int64_t>();
   if (offsets.size(0) != nodes + 1)
-    fail("{}: is of {} nodes, and source.vocab of {}", path, offsets.size(0) - 1, nodes);
+    fail("{}: has {} nodes, and source.vocab has {}", path, offsets.size(0) - 1, nodes);
   if (ends[0] != 0 || ends[nodes] != numbers.size(0) || !std::is_sorted(ends, ends + nodes + 1))
     fail("{}: the offsets of lists do not ascend from 0 to their end", path);
   for (int64_t node = 0; node < nodes; ++node)
@@ -57,17 +57,17 @@ NodeGraph load_graph(const std::string& path, int64_t nodes) {
       taken(file, "feature_offsets", at::kLong, path), taken(file, "features", at::kLong, path),
       taken(file, "feature_values", at::kFloat, path)};
   if (!file.tensors.empty())
-    fail("{}: tensor {} is no part of a graph", path, in_quotes(file.tensors.begin()->first));
+    fail("{}: tensor {} is not part of a graph", path, in_quotes(file.tensors.begin()->first));
   check_lists(graph.offsets, graph.neighbours, nodes, nodes, path);
   check_lists(graph.feature_offsets, graph.features, nodes, max_features, path);
   const auto* ends = graph.offsets.data_ptr<int64_t>();
   const auto* seen = graph.neighbours.data_ptr<int64_t>();
   for (int64_t node = 0; node < nodes; ++node)
     if (std::binary_search(seen + ends[node], seen + ends[node + 1], node))
-      fail("{}: the list of node {} holds itself", path, node);
+      fail("{}: the list of node {} holds the node itself", path, node);
   if (graph.feature_values.size(0) != graph.features.size(0) ||
       !graph.feature_values.isfinite().all().item<bool>())
-    fail("{}: features and their values, finite numbers, must be as many", path);
+    fail("{}: features need one value each, a finite number", path);
   return graph;
 }
 

@@ -54,7 +54,7 @@ void internal::check_characters(std::string_view text) {
     }
     marks = is_mark(character) ? marks + 1 : 0;
     if (marks > maximum_marks) {
-      fail("over {} combining marks in a row at byte {}; this is no text", maximum_marks,
+      fail("over {} combining marks in a row at byte {}; this is not text", maximum_marks,
            position + 1);
     }
     position += length;

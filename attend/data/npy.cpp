@@ -107,7 +107,7 @@ class NpyHeaderReader {
     skip_spaces();
     int64_t length = 0;
     const auto [end, error] = std::from_chars(text_.data(), text_.data() + text_.size(), length);
-    if (error != std::errc() || length < 0) refuse("a length is no number that fits 64 bits");
+    if (error != std::errc() || length < 0) refuse("a length is not a number that fits 64 bits");
     text_.remove_prefix(static_cast<size_t>(end - text_.data()));
     return length;
   }
@@ -121,7 +121,7 @@ class NpyHeaderReader {
       shape.push_back(read_length());
       if (accept(')')) {
         // In Python, (3) is a number and (3,) a tuple.
-        if (shape.size() == 1) refuse("the shape is no tuple");
+        if (shape.size() == 1) refuse("the shape is not a tuple");
         break;
       }
       expect(',');
@@ -153,7 +153,7 @@ class NpyHeaderReader {
 // Removes magic, version and header from the start of `bytes` and returns the header.
 std::string_view take_header(std::string_view& bytes, const std::string& name) {
   if (!bytes.starts_with(magic))
-    fail("{}: is no .npy file; write one with numpy.save(\"array.npy\", array)", name);
+    fail("{}: is not a .npy file; write one with numpy.save(\"array.npy\", array)", name);
   const size_t fixed = magic.size() + 2;
   if (bytes.size() < fixed) fail("{}: is truncated within its first {} bytes", name, fixed);
   const int version = static_cast<unsigned char>(bytes[magic.size()]);

@@ -46,7 +46,7 @@ class ZipError {
 Archive open_archive(Source source, int flags, const std::string& name) {
   ZipError error;
   Archive archive(zip_open_from_source(source.get(), flags, error.get()));
-  if (!archive) fail("{}: is no .npz file: {}", name, error.text());
+  if (!archive) fail("{}: is not an .npz file: {}", name, error.text());
   // The archive owns its source from here on.
   static_cast<void>(source.release());
   return archive;
@@ -93,16 +93,15 @@ std::pair<std::string, at::Tensor> read_array(zip_t* archive, zip_uint64_t index
   const std::string entry = status.name;
   const std::string where = fmt::format("{}: {}", name, in_quotes(entry));
   if (!entry.ends_with(extension))
-    fail("{}: is no array; an .npz file holds .npy entries alone", where);
+    fail("{}: is not an array; an .npz file holds only .npy entries", where);
   if ((status.valid & ZIP_STAT_ENCRYPTION_METHOD) && status.encryption_method != ZIP_EM_NONE)
     fail("{}: is encrypted; save it without a password", where);
   if (status.comp_method != ZIP_CM_STORE && status.comp_method != ZIP_CM_DEFLATE)
     fail("{}: is compressed by method {}; use numpy.savez or savez_compressed", where,
          status.comp_method);
   if (status.size > room)
-    fail(
-        "{}: is said to have {} bytes, more than can be in the archive beside the arrays before it",
-        where, status.size);
+    fail("{}: is said to have {} bytes, more than the archive can hold after the arrays before it",
+         where, status.size);
   room -= status.size;
   const std::string bytes = read_entry(archive, index, status, where);
   return {entry.substr(0, entry.size() - extension.size()), parse_npy(bytes, where)};
@@ -126,7 +125,7 @@ std::string written_bytes(zip_source_t* source) {
 
 NamedTensors parse_npz(std::string_view bytes, const std::string& name) {
   // libzip would treat an empty file as a new archive.
-  if (bytes.empty()) fail("{}: is empty, so no .npz file", name);
+  if (bytes.empty()) fail("{}: is empty, so it is not an .npz file", name);
   const Archive archive =
       open_archive(memory_source(bytes.data(), bytes.size()), ZIP_RDONLY | ZIP_CHECKCONS, name);
   const zip_int64_t entries = zip_get_num_entries(archive.get(), 0);

@@ -15,8 +15,8 @@ double element_number(std::string_view text, std::string_view element) {
   const auto number = parse_number<double>(text);
   if (!number || !std::isfinite(*number))
     fail(
-        "element {} of a set: {} is no finite number; write elements with blanks between and the "
-        "numbers of each with commas, as 0.1,0.2 3,4",
+        "element {} of a set: {} is not a finite number; separate elements by blanks and numbers "
+        "of an element by commas, as 0.1,0.2 3,4",
         in_quotes(element), in_quotes(text));
   return *number + 0.0;  // turns -0 into 0
 }
@@ -43,11 +43,11 @@ NumberSet parse_number_set(std::string_view text) {
     elements.push_back({element_numbers(word), word});
     const Element& first = elements[0];
     if (elements.back().numbers.size() != first.numbers.size())
-      fail("element {} of a set has {} numbers, and {} before it {}; give each as many",
+      fail("element {} of a set has {} numbers, and {} before it {}; give all the same number",
            in_quotes(word), elements.back().numbers.size(), in_quotes(first.written),
            first.numbers.size());
   }
-  if (elements.empty()) fail("a set is empty; write its elements with blanks between, as 3 17 42");
+  if (elements.empty()) fail("a set is empty; write elements separated by blanks, as 3 17 42");
   std::stable_sort(elements.begin(), elements.end(),
                    [](const Element& a, const Element& b) { return a.numbers < b.numbers; });
   NumberSet set;

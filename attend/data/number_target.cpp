@@ -15,11 +15,11 @@ namespace attend {
 Settings NumberScale::settings() {
   return {{.key = "data.target_mean",
            .value = &mean,
-           .help = "of the targets, in their unit; counts where the deviation is not 0",
+           .help = "mean of the targets, in their unit; unused if the deviation is 0",
            .is_measured = true},
           {.key = "data.target_deviation",
            .value = &deviation,
-           .help = "by which targets differ from their mean; 0: both as in training",
+           .help = "standard deviation of the targets; 0: measure mean and deviation in training",
            .minimum = 0,
            .is_measured = true}};
 }
@@ -40,12 +40,12 @@ NumberScale scale_of(const std::unordered_map<std::string, int64_t>& targets) {
   for (const auto& [number, count] : numbers) squares += count * (number - mean) * (number - mean);
   const NumberScale scale{mean, std::sqrt(squares / all)};
   if (!std::isfinite(scale.mean) || !std::isfinite(scale.deviation))
-    fail("the targets of training are too large for a standard deviation; give them another unit");
+    fail("the training targets are too large for a standard deviation; give them another unit");
   // The mean of equal numbers is rounded; hence their deviation may not be exactly 0.
   if (scale.deviation == 0 || numbers.front().first == numbers.back().first)
     fail(
-        "every target of training is the number {}, so that their deviation is 0; at least two are "
-        "needed to learn from",
+        "every training target is the number {}, so the deviation is 0; at least two different "
+        "ones are needed",
         numbers.empty() ? 0 : numbers[0].first);
   return scale;
 }
@@ -53,7 +53,7 @@ NumberScale scale_of(const std::unordered_map<std::string, int64_t>& targets) {
 double target_number(std::string_view text) {
   const auto number = parse_number<double>(trimmed(text));
   if (!number || !std::isfinite(*number))
-    fail("target {} is no finite number, which data.target = number wants; write it as -1.5e3",
+    fail("target {} is not a finite number, which data.target = number needs; write it as -1.5e3",
          in_quotes(text));
   return *number;
 }

@@ -55,7 +55,7 @@ std::vector<Part> named_parts(const PairSplit& split) {
   for (const Example& row : read_pairs(files)) {
     const auto found = std::find(part_names.begin(), part_names.end(), row.targets[0]);
     if (found == part_names.end())
-      fail("{}: column {} says {} of {}; it names a part, train, valid or test", files.source,
+      fail("{}: column {} has {} for {}; it must have train, valid or test", files.source,
            in_quotes(split.column), in_quotes(row.targets[0]), in_quotes(row.source));
     all.push_back(static_cast<Part>(found - part_names.begin()));
   }
@@ -67,7 +67,7 @@ std::vector<Part> named_parts(const PairSplit& split) {
 std::vector<WrittenTable> split_pairs(const PairSplit& split, const Tell& tell) {
   const std::string& name = split.files.source;
   if (!split.column.empty() && split.files.source_column.empty())
-    fail("--split-column {}: is of a CSV file; name its columns of sources and targets too",
+    fail("--split-column {}: needs a CSV file; name its columns of sources and targets too",
          split.column);
   PairFiles files = split.files;
   files.check = both_checks(files.check, pair_check(split.text));

@@ -267,7 +267,7 @@ std::string parse_text(std::string_view bytes, const std::string& name, const Te
     else
       fail("{}", problem);
   }
-  if (text.empty()) fail("{}: is empty; a text to learn from is wanted", name);
+  if (text.empty()) fail("{}: is empty; give a text to train on", name);
   return text;
 }
 

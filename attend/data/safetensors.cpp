@@ -44,8 +44,7 @@ uint64_t header_length(std::string_view begin, uint64_t size, const std::string&
     fail("{}: has {} bytes, which is too short for a safetensors file", name, size);
   }
   if (begin.substr(0, length_bytes) == "version ") {
-    fail("{}: is a pointer of Git LFS, which stands for the weights; fetch them: git lfs pull",
-         name);
+    fail("{}: is a pointer of Git LFS, not the weights; fetch them: git lfs pull", name);
   }
   uint64_t length = 0;
   std::memcpy(&length, begin.data(), length_bytes);

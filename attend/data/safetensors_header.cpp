@@ -81,7 +81,7 @@ class HeaderReader : public nlohmann::json_sax<Json> {
 
   bool number_integer(number_integer_t) override { unexpected("a negative number"); }
   bool number_float(number_float_t, const string_t&) override {
-    unexpected("a number that is no 64-bit integer");
+    unexpected("a number that is not a 64-bit integer");
   }
   bool null() override { unexpected("null"); }
   bool boolean(bool) override { unexpected("true or false"); }
@@ -118,7 +118,7 @@ class HeaderReader : public nlohmann::json_sax<Json> {
 
   [[noreturn]] void unexpected(const std::string& what) const {
     refuse(depth_ == 2 ? fmt::format("{} cannot be {}", in_quotes(field_), what)
-                       : what + " is where an object should be");
+                       : what + " in place of an object");
   }
 
   const std::string& file_;

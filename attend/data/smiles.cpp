@@ -60,8 +60,8 @@ class SymbolReader {
     utf8proc_int32_t character = 0;
     const auto symbol = rest_.substr(0, internal::next_character(rest_, &character));
     refuse(
-        fmt::format("{} at character {} is no symbol of SMILES; atoms other than B, C, N, O, P, "
-                    "S, F, Cl, Br and I stand in brackets",
+        fmt::format("{} at character {} is not a symbol of SMILES; put atoms other than B, C, N, "
+                    "O, P, S, F, Cl, Br and I in brackets",
                     in_quotes(symbol), text_.size() - rest_.size() + 1));
   }
 
@@ -82,7 +82,7 @@ class SymbolReader {
              std::string_view("@+-:*").find(c) != std::string_view::npos;
     };
     if (inside.empty() || !std::all_of(inside.begin(), inside.end(), is_part))
-      refuse(fmt::format("{} is no atom; one such as [C@@H] or [NH4+] is wanted",
+      refuse(fmt::format("{} is not an atom; write one such as [C@@H] or [NH4+]",
                          in_quotes(rest_.substr(0, end + 1))));
     return end + 1;
   }

@@ -40,10 +40,10 @@ SplitData read_split(const PairFiles& files, const TextConfig& text, const Tell&
        {std::pair{"--target", files.target}, std::pair{"--source-column", files.source_column},
         std::pair{"--target-column", files.target_column}})
     if (!value.empty())
-      fail("{} {}: is of pairs, and data.format is {}: {}; leave it out", flag, value,
+      fail("{} {}: is for pairs, and data.format is {}: {}; leave it out", flag, value,
            name_of(text.format), row.parts);
   if (std::filesystem::is_directory(files.source) != row.is_folder())
-    fail("{}: is {} folder; give {}", files.source, row.is_folder() ? "no" : "a", row.wanted);
+    fail("{}: is {} folder; give {}", files.source, row.is_folder() ? "not a" : "a", row.wanted);
   if (bad != nullptr && !row.no_skipping_reason.empty())
     fail("--skip-bad: {}", row.no_skipping_reason);
   return row.read(files.source, text, tell, bad);

@@ -26,7 +26,7 @@ constexpr double largest_whole = 9007199254740992.0;
 // stopped.
 class TensorBuilder : public nlohmann::json_sax<json> {
  public:
-  bool null() override { return stop("null is no number; write \"nan\""); }
+  bool null() override { return stop("null is not a number; write \"nan\""); }
   bool boolean(bool value) override { return add(value, at::kBool); }
   bool number_integer(number_integer_t value) override { return whole(static_cast<double>(value)); }
   bool number_unsigned(number_unsigned_t value) override {
@@ -39,17 +39,19 @@ class TensorBuilder : public nlohmann::json_sax<json> {
     if (value == "inf") return add(infinity, at::kDouble);
     if (value == "-inf") return add(-infinity, at::kDouble);
     if (value == "nan") return add(std::numeric_limits<double>::quiet_NaN(), at::kDouble);
-    return stop(
-        fmt::format("{} is no number; of strings only inf, -inf and nan are", in_quotes(value)));
+    return stop(fmt::format("{} is not a number; only the strings inf, -inf and nan are",
+                            in_quotes(value)));
   }
-  bool binary(binary_t&) override { return stop("binary data are no number"); }
-  bool start_object(size_t) override { return stop("an object is no tensor; write nested lists"); }
+  bool binary(binary_t&) override { return stop("binary data are not a number"); }
+  bool start_object(size_t) override {
+    return stop("an object is not a tensor; write nested lists");
+  }
   bool key(string_t&) override { return true; }
   bool end_object() override { return true; }
   bool start_array(size_t) override {
     if (counts_.size() == maximum_axes) return stop(fmt::format("more than {} axes", maximum_axes));
     count_element();
-    if (counts_.size() == depth_) return stop("a list is beside a number");
+    if (counts_.size() == depth_) return stop("a list is next to a number");
     counts_.push_back(0);
     return true;
   }
@@ -60,14 +62,14 @@ class TensorBuilder : public nlohmann::json_sax<json> {
     if (length == 0 && !settle_depth(axis + 1)) return false;
     lengths_.resize(std::max(lengths_.size(), axis + 1), -1);
     if (lengths_[axis] >= 0 && lengths_[axis] != length)
-      return stop(fmt::format("a list of {} is beside one of {}", length, lengths_[axis]));
+      return stop(fmt::format("a list of {} is next to a list of {}", length, lengths_[axis]));
     lengths_[axis] = length;
     return true;
   }
   bool parse_error(size_t position, const std::string&,
                    const nlohmann::detail::exception&) override {
     position_ = position;
-    return stop("this is no JSON");
+    return stop("this is not JSON");
   }
 
   const std::string& why() const { return why_; }
@@ -101,7 +103,7 @@ class TensorBuilder : public nlohmann::json_sax<json> {
     count_element();
     if (!settle_depth(counts_.size())) return false;
     if (dtype_ && (*dtype_ == at::kBool) != (dtype == at::kBool))
-      return stop("true and false stand beside numbers");
+      return stop("true and false are mixed with numbers");
     if (!dtype_ || dtype == at::kDouble) dtype_ = dtype;
     values_.push_back(value);
     return true;

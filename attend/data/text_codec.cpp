@@ -19,7 +19,7 @@ constexpr int64_t first_outer = Vocabulary::unknown + 1;
 // Error if the file named by data.KEY is missing.
 void check_exists(const std::string& key, const std::string& path) {
   if (!std::filesystem::exists(path))
-    fail("data.{} = {}: {}: no such file, neither here nor beside the file of settings", key,
+    fail("data.{} = {}: {}: no such file, neither here nor next to the settings file", key,
          in_quotes(path), path);
 }
 
@@ -79,7 +79,7 @@ std::vector<std::string> TextCodec::split(std::string_view text) const {
   if (token.empty()) return {};
   if (!is_language_token(token))
     fail(
-        "{} begins with no language; data.language_token = true wants a token such as <2de> and a "
+        "{} begins with no language; data.language_token = true needs a token such as <2de> and a "
         "space before each source",
         in_quotes(text));
   std::vector<std::string> tokens = {token};
@@ -162,8 +162,7 @@ std::string TextCodec::token_of(int64_t outer_id, const Vocabulary& vocabulary) 
   const int64_t first = first_outer - shift;
   const int64_t last = by_tokenizer ? tokenizer->size() : vocabulary.size() - shift;
   if (outer_id < first || outer_id >= last)
-    fail("there is no token {}; ids of tokens that texts have are {} to {}", outer_id, first,
-         last - 1);
+    fail("there is no token {}; token ids of texts are {} to {}", outer_id, first, last - 1);
   return by_tokenizer ? tokenizer->name(static_cast<int32_t>(outer_id))
                       : vocabulary.token(outer_id + shift);
 }
@@ -184,7 +183,7 @@ TextCodecs make_codecs(const TextConfig& text) {
     fail("data.bpe = {}: but neither data.source_units nor data.target_units is bpe; set them",
          in_quotes(text.bpe));
   if (text.language_token && text.source_kind() != nullptr)
-    fail("data.language_token = true: but data.source_units is {}, whose sources are names",
+    fail("data.language_token = true: but data.source_units is {}, and its sources are names",
          text.source_units);
   check_tokenizers(text);
   std::optional<TextTokenizer> tokenizer, of_target;

@@ -24,36 +24,36 @@ const DataFormatRow& TextConfig::format_row() const {
 const SourceKind* TextConfig::source_kind() const { return attend::source_kind(source_units); }
 
 Setting TextConfig::format_setting() {
-  return {
-      "data.format", &format,
-      "what data holds: sources and targets, users and items, or a folder with nodes.tsv (node TAB "
-      "split TAB class TAB features: numbers from 0, or number:value, between blanks) and "
-      "edges.tsv (two nodes)"};
+  return {"data.format", &format,
+          "kind of data: sources and targets, users and items, or a folder with nodes.tsv (node "
+          "TAB split TAB class TAB features: numbers from 0, or number:value, separated by blanks) "
+          "and edges.tsv (two nodes)"};
 }
 
 Setting TextConfig::source_units_setting() {
   std::vector<std::string> names = text_units();
   for (const SourceKind& kind : source_kinds()) names.emplace_back(kind.name);
-  return {"data.source_units",
-          &source_units,
-          "what a token of the source is; image, sound: a patch or some windows of that file; set, "
-          "images: an element, or the image of that name; molecule: an atom of SMILES, which sees "
-          "those that it is bound to",
-          {},
-          {},
-          std::move(names)};
+  return {
+      "data.source_units",
+      &source_units,
+      "token of the source; image, sound: a patch or some windows of the named file; set: an "
+      "element; images: a named image; molecule: an atom of SMILES, which sees only bonded atoms",
+      {},
+      {},
+      std::move(names)};
 }
 
 Setting TextConfig::target_setting() {
   return {"data.target", &target,
-          "text: an answer is text or a label; number: one number, of the types that answer with a "
-          "label otherwise"};
+          "text: answers are texts or labels; number: answers are one number, for model types that "
+          "otherwise answer with a label"};
 }
 
 Settings TextConfig::settings() {
   Settings all = {
       format_setting(),
-      {"data.minimum_count", &minimum_count, "rarer tokens are treated as unknown", 1, 1e9},
+      {"data.minimum_count", &minimum_count,
+       "minimum count of a known token; rarer tokens are unknown", 1, 1e9},
   };
   append(all, format_row().settings(*this));
   if (wants_numbers()) append(all, target_scale.settings());
@@ -64,41 +64,43 @@ Settings TextConfig::pair_settings() {
   Settings all = {
       target_setting(),
       source_units_setting(),
-      {"data.target_units", &target_units, "what a token of the target is", {}, {}, text_units()},
-      {"data.joint_vocabulary", &joint_vocabulary, "one vocabulary for both sides"},
+      {"data.target_units", &target_units, "token of the target", {}, {}, text_units()},
+      {"data.joint_vocabulary", &joint_vocabulary,
+       "whether source and target share one vocabulary"},
       {.key = "data.bpe",
        .value = &bpe,
-       .help = "file of byte-pair codes of both sides, of which attend data bpe train makes one",
+       .help = "file of byte-pair codes for both sides, made by attend data bpe train",
        .is_file = true},
       {.key = "data.source_bpe",
        .value = &source_bpe,
-       .help = "the same, of the source alone",
+       .help = "file of byte-pair codes for the source only",
        .is_file = true},
       {.key = "data.target_bpe",
        .value = &target_bpe,
-       .help = "the same, of the target alone",
+       .help = "file of byte-pair codes for the target only",
        .is_file = true},
       {.key = "data.tokenizer",
        .value = &tokenizer,
-       .help = "tokenizer.json or .spm of a model that others trained, of units tokenizer; texts "
-               "are not normalised before",
+       .help = "tokenizer.json or .spm of an imported model, for units tokenizer; texts are not "
+               "normalised first",
        .is_file = true},
       {.key = "data.target_tokenizer",
        .value = &target_tokenizer,
-       .help = "the same, of the target alone, which then has no special tokens of it",
+       .help = "tokenizer.json or .spm for the target only; its special tokens are unused",
        .is_file = true},
       {"data.normalise", &normalise,
-       "Unicode's normal form that texts are put into, and answers come in; nfkc also takes "
-       "ligatures and the like apart, none leaves texts as they are"},
+       "Unicode normal form of texts and answers; nfkc also splits ligatures and similar "
+       "characters, none leaves texts as they are"},
       {"data.references", &references,
-       "each: every line is an example; merged: lines of one source are one example, and any of "
-       "their targets is right, as of the pronunciations of a word"},
-      {"data.lowercase", &lowercase, "whether letters become lower-case; not those of labels"},
+       "each: every line is an example; merged: lines with the same source are one example, and "
+       "any of their targets is right, such as the pronunciations of a word"},
+      {"data.lowercase", &lowercase,
+       "whether letters of texts, but not of labels, become lower-case"},
       {"data.tokenise", &tokenise,
-       "whether words and punctuation are set apart, and put together again in answers"},
+       "whether words and punctuation are separated, and joined again in answers"},
       {"data.language_token", &language_token,
-       "whether a source begins with the language to answer in, such as <2de>: one token, "
-       "whatever the units"},
+       "whether a source begins with the language of the answer, such as <2de>, as one token for "
+       "any units"},
   };
   if (source_kind() != nullptr) append(all, frames.settings());
   return all;

@@ -391,7 +391,8 @@ class Search::Steps {
     if (options_.coverage_penalty == 0 || hypothesis.tokens.empty()) return 0;
     if (!hypothesis.weights.defined())
       fail(
-          "[search] coverage_penalty is of what was attended to, and the model attends to nothing");
+          "[search] coverage_penalty needs attention, and the model attends to nothing; set it to "
+          "0");
     // A source token without attention gets a large penalty, not an infinite one.
     constexpr double least = 1e-10;
     return hypothesis.weights.narrow(1, 0, source_length)
@@ -429,8 +430,7 @@ void SearchOptions::check() const {
     fail("[search] minimum_length {} is over maximum_length {}; raise the one or lower the other",
          minimum_length, maximum_length);
   if (!sampling) return;
-  if (alternatives > 0)
-    fail("[search] answers that are drawn tell no rivals; leave one of the two out");
+  if (alternatives > 0) fail("[search] drawn answers have no rivals; leave out sampling or rivals");
   if (!(sampling->temperature > 0))
     fail("[search] temperature must be above 0, got {}; a beam of 1 takes the most probable token",
          sampling->temperature);
@@ -456,7 +456,7 @@ void Search::add(std::unique_ptr<DecodingState> start, std::vector<SearchTask> t
       fail("[search] a prefix of {} tokens for an answer of at most {}; raise longest",
            task.prefix.size(), task.longest);
   if (!takes_more())
-    fail("[search] sentences join a search of which takes_more() says no; wait for its end");
+    fail("[search] add() needs takes_more() to be true; wait for the end of the search");
   at::NoGradGuard no_gradient;
   steps_->add(std::move(start), std::move(tasks));
 }

@@ -137,7 +137,8 @@ VectorGroups logit_groups(const Subject& subject, const NetworkTrace& trace,
 
 std::string no_parts_reason(const Subject& subject, const NetworkTrace& trace) {
   if (!trace.logits.defined())
-    return "models of this type do not tell what answers are read off; take integrated_gradients";
+    return "models of this type do not report the vectors of the output layer; take "
+           "integrated_gradients";
   if (trace.layers.empty())
     return "the model has no layers of self-attention; take integrated_gradients";
   // Two groups show whether parts add up: a function that the pass does not see is not linear.
@@ -145,9 +146,9 @@ std::string no_parts_reason(const Subject& subject, const NetworkTrace& trace) {
   const LogitParts two = logit_parts(subject, {0, vectors, vectors, (vectors + 1) / 2});
   const double off = (two.parts.sum(0) - two.whole).abs().max().item<double>();
   const double scale = two.parts.abs().max().item<double>();
-  return off <= 1e-3 * scale ? ""
-                             : "a part of the network does not tell how it sums up what it reads; "
-                               "take integrated_gradients";
+  return off <= 1e-3 * scale
+             ? ""
+             : "a part of the network is not a sum over its inputs; take integrated_gradients";
 }
 
 Tensor token_parts(const Subject& subject, const NetworkTrace& trace, const MethodChoice& choice) {

@@ -64,7 +64,7 @@ std::string explain_answer(const Model& model, const ExplanationRequest& request
   if (!request.without.empty()) {
     check_takes_no_map(request.show);
     if (request.form != ExplanationForm::json)
-      fail("what becomes of an answer without heads is told as json; take that format");
+      fail("an answer without heads is reported only as json; take that format");
     return knock_out_json(knock_out(subject, request.text, request.search, request.without,
                                     request.show.ablation, watch)) +
            '\n';

@@ -10,17 +10,20 @@ namespace attend {
 
 std::string explanation_markdown() {
   std::string text =
-      "| method | formula | what it says of a token | paper | cost |\n|---|---|---|---|---|\n";
+      "| method | formula | meaning for a token | paper | cost |\n"
+      "|---|---|---|---|---|\n";
   for (const MethodRow& row : method_table())
     text +=
         fmt::format("| {} | {} | {} | {} | {} |\n", markdown_code(row.name),
                     markdown_code(row.formula), markdown_cell(row.meaning), row.paper, row.cost);
   text +=
-      "\n| figure | what it measures | a map that can be believed | paper |\n|---|---|---|---|\n";
+      "\n"
+      "| figure | measures | passes if | paper |\n"
+      "|---|---|---|---|\n";
   for (const FigureRow& row : figure_table())
     text +=
         fmt::format("| {} | {} | {} | {} |\n", markdown_code(row.name), markdown_cell(row.meaning),
-                    *row.bar == 0 ? "nobody knows" : row.bar, row.paper);
+                    *row.bar == 0 ? "no accepted bar" : row.bar, row.paper);
   return text;
 }
 

@@ -163,9 +163,9 @@ Faithfulness measure_faithfulness(const Model& model, const std::vector<Example>
                                   const FaithfulnessOptions& options,
                                   const std::function<void(int64_t done, int64_t total)>& report) {
   const std::vector<Example> chosen = spaced_examples(examples, options.examples);
-  if (chosen.empty()) fail("there are no examples to explain");
+  if (chosen.empty()) fail("no examples were given to explain");
   if (model.answers_numbers())
-    fail("evidence is of probabilities, and this model answers numbers, which have none");
+    fail("evidence needs probabilities, and this model answers numbers; leave evidence out");
   std::vector<const MethodRow*> methods;
   for (const MethodRow& row : method_table())
     if (options.methods.empty() ||
@@ -216,7 +216,7 @@ std::string faithfulness_svg(const Faithfulness& measured, const std::string& ti
     if (!panel.lines.empty()) panels.push_back(std::move(panel));
   }
   return interval_panels_svg(
-      fmt::format("{}: mean of {} answers, 95 % intervals; pale: missed; tick: compared with",
+      fmt::format("{}: mean of {} answers, 95 % intervals; pale: missed; tick: compared value",
                   title, measured.examples),
       panels);
 }

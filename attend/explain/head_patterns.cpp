@@ -78,10 +78,10 @@ bool has_decoder(const Subject& subject) {
 const std::vector<HeadPatternRow>& head_pattern_table() {
   static const std::vector<HeadPatternRow> table = {
       {"previous_token", "the token before", "Voita et al. 2019", previous_keys},
-      {"first_token", "the first token, where weight goes that nothing needs", "Xiao et al. 2024",
-       first_keys},
+      {"first_token", "the first token, which takes unused weight", "Xiao et al. 2024", first_keys},
       {"duplicate_token", "the same token elsewhere", "Wang et al. 2023", duplicate_keys},
-      {"induction", "what followed the same token elsewhere", "Olsson et al. 2022", induction_keys},
+      {"induction", "the token after the same token elsewhere", "Olsson et al. 2022",
+       induction_keys},
   };
   return table;
 }

@@ -115,7 +115,7 @@ std::vector<SwitchedOffHead> switched_off(const std::vector<AttentionHead>& head
   for (const AttentionHead& one : heads) {
     const TracedAttention& attention = attention_of(trace, one.site);
     if (!one.is_whole() && !attention.has_weights())
-      fail("without: {} forms no weights, so that it has no edges; switch whole heads off",
+      fail("without: {} forms no weights, so it has no edges; switch whole heads off",
            attention.name());
     if (!one.is_whole() && ablation == Ablation::mean)
       fail("without: an edge has no mean; switch whole heads off, or take the ablation zero");
@@ -177,8 +177,7 @@ std::vector<AttentionHead> heads_there(const std::vector<std::string>& names,
         sizes = fmt::format("{} has {} queries and {} keys", attention_key(one.site),
                             attention.rows(), attention.columns());
     }
-    if (found.size() == before)
-      fail("without {}: there are no such places; {}", in_quotes(name), sizes);
+    if (found.size() == before) fail("without {}: no such positions; {}", in_quotes(name), sizes);
   }
   return found;
 }
@@ -201,7 +200,7 @@ std::vector<AttentionHead> heads_of(const NetworkTrace& trace) {
   std::vector<AttentionHead> all;
   for (const TracedAttention& one : trace.attentions)
     for (int64_t head = 0; head < one.heads(); ++head) all.push_back({one.site, head});
-  if (all.empty()) fail("nothing in the model attends, so there are no heads to switch off");
+  if (all.empty()) fail("nothing in the model attends, so it lacks heads to switch off");
   return all;
 }
 
@@ -250,7 +249,7 @@ void check_takes_no_map(const ShowOptions& options) {
                                                  {options.evidence, "evidence"}};
   for (const auto& [is_set, name] : others)
     if (is_set)
-      fail("without: says what becomes of the answer, and shows no map; leave {} out", name);
+      fail("without: reports how the answer changes, and shows no map; leave {} out", name);
 }
 
 std::string knock_out_json(const KnockOut& told) {

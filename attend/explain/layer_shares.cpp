@@ -94,7 +94,7 @@ std::string no_blocks_reason(const NetworkTrace& trace) {
   for (const TracedAttention& one : trace.attentions) {
     if (one.site.layer == 0) continue;
     if (told == trace.blocks.size() || !(trace.blocks[told].site == one.site))
-      return "models of this type do not tell the vectors of their layers; take rollout";
+      return "models of this type do not report the vectors of their layers; take rollout";
     ++told;
   }
   return {};

@@ -17,14 +17,14 @@ using at::Tensor;
 std::string no_vectors_reason(const NetworkTrace& trace) {
   return trace.input.defined()
              ? ""
-             : "models of this type do not tell the vectors of their sources; take occlusion";
+             : "models of this type do not report the vectors of their sources; take occlusion";
 }
 
 std::string not_compared_reason(const MethodRow& method) {
   return method.what == ScoresOf::network
-             ? "it is the same whatever answer is asked about, so it compares no two; take "
-               "occlusion or a method of gradients"
-             : "it is of all that could be answered, so it compares no two; take gradient";
+             ? "its scores are the same for every answer, so it cannot compare two; take occlusion "
+               "or a method of gradients"
+             : "its scores cover all possible answers, so it cannot compare two; take gradient";
 }
 
 bool any_attention(const NetworkTrace& trace, bool (*is)(const TracedAttention& one)) {
@@ -37,7 +37,7 @@ std::string not_followed_reason(const NetworkTrace& trace) {
   if (any_attention(trace, [](const auto& one) { return !one.has_weights(); }))
     return "a layer normalises by running sums, which form no weights";
   if (any_attention(trace, [](const auto& one) { return one.has_signed_weights(); }))
-    return "weights may be below 0, which is no share to follow; take a method of gradients";
+    return "weights may be negative and so are not shares; take a method of gradients";
   return {};
 }
 
@@ -79,30 +79,30 @@ std::string not_besides_reason(MethodNeeds needs, const NetworkTrace& trace) {
 // Methods that follow weights and layers.
 std::vector<MethodRow> forward_methods() {
   return {
-      {"attention", "a_tj", "the weights themselves", "Bahdanau et al. 2015", "1 forward",
+      {"attention", "a_tj", "attention weight", "Bahdanau et al. 2015", "1 forward",
        MethodNeeds::weights, ScoresOf::network, ScoreScale::weights, true, false, raw_weights,
        answer_scope, DefaultFor::answers},
       {"rollout", "product over layers of (A + I) / 2",
-       "the weights of all layers, followed down to the tokens", "Abnar & Zuidema 2020",
+       "weights of all layers, followed down to the tokens", "Abnar & Zuidema 2020",
        "1 forward, a product per layer", MethodNeeds::layers, ScoresOf::network,
        ScoreScale::lengths, false, false, roll_out, layers_scope, DefaultFor::mixed_layers},
-      {"flow", "max flow through (A + I) / 2",
-       "how much could flow from the answer down to each token", "Abnar & Zuidema 2020",
-       "1 forward, T S flows; fewer of long sources", MethodNeeds::stack, ScoresOf::network,
-       ScoreScale::weights, false, false, attention_flow, layers_scope},
+      {"flow", "max flow through (A + I) / 2", "maximum flow from the answer down to the token",
+       "Abnar & Zuidema 2020", "1 forward, T S flows; fewer of long sources", MethodNeeds::stack,
+       ScoresOf::network, ScoreScale::weights, false, false, attention_flow, layers_scope},
       {"value_zeroing", "product over layers of 1 - cos(y_i, y_i with v_j = 0)",
-       "how far the layers' vectors turn where they read nothing of it, followed down to the "
+       "angle by which the layers' vectors turn if the token's value is zero, followed down to the "
        "tokens",
        "Mohebbi et al. 2023", "T + S forward; fewer of long sources", MethodNeeds::blocks,
        ScoresOf::network, ScoreScale::lengths, false, true, value_zeroing, layers_scope},
       {"alti", "product over layers of relu(|y_i| - |y_i - T_i(x_j)|)",
-       "how near what it adds to the layers' vectors is to these, followed down to the tokens",
+       "closeness of the token's contribution to the layers' vectors, followed down to the tokens",
        "Ferrando et al. 2022", "1 forward, T S sums over the heads of a layer", MethodNeeds::blocks,
        ScoresOf::network, ScoreScale::lengths, false, true, layer_contributions, layers_scope},
-      {"norms", "|| sum_h a_tj v_j W_O ||", "the length of what each token adds to the context",
-       "Kobayashi et al. 2020", "1 forward", MethodNeeds::weights, ScoresOf::network,
-       ScoreScale::lengths, true, false, value_norms, answer_scope},
-      {"shifted", "a_(t+1)j", "where the decoder looks once it has read its token",
+      {"norms", "|| sum_h a_tj v_j W_O ||",
+       "length of the vector that the token adds to the context", "Kobayashi et al. 2020",
+       "1 forward", MethodNeeds::weights, ScoresOf::network, ScoreScale::lengths, true, false,
+       value_norms, answer_scope},
+      {"shifted", "a_(t+1)j", "weight in the next step, after the decoder has read its token",
        "Chen et al. 2020", "1 forward", MethodNeeds::decoder, ScoresOf::network,
        ScoreScale::weights, true, false, shifted_alignment, shifted_scope},
   };
@@ -111,50 +111,47 @@ std::vector<MethodRow> forward_methods() {
 // Methods that depend on the answer's probability or logit.
 std::vector<MethodRow> answer_methods() {
   return {
-      {"gradient", "|| d log p_t / d x_j ||",
-       "how much a small change of the token's vector moves it", "Simonyan et al. 2014",
-       "T forward, T backward", MethodNeeds::vectors, ScoresOf::answer, ScoreScale::lengths, false,
-       false, gradient},
+      {"gradient", "|| d log p_t / d x_j ||", "effect of a small change of the token's vector",
+       "Simonyan et al. 2014", "T forward, T backward", MethodNeeds::vectors, ScoresOf::answer,
+       ScoreScale::lengths, false, false, gradient},
       {"gradient_x_input", "x_j . d log p_t / d x_j",
-       "the change to first order if the token's vector were zero", "Shrikumar et al. 2017",
+       "first-order change if the token's vector were zero", "Shrikumar et al. 2017",
        "T forward, T backward", MethodNeeds::vectors, ScoresOf::answer, ScoreScale::amounts, false,
        false, gradient_x_input},
       {"held_gradient", "|x_j . d log p_t / d x_j|, all weights constant",
-       "the same without what the weights of attention would change, its magnitude",
-       "Jain & Wallace 2019", "T forward, T backward", MethodNeeds::vectors, ScoresOf::answer,
-       ScoreScale::lengths, false, false, held_gradient},
+       "magnitude of gradient_x_input with constant attention weights", "Jain & Wallace 2019",
+       "T forward, T backward", MethodNeeds::vectors, ScoresOf::answer, ScoreScale::lengths, false,
+       false, held_gradient},
       {"integrated_gradients", "(x_j - u) . mean over a of d log p_t(u + a (x - u)) / d x_j",
-       "the same along the way from a source of unknown tokens u; the sum is the whole difference",
+       "gradient_x_input along the path from a source of unknown tokens u; scores add up to the "
+       "whole difference",
        "Sundararajan et al. 2017", "64 forward, 64 T backward or more", MethodNeeds::vectors,
        ScoresOf::answer, ScoreScale::amounts, false, true, integrated_gradients},
       {"smoothed_gradient", "|| mean of d log p_t(x + noise) / d x_j ||",
-       "the gradient, less dependent on where it is taken", "Smilkov et al. 2017",
+       "gradient, averaged over noisy inputs", "Smilkov et al. 2017",
        "32 forward, 32 T backward; fewer of long sources", MethodNeeds::vectors, ScoresOf::answer,
        ScoreScale::lengths, false, true, smoothed_gradient},
-      {"jacobian", "|| d log p(.|t) / d x_j ||_F",
-       "how much it moves all that could have been answered", "Graves 2012",
+      {"jacobian", "|| d log p(.|t) / d x_j ||_F", "effect on all possible answers", "Graves 2012",
        "up to 64 forward, 64 T backward", MethodNeeds::vectors, ScoresOf::answers,
        ScoreScale::lengths, false, true, jacobian_norms},
-      {"grad_cam", "relu(f_j . mean of d log p_t / d f)",
-       "where the features are that speak for the answer", "Selvaraju et al. 2017",
-       "T forward, T backward", MethodNeeds::features, ScoresOf::answer, ScoreScale::lengths, false,
-       false, grad_cam},
+      {"grad_cam", "relu(f_j . mean of d log p_t / d f)", "features that support the answer",
+       "Selvaraju et al. 2017", "T forward, T backward", MethodNeeds::features, ScoresOf::answer,
+       ScoreScale::lengths, false, false, grad_cam},
       {"attention_x_gradient", "a_tj d log p_t / d a_tj",
-       "the weights, by how much the answer depends on them", "Serrano & Smith 2019",
+       "weight times the dependence of the answer on it", "Serrano & Smith 2019",
        "T forward, T backward", MethodNeeds::weights, ScoresOf::answer, ScoreScale::amounts, true,
        false, attention_x_gradient, answer_scope},
       {"relevance", "R += mean over heads of relu(a . d logit_t / d a) R, layer after layer",
-       "the weights of all layers that speak for the answer, followed down to the tokens",
+       "weights of all layers that support the answer, followed down to the tokens",
        "Chefer et al. 2021", "T forward, T backward", MethodNeeds::layers, ScoresOf::answer,
        ScoreScale::lengths, false, false, relevance, layers_scope},
-      {"decompx", "logit_t, of which x_j is a part through all layers",
-       "its part of the logit, all that the layers compute held as it is; parts add up to the "
-       "logit",
+      {"decompx", "part of x_j in logit_t through all layers",
+       "the token's part of the logit, with the layers' nonlinear factors constant; parts add up "
+       "to the logit",
        "Modarressi et al. 2023", "S + 2 forward; fewer of long sources", MethodNeeds::parts,
        ScoresOf::answer, ScoreScale::amounts, false, true, token_parts},
-      {"occlusion", "log p_t - log p_t without j",
-       "what the answer loses when the token is not there", "Li et al. 2016",
-       "S forward; fewer of long sources", MethodNeeds::nothing, ScoresOf::answer,
+      {"occlusion", "log p_t - log p_t without j", "loss of log probability without the token",
+       "Li et al. 2016", "S forward; fewer of long sources", MethodNeeds::nothing, ScoresOf::answer,
        ScoreScale::amounts, false, true, occlusion, nullptr, DefaultFor::comparisons},
   };
 }
@@ -222,7 +219,7 @@ std::string no_weights_reason(const Subject& subject, const NetworkTrace& trace)
       !subject.network()
            .top_vectors(subject.source_length(), subject.target_length())
            .shares.defined())
-    return "models of this type do not tell how answers are read off their layers; take a method "
+    return "models of this type do not report how answers are read off their layers; take a method "
            "of gradients";
   return {};
 }

@@ -23,8 +23,8 @@ namespace {
 
 std::string no_weights(const Subject& subject) {
   return fmt::format(
-      "the model was trained with {}, so it has no weights that could be shown; take the method "
-      "gradient or another that needs none",
+      "the model was trained with {}, so it has no weights to show; take the method gradient or "
+      "another without weights",
       subject.model.config.chosen().no_weights_reason());
 }
 
@@ -144,12 +144,14 @@ std::vector<int64_t> lens_tokens(const at::Tensor& probabilities, int64_t answer
 // layer.
 void show_lens(const ShowOptions& options, const Subject& subject, Shown& shown) {
   if (options.choice.layer || options.choice.head)
-    fail("view lens: it shows what all layers have made; leave layer and head out");
+    fail("view lens: shows the output of all layers; leave layer and head out");
   if (subject.model.answers_numbers())
     fail("view lens: the answer is a number, which has no probability");
   const LayerAnswers answers = layer_answers(subject);
   if (answers.layers.empty())
-    fail("view lens: the model tells of no layers that answers could be read off");
+    fail(
+        "view lens: models of this type do not report layers to read answers off; take another "
+        "view");
   for (int64_t t = 0; t < std::ssize(subject.target); ++t) {
     const at::Tensor probabilities = answers.log_probabilities.select(1, t).exp();
     const std::vector<int64_t> ids =
@@ -167,7 +169,7 @@ void show_lens(const ShowOptions& options, const Subject& subject, Shown& shown)
 // Adds a map with a row per attention and a column per head. Missing heads are NaN.
 void show_effects(const ShowOptions& options, const Subject& subject, Shown& shown) {
   if (!options.method.empty() || options.choice.layer || options.choice.head)
-    fail("view effects: is of all heads, by no method; leave method, layer and head out");
+    fail("view effects: shows all heads without a method; leave method, layer and head out");
   Alignment map;
   map.title = "effect of each head";
   std::vector<std::vector<double>> rows;
@@ -203,7 +205,7 @@ std::optional<SourcePicture> source_picture(const Model& model, const std::strin
 
 Shown show(const Subject& subject, const ShowOptions& options) {
   if (options.evidence && options.view != ExplanationView::alignment)
-    fail("evidence: is of the map of a method; leave the view {} out", name_of(options.view));
+    fail("evidence: needs the map of a method; leave the view {} out", name_of(options.view));
   Shown shown;
   switch (options.view) {
     case ExplanationView::alignment:

@@ -16,8 +16,7 @@ StopGuard::StopGuard(const std::function<bool()>& is_stopped)
 StopGuard::~StopGuard() { asked = outer_; }
 
 void check_stopped() {
-  if (asked != nullptr && *asked && (*asked)())
-    fail("the explanation was stopped; nobody waits for it");
+  if (asked != nullptr && *asked && (*asked)()) fail("the explanation was cancelled");
 }
 
 }  // namespace attend

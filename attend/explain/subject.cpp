@@ -53,7 +53,7 @@ void check_known(const PairModel& model, const std::vector<std::string>& tokens,
                  const std::vector<int64_t>& ids, const char* name) {
   const auto unknown = std::find(ids.begin(), ids.end(), Vocabulary::unknown);
   if (unknown != ids.end())
-    fail("{}: {} is no token of the model; it knows {} others", name,
+    fail("{}: {} is not one of the {} tokens of the model", name,
          in_quotes(tokens[static_cast<size_t>(unknown - ids.begin())]),
          model.target_vocabulary.size() - Vocabulary::unknown - 1);
 }
@@ -161,8 +161,10 @@ Subject compared_with(Subject subject, const std::string& other) {
   const int64_t length = subject.target_length();
   const auto tokens = static_cast<int64_t>(subject.target.size()), given = std::ssize(ids);
   if (given != 1 && given != tokens)
-    fail("the answer to compare with has {} tokens, and the model's has {}; give one, or as many",
-         given, tokens);
+    fail(
+        "the answer to compare with has {} tokens, and the model's has {}; give one token, or the "
+        "same number",
+        given, tokens);
   subject.against =
       given == 1 ? at::full({length}, ids[0], at::kLong)
                  : at::cat({at::tensor(ids, at::kLong), subject.batch.target[0].slice(0, given)});

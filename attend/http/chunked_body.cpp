@@ -56,7 +56,7 @@ ChunkedBody::Reading ChunkedBody::read_line_end(std::string_view arrived, Expect
   if (!arrived.starts_with("\r\n")) {
     if (next == Expected::nothing)
       return HttpRefusal{400, "the last chunk must end with CR LF; the server reads no trailers"};
-    return HttpRefusal{400, "a chunk must end with CR LF after as many bytes as it announced"};
+    return HttpRefusal{400, "a chunk must end with CR LF after the announced number of bytes"};
   }
   expected_ = next;
   return Piece{2};

@@ -170,7 +170,7 @@ void HttpConnection::take_head(HttpHead head) {
   keeps_alive_ = head_.keeps_alive;
   if (is_judged()) return;
   if (head_.lacks_length)
-    return refuse({411, "a POST must say how long its body is; send a Content-Length"});
+    return refuse({411, "a POST must give the length of its body; send a Content-Length"});
   if (head_.has_chunks) chunks_.emplace(shared_.options.body_bytes);
   enter(Phase::body, shared_.options.body_time);
   if (!head_.awaits_continue || !ahead_.empty()) return read_body();

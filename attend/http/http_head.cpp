@@ -161,7 +161,7 @@ Check check_origin(const Fields& fields, const HttpRules& rules, std::string_vie
   };
   if (fields.count(field::origin) > 1 || (!is_named && !is_own()))
     return refuse(403,
-                  "the request comes from a page of another site, which may not ask; "
+                  "the request comes from a page of another site, which is not allowed; "
                   "--cors-origin of the server names more");
   if (!is_named) return {};
   head.origin = origin;
@@ -178,7 +178,7 @@ Check check_chunks(const Fields& fields, HttpHead& head) {
   if (fields.count(field::transfer_encoding) > 1 || !head.takes_chunks ||
       small(std::string_view(fields[field::transfer_encoding])) != "chunked")
     return refuse(411,
-                  "the server reads no Transfer-Encoding but chunked, of HTTP/1.1; send the body "
+                  "the server supports only Transfer-Encoding chunked, of HTTP/1.1; send the body "
                   "with a Content-Length");
   head.has_chunks = true;
   return {};
@@ -205,9 +205,9 @@ Check check_body_type(const Fields& fields, const HttpHead& head) {
   for (const auto& one : fields) {
     if (one.name() != field::content_encoding || small(std::string_view(one.value())) == "identity")
       continue;
-    HttpRefusal refusal =
-        refuse(415, fmt::format("the server reads no Content-Encoding {}; send the body as it is",
-                                in_quotes(std::string_view(one.value()))));
+    HttpRefusal refusal = refuse(
+        415, fmt::format("the server does not support Content-Encoding {}; send the body as it is",
+                         in_quotes(std::string_view(one.value()))));
     refusal.fields = {{"Accept-Encoding", "identity"}};
     return refusal;
   }
@@ -223,7 +223,7 @@ Check check_expectation(const Fields& fields, HttpHead& head) {
   if (fields.count(field::expect) == 0) return {};
   if (fields.count(field::expect) > 1 ||
       small(std::string_view(fields[field::expect])) != "100-continue")
-    return refuse(417, "the server knows no expectation but 100-continue");
+    return refuse(417, "the server supports only the expectation 100-continue");
   head.awaits_continue = head.takes_chunks && has_body(head);
   return {};
 }
@@ -254,7 +254,7 @@ HttpHeadReading read_fields(std::string_view text, const HttpRules& rules,
   boost::system::error_code error;
   parser.put(boost::asio::buffer(text.data(), text.size()), error);
   if (error || !parser.is_header_done())
-    return refuse(400, "this is no request of HTTP: " + error.message());
+    return refuse(400, "this is not an HTTP request: " + error.message());
   const Fields& fields = parser.get();
   HttpHead head;
   head.method = std::string_view(fields.method_string());

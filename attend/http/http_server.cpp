@@ -47,7 +47,7 @@ asio::ip::address address_of(const HttpOptions& options) {
 void remove_stale(const std::string& path) {
   struct stat status {};
   if (lstat(path.c_str(), &status) != 0) return;
-  if (!S_ISSOCK(status.st_mode)) fail("{}: is there and no socket; take another path", path);
+  if (!S_ISSOCK(status.st_mode)) fail("{}: exists and is not a socket; take another path", path);
   asio::io_context context;
   asio::local::stream_protocol::socket socket(context);
   boost::system::error_code error;
@@ -235,7 +235,7 @@ void HttpServer::State::take_listener() {
   if (getsockopt(listener, SOL_SOCKET, SO_ACCEPTCONN, &listens, &size) != 0 || listens == 0 ||
       getsockopt(listener, SOL_SOCKET, SO_DOMAIN, &family, &size) != 0 ||
       (family != AF_INET && family != AF_INET6 && family != AF_UNIX))
-    fail("descriptor {} is no socket that listens; have it be one, or give an address", listener);
+    fail("descriptor {} is not a listening socket; pass one, or give an address", listener);
   boost::system::error_code error;
   acceptor_.assign(StreamProtocol(family, 0), listener, error);
   if (!error) acceptor_.set_option(asio::socket_base::send_buffer_size(send_buffer_bytes), error);
@@ -280,7 +280,7 @@ void HttpServer::State::take(HttpSocket socket) {
   if (count < maximum) return connection->start();
   connection->refuse(
       {503,
-       fmt::format("{} connections are open, and no more are taken; ask later", maximum),
+       fmt::format("{} connections are open, which is the maximum; ask later", maximum),
        {{"Retry-After", "1"}}});
 }
 

@@ -127,8 +127,8 @@ const std::vector<ConfigKey>& common_keys() {
       {"tie_encoder_decoder", "false"},
       {"pruned_heads", "{}"},
       {"auto_map", "{}",
-       "the model has code of its own, which is not run; take the key out if the class of "
-       "transformers computes the same"},
+       "the model has its own code, which is not run; remove the key if the class of transformers "
+       "computes the same"},
       {"quantization_config", "{}",
        "quantised weights are not read; fetch the model with its weights as numbers"},
       {"sbert_ce_default_activation_function", "null", pairs},
@@ -152,9 +152,9 @@ void check_value(const JsonPosition& object, const ConfigKey& key) {
   const JsonPosition place = object.member(key.name.c_str());
   if (key.only.empty() || place.value() == Json::parse(key.only)) return;
   if (key.reason.empty())
-    place.refuse("is {}, which is not honoured; only {} is", in_quotes(shown(place.value())),
+    place.refuse("is {}, which is not supported; only {} is", in_quotes(shown(place.value())),
                  key.only);
-  place.refuse("is {}, which is not honoured: {}", in_quotes(shown(place.value())), key.reason);
+  place.refuse("is {}, which is not supported: {}", in_quotes(shown(place.value())), key.reason);
 }
 
 // Purposes of classes that are not read, by the end of the class name.
@@ -174,8 +174,8 @@ constexpr ClassPurpose class_purposes[] = {
     {"GPT2ForSequenceClassification", "labels by the last token of a decoder"},
     {"GPT2ForTokenClassification", "labels of a decoder's tokens"},
     {"MarianModel", "vectors without an output"},
-    {"ViTModel", "vectors of images, which no type of model here gives"},
-    {"DeiTModel", "vectors of images, which no type of model here gives"},
+    {"ViTModel", "vectors of images, which no model type here gives"},
+    {"DeiTModel", "vectors of images, which no model type here gives"},
     {"ForMaskedImageModeling", "fills in parts of images"},
     {"WithTeacher", "the mean of two heads"},
 };
@@ -241,15 +241,14 @@ void check_keys(const JsonPosition& object, const std::vector<ConfigKey>& known)
     const ConfigKey* key = find_key(known, name);
     if (key == nullptr)
       object.refuse(
-          "has the key {}, which is not known here and which may change results; take it out if it "
-          "does not",
+          "has the key {}, which is unknown here and may change results; remove it if it does not",
           in_quotes(name));
     check_value(object, *key);
   }
 }
 
 void check_values(const JsonPosition& config, const std::vector<ConfigKey>& own, Notes& notes) {
-  if (!config.value().is_object()) config.refuse("is no object");
+  if (!config.value().is_object()) config.refuse("is not an object");
   std::vector<std::string> others;
   for (const auto& [name, value] : config.value().items()) {
     if (value.is_null() || is_without_effect(name)) continue;
@@ -261,7 +260,7 @@ void check_values(const JsonPosition& config, const std::vector<ConfigKey>& own,
       others.push_back(in_quotes(name));
   }
   if (!others.empty())
-    notes.push_back(fmt::format("{}: left aside, for they change no result: {}", config.file(),
+    notes.push_back(fmt::format("{}: ignored, because they change no result: {}", config.file(),
                                 fmt::join(others, ", ")));
 }
 
@@ -294,7 +293,7 @@ HiddenActivation activation_in(const JsonPosition& config, const char* key, cons
     if (row.name == name) return row.activation;
     known += (known.empty() ? "" : ", ") + row.name;
   }
-  config.member(key).refuse("is {}, which is not honoured; {} are", in_quotes(name), known);
+  config.member(key).refuse("is {}, which is not supported; {} are", in_quotes(name), known);
 }
 
 std::string activation_name(HiddenActivation activation) {
@@ -313,8 +312,7 @@ int64_t end_token_in(const JsonPosition& config, int64_t tokens, Notes& notes) {
     if (each.number() >= tokens) each.refuse("is {}; there are {} tokens", each.number(), tokens);
   if (all.size() > 1)
     notes.push_back(
-        fmt::format("{}: eos_token_id names {} tokens, of which only the first, {}, "
-                    "ends answers here",
+        fmt::format("{}: eos_token_id names {} tokens; only the first, {}, ends answers here",
                     config.file(), all.size(), all[0].number()));
   return all[0].number();
 }
@@ -322,7 +320,8 @@ int64_t end_token_in(const JsonPosition& config, int64_t tokens, Notes& notes) {
 std::vector<std::string> labels_in(const JsonPosition& config, Notes& notes) {
   std::vector<std::string> labels = answers_in(config, notes);
   if (labels.size() < 2)
-    config.refuse("has one label, which stands for a number; this class is read with labels only");
+    config.refuse(
+        "has one label, so it answers a number; only models with labels are read for this class");
   return labels;
 }
 

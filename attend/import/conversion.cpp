@@ -40,7 +40,7 @@ class Conversion {
     }
     for (const auto& item : outline_)
       if (!made_.tensors.contains(item.key()))
-        fail("{}: no tensor makes {}, which a model of type {} has", folder_, item.key(),
+        fail("{}: no tensor gives {}, which a model of type {} has", folder_, item.key(),
              model_.config.type);
     return std::move(made_);
   }
@@ -58,12 +58,14 @@ class Conversion {
       const std::string bare =
           name.starts_with(model_.prefix) ? name.substr(model_.prefix.size()) : name;
       if (!known.contains(bare) && !known.contains(name))
-        fail("{}: tensor {} belongs to no part of {} that is read; take it out, or another class",
-             folder_, in_quotes(name), model_.architecture);
+        fail(
+            "{}: tensor {} does not belong to a part of {} that is read; remove it, or name "
+            "another class",
+            folder_, in_quotes(name), model_.architecture);
       left.push_back(name);
     }
     if (!left.empty())
-      notes.push_back(fmt::format("{}: left aside, for {} has no such part: {}", folder_,
+      notes.push_back(fmt::format("{}: ignored, because {} has no such part: {}", folder_,
                                   model_.architecture, fmt::join(left, ", ")));
   }
 

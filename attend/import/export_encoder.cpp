@@ -75,8 +75,10 @@ ExportedFolder exported_encoder(const PairModel& model, const std::string& folde
   const ExportedTokens tokens = exported_tokens(model, folder);
   const std::optional<ExportTarget> target = find_target(model.config);
   if (!target)
-    fail("{}: what is below its labels is another than tanh or relu; such models are not exported",
-         folder);
+    fail(
+        "{}: the activation before its labels is neither tanh nor relu; such models are not "
+        "exported",
+        folder);
   ExportedFolder made{.architecture = target->architecture.name,
                       .config = config_of(model, *target, std::ssize(tokens.vectors))};
   made.again = read_again(

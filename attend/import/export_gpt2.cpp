@@ -29,8 +29,8 @@ int64_t end_of_texts(const PairModel& model, const ExportedTokens& tokens,
   if (!is_one || of_tokens.count_nonzero().item<int64_t>() != 1 ||
       (*scores)[Vocabulary::eos].item<double>() != 0)
     fail(
-        "{}: output_bias holds scores of tokens, as training gives them, and GPT-2 has none; "
-        "export a model that was not trained on",
+        "{}: output_bias holds token scores from training, and GPT-2 lacks them; export a model "
+        "without further training",
         folder);
   return never.item<int64_t>();
 }
@@ -43,8 +43,8 @@ Ends ends_of(const PairModel& model, const ExportedTokens& tokens, const std::st
   const Tensor begins = (theirs == vectors[Vocabulary::bos]).all(1).nonzero();
   if (!theirs[end].equal(vectors[Vocabulary::eos]) || begins.size(0) == 0)
     fail(
-        "{}: the end of a text has other vectors as a token and as an answer, as training gives "
-        "them, and GPT-2 has one; export a model that was not trained on",
+        "{}: the end token has different vectors as input and as output after training, and GPT-2 "
+        "has one; export a model without further training",
         folder);
   const bool is_end = theirs[end].equal(vectors[Vocabulary::bos]);
   return {end, is_end ? end : begins[0].item<int64_t>()};

@@ -40,8 +40,8 @@ void check_fixed(const PairModel& model, const FixedTokens& fixed, const std::st
   for (size_t id = 0; id < fixed.rows.size(); ++id)
     if (!vectors[static_cast<int64_t>(id)].equal(vectors[first_token + fixed.rows[id]]))
       fail(
-          "{}: {} has other vectors in sources and in answers, as training gives it, and Marian "
-          "has one; export a model that was not trained on",
+          "{}: {} has different vectors in sources and in answers after training, and Marian has "
+          "one; export a model without further training",
           folder, model.source_vocabulary.token(static_cast<int64_t>(id)));
 }
 

@@ -112,11 +112,11 @@ FolderLock take_exported(const std::string& out) {
 ExportedTokens exported_tokens(const PairModel& model, const std::string& folder) {
   if (!model.codecs.source.tokenizer || holds_pieces(model.text.tokenizer))
     fail(
-        "{}: model.type is {} and data.source_units {}; models with a tokenizer.json alone are "
+        "{}: model.type is {} and data.source_units {}; only models with a tokenizer.json are "
         "exported",
         folder, model.config.type, model.text.source_units);
   if (model.text.language_token)
-    fail("{}: data.language_token is true, which no tokenizer.json says", folder);
+    fail("{}: data.language_token is true, which a tokenizer.json cannot express", folder);
   const TextTokenizer& tokenizer = *model.codecs.source.tokenizer;
   ExportedTokens tokens;
   for (int32_t id = 0;; ++id) {

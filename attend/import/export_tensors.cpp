@@ -52,7 +52,7 @@ Tensor exported(const TensorRow& row, const Tensor& ours, const ExportedTokens& 
 // Error if a tensor that must be zero there became nonzero in training.
 void check_zeros(const std::string& name, const Tensor& ours, const ExportedFolder& made) {
   if (ours.count_nonzero().item<int64_t>() > 0)
-    fail("{} holds numbers other than 0, and {} has none there; such models are not exported", name,
+    fail("{} is not 0 after training, and {} lacks it; such models are not exported", name,
          made.architecture);
 }
 

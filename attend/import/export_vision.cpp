@@ -42,7 +42,8 @@ ExportedFolder exported_vision(const PairModel& model, const std::string& folder
   const FrameConfig& frames = model.text.frames;
   if (model.text.source_units != model.config.row().text.source_units ||
       frames.image_height != frames.image_width)
-    fail("{}: its sources are not square images, which alone models of transformers read", folder);
+    fail("{}: its sources are not square images; models of transformers read only square ones",
+         folder);
   const VisionType& type = type_with(ours.registers, folder);
   ExportedFolder made{.architecture = type.name};
   made.config = {{"architectures", Json::array({type.name})},

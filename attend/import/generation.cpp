@@ -90,10 +90,9 @@ class GenerationReader {
     if (!honoured_.empty())
       model_.notes.push_back(fmt::format("{}: {}", settings_.file(), fmt::join(honoured_, ", ")));
     if (!unhonoured_.empty())
-      model_.notes.push_back(
-          fmt::format("{}: answers may differ from those of transformers, for these are not "
-                      "honoured: {}",
-                      settings_.file(), fmt::join(unhonoured_, ", ")));
+      model_.notes.push_back(fmt::format(
+          "{}: answers may differ from transformers, because these are not supported: {}",
+          settings_.file(), fmt::join(unhonoured_, ", ")));
   }
 
  private:

@@ -18,7 +18,7 @@ bool is_there(const std::string& path) { return std::filesystem::exists(path); }
 
 [[noreturn]] void refuse_pickles(const std::string& path) {
   fail(
-      "{}: holds pickled weights, which run as a program when they are read; where you trust them, "
+      "{}: holds pickled weights, which run as a program when they are read; if you trust them, "
       "convert them by Python: AutoModel.from_pretrained(FOLDER).save_pretrained(OTHER) of "
       "transformers, with the class that config.json names, writes model.safetensors",
       path);
@@ -35,7 +35,7 @@ bool is_there(const std::string& path) { return std::filesystem::exists(path); }
 void check_shard_name(const JsonPosition& place, const std::string& name) {
   const std::filesystem::path path(name);
   if (name.empty() || path.filename() != path || !name.ends_with(".safetensors"))
-    place.refuse("is {}, which is no safetensors file beside the index", in_quotes(name));
+    place.refuse("is {}, which is not a safetensors file next to the index", in_quotes(name));
 }
 
 void check_bytes(const std::string& folder, const std::set<std::string>& shards) {
@@ -52,7 +52,7 @@ void check_bytes(const std::string& folder, const std::set<std::string>& shards)
 
 TensorFile read_shards(const std::string& folder, const JsonFile& index) {
   const JsonPosition map = index.place().member("weight_map");
-  if (!map.value().is_object()) map.refuse("is no object");
+  if (!map.value().is_object()) map.refuse("is not an object");
   std::set<std::string> shards;
   for (const auto& [tensor, shard] : map.value().items()) {
     const JsonPosition place = map.member(tensor.c_str());
@@ -64,7 +64,7 @@ TensorFile read_shards(const std::string& folder, const JsonFile& index) {
   for (const std::string& shard : shards)
     for (auto& [name, tensor] : read_safetensors(fmt::format("{}/{}", folder, shard)).tensors) {
       if (!map.has(name.c_str()) || map.member(name.c_str()).text() != shard)
-        fail("{}/{}: holds tensor {}, which the index does not say", folder, shard,
+        fail("{}/{}: holds tensor {}, which the index does not list", folder, shard,
              in_quotes(name));
       all.tensors.emplace(name, std::move(tensor));
     }
@@ -88,7 +88,7 @@ std::optional<JsonFile> find_json_file(const std::string& path) {
 JsonFile read_foreign_config(const std::string& folder) {
   if (!is_there(folder)) fail("{}: no such folder; name one that holds config.json", folder);
   if (!is_there(folder + "/config.json"))
-    fail("{}: holds no config.json, so it is no model of transformers; name the folder that does",
+    fail("{}: holds no config.json, so it is not a model of transformers; name the folder with it",
          folder);
   return read_json_file(folder + "/config.json");
 }
@@ -105,7 +105,7 @@ FolderLock take_unused(const std::string& out, const std::set<std::string>& firs
   FolderLock lock = take_out_folder(out);
   const std::set<std::string> names = names_in(out);
   if (!std::includes(first.begin(), first.end(), names.begin(), names.end()))
-    fail("--out {}: is there already; choose a new folder", out);
+    fail("--out {}: exists already; choose a new folder", out);
   return lock;
 }
 

@@ -74,8 +74,8 @@ std::array<int64_t, 2> size_of(const JsonPosition& file, const char* key, int64_
   }
   if (!place.has("height") || !place.has("width"))
     place.refuse(
-        "is {}; only a height and a width are honoured, for images are resized without regard to "
-        "their shape",
+        "is {}; only a height and a width are supported, because images are resized without regard "
+        "to their shape",
         shown(place.value()));
   return {size_in(place, "height", max_pixels), size_in(place, "width", max_pixels)};
 }
@@ -85,7 +85,7 @@ Resizing resizing_of(const JsonPosition& file, int64_t otherwise) {
   if (number == 2) return Resizing::bilinear;
   if (number == 3) return Resizing::bicubic;
   file.member("resample")
-      .refuse("is {}, which is not honoured; 2 (bilinear), 3 (bicubic) are", number);
+      .refuse("is {}, which is not supported; 2 (bilinear), 3 (bicubic) are", number);
 }
 
 void read_sizes(const JsonPosition& file, const ProcessorType& type, FrameConfig& frames) {
@@ -94,7 +94,7 @@ void read_sizes(const JsonPosition& file, const ProcessorType& type, FrameConfig
   const bool crops = file.flag("do_center_crop", type.crops);
   if (!file.flag("do_resize", true)) {
     if (crops)
-      file.member("do_resize").refuse("is false, and images are cut, which is not honoured");
+      file.member("do_resize").refuse("is false, and images are cut, which is not supported");
     return;
   }
   const std::array<int64_t, 2> result = crops ? size_of(file, "crop_size", 224) : size;
@@ -103,7 +103,7 @@ void read_sizes(const JsonPosition& file, const ProcessorType& type, FrameConfig
                 result[0], result[1], wanted[0], wanted[1]);
   if (size[0] < result[0] || size[1] < result[1])
     file.member("crop_size")
-        .refuse("is larger than size; images would be padded, which is not honoured");
+        .refuse("is larger than size; images would be padded, which is not supported");
   frames.resize = resizing_of(file, type.resampling);
   if (!crops) return;
   frames.resized_height = size[0];
@@ -121,7 +121,7 @@ std::vector<double> channel_numbers(const JsonPosition& file, const char* key, s
     place.refuse("has {} numbers, and num_channels of config.json is {}", all.size(), channels);
   std::vector<double> numbers;
   for (const JsonPosition& each : all) {
-    if (!each.value().is_number()) each.refuse("is no number");
+    if (!each.value().is_number()) each.refuse("is not a number");
     numbers.push_back(each.value().get<double>());
     if (!(numbers.back() >= least && numbers.back() <= 1e6))
       each.refuse("is {}; {} to 1e6 is read", numbers.back(), least);
@@ -134,7 +134,7 @@ std::vector<double> channel_numbers(const JsonPosition& file, const char* key, s
 void read_image_processor(const std::string& folder, ForeignImages& images, Notes& notes) {
   const std::string path = folder + "/preprocessor_config.json";
   if (!std::filesystem::exists(path))
-    fail("{}: is missing, and says how images are scaled; fetch it", path);
+    fail("{}: is missing and describes how to scale images; fetch it", path);
   const JsonFile whole = read_json_file(path);
   const JsonPosition file = whole.place();
   check_values(file, processor_keys(), notes);

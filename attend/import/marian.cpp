@@ -95,8 +95,8 @@ int64_t size_of_both(const JsonPosition& config, const char* encoder, const char
                      int64_t maximum) {
   const int64_t size = size_in(config, encoder, maximum);
   if (size_in(config, decoder, maximum) != size)
-    config.member(decoder).refuse("is not {}, as {} is; models whose stacks differ are not read",
-                                  size, encoder);
+    config.member(decoder).refuse(
+        "is not {}, as {} is; models with stacks of different sizes are not read", size, encoder);
   return size;
 }
 
@@ -152,7 +152,8 @@ ForeignModel read_marian(const JsonPosition& config) {
   model.tied = config.flag("tie_word_embeddings", true);
   const int64_t end = end_token_in(config, model.tokens, model.notes);
   if (end == padding)
-    config.member("eos_token_id").refuse("is that of padding, {}, which is never answered", end);
+    config.member("eos_token_id")
+        .refuse("is the padding token, {}, which never ends an answer", end);
   model.tokenizer = TokenizerFiles::sides;
   model.fixed = {.rows = {padding, begin, end, end}, .scores = {{padding, {}, end, {}}}};
   return model;

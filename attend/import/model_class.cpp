@@ -117,7 +117,7 @@ const ForeignType& find_foreign_type(const std::string& folder, JsonFile& config
   }
   if (!place.has("architectures")) {
     const std::string name = class_of_tensors(place, *type, read_tensors());
-    notes.push_back(fmt::format("{}: read as {}, by its tensors, for it has no architectures",
+    notes.push_back(fmt::format("{}: read as {}, by its tensors, because it has no architectures",
                                 config.path, name));
     config.json["architectures"] = {name};
   }

@@ -71,11 +71,11 @@ class Entries {
     constexpr const char* key = "added_tokens_decoder";
     if (!settings_.config || !settings_.config->place().has(key)) return;
     const JsonPosition all = settings_.config->place().member(key);
-    if (!all.value().is_object()) all.refuse("is no object");
+    if (!all.value().is_object()) all.refuse("is not an object");
     for (const auto& [id, token] : all.value().items()) {
       const JsonPosition place = all.member(id.c_str());
       const bool is_number = id.size() < 10 && id.find_first_not_of("0123456789") == id.npos;
-      if (id.empty() || !is_number) place.refuse("has a name that is no id");
+      if (id.empty() || !is_number) place.refuse("has a name that is not an id");
       add(place, false)["id"] = std::stoi(id);
     }
   }
@@ -105,7 +105,7 @@ class Entries {
 
   // {"<new>": 50265}
   void add_ids(const JsonPosition& file) {
-    if (!file.value().is_object()) file.refuse("is no object");
+    if (!file.value().is_object()) file.refuse("is not an object");
     for (const auto& [content, id] : file.value().items()) {
       const int64_t number = file.member(content.c_str()).number();
       add_plain(content, file.file(), is_special(content))["id"] = number;
@@ -169,11 +169,11 @@ std::string read_words(const std::string& path, const TokenizerSettings& setting
 std::string read_byte_pairs(const std::string& path, const TokenizerSettings& settings,
                             OlderTokens tokens) {
   const std::string merges = fs::path(path).replace_filename("merges.txt");
-  if (!fs::exists(merges)) fail("{}: is missing, and belongs to vocab.json; fetch it", merges);
+  if (!fs::exists(merges)) fail("{}: is missing and belongs to vocab.json; fetch it", merges);
   if (tokens.special.begin.empty() && flag(settings, "add_bos_token", false))
     settings.config->place()
         .member("add_bos_token")
-        .refuse("is true, which is not honoured; take it out, if texts may begin without it");
+        .refuse("is true, which is not supported; remove it if texts may begin without it");
   const ByteLevelFiles files{.vocabulary = path,
                              .merges = merges,
                              .prefix_space = flag(settings, "add_prefix_space", false),

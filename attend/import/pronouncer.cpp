@@ -103,7 +103,7 @@ at::IntArrayRef matrix_sizes(const NamedTensors& theirs, const char* name,
                              const std::string& path) {
   const auto found = theirs.find(name);
   if (found == theirs.end() || found->second.dim() != 2)
-    fail("{}: holds no matrix {}, so it is no model of g2p-en; name its checkpoint20.npz", path,
+    fail("{}: holds no matrix {}, so it is not a model of g2p-en; name its checkpoint20.npz", path,
          in_quotes(name));
   return found->second.sizes();
 }
@@ -170,7 +170,7 @@ TensorFile converted(const NamedTensors& theirs, const PairModel& model, const s
     made.tensors[row.ours] = made_of(found->second, row.use);
   }
   if (theirs.size() != arrays().size())
-    fail("{}: holds {} arrays, and a model of g2p-en {}", path, theirs.size(), arrays().size());
+    fail("{}: holds {} arrays, and a model of g2p-en has {}", path, theirs.size(), arrays().size());
   return made;
 }
 

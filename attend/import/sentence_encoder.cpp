@@ -24,7 +24,7 @@ const std::vector<PoolingName>& pooling_names() {
 }
 
 void refuse_pooling(const JsonPosition& place, const std::string& name) {
-  place.refuse("is the pooling {}, which is not read; mean and cls alone are", in_quotes(name));
+  place.refuse("is the pooling {}, which is not read; only mean and cls are", in_quotes(name));
 }
 
 // Older files have a flag per method, one of which must be set; newer ones name the method.
@@ -54,7 +54,7 @@ void read_pooling(const JsonFile& file, EmbedderConfig& config) {
 // Error if the member is present and has another value.
 void check_only(const JsonPosition& place, const char* key, const Json& only) {
   if (place.has(key) && place.member(key).value() != only)
-    place.member(key).refuse("is {}, which is not honoured; only {} is",
+    place.member(key).refuse("is {}, which is not supported; only {} is",
                              place.member(key).value().dump(), only.dump());
 }
 
@@ -70,7 +70,7 @@ void read_transformer(const std::string& folder, TextLayer& layer) {
     check_only(place.member("modality_config").member("text"), "method_output_name",
                "last_hidden_state");
   for (const char* key : {"query_length", "document_length", "query_expansion"})
-    if (place.has(key)) place.member(key).refuse("is set, which is not honoured; only null is");
+    if (place.has(key)) place.member(key).refuse("is set, which is not supported; only null is");
   layer.lowercase = place.flag("do_lower_case", false);
   if (!place.has("max_seq_length")) return;
   layer.longest = place.member("max_seq_length").number();
@@ -98,7 +98,7 @@ void read_dense(const std::string& folder, EmbedderConfig& config, TextLayer& la
     config.text_activation = TextActivation::tanh;
   else if (kind != "Identity")
     place.member("activation_function")
-        .refuse("is {}, which is not honoured; Tanh and Identity are", in_quotes(activation));
+        .refuse("is {}, which is not supported; Tanh and Identity are", in_quotes(activation));
   // The prefix avoids names of the encoder's tensors.
   for (auto& [name, tensor] : read_foreign_tensors(folder).tensors)
     layer.file.tensors[dense_prefix + name] = std::move(tensor);
@@ -154,7 +154,7 @@ void read_whole(const std::string& folder, EmbedderConfig& config) {
     const Json prompts = place.has("prompts") ? place.member("prompts").value() : Json();
     const std::string chosen = name.text();
     if (!prompts.is_object() || !prompts.contains(chosen) || prompts[chosen] != "")
-      name.refuse("is set, so that a prompt would be put before each text, which is not honoured");
+      name.refuse("is set, so a prompt would precede each text, which is not supported");
   }
   if (!place.has("truncate_dim")) return;
   const int64_t kept = size_in(place, "truncate_dim", 65536);
@@ -180,7 +180,7 @@ TextLayer read_sentence_encoder(const std::string& folder, EmbedderConfig& confi
     const Module module = module_of(place, path);
     if (module == Module::dropout) continue;
     if (before != Module::none && module <= before)
-      place.refuse("comes behind one that it should precede; such orders are not read");
+      place.refuse("follows a module that it should precede; such orders are not read");
     read_module(module, folder, path, config, layer);
     before = module;
   }

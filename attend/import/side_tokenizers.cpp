@@ -22,19 +22,18 @@ constexpr SpecialToken special_tokens[] = {{"unk_token", MarianTokenizer::unknow
 void check_settings(const TokenizerSettings& settings) {
   for (const auto& [key, token] : special_tokens)
     if (const auto place = special_place(settings, key); place && place->text() != token)
-      place->refuse("is {}, which is not honoured; only {} is", in_quotes(place->text()), token);
+      place->refuse("is {}, which is not supported; only {} is", in_quotes(place->text()), token);
   if (!settings.config) return;
   const JsonPosition place = settings.config->place();
   if (place.flag("separate_vocabs", false))
     place.member("separate_vocabs")
-        .refuse("is true, which is not honoured; models with two vocabularies are not read");
+        .refuse("is true, which is not supported; models with two vocabularies are not read");
   if (place.has("sp_model_kwargs") && !place.member("sp_model_kwargs").value().empty())
-    place.member("sp_model_kwargs")
-        .refuse("is not honoured; take it out, if no text depends on it");
+    place.member("sp_model_kwargs").refuse("is not supported; remove it if no text depends on it");
   if (place.flag("split_special_tokens", false))
-    place.member("split_special_tokens").refuse("is true, which is not honoured; only false is");
+    place.member("split_special_tokens").refuse("is true, which is not supported; only false is");
   if (place.text("truncation_side", "right") != "right")
-    place.member("truncation_side").refuse("is not honoured; only right is");
+    place.member("truncation_side").refuse("is not supported; only right is");
 }
 
 bool is_special_token(const std::string& token) {
@@ -55,13 +54,13 @@ std::vector<AddedPiece> read_added(const TokenizerSettings& settings, const std:
     if (is_special_token(content)) continue;
     for (const char* key : {"single_word", "lstrip", "rstrip"})
       if (token[key] == true)
-        fail("{}: {} of the added token {} is true, which is not honoured; only false is", folder,
+        fail("{}: {} of the added token {} is true, which is not supported; only false is", folder,
              key, in_quotes(content));
     const bool is_known = std::find(names.begin(), names.end(), content) != names.end();
     if (!is_known && token.value("id", int64_t{-1}) != std::ssize(names))
       fail(
-          "{}: the added token {} has not the id {}, which follows upon those of vocab.json; save "
-          "the folder anew",
+          "{}: the added token {} does not have the id {}, the next after vocab.json; save the "
+          "folder anew",
           folder, in_quotes(content), names.size());
     if (!is_known) names.push_back(content);
     added.push_back({content, token["special"].get<bool>()});
@@ -71,7 +70,7 @@ std::vector<AddedPiece> read_added(const TokenizerSettings& settings, const std:
 
 std::string read_part(const std::string& path) {
   if (!std::filesystem::exists(path))
-    fail("{}: is missing, and splits texts of a translator; fetch it", path);
+    fail("{}: is missing and splits texts of a translator; fetch it", path);
   return read_file(path, maximum_vocabulary_bytes);
 }
 

@@ -73,7 +73,10 @@ Likelihood likelihood_of_hidden(Predictor& predictor, std::vector<EncodedPair> p
   std::erase_if(pairs,
                 [&](const EncodedPair& pair) { return unknown(pair) == std::ssize(pair.target); });
   if (pairs.empty())
-    fail("[evaluate] the model has none of the {} tokens, so that none can be asked for", tokens);
+    fail(
+        "[evaluate] the model knows none of the {} tokens, so none can be masked; give data of the "
+        "model's kind",
+        tokens);
   const double share = predictor.model().config.of<MaskedLanguageModelConfig>().masked_share;
   for (const EncodedPair& pair : pairs)
     hidden.asked += masked_tokens(std::ssize(pair.target) - unknown(pair), share);
@@ -123,7 +126,7 @@ const std::vector<ScoredAnswer>& Evaluation::measured_by(const Metric& metric) c
 std::vector<ScoredAnswer> class_scores(const Model& model, const std::vector<Example>& examples) {
   const std::vector<std::string> labels = model.labels();
   if (labels.size() != 2)
-    fail("scores are of a model of two labels, and this one has {}", labels.size());
+    fail("scores need a model with two labels, and this one has {}", labels.size());
   const std::string& second = std::max(labels[0], labels[1]);
   std::vector<std::string> sources;
   sources.reserve(examples.size());
@@ -158,8 +161,8 @@ std::vector<Example> test_examples(const Model& model, const PairFiles& files,
   const PairModel& parts = Predictor::of(model).model();
   if (parts.graph != nullptr && !is_graph_of(parts, data))
     fail(
-        "{}: holds another graph than the model, which reads its own; train a model of this graph, "
-        "with --init for these weights",
+        "{}: holds another graph than the model; train a model on this graph, with --init for "
+        "these weights",
         files.source);
   if (data.test.empty()) fail("{}: {}", files.source, text.format_row().no_test);
   return std::move(data.test);
@@ -214,7 +217,7 @@ Likelihood likelihood(const Model& model, const std::vector<Example>& examples) 
 
 TextLikelihood likelihood_of_text(const Model& model, const std::string& text) {
   if (!model.continues())
-    fail("[evaluate] a model of type {} continues no text; give it pairs", model.type());
+    fail("[evaluate] a model of type {} does not continue texts; give it pairs", model.type());
   Predictor& predictor = Predictor::of(model);
   const PairModel& parts = predictor.model();
   const std::vector<int64_t> tokens = parts.encode_text(text);

@@ -116,8 +116,8 @@ std::unique_ptr<Predictor> load_predictor(const std::vector<std::string>& folder
         other.text.target != model.text.target ||
         !(other.text.target_scale == model.text.target_scale))
       fail(
-          "{}: has other vocabularies or targets than the first model; models that decode as one "
-          "were trained on the same data",
+          "{}: has other vocabularies or targets than the first model; an ensemble needs models "
+          "trained on the same data",
           folders[i]);
     others.push_back(other.network);
     model.ensemble_source_limit =
@@ -131,7 +131,7 @@ std::unique_ptr<Predictor> load_predictor(const std::vector<std::string>& folder
 }  // namespace
 
 const Candidate& Answer::best() const {
-  if (candidates.empty()) fail("[answer] there is none to an empty source");
+  if (candidates.empty()) fail("[answer] an empty source has no answer; give a source");
   return candidates.front();
 }
 
@@ -145,7 +145,7 @@ Model::Model(PairModel model, const ModelOptions& options)
     : Model(ready_predictor(std::move(model), options)) {}
 
 Model Model::ensemble(const std::vector<std::string>& folders, const ModelOptions& options) {
-  if (folders.empty()) fail("[model] an ensemble of no model; name at least one folder");
+  if (folders.empty()) fail("[model] no models are given; name at least one folder");
   return Model(load_predictor(folders, options));
 }
 
@@ -241,9 +241,9 @@ std::vector<double> Model::log_probabilities(const std::vector<Example>& example
 std::vector<std::vector<TokenProbability>> Model::fill(const std::string& text,
                                                        const std::string& mask,
                                                        int64_t maximum) const {
-  if (!fills()) fail("[model] a model of type {} fills nothing in; train an encoder", type());
+  if (!fills()) fail("[model] a model of type {} does not fill in masks; train an encoder", type());
   if (mask.empty() || maximum < 1)
-    fail("[fill] the mask is empty, or fewer than 1 token is wanted");
+    fail("[fill] the mask is empty, or fewer than 1 token is requested");
   std::vector<int64_t> asked;
   const std::vector<int64_t> ids = masked_ids(parts(), text, mask, asked);
   if (static_cast<int64_t>(ids.size()) > maximum_source_length())
@@ -283,7 +283,7 @@ std::vector<Embedding> Model::embed(const std::vector<std::string>& sources) con
 }
 
 std::vector<SourceToken> Model::tokenise(const std::string& text) const {
-  if (parts().text.source_kind() != nullptr) fail("[tokenise] the model's sources are no texts");
+  if (parts().text.source_kind() != nullptr) fail("[tokenise] the model's sources are not texts");
   const Vocabulary& vocabulary = parts().source_vocabulary;
   const TextCodec& codec = parts().codecs.source;
   std::vector<std::string> names = codec.split(text);
@@ -324,12 +324,12 @@ std::string Model::source_text(const std::vector<int64_t>& ids) const {
   for (const int64_t id : ids) tokens.push_back(codec.token_of(id, parts().source_vocabulary));
   std::string text = codec.join(tokens);
   if (parts().text.source_kind() != nullptr || codec.split(text) != tokens)
-    fail("the model reads no text as these tokens; send the text");
+    fail("no text gives these tokens; send the text");
   return text;
 }
 
 std::string Model::decoded(const std::vector<int64_t>& ids) const {
-  if (parts().text.source_kind() != nullptr) fail("[decode] the model's sources are no texts");
+  if (parts().text.source_kind() != nullptr) fail("[decode] the model's sources are not texts");
   const TextCodec& codec = parts().codecs.source;
   std::vector<std::string> tokens;
   tokens.reserve(ids.size());

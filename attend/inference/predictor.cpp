@@ -111,10 +111,9 @@ void Predictor::pack(WeightType weights) {
   for (const auto& network : networks_)
     if (!network->pack(weights) && weights != WeightType::float32)
       fail(
-          "weights of bfloat16 and int8 are for Transformers, language models, embedders and "
-          "recurrent decoders on the CPU that read all keys by softmax, without biases, rotation "
-          "or "
-          "copies; take float32");
+          "bfloat16 and int8 weights need a Transformer, language model, embedder or recurrent "
+          "decoder on the CPU that reads all keys by softmax, without biases, rotation or copies; "
+          "take float32");
 }
 
 std::unique_ptr<DecodingState> Predictor::start(const Batch& batch) {
@@ -177,8 +176,8 @@ Predictor::Reading Predictor::read(const std::vector<std::string>& texts) const 
       }
       if (strict_ && prediction.truncated)
         fail(
-            "{} has over {} tokens (model.maximum_source_length); shorten it, or have it cut "
-            "without --strict",
+            "{} has over {} tokens (model.maximum_source_length); shorten it, or leave out "
+            "--strict to cut it",
             in_quotes(texts[i]), model_.maximum_source_length());
     } catch (const Error& error) {
       prediction.error = error.what();
@@ -264,9 +263,7 @@ void Predictor::check(const std::vector<std::string>& texts, const SearchOptions
                       const std::vector<std::string>& prefixes) const {
   options.check();
   if (model_.answers_numbers() && (options.beam > 1 || options.sampling || !prefixes.empty()))
-    fail(
-        "the model answers a number, which is not searched for; leave beam, samples and prefixes "
-        "out");
+    fail("the model answers a number without a search; leave beam, samples and prefixes out");
   if (!prefixes.empty() && prefixes.size() != texts.size())
     fail("[predict] {} prefixes for {} sources; give one per source, or none", prefixes.size(),
          texts.size());

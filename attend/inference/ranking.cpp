@@ -19,14 +19,15 @@ class Ranker {
   Ranker(const PairModel& model, const std::vector<Example>& examples, const RankOptions& options)
       : vocabulary_(model.target_vocabulary), options_(options) {
     if (!model.config.ranks())
-      fail("[rank] a model of type {} ranks no items; evaluate its answers", model.config.type);
+      fail("[rank] a model of type {} does not rank items; evaluate its answers",
+           model.config.type);
     for (const Example& example : examples) {
       Question& question = questions_.emplace_back();
       for (const int64_t id : vocabulary_.encode(model.codecs.source.split(example.source)))
         if (id >= first_item) question.seen.insert(id);
       const auto right = vocabulary_.encode(model.codecs.target.split(example.targets.at(0)));
       if (right.size() != 1)
-        fail("[rank] target {} is {} items; one is ranked", in_quotes(example.targets[0]),
+        fail("[rank] target {} has {} items; give one", in_quotes(example.targets[0]),
              right.size());
       question.right = right[0];
     }

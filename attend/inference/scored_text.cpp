@@ -45,7 +45,7 @@ std::vector<Predictor::ScoredStep> Predictor::scored(const std::vector<int64_t>&
 
 std::vector<ScoredToken> Model::scored(const std::string& text, int64_t alternatives) const {
   if (!continues())
-    fail("[score] a model of type {} continues no texts; take a language model", type());
+    fail("[score] a model of type {} does not continue texts; take a language model", type());
   const std::vector<std::string> tokens = parts().codecs.source.split(text);
   if (std::ssize(tokens) > maximum_source_length())
     fail("[score] the text has {} tokens, over the {} that the model reads", tokens.size(),

@@ -30,7 +30,7 @@ SearchTask Predictor::task_of(const std::string& text, const EncodedPair& encode
                               const std::string& prefix, const SearchOptions& options) const {
   const std::vector<std::string> begin = model_.codecs.target.split(prefix);
   if (model_.answers_numbers() && !prefix.empty())
-    fail("the model answers a number, which has no beginning; leave prefixes out");
+    fail("the model answers a number; leave prefixes out");
   SearchTask task;
   task.source_length = encoded.source_length();
   if (model_.config.ranks() && !options.keep_seen)
@@ -38,7 +38,7 @@ SearchTask Predictor::task_of(const std::string& text, const EncodedPair& encode
   task.prefix = model_.target_vocabulary.encode(begin);
   for (size_t i = 0; i < begin.size(); ++i)
     if (task.prefix[i] == Vocabulary::unknown)
-      fail("the answer cannot begin with {}, which is no token of the model; it knows {} others",
+      fail("the answer cannot begin with {}, which is not one of the {} tokens of the model",
            in_quotes(begin[i]), model_.target_vocabulary.size() - Vocabulary::unknown - 1);
   const int64_t maximum = maximum_answer_length();
   if (std::ssize(begin) > maximum)
@@ -74,7 +74,7 @@ UnknownTokens Predictor::unknown_tokens(const SearchOptions& options) const {
   if (*options.unknown == UnknownTokens::copy &&
       (!has_tokens || !all([](const auto& network) { return network->attends(); })))
     fail(
-        "an unknown token is copied from the source token that is attended to most, and {}; forbid "
+        "an unknown token is copied from the source token with the largest weight, and {}; forbid "
         "or keep unknown tokens",
         has_tokens ? "the model attends to nothing" : "the source has no tokens");
   return *options.unknown;

@@ -40,7 +40,7 @@ void place_answers(std::vector<ScoredAnswer>& answers) {
       std::vector<std::string> right;
       for (const auto& tokens : answers[i].reference_tokens) {
         if (tokens.size() != 1)
-          fail("a reference is {} tokens; one token is what should be ranked first", tokens.size());
+          fail("a reference has {} tokens; give one, the right item", tokens.size());
         right.push_back(tokens[0]);
       }
       answers[i].rank = rank_among(answers[i].tokens, right);
@@ -54,7 +54,7 @@ TextScores::TextScores(const TextScoring& scoring, std::vector<ScoredAnswer> ans
   options_.bleu.check();
   for (const std::string& name : scoring.metrics) {
     metrics_.push_back(&metric_named(name));
-    if (!metrics_.back()->of_answers()) fail("[score] {} is not told from answers", name);
+    if (!metrics_.back()->of_answers()) fail("[score] {} cannot be computed from answers", name);
   }
   const auto any_needs = [&](MetricNeeds needs) {
     return std::any_of(metrics_.begin(), metrics_.end(),

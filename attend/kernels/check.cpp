@@ -20,8 +20,7 @@ void check_shape(const Shape& s) {
   const auto columns = static_cast<double>(std::max(s.depth, s.value_depth)) + 64;
   const double numbers =
       static_cast<double>(s.batch) * static_cast<double>(s.heads) * rows * columns;
-  if (numbers > 0x1p60)
-    fail("[attention] shape is of {:.3g} numbers; there is no room for more than 2^60", numbers);
+  if (numbers > 0x1p60) fail("[attention] shape has {:.3g} numbers; at most 2^60 fit", numbers);
   if (s.heads > 0 && (s.key_heads == 0 || s.heads % s.key_heads != 0))
     fail("[attention] shape.key_heads is {}; it must divide shape.heads, {}", s.key_heads, s.heads);
 }
@@ -55,7 +54,7 @@ void check_bias(const Shape& s, const Bias<T>& bias) {
 
 void check_wanted(const char* name, const void* gradient, bool given) {
   if (gradient != nullptr && !given)
-    fail("[attention] the gradient of {} is wanted; the problem has none", name);
+    fail("[attention] the gradient of {} is requested, and the problem lacks it", name);
 }
 
 }  // namespace

@@ -62,10 +62,9 @@ void add_learned(const Parameters& parameters, Attended& given) {
   encode_all(given, [&](const Tensor& x, int64_t first) {
     const int64_t end = first + x.size(-2);
     if (table.dim() != 2 || table.size(0) < end || table.size(1) != x.size(-1))
-      fail("positions has shape {}; {} positions of depth {} want [{} or more, {}]",
+      fail("positions has shape {}; {} positions of depth {} need [{} or more, {}]",
            shape_of(table), end, x.size(-1), end, x.size(-1));
-    if (first < 0)
-      fail("positions begin with that of the first key, and queries stand {} before it", -first);
+    if (first < 0) fail("positions begin at the first key, and queries begin {} before it", -first);
     return x + table.slice(0, first, end);
   });
 }
@@ -77,7 +76,7 @@ void shorten(const Parameters& parameters, Attended& given) {
   const Tensor& of_values = found == parameters.end() ? of_keys : found->second;
   for (const Tensor* projection : {&of_keys, &of_values})
     if (projection->dim() != 2 || projection->size(1) != given.key.size(-2))
-      fail("a projection of the keys has shape {}; {} keys want [shortened, {}]",
+      fail("a projection of the keys has shape {}; {} keys need [shortened, {}]",
            shape_of(*projection), given.key.size(-2), given.key.size(-2));
   given.key = at::matmul(of_keys, given.key);
   given.value = at::matmul(of_values, given.value);
@@ -99,7 +98,7 @@ void add_blocks(const Parameters& parameters, Attended& given) {
   const Tensor& layout = parameters.at("layout");
   const Tensor in_scope = layout == 1;
   if (!in_scope.logical_or(layout == 0).all().item<bool>())
-    fail("parameter layout holds other numbers than 0 and 1; it has 1 where a block is in scope");
+    fail("parameter layout holds other numbers than 0 and 1; write 1 for blocks in scope");
   given.spec.scope = given.spec.scope & block_sparse(in_scope, count_of(parameters, "block"));
 }
 
@@ -112,7 +111,7 @@ void look_at_places(const Parameters& parameters, Attended& given) {
          pixels, given.key.size(-2));
   const Tensor alpha = parameters.at("alpha"), places = parameters.at("Delta");
   if (places.dim() < 1 || places.size(-1) != 2 || places.dim() != alpha.dim() + 1)
-    fail("Delta has shape {}, alpha {}; they want [heads, 2] and [heads], or [2] and one number",
+    fail("Delta has shape {}, alpha {}; they must be [heads, 2] and [heads], or [2] and one number",
          shape_of(places), shape_of(alpha));
   // An image without pixels has a height of 1.
   const GridSize image = {std::max<int64_t>(1, pixels / width), width};
@@ -139,19 +138,18 @@ const ComputeModule* compute_module(const Mechanism* row) {
       {ModuleKind::length_projection,
        "E K and F V, the sequence shortened",
        {{"E", "shortened, keys", "the projection of the keys", 2, true},
-        {"F", "shortened, keys", "that of the values; absent: E", 2, false}},
+        {"F", "shortened, keys", "the projection of the values; absent: E", 2, false}},
        shorten},
       {ModuleKind::blocks,
        "block (i / block, j / block) of the layout",
-       {{"layout", "query blocks, key blocks", "1 where a block is in scope, else 0", 2, true,
-         false},
+       {{"layout", "query blocks, key blocks", "1 for blocks in scope, else 0", 2, true, false},
         {"block", "", "positions per block", 0, true, false}},
        add_blocks},
       {ModuleKind::convolution,
-       "scores are -alpha |delta_ij - Delta|^2 alone",
+       "scores are only -alpha |delta_ij - Delta|^2",
        {{"width", "", "pixels per row of the image", 0, true, false},
         {"alpha", "", "sharpness, a number or [heads]", 0, true},
-        {"Delta", "2", "row and column of the place looked at, [2] or [heads, 2]", 1, true}},
+        {"Delta", "2", "row and column of the attended place, [2] or [heads, 2]", 1, true}},
        look_at_places},
   };
   for (const ComputeModule& module : table)

@@ -14,10 +14,10 @@ void check_rows(const Tensor& given, const Tensor& held, const char* name) {
     fail("[key-value memory] {} must have two axes, entries and depth", name);
   if (!held.defined()) return;
   if (given.size(1) != held.size(1))
-    fail("[key-value memory] {} have depth {}, those written before {}; they must match", name,
+    fail("[key-value memory] {} have depth {}, earlier ones {}; they must match", name,
          given.size(1), held.size(1));
   if (given.scalar_type() != held.scalar_type() || given.device() != held.device())
-    fail("[key-value memory] {} are {} on {}, those written before {} on {}; they must match", name,
+    fail("[key-value memory] {} are {} on {}, earlier ones {} on {}; they must match", name,
          c10::toString(given.scalar_type()), given.device().str(),
          c10::toString(held.scalar_type()), held.device().str());
 }

@@ -44,8 +44,8 @@ Tensor LengthProjection::forward(const Tensor& x, const Tensor& lengths) const {
          x.defined() ? x.dim() : 0);
   if (x.size(-2) > projection_.size(1))
     fail(
-        "[length projection] a sequence of {} positions came, the projection has {}; give it a "
-        "larger maximum length, or take a score that has none",
+        "[length projection] got a sequence of {} positions, the projection has {}; give it a "
+        "larger maximum length, or take a score without one",
         x.size(-2), projection_.size(1));
   const Tensor kept = lengths.defined() ? without_padding(x, lengths) : x;
   return at::matmul(projection_.narrow(1, 0, x.size(-2)), kept);

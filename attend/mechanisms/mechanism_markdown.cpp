@@ -13,18 +13,17 @@ constexpr const char* introduction =
     w_ij = normaliser_j(score(q_i, k_j) + bias_ij)    over the keys j in scope(i)
     c_i  = sum_j w_ij v_j
 
-Every mechanism is four choices, **score**, **scope**, **bias** and **normaliser**, and where queries,
-keys and values come from. n queries `[n, query_depth]` over m keys `[m, key_depth]` and values
+Every mechanism is four choices, **score**, **scope**, **bias** and **normaliser**, and the sources of
+queries, keys and values. n queries `[n, query_depth]` over m keys `[m, key_depth]` and values
 `[m, value_depth]` give weights `[n, m]` and contexts `[n, value_depth]`; axes of batch and heads may
-precede them. Time and memory are those of one head of depth d. The numbers in a scope or a bias,
+precede them. Time and memory are for one head of depth d. The numbers in a scope or a bias,
 such as the reach of a window, are examples.
 
 In C++ a row is `mechanism("bahdanau").choices` (`attend/nn/mechanism_table.h`), which `LearnedAttention`
-makes trainable; in a recurrent decoder it is `--set model.mechanism=bahdanau`; on numbers in files it
-is the command of the row below, and `--steps` in place of `--weights --out` writes out the
-arithmetic.
+makes trainable; in a recurrent decoder it is `--set model.mechanism=bahdanau`; for numbers in files
+use the command in its row below; `--steps` instead of `--weights --out` prints the arithmetic.
 
-This page is what `attend mechanisms --markdown` prints.
+`attend mechanisms --markdown` prints this page.
 
 ## The pictures
 
@@ -34,13 +33,13 @@ All show one pair of sentences from the package descriptions of Debian. A recurr
 with additive attention were trained on such pairs (`tools/mechanisms_pair.py` says how); the encoder's
 annotation of each English word and the decoder's state before each German word are in
 [pair.json](mechanisms/pair.json). Each row of this page then got its own parameters, and a linear layer
-each for queries and keys, fitted by Adam until its contexts were near a target: between the sentences,
-the contexts of the trained model; within one, the annotation of the same word from those of the others
-or, where later words are out of scope, of the next word from those before it; for learned queries, three
-contexts such that each annotation is near one. Windows and grids are smaller than the examples, to suit
-nine words. The picture is that row's
-own formula with what it then had: rows are queries, columns keys. Weights above 1 or below 0, which
-some normalisers give, are drawn as 1 and 0. `attend mechanisms --pictures docs/mechanisms` draws them
+each for queries and keys. Adam fitted them until the contexts were near a target. Between the
+sentences the target is the contexts of the trained model. Within one sentence it is the annotation of
+each word, from the other words; if later words are out of scope, it is the annotation of the next word,
+from earlier words. For learned queries it is three contexts such that each annotation is near one.
+Windows and grids are smaller than the examples, to suit nine words. Each picture shows the weights of
+its row after the fit: rows are queries, columns keys. Weights above 1 or below 0, which some
+normalisers give, are drawn as 1 and 0. `attend mechanisms --pictures docs/mechanisms` draws them
 again, to the same bytes on the same machine.
 
 )";

@@ -26,7 +26,8 @@ at::Tensor matrix(const json& object, const char* name, const std::string& path)
 
 SentencePair read_pair(const std::string& path) {
   const json object = json::parse(read_file(path), nullptr, /*allow_exceptions=*/false);
-  if (!object.is_object()) fail("{}: is no JSON object; tools/mechanisms_pair.py writes one", path);
+  if (!object.is_object())
+    fail("{}: is not a JSON object; tools/mechanisms_pair.py writes one", path);
   SentencePair pair;
   for (const auto& [name, words] :
        {std::pair("source", &pair.source), std::pair("target", &pair.target)}) {
@@ -45,7 +46,7 @@ SentencePair read_pair(const std::string& path) {
       pair.annotations.size(0) != source || pair.states.size(0) != target ||
       pair.states.size(1) != pair.annotations.size(1) ||
       pair.weights.sizes() != at::IntArrayRef({target, source}))
-    fail("{}: wants annotations [{}, D], states [{}, D] and weights [{}, {}] of its words", path,
+    fail("{}: needs annotations [{}, D], states [{}, D] and weights [{}, {}] of its words", path,
          source, target, target, source);
   return pair;
 }

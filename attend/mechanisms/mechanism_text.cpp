@@ -54,8 +54,8 @@ std::string parameter_line(const ChoiceParameter& one) {
 
 std::string text_of_mechanisms() {
   std::string text =
-      "Mechanisms: choices of score, scope, bias and normaliser, and where q, k and v come "
-      "from\n\n";
+      "Mechanisms: choices of score, scope, bias and normaliser, and the sources of q, k and v\n"
+      "\n";
   for (const Mechanism& row : mechanism_table()) {
     text += labelled(row.name, fmt::format("{} ({})", row.title, row.source), name_column);
     text += labelled("", row.formula, name_column);
@@ -79,7 +79,10 @@ std::string text_of_choices() {
       "\nScopes: the keys j that query i may attend to; they intersect and unite\n\n";
   for (const ScopeRow& row : scope_table())
     text += entry(row.name, row.parse ? row.syntax : "a tensor", row.meaning);
-  text += "\nBiases: what is added to the scores; several add up\n\n";
+  text +=
+      "\n"
+      "Biases: terms added to the scores; several add up\n"
+      "\n";
   for (const BiasRow& row : bias_table()) {
     text += entry(row.name, row.formula, row.source);
     for (const BiasParameter& one : row.parameters)
@@ -124,7 +127,8 @@ std::string mechanisms_text() {
   return "w_ij = normaliser_j(score(q_i, k_j) + bias_ij) over the keys j in scope(i)\n"
          "c_i  = sum_j w_ij v_j\n\n" +
          text_of_mechanisms() + text_of_scores() + text_of_choices() +
-         "\nattend mechanisms NAME says all about one mechanism.\n";
+         "\n"
+         "attend mechanisms NAME describes one mechanism.\n";
 }
 
 std::string mechanism_text(const Mechanism& row) {

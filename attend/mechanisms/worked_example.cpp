@@ -139,7 +139,7 @@ std::string bias_steps(const ComputeProblem& problem, const Attended& given) {
     if (spec.bias.terms.empty()) continue;
     if (choice.row->kind == BiasKind::gaussian) {
       const std::vector<Tensor> tensors = spec.bias.terms[0]->tensors();
-      text += step("Centres p", tensors[0], "where each query looks") +
+      text += step("Centres p", tensors[0], "position that each query attends to") +
               step("Widths s", tensors[1].expand_as(tensors[0]));
     }
     text += step(fmt::format("Bias {} B", choice.row->name),
@@ -160,7 +160,7 @@ std::string bias_steps(const ComputeProblem& problem, const Attended& given) {
 std::string worked_example(const ComputeProblem& problem) {
   const bool is_empty = problem.query.numel() == 0 && problem.query.dim() > 2 &&
                         (problem.query.size(0) == 0 || problem.query.size(1) == 0);
-  if (is_empty) return heading(problem) + "There is nothing to show: the batch is empty.\n";
+  if (is_empty) return heading(problem) + "Nothing to show: the batch is empty.\n";
   const ComputeProblem first = first_of(problem);
   const Attended given = attended(first);
   std::string text = heading(problem);

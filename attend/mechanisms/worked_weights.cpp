@@ -17,7 +17,7 @@ constexpr int64_t shown_queries = 3;
 
 std::string drawn_by(const Normaliser& normaliser) {
   const uint64_t seed = normaliser.options().seed;
-  return seed == 0 ? "the largest, for --seed is 0" : fmt::format("drawn by seed {}", seed);
+  return seed == 0 ? "the largest, because --seed is 0" : fmt::format("drawn by seed {}", seed);
 }
 
 // Steps of the normaliser before the weights, and the formula of the weights.
@@ -92,7 +92,7 @@ std::string query_steps(const Attended& given, int64_t i, const PastWeights& pas
   if (const auto map_past = one.spec.score.row().map_past; map_past && past.total.defined()) {
     const PastWeights of_three{past.previous.view({1, 1, -1}), past.total.view({1, 1, -1})};
     text += step("Term of the past", map_past(of_three, one.spec.score.parameters())[0][0],
-                 "what the weights so far add to k'_j");
+                 "added to k'_j for earlier weights");
   }
   text += step("Scores s_i", scores, std::string(one.spec.score.row().formula));
   text += steps.steps;
@@ -108,7 +108,7 @@ std::string sequential_steps(const Attended& given, const Tensor& weights) {
     text += query_steps(given, i, past);
     past = after(past, weights[i]);
   }
-  return text + step("Weights W", weights, "of all queries, one after another");
+  return text + step("Weights W", weights, "all queries, one row each");
 }
 
 }  // namespace

@@ -14,7 +14,7 @@ double share(int64_t part, int64_t whole) {
 }  // namespace
 
 void LabelCounts::add(const std::string& answer, const std::vector<std::string>& right) {
-  if (right.empty()) fail("[labels] answer {} has no right label beside it", in_quotes(answer));
+  if (right.empty()) fail("[labels] answer {} has no right label; give one", in_quotes(answer));
   const bool found = std::find(right.begin(), right.end(), answer) != right.end();
   ++answers[found ? answer : right[0]][answer];
 }

@@ -15,7 +15,7 @@ std::string Metric::shown(double figure) const {
 }
 
 nlohmann::json Metric::report(const MetricCounts& counts, const MetricOptions& options) const {
-  if (!of_answers()) fail("[metrics] {} is not told from answers", name);
+  if (!of_answers()) fail("[metrics] {} cannot be computed from answers", name);
   return details ? details(counts, options) : nlohmann::json(figure(counts, options));
 }
 
@@ -31,10 +31,10 @@ std::string Metric::report_text(const nlohmann::json& report, std::string_view p
 MetricCounts count_answers(const Metric& metric, const std::vector<ScoredAnswer>& answers,
                            const MetricOptions& options, const LengthRange& lengths,
                            const std::function<bool()>& is_stopped) {
-  if (!metric.of_answers()) fail("[metrics] {} is not told from answers", metric.name);
+  if (!metric.of_answers()) fail("[metrics] {} cannot be computed from answers", metric.name);
   MetricCounts sum;
   for (size_t i = 0; i < answers.size(); ++i) {
-    if (is_stopped && is_stopped()) fail("[metrics] the work was stopped; nobody waits for it");
+    if (is_stopped && is_stopped()) fail("[metrics] the work was cancelled");
     if (lengths.holds(answers[i].source_length))
       at_answer(i, [&] { add_counts(sum, metric.count(answers[i], options)); });
   }

@@ -206,7 +206,7 @@ std::vector<std::string> numbered_metric_names() {
 
 void register_metric(Metric metric) {
   if (find_metric(metric.name))
-    fail("[metrics] {} is there already; choose another name", in_quotes(metric.name));
+    fail("[metrics] {} exists already; choose another name", in_quotes(metric.name));
   rows().push_back(std::move(metric));
 }
 

@@ -23,13 +23,13 @@ struct NumberPair {
 double finite_number(std::string_view text) {
   const auto number = parse_number<double>(trimmed(text));
   if (!number || !std::isfinite(*number))
-    fail("{} is no number; a finite one such as -1.5e3 is wanted", in_quotes(text));
+    fail("{} is not a finite number; write one such as -1.5e3", in_quotes(text));
   return *number;
 }
 
 const std::string& only_reference(const ScoredAnswer& answer) {
   if (answer.references.size() != 1)
-    fail("{} references; a number is measured against one", answer.references.size());
+    fail("{} references; give one per number", answer.references.size());
   return answer.references[0];
 }
 
@@ -43,8 +43,7 @@ MetricCounts count_numbers(const ScoredAnswer& answer, const MetricOptions&) {
 MetricCounts count_scores(const ScoredAnswer& answer, const MetricOptions& options) {
   const std::string_view label = trimmed(only_reference(answer));
   if (label != "0" && label != "1")
-    fail("{} says no class; 1 or 0 is wanted, whether the answer should score high",
-         in_quotes(label));
+    fail("{} is not a class; write 1 if the answer should score high, else 0", in_quotes(label));
   return count_numbers(answer, options);
 }
 
@@ -129,8 +128,7 @@ double determination(const NumberPairs& pairs) {
     least = std::min(least, pair.right);
     largest = std::max(largest, pair.right);
   }
-  if (answers < 2)
-    fail("[metrics] r2 of fewer than two answers; it compares with the mean of several");
+  if (answers < 2) fail("[metrics] r2 needs two answers or more");
   const double mean = mean_of(pairs, [](const NumberPair& pair) { return pair.right; });
   const double variance = mean_of(
       pairs, [mean](const NumberPair& pair) { return (pair.right - mean) * (pair.right - mean); });

@@ -31,7 +31,7 @@ SpanLabel parse_label(std::string_view label) {
   const size_t place = label.empty() ? places.npos : places.find(label[0]);
   if (place != places.npos && (label.size() == 1 || label[1] == '-'))
     return {read_as[place], label.substr(std::min<size_t>(label.size(), 2))};
-  fail("{} is no label of spans; O, or B, I, E, S, L or U with -TYPE is wanted (BIO, BIOES, BILOU)",
+  fail("{} is not a label of spans; write O, or B, I, E, S, L or U with -TYPE (BIO, BIOES, BILOU)",
        in_quotes(label));
 }
 
@@ -59,10 +59,10 @@ std::set<Span> spans_of(const std::vector<std::string>& labels) {
 
 MetricCounts count_spans(const ScoredAnswer& answer, const MetricOptions&) {
   if (answer.reference_tokens.size() != 1)
-    fail("{} references; spans are measured against one", answer.reference_tokens.size());
+    fail("{} references; give one per answer", answer.reference_tokens.size());
   const auto& reference = answer.reference_tokens[0];
   if (std::ssize(answer.tokens) + answer.unread != std::ssize(reference))
-    fail("{} labels, and the reference has {}; each token has one label", answer.tokens.size(),
+    fail("{} labels, and the reference has {}; give one label per token", answer.tokens.size(),
          reference.size());
   const std::set<Span> answered = spans_of(answer.tokens), wanted = spans_of(reference);
   const auto right = std::count_if(answered.begin(), answered.end(),

@@ -37,18 +37,21 @@ Tensor word_mask(const StackSource& words) {
 Settings ClassifierConfig::settings() {
   Settings all = {
       {"model.pooling", &pooling,
-       "how the vectors of a source become one; fixed: by learned queries; class: by a token more; "
-       "multi_head: by a learned query with model.heads heads; first: by the first token, such as "
-       "a tokenizer puts in front"},
+       "how the vectors of a source become one; fixed: by learned queries; class: by an additional "
+       "token; multi_head: by a learned query with model.heads heads; first: by the first token, "
+       "which a tokenizer may add"},
       {"model.registers", &registers,
-       "learned vectors beside the token of pooling class, which layers read", 0, 256},
+       "number of learned vectors next to the token of pooling class; layers read them", 0, 256},
       {"model.pooling_normaliser", &pooling_normaliser,
-       "makes weights of the learned queries' scores: " + pooling_normalisers()},
-      {"model.queries", &queries, "fixed queries, each of which gives a vector", 1, 1024},
+       "normaliser of the learned queries' scores: " + pooling_normalisers()},
+      {"model.queries", &queries, "number of fixed queries, each with its own vector", 1, 1024},
       {"model.attention_depth", &attention_depth, "hidden units of fixed_mlp", 1, 65536},
-      {"model.hidden", &hidden, "units of a layer after the pooling; 0: none", 0, 65536},
-      {"model.hidden_activation", &hidden_activation, "of those units"},
-      {"model.hidden_norm", &hidden_norm, "whether those units are normalised"},
+      {"model.hidden", &hidden, "number of hidden units after the pooling; 0: no hidden layer", 0,
+       65536},
+      {"model.hidden_activation", &hidden_activation,
+       "activation of the hidden units after the pooling"},
+      {"model.hidden_norm", &hidden_norm,
+       "whether the hidden units after the pooling are normalised"},
       {"model.word_dropout", &word_dropout, "share of words made unknown in training", 0, 0.95},
       {"model.output_dropout", &output_dropout,
        "share of the pooled vector and of hidden units dropped in training", 0, 0.95},
@@ -71,8 +74,7 @@ void ClassifierConfig::check() const {
          pooling_normalisers());
   if (pooling == Pooling::multi_head) {
     if (queries != 1)
-      fail("model.queries is {}, and model.pooling multi_head, which has one; take more heads",
-           queries);
+      fail("model.queries is {}, and model.pooling multi_head has one; take more heads", queries);
     if (depth % heads != 0)
       fail("model.heads is {}, which does not divide model.depth, {}; take one that does", heads,
            depth);
@@ -80,12 +82,11 @@ void ClassifierConfig::check() const {
   if (hidden_norm && hidden == 0)
     fail("model.hidden_norm is true, and model.hidden 0; take units, or false");
   if (registers > 0 && pooling != Pooling::class_token)
-    fail("model.registers is {}, which stand beside the token of model.pooling class; take 0",
-         registers);
+    fail("model.registers is {}, and they need model.pooling = class; take 0", registers);
   if ((pooling == Pooling::class_token || pooling == Pooling::first_token) && layers == 0)
     fail(
-        "model.pooling is {}, whose token reads the others in layers; set model.layers to 1 or "
-        "more",
+        "model.pooling is {}, and its token reads the others only in layers; set model.layers to 1 "
+        "or more",
         name_of(pooling));
 }
 

@@ -13,11 +13,14 @@ EmbedderConfig::EmbedderConfig() { layers = 4; }
 
 Settings EmbedderConfig::settings() {
   Settings all = {
-      {"model.text_vector", &text_vector, "what the vector of a text is, of those of its tokens"},
-      {"model.text_depth", &text_depth, "of a layer that reads that vector; 0: none", 0, 65536},
-      {"model.text_activation", &text_activation, "of what that layer gives"},
-      {"model.unit_length", &unit_length, "whether that vector is made to have length 1"},
-      {"model.text_cut", &text_cut, "how many numbers of it are then kept, the first ones; 0: all",
+      {"model.text_vector", &text_vector,
+       "how the vector of a text is made from its token vectors"},
+      {"model.text_depth", &text_depth, "depth of a layer on top of the text vector; 0: no layer",
+       0, 65536},
+      {"model.text_activation", &text_activation,
+       "activation of the layer on top of the text vector"},
+      {"model.unit_length", &unit_length, "whether the text vector is scaled to length 1"},
+      {"model.text_cut", &text_cut, "number of leading numbers of the text vector to keep; 0: all",
        0, 65536}};
   append(all, SourceEncoderConfig::settings());
   return all;
@@ -31,7 +34,8 @@ void EmbedderConfig::check() const {
   const int64_t all = text_depth > 0 ? text_depth : depth;
   if (text_cut > all)
     fail("model.text_cut is {}, and the vector of a text has {} numbers; lower it", text_cut, all);
-  if (layers == 0) fail("model.layers is 0; vectors of tokens know each other by layers: set more");
+  if (layers == 0)
+    fail("model.layers is 0; token vectors need layers to read each other: set 1 or more");
 }
 
 Embedder::Embedder(const EmbedderConfig& config, const SourceShape& source)
@@ -41,7 +45,7 @@ Embedder::Embedder(const EmbedderConfig& config, const SourceShape& source)
       text_cut_(config.text_cut) {
   config.check();
   if (source.is_frames())
-    fail("a model of type embedder reads texts, no images, sounds, sets or molecules");
+    fail("a model of type embedder reads only texts, not images, sounds, sets or molecules");
   encoder_ = register_module("encoder",
                              std::make_shared<SourceEncoder>(source, config, /*class_tokens=*/0));
   if (config.text_depth > 0)

@@ -73,8 +73,7 @@ GradientFlow gradient_flow(const std::string& folder, bool trained,
   const PairModel model = trained ? load_pair_model(folder) : load_description(folder);
   auto* network = dynamic_cast<Seq2Seq*>(model.network.get());
   if (!network)
-    fail("{}: has no recurrent encoder whose states could be looked at; give a seq2seq model",
-         folder);
+    fail("{}: has no recurrent encoder with states to measure; give a seq2seq model", folder);
   network->eval();
   return gradient_flow(*network, model.encode(examples));
 }

@@ -93,17 +93,18 @@ Settings GraphNetworkConfig::settings() {
   std::vector<std::string> scores;
   for (const ScoreRow& row : score_table()) scores.emplace_back(row.name);
   return {
-      {"model.layers", &layers, "each of which reads the neighbours", 1, 64},
-      {"model.depth", &depth, "of a node's vector between layers, all heads together", 1, 65536},
-      {"model.heads", &heads, "of each layer but the last", 1, 1024},
-      {"model.output_heads", &output_heads, "of the last layer, whose mean is taken", 1, 1024},
+      {"model.layers", &layers, "number of layers; each reads the neighbours", 1, 64},
+      {"model.depth", &depth, "depth of a node's vector between layers, over all heads", 1, 65536},
+      {"model.heads", &heads, "number of heads of each layer except the last", 1, 1024},
+      {"model.output_heads", &output_heads, "number of heads of the last layer, which are averaged",
+       1, 1024},
       {"model.attention_depth", &attention_depth,
-       "hidden units of additive scores: 1, as in GAT, or more, as in GATv2", 1, 65536},
-      {"model.score", &score, "how a node weighs its neighbours", {}, {}, scores},
-      {"model.normaliser", &normaliser, "makes weights of the scores, such as sparsemax"},
+       "number of hidden units of additive scores: 1, as in GAT, or more, as in GATv2", 1, 65536},
+      {"model.score", &score, "score between a node and its neighbours", {}, {}, scores},
+      {"model.normaliser", &normaliser, "normaliser of the scores, such as sparsemax"},
       {"model.input_dropout", &input_dropout,
-       "share of features, and of what later layers read, dropped in training", 0, 0.95},
-      {"model.weight_dropout", &weight_dropout, "share of the weights of edges dropped in training",
+       "dropout probability of features and inputs of later layers", 0, 0.95},
+      {"model.weight_dropout", &weight_dropout, "dropout probability of attention weights of edges",
        0, 0.95}};
 }
 
@@ -115,11 +116,13 @@ void GraphNetworkConfig::check() const {
   const ScoreRow& row = score_row(score);
   const NormaliserRow& weights = Normaliser(normaliser).row();
   if (row.map_past != nullptr || !row.family)
-    fail("model.score is {}, which is of places in a sequence; take additive_leaky_relu", score);
+    fail("model.score is {}, which needs positions of a sequence; take additive_leaky_relu", score);
   if (weights.sequential || weights.running_sums || weights.order_dependent ||
       weights.training != Training::gradient)
-    fail("model.normaliser is {}, which a graph's edges do not take; take softmax or sparsemax",
-         normaliser);
+    fail(
+        "model.normaliser is {}, which does not support edges of a graph; take softmax or "
+        "sparsemax",
+        normaliser);
 }
 
 GraphNetwork::GraphNetwork(const GraphNetworkConfig& config, const SourceShape& source,
@@ -129,7 +132,7 @@ GraphNetwork::GraphNetwork(const GraphNetworkConfig& config, const SourceShape& 
       input_dropout_(config.input_dropout) {
   config.check();
   if (graph_ == nullptr)
-    fail("model.type is graph, and the source is of no graph; set data.format = graph");
+    fail("model.type is graph, and data.format is not; set data.format = graph");
   const int64_t outputs = answers_numbers_ ? 1 : target_tokens - first_label;
   for (int64_t layer = 0; layer < config.layers; ++layer) {
     const bool last = layer + 1 == config.layers;
@@ -238,7 +241,7 @@ Tensor GraphNetwork::scores(const Tensor& source, const Pass& pass) {
     return scores_of(chosen(source), pass).select(1, 0);
   const Tensor nodes = nodes_of(source).select(1, 0);
   if (nodes.numel() > 0 && nodes.min().item<int64_t>() < 0)
-    fail("[graph] a source is no node of the graph");
+    fail("[graph] a source is not a node of the graph");
   const bool is_packed = packed_.defined() && !pass.generator && !at::GradMode::is_enabled();
   const Tensor all = is_packed ? packed_ : scores_of(whole(), pass)[0];
   return all.index_select(0, to_device(nodes));

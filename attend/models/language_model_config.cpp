@@ -20,8 +20,7 @@ RecommenderConfig::RecommenderConfig() {
 }
 
 Setting LanguageModelConfig::context_setting() {
-  return {"model.context", &context, "tokens that are seen at once, the start included", 4,
-          1 << 20};
+  return {"model.context", &context, "context length in tokens, with the start token", 4, 1 << 20};
 }
 
 Settings LanguageModelConfig::weight_settings() {
@@ -35,19 +34,19 @@ Settings LanguageModelConfig::own_weight_settings() {
   Settings all = embedding_settings(output_bias, scale_embedding);
   all.push_back(
       {"model.start", &start,
-       "whether a start token precedes every text (true), or those without a source (false)"});
+       "whether a start token precedes every text (true), or only texts without a source (false)"});
   return all;
 }
 
 Settings LanguageModelConfig::settings() {
-  Settings all = {
-      {"model.layers", &layers, "layers of attention and feed-forward networks", 1, 256},
-      context_setting(),
-      {"model.tied", &tied, "whether the output shares the embedding"},
-      {"model.negatives", &negatives,
-       "tokens that each step of training draws to compare the right ones with; 0: all", 0, 1e6},
-      {"model.embedding_deviation", &embedding_deviation,
-       "standard deviation of a token's vector before training; 0: 1 / sqrt(model.depth)", 0, 10}};
+  Settings all = {{"model.layers", &layers,
+                   "number of layers, each with attention and a feed-forward network", 1, 256},
+                  context_setting(),
+                  {"model.tied", &tied, "whether the output shares the embedding"},
+                  {"model.negatives", &negatives,
+                   "number of negative tokens to draw per training step; 0: all tokens", 0, 1e6},
+                  {"model.embedding_deviation", &embedding_deviation,
+                   "standard deviation of initial token vectors; 0: 1 / sqrt(model.depth)", 0, 10}};
   append(all, own_weight_settings());
   append(all, LayersConfig::settings());
   return all;

@@ -25,18 +25,18 @@ MaskedLanguageModelConfig::MaskedLanguageModelConfig() { layers = 4; }
 
 Settings MaskedLanguageModelConfig::settings() {
   Settings all = {
-      {"model.masked_share", &masked_share, "of the tokens, which are asked for", 1e-3, 1},
+      {"model.masked_share", &masked_share, "share of tokens to mask and predict", 1e-3, 1},
       {"model.class_token", &class_token,
-       "whether layers read a vector more, with which a classifier of pooling class begins"},
-      {"model.output_layer", &output_layer,
-       "whether a layer and a norm stand between the vectors and the output"}};
+       "whether layers read an additional class vector, which a classifier with pooling class can "
+       "start from"},
+      {"model.output_layer", &output_layer, "whether a layer and a norm precede the output"}};
   append(all, SourceEncoderConfig::settings());
   return all;
 }
 
 void MaskedLanguageModelConfig::check() const {
   SourceEncoderConfig::check();
-  if (layers == 0) fail("model.layers is 0; what is hidden is guessed by layers: set 1 or more");
+  if (layers == 0) fail("model.layers is 0; predicting masked tokens needs layers: set 1 or more");
 }
 
 // Computed in float32, as LibTorch multiplies integers by a share.

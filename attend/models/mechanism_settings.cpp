@@ -43,16 +43,16 @@ void MechanismSettings::check(const std::string& prefix) const {
   for (const NormaliserRow& row : normaliser_table())
     if (row.training == Training::gradient) trained.push_back(row.syntax);
   fail(
-      "{}normaliser is {}, which gives the scores no gradient, so that queries and keys would stay "
-      "as they were drawn; take {}",
+      "{}normaliser is {}, which gives the scores no gradient, so queries and keys would not be "
+      "trained; take {}",
       prefix, choices.normaliser, fmt::join(trained, ", "));
 }
 
 std::string MechanismSettings::not_shared_reason(const std::string& prefix) const {
   const std::string scope = choices().scope;
   if (!around_reach(scope)) return "";
-  return fmt::format("{}scope is {}, whose centres are predicted from queries of all processes",
-                     prefix, scope);
+  return fmt::format("{}scope is {}, which predicts centres from queries of all processes", prefix,
+                     scope);
 }
 
 Settings MechanismSettings::settings(const std::string& prefix, const std::string& which,
@@ -60,21 +60,24 @@ Settings MechanismSettings::settings(const std::string& prefix, const std::strin
   return {
       {prefix + "mechanism",
        &mechanism,
-       which + ": a row of attend mechanisms",
+       which + ": a mechanism of attend mechanisms",
        {},
        {},
        mechanism_names()},
       {prefix + "score",
        &score,
-       scores.empty() ? "its score; empty: the mechanism's own"
-                      : "its score; empty: the mechanism's own; none: one fixed context",
+       scores.empty()
+           ? "score of the attention; empty: the mechanism's own"
+           : "score of the attention; empty: the mechanism's own; none: one fixed context",
        {},
        {},
        score_names(scores)},
       {prefix + "scope", &scope,
-       "keys that a query sees, such as window:5; empty: the mechanism's"},
-      {prefix + "bias", &bias, "such as alibi + sink; none: no bias; empty: the mechanism's"},
-      {prefix + "normaliser", &normaliser, "such as sparsemax; empty: the mechanism's"},
+       "scope: keys that a query may attend to, such as window:5; empty: the mechanism's own"},
+      {prefix + "bias", &bias,
+       "bias of the scores, such as alibi + sink; none: no bias; empty: the mechanism's own"},
+      {prefix + "normaliser", &normaliser,
+       "normaliser of the scores, such as sparsemax; empty: the mechanism's own"},
   };
 }
 

@@ -54,7 +54,7 @@ Setting ModelConfig::type_setting() {
     names.push_back(row->name);
     described.push_back(fmt::format("{} ({})", row->name, row->summary));
   }
-  return {"model.type", &type, fmt::format("what the model is: {}", fmt::join(described, ", ")),
+  return {"model.type", &type, fmt::format("type of the model: {}", fmt::join(described, ", ")),
           {},           {},    names};
 }
 

@@ -16,7 +16,7 @@ namespace attend {
 namespace {
 
 Setting format_setting(int64_t& format) {
-  return {"format", &format, "of this file; older ones have none", 1};
+  return {"format", &format, "format version of this file; old files lack it", 1};
 }
 
 Settings all_settings(TextConfig& text, ModelConfig& model, DecodeConfig& decode) {
@@ -44,7 +44,7 @@ PairModel read_description(const std::string& folder) {
   if (!std::filesystem::exists(folder))
     fail("{}: no such model folder; attend train --out {} makes one", folder, folder);
   if (!std::filesystem::exists(folder + "/config.toml"))
-    fail("{}: holds no config.toml, so it is no model folder; make one with attend train --out",
+    fail("{}: holds no config.toml, so it is not a model folder; make one with attend train --out",
          folder);
   PairModel model;
   const TomlFile file(folder + "/config.toml");
@@ -58,7 +58,7 @@ PairModel read_description(const std::string& folder) {
   if (model.answers_numbers()) {
     check_number_targets(model.text, model.config);
     if (model.text.target_scale.deviation == 0)
-      fail("{}/config.toml: data.target_deviation is 0; put that of training there", folder);
+      fail("{}/config.toml: data.target_deviation is 0; write the training value there", folder);
   }
   model.text = with_codes_in(folder, model.text);
   model.codecs = make_codecs(model.text);

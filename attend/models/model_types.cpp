@@ -29,8 +29,8 @@ std::unique_ptr<NetworkConfig> pairs() {
 void refuse_frames(const SourceShape& source, const char* type) {
   if (source.is_frames())
     fail(
-        "model.type is {}, which reads no images, sounds, sets or molecules; take transformer, "
-        "classifier, vit or set",
+        "model.type is {}, which does not read images, sounds, sets or molecules; take "
+        "transformer, classifier, vit or set",
         type);
 }
 
@@ -65,7 +65,7 @@ struct Types {
        .summary = "recurrent, answers with a sequence",
        .config = pairs<Seq2SeqConfig, Seq2Seq>},
       {.name = "transformer",
-       .summary = "answers with a sequence too",
+       .summary = "Transformer, answers with a sequence",
        .config = pairs<TransformerConfig, Transformer>},
       {.name = "classifier",
        .summary = "answers with a label",
@@ -101,7 +101,7 @@ struct Types {
        .label_smoothing = 0,
        .config = made_by<make_language_model<LanguageModelConfig>, LanguageModelConfig>},
       {.name = "recommender",
-       .summary = "ranks the items that somebody may take next",
+       .summary = "ranks the next items of a user",
        .answers = Answers::item,
        .known_source = "item",
        .text = {.format = DataFormat::interactions,
@@ -120,14 +120,14 @@ struct Types {
        .label_smoothing = 0,
        .config = pairs<GraphNetworkConfig, GraphNetwork>},
       {.name = "encoder",
-       .summary = "fills in what is hidden from it",
+       .summary = "fills in masked tokens",
        .answers = Answers::filled,
        .text = {.source_units = "space", .target_units = "space"},
        .metric = "loss",
        .label_smoothing = 0,
        .config = made_by<make_encoder, MaskedLanguageModelConfig>},
       {.name = "embedder",
-       .summary = "gives vectors of texts, with weights from elsewhere",
+       .summary = "gives vectors of texts, with imported weights",
        .answers = Answers::vectors,
        .text = {.source_units = "space", .target_units = "line"},
        .metric = "accuracy",
@@ -166,13 +166,12 @@ const ModelType& model_type(std::string_view name) {
   if (const ModelType* found = types().find(name)) return *found;
   std::vector<std::string> names;
   for (const ModelType* row : model_types()) names.push_back(row->name);
-  fail("model.type = {}: there is no such type; there are {}", in_quotes(name),
-       fmt::join(names, ", "));
+  fail("model.type = {}: unknown type; the types are {}", in_quotes(name), fmt::join(names, ", "));
 }
 
 void register_model_type(ModelType type) {
   if (types().find(type.name))
-    fail("[model types] {} is there already; choose another name", in_quotes(type.name));
+    fail("[model types] {} exists already; choose another name", in_quotes(type.name));
   types().add(std::move(type));
 }
 

@@ -104,8 +104,8 @@ PairModel make_pair_model(const TextConfig& text, const ModelConfig& model,
         "data.joint_vocabulary = true");
   if (model.row().learns_from_text() && text.source_units != text.target_units)
     fail(
-        "model.type is {}, whose answers are made of its source's tokens; set data.source_units "
-        "and data.target_units alike",
+        "model.type is {}, which answers with tokens of its source; give data.source_units and "
+        "data.target_units the same value",
         model.type);
   if (model.continues() && !text.joint_vocabulary)
     fail("model.type is {}, which continues its source; set data.joint_vocabulary = true",
@@ -175,7 +175,7 @@ bool check_labels(const PairModel& model, const TokenisedExamples& tokenised,
           continue;
         }
         if (!remark)
-          fail("{}: label {} of {} was not in training, whose labels are {}", place,
+          fail("{}: label {} of {} was not in training; the training labels are {}", place,
                in_quotes(spelled[number]), in_quotes(example.source),
                shown_labels(model.target_vocabulary));
         if (++count == 1) first = fmt::format("{} in {}", in_quotes(spelled[number]), place);

@@ -63,7 +63,7 @@ Seq2Seq::Seq2Seq(const Seq2SeqConfig& config, const SourceShape& source, int64_t
       grid_(source.grid) {
   config.check();
   if (source.has_neighbours())
-    fail("model.type is seq2seq, which reads no bonds; take transformer, classifier or set");
+    fail("model.type is seq2seq, which does not read bonds; take transformer, classifier or set");
   if (config.wants_joint_vocabulary() && source.tokens != target_tokens)
     fail(
         "model.tied is {} and model.copy {}, with {} source and {} target tokens; one vocabulary "
@@ -322,7 +322,7 @@ Tensor Seq2Seq::log_probabilities(const Batch& batch, const Pass& pass) {
 }
 
 Tensor Seq2Seq::logits_by_states(const Batch& batch, std::vector<Tensor>& states) {
-  if (!encoder_) fail("model.encoder is none: there are no recurrent states to differentiate by");
+  if (!encoder_) fail("model.encoder is none, so it lacks recurrent states to differentiate by");
   const Tensor embedded = source_embedding_->forward(batch.source, {});
   auto [memory, decoder] =
       remember(embedded, encoder_->unrolled(embedded, states), batch.source_lengths, {});

@@ -9,7 +9,7 @@ namespace attend {
 namespace {
 
 std::string query_syntax() {
-  std::string help = "what a query consists of, joined by +: ";
+  std::string help = "parts of the query, joined by +: ";
   const EnumNames names = names_of(QueryVector{});
   for (size_t i = 0; i < names.size(); ++i)
     help += fmt::format("{} ({}), ", names[i], query_part_table()[i].meaning);
@@ -29,20 +29,19 @@ QueryVector part_of_query(const std::string& part) {
 Settings readout_settings(Seq2SeqConfig& config) {
   return {
       {"model.input_feeding", &config.input_feeding,
-       "whether the context before enters a recurrence that precedes attention (Luong et al. "
+       "whether the previous context enters a recurrence that precedes attention (Luong et al. "
        "2015)"},
       {"model.intra_decoder", &config.intra_decoder,
-       "whether the readout also reads the decoder's states before (Paulus et al. 2017)"},
+       "whether the readout also reads the decoder's earlier states (Paulus et al. 2017)"},
       {"model.plain", &config.plain,
-       "whether the decoder begins with the last state of an encoder that reads forward alone, and "
-       "tokens are read off its state (Sutskever et al. 2014); takes model.score = none"},
+       "whether the decoder begins with the last state of a forward encoder, and tokens are read "
+       "off its state (Sutskever et al. 2014); needs model.score = none"},
       {"model.tied", &config.tied,
-       "embeddings that the output shares; all takes data.joint_vocabulary"},
+       "embeddings that the output shares; all needs data.joint_vocabulary"},
       {"model.copy", &config.copy,
-       "whether tokens of the source may be copied (See et al. 2017); takes "
-       "data.joint_vocabulary"},
+       "whether tokens of the source may be copied (See et al. 2017); needs data.joint_vocabulary"},
       {"model.coverage_weight", &config.coverage_weight,
-       "what looking where earlier steps did costs in training (See et al. 2017, eq. 12)", 0, 1000},
+       "weight of the coverage loss in training (See et al. 2017, eq. 12)", 0, 1000},
   };
 }
 
@@ -78,8 +77,8 @@ void check_copying(const AttentionChoices& choices) {
                            !has_bias(parse_biases(choices.bias), BiasKind::sink);
   if (!sums_to_one)
     fail(
-        "model.copy is true, and scope {}, bias {} and normaliser {} may give weights whose sum is "
-        "not 1; take scope all, no sink, and softmax or sparsemax",
+        "model.copy is true, and scope {}, bias {} and normaliser {} may give weights that do not "
+        "sum to 1; take scope all, no sink, and softmax or sparsemax",
         choices.scope, in_quotes(choices.bias), choices.normaliser);
 }
 
@@ -95,7 +94,7 @@ void check_plain(const Seq2SeqConfig& config) {
                       : config.tied != Tied::none                ? "model.tied = none"
                                                                  : nullptr;
   if (other != nullptr)
-    fail("model.plain is true, by which one state is all that the decoder knows; set {}", other);
+    fail("model.plain is true, so the decoder reads only one state; set {}", other);
 }
 
 void check_needs_attention(const Seq2SeqConfig& config) {
@@ -111,9 +110,9 @@ void check_needs_attention(const Seq2SeqConfig& config) {
 const std::vector<QueryPart>& query_part_table() {
   static const std::vector<QueryPart> table = {
       {"the decoder's state before the step", StepVector::state},
-      {"its state after the step, which then precedes attention", StepVector::state},
-      {"the embedded token before", StepVector::token},
-      {"the context before; behind state it also enters the recurrence", StepVector::context},
+      {"the decoder's state after the step, which then precedes attention", StepVector::state},
+      {"the previous embedded token", StepVector::token},
+      {"the previous context; after state it also enters the recurrence", StepVector::context},
       {"the embedded first token of the source, such as a target language", StepVector::extra},
   };
   return table;
@@ -131,22 +130,25 @@ Settings Seq2SeqConfig::settings() {
   append(all, weight_settings());
   Settings own = {
       {"model.encoder", &encoder,
-       "what annotates a source: recurrent layers, or none, its positions alone"},
+       "annotations of the source: recurrent layers; none: only embeddings with positions"},
       {"model.query", &query, query_syntax()},
-      {"model.attention_depth", &attention_depth, "hidden units of the additive score", 1, 65536},
-      {"model.encoder_layers", &encoder_layers, "bidirectional layers of the encoder", 1, 64},
-      {"model.decoder_layers", &decoder_layers, "recurrent layers of the decoder", 1, 64},
+      {"model.attention_depth", &attention_depth, "number of hidden units of the additive score", 1,
+       65536},
+      {"model.encoder_layers", &encoder_layers, "number of bidirectional layers of the encoder", 1,
+       64},
+      {"model.decoder_layers", &decoder_layers, "number of recurrent layers of the decoder", 1, 64},
       {"model.residual", &residual,
-       "whether recurrent layers above the first add what they read to what they give"},
-      {"model.self_layers", &self_layers,
-       "Transformer layers over the annotations, which read them all", 0, 256},
-      {"model.heads", &heads, "heads of model.self_layers; they divide model.hidden", 1, 1024},
-      {"model.dropout", &dropout,
-       "share of activations dropped in training; -1: by the size of the data", -1, 0.95},
+       "whether recurrent layers above the first have residual connections"},
+      {"model.self_layers", &self_layers, "number of Transformer layers on top of the annotations",
+       0, 256},
+      {"model.heads", &heads, "number of heads of model.self_layers; divides model.hidden", 1,
+       1024},
+      {"model.dropout", &dropout, "dropout probability of activations; -1: by the size of the data",
+       -1, 0.95},
       {"model.entropy_weight", &entropy_weight,
-       "reward for the entropy of hard attention, which keeps it from settling early", 0, 1000},
+       "weight of the entropy of hard attention in its reward, which delays convergence", 0, 1000},
       {"model.maximum_source_length", &maximum_source_length,
-       "tokens of a source that are read; the rest is cut", 1, 1 << 20},
+       "maximum number of tokens of a source; the rest is cut", 1, 1 << 20},
   };
   append(own, image.settings());
   append(own, readout_settings(*this));
@@ -214,12 +216,12 @@ void Seq2SeqConfig::check() const {
   if (const auto parts = query_parts();
       input_feeding && std::find(parts.begin(), parts.end(), QueryVector::state) == parts.end())
     fail(
-        "model.input_feeding is true, and the query takes no state after the step, so that the "
-        "context enters the recurrence anyway; leave it out, or take model.query = state");
+        "model.input_feeding is true, and the query lacks the state after the step, so the context "
+        "enters the recurrence anyway; leave it out, or take model.query = state");
   if (entropy_weight != 0 && Normaliser(choices.normaliser).row().training != Training::reward)
     fail(
-        "model.entropy_weight is {}, and normaliser {} draws nothing whose entropy could be "
-        "rewarded; take 0, or normaliser hard",
+        "model.entropy_weight is {}, and normaliser {} does not sample, so its entropy has no "
+        "reward; take 0, or normaliser hard",
         entropy_weight, choices.normaliser);
 }
 

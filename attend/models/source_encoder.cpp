@@ -22,12 +22,12 @@ SourceEncoderConfig::SourceEncoderConfig() {
 
 Setting SourceEncoderConfig::input_setting() {
   return {"model.normalise_input", &normalise_input,
-          "whether what enters the layers, with its positions, is normalised"};
+          "whether the input of the layers, with its positions, is normalised"};
 }
 
 Setting SourceEncoderConfig::length_setting() {
   return {"model.maximum_source_length", &maximum_source_length,
-          "tokens of a source that are read; the rest is cut", 1, 1 << 20};
+          "maximum number of tokens of a source; the rest is cut", 1, 1 << 20};
 }
 
 Settings SourceEncoderConfig::weight_settings() {
@@ -40,26 +40,27 @@ Settings SourceEncoderConfig::weight_settings() {
 Settings SourceEncoderConfig::settings() {
   Settings all = LayersConfig::settings();
   append(all, image.settings());
-  append(all, {{"model.recurrent_layers", &recurrent_layers,
-                "bidirectional layers below those of self-attention; 0: none", 0, 64},
-               {"model.cell", &cell, "recurrent cell"},
-               {"model.layers", &layers, "of self-attention; 0: none", 0, 256},
-               {"model.inducing_points", &inducing_points,
-                "learned vectors of each layer, which read the source and are read in its place; "
-                "0: none",
-                0, 4096},
-               input_setting(),
-               length_setting()});
+  append(
+      all,
+      {{"model.recurrent_layers", &recurrent_layers,
+        "number of bidirectional recurrent layers below self-attention; 0: none", 0, 64},
+       {"model.cell", &cell, "recurrent cell"},
+       {"model.layers", &layers, "number of layers of self-attention; 0: none", 0, 256},
+       {"model.inducing_points", &inducing_points,
+        "number of learned vectors per layer that summarise the source (Set Transformer); 0: none",
+        0, 4096},
+       input_setting(),
+       length_setting()});
   return all;
 }
 
 void SourceEncoderConfig::check() const {
   if (layers > 0) LayersConfig::check();
   if (layers == 0 && inducing_points > 0)
-    fail("model.inducing_points is {}, and model.layers 0; take layers, or no such points",
+    fail("model.inducing_points is {}, and model.layers 0; take layers, or 0 points",
          inducing_points);
   if (recurrent_layers > 0 && depth % 2 != 0)
-    fail("model.depth is {}, half of which each direction of a recurrent layer has; make it even",
+    fail("model.depth is {}, and each direction of a recurrent layer needs half; make it even",
          depth);
 }
 
@@ -83,7 +84,7 @@ SourceEncoder::SourceEncoder(const SourceShape& shape, const SourceEncoderConfig
                          config.cell, config.depth, config.depth,
                          RecurrentLayers{config.recurrent_layers, config.dropout, false}));
   if (class_tokens > 0 && shape.has_neighbours())
-    fail("model.pooling is class, and no bond leads to its token; take mean, sum or multi_head");
+    fail("model.pooling is class, and its token has no bonds; take mean, sum or multi_head");
   // Small, like learned positions.
   if (class_tokens > 0)
     class_token_ =

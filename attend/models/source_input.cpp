@@ -61,28 +61,29 @@ torch::nn::Conv2d convolution(int64_t from, int64_t to) {
 }  // namespace
 
 Settings ImageInputConfig::settings() {
-  return {{"model.convolutions", &convolutions,
-           "over images, each of which halves them; data.patch = 2^convolutions", 0, 8},
-          {"model.channels", &channels,
-           "of the first convolution; each has twice as many as the one before", 1, 4096},
-          {"model.flip", &flip, "whether training mirrors each second image, left to right"},
-          {"model.shift", &shift,
-           "pixels that training moves an image at most, up or down and sideways", 0, 1024}};
+  return {
+      {"model.convolutions", &convolutions,
+       "number of convolutions over images, each halves them; data.patch = 2^convolutions", 0, 8},
+      {"model.channels", &channels,
+       "number of channels of the first convolution; each later one doubles it", 1, 4096},
+      {"model.flip", &flip, "whether training mirrors every second image, left to right"},
+      {"model.shift", &shift,
+       "maximum random shift of training images in pixels, in each direction", 0, 1024}};
 }
 
 void ImageInputConfig::check(const SourceShape& shape) const {
   if (!shape.is_image() && !shape.is_image_set()) {
     if (convolutions > 0)
-      fail("model.convolutions is {}, and the sources are no images; take 0", convolutions);
-    if (flip) fail("model.flip is true, and the sources are no images; take false");
-    if (shift > 0) fail("model.shift is {}, and the sources are no images; take 0", shift);
+      fail("model.convolutions is {}, and the sources are not images; take 0", convolutions);
+    if (flip) fail("model.flip is true, and the sources are not images; take false");
+    if (shift > 0) fail("model.shift is {}, and the sources are not images; take 0", shift);
   }
   if (convolutions == 0) return;
   const int64_t side = patch_side(shape);
   if (side != int64_t{1} << convolutions)
     fail(
-        "model.convolutions is {}, each of which halves an image, and data.patch is {}; take "
-        "data.patch = {}",
+        "model.convolutions is {}, each halves an image, and data.patch is {}; take data.patch = "
+        "{}",
         convolutions, side, int64_t{1} << convolutions);
 }
 

@@ -22,13 +22,13 @@ TaggerConfig::TaggerConfig() {
 
 Settings TaggerConfig::settings() {
   Settings all = {
-      {"model.word_dropout", &word_dropout, "share of words made unknown in training", 0, 0.95},
+      {"model.word_dropout", &word_dropout, "probability of replacing words by unknown in training",
+       0, 0.95},
       {"model.output_dropout", &output_dropout,
-       "share of what the labels are read off dropped in training", 0, 0.95},
+       "dropout probability of the vectors before the output", 0, 0.95},
       {"model.class_token", &class_token,
-       "whether layers read a vector more, as those of type encoder do"},
-      {"model.output_layer", &output_layer,
-       "whether a layer and a norm stand between the vectors and the output"}};
+       "whether layers read an additional class vector, as in type encoder"},
+      {"model.output_layer", &output_layer, "whether a layer and a norm precede the output"}};
   append(all, SourceEncoderConfig::settings());
   return all;
 }

@@ -21,9 +21,8 @@ TokenwiseNetwork::TokenwiseNetwork(const SourceEncoderConfig& config, const Sour
   config.check();
   if (source.is_frames())
     fail(
-        "a model of this type reads texts, no images, sounds, sets or molecules; take seq2seq, "
-        "transformer, "
-        "vit or set");
+        "a model of this type reads only texts, not images, sounds, sets or molecules; take "
+        "seq2seq, transformer, vit or set");
   encoder_ =
       register_module("encoder", std::make_shared<SourceEncoder>(source, config, before_source_));
   if (!parts.output_layer) return;

@@ -16,7 +16,8 @@ constexpr int64_t max_layers = 256;
 // Splits "a; b; c", the value of `key`.
 std::vector<std::string> in_turn(const char* key, std::string_view text) {
   if (std::count(text.begin(), text.end(), ';') >= max_layers)
-    fail("{} has over {} parts, and no model so many layers; write fewer", key, max_layers);
+    fail("{} has over {} parts, more than the maximum number of layers; write fewer", key,
+         max_layers);
   std::vector<std::string> parts;
   for (size_t begin = 0; begin <= text.size();) {
     const size_t end = std::min(text.find(';', begin), text.size());
@@ -76,42 +77,47 @@ void check_positions(const Mechanism& row, Positions positions) {
 
 Settings embedding_settings(bool& output_bias, bool& scale_embedding) {
   return {{"model.output_bias", &output_bias,
-           "whether each token has a bias where the output shares the embedding"},
+           "whether each token has a bias if the output shares the embedding"},
           {"model.scale_embedding", &scale_embedding,
-           "whether a token's vector is multiplied by the square root of model.depth"}};
+           "whether token vectors are multiplied by the square root of model.depth"}};
 }
 
 Settings LayersConfig::weight_settings() {
   return {
-      {"model.positions", &positions, "how positions are encoded"},
-      {"model.depth", &depth, "of the vectors between the layers", 1, 65536},
-      {"model.feed_forward", &feed_forward, "hidden units after attention", 1, 262144},
-      {"model.heads", &heads, "heads of attention; they divide model.depth", 1, 1024},
+      {"model.positions", &positions, "encoding of positions"},
+      {"model.depth", &depth, "depth of the vectors between the layers", 1, 65536},
+      {"model.feed_forward", &feed_forward, "number of hidden units of the feed-forward network", 1,
+       262144},
+      {"model.heads", &heads, "number of attention heads; divides model.depth", 1, 1024},
       {"model.key_heads", &key_heads,
-       "heads of keys and values, which the heads share; 0: one each", 0, 1024},
+       "number of heads of keys and values, shared by the attention heads; 0: one per head", 0,
+       1024},
       {"model.rotary_bases", &rotary_bases,
-       "of the angles of positions rotary; several, with ; between them, layers have in turn"},
-      {"model.activation", &activation, "of the hidden units"},
-      {"model.gated", &gated,
-       "whether a second map of what they read multiplies the hidden units (Shazeer 2020)"},
+       "base of the angles of positions rotary; several, separated by ;, alternate over the "
+       "layers"},
+      {"model.activation", &activation, "activation of the hidden units"},
+      {"model.gated", &gated, "whether a gate multiplies the hidden units (Shazeer 2020)"},
       {"model.experts", &experts,
-       "feed-forward networks in each layer, of which each position takes a few; 0: one", 0, 1024},
-      {"model.chosen_experts", &chosen_experts, "of model.experts that a position takes", 1, 1024},
+       "number of feed-forward networks (experts) per layer; a position uses model.chosen_experts; "
+       "0: one network",
+       0, 1024},
+      {"model.chosen_experts", &chosen_experts, "number of experts that a position uses", 1, 1024},
       {"model.normalise_first", &normalise_first,
-       "layers normalise what they read (true) or what they give (false)"},
+       "whether layers normalise their input (true) or their output (false)"},
       {"model.first_norm", &first_norm,
-       "whether the first layer's attention normalises what it reads, as the others do"},
-      {"model.epsilon", &epsilon, "what layers that normalise add to the variance", 1e-15, 1}};
+       "whether the first layer's attention normalises its input, as the other layers do"},
+      {"model.epsilon", &epsilon, "number added to the variance in layer normalisation", 1e-15, 1}};
 }
 
 Settings LayersConfig::settings() {
-  Settings all = self.settings("model.", "how a sequence reads itself");
+  Settings all = self.settings("model.", "self-attention");
   append(all, weight_settings());
-  append(all, {{"model.scopes", &scopes,
-                "scopes that layers have in turn, such as all; window:64; empty: model.scope"},
-               {"model.dropout", &dropout, "share of activations dropped in training", 0, 0.95},
-               {"model.attention_dropout", &attention_dropout,
-                "share of weights dropped in training", 0, 0.95}});
+  append(all,
+         {{"model.scopes", &scopes,
+           "scopes that alternate over the layers, such as all; window:64; empty: model.scope"},
+          {"model.dropout", &dropout, "dropout probability of activations", 0, 0.95},
+          {"model.attention_dropout", &attention_dropout,
+           "dropout probability of attention weights", 0, 0.95}});
   return all;
 }
 
@@ -153,14 +159,15 @@ TransformerStackConfig LayersConfig::stack(int64_t layers, bool causal,
 
 std::string LayersConfig::not_shared_reason() const {
   if (experts > 0)
-    return fmt::format("model.experts is {}, whose gates draw for whole sequences", experts);
+    return fmt::format("model.experts is {}, and its gates draw random numbers for whole sequences",
+                       experts);
   return self.not_shared_reason("model.");
 }
 
 void LayersConfig::check() const {
   if (experts > 0 && chosen_experts > experts)
-    fail("model.chosen_experts is {}, model.experts {}; take no more than there are",
-         chosen_experts, experts);
+    fail("model.chosen_experts is {}, model.experts {}; take at most that many", chosen_experts,
+         experts);
   if (depth % heads != 0)
     fail("model.heads is {}, which does not divide model.depth, {}; take one that does", heads,
          depth);
@@ -168,12 +175,12 @@ void LayersConfig::check() const {
     fail("model.key_heads is {}, which does not divide model.heads, {}; take one that does",
          key_heads, heads);
   if (gated && experts > 0)
-    fail("model.gated is true, and model.experts {}, which have no gates in them; take false or 0",
+    fail("model.gated is true, and model.experts {}, which do not support gates; take false or 0",
          experts);
   if (!first_norm && !normalise_first)
     fail(
-        "model.first_norm is false, and model.normalise_first too, by which no layer normalises "
-        "what it reads; take true");
+        "model.first_norm is false, and so is model.normalise_first, so no layer normalises its "
+        "input; take true");
   const Mechanism& row = mechanism(self.mechanism);
   check_row("model.mechanism", row);
   self.check("model.");
@@ -197,7 +204,7 @@ std::string TransformerConfig::not_shared_reason() const {
 
 Setting TransformerConfig::length_setting() {
   return {"model.maximum_source_length", &maximum_source_length,
-          "tokens of a source that are read; the rest is cut", 1, 1 << 20};
+          "maximum number of tokens of a source; the rest is cut", 1, 1 << 20};
 }
 
 Settings TransformerConfig::weight_settings() {
@@ -209,12 +216,12 @@ Settings TransformerConfig::weight_settings() {
 
 Settings TransformerConfig::settings() {
   Settings all = LayersConfig::settings();
-  append(all, source.settings("model.source_", "how the decoder reads the source"));
+  append(all, source.settings("model.source_", "attention of the decoder to the source"));
   append(all, image.settings());
-  append(all, {{"model.encoder_layers", &encoder_layers, "layers over the source", 1, 256},
-               {"model.decoder_layers", &decoder_layers, "layers over the target", 1, 256},
+  append(all, {{"model.encoder_layers", &encoder_layers, "number of layers of the encoder", 1, 256},
+               {"model.decoder_layers", &decoder_layers, "number of layers of the decoder", 1, 256},
                {"model.tied", &tied,
-                "embeddings that the output shares; all takes data.joint_vocabulary"},
+                "embeddings that the output shares; all needs data.joint_vocabulary"},
                length_setting()});
   append(all, embedding_settings(output_bias, scale_embedding));
   return all;

@@ -19,8 +19,7 @@ void check_trained(const BiasChoice& bias) {
     std::vector<std::string_view> trained;
     for (const BiasRow& other : bias_table())
       if (other.is_trained) trained.push_back(other.syntax);
-    fail("bias {} is a tensor that is given and not trained; take {}", row.name,
-         fmt::join(trained, ", "));
+    fail("bias {} is a given tensor and not trained; take {}", row.name, fmt::join(trained, ", "));
   }
   const bool large_enough =
       std::all_of(bias.numbers.begin(), bias.numbers.end(),
@@ -36,10 +35,8 @@ void check_biases(const AttentionChoices& choices, bool predicts_centre) {
   const NormaliserRow& normaliser = Normaliser(choices.normaliser).row();
   const bool is_centred = has_bias(biases, BiasKind::gaussian);
   if (is_centred && !predicts_centre)
-    fail(
-        "bias gaussian is centred where a query looks, and scope {} predicts no place; take scope "
-        "around:D",
-        choices.scope);
+    fail("bias gaussian needs a predicted centre, and scope {} predicts none; take scope around:D",
+         choices.scope);
   if (predicts_centre && !is_centred)
     fail("scope {} predicts a centre that only bias gaussian trains; add it", choices.scope);
   if (has_bias(biases, BiasKind::offset) && normaliser.shift_invariant)

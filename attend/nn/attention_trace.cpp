@@ -69,8 +69,8 @@ Tensor TracedAttention::weights(const std::vector<int64_t>& heads) const {
     if (!heads.empty() && selection.heads.empty()) continue;
     if (call.spec.normaliser.row().running_sums)
       fail(
-          "[multi-head attention] head {} is linear attention, whose running sums form no weights; "
-          "select other heads",
+          "[multi-head attention] head {} is linear attention, which forms no weights; select "
+          "other heads",
           number);
     if (call.query.dim() < 4) selection.heads.clear();  // one head without an axis
     const Tensor part =

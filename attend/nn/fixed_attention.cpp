@@ -21,12 +21,12 @@ void check_normaliser(std::string_view name, const ScoreRow& score) {
 
 void check(const FixedAttentionConfig& config, const ScoreRow& row) {
   if (!row.family)
-    fail("[fixed attention] score {} looks at positions, which a set has not; take dot or additive",
+    fail("[fixed attention] score {} depends on positions, which a set lacks; take dot or additive",
          row.name);
   for (const ParameterRow& parameter : row.parameters)
     if (parameter.required && parameter.reader != Reader::pairs)
       fail(
-          "[fixed attention] score {} has a parameter {}, which a learned query makes needless; "
+          "[fixed attention] score {} has a parameter {}, which is redundant with a learned query; "
           "take dot or additive",
           row.name, parameter.name);
   for (const auto& [value, name] :
@@ -41,7 +41,7 @@ Tensor as_one_head(const Tensor& x) { return x.unsqueeze(1); }
 }  // namespace
 
 std::string_view not_pooled_reason(const NormaliserRow& row, Features scores) {
-  if (row.order_dependent) return "goes by the order of the keys, and a set has none";
+  if (row.order_dependent) return "depends on the order of the keys, and a set is unordered";
   if (row.training != Training::gradient) return "gives the scores no gradient to train queries by";
   if (row.running_sums && scores == Features::any)
     return "divides by the sum of the scores, which may be negative here";

@@ -78,15 +78,14 @@ void check_sizes(const AttentionChoices& choices, const AttentionSizes& sizes) {
     fail("score {} compares queries of depth {} with keys of depth {}; use general or additive",
          row.name, sizes.query_depth, sizes.key_depth);
   if (has_axis(row, Axis::keys) && sizes.keys < 1)
-    fail("score {} has a row of its weights for each key; say how many keys there may be",
-         row.name);
+    fail("score {} has a row of weights per key; give the maximum number of keys", row.name);
 }
 
 LearnedAttention::LearnedAttention(const AttentionChoices& choices, const AttentionSizes& sizes,
                                    int64_t heads)
     : choices_(choices), heads_(heads) {
   check_sizes(choices, sizes);
-  if (heads < 1) fail("[learned attention] there are {} heads; 1 or more are wanted", heads);
+  if (heads < 1) fail("[learned attention] got {} heads; take 1 or more", heads);
   reach_ = around_reach(choices.scope);
   if (!reach_) scope_ = parse_scope(choices.scope);
   biases_ = parse_biases(choices.bias);

@@ -9,7 +9,7 @@ namespace attend {
 using at::Tensor;
 
 LearnedQueries::LearnedQueries(const LearnedQueriesConfig& config) : dropout_(config.dropout) {
-  if (config.queries < 1) fail("[learned queries] there are {}; take 1 or more", config.queries);
+  if (config.queries < 1) fail("[learned queries] got {}; take 1 or more", config.queries);
   query_ = register_parameter("query", torch::empty({config.queries, config.depth}));
   torch::nn::init::xavier_uniform_(query_);
   attention_ = register_module(
@@ -18,7 +18,7 @@ LearnedQueries::LearnedQueries(const LearnedQueriesConfig& config) : dropout_(co
           .depth = config.depth, .groups = {config.heads}, .dropout = config.attention_dropout}));
   if (attention_->is_positional())
     fail(
-        "[learned queries] the heads go by positions, which a set has not; take scope all, no "
+        "[learned queries] the heads depend on positions, which a set lacks; take scope all, no "
         "bias of positions and no rotation");
   feed_forward_ = register_module("feed_forward",
                                   std::make_shared<FeedForward>(config.depth, config.feed_forward,

@@ -8,11 +8,11 @@ using Mechanisms = std::vector<Mechanism>;
 constexpr std::string_view tokens = "positions of a sequence", same = "the same sequence";
 constexpr std::string_view multi_head = "MultiHeadAttention";
 constexpr std::string_view within_sequence =
-    "its queries are the sequence that it reads, and a decoder's are its own states; take cross "
-    "(scaled_dot over the source), or MultiHeadAttention";
+    "its queries are the sequence that it reads, and a decoder's queries are its states; take "
+    "cross (scaled_dot over the source), or MultiHeadAttention";
 constexpr std::string_view summed =
-    "its running sums never form the weights that answers are explained with; take cross, whose "
-    "cost at the lengths of a source is no larger";
+    "it never forms the weights that explain answers; take cross, which costs no more at the "
+    "lengths of a source";
 
 // Attention of a sequence to itself.
 Mechanisms own_sequence() {
@@ -51,8 +51,7 @@ Mechanisms own_sequence() {
        .carries = "all states so far",
        .module = "IntraAttentionCell",
        .module_kind = ModuleKind::other,
-       .refusal =
-           "it reads its layer's own past and no source; take bahdanau, or the LSTMN module"},
+       .refusal = "it reads only its layer's own past; take bahdanau, or the LSTMN module"},
       {.name = "intra_decoder",
        .title = "Intra-decoder attention",
        .source = "Paulus et al. 2017, eq. 5-8",
@@ -64,8 +63,8 @@ Mechanisms own_sequence() {
        .carries = "all states so far",
        .module = "IntraDecoderAttention",
        .module_kind = ModuleKind::intra_decoder,
-       .refusal = "it reads the decoder's own past and no source; take luong_general, or the "
-                  "intra-decoder module beside it"},
+       .refusal = "it reads only the decoder's own past; take luong_general, or add the "
+                  "intra-decoder module"},
   };
 }
 
@@ -87,7 +86,7 @@ Mechanisms sparse() {
       {.name = "dilated",
        .title = "Dilated window",
        .source = "Beltagy et al. 2020, 3.1",
-       .formula = "a window of which the dilation divides j - i",
+       .formula = "a window with only the keys at multiples of the dilation",
        .queries = tokens,
        .memory = same,
        .relation = Relation::same,
@@ -119,7 +118,7 @@ Mechanisms sparse() {
        .carries = "the position",
        .module = "block_sparse(layout, block) as AttentionSpec::scope",
        .module_kind = ModuleKind::blocks,
-       .refusal = "its blocks are a tensor, which no configuration holds; take global_tokens"},
+       .refusal = "its blocks are a tensor, which a configuration cannot hold; take global_tokens"},
   };
 }
 
@@ -161,19 +160,19 @@ Mechanisms linear_time() {
        .time = "n k d",
        .module = "LengthProjection",
        .module_kind = ModuleKind::length_projection,
-       .refusal = "it mixes the positions of the source before they are weighed, so no weight "
-                  "belongs to a token; take cross"},
+       .refusal = "it mixes the positions of the source before weighting, so no weight belongs to "
+                  "a token; take cross"},
       {.name = "convolution",
        .title = "Attention that is a convolution",
        .source = "Cordonnier et al. 2020, theorem 1",
        .formula =
-           "w_ij = softmax_j(-alpha |delta_ij - Delta_h|^2), a head each place of the kernel",
+           "w_ij = softmax_j(-alpha |delta_ij - Delta_h|^2), one head per place of the kernel",
        .queries = "pixels",
        .memory = "the same image",
        .relation = Relation::same,
        .module = "ConvolutionAttention",
        .module_kind = ModuleKind::convolution,
-       .refusal = "it is made for images of two axes; take local_m for a source of one"},
+       .refusal = "it needs images of two axes; take local_m for a source of one axis"},
   };
 }
 
@@ -228,14 +227,14 @@ Mechanisms input_positions() {
       {.name = "rope",
        .title = "Rotary positions (RoPE)",
        .source = "Su et al. 2021, eq. 12-16",
-       .formula = "s_ij = (R_i q_i) . (R_j k_j) / sqrt(d), which depends on i - j alone",
+       .formula = "s_ij = (R_i q_i) . (R_j k_j) / sqrt(d), which depends only on i - j",
        .queries = "positions of a sequence, rotated",
        .memory = "the same sequence, keys rotated",
        .relation = Relation::same,
        .carries = "the position",
        .module = "rotate() on queries and keys",
        .module_kind = ModuleKind::rotation,
-       .refusal = "it rotates queries and keys that a decoder's states and annotations are not; "
+       .refusal = "it rotates positions of one sequence, not a decoder's states and annotations; "
                   "take shaw"},
       {.name = "sinusoidal",
        .title = "Sinusoidal positions",
@@ -246,17 +245,17 @@ Mechanisms input_positions() {
        .relation = Relation::same,
        .module = "sinusoidal_positions() added to the inputs",
        .module_kind = ModuleKind::sinusoids,
-       .refusal = "a recurrent encoder knows the order of its tokens; take cross"},
+       .refusal = "a recurrent encoder already reads tokens in order; take cross"},
       {.name = "learned_positions",
        .title = "Learned positions",
        .source = "Gehring et al. 2017, 3.1",
-       .formula = "x_i + p_i, p trained, up to a longest length",
+       .formula = "x_i + p_i, p trained, up to a maximum length",
        .queries = "positions of a sequence, p added",
        .memory = same,
        .relation = Relation::same,
        .module = "LearnedPositions",
        .module_kind = ModuleKind::learned_positions,
-       .refusal = "a recurrent encoder knows the order of its tokens; take cross"},
+       .refusal = "a recurrent encoder already reads tokens in order; take cross"},
   };
 }
 

@@ -41,8 +41,8 @@ Tensor choice_probabilities(const Tensor& clean, const Tensor& noisy, const Tens
 
 MixtureOfExperts::MixtureOfExperts(const MixtureConfig& config) : chosen_(config.chosen) {
   if (config.chosen < 1 || config.chosen > config.experts)
-    fail("[mixture of experts] {} of {} experts are chosen; there must be 1 to {} of them",
-         config.chosen, config.experts, config.experts);
+    fail("[mixture of experts] {} of {} experts are chosen; choose 1 to {}", config.chosen,
+         config.experts, config.experts);
   if (config.depth < 1 || config.hidden < 1)
     fail("[mixture of experts] depth is {}, hidden {}; both must be 1 or more", config.depth,
          config.hidden);

@@ -30,16 +30,16 @@ int64_t key_heads_of(const HeadGroup& group) {
 void check_group(const HeadGroup& group, int64_t head_depth) {
   if (group.heads < 1 || group.key_heads < 0 || group.heads % key_heads_of(group) != 0)
     fail(
-        "[multi-head attention] {} heads share {} heads of keys; the second must divide the first, "
-        "and there must be 1 or more",
+        "[multi-head attention] {} heads share {} heads of keys; the second must divide the first "
+        "and be 1 or more",
         group.heads, group.key_heads);
   if (group.rotary && head_depth % 2 != 0)
-    fail("[multi-head attention] heads have depth {}; rotary turns pairs, make it even",
+    fail("[multi-head attention] heads have depth {}; rotary rotates pairs, make it even",
          head_depth);
 }
 
 int64_t head_depth_of(const MultiHeadConfig& config) {
-  if (config.groups.empty()) fail("[multi-head attention] there are no heads; give a group");
+  if (config.groups.empty()) fail("[multi-head attention] got no heads; give a group");
   if (config.depth < 1 || config.source_depth < 0 || config.head_depth < 0)
     fail(
         "[multi-head attention] depth is {}, source_depth {}, head_depth {}; the first must be 1 "
@@ -49,10 +49,8 @@ int64_t head_depth_of(const MultiHeadConfig& config) {
   int64_t heads = 0;
   for (const HeadGroup& group : config.groups) heads += std::max<int64_t>(group.heads, 0);
   if (heads == 0 || config.depth % heads != 0)
-    fail(
-        "[multi-head attention] depth {} does not divide among {} heads; say their depth with "
-        "head_depth",
-        config.depth, heads);
+    fail("[multi-head attention] depth {} does not divide among {} heads; set head_depth",
+         config.depth, heads);
   return config.depth / heads;
 }
 
@@ -133,8 +131,8 @@ MultiHeadAttention::MultiHeadAttention(const MultiHeadConfig& config)
   if (config.neighbour_kinds == 0) return;
   if (is_positional())
     fail(
-        "[multi-head attention] heads go by positions, and neighbours have none; take scope all, "
-        "no bias of positions (as model.bias = none) and no rotation");
+        "[multi-head attention] heads depend on positions, and neighbours lack them; take scope "
+        "all, no bias of positions (as model.bias = none) and no rotation");
   neighbour_bias_ =
       register_parameter("neighbour_bias", torch::zeros({config.neighbour_kinds, heads}));
 }
@@ -251,8 +249,8 @@ Tensor MultiHeadAttention::read(const Tensor& query, MultiHeadState& state, cons
 Tensor MultiHeadAttention::step(const Tensor& x, MultiHeadState& state, const Pass& pass) {
   if (state.key_lengths_.defined())
     fail(
-        "[multi-head attention] the state was prepared with lengths, behind which nothing can be "
-        "added; begin with an empty one");
+        "[multi-head attention] the state was prepared with lengths, so nothing can be appended; "
+        "begin with an empty one");
   append(x, state, pass);
   return read(x, state, pass);
 }

@@ -30,10 +30,9 @@ void StackCaches::reorder(const Tensor& rows, bool same_source) {
 }
 
 TransformerStack::TransformerStack(const TransformerStackConfig& config) : config_(config) {
-  if (config.layers < 1)
-    fail("[transformer] there are {} layers; there must be 1 or more", config.layers);
+  if (config.layers < 1) fail("[transformer] got {} layers; take 1 or more", config.layers);
   if (config.gated && config.experts > 0)
-    fail("[transformer] there are {} experts, which have no gates in them; take one or the other",
+    fail("[transformer] got {} experts, which do not support gates; take one or the other",
          config.experts);
   layers_.reserve(static_cast<size_t>(config.layers));
   for (int64_t i = 0; i < config.layers; ++i) layers_.push_back(make_layer(config, i));
@@ -60,13 +59,12 @@ TransformerStack::Layer TransformerStack::make_layer(const TransformerStackConfi
   if (config.inducing_points > 0) {
     if (layer.self->is_positional())
       fail(
-          "[transformer] inducing points have no positions, by which the heads go; take "
-          "scope "
+          "[transformer] inducing points lack positions, which the heads depend on; take scope "
           "all, no bias of positions (as model.bias = none) and no rotation");
     if (config.neighbour_kinds > 0)
       fail(
-          "[transformer] inducing points read all positions, and neighbours each other alone; take "
-          "no points (as model.inducing_points = 0)");
+          "[transformer] inducing points read all positions, and neighbours read only each other; "
+          "take no points (as model.inducing_points = 0)");
     layer.points =
         register_module(name("points"), std::make_shared<LearnedQueries>(LearnedQueriesConfig{
                                             .queries = config.inducing_points,
@@ -163,7 +161,7 @@ Tensor TransformerStack::forward(const Tensor& x, const Tensor& lengths, const S
 
 StackCaches TransformerStack::start(const StackSource& source, const Pass& pass) {
   if (config_.inducing_points > 0)
-    fail("[transformer] inducing points read whole sequences, and no steps; call forward");
+    fail("[transformer] inducing points read whole sequences, not steps; call forward");
   StackCaches caches;
   for (Layer& layer : layers_) {
     caches.self.emplace_back();

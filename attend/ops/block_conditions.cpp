@@ -42,7 +42,7 @@ class BlockCondition : public Condition {
           fmt::join(layout_.sizes(), ", "), extent.queries, extent.keys, blocks_.block, shape[2],
           shape[3],
           layout_.dim() == 2 ? ""
-                             : fmt::format(" behind axes of {} batch entries and {} heads, or of 1",
+                             : fmt::format(" after axes of {} batch entries and {} heads, or of 1",
                                            extent.batch, extent.heads));
   }
 
@@ -123,8 +123,8 @@ class ChosenBlocksCondition : public Condition {
  private:
   [[noreturn]] static void refuse() {
     fail(
-        "[attention] blocks that are chosen by queries and keys are known once these are; take the "
-        "scope that attend::chosen makes of them");
+        "[attention] blocks chosen by queries and keys need their values; take the scope of "
+        "attend::chosen");
   }
 
   BlockChooser chooser_;

@@ -26,8 +26,7 @@ void check_room(double numbers, int64_t longest) {
   if (numbers > 0x1p31)
     fail(
         "[attention] the composed path pads the edges of every query to the {} of the longest row, "
-        "which takes {:.2g} numbers; there is no room for more than 2^31: take the fused path, or "
-        "smaller graphs",
+        "which takes {:.2g} numbers, more than 2^31: take the fused path, or smaller graphs",
         longest, numbers);
 }
 

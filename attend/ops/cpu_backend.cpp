@@ -36,12 +36,12 @@ class CpuBackend : public Backend {
       return fmt::format("the tensors are on {}; the kernels run on the CPU", query.device().str());
     const at::ScalarType type = query.scalar_type();
     if (type != at::kFloat && type != at::kDouble && type != at::kBFloat16 && type != at::kHalf)
-      return fmt::format("there is no kernel for {}", c10::toString(type));
+      return fmt::format("no kernel supports {}", c10::toString(type));
     if (!spec.score->family)
-      return fmt::format("score {} compares no queries with keys", spec.score->name);
+      return fmt::format("score {} does not compare queries with keys", spec.score->name);
     if (spec.normaliser->running_sums) return "linear attention never forms its weights";
     if (!spec.normaliser->kernel)
-      return fmt::format("there is no kernel for normaliser {}", spec.normaliser->name);
+      return fmt::format("no kernel supports normaliser {}", spec.normaliser->name);
     return {};
   }
 

@@ -138,7 +138,7 @@ class EdgesCondition : public Condition {
       if (ends[n] < before || ends[n] > edges || (n % length == 0 && ends[n] != before))
         fail(
             "[attention] offset {} of the edges is {} after {}; offsets must ascend from 0 to the "
-            "number of edges, {}, and a list begin where the one before ends",
+            "number of edges, {}, and each list must begin at the end of the one before",
             n, ends[n], before, edges);
       before = ends[n];
     }

@@ -107,7 +107,7 @@ struct FusedFunction : torch::autograd::Function<FusedFunction> {
 BackendChoice fused_backend(const Parts& parts, const LoweredSpec& spec) {
   for (const Tensor& x : parts)
     if (has_forward_gradient(x))
-      return {nullptr, "forward-mode derivatives are those of the composed path"};
+      return {nullptr, "forward-mode derivatives need the composed path"};
   return choose_backend(parts, spec);
 }
 

@@ -37,7 +37,7 @@ Graph make_graph(const Tensor& given, int64_t queries, int64_t keys, SelfLoops l
         "above 2^62",
         queries, keys);
   if (loops == SelfLoops::added && queries != keys)
-    fail("[graph] self-loops need as many queries as keys; there are {} and {}", queries, keys);
+    fail("[graph] self-loops need equal numbers of queries and keys, got {} and {}", queries, keys);
   Tensor pairs = contiguous_on_cpu(given);
   check_nodes(pairs[0], keys, "source");
   check_nodes(pairs[1], queries, "target");
@@ -56,7 +56,7 @@ Graph make_graph(const Tensor& given, int64_t queries, int64_t keys, SelfLoops l
 }
 
 Graph joined(const std::vector<Graph>& graphs) {
-  if (graphs.empty()) fail("[graph] no graphs are there to be joined; 1 is the least");
+  if (graphs.empty()) fail("[graph] no graphs to join; give 1 or more");
   std::vector<Tensor> offsets = {at::zeros({1}, at::kLong)}, keys, order;
   int64_t edges = 0, key_count = 0;
   for (const Graph& graph : graphs) {

@@ -256,11 +256,11 @@ void shift_features(Parts& parts, LoweredSpec& spec, bool for_later_queries) {
 }
 
 std::string not_running_sums_reason(const LoweredSpec& spec) {
-  if (spec.soft_cap > 0) return "running sums hold no single score, which soft_cap changes";
+  if (spec.soft_cap > 0) return "running sums hold no single scores, and soft_cap changes these";
   if (spec.dropout.probability > 0) return "running sums hold no single weight to drop";
   if (!running_scope(spec, at::kCPU))
     return "running sums follow the scopes all and causal, with key lengths, a prefix or a mask of "
-           "keys; this scope is another";
+           "keys; this scope is different";
   return {};
 }
 
@@ -294,8 +294,8 @@ AttentionResult LinearState::step(const Tensor& query, const Tensor& key, const 
   const auto& spec = lowered.spec;
   if (spec->queries != spec->keys || spec->queries == 0)
     fail(
-        "[linear attention] a step has {} queries and {} keys; it must have one or more, as many "
-        "of both",
+        "[linear attention] a step has {} queries and {} keys; it must have one or more, the same "
+        "number of both",
         spec->queries, spec->keys);
   const Inputs x(lowered.parts, *spec, {});
   const Sums before = {sums, shift};
@@ -304,8 +304,8 @@ AttentionResult LinearState::step(const Tensor& query, const Tensor& key, const 
                                          x.value.size(3)};
     if (sums.sizes() != at::IntArrayRef(wanted))
       fail(
-          "[linear attention] the sums so far have shape [{}], those of this step [{}]; they must "
-          "match",
+          "[linear attention] the sums so far have shape [{}], the sums of this step [{}]; they "
+          "must match",
           fmt::join(sums.sizes(), ", "), fmt::join(wanted, ", "));
   }
   const auto [context, lse] =

@@ -87,8 +87,8 @@ void check_linear(const AttentionSpec& spec) {
   const bool may_be_features = row.is_plain && row.family == Family::dot;
   if (row.features == Features::any && !may_be_features)
     fail(
-        "[attention] normaliser linear divides by the sum of the scores, and those of {} may be "
-        "negative; take elu_features, positive_features, or dot of features of your own",
+        "[attention] normaliser linear divides by the sum of the scores, and scores of {} may be "
+        "negative; take elu_features, positive_features, or dot of your own features",
         row.name);
   if (!spec.bias.terms.empty())
     fail(

@@ -70,7 +70,7 @@ struct OnlyOnce : torch::autograd::Function<OnlyOnce> {
 
   static variable_list backward(AutogradContext*, const variable_list& upstream) {
     if (at::GradMode::is_enabled())
-      refuse_second_derivative("hard", "the key that it takes is no smooth function of the scores");
+      refuse_second_derivative("hard", "the chosen key is not a smooth function of the scores");
     return upstream;
   }
 };
@@ -98,7 +98,7 @@ struct Arrivals : torch::autograd::Function<Arrivals> {
 
   static variable_list backward(AutogradContext* context, const variable_list& upstream) {
     if (at::GradMode::is_enabled())
-      refuse_second_derivative("monotonic", "its expectation is scanned key by key");
+      refuse_second_derivative("monotonic", "its expectation is computed key by key");
     const variable_list saved = context->get_saved_variables();
     const Tensor &stop = saved[0], &arrived = saved[1];
     const Tensor given = contiguous_numbers(upstream[0].to(at::kCPU));
@@ -219,7 +219,8 @@ std::vector<NormaliserRow> one_key_rows() {
        .in_evaluation = "monotonic_hard"},
       {.name = "monotonic_hard",
        .syntax = "monotonic_hard",
-       .formula = "w_i = one-hot of the first j, from the key before on, with sigmoid(s_ij) >= 1/2",
+       .formula =
+           "w_i = one-hot of the first j, from the previous key on, with sigmoid(s_ij) >= 1/2",
        .source = "Raffel et al. 2017, alg. 1",
        .normalise = monotonic_hard,
        .lse = Lse::zero,

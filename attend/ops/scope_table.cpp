@@ -14,7 +14,7 @@ int64_t parse_count(std::string_view digits, std::string_view text, std::string_
   int64_t count = 0;
   const auto [end, error] = std::from_chars(digits.data(), digits.data() + digits.size(), count);
   if (error != std::errc() || end != digits.data() + digits.size() || digits.empty())
-    fail("scope {}: {} is no number of {}; write {}", in_quotes(text), in_quotes(digits), what,
+    fail("scope {}: {} is not a number of {}; write {}", in_quotes(text), in_quotes(digits), what,
          syntax);
   return count;
 }
@@ -104,7 +104,8 @@ const std::vector<ScopeRow>& scope_table() {
        "i - L <= j <= i + R: the keys near the query's own position; window:R is window:R,R",
        parse_window},
       {"dilated", "dilated:R,DILATION",
-       "window:R of which DILATION divides j - i: every so many keys near the query's own position",
+       "window:R with only the keys for which DILATION divides j - i: every DILATION-th key near "
+       "the query's own position",
        parse_dilated},
       {"prefix", "prefix:N", "j < N: the first keys", parse_prefix},
       {"global", "global:N",
@@ -112,18 +113,19 @@ const std::vector<ScopeRow>& scope_table() {
        parse_global},
       {"key_lengths", "int64 [batch]", "j < n_b: the keys before the padding", nullptr},
       {"query_lengths", "int64 [batch]",
-       "i < n_b: the queries before the padding; others have no key", nullptr},
+       "i < n_b: the queries before the padding; padded queries have no keys", nullptr},
       {"segments", "int64 [segments + 1]",
        "i and j between the same two starts: packed sequences (cu_seqlens)", nullptr},
       {"blocks", "bool [query blocks, key blocks]",
-       "the blocks where the layout is true (Child et al. 2019)", nullptr},
-      {"mask", "bool [batch, heads, queries, keys]", "the pairs where the mask is true", nullptr},
+       "blocks with true in the layout (Child et al. 2019)", nullptr},
+      {"mask", "bool [batch, heads, queries, keys]", "pairs with true in the mask", nullptr},
       {"edges", "int64 [queries + 1] and int64 [edges]",
        "j in the list of query i: the edges of a graph (Velickovic et al. 2018); lists, never a "
        "mask",
        nullptr},
       {"around", "number [batch, heads, queries]",
-       "|j - p_i| <= D: the keys near where a query looks (Luong et al. 2015, local-p)", nullptr},
+       "|j - p_i| <= D: the keys near the predicted position p_i (Luong et al. 2015, local-p)",
+       nullptr},
   };
   return table;
 }
@@ -138,7 +140,7 @@ std::optional<int64_t> around_reach(std::string_view text) {
   int64_t reach = 0;
   const auto [end, error] = std::from_chars(digits.data(), digits.data() + digits.size(), reach);
   if (error != std::errc() || end != digits.data() + digits.size() || reach < 1)
-    fail("scope {}: write around:D alone, D keys each way, 1 or more", in_quotes(text));
+    fail("scope {}: write only around:D, D keys each way, 1 or more", in_quotes(text));
   return reach;
 }
 

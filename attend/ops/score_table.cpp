@@ -130,26 +130,27 @@ ScoreRow additive_row(std::string_view name, std::string_view formula, std::stri
 }
 
 ScoreRow linear_row() {
-  return {.name = "linear",
-          .formula = "w_q . q + w_k . k + b",
-          .source =
-              "additive without v: one linear layer on [q; k]; softmax cancels what the query adds",
-          .family = Family::dot,
-          .parameters = {{.name = "w_q",
-                          .shape = {Axis::query_depth},
-                          .required = true,
-                          .meaning = "weights of the query; no effect behind a softmax"},
-                         {.name = "w_k",
-                          .shape = {Axis::key_depth},
-                          .required = true,
-                          .meaning = "weights of the key"},
-                         {.name = "b",
-                          .shape = {},
-                          .required = false,
-                          .meaning = "offset, else 0; no effect behind a softmax"}},
-          .map_query = linear_query,
-          .map_key = linear_key,
-          .query_is_affine = true};
+  return {
+      .name = "linear",
+      .formula = "w_q . q + w_k . k + b",
+      .source =
+          "additive without v: one linear layer on [q; k]; softmax cancels the term of the query",
+      .family = Family::dot,
+      .parameters = {{.name = "w_q",
+                      .shape = {Axis::query_depth},
+                      .required = true,
+                      .meaning = "weights of the query; no effect under a softmax"},
+                     {.name = "w_k",
+                      .shape = {Axis::key_depth},
+                      .required = true,
+                      .meaning = "weights of the key"},
+                     {.name = "b",
+                      .shape = {},
+                      .required = false,
+                      .meaning = "offset, else 0; no effect under a softmax"}},
+      .map_query = linear_query,
+      .map_key = linear_key,
+      .query_is_affine = true};
 }
 
 ScoreRow cosine_row() {

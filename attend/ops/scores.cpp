@@ -193,7 +193,7 @@ Score::Score(std::string_view name, Parameters parameters)
   heads_ = agreed_heads(*row_, parameters_);
   visit_axes(*row_, parameters_, [&](const ParameterRow& parameter, auto axis, int64_t length) {
     if (axis == Axis::filter_width && length % 2 == 0)
-      fail("[score {}] parameter {} has {} {}; it must be odd, as many positions to each side",
+      fail("[score {}] parameter {} has {} {}; it must be odd, for equal reach to both sides",
            row_->name, parameter.name, axis_name(*axis), length);
   });
 }
@@ -274,7 +274,7 @@ void check_pairs(const Score& score, const Tensor& mapped_query, const Tensor& m
   }
   if (query_depth != mapped_key.size(-1))
     fail(
-        "[attention] queries have depth {}, keys depth {} where score {} compares them; they must "
+        "[attention] queries have depth {}, keys depth {}, and score {} compares them; they must "
         "match",
         query_depth, mapped_key.size(-1), score.row().name);
   if (score.row().family == Family::additive) check_vector(score, mapped_query);

@@ -93,7 +93,7 @@ struct Request {
   void select_heads() {
     const int64_t all = lowered.spec->heads;
     if (!heads.empty() && query.dim() < 4)
-      fail("[attention] heads of the weights were chosen; queries of {} axes have none",
+      fail("[attention] heads of the weights were chosen; queries of {} axes lack heads",
            query.dim());
     for (const int64_t head : heads) {
       if (head < 0 || head >= all)

@@ -80,7 +80,8 @@ void check_alike(Communicator& world, const std::string& text, const std::string
   const std::string first = broadcast_text(world, text);
   const bool differs = first != text;
   if (sum(world, differs ? 1 : 0) == 0) return;
-  if (!differs) fail("[processes] another process was given other {}; it says which", what);
+  if (!differs)
+    fail("[processes] another process was given other {}; its message names them", what);
   std::istringstream ours(text), theirs(first);
   std::string own, other;
   do {
@@ -88,8 +89,9 @@ void check_alike(Communicator& world, const std::string& text, const std::string
     std::getline(ours, own);
     std::getline(theirs, other);
   } while (own == other && (ours || theirs));
-  fail("[processes] rank {} was given other {} than rank 0: {}, where that has {}", world.rank(),
-       what, in_quotes(own), in_quotes(other));
+  fail(
+      "[processes] rank {} was given other {} than rank 0: {} instead of {}; start all ranks alike",
+      world.rank(), what, in_quotes(own), in_quotes(other));
 }
 
 std::unique_ptr<Communicator> single_process() { return std::make_unique<SingleProcess>(); }

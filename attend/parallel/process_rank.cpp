@@ -47,7 +47,8 @@ ProcessRank rank_of_environment() {
     if (!count) continue;
     if (*count < 1) fail("environment variable {} is 0; a run has at least one process", size);
     const auto own = number_in(rank);
-    if (!own && *count > 1) fail("environment variable {} is missing beside {}", rank, size);
+    if (!own && *count > 1)
+      fail("environment variable {} is missing, and {} is set; set both", rank, size);
     place.size = *count;
     place.rank = own.value_or(0);
     if (place.rank >= place.size)

@@ -31,8 +31,8 @@ c10::intrusive_ptr<c10d::Store> open_store(const ProcessRank& place, millisecond
 // Without this check, other processes would wait for a process with a duplicate rank.
 void check_rank(c10d::Store& store, const ProcessRank& place) {
   if (store.add(fmt::format("rank-{}", place.rank), 1) > 1)
-    fail("two processes of the run say that they are rank {} of {}; give each its own RANK",
-         place.rank, place.size);
+    fail("two processes of the run have rank {} of {}; give each its own RANK", place.rank,
+         place.size);
 }
 
 // Polls: after a timeout, wait() of TCPStore leaves its answer in the stream, and all later answers

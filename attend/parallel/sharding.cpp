@@ -65,8 +65,8 @@ void check_sharding(const Sharding& sharding, int64_t ranks, const char* name) {
   for (const Run& run : all) {
     if (run.first != next)
       fail(
-          "[sharding] {} have a run from position {} on where {} is the next; each position must "
-          "have one rank",
+          "[sharding] {} have a run from position {} on, and {} is the next position; each "
+          "position must have one rank",
           name, run.first, next);
     next += run.count;
   }

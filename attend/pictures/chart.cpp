@@ -125,7 +125,7 @@ void check(const Chart& chart) {
     }
   }
   if (chart.series.size() > kMaximumSeries) {
-    fail("[line_chart] {} series; at most {} can be told apart", chart.series.size(),
+    fail("[line_chart] {} series; at most {} are distinguishable", chart.series.size(),
          kMaximumSeries);
   }
   size_t points = 0;

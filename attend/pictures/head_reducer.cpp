@@ -51,8 +51,7 @@ HeadReducer::HeadReducer(int64_t rows, int64_t columns, const PageDetail& detail
 
 void HeadReducer::add(const float* weights, int64_t rows) {
   if (rows < 0 || next_ + rows > head_.rows)
-    fail("{} rows behind row {} of a page's map of {}: give each row once", rows, next_,
-         head_.rows);
+    fail("{} rows after row {} of a page's map of {}: give each row once", rows, next_, head_.rows);
   if (whole_) {
     head_.weights.insert(head_.weights.end(), weights, weights + rows * head_.columns);
     next_ += rows;

@@ -29,8 +29,10 @@ std::vector<std::string> in_one_column(const std::vector<std::string>& tokens) {
   for (const std::string& token : tokens) {
     shown.push_back(visible_token(token));
     if (columns(shown.back()) != 1)
-      fail("{} is no single character; a track shows tokens and labels of one each: take .svg",
-           in_quotes(token));
+      fail(
+          "{} is not a single character; a track shows tokens and labels of one character: take "
+          ".svg",
+          in_quotes(token));
   }
   return shown;
 }

@@ -152,7 +152,7 @@ std::string neighbourhood_svg(const LayerGraph& graph, std::string (*label)(cons
   }
   return svg_start(
              2 * rings.radius, 2 * rings.radius,
-             fmt::format("what {} and its neighbours look at", escape_markup(label(names[0])))) +
+             fmt::format("attention of {} and its neighbours", escape_markup(label(names[0])))) +
          style + "<rect class=\"page\" width=\"100%\" height=\"100%\" rx=\"6\"/>\n" +
          ring_lines(rings) + ring_weights(rings, graph.levels.size() - 1) + tokens +
          "</g>\n</svg>\n";

@@ -19,8 +19,7 @@ constexpr const char* mark = "average.toml";
 void check_unused(const std::string& folder) {
   const std::set<std::string> names = names_in(folder);
   const bool unfinished = names.contains(mark) && !names.contains("config.toml");
-  if (!names.empty() && !unfinished)
-    fail("--out {}: is there already; choose a new folder", folder);
+  if (!names.empty() && !unfinished) fail("--out {}: exists already; choose a new folder", folder);
 }
 
 }  // namespace

@@ -21,7 +21,7 @@ void take_tokens(const Vocabulary& initial, const TrainOptions& options, const s
   if (more > 0)
     say(fmt::format(
         "{} of {} {}tokens are not in {}, and {}: {}", more, all, side, options.init,
-        extends ? "begin with new weights" : "are read as <unk>, as --init-vocabulary keep says",
+        extends ? "begin with new weights" : "are read as <unk>, because of --init-vocabulary keep",
         shown_tokens(data, [&](const std::string& token) {
           return initial.id(token) == Vocabulary::unknown;
         })));

@@ -70,8 +70,8 @@ class Command {
         is_set = is_set || assigned_key(assignment) == setting.key;
       if (is_set)
         fail(
-            "{}: is of targets that are numbers, and data.target is text; leave it out, or set "
-            "data.target = number",
+            "{}: needs numeric targets, and data.target is text; leave it out, or set data.target "
+            "= number",
             setting.key);
     }
   }
@@ -101,7 +101,7 @@ void check_fit(const RunConfig& config) {
   config.model.chosen().check();
   if (config.model.row().answers == Answers::vectors)
     fail(
-        "model.type = {}: learns nothing by itself; begin another type, such as model.type = "
+        "model.type = {}: cannot be trained by itself; begin another type, such as model.type = "
         "classifier, with its weights by --init",
         config.model.type);
   const bool ranks = config.model.ranks();
@@ -117,8 +117,8 @@ void check_fit(const RunConfig& config) {
   const Metric& metric = metric_named(config.train.metric);
   if (!metric.of_answers() || ranks == (metric.needs == MetricNeeds::rank)) return;
   fail("train.metric = {}: {}, and model.type = {} {}; set it to {}", metric.name,
-       ranks ? "compares answers" : "is of a rank", config.model.type,
-       ranks ? "ranks items" : "ranks nothing", config.model.row().metric);
+       ranks ? "compares answers" : "needs a ranking", config.model.type,
+       ranks ? "ranks items" : "does not rank", config.model.row().metric);
 }
 
 // The value as written in a settings file.
@@ -198,14 +198,16 @@ void check_train(const RunConfig& config) {
   const bool numbers = config.text.wants_numbers();
   if (numbers && train.label_smoothing > 0)
     fail(
-        "train.label_smoothing = {}: spreads probability over labels, of which data.target = "
-        "number has none; set it to 0",
+        "train.label_smoothing = {}: spreads probability over labels, which data.target = number "
+        "lacks; set it to 0",
         train.label_smoothing);
   if (numbers && metric.of_answers() && !metric.of_numbers())
-    fail("train.metric = {}: compares no numbers, and data.target is number; set it to one of {}",
-         train.metric, fmt::join(metric_names(&Metric::of_numbers), ", "));
+    fail(
+        "train.metric = {}: does not compare numbers, and data.target is number; set it to one of "
+        "{}",
+        train.metric, fmt::join(metric_names(&Metric::of_numbers), ", "));
   if (metric.of_scores() && !config.model.answers_labels())
-    fail("train.metric = {}: is of two labels, and model.type = {} answers none; set it to {}",
+    fail("train.metric = {}: needs two labels, and model.type = {} has no labels; set it to {}",
          train.metric, config.model.type, config.model.row().metric);
   if (!numbers && metric.of_numbers())
     fail("train.metric = {}: compares numbers; set data.target = number, or another metric",

@@ -48,7 +48,7 @@ void check_files(const TrainOptions& options, const TextConfig& text) {
   const bool has_columns = !options.source_column.empty() || !options.target_column.empty();
   if (has_columns && (!options.target.empty() || fs::is_directory(options.data)))
     fail(
-        "--source-column, --target-column: are of a CSV, .conll or .conllu file; give it with "
+        "--source-column, --target-column: need a CSV, .conll or .conllu file; give it with "
         "--data, without --target");
   const SourceKind* kind = text.source_kind();
   if (!options.target.empty() && kind != nullptr && kind->placed != nullptr)
@@ -103,9 +103,8 @@ class HeaderSearch {
 
   void tell(const std::string& name, const Tell& tell) const {
     if (searches_ && !labels_.empty() && is_header(first_.first, labels_))
-      tell(fmt::format(
-          "{}: label {} is in the first line, {}, alone; if that is a header, remove it", name,
-          in_quotes(first_.first), in_quotes(first_.second)));
+      tell(fmt::format("{}: label {} is only in the first line, {}; if that is a header, remove it",
+                       name, in_quotes(first_.first), in_quotes(first_.second)));
   }
 
  private:
@@ -127,10 +126,8 @@ void tell_form(const std::vector<Example>& examples, const TextConfig& text,
   for (const Example& example : examples)
     for (const std::string& target : example.targets) others += normalised(target, form) != target;
   if (others > 0)
-    tell(
-        fmt::format("{}: {} targets are not in the normal form in which answers will come "
-                    "(data.normalise = {})",
-                    name, others, name_of(text.normalise)));
+    tell(fmt::format("{}: {} targets are not in the normal form of answers (data.normalise = {})",
+                     name, others, name_of(text.normalise)));
 }
 
 // The same for data with a fixed form instead of a setting.
@@ -139,16 +136,15 @@ void tell_form(const std::vector<Example>& examples, const std::string& name, co
     return normalised(example.targets[0], NormalForm::nfc) != example.targets[0];
   });
   if (others > 0)
-    tell(fmt::format("{}: {} targets are not in NFC, in which answers will come", name, others));
+    tell(fmt::format("{}: {} targets are not in NFC, the normal form of answers", name, others));
 }
 
 // The same for a text.
 void tell_form(const std::string& text, NormalForm form, const std::string& name,
                const Tell& tell) {
   if (normalised(text, form) != text)
-    tell(fmt::format(
-        "{}: is not in the normal form in which answers will come (data.normalise = {})", name,
-        name_of(form)));
+    tell(fmt::format("{}: is not in the normal form of answers (data.normalise = {})", name,
+                     name_of(form)));
 }
 
 // Counts a file once, even if several examples name it.
@@ -177,10 +173,9 @@ void tell_large_numbers(const SourceKind& kind, FrameReader& frames,
   for (const Example& example : examples)
     largest = std::max(largest, frames.read(example.source).abs().max().item<double>());
   if (largest > maximum)
-    tell(
-        fmt::format("{}: numbers of up to {:.4g} are learned from badly; make {} {:.2g} times as "
-                    "large",
-                    name, largest, kind.scale_key, largest / 2));
+    tell(fmt::format(
+        "{}: numbers up to {:.4g} are hard to learn from; make {} {:.2g} times as large", name,
+        largest, kind.scale_key, largest / 2));
 }
 
 Texts read_both(const TrainOptions& options, const RunConfig& config, const Tell& tell,
@@ -205,7 +200,7 @@ Texts read_parts(const TrainOptions& options, const RunConfig& config, const Tel
                  int64_t* bad, SplitData& graph) {
   const DataFormatRow& row = config.text.format_row();
   if (!options.valid.empty())
-    fail("--valid {}: is of pairs, and data.format is {}: {}; leave it out", options.valid,
+    fail("--valid {}: is for pairs, and data.format is {}: {}; leave it out", options.valid,
          name_of(config.text.format), row.parts);
   if (config.train.shuffle_buffer > 0)
     fail("train.shuffle_buffer: is for pairs; data of format {} is held in memory: set it to 0",
@@ -268,9 +263,10 @@ TokenisedExamples within_limits(std::vector<Example> examples, const TrainOption
       tokenise_examples(std::move(examples), codecs, whole ? no_limit : longest);
   if (options.strict) check_lengths(config, result, frames, name);
   if (result.left_out == 0) return result;
-  tell(fmt::format("{}: {} targets of over {} tokens are left out: no answer is that long ({})",
-                   name, result.left_out, longest, target_limit(config)));
-  if (result.examples.empty()) fail("{}: holds no other targets; split them", name);
+  tell(
+      fmt::format("{}: {} targets of over {} tokens are left out: answers cannot be that long ({})",
+                  name, result.left_out, longest, target_limit(config)));
+  if (result.examples.empty()) fail("{}: has only such targets; split them", name);
   return result;
 }
 
@@ -309,7 +305,7 @@ PairData read_texts(const TrainOptions& options, const RunConfig& config, const 
   if (config.train.shuffle_buffer > 0)
     fail("train.shuffle_buffer: is for pairs; a text is held in memory: set it to 0");
   if (metric_named(config.train.metric).of_answers())
-    fail("train.metric = {}: compares answers, of which a text has none; set it to loss",
+    fail("train.metric = {}: compares answers, which a text lacks; set it to loss",
          config.train.metric);
   const bool folder = fs::is_directory(options.data);
   PairData data;
@@ -353,14 +349,14 @@ void check_lengths(const RunConfig& config, const TokenisedExamples& tokenised, 
     if (tokens > longest_source)
       fail(
           "{}: source {} has {} tokens, over model.maximum_source_length = {}; raise that, or "
-          "have it cut without --strict",
+          "leave out --strict to cut it",
           name, in_quotes(example.source), tokens, longest_source);
     for (const std::string& target : example.targets) {
       const int64_t answered = std::ssize(tokenised.targets[next_target++]);
       if (answered > longest_target)
         fail(
-            "{}: target {} has {} tokens, over {} ({}); raise that, or have it left out without "
-            "--strict",
+            "{}: target {} has {} tokens, over {} ({}); raise that, or leave out --strict to skip "
+            "it",
             name, in_quotes(target), answered, longest_target, target_limit(config));
     }
   }

@@ -29,12 +29,12 @@ namespace {
 
 std::string description(const PairData& data, const PairModel& model) {
   if (!data.text.empty())
-    return fmt::format("a text of {} bytes, one of {} to validate on; {} tokens", data.text.size(),
+    return fmt::format("a text of {} bytes, {} bytes for validation; {} tokens", data.text.size(),
                        data.valid_text.size(), model.target_vocabulary.size());
   const auto counted = [&](const TokenisedExamples& part) {
     const auto [examples, sources, references] = count_examples(part.examples);
     return model.text.references == References::merged
-               ? fmt::format("{} ({} lines, those of one source together)", examples, references)
+               ? fmt::format("{} ({} lines, merged by source)", examples, references)
                : fmt::format("{}", examples);
   };
   const auto& [mean, deviation] = model.text.target_scale;
@@ -88,8 +88,8 @@ std::vector<Example> read_test(const TrainOptions& options, const std::string& p
 Trained train_model(const TrainOptions& options, const TrainWatch& given) {
   if (options.data.empty())
     fail(
-        "--data is missing: a folder with train.tsv and valid.tsv, a TSV file, of a language model "
-        "a text, or of a graph a folder with nodes.tsv and edges.tsv");
+        "--data is missing: a folder with train.tsv and valid.tsv, a TSV file, for a language "
+        "model a text, or for a graph a folder with nodes.tsv and edges.tsv");
   if (options.out.empty()) fail("--out is missing: the folder to write the model to");
   const std::unique_ptr<Communicator> one = single_process();
   Communicator& world = options.world ? *options.world : *one;

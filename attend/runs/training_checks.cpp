@@ -11,15 +11,16 @@ void check_sharing(const TrainOptions& options, const RunConfig& config) {
   if (const std::string why = config.model.chosen().not_shared_reason(); !why.empty())
     fail("train.sequence_parallel: {}", why);
   if (config.text.source_kind() != nullptr)
-    fail("train.sequence_parallel: takes sources of tokens, not images, sounds, sets or molecules");
+    fail(
+        "train.sequence_parallel: supports sources of tokens, not images, sounds, sets or "
+        "molecules");
   if (config.train.replicas != 1)
     fail(
-        "train.sequence_parallel: takes one replica per process, and train.replicas is {}; add "
-        "--set "
-        "train.replicas=1",
+        "train.sequence_parallel: needs one replica per process, and train.replicas is {}; add "
+        "--set train.replicas=1",
         config.train.replicas);
   if (options.placement != DevicePlacement())
-    fail("train.sequence_parallel: takes the CPU; leave out --device and --place");
+    fail("train.sequence_parallel: needs the CPU; leave out --device and --place");
 }
 
 void check_work_for_all(const TrainOptions& options, const RunConfig& config, const PairData& data,
@@ -34,7 +35,7 @@ void check_work_for_all(const TrainOptions& options, const RunConfig& config, co
 void check_metric(const RunConfig& config, const PairModel& model) {
   const int64_t labels = model.target_vocabulary.size() - Vocabulary::unknown - 1;
   if (metric_named(config.train.metric).of_scores() && labels != 2)
-    fail("train.metric = {}: is of two labels, and the data has {}; set it to {}",
+    fail("train.metric = {}: needs two labels, and the data has {}; set it to {}",
          config.train.metric, labels, config.model.row().metric);
 }
 

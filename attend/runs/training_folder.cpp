@@ -65,8 +65,8 @@ void check_resume(const TrainOptions& options, bool holds_model, const Say& say)
 void check_shared_folder(const TrainOptions& options, const Communicator& world) {
   if (!fs::exists(options.out + "/config.toml"))
     fail(
-        "--out {}: rank {} finds no config.toml there, where rank 0 continues; all processes must "
-        "share the folder, or have a copy of it",
+        "--out {}: rank {} finds no config.toml there, and rank 0 does; all processes must share "
+        "the folder, or have a copy of it",
         options.out, world.rank());
 }
 

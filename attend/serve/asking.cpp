@@ -165,7 +165,7 @@ std::vector<std::string> texts_of(const ServedModel& served, const RequestInputs
   std::vector<std::string> texts = inputs.texts;
   try {
     for (const auto& ids : inputs.ids) {
-      if (reply.is_abandoned()) fail("the client has left");
+      if (reply.is_abandoned()) fail("the client has disconnected");
       texts.push_back(served.model->source_text(ids));
     }
   } catch (const Error& error) {
@@ -200,7 +200,7 @@ void check_source(const ServedModel& served, const std::string& source, const st
 const ServedModel& text_model(const Service& service, const std::string& name) {
   const ServedModel& served = service.model_named(name);
   if (served.model->has_source_image())
-    throw RequestError(422, "the model reads images or sounds, and this path takes texts alone",
+    throw RequestError(422, "the model reads images or sounds, and this path takes only texts",
                        "model", "invalid_value");
   return served;
 }

@@ -36,7 +36,7 @@ Question label_question(const ServedModel& served, std::vector<std::string> text
         "model", "invalid_value");
   const auto labels = model.tags() ? 1 : std::ssize(model.labels());
   if (maximum > labels && model.tags())
-    throw RequestError(422, "a tagger tells the most probable label of each token; leave nbest out",
+    throw RequestError(422, "a tagger gives the most probable label of each token; leave nbest out",
                        "nbest", "invalid_value");
   Question question;
   question.sources = std::move(texts);

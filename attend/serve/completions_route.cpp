@@ -72,12 +72,12 @@ struct CompletionsRequest {
 
 void check_completions(const CompletionsRequest& asked, const std::set<std::string>& present) {
   if (present.contains("best_of") && asked.best_of != asked.answers)
-    refuse("best_of", "best_of must be n: all answers that are drawn are told");
+    refuse("best_of", "best_of must be n: all drawn answers are returned");
   if (asked.streams && present.contains("logprobs"))
     refuse("logprobs", "a stream has no logprobs; leave one of the two out");
   if (present.contains("max_tokens") && asked.maximum == 0 && !asked.echoes)
     refuse("max_tokens", "max_tokens is 0, which answers nothing; set echo, or raise it");
-  if (!asked.suffix.empty()) refuse("suffix", "the server inserts no text; leave suffix out");
+  if (!asked.suffix.empty()) refuse("suffix", "the server does not insert text; leave suffix out");
   if (asked.pads_events)
     refuse("stream_options", "events are not padded; leave include_obfuscation out");
   if (!asked.streams && present.contains("stream_options"))
@@ -102,10 +102,11 @@ SearchOptions completion_search(const CompletionsRequest& asked,
         present.contains("seed") ? static_cast<uint64_t>(asked.seed) : std::random_device()();
     search.nbest = asked.answers;
   } else if (asked.answers > 1) {
-    refuse("n", "several answers are drawn, and temperature 0 draws none; raise it");
+    refuse("n", "several answers need sampling, and temperature 0 turns it off; raise it");
   }
   if (draws && asked.logarithms > 0)
-    refuse("logprobs", "logprobs above 0 need temperature 0; 0 tells those of what is drawn");
+    refuse("logprobs",
+           "logprobs above 0 need temperature 0; 0 returns the log probabilities of drawn tokens");
   return search;
 }
 

@@ -65,16 +65,15 @@ std::string ServerMetrics::text(size_t queue_size, int64_t lost_log_lines) const
     text += metric_head(name, "histogram", help) + histogram.text(name);
   };
   add(request_seconds_, "attend_request_duration_seconds",
-      "From a request's last byte to its answer's.");
-  add(queue_seconds_, "attend_queue_duration_seconds", "How long requests waited for a model.");
-  add(batch_size_, "attend_batch_size",
-      "Texts that a thread was answering when requests joined them.");
+      "Seconds from the last byte of a request to the last byte of its answer.");
+  add(queue_seconds_, "attend_queue_duration_seconds", "Seconds that requests waited for a model.");
+  add(batch_size_, "attend_batch_size", "Texts in a thread's batch when requests joined it.");
   text += metric_head("attend_queue_size", "gauge", "Requests that wait for a model.");
   text += fmt::format("attend_queue_size {}\n", queue_size);
   text += metric_head("attend_tokens_total", "counter", "Tokens of sources and answers.");
   text += fmt::format("attend_tokens_total {}\n", tokens_);
-  text += metric_head("attend_log_lines_lost_total", "counter",
-                      "Lines of the log that could not be written.");
+  text +=
+      metric_head("attend_log_lines_lost_total", "counter", "Log lines that could not be written.");
   return text + fmt::format("attend_log_lines_lost_total {}\n", lost_log_lines);
 }
 

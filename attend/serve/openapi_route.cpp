@@ -45,7 +45,7 @@ json operation(const Route& route, bool has_key) {
                  {"responses",
                   {{"200", {{"description", "the answer"}, {"content", answered}}},
                    {"default",
-                    {{"description", "an error, which says what to do"},
+                    {{"description", "an error with a remedy"},
                      {"content", content(json_type, error_schema(route))}}}}}};
   if (route.fields != nullptr)
     result["requestBody"] = {

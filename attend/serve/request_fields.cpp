@@ -28,7 +28,7 @@ json parse_body(std::string_view body) {
     if (event == json::parse_event_t::key) {
       if (depth == 1 && !names.insert(parsed.get<std::string>()).second)
         throw RequestError(422,
-                           fmt::format("the field {} is there twice; give it once",
+                           fmt::format("the field {} is given twice; give it once",
                                        in_quotes(parsed.get<std::string>())),
                            parsed.get<std::string>(), "invalid_value");
       return true;
@@ -45,9 +45,9 @@ json parse_body(std::string_view body) {
   try {
     return json::parse(body, count);
   } catch (const json::parse_error& error) {
-    throw RequestError(400, fmt::format("the body is no JSON, byte {}", error.byte));
+    throw RequestError(400, fmt::format("the body is not JSON, byte {}", error.byte));
   } catch (const json::exception&) {
-    throw RequestError(400, "the body is no JSON: a number is too large");
+    throw RequestError(400, "the body is not JSON: a number is too large");
   }
 }
 
@@ -244,7 +244,7 @@ std::set<std::string> read_object(const json& object, const std::vector<RequestF
     const std::string meant = nearest(name, names);
     throw RequestError(
         422,
-        fmt::format("there is no field {}; {}", in_quotes(name),
+        fmt::format("unknown field {}; {}", in_quotes(name),
                     names.empty()   ? "leave it out"
                     : meant.empty() ? fmt::format("there are {}", fmt::join(names, ", "))
                                     : fmt::format("did you mean {}?", meant)),

@@ -77,7 +77,7 @@ std::optional<HttpResponse> head_refusal(const Service& service, const HttpHead&
   std::string allowed;
   const Route* route = find_route(head, allowed);
   if (route == nullptr && allowed.empty())
-    return RequestError(404, "there is no such path", "", "unknown_path").response();
+    return RequestError(404, "no such path; see /openapi.json", "", "unknown_path").response();
   if (route == nullptr) {
     HttpResponse response =
         RequestError(405, fmt::format("this path takes {}", allowed)).response();

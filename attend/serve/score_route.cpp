@@ -51,8 +51,8 @@ void check_length(const std::vector<std::string>& texts, const std::string& fiel
 void check_scoring(const ScoreRequest& asked) {
   if (asked.references.size() % asked.answers.size() != 0)
     throw RequestError(422,
-                       fmt::format("there are {} references for {} answers; give one for each, and "
-                                   "behind these further ones for each",
+                       fmt::format("got {} references for {} answers; give one per answer, then "
+                                   "further ones in the same order",
                                    asked.references.size(), asked.answers.size()),
                        "references", "invalid_value");
   check_length(asked.answers, "answers");

@@ -176,7 +176,7 @@ const ServedModel& Service::model_named(const std::string& name) const {
   }
   for (const ServedModel& served : models_)
     if (served.name == name) return served;
-  throw RequestError(404, fmt::format("there is no model {}; /v1/models has them", in_quotes(name)),
+  throw RequestError(404, fmt::format("no model {}; /v1/models lists the models", in_quotes(name)),
                      "model", "model_not_found");
 }
 

@@ -60,7 +60,7 @@ struct TeiRequest {
 
   void check() const {
     if (!prompt_name.empty())
-      throw RequestError(422, "the server has no prompts by name; put the prompt before the text",
+      throw RequestError(422, "the server has no named prompts; put the prompt before the text",
                          "prompt_name", "invalid_value");
     if (is_raw)
       throw RequestError(422, "scores are probabilities; leave raw_scores out", "raw_scores",

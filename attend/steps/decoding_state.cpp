@@ -61,7 +61,7 @@ NextTokens DecodingState::next(const at::Tensor& tokens, const NextQuery& query)
 }
 
 void DecodingState::append(DecodingState& /*other*/) {
-  fail("[decoding] this network's states take no hypotheses of others; ask appends() first");
+  fail("[decoding] this network's states cannot append other hypotheses; check appends() first");
 }
 
 std::unique_ptr<DecodingState> DecodingState::joined(const std::vector<DecodingState*>&) const {

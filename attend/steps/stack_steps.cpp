@@ -49,7 +49,7 @@ NextTokens StackSteps::next(const Tensor& x, const NextQuery& query) {
 }
 
 void StackSteps::append(StackSteps& /*other*/) {
-  fail("[decoding] steps of LibTorch take no hypotheses of others; ask appends() first");
+  fail("[decoding] steps of LibTorch cannot append other hypotheses; check appends() first");
 }
 
 std::unique_ptr<StackSteps> stack_steps(TransformerStack& stack, const TokenOutput& output,

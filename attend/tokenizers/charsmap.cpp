@@ -75,7 +75,7 @@ Charsmap::Charsmap(std::string_view blob, const std::string& file) {
   blob.remove_prefix(4);
   if (size > blob.size() || size % 4 != 0 || size == 0)
     fail(
-        "{}: the trie of the rules of normalisation has {} bytes, of {} that are there; fetch the "
+        "{}: the trie of the rules of normalisation has {} bytes, and the file has {}; fetch the "
         "file anew",
         file, size, blob.size());
   for (size_t i = 0; i < size; i += 4) units_.push_back(little_endian(blob.substr(i)));
@@ -88,8 +88,8 @@ Charsmap::Charsmap(std::string_view blob, const std::string& file) {
   for (const uint32_t unit : units_)
     if (is_value(unit) && !begins_replacement(value_of(unit)))
       fail(
-          "{}: a rule of normalisation points to {}, where no replacement begins; fetch the file "
-          "anew",
+          "{}: a rule of normalisation points to {}, which is not the start of a replacement; "
+          "fetch the file anew",
           file, value_of(unit));
 }
 

@@ -32,20 +32,20 @@ int64_t depth_of(std::string_view bytes) {
 Json parse_json(std::string_view bytes, const std::string& name) {
   // The parser would end the text at a NUL.
   if (const size_t nul = bytes.find('\0'); nul != bytes.npos)
-    fail("{}: is no JSON: a NUL at byte {}; fetch the file anew", name, nul + 1);
+    fail("{}: is not JSON: a NUL at byte {}; fetch the file anew", name, nul + 1);
   if (depth_of(bytes) > maximum_depth)
     fail("{}: is nested over {} deep; fetch the file anew", name, maximum_depth);
   try {
     return Json::parse(bytes.begin(), bytes.end());
   } catch (const Json::parse_error& error) {
-    fail("{}: is no JSON at byte {}; fetch the file anew", name, error.byte);
+    fail("{}: is not JSON at byte {}; fetch the file anew", name, error.byte);
   } catch (const Json::exception&) {
-    fail("{}: is no JSON: it has a number out of range; fetch the file anew", name);
+    fail("{}: is not JSON: it has a number out of range; fetch the file anew", name);
   }
 }
 
 const Json* JsonPosition::find(const char* key) const {
-  if (!value_->is_object()) refuse("is no object");
+  if (!value_->is_object()) refuse("is not an object");
   const auto found = value_->find(key);
   return found == value_->end() || found->is_null() ? nullptr : &*found;
 }
@@ -61,7 +61,7 @@ JsonPosition JsonPosition::member(const char* key) const {
 }
 
 std::vector<JsonPosition> JsonPosition::list(size_t maximum) const {
-  if (!value_->is_array()) refuse("is no array");
+  if (!value_->is_array()) refuse("is not an array");
   if (value_->size() > maximum) refuse("has over {} elements", maximum);
   std::vector<JsonPosition> places;
   for (const Json& element : *value_) {
@@ -73,14 +73,14 @@ std::vector<JsonPosition> JsonPosition::list(size_t maximum) const {
 }
 
 std::string JsonPosition::text() const {
-  if (!value_->is_string()) refuse("is no string");
+  if (!value_->is_string()) refuse("is not a string");
   return value_->get<std::string>();
 }
 
 int64_t JsonPosition::number() const {
   constexpr uint64_t greatest = std::numeric_limits<int32_t>::max();
   if (!value_->is_number_unsigned() || value_->get<uint64_t>() > greatest)
-    refuse("is no whole number from 0 to {}", greatest);
+    refuse("is not a whole number from 0 to {}", greatest);
   return value_->get<int64_t>();
 }
 
@@ -98,7 +98,7 @@ bool JsonPosition::flag(const char* key, bool otherwise) const {
 double JsonPosition::real(const char* key, double otherwise) const {
   if (!has(key)) return otherwise;
   const JsonPosition place = member(key);
-  if (!place.value().is_number()) place.refuse("is no number");
+  if (!place.value().is_number()) place.refuse("is not a number");
   return place.value().get<double>();
 }
 

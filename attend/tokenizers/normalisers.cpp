@@ -150,8 +150,8 @@ class SequenceNormaliser : public Normaliser {
       next.clear();
       part->apply(current, next);
       if (next.size() > maximum)
-        fail("the tokenizer's normaliser makes over {} bytes of {}; this is no tokenizer", maximum,
-             text.size());
+        fail("the tokenizer's normaliser makes over {} bytes of {}; fetch the tokenizer anew",
+             maximum, text.size());
       std::swap(current, next);
     }
     result += current;

@@ -9,12 +9,12 @@ uint64_t ProtobufFields::read_varint() {
     value |= uint64_t{byte & 0x7Fu} << shift;
     if (byte < 0x80) return value;
   }
-  fail("{}: has a number of over 64 bits; this is no SentencePiece model", file_);
+  fail("{}: has a number of over 64 bits; this is not a SentencePiece model", file_);
 }
 
 std::string_view ProtobufFields::take(uint64_t size) {
   if (size > rest_.size())
-    fail("{}: ends within a field; the file is cut off or no SentencePiece model", file_);
+    fail("{}: ends within a field; the file is cut off or not a SentencePiece model", file_);
   const std::string_view taken = rest_.substr(0, static_cast<size_t>(size));
   rest_.remove_prefix(taken.size());
   return taken;
@@ -39,14 +39,14 @@ bool ProtobufFields::next() {
       bytes_ = take(4);
       break;
     default:
-      fail("{}: has a field of kind {}; this is no SentencePiece model", file_, kind_);
+      fail("{}: has a field of kind {}; this is not a SentencePiece model", file_, kind_);
   }
   return true;
 }
 
 void ProtobufFields::require(Kind kind) const {
   if (kind_ != kind)
-    fail("{}: field {} is of kind {}, not {}; this is no SentencePiece model", file_, number_,
+    fail("{}: field {} is of kind {}, not {}; this is not a SentencePiece model", file_, number_,
          kind_, static_cast<uint64_t>(kind));
 }
 

@@ -21,7 +21,7 @@ std::optional<int32_t> read_token(const JsonPosition& place, const char* key,
   const JsonPosition member = place.member(key);
   const std::string token = member.text();
   const std::optional<int32_t> id = tokens.id(token);
-  if (!id) member.refuse("is {}, which the vocabulary has not", in_quotes(token));
+  if (!id) member.refuse("is {}, which the vocabulary lacks", in_quotes(token));
   return id;
 }
 
@@ -46,7 +46,7 @@ TokenMerge read_merge(const Json& merge, const TokenTable& tokens, const std::st
 std::vector<TokenMerge> read_merges(const JsonPosition& place, const TokenTable& tokens,
                                     const std::string& prefix) {
   const Json& value = place.value();
-  if (!value.is_array()) place.refuse("is no array of merges");
+  if (!value.is_array()) place.refuse("is not an array of merges");
   if (value.size() > maximum_merges) place.refuse("has over {} merges", maximum_merges);
   std::vector<TokenMerge> merges;
   merges.reserve(value.size());
@@ -80,7 +80,7 @@ TokenModelPointer read_byte_pairs(const JsonPosition& place) {
 TokenModelPointer read_unigram(const JsonPosition& place) {
   const JsonPosition vocabulary = place.member("vocab");
   const Json& pieces = vocabulary.value();
-  if (!pieces.is_array()) vocabulary.refuse("is no array of tokens and scores");
+  if (!pieces.is_array()) vocabulary.refuse("is not an array of tokens and scores");
   if (pieces.size() > maximum_pieces) vocabulary.refuse("has over {} tokens", maximum_pieces);
   std::vector<std::string> tokens;
   std::vector<double> scores;
@@ -113,7 +113,7 @@ const std::vector<ModelType>& model_types_read() {
 
 TokenTable read_vocabulary(const JsonPosition& place) {
   const Json& value = place.value();
-  if (!value.is_object()) place.refuse("is no object of tokens and ids");
+  if (!value.is_object()) place.refuse("is not an object of tokens and ids");
   std::vector<std::string> tokens(value.size());
   std::vector<bool> taken(value.size());
   for (const auto& [token, id] : value.items()) {

@@ -16,7 +16,7 @@ struct SequenceType {
 // [token, id]
 TemplatePart read_special(const JsonPosition& place, int32_t type) {
   const std::vector<JsonPosition> pair = place.list();
-  if (pair.size() != 2) place.refuse("is no pair of a token and its id");
+  if (pair.size() != 2) place.refuse("is not a pair of a token and its id");
   return {Kind::special, type, {static_cast<int32_t>(pair[1].number())}};
 }
 
@@ -51,7 +51,7 @@ TemplatePart read_template_part(const JsonPosition& place, const JsonPosition& s
   }
   const Json& all = special_tokens.value();
   const auto found = all.is_object() ? all.find(id) : all.end();
-  if (found == all.end()) part.refuse("is {}, which special_tokens has not", in_quotes(id));
+  if (found == all.end()) part.refuse("is {}, which special_tokens lacks", in_quotes(id));
   result.kind = Kind::special;
   for (const JsonPosition& number : JsonPosition(*found, place.file()).member("ids").list())
     result.ids.push_back(static_cast<int32_t>(number.number()));

@@ -51,10 +51,11 @@ void read_piece(std::string_view bytes, const std::string& name, SentencePieceFi
     fail("{}: piece {} is of kind {}, which is not read; 1 to 6 are", name, file.pieces.size(),
          kind);
   if (!std::isfinite(score))
-    fail("{}: piece {} has a score that is no number", name, file.pieces.size());
+    fail("{}: piece {} has a score that is not a number", name, file.pieces.size());
   const bool is_byte = static_cast<PieceKind>(kind) == PieceKind::byte;
   if (is_byte && !byte_of_piece(text))
-    fail("{}: piece {}, {}, is no byte such as <0x0A>", name, file.pieces.size(), in_quotes(text));
+    fail("{}: piece {}, {}, is not a byte such as <0x0A>", name, file.pieces.size(),
+         in_quotes(text));
   file.pieces.push_back(std::move(text));
   file.scores.push_back(score);
   file.kinds.push_back(static_cast<PieceKind>(kind));
@@ -116,7 +117,7 @@ SentencePieceFile parse_sentence_piece(std::string_view bytes, const std::string
   }
   const auto unknown = std::count(file.kinds.begin(), file.kinds.end(), PieceKind::unknown);
   if (unknown != 1)
-    fail("{}: has {} unknown pieces, not one; this is no SentencePiece model", name, unknown);
+    fail("{}: has {} unknown pieces, not one; this is not a SentencePiece model", name, unknown);
   file.unknown = static_cast<int32_t>(
       std::find(file.kinds.begin(), file.kinds.end(), PieceKind::unknown) - file.kinds.begin());
   return file;

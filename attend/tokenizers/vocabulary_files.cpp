@@ -33,7 +33,7 @@ TokenTable words_of(std::string_view bytes, const std::string& file) {
     words.emplace_back(line);
     const size_t number = words.size();
     if (line.empty())
-      fail("{}:{}: the line is empty, where each has a token; fetch the file anew", file, number);
+      fail("{}:{}: the line is empty and must have a token; fetch the file anew", file, number);
     if (!internal::is_well_formed(line))
       fail("{}:{}: {} is not UTF-8; save the file as UTF-8", file, number, in_quotes(line));
     if (!met.insert(line).second)
@@ -65,7 +65,7 @@ Json added_tokens(const OlderTokens& older, const TokenTable& tokens, bool strip
     if (const std::optional<int32_t> id = tokens.id(content))
       entry["id"] = *id;
     else if (!entry.contains("id"))
-      fail("{}: has no special token {}; name those that there are in tokenizer_config.json", file,
+      fail("{}: has no special token {}; name the existing ones in tokenizer_config.json", file,
            in_quotes(content));
   }
   std::stable_sort(added.begin(), added.end(),
@@ -122,10 +122,10 @@ Json metaspace(bool prefix_space) {
 std::vector<std::pair<std::string, double>> scored_tokens(const internal::SentencePieceFile& pieces,
                                                           const PieceFiles& files) {
   if (!pieces.is_unigram)
-    fail("{}: is a model of byte pairs; of a unigram model alone a tokenizer.json is made",
+    fail("{}: is a model of byte pairs; only unigram models are converted to a tokenizer.json",
          files.model);
   if (pieces.pieces.size() < files.replaced)
-    fail("{}: has {} pieces, of which {} are replaced; fetch the file anew", files.model,
+    fail("{}: has {} pieces, and {} are to be replaced; fetch the file anew", files.model,
          pieces.pieces.size(), files.replaced);
   std::vector<std::pair<std::string, double>> tokens;
   for (const std::string& token : files.first) tokens.emplace_back(token, 0);

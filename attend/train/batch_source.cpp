@@ -71,7 +71,7 @@ double PairGroups::done() const {
 
 PairBatches::PairBatches(const std::vector<EncodedPair>& pairs, const TrainConfig& config)
     : pairs_(pairs), fingerprint_(hash_of(pairs)), groups_(config) {
-  if (pairs.empty()) fail("[train] there are no training pairs");
+  if (pairs.empty()) fail("[train] got no training pairs");
 }
 
 void PairBatches::begin(int64_t epoch) { groups_.begin(pairs_, epoch); }

@@ -51,7 +51,7 @@ template <class N>
 void parse(const std::string& text, N& number, const std::string& path, const char* name) {
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
   if (error != std::errc() || end != text.data() + text.size())
-    fail("{}: field {} is no number", path, name);
+    fail("{}: field {} is not a number", path, name);
 }
 
 std::string counted(int64_t count, const char* one, const char* many) {
@@ -61,8 +61,8 @@ std::string counted(int64_t count, const char* one, const char* many) {
 void check_order(const char* key, int64_t stored, int64_t asked, const std::string& path) {
   if (stored >= 0 && stored != asked)
     fail(
-        "train.{0} = {1}, and {2} was begun with {3}, which decides on the order of the data; "
-        "give train.{0} = {3}, or train into a new folder",
+        "train.{0} = {1}, and {2} was begun with {3}, which determines the order of the data; give "
+        "train.{0} = {3}, or train into a new folder",
         key, asked, path, stored);
 }
 
@@ -127,12 +127,12 @@ Checkpoint parse_checkpoint(const std::string& bytes, const std::string& path) {
     const auto found = file.tensors.find(name);
     if (found == file.tensors.end() || found->second.dim() != 1 ||
         found->second.scalar_type() != at::kFloat)
-      fail("{}: no tensor {} of one axis of float; this is no checkpoint", path, name);
+      fail("{}: no tensor {} with one axis of float; this is not a checkpoint", path, name);
     tensor = found->second;
   });
   for_each_number(checkpoint, [&](const char* name, auto& number) {
     const auto found = file.metadata.find(name);
-    if (found == file.metadata.end()) fail("{}: no field {}; this is no checkpoint", path, name);
+    if (found == file.metadata.end()) fail("{}: no field {}; this is not a checkpoint", path, name);
     parse(found->second, number, path, name);
   });
   const auto text_of = [&](const char* name) {
@@ -178,7 +178,8 @@ std::vector<std::string> resume_warnings(const Checkpoint& stored, const Checkpo
         counted(training.processes, "process", "processes"),
         counted(training.replicas, "replica", "replicas")));
   const char* anew =
-      "the best weights are sought anew, and the next validation replaces those before";
+      "the search for the best weights starts again, and the next validation replaces the earlier "
+      "best";
   if (has_other_metric(stored, training))
     lines.push_back(
         fmt::format("train.metric is {}, and was {}: {}", training.metric, stored.metric, anew));

@@ -31,69 +31,73 @@ double decayed(const TrainConfig& config, double now, double warmup, double step
 
 Settings amount_settings(TrainConfig& config) {
   return {
-      {"train.seed", &config.seed, "seed of the initial weights, the order and the dropout", 0,
-       1e15},
-      {"train.epochs", &config.epochs, "passes over the training data; 0: by its size", 0, 1e6},
-      {"train.steps", &config.steps, "stop after so many steps; 0: no limit", 0, 1e12},
+      {"train.seed", &config.seed,
+       "random seed of the initial weights, the order of the data and dropout", 0, 1e15},
+      {"train.epochs", &config.epochs,
+       "number of passes over the training data; 0: by the size of the data", 0, 1e6},
+      {"train.steps", &config.steps, "maximum number of steps; 0: no limit", 0, 1e12},
       {"train.minutes", &config.minutes,
-       "stop after so many minutes, by which the schedule has decayed; no two runs are then the "
-       "same to the bit; 0: no limit",
+       "maximum training time in minutes; the schedule decays over it, and runs are not "
+       "reproducible to the bit; 0: no limit",
        0, 1e6},
       {"train.batch", &config.batch,
-       "pairs per batch, shared out over the replicas; 0: by the size of the data", 0, 1e6},
+       "number of pairs per batch, over all replicas; 0: by the size of the data", 0, 1e6},
       {"train.batch_tokens", &config.batch_tokens,
-       "most tokens of source and target in a batch, padding included, in place of train.batch; "
-       "0: off",
+       "maximum number of source and target tokens per batch, with padding, instead of "
+       "train.batch; 0: off",
        0, 1e9},
       {"train.shuffle_buffer", &config.shuffle_buffer,
-       "read the training file as it goes, shuffling so many of its examples; 0: all in memory", 0,
-       1e9},
-      {"train.accumulate", &config.accumulate, "batches whose gradients are summed for one step", 1,
-       1e6},
-      {"train.replicas", &config.replicas, "copies of the model that work in parallel", 1, 256},
+       "number of examples to shuffle at a time while streaming the training file; 0: keep all in "
+       "memory",
+       0, 1e9},
+      {"train.accumulate", &config.accumulate,
+       "number of batches per step; their gradients are summed", 1, 1e6},
+      {"train.replicas", &config.replicas, "number of copies of the model that train in parallel",
+       1, 256},
       {"train.sequence_parallel", &config.sequence_parallel,
-       "processes share out the positions of each sequence, not the pairs of a batch, for "
-       "sequences "
-       "that one has no memory for; takes train.replicas = 1"},
+       "whether processes share the positions of each sequence, not the pairs of a batch, for "
+       "sequences too long for one process; needs train.replicas = 1"},
       {"train.precision", &config.precision,
-       "of the factors of large products; weights and sums are float32 whatever it is. auto: "
-       "bfloat16 where the processor multiplies it itself"},
+       "type of the factors of large products; weights and sums are always float32. auto: bfloat16 "
+       "if the processor multiplies it natively"},
   };
 }
 
 Settings optimiser_settings(TrainConfig& config) {
   return {
-      {"train.schedule", &config.schedule, "how the rate falls after the warm-up"},
+      {"train.schedule", &config.schedule, "decay of the learning rate after the warm-up"},
       {"train.learning_rate", &config.learning_rate, "peak rate of Adam", 1e-9, 10},
       {"train.final_rate", &config.final_rate,
-       "share of the peak rate that linear and cosine end at", 0, 1},
+       "final rate of linear and cosine as a share of the peak rate", 0, 1},
       {"train.warmup_steps", &config.warmup_steps,
-       "steps in which the rate rises; -1: by the size of the data, at most a tenth of the "
-       "training",
+       "number of steps in which the rate rises; -1: by the size of the data, at most a tenth of "
+       "the training",
        -1, 1e9},
       {"train.plateau_factor", &config.plateau_factor,
-       "schedule plateau: what the rate is multiplied by", 1e-3, 1},
+       "schedule plateau: factor of each decrease of the rate", 1e-3, 1},
       {"train.plateau_patience", &config.plateau_patience,
-       "schedule plateau: validations without improvement before that", 1, 1e6},
+       "schedule plateau: number of validations without improvement before a decrease", 1, 1e6},
       {"train.beta1", &config.beta1, "decay of Adam's mean of the gradients", 0, 0.999999},
-      {"train.beta2", &config.beta2, "decay of Adam's mean of their squares", 0, 0.999999},
-      {"train.epsilon", &config.epsilon, "added to the root of that mean", 1e-16, 1},
+      {"train.beta2", &config.beta2, "decay of Adam's mean of the squared gradients", 0, 0.999999},
+      {"train.epsilon", &config.epsilon,
+       "number added to the root of Adam's mean of the squared gradients", 1e-16, 1},
       {"train.weight_decay", &config.weight_decay,
-       "share of the rate that weights shrink by each step, as in AdamW; biases and norms do not",
-       0, 10},
+       "decoupled weight decay, as in AdamW; not for biases and norms", 0, 10},
       {"train.l2", &config.l2,
-       "share of the weights that is added to their gradient, so that Adam scales it too; biases "
-       "and norms have none",
+       "L2 penalty: share of the weights added to their gradient, before Adam's scaling; not for "
+       "biases and norms",
        0, 10},
       {"train.label_smoothing", &config.label_smoothing,
-       "probability spread over all tokens that may come", 0, 0.9},
-      {"train.clip_norm", &config.clip_norm, "longest gradient; longer ones are scaled", 1e-6, 1e9},
+       "probability spread over all possible tokens", 0, 0.9},
+      {"train.clip_norm", &config.clip_norm, "maximum norm of the gradient; larger ones are scaled",
+       1e-6, 1e9},
       {"train.weight_average", &config.weight_average,
-       "decay of the moving average of the weights that is validated and saved; 0: none", 0,
+       "decay of a moving average of the weights, which is validated and saved; 0: no average", 0,
        0.999999},
       {"train.rollbacks", &config.rollbacks,
-       "returns to the last checkpoint, at half the rate, before a diverging training stops", 0,
-       1000},
+       "number of returns to the last checkpoint, at half the rate, before a diverging training "
+       "stops",
+       0, 1000},
   };
 }
 
@@ -108,24 +112,24 @@ Settings validation_settings(TrainConfig& config) {
   return {
       {"train.metric",
        &config.metric,
-       "what says which weights are best",
+       "metric that chooses the best weights",
        {},
        {},
        validation_metrics()},
       {"train.patience", &config.patience,
-       "validations after the warm-up without improvement before stopping; 0: never; -1: by the "
-       "size of the data, those of 250 steps, at least 5",
+       "number of validations after the warm-up without improvement before stopping; 0: never; -1: "
+       "by the size of the data, the validations of 250 steps, at least 5",
        -1, 1e6},
       {"train.validate_steps", &config.validate_steps,
-       "steps between validations; 0: after every epoch", 0, 1e9},
+       "number of steps between validations; 0: after every epoch", 0, 1e9},
       {"train.validation_examples", &config.validation_examples,
-       "examples decoded at each validation, spread over all of them", 1, 1e9},
+       "number of examples to decode at each validation, spread over all of them", 1, 1e9},
       {"train.keep_checkpoints", &config.keep_checkpoints,
-       "validated weights that stay, the last so many, for attend average", 0, 1000},
+       "number of last validated weights to keep for attend average", 0, 1000},
       {"train.checkpoint_seconds", &config.checkpoint_seconds, "seconds between checkpoints", 0,
        1e6},
       {"train.tensorboard", &config.tensorboard,
-       "folder of TensorBoard event files; empty: the model's own; none: no such files"},
+       "folder of TensorBoard event files; empty: the model folder; none: no files"},
   };
 }
 

@@ -161,9 +161,9 @@ class Trainer {
     const double factor = state_.rate_factor / 2;
     if (rollbacks > config_.rollbacks)
       fail(
-          "training diverged at step {}: {} steps in a row had nothing finite to learn from, after "
-          "{} returns to a checkpoint ({}); the last good one is in {}; lower "
-          "train.learning_rate ({})",
+          "training diverged at step {}: {} steps in a row had no finite gradient, after {} "
+          "returns to a checkpoint ({}); the last good one is in {}; lower train.learning_rate "
+          "({})",
           step, max_bad_steps, config_.rollbacks, trouble, checkpoint_path_, config_.learning_rate);
     restore();
     state_.rollbacks = rollbacks;
@@ -207,8 +207,8 @@ class Trainer {
 
   void validate(TrainProgress& progress) {
     if (optimiser_.synchronise())
-      add_trouble(progress, fmt::format("step {}: the weights of the processes differ, and are "
-                                        "those of rank 0 from here on",
+      add_trouble(progress, fmt::format("step {}: the weights of the processes differ; all "
+                                        "continue with the weights of rank 0",
                                         state_.step));
     const Validation own = task_.validate();
     const double loss = broadcast_number(world_, own.loss),
@@ -217,9 +217,9 @@ class Trainer {
     validation_due_ = false;
     validated_ = true;
     if (!std::isfinite(metric))
-      add_trouble(progress, fmt::format("step {}: the validation's {} is {}, so that its weights "
-                                        "are not kept",
-                                        state_.step, task_.metric, metric));
+      add_trouble(progress,
+                  fmt::format("step {}: the validation's {} is {}, so its weights are not kept",
+                              state_.step, task_.metric, metric));
     const bool finite = optimiser_.weights_finite() && std::isfinite(metric);
     progress.equals_best = finite && metric == state_.best_metric;
     progress.best =

@@ -48,7 +48,7 @@ TEST(WriteFile, RefusesTheFileOfAStandardStream) {
     dup2(kept, number);
     close(kept);
     close(file);
-    EXPECT_THAT(errors, testing::Each(HasSubstr(fmt::format("is where {} goes", name))));
+    EXPECT_THAT(errors, testing::Each(HasSubstr(fmt::format("is already open as {}", name))));
   }
   EXPECT_EQ(contents(path), "before");
   write_file(path, "after");
@@ -62,10 +62,10 @@ TEST(ReadFile, NamesAMissingFile) {
 TEST(ReadFile, RefusesWhatIsNoRegularFile) {
   const test::TemporaryFolder folder;
   EXPECT_THAT(error_of([&] { read_file(folder.path()); }), HasSubstr("is a folder"));
-  EXPECT_THAT(error_of([] { read_file("/dev/zero"); }), HasSubstr("is no regular file"));
+  EXPECT_THAT(error_of([] { read_file("/dev/zero"); }), HasSubstr("is not a regular file"));
   const std::string pipe = folder / "pipe";
   ASSERT_EQ(mkfifo(pipe.c_str(), 0600), 0);
-  EXPECT_THAT(error_of([&] { read_file(pipe); }), HasSubstr("is no regular file"));
+  EXPECT_THAT(error_of([&] { read_file(pipe); }), HasSubstr("is not a regular file"));
 }
 
 TEST(ReadFile, RefusesAFileOverTheLimitBeforeReadingIt) {
@@ -136,7 +136,7 @@ TEST(WriteFile, RefusesPlacesThatHoldNoFile) {
   EXPECT_THAT(error_of([&] { write_file(folder.path(), "x"); }), HasSubstr("is a folder"));
   EXPECT_THAT(error_of([&] { write_file(folder / "none/f", "x"); }),
               HasSubstr("does not exist; create it first"));
-  EXPECT_THAT(error_of([] { write_file("/dev/null", "x"); }), HasSubstr("no regular file"));
+  EXPECT_THAT(error_of([] { write_file("/dev/null", "x"); }), HasSubstr("not a regular file"));
   EXPECT_TRUE(std::filesystem::is_character_file("/dev/null"));
   const std::string file = folder.write("f", "");
   EXPECT_THAT(error_of([&] { write_file(file + "/g", "x"); }), HasSubstr("cannot be written"));

@@ -53,7 +53,7 @@ class Data(program.Case):
 
     def test_folder_and_special_file(self):
         os.mkfifo(self.folder / "pipe")
-        for name, problem in ((".", "train.tsv"), ("pipe", "no regular file")):
+        for name, problem in ((".", "train.tsv"), ("pipe", "not a regular file")):
             run = self.attend("train", "--data", name, "--valid", "good.tsv", "--out", "model")
             self.assertEqual(run.returncode, 2)
             self.assertIn(problem, run.stderr)
@@ -219,7 +219,7 @@ class Paths(program.Case):
                                       "--scores", name], cwd=self.folder, env=program.environment(),
                                      stdout=file, stderr=subprocess.PIPE, text=True)
             self.assertEqual(run.returncode, 2, run.stderr)
-            self.assertIn(f"{name}: is where standard output goes", run.stderr)
+            self.assertIn(f"{name}: is already open as standard output", run.stderr)
 
 
 if __name__ == "__main__":

@@ -197,7 +197,7 @@ class Repeats(program.Case):
     def test_a_header_is_pointed_out(self):
         rows = as_tsv(reviews(40, 4))
         run = self.train("sentence\tlabel\n" + rows, **{"train.steps": 2})
-        self.assertIn("train.tsv: label 'label' is in the first line, 'sentence', alone; if that is "
+        self.assertIn("train.tsv: label 'label' is only in the first line, 'sentence'; if that is "
                       "a header, remove it", run.stderr)
         for options in ([], ["--skip-bad"]):
             shutil.rmtree(self.folder / "model")

@@ -310,7 +310,7 @@ class MisuseTest(compute_case.FilesTest):
         single = self.npy("single.npy", [[1, 2]], "<f4")
         self.refuse("save both alike", inputs={"query": single})
         words = self.json("words.json", [[True, False]])
-        self.refuse("words.json: holds true and false where numbers are wanted",
+        self.refuse("words.json: holds true and false; give numbers",
                     inputs={"query": words})
         ragged = self.json("ragged.json", [[1, 2], [3]])
         self.refuse("ragged.json:1:", inputs={"query": ragged})
@@ -356,7 +356,7 @@ class MisuseTest(compute_case.FilesTest):
         self.refuse("--seed -1: a seed is 0 or more", "--seed", "-1")
         self.refuse("--soft-cap -1: a cap is 0 or more", "--soft-cap", "-1")
         self.refuse("--soft-cap", "--soft-cap", "warm")
-        self.refuse("write around:D", "--scope", "around:x")
+        self.refuse("write only around:D", "--scope", "around:x")
         self.refuse("give --param centre_W_p=FILE", "--scope", "around:2")
         self.refuse("E", "--mechanism", "linformer")
         self.refuse("a projection of the keys has shape [2, 3]; 4 keys want [shortened, 4]",

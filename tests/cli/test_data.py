@@ -118,7 +118,7 @@ class Data(program.Case):
         shop = ["--set", "data.format=interactions", "--set", "data.user_column=who"]
         told = json.loads(self.succeed("data", "check", "shop.csv", *shop, "--json").stdout)
         self.assertEqual(told["files"][0]["items"], 3)
-        self.assertIn("1 users have one item", told["files"][0]["remarks"][0])
+        self.assertIn("1 users have only one item", told["files"][0]["remarks"][0])
         self.write("many.tsv", "u a\nu b\n" + "u\n" * 100)
         told = json.loads(self.succeed("data", "check", "many.tsv", *shop, "--json").stdout)
         self.assertEqual(told["files"][0]["malformed"], 100)
@@ -138,7 +138,7 @@ class Data(program.Case):
         page = self.succeed("data", "check", "train.tsv", "test.tsv.gz").stdout
         for part in ("31 lines", "label good: 20", "1 lines cannot be read (31)",
                      "test.tsv.gz shares 1 sources (50.00 %) with train.tsv, 1 of them",
-                     "1 labels that train.tsv has not: fair"):
+                     "1 labels that train.tsv lacks: fair"):
             self.assertIn(part, page)
         told = json.loads(self.succeed("data", "check", "train.tsv", "test.tsv.gz",
                                        "--json").stdout)

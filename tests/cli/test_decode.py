@@ -169,7 +169,7 @@ class Limits(Models):
         run = self.attend("predict", self.models[0], "--prefixes", stdin="aba\nbab\tB QQ\n")
         self.assertEqual(run.returncode, 2)
         self.assertEqual(len(run.stdout.splitlines()), 1)
-        self.assertRegex(run.stderr, r"line 2: .*'QQ', which is no token of the model")
+        self.assertRegex(run.stderr, r"line 2: .*'QQ', which is not one of the")
 
     def test_a_limit_cuts_no_answer_that_fits(self):
         for beam in ("1", "5"):
@@ -185,7 +185,7 @@ class Limits(Models):
         answers = [json.loads(line)["predictions"][0] for line in run.stdout.splitlines()]
         cut = sum(not answer["complete"] for answer in answers)
         self.assertTrue(0 < cut < len(SOURCES), cut)
-        self.assertIn(f"attend: {cut} of {len(SOURCES)} answers are cut at the longest length",
+        self.assertIn(f"attend: {cut} of {len(SOURCES)} answers are cut at the maximum length",
                       run.stderr)
         self.refuse("predict", self.models[0], "--minimum-length", "5", "--maximum-length", "2",
                     names=["minimum_length 5", "maximum_length 2"])
@@ -366,7 +366,7 @@ class TextsOfLines(program.Case):
         self.assertEqual([row[1] for row in rows],
                          [text.replace("\\", "\\\\").replace("\n", "\\n").replace("\t", "\\t")
                           for text in texts])
-        self.assertNotIn("cut at the longest", run.stderr)
+        self.assertNotIn("cut at the maximum", run.stderr)
 
     def test_answers_of_bytes_break_no_line(self):
         """Any byte may be sampled, including a line break."""
@@ -486,8 +486,8 @@ class Counting(Models):
 
     def test_a_training_says_that_it_merges(self):
         for references, told in (("each", "19 training and 60 validation examples;"),
-                                 ("merged", "8 (19 lines, those of one source together) training "
-                                            "and 60 (60 lines, those of one source together)")):
+                                 ("merged", "8 (19 lines, merged by source) training "
+                                            "and 60 (60 lines, merged by source)")):
             run = self.succeed("train", "--data", "lines.tsv", "--valid", self.data, "--out",
                                references, *settings(SMALL | {"data.references": references,
                                                               "train.steps": 2}))
@@ -512,7 +512,7 @@ class Counting(Models):
         self.write("nfd.tsv", apart)
         train = ["train", "--data", "nfd.tsv", "--valid", "nfd.tsv"]
         run = self.succeed(*train, "--out", "nfc", *settings(SMALL | {"train.steps": 2}))
-        self.assertIn("nfd.tsv: 60 targets are not in the normal form in which answers will come "
+        self.assertIn("nfd.tsv: 60 targets are not in the normal form of answers "
                       "(data.normalise = nfc)", run.stderr)
         for form, letter in (("nfd", "e\u0301"), ("none", "e\u0301"), ("nfc", "\u00e9")):
             chosen = SMALL | {"data.normalise": form, "train.epochs": 6}
@@ -524,7 +524,7 @@ class Counting(Models):
             self.assertTrue(answers.startswith(f"B {letter}"), form)
             if form == "none":
                 self.assertEqual(composed.returncode, 2)
-                self.assertIn("is no token of the model", composed.stderr)
+                self.assertIn("is not one of the", composed.stderr)
             else:
                 self.assertEqual(composed.stdout, answers)
         # Both commands measure the unchanged texts.

@@ -39,7 +39,7 @@ class Translation(program.Case):
         self.assertEqual(record["source"], ["b", "a", "b"])
 
     def test_an_answer_that_is_cut_is_told(self):
-        cut = "attend: the answer is cut at the longest length, 1 tokens; --maximum-length sets it\n"
+        cut = "attend: the answer is cut at the maximum length, 1 tokens; --maximum-length sets it\n"
         for options, told in ((["--maximum-length", 1], True),
                               (["--maximum-length", 1, "--target", "B A B"], False)):
             run = self.succeed("explain", self.model, "bab", *options)
@@ -100,11 +100,11 @@ class Translation(program.Case):
         self.assertIn("comprehensiveness", [one["name"] for one in record["evidence"]])
         self.explain("--against", "B", "--out", "x.html")
         self.assertIn(", not B", (self.folder / "x.html").read_text())
-        self.refused("--against", "?", names=["'?' is no token"])
+        self.refused("--against", "?", names=["'?' is not one of the"])
         self.refused("--target", "D A D", "--against", "B B", names=["2 tokens", "has 3"])
         self.refused("--target", "D D", "--against", "D", names=["give another"])
-        self.refused("--against", "B", "--method", "attention", names=["compares no two", "take occlusion"])
-        self.refused("--against", "B", "--method", "jacobian", names=["compares no two", "take gradient"])
+        self.refused("--against", "B", "--method", "attention", names=["cannot compare two", "take occlusion"])
+        self.refused("--against", "B", "--method", "jacobian", names=["cannot compare two", "take gradient"])
 
     def test_heads_are_switched_off(self):
         record = json.loads(self.explain("--json", "--without", "encoder,decoder.1.source.head.2"))
@@ -113,7 +113,7 @@ class Translation(program.Case):
         self.assertEqual(list(record), ["without", "before", "after", "changed", "places", "answer"])
         text = self.explain("--without", "decoder.1")
         self.assertRegex(text, r"log probability +-\d+\.\d{4}, without decoder\.1 -\d+\.\d{4}\n"
-                               r"changed +\d+ of \d+ places have another token\nanswer then ")
+                               r"changed +\d+ of \d+ positions have another token\nanswer then ")
         self.refused("--without", "encoder.3", names=["'encoder.3'", "encoder.2 with 2 heads", "encoder.1.head.2"])
         self.refused("--without", "encoder", "--out", "x.svg", names=["leave --out"])
         for name, options in (("view", ["--view", "heads"]), ("layer", ["--layer", 1]), ("head", ["--head", 1]),
@@ -130,7 +130,7 @@ class Translation(program.Case):
 
     def test_places_that_do_not_exist_are_refused(self):
         self.refused("--without", "encoder.1.head.2.key.50",
-                     names=["'encoder.1.head.2.key.50'", "no such places", "encoder.1 has 3 queries and 3 keys"])
+                     names=["'encoder.1.head.2.key.50'", "no such positions", "encoder.1 has 3 queries and 3 keys"])
 
     def shown_on_terminal(self, **variables):
         ours, theirs = pty.openpty()
@@ -237,7 +237,7 @@ class Translation(program.Case):
         self.refused("--view", "heads", "--layer", 9, names=["layer 9", "there are 4"])
         self.refused("--view", "heads", "--layer", 1, "--head", 9, names=["head 9", "has 2"])
         self.refused("--method", "gradient", "--head", 1, names=["leave layer and head out"])
-        self.refused("--target", "B ? B", names=["'?' is no token"])
+        self.refused("--target", "B ? B", names=["'?' is not one of the"])
         self.refused("--view", "heads", "--layer", 4, "--head", 1, "--out", "x.dot",
                      names=["x.dot", "one sequence"])
         self.refused("--out", "x.dot", names=["--out x.dot: the answer looks", "one sequence"])
@@ -257,7 +257,7 @@ class Translation(program.Case):
         self.assertEqual(record["examples"], 2)
         left_out, = record["left_out"]
         self.assertEqual(left_out["examples"], 2)
-        self.assertIn("'?' is no token", left_out["why"])
+        self.assertIn("'?' is not one of the", left_out["why"])
         self.assertNotIn("--target", run.stderr)
         self.assertIn("left out: 2 examples: ", run.stderr)
         figures = record["methods"]["attention"]
@@ -267,7 +267,7 @@ class Translation(program.Case):
         self.assertIn("(over 1 of 2; not computed", self.succeed(*arguments).stdout)
         self.write("none.tsv", "bab\tB ? B\n")
         self.refuse("faithfulness", self.model, "--data", "none.tsv", "--forced",
-                    names=["none of the 1 examples", "'?' is no token"])
+                    names=["none of the 1 examples", "'?' is not one of the"])
 
     def test_faithfulness_depends_on_neither_run_nor_threads(self):
         self.write("test.tsv", "babab\tB A B\ndadad\tD A D\ntutut\tT U T\n")

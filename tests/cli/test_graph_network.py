@@ -124,7 +124,7 @@ class GraphNetwork(program.Case):
         for command in (("evaluate", self.model), ("faithfulness", self.model)):
             for data in ("edgeless", "renamed"):
                 self.refuse(*command, "--data", data, names=[data, "another graph than the model"])
-            self.refuse(*command, "--data", "untested", names=["untested", "no node is of split test"])
+            self.refuse(*command, "--data", "untested", names=["untested", "no node has split test"])
 
     def test_explains_a_node_by_its_neighbours(self):
         self.succeed("explain", self.model, "p9")
@@ -162,8 +162,8 @@ class GraphNetwork(program.Case):
         refuse(good + "c\ttest\t\t2\n", "", "bad/nodes.tsv:3", "'c' has no class")
         refuse(good + "a\t-\t\t2\n", "", "bad/nodes.tsv:3", "'a' is in line 1 too")
         refuse(good + "c\t-\t\tword\n", "", "bad/nodes.tsv:3", "feature 'word'")
-        refuse("a\ttrain\tx\t0\n", "", "bad/nodes.tsv", "no node is of split valid")
-        refuse("b\tvalid\tx\t0\n", "", "bad/nodes.tsv", "no node is of split train")
+        refuse("a\ttrain\tx\t0\n", "", "bad/nodes.tsv", "no node has split valid")
+        refuse("b\tvalid\tx\t0\n", "", "bad/nodes.tsv", "no node has split train")
         refuse(good.replace("valid\tx", "valid\ty") + "c\ttrain\tz\n", "", "bad/nodes.tsv:2", "'y'",
                "no label of the validation data is one of training", told=r"[^\n]+\n")
 
@@ -171,8 +171,8 @@ class GraphNetwork(program.Case):
         def refuse(*arguments, names, base=SMALL):
             self.refuse("train", "--data", *arguments, "--out", "refused", *settings(base),
                         names=names)
-        refuse(self.data / "nodes.tsv", names=["is no folder", "nodes.tsv and edges.tsv"])
-        refuse(self.data, "--valid", self.data, names=["--valid", "which nodes are for what"])
+        refuse(self.data / "nodes.tsv", names=["is not a folder", "nodes.tsv and edges.tsv"])
+        refuse(self.data, "--valid", self.data, names=["--valid", "each node to a split"])
         refuse(self.data, "--skip-bad", names=["--skip-bad"])
         refuse(self.data, names=["data.format = pairs", "model.type = graph reads graph"],
                base=SMALL | {"data.format": "pairs"})

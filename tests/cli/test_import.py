@@ -272,7 +272,7 @@ class Import(program.Case):
             answers = [self.succeed(*command, model, "--json", stdin=case["texts"][1]).stdout
                        for model in ("model", "again")]
             self.assertEqual(*answers)
-            self.refuse("export", "model", "--out", "written", names=["is there already"])
+            self.refuse("export", "model", "--out", "written", names=["exists already"])
             for folder in ("theirs", "model", "written", "again"):
                 shutil.rmtree(self.folder / folder)
 
@@ -333,14 +333,14 @@ class Import(program.Case):
         self.write("pairs.tsv", f"{source}\t{source}\n")
         self.succeed("train", "--data", "pairs.tsv", "--valid", "pairs.tsv", "--init", "model", "--out",
                      "translator", *steps)
-        self.refuse("export", "translator", "--out", "written", names=["Marian", "not trained on"])
+        self.refuse("export", "translator", "--out", "written", names=["Marian", "without further training"])
         for folder in ("theirs", "model"):
             shutil.rmtree(self.folder / folder)
         text = self.imported("GPT2LMHeadModel")["texts"][0]
         self.write("text.txt", f"{text}\n")
         self.succeed("train", "--data", "text.txt", "--valid", "text.txt", "--init", "model", "--out",
                      "tuned", *steps)
-        self.refuse("export", "tuned", "--out", "written", names=["tuned", "not trained on"])
+        self.refuse("export", "tuned", "--out", "written", names=["tuned", "without further training"])
 
     def test_what_is_wrong_is_one_line(self):
         write_foreign("BertModel", self.folder / "theirs")

@@ -105,7 +105,7 @@ class Killed(program.Case):
     def finish(self, run):
         """Checks that the command finished with the expected result."""
         done = run.returncode == 0 or (self.refuses_when_done and self.out.exists()
-                                       and "is there already" in run.stderr)
+                                       and "exists already" in run.stderr)
         self.assertTrue(done, f"{run.args}: {run.returncode}: {run.stderr}")
         found = self.outcome(self.out)
         self.assertEqual(set(found), set(self.expected))

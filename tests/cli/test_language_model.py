@@ -45,7 +45,7 @@ class Text(program.Case):
         # The text is split at the beginning of the line nearest to nine tenths.
         begins = [i + 1 for i, letter in enumerate(data) if letter == "\n"]
         cut = min(begins, key=lambda begin: abs(begin - len(data) * 9 // 10))
-        self.assertIn(f"a text of {cut} bytes, one of {len(data) - cut}",
+        self.assertIn(f"a text of {cut} bytes, {len(data) - cut}",
                       self.training.stderr)
         # One random choice, ln 2, per line of 20 tokens; a window begins within a line.
         figures = json.loads(self.training.stdout)
@@ -78,7 +78,7 @@ class Text(program.Case):
         self.write("nfd.txt", text(20, 3).replace("a", "a\u0303"))
         command = ["train", "--valid", self.shared / "rest.txt", *settings(SMALL | {"train.steps": 1})]
         run = self.succeed(*command, "--data", "nfd.txt", "--out", "of-nfd")
-        self.assertIn("attend: nfd.txt: is not in the normal form in which answers will come "
+        self.assertIn("attend: nfd.txt: is not in the normal form of answers "
                       "(data.normalise = nfc)\n", run.stderr)
         for name, data in (("none", "nfd.txt"), ("nfc", self.shared / "rest.txt")):
             run = self.succeed(*command, "--data", data, "--out", name, "--set",
@@ -229,7 +229,7 @@ class Texts(program.Case):
                 ("text.txt", {"train.metric": "bleu"}, ["train.metric", "loss"]),
                 ("text.txt", {"train.shuffle_buffer": 5}, ["train.shuffle_buffer"]),
                 ("text.txt", {"data.joint_vocabulary": "false"}, ["data.joint_vocabulary = true"]),
-                ("text.txt", {"data.source_units": "byte"}, ["data.target_units alike"]),
+                ("text.txt", {"data.source_units": "byte"}, ["data.target_units the same value"]),
                 ("text.txt", {"model.context": 2}, ["model.context"]),
                 ("text.txt", {"model.encoder_layers": 2}, ["model.encoder_layers"])):
             with self.subTest(data=data, **values):
@@ -296,7 +296,7 @@ class Masked(program.Case):
         self.assertEqual(found, wanted | {"unknown_tokens": 3, "tokens": wanted["tokens"] + 3,
                                           "examples": 102})
         told = self.succeed("evaluate", self.model, "--data", "odd.txt").stdout
-        self.assertRegex(told, r"unknown tokens +3; they are not asked for\n")
+        self.assertRegex(told, r"unknown tokens +3; they are not masked\n")
         self.write("none.txt", "xyz zyx\n")
         self.refuse("evaluate", self.model, "--data", "none.txt", names=["none of the 2 tokens"])
 
@@ -337,7 +337,7 @@ class Masked(program.Case):
         self.write("text.txt", "a b\nb a\n" * 20)
         for values, names in (({"model.layers": 0}, ["model.layers is 0"]),
                               ({"train.metric": "bleu"}, ["train.metric", "loss"]),
-                              ({"data.source_units": "byte"}, ["data.target_units alike"]),
+                              ({"data.source_units": "byte"}, ["data.target_units the same value"]),
                               ({"model.masked_share": 0}, ["model.masked_share"])):
             self.refuse("train", "--data", "text.txt", "--out", "none",
                         *settings(self.SMALL | values), names=names)

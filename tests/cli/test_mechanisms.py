@@ -97,7 +97,7 @@ class MechanismsTest(unittest.TestCase):
         with tempfile.TemporaryDirectory() as folder:
             pair = pathlib.Path(folder) / "pair.json"
             for text, message in (
-                (None, "pair.json"), ("{", "is no JSON object"), ("{}", "has no \"source\""),
+                (None, "pair.json"), ("{", "is not a JSON object"), ("{}", "has no \"source\""),
                 ('{"source": ["a", 1]}', "not words"),
                 ('{"source": ["a", "b"], "target": ["c", "d"], "annotations": [[1], [2]],'
                  ' "states": [[1]], "weights": [[1]]}', "of its words"),

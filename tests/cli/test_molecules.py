@@ -188,7 +188,7 @@ class BadMolecules(program.Case):
     def test_are_named_with_their_line(self):
         for text, reason in (("C11C", "ring 1 begins and ends at atom 1"),
                              ("C[Xx]", "names no element"),
-                             ("C=1CC-1", "ring 1 has one bond where it begins"),
+                             ("C=1CC-1", "ring 1 begins with one bond"),
                              ("C1CC", "ring 1 is opened and not closed"),
                              ("CC(C", "a branch is opened")):
             self.write("m.tsv", f"CCO\t1\n{text}\t0\n")
@@ -203,7 +203,7 @@ class BadMolecules(program.Case):
         for wrong, remedy in (({"model.layers": 1}, "model.bias = none"),
                               ({"model.type": "set"}, "model.inducing_points = 0"),
                               ({"model.type": "seq2seq"}, "take transformer, classifier or set"),
-                              ({"model.type": "tagger"}, "no images, sounds, sets or molecules")):
+                              ({"model.type": "tagger"}, "not images, sounds, sets or molecules")):
             self.refuse("train", "--data", "m.tsv", "--valid", "m.tsv", "--out", "model",
                         *settings({"model.type": "classifier", "data.source_units": "molecule"}
                                   | wrong), names=[remedy])

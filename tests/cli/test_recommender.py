@@ -79,7 +79,7 @@ class Recommender(program.Case):
     def test_items_that_were_not_in_training_are_misses(self):
         self.write("few.txt", "u i1\nu i2\nv i1\nv unheard\nw alone\n")
         run = self.succeed("evaluate", self.model, "--data", "few.txt", "--json")
-        self.assertIn("few.txt: 1 users have one item", run.stderr)
+        self.assertIn("few.txt: 1 users have only one item", run.stderr)
         figures = json.loads(run.stdout)
         self.assertEqual(figures["examples"], 2)
         self.assertLessEqual(figures["mrr"], 0.5)
@@ -99,7 +99,7 @@ class Recommender(program.Case):
     def test_figures_of_nothing(self):
         self.write("new.tsv", "u\tx\nu\ty\nu\tz\n")
         run = self.succeed("evaluate", self.model, "--data", "new.tsv")
-        self.assertIn("no last item was in training, so that they have no loss", run.stderr)
+        self.assertIn("no last item was in training, so there is no loss", run.stderr)
         self.assertIn("2 of 2 source tokens are unknown to the model, the first is: 'x'", run.stderr)
         self.assertRegex(run.stdout, r"not in training +1 of the last items, which are misses")
         self.assertNotIn("loss", run.stdout)
@@ -139,7 +139,7 @@ class Recommender(program.Case):
             self.write(f"{name}.txt", text)
             run = self.succeed("train", "--data", f"{name}.txt", "--out", name, *settings(
                 SMALL | {"train.epochs": 1}))
-            self.assertEqual(run.stderr.count("targets are not in NFC, in which answers will come"),
+            self.assertEqual(run.stderr.count("targets are not in NFC, the normal form of answers"),
                              count)
 
     def test_columns_of_tables(self):
@@ -159,8 +159,8 @@ class Recommender(program.Case):
                         names=["bad.tsv", *names], told=FORM)
             self.assertFalse((self.folder / "refused").exists())
         refuse("u\ta b\n", "bad.tsv:1", "'a b' has blanks")
-        refuse("u\ta\t1\nu\tb\tnoon\n", "bad.tsv:2", "'noon' is no number")
-        refuse("u\ta\t2\nu\tb\t1\n", "bad.tsv:2", "goes back", more=("--set", "data.in_order=true"))
+        refuse("u\ta\t1\nu\tb\tnoon\n", "bad.tsv:2", "'noon' is not a number")
+        refuse("u\ta\t2\nu\tb\t1\n", "bad.tsv:2", "is before", more=("--set", "data.in_order=true"))
         refuse("u\ta\nv\tb\n", "two items")
         refuse("u\ta\nu\tb\n", "three items")
         self.write("good.tsv", "u\ta\nu\tb\nu\tc\n")

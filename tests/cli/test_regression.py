@@ -102,7 +102,7 @@ class Numbers(program.Case):
         self.assertRegex(text, r"(?m)^rmse +\d+\.\d+")
         for options, name in ((["--metric", "perplexity"], "answers numbers"),
                               (["--scores", "scores"], "have no probabilities"),
-                              (["--metric", "roc_auc"], "a model of two labels")):
+                              (["--metric", "roc_auc"], "a model with two labels")):
             self.refuse("evaluate", self.model, "--data", self.shared, *options, names=[name])
         self.assertFalse((self.folder / "scores").exists())
 
@@ -125,11 +125,11 @@ class Numbers(program.Case):
             self.assertLess(scores["b"], 0, method)
             self.assertGreater(scores["a"], scores["c"], method)
         self.refuse("explain", self.model, "a", "--method", "gradient", "--evidence",
-                    names=["evidence is of probabilities"])
+                    names=["evidence needs probabilities"])
         self.refuse("explain", self.model, "a", "--method", "gradient", "--target", "3",
                     names=["leave it out"])
         self.refuse("faithfulness", self.model, "--data", self.shared,
-                    names=["evidence is of probabilities"])
+                    names=["evidence needs probabilities"])
         self.succeed("explain", self.model, "a b c", "--method", "gradient_x_input", "--out",
                      "page.html")
         self.assertIn("no probability to test the methods by",
@@ -182,16 +182,16 @@ class BadNumbers(program.Case):
     def test_targets_that_are_none(self):
         for target in ("high", "inf", "nan", "1e999", "1,5"):
             self.refuse_training(f"a\t1\nb\t{target}\nc\t2\n",
-                                 names=["numbers.tsv:2", f"'{target}' is no finite number"])
+                                 names=["numbers.tsv:2", f"'{target}' is not a finite number"])
             self.refuse_training(f"a\t1\nb\t{target}\nc\t2\n", names=["numbers.tsv:2"],
                                  **{"train.shuffle_buffer": 10})
-        self.refuse_training("a\t1\nb\t1.0\n", names=["every target of training is the number 1"])
+        self.refuse_training("a\t1\nb\t1.0\n", names=["every training target is the number 1"])
 
     def test_a_bad_line_can_be_left_out(self):
         self.write("numbers.tsv", as_tsv(rows(30, 1)) + "a\thigh\n")
         run = self.attend("train", "--data", "numbers.tsv", "--valid", "numbers.tsv", "--out",
                           "model", "--skip-bad", *settings(SMALL | {"train.epochs": 1}))
-        self.assertIn("numbers.tsv:31: target 'high' is no finite number", run.stderr)
+        self.assertIn("numbers.tsv:31: target 'high' is not a finite number", run.stderr)
         self.assertTrue((self.folder / "model" / "weights.safetensors").exists())
 
     def test_settings_that_say_nothing_of_numbers(self):

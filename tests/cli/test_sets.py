@@ -68,10 +68,10 @@ class Maxima(program.Case):
 
     def test_bad_sets_are_named(self):
         self.refuse("predict", self.model, stdin="1 inf\n",
-                    names=["line 1", "'inf' is no finite number"])
+                    names=["line 1", "'inf' is not a finite number"])
         self.refuse("predict", self.model, stdin="1,2\n", names=["line 1", "this model reads 1"])
-        for line, name in (("1 x", "'x' is no finite number"), ("1,2 3", "give each as many"),
-                           ("1,2", "this model reads 1"), (",", "'' is no finite number")):
+        for line, name in (("1 x", "'x' is not a finite number"), ("1,2 3", "give all the same number"),
+                           ("1,2", "this model reads 1"), (",", "'' is not a finite number")):
             self.write("bad.tsv", f"1 2\t2\n{line}\t3\n")
             self.refuse("train", "--data", "bad.tsv", "--valid", "bad.tsv", "--out", "other",
                         *settings(MAXIMA), names=["bad.tsv:2", name])
@@ -87,12 +87,12 @@ class Maxima(program.Case):
         run = self.attend("train", "--data", "sets", "--target", "maxima", "--valid", "sets",
                           "--valid-target", "maxima", "--out", "other", "--skip-bad",
                           *settings(MAXIMA | {"train.epochs": 1}))
-        self.assertIn("'nan' is no finite number", run.stderr)
+        self.assertIn("'nan' is not a finite number", run.stderr)
         self.assertTrue((self.folder / "other" / "weights.safetensors").exists(), run.stderr)
 
     def test_numbers_are_no_points(self):
         self.refuse("explain", self.model, "1 2", "--out", "x.points.svg",
-                    names=["x.points.svg", "'1' is no point of a plane"])
+                    names=["x.points.svg", "'1' is not a point of a plane"])
         self.assertFalse((self.folder / "x.points.svg").exists())
 
     def test_large_numbers_are_told(self):
@@ -102,7 +102,7 @@ class Maxima(program.Case):
             self.assertEqual("make data.set_scale 10 times as large" in run.stderr, is_told)
 
     def test_what_does_not_fit(self):
-        for values, name in (({"model.bias": "buckets:8"}, "inducing points have no positions"),
+        for values, name in (({"model.bias": "buckets:8"}, "inducing points lack positions"),
                              ({"model.layers": 0}, "model.inducing_points is 8"),
                              ({"model.queries": 2}, "take more heads"),
                              ({"train.shuffle_buffer": 10}, "sets and molecules are held in memory")):

@@ -99,7 +99,7 @@ class Sentences(program.Case):
                 run = self.succeed("train", "--data", f"{name}.tsv", "--valid", "plain.tsv", "--out",
                                    f"{name}{stream}", "--source-units", "space", *settings(SMALL | {
                                        "train.steps": 1, "train.shuffle_buffer": stream}))
-                self.assertEqual("headed.tsv: label 'tags' is in the first line, 'words', alone; if "
+                self.assertEqual("headed.tsv: label 'tags' is only in the first line, 'words'; if "
                                  "that is a header" in run.stderr, told, run.stderr)
 
     def test_training_tells_accuracy(self):

@@ -49,8 +49,9 @@ TEST(Sound, MixesChannels) {
 }
 
 TEST(Sound, RefusesWhatIsNone) {
-  EXPECT_THAT(refusal(""), HasSubstr("x.wav: is no sound"));
-  EXPECT_THAT(refusal("not a sound at all, but some text"), HasSubstr("x.wav: is no sound"));
+  EXPECT_THAT(refusal(""), HasSubstr("x.wav: cannot be read as a sound"));
+  EXPECT_THAT(refusal("not a sound at all, but some text"),
+              HasSubstr("x.wav: cannot be read as a sound"));
   EXPECT_THAT(refusal(wav({}, 1, 8000)), HasSubstr("x.wav: "));
   EXPECT_THAT(refusal(wav({1, 2}, 1, 500000)), HasSubstr("500000 samples per second"));
   EXPECT_THAT(refusal(wav(std::vector<int>(601), 1, 1)), HasSubstr("longer than 600 seconds"));

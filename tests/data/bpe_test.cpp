@@ -166,7 +166,7 @@ TEST(BytePairs, RefuseOtherFiles) {
   EXPECT_EQ(message("#version: 0.3\na b\n"),
             "codes:1: version '0.3' of byte-pair codes; 0.1 and 0.2 are read");
   EXPECT_EQ(message("#version: 0.2\na b\nab\n"),
-            "codes:3: 'ab' is no merge; a line is two pieces with a space between");
+            "codes:3: 'ab' is not a merge; write two pieces with a space between");
   for (const std::string line : {"", " b", "a ", "a b c", "a  b"})
     EXPECT_THAT(message("a b\n" + line + "\n"), HasSubstr("codes:2: ")) << line;
   EXPECT_THAT(message("a \xff\n"), HasSubstr("codes:1: invalid UTF-8 at byte 3"));

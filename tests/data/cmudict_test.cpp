@@ -73,7 +73,7 @@ TEST(Cmudict, NamesTheLine) {
   EXPECT_THAT(dictionary_error("42 F AO R\n"), HasSubstr("holds no words"));
   EXPECT_EQ(dictionary_error("cat K\ndog\n"), "d.dict:2: the word 'dog' has no phonemes");
   EXPECT_EQ(dictionary_error("cat # K\n"), "d.dict:1: the word 'cat' has no phonemes");
-  EXPECT_THAT(dictionary_error("cat K 12 T\n"), HasSubstr("d.dict:1: '12' is no phoneme"));
+  EXPECT_THAT(dictionary_error("cat K 12 T\n"), HasSubstr("d.dict:1: '12' is not a phoneme"));
   EXPECT_THAT(dictionary_error("a AH\ncaf\xe9 K\n"),
               HasSubstr("d.dict:2: invalid UTF-8 at byte 4"));
   EXPECT_THAT(dictionary_error(std::string_view("a\0 AH\n", 6)),

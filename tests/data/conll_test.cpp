@@ -52,11 +52,10 @@ TEST_F(ConllFile, HasColumnsByNumber) {
   EXPECT_EQ(read(bytes, "2", "3")[0].targets[0], "DET NOUN");
   EXPECT_EQ(read(bytes)[0].source, "1 2");
   EXPECT_THAT(refusal(bytes, "2", "5"),
-              StartsWith("t.conll:1: has 4 columns; tokens are to be in"));
+              StartsWith("t.conll:1: has 4 columns; tokens are read from"));
   EXPECT_THAT(refusal(bytes, "FORM", ""), HasSubstr("column 'FORM': columns have numbers, from 1"));
   EXPECT_THAT(refusal(bytes, "0", ""), HasSubstr("from 1"));
-  EXPECT_THAT(refusal(bytes, "2", "2"),
-              HasSubstr("column 2 is that of the tokens and of the labels"));
+  EXPECT_THAT(refusal(bytes, "2", "2"), HasSubstr("column 2 is given for tokens and for labels"));
 }
 
 TEST_F(ConllFile, NamesTheLineThatIsNone) {
@@ -64,7 +63,7 @@ TEST_F(ConllFile, NamesTheLineThatIsNone) {
             "t.conll:4: has one column, 'c'; a token and its label are wanted, with white space "
             "between");
   EXPECT_EQ(refusal("a N X\nb Y\n"),
-            "t.conll:2: has 2 columns, the first token 3; give each token the same");
+            "t.conll:2: has 2 columns, the first token has 3; give each token the same");
   EXPECT_EQ(refusal("New York\tX\n"),
             "t.conll:1: column 1 is 'New York'; one word is wanted there, such as New_York");
   EXPECT_THAT(refusal("a\t\tX\nb\tY\t\n"), StartsWith("t.conll:2: column 3 is ''"));

@@ -67,11 +67,11 @@ TEST(Csv, RefusesByLine) {
   EXPECT_THAT(refusal(""), HasSubstr("t.csv: is empty"));
   EXPECT_THAT(refusal("a,b,c\n1,2,3\n"), HasSubstr("has the columns 'a, b, c'; name two"));
   EXPECT_THAT(refusal("a,b\n", "a"), HasSubstr("name both"));
-  EXPECT_THAT(refusal("a;b\n1;2\n"), HasSubstr("semicolons separate its columns; commas"));
+  EXPECT_THAT(refusal("a;b\n1;2\n"), HasSubstr("semicolons separate its columns; save"));
   EXPECT_THAT(refusal("a;b\n1;2\n", "a", "b"), HasSubstr("semicolons separate its columns"));
   EXPECT_THAT(refusal("a\tb\n1\t2\n"), HasSubstr("TABs separate its columns"));
   EXPECT_THAT(refusal("a,b\n", "a", "c"), HasSubstr("has no column 'c'; there are 'a, b'"));
-  EXPECT_THAT(refusal("a,b\n", "a", "a"), HasSubstr("of the sources and of the targets"));
+  EXPECT_THAT(refusal("a,b\n", "a", "a"), HasSubstr("for sources and for targets"));
   EXPECT_THAT(refusal("a,b\n1,2\n\"x\ny\",3\n1,2,3\n"), HasSubstr("t.csv:5: has 3 fields"));
   EXPECT_THAT(refusal("a,b\n\"\n\nx,3\n"), HasSubstr("t.csv:2: the quotes"));
   EXPECT_THAT(refusal("a,b\n\"\n\nx\",3\n\n1,2,3\n"), HasSubstr("t.csv:6: has 3 fields"));

@@ -61,11 +61,11 @@ TEST(DataFormat, CountsTheNodesOfAGraph) {
   EXPECT_THAT(test::error_of([&] { read_split({folder.path()}, text, {}, &bad); }),
               HasSubstr("--skip-bad"));
   EXPECT_THAT(test::error_of([&] { read_split({folder.path() + "/nodes.tsv"}, text); }),
-              HasSubstr("is no folder; give that of nodes.tsv and edges.tsv"));
+              HasSubstr("is not a folder; give the folder with nodes.tsv and edges.tsv"));
   EXPECT_THAT(test::error_of([&] {
                 read_split({folder.path(), "t"}, text);
               }),
-              HasSubstr("--target t: is of pairs, and data.format is graph"));
+              HasSubstr("--target t: is for pairs, and data.format is graph"));
   std::vector<std::string> told;
   const DataFormatRow& row = text.format_row();
   const SplitData data = row.read(

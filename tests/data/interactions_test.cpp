@@ -45,9 +45,9 @@ TEST(Interactions, RefuseByLine) {
   EXPECT_THAT(refusal("u\t \n"), HasSubstr("t.tsv:1: the item is empty"));
   EXPECT_THAT(refusal("u\ta b\n"), HasSubstr("t.tsv:1: item 'a b' has blanks"));
   EXPECT_THAT(refusal("u\ta \t3\n"), HasSubstr("item 'a ' has blanks"));
-  EXPECT_THAT(refusal("u a 1\nu b noon\n"), HasSubstr("t.tsv:2: time 'noon' is no number"));
+  EXPECT_THAT(refusal("u a 1\nu b noon\n"), HasSubstr("t.tsv:2: time 'noon' is not a number"));
   for (const char* time : {"inf", "nan", "1e999", "1x"})
-    EXPECT_THAT(refusal(fmt::format("u a {}\n", time)), HasSubstr("is no number")) << time;
+    EXPECT_THAT(refusal(fmt::format("u a {}\n", time)), HasSubstr("is not a number")) << time;
   EXPECT_THAT(refusal("u \xff\n"), HasSubstr("t.tsv:1: "));
   EXPECT_THAT(refusal(""), HasSubstr("t.tsv: holds no user with two items"));
   EXPECT_THAT(refusal("u a\nv b\n"), HasSubstr("t.tsv: holds no user with two items"));
@@ -56,7 +56,7 @@ TEST(Interactions, RefuseByLine) {
 TEST(Interactions, RefuseATimeThatGoesBackWhereTheyAreInOrder) {
   const InteractionConfig config{.in_order = true};
   EXPECT_THAT(refusal("u a 5\nv x 1\nu b 4\n", config),
-              HasSubstr("t.tsv:3: time 4 goes back behind 5 of the same user"));
+              HasSubstr("t.tsv:3: time 4 is before 5 of the same user"));
   EXPECT_EQ(parse("u a 5\nv x 1\nu b 5\nv y 2\n", config).size(), 2U);
 }
 
@@ -67,7 +67,7 @@ TEST(Interactions, ReadTablesByTheNamesOfTheirColumns) {
   std::vector<std::string> told;
   const auto tell = [&](const std::string& remark) { told.push_back(remark); };
   EXPECT_THAT(read_interactions(plain, {}, tell), ElementsAre(ItemSequence{"u", {"a", "b"}}));
-  EXPECT_THAT(told, ElementsAre(HasSubstr("a.csv: 1 users have one item"),
+  EXPECT_THAT(told, ElementsAre(HasSubstr("a.csv: 1 users have only one item"),
                                 HasSubstr("users are read from the column 'user', items from "
                                           "'item', times from 'time'")));
   const std::string named = folder.write("b.csv", "userId,movieId,t\n1,10,9\n1,11,8\n");
@@ -96,7 +96,7 @@ TEST(Interactions, LeaveBadLinesOutWhereTheyAreToldTo) {
                 ElementsAre(ItemSequence{"u", {"c", "a"}}));
     EXPECT_EQ(bad, 1);
     EXPECT_THAT(
-        told, ElementsAre(HasSubstr("time 'x' is no number"),
+        told, ElementsAre(HasSubstr("time 'x' is not a number"),
                           HasSubstr("1 lines cannot be read and are left out"), HasSubstr("time")));
   }
 }

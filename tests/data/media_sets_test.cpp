@@ -104,7 +104,7 @@ TEST(ImageTables, RefuseWhatDoesNotBelongTogether) {
   EXPECT_THAT(refused([&](auto& s) { s.labels = s.images; }), HasSubstr("no labels"));
   EXPECT_THAT(refused([&](auto& s) { s.images = s.labels; }), HasSubstr("no images"));
   EXPECT_THAT(refused([&](auto& s) { s.images = folder / "none"; }), HasSubstr("none"));
-  EXPECT_THAT(refused([&](auto& s) { s.valid = count; }), HasSubstr("cannot be set aside"));
+  EXPECT_THAT(refused([&](auto& s) { s.valid = count; }), HasSubstr("aside for validation"));
   EXPECT_THAT(refused([&](auto& s) { s.folder = folder / "few.idx"; }), HasSubstr("is a file"));
 }
 

@@ -181,13 +181,13 @@ TEST(Molecule, WhatCannotBeReadIsNamed) {
   EXPECT_THAT(reason("C(C"), HasSubstr("a branch is opened by ("));
   EXPECT_THAT(reason("C[Xx]"), HasSubstr("atom '[Xx]': names no element"));
   EXPECT_THAT(reason("[13]"), HasSubstr("names no element"));
-  EXPECT_THAT(reason("[C+H]"), HasSubstr("'H' is in no place"));
+  EXPECT_THAT(reason("[C+H]"), HasSubstr("'H' is misplaced"));
   EXPECT_THAT(reason("[12345C]"), HasSubstr("at most four digits"));
-  EXPECT_THAT(reason("[C@@@](F)(Cl)(Br)I"), HasSubstr("one or two @ name a turn"));
+  EXPECT_THAT(reason("[C@@@](F)(Cl)(Br)I"), HasSubstr("a turn has one or two @"));
   EXPECT_THAT(reason("[C:]"), HasSubstr("a number follows :"));
-  EXPECT_THAT(reason("C1C1"), HasSubstr("ring 1 binds atoms 1 and 2, which are bound already"));
+  EXPECT_THAT(reason("C1C1"), HasSubstr("ring 1 binds atoms 1 and 2, which are already bound"));
   EXPECT_THAT(reason("C12CC12"), HasSubstr("ring 2 binds atoms 1 and 3"));
-  EXPECT_THAT(reason("C=1CC#1"), HasSubstr("ring 1 has one bond where it begins and another"));
+  EXPECT_THAT(reason("C=1CC#1"), HasSubstr("ring 1 begins with one bond and ends with another"));
   EXPECT_THAT(reason("C=1CC-1"), HasSubstr("ring 1 has one bond"));
   EXPECT_THAT(reason("C=(C)C"), HasSubstr("an atom follows a bond, and not ("));
   EXPECT_THAT(reason("C=#C"), HasSubstr("an atom follows a bond, and not #"));

@@ -63,18 +63,19 @@ TEST(NodeGraph, RefusesNodesByLine) {
   EXPECT_THAT(refusal("\ttrain\tx\n"), HasSubstr("the node's name is empty"));
   EXPECT_THAT(refusal("a b\ttrain\tx\n"), HasSubstr("node 'a b' has blanks"));
   EXPECT_THAT(refusal("<unk>\ttrain\tx\n"), HasSubstr("'<unk>' is spelled as a fixed token"));
-  EXPECT_THAT(refusal("a\tdev\tx\n"), HasSubstr("split 'dev' is none; take train, valid"));
+  EXPECT_THAT(refusal("a\tdev\tx\n"), HasSubstr("split 'dev' is unknown; take train, valid"));
   EXPECT_THAT(refusal("b\t-\t\na\ttest\t-\n"),
-              HasSubstr("nodes.tsv:2: node 'a' has no class, which a node of split test has"));
+              HasSubstr("nodes.tsv:2: node 'a' has no class, and split test needs one"));
   EXPECT_THAT(refusal("a\ttrain\t \t1\n"), HasSubstr("node 'a' has no class"));
   EXPECT_THAT(refusal("a\t-\t\nb\t-\t\na\t-\t\n"),
               HasSubstr("nodes.tsv:3: node 'a' is in line 1 too"));
   EXPECT_THAT(refusal("e\xcc\x81\t-\t\n\xc3\xa9\t-\t\n"), HasSubstr("in line 1 too"));
   for (const char* feature : {"-1", "x", "1.5", "16777216", ":2", "99999999999999999999"})
-    EXPECT_THAT(refusal(fmt::format("a\t-\t\t{}\n", feature)), HasSubstr("is no number from 0 to"))
+    EXPECT_THAT(refusal(fmt::format("a\t-\t\t{}\n", feature)),
+                HasSubstr("is not a number from 0 to"))
         << feature;
   for (const char* feature : {"1:", "1:x", "1:inf", "1:nan", "1:1e39", "1:2:3"})
-    EXPECT_THAT(refusal(fmt::format("a\t-\t\t{}\n", feature)), HasSubstr("is no finite number"))
+    EXPECT_THAT(refusal(fmt::format("a\t-\t\t{}\n", feature)), HasSubstr("is not a finite number"))
         << feature;
   EXPECT_THAT(refusal("a\t-\t\t4 1 4:2\n"), HasSubstr("feature 4 is there twice"));
   EXPECT_THAT(refusal("a\xff\t-\t\n"), HasSubstr("nodes.tsv:1: "));
@@ -85,7 +86,7 @@ TEST(NodeGraph, RefusesEdgesByLine) {
   EXPECT_THAT(refusal(four, "a b c\n"), HasSubstr("edges.tsv:1: 3 fields"));
   EXPECT_THAT(refusal(four, "a b\na e\n"),
               HasSubstr("edges.tsv:2: node 'e' is not in nodes.tsv; add it there"));
-  EXPECT_THAT(refusal(four, "b b\n"), HasSubstr("an edge of 'b' to itself; take it out"));
+  EXPECT_THAT(refusal(four, "b b\n"), HasSubstr("an edge of 'b' to itself; remove it"));
   EXPECT_THAT(refusal(four, "a b\nb c\nb a\n"),
               HasSubstr("edges.tsv:3: the edge of 'b' and 'a' is in line 1 too"));
   EXPECT_THAT(refusal(four, "a b\na b\n", {.directed = true}), HasSubstr("is in line 1 too"));
@@ -111,7 +112,7 @@ TEST(NodeGraph, RefusesAFileThatBreaksItsRules) {
     EXPECT_TRUE(message.starts_with(path + ": ")) << message;
     return message;
   };
-  EXPECT_THAT(refused([](NodeGraph&) {}, 5), HasSubstr("is of 4 nodes, and source.vocab of 5"));
+  EXPECT_THAT(refused([](NodeGraph&) {}, 5), HasSubstr("has 4 nodes, and source.vocab has 5"));
   EXPECT_THAT(refused([](NodeGraph& g) { g.offsets[1] = 9; }), HasSubstr("do not ascend"));
   EXPECT_THAT(refused([](NodeGraph& g) { g.offsets[0] = -1; }), HasSubstr("do not ascend"));
   EXPECT_THAT(refused([](NodeGraph& g) { g.feature_offsets[4] = 2; }), HasSubstr("do not ascend"));
@@ -125,7 +126,7 @@ TEST(NodeGraph, RefusesAFileThatBreaksItsRules) {
   EXPECT_THAT(refused([](NodeGraph& g) { g.feature_values[1] = HUGE_VAL; }),
               HasSubstr("finite numbers"));
   EXPECT_THAT(refused([](NodeGraph& g) { g.feature_values = g.feature_values.slice(0, 1); }),
-              HasSubstr("must be as many"));
+              HasSubstr("need one value each"));
   EXPECT_THAT(refused([](NodeGraph& g) { g.features = g.features.to(at::kInt); }),
               HasSubstr("one axis of Long is wanted"));
   write_safetensors(path, {.tensors = {{"offsets", good.offsets}}, .metadata = {}});

@@ -128,8 +128,8 @@ TEST(Npy, RefusesBrokenBeginnings) {
   const auto read = [](const std::string& bytes) {
     return error_of([&] { parse_npy(bytes, "a.npy"); });
   };
-  EXPECT_THAT(read(""), HasSubstr("a.npy: is no .npy file"));
-  EXPECT_THAT(read("PK\3\4"), HasSubstr("a.npy: is no .npy file"));
+  EXPECT_THAT(read(""), HasSubstr("a.npy: is not a .npy file"));
+  EXPECT_THAT(read("PK\3\4"), HasSubstr("a.npy: is not a .npy file"));
   EXPECT_THAT(read("\x93NUMPY\1"), HasSubstr("truncated within its first 8 bytes"));
   EXPECT_THAT(read(std::string("\x93NUMPY\1\0\1", 9)), HasSubstr("its first 10 bytes"));
   EXPECT_THAT(read(file_of(4, "", "")), HasSubstr("has .npy version 4"));
@@ -157,12 +157,12 @@ TEST(Npy, RefusesBrokenHeaders) {
       {"{'fortran_order': 0}", "True or False is missing"},
       {"{'descr': [('a', '<f4')]}", "holds records"},
       {"{'shape': 3}", "'(' is missing"},
-      {"{'shape': (3)}", "the shape is no tuple"},
-      {"{'shape': (-3,)}", "a length is no number"},
-      {"{'shape': (3, x)}", "a length is no number"},
-      {"{'shape': (,)}", "a length is no number"},
+      {"{'shape': (3)}", "the shape is not a tuple"},
+      {"{'shape': (-3,)}", "a length is not a number"},
+      {"{'shape': (3, x)}", "a length is not a number"},
+      {"{'shape': (,)}", "a length is not a number"},
       {"{'shape': (1 2)}", "',' is missing"},
-      {number, "a length is no number that fits 64 bits"},
+      {number, "a length is not a number that fits 64 bits"},
       {"{'shape': " + axes + ")}", "more than 64 axes"},
       {header_of("<f4", "False", "()") + "x", "something follows the dictionary"},
       {header_of("<f4", "False", "(2305843009213693952, 4)"), "does not fit any memory"},

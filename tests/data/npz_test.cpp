@@ -73,16 +73,17 @@ TEST(Npz, ReadsDeflatedArrays) {
 
 TEST(Npz, RefusesWhatIsNoArchive) {
   EXPECT_THAT(message(""), HasSubstr("a.npz: is empty"));
-  EXPECT_THAT(message("hello"), HasSubstr("a.npz: is no .npz file"));
+  EXPECT_THAT(message("hello"), HasSubstr("a.npz: is not an .npz file"));
   const std::string bytes = format_npz({{"x", counted}});
   for (const size_t cut : {size_t{10}, bytes.size() / 2, bytes.size() - 1})
-    EXPECT_THAT(message(bytes.substr(0, cut)), HasSubstr("a.npz: is no .npz file")) << cut;
+    EXPECT_THAT(message(bytes.substr(0, cut)), HasSubstr("a.npz: is not an .npz file")) << cut;
 }
 
 TEST(Npz, RefusesOtherEntries) {
-  EXPECT_THAT(message(archive_of({{"x.txt", "hello"}})), HasSubstr("a.npz: 'x.txt': is no array"));
+  EXPECT_THAT(message(archive_of({{"x.txt", "hello"}})),
+              HasSubstr("a.npz: 'x.txt': is not an array"));
   EXPECT_THAT(message(archive_of({{"x.npy", "hello"}})),
-              HasSubstr("a.npz: 'x.npy': is no .npy file"));
+              HasSubstr("a.npz: 'x.npy': is not a .npy file"));
   EXPECT_THAT(message(archive_of({{"x\n.npy", "hello"}})), HasSubstr("\\x0a"));
   EXPECT_THAT(message(archive_of({{"x.npy", format_npy(counted), ZIP_CM_STORE, true}})),
               HasSubstr("'x.npy': is encrypted"));
@@ -106,7 +107,7 @@ TEST(Npz, RefusesLies) {
   std::string huge = with_field(bytes, central, 24, "\xf0\xff\xff\xff");
   huge = with_field(huge, local, 22, "\xf0\xff\xff\xff");
   EXPECT_THAT(message(huge),
-              HasSubstr("is said to have 4294967280 bytes, more than can be in the archive"));
+              HasSubstr("is said to have 4294967280 bytes, more than the archive can hold"));
   const auto size = static_cast<uint32_t>(format_npy(counted).size() - 1);
   const std::string less(reinterpret_cast<const char*>(&size), 4);
   EXPECT_FALSE(message(with_field(with_field(bytes, central, 24, less), local, 22, less)).empty());
@@ -191,7 +192,7 @@ TEST(Npz, RefusesNamesTwice) {
   for (size_t position = bytes.find("y.npy"); position != std::string::npos;
        position = bytes.find("y.npy"))
     bytes[position] = 'x';
-  EXPECT_THAT(message(bytes), testing::StartsWith("a.npz: is no .npz file"));
+  EXPECT_THAT(message(bytes), testing::StartsWith("a.npz: is not an .npz file"));
 }
 
 }  // namespace npz_test

@@ -35,9 +35,9 @@ TEST(NumberSet, RefusesWhatIsNone) {
   EXPECT_THAT(refusal(""), HasSubstr("a set is empty"));
   EXPECT_THAT(refusal(" \t"), HasSubstr("a set is empty"));
   for (const char* number : {"x", "inf", "nan", "1e999", "0x1", "1;2", "+1"})
-    EXPECT_THAT(refusal(number), HasSubstr("is no finite number")) << number;
+    EXPECT_THAT(refusal(number), HasSubstr("is not a finite number")) << number;
   for (const char* element : {",", "1,", ",1", "1,,2"})
-    EXPECT_THAT(refusal(element), HasSubstr("'' is no finite number")) << element;
+    EXPECT_THAT(refusal(element), HasSubstr("'' is not a finite number")) << element;
   EXPECT_THAT(refusal("1 2,3"), HasSubstr("element '2,3' of a set has 2 numbers, and '1' before it "
                                           "1; give each as many"));
 }

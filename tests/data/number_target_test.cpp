@@ -17,7 +17,8 @@ using testing::HasSubstr;
 TEST(NumberTargets, AreFinite) {
   EXPECT_EQ(target_number(" -1.5e3\t"), -1500);
   for (const char* text : {"", "two", "1,5", "1 2", "inf", "-inf", "nan", "1e999"})
-    EXPECT_THAT(error_of([&] { target_number(text); }), HasSubstr("is no finite number")) << text;
+    EXPECT_THAT(error_of([&] { target_number(text); }), HasSubstr("is not a finite number"))
+        << text;
 }
 
 TEST(NumberTargets, AreStandardised) {
@@ -29,8 +30,8 @@ TEST(NumberTargets, AreStandardised) {
   EXPECT_THAT(error_of([] {
                 scale_of({{"3", 5}, {"3.0", 1}});
               }),
-              HasSubstr("every target of training is the number 3, so that their deviation is 0"));
-  // The mean of three times 0.1 is not the double 0.1.
+              HasSubstr("every training target is the number 3, so the deviation is 0"));
+  // The mean of three times 0.1 is another double.
   EXPECT_THAT(error_of([] { scale_of({{"0.1", 3}}); }), HasSubstr("is the number 0.1"));
   EXPECT_THAT(error_of([] { scale_of({{"1e308", 1}, {"-1e308", 1}}); }), HasSubstr("too large"));
 }
@@ -61,7 +62,7 @@ TEST(NumberTargets, AFileWithOtherTargetsIsRefusedAtTheLine) {
   text.target = TargetKind::number;
   const std::string path = folder.write("n.tsv", "a\t1\nb\tlow\n");
   EXPECT_THAT(error_of([&] { read_examples({path}, text); }),
-              HasSubstr(path + ":2: target 'low' is no finite number"));
+              HasSubstr(path + ":2: target 'low' is not a finite number"));
   const std::string sources = folder.write("s", "a\nb\n"), targets = folder.write("t", "1\ninf\n");
   EXPECT_THAT(error_of([&] {
                 read_examples({sources, targets}, text);

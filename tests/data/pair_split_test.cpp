@@ -100,7 +100,7 @@ TEST(PairSplit, WritesNothingOfWhatCannotBeSplit) {
     return error_of([&] { split_pairs(split); });
   };
   EXPECT_THAT(reason("part,y,x\nhere,1,a\n", "part"),
-              HasSubstr("column 'part' says 'here' of 'a'; it names a part, train, valid or test"));
+              HasSubstr("column 'part' has 'here' for 'a'; it must have train, valid or test"));
   EXPECT_THAT(reason("part,y,x\ntrain,1,a\n", "part"), HasSubstr("leave valid empty"));
   EXPECT_THAT(reason("y,x\n1,a\n", ""), HasSubstr("leave valid empty"));
   EXPECT_FALSE(std::filesystem::exists(folder / "out"));

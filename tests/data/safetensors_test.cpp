@@ -150,9 +150,9 @@ TEST(Safetensors, RefusesShapesThatDoNotFit) {
   EXPECT_EQ(message("{" + entry("a", "U8", "-1", "0,0") + "}"),
             "w: header of 'a': 'shape' cannot be a negative number");
   EXPECT_EQ(message("{" + entry("a", "U8", "1.5", "0,0") + "}"),
-            "w: header of 'a': 'shape' cannot be a number that is no 64-bit integer");
+            "w: header of 'a': 'shape' cannot be a number that is not a 64-bit integer");
   EXPECT_THAT(message("{" + entry("a", "U8", "18446744073709551616", "0,0") + "}"),
-              HasSubstr("no 64-bit integer"));
+              HasSubstr("not a 64-bit integer"));
   std::string axes = "1";
   for (int i = 0; i < 64; ++i) axes += ",1";
   EXPECT_EQ(message("{" + entry("a", "U8", axes, "0,1") + "}", 1),
@@ -188,8 +188,8 @@ TEST(Safetensors, RefusesAnotherLayout) {
   EXPECT_THAT(message(R"({"a":{"shape":["3"]}})"), HasSubstr("'shape' cannot be a string"));
   EXPECT_THAT(message(R"({"a":{"shape":[null]}})"), HasSubstr("'shape' cannot be null"));
   EXPECT_THAT(message(R"({"a":{"shape":[true]}})"), HasSubstr("cannot be true or false"));
-  EXPECT_THAT(message(R"({"a":3})"), HasSubstr("is where an object should be"));
-  EXPECT_THAT(message(R"({"a":[]})"), HasSubstr("is where an object should be"));
+  EXPECT_THAT(message(R"({"a":3})"), HasSubstr("in place of an object"));
+  EXPECT_THAT(message(R"({"a":[]})"), HasSubstr("in place of an object"));
   EXPECT_THAT(message(R"({"__metadata__":{"k":1}})"), HasSubstr("'k' cannot be a number"));
   EXPECT_THAT(message(R"({"__metadata__":{"k":{}}})"), HasSubstr("nested too deep"));
   EXPECT_THAT(message("[]"), HasSubstr("does not start with '{'"));
@@ -212,7 +212,7 @@ TEST(Safetensors, BoundsTheDepth) {
     objects += "{\"a\":";
   }
   EXPECT_THAT(message(R"({"a":{"shape":)" + arrays), HasSubstr("'shape' cannot be an array"));
-  EXPECT_THAT(message(R"({"a":)" + arrays), HasSubstr("is where an object should be"));
+  EXPECT_THAT(message(R"({"a":)" + arrays), HasSubstr("in place of an object"));
   EXPECT_THAT(message(objects), HasSubstr("nested too deep"));
 }
 

@@ -49,11 +49,11 @@ TEST(Smiles, WhatCannotBeReadIsNamed) {
   for (const std::string_view ring : {"C%()", "C%(a)", "C%(123456)CC%(123456)", "C%(12"})
     EXPECT_THAT(reason(ring), HasSubstr("or up to five in parentheses")) << ring;
   EXPECT_THAT(reason("C[NH3+"), HasSubstr("a bracket is opened by [ and not closed by ]"));
-  EXPECT_THAT(reason("C[]C"), HasSubstr("'[]' is no atom"));
-  EXPECT_THAT(reason("C[C[O]"), HasSubstr("'[C[O]' is no atom"));
+  EXPECT_THAT(reason("C[]C"), HasSubstr("'[]' is not an atom"));
+  EXPECT_THAT(reason("C[C[O]"), HasSubstr("'[C[O]' is not an atom"));
   EXPECT_THAT(reason("C(C"), HasSubstr("a branch is opened by ("));
   EXPECT_THAT(reason("CC)"), HasSubstr("a branch is closed by )"));
-  EXPECT_THAT(reason("CXC"), HasSubstr("'X' at character 2 is no symbol of SMILES"));
+  EXPECT_THAT(reason("CXC"), HasSubstr("'X' at character 2 is not a symbol of SMILES"));
   EXPECT_THAT(reason("CX C"), HasSubstr("'X' at character 2"));
   EXPECT_THAT(reason("C\u00e9"), HasSubstr("'\u00e9' at character 2"));
 }

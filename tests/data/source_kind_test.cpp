@@ -285,7 +285,7 @@ TEST(ImageReader, FindsImagesOfAnIdxFile) {
   EXPECT_EQ(reader.read(folder / "i.idx:1").pixels, "cd");
   EXPECT_EQ(reader.read(folder / "i.idx:0").pixels, "ab");
   EXPECT_THAT(refusal([&] { reader.read(folder / "i.idx:2"); }),
-              HasSubstr("i.idx: index 2 is none of the 2 entries"));
+              HasSubstr("i.idx: index 2 is not one of the 2 entries"));
   EXPECT_THAT(refusal([&] { reader.read(folder / "l.idx:0"); }), HasSubstr("no images"));
   EXPECT_THAT(refusal([&] { reader.read(folder / "i.idx"); }), HasSubstr("i.idx:"));
   EXPECT_THAT(refusal([&] { reader.read("none.idx:3"); }), HasSubstr("none.idx"));
@@ -321,7 +321,7 @@ TEST(PictureSets, AreInTheOrderOfTheirNames) {
   EXPECT_THAT(refusal([&] {
                 kind.reader(config)->read(set({0, 3}));
               }),
-              HasSubstr("index 3 is none of the 3 entries"));
+              HasSubstr("index 3 is not one of the 3 entries"));
 }
 
 TEST(PlaceSources, NamesFilesBesideTheirTable) {

@@ -72,21 +72,21 @@ TEST(TensorJson, ReadsBackWhatItWrites) {
 
 TEST(TensorJson, RefusesWhatIsNoTensor) {
   const std::vector<std::pair<std::string, const char*>> cases = {
-      {"", "a.json:1:1: this is no JSON"},
-      {"[1, 2", "this is no JSON"},
-      {"[1]\n x", "a.json:2:2: this is no JSON"},
+      {"", "a.json:1:1: this is not JSON"},
+      {"[1, 2", "this is not JSON"},
+      {"[1]\n x", "a.json:2:2: this is not JSON"},
       {"[1,\n 2,\n null]", "a.json:3:"},
-      {"[null]", "null is no number; write \"nan\""},
-      {"[\"one\"]", "'one' is no number; of strings only inf, -inf and nan are"},
-      {"{\"a\": 1}", "an object is no tensor; write nested lists"},
-      {"[[1, 2], [3]]", "a list of 1 is beside one of 2"},
+      {"[null]", "null is not a number; write \"nan\""},
+      {"[\"one\"]", "'one' is not a number; only the strings inf, -inf and nan are"},
+      {"{\"a\": 1}", "an object is not a tensor; write nested lists"},
+      {"[[1, 2], [3]]", "a list of 1 is next to a list of 2"},
       {"[[1], 2]", "lists lie at different depths"},
-      {"[1, [2]]", "a list is beside a number"},
-      {"[[], [[]]]", "a list is beside a number"},
+      {"[1, [2]]", "a list is next to a number"},
+      {"[[], [[]]]", "a list is next to a number"},
       {"[[[]], []]", "lists lie at different depths"},
-      {"[1, true]", "true and false stand beside numbers"},
+      {"[1, true]", "true and false are mixed with numbers"},
       {"[[[[[[[[[1]]]]]]]]]", "more than 8 axes"},
-      {"[NaN]", "this is no JSON"},
+      {"[NaN]", "this is not JSON"},
   };
   for (const auto& [text, expected] : cases) {
     EXPECT_THAT(message(text), HasSubstr(expected)) << text;

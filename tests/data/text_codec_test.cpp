@@ -86,7 +86,7 @@ TEST(TextCodec, ReadsTheLanguageAsOneToken) {
   EXPECT_THAT(characters.split("<2e\u0301> ab"), ElementsAre("<2é>", "a", "b"));
   for (const char* bad : {"low <2de>", "2de low", "<2de low", "<> low", "<2de>low"})
     EXPECT_THAT(error_of([&] { codec.split(bad); }),
-                HasSubstr("wants a token such as <2de> and a space before each source"))
+                HasSubstr("needs a token such as <2de> and a space before each source"))
         << bad;
   EXPECT_THAT(error_of([&] { codec.split("<\xff> low"); }), HasSubstr("invalid UTF-8"));
 }
@@ -98,7 +98,7 @@ TEST(TextCodec, LanguagesAreOfSourcesThatAreTexts) {
   text.target_units = "char";
   EXPECT_THAT(make_codecs(text).target.split("<2"), ElementsAre("<", "2"));
   text.source_units = "image";
-  EXPECT_THAT(error_of([&] { make_codecs(text); }), HasSubstr("whose sources are names"));
+  EXPECT_THAT(error_of([&] { make_codecs(text); }), HasSubstr("its sources are names"));
 }
 
 TEST(TextCodec, JoinsWhatItSplit) {

@@ -70,7 +70,7 @@ TEST(Contrast, RowsSayWhatScoresAreOf) {
         EXPECT_TRUE(at::isfinite(method_scores(row, compared)).all().item<bool>());
       else
         EXPECT_THAT(test::error_of([&] { method_scores(row, compared); }),
-                    HasSubstr("compares no two"));
+                    HasSubstr("cannot compare two"));
     }
   }
 }
@@ -121,7 +121,7 @@ TEST(Contrast, OneTokenOrAsManyAsTheAnswerHas) {
   };
   EXPECT_THAT(error(subject, "x y"), HasSubstr("has 2 tokens, and the model's has 3"));
   EXPECT_THAT(error(subject, "x y z"), HasSubstr("the model's own"));
-  EXPECT_THAT(error(subject, "x ? z"), HasSubstr("'?' is no token"));
+  EXPECT_THAT(error(subject, "x ? z"), HasSubstr("'?' is not one of the"));
   const SmallModel number = small_model("classifier_number");
   EXPECT_THAT(error(number.subject(), "2"), HasSubstr("answers with a number"));
 }

@@ -74,14 +74,14 @@ TEST(DecompX, SaysWhyNot) {
                           trace_network(subject.network(), subject.batch));
   };
   EXPECT_EQ(why(small_model("seq2seq")),
-            "models of this type do not tell what answers are read off; take integrated_gradients");
+            "models of this type do not report the vectors of the output layer; take "
+            "integrated_gradients");
   EXPECT_EQ(why(small_model("classifier_bag")),
             "the model has no layers of self-attention; take integrated_gradients");
   const SmallModel experts("experts", "classifier",
                            {"model.depth=8", "model.heads=2", "model.layers=2", "model.experts=3"});
   EXPECT_EQ(why(experts),
-            "a part of the network does not tell how it sums up what it reads; take "
-            "integrated_gradients");
+            "a part of the network is not a sum over its inputs; take integrated_gradients");
 }
 
 // The paper's rules for a stack of post-norm layers, on parts [rows, tokens, ..].

@@ -375,7 +375,7 @@ TEST(Evidence, ACardSaysWhatFailed) {
       {{&find_figure("comprehensiveness"), {0.1, 0.2}}, {&find_figure("tau_gradient"), {0.5}}});
   ASSERT_EQ(card.size(), 2U);
   EXPECT_FALSE(card[0].passed);
-  EXPECT_EQ(card[0].bar, "above that of a random order, 0.200");
+  EXPECT_EQ(card[0].bar, "above a random order, 0.200");
   EXPECT_TRUE(card[1].passed);
   EXPECT_EQ(card[1].bar, "");
 }

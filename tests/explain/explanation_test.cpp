@@ -56,7 +56,7 @@ int64_t times_asked(const Model& model, ExplanationRequest request, int64_t stop
     explain_answer(model, request, is_stopped);
   } else {
     EXPECT_EQ(test::error_of([&] { explain_answer(model, request, is_stopped); }),
-              "the explanation was stopped; nobody waits for it");
+              "the explanation was cancelled");
   }
   return asked;
 }

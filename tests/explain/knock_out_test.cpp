@@ -249,9 +249,9 @@ TEST(KnockOut, PlacesThatDoNotExistAreRefused) {
     return test::error_of([&] { knock_out(subject, small.source, {}, {name}); });
   };
   EXPECT_EQ(error("encoder.1.head.2.key.6"),
-            "without 'encoder.1.head.2.key.6': there are no such places; encoder.1 has 5 queries "
+            "without 'encoder.1.head.2.key.6': no such positions; encoder.1 has 5 queries "
             "and 5 keys");
-  EXPECT_THAT(error("encoder.query.6-9"), HasSubstr("no such places"));
+  EXPECT_THAT(error("encoder.query.6-9"), HasSubstr("no such positions"));
   EXPECT_THAT(error("decoder.1.source.query.5"),
               HasSubstr("decoder.1.source has 4 queries and 5 keys"));
   EXPECT_EQ(error("encoder.1.key.5"), "");

@@ -201,7 +201,7 @@ TEST(Methods, WhatFollowsSharesRefusesWeightsBelowZero) {
                           "model.normaliser=none", "model.pooling=class"});
   for (const char* name : {"flow", "rollout"})
     EXPECT_THAT(test::error_of([&] { method_scores(find_method(name), small.subject()); }),
-                HasSubstr("weights may be below 0"));
+                HasSubstr("weights may be negative"));
   EXPECT_TRUE(
       at::isfinite(method_scores(find_method("attention"), small.subject())).all().item<bool>());
 }

@@ -338,7 +338,7 @@ TEST(HttpServer, TakesASocketThatListens) {
   client.send(get(server.port(), "/there"));
   EXPECT_THAT(client.answer(), EndsWith("/there"));
   EXPECT_THAT(test::error_of([&] { HttpServer({.listener = unused}, echo, {}); }),
-              HasSubstr("no socket that listens"));
+              HasSubstr("is not a listening socket"));
   close(unused);
 }
 

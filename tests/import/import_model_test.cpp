@@ -23,14 +23,15 @@ TEST(ImportModel, NamesASettingThatItDoesNotHonour) {
     return refused("BertModel", [&](ForeignFolder& foreign) { foreign.config()[key] = value; });
   };
   EXPECT_THAT(with("position_embedding_type", "relative_key"),
-              HasSubstr("position_embedding_type is '\"relative_key\"', which is not honoured"));
-  EXPECT_THAT(with("hidden_act", "mish"), HasSubstr("hidden_act is 'mish', which is not honoured"));
+              HasSubstr("position_embedding_type is '\"relative_key\"', which is not supported"));
+  EXPECT_THAT(with("hidden_act", "mish"),
+              HasSubstr("hidden_act is 'mish', which is not supported"));
   EXPECT_THAT(with("is_decoder", true), HasSubstr("is_decoder is"));
   EXPECT_THAT(with("add_cross_attention", true), HasSubstr("add_cross_attention is"));
   EXPECT_THAT(with("layer_norm_eps", -1), HasSubstr("layer_norm_eps is -1"));
   EXPECT_THAT(with("num_hidden_layers", 2000000000), HasSubstr("1 to 256 are read"));
   EXPECT_THAT(with("num_attention_heads", 3), HasSubstr("does not divide hidden_size, 8"));
-  EXPECT_THAT(with("hidden_size", "8"), HasSubstr("hidden_size is no whole number"));
+  EXPECT_THAT(with("hidden_size", "8"), HasSubstr("hidden_size is not a whole number"));
   EXPECT_THAT(with("model_type", "gpt_neox"), HasSubstr("is 'gpt_neox', which is not read; bert"));
   EXPECT_THAT(with("architectures", json::array({"BertForQuestionAnswering"})),
               HasSubstr("which is not read; BertModel"));
@@ -49,7 +50,7 @@ TEST(ImportModel, NamesATensorThatIsNotAsItShouldBe) {
   EXPECT_THAT(with([&](auto& all) { all[name] = at::zeros({8}, at::kChar); }),
               HasSubstr("quantised weights are not read"));
   EXPECT_THAT(with([&](auto& all) { all["adapter.weight"] = at::zeros({8}); }),
-              HasSubstr("tensor 'adapter.weight' belongs to no part of BertModel"));
+              HasSubstr("tensor 'adapter.weight' does not belong to a part of BertModel"));
   EXPECT_THAT(with([&](auto& all) {
                 all["embeddings.token_type_embeddings.weight"] = at::zeros({0, 8});
               }),
@@ -62,7 +63,8 @@ TEST(ImportModel, NamesWhatGpt2DoesOtherwise) {
                    [&](ForeignFolder& foreign) { foreign.config()[key] = value; });
   };
   for (const char* key : {"scale_attn_by_inverse_layer_idx", "add_cross_attention"})
-    EXPECT_THAT(with(key, true), HasSubstr(std::string(key) + " is 'true', which is not honoured"));
+    EXPECT_THAT(with(key, true),
+                HasSubstr(std::string(key) + " is 'true', which is not supported"));
   EXPECT_THAT(with("scale_attn_weights", false), HasSubstr("scale_attn_weights is"));
   EXPECT_THAT(with("activation_function", "mish"), HasSubstr("activation_function is 'mish'"));
   EXPECT_THAT(with("n_inner", 9), HasSubstr("h.0.mlp.c_fc.weight' has shape"));
@@ -83,7 +85,7 @@ TEST(ImportModel, NamesWhatModernBertDoesOtherwise) {
   EXPECT_THAT(with("layer_types", {"full_attention"}),
               HasSubstr("layer_types has 1 entries, and num_hidden_layers is 2"));
   EXPECT_THAT(with("rope_parameters", {{"full_attention", {{"rope_type", "yarn"}}}}),
-              HasSubstr("rope_type is '\"yarn\"', which is not honoured"));
+              HasSubstr("rope_type is '\"yarn\"', which is not supported"));
   EXPECT_THAT(with("rope_parameters", {{"full_attention", {{"factor", 2}}}}),
               HasSubstr("has the key 'factor'"));
   EXPECT_THAT(with("rope_parameters", {{"rope_theta", 1000}}), HasSubstr("the key 'rope_theta'"));
@@ -123,7 +125,8 @@ TEST(ImportModel, NamesWhatATranslatorDoesOtherwise) {
   };
   for (const char* key :
        {"normalize_before", "normalize_embedding", "add_final_layer_norm", "add_bias_logits"})
-    EXPECT_THAT(with(key, true), HasSubstr(std::string(key) + " is 'true', which is not honoured"));
+    EXPECT_THAT(with(key, true),
+                HasSubstr(std::string(key) + " is 'true', which is not supported"));
   for (const char* key :
        {"static_position_embeddings", "share_encoder_decoder_embeddings", "is_encoder_decoder"})
     EXPECT_THAT(with(key, false), HasSubstr(std::string(key) + " is 'false'"));
@@ -133,7 +136,7 @@ TEST(ImportModel, NamesWhatATranslatorDoesOtherwise) {
   EXPECT_THAT(with("d_model", 9), HasSubstr("which does not divide d_model, 9"));
   EXPECT_THAT(with("decoder_vocab_size", 9), HasSubstr("two vocabularies are not read"));
   EXPECT_THAT(with("decoder_start_token_id", 1000), HasSubstr("decoder_start_token_id is 1000"));
-  EXPECT_THAT(with("pad_token_id", 0), HasSubstr("eos_token_id is that of padding, 0"));
+  EXPECT_THAT(with("pad_token_id", 0), HasSubstr("eos_token_id is the padding token, 0"));
   EXPECT_THAT(with("decoder_layers", 3), HasSubstr("'decoder.layers.2.self_attn.q_proj.weight'"));
   EXPECT_THAT(with("architectures", json::array({"MarianModel"})),
               HasSubstr("is 'MarianModel' (vectors without an output), which is not read"));
@@ -239,7 +242,7 @@ TEST(ImportModel, NamesWhatALabelOrAPoolingLacks) {
   EXPECT_THAT(pooled({{"pooling_mode_cls_token", true}}, "models.LSTM"),
               HasSubstr("'models.LSTM'"));
   EXPECT_THAT(pooled({{"pooling_mode_cls_token", true}}, "models.Pooling"),
-              HasSubstr("comes behind one that it should precede"));
+              HasSubstr("follows a module that it should precede"));
 }
 
 TEST(ImportModel, NamesWhatIsDoneToImagesAndNotHonoured) {
@@ -250,16 +253,16 @@ TEST(ImportModel, NamesWhatIsDoneToImagesAndNotHonoured) {
   };
   EXPECT_THAT(with("resample", 1), HasSubstr("preprocessor_config.json: resample is 1"));
   EXPECT_THAT(with("size", {{"shortest_edge", 8}}),
-              HasSubstr("only a height and a width are honoured"));
+              HasSubstr("only a height and a width are supported"));
   EXPECT_THAT(with("size", 5), HasSubstr("crop_size is larger than size"));
   EXPECT_THAT(with("size", 100000), HasSubstr("size is 100000; 1 to 4096 are read"));
   EXPECT_THAT(with("crop_size", 7), HasSubstr("makes images of 7 by 7 pixels"));
   EXPECT_THAT(with("do_center_crop", false), HasSubstr("makes images of 7 by 8 pixels"));
   EXPECT_THAT(with("do_resize", false), HasSubstr("do_resize is false"));
-  EXPECT_THAT(with("do_pad", true), HasSubstr("do_pad is 'true', which is not honoured"));
+  EXPECT_THAT(with("do_pad", true), HasSubstr("do_pad is 'true', which is not supported"));
   EXPECT_THAT(with("image_mean", json::array({0, 0})), HasSubstr("image_mean has 2 numbers"));
   EXPECT_THAT(with("image_std", json::array({1, 0, 1})), HasSubstr("is 0; 1e-06 to 1e6 is read"));
-  EXPECT_THAT(with("image_std", "1"), HasSubstr("image_std is no number"));
+  EXPECT_THAT(with("image_std", "1"), HasSubstr("image_std is not a number"));
   EXPECT_THAT(with("image_processor_type", "BitImageProcessor"),
               HasSubstr("'BitImageProcessor', which is not read; ViTImageProcessor"));
   EXPECT_THAT(refused("ViTForImageClassification",
@@ -275,7 +278,7 @@ TEST(ImportModel, NamesWhatIsNotHonouredOfAVisionTransformer) {
   EXPECT_THAT(with("patch_size", 4),
               HasSubstr("patch_size is 4, which does not divide image_size"));
   EXPECT_THAT(with("num_channels", 2), HasSubstr("num_channels is 2; 1 and 3 are read"));
-  EXPECT_THAT(with("qkv_bias", false), HasSubstr("belongs to no part"));
+  EXPECT_THAT(with("qkv_bias", false), HasSubstr("does not belong to a part"));
   EXPECT_THAT(with("architectures", json::array({"DeiTForImageClassificationWithTeacher"})),
               HasSubstr("'DeiTForImageClassificationWithTeacher' (the mean of two heads), which"));
   EXPECT_THAT(with("image_size", 8), HasSubstr("image_size of config.json is 8 by 8"));
@@ -326,10 +329,10 @@ TEST(ImportModel, ReadsShardsAsTheWhole) {
   };
   json outside = map;
   outside.begin().value() = "../whole/model.safetensors";
-  EXPECT_THAT(error("outside", outside), HasSubstr("is no safetensors file beside the index"));
+  EXPECT_THAT(error("outside", outside), HasSubstr("is not a safetensors file next to the index"));
   json other = map;
   other.begin().value() = "part1.safetensors";
-  EXPECT_THAT(error("other", other), HasSubstr("which the index does not say"));
+  EXPECT_THAT(error("other", other), HasSubstr("which the index does not list"));
   json more = map;
   more["pooler.more"] = "part0.safetensors";
   EXPECT_THAT(error("more", more), HasSubstr("which lacks that tensor"));
@@ -340,7 +343,7 @@ TEST(ImportModel, ContinuesWhereItWasKilledAndRefusesOtherFolders) {
   ForeignFolder("BertModel").write(folder / "theirs");
   import_model(folder / "theirs", folder / "ours");
   EXPECT_THAT(test::error_of([&] { import_model(folder / "theirs", folder / "ours"); }),
-              HasSubstr("is there already"));
+              HasSubstr("exists already"));
   std::filesystem::remove(folder / "ours/config.toml");
   import_model(folder / "theirs", folder / "ours");
   EXPECT_EQ(names_in(folder / "ours"),

@@ -111,9 +111,9 @@ TEST(OlderFiles, NamesWhatIsWrongInOlderFiles) {
               HasSubstr("vocab.json: has no special token '<blank>'"));
   EXPECT_THAT(with("tokenizer_config.json",
                    {{"added_tokens_decoder", {{"x", {{"content", "<new>"}}}}}}, roberta),
-              HasSubstr("added_tokens_decoder.x has a name that is no id"));
+              HasSubstr("added_tokens_decoder.x has a name that is not an id"));
   EXPECT_THAT(with("tokenizer_config.json", {{"add_bos_token", true}}, "GPT2LMHeadModel"),
-              HasSubstr("add_bos_token is true, which is not honoured"));
+              HasSubstr("add_bos_token is true, which is not supported"));
   EXPECT_THAT(refused(roberta,
                       [](ForeignFolder& foreign) {
                         make_older(foreign);

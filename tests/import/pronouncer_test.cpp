@@ -93,7 +93,7 @@ TEST(Pronouncer, NamesAnArrayThatIsNotAsItShouldBe) {
     return message;
   };
   EXPECT_THAT(refused([](auto& all) { all.erase("enc_emb"); }),
-              HasSubstr("holds no matrix 'enc_emb', so it is no model of g2p-en"));
+              HasSubstr("holds no matrix 'enc_emb', so it is not a model of g2p-en"));
   EXPECT_THAT(refused([](auto& all) { all.erase("fc_b"); }), HasSubstr("array 'fc_b' is missing"));
   EXPECT_THAT(refused([](auto& all) { all["more"] = at::zeros({1}); }),
               HasSubstr("holds 13 arrays"));

@@ -291,11 +291,11 @@ TEST(AddedTokens, OfATranslatorFollowUponTheOthers) {
                       [](ForeignFolder& foreign) {
                         foreign.files["added_tokens.json"] = {{"Z\u00FCrich", 5000}};
                       }),
-              HasSubstr("has not the id"));
+              HasSubstr("does not have the id"));
   EXPECT_THAT(
       refused("MarianMTModel",
               [](ForeignFolder& foreign) { settings(foreign)["split_special_tokens"] = true; }),
-      HasSubstr("split_special_tokens is true, which is not honoured"));
+      HasSubstr("split_special_tokens is true, which is not supported"));
 }
 
 TEST(TokenIds, AreThoseOfTheModelsOwnTokenizer) {
@@ -318,7 +318,7 @@ TEST(TokenIds, AreThoseOfTheModelsOwnTokenizer) {
     }
     EXPECT_EQ(model.source_text(ids), "the cat sees") << name;
     EXPECT_THAT(test::error_of([&] { model.source_text({1'000'000}); }),
-                HasSubstr("there is no token 1000000; ids of tokens that texts have are 0 to"));
+                HasSubstr("there is no token 1000000; token ids of texts are 0 to"));
   }
   // A mask is known, because its own vector is read.
   for (const SourceToken& token : Model(folder / "BertForMaskedLM").tokenise("[MASK]"))

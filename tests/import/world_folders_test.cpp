@@ -63,7 +63,7 @@ TEST(WorldFolders, LeaveUnknownKeysAsideWithOneNote) {
     config["problem_type"] = "multi_label_classification";
   });
   ASSERT_EQ(imported.made.notes.size(), 1U);
-  EXPECT_THAT(imported.made.notes[0], HasSubstr("config.json: left aside, for they change no "
+  EXPECT_THAT(imported.made.notes[0], HasSubstr("config.json: ignored, because they change no "
                                                 "result: 'adapters', 'language'"));
   EXPECT_TRUE(imported.has_the_weights_of_the_plain_one());
 }
@@ -78,7 +78,7 @@ TEST(WorldFolders, AreRefusedForWhatChangesResults) {
   const auto with = [](const char* key, const json& value) {
     return refused("BertModel", [&](ForeignFolder& foreign) { foreign.config()[key] = value; });
   };
-  EXPECT_THAT(with("auto_map", {{"AutoModel", "code.Model"}}), HasSubstr("has code of its own"));
+  EXPECT_THAT(with("auto_map", {{"AutoModel", "code.Model"}}), HasSubstr("has its own code"));
   EXPECT_THAT(with("quantization_config", {{"bits", 4}}), HasSubstr("quantised weights are not"));
   EXPECT_THAT(with("sbert_ce_default_activation_function", "torch.nn.Identity"),
               HasSubstr("pairs of texts, as cross-encoders score them, are not read yet"));
@@ -91,7 +91,7 @@ TEST(WorldFolders, AreRefusedForWhatChangesResults) {
   EXPECT_THAT(
       refused("ViTForImageClassification",
               [](ForeignFolder& foreign) { foreign.config()["architectures"] = {"ViTModel"}; }),
-      HasSubstr("(vectors of images, which no type of model here gives)"));
+      HasSubstr("(vectors of images, which no model type here gives)"));
 }
 
 TEST(WorldFolders, MayHaveNormsNamedAsInTensorFlow) {
@@ -268,7 +268,7 @@ TEST(WorldFolders, MayEndAnswersAtSeveralTokens) {
     foreign.files["generation_config.json"] = {{"eos_token_id", {0, 7}}};
     foreign.config()["eos_token_id"] = 9;
   });
-  EXPECT_THAT(two.made.notes, ElementsAre(HasSubstr("eos_token_id names 2 tokens, of which only "
+  EXPECT_THAT(two.made.notes, ElementsAre(HasSubstr("eos_token_id names 2 tokens; only "
                                                     "the first, 0, ends answers")));
   EXPECT_TRUE(two.has_the_weights_of_the_plain_one());
 }

@@ -313,7 +313,7 @@ TEST_F(ModelTest, FillsMasks) {
   EXPECT_THAT([&] { model.fill("abcabcabcabcabcabc[MASK]abc"); },
               ThrowsMessage<Error>(HasSubstr("over the 6 that the model reads")));
   EXPECT_THAT([&] { Model(make("lm")).fill("[MASK]"); },
-              ThrowsMessage<Error>(HasSubstr("fills nothing in")));
+              ThrowsMessage<Error>(HasSubstr("does not fill in masks")));
 }
 
 TEST_F(ModelTest, EvaluationCountsByLengthOfTheSource) {
@@ -335,7 +335,7 @@ TEST_F(ModelTest, EvaluationCountsByLengthOfTheSource) {
   EXPECT_EQ(found.tokens, 6) << "each target and its end";
   EXPECT_EQ(found.bytes, 6);
   EXPECT_THAT([&] { likelihood_of_text(model, "cab"); },
-              ThrowsMessage<Error>(HasSubstr("continues no text")));
+              ThrowsMessage<Error>(HasSubstr("does not continue text")));
 }
 
 TEST_F(ModelTest, AnswersAsJsonNameTheirTokensInDetail) {

@@ -100,7 +100,7 @@ TEST_F(NumberModels, HaveNeitherLabelsNorProbabilities) {
   EXPECT_THAT(error_of([&] { model.classify({"a"}); }), HasSubstr("has no labels"));
   EXPECT_THAT(error_of([&] { model.log_probabilities(examples); }), HasSubstr("no probabilities"));
   EXPECT_THAT(error_of([&] { model.answer({"a"}, {.beam = 2}); }),
-              HasSubstr("is not searched for; leave beam"));
+              HasSubstr("without a search; leave beam"));
   EXPECT_THAT(error_of([&] { class_scores(model, examples); }), HasSubstr("two labels"));
   const Model labels(make("labels", 1, "0", TargetKind::text));
   EXPECT_THAT(error_of([&] { labels.numbers({"a"}); }), HasSubstr("was not trained on numbers"));

@@ -129,7 +129,7 @@ TEST(Predictor, RefusesRoundedWeightsForAModelWithoutStepsForThem) {
   EXPECT_NO_THROW(predictor.pack());
   for (const WeightType weights : {WeightType::bfloat16, WeightType::int8})
     EXPECT_THAT([&] { predictor.pack(weights); },
-                ThrowsMessage<Error>(HasSubstr("weights of bfloat16 and int8 are for")));
+                ThrowsMessage<Error>(HasSubstr("bfloat16 and int8 weights need")));
 }
 
 TEST(Predictor, TellsAnswersInOrderWithWhatWasRead) {
@@ -173,7 +173,7 @@ TEST(Predictor, RefusesByNumber) {
         lenient.predict({"ab", "cd"}, {}, {"K AE", "K Q"});
       },
       ThrowsMessage<SourceError>(HasSubstr("source 2: the answer cannot begin with 'Q', which "
-                                           "is no token of the model; it knows 5 others")));
+                                           "is not one of the 5 tokens of the model")));
   EXPECT_THAT(
       [&] {
         lenient.predict({"ab"}, {}, {"K", "AE"});

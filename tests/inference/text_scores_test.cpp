@@ -26,7 +26,7 @@ TEST(TextScores, EndsBetweenAnswersWhereItIsStopped) {
 
 TEST(TextScores, RefusesAMetricThatIsNotToldFromAnswers) {
   EXPECT_THAT(test::error_of([] { TextScores({{"loss"}}, {{.text = "a", .references = {"a"}}}); }),
-              HasSubstr("loss is not told from answers"));
+              HasSubstr("loss cannot be computed from answers"));
 }
 
 // White space and Unicode are normalised as in training.

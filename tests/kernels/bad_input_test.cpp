@@ -69,7 +69,7 @@ const Bad kBad[] = {
     {"shape.depth is -3", "not be negative", [](Fitting& f) { f.problem.shape.depth = -3; }},
     {"shape.value_depth is -1", "not be negative",
      [](Fitting& f) { f.problem.shape.value_depth = -1; }},
-    {"shape is of", "no room", [](Fitting& f) { f.problem.shape.keys = int64_t{1} << 56; }},
+    {"shape has", "at most 2^60", [](Fitting& f) { f.problem.shape.keys = int64_t{1} << 56; }},
     {"key_heads is 3", "divide shape.heads, 4", [](Fitting& f) { f.problem.shape.key_heads = 3; }},
     {"key_heads is 0", "divide shape.heads, 4", [](Fitting& f) { f.problem.shape.key_heads = 0; }},
     {"query is null", "120 numbers", [](Fitting& f) { f.problem.query.data = nullptr; }},

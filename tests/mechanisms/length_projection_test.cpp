@@ -82,7 +82,7 @@ TEST(LengthProjection, SaysWhatItDoesNotTake) {
   EXPECT_THAT(message_of([&] {
                 projection.forward(torch::ones({5, 3}));
               }),
-              HasSubstr("a sequence of 5 positions came, the projection has 4"));
+              HasSubstr("got a sequence of 5 positions, the projection has 4"));
   EXPECT_THAT(message_of([&] { projection.forward(torch::ones({3})); }), HasSubstr("has 1 axes"));
   EXPECT_THAT(message_of([&] { projection.forward({}); }), HasSubstr("has 0 axes"));
   const Tensor x = torch::ones({2, 4, 3});

@@ -58,7 +58,7 @@ TEST(NumberMetrics, DeterminationOfOneValue) {
   EXPECT_EQ(figure("r2", texts({"0.1", "0.1", "0.2"}, {"0.1", "0.1", "0.1"})), 0);
   EXPECT_EQ(figure("r2", texts({"0.1", "0.1", "0.1"}, {"0.1", "0.1", "0.1"})), 1);
   EXPECT_THAT(refusal("r2", texts({"2"}, {"2"})),
-              ThrowsMessage<Error>(HasSubstr("fewer than two")));
+              ThrowsMessage<Error>(HasSubstr("two answers or more")));
 }
 
 TEST(NumberMetrics, RankClassesWithTies) {
@@ -82,7 +82,7 @@ TEST(NumberMetrics, NameWhatIsNoNumber) {
     EXPECT_THROW(figure("mae", texts({"1"}, {bad})), Error);
   }
   EXPECT_THAT(refusal("roc_auc", texts({"0.5"}, {"yes"})),
-              ThrowsMessage<Error>(HasSubstr("'yes' says no class")));
+              ThrowsMessage<Error>(HasSubstr("'yes' is not a class")));
   EXPECT_THAT(refusal("mse", {{.text = "1", .references = {"1", "2"}}}),
               ThrowsMessage<Error>(HasSubstr("2 references")));
 }

@@ -373,7 +373,7 @@ TEST(Classifier, TellsWhatDoesNotFit) {
   config.inducing_points = 2;
   EXPECT_THAT(refusal(), HasSubstr("model.layers 0"));
   config.layers = 1;
-  EXPECT_THAT(refusal(), HasSubstr("inducing points have no positions"));
+  EXPECT_THAT(refusal(), HasSubstr("inducing points lack positions"));
 }
 
 TEST(Classifier, PoolsAtATemperature) {

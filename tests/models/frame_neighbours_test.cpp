@@ -95,11 +95,11 @@ TEST_F(MoleculeNetwork, RefusesWhatReadsNoBonds) {
       other.make_network();
     };
   };
-  expect_errors({{refused("seq2seq"), "reads no bonds; take transformer, classifier or set"},
-                 {refused("tagger"), "no images, sounds, sets or molecules"},
+  expect_errors({{refused("seq2seq"), "does not read bonds; take transformer, classifier or set"},
+                 {refused("tagger"), "not images, sounds, sets or molecules"},
                  {refused("classifier model.layers=1"), "(as model.bias = none)"},
                  {refused("set"), "(as model.inducing_points = 0)"},
-                 {refused("vit"), "no bond leads to its token; take mean, sum or multi_head"}});
+                 {refused("vit"), "its token has no bonds; take mean, sum or multi_head"}});
 }
 
 }  // namespace frame_neighbours_test

@@ -217,7 +217,7 @@ TEST(GraphNetwork, RefusesWhatDoesNotFit) {
   EXPECT_THAT(test::error_of([] { make()->log_probabilities(batch_of({nodes}), {}); }),
               HasSubstr("there are 16 nodes"));
   EXPECT_THAT(test::error_of([] { make()->log_probabilities(batch_of({-1}), {}); }),
-              HasSubstr("no node of the graph"));
+              HasSubstr("not a node of the graph"));
 }
 
 }  // namespace graph_network_test

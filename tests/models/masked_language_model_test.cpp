@@ -239,7 +239,7 @@ TEST(MaskedLanguageModel, TellsWhatDoesNotFit) {
   EXPECT_THAT(error_of([&] { make(config); }),
               testing::HasSubstr("model.normaliser is monotonic_hard"));
   EXPECT_THAT(error_of([] { MaskedLanguageModel(small(), SourceShape(3, {})); }),
-              testing::HasSubstr("reads texts, no images, sounds, sets or molecules"));
+              testing::HasSubstr("reads only texts, not images, sounds, sets or molecules"));
 }
 
 }  // namespace masked_language_model_test

@@ -131,7 +131,7 @@ TEST(NumberModel, TellsWhatAnswersNoNumbers) {
   EXPECT_THAT(error_of([&] {
                 model.encode({Example{"a", {"many"}}});
               }),
-              HasSubstr("'many' is no finite number"));
+              HasSubstr("'many' is not a finite number"));
 }
 
 }  // namespace number_model_test

@@ -176,9 +176,10 @@ TEST_F(ClassifierModelTest, RefusesALabelThatTrainingDidNotHave) {
     const TokenisedExamples examples = tokenise_examples({{"was", {"bad", label}}}, model.codecs);
     return test::error_of([&] { check_labels(model, examples, "test.tsv"); });
   };
-  EXPECT_EQ(refusal("poor"),
-            "test.tsv: label 'poor' of 'was' was not in training, whose labels are 'bad', 'very "
-            "good'");
+  EXPECT_EQ(
+      refusal("poor"),
+      "test.tsv: label 'poor' of 'was' was not in training; the training labels are 'bad', 'very "
+      "good'");
   std::vector<std::string> remarks;
   check_labels(model, tokenise_examples({{"was", {"poor", "bad", "poor"}}}, model.codecs),
                "test.tsv", [&](const std::string& line) { remarks.push_back(line); });

@@ -154,7 +154,7 @@ TEST(Tagger, BeginsAsAMaskedLanguageModel) {
 
 TEST(Tagger, TellsWhatDoesNotFit) {
   EXPECT_THAT(error_of([] { Tagger(small(1, 1), SourceShape(3, {}), targets); }),
-              HasSubstr("reads texts, no images, sounds, sets or molecules"));
+              HasSubstr("reads only texts, not images, sounds, sets or molecules"));
   const auto network = make(small(0, 1));
   const Batch batch = make_batch({sentence({4, 5}, {4})}, {0});
   EXPECT_THAT(error_of([&] { network->objective(batch, {}, 0); }),
@@ -199,9 +199,10 @@ TEST_F(TaggerModelTest, RefusesLabelsThatDoNotFit) {
   EXPECT_EQ(refusal({"in May", {"O"}, 7}),
             "test.tsv:7: 1 labels (data.target_units = space) for the 2 tokens (data.source_units "
             "= space) of 'in May'; give each token one label");
-  EXPECT_EQ(refusal({"in May", {"O X"}}),
-            "test.tsv: label 'X' of 'in May' was not in training, whose labels are 'O', 'B', 'D', "
-            "'I'");
+  EXPECT_EQ(
+      refusal({"in May", {"O X"}}),
+      "test.tsv: label 'X' of 'in May' was not in training; the training labels are 'O', 'B', 'D', "
+      "'I'");
   EXPECT_THAT(error_of([&] {
                 model.encode({Example{"in May", {"O"}}});
               }),

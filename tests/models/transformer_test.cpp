@@ -259,7 +259,7 @@ TEST(Transformer, TellsWhatDoesNotFit) {
   EXPECT_THAT(made([](auto& c) { c.experts = 3, c.gated = true; }),
               testing::HasSubstr("model.gated is true, and model.experts 3"));
   EXPECT_THAT(made([](auto& c) { c.first_norm = c.normalise_first = false; }),
-              testing::HasSubstr("model.first_norm is false, and model.normalise_first too"));
+              testing::HasSubstr("model.first_norm is false, and so is model.normalise_first"));
   EXPECT_THAT(made([](auto& c) { c.scopes = "all; windows:3"; }), testing::HasSubstr("windows:3"));
   EXPECT_THAT(made([](auto& c) { c.scopes = "all", c.self.scope = "causal"; }),
               testing::HasSubstr("model.scope is causal and model.scopes all"));

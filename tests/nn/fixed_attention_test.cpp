@@ -145,7 +145,7 @@ TEST(FixedErrors, SayWhatALearnedQueryCannotTake) {
       {[] { FixedAttention({.score = "aditive"}); }, "did you mean additive"},
       {[] { FixedAttention({.normaliser = "softmx"}); }, "did you mean softmax"},
       {[] { FixedAttention({.normaliser = "hard"}); }, "hard gives the scores no gradient"},
-      {[] { FixedAttention({.normaliser = "monotonic"}); }, "monotonic goes by the order"},
+      {[] { FixedAttention({.normaliser = "monotonic"}); }, "monotonic depends on the order"},
       {[] { FixedAttention({.score = "dot", .normaliser = "linear"}); },
        "linear divides by the sum of the scores, which may be negative here; take softmax"},
       {[] { FixedAttention({.queries = 0}); }, "queries is 0; it must be 1 or more"},

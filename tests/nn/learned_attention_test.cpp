@@ -278,7 +278,7 @@ TEST(LearnedAttention, RefusesWhatItCannotCompare) {
   EXPECT_THAT(refusal({.score = "dot"}, {.query_depth = 3, .key_depth = 4}),
               HasSubstr("use general or additive"));
   EXPECT_THAT(refusal({.score = "location"}, {.query_depth = 3, .key_depth = 3}),
-              HasSubstr("how many keys"));
+              HasSubstr("maximum number of keys"));
   EXPECT_THAT(refusal({}, sizes, 0), HasSubstr("0 heads"));
   EXPECT_EQ(refusal({.score = "general"}, {.query_depth = 3, .key_depth = 4}), "");
 }

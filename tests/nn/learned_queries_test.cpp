@@ -140,7 +140,7 @@ TEST(InducingPoints, TellWhatDoesNotFit) {
   TransformerStackConfig config = induced();
   config.self[0].choices.scope = "causal";
   EXPECT_THAT(test::error_of([&] { TransformerStack{config}; }),
-              testing::HasSubstr("inducing points have no positions"));
+              testing::HasSubstr("inducing points lack positions"));
   TransformerStack stack(induced());
   EXPECT_THAT(test::error_of([&] { stack.start({}, {}); }), testing::HasSubstr("no steps"));
 }

@@ -245,7 +245,7 @@ TEST(MixtureOfExperts, RefusesMisuse) {
   const Tensor x = torch::randn({2, 5}, torch::kDouble);
   expect_errors({
       {[] { MixtureOfExperts({.depth = 2, .hidden = 2, .experts = 2, .chosen = 3}); },
-       "3 of 2 experts are chosen; there must be 1 to 2"},
+       "3 of 2 experts are chosen; choose 1 to 2"},
       {[] { MixtureOfExperts({.depth = 2, .hidden = 0}); }, "depth is 2, hidden 0"},
       {[&] { module.forward(x.slice(1, 1), {}); }, "x has shape [2, 4]; its last axis must be 5"},
       {[&] { module.forward(x, {}, torch::ones({3}, torch::kBool)); },

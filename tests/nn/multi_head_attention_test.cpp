@@ -465,7 +465,7 @@ TEST(MultiHeadAttention, RefusesMisuse) {
   MultiHeadState empty, prepared = module->prepare(x, torch::tensor({1, 3})), begun;
   module->step(x, begun);
   expect_errors({
-      {making({.depth = 4}), "there are no heads; give a group"},
+      {making({.depth = 4}), "got no heads; give a group"},
       {making({.depth = 4, .groups = {{.heads = 3}}}),
        "depth 4 does not divide among 3 heads; say"},
       {making({.depth = 0, .groups = {{}}}), "depth is 0, source_depth 0"},
@@ -476,7 +476,8 @@ TEST(MultiHeadAttention, RefusesMisuse) {
        "heads have depth 3; rotary turns pairs"},
       {making({.depth = 4, .groups = {{.choices = {.score = "aditive"}}}}),
        "did you mean additive"},
-      {making({.depth = 4, .groups = {{.choices = {.score = "location"}}}}), "how many keys"},
+      {making({.depth = 4, .groups = {{.choices = {.score = "location"}}}}),
+       "maximum number of keys"},
       {[&] { module->forward(x.slice(2, 1), x); },
        "query has shape [2, 3, 11]; it must be [batch, positions, 12]"},
       {[&] { module->forward(x, x[0]); }, "source has shape [3, 12]"},

@@ -164,7 +164,7 @@ TEST(Neighbours, HaveNoPositionsAndNoPoints) {
                                                                 .neighbour_kinds = 2});
     };
   };
-  const char* positions = "neighbours have none; take scope all, no bias";
+  const char* positions = "neighbours lack them; take scope all, no bias";
   expect_errors({{make({.choices = {.bias = "buckets:8"}}, 0), positions},
                  {make({.choices = {.scope = "causal"}}, 0), positions},
                  {make({.rotary = true}, 0), positions},

@@ -161,7 +161,7 @@ TEST_F(BackendTest, WhereNoneTakesItTheReasonIsTheCpus) {
   const BackendRegistration registration(backend);
   const AttentionSpec spec = {.normaliser = "hard", .path = Path::fused};
   EXPECT_THAT([&] { attention(query, key, value, spec); },
-              ThrowsMessage<Error>(HasSubstr("there is no kernel for normaliser hard")));
+              ThrowsMessage<Error>(HasSubstr("no kernel supports normaliser hard")));
 }
 
 // Weights are dropped by a hash of their place: every device drops the same ones.

@@ -320,7 +320,7 @@ TEST(Edges, PairsThatDoNotFitAreRefused) {
       },
       "pairs 0 and 2 are the same");
   expect_refused([&] { make_graph(pairs({0}, {1}), 2, 3, SelfLoops::added); },
-                 "as many queries as keys");
+                 "equal numbers of queries and keys");
   expect_refused([&] { make_graph(pairs({0}, {1}), -2, 3); }, "negative");
   expect_refused([&] { joined({}); }, "1 is the least");
 }

@@ -164,14 +164,14 @@ TEST(ScopeErrors, OfTextQuoteIt) {
        "window:L,R"},
       {[] { parse_scope(""); }, "no scope is called ''"},
       {[] { parse_scope("window"); }, "no scope is called 'window'"},
-      {[] { parse_scope("window:"); }, "'' is no number of keys; write window:R or window:L,R"},
-      {[] { parse_scope("window:3,"); }, "'' is no number of keys"},
-      {[] { parse_scope("window:3x"); }, "'3x' is no number of keys"},
-      {[] { parse_scope("window:1,2,3"); }, "'2,3' is no number of keys"},
-      {[] { parse_scope("window:99999999999999999999"); }, "is no number of keys"},
+      {[] { parse_scope("window:"); }, "'' is not a number of keys; write window:R or window:L,R"},
+      {[] { parse_scope("window:3,"); }, "'' is not a number of keys"},
+      {[] { parse_scope("window:3x"); }, "'3x' is not a number of keys"},
+      {[] { parse_scope("window:1,2,3"); }, "'2,3' is not a number of keys"},
+      {[] { parse_scope("window:99999999999999999999"); }, "is not a number of keys"},
       {[] { parse_scope("window:-1"); }, "must reach 0 or more keys to each side"},
-      {[] { parse_scope("window:\n3"); }, "'\\x0a3' is no number of keys"},
-      // 2^9 clauses; with more parts memory would be exhausted.
+      {[] { parse_scope("window:\n3"); }, "'\\x0a3' is not a number of keys"},
+      // 2^9 clauses; with more parts no memory would hold them.
       {[] {
          parse_scope("global:1&global:1&global:1&global:1&global:1&global:1&global:1&global:1&all");
        },

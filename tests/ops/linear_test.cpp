@@ -386,7 +386,7 @@ TEST(Linear, SaysWhatItDoesNotTake) {
   };
   expect_errors({
       {[&] { attend_with({}); },
-       "normaliser linear divides by the sum of the scores, and those of scaled_dot may be "
+       "normaliser linear divides by the sum of the scores, and scores of scaled_dot may be "
        "negative; take elu_features"},
       {[&] { attend_with({.score = "elu_features", .bias = alibi(at::ones({4}))}); },
        "which a bias could make negative; leave the bias out"},
@@ -395,7 +395,7 @@ TEST(Linear, SaysWhatItDoesNotTake) {
       {[&] { attend_with({.score = "elu_features", .scope = window(2), .path = Path::fused}); },
        "path is fused, but running sums follow the scopes all and causal"},
       {[&] { attend_with({.score = "dot", .soft_cap = 1, .path = Path::fused}); },
-       "path is fused, but running sums hold no single score, which soft_cap changes"},
+       "path is fused, but running sums hold no single scores, and soft_cap changes these"},
       {[&] {
          attend_with({.score = "dot", .dropout = {0.5, 1}, .path = Path::fused});
        },
@@ -423,7 +423,7 @@ TEST(Linear, SaysWhatItDoesNotTake) {
        "parameter omega of score positive_features has shape [0, 3]"},
       {[&] { step(x, x, {}); }, "[linear attention] value is undefined"},
       {[&] { step(x, x.narrow(2, 0, 2), x.narrow(2, 0, 2)); },
-       "a step has 6 queries and 2 keys; it must have one or more, as many of both"},
+       "a step has 6 queries and 2 keys; it must have one or more, the same number of both"},
       {[&] {
          step(x, x, at::ones({1, 4, 6, 2}));
        },

@@ -105,9 +105,9 @@ TEST(OneKey, SecondDerivativesAreRefusedWithTheReason) {
   };
   expect_errors({
       {[&] { differentiate("hard"); },
-       "normaliser hard has no second derivative: the key that it takes is no smooth function"},
+       "normaliser hard has no second derivative: the chosen key is not a smooth function"},
       {[&] { differentiate("monotonic"); },
-       "normaliser monotonic has no second derivative: its expectation is scanned key by key; "
+       "normaliser monotonic has no second derivative: its expectation is computed key by key; "
        "differentiate it once, without create_graph, or take softmax"},
   });
 }

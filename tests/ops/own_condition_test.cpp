@@ -187,8 +187,8 @@ TEST_F(OwnCondition, BlocksAreCutOnceTheyAreChosen) {
   EXPECT_TRUE(mask_of(shifted_keys(fixed, 3, 6), 9, 6).equal(whole.narrow(3, 3, 6)));
   const auto wrong = [](const Tensor&, const Tensor&) { return at::ones({3, 2, 3}, at::kBool); };
   expect_errors({
-      {[&] { shifted(scope, 1, 1); }, "take the scope that attend::chosen makes of them"},
-      {[&] { mask_of(scope); }, "blocks that are chosen by queries and keys"},
+      {[&] { shifted(scope, 1, 1); }, "take the scope of attend::chosen"},
+      {[&] { mask_of(scope); }, "blocks chosen by queries and keys"},
       {[&] { chosen_blocks(agreeing_blocks, 0); }, "the blocks of a layout must be 1 or more long"},
       {[&] { attention(inputs[0], inputs[1], inputs[2], {.scope = chosen_blocks(wrong, 4)}); },
        "a block layout of shape [3, 2, 3] does not fit 9 queries and 11 keys in blocks of 4; it "

@@ -235,7 +235,7 @@ TEST(Past, MisuseSaysWhatIsWanted) {
          attention(p.query, p.key, p.value,
                    {.score = p.score, .normaliser = "monotonic", .path = Path::fused});
        },
-       "there is no kernel for normaliser monotonic"},
+       "no kernel supports normaliser monotonic"},
   });
 }
 

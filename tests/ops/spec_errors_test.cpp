@@ -68,11 +68,11 @@ TEST(SpecErrors, OfScopesNameWhatIsWrong) {
       {[&] { window(Window{.dilation = 0}); }, "the dilation of a window must be 1 or more, got 0"},
       {[&] { window(Window{.right = -1}); }, "must reach 0 or more keys to each side"},
       {[&] { dense_mask({}); }, "must be of dtype bool, got an undefined tensor"},
-      {[] { parse_scope("prefix:x"); }, "'x' is no number of keys; write prefix:N"},
-      {[] { parse_scope("dilated:3"); }, "'' is no number of keys; write dilated:R,DILATION"},
+      {[] { parse_scope("prefix:x"); }, "'x' is not a number of keys; write prefix:N"},
+      {[] { parse_scope("dilated:3"); }, "'' is not a number of keys; write dilated:R,DILATION"},
       {[] { parse_scope("dilated:3,0"); }, "must be 1 or more, got 0"},
-      {[] { parse_scope("global:"); }, "'' is no number of tokens; write global:N"},
-      {[] { parse_scope("causal:1.5"); }, "'1.5' is no number of positions"},
+      {[] { parse_scope("global:"); }, "'' is not a number of tokens; write global:N"},
+      {[] { parse_scope("causal:1.5"); }, "'1.5' is not a number of positions"},
       {[] { parse_scope("causal & "); }, "no scope is called ''"},
       {[] { parse_scope("causal || all"); }, "no scope is called ''"},
   });
@@ -159,7 +159,7 @@ TEST(SpecErrors, OfThePathSayWhyItDoesNotFit) {
       {[&] {
          attention(x, ones({3, 3}), ones({3, 1}), {.score = "location", .path = Path::fused});
        },
-       "path is fused, but score location compares no queries with keys; take automatic or "
+       "path is fused, but score location does not compare queries with keys; take automatic or "
        "composed"},
       {[&] { attention(meta, meta, meta, {.path = Path::fused}); },
        "path is fused, but the tensors are on meta; the kernels run on the CPU"},

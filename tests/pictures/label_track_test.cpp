@@ -38,7 +38,8 @@ TEST(LabelTrack, HasLinesOfSixtyTokens) {
 TEST(LabelTrack, RefusesWhatHasNoLabelOfOneCharacterForEachToken) {
   Alignment words = of_residues(3);
   words.source[1] = "Oslo";
-  EXPECT_THAT([&] { label_track(words); }, ThrowsMessage<Error>(HasSubstr("'Oslo' is no single")));
+  EXPECT_THAT([&] { label_track(words); },
+              ThrowsMessage<Error>(HasSubstr("'Oslo' is not a single")));
   Alignment fewer = of_residues(3);
   fewer.target.pop_back();
   fewer.weights.rows = 2;

@@ -150,7 +150,7 @@ TEST(OwnType, IsTrainedAndAnswers) {
   EXPECT_EQ(refused.size(), method_table().size() - 1);
   EXPECT_EQ(refused.count("occlusion"), 0) << "the type tells neither vectors nor attention";
   EXPECT_THAT([&] { method_scores(find_method("gradient"), subject); },
-              ThrowsMessage<Error>(HasSubstr("do not tell the vectors")));
+              ThrowsMessage<Error>(HasSubstr("do not report the vectors")));
   EXPECT_THAT([&] { model.embed({"dab"}); }, ThrowsMessage<Error>(HasSubstr("has no encoder")));
   EXPECT_THAT([&] { model.classify({"dab"}); }, ThrowsMessage<Error>(HasSubstr("has no labels")));
 }

@@ -142,11 +142,11 @@ TEST_F(TrainingTest, NumbersAreToldByTheirDeviation) {
   options.data = options.valid = folder.write("n.tsv", "a\t3.5\nb\t3.5\nc\t3.50\n");
   options.assignments = {"model.type=classifier", "data.target=number"};
   EXPECT_THAT([&] { train_model(options, watch); },
-              ThrowsMessage<Error>(HasSubstr("is the number 3.5, so that their deviation is 0")));
+              ThrowsMessage<Error>(HasSubstr("is the number 3.5, so the deviation is 0")));
   options.config = folder.write("c.toml", "[data]\ntarget_mean = 0\n");
   options.assignments = {"model.type=set", "data.target=text"};
   EXPECT_THAT([&] { training_config(options); },
-              ThrowsMessage<Error>(HasSubstr("data.target_mean: is of targets that are numbers")));
+              ThrowsMessage<Error>(HasSubstr("data.target_mean: needs numeric targets")));
   options.config = "";
   options.assignments.emplace_back("data.target_deviation=2");
   EXPECT_THAT([&] { training_config(options); },
@@ -281,7 +281,9 @@ TEST_F(TrainingTest, SeeksTheBestAnewWhereTheValidationDataIsAnother) {
   options.assignments.emplace_back("train.steps=16");
   options.assignments.emplace_back("train.validation_examples=20");
   train_model(options, watch);
-  EXPECT_THAT(said, Contains(HasSubstr("was validated on other examples: the best weights are")));
+  EXPECT_THAT(
+      said,
+      Contains(HasSubstr("was validated on other examples: the search for the best weights")));
 }
 
 TEST_F(TrainingTest, EndsWithAnErrorWhereTheWeightsGiveNoProbabilities) {

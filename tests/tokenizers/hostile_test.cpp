@@ -25,17 +25,17 @@ std::string refusal_of_model(const std::string& model) {
 }
 
 TEST(HostileTokenizer, IsNoJson) {
-  EXPECT_THAT(refusal(""), AllOf(StartsWith("input: is no JSON"), HasSubstr("fetch")));
-  EXPECT_THAT(refusal("{\"model\": "), HasSubstr("is no JSON at byte"));
+  EXPECT_THAT(refusal(""), AllOf(StartsWith("input: is not JSON"), HasSubstr("fetch")));
+  EXPECT_THAT(refusal("{\"model\": "), HasSubstr("is not JSON at byte"));
   EXPECT_THAT(refusal(std::string("{}\0", 3)), HasSubstr("a NUL at byte 3"));
-  EXPECT_THAT(refusal("[1e999]"), HasSubstr("is no JSON"));
+  EXPECT_THAT(refusal("[1e999]"), HasSubstr("is not JSON"));
   EXPECT_THAT(refusal(std::string(100'000, '[')), HasSubstr("over 64 deep"));
 }
 
 TEST(HostileTokenizer, HasPartsOfTheWrongShape) {
-  EXPECT_EQ(refusal("[]"), "input: is no object");
+  EXPECT_EQ(refusal("[]"), "input: is not an object");
   EXPECT_EQ(refusal("{}"), "input: has no model");
-  EXPECT_EQ(refusal(R"({"model": 1})"), "input: model is no object");
+  EXPECT_EQ(refusal(R"({"model": 1})"), "input: model is not an object");
   EXPECT_THAT(refusal_of_model(R"("type": "Word\nLevel")"),
               AllOf(StartsWith("input: model.type is 'Word\\x0aLevel', which is not read"),
                     HasSubstr("WordPiece, BPE, Unigram")));
@@ -85,7 +85,7 @@ TEST(HostileTokenizer, HasAddedTokensThatDoNotFollow) {
   EXPECT_THAT(added(R"({"id": 1, "content": "x"}, {"id": 2, "content": "x"})"),
               HasSubstr("has 'x' twice"));
   EXPECT_THAT(added(R"({"id": 99999999999, "content": "x"})"),
-              HasSubstr("added_tokens[0].id is no"));
+              HasSubstr("added_tokens[0].id is not"));
   EXPECT_THAT(added(R"({"id": 1, "content": ""})"), HasSubstr("has an empty content"));
 }
 
@@ -100,7 +100,7 @@ TEST(HostileTokenizer, HasTemplatesThatLackATextOrAToken) {
   EXPECT_THAT(processed(R"({"Sequence": {"id": "C"}})"), HasSubstr("is the sequence 'C'"));
   const std::string text = R"({"Sequence": {"id": "A"}}, )";
   EXPECT_THAT(processed(text + R"({"SpecialToken": {"id": "y"}})"),
-              HasSubstr("special_tokens has not"));
+              HasSubstr("special_tokens lacks"));
   EXPECT_THAT(processed(text + R"({"SpecialToken": {"id": "x"}})"), HasSubstr("has the id 7"));
 }
 

@@ -88,7 +88,7 @@ TEST(MarianVocabulary, HasEachIdOnce) {
   };
   EXPECT_THAT(refusal(R"({"a": 0, "b": 2})"), HasSubstr("vocab.json: has the id '2'"));
   EXPECT_THAT(refusal(R"({"a": 0, "b": 0})"), HasSubstr("has the id 0 twice"));
-  EXPECT_THAT(refusal(R"(["a"])"), HasSubstr("is no object of tokens and ids"));
+  EXPECT_THAT(refusal(R"(["a"])"), HasSubstr("is not an object of tokens and ids"));
   EXPECT_THAT(refusal("{"), HasSubstr("vocab.json: "));
 }
 

@@ -163,8 +163,8 @@ TEST(Charsmap, IsReadInsideOfItsBounds) {
               HasSubstr("has 2048 bytes"));
   EXPECT_THAT(error_of([&] { Charsmap(blob + '\xFF', "input"); }), HasSubstr("is not UTF-8"));
   EXPECT_THAT(error_of([&] { Charsmap(blob.substr(0, blob.size() - 2), "input"); }),
-              HasSubstr("points to 2, where no replacement begins"));
-  // Offsets out of range find nothing, and invalid values are refused.
+              HasSubstr("points to 2, which is not the start of a replacement"));
+  // Offsets that point outside find nothing, and values are refused.
   for (size_t i = 4; i < blob.size(); ++i) {
     std::string wrong = blob;
     wrong[i] = '\xFF';
@@ -270,9 +270,9 @@ TEST(HostileSentencePiece, IsRefusedInOneLine) {
   EXPECT_THAT(refusal("\x08\x01"), HasSubstr("field 1 is of kind 0, not 2"));
   EXPECT_THAT(refusal(unigram().piece("er", -1).text()), HasSubstr("'er' is token 3 and token 8"));
   EXPECT_THAT(refusal(unigram().piece("x", -1, 9).text()), HasSubstr("of kind 9"));
-  EXPECT_THAT(refusal(unigram().piece("x", -1, byte).text()), HasSubstr("is no byte such as"));
+  EXPECT_THAT(refusal(unigram().piece("x", -1, byte).text()), HasSubstr("is not a byte such as"));
   EXPECT_THAT(refusal(unigram().piece("x", std::numeric_limits<float>::quiet_NaN()).text()),
-              HasSubstr("a score that is no number"));
+              HasSubstr("a score that is not a number"));
   EXPECT_THAT(refusal(model_of_kind(3).text()), HasSubstr("a model of kind 3"));
   EXPECT_THAT(refusal(unigram().bytes(trainer, ModelWriter().integer(24, 1).text()).text()),
               HasSubstr("treat_whitespace_as_suffix is not read"));
