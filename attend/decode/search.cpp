@@ -412,6 +412,16 @@ class Search::Steps {
   std::vector<std::vector<RivalToken>> rivals_;  // of the sentence that advances, by hypothesis
 };
 
+void SearchOptions::take_lengths(const SearchOptions& own, bool has_minimum, bool has_maximum) {
+  if (!has_minimum) minimum_length = own.minimum_length;
+  if (!has_maximum) maximum_length = own.maximum_length;
+  if (maximum_length == 0 || minimum_length <= maximum_length) return;
+  if (!has_minimum)
+    minimum_length = maximum_length;
+  else if (!has_maximum)
+    maximum_length = minimum_length;
+}
+
 void SearchOptions::check() const {
   const auto from = [](const char* name, double value, double least) {
     if (!(value >= least)) fail("[search] {} must be at least {}, got {}", name, least, value);
