@@ -266,6 +266,17 @@ def pieces():
     return model.getvalue()
 
 
+def draw_search(draw, settings, **others):
+    """How generate() searches: with or without beams, and with these other settings."""
+    settings.update(num_beams=draw.choice((1, 2, 4)), **others)
+    if settings.num_beams > 1:
+        settings.length_penalty = draw.choice((0.5, 1.0, 2.0))
+
+
+def generated(model, tokenizer, texts):
+    return [tokenizer.decode(model.generate(**tokenizer(text, return_tensors="pt"))[0]) for text in texts]
+
+
 def translator_folder(program, draw):
     own = sentencepiece.SentencePieceProcessor(model_proto=pieces())
     names = ["</s>", "<unk>"] + [own.id_to_piece(i) for i in range(2, own.get_piece_size())] + [">>fra<<", "<pad>"]
@@ -287,6 +298,8 @@ def translator_folder(program, draw):
         decoder_start_token_id=padding, eos_token_id=0, forced_eos_token_id=0))
     draw_weights(model, draw.randrange(1 << 30))
     model.resize_token_embeddings(len(tokenizer))
+    draw_search(draw, model.generation_config, max_length=draw.choice((8, 14)), forced_eos_token_id=0,
+                min_length=draw.choice((0, 4)), bad_words_ids=[[padding]])
     folder = program.new_folder("theirs")
     model.save_pretrained(folder)
     tokenizer.save_pretrained(folder)
@@ -294,7 +307,7 @@ def translator_folder(program, draw):
 
 
 def read_by_translator(folder, texts):
-    """The tokens of texts, and the log probabilities of their first answers."""
+    """The tokens of texts, the log probabilities of their first answers, and what generate() makes of them."""
     tokenizer = transformers.MarianTokenizer.from_pretrained(folder)
     model = transformers.MarianMTModel.from_pretrained(folder).eval()
     tokens, logits = [], []
@@ -304,15 +317,16 @@ def read_by_translator(folder, texts):
         start = torch.tensor([[model.config.decoder_start_token_id]])
         with torch.no_grad():
             logits.append(model(**batch, decoder_input_ids=start).logits[0, 0].tolist())
-    return tokens, logits
+    return tokens, logits, generated(model, tokenizer, texts)
 
 
 def translator_case(program, draw, report, number):
     folder = translator_folder(program, draw)
     texts = [draw.choice(("", ">>fra<< ", ">>ita<<")) + text for text in drawn_texts(draw, 6, longest=5)]
-    tokens, logits = read_by_translator(folder, texts)
+    tokens, logits, answers = read_by_translator(folder, texts)
     ours = program.imported(folder)
-    lines = program.lines("predict", ours, "--details", "--maximum-length", 1, texts=texts)
+    lines = program.lines("predict", ours, "--details", "--minimum-length", 0, "--maximum-length", 1,
+                          texts=texts)
     # An unknown piece has its own text here; a vocabulary puts the names of fixed tokens in brackets.
     known = set(json.loads((folder / "vocab.json").read_text()))
     found = [[{"[</s>]": "</s>", "[<unk>]": "<unk>", "[<pad>]": "<pad>"}.get(token, token) for token in line["source_tokens"]]
@@ -321,9 +335,10 @@ def translator_case(program, draw, report, number):
     known |= set(json.loads(added.read_text())) if added.exists() else set()
     found = [[token if token in known else "<unk>" for token in line] for line in found]
     report.compare(f"translator {number} ({sorted(known - set(json.loads((folder / 'vocab.json').read_text())))})", found, tokens)
-    again_tokens, again_logits = read_by_translator(program.exported(ours), texts)
+    again_tokens, again_logits, again_answers = read_by_translator(program.exported(ours), texts)
     report.compare(f"translator {number}, exported: tokens", again_tokens, tokens)
     report.compare(f"translator {number}, exported: logits", again_logits, logits, BAR)
+    report.compare(f"translator {number}, exported: generate", again_answers, answers)
 
 
 def language_model_case(program, draw, report, number):
@@ -335,20 +350,24 @@ def language_model_case(program, draw, report, number):
     folder = program.new_folder("theirs")
     model = transformers.GPT2LMHeadModel(transformers.GPT2Config(
         vocab_size=460, n_embd=DEPTH, n_layer=2, n_head=2, n_positions=2 * POSITIONS, bos_token_id=2, eos_token_id=2))
+    draw_search(draw, model.generation_config, max_new_tokens=draw.choice((5, 9)), min_new_tokens=draw.choice((1, 4)))
     draw_weights(model, draw.randrange(1 << 30)).save_pretrained(folder)
     (folder / "tokenizer.json").write_text(json.dumps(document))
     (folder / "tokenizer_config.json").write_text(json.dumps(settings))
 
-    def logits(where, texts):
+    def read(where, texts):
         tokenizer = transformers.AutoTokenizer.from_pretrained(where)
         reader = transformers.AutoModelForCausalLM.from_pretrained(where).eval()
         with torch.no_grad():
-            return [reader(**tokenizer(text, return_tensors="pt")).logits[0].tolist() for text in texts]
+            return [reader(**tokenizer(text, return_tensors="pt")).logits[0].tolist() for text in texts], \
+                generated(reader, tokenizer, texts)
 
     texts = drawn_texts(draw, 4, longest=6)
     back = program.exported(program.imported(folder))
+    (again, again_answers), (theirs, answers) = read(back, texts), read(folder, texts)
     report.compare(f"GPT-2 {number}, exported (space {document['pre_tokenizer']['add_prefix_space']} against "
-                   f"{settings['add_prefix_space']})", logits(back, texts), logits(folder, texts), BAR)
+                   f"{settings['add_prefix_space']})", again, theirs, BAR)
+    report.compare(f"GPT-2 {number}, exported: generate", again_answers, answers)
 
 
 CASES = ((sentence_case, 4), (tokenizer_case, 6), (translator_case, 2), (language_model_case, 1))

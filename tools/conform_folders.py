@@ -197,7 +197,7 @@ def gpt2(tensors, config, head, labels):
             tensors.all[here + "attn.bias"] = np.tril(np.ones((places, places), "u1"))[None, None]
             tensors.all[here + "attn.masked_bias"] = np.array(-1e4, "f4")
     tensors.norm(prefix + "ln_f")
-    if tensors.flip():  # what is written if tied tensors are kept once
+    if prefix and tensors.flip():  # what is written if tied tensors are kept once
         tensors.all["lm_head.weight"] = tensors.all.pop(embedding)
 
 

@@ -21,6 +21,7 @@ import sys
 import tempfile
 
 import numpy as np
+from safetensors.numpy import load_file
 
 import conform_report
 from conform_folders import WORDS, head_of, make_folder
@@ -60,7 +61,16 @@ class Peer:
         missing = [name for name in told["missing_keys"] if "pooler" not in name]
         if missing:
             raise ValueError(f"transformers misses {missing[:3]}")
+        self.complete(model, folder)
         return model.eval().double()
+
+    def complete(self, model, folder):
+        """Version 4 leaves both of two tied tensors without values if a file has only the output's."""
+        embedding = model.get_input_embeddings()
+        if getattr(embedding, "weight", None) is not None and embedding.weight.is_meta:
+            found = load_file(folder / "model.safetensors")["lm_head.weight"]
+            embedding.weight = self.torch.nn.Parameter(self.torch.tensor(found))
+            model.tie_weights()
 
     def compared(self, program, folder, out, kind, architecture):
         """The largest difference of this model's answers."""

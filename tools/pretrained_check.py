@@ -47,7 +47,7 @@ import conform_report
 from pretrained_exports import export_rows
 from pretrained_golden import write_golden
 from pretrained_heads import dense_differ, numbers_differ, tags_differ
-from pretrained_models import CONTINUING, FAMILIES, IMAGE_FAMILIES, draw_weights, drawn_images, drawn_texts
+from pretrained_models import CONTINUING, FAMILIES, IMAGE_FAMILIES, Draws, draw_weights, drawn_images, drawn_texts
 from pretrained_older import older_rows
 from pretrained_texts import continuations_differ, difference, encoded, maps_differ, shown, texts_differ
 from pretrained_translators import TRANSLATORS, tokenizing_rows, translator_rows
@@ -119,7 +119,7 @@ def pooled_differ(program, model, tokenizer, texts):
 
 
 def masked_differ(program, model, tokenizer, texts):
-    draw = random.Random(3)
+    draw = random.Random(3 + Draws.shift)
     masked = []
     for text in texts:
         words = text.split()
@@ -313,6 +313,7 @@ def main():
     if options.golden:
         write_golden(options.golden)
         return 0
+    Draws.shift = 1000 * (options.seed - 1)
     report = conform_report.Report()
     versions = ", ".join(f"{name} {importlib.metadata.version(name)}"
                          for name in ("transformers", "tokenizers", "torch", "pillow", "sentencepiece", "protobuf"))

@@ -13,7 +13,7 @@ import sentencepiece
 import torch
 import transformers
 
-from pretrained_models import draw_weights, drawn_texts
+from pretrained_models import Draws, draw_weights, drawn_texts
 from pretrained_texts import difference, encoded
 
 SIZES = {"d_model": 24, "encoder_layers": 2, "decoder_layers": 3, "encoder_attention_heads": 4,
@@ -60,7 +60,7 @@ def translating_config(tokenizer, **more):
 def drawn_translator(tokenizer, seed=4, **more):
     config = translating_config(tokenizer, **more)
     model = draw_weights(transformers.MarianMTModel(config), seed)
-    generator = torch.Generator().manual_seed(seed + 1)
+    generator = torch.Generator().manual_seed(seed + 1 + Draws.shift)
     model.final_logits_bias.copy_(torch.randn(model.final_logits_bias.shape, generator=generator) / 2)
     return model
 
@@ -158,7 +158,7 @@ def all_maps_differ(program, model, tokenizer, texts):
 
 def drawn_texts_of_scripts(count):
     """Lines of many scripts, emoji and control characters, some with tokens of languages and special tokens."""
-    draw = random.Random(7)
+    draw = random.Random(7 + Draws.shift)
     marks = ["</s>", "<unk>", "<pad>", "<<", ">>", "<", *LANGUAGES, ">>zzz<<", "  ", "\u00a0", "\u200d", "\u0301",
              "\U0001F600"]
     ranges = [(0x20, 0x7E), (0xA1, 0x24F), (0x370, 0x3FF), (0x400, 0x45F), (0x5D0, 0x5EA), (0x620, 0x64A),

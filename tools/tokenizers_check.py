@@ -62,9 +62,9 @@ MALFORMED = [b"\xff", b"\xc3", b"\xe2\x82", b"\xf0\x9f\x98", b"\xed\xa0\x80", b"
              b"\x80", b"\xe2\x28\xa1", b"\xf0\x9f\x20"]
 
 
-def drawn_lines(texts, count):
+def drawn_lines(texts, count, seed=1):
     """Records of bytes, all of them drawn from one seed."""
-    draw = random.Random(1)
+    draw = random.Random(seed)
     records = []
     while len(records) < count:
         line = bytearray()
@@ -88,9 +88,9 @@ def drawn_lines(texts, count):
     return records
 
 
-def invented_lines(count):
+def invented_lines(count, seed=1):
     """Words of every script that occur often, so that vocabularies have tokens of them."""
-    draw = random.Random(2)
+    draw = random.Random(seed + 1)
     words = []
     for first, last in SCRIPTS[2:-2]:
         letters = [chr(draw.randint(first, last)) for _ in range(12)]
@@ -369,8 +369,8 @@ def main():
     if options.golden:
         return golden(options.golden)
     texts = [line for path in options.texts for line in path.read_text(encoding="utf-8").splitlines()[:4000]]
-    texts += invented_lines(2000)
-    drawn = drawn_lines(texts, LINES)
+    texts += invented_lines(2000, options.seed)
+    drawn = drawn_lines(texts, LINES, options.seed)
     records = drawn + [line.encode() for line in texts]
     ordinary = [line.encode() for path in options.texts for line in path.read_text(encoding="utf-8").splitlines()]
     points = [chr(point).encode() for point in range(0, 0x110000, options.points)

@@ -40,6 +40,28 @@ CLI::Option* add_model_option(CLI::App& command, DecodeOptions& options, const c
   return option;
 }
 
+// A default of the model gives way to a length that was given.
+void add_length_options(CLI::App& command, DecodeOptions& options) {
+  SearchOptions& search = options.search;
+  const CLI::Option* minimum =
+      command
+          .add_option(
+              "--minimum-length", search.minimum_length,
+              "minimum number of tokens of an answer; default: decode.minimum_length of the "
+              "model, or 0")
+          ->check(CLI::Range(0, 1000000));
+  const CLI::Option* maximum =
+      command
+          .add_option("--maximum-length", search.maximum_length,
+                      "maximum number of tokens of an answer after a prefix; default: "
+                      "decode.maximum_length of the model, or 3 per source token plus 10, or "
+                      "--minimum-length if that is more")
+          ->check(CLI::Range(1, 1000000));
+  options.defaults.push_back([minimum, maximum](SearchOptions& lengths, const SearchOptions& own) {
+    lengths.take_lengths(own, minimum->count() > 0, maximum->count() > 0);
+  });
+}
+
 }  // namespace
 
 void add_search_options(CLI::App& command, DecodeOptions& options) {
@@ -60,15 +82,7 @@ void add_search_options(CLI::App& command, DecodeOptions& options) {
                   "weight of the penalty for source tokens without attention (Wu et al. 2016)")
       ->check(CLI::Range(0.0, 10.0))
       ->capture_default_str();
-  add_model_option(
-      command, options, "--minimum-length", &SearchOptions::minimum_length,
-      "minimum number of tokens of an answer; default: decode.minimum_length of the model, or 0")
-      ->check(CLI::Range(0, 1000000));
-  add_model_option(
-      command, options, "--maximum-length", &SearchOptions::maximum_length,
-      "maximum number of tokens of an answer after a prefix; default: decode.maximum_length of the "
-      "model, or 3 per source token plus 10, or --minimum-length if that is more")
-      ->check(CLI::Range(1, 1000000));
+  add_length_options(command, options);
   add_named_option<UnknownTokens>(
       command, "--unknown", search.unknown,
       "replacement for unknown tokens: forbid, the next best known token; copy, the source token "

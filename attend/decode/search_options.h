@@ -51,6 +51,9 @@ struct SearchOptions {
   // text and an attended source token may not be a possible answer token.
   std::optional<UnknownTokens> unknown = {};
 
+  // Takes the lengths that were not given from `own`, as far as those that were given allow.
+  void take_lengths(const SearchOptions& own, bool has_minimum, bool has_maximum);
+
   void check() const;  // Error on a value out of range
 };
 

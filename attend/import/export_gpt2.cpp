@@ -2,6 +2,7 @@
 #include "attend/import/config_keys-inl.h"
 #include "attend/import/conversion-inl.h"
 #include "attend/import/export-inl.h"
+#include "attend/import/generation-inl.h"
 #include "attend/models/language_model_config.h"
 
 namespace attend::internal {
@@ -78,6 +79,9 @@ ExportedFolder exported_gpt2(const PairModel& model, const std::string& folder) 
   add_exported(model, tokens, made);
   add_tokenizer_config(model, tokens, made);
   made.documents["tokenizer_config.json"]["model_max_length"] = ours.context;
+  Json& generation = made.documents["generation_config.json"];
+  generation = exported_generation(model.decode, true, end);
+  generation["bos_token_id"] = begin;
   return made;
 }
 

@@ -5,6 +5,7 @@
 #include "attend/data/vocabulary.h"
 #include "attend/import/config_keys-inl.h"
 #include "attend/import/export-inl.h"
+#include "attend/import/generation-inl.h"
 #include "attend/models/transformer_config.h"
 #include "attend/tokenizers/marian_tokenizer.h"
 
@@ -130,12 +131,11 @@ ExportedFolder exported_marian(const PairModel& model, const std::string& folder
       {"pad_token", MarianTokenizer::padding}, {"separate_vocabs", false}};
   add_pieces(added_pieces(read_file(model.text.tokenizer), model.text.tokenizer), ids, made);
   made.documents["vocab.json"] = ids;
+  Json& generation = made.documents["generation_config.json"];
+  generation = exported_generation(model.decode, false, end);
+  generation["pad_token_id"] = generation["decoder_start_token_id"] = padding;
   // Padding is never answered.
-  made.documents["generation_config.json"] = {
-      {"pad_token_id", padding},
-      {"decoder_start_token_id", padding},
-      {"eos_token_id", end},
-      {"bad_words_ids", Json::array({Json::array({padding})})}};
+  generation["bad_words_ids"] = Json::array({Json::array({padding})});
   return made;
 }
 

@@ -14,7 +14,7 @@ struct ExportedModel {
 // that split texts or scale images. For an embedder, also writes the files of
 // sentence-transformers. The classes are those of BERT, ModernBERT, ViT, DeiT, GPT-2 and Marian,
 // and DistilBERT's for labels above a layer with relu. Importing the folder again gives the same
-// settings.
+// settings, except for a length penalty without beams.
 //
 // Errors name the setting that no such class supports, and `out` if it exists already.
 ExportedModel export_model(const std::string& folder, const std::string& out);

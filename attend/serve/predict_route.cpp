@@ -69,13 +69,12 @@ bool any_present(const std::vector<RequestField>& fields, const std::set<std::st
 // Sets absent fields to the defaults of the model's folder.
 void take_search_defaults(const Model& model, const std::set<std::string>& present,
                           SearchOptions& search) {
-  const SearchOptions own = model.search_options();
+  SearchOptions own = model.search_options();
   if (!present.contains("beam")) search.beam = std::min<int64_t>(own.beam, max_answers);
   if (!present.contains("length_penalty")) search.length_penalty = own.length_penalty;
-  if (!present.contains("minimum_length"))
-    search.minimum_length = std::min<int64_t>(own.minimum_length, max_answer_tokens);
-  if (!present.contains("maximum_length"))
-    search.maximum_length = std::min<int64_t>(own.maximum_length, max_answer_tokens);
+  own.minimum_length = std::min<int64_t>(own.minimum_length, max_answer_tokens);
+  own.maximum_length = std::min<int64_t>(own.maximum_length, max_answer_tokens);
+  search.take_lengths(own, present.contains("minimum_length"), present.contains("maximum_length"));
 }
 
 PredictRequest read_predict(const Service& service, const std::string& body) {

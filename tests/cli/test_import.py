@@ -191,7 +191,7 @@ class Import(program.Case):
     def test_a_folder_says_how_answers_are_searched_for(self):
         case = write_foreign("MarianMTModel", self.folder / "theirs")
         self.write("theirs/generation_config.json", json.dumps(
-            {"num_beams": 3, "max_new_tokens": 4, "no_repeat_ngram_size": 2}))
+            {"num_beams": 3, "max_new_tokens": 4, "min_new_tokens": 2, "no_repeat_ngram_size": 2}))
         told = self.succeed("import", "theirs", "--out", "model").stderr
         self.assertIn("num_beams = 3 becomes decode.beam = 3", told)
         self.assertIn("not honoured: no_repeat_ngram_size = 2", told)
@@ -202,6 +202,9 @@ class Import(program.Case):
 
         self.assertEqual(answers(), answers("--beam", "3", "--maximum-length", "4"))
         self.assertNotEqual(answers(), answers("--maximum-length", "3"))
+        # A default gives way to what was given.
+        self.assertEqual(answers("--maximum-length", "1"), answers("--maximum-length", "1", "--minimum-length", "1"))
+        self.assertEqual(answers("--minimum-length", "6"), answers("--maximum-length", "6", "--minimum-length", "6"))
         self.assertEqual(self.succeed("predict", "model", "--nbest", "3", stdin=text).stdout.count("\n"), 3)
         self.refuse("predict", "model", "--nbest", "4", names=["--nbest 4: a beam of 3 has no more"])
         self.write("pairs.tsv", f"{text}\tPARIS %\n" * 4)

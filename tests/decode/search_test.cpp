@@ -426,5 +426,19 @@ TEST(Search, RefusesWhatIsOutOfRangeAndNaN) {
   EXPECT_THAT(error({.sampling = Sampling{}}), HasSubstr("NaN"));
 }
 
+TEST(SearchOptions, TakeLengthsThatWereNotGivenAsFarAsOthersAllow) {
+  const auto taken = [](int64_t minimum, int64_t maximum, const SearchOptions& own) {
+    SearchOptions options{.minimum_length = minimum, .maximum_length = maximum};
+    options.take_lengths(own, minimum > 0, maximum > 0);
+    return std::pair(options.minimum_length, options.maximum_length);
+  };
+  const SearchOptions own{.minimum_length = 3, .maximum_length = 6};
+  EXPECT_EQ(taken(0, 0, own), std::pair(3L, 6L));
+  EXPECT_EQ(taken(0, 1, own), std::pair(1L, 1L));
+  EXPECT_EQ(taken(8, 0, own), std::pair(8L, 8L));
+  EXPECT_EQ(taken(5, 2, own), std::pair(5L, 2L));  // an error of check()
+  EXPECT_EQ(taken(8, 0, {.minimum_length = 3}), std::pair(8L, 0L));
+}
+
 }  // namespace search_test
 }  // namespace attend

@@ -4,6 +4,7 @@
 #include <filesystem>
 #include <functional>
 
+#include "attend/import/export_model.h"
 #include "attend/import/import_model.h"
 #include "attend/inference/model.h"
 #include "tests/import/foreign_folder.h"
@@ -330,6 +331,53 @@ TEST(WorldFolders, OfContinuationsCountNewTokens) {
   });
   EXPECT_EQ(Model(whole.ours()).search_options().maximum_length, 0);
   EXPECT_THAT(whole.made.notes, ElementsAre(HasSubstr("not honoured: max_length = 30")));
+}
+
+// What an export of the imported folder says of the search, and config.toml of its import.
+std::pair<json, std::string> searched_again(const std::string& name, const json& generation) {
+  const Imported imported(
+      name, [&](ForeignFolder& foreign) { foreign.files["generation_config.json"] = generation; });
+  const std::string back = imported.folder / "back", again = imported.folder / "again";
+  export_model(imported.ours(), back);
+  import_model(back, again);
+  EXPECT_EQ(test::contents(again + "/config.toml"),
+            test::contents(imported.ours() + "/config.toml"));
+  return {json::parse(test::contents(back + "/generation_config.json")),
+          test::contents(again + "/config.toml")};
+}
+
+TEST(WorldFolders, AreExportedWithTheirSearch) {
+  const json translation = {
+      {"num_beams", 3},     {"length_penalty", 0.5},    {"max_length", 20},
+      {"min_length", 3},    {"forced_eos_token_id", 0}, {"bad_words_ids", {{85}}},
+      {"pad_token_id", 85}, {"eos_token_id", 0},        {"decoder_start_token_id", 85}};
+  const auto [translator, translator_settings] = searched_again("MarianMTModel", translation);
+  EXPECT_EQ(translator, translation);
+  EXPECT_THAT(translator_settings,
+              AllOf(HasSubstr("beam = 3\n"), HasSubstr("maximum_length = 18\n")));
+  const json continuation = {{"num_beams", 2},
+                             {"max_new_tokens", 7},
+                             {"min_new_tokens", 2},
+                             {"bos_token_id", 0},
+                             {"eos_token_id", 0}};
+  const auto [decoder, decoder_settings] = searched_again("GPT2LMHeadModel", continuation);
+  EXPECT_EQ(decoder, continuation);
+  EXPECT_THAT(decoder_settings, HasSubstr("minimum_length = 2\n"));
+}
+
+// Without beams transformers refuses to save a penalty, and a length that is not set is theirs.
+TEST(WorldFolders, AreExportedWithoutASearchIfTheyHaveNone) {
+  const auto [translator, settings] = searched_again("MarianMTModel", {{"num_beams", 1}});
+  EXPECT_EQ(translator, json({{"bad_words_ids", {{85}}},
+                              {"pad_token_id", 85},
+                              {"eos_token_id", 0},
+                              {"decoder_start_token_id", 85}}));
+  const Imported greedy("MarianMTModel", [](ForeignFolder& foreign) {
+    foreign.files["generation_config.json"] = {{"length_penalty", 0.5}};
+  });
+  export_model(greedy.ours(), greedy.folder / "back");
+  EXPECT_THAT(test::contents(greedy.folder / "back/generation_config.json"),
+              Not(HasSubstr("length_penalty")));
 }
 
 TEST(WorldFolders, MayNameNoClassOfImageProcessors) {
