@@ -215,7 +215,7 @@ def batches(work):
 def threads(work):
     for name in (*ANSWERING, "lm"):
         sources = sources_of(work.model(name)[1])
-        options = ["--max-length", 20] if name == "lm" else []
+        options = ["--maximum-length", 20] if name == "lm" else []
         one, two = (work.predictions(name, sources, "--threads", count, *options) for count in (1, 2))
         yield f"{name}: answers that differ, by one thread and two", unlike(one, two), 0
 
@@ -421,6 +421,15 @@ RELATIONS = (order_of_lines, batches, threads, units_of_targets, renamed, double
              predict_and_evaluate, served, in_cpp, float32_and_float64, save_and_load)
 
 
+def check(report, relation, work):
+    """Counts the cases of a relation. A program that fails is a case that differs; other relations follow."""
+    try:
+        for what, difference, allowed in relation(work):
+            report.compare(f"{relation.__name__}: {what}", float(difference), 0.0, allowed)
+    except (RuntimeError, OSError, subprocess.CalledProcessError) as error:
+        report.state(f"{relation.__name__}: all of it", False, str(error))
+
+
 def main():
     parser = conform_report.arguments(__doc__.splitlines()[0])
     parser.add_argument("--answer", help="examples/answer.cpp, built; otherwise next to the program")
@@ -434,8 +443,7 @@ def main():
         answer = pathlib.Path(options.answer).resolve() if options.answer else program.parent / "answer"
         work.answer = answer if answer.exists() else None
         for relation in chosen:
-            for what, difference, allowed in relation(work):
-                report.compare(f"{relation.__name__}: {what}", float(difference), 0.0, allowed)
+            check(report, relation, work)
     return report.finish()
 
 
