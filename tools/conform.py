@@ -53,7 +53,8 @@ ENVIRONMENTS = {
     "five": Environment(("torch==2.15.0", "transformers==5.24.0", "tokenizers==0.23.3", "sentence-transformers==6.2.0",
                          "sentencepiece==0.2.3", "pillow==11.3.0", "protobuf==7.36.2", "scipy==1.17.1",
                          "matplotlib==3.11.2", "pandas==3.1.1", "jaxtyping==0.3.11", "einops==0.8.2",
-                         "fancy_einsum==0.0.3", "typeguard==4.6.1", "beartype==0.23.1"),
+                         "fancy_einsum==0.0.3", "typeguard==4.6.1", "beartype==0.23.1",
+                         "torch-geometric==2.8.1"),
                         ("captum==0.9.0", "transformer_lens==4.3.0")),
     "four": Environment(("torch==2.15.0", "transformers==4.57.6", "sentence-transformers==5.7.0",
                          "sentencepiece==0.2.3", "pillow==11.3.0", "protobuf==7.36.2")),
@@ -98,6 +99,8 @@ ROWS = (
         ("--examples", "50")),
     Row("explanations", "occlusion, integrated gradients, relevance, rank correlation, patterns of heads of small models",
         "conform_explain.py", "five", ("transformers", "captum", "scipy", "transformer_lens")),
+    Row("graphs", "`compute --edges` with gradients, and models of type graph: layers of attention over drawn graphs",
+        "conform_graphs.py", "five", ("torch-geometric",)),
     Row("relations", "order, batches, threads, units, names, copies, saved and exported models: no peer",
         "conform_relations.py"),
 )
