@@ -123,7 +123,8 @@ def compare_operator(report, program, draw, number):
     heads, depth = (1 if make is agnn else int(draw.integers(1, 5))), int(draw.integers(1, 9))
     sources, targets = int(draw.integers(20, 60)), int(draw.integers(1, 20))
     targets = sources if make is agnn else targets
-    x = tuple(torch.tensor(draw.normal(size=(count, 6)), dtype=dtype, requires_grad=True) for count in (sources, targets))
+    x = tuple(torch.tensor(draw.normal(size=(count, 6)), dtype=dtype, requires_grad=True)
+              for count in (sources, targets))
     edges = drawn_edges(draw, sources, targets, int(draw.integers(0, 200)))
     call = make(x, edges, heads, depth)
     context = heads_of(call.context, heads)
@@ -134,7 +135,7 @@ def compare_operator(report, program, draw, number):
     if make is agnn:
         return  # its gradients of queries, keys and values are those of one tensor
     # Ours, taken back to what the layer reads, are theirs: both by the same maps.
-    leaves = [*x, *(weight for weight in leaves_of(call.context) if weight is not x[0] and weight is not x[1])]
+    leaves = leaves_of(call.context)
     theirs = torch.autograd.grad(context, leaves, slope, retain_graph=True, allow_unused=True)
     outputs, slopes = zip(*[(tensor, found[f"grad_{part}"].reshape(tensor.shape))
                             for part, tensor in (call.arrays | call.parameters).items() if tensor.requires_grad])
@@ -232,17 +233,17 @@ def transformer_layer(weights, name, mapped, heads, depth, concat):
     layer = TransformerConv(mapped.shape[0], depth, heads, concat)
     state = {f"lin_{part}.weight": mapped.T for part in ("key", "query", "value")} | {
         f"lin_{part}.bias": torch.zeros(heads * depth, dtype=torch.float64) for part in ("key", "query", "value")}
-    return state | {"lin_skip.weight": torch.zeros(layer.lin_skip.weight.shape), "lin_skip.bias": weights[f"{name}.bias"]}, layer
+    skip = {"lin_skip.weight": torch.zeros(layer.lin_skip.weight.shape), "lin_skip.bias": weights[f"{name}.bias"]}
+    return state | skip, layer
 
 
 def identity_of(name, shape):
-    """Our parameters that GATConv and GATv2Conv lack."""
-    attention_depth = 1
+    """Our parameters that GATv2Conv (W_k) and GATConv (v and b, of one hidden unit) lack."""
     if name.endswith("W_k") and shape[-1] == shape[-2] and shape[-1] > 1:
         return numpy.broadcast_to(numpy.eye(shape[-1]), shape)
-    if name.endswith("attention.v") and shape[-1] == attention_depth:
+    if name.endswith("attention.v") and shape[-1] == 1:
         return numpy.ones(shape)
-    if name.endswith("attention.b") and shape[-1] == attention_depth:
+    if name.endswith("attention.b") and shape[-1] == 1:
         return numpy.zeros(shape)
     return None
 

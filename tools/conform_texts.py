@@ -32,9 +32,9 @@ ALPHABETS = {
     "others": "กขคงअआकखगابتثج가나다라마" + "ԱԲԳაბგ" + "𝒳𝒴𠀀𠀁",
     "pictures": "ab😀😂👍🏽🇩🇪❤️©™→≤√½²①",
 }
-MARKS = [".", ",", "!", "?", ";", ":", "-", "--", "'", '"', "(", ")", "&", "&quot;", "&amp;", "&lt;", "&gt;", "%", "$", "€",
-         "/", "<skipped>", "...", "…", "“", "”", "„", "«", "»", "¿", "。", "，", "！", "、", "「", "」", "·", "–", "_", "*", "@-@",
-         "#", "+", "=", "~", "`", "^", "|", "\\", "{", "}", "[", "]", "§", "°", "№"]
+MARKS = [*".,!?;:-'\"()&%$€/…“”„«»¿。，！、「」·–_*#+=~`^|\\{}[]§°№", "--", "...", "&quot;", "&amp;", "&lt;", "&gt;", "<skipped>",
+         "@-@"]
+NUMBERS = ["{}", "{}.{}", "{},{}", "{}-{}", "{}%", "${}", "{}th", "{}:{}", ".{}", "{}.", "x{}", "{}/{}"]
 
 
 def word(draw, letters):
@@ -43,8 +43,7 @@ def word(draw, letters):
 
 
 def number(draw):
-    return draw.choice(["{}", "{}.{}", "{},{}", "{}-{}", "{}%", "${}", "{}th", "{}:{}", ".{}", "{}.", "x{}", "{}/{}"]).format(
-        draw.randint(0, 3000), draw.randint(0, 99))
+    return draw.choice(NUMBERS).format(draw.randint(0, 3000), draw.randint(0, 99))
 
 
 def line(draw, words):
@@ -69,10 +68,11 @@ def changed(draw, text, words):
     parts = text.split(" ")
     for _ in range(draw.randint(1, 1 + len(parts) // 2)):
         place = draw.randrange(len(parts))
-        parts[place:place + 1] = draw.choice([[], [parts[place]] * 2, [draw.choice(words)], [parts[place].lower()],
-                                              [parts[place] + draw.choice(MARKS)]]) or ([] if len(parts) > 1 else [""])
+        one = parts[place]
+        parts[place:place + 1] = draw.choice(
+            [[], [one, one], [draw.choice(words)], [one.lower()], [one + draw.choice(MARKS)]])
         if not parts:
-            parts = [""]
+            return ""
     return " ".join(parts) + draw.choice(["", "", "", " ", "  "])
 
 
