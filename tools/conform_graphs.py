@@ -129,7 +129,8 @@ def compare_operator(report, program, draw, number):
     call = make(x, edges, heads, depth)
     context = heads_of(call.context, heads)
     slope = torch.tensor(draw.normal(size=context.shape), dtype=dtype)
-    name = f"{make.__name__}, {str(dtype)[6:]}, {edges.shape[1]} edges, {sources} to {targets}, {heads} heads of {depth}"
+    name = (f"{make.__name__}, {str(dtype)[6:]}, {edges.shape[1]} edges, {sources} to {targets} nodes, "
+            f"{heads} heads of {depth}")
     found = compute(program, call, edges, slope)
     report.compare(f"{name}, context", found["context"].tolist(), context.tolist(), TOLERANCE[dtype])
     if make is agnn:

@@ -305,8 +305,8 @@ For a model that ranks items, --data holds interactions: each user's last item i
 of training, but for those of the same user before it, and one that was not in training counts as
 a miss. Among items of one score, hit@K, ndcg@K and mrr are means over the orders of these. JSON:
 hit@10, ndcg@10, mrr, the loss of the items of training, popularity (the same of ranking by
-popularity) and misses {unknown, seen}: right items that were not in training, and those that the
-user took before, which --keep-seen ranks.
+popularity, items of one count by name) and misses {unknown, seen}: right items that were not in
+training, and those that the user took before, which --keep-seen ranks.
 For an encoder: loss and perplexity of the tokens that are asked for, asked_tokens (how many they
 are, chosen by the content of each line), tokens, unknown_tokens, which are not asked for,
 examples.)";
