@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
-"""Compares the figures of `attend score` with scikit-learn's, and those of spans with seqeval's.
+"""Compares the figures of `attend score` with scikit-learn's, and those of spans with seqeval's and conlleval's.
 
-    python3 -m venv build/sklearn && build/sklearn/bin/pip install scikit-learn seqeval
+    python3 -m venv build/sklearn && build/sklearn/bin/pip install scikit-learn seqeval conlleval
     build/sklearn/bin/python tools/sklearn_check.py [--program build/release/attend] [--seed 1]
 
 A row of `./dev conform`. Answers are drawn with many ties; truths are constant, far from 0, or of one class. Exits with
@@ -14,6 +14,7 @@ import subprocess
 import sys
 import tempfile
 
+import conlleval
 import numpy
 import seqeval.metrics
 import sklearn.metrics
@@ -98,7 +99,12 @@ def compare_spans(draw, program, labels):
         return [[label.replace("L-", "E-").replace("U-", "S-") for label in line] for line in lines]
 
     right, answers = as_bioes(right), as_bioes(answers)
-    return ours, {"f1": seqeval.metrics.f1_score(right, answers),
+    rows = [row for lines in zip(right, answers)
+            for row in [f"word {wanted} {answer}" for wanted, answer in zip(*lines)] + [""]]
+    by_conlleval = conlleval.evaluate(rows)["overall"]["chunks"]["evals"]
+    ours |= {f"{name} by conlleval": ours[name] for name in ("f1", "precision", "recall")}
+    return ours, {"f1 by conlleval": by_conlleval["f1"], "precision by conlleval": by_conlleval["prec"],
+                  "recall by conlleval": by_conlleval["rec"], "f1": seqeval.metrics.f1_score(right, answers),
                   "precision": seqeval.metrics.precision_score(right, answers),
                   "recall": seqeval.metrics.recall_score(right, answers)}
 

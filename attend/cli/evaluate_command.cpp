@@ -304,7 +304,7 @@ For a model that ranks items, --data holds interactions. Each user's last item i
 items of training, without the user's earlier items. An item that was not in training counts as a
 miss. For items with equal scores, hit@K, ndcg@K and mrr are means over their orders. JSON: hit@10,
 ndcg@10, mrr, loss (over items of training), popularity (the same metrics for ranking by
-popularity) and misses {unknown, seen}: right items that were not in training, and items that the
+popularity, equal counts by name) and misses {unknown, seen}: right items that were not in training, and items that the
 user took before, which --keep-seen ranks.
 For an encoder: loss and perplexity of the masked tokens, asked_tokens (their number, chosen by
 the content of each line), tokens, unknown_tokens (never masked), examples.)";

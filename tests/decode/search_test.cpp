@@ -406,9 +406,9 @@ TEST(Search, RefusesWhatIsOutOfRangeAndNaN) {
   EXPECT_THAT(error({.minimum_length = -1}), HasSubstr("minimum_length"));
   EXPECT_THAT(error({.minimum_length = 5, .maximum_length = 2}),
               HasSubstr("minimum_length 5 is over maximum_length 2"));
-  EXPECT_THAT(error({.alternatives = -1}), HasSubstr("rivals must be at least 0"));
+  EXPECT_THAT(error({.alternatives = -1}), HasSubstr("alternatives must be at least 0"));
   EXPECT_THAT(error({.alternatives = 1, .sampling = Sampling{}}),
-              HasSubstr("drawn answers have no rivals"));
+              HasSubstr("drawn answers have no alternatives"));
   EXPECT_THAT(error({.sampling = Sampling{.temperature = 0}}), HasSubstr("temperature"));
   EXPECT_THAT(error({.sampling = Sampling{.top_k = -1}}), HasSubstr("top_k"));
   EXPECT_THAT(error({.sampling = Sampling{.top_p = 0}}), HasSubstr("top_p"));
