@@ -54,7 +54,7 @@ class HeadSwitches {
     const line = this.model.answers_numbers
       ? `With all heads it is ${figure(before)}.`
       : `The ${what} from ${figure(before)} to ${figure(after)}; ` +
-        `${changed} of its ${places} places have another token.`;
+        `${changed} of its ${places} positions have another token.`;
     this.told.replaceChildren(
       element('p', {class: 'soft'}, 'Without ', element('strong', {class: 'asked'}, listed(without)), ' the model answers'),
       element('p', {class: 'answer'}, shown(answer)),
