@@ -3,9 +3,9 @@
 
     tools/aopc.py [--data ../shared/data] [--out build/aopc] [--examples 200] [--method NAMES]
 
-Trains the recipe sst2_transformer unless --out has a model, and prints a Markdown table. It has two means per method:
-the probability that the model's answer loses without the 1, 5, 10, 20 and 50 % of words with the largest scores, and
-the probability that it loses with only these words. Published: AOPC of a BERT fine-tuned on SST-2 (Modarressi et al.
+Trains the recipe sst2_transformer unless --out has a model, and prints a Markdown table with two means per method.
+Words with the largest scores are removed (1, 5, 10, 20 and 50 %), or only these words are kept. Both means are over the
+probability that the answer loses. The published figures are AOPC of a BERT fine-tuned on SST-2 (Modarressi et al.
 2023).
 """
 

@@ -1,13 +1,12 @@
 #!/usr/bin/env python3
-"""Compares methods of `attend explain` with those of Captum (Kokhlikyan et al. 2020) on the same weights.
+"""Compares methods of `attend explain` with Captum (Kokhlikyan et al. 2020) on the same weights.
 
     python3 -m venv build/captum && build/captum/bin/pip install captum torch
     build/captum/bin/python tools/captum_check.py MODEL TEXTS [--attend build/release/attend] [--lines 20]
 
-MODEL is a recurrent classifier with an additive pooling, as tools/jain_wallace.py trains it; the network
-is written again in PyTorch, in float64. TEXTS holds one text a line, and what follows a tab is not read.
-Prints the largest difference of each method, as a share of the text's largest score, and exits with 1 if
-one is above 1e-4.
+MODEL is a recurrent classifier with additive pooling, as tools/jain_wallace.py trains it. The script has the same
+network in PyTorch, in float64. TEXTS has one text per line; text after a tab is ignored. Prints the largest difference
+of each method, relative to the text's largest score. Exits with 1 if one is above 1e-4.
 """
 
 import argparse
@@ -39,7 +38,7 @@ def parameters(path):
 
 
 class Classifier:
-    """A bidirectional recurrent layer, additive pooling by one learned query, a linear map to labels."""
+    """A bidirectional recurrent layer, additive pooling with one learned query, and a linear map to labels."""
 
     def __init__(self, folder):
         weights = parameters(folder / "weights.safetensors")

@@ -3,10 +3,10 @@
 
     ./dev conform [ROW]... [--seed N] [--write] [--list]
 
-Each row of ROWS draws its inputs from a seed, runs the program and, if it has peers, pinned packages from PyPI in a
-virtual environment below build/conform, and compares. Prints versions and counts; exits with 1 if a case differs.
-build/conform/outcomes.json keeps the last outcome of each row; --write puts all of them into docs/conformance.md. A
-script ends with a line that conform_report.py describes.
+Each row of ROWS draws its inputs from a seed and runs the program. If the row has peers, it also runs their pinned
+packages from PyPI, in a virtual environment below build/conform, and compares the results. Prints versions and counts;
+exits with 1 if a case differs. build/conform/outcomes.json keeps the last outcome of each row; --write puts all of them
+into docs/conformance.md. conform_report.py describes the last line that each script prints.
 """
 
 import argparse
@@ -30,7 +30,7 @@ BEGIN, END = "<!-- the table of ./dev conform begins -->", "<!-- the table of ./
 
 @dataclass(frozen=True)
 class Environment:
-    """Pinned packages of a virtual environment; `alone` are installed without their dependencies."""
+    """Pinned packages of a virtual environment; the second tuple is installed without dependencies."""
 
     packages: tuple
     alone: tuple = ()
@@ -73,44 +73,44 @@ ENVIRONMENTS = {
 HUB = ("transformers", "sentence-transformers", "tokenizers", "sentencepiece")
 
 ROWS = (
-    Row("attention", "`compute` with drawn shapes, masks, caches and grouped heads: the reference of ONNX's Attention",
+    Row("attention", "contexts and weights of `compute` with ONNX's reference: random shapes, masks, caches, heads",
         "conform_attention.py", "attention", ("onnx",)),
-    Row("processors", "self-test of the kernels under QEMU: Arm with several widths of SVE, and s390x",
+    Row("processors", "kernels with their reference (self-test) under QEMU: Arm with several widths of SVE, s390x",
         "conform_processors.py"),
-    Row("models4", "configurations of the world's models, shrunk, weights drawn: import, vectors, labels, texts",
+    Row("models4", "published model folders with reduced sizes and random weights: vectors, labels, texts",
         "conform_models.py", "four", HUB[:1]),
-    Row("models5", "the same by transformers 5", "conform_models.py", "five", HUB[:1]),
-    Row("encoders4", "sentence encoders, tokenizers, translators of drawn settings: import, export, vectors, tokens",
+    Row("models5", "the same with transformers 5", "conform_models.py", "five", HUB[:1]),
+    Row("encoders4", "imported and exported sentence encoders, tokenizers and translators: vectors, tokens, answers",
         "conform_encoders.py", "four", HUB),
-    Row("encoders5", "the same by the later versions", "conform_encoders.py", "five", HUB),
-    Row("pretrained", "each class of each type with drawn weights: vectors, words, texts, weights of heads",
+    Row("encoders5", "the same with the later versions", "conform_encoders.py", "five", HUB),
+    Row("pretrained", "each class of each model type with random weights: vectors, words, texts, weights of heads",
         "pretrained_check.py", "five", HUB),
-    Row("tokenizers", "vocabularies of each kind, trained on drawn lines: ids, texts, code points",
+    Row("tokenizers", "vocabularies of each kind, trained on random lines: ids, decoded texts, code points",
         "tokenizers_check.py", "five", HUB[2:], ("--points", "7")),
-    Row("files", "drawn PNG, JPEG, CoNLL, CSV, FASTA, sounds and interactions", "conform_files.py", "files",
-        ("pillow", "conllu", "biopython", "soundfile")),
-    Row("molecules", "BBBP, ESOL, NCI's sample and drawn molecules in several spellings: atoms, bonds, keys",
+    Row("files", "contents of random PNG, JPEG, CoNLL, CSV, FASTA, sound and interaction files",
+        "conform_files.py", "files", ("pillow", "conllu", "biopython", "soundfile")),
+    Row("molecules", "BBBP, ESOL, NCI's sample and random molecules in several spellings: atoms, bonds, canonical keys",
         "conform_molecules.py", "molecules", ("rdkit",)),
-    Row("metrics", "figures of `score` on drawn answers with ties", "sklearn_check.py", "metrics",
+    Row("metrics", "figures of `score` for random answers with ties", "sklearn_check.py", "metrics",
         ("scikit-learn", "seqeval", "conlleval")),
-    Row("texts", "BLEU, chrF and chrF++ of drawn answers in seven alphabets: tokenizers, smoothing, several references",
+    Row("texts", "BLEU, chrF and chrF++ in seven alphabets, for each tokenizer and smoothing, with 1 to 3 references",
         "conform_texts.py", "metrics", ("sacrebleu",)),
-    Row("rankings", "hits, NDCG and MRR of drawn lists and of recommenders, items that tie included",
+    Row("rankings", "hit@K, NDCG@K and MRR of random lists and of recommenders, with and without ties",
         "conform_rankings.py", "metrics", ("ir_measures", "pytrec_eval-terrier")),
-    Row("clients", "clients of OpenAI, Hugging Face, LiteLLM, LangChain and a generated one; requests by schemathesis",
+    Row("clients", "answers of `serve` to released clients and a generated one; requests by schemathesis",
         "serve_clients.py", "clients",
         ("openai", "huggingface_hub", "litellm", "langchain-openai", "openapi-python-client", "schemathesis"),
         ("--examples", "50")),
-    Row("llama-index", "texts, streams, vectors, a retriever and refusals by LlamaIndex, with OpenAI's client before 3",
+    Row("llama-index", "texts, streams, vectors, retrieval and errors in LlamaIndex with OpenAI's client before 3",
         "serve_llama_index.py", "llama-index", ("llama-index-core", "llama-index-llms-openai-like",
                                                 "llama-index-embeddings-openai-like", "openai")),
-    Row("languages", "HTTP of curl, Go, Node and Java with defaults, directly, by TLS and through the proxies of the page",
+    Row("languages", "answers of `serve` to curl, Go, Node and Java: directly, by TLS and through four proxies",
         "serve_languages.py", "languages"),
-    Row("explanations", "occlusion, integrated gradients, relevance, rank correlation, patterns of heads of small models",
+    Row("explanations", "occlusion, gradients, relevance, rank correlation and head patterns of small models",
         "conform_explain.py", "five", ("transformers", "captum", "scipy", "transformer_lens")),
-    Row("graphs", "`compute --edges` with gradients, and models of type graph: layers of attention over drawn graphs",
+    Row("graphs", "attention over random graphs: `compute --edges` with gradients, models of type graph",
         "conform_graphs.py", "five", ("torch-geometric",)),
-    Row("relations", "order, batches, threads, units, names, copies, saved and exported models: no peer",
+    Row("relations", "invariance of results to order, batches, threads, units, names, copies, saving and export",
         "conform_relations.py"),
 )
 
@@ -120,7 +120,7 @@ def run(*command, **options):
 
 
 def interpreter(name):
-    """Python of an environment, which is made if it is missing or its packages have changed."""
+    """Python of an environment. Makes the environment if it is missing or its packages have changed."""
     if not name:
         return sys.executable
     wanted, folder = ENVIRONMENTS[name], FOLDER / name
@@ -145,7 +145,7 @@ def versions(python, peers):
 
 @dataclass(frozen=True)
 class Outcome:
-    """Counts of a row's last run. `said` holds what it printed of explained and differing cases."""
+    """Counts of a row's last run. `said` holds the printed lines of explained and differing cases."""
 
     name: str
     versions: str

@@ -1,11 +1,15 @@
 #!/usr/bin/env python3
 """Compares `attend compute` with the reference implementation of ONNX's Attention, opsets 23 to 25.
 
-A row of `./dev conform`. Draws shapes (odd lengths, grouped heads, other depths of values), masks of booleans and of
-numbers, causal masks, windows, caches before the queries, lengths of padded batches, soft caps and scales, in float64
-and float32. Compares contexts, and weights by the fourth output in mode 3, with a tolerance of the dtype. The root of
-each scale is exact, since the reference multiplies queries and keys by that root in float32, whatever their dtype.
---record tests/conform/attention.json writes what tests/cli/test_conform.py compares without the package.
+A row of `./dev conform`. Cases are drawn in float64 and float32:
+
+- shapes: odd lengths, grouped heads, values of another depth;
+- masks: booleans, numbers, causal, windows, lengths of padded batches;
+- caches before the queries, soft caps and scales.
+
+Compares contexts, and weights (the fourth output in mode 3), with a tolerance per dtype. The reference multiplies
+queries and keys by the square root of the scale in float32 for every dtype. So scales have exact square roots.
+--record tests/conform/attention.json writes the reference's answers for tests/cli/test_conform.py.
 """
 
 import json
@@ -73,7 +77,7 @@ def theirs(case, attributes, opset):
 
 
 def our_call(case, attributes):
-    """Arrays by their option of `attend compute`, and its other options."""
+    """Arrays by the option of `attend compute` that takes them, and the other options."""
     past = case["past_key"].shape[2] if "past_key" in case else 0
     query, key, value = (case[name].copy() for name in "QKV")
     if past:
@@ -124,13 +128,13 @@ def described(case, attributes, opset):
 
 
 def recorded(array):
-    """An array as tests/cli/arrays.py takes it, with its dtype."""
+    """An array with its dtype, in the form of tests/cli/arrays.py."""
     return {"shape": list(array.shape), "values": array.astype(int).ravel().tolist() if array.dtype == bool else
             array.ravel().tolist(), "descr": array.dtype.str if array.dtype != bool else "|b1"}
 
 
 def record(path, draw):
-    """Writes a few small cases with what the reference answers, for tests/cli/test_conform.py."""
+    """Writes a few small cases with the reference's answers, for tests/cli/test_conform.py."""
     cases = []
     while len(cases) < RECORDED:
         case, attributes, opset = draw_case(draw)

@@ -3,12 +3,16 @@
 
     PYTHON tools/conform_encoders.py [--program build/release/attend] [--seed N] [--count N] [--only KIND]
 
-PYTHON has transformers, sentence-transformers and sentencepiece; versions 4 and 5 of the first, 5 and 6 of the second.
-For each case a tiny folder is drawn and saved by the library: a sentence encoder with a limit, a pooling, a layer, a
-cut and a prompt; a tokenizer whose tokenizer_config.json has other flags than its tokenizer.json; a translator with
-added tokens. `attend import` reads the folder, and vectors or tokens of drawn texts are compared with the library's;
-then `attend export` writes it back and the library reads that, by model(**tokenizer(text)) as people call it. An
-import that names a key is right only where it is expected, which the line says.
+PYTHON needs transformers (4 or 5), sentence-transformers (5 or 6) and sentencepiece. For each case, the library saves a
+tiny random folder:
+
+- a sentence encoder with a limit, a pooling, a layer, a cut and a prompt;
+- a tokenizer with contradictory flags in tokenizer_config.json and tokenizer.json;
+- a translator with added tokens.
+
+`attend import` reads the folder. Vectors or tokens of random texts are compared with the library's. Then `attend
+export` writes the model, and the library reads it and computes model(**tokenizer(text)). If an import is refused
+because of a key, the case agrees only if this refusal is expected; its line says so.
 """
 
 import functools
@@ -140,10 +144,10 @@ def settings_of(kind):
 
 
 def sentence_encoder(program, draw):
-    """A sentence encoder of drawn settings that its library saved, and what they are."""
+    """A sentence encoder with random settings, the folder that its library saved, and a name for reports."""
     kind = draw.choice(("bert", "roberta"))
     settings = settings_of(kind)
-    # Without a limit the library asks RoBERTa for positions that it does not have.
+    # Without a limit the library would exceed the positions of RoBERTa.
     limit = draw.choice((6, 20, POSITIONS) if kind == "roberta" else (None, 6, 20, POSITIONS))
     if kind == "bert":
         settings["do_lower_case"] = draw.random() < 0.5
@@ -170,7 +174,7 @@ def sentence_encoder(program, draw):
     return sentence_transformers.SentenceTransformer(str(saved), device="cpu"), saved, name
 
 
-# findings/sentence_transformers_lower_case.sh shows it; version 4 of transformers keeps the normaliser, as import does.
+# See findings/sentence_transformers_lower_case.sh. transformers 4 and `attend import` keep the normaliser.
 LOST_LOWER_CASE = "the library loses its own do_lower_case when it reads the folder again with transformers 5"
 
 
@@ -189,14 +193,14 @@ def sentence_case(program, draw, report, number):
 
 
 def flag(draw, settings, key, values):
-    """One of the values, or the key left out."""
+    """Sets the key to one of the values, or omits it."""
     value = draw.choice((*values, "absent"))
     if value != "absent":
         settings[key] = value
 
 
 def drawn_tokenizer(draw):
-    """A kind, a tokenizer.json and a tokenizer_config.json that may say other things."""
+    """A kind, a tokenizer.json and a tokenizer_config.json that may contradict it."""
     kind = draw.choice(("bert", "roberta"))
     document, settings = json.loads(word_pieces() if kind == "bert" else byte_pairs()), settings_of(kind)
     if kind == "bert":
@@ -214,7 +218,7 @@ def drawn_tokenizer(draw):
     settings["model_max_length"] = draw.choice((7, 20, POSITIONS))
     decoder = {str(token["id"]): {key: value for key, value in token.items() if key != "id"}
                for token in document["added_tokens"]}
-    if draw.random() < 0.5:  # flags of special tokens, and another token
+    if draw.random() < 0.5:  # change flags of a special token and add a token
         decoder[draw.choice(sorted(decoder))].update(lstrip=draw.random() < 0.5, rstrip=draw.random() < 0.5)
         vocabulary = document["model"]["vocab"]
         number = vocabulary.get("newword", len(vocabulary))
@@ -235,7 +239,7 @@ def told_differences(document, settings, kind):
 
 
 def states_of(folder, texts):
-    """The vectors of tokens, as the library's own tokenizer and model give them."""
+    """Vectors of tokens by the library's tokenizer and model."""
     tokenizer = transformers.AutoTokenizer.from_pretrained(folder)
     model = transformers.AutoModel.from_pretrained(folder).eval()
     found = []
@@ -267,7 +271,7 @@ def pieces():
 
 
 def draw_search(draw, settings, **others):
-    """How generate() searches: with or without beams, and with these other settings."""
+    """Draws settings of generate(), with or without beams, and adds the other ones."""
     settings.update(num_beams=draw.choice((1, 2, 4)), **others)
     if settings.num_beams > 1:
         settings.length_penalty = draw.choice((0.5, 1.0, 2.0))
@@ -307,7 +311,7 @@ def translator_folder(program, draw):
 
 
 def read_by_translator(folder, texts):
-    """The tokens of texts, the log probabilities of their first answers, and what generate() makes of them."""
+    """Tokens of texts, logits of the first tokens of answers, and answers of generate()."""
     tokenizer = transformers.MarianTokenizer.from_pretrained(folder)
     model = transformers.MarianMTModel.from_pretrained(folder).eval()
     tokens, logits = [], []
@@ -327,7 +331,7 @@ def translator_case(program, draw, report, number):
     ours = program.imported(folder)
     lines = program.lines("predict", ours, "--details", "--minimum-length", 0, "--maximum-length", 1,
                           texts=texts)
-    # An unknown piece has its own text here; a vocabulary puts the names of fixed tokens in brackets.
+    # Here an unknown piece is printed as its text, and fixed tokens are printed in brackets.
     known = set(json.loads((folder / "vocab.json").read_text()))
     found = [[{"[</s>]": "</s>", "[<unk>]": "<unk>", "[<pad>]": "<pad>"}.get(token, token) for token in line["source_tokens"]]
              for line in lines]
@@ -342,7 +346,7 @@ def translator_case(program, draw, report, number):
 
 
 def language_model_case(program, draw, report, number):
-    """A GPT-2 that was imported and exported, called as model(**tokenizer(text))."""
+    """Compares model(**tokenizer(text)) of a GPT-2 before import and after export."""
     document = json.loads(byte_pairs())
     document["post_processor"], document["pre_tokenizer"]["add_prefix_space"] = None, draw.random() < 0.5
     settings = {"tokenizer_class": "GPT2Tokenizer", "bos_token": "</s>", "eos_token": "</s>", "unk_token": "</s>",

@@ -1,11 +1,14 @@
 #!/usr/bin/env python3
 """Compares `attend explain` of imported models with Captum, SciPy, TransformerLens and published rules.
 
-A row of `./dev conform`. Draws a BERT that labels texts and a GPT-2, each with a tokenizer and texts, saves them with
-transformers and imports them. Compares occlusion (Captum's FeatureAblation, which leaves words out and keeps [CLS] and
-[SEP]), gradients and integrated gradients (Captum's, from [UNK] between the special tokens), rollout and relevance
-(the rules of Abnar & Zuidema 2020 and Chefer et al. 2021, the latter of the logit), figures of the evidence (SciPy's
-Kendall tau; random orders by enumeration), and the patterns of heads (TransformerLens's detector).
+A row of `./dev conform`. Draws a BERT that labels texts and a GPT-2, each with a tokenizer and texts. Saves them with
+transformers and imports them. Compares:
+
+- occlusion with Captum's FeatureAblation, which omits words and keeps [CLS] and [SEP];
+- gradients and integrated gradients with Captum's; the baseline is [UNK] between the special tokens;
+- rollout and relevance with the rules of Abnar & Zuidema 2020 and Chefer et al. 2021 (relevance of the logit);
+- figures of the evidence with SciPy's Kendall tau and with an enumeration of random orders;
+- patterns of heads with TransformerLens's detector.
 """
 
 import importlib.util
@@ -27,12 +30,12 @@ from tokenizers import Tokenizer, decoders, models, pre_tokenizers, processors, 
 from conform_report import Report, arguments
 
 TEXTS = 6
-SHARE = 1e-3  # of the largest score: ours are computed in float32
+SHARE = 1e-3  # tolerance relative to the largest score; the program computes in float32
 LETTERS = "abcdefghijklmnoprstuvw"
 
 
 def detector():
-    """TransformerLens's head_detector.py. The rest of the package needs far more than its functions do."""
+    """TransformerLens's head_detector.py, loaded without the package, which has many dependencies."""
     package = types.ModuleType("transformer_lens")
     package.__path__ = importlib.util.find_spec("transformer_lens").submodule_search_locations
     sys.modules["transformer_lens"] = package
@@ -114,8 +117,8 @@ def compare_scores(report, name, ours, theirs):
 
 
 class Texts:
-    """A model of their own and ours, asked about one text: `ids` are all that ours reads, of which the words are at
-    `inside`; `row` computes their logits at the place that answers, [batch, tokens]."""
+    """One text for the reference model. `ids` are the tokens that the program reads; the words are at `inside`. `row`
+    computes the logits at the position of the answer, [batch, tokens]."""
 
     def __init__(self, embedding, ids, inside, blank, row, target):
         self.embedding, self.ids, self.inside, self.row, self.target = embedding, ids, list(inside), row, target
@@ -156,13 +159,13 @@ def compare_methods(report, name, ours, text, asked, options=(), place=0):
 
 
 def maps_of(model, ids):
-    """Their maps of attention [heads, rows, keys] of each layer, and the slopes of a logit by them."""
+    """Outputs of the reference model, and its attention maps [batch, heads, rows, keys] per layer."""
     outputs = model(torch.tensor([ids]), output_attentions=True)
     return outputs, outputs.attentions
 
 
 def relevance(model, ids, row, target):
-    """Chefer et al. 2021, eq. 5 and 6, of the logit; what each vector is to itself is left out."""
+    """Relevance for the logit by Chefer et al. 2021, eq. 5 and 6, without the identity."""
     outputs, attentions = maps_of(model, ids)
     logits = outputs.logits[0] if outputs.logits.dim() == 2 else outputs.logits[0, row]
     slopes = torch.autograd.grad(logits[target], attentions)
@@ -182,7 +185,7 @@ def rollout(model, ids, row):
 
 
 def compare_evidence(report, name, ours, text, asked):
-    """Figures of a map against the same scores by SciPy and by enumeration."""
+    """Compares figures of a map with the same figures by SciPy and by enumeration."""
     with torch.no_grad():
         before = asked.log_probability(torch.tensor([asked.ids])).exp().item()
     lost = numpy.array([before - asked.probability_without([place]) for place in asked.inside])
@@ -205,7 +208,7 @@ def compare_evidence(report, name, ours, text, asked):
             own = numpy.mean([before - asked.probability_without(order[size:] if kept else order[:size])
                               for size in sizes])
             report.compare(f"{name}, {figure} of {method}", figures[figure]["value"], float(own), 1e-5)
-            shown = float(figures[figure]["bar"].split()[-1])  # to three digits
+            shown = float(figures[figure]["bar"].split()[-1])  # has three digits
             report.compare(f"{name}, {figure} of a random order", shown,
                            float(numpy.mean([enumerated(size, kept) for size in sizes])), 6e-4)
 
@@ -252,7 +255,7 @@ def compare_gpt2(report, program, draw, folder):
 
 
 def compare_patterns(report, ours, model, text):
-    """Repeated tokens as the program draws them, in place of the text. The token of the answer is not read."""
+    """Compares patterns on repeated tokens, drawn as in the program. The token of the answer is not read."""
     lens = detector()
     heads = ours.maps(text, "--view", "model", "--maximum-length", 1)
     drawn = torch.randperm(model.config.vocab_size, generator=torch.Generator().manual_seed(1))[:25]

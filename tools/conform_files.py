@@ -1,19 +1,21 @@
 #!/usr/bin/env python3
-"""Reads drawn files by the program's readers and by the libraries of their formats, and compares.
+"""Compares the program's readers with the libraries of the formats, on random files.
 
     python3 -m venv build/formats
     build/formats/bin/pip install pillow==13.0.0 conllu==6.0.0 biopython==1.88 soundfile==0.14.0 numpy==2.4.6
     cmake --build --preset release --target read_file
     build/formats/bin/python tools/conform_files.py [--program build/release/attend] [--seed 1]
 
-Draws PNG files of every colour type, bit depth, interlace, palette, transparency and orientation,
-JPEG files, files in columns (CoNLL and CoNLL-U), FASTA, CSV, sounds, and interactions. Prints one line
-per case and the counts, and exits with 1 if a file is read differently; a row of `./dev conform`. The target
-read_file, which is next to the program, reads them.
+A row of `./dev conform`. Draws PNG files of every colour type, bit depth, interlace, palette, transparency and
+orientation. Draws JPEG files, files in columns (CoNLL and CoNLL-U), FASTA, CSV, sounds and interactions, too. The
+target read_file, next to the program, reads them. Prints one line per case and the counts; exits with 1 if a case
+differs.
 
-Three differences are choices, and are compared as such: 16-bit grey PNG keeps the high byte of each
-sample (Pillow's conversion to 8 bits cuts values off at 255; OpenCV keeps the high byte), a blank in a
-word of CoNLL-U becomes _, and line breaks in a field of CSV become spaces.
+Three differences are intended, and the comparison expects them:
+
+- 16-bit grey PNG keeps the high byte of each sample, as in OpenCV. Pillow's conversion clips values at 255.
+- A blank in a word of CoNLL-U becomes _.
+- Line breaks in a field of CSV become spaces.
 """
 
 import csv
@@ -76,7 +78,7 @@ def packed_row(row, depth):
 
 
 def filtered(rows, width, draw):
-    """Each row after one of the five filters; `width`: bytes of a pixel, at least 1."""
+    """Applies one of the five filters to each row; `width`: bytes of a pixel, at least 1."""
     result, above = b"", bytes(len(rows[0]))
     for row in rows:
         kind = draw.randrange(5)
@@ -92,7 +94,7 @@ def filtered(rows, width, draw):
 
 
 def png(draw, colour, depth):
-    """A drawn PNG file, with any of the chunks that may change how it is shown."""
+    """A random PNG file, with any of the chunks that change its display."""
     height, width = draw.randint(1, 19), draw.randint(1, 19)
     palette = draw.randint(1, 2 ** depth) if colour == PALETTE else 2 ** depth
     array = numpy.random.default_rng(draw.randrange(2 ** 32)).integers(
@@ -133,7 +135,7 @@ def pillows_pixels(file, mode):
 
 
 def differs(ours, image):
-    """What is different between an answer and an image of Pillow; none: nothing."""
+    """Difference of an answer from an image of Pillow, as text; None if they are equal."""
     if "error" in ours:
         return ours["error"]
     if (ours["width"], ours["height"]) != image.size:
@@ -153,7 +155,7 @@ def png_cases(draw, folder, read, count):
                 for name, mode in (("grey", "L"), ("rgb", "RGB")):
                     yield (f"colour type {colour}, {depth} bits, {name}, {i}",
                            differs(read("image", name, path), pillows_pixels(path, mode)))
-    # As Pillow writes each of its modes.
+    # Files that Pillow writes, for each of its modes.
     for mode in ("1", "L", "LA", "P", "RGB", "RGBA", "I;16"):
         pixels = Image.frombytes("RGBA", (12, 9), draw.randbytes(12 * 9 * 4))
         image = (Image.frombytes("I;16", (12, 9), draw.randbytes(12 * 9 * 2)) if mode == "I;16"
@@ -166,7 +168,7 @@ def png_cases(draw, folder, read, count):
 
 
 def drawn_picture(draw):
-    """Smooth, as JPEG likes it."""
+    """A smooth image, which JPEG changes little."""
     small = Image.frombytes("RGB", (4, 4), draw.randbytes(48))
     return small.resize((draw.randint(1, 40), draw.randint(1, 40)), Image.Resampling.BICUBIC)
 
@@ -186,7 +188,7 @@ def jpeg_cases(draw, folder, read, count):
             path.write_bytes(data[:tables] + b"\0stray" + data[tables:])
         rgb = pillows_pixels(path, "RGB")
         raw = Image.open(path)
-        raw.draft("L", raw.size)  # the luminance that the file holds
+        raw.draft("L", raw.size)  # the luminance stored in the file
         grey = ImageOps.exif_transpose(raw)
         for name, image in (("rgb", rgb), ("grey", grey)):
             yield f"{mode}{', stray bytes' if stray else ''}, {name}, {i}", differs(read("image", name, path), image)
@@ -235,7 +237,7 @@ def conll_cases(draw, folder, read, count):
         blank, columns = draw.choice(["\t", " "]), draw.randint(2, 4)
         sentences = [[(draw.choice(WORDS), draw.choice(LABELS)) for _ in range(draw.randint(1, 5))]
                      for _ in range(draw.randint(1, 6))]
-        if blank == " ":  # a comment is written so
+        if blank == " ":  # "# ..." begins a comment
             sentences = [sentence if sentence[0][0] != "#" else [("x", "X")] + sentence for sentence in sentences]
         sentences.append([("end", "X")])
         lines = []
@@ -289,7 +291,7 @@ def csv_cases(draw, folder, read, count):
         writer.writerow(["id", "text", "label"])
         writer.writerows(rows)
         text = output.getvalue()
-        if draw.random() < 0.3:  # a quote that no writer doubles
+        if draw.random() < 0.3:  # a quote that is not doubled
             text += "7,5\" pipe,6\" \"\n"
         path = folder / "x.csv"
         path.write_bytes(text.encode())
@@ -358,7 +360,7 @@ def main():
     parser.add_argument("--count", type=int, default=5, help="how many files of each kind")
     options = parser.parse_args()
     print(", ".join(f"{name} {importlib.metadata.version(name)}" for name in PACKAGES), f"seed {options.seed}")
-    warnings.filterwarnings("ignore", category=UserWarning, module="PIL")  # of transparent palettes
+    warnings.filterwarnings("ignore", category=UserWarning, module="PIL")  # warnings about transparent palettes
     read, report = Reader(pathlib.Path(options.program).resolve().parent / "read_file"), conform_report.Report()
     with tempfile.TemporaryDirectory() as folder:
         for name, cases in FORMATS.items():

@@ -1,6 +1,6 @@
-"""Makes model folders with the names and tensors of transformers: shrunk configurations, drawn weights, a tokenizer.
+"""Makes model folders with the names and tensors of transformers: reduced sizes, random weights, a tokenizer.
 
-conform_models.py imports what it makes.
+conform_models.py imports these folders.
 """
 
 import io
@@ -17,7 +17,7 @@ LETTERS = "abcdefghijklmnopqrstuvwxyz"
 
 
 class Tensors:
-    """Drawn tensors by name."""
+    """Random tensors by name."""
 
     def __init__(self, seed):
         self.draw = np.random.default_rng(seed)
@@ -62,7 +62,7 @@ def bert_encoder(tensors, config, prefix):
 
 
 def older_norms(tensors):
-    """The names that files converted from TensorFlow have."""
+    """Renames norms as in files converted from TensorFlow."""
     tensors.all = {re.sub(r"LayerNorm\.bias$", "LayerNorm.beta", re.sub(r"LayerNorm\.weight$", "LayerNorm.gamma", name)):
                    tensor for name, tensor in tensors.all.items()}
 
@@ -197,7 +197,7 @@ def gpt2(tensors, config, head, labels):
             tensors.all[here + "attn.bias"] = np.tril(np.ones((places, places), "u1"))[None, None]
             tensors.all[here + "attn.masked_bias"] = np.array(-1e4, "f4")
     tensors.norm(prefix + "ln_f")
-    if prefix and tensors.flip():  # what is written if tied tensors are kept once
+    if prefix and tensors.flip():  # the name of a tied tensor that is saved once
         tensors.all["lm_head.weight"] = tensors.all.pop(embedding)
 
 
@@ -299,7 +299,7 @@ def unigrams(first, more):
 
 
 def sentence_pieces(folder):
-    """The files of a translator; its tokens by id."""
+    """Writes the files of a translator's tokenizer; returns {token: id}."""
     import sentencepiece
 
     spm = io.BytesIO()
@@ -317,7 +317,7 @@ def sentence_pieces(folder):
 
 
 def added_names(documents):
-    """Tokens that the state's own files add, in their order."""
+    """Tokens that the original files add, in their order."""
     settings = documents.get("tokenizer_config.json", {})
     found = dict(sorted((int(number), token["content"])
                         for number, token in settings.get("added_tokens_decoder", {}).items()))
@@ -347,7 +347,7 @@ def make_tokenizer(kind, documents, folder):
     return ids
 
 
-# ---- a state ------------------------------------------------------------------------------------------------------
+# ---- a model ------------------------------------------------------------------------------------------------------
 
 def write(path, document):
     path.parent.mkdir(parents=True, exist_ok=True)
@@ -367,7 +367,7 @@ SIZES = {"hidden_size": DEPTH, "dim": DEPTH, "n_embd": DEPTH, "d_model": DEPTH, 
 
 
 def shrink(config, kind, tokens):
-    """The configuration with small sizes and the token ids of the tiny vocabulary of so many tokens."""
+    """The configuration with small sizes and the token ids of a vocabulary of `tokens` tokens."""
     old = config.get("vocab_size", 0)
     small = {key: SIZES.get(key, value) if value is not None else None for key, value in config.items()}
     if "max_position_embeddings" in small:
@@ -384,7 +384,7 @@ def shrink(config, kind, tokens):
 
 
 def with_ids(document, old, tokens):
-    """Ids above the tiny vocabulary count from its end as they did from the end of the old one."""
+    """Moves ids beyond the tiny vocabulary: the distance from the vocabulary's end is kept."""
     def moved(number):
         return max(0, tokens - (old - number)) if number >= tokens else number
 
@@ -397,7 +397,7 @@ def with_ids(document, old, tokens):
 
 
 def shrink_others(documents, ids, old):
-    """The other files, with the ids and sizes of the tiny model."""
+    """Sets ids and sizes of the tiny model in the other files."""
     tokens = len(ids)
     settings = documents.get("tokenizer_config.json", {})
     if "added_tokens_decoder" in settings:
@@ -431,7 +431,7 @@ def labels_of(config, head):
 
 
 def kind_of(config):
-    """The type that the state's class says, whatever model_type it names."""
+    """The type by the name of the class, with any matching model_type, and the class."""
     for architecture in config.get("architectures") or []:
         for name in sorted(NAMES, key=lambda kind: -len(NAMES[kind])):
             if architecture.startswith(NAMES[name]) and config.get("model_type") in (None, name, "bart"):
@@ -442,13 +442,13 @@ def kind_of(config):
 
 
 def make_folder(state, folder, seed):
-    """Writes the shrunk state; its type and class."""
+    """Writes the reduced model; returns its type and class."""
     documents = read_documents(state)
     config = documents.pop("config.json", None)
     if config is None:
         return None, None
     kind, architecture = kind_of(config)
-    # A file of 2019 that names neither: the folder's name says it.
+    # A file of 2019 has neither; the folder's name has the type.
     if kind is None and "roberta" in state.name and "model_type" not in config:
         kind, architecture = "roberta", "RobertaForMaskedLM"
     folder.mkdir(parents=True)

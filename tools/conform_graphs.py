@@ -2,10 +2,14 @@
 """Compares attention over graphs with PyTorch Geometric: `attend compute --edges` and models of type graph.
 
 A row of `./dev conform`. Draws graphs of nodes with many, one or no edges, and the weights of GATConv, GATv2Conv,
-TransformerConv and AGNNConv. The operator has the same weights as parameters: contexts, and gradients of queries,
-keys, values and parameters must agree by the tolerance of the dtype. Then models of type graph are trained for an
-epoch, get drawn weights, and answer all nodes; the layers of PyTorch Geometric with these weights give the
-probabilities to compare. GATConv has neither the factor v nor the bias b of our score: v is 1 and b is 0 there.
+TransformerConv and AGNNConv.
+
+- The operator takes the same weights as parameters. Contexts and gradients of queries, keys, values and parameters must
+  agree within the tolerance of the dtype.
+- Models of type graph are trained for one epoch and then get random weights. Their probabilities for all nodes are
+  compared with layers of PyTorch Geometric with these weights.
+
+GATConv lacks the factor v and the bias b of our score; they are set to 1 and 0.
 """
 
 import json
@@ -40,7 +44,7 @@ def drawn(module, dtype):
 
 
 def drawn_edges(draw, sources, targets, count):
-    """Different pairs of a source and a target, [2, edges], in any order; a part of the targets has none."""
+    """Distinct pairs of a source and a target, [2, edges], in random order. Some targets lack edges."""
     pairs = [(source, target) for source in range(sources) for target in range(targets) if target % 5 != 3]
     chosen = draw.permutation(len(pairs))[:count]
     return torch.tensor([pairs[i] for i in chosen], dtype=torch.long).reshape(-1, 2).T.contiguous()
@@ -49,7 +53,7 @@ def drawn_edges(draw, sources, targets, count):
 # The operator
 
 class Call:
-    """Arrays of one call of `attend compute`, by option or parameter, and what the layers' context is."""
+    """Arrays of one call of `attend compute`, by option or parameter, and the layer's context."""
 
     def __init__(self, context, query, key, value, choices, **parameters):
         self.context, self.choices, self.parameters = context, choices, parameters
@@ -57,7 +61,7 @@ class Call:
 
 
 def heads_of(x, heads):
-    """[nodes, heads * depth] as [1, heads, nodes, depth]."""
+    """Reshapes [nodes, heads * depth] to [1, heads, nodes, depth]."""
     return x.unflatten(-1, (heads, -1)).transpose(0, 1).unsqueeze(0)
 
 
@@ -88,7 +92,7 @@ def transformer(x, edges, heads, depth):
 
 
 def agnn(x, edges, heads, depth):
-    """One head, whose targets are its sources. The factor of the cosine is a temperature here."""
+    """One head; targets and sources are the same. The factor of the cosine becomes a temperature."""
     layer = AGNNConv(requires_grad=False, add_self_loops=False)
     with torch.no_grad():
         layer.beta.fill_(4)
@@ -104,7 +108,7 @@ def saved(folder, name, tensor):
 
 
 def compute(program, call, edges, slope):
-    """Context and gradients of the program by name."""
+    """Context and gradients by the program, by name."""
     with tempfile.TemporaryDirectory() as folder:
         folder, command = pathlib.Path(folder), [program, "compute", *call.choices]
         for name, tensor in call.arrays.items():
@@ -134,8 +138,8 @@ def compare_operator(report, program, draw, number):
     found = compute(program, call, edges, slope)
     report.compare(f"{name}, context", found["context"].tolist(), context.tolist(), TOLERANCE[dtype])
     if make is agnn:
-        return  # its gradients of queries, keys and values are those of one tensor
-    # Ours, taken back to what the layer reads, are theirs: both by the same maps.
+        return  # one tensor is query, key and value
+    # Our gradients, propagated to the inputs and weights of the layer, must equal the layer's own.
     leaves = leaves_of(call.context)
     theirs = torch.autograd.grad(context, leaves, slope, retain_graph=True, allow_unused=True)
     outputs, slopes = zip(*[(tensor, found[f"grad_{part}"].reshape(tensor.shape))
@@ -154,7 +158,7 @@ def compare_slopes(report, name, ours, theirs, tolerance):
 
 
 def leaves_of(tensor):
-    """All tensors that the graph of `tensor` ends at."""
+    """Leaf tensors of the autograd graph of `tensor`."""
     found, seen, left = [], set(), [tensor.grad_fn]
     while left:
         node = left.pop()
@@ -170,7 +174,7 @@ def leaves_of(tensor):
 # Models
 
 class Graph:
-    """A folder with nodes.tsv and edges.tsv, and what PyTorch Geometric reads of it."""
+    """A folder with nodes.tsv and edges.tsv, and its tensors for PyTorch Geometric."""
 
     def __init__(self, draw, folder, directed, normalised, nodes=40, features=15):
         folder.mkdir()
@@ -179,7 +183,7 @@ class Graph:
             for node in range(nodes):
                 chosen = draw.permutation(features)[:int(draw.integers(1, 6))]
                 if node < features and node not in chosen:
-                    chosen = [*chosen, node]  # each feature has a node
+                    chosen = [*chosen, node]  # each feature occurs in a node
                 values = [round(float(draw.random()) + 0.01, 3) if draw.random() < 0.5 else 1 for _ in chosen]
                 self.x[node, list(map(int, chosen))] = torch.tensor(values, dtype=torch.float64)
                 written = " ".join(f"{feature}:{value}" if value != 1 else str(feature)
@@ -196,7 +200,7 @@ class Graph:
 
 
 def redrawn(path, draw, fixed):
-    """Replaces the weights of a file with drawn ones; `fixed(name, shape)` may give others. Returns them by name."""
+    """Replaces the weights of a file with random or `fixed(name, shape)` ones. Returns them by name."""
     data, weights = bytearray(path.read_bytes()), {}
     start = 8 + struct.unpack("<Q", data[:8])[0]
     for name, tensor in json.loads(data[8:start]).items():
@@ -212,7 +216,7 @@ def redrawn(path, draw, fixed):
 
 
 def gat_layer(weights, name, mapped, heads, depth, concat):
-    """GATConv by our names: `mapped` is [inputs, heads * depth]."""
+    """GATConv with our weights; `mapped` is [inputs, heads * depth]."""
     layer = GATConv(mapped.shape[0], depth, heads, concat)
     return {"lin.weight": mapped.T, "bias": weights[f"{name}.bias"],
             "att_src": weights[f"{name}.attention.W_k"].reshape(1, heads, depth),
@@ -220,7 +224,7 @@ def gat_layer(weights, name, mapped, heads, depth, concat):
 
 
 def gatv2_layer(weights, name, mapped, heads, depth, concat):
-    """GATv2Conv, whose keys are its values: our W_k is the identity, W_q is a part of its map of targets."""
+    """GATv2Conv with our weights. Keys equal values, so W_k is the identity. The map of targets includes W_q."""
     layer = GATv2Conv(mapped.shape[0], depth, heads, concat)
     by_head = mapped.T.unflatten(0, (heads, depth))
     targets = weights[f"{name}.attention.W_q"].reshape(heads, depth, depth) @ by_head
@@ -230,7 +234,7 @@ def gatv2_layer(weights, name, mapped, heads, depth, concat):
 
 
 def transformer_layer(weights, name, mapped, heads, depth, concat):
-    """TransformerConv, whose queries, keys and values are the same; its bias is the map of the node itself."""
+    """TransformerConv with our weights. Queries, keys and values are equal; our bias is the bias of its skip map."""
     layer = TransformerConv(mapped.shape[0], depth, heads, concat)
     state = {f"lin_{part}.weight": mapped.T for part in ("key", "query", "value")} | {
         f"lin_{part}.bias": torch.zeros(heads * depth, dtype=torch.float64) for part in ("key", "query", "value")}
@@ -239,7 +243,7 @@ def transformer_layer(weights, name, mapped, heads, depth, concat):
 
 
 def identity_of(name, shape):
-    """Our parameters that GATv2Conv (W_k) and GATConv (v and b, of one hidden unit) lack."""
+    """Values of parameters that GATv2Conv (W_k) and GATConv (v and b with one hidden unit) lack."""
     if name.endswith("W_k") and shape[-1] == shape[-2] and shape[-1] > 1:
         return numpy.broadcast_to(numpy.eye(shape[-1]), shape)
     if name.endswith("attention.v") and shape[-1] == 1:

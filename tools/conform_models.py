@@ -1,15 +1,15 @@
 #!/usr/bin/env python3
-"""Imports the world's own model folders: each state's configuration files with shrunk sizes and drawn weights.
+"""Imports published model folders: their configuration files with reduced sizes and random weights.
 
     tools/conform_models.py [FOLDER] [--program build/release/attend] [--seed N] [--only NAME]
 
-FOLDER (default: ../shared/models) has a folder for each state of a model with its small files. For each, the script
-shrinks the sizes, draws tensors under the names that transformers saves, adds a tiny tokenizer and runs
-`attend import`. Tensors that files of some age have besides, such as poolers and position_ids, are drawn, too. A state of
-a type and class that are read must import, or be refused for a reason in REFUSED. It needs numpy, safetensors and, for
-translators, sentencepiece. If transformers and torch can be imported, it also loads the same folder there and compares
-vectors, labels, masked words and continuations, which may differ by BAR. A row of `./dev conform`: prints a line per
-state and the counts; exits with 1 if a state is not as it must be.
+FOLDER (default: ../shared/models) has a folder with the small files of each model. For each model, the script reduces
+the sizes, draws tensors with the names that transformers saves, adds a tiny tokenizer and runs `attend import`. Further
+tensors of older files, such as poolers and position_ids, are drawn, too. A model of a supported type and class must be
+imported, or refused for a reason in REFUSED. The script needs numpy, safetensors and, for translators, sentencepiece.
+If transformers and torch are installed, transformers loads the same folder. Vectors, labels, masked words and
+continuations may differ by BAR. A row of `./dev conform`: prints a line per model and the counts; exits with 1 if one
+is wrong.
 """
 
 import json
@@ -28,7 +28,7 @@ from conform_folders import WORDS, head_of, make_folder
 
 BAR = 1e-4
 TYPES = {"bert", "distilbert", "roberta", "xlm-roberta", "camembert", "modernbert", "vit", "deit", "gpt2", "marian"}
-# Parts of the messages of refusals of these types that are right.
+# Parts of error messages that are right for these types.
 REFUSED = ["answers a question", "several labels at once", "pairs of texts", "vectors of images", "model_type is 'mymodernbert'",
            "'RobertaForRegression', which is not read", "modules.json: is not an array"]
 
@@ -65,7 +65,7 @@ class Peer:
         return model.eval().double()
 
     def complete(self, model, folder):
-        """Version 4 leaves both of two tied tensors without values if a file has only the output's."""
+        """Sets tied tensors. transformers 4 leaves both without values if a file has only the output's tensor."""
         embedding = model.get_input_embeddings()
         if getattr(embedding, "weight", None) is not None and embedding.weight.is_meta:
             found = load_file(folder / "model.safetensors")["lm_head.weight"]
@@ -73,7 +73,7 @@ class Peer:
             model.tie_weights()
 
     def compared(self, program, folder, out, kind, architecture):
-        """The largest difference of this model's answers."""
+        """Largest difference between the answers of the two models."""
         model = self.load(folder, architecture)
         head = head_of(kind, architecture)
         with self.torch.no_grad():
@@ -160,7 +160,7 @@ class Peer:
         return self.far([each["log_probability"] for each in line["predictions"]], theirs)
 
     def continuations(self, program, folder, out, model):
-        texts = [" ".join(line.split()[:3]) for line in drawn_lines(6)]  # half of the positions
+        texts = [" ".join(line.split()[:3]) for line in drawn_lines(6)]  # at most half of the positions
         worst = 0
         for text, line in zip(texts, self.asked(program, "predict", out, texts, "--details", "--beam", 1,
                                                 "--maximum-length", 6), strict=True):
@@ -184,7 +184,7 @@ class Peer:
         return worst
 
     def greedy(self, line, model, read, compute, most):
-        """The largest difference of the log probabilities of a greedy answer's tokens."""
+        """Largest difference of the log probabilities of a greedy answer's tokens."""
         ends = model.config.eos_token_id
         ends = ends if isinstance(ends, list) else [ends]
         found = line["predictions"][0]["log_probabilities"]
@@ -210,10 +210,10 @@ def peer_or_none():
         return None
 
 
-# ---- all states ---------------------------------------------------------------------------------------------------
+# ---- all models ---------------------------------------------------------------------------------------------------
 
 def judged(program, state, folder, seed, peer):
-    """What became of a state, and whether that is right; None if it has no configuration."""
+    """Outcome for a model, and whether it is right; None without a configuration."""
     kind, architecture = make_folder(state, folder, seed)
     if not (folder / "config.json").exists():
         return None
@@ -236,7 +236,7 @@ def judged(program, state, folder, seed, peer):
 
 
 def rows(program, seed=1, folder="../shared/models", only=""):
-    """(name, what became of it, whether that is right) of each state."""
+    """(name, outcome, whether it is right) of each model."""
     peer = peer_or_none()
     for number, state in enumerate(sorted(path for path in pathlib.Path(folder).iterdir() if path.is_dir())):
         if only not in state.name:

@@ -7,17 +7,23 @@
     build/conform/molecules/bin/python tools/conform_molecules.py [--seed 1] [--drawn 10000]
         [--data ../shared/data/molecules]
 
-Reads every molecule of the tables, and of RDKit's sample of the NCI's collection, and random spellings of it, drawn from the seed: RDKit's canonical SMILES, another
-order of atoms, hydrogens written as atoms, double bonds in place of small letters, all bonds and hydrogens written.
-Further molecules are drawn: rings of three to eight atoms, fused, bridged and linked, with heteroatoms, charges and
-double bonds. Compares each atom's element, hydrogens, charge, isotope, aromaticity, ring and mark as a stereocentre,
-each bond's type and ring, and whether two spellings have one key exactly if RDKit has one canonical SMILES for them.
-Prints counts; exits with 1 if a case differs without a reason. RDKit refuses valences that no atom has; such
-molecules are counted, not compared.
+Reads the molecules of the tables and of RDKit's sample of the NCI's collection, each in several spellings:
+
+- RDKit's canonical SMILES;
+- another order of atoms;
+- hydrogens as atoms;
+- double bonds instead of small letters;
+- all bonds and hydrogens explicit.
+
+Draws further molecules: rings of three to eight atoms, fused, bridged and linked, with heteroatoms, charges and double
+bonds. Compares element, hydrogens, charge, isotope, aromaticity, ring and stereocentre of each atom, and type and ring
+of each bond. Two spellings must have the same key if and only if RDKit has one canonical SMILES for them. Prints
+counts; exits with 1 if a case differs without a reason. If RDKit refuses a molecule's valences, it is counted, not
+compared.
 
     build/conform/molecules/bin/python tools/conform_molecules.py --golden tests/data/molecules.golden
 
-writes what the room's test compares without RDKit.
+writes the data of the test that runs without RDKit.
 """
 
 import argparse
@@ -38,7 +44,7 @@ BONDS = {Chem.BondType.SINGLE: "-", Chem.BondType.DOUBLE: "=", Chem.BondType.TRI
          Chem.BondType.QUADRUPLE: "$", Chem.BondType.AROMATIC: ":", Chem.BondType.DATIVE: ">",
          Chem.BondType.UNSPECIFIED: "~"}
 UNMARKED = Chem.ChiralType.CHI_UNSPECIFIED
-# Reasons of differences that are left, by what they have in common, and molecules that show them.
+# Reasons of known differences by group, and molecules that show them.
 REASONS = {
     "dative": "RDKit turns a bond between a metal and an atom without free valences into a dative bond",
     "any": "several atoms * in one ring: it is open which of them have double bonds",
@@ -48,7 +54,7 @@ SHOWN = 10
 
 
 def merged(molecule):
-    """Without the hydrogens that RDKit keeps because they name the direction of a double bond."""
+    """Removes the hydrogens that RDKit keeps because they define the direction of a double bond."""
     parameters = Chem.RemoveHsParameters()
     parameters.removeDefiningBondStereo = True
     try:
@@ -70,7 +76,7 @@ def of_rdkit(molecule):
 
 
 def of_program(line):
-    """Atoms, bonds and the key; None for what cannot be read."""
+    """Atoms, bonds and the key; None if the molecule cannot be read."""
     if line.startswith("ERROR"):
         return None
     atoms, bonds, key = line.split("\t")
@@ -81,7 +87,7 @@ def of_program(line):
 
 
 def key_of(molecule):
-    """RDKit's canonical SMILES without turns and directions, with a mark at each stereocentre."""
+    """RDKit's canonical SMILES without chirality and bond directions, but with a mark at each stereocentre."""
     copy = Chem.Mol(molecule)
     for atom in copy.GetAtoms():
         if atom.GetChiralTag() != UNMARKED:
@@ -95,7 +101,7 @@ def shuffled(molecule, chance, **options):
 
 
 def spellings(molecule, chance):
-    """By what was done, other texts of the same molecule."""
+    """Other texts of the same molecule, by the name of the change."""
     double = Chem.Mol(molecule)
     Chem.Kekulize(double, clearAromaticFlags=True)
     return {"canonical": Chem.MolToSmiles(molecule),
@@ -158,7 +164,7 @@ class Drawing:
         return valence - sum(int(bond.GetBondTypeAsDouble()) for bond in atom.GetBonds())
 
     def draw(self):
-        """SMILES, or None if the drawn atoms cannot have their bonds."""
+        """SMILES, or None if the bonds exceed the valences of the drawn atoms."""
         start = self.add_atom()
         self.add_chain(start, self.chance.choice(self.SIZES) - 1, start)
         for _ in range(self.chance.choice([0, 0, 1, 1, 2, 3, 4, 5])):
@@ -199,7 +205,7 @@ class Comparison:
                   flush=True)
 
     def compare(self, cases):
-        """cases: (title, text, RDKit's molecule)."""
+        """Compares cases: (title, text, RDKit's molecule)."""
         read = self.read([text for _, text, _ in cases])
         ours, theirs = {}, {}
         for (title, text, molecule), found in zip(cases, read, strict=True):
@@ -246,7 +252,7 @@ def table_texts(folder):
 
 
 def sample_texts():
-    """A file of RDKit's package."""
+    """SMILES of a file in RDKit's package."""
     lines = pathlib.Path(RDConfig.RDDataDir, "NCI/first_5K.smi").read_text(encoding="utf-8").splitlines()
     return [line.split()[0] for line in lines if line.strip()]
 
@@ -255,14 +261,14 @@ def drawn_texts(count, chance):
     while count > 0:
         text = Drawing(chance).draw()
         molecule = None if text is None else Chem.MolFromSmiles(text)
-        # Few drawn rings are aromatic; most of what is kept has some.
+        # Few random rings are aromatic, so most molecules without aromatic atoms are dropped.
         if molecule is not None and (chance.random() < 0.01 or any(a.GetIsAromatic() for a in molecule.GetAtoms())):
             count -= 1
             yield text
 
 
 def cases_of(texts, title, chance):
-    """The texts, other spellings of them, and how many texts RDKit refuses."""
+    """Cases of the texts and of their other spellings, and the number of texts that RDKit refuses."""
     cases, refused = [], 0
     for text in texts:
         molecule = Chem.MolFromSmiles(text)
@@ -282,7 +288,7 @@ def cases_of(texts, title, chance):
 
 
 def write_golden(path, options, chance):
-    """A line per text: a number of its molecule, the text, and RDKit's atoms and bonds as read_molecules prints them."""
+    """Writes a line per text: number of the molecule, text, RDKit's atoms and bonds in the form of read_molecules."""
     texts = list(table_texts(options.data))[::200] + list(drawn_texts(30, chance))
     lines = []
     for number, text in enumerate(texts):

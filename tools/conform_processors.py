@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
 """Runs the self-test of the kernels on processors that QEMU emulates: Arm with several widths of SVE, and s390x.
 
-A row of `./dev conform`. Takes Debian's g++-aarch64-linux-gnu, g++-s390x-linux-gnu and qemu-user; fetches the foreign
-libraries of Highway and fmt by apt-get into build/conform/processors, which changes nothing of the system. Every
-forward and backward of the self-test must be within its bound; a big-endian processor takes part, too.
+A row of `./dev conform`. Needs Debian's g++-aarch64-linux-gnu, g++-s390x-linux-gnu and qemu-user. apt-get downloads the
+foreign libraries of Highway and fmt into build/conform/processors, without a change to the system. Every forward and
+backward pass of the self-test must be within its bound. s390x is big-endian.
 """
 
 import os
@@ -30,7 +30,7 @@ def run(*command, **options):
 
 
 def fetch_libraries(architecture, folder):
-    """Unpacks the libraries of another architecture below `folder`."""
+    """Unpacks the libraries of a foreign architecture below `folder`."""
     if (folder / "usr/include/hwy").exists():
         return
     state = folder / "apt"
@@ -47,7 +47,7 @@ def fetch_libraries(architecture, folder):
 
 
 def built(machine, architecture):
-    """The self-test for one architecture."""
+    """Builds the self-test for one architecture; returns its path."""
     folder = FOLDER / machine
     folder.mkdir(parents=True, exist_ok=True)
     fetch_libraries(architecture, folder)

@@ -1,10 +1,11 @@
 #!/usr/bin/env python3
-"""Compares hit@K, NDCG@K and MRR of `attend score` and `attend evaluate` with trec_eval's by ir_measures.
+"""Compares hit@K, NDCG@K and MRR of `attend score` and `attend evaluate` with trec_eval, through ir_measures.
 
-A row of `./dev conform`. Draws lists of items, some without the right one, and interactions of users whose items have
-few counts. Trains a recommender of those, gives groups of items one embedding, so that their scores tie, and compares
-the figures of `evaluate` with those of what `predict` ranks. trec_eval knows no ties: it is asked once for each place
-that the right item may have among those of its score, and the mean is compared. Figures must agree to 1e-9.
+A row of `./dev conform`. Draws lists of items, some without the right item. Draws interactions in which many items have
+equal counts, and trains a recommender on them. The figures of `evaluate` are compared with trec_eval's figures for the
+ranking of `predict`. Then groups of items get the same embedding, so that their scores tie. trec_eval does not support
+ties. So it is called for each possible place of the right item among items of equal score, and the mean is compared.
+Figures must agree to 1e-9.
 """
 
 import collections
@@ -35,8 +36,8 @@ def run(*command, stdin=""):
 
 
 def of_trec_eval(questions):
-    """Means of each metric. A question is the right item and its scored others, [item, score], or None if the right
-    one is not ranked; an item of its score may be before or after it."""
+    """Mean of each metric. A question is the right item and all ranked items, (item, score). The right item may be
+    missing from them. Metrics are means over the orders of items of equal score."""
     relevant, ranked, share = {}, {}, {}
     for number, (right, scored) in enumerate(questions):
         scores = dict(scored)
@@ -61,7 +62,7 @@ def compare_figures(report, name, ours, theirs):
 
 
 def compare_lists(report, program, draw, folder):
-    """Lines of `score`: the best item first; the right one is not in each."""
+    """Compares lines of `score`: the best item first, some without the right item."""
     for count, length in ((200, 50), (100, 3), (300, 1)):
         items = [f"i{i}" for i in range(length * 2)]
         lists = [draw.sample(items, draw.randint(1, length)) for _ in range(count)]
@@ -74,7 +75,7 @@ def compare_lists(report, program, draw, folder):
 
 
 def drawn_interactions(draw, path):
-    """Items of each user, the earliest first. Few items are taken often, and most of the others once or twice."""
+    """Items of each user, the earliest first. A few items are frequent; most others occur once or twice."""
     items = [f"item{i}" for i in range(60)]
     draw.shuffle(items)
     users = [[items[min(draw.randrange(60) for _ in range(3))] for _ in range(draw.randint(2, 9))] for _ in range(80)]
@@ -85,7 +86,7 @@ def drawn_interactions(draw, path):
 
 
 def tie(draw, path):
-    """Gives each item the embedding of one of eight, which is its output's, too."""
+    """Sets the embedding of each item, which is also its output vector, to one of eight vectors."""
     data = bytearray(path.read_bytes())
     start = 8 + struct.unpack("<Q", data[:8])[0]
     embedding = json.loads(data[8:start])["embedding.tokens.weight"]
@@ -97,7 +98,7 @@ def tie(draw, path):
 
 
 def predicted(program, model, users, options):
-    """The right item of each user, and all items with their scores as `predict` prints them."""
+    """The right item of each user, and all items with their scores by `predict`."""
     items = 4 + len((model / "target.vocab").read_text(encoding="utf-8").split())
     histories = "".join(" ".join(taken[:-1]) + "\n" for taken in users)
     lines = run(program, "predict", model, "--json", "--beam", items, "--nbest", items, *options, stdin=histories)
@@ -107,7 +108,7 @@ def predicted(program, model, users, options):
 
 
 def by_popularity(users, keep_seen):
-    """Items by how often users took them before their last two, those of one count by name."""
+    """Right item and ranking per user: items by their count without each user's last two, then by name."""
     counts = collections.Counter(item for taken in users for item in (taken[:-2] if len(taken) > 2 else ()))
     order = sorted(counts, key=lambda item: (-counts[item], item))
     return [(taken[-1], [(item, -i) for i, item in enumerate(order) if keep_seen or item not in taken[:-1]])
@@ -120,7 +121,7 @@ def compare_recommender(report, program, draw, folder):
     run(program, "train", "--data", folder / "interactions.tsv", "--out", model, "--set", "model.type=recommender",
         "--set", "train.epochs=2", "--set", "model.depth=8", "--set", "model.layers=1", "--set", "model.heads=2")
     known = set((model / "target.vocab").read_text(encoding="utf-8").split())
-    # A history with an item that was not in training is an error of predict; evaluate passes over such an item.
+    # `predict` fails if a history has an item that was not in training; `evaluate` skips the item.
     asked = [[item for item in taken[:-1] if item in known] + taken[-1:] for taken in users]
     for tied in (False, True):
         if tied:

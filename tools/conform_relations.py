@@ -1,12 +1,12 @@
 #!/usr/bin/env python3
-"""Checks relations that hold whatever the right answers are, on small models trained on drawn data.
+"""Checks relations that hold for any right answers, on small models trained on random data.
 
     python3 tools/conform_relations.py [--program build/release/attend] [--answer build/release/answer]
                                        [--seed 1] [RELATION..]
 
-Needs nothing but Python. `--answer` is examples/answer.cpp, built by `ninja answer`; without it the
-relation to C++ is left out. A row of `./dev conform`: prints each relation with its measured difference and the largest
-one that is allowed; exits with 1 if one is larger. About three minutes.
+Needs only Python. `--answer` is examples/answer.cpp, built by `ninja answer`. Without it, the relation to C++ is
+omitted. A row of `./dev conform`: prints each relation with its measured and its allowed difference; exits with 1 if
+one is larger than allowed. Takes about three minutes.
 """
 
 import csv
@@ -33,12 +33,12 @@ QUICK = {"train.replicas": 1, "train.batch": 20, "train.learning_rate": 1e-2, "t
 GOOD, BAD = "good fine lovely warm happy".split(), "bad dull awful cold sad".split()
 FILL = "the film story actor was is a very really so this that plot music".split()
 
-# A figure that this machine's float32 rounds in the last digits.
+# Tolerance of figures that float32 rounds in the last digits.
 ROUNDING = 1e-6
 
 
 class Workplace:
-    """A folder with drawn data and the models that relations ask for, each trained once."""
+    """A folder with random data and the models of the relations, each trained once."""
 
     def __init__(self, folder, program, seed):
         self.folder, self.program, self.seed = pathlib.Path(folder), str(program), seed
@@ -62,7 +62,7 @@ class Workplace:
         return name
 
     def model(self, name):
-        """The model of that kind, with its lines of training and of test."""
+        """Returns training and test lines of a kind of model; trains the model on first use."""
         if name not in self.trained:
             kind = KINDS[name]
             rows = kind["rows"](random.Random(f"{self.seed} {name}"), 260)
@@ -83,7 +83,7 @@ class Workplace:
 
     def figures(self, name, data, *options):
         figures = json.loads(self.run("evaluate", name, "--data", data, "--json", *options))
-        # Intervals are of draws of lines by their places.
+        # Intervals depend on the order of lines.
         return flat({key: value for key, value in figures.items()
                      if key not in ("decode_seconds", "by_length", "confusion", *COUNTS)
                      and not key.endswith("_interval")})
@@ -93,7 +93,7 @@ COUNTS = ("examples", "sources", "references", "tokens", "asked_tokens", "unknow
 
 
 def flat(figures, prefix=""):
-    """All numbers of nested objects and lists by their path."""
+    """Numbers of nested objects and lists by their path."""
     numbers = {}
     items = figures.items() if isinstance(figures, dict) else enumerate(figures)
     for key, value in items:
@@ -105,18 +105,18 @@ def flat(figures, prefix=""):
 
 
 def largest(ours, theirs):
-    """The largest difference of two objects of numbers; infinite if their keys differ."""
+    """Largest relative difference of two objects of numbers; infinite if their keys differ."""
     if ours.keys() != theirs.keys():
         return math.inf
     return max((abs(ours[key] - theirs[key]) / max(1, abs(ours[key])) for key in ours), default=0)
 
 
 def unlike(ours, theirs):
-    """How many answers differ in any bit."""
+    """Number of answers that differ in any bit."""
     return sum(a != b for a, b in itertools.zip_longest(ours, theirs))
 
 
-# Drawn data
+# Random data
 
 def text(draw, positive):
     words = [draw.choice(FILL) for _ in range(draw.randint(3, 9))]
@@ -188,7 +188,7 @@ def sources_of(rows):
     return [row.split("\t")[0] for row in rows]
 
 
-# Relations: each gives (what is compared, its difference, the largest that is allowed).
+# Relations: each yields (name of the comparison, difference, allowed difference).
 
 def order_of_lines(work):
     for name in (*ANSWERING, "encoder"):
@@ -238,12 +238,12 @@ def units_of_targets(work):
         deviation = (sum((x - mean) ** 2 for x in found["as-is"]) / len(found["as-is"])) ** 0.5
     for name in ("times-1000", "plus-1e9"):
         difference = max(abs(a - b) for a, b in zip(found["as-is"], found[name])) / deviation
-        # Float32 rounds targets otherwise, and training carries that on.
+        # float32 rounds these targets differently, and training keeps the difference.
         yield f"number: answers in deviations, {name}", difference, 1e-3
 
 
 def renamed(work):
-    """Names that keep their order, so that all vocabularies keep theirs."""
+    """New names in the same order, so that vocabularies keep their order."""
     train, test = work.model("classifier")
 
     def other(row):
@@ -313,7 +313,7 @@ def predict_and_evaluate(work):
 
 
 def asked(port, texts, maximum_length):
-    """Predictions of `attend serve` for each text, in requests of as many as one may hold."""
+    """Predictions of `attend serve` for each text, in requests of the maximum size."""
     found = []
     for first in range(0, len(texts), 32):
         fields = {"texts": texts[first:first + 32]} | ({"maximum_length": maximum_length} if maximum_length else {})
@@ -335,7 +335,7 @@ def served(work):
                                   stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True)
         try:
             port = re.search(r"http://[^ ]*:(\d+)", server.stdout.readline()).group(1)
-            server.stdout.readline()  # ready
+            server.stdout.readline()  # waits for "ready"
             found = asked(port, sources, 20 if name == "lm" else None)
         finally:
             server.terminate()
@@ -389,7 +389,7 @@ def float32_and_float64(work):
                      "--out", f"context-{kind}.npz")
             contexts.append(read_context(work.folder / f"context-{kind}.npz"))
         differences = [abs(a - b) for a, b in zip(*contexts, strict=True)]
-        # Squared distances are up to 60 here, which float32 rounds by 4e-6.
+        # float32 rounds squared distances, here up to 60, by 4e-6.
         allowed = 1e-5 if "squared_distance" in choices else ROUNDING
         yield f"compute: context by float32 and float64, {' '.join(choices[1::2])}", max(differences), allowed
 
@@ -429,7 +429,7 @@ RELATIONS = (order_of_lines, batches, threads, units_of_targets, renamed, double
 
 
 def check(report, relation, work):
-    """Counts the cases of a relation. A program that fails is a case that differs; other relations follow."""
+    """Counts the cases of a relation. If the program fails, the case differs and the next relation follows."""
     try:
         for what, difference, allowed in relation(work):
             report.compare(f"{relation.__name__}: {what}", float(difference), 0.0, allowed)

@@ -1,8 +1,8 @@
-"""Counts the cases of a comparison of `./dev conform` and prints them; each script of a row uses it.
+"""Counts and prints the cases of a comparison of `./dev conform`. The script of each row uses it.
 
 The last line of a script is `N agree, N differ` or `N agree, N explained, N differ`; its exit code is 1 if a case
-differs. A known difference with a reason is explained and does not fail the row. A script that does without something
-prints a line `LEFT OUT  what: why`, and one whose peers are not packages of PyPI `versions NAME VERSION, ..`.
+differs. A known difference with a reason counts as explained and does not fail the row. For each omitted part, a script
+prints `LEFT OUT  PART: REASON`. If its peers are not packages of PyPI, it prints `versions NAME VERSION, ..`.
 """
 
 import argparse
@@ -11,12 +11,12 @@ import re
 
 LAST_LINE = re.compile(r"^(\d+) agree,(?: (\d+) explained,)? (\d+) differ$", re.MULTILINE)
 VERSIONS = re.compile(r"^versions (.+)$", re.MULTILINE)
-SAID = ("explained ", "DIFFERS ", "LEFT OUT ")  # lines that ./dev conform shows
+SAID = ("explained ", "DIFFERS ", "LEFT OUT ")  # beginnings of lines that ./dev conform shows
 SHOWN = 300
 
 
 def arguments(description, **defaults):
-    """Parser of the options of every script: the program and the seed of the drawn inputs."""
+    """Parser of the options of every script: the program and the seed of its random inputs."""
     parser = argparse.ArgumentParser(description=description)
     parser.add_argument("--program", default=defaults.get("program", "build/release/attend"))
     parser.add_argument("--seed", type=int, default=1)
@@ -41,7 +41,7 @@ class Report:
     """The cases of one script."""
 
     def __init__(self, explained=None):
-        """`explained`: reasons of known differences by the name of their case."""
+        """`explained`: reason of a known difference by the name of its case."""
         self.reasons = explained or {}
         self.agreeing, self.explained, self.differing = 0, 0, 0
 

@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
-"""Compares BLEU, chrF and chrF++ of `attend score` with sacreBLEU's: each tokenizer and smoothing.
+"""Compares BLEU, chrF and chrF++ of `attend score` with sacreBLEU, for each tokenizer and smoothing.
 
-A row of `./dev conform`. Draws references and answers, which are references with changes, of several alphabets; some
-lines are empty, equal or have blanks at their ends, and there are one to three references. Compares the figures of
-all lines with their parts, and those of each line. Figures must agree to 1e-9.
+A row of `./dev conform`. Draws one to three references per line in several alphabets. Answers are changed references.
+Some lines are empty, equal, or end in blanks. Compares corpus figures with their parts, and the figures of each line.
+Figures must agree to 1e-9.
 """
 
 import itertools
@@ -57,7 +57,7 @@ def line(draw, words):
 
 
 def changed(draw, text, words):
-    """The line with some of its words left out, repeated, exchanged or others, or a line of no such kind."""
+    """The line with some words removed, repeated, replaced or changed; sometimes the same, an empty or a new line."""
     kind = draw.random()
     if kind < 0.06:
         return ""
@@ -77,7 +77,7 @@ def changed(draw, text, words):
 
 
 class Drawn:
-    """Answers and references of one alphabet in files, one per line."""
+    """Answers and references of one alphabet; files of references have one per line."""
 
     def __init__(self, program, draw, folder, alphabet, references):
         words = [word(draw, ALPHABETS[alphabet]) for _ in range(60)]
@@ -94,7 +94,7 @@ class Drawn:
             self.files += ["--reference", path]
 
     def score(self, *options):
-        """JSON of each line that the program prints."""
+        """JSON objects that the program prints, one per line."""
         run = subprocess.run([self.program, "score", "--json", *self.files, *map(str, options)],
                              input="".join(f"{one}\n" for one in self.answers), capture_output=True, text=True,
                              check=True, encoding="utf-8")
@@ -124,7 +124,7 @@ def compare_bleu(report, name, drawn, tokenizer, smoothing, lowercase):
 
 
 def compare_lines(report, name, key, drawn, options, metric):
-    """Figures of each line; the detail names the line of the largest difference."""
+    """Compares figures of each line; the detail shows the line with the largest difference."""
     ours = [one[key] for one in drawn.score(*options, "--sentences")]
     theirs = [metric.sentence_score(answer, references).score
               for answer, *references in zip(drawn.answers, *drawn.references)]

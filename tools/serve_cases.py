@@ -1,4 +1,4 @@
-"""Requests of tools/serve_languages.py, drawn from a seed, and what their answers must be."""
+"""Random requests of tools/serve_languages.py and checks of their answers."""
 
 import gzip
 import json
@@ -15,13 +15,13 @@ WORDS = ["a", "fine", "dull", "film", "naïve", "Straße", "映画", "🙂", '"'
 TWICE = {"caddy java": "Caddy 2.6 says '100 Continue' itself and passes on the server's; Java 17 takes the second one "
                        "for the answer, and waits for minutes"}
 
-# Reasons of known differences by the name of the case.
+# Reason of each known difference, by the name of the case.
 EXPLAINED = {"envoy curl predict-http1.0": "Envoy refuses HTTP/1.0 unless accept_http_10 is set"}
 
 
 @dataclass
 class Told:
-    """What a program read: status, version of HTTP, type, body and the number of its action, or an error."""
+    """Answer that a program read: status, HTTP version, content type, body, number of its action; or an error."""
 
     status: int = 0
     version: str = ""
@@ -32,7 +32,7 @@ class Told:
 
     @classmethod
     def read(cls, parts, folder):
-        """Of a line that a program printed."""
+        """Reads the fields of a line that a program printed."""
         if parts[1] == "error":
             return cls(error=parts[2])
         name, status, version, kind, number = parts
@@ -41,7 +41,7 @@ class Told:
 
 @dataclass
 class Case:
-    """One request. `accepts` says what is wrong with the body, or nothing."""
+    """One request. `accepts` returns the error in the body of the answer, or an empty text."""
 
     name: str
     path: str
@@ -55,7 +55,7 @@ class Case:
     accepts: callable = None
     number: int = None
     at_least: int = 0
-    without: dict = field(default_factory=dict)  # who is not asked, a language or a way and a language, and why
+    without: dict = field(default_factory=dict)  # reasons of omissions, by "LANGUAGE" or "WAY LANGUAGE"
     curl: tuple = ()
 
     def is_for(self, language, way):
@@ -63,7 +63,7 @@ class Case:
         return not left_out and (language == "curl" or not self.curl)
 
     def head(self, sender):
-        """Fields of the head; the id tells who asks."""
+        """Header fields; the id names the sender."""
         content = {"Content-Type": "application/json"} if self.body is not None else {}
         key = {"Authorization": f"Bearer {KEY}"} if self.has_key else {}
         return content | key | {"X-Request-Id": f"{sender}-{self.name}"} | self.fields
@@ -72,7 +72,7 @@ class Case:
         return self.method or ("GET" if self.body is None else "POST")
 
     def line(self, url, folder, sender):
-        """Line of the plan; tools/clients/README.md."""
+        """Line of the plan, see tools/clients/README.md."""
         file = "-"
         if self.body is not None:
             file = folder / f"{self.name}.asked"
@@ -81,7 +81,7 @@ class Case:
         return "\t".join([self.name, self.action, self.verb(), url + self.path, fields, str(file)]) + "\n"
 
     def wrong(self, told, way):
-        """What is wrong with an answer, or nothing."""
+        """Error in an answer, or an empty text."""
         if self.action == "abandon":
             return "" if told.error else "answered too soon"
         if told.error:
@@ -89,7 +89,7 @@ class Case:
         if told.status != self.status:
             return f"status {told.status} in place of {self.status}: {told.body[:200]!r}"
         if way == "nginx" and self.status == 413:
-            return ""  # its own page
+            return ""  # nginx sends its own page
         if told.kind.split(";")[0] != self.kind:
             return f"type {told.kind}"
         if self.number is not None and told.number != self.number:
@@ -100,12 +100,12 @@ class Case:
 
 
 def equal_to(wanted):
-    """That a body is exactly this."""
+    """Check: the body equals `wanted`."""
     return lambda body: "" if body == wanted else f"{body[:150]!r} in place of {wanted[:150]!r}"
 
 
 def error_with(text):
-    """That a body is an error of the server whose message has this text."""
+    """Check: the body is an error of the server, and its message contains `text`."""
     def accepts(body):
         message = json.loads(body)["error"]["message"]
         return "" if text in message else f"message {message!r} without '{text}'"
@@ -113,7 +113,7 @@ def error_with(text):
 
 
 def completes(texts):
-    """That the events of a stream make these texts."""
+    """Check: the events of the stream add up to `texts`."""
     def accepts(body):
         *events, last, empty = body.decode().split("\n\n")
         if (last, empty) != ("data: [DONE]", ""):
@@ -131,19 +131,19 @@ def body_of(**fields):
 
 
 def answers(model, lines):
-    """The body of /v1/predict that holds lines of `predict --json`."""
+    """Body of /v1/predict with these lines of `predict --json`."""
     return f'{{"model":"{model}","answers":[{",".join(lines)}]}}'.encode()
 
 
 def read(url, path):
-    """(Content-Length, body) of a request by urllib."""
+    """(Content-Length, body) of an answer, by urllib."""
     asked = urllib.request.Request(url + path, headers={"Authorization": f"Bearer {KEY}"})
     with urllib.request.urlopen(asked) as answer:
         return int(answer.headers["Content-Length"]), answer.read()
 
 
 def of_predictions(generator, predicted):
-    """Texts that models answer, by each way to send a body."""
+    """Texts for predictions, with each way to send a body."""
     texts = [" ".join(generator.choices(WORDS, k=generator.randint(1, 9))) for _ in range(12)]
     body, wanted = body_of(model="reviews", texts=texts), equal_to(answers("reviews", predicted("reviews", texts)))
     large = body + b" " * 3000000
@@ -174,7 +174,7 @@ def of_streams(generator, predicted):
 
 
 def of_pages(url):
-    """What the server answers without a body."""
+    """Requests without a body."""
     length, models = read(url, "/v1/models")
     page = read(url, "/")[1]
     yield Case("models", "/v1/models", accepts=equal_to(models), number=length)
@@ -192,7 +192,7 @@ def of_refusals():
     yield Case("no-key", "/v1/predict", body, has_key=False, status=401, accepts=gone)
     yield Case("no-key-large", "/v1/predict", large, has_key=False, status=401, accepts=gone)
     yield Case("no-key-chunked", "/v1/predict", large, "chunked", has_key=False, status=401, accepts=gone)
-    # Go before 1.21.12 asks on over a connection to a proxy on which the body that it did not send is missing.
+    # Go before 1.21.12 reuses a connection to a proxy although it has not sent the announced body.
     yield Case("no-key-expect", "/v1/predict", large, "expect", has_key=False, status=401, accepts=gone,
                fields={"Connection": "close"},
                without={"java": "Java 17 waits until its deadline for an invitation that does not come"})
@@ -207,6 +207,6 @@ def of_refusals():
 
 
 def drawn(seed, predicted):
-    """Requests with a body; `predicted` gives the lines of `attend predict --json` for (model, texts, *options)."""
+    """Requests with a body; `predicted(model, texts, *options)` returns lines of `attend predict --json`."""
     generator = random.Random(seed)
     return [*of_predictions(generator, predicted), *of_streams(generator, predicted), *of_refusals()]

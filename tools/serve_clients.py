@@ -1,17 +1,18 @@
 #!/usr/bin/env python3
-"""Asks `attend serve` by the programs of others: the clients of OpenAI, Hugging Face, LiteLLM and LangChain, a client
-that openapi-python-client generates, and schemathesis.
+"""Tests `attend serve` with released clients.
+
+Clients are the packages of OpenAI, Hugging Face, LiteLLM and LangChain, a client that openapi-python-client generates,
+and schemathesis.
 
     python3 -m venv build/clients
     build/clients/bin/pip install openai==3.57.0 huggingface_hub==2.4.0 numpy schemathesis==4.32.5 \\
       litellm==1.110.2 langchain-openai==1.7.4 openapi-python-client==0.29.1
     build/clients/bin/python tools/serve_clients.py [--program build/release/attend] [--examples 100]
 
-Trains a small language model and a small classifier on lines of its own, serves each, and prints what
-it asked. schemathesis draws requests from /openapi.json, good and bad ones, by a fixed seed. With --overload
-OpenAI's client asks three times as much as the server can answer, for so many seconds, and asks again where it
-is refused, as it does by itself. Exits with 1 where a client reads something else than it should, schemathesis
-has a finding, or too little is answered.
+Trains a small language model and a small classifier, serves each, and prints its requests. schemathesis draws valid and
+invalid requests from /openapi.json, by a fixed seed. With --overload SECONDS, OpenAI's client sends requests at three
+times the rate of the server's answers, and retries refused requests, as by default. Exits with 1 if a client reads a
+wrong answer, schemathesis has a finding, or too few requests are answered.
 """
 
 import asyncio
@@ -27,7 +28,7 @@ import tempfile
 import time
 import urllib.request
 
-os.environ["LITELLM_LOCAL_MODEL_COST_MAP"] = "True"  # otherwise it asks another host
+os.environ["LITELLM_LOCAL_MODEL_COST_MAP"] = "True"  # otherwise litellm sends a request to another host
 
 import langchain_openai  # noqa: E402
 import litellm  # noqa: E402
@@ -40,8 +41,8 @@ from serve_models import KEY, Server, train
 
 VERSIONS = {"openai": "3.57.0", "huggingface_hub": "2.4.0", "schemathesis": "4.32.5", "litellm": "1.110.2",
             "langchain-openai": "1.7.4", "openapi-python-client": "0.29.1"}
-# Requests that the schema allows and the model cannot answer are told so (422): a text that is too
-# long, fewer prefixes than texts. A schema cannot say that, so this one check is left out.
+# A schema cannot express all limits of a model. The server answers 422 to a text that is too long
+# and to fewer prefixes than texts, although the schema allows both, so this check is omitted.
 LEFT_OUT = ("positive_data_acceptance",)
 
 
@@ -50,7 +51,7 @@ class Findings(conform_report.Report):
         self.state(what, is_right, "as expected" if is_right else "otherwise")
 
     def refused(self, kind, what, call, **values):
-        """That the call raises an error of that class with those attributes."""
+        """Expects that the call raises an error of class `kind` with these attributes."""
         try:
             call()
         except kind as error:
@@ -61,7 +62,7 @@ class Findings(conform_report.Report):
 
 
 def packed(vector):
-    """Its numbers as float32, which is what the server has."""
+    """Bytes of its numbers as float32, the precision of the server."""
     return struct.pack(f"<{len(vector.embedding)}f", *vector.embedding)
 
 
@@ -133,7 +134,7 @@ def ask_as_litellm(url, findings):
     findings.expect(answer.usage.completion_tokens == 5, "litellm: text_completion")
     vectors = litellm.embedding(model="openai/text", input=["my dog", "the cat"], encoding_format="float", **where)
     findings.expect([len(one["embedding"]) for one in vectors.data] == [16, 16], "litellm: embedding")
-    # By which its routers choose a model that reads more.
+    # LiteLLM's routers need this error to choose a model with a larger context.
     findings.refused(litellm.ContextWindowExceededError, "litellm: a text that is too long",
                      lambda: litellm.text_completion(model="text-completion-openai/text", prompt="a" * 40, **where))
 
@@ -141,12 +142,12 @@ def ask_as_litellm(url, findings):
 def ask_as_langchain(url, findings):
     embeddings = langchain_openai.OpenAIEmbeddings(model="text", base_url=f"{url}/v1", api_key=KEY,
                                                    check_embedding_ctx_length=False)
-    vectors = embeddings.embed_documents(["my dog", "the cat"] * 600)  # 1,000 a request
+    vectors = embeddings.embed_documents(["my dog", "the cat"] * 600)  # 1,000 per request
     findings.expect(len(vectors) == 1200 and vectors[0] == vectors[2], "langchain-openai: 1,200 texts")
 
 
 def generated_client(url, folder):
-    """The package that openapi-python-client makes of the server's document."""
+    """Makes the package of openapi-python-client for the server's /openapi.json; returns its name."""
     name = "attend_client"
     document = json.load(urllib.request.urlopen(f"{url}/openapi.json"))
     (folder / "openapi.json").write_text(json.dumps(document))
@@ -162,7 +163,7 @@ def generated_client(url, folder):
 
 
 def ask_as_generated_client(url, folder, findings, model):
-    """Such clients send the document's defaults, and read answers by its schemas."""
+    """Generated clients send the defaults of /openapi.json, and read answers by its schemas."""
     name = generated_client(url, folder)
     client = importlib.import_module(name).AuthenticatedClient(base_url=url, token=KEY)
     models = importlib.import_module(f"{name}.models")
@@ -196,7 +197,7 @@ PATHS = {"predict": "/v1/predict", "classify": "/v1/classify", "completions": "/
 
 def ask_as_hugging_face(url, findings, model):
     client = InferenceClient(token=KEY)
-    # What its users write: the server's address and no path.
+    # Users of this client give the server's address without a path.
     root = InferenceClient(url, token=KEY)
     if model == "text":
         findings.expect((root.feature_extraction("my dog")
@@ -214,7 +215,7 @@ def ask_as_hugging_face(url, findings, model):
             findings.expect(error.response.status_code == 413,
                             "huggingface_hub: a text that is too long")
     else:
-        # The client takes the first of the list that such servers answer to one text.
+        # For one text, such servers answer a list of labels. The client takes the first one.
         best = client.text_classification("a dull plot", model=f"{url}/predict")
         findings.expect(best.label in ("good", "bad") and best.score >= 0.5,
                         "huggingface_hub: text_classification")
@@ -223,14 +224,14 @@ def ask_as_hugging_face(url, findings, model):
 
 
 class Crowd:
-    """OpenAI's client, with its retries, for many who ask at once."""
+    """Many concurrent requests of OpenAI's client, with its retries."""
 
     def __init__(self, url):
         self.client = openai.AsyncOpenAI(base_url=f"{url}/v1", api_key=KEY, timeout=120)
-        self.ended = []  # when, and the error's class or None
+        self.ended = []  # (time, class of the error or None)
 
     async def ask(self):
-        """7,680 tokens of a model that is not small, so that the server's work counts and not the client's."""
+        """Requests 7,680 tokens of a larger model, so that the server needs more time than the client."""
         try:
             answer = await self.client.completions.create(model="large", prompt=["the cat"] * 32, max_tokens=240)
             error = None if len(answer.choices) == 32 else "half an answer"
@@ -239,7 +240,7 @@ class Crowd:
         self.ended.append((time.monotonic(), error))
 
     async def in_turn(self, clients, seconds):
-        """Answers a second where each client waits for its answer before it asks again."""
+        """Answers per second if each client waits for its answer before the next request."""
         begin = time.monotonic()
 
         async def ask_on():
@@ -250,7 +251,7 @@ class Crowd:
         return len(self.ended) / (time.monotonic() - begin)
 
     async def at_rate(self, rate, seconds):
-        """Asks so often a second, whatever becomes of it; answers that came within the time, and all errors."""
+        """Sends `rate` requests per second. Returns the number of answers within the time, and all errors."""
         begin, count, asked = time.monotonic(), len(self.ended), []
         while (now := time.monotonic()) < begin + seconds:
             while len(asked) < (now - begin) * rate:

@@ -1,4 +1,4 @@
-"""Requests of tools/serve_languages.py by curl."""
+"""Sends the requests of tools/serve_languages.py with curl."""
 
 import pathlib
 import subprocess
@@ -9,7 +9,7 @@ WRITTEN = "%{http_code}\t%{http_version}\t%{content_type}\t%header{content-lengt
 
 
 def command(one, url, folder, sender):
-    """curl's command for a case; `url` may be several."""
+    """curl's command for a case; `url` may be a list."""
     options = ["curl", "-sS", "--max-time", "0.3" if one.action == "abandon" else "120", *one.curl]
     for name, value in one.head(sender).items():
         options += ["-H", f"{name}: {value}"]
@@ -27,7 +27,7 @@ def command(one, url, folder, sender):
 
 
 def ask(one, url, folder, sender):
-    """What curl reads."""
+    """Answer that curl reads."""
     asked = url + one.path
     if one.action in ("stream", "leave"):
         return in_pieces(one, command(one, asked, folder, sender))
@@ -64,7 +64,7 @@ def in_pieces(one, asked):
 
 
 def many(one, url, folder, sender):
-    """40 times over one connection, then 40 times by 8 connections at once."""
+    """Sends 40 requests over one connection, then 40 over 8 parallel connections; counts different answers."""
     different, first = set(), None
     for label, options in (("turn", []), ("once", ["--parallel", "--parallel-max", "8"])):
         target = folder / f"{one.name}-{label}"

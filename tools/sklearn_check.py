@@ -1,11 +1,11 @@
 #!/usr/bin/env python3
-"""Compares the figures of `attend score` with scikit-learn's, and those of spans with seqeval's and conlleval's.
+"""Compares the figures of `attend score` with scikit-learn, and figures of spans with seqeval and conlleval.
 
     python3 -m venv build/sklearn && build/sklearn/bin/pip install scikit-learn seqeval conlleval
     build/sklearn/bin/python tools/sklearn_check.py [--program build/release/attend] [--seed 1]
 
-A row of `./dev conform`. Answers are drawn with many ties; truths are constant, far from 0, or of one class. Exits with
-1 if two figures differ by more than 1e-9.
+A row of `./dev conform`. Random answers have many ties; truths are constant, far from 0, or of one class. Exits with 1
+if two figures differ by more than 1e-9.
 """
 
 import json
@@ -25,7 +25,7 @@ LARGEST = 1e-9
 
 
 def score(program, metrics, answers, references):
-    """The figures of one answer per line, by the names of the metrics."""
+    """Figures by the names of the metrics, for one answer per line."""
     with tempfile.TemporaryDirectory() as folder:
         path = pathlib.Path(folder) / "references.txt"
         path.write_text("".join(f"{line}\n" for line in references), encoding="utf-8")
@@ -36,7 +36,7 @@ def score(program, metrics, answers, references):
 
 
 def numbers(draw, program):
-    """Errors of numbers far from 0, which sums of squares alone would lose."""
+    """Errors of numbers far from 0, which would cancel in plain sums of squares."""
     right = 1e6 + draw.normal(size=1000).round(1)
     answers = right + draw.normal(size=1000).round(1)
     ours = score(program, ["mse", "rmse", "mae", "r2"], answers, right)
@@ -55,7 +55,7 @@ def classes(draw, program):
 
 
 def rankings(draw, program):
-    """All items in some order, of which one is right."""
+    """Rankings of all items; one item is right."""
     orders = numpy.array([draw.permutation(50) for _ in range(300)])
     right = draw.integers(0, 50, size=300)
     scores = numpy.empty_like(orders)
@@ -75,13 +75,13 @@ def spans(draw, program):
 
 
 def spans_of_bioes(draw, program):
-    """seqeval's default mode, which is conlleval's; labels in any order, right or not."""
+    """seqeval's default mode, which equals conlleval; labels in any order, also invalid ones."""
     return compare_spans(draw, program, ["O", "O", "O"] + [f"{place}-{kind}" for place in "BIES"
                                                            for kind in "xy"])
 
 
 def spans_of_bilou(draw, program):
-    """L and U are E and S."""
+    """The same with L and U for E and S."""
     return compare_spans(draw, program, ["O", "O", "O"] + [f"{place}-{kind}" for place in "BILU"
                                                            for kind in "xy"])
 
@@ -89,7 +89,7 @@ def spans_of_bilou(draw, program):
 def compare_spans(draw, program, labels):
     right, answers = ([[labels[i] for i in draw.integers(0, len(labels), size=20)] for _ in range(200)]
                       for _ in range(2))
-    # A share of the answers is right, so that spans of several labels match.
+    # A part of the answers is right, so that spans of several labels match.
     for line, wanted in zip(answers[::2], right[::2]):
         line[:] = wanted[:12] + line[12:]
     ours = score(program, ["span_f1"], [" ".join(line) for line in answers],
@@ -110,7 +110,7 @@ def compare_spans(draw, program, labels):
 
 
 def constant_truth(draw, program):
-    """scikit-learn compares with a mean of equal numbers that is rounded; the truth is a power of 2."""
+    """Constant truths. A power of 2, because scikit-learn rounds the mean of equal numbers."""
     right = numpy.full(100, 0.25)
     answers = right + draw.normal(size=100).round(2)
     ours = score(program, ["r2", "mse", "mae"], answers, right)
@@ -153,7 +153,7 @@ def ties(draw, program):
 
 
 def labels(draw, program):
-    """Five labels, one of which is never right and one of which is never answered."""
+    """Five labels; one is never right, another is never answered."""
     right = [f"l {i}" for i in draw.choice([0, 1, 2, 3], p=[.6, .2, .1, .1], size=1000)]
     answers = [f"l {i}" for i in draw.choice([0, 1, 2, 4], p=[.5, .3, .1, .1], size=1000)]
     found = score(program, ["accuracy", "f1"], answers, right)

@@ -6,16 +6,15 @@
     cmake --build --preset release --target tokenize
     build/tokenizers/bin/python tools/tokenizers_check.py TEXT... [--program build/release/attend]
 
-Trains a small vocabulary of each kind on the lines of the texts, then has both sides encode these
-lines, others that are drawn (scripts, emoji, controls, combining marks, special tokens, bytes that
-are no UTF-8) and each code point alone. Prints the differences of each kind, which must be none, and
-how much faster we are on one thread, by processor time in turns: on all lines of the texts, and on the
-drawn ones, in which hardly a word is met twice. Exits with 1 where ids or texts differ or the speed on
-texts is below the bar.
+Trains a small vocabulary of each kind on the lines of the texts. Both sides encode these lines, each single code point,
+and random lines (scripts, emoji, control characters, combining marks, special tokens, invalid UTF-8). Prints the
+differences of each kind and the ratio of speeds on one thread, by processor time in alternating turns. Speed is
+measured on all lines of the texts, and on the random lines, which hardly repeat words. Exits with 1 if ids or texts
+differ or the speed on texts is too low.
 
     build/tokenizers/bin/python tools/tokenizers_check.py --golden tests/tokenizers/golden.json
 
-writes what the room's test compares where there is no PyPI.
+writes the data of the test that runs without PyPI.
 """
 
 import importlib.metadata
@@ -63,7 +62,7 @@ MALFORMED = [b"\xff", b"\xc3", b"\xe2\x82", b"\xf0\x9f\x98", b"\xed\xa0\x80", b"
 
 
 def drawn_lines(texts, count, seed=1):
-    """Records of bytes, all of them drawn from one seed."""
+    """Random records of bytes, all from one seed."""
     draw = random.Random(seed)
     records = []
     while len(records) < count:
@@ -89,7 +88,7 @@ def drawn_lines(texts, count, seed=1):
 
 
 def invented_lines(count, seed=1):
-    """Words of every script that occur often, so that vocabularies have tokens of them."""
+    """Lines of words of every script that repeat, so that vocabularies get tokens for them."""
     draw = random.Random(seed + 1)
     words = []
     for first, last in SCRIPTS[2:-2]:
@@ -184,7 +183,7 @@ def unigram(texts, size):
 
 
 def fields(message):
-    """(number, value) of a protobuf message's fields; of fixed ones the bytes."""
+    """(number, value) of the fields of a protobuf message; values of fixed-size fields are bytes."""
     position = 0
 
     def varint():
@@ -209,7 +208,7 @@ def fields(message):
 
 
 def xlm_roberta(texts, size):
-    """The charsmap of SentencePiece, as `tokenizers` applies it."""
+    """XLM-R's tokenizer with the charsmap of SentencePiece, as `tokenizers` applies it."""
     settings = dict(fields(Pieces(texts, 400).model))[3]
     tokenizer = unigram(texts, size)
     normaliser = normalizers.Sequence([normalizers.Precompiled(dict(fields(settings))[2]),
@@ -221,7 +220,7 @@ def xlm_roberta(texts, size):
 
 
 class Pieces:
-    """A model of SentencePiece with the methods of a Tokenizer that are called here."""
+    """A SentencePiece model with the methods of Tokenizer that this script calls."""
 
     def __init__(self, texts, size, **options):
         out = io.BytesIO()
@@ -241,7 +240,7 @@ class Pieces:
 
 
 def bytes_behind(normaliser):
-    """Ids that are the bytes of the normalised text."""
+    """Makes a tokenizer with the bytes of the normalised text as ids."""
     def make(_texts, _size):
         vocabulary = {c: i for i, c in enumerate(sorted(pre_tokenizers.ByteLevel.alphabet()))}
         tokenizer = Tokenizer(models.BPE(vocab=vocabulary, merges=[]))
@@ -252,7 +251,7 @@ def bytes_behind(normaliser):
     return make
 
 
-# Name, how it is made, whether its speed counts and it goes into the golden file.
+# Name, function that makes it, whether its speed is checked and it is in the golden file.
 KINDS = [
     ("BERT, lower case", bert, True),
     ("BERT, cased", bert_cased, True),
@@ -271,7 +270,7 @@ KINDS = [
 ]
 
 
-# The same of SentencePiece.
+# The same for SentencePiece.
 PIECE_KINDS = [
     ("SentencePiece unigram", lambda texts, size: Pieces(texts, size), True),
     ("SentencePiece pairs", lambda texts, size: Pieces(texts, size, model_type="bpe"), True),
@@ -312,7 +311,7 @@ def their_ids(tokenizer, records):
 
 
 def compare(program, tokenizer, file, records):
-    """Records whose ids differ, and whose decoded texts do, with the first of them."""
+    """Records with different ids, and records with different decoded texts: (record, ours, theirs)."""
     encodings = their_ids(tokenizer, records)
     data = packed(records)
     ids = [[int(id) for id in line.split()] for line in ours(program, "ids", file, data).split(b"\n")[:-1]]
@@ -338,7 +337,7 @@ def speed(program, tokenizer, file, records):
 
 
 def golden(path):
-    """Writes small tokenizers with what they make of texts, for tests where PyPI is not."""
+    """Writes small tokenizers and their results for texts, for tests without PyPI."""
     texts = invented_lines(40) + ["Don't stop! The alphabet's letters: alpha, beta, gamma."] * 5
     cases = []
     for name, make, wanted in KINDS:

@@ -1,6 +1,6 @@
-"""The proxies of docs/serving.md with the configuration that stands there.
+"""Proxies with their configurations in docs/serving.md.
 
-test_serve_proxies.py and tools/serve_languages.py start them in front of a server.
+test_serve_proxies.py and tools/serve_languages.py start them between clients and a server.
 """
 
 import grp
@@ -12,7 +12,7 @@ import shutil
 from dataclasses import dataclass
 
 PAGE = pathlib.Path(__file__).resolve().parents[2] / "docs/serving.md"
-LISTENS, SERVER = "127.0.0.1:8081", "127.0.0.1:8080"  # in the configurations of the page
+LISTENS, SERVER = "127.0.0.1:8081", "127.0.0.1:8080"  # in the configurations of docs/serving.md
 
 NGINX = """daemon off;
 user {user} {group};
@@ -32,8 +32,8 @@ http {{
 
 @dataclass(frozen=True)
 class Proxy:
-    """Language of its block in the page; its command, which the configuration follows; what the page says of where it
-    listens, and the same for a Unix socket and a port; what it says of where the server is, and the same for a port."""
+    """Language of the proxy's code block in docs/serving.md, and its command, before the name of the configuration.
+    `listens` and `server` are the addresses in the block; `at_path`, `at_port` and `server_at` replace them."""
 
     language: str
     command: tuple
@@ -65,12 +65,12 @@ def executable(name):
 
 
 def environment(folder):
-    """What a proxy needs besides the caller's variables, so that it writes below `folder` alone."""
+    """Further environment variables, so that a proxy writes only below `folder`."""
     return {name: str(folder) for name in ("HOME", "XDG_DATA_HOME", "XDG_CONFIG_HOME")}
 
 
 def command(name, folder, server_port, path=None, port=None):
-    """Writes the configuration of the page and returns the command that listens at a Unix socket or a port."""
+    """Writes the configuration; returns the command that listens at a Unix socket or a port."""
     proxy = PROXIES[name]
     block = re.search(rf"(?ms)^```{proxy.language}\n(.*?)^```$", PAGE.read_text(encoding="utf-8"))[1]
     if proxy.language == "yaml":

@@ -1,4 +1,4 @@
-"""Compares the program with what peers of `./dev conform` answered when tests/conform was recorded."""
+"""Compares the program with recorded answers of the peers of `./dev conform` in tests/conform."""
 
 import json
 import pathlib
@@ -11,7 +11,7 @@ RECORDED = pathlib.Path(__file__).resolve().parents[1] / "conform"
 
 class Conform(program.Case):
     def test_attention_is_that_of_onnx(self):
-        """By tools/conform_attention.py --record."""
+        """tools/conform_attention.py --record wrote the cases."""
         recorded = json.loads((RECORDED / "attention.json").read_text(encoding="utf-8"))
         self.assertGreaterEqual(len(recorded["cases"]), 16)
         for case in recorded["cases"]:

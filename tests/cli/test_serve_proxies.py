@@ -1,4 +1,4 @@
-"""The proxies of docs/serving.md with their documented configuration, between clients and attend serve."""
+"""Tests proxies with their configurations in docs/serving.md, between clients and attend serve."""
 
 import http.client
 import json
@@ -106,7 +106,7 @@ class Proxies(program.Case):
         self.abandon(server, path)
 
     def abandon(self, server, path):
-        """A request is computed no further if its client goes, which the proxy must pass on."""
+        """The proxy reports the client's disconnection, and the server cancels the request."""
         def batches():
             return re.search(r"(?m)^attend_batch_size_count (\d+)$", server.ask("GET", "/metrics")[2])[1]
 

@@ -333,7 +333,7 @@ TEST(WorldFolders, OfContinuationsCountNewTokens) {
   EXPECT_THAT(whole.made.notes, ElementsAre(HasSubstr("not honoured: max_length = 30")));
 }
 
-// What an export of the imported folder says of the search, and config.toml of its import.
+// Search settings of the exported folder, and config.toml after importing it again.
 std::pair<json, std::string> searched_again(const std::string& name, const json& generation) {
   const Imported imported(
       name, [&](ForeignFolder& foreign) { foreign.files["generation_config.json"] = generation; });

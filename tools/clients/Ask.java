@@ -18,8 +18,8 @@ import java.util.concurrent.CompletableFuture;
 import java.util.stream.IntStream;
 
 /**
- * Asks a server by java.net.http: README.md of this folder describes the plan and the output. The
- * client asks for HTTP/2, by Upgrade or ALPN, as it does by default.
+ * Sends requests with java.net.http. README.md of this folder describes the plan and the output. The
+ * client requests HTTP/2 by Upgrade or ALPN, as by default.
  */
 public class Ask {
   private static final HttpClient client = HttpClient.newHttpClient();

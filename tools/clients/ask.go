@@ -1,4 +1,4 @@
-// Asks a server by Go's net/http: README.md of this folder describes the plan and the output.
+// Sends requests with Go's net/http. README.md of this folder describes the plan and the output.
 package main
 
 import (
@@ -26,7 +26,7 @@ type answer struct {
 	number        int64
 }
 
-// Hides the type of a reader, from which net/http would take the length.
+// Hides the type of a reader, so that net/http cannot find its length.
 type unmeasured struct{ io.Reader }
 
 func read(line string) (request, error) {
@@ -100,7 +100,7 @@ func (one request) ask() (answer, error) {
 	}
 }
 
-// Asks again in turn and at once, and counts different answers.
+// Repeats the request in turn and concurrently, and counts different answers.
 func (one request) repeat(inTurn, crowd, each int, pause time.Duration) (answer, error) {
 	first, err := one.ask()
 	different := map[string]bool{string(first.body): true}

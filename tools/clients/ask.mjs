@@ -1,5 +1,5 @@
-// Asks a server by Node's fetch: README.md of this folder describes the plan and the output. fetch refuses the field
-// Expect, so that action takes node:http.
+// Sends requests with Node's fetch. README.md of this folder describes the plan and the output. fetch refuses the
+// header Expect, so the action `expect` uses node:http.
 import {readFileSync, writeFileSync} from 'node:fs';
 import http from 'node:http';
 import https from 'node:https';
@@ -18,7 +18,7 @@ function read(line) {
   return {name, action, method, url, headers, body: file === '-' ? undefined : readFileSync(file)};
 }
 
-// A body in pieces, whose length fetch does not know.
+// A body in pieces, so that fetch cannot find its length.
 function* pieces(body) {
   for (let at = 0; at < body.length; at += 50000) yield body.subarray(at, at + 50000);
 }
