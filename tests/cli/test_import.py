@@ -194,7 +194,7 @@ class Import(program.Case):
             {"num_beams": 3, "max_new_tokens": 4, "min_new_tokens": 2, "no_repeat_ngram_size": 2}))
         told = self.succeed("import", "theirs", "--out", "model").stderr
         self.assertIn("num_beams = 3 becomes decode.beam = 3", told)
-        self.assertIn("not honoured: no_repeat_ngram_size = 2", told)
+        self.assertIn("not supported: no_repeat_ngram_size = 2", told)
         text = case["texts"][1]
 
         def answers(*options):

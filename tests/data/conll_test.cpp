@@ -63,7 +63,7 @@ TEST_F(ConllFile, NamesTheLineThatIsNone) {
             "t.conll:4: has one column, 'c'; a token and its label are wanted, with white space "
             "between");
   EXPECT_EQ(refusal("a N X\nb Y\n"),
-            "t.conll:2: has 2 columns, the first token has 3; give each token the same");
+            "t.conll:2: has 2 columns, the first token has 3; give each token the same number");
   EXPECT_EQ(refusal("New York\tX\n"),
             "t.conll:1: column 1 is 'New York'; one word is wanted there, such as New_York");
   EXPECT_THAT(refusal("a\t\tX\nb\tY\t\n"), StartsWith("t.conll:2: column 3 is ''"));

@@ -77,7 +77,7 @@ TEST(NodeGraph, RefusesNodesByLine) {
   for (const char* feature : {"1:", "1:x", "1:inf", "1:nan", "1:1e39", "1:2:3"})
     EXPECT_THAT(refusal(fmt::format("a\t-\t\t{}\n", feature)), HasSubstr("is not a finite number"))
         << feature;
-  EXPECT_THAT(refusal("a\t-\t\t4 1 4:2\n"), HasSubstr("feature 4 is there twice"));
+  EXPECT_THAT(refusal("a\t-\t\t4 1 4:2\n"), HasSubstr("feature 4 is given twice"));
   EXPECT_THAT(refusal("a\xff\t-\t\n"), HasSubstr("nodes.tsv:1: "));
 }
 
@@ -120,15 +120,16 @@ TEST(NodeGraph, RefusesAFileThatBreaksItsRules) {
               HasSubstr("a list of node 0 holds 4"));
   EXPECT_THAT(refused([](NodeGraph& g) { g.neighbours[1] = 1; }),
               HasSubstr("a list of node 0 holds 1; its numbers ascend"));
-  EXPECT_THAT(refused([](NodeGraph& g) { g.neighbours[0] = 0; }), HasSubstr("holds itself"));
+  EXPECT_THAT(refused([](NodeGraph& g) { g.neighbours[0] = 0; }),
+              HasSubstr("holds the node itself"));
   EXPECT_THAT(refused([](NodeGraph& g) { g.features[0] = max_features; }),
               HasSubstr("holds 16777216"));
   EXPECT_THAT(refused([](NodeGraph& g) { g.feature_values[1] = HUGE_VAL; }),
-              HasSubstr("finite numbers"));
+              HasSubstr("a finite number"));
   EXPECT_THAT(refused([](NodeGraph& g) { g.feature_values = g.feature_values.slice(0, 1); }),
               HasSubstr("need one value each"));
   EXPECT_THAT(refused([](NodeGraph& g) { g.features = g.features.to(at::kInt); }),
-              HasSubstr("one axis of Long is wanted"));
+              HasSubstr("it must have one axis of Long"));
   write_safetensors(path, {.tensors = {{"offsets", good.offsets}}, .metadata = {}});
   EXPECT_THAT(test::error_of([&] { load_graph(path, 4); }), HasSubstr("neighbours is missing"));
 }

@@ -39,7 +39,7 @@ TEST(NumberSet, RefusesWhatIsNone) {
   for (const char* element : {",", "1,", ",1", "1,,2"})
     EXPECT_THAT(refusal(element), HasSubstr("'' is not a finite number")) << element;
   EXPECT_THAT(refusal("1 2,3"), HasSubstr("element '2,3' of a set has 2 numbers, and '1' before it "
-                                          "1; give each as many"));
+                                          "1; give all the same number"));
 }
 
 TEST(NumberSetFrames, AreTheScaledNumbers) {

@@ -181,7 +181,7 @@ TEST(TextCodec, RefusesCodesThatDoNotFit) {
   EXPECT_THAT(message({.target_bpe = "codes"}), HasSubstr("data.target_bpe = 'codes': but data."));
   EXPECT_THAT(message({.source_units = "bpe", .bpe = "/none"}), HasSubstr("/none: no such file"));
   EXPECT_THAT(message({.source_units = "tokenizer", .tokenizer = "/none"}),
-              HasSubstr("data.tokenizer = '/none': /none: no such file, neither here nor beside"));
+              HasSubstr("data.tokenizer = '/none': /none: no such file, neither here nor next to"));
 }
 
 }  // namespace text_codec_test

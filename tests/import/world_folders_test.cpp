@@ -289,7 +289,7 @@ TEST(WorldFolders, SayHowAnswersAreSearchedFor) {
                                   "length_penalty = 0.5 becomes decode.length_penalty = 0.5, "
                                   "max_length = 20 becomes decode.maximum_length = 18, "
                                   "min_length = 3 becomes decode.minimum_length = 2"));
-  EXPECT_THAT(notes[1], HasSubstr("not honoured: no_repeat_ngram_size = 2, new_key = 1, "
+  EXPECT_THAT(notes[1], HasSubstr("not supported: no_repeat_ngram_size = 2, new_key = 1, "
                                   "early_stopping = true"));
   const Model model(imported.ours());
   const SearchOptions search = model.search_options();
@@ -313,7 +313,7 @@ TEST(WorldFolders, SayItInConfigJsonIfTheyAreOlder) {
   EXPECT_EQ(Model(imported.ours()).search_options().beam, 2);
   EXPECT_EQ(Model(imported.ours()).search_options().maximum_length, 18);
   ASSERT_EQ(imported.made.notes.size(), 2U);
-  EXPECT_THAT(imported.made.notes[1], HasSubstr("not honoured: bad_words_ids = [[85],[5]]"));
+  EXPECT_THAT(imported.made.notes[1], HasSubstr("not supported: bad_words_ids = [[85],[5]]"));
   const Imported other("BertModel", [](ForeignFolder& foreign) {
     foreign.config()["num_beams"] = 2;  // has no effect
     foreign.files["generation_config.json"] = {{"no_repeat_ngram_size", 2}};
@@ -330,7 +330,7 @@ TEST(WorldFolders, OfContinuationsCountNewTokens) {
     foreign.files["generation_config.json"] = {{"max_length", 30}};
   });
   EXPECT_EQ(Model(whole.ours()).search_options().maximum_length, 0);
-  EXPECT_THAT(whole.made.notes, ElementsAre(HasSubstr("not honoured: max_length = 30")));
+  EXPECT_THAT(whole.made.notes, ElementsAre(HasSubstr("not supported: max_length = 30")));
 }
 
 // Search settings of the exported folder, and config.toml after importing it again.

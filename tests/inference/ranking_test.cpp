@@ -164,7 +164,7 @@ TEST_F(Ranking, RefusesOtherModels) {
   EXPECT_THAT(test::error_of([&] {
                 rank_next(model, {{"a", {"b"}}}, {});
               }),
-              HasSubstr("type lm ranks no items"));
+              HasSubstr("type lm does not rank items"));
 }
 
 TEST_F(Ranking, AnswersAreTheItemsThatWereNotSeen) {

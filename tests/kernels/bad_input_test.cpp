@@ -177,32 +177,32 @@ TEST(BadInput, WhatBackwardReadsAndWrites) {
       {"gradients.query is null", "120", [](Fitting& f) { f.gradients.query.data = nullptr; }},
       {"gradients.key is null", "84", [](Fitting& f) { f.gradients.key.data = nullptr; }},
       {"gradients.value is null", "168", [](Fitting& f) { f.gradients.value.data = nullptr; }},
-      {"bias.dense", "has none",
+      {"bias.dense", "lacks it",
        [](Fitting& f) {
          f.gradients.bias = f.query.data();
          f.problem.bias.dense.data = nullptr;
        }},
-      {"bias.slopes", "has none",
+      {"bias.slopes", "lacks it",
        [](Fitting& f) {
          f.gradients.slopes = f.query.data();
          f.problem.bias.slopes = nullptr;
        }},
-      {"bias.relative", "has none",
+      {"bias.relative", "lacks it",
        [](Fitting& f) {
          f.gradients.relative = f.query.data();
          f.problem.bias.relative.data = nullptr;
        }},
-      {"bias.centres", "has none",
+      {"bias.centres", "lacks it",
        [](Fitting& f) {
          f.gradients.centres = f.query.data();
          f.problem.bias.centres = f.problem.bias.widths = nullptr;
        }},
-      {"bias.widths", "has none",
+      {"bias.widths", "lacks it",
        [](Fitting& f) {
          f.gradients.widths = f.query.data();
          f.problem.bias.centres = f.problem.bias.widths = nullptr;
        }},
-      {"sinks", "has none",
+      {"sinks", "lacks it",
        [](Fitting& f) {
          f.gradients.sinks = f.query.data();
          f.problem.sinks = nullptr;

@@ -139,11 +139,11 @@ TEST(KeyValueMemory, RefusesWhatDoesNotFit) {
       {[&] {
          memory.write(torch::zeros({1, 5}), torch::zeros({1, 2}));
        },
-       "keys have depth 5, those written before 4"},
+       "keys have depth 5, earlier ones 4"},
       {[&] {
          memory.write(torch::zeros({1, 4}), torch::zeros({1, 2}, torch::kDouble));
        },
-       "values are Double on cpu, those written before Float on cpu"},
+       "values are Double on cpu, earlier ones Float on cpu"},
       {[&] {
          memory.read(torch::zeros({1, 5}));
        },

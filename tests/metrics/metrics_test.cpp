@@ -121,7 +121,7 @@ TEST(Metrics, AreFoundByTheirNames) {
   EXPECT_THAT([] { metric_named("blue"); },
               testing::ThrowsMessage<Error>(testing::HasSubstr("did you mean bleu?")));
   EXPECT_THAT([] { register_metric({.name = "bleu", .key = "bleu", .title = "BLEU"}); },
-              testing::ThrowsMessage<Error>(testing::HasSubstr("there already")));
+              testing::ThrowsMessage<Error>(testing::HasSubstr("exists already")));
   for (const Metric& metric : metric_table()) {
     EXPECT_NE(metric.of_answers(), static_cast<bool>(metric.of_likelihood)) << metric.name;
     EXPECT_EQ(find_metric(metric.name), &metric);

@@ -69,7 +69,7 @@ TEST(Embedder, SaysWhatToDoWhereItIsAskedForMore) {
   EXPECT_THAT(test::error_of([] {
                 Embedder(small(), SourceShape(4, {3, 4}));
               }),
-              HasSubstr("reads texts"));
+              HasSubstr("reads only texts"));
   EmbedderConfig none = small();
   none.layers = 0;
   EXPECT_THAT(test::error_of([&] { none.check(); }), HasSubstr("model.layers is 0"));

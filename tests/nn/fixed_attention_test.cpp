@@ -141,7 +141,7 @@ TEST_P(Fixed, HasTheGradientsOfItsDifferences) {
 TEST(FixedErrors, SayWhatALearnedQueryCannotTake) {
   expect_errors({
       {[] { FixedAttention({.score = "general"}); }, "score general has a parameter W"},
-      {[] { FixedAttention({.score = "location"}); }, "score location looks at positions"},
+      {[] { FixedAttention({.score = "location"}); }, "score location depends on positions"},
       {[] { FixedAttention({.score = "aditive"}); }, "did you mean additive"},
       {[] { FixedAttention({.normaliser = "softmx"}); }, "did you mean softmax"},
       {[] { FixedAttention({.normaliser = "hard"}); }, "hard gives the scores no gradient"},

@@ -142,7 +142,7 @@ TEST(InducingPoints, TellWhatDoesNotFit) {
   EXPECT_THAT(test::error_of([&] { TransformerStack{config}; }),
               testing::HasSubstr("inducing points lack positions"));
   TransformerStack stack(induced());
-  EXPECT_THAT(test::error_of([&] { stack.start({}, {}); }), testing::HasSubstr("no steps"));
+  EXPECT_THAT(test::error_of([&] { stack.start({}, {}); }), testing::HasSubstr("not steps"));
 }
 
 }  // namespace learned_queries_test

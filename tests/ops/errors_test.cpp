@@ -95,7 +95,7 @@ TEST(ScoreErrors, OfPairsNameDepths) {
       {[] {
          pairwise_scores("dot", ones({5, 2}), ones({4, 3}));
        },
-       "queries have depth 2, keys depth 3 where score dot compares them; they must match"},
+       "queries have depth 2, keys depth 3, and score dot compares them; they must match"},
       {[] {
          pairwise_scores("location", ones({5, 2}), ones({4, 3}));
        },
@@ -270,7 +270,7 @@ TEST(AttentionErrors, NameTheScoreAndTheLogNormaliser) {
       {[&] {
          attention(x, ones({2, 4}), x, {.score = "dot"});
        },
-       "queries have depth 3, keys depth 4 where score dot compares them"},
+       "queries have depth 3, keys depth 4, and score dot compares them"},
       {[&] { attention(x, x, x, {.score = of_heads}); }, "the parameters of score general 2 heads"},
       {[&] { attention(heads, heads, heads, {.score = of_heads}); }, "2 heads"},
       {[&] { attention(x, x, x, {.score = doubles}); },

@@ -427,7 +427,7 @@ TEST(Linear, SaysWhatItDoesNotTake) {
       {[&] {
          step(x, x, at::ones({1, 4, 6, 2}));
        },
-       "the sums so far have shape [1, 4, 3, 4], those of this step [1, 4, 3, 3]"},
+       "the sums so far have shape [1, 4, 3, 4], the sums of this step [1, 4, 3, 3]"},
   });
 }
 

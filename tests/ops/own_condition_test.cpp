@@ -192,7 +192,7 @@ TEST_F(OwnCondition, BlocksAreCutOnceTheyAreChosen) {
       {[&] { chosen_blocks(agreeing_blocks, 0); }, "the blocks of a layout must be 1 or more long"},
       {[&] { attention(inputs[0], inputs[1], inputs[2], {.scope = chosen_blocks(wrong, 4)}); },
        "a block layout of shape [3, 2, 3] does not fit 9 queries and 11 keys in blocks of 4; it "
-       "must have shape [3, 3] behind axes of 2 batch entries and 4 heads, or of 1"},
+       "must have shape [3, 3] after axes of 2 batch entries and 4 heads, or of 1"},
       {[] { stripes(1); }, "the period is 1; 2 is the least"},
   });
 }

@@ -192,7 +192,7 @@ TEST(SpecErrors, OfSelectionsSayWhatThereIs) {
       {[&] { select({.rows = std::numeric_limits<int64_t>::max()}); }, "there are 5 queries"},
       {[&] { attention_weights(query[0], key[0][0], lse[0]); }, "all must have 2, 3 or 4 axes"},
       {[&] { attention_weights(query[0], query[0], lse[0], {}, {.heads = {0}}); },
-       "heads of the weights were chosen; queries of 3 axes have none"},
+       "heads of the weights were chosen; queries of 3 axes lack heads"},
       {[&] { attention_top(query, key, lse, 0); }, "the 0 largest weights were asked for"},
       {[&] { attention_entropy(query, key, lse.to(at::kMeta)); }, "lse is on meta, query on cpu"},
       {[&] { attention_entropy(query, key, lse.to(at::kLong)); }, "lse has dtype Long"},

@@ -258,7 +258,7 @@ TEST(DistributedAttention, MisuseSaysWhatIsWanted) {
       {[&] {
          call({.queries = whole, .keys = {{{0, 2}, {3, 3}}}});
        },
-       "keys have a run from position 3 on where 2 is the next"},
+       "keys have a run from position 3 on, and 2 is the next"},
       {[&] {
          call({.queries = {{{0, -1}}}});
        },

@@ -126,7 +126,7 @@ TEST(OwnType, IsTrainedAndAnswers) {
   const ModelType row = {
       .name = "speller", .summary = "a sound a letter", .config = speller_config};
   register_model_type(row);
-  EXPECT_THAT([&] { register_model_type(row); }, ThrowsMessage<Error>(HasSubstr("there already")));
+  EXPECT_THAT([&] { register_model_type(row); }, ThrowsMessage<Error>(HasSubstr("exists already")));
   const test::TemporaryFolder folder;
   std::string pairs;
   for (const char a : std::string("bdfg"))

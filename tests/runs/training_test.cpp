@@ -150,7 +150,7 @@ TEST_F(TrainingTest, NumbersAreToldByTheirDeviation) {
   options.config = "";
   options.assignments.emplace_back("data.target_deviation=2");
   EXPECT_THAT([&] { training_config(options); },
-              ThrowsMessage<Error>(HasSubstr("data.target_deviation: is of targets")));
+              ThrowsMessage<Error>(HasSubstr("data.target_deviation: needs numeric targets")));
 }
 
 TEST_F(TrainingTest, TheConfigurationOfAResumedTrainingIsThatOfTheFolder) {

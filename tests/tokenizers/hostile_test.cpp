@@ -182,7 +182,7 @@ TEST(VocabularyFiles, NameWhatNoPiecesAre) {
     return error_of([&] { tokenizer_json(model, files); });
   };
   const test::ModelWriter few = test::ModelWriter().piece("<unk>", 0, 2);
-  EXPECT_THAT(with(few.text(), xlm_roberta()), HasSubstr("input: has 1 pieces, of which 3"));
+  EXPECT_THAT(with(few.text(), xlm_roberta()), HasSubstr("input: has 1 pieces, and 3"));
   EXPECT_THAT(with("x", xlm_roberta()), HasSubstr("input: "));
   PieceFiles other = xlm_roberta();
   other.first[3] = "unknown";
