@@ -310,7 +310,7 @@ TEST(HttpServer, ListensAtAUnixSocket) {
                 HasSubstr("another process listens"));
   }
   EXPECT_THAT(test::error_of([&] { HttpServer({.socket_path = folder.write("f", "")}, echo, {}); }),
-              HasSubstr("no socket"));
+              HasSubstr("not a socket"));
 }
 
 // Like a socket of systemd, which also keeps the file of a Unix socket.

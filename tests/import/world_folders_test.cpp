@@ -137,7 +137,7 @@ TEST(WorldFolders, MayHaveTensorsOfOtherHeads) {
   });
   ASSERT_EQ(imported.made.notes.size(), 1U);
   EXPECT_THAT(imported.made.notes[0],
-              HasSubstr("left aside, for RobertaForMaskedLM has no such part: "
+              HasSubstr("ignored, because RobertaForMaskedLM has no such part: "
                         "classifier.out_proj.weight"));
   EXPECT_TRUE(imported.has_the_weights_of_the_plain_one());
 }

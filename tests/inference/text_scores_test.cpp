@@ -20,7 +20,7 @@ TEST(TextScores, EndsBetweenAnswersWhereItIsStopped) {
   EXPECT_EQ(asked, 4) << "before each answer and metric";
   asked = 0;
   EXPECT_THAT(test::error_of([&] { (void)scores.all([&] { return ++asked > 2; }); }),
-              HasSubstr("stopped"));
+              HasSubstr("cancelled"));
   EXPECT_EQ(asked, 3);
 }
 

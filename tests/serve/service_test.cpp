@@ -222,7 +222,7 @@ TEST_F(ServiceTest, ScoresTextsWithoutAModel) {
   EXPECT_THAT(score(pairs + R"(, "metrics": ["perplexity"]})"),
               AllOf(StartsWith("HTTP/1.1 422 "), HasSubstr(R"("param":"metrics")")));
   EXPECT_THAT(score(pairs + R"(, "metrics": ["rmse"]})"),
-              AllOf(StartsWith("HTTP/1.1 422 "), HasSubstr("no number")));
+              AllOf(StartsWith("HTTP/1.1 422 "), HasSubstr("not a finite number")));
   for (const size_t size : {4096U, 4097U})
     EXPECT_THAT(score(fmt::format(R"({{"answers": ["{0}"], "references": ["{0}"]}})",
                                   std::string(size, 'x'))),

@@ -135,7 +135,8 @@ TEST_F(TrainerTest, SeeksTheBestAnewByAnotherMetricOrOnOtherExamples) {
   EXPECT_EQ(run("a", true).best_metric, 7.0);
   EXPECT_EQ(checkpoint("a").best_step, 4 * 8);
   ASSERT_EQ(said.size(), 1U);
-  EXPECT_THAT(said[0], testing::HasSubstr("train.metric is other, and was metric: the best"));
+  EXPECT_THAT(said[0],
+              testing::HasSubstr("train.metric is other, and was metric: the search for the best"));
   config.epochs = 5;
   metric = [] { return 9.0; };
   validation_fingerprint = 78;
@@ -143,7 +144,8 @@ TEST_F(TrainerTest, SeeksTheBestAnewByAnotherMetricOrOnOtherExamples) {
   EXPECT_EQ(checkpoint("a").best_step, 5 * 8);
   EXPECT_EQ(checkpoint("a").validation_fingerprint, 78U);
   ASSERT_EQ(said.size(), 2U);
-  EXPECT_THAT(said[1], testing::HasSubstr("was validated on other examples: the best"));
+  EXPECT_THAT(said[1],
+              testing::HasSubstr("was validated on other examples: the search for the best"));
 }
 
 // Batches only by tokens, which is possible from C++.
