@@ -175,7 +175,7 @@ Measurement measure_model(const EvaluateOptions& options, const Model& model, in
                "(data.colours = false)\n",
                options.data, result.evaluation.converted_to_grey);
   if (cut > 0 && !model.continues())
-    fmt::print(stderr, "attend: {}: {} answers are cut at the longest length\n", options.data, cut);
+    fmt::print(stderr, "attend: {}: {} answers are cut at the maximum length\n", options.data, cut);
   UnknownCount unknown;
   for (const Example& example : examples) unknown.add(model, example.source, example.line);
   unknown.tell(options.data + ": ");

@@ -164,7 +164,7 @@ void run_explain(ExplainOptions& options) {
   // A continuation of a text has no end of its own.
   if (!subject.complete && !model.continues())
     fmt::print(stderr,
-               "attend: the answer is cut at the longest length, {} tokens; --maximum-length sets "
+               "attend: the answer is cut at the maximum length, {} tokens; --maximum-length sets "
                "it\n",
                subject.target.size());
 }

@@ -45,7 +45,7 @@ struct Hypothesis {
   std::vector<std::vector<AlternativeToken>> alternatives = {};
   double score = 0;            // ranks the hypotheses
   double log_probability = 0;  // sum of log_probabilities
-  bool complete = false;       // false: cut at the longest length without EOS, or stopped
+  bool complete = false;       // false: cut at the maximum length without EOS, or stopped
   at::Tensor weights;          // [tokens, S] float on the CPU, if requested and available
 };
 

@@ -134,7 +134,7 @@ Subject answered_subject(const Model& model, const std::string& source, const Se
   EncodedPair pair = std::move(parts.encode({Example{source, {text}}})[0]);
   if (!forced && !model.answers_numbers()) {
     pair.target = parts.target_vocabulary.encode(answer.best().tokens);
-    pair.no_eos = pair.no_eos || !answer.best().complete;  // cut at the longest length
+    pair.no_eos = pair.no_eos || !answer.best().complete;  // cut at the maximum length
   }
   if (forced) check_known(parts, parts.codecs.target.split(text), pair.target, "the target");
   const bool is_part = !forced && cut_to_one_pass(parts, pair);

@@ -24,7 +24,7 @@ struct Subject {
   bool truncated = false;          // the source was longer than the model reads
   bool is_part = false;            // the answer was cut to what one pass reads
   bool converted_to_grey = false;  // a colour image was converted to grey
-  bool complete = true;            // false: the answer was cut at the longest length
+  bool complete = true;            // false: the answer was cut at the maximum length
   // Token that each token of batch.target is compared with, int64 [T]: why that one and not this?
   // (Jacovi et al. 2021; Yin & Neubig 2022). Undefined: no comparison. Positions with equal tokens
   // are not compared.

@@ -359,7 +359,7 @@ class MisuseTest(compute_case.FilesTest):
         self.refuse("write only around:D", "--scope", "around:x")
         self.refuse("give --param centre_W_p=FILE", "--scope", "around:2")
         self.refuse("E", "--mechanism", "linformer")
-        self.refuse("a projection of the keys has shape [2, 3]; 4 keys want [shortened, 4]",
+        self.refuse("a projection of the keys has shape [2, 3]; 4 keys need [shortened, 4]",
                     "--mechanism", "linformer",
                     "--param", f"E={self.npy('e.npy', self.numbers(2, 3))}")
         self.refuse("positions has shape [2, 2]", "--mechanism", "learned_positions",

@@ -240,7 +240,7 @@ class Translation(program.Case):
         self.refused("--target", "B ? B", names=["'?' is not one of the"])
         self.refused("--view", "heads", "--layer", 4, "--head", 1, "--out", "x.dot",
                      names=["x.dot", "one sequence"])
-        self.refused("--out", "x.dot", names=["--out x.dot: the answer looks", "one sequence"])
+        self.refused("--out", "x.dot", names=["--out x.dot: the answer attends", "one sequence"])
         self.refused("--view", "graph", names=["--view graph", "with --out"])
         self.refused("--view", "graph", "--out", "x.json", names=["x.json", ".graphml"])
         self.refused("--view", "graph", "--layer", 1, "--out", "x.svg", names=["take the view heads"])

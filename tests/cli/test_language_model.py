@@ -282,7 +282,7 @@ class Masked(program.Case):
         self.assertGreater(figures["perplexity"], 5)
         self.assertEqual(figures["examples"], 100)
         self.assertEqual(figures["tokens"], sum(len(line.split()) for line, _ in kinds(100, 2)))
-        self.assertIn("asked for", self.succeed("evaluate", self.model, "--data",
+        self.assertIn("masked", self.succeed("evaluate", self.model, "--data",
                                                 self.shared / "rest.txt").stdout)
 
     def test_is_not_asked_for_what_it_does_not_know(self):
