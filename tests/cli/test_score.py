@@ -71,7 +71,7 @@ class Score(program.Case):
         self.assertAlmostEqual(figures["mae"], 0.5)
         self.assertAlmostEqual(figures["r2"], 1 - 1.5 / 29.1875)
         self.refuse("score", "--reference", "numbers.txt", "--metric", "rmse",
-                    stdin="2.5\n0\ntwo\n8\n", names=["answer 3", "'two'", "no number"])
+                    stdin="2.5\n0\ntwo\n8\n", names=["answer 3", "'two'", "not a finite number"])
 
     def test_classes(self):
         self.write("classes.txt", "0\n0\n1\n1\n")
@@ -80,7 +80,7 @@ class Score(program.Case):
         self.assertEqual(run.stdout, "roc auc              0.7500\n"
                                      "average precision    0.8333\n")
         self.refuse("score", "--reference", "a.txt", "--metric", "roc_auc",
-                    stdin="1\n2\n3\n4\n", names=["answer 1", "no class"])
+                    stdin="1\n2\n3\n4\n", names=["answer 1", "not a class"])
 
     def test_rankings(self):
         self.write("items.txt", "b\nx\na\n")
