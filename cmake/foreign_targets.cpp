@@ -1,5 +1,5 @@
-// Prints a CMake list: the lowest target of Highway in a build for this processor (empty: Highway's choice), then the
-// targets that the build leaves out.
+// Prints a CMake list: the lowest target of Highway in a build for this processor (empty: Highway's
+// choice), then the targets that the build leaves out.
 #include <hwy/targets.h>
 
 #include <cstdio>
