@@ -10,7 +10,7 @@
 
 namespace attend {
 
-// Bad input or misuse. The message states the input, what was expected and the remedy in one line.
+// Reports bad input or misuse. The message is one line: the input, the expected form, the remedy.
 // The program prints it and exits with 2. Every other exception is an internal failure and exits
 // with 1.
 class Error : public std::runtime_error {

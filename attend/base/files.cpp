@@ -92,7 +92,7 @@ const char* standard_stream(const std::string& path) {
 
 constexpr std::string_view temporary_start = ".attend-", temporary_end = ".tmp";
 
-// Returns the process that created the temporary file; 0 if the name is not that of one.
+// Returns the process that created the temporary file; 0 for other names.
 pid_t writer_of(std::string_view name) {
   if (!name.starts_with(temporary_start) || !name.ends_with(temporary_end)) return 0;
   name.remove_prefix(temporary_start.size());

@@ -32,7 +32,7 @@ struct Change {
 
 constexpr int64_t maximum_file = 1 << 20;
 
-// toml++ bounds the depth of [[[...]]] but not of a.b.c, whose tables it destroys recursively.
+// toml++ limits the depth of [[[...]]] but not of a.b.c, and destroys the tables recursively.
 constexpr int64_t maximum_dots = 2000;
 
 std::string_view last_part(std::string_view key) { return key.substr(key.rfind('.') + 1); }

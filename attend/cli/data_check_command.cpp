@@ -151,7 +151,8 @@ std::vector<std::string> files_of(const std::string& path) {
   return files;
 }
 
-// Settings for reading the data: as --set says, or the format whose file is in the folder.
+// Returns the settings for reading the data: from --set, or from the format of the file in the
+// folder.
 TextConfig text_of(const CheckOptions& options, const std::string& path) {
   TextConfig text;
   for (const DataFormatRow& row : data_formats())

@@ -90,7 +90,7 @@ void print_effects(const Alignment& map) {
   for (const Row& row : rows) fmt::print("  {:<28} {:>12.4f}\n", row.head, row.effect);
 }
 
-// Prints what is not written to the file.
+// Prints the results that the file does not contain.
 void print(const ExplainOptions& options, const Shown& shown) {
   if (options.json) {
     fmt::print("{}", shown_json(shown));

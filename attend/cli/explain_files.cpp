@@ -41,7 +41,7 @@ std::string maps_npz(const Shown& shown) {
 
 std::string maps_track(const Shown& shown) { return label_track(shown.maps[0]); }
 
-// The map of which a drawing of its source shows one row.
+// Map with one row to show in a drawing of the source.
 const Alignment& one_row(const Shown& shown) {
   const Alignment& map = shown.maps[0];
   if (map.target.size() != 1)
