@@ -90,6 +90,24 @@ const char* standard_stream(const std::string& path) {
   return nullptr;
 }
 
+// Returns the file that a write to the path replaces or creates. A link stays; its target is
+// replaced.
+fs::path replaced_file(const std::string& path) {
+  std::error_code error;
+  if (!fs::exists(path, error)) return path;
+  if (fs::is_directory(path, error)) fail("{}: is a folder; a file is wanted", path);
+  if (!fs::is_regular_file(path, error))
+    fail("{}: is not a regular file, so it cannot be replaced", path);
+  if (const char* stream = standard_stream(path))
+    fail("{}: is already open as {}; name another file", path, stream);
+  const fs::path target = fs::canonical(path, error);
+  return error ? fs::path(path) : target;
+}
+
+fs::path folder_of(const fs::path& file) {
+  return file.has_parent_path() ? file.parent_path() : fs::path(".");
+}
+
 constexpr std::string_view temporary_start = ".attend-", temporary_end = ".tmp";
 
 // Returns the process that created the temporary file; 0 for other names.
@@ -178,20 +196,7 @@ std::string read_file(const std::string& path, int64_t maximum_bytes) {
 }
 
 void write_file(const std::string& path, std::string_view bytes) {
-  std::error_code ignored;
-  fs::path target = path;
-  if (fs::exists(target, ignored)) {
-    if (fs::is_directory(target, ignored)) fail("{}: is a folder; a file is wanted", path);
-    if (!fs::is_regular_file(target, ignored)) {
-      fail("{}: is not a regular file, so it cannot be replaced", path);
-    }
-    if (const char* stream = standard_stream(path))
-      fail("{}: is already open as {}; name another file", path, stream);
-    // A link stays; its target is replaced.
-    target = fs::canonical(target, ignored);
-    if (ignored) target = path;
-  }
-  const fs::path folder = target.has_parent_path() ? target.parent_path() : fs::path(".");
+  const fs::path target = replaced_file(path), folder = folder_of(target);
   if (is_over_limit(bytes.size())) fail_to_write(path, folder, bytes.size(), EFBIG);
   std::string temporary;
   const int descriptor = create_temporary(folder, temporary);
@@ -201,6 +206,14 @@ void write_file(const std::string& path, std::string_view bytes) {
     fail_to_write(path, folder, bytes.size(), code);
   }
   sync_folder(folder, path);
+}
+
+void check_writable(const std::string& path) {
+  const fs::path folder = folder_of(replaced_file(path));
+  std::string temporary;
+  const Descriptor descriptor(create_temporary(folder, temporary));
+  if (descriptor.get() < 0) fail_to_write(path, folder, 0, errno);
+  ::unlink(temporary.c_str());
 }
 
 void create_folder(const std::string& folder, const std::string& shown) {

@@ -36,6 +36,9 @@ std::string read_file(const std::string& path, int64_t maximum_bytes = int64_t{1
 // file stays and no temporary file remains.
 void write_file(const std::string& path, std::string_view bytes);
 
+// Error if write_file could not write this path now, e.g. if its folder is missing.
+void check_writable(const std::string& path);
+
 // Creates a folder and its missing parents. Error if the path is a file or the folder cannot be
 // created; the message begins with `shown`.
 void create_folder(const std::string& folder, const std::string& shown);

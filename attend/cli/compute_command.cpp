@@ -11,6 +11,7 @@
 #include "attend/cli/compute_graph.h"
 #include "attend/cli/compute_inputs.h"
 #include "attend/cli/graph_files.h"
+#include "attend/cli/output_file.h"
 #include "attend/data/npz.h"
 #include "attend/data/tensor_json.h"
 #include "attend/mechanisms/compute_gradients.h"
@@ -227,12 +228,10 @@ void add_compute_command(CLI::App& app) {
   add_choices(*command, options->files);
   command->add_flag("--weights", options->weights, "add the weights");
   command->add_flag("--scores", options->scores, "add the scores, -inf outside the scope");
-  command->add_option("--out", options->out, "the .npz file to write")->type_name("FILE");
-  command
-      ->add_option("--graph", options->graph,
-                   "write the weights of self-attention as a graph, to a file that ends in " +
-                       listed_graph_files())
-      ->type_name("FILE");
+  add_output_file(*command, "--out", options->out, "the .npz file to write");
+  add_output_file(*command, "--graph", options->graph,
+                  "write the weights of self-attention as a graph, to a file that ends in " +
+                      listed_graph_files());
   command->add_option("--labels", options->labels, "names of the graph's nodes, one per line")
       ->type_name("FILE");
   CLI::Option* as_json = command->add_flag("--json", options->as_json, "print one JSON object");

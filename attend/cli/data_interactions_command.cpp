@@ -5,6 +5,7 @@
 #include <string>
 
 #include "attend/cli/commands.h"
+#include "attend/cli/output_file.h"
 #include "attend/data/json_line.h"
 #include "attend/data/planted_interactions.h"
 
@@ -39,7 +40,8 @@ void add_data_interactions_command(CLI::App& data) {
   auto* command = data.add_subcommand(
       "interactions",
       "Write interactions drawn from a Markov chain with known best possible hit@10");
-  command->add_option("--out", options->out, "file to write, with lines of user TAB item TAB time")
+  add_output_file(*command, "--out", options->out,
+                  "file to write, with lines of user TAB item TAB time")
       ->required();
   command->add_option("--users", planted.users, "number of users")
       ->check(CLI::Range(1, 100'000'000))

@@ -5,6 +5,7 @@
 #include <string>
 
 #include "attend/cli/commands.h"
+#include "attend/cli/output_file.h"
 #include "attend/data/integer_sets.h"
 
 namespace attend {
@@ -31,7 +32,8 @@ void add_data_sets_command(CLI::App& data) {
   auto options = std::make_shared<SetOptions>();
   IntegerSets& sets = options->sets;
   auto* command = data.add_subcommand("sets", "Draw sets of integers, each with its maximum");
-  command->add_option("--out", options->out, "file to write, with lines of integers TAB maximum")
+  add_output_file(*command, "--out", options->out,
+                  "file to write, with lines of integers TAB maximum")
       ->required();
   command->add_option("--count", sets.count, "number of sets")
       ->check(CLI::Range(1, 10'000'000))

@@ -10,6 +10,7 @@
 #include "attend/base/error.h"
 #include "attend/cli/commands.h"
 #include "attend/cli/named_option.h"
+#include "attend/cli/output_file.h"
 #include "attend/data/json_line.h"
 #include "attend/data/line_reader.h"
 #include "attend/data/text_codec.h"
@@ -80,7 +81,7 @@ void add_learn_command(CLI::App& bpe) {
                    "texts, also packed by gzip or xz; several texts get joint codes")
       ->type_name("FILE")
       ->required();
-  command->add_option("--out", options->out, "file to write the codes to")->required();
+  add_output_file(*command, "--out", options->out, "file to write the codes to")->required();
   command->add_option("--merges", options->merges, "number of merges")
       ->check(CLI::Range(1, 1'000'000))
       ->capture_default_str();

@@ -13,6 +13,7 @@
 #include "attend/cli/evaluate_text.h"
 #include "attend/cli/metric_options.h"
 #include "attend/cli/named_option.h"
+#include "attend/cli/output_file.h"
 #include "attend/cli/output_line.h"
 #include "attend/cli/progress.h"
 #include "attend/cli/source_lines.h"
@@ -332,8 +333,8 @@ void add_evaluate_command(CLI::App& app) {
                     "metrics, separated by commas; default: the rates that fit the model",
                     [](const Metric& row) { return row.measured != MeasuredFor::always; });
   add_text_options(*command, options->bleu);
-  command->add_option(
-      "--scores", options->scores,
+  add_output_file(
+      *command, "--scores", options->scores,
       "file to write: source TAB target TAB log probability; a TAB in a text becomes \\t");
   command->add_flag(
       "--skip-bad", options->skip_bad,

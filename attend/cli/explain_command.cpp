@@ -17,6 +17,7 @@
 #include "attend/cli/explain_files.h"
 #include "attend/cli/file_formats.h"
 #include "attend/cli/named_option.h"
+#include "attend/cli/output_file.h"
 #include "attend/cli/progress.h"
 #include "attend/cli/source_lines.h"
 #include "attend/cli/terminal.h"
@@ -236,7 +237,7 @@ void add_explain_command(CLI::App& app) {
   command->add_flag("--words", options->show.words, "join pieces of words (with @@) into words");
   command->add_flag("--evidence", options->show.evidence,
                     "test whether the answer depends on the tokens that the map points at");
-  command->add_option("--out", options->out, "file to write: " + listed_explain_files());
+  add_output_file(*command, "--out", options->out, "file to write: " + listed_explain_files());
   command->add_flag(
       "--json", options->json,
       "print {title, source, target, weights, scores, evidence: [{name, value, bar, passed, "

@@ -7,6 +7,7 @@
 #include "attend/cli/decode_options.h"
 #include "attend/cli/evidence_text.h"
 #include "attend/cli/file_formats.h"
+#include "attend/cli/output_file.h"
 #include "attend/cli/progress.h"
 #include "attend/explain/explanation_json.h"
 #include "attend/explain/faithfulness.h"
@@ -117,7 +118,7 @@ void add_faithfulness_command(CLI::App& app) {
       ->add_option("--threads", options->options.threads,
                    "number of examples in parallel; default: one per core")
       ->check(CLI::Range(1, 1024));
-  command->add_option("--out", options->out, "picture to write: .svg or .png");
+  add_output_file(*command, "--out", options->out, "picture to write: .svg or .png");
   command->add_flag("--json", options->json, "print one JSON document");
   command->footer(
       "Examples:\n"

@@ -10,6 +10,7 @@
 #include "attend/base/files.h"
 #include "attend/base/suffix.h"
 #include "attend/cli/commands.h"
+#include "attend/cli/output_file.h"
 #include "attend/cli/progress.h"
 #include "attend/inference/evaluation.h"
 #include "attend/inference/model.h"
@@ -138,7 +139,7 @@ void add_gradients_command(CLI::App& app) {
                    "number of sources to read, from the start of the file")
       ->check(CLI::Range(int64_t{1}, int64_t{1} << 40))
       ->capture_default_str();
-  command->add_option("--out", options->out, "plot to write, an .svg file");
+  add_output_file(*command, "--out", options->out, "plot to write, an .svg file");
   command->add_flag("--json", options->json, "print one JSON object");
   command->footer(
       "Example:\n"

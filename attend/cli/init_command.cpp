@@ -7,6 +7,7 @@
 #include "attend/base/files.h"
 #include "attend/base/find_row.h"
 #include "attend/cli/commands.h"
+#include "attend/cli/output_file.h"
 #include "attend/runs/training.h"
 
 namespace attend {
@@ -100,7 +101,7 @@ void add_init_command(CLI::App& app) {
   std::string tasks;
   for (const Task& task : task_table()) tasks += (tasks.empty() ? "" : ", ") + task.name;
   command->add_option("task", *name, tasks)->required();
-  command->add_option("--out", *out, "file to write; default: standard output");
+  add_output_file(*command, "--out", *out, "file to write; default: standard output");
   command->footer("Example:\n  attend init translation --out translation.toml");
   command->callback([name, out] { run_init(*name, *out); });
 }

@@ -142,6 +142,20 @@ TEST(WriteFile, RefusesPlacesThatHoldNoFile) {
   EXPECT_THAT(error_of([&] { write_file(file + "/g", "x"); }), HasSubstr("cannot be written"));
 }
 
+TEST(CheckWritable, RefusesWhatWriteFileRefusesAndLeavesNothing) {
+  const test::TemporaryFolder folder;
+  const std::string file = folder.write("f", "old");
+  for (const std::string& path :
+       {folder.path(), folder / "none/f", std::string("/dev/null"), file + "/g"}) {
+    EXPECT_EQ(error_of([&] { check_writable(path); }), error_of([&] { write_file(path, ""); }));
+    EXPECT_NE(error_of([&] { check_writable(path); }), "");
+  }
+  check_writable(file);
+  check_writable(folder / "new");
+  EXPECT_EQ(contents(file), "old");
+  EXPECT_EQ(std::distance(std::filesystem::directory_iterator(folder.path()), {}), 1);
+}
+
 // A write past the limit would end the process by a signal.
 TEST(WriteFile, LeavesTheOldFileAndNothingElseWhenItFails) {
   const test::TemporaryFolder folder;

@@ -207,6 +207,15 @@ class Paths(program.Case):
         self.assertEqual(run.returncode, 2, run.stderr)
         self.assertIn("a" * 260, run.stderr)
 
+    def test_files_that_cannot_be_written_are_refused_before_the_work(self):
+        for command in (["evaluate", "m", "--data", "d", "--scores"], ["explain", "m", "a", "--out"],
+                        ["faithfulness", "m", "--data", "d", "--out"], ["gradients", "m", "--data", "d", "--out"],
+                        ["init", "classification", "--out"], ["data", "sets", "--out"],
+                        ["data", "interactions", "--out"], ["data", "bpe", "learn", "d", "--out"],
+                        ["compute", "--query", "q", "--key", "q", "--value", "q", "--out"],
+                        ["compute", "--query", "q", "--key", "q", "--value", "q", "--graph"]):
+            self.refuse(*command, "none/x.svg", names=["the folder none does not exist; create it first"])
+
     def test_a_file_that_standard_output_goes_to(self):
         self.write("good.tsv", PAIRS)
         self.succeed("train", "--data", "good.tsv", "--valid", "good.tsv", "--out", "model",
