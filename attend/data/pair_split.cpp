@@ -39,6 +39,7 @@ std::vector<Part> drawn_parts(const std::vector<Example>& pairs, uint64_t seed,
 void tell_spellings(const std::vector<Example>& pairs, const PairSplit& split, const Tell& tell) {
   if (!split.column.empty() || split.text.source_units != TextConfig().source_units) return;
   std::vector<std::string> sources;
+  sources.reserve(pairs.size());
   for (const Example& pair : pairs) sources.push_back(pair.source);
   if (const int64_t spellings = count_spellings(sources); spellings > 0)
     tell(

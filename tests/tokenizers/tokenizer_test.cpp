@@ -243,7 +243,7 @@ TEST(Tokenizer, SaysWhatItPutsAroundTexts) {
 
 // As in tokenizers 0.23.3: the mark is put before the first character of the original text.
 TEST(Metaspace, PutsNoMarkWhereTheFirstCharacterIsDropped) {
-  const auto ids = [](const char* normaliser, const char* text, const std::string& before = "") {
+  const auto ids = [](const char* normaliser, const char* text) {
     return Tokenizer::parse(std::string(R"({"model": {"type": "BPE", "merges": [], "unk_token": "?",
                    "vocab": {"?": 0, "a": 1, "\u2581": 2}},
                    "pre_tokenizer": {"type": "Metaspace", "prepend_scheme": "first"},
