@@ -39,6 +39,7 @@ json answers(const std::string& name) {
 
 json usage(const std::vector<std::string>& names) {
   std::vector<std::pair<std::string, json>> members;
+  members.reserve(names.size());
   for (const std::string& name : names) members.emplace_back(name, whole());
   return object(members);
 }
