@@ -11,7 +11,6 @@
 
 #include "attend/data/node_graph.h"
 #include "attend/data/safetensors.h"
-#include "attend/models/parameters_file.h"
 #include "attend/nn/without_storage.h"
 
 namespace attend {
@@ -142,7 +141,7 @@ bool find_rows(const VocabularyAxes& axes, const std::string& name, const Tensor
 
 int64_t load_initial_weights(const PairModel& model, const PairModel& other,
                              const std::string& path) {
-  const TensorFile file = read_weights(path);
+  const TensorFile file = read_safetensors(path);
   const VocabularyAxes axes(model, other);
   const at::NoGradGuard no_gradient;
   int64_t count = 0;

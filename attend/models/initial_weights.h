@@ -12,7 +12,7 @@ namespace attend {
 // the rows of tokens that both models have are copied, matched by token; other rows stay unchanged.
 // A parameter that mixes tokens is copied only if both models have the same tokens. Rows of node
 // features of a graph are matched by number. Returns the number of parameters that received
-// weights. Errors as read_weights.
+// weights. Errors as read_safetensors.
 int64_t load_initial_weights(const PairModel& model, const PairModel& other,
                              const std::string& path);
 

@@ -16,7 +16,7 @@ namespace attend {
 namespace {
 
 Setting format_setting(int64_t& format) {
-  return {"format", &format, "format version of this file; old files lack it", 1};
+  return {"format", &format, "format version of this file; 1 if missing", 1};
 }
 
 Settings all_settings(TextConfig& text, ModelConfig& model, DecodeConfig& decode) {
@@ -104,7 +104,6 @@ void save_description(const PairModel& model, const std::string& folder) {
   append(settings, text.settings());
   append(settings, network.settings());
   DecodeConfig decode = model.decode;
-  // Earlier versions also read folders without these keys.
   if (decode != DecodeConfig{}) append(settings, decode.settings());
   write_file(folder + "/config.toml", to_toml(settings, /*with_help=*/true));
 }
@@ -121,7 +120,7 @@ PairModel load_pair_model(const std::string& folder) {
   if (!std::filesystem::exists(path))
     fail("{}: no weights yet; train until the first validation: attend train --out {} --resume",
          path, folder);
-  const TensorFile file = read_weights(path);
+  const TensorFile file = read_safetensors(path);
   check_weights(*outline(model), file, path);
   model.network = model.make_network();
   copy_weights(file, *model.network);

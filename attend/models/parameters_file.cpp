@@ -2,9 +2,6 @@
 
 #include <filesystem>
 #include <iterator>
-#include <map>
-#include <string_view>
-#include <utility>
 
 #include "attend/base/error.h"
 #include "attend/base/files.h"
@@ -19,19 +16,6 @@ void save_weights(const torch::nn::Module& module, const std::string& path) {
   std::error_code absent;
   const bool alike = std::filesystem::file_size(path, absent) == bytes.size() && !absent;
   if (!alike || read_file(path, std::ssize(bytes)) != bytes) write_file(path, bytes);
-}
-
-TensorFile read_weights(const std::string& path) {
-  constexpr std::string_view former = ".symbols.weight";
-  TensorFile file = read_safetensors(path);
-  std::map<std::string, at::Tensor> tensors;
-  for (auto& [name, tensor] : file.tensors)
-    tensors.emplace(name.ends_with(former)
-                        ? name.substr(0, name.size() - former.size()) + ".tokens.weight"
-                        : name,
-                    tensor);
-  file.tensors = std::move(tensors);
-  return file;
 }
 
 void check_weights(const torch::nn::Module& module, const TensorFile& file,

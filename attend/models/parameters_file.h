@@ -12,10 +12,6 @@ namespace attend {
 // unchanged.
 void save_weights(const torch::nn::Module& module, const std::string& path);
 
-// The weights of a file under the current parameter names: an older version named embedding tokens
-// symbols. Errors as read_safetensors.
-TensorFile read_weights(const std::string& path);
-
 // Error if the file lacks a parameter, holds an unknown one, or one with another shape or dtype.
 // Values are not read, so the module may be an outline.
 void check_weights(const torch::nn::Module& module, const TensorFile& file,

@@ -69,7 +69,7 @@ void average_weights(const std::string& folder, const std::vector<int64_t>& step
   TensorFile sum;
   for (const int64_t step : steps) {
     const std::string each = path_of(folder, step);
-    TensorFile file = read_weights(each);
+    TensorFile file = read_safetensors(each);
     if (sum.tensors.empty())
       sum = std::move(file);
     else
