@@ -2,7 +2,7 @@
 
 #include "attend/base/error.h"
 #include "attend/cli/named_option.h"
-#include "attend/steps/weight_type.h"
+#include "attend/decode/weight_type.h"
 
 namespace attend {
 

@@ -7,9 +7,9 @@
 #include <memory>
 #include <vector>
 
+#include "attend/decode/decoding_state.h"
 #include "attend/decode/not_a_number.h"
 #include "attend/decode/search_options.h"
-#include "attend/steps/decoding_state.h"
 
 namespace attend {
 
@@ -91,7 +91,7 @@ std::vector<std::vector<Hypothesis>> search(std::unique_ptr<DecodingState> start
 
 // As search(), for sentences that join while others are being answered. Results do not depend on
 // the other sentences if the rows of the network's steps are independent
-// (steps/batch_invariance.h).
+// (decode/batch_invariance.h).
 class Search {
  public:
   // Errors as search().

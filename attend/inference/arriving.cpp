@@ -6,10 +6,10 @@
 #include <utility>
 #include <vector>
 
+#include "attend/decode/batch_invariance.h"
 #include "attend/inference/length_batches-inl.h"
 #include "attend/inference/predictor.h"
 #include "attend/inference/reading-inl.h"
-#include "attend/steps/batch_invariance.h"
 
 namespace attend {
 

@@ -13,8 +13,8 @@
 #include "attend/data/text_config.h"
 #include "attend/data/text_tokenizer.h"
 #include "attend/decode/search_options.h"
+#include "attend/decode/weight_type.h"
 #include "attend/nn/device_placement.h"
-#include "attend/steps/weight_type.h"
 
 namespace attend {
 

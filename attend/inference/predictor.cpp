@@ -8,11 +8,11 @@
 #include <thread>
 #include <utility>
 
+#include "attend/decode/batch_invariance.h"
 #include "attend/decode/ensemble.h"
 #include "attend/decode/not_a_number.h"
 #include "attend/inference/length_batches-inl.h"
 #include "attend/inference/reading-inl.h"
-#include "attend/steps/batch_invariance.h"
 
 namespace attend {
 namespace {

@@ -10,11 +10,11 @@
 #include <utility>
 
 #include "attend/base/error.h"
+#include "attend/decode/batch_invariance.h"
 #include "attend/models/labels-inl.h"
 #include "attend/nn/attention_trace.h"
 #include "attend/nn/dropout.h"
 #include "attend/nn/multi_head_state.h"
-#include "attend/steps/batch_invariance.h"
 
 namespace attend {
 namespace {

@@ -8,11 +8,11 @@
 
 #include "attend/base/error.h"
 #include "attend/data/vocabulary.h"
+#include "attend/decode/packed_output.h"
+#include "attend/decode/packed_recurrent.h"
 #include "attend/nn/multi_head_state.h"
 #include "attend/nn/pointer.h"
 #include "attend/nn/positions.h"
-#include "attend/steps/packed_output.h"
-#include "attend/steps/packed_recurrent.h"
 
 namespace attend {
 namespace {

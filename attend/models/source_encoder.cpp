@@ -5,8 +5,8 @@
 
 #include "attend/base/error.h"
 #include "attend/data/vocabulary.h"
+#include "attend/decode/packed_output.h"
 #include "attend/models/frame_neighbours.h"
-#include "attend/steps/packed_output.h"
 
 namespace attend {
 namespace {

@@ -5,10 +5,10 @@
 
 #include "attend/base/error.h"
 #include "attend/data/vocabulary.h"
+#include "attend/decode/packed_decoder.h"
+#include "attend/decode/stack_steps.h"
 #include "attend/nn/shared_sequence.h"
 #include "attend/ops/kernel_tensors.h"
-#include "attend/steps/packed_decoder.h"
-#include "attend/steps/stack_steps.h"
 
 namespace attend {
 namespace {

@@ -1,4 +1,4 @@
-#include "attend/steps/batch_invariance.h"
+#include "attend/decode/batch_invariance.h"
 
 #include <ATen/core/grad_mode.h>
 #include <gtest/gtest.h>

@@ -3,10 +3,10 @@
 #include <memory>
 #include <vector>
 
+#include "attend/decode/weight_type.h"
 #include "attend/kernels/cached_attention.h"
 #include "attend/kernels/packed_matrix.h"
 #include "attend/nn/transformer_stack.h"
-#include "attend/steps/weight_type.h"
 
 namespace attend {
 

@@ -1,11 +1,11 @@
-#include "attend/steps/packed_output.h"
+#include "attend/decode/packed_output.h"
 
 #include <ATen/core/grad_mode.h>
 
 #include <algorithm>
 
+#include "attend/decode/packed_tensors-inl.h"
 #include "attend/kernels/token_rows.h"
-#include "attend/steps/packed_tensors-inl.h"
 
 namespace attend {
 

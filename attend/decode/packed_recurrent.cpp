@@ -1,11 +1,11 @@
-#include "attend/steps/packed_recurrent.h"
+#include "attend/decode/packed_recurrent.h"
 
 #include <ATen/core/grad_mode.h>
 
 #include <algorithm>
 
+#include "attend/decode/packed_tensors-inl.h"
 #include "attend/kernels/recurrent_gates.h"
-#include "attend/steps/packed_tensors-inl.h"
 
 namespace attend {
 namespace {

@@ -2,9 +2,9 @@
 
 #include <memory>
 
-#include "attend/steps/packed_output.h"
-#include "attend/steps/packed_stack.h"
-#include "attend/steps/stack_steps.h"
+#include "attend/decode/packed_output.h"
+#include "attend/decode/packed_stack.h"
+#include "attend/decode/stack_steps.h"
 
 namespace attend {
 

@@ -1,5 +1,5 @@
+#include "attend/decode/packed_tensors-inl.h"
 #include "attend/ops/attention.h"
-#include "attend/steps/packed_tensors-inl.h"
 
 namespace attend {
 namespace {

@@ -1,10 +1,10 @@
-#include "attend/steps/packed_stack.h"
+#include "attend/decode/packed_stack.h"
 
 #include <algorithm>
 
 #include "attend/base/error.h"
-#include "attend/steps/packed_state-inl.h"
-#include "attend/steps/packed_tensors-inl.h"
+#include "attend/decode/packed_state-inl.h"
+#include "attend/decode/packed_tensors-inl.h"
 
 namespace attend {
 namespace {

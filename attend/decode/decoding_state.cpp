@@ -1,4 +1,4 @@
-#include "attend/steps/decoding_state.h"
+#include "attend/decode/decoding_state.h"
 
 #include <algorithm>
 #include <limits>

@@ -2,9 +2,9 @@
 
 #include <memory>
 
+#include "attend/decode/decoding_state.h"
 #include "attend/nn/token_loss.h"
 #include "attend/nn/transformer_stack.h"
-#include "attend/steps/decoding_state.h"
 
 namespace attend {
 

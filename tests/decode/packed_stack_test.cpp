@@ -1,4 +1,4 @@
-#include "attend/steps/packed_stack.h"
+#include "attend/decode/packed_stack.h"
 
 #include <gtest/gtest.h>
 

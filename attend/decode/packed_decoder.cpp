@@ -1,6 +1,6 @@
-#include "attend/steps/packed_decoder.h"
+#include "attend/decode/packed_decoder.h"
 
-#include "attend/steps/packed_state-inl.h"
+#include "attend/decode/packed_state-inl.h"
 
 namespace attend {
 

@@ -3,10 +3,10 @@
 #include <memory>
 #include <vector>
 
+#include "attend/decode/packed_output.h"
 #include "attend/kernels/cached_attention.h"
 #include "attend/nn/recurrent.h"
 #include "attend/nn/step_attention.h"
-#include "attend/steps/packed_output.h"
 
 namespace attend {
 

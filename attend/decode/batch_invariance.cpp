@@ -1,4 +1,4 @@
-#include "attend/steps/batch_invariance.h"
+#include "attend/decode/batch_invariance.h"
 
 #include <ATen/ATen.h>
 #include <ATen/core/grad_mode.h>
@@ -20,7 +20,7 @@ using at::Tensor;
 // - LibTorch drops the key, which does not compile, or moves it after the backends;
 // - a layer computes its products by an operator other than those below, for example one that fuses
 //   a whole recurrence.
-// tests/steps/batch_invariance_test.cpp detects each case.
+// tests/decode/batch_invariance_test.cpp detects each case.
 constexpr auto invariant_key = c10::DispatchKey::DeferredInit;
 
 // During its lifetime calls bypass the key and reach LibTorch's own code.

@@ -1,4 +1,4 @@
-#include "attend/steps/stack_steps.h"
+#include "attend/decode/stack_steps.h"
 
 #include <utility>
 

@@ -1,9 +1,9 @@
 #pragma once
 
+#include "attend/decode/decoding_state.h"
+#include "attend/decode/weight_type.h"
 #include "attend/kernels/packed_matrix.h"
 #include "attend/nn/token_loss.h"
-#include "attend/steps/decoding_state.h"
-#include "attend/steps/weight_type.h"
 
 namespace attend {
 

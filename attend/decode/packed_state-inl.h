@@ -4,8 +4,8 @@
 #include <memory>
 #include <vector>
 
+#include "attend/decode/packed_stack.h"
 #include "attend/ops/kernel_tensors.h"
-#include "attend/steps/packed_stack.h"
 
 namespace attend {
 
