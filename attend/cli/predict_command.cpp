@@ -6,6 +6,7 @@
 #include "attend/cli/commands.h"
 #include "attend/cli/decode_options.h"
 #include "attend/cli/output_line.h"
+#include "attend/cli/setting_options.h"
 #include "attend/cli/source_lines.h"
 #include "attend/data/json_line.h"
 #include "attend/inference/answer_json.h"
@@ -140,20 +141,12 @@ void run_predict(PredictOptions& options) {
 // Any of these options requests sampling.
 void add_sampling_options(CLI::App& command, PredictOptions& options) {
   Sampling& sampling = options.sampling;
-  const std::vector<CLI::Option*> all = {
+  std::vector<CLI::Option*> all = {
       command.add_option("--samples", options.search.nbest, "number of answers to draw per line")
           ->check(CLI::Range(1, 1000)),
-      command
-          .add_option("--temperature", sampling.temperature,
-                      "draw answers; below 1, probable answers become more frequent")
-          ->check(CLI::Range(1e-3, 1e3)),
-      command.add_option("--top-k", sampling.top_k, "draw from the most probable k tokens")
-          ->check(CLI::Range(1, 1000000000)),
-      command
-          .add_option("--top-p", sampling.top_p,
-                      "draw from the smallest set of tokens with this total probability")
-          ->check(CLI::Range(1e-6, 1.0)),
       command.add_option("--seed", sampling.seed, "random seed")->capture_default_str()};
+  for (const Setting& setting : sampling.settings())
+    all.push_back(add_setting_option(command, setting, setting.help));
   for (CLI::Option* option : all)
     option->excludes("--beam")->excludes("--nbest")->each(
         [&options](const std::string&) { options.search.sampling = Sampling(); });
@@ -166,10 +159,8 @@ void add_predict_command(CLI::App& app) {
   auto* command =
       app.add_subcommand("predict", "Answer the lines of standard input, in their order");
   add_decode_options(*command, *options);
-  command
-      ->add_option("--nbest", options->search.nbest, "number of answers per line, at most --beam")
-      ->check(CLI::Range(1, 1000))
-      ->capture_default_str();
+  const Setting nbest = setting_of(options->search.settings(), "nbest");
+  add_setting_option(*command, nbest, nbest.help)->capture_default_str();
   add_sampling_options(*command, *options);
   command->add_flag("--prefixes", options->prefixes,
                     "lines are a source, a TAB and the beginning of the answer");

@@ -214,7 +214,7 @@ void read_generation(const JsonPosition& settings, bool is_own_file, ForeignMode
   reader.tell();
 }
 
-Json exported_generation(const DecodeConfig& decode, bool continues, int64_t end) {
+Json exported_generation(const SearchOptions& decode, bool continues, int64_t end) {
   Json keys = {{"eos_token_id", end}};
   if (decode.beam > 1) {
     keys["num_beams"] = decode.beam;

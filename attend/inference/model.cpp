@@ -185,13 +185,7 @@ std::vector<Answer> Model::answer(const std::vector<std::string>& sources) const
   return answer(sources, search_options());
 }
 
-SearchOptions Model::search_options() const {
-  const DecodeConfig& decode = parts().decode;
-  return {.beam = decode.beam,
-          .length_penalty = decode.length_penalty,
-          .minimum_length = decode.minimum_length,
-          .maximum_length = decode.maximum_length};
-}
+SearchOptions Model::search_options() const { return parts().decode; }
 
 std::vector<std::string> Model::labels() const {
   std::vector<std::string> labels;

@@ -19,10 +19,10 @@ Setting format_setting(int64_t& format) {
   return {"format", &format, "format version of this file; 1 if missing", 1};
 }
 
-Settings all_settings(TextConfig& text, ModelConfig& model, DecodeConfig& decode) {
+Settings all_settings(TextConfig& text, ModelConfig& model, SearchOptions& decode) {
   Settings settings = text.settings();
   append(settings, model.settings());
-  append(settings, decode.settings());
+  append(settings, decode.folder_settings());
   return settings;
 }
 
@@ -103,8 +103,8 @@ void save_description(const PairModel& model, const std::string& folder) {
   Settings settings = {format_setting(format)};
   append(settings, text.settings());
   append(settings, network.settings());
-  DecodeConfig decode = model.decode;
-  if (decode != DecodeConfig{}) append(settings, decode.settings());
+  SearchOptions decode = model.decode;
+  if (decode != SearchOptions{}) append(settings, decode.folder_settings());
   write_file(folder + "/config.toml", to_toml(settings, /*with_help=*/true));
 }
 

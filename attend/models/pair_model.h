@@ -13,7 +13,7 @@
 #include "attend/data/text_codec.h"
 #include "attend/data/tokenised.h"
 #include "attend/data/vocabulary.h"
-#include "attend/models/decode_config.h"
+#include "attend/decode/search_options.h"
 #include "attend/models/model_config.h"
 #include "attend/models/pair_network.h"
 #include "attend/models/source_input.h"
@@ -25,7 +25,7 @@ struct PairModel {
   TextConfig text;
   TextCodecs codecs;  // made from `text`
   ModelConfig config;
-  DecodeConfig decode = {};
+  SearchOptions decode = {};  // defaults of the folder
   Vocabulary source_vocabulary;
   Vocabulary target_vocabulary;
   std::shared_ptr<PairNetwork> network;

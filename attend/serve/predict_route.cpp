@@ -38,25 +38,25 @@ struct PredictRequest {
 
   // Requests that differ in these values are not answered in one call.
   std::vector<RequestField> how() {
-    return {{"beam", &search.beam, 1, max_answers},
-            {"nbest", &search.nbest, 1, max_answers},
-            {"length_penalty", &search.length_penalty, 0, 10},
-            {"wu_length_penalty", &has_wu_penalty},
-            {"coverage_penalty", &search.coverage_penalty, 0, 10},
-            {"minimum_length", &search.minimum_length, 0, max_answer_tokens},
-            {"maximum_length", &search.maximum_length, 1, max_answer_tokens},
-            {"unknown", &unknown, 0, 0, false, false, /*has_default=*/false},
-            {"keep_seen", &search.keep_seen},
-            {"details", &has_details}};
+    std::vector<RequestField> all;
+    for (const Setting& setting : search.settings()) {
+      const bool counts_tokens = setting.key.ends_with("_length");
+      all.push_back(request_field(setting, setting.key == "maximum_length" ? 1 : 0,
+                                  counts_tokens ? max_answer_tokens : max_answers));
+    }
+    all.push_back({"wu_length_penalty", &has_wu_penalty});
+    all.push_back({"unknown", &unknown, 0, 0, false, false, /*has_default=*/false});
+    all.push_back({"details", &has_details});
+    return all;
   }
 
   // Any of these fields requests sampling, so they have no default.
   std::vector<RequestField> draws() {
-    return {{"samples", &samples, 1, max_answers, false, false, false},
-            {"temperature", &sampling.temperature, 1e-3, 1e3, false, false, false},
-            {"top_k", &sampling.top_k, 1, 1e9, false, false, false},
-            {"top_p", &sampling.top_p, 1e-6, 1, false, false, false},
-            {"seed", &seed, 0, max_seed, false, false, false}};
+    std::vector<RequestField> all = {{"samples", &samples, 1, max_answers, false, false, false},
+                                     {"seed", &seed, 0, max_seed, false, false, false}};
+    for (const Setting& setting : sampling.settings())
+      all.push_back(request_field(setting, setting.minimum, setting.maximum, false));
+    return all;
   }
 };
 

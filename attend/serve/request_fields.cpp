@@ -318,6 +318,18 @@ HttpResponse full_response(ErrorForm error) {
   return response;
 }
 
+RequestField request_field(const Setting& setting, double minimum, double maximum,
+                           bool has_default) {
+  RequestField field;
+  field.name = setting.key;
+  field.minimum = std::max(setting.minimum, minimum);
+  field.maximum = std::min(setting.maximum, maximum);
+  field.has_default = has_default;
+  field.help = setting.help;
+  std::visit([&](const auto& variable) { field.value = variable; }, setting.value);
+  return field;
+}
+
 std::set<std::string> read_request(std::string_view body, const std::vector<RequestField>& fields) {
   const json object = parse_body(body);
   if (!object.is_object()) throw RequestError(422, "the body must be one JSON object");
@@ -328,6 +340,7 @@ json request_schema(const std::vector<RequestField>& fields) {
   json properties = json::object(), required = json::array();
   for (const RequestField& field : fields) {
     json schema = std::visit(FieldSchema{field}, field.value);
+    if (!field.help.empty()) schema["description"] = field.help;
     if (field.is_nullable) schema = {{"anyOf", {schema, {{"type", "null"}}}}};
     properties[field.name] = schema;
     if (field.is_required) required.push_back(field.name);

@@ -11,6 +11,7 @@
 
 #include "attend/base/enum_names.h"
 #include "attend/base/error.h"
+#include "attend/base/settings.h"
 #include "attend/http/http_message.h"
 
 namespace attend {
@@ -68,7 +69,12 @@ struct RequestField {
   // Whether the variable's initial value has the same effect as an absent field. If not, the schema
   // has no default, because generated clients send defaults.
   bool has_default = true;
+  std::string help = {};  // description in the schema; empty: none
 };
+
+// Field for a setting. `minimum` and `maximum` narrow its range.
+RequestField request_field(const Setting& setting, double minimum, double maximum,
+                           bool has_default = true);
 
 // Fields of a request type, bound to an instance with its defaults; for documentation.
 template <class Request>
