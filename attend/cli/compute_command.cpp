@@ -12,8 +12,8 @@
 #include "attend/cli/compute_inputs.h"
 #include "attend/cli/graph_files.h"
 #include "attend/cli/output_file.h"
-#include "attend/data/npz.h"
-#include "attend/data/tensor_json.h"
+#include "attend/files/npz.h"
+#include "attend/files/tensor_json.h"
 #include "attend/mechanisms/compute_gradients.h"
 #include "attend/mechanisms/worked_example.h"
 

@@ -6,9 +6,9 @@
 #include "attend/base/files.h"
 #include "attend/cli/file_formats.h"
 #include "attend/cli/graph_files.h"
-#include "attend/data/text_lines.h"
 #include "attend/explain/weight_grids.h"
 #include "attend/pictures/attention_graph.h"
+#include "attend/text/text_lines.h"
 
 namespace attend {
 namespace {

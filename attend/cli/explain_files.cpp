@@ -6,16 +6,16 @@
 #include "attend/base/error.h"
 #include "attend/cli/file_formats.h"
 #include "attend/cli/graph_files.h"
-#include "attend/data/molecule.h"
-#include "attend/data/npz.h"
 #include "attend/data/number_set.h"
 #include "attend/explain/layer_maps.h"
 #include "attend/explain/weight_grids.h"
+#include "attend/files/npz.h"
 #include "attend/pictures/label_track.h"
 #include "attend/pictures/molecule_drawing.h"
 #include "attend/pictures/points_drawing.h"
 #include "attend/pictures/render.h"
 #include "attend/pictures/source_panels.h"
+#include "attend/text/molecule.h"
 
 namespace attend {
 namespace {

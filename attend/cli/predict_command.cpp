@@ -8,7 +8,7 @@
 #include "attend/cli/output_line.h"
 #include "attend/cli/setting_options.h"
 #include "attend/cli/source_lines.h"
-#include "attend/data/json_line.h"
+#include "attend/files/json_line.h"
 #include "attend/inference/answer_json.h"
 
 namespace attend {

@@ -5,8 +5,8 @@
 #include <string>
 #include <vector>
 
-#include "attend/data/line_reader.h"
 #include "attend/inference/model.h"
+#include "attend/text/line_reader.h"
 
 namespace attend {
 

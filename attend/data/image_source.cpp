@@ -3,9 +3,9 @@
 #include <charconv>
 
 #include "attend/base/error.h"
-#include "attend/data/embedded_file.h"
 #include "attend/data/frames-inl.h"
 #include "attend/data/image_resize.h"
+#include "attend/files/embedded_file.h"
 
 namespace attend {
 namespace {

@@ -4,7 +4,7 @@
 
 #include "attend/base/error.h"
 #include "attend/data/frames-inl.h"
-#include "attend/data/molecule.h"
+#include "attend/text/molecule.h"
 
 namespace attend {
 namespace {

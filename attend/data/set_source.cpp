@@ -6,7 +6,7 @@
 #include "attend/data/frames-inl.h"
 #include "attend/data/image_source.h"
 #include "attend/data/number_set.h"
-#include "attend/data/units.h"
+#include "attend/text/units.h"
 
 namespace attend {
 namespace {

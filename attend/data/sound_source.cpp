@@ -3,9 +3,9 @@
 
 #include "attend/base/error.h"
 #include "attend/base/suffix.h"
-#include "attend/data/audio.h"
-#include "attend/data/embedded_file.h"
 #include "attend/data/frames-inl.h"
+#include "attend/files/audio.h"
+#include "attend/files/embedded_file.h"
 
 namespace attend {
 namespace {

@@ -11,8 +11,8 @@
 #include <vector>
 
 #include "attend/data/frame_config.h"
-#include "attend/data/image.h"
 #include "attend/data/pairs.h"
+#include "attend/files/image.h"
 
 namespace attend {
 

@@ -11,9 +11,9 @@
 
 #include "attend/base/error.h"
 #include "attend/base/parse_number.h"
-#include "attend/data/json_line.h"
 #include "attend/explain/ablated_network-inl.h"
 #include "attend/explain/stopping-inl.h"
+#include "attend/files/json_line.h"
 #include "attend/inference/predictor.h"
 
 namespace attend {

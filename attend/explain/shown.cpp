@@ -9,12 +9,12 @@
 #include <utility>
 
 #include "attend/base/error.h"
-#include "attend/data/image.h"
 #include "attend/explain/explanation_json.h"
 #include "attend/explain/knock_out.h"
 #include "attend/explain/layer_answers.h"
 #include "attend/explain/map_graph.h"
 #include "attend/explain/weight_grids.h"
+#include "attend/files/image.h"
 #include "attend/pictures/source_panels.h"
 #include "attend/pictures/thumbnail.h"
 

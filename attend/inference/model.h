@@ -8,13 +8,13 @@
 #include <vector>
 
 #include "attend/base/error.h"
-#include "attend/data/image.h"
 #include "attend/data/pairs.h"
 #include "attend/data/text_config.h"
-#include "attend/data/text_tokenizer.h"
 #include "attend/decode/search_options.h"
 #include "attend/decode/weight_type.h"
+#include "attend/files/image.h"
 #include "attend/nn/device_placement.h"
+#include "attend/text/text_tokenizer.h"
 
 namespace attend {
 

@@ -4,9 +4,9 @@
 #include <utility>
 
 #include "attend/base/error.h"
-#include "attend/data/vocabulary.h"
 #include "attend/models/labels-inl.h"
 #include "attend/nn/multi_head_state.h"
+#include "attend/text/vocabulary.h"
 
 namespace attend {
 namespace {

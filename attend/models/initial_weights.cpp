@@ -10,7 +10,7 @@
 #include <vector>
 
 #include "attend/data/node_graph.h"
-#include "attend/data/safetensors.h"
+#include "attend/files/safetensors.h"
 #include "attend/nn/without_storage.h"
 
 namespace attend {

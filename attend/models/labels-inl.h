@@ -5,7 +5,7 @@
 #include <cstdint>
 #include <limits>
 
-#include "attend/data/vocabulary.h"
+#include "attend/text/vocabulary.h"
 
 namespace attend::internal {
 

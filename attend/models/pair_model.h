@@ -12,11 +12,11 @@
 #include "attend/data/source_kind.h"
 #include "attend/data/text_codec.h"
 #include "attend/data/tokenised.h"
-#include "attend/data/vocabulary.h"
 #include "attend/decode/search_options.h"
 #include "attend/models/model_config.h"
 #include "attend/models/pair_network.h"
 #include "attend/models/source_input.h"
+#include "attend/text/vocabulary.h"
 
 namespace attend {
 

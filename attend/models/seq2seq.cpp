@@ -7,12 +7,12 @@
 #include <cmath>
 
 #include "attend/base/error.h"
-#include "attend/data/vocabulary.h"
 #include "attend/decode/packed_output.h"
 #include "attend/decode/packed_recurrent.h"
 #include "attend/nn/multi_head_state.h"
 #include "attend/nn/pointer.h"
 #include "attend/nn/positions.h"
+#include "attend/text/vocabulary.h"
 
 namespace attend {
 namespace {

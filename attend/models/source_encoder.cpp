@@ -4,9 +4,9 @@
 #include <optional>
 
 #include "attend/base/error.h"
-#include "attend/data/vocabulary.h"
 #include "attend/decode/packed_output.h"
 #include "attend/models/frame_neighbours.h"
+#include "attend/text/vocabulary.h"
 
 namespace attend {
 namespace {

@@ -8,15 +8,15 @@
 
 #include "attend/base/error.h"
 #include "attend/data/data_format.h"
-#include "attend/data/fasta.h"
 #include "attend/data/readable.h"
 #include "attend/data/source_key.h"
 #include "attend/data/split.h"
 #include "attend/data/tables.h"
 #include "attend/data/text_codec.h"
-#include "attend/data/text_lines.h"
 #include "attend/metrics/metric.h"
 #include "attend/models/new_pair_model.h"
+#include "attend/text/fasta.h"
+#include "attend/text/text_lines.h"
 
 namespace attend {
 namespace {

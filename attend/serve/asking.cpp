@@ -8,9 +8,9 @@
 #include <string_view>
 #include <utility>
 
-#include "attend/data/embedded_file.h"
-#include "attend/data/units.h"
 #include "attend/decode/not_a_number.h"
+#include "attend/files/embedded_file.h"
+#include "attend/text/units.h"
 
 namespace attend {
 namespace {

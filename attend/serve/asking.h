@@ -27,7 +27,7 @@ struct Asking {
 // Queues the question for the model and answers the request with the result of `respond`, or with
 // the RequestError that it throws. Sets the question's functions.
 // Errors: 422 on a source that cannot be read; 429 on a full queue. If the model reads images or
-// sounds, also 422 on a source that does not hold one (data/embedded_file.h): the server opens no
+// sounds, also 422 on a source that does not hold one (files/embedded_file.h): the server opens no
 // file that a request names.
 void ask(const Asking& asking, Question question,
          std::function<HttpResponse(const std::vector<Answer>&)> respond);

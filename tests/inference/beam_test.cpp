@@ -7,9 +7,9 @@
 
 #include <algorithm>
 
-#include "attend/data/vocabulary.h"
 #include "attend/decode/search.h"
 #include "attend/models/pair_network.h"
+#include "attend/text/vocabulary.h"
 #include "tests/models/networks.h"
 
 namespace attend {

@@ -3,8 +3,8 @@
 #include <ATen/core/grad_mode.h>
 #include <gtest/gtest.h>
 
-#include "attend/data/vocabulary.h"
 #include "attend/models/pair_network.h"
+#include "attend/text/vocabulary.h"
 #include "tests/models/networks.h"
 
 namespace attend {

@@ -7,7 +7,7 @@
 #include <torch/types.h>
 
 #include "attend/base/error.h"
-#include "attend/data/vocabulary.h"
+#include "attend/text/vocabulary.h"
 #include "tests/models/networks.h"
 #include "tests/nn/module_gradients.h"
 #include "tests/support/files.h"

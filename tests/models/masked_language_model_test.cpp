@@ -9,8 +9,8 @@
 #include <limits>
 #include <vector>
 
-#include "attend/data/vocabulary.h"
 #include "attend/models/classifier.h"
+#include "attend/text/vocabulary.h"
 #include "tests/nn/module_gradients.h"
 #include "tests/support/files.h"
 

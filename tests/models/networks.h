@@ -9,10 +9,10 @@
 #include <vector>
 
 #include "attend/data/node_graph.h"
-#include "attend/data/vocabulary.h"
 #include "attend/models/model_config.h"
 #include "attend/models/pair_network.h"
 #include "attend/models/source_input.h"
+#include "attend/text/vocabulary.h"
 
 namespace attend::test {
 

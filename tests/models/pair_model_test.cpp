@@ -7,7 +7,7 @@
 
 #include "attend/base/error.h"
 #include "attend/base/files.h"
-#include "attend/data/safetensors.h"
+#include "attend/files/safetensors.h"
 #include "attend/models/classifier.h"
 #include "attend/models/model_folder.h"
 #include "attend/models/new_pair_model.h"

@@ -7,9 +7,9 @@
 
 #include <limits>
 
-#include "attend/data/vocabulary.h"
 #include "attend/models/masked_language_model.h"
 #include "attend/models/new_pair_model.h"
+#include "attend/text/vocabulary.h"
 #include "tests/nn/module_gradients.h"
 #include "tests/support/files.h"
 

@@ -9,7 +9,7 @@
 #include <functional>
 
 #include "attend/base/error.h"
-#include "attend/data/vocabulary.h"
+#include "attend/text/vocabulary.h"
 #include "tests/models/steps.h"
 #include "tests/nn/module_gradients.h"
 #include "tests/support/files.h"

@@ -6,7 +6,7 @@
 
 #include <cmath>
 
-#include "attend/data/vocabulary.h"
+#include "attend/text/vocabulary.h"
 #include "tests/nn/module_gradients.h"
 #include "tests/support/files.h"
 

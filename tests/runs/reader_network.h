@@ -4,7 +4,6 @@
 
 #include <memory>
 
-#include "attend/data/vocabulary.h"
 #include "attend/models/model_type.h"
 #include "attend/models/pair_network.h"
 #include "attend/models/source_input.h"
@@ -15,6 +14,7 @@
 #include "attend/nn/positions.h"
 #include "attend/nn/shared_sequence.h"
 #include "attend/nn/token_loss.h"
+#include "attend/text/vocabulary.h"
 
 namespace attend::test {
 
