@@ -30,15 +30,16 @@ void add_placement_options(CLI::App& command, DevicePlacement& placement) {
 
 namespace {
 
-// Help of an option with a default in the table `decode` of the model's config.toml.
-std::string help_of(const Setting& setting, std::string_view otherwise) {
-  return fmt::format("{}; default: decode.{} of the model, or {}", setting.help, setting.key,
-                     otherwise);
+// Option with an optional default in the table `decode` of the model's config.toml.
+CLI::Option* add_folder_option(CLI::App& command, const Setting& setting,
+                               std::string_view otherwise) {
+  return add_setting_option(command, setting,
+                            fmt::format("{}; default: decode.{} of the model, or {}", setting.help,
+                                        setting.key, otherwise));
 }
 
-// Option with an optional default in the model's folder.
 void add_model_option(CLI::App& command, DecodeOptions& options, const Setting& setting) {
-  const CLI::Option* option = add_setting_option(command, setting, help_of(setting, "1"));
+  const CLI::Option* option = add_folder_option(command, setting, "1");
   options.defaults.push_back([option, setting](SearchOptions&, SearchOptions& own) {
     if (option->count() == 0) take_value(setting, setting_of(own.settings(), setting.key));
   });
@@ -46,10 +47,10 @@ void add_model_option(CLI::App& command, DecodeOptions& options, const Setting& 
 
 // A default of the model gives way to a length that was given.
 void add_length_options(CLI::App& command, DecodeOptions& options, const Settings& settings) {
-  const Setting& least = setting_of(settings, "minimum_length");
-  const Setting& most = setting_of(settings, "maximum_length");
-  const CLI::Option* minimum = add_setting_option(command, least, help_of(least, "0"));
-  const CLI::Option* maximum = add_setting_option(command, most, help_of(most, "0"), 1);
+  const CLI::Option* minimum =
+      add_folder_option(command, setting_of(settings, "minimum_length"), "0");
+  const CLI::Option* maximum =
+      add_folder_option(command, setting_of(settings, "maximum_length"), "0");
   options.defaults.push_back([minimum, maximum](SearchOptions& lengths, SearchOptions& own) {
     lengths.take_lengths(own, minimum->count() > 0, maximum->count() > 0);
   });

@@ -31,12 +31,8 @@ Settings SearchOptions::settings() {
 
 Settings SearchOptions::folder_settings() {
   const Settings all = settings();
-  Settings chosen;
-  for (const char* name : {"beam", "length_penalty", "minimum_length", "maximum_length"}) {
-    chosen.push_back(setting_of(all, name));
-    chosen.back().key = fmt::format("decode.{}", name);
-  }
-  return chosen;
+  return {setting_of(all, "beam"), setting_of(all, "length_penalty"),
+          setting_of(all, "minimum_length"), setting_of(all, "maximum_length")};
 }
 
 void SearchOptions::take_lengths(const SearchOptions& own, bool has_minimum, bool has_maximum) {

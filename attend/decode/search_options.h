@@ -62,7 +62,7 @@ struct SearchOptions {
   // beam, nbest, length_penalty, coverage_penalty, minimum_length, maximum_length and keep_seen,
   // for configurations, the command line and requests.
   Settings settings();
-  // The options that a model folder has in the table `decode` of config.toml.
+  // The options that a model folder may have: beam, length_penalty, minimum_length, maximum_length.
   Settings folder_settings();
 
   // Takes the lengths that were not given from `own`, as far as those that were given allow.

@@ -19,10 +19,17 @@ Setting format_setting(int64_t& format) {
   return {"format", &format, "format version of this file; 1 if missing", 1};
 }
 
+// The table `decode`.
+Settings decode_settings(SearchOptions& decode) {
+  Settings settings = decode.folder_settings();
+  for (Setting& setting : settings) setting.key = "decode." + setting.key;
+  return settings;
+}
+
 Settings all_settings(TextConfig& text, ModelConfig& model, SearchOptions& decode) {
   Settings settings = text.settings();
   append(settings, model.settings());
-  append(settings, decode.folder_settings());
+  append(settings, decode_settings(decode));
   return settings;
 }
 
@@ -104,7 +111,7 @@ void save_description(const PairModel& model, const std::string& folder) {
   append(settings, text.settings());
   append(settings, network.settings());
   SearchOptions decode = model.decode;
-  if (decode != SearchOptions{}) append(settings, decode.folder_settings());
+  if (decode != SearchOptions{}) append(settings, decode_settings(decode));
   write_file(folder + "/config.toml", to_toml(settings, /*with_help=*/true));
 }
 

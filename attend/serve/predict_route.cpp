@@ -19,6 +19,13 @@ namespace {
 
 using nlohmann::json;
 
+// Whether the model's folder may have a default for the option.
+bool in_folder(const std::string& name) {
+  const Settings settings = SearchOptions().folder_settings();
+  return std::any_of(settings.begin(), settings.end(),
+                     [&](const Setting& setting) { return setting.key == name; });
+}
+
 struct PredictRequest {
   std::string model;
   std::vector<std::string> texts, prefixes;
@@ -39,10 +46,13 @@ struct PredictRequest {
   // Requests that differ in these values are not answered in one call.
   std::vector<RequestField> how() {
     std::vector<RequestField> all;
-    for (const Setting& setting : search.settings()) {
-      const bool counts_tokens = setting.key.ends_with("_length");
-      all.push_back(request_field(setting, setting.key == "maximum_length" ? 1 : 0,
-                                  counts_tokens ? max_answer_tokens : max_answers));
+    const Settings settings = search.settings();
+    all.reserve(settings.size() + 3);
+    for (const Setting& setting : settings) {
+      const bool is_length = setting.key.ends_with("_length");
+      // Without the field, the model's folder decides.
+      all.push_back(request_field(setting, is_length ? max_answer_tokens : max_answers,
+                                  !in_folder(setting.key)));
     }
     all.push_back({"wu_length_penalty", &has_wu_penalty});
     all.push_back({"unknown", &unknown, 0, 0, false, false, /*has_default=*/false});
@@ -55,7 +65,7 @@ struct PredictRequest {
     std::vector<RequestField> all = {{"samples", &samples, 1, max_answers, false, false, false},
                                      {"seed", &seed, 0, max_seed, false, false, false}};
     for (const Setting& setting : sampling.settings())
-      all.push_back(request_field(setting, setting.minimum, setting.maximum, false));
+      all.push_back(request_field(setting, setting.maximum, false));
     return all;
   }
 };

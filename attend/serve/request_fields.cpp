@@ -318,11 +318,10 @@ HttpResponse full_response(ErrorForm error) {
   return response;
 }
 
-RequestField request_field(const Setting& setting, double minimum, double maximum,
-                           bool has_default) {
+RequestField request_field(const Setting& setting, double maximum, bool has_default) {
   RequestField field;
   field.name = setting.key;
-  field.minimum = std::max(setting.minimum, minimum);
+  field.minimum = setting.minimum;
   field.maximum = std::min(setting.maximum, maximum);
   field.has_default = has_default;
   field.help = setting.help;

@@ -72,9 +72,8 @@ struct RequestField {
   std::string help = {};  // description in the schema; empty: none
 };
 
-// Field for a setting. `minimum` and `maximum` narrow its range.
-RequestField request_field(const Setting& setting, double minimum, double maximum,
-                           bool has_default = true);
+// Field for a setting, whose maximum may be lower in requests.
+RequestField request_field(const Setting& setting, double maximum, bool has_default);
 
 // Fields of a request type, bound to an instance with its defaults; for documentation.
 template <class Request>
