@@ -77,7 +77,7 @@ torch::OrderedDict<std::string, Tensor> grown(
 class VocabularyAxes {
  public:
   VocabularyAxes(const PairModel& model, const PairModel& other)
-      : is_one_(model.text.joint_vocabulary || model.config.fills()),
+      : is_one_(model.has_one_vocabulary()),
         with_source_(grown(model, 1, is_one_ ? 1 : 0)),
         with_target_(is_one_ ? with_source_ : grown(model, 0, 1)),
         with_feature_(model.graph == nullptr

@@ -32,7 +32,7 @@ PairModel model_of(const test::SomeNetwork& network, const std::vector<std::stri
     model.text.frames.image_width = 8;
   }
   model.text.joint_vocabulary =
-      model.config.chosen().wants_joint_vocabulary() || model.config.row().learns_from_text();
+      model.config.chosen().wants_joint_vocabulary() || model.config.row().answers->is_text();
   if (network.target_tokens == number_targets) model.text.target = TargetKind::number;
   if (network.source.graph != nullptr) model.graph = test::ring_graph(5 * std::ssize(source));
   model.source_vocabulary = of_tokens(source);
