@@ -21,8 +21,8 @@ constexpr int64_t tokens_at_once = 4096, max_rows_at_once = 64;
 
 bool blanks(const PairModel& model) {
   const SourceShape shape = model.source_shape();
-  return model.answers().is_tokenwise() || shape.is_image() || shape.has_neighbours() ||
-         model.graph != nullptr;
+  return model.answers().is_tokenwise() || shape.is_grid() ||
+         shape.as<NeighbourForm>() != nullptr || shape.as<NodeForm>() != nullptr;
 }
 
 EncodedPair kept_pair(const Subject& subject, const std::vector<int64_t>& kept) {

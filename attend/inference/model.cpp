@@ -377,8 +377,10 @@ SourceImage Model::source_image(const std::string& source) const {
   at::Tensor frames = model.frame_reader()->read(source);
   model.truncate_frames(frames);
   const SourceShape shape = model.source_shape();
-  const GridSize grid = shape.is_image() ? shape.grid : GridSize{1, frames.size(0)};
-  return {model.text.source_kind()->picture(frames, model.text.frames), grid.height, grid.width};
+  const Image picture = model.text.source_kind()->picture(frames, model.text.frames);
+  const auto* grid = shape.as<ImageForm>();
+  return grid == nullptr ? SourceImage{picture, 1, frames.size(0)}
+                         : SourceImage{picture, grid->rows, grid->columns};
 }
 
 const PairModel& Model::parts() const { return predictor_->model(); }

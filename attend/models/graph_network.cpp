@@ -127,7 +127,7 @@ void GraphNetworkConfig::check() const {
 
 GraphNetwork::GraphNetwork(const GraphNetworkConfig& config, const SourceShape& source,
                            int64_t target_tokens)
-    : graph_(source.graph),
+    : graph_(source.as<NodeForm>() == nullptr ? nullptr : source.as<NodeForm>()->graph),
       is_number_(target_tokens == number_targets),
       input_dropout_(config.input_dropout) {
   config.check();

@@ -65,9 +65,8 @@ torch::OrderedDict<std::string, Tensor> grown(
     const PairModel& model, int64_t more_source, int64_t more_target,
     const std::shared_ptr<const NodeGraph>& graph = nullptr) {
   const WithoutStorage without_storage;
-  SourceShape source = model.source_shape();
-  if (graph != nullptr) source.graph = graph;
-  if (!source.is_frames()) source.tokens += more_source;
+  SourceShape source = model.source_shape().grown(more_source);
+  if (graph != nullptr) source = NodeForm{source.tokens(), graph};
   const int64_t target = model.target_tokens();
   return model.config.chosen()
       .make_network(source, target == number_targets ? target : target + more_target)

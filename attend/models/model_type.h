@@ -13,7 +13,7 @@
 namespace attend {
 
 class PairNetwork;
-struct SourceShape;
+class SourceShape;
 
 // Maximum length of an answer in tokens, for decoders that do not end it. Far above the lengths of
 // real pairs.

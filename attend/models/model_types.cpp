@@ -38,9 +38,9 @@ template <class Config>
 std::shared_ptr<PairNetwork> make_language_model(const Config& config, const SourceShape& source,
                                                  int64_t target_tokens) {
   refuse_frames(source, "lm");
-  if (source.tokens != target_tokens)
+  if (source.tokens() != target_tokens)
     fail("model.type is lm, with {} source and {} target tokens; it has one vocabulary for both",
-         source.tokens, target_tokens);
+         source.tokens(), target_tokens);
   return std::make_shared<LanguageModel>(config, target_tokens);
 }
 

@@ -329,7 +329,7 @@ void check_lengths(const RunConfig& config, const TokenisedExamples& tokenised, 
   const int64_t longest_target = answers.longest_target(config.model.chosen());
   const SourceKind* kind = config.text.source_kind();
   // The number of frames on a grid is fixed.
-  const bool grid = kind != nullptr && kind->on_grid;
+  const bool grid = kind != nullptr && kind->shape(config.text.frames).is_grid();
   int64_t next_example = 0, next_target = 0;
   for (const Example& example : tokenised.examples) {
     const int64_t text = next_example++;

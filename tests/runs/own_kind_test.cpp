@@ -90,7 +90,7 @@ struct TopicsConfig {
 class Topics : public PairNetwork {
  public:
   Topics(const TopicsConfig& config, const SourceShape& source, int64_t target_tokens) {
-    words_ = register_module("words", torch::nn::Embedding(source.tokens, config.depth));
+    words_ = register_module("words", torch::nn::Embedding(source.tokens(), config.depth));
     labels_ =
         register_module("labels", torch::nn::Embedding(target_tokens - first_label, config.depth));
     output_ = register_module("output", torch::nn::Linear(config.depth, 1));
