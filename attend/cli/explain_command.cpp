@@ -54,8 +54,8 @@ Subject explained(const ExplainOptions& options, const Model& model) {
     Subject subject = compared_with(
         answered_subject(model, options.text, options.search, options.target), options.against);
     if (subject.truncated)
-      fmt::print(stderr, "attend: the text is cut to its {} {} tokens\n", kept_part(model),
-                 subject.source.size());
+      fmt::print(stderr, "attend: the text is cut to its {} {} tokens\n",
+                 model.answers().kept_part(), subject.source.size());
     return subject;
   } catch (const SourceError& error) {
     fail("text {}: {}", in_quotes(options.text), error.reason());
@@ -115,7 +115,7 @@ void print_knock_out(const ExplainOptions& options, const Model& model, const Su
     fmt::print("{}\n", knock_out_json(told));
     return;
   }
-  const bool number = model.answers_numbers();
+  const bool number = !model.answers().has_probabilities();
   const char* value = number ? "number" : options.against.empty() ? "log probability" : "log odds";
   fmt::print("{:<16} {:.4f}, without {} {:.4f}\n", value, told.before, told.without, told.after);
   if (!number)
@@ -163,7 +163,7 @@ void run_explain(ExplainOptions& options) {
   if (subject.converted_to_grey)
     fmt::print(stderr, "attend: the image is in colour and read in grey (data.colours = false)\n");
   // A continuation of a text has no end of its own.
-  if (!subject.complete && !model.continues())
+  if (!subject.complete && !model.answers().continues())
     fmt::print(stderr,
                "attend: the answer is cut at the maximum length, {} tokens; --maximum-length sets "
                "it\n",

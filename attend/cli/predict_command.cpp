@@ -23,8 +23,9 @@ struct PredictOptions : DecodeOptions {
 
 // Answers of models of texts may contain line breaks and TABs; bytes may, too.
 std::string answer_line(const Model& model, const std::string& text, bool in_record) {
-  const bool of_texts = model.continues() || model.fills();
-  return in_one_line(text, of_texts ? text_breaks : in_record ? field_breaks : line_breaks);
+  return in_one_line(text, model.answers().is_text() ? text_breaks
+                           : in_record               ? field_breaks
+                                                     : line_breaks);
 }
 
 void print_answer(const PredictOptions& options, const Model& model, const std::string& source,
@@ -69,7 +70,7 @@ struct Tally {
                  "attend: {} of {} sources are in colour and read in grey (data.colours = false)\n",
                  converted_to_grey, lines);
     // A continuation of a text has no end of its own.
-    if (cut > 0 && !model.continues())
+    if (cut > 0 && !model.answers().continues())
       fmt::print(
           stderr,
           "attend: {} of {} answers are cut at the maximum length; --maximum-length sets it\n", cut,

@@ -40,9 +40,6 @@ class SourceLines {
   int64_t first_ = 1, bad_ = 0;
 };
 
-// "first" or "last": part of a too long source that the model reads.
-const char* kept_part(const Model& model);
-
 // Counts source tokens unknown to a model.
 class UnknownCount {
  public:

@@ -104,8 +104,8 @@ std::shared_ptr<PairNetwork> new_network(const PairModel& model, uint64_t seed) 
 
 AnswerEvidence::AnswerEvidence(const Subject& subject, const WeightTestOptions& options)
     : subject_(subject), options_(options) {
-  if (subject.model.answers_numbers())
-    fail("evidence needs probabilities, and the answer is a number; leave evidence out");
+  if (const AnswerKind& kind = subject.model.answers(); !kind.has_probabilities())
+    fail("evidence needs probabilities, and the answer is a {}; leave evidence out", kind.name());
   if (subject.target.empty()) fail("the answer is empty; there is nothing to test");
   trace_ = trace_network(subject.network(), subject.batch);
   rows_ = asked_places(subject, options.rows);

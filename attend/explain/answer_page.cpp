@@ -58,8 +58,9 @@ TestedMethods test_methods(const Subject& subject, const NetworkTrace& trace, co
     tested.note = fmt::format(
         "the source is long: {} take minutes, and so do tests; name a method to see it tested",
         slow_methods());
-  else if (subject.model.answers_numbers())
-    tested.note = "the answer is a number, which has no probability to test the methods by";
+  else if (const AnswerKind& kind = subject.model.answers(); !kind.has_probabilities())
+    tested.note = fmt::format("the answer is a {}, which has no probability to test the methods by",
+                              kind.name());
   else if (!subject.target.empty())
     tester.emplace(subject);
   int64_t done = 0;

@@ -164,8 +164,9 @@ Faithfulness measure_faithfulness(const Model& model, const std::vector<Example>
                                   const std::function<void(int64_t done, int64_t total)>& report) {
   const std::vector<Example> chosen = spaced_examples(examples, options.examples);
   if (chosen.empty()) fail("no examples were given to explain");
-  if (model.answers_numbers())
-    fail("evidence needs probabilities, and this model answers numbers; leave evidence out");
+  if (const AnswerKind& kind = model.answers(); !kind.has_probabilities())
+    fail("evidence needs probabilities, and this model answers {}s; leave evidence out",
+         kind.name());
   std::vector<const MethodRow*> methods;
   for (const MethodRow& row : method_table())
     if (options.methods.empty() ||

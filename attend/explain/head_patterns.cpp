@@ -115,7 +115,7 @@ Subject with_repeated_tokens(const Subject& subject) {
   const Tensor& target = subject.batch.target;
   pair.target = {target.data_ptr<int64_t>(), target.data_ptr<int64_t>() + target.numel()};
   pair.no_eos = true;
-  if (model.config.row().is_tokenwise()) {
+  if (model.answers().is_tokenwise()) {
     // The model answers with one token per source token, whatever they are.
     pair.target.assign(pair.source.size(), Vocabulary::eos);
   } else if (has_decoder(subject)) {

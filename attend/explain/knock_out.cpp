@@ -135,9 +135,8 @@ Computed computed(const Subject& subject, PairNetwork& network) {
   const at::Tensor all = trace_network(network, subject.batch, {.attentions = false}).distributions;
   Computed result;
   result.answers = considered(subject, all)[0].argmax(1).cpu();
-  const double sum = preferences(subject, all).sum().item<double>();
-  result.value =
-      subject.model.answers_numbers() ? subject.model.text.target_scale.number(sum) : sum;
+  result.value = subject.model.answers().in_unit(preferences(subject, all).sum().item<double>(),
+                                                 subject.model.text);
   return result;
 }
 

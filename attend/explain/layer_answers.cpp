@@ -79,7 +79,7 @@ LayerAnswers layer_answers(const Subject& subject) {
 }
 
 std::optional<PageLens> page_lens(const Subject& subject) {
-  if (subject.model.answers_numbers()) return std::nullopt;
+  if (!subject.model.answers().has_probabilities()) return std::nullopt;
   PageLens lens;
   lens.layers = read_layers(subject, [&](const Tensor& log_probabilities) {
     const auto [best, tokens] = log_probabilities.max(1);

@@ -177,8 +177,7 @@ const MethodRow* default_method(const Subject& subject) {
                           [&](const MethodRow& row) { return row.default_for == answers; });
   };
   if (subject.against.defined()) return row_for(DefaultFor::comparisons);
-  // Labels and numbers are read from vectors that the layers have mixed.
-  if ((subject.model.answers_labels() || subject.model.answers_numbers()) && layers_add(subject)) {
+  if (subject.model.answers().is_pooled() && layers_add(subject)) {
     const MethodRow* row = row_for(DefaultFor::mixed_layers);
     if (refusal_reason(*row, subject, trace_network(subject.network(), subject.batch)).empty())
       return row;

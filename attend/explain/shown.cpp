@@ -145,8 +145,8 @@ std::vector<int64_t> lens_tokens(const at::Tensor& probabilities, int64_t answer
 void show_lens(const ShowOptions& options, const Subject& subject, Shown& shown) {
   if (options.choice.layer || options.choice.head)
     fail("view lens: shows the output of all layers; leave layer and head out");
-  if (subject.model.answers_numbers())
-    fail("view lens: the answer is a number, which has no probability");
+  if (const AnswerKind& kind = subject.model.answers(); !kind.has_probabilities())
+    fail("view lens: the answer is a {}, which has no probability", kind.name());
   const LayerAnswers answers = layer_answers(subject);
   if (answers.layers.empty())
     fail(

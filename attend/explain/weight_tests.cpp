@@ -177,8 +177,8 @@ class WeightTester {
 }  // namespace
 
 WeightTests test_weights(const Subject& subject, const WeightTestOptions& options) {
-  if (subject.model.answers_numbers())
-    fail("[test_weights] they are tested by probabilities, and the answer is a number");
+  if (const AnswerKind& kind = subject.model.answers(); !kind.has_probabilities())
+    fail("[test_weights] they are tested by probabilities, and the answer is a {}", kind.name());
   const at::NoGradGuard not_recorded;
   const NetworkTrace trace = trace_network(subject.network(), subject.batch);
   const std::string obstacle = no_weights_reason(subject, trace);

@@ -103,8 +103,8 @@ class Predictor::ArrivingCall {
     }
     if (batch.empty()) return;
     Reading& reading = party->reading;
-    if (predictor_.model_.answers_numbers()) {
-      predictor_.answer_numbers(reading, batch, options_.with_weights);
+    if (!predictor_.kind_.is_searched()) {
+      predictor_.answer_by_step(reading, batch, options_.with_weights);
       for (const int64_t i : batch) tell(*party, static_cast<size_t>(i));
       return;
     }

@@ -190,7 +190,7 @@ SearchOptions Model::search_options() const { return parts().decode; }
 std::vector<std::string> Model::labels() const {
   std::vector<std::string> labels;
   const Vocabulary& vocabulary = parts().target_vocabulary;
-  if (answers_labels())
+  if (answers().is_label())
     for (int64_t id = Vocabulary::unknown + 1; id < vocabulary.size(); ++id)
       labels.push_back(vocabulary.token(id));
   return labels;
@@ -198,7 +198,7 @@ std::vector<std::string> Model::labels() const {
 
 std::vector<std::vector<TokenProbability>> Model::classify(
     const std::vector<std::string>& sources) const {
-  if (!answers_labels())
+  if (!answers().is_label())
     fail("[model] a model of type {} has no labels; ask it for answers", type());
   const Vocabulary& vocabulary = parts().target_vocabulary;
   std::vector<std::vector<TokenProbability>> found;
@@ -211,7 +211,7 @@ std::vector<std::vector<TokenProbability>> Model::classify(
 }
 
 std::vector<std::optional<double>> Model::numbers(const std::vector<std::string>& sources) const {
-  if (!answers_numbers())
+  if (answers().has_probabilities())
     fail("[model] a model of type {} was not trained on numbers; ask it for answers", type());
   std::vector<std::optional<double>> numbers(sources.size());
   answer_each(sources, {}, {}, [&](size_t index, const Answer& answer) {
@@ -235,7 +235,8 @@ std::vector<double> Model::log_probabilities(const std::vector<Example>& example
 std::vector<std::vector<TokenProbability>> Model::fill(const std::string& text,
                                                        const std::string& mask,
                                                        int64_t maximum) const {
-  if (!fills()) fail("[model] a model of type {} does not fill in masks; train an encoder", type());
+  if (!answers().fills())
+    fail("[model] a model of type {} does not fill in masks; train an encoder", type());
   if (mask.empty() || maximum < 1)
     fail("[fill] the mask is empty, or fewer than 1 token is requested");
   std::vector<int64_t> asked;
@@ -343,23 +344,11 @@ std::string Model::no_weights_reason() const {
   return attends() ? "" : parts().config.chosen().no_weights_reason();
 }
 
-bool Model::answers_labels() const { return parts().answers_labels(); }
-
-bool Model::answers_numbers() const { return parts().answers_numbers(); }
-
-bool Model::fills() const { return parts().config.fills(); }
-
-bool Model::embeds() const { return parts().config.row().answers == Answers::vectors; }
+const AnswerKind& Model::answers() const { return parts().answers(); }
 
 std::string Model::pooling() const {
   return parts().config.chosen().takes_first_vector() ? "cls" : "mean";
 }
-
-bool Model::tags() const { return parts().config.tags(); }
-
-bool Model::ranks() const { return parts().config.ranks(); }
-
-bool Model::continues() const { return parts().config.continues(); }
 
 bool Model::has_source_image() const {
   const SourceKind* kind = parts().text.source_kind();
@@ -367,8 +356,7 @@ bool Model::has_source_image() const {
 }
 
 int64_t Model::longest_answer(int64_t source_tokens, const SearchOptions& options) const {
-  if (answers_labels() || answers_numbers() || ranks()) return 1;
-  if (tags()) return source_tokens;
+  if (const int64_t length = answers().length(source_tokens); length > 0) return length;
   return options.maximum_length > 0
              ? options.maximum_length
              : std::max(attend::longest_answer(source_tokens), options.minimum_length);
@@ -383,8 +371,10 @@ SourceImage Model::source_image(const std::string& source) const {
   at::Tensor frames = model.frame_reader()->read(source);
   model.truncate_frames(frames);
   const SourceShape shape = model.source_shape();
-  const GridSize grid = shape.is_image() ? shape.grid : GridSize{1, frames.size(0)};
-  return {model.text.source_kind()->picture(frames, model.text.frames), grid.height, grid.width};
+  const Image picture = model.text.source_kind()->picture(frames, model.text.frames);
+  const auto* grid = shape.as<ImageForm>();
+  return grid == nullptr ? SourceImage{picture, 1, frames.size(0)}
+                         : SourceImage{picture, grid->rows, grid->columns};
 }
 
 const PairModel& Model::parts() const { return predictor_->model(); }

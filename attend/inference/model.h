@@ -13,6 +13,7 @@
 #include "attend/decode/search_options.h"
 #include "attend/decode/weight_type.h"
 #include "attend/files/image.h"
+#include "attend/models/answer_kind.h"
 #include "attend/nn/device_placement.h"
 #include "attend/text/text_tokenizer.h"
 
@@ -271,20 +272,15 @@ class Model {
   const TextConfig& text() const;         // data.*: how texts become tokens
   bool attends() const;                   // whether answers have weights
   std::string no_weights_reason() const;  // the responsible setting; empty if the model attends
-  bool answers_labels() const;            // supports classify()
-  bool answers_numbers() const;           // supports numbers()
-  bool fills() const;                     // supports fill()
-  bool embeds() const;                    // supports embed() but not answer()
+  // The kind of answers. Labels support classify(), filled texts fill(), vectors only embed().
+  const AnswerKind& answers() const;
   // Pooling of token vectors into the vector of a text: mean, or cls for the first token.
   std::string pooling() const;
-  bool tags() const;              // an answer has one label per source token
-  bool continues() const;         // an answer continues its source
-  bool ranks() const;             // an answer is the item after the items of its source
   bool has_source_image() const;  // sources are images, sets of images, or sounds
   // Maximum number of tokens of an answer to a source of `source_tokens` tokens.
   int64_t longest_answer(int64_t source_tokens, const SearchOptions& options = {}) const;
-  // In tokens. A longer source loses its last tokens, or its first ones if the model continues or
-  // ranks, or if its tokenizer truncates on the left.
+  // In tokens. A longer source loses its last tokens, or its first ones if AnswerKind::keeps_end(),
+  // or if its tokenizer truncates on the left.
   int64_t maximum_source_length() const;
   // Picture of a source. Error if sources are not images or sounds, and on a file that cannot be
   // read.

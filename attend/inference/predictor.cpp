@@ -32,7 +32,7 @@ std::vector<int64_t> in_order(size_t count) {
 bool is_asked(const PairModel& model, const std::string& token) {
   const TextCodec& codec = model.codecs.source;
   return codec.tokenizer ? codec.knows(token, model.source_vocabulary)
-                         : model.config.fills() && token == default_mask;
+                         : model.answers().fills() && token == default_mask;
 }
 
 // Comparisons with NaN are false: NaN would be neither the best value nor below a bound.
@@ -95,6 +95,7 @@ class CountedCall {
 Predictor::Predictor(PairModel model, const ModelOptions& options,
                      const std::vector<std::shared_ptr<PairNetwork>>& others)
     : model_(std::move(model)),
+      kind_(model_.answers()),
       networks_{model_.network},
       threads_(options.threads > 0 ? options.threads
                                    : std::max(1U, std::thread::hardware_concurrency())),
@@ -165,7 +166,7 @@ Predictor::Reading Predictor::read(const std::vector<std::string>& texts) const 
       const bool blank = split_words(texts[i]).empty();
       if (reader == nullptr) {
         // A blank text is not answered, although it may have tokens; it can only be continued.
-        if (!blank || model_.config.continues()) read_text(texts[i], prediction, encoded);
+        if (!blank || kind_.continues()) read_text(texts[i], prediction, encoded);
       } else if (!blank) {
         const int64_t converted_to_grey = reader->converted_to_grey();
         encoded.frames = reader->read(texts[i]);
@@ -218,11 +219,11 @@ void Predictor::in_batches(const std::vector<EncodedPair>& pairs, const std::vec
                tell ? std::function<void(int64_t)>(tell_batch) : nullptr);
 }
 
-void Predictor::answer_numbers(Reading& reading, const std::vector<int64_t>& batch,
+void Predictor::answer_by_step(Reading& reading, const std::vector<int64_t>& batch,
                                bool with_weights) {
   const auto rows = static_cast<int64_t>(batch.size());
   const Batch sources = make_batch(reading.encoded, batch);
-  Tensor numbers, weights;
+  Tensor steps, weights;
   for (const auto& network : networks_) {
     const StepResult one =
         network->start(sources.source, sources.source_lengths, {})
@@ -230,26 +231,33 @@ void Predictor::answer_numbers(Reading& reading, const std::vector<int64_t>& bat
     const auto share = [&](const Tensor& part) {
       return part.to(at::kCPU, at::kDouble) / static_cast<double>(networks_.size());
     };
-    const Tensor part = share(one.log_probabilities.squeeze(1));
-    numbers = numbers.defined() ? numbers + part : part;
+    const Tensor part = share(one.log_probabilities);
+    steps = steps.defined() ? steps + part : part;
     if (!one.weights.defined()) continue;
     weights = weights.defined() ? weights + share(one.weights) : share(one.weights);
   }
   for (int64_t i = 0; i < rows; ++i) {
     Prediction& prediction =
         reading.predictions[static_cast<size_t>(batch[static_cast<size_t>(i)])];
-    const double number = model_.text.target_scale.number(numbers[i].item<double>());
-    if (!std::isfinite(number)) {
-      put_failure(prediction, NotANumber("[predict] the model's number is not finite"));
+    const Tensor step = steps[i].contiguous();
+    std::optional<StepAnswer> answer =
+        kind_.read_step(model_, {step.data_ptr<double>(), static_cast<size_t>(step.numel())});
+    if (!answer) {
+      put_failure(prediction,
+                  NotANumber(fmt::format("[predict] the model's {} is not finite", kind_.name())));
       continue;
     }
-    const std::string text = number_text(number, model_.text.target_scale.deviation);
-    prediction.number = target_number(text);
-    prediction.tokens = {{text}};
+    prediction.number = answer->number;
+    prediction.tokens = {std::move(answer->tokens)};
     Hypothesis& only = prediction.hypotheses.emplace_back();
-    only.tokens = {0};
+    only.tokens = std::move(answer->ids);
+    only.log_probabilities = std::move(answer->log_probabilities);
+    only.log_probability =
+        std::reduce(only.log_probabilities.begin(), only.log_probabilities.end());
+    only.score = only.log_probability;
     only.complete = true;
-    if (weights.defined()) only.weights = weights[i].unsqueeze(0).to(at::kFloat);
+    if (weights.defined())
+      only.weights = weights[i].to(at::kFloat).unsqueeze(0).expand({std::ssize(only.tokens), -1});
   }
 }
 
@@ -262,8 +270,9 @@ void Predictor::put_failure(Prediction& prediction, const NotANumber& error) con
 void Predictor::check(const std::vector<std::string>& texts, const SearchOptions& options,
                       const std::vector<std::string>& prefixes) const {
   options.check();
-  if (model_.answers_numbers() && (options.beam > 1 || options.sampling || !prefixes.empty()))
-    fail("the model answers a number without a search; leave beam, samples and prefixes out");
+  if (!kind_.is_searched() && (options.beam > 1 || options.sampling || !prefixes.empty()))
+    fail("the model answers a {} without a search; leave beam, samples and prefixes out",
+         kind_.name());
   if (!prefixes.empty() && prefixes.size() != texts.size())
     fail("[predict] {} prefixes for {} sources; give one per source, or none", prefixes.size(),
          texts.size());
@@ -307,7 +316,7 @@ void Predictor::predict_each(const std::vector<std::string>& texts, const Search
     if (watch.is_stopped)
       std::erase_if(batch, [&](int64_t i) { return watch.is_stopped(static_cast<size_t>(i)); });
     if (batch.empty()) return;
-    if (model_.answers_numbers()) return answer_numbers(reading, batch, options.with_weights);
+    if (!kind_.is_searched()) return answer_by_step(reading, batch, options.with_weights);
     std::vector<SearchTask> of_batch;
     of_batch.reserve(batch.size());
     for (const int64_t each : batch) {
@@ -341,7 +350,8 @@ std::vector<std::string> Predictor::best_tokens(const Prediction& prediction) co
 
 std::vector<std::vector<double>> Predictor::token_log_probabilities(
     const std::vector<EncodedPair>& pairs) {
-  if (model_.answers_numbers()) fail("the model answers numbers, which have no probabilities");
+  if (!kind_.has_probabilities())
+    fail("the model answers {}s, which have no probabilities", kind_.name());
   std::vector<std::vector<double>> found(pairs.size());
   const auto score = [&](const std::vector<int64_t>& batch) {
     const Batch examples = make_batch(pairs, batch);
@@ -378,27 +388,9 @@ std::vector<double> Predictor::log_probabilities(const std::vector<EncodedPair>&
   return sums;
 }
 
-void Predictor::hide_unknown_labels(std::vector<EncodedPair>& pairs) const {
-  if (!model_.config.row().has_labels() || model_.answers_numbers()) return;
-  if (!model_.config.tags()) return drop_unknown_targets(pairs);
-  for (EncodedPair& pair : pairs)
-    std::replace(pair.target.begin(), pair.target.end(), Vocabulary::unknown, Vocabulary::padding);
-}
-
-int64_t Predictor::tokens_of_loss(const std::vector<EncodedPair>& pairs) {
-  int64_t tokens = 0;
-  for (const EncodedPair& pair : pairs)
-    tokens += pair.target_length() -
-              std::count(pair.target.begin(), pair.target.end(), Vocabulary::padding);
-  return tokens;
-}
-
 double Predictor::loss(const std::vector<EncodedPair>& pairs) {
-  // The only token of a number is 0, which equals padding.
-  const auto tokens = model_.answers_numbers()
-                          ? std::max(1.0, static_cast<double>(pairs.size()))
-                          : static_cast<double>(std::max<int64_t>(1, tokens_of_loss(pairs)));
-  if (networks_.size() > 1) return loss_of_ensemble(pairs) / tokens;
+  const auto terms = static_cast<double>(std::max<int64_t>(1, kind_.loss_terms(pairs)));
+  if (networks_.size() > 1) return loss_of_ensemble(pairs) / terms;
   const auto batches = batches_by_length(pairs, sentences_per_batch, 0, 0);
   std::vector<double> losses(batches.size());
   threads_.run(static_cast<int64_t>(batches.size()), [&](int64_t b) {
@@ -406,7 +398,7 @@ double Predictor::loss(const std::vector<EncodedPair>& pairs) {
     const auto i = static_cast<size_t>(b);
     losses[i] = networks_[0]->objective(make_batch(pairs, batches[i]), {}, 0.0).item<double>();
   });
-  return std::reduce(losses.begin(), losses.end()) / tokens;
+  return std::reduce(losses.begin(), losses.end()) / terms;
 }
 
 double Predictor::loss_of_ensemble(const std::vector<EncodedPair>& pairs) {

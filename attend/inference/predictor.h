@@ -101,14 +101,10 @@ class Predictor {
   };
   std::vector<ScoredStep> scored(const std::vector<int64_t>& ids, int64_t alternatives);
 
-  // Mean negative log-likelihood per target token, with EOS, in nats. If targets are numbers: their
-  // mean squared error, standardised. Tokens that are Vocabulary::padding are excluded.
+  // Mean of PairNetwork::objective() over AnswerKind::loss_terms(): negative log-likelihood per
+  // target token, with EOS, in nats. If targets are numbers: their mean squared error,
+  // standardised. Tokens that are Vocabulary::padding are excluded.
   double loss(const std::vector<EncodedPair>& pairs);
-  // Prepares pairs for loss() if the model answers labels: removes pairs with labels that were not
-  // in training; for a tagger hides these tokens. Does nothing for other models.
-  void hide_unknown_labels(std::vector<EncodedPair>& pairs) const;
-  // Number of target tokens in the mean of loss(), unless targets are numbers.
-  static int64_t tokens_of_loss(const std::vector<EncodedPair>& pairs);
 
   using BatchWork = std::function<void(const std::vector<int64_t>& batch)>;
   // Calls `take` for each pair i with (i, log probabilities [V] of the token after its source,
@@ -179,13 +175,14 @@ class Predictor {
   std::unique_ptr<DecodingState> start(const Batch& batch);
   // Throws the error, or records it if bad sources are skipped.
   void put_failure(Prediction& prediction, const NotANumber& error) const;
-  // Answers the texts of a batch with numbers, averaged over the networks.
-  void answer_numbers(Reading& reading, const std::vector<int64_t>& batch, bool with_weights);
+  // Answers the texts of a batch by AnswerKind::read_step() of the mean over the networks.
+  void answer_by_step(Reading& reading, const std::vector<int64_t>& batch, bool with_weights);
   bool wants_equal_lengths() const;
   // Whether sources of that length may share a batch with other lengths.
   bool may_pad(int64_t length, const SearchOptions& options) const;
 
   const PairModel model_;
+  const AnswerKind& kind_;
   std::vector<std::shared_ptr<PairNetwork>> networks_;
   WorkerThreads threads_;
   std::atomic<int64_t> calls_ = 0;  // running calls of in_batches()

@@ -29,11 +29,11 @@ int64_t Predictor::maximum_answer_length() const {
 SearchTask Predictor::task_of(const std::string& text, const EncodedPair& encoded,
                               const std::string& prefix, const SearchOptions& options) const {
   const std::vector<std::string> begin = model_.codecs.target.split(prefix);
-  if (model_.answers_numbers() && !prefix.empty())
-    fail("the model answers a number; leave prefixes out");
+  if (!kind_.is_searched() && !prefix.empty())
+    fail("the model answers a {}; leave prefixes out", kind_.name());
   SearchTask task;
   task.source_length = encoded.source_length();
-  if (model_.config.ranks() && !options.keep_seen)
+  if (kind_.ranks() && !options.keep_seen)
     task.never = model_.source_vocabulary.encode(model_.codecs.source.split(text));
   task.prefix = model_.target_vocabulary.encode(begin);
   for (size_t i = 0; i < begin.size(); ++i)
@@ -47,7 +47,7 @@ SearchTask Predictor::task_of(const std::string& text, const EncodedPair& encode
   const int64_t more = options.maximum_length > 0
                            ? options.maximum_length
                            : std::max(longest_answer(task.source_length), options.minimum_length);
-  task.length = model_.config.answer_length(task.source_length);
+  task.length = kind_.length(task.source_length);
   task.longest = std::min(std::ssize(begin) + more, maximum);
   return task;
 }

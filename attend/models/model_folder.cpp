@@ -62,11 +62,7 @@ PairModel read_description(const std::string& folder) {
   file.read_key(model.text.source_units_setting());
   file.read_key(model.text.target_setting());
   read_config(file, all_settings(model.text, model.config, model.decode));
-  if (model.answers_numbers()) {
-    check_number_targets(model.text, model.config);
-    if (model.text.target_scale.deviation == 0)
-      fail("{}/config.toml: data.target_deviation is 0; write the training value there", folder);
-  }
+  model.answers().check_stored(model.text, model.config.type, folder + "/config.toml");
   model.text = with_codes_in(folder, model.text);
   model.codecs = make_codecs(model.text);
   model.source_vocabulary = Vocabulary::load(folder + "/source.vocab");

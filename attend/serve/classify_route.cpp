@@ -30,12 +30,13 @@ struct ClassifyRequest {
 Question label_question(const ServedModel& served, std::vector<std::string> texts,
                         int64_t maximum) {
   const Model& model = *served.model;
-  if (!model.answers_labels() && !model.tags())
+  const AnswerKind& kind = model.answers();
+  if (!kind.has_labels())
     throw RequestError(
         422, fmt::format("a model of type {} has no labels; ask /v1/predict", model.type()),
         "model", "invalid_value");
-  const auto labels = model.tags() ? 1 : std::ssize(model.labels());
-  if (maximum > labels && model.tags())
+  const auto labels = kind.is_tags() ? 1 : std::ssize(model.labels());
+  if (maximum > labels && kind.is_tags())
     throw RequestError(422, "a tagger gives the most probable label of each token; leave nbest out",
                        "nbest", "invalid_value");
   Question question;

@@ -72,7 +72,7 @@ struct RequestField {
   std::string help = {};  // description in the schema; empty: none
 };
 
-// Field for a setting, whose maximum may be lower in requests.
+// Field for a setting. The maximum of requests may be lower.
 RequestField request_field(const Setting& setting, double maximum, bool has_default);
 
 // Fields of a request type, bound to an instance with its defaults; for documentation.

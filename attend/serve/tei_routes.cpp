@@ -180,7 +180,7 @@ json labels_json(const Answer& answer) {
 
 void predict(Service& service, const ServedModel& served, const HttpReply& reply,
              const RequestInputs& inputs, bool is_cut) {
-  if (served.model->tags())
+  if (served.model->answers().is_tags())
     throw RequestError(422, "a tagger labels tokens; ask /v1/classify", "model", "invalid_value");
   ask({service, served, reply, "inputs", tei_error}, label_question(served, inputs.texts, 0),
       [&served, is_cut,
@@ -225,7 +225,7 @@ std::string tokens_json(const Model& model, const std::string& text, bool adds_s
 }
 
 json model_type_json(const Model& model) {
-  if (!model.answers_labels()) return {{"embedding", {{"pooling", model.pooling()}}}};
+  if (!model.answers().is_label()) return {{"embedding", {{"pooling", model.pooling()}}}};
   json names = json::object(), ids = json::object();
   for (const std::string& label : model.labels()) {
     ids[label] = names.size();
@@ -251,13 +251,13 @@ void answer_tei_root(Service& service, const HttpRequest& request, const HttpRep
   const ServedModel& served = tei_model(service, asked.model);
   const InputForm form = asked.inputs.form;
   const bool is_of_labels = form == InputForm::text_rows;
-  if (form != InputForm::text && is_of_labels != served.model->answers_labels())
+  const bool has_labels = served.model->answers().is_label();
+  if (form != InputForm::text && is_of_labels != has_labels)
     throw RequestError(422,
                        is_of_labels ? "the model gives vectors; inputs must be texts or token ids"
                                     : "the model gives labels; inputs must be [[\"text\"], ..]",
                        "inputs", "invalid_value");
-  if (served.model->answers_labels())
-    return predict(service, served, reply, asked.inputs, asked.is_cut);
+  if (has_labels) return predict(service, served, reply, asked.inputs, asked.is_cut);
   embed(service, served, reply, asked.inputs, vector_form(asked));
 }
 

@@ -37,16 +37,17 @@ TEST_P(NaNWeights, GiveNoFigure) {
   };
   expect_refused("likelihood", [&] { likelihood(model, examples); });
   // A fill-in model computes nothing if nothing is hidden.
-  if (!model.fills()) {
+  const AnswerKind& kind = model.answers();
+  if (!kind.fills()) {
     expect_refused("answer", [&] { model.answer({"cab"}); });
     expect_refused("evaluate", [&] { evaluate(model, examples, {}, {}); });
   }
-  if (model.continues()) expect_refused("text", [&] { likelihood_of_text(model, "cab bad"); });
-  if (!model.fills() && !model.ranks())
+  if (kind.continues()) expect_refused("text", [&] { likelihood_of_text(model, "cab bad"); });
+  if (!kind.fills() && !kind.ranks())
     expect_refused("log_probabilities", [&] { model.log_probabilities(examples); });
-  if (model.answers_labels()) expect_refused("classify", [&] { model.classify({"cab"}); });
-  if (model.fills()) expect_refused("fill", [&] { model.fill("c[MASK]b"); });
-  if (!model.ranks()) expect_refused("embed", [&] { model.embed({"cab"}); });
+  if (kind.is_label()) expect_refused("classify", [&] { model.classify({"cab"}); });
+  if (kind.fills()) expect_refused("fill", [&] { model.fill("c[MASK]b"); });
+  if (!kind.ranks()) expect_refused("embed", [&] { model.embed({"cab"}); });
 }
 
 // A model with an infinite vector of the token "b".

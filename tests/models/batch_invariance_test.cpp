@@ -61,7 +61,7 @@ class NetworkInCompany : public testing::TestWithParam<test::SomeNetwork> {
     const auto state = network->start(source, at::full({batch}, source.size(1), at::kLong), {});
     std::vector<Tensor> log_probabilities, weights;
     for (int64_t step = 0; step < steps; ++step) {
-      if (step > 0 && step == GetParam().config().answer_length(source.size(1))) break;
+      if (step > 0 && step == GetParam().config().row().answers->length(source.size(1))) break;
       StepResult result = state->step(given.select(1, step), true, {});
       log_probabilities.push_back(result.log_probabilities);
       if (result.weights.defined()) weights.push_back(result.weights);

@@ -21,11 +21,7 @@ using testing::HasSubstr;
 
 constexpr int64_t first = Vocabulary::unknown + 1, nodes = 16, labels = 3;
 
-SourceShape source_of(int64_t count) {
-  SourceShape shape{count + first};
-  shape.graph = test::ring_graph(count);
-  return shape;
-}
+SourceShape source_of(int64_t count) { return NodeForm{count + first, test::ring_graph(count)}; }
 
 // A layer of two heads of depth 3, then a layer of two heads that are averaged.
 const GraphNetworkConfig small = {.depth = 6, .heads = 2, .output_heads = 2, .attention_depth = 4};

@@ -238,7 +238,7 @@ TEST(MaskedLanguageModel, TellsWhatDoesNotFit) {
   config.self.normaliser = "monotonic_hard";
   EXPECT_THAT(error_of([&] { make(config); }),
               testing::HasSubstr("model.normaliser is monotonic_hard"));
-  EXPECT_THAT(error_of([] { MaskedLanguageModel(small(), SourceShape(3, {})); }),
+  EXPECT_THAT(error_of([] { MaskedLanguageModel(small(), FrameForm{3}); }),
               testing::HasSubstr("reads only texts, not images, sounds, sets or molecules"));
 }
 

@@ -42,7 +42,7 @@ struct SpellerConfig {
 class Speller : public PairNetwork {
  public:
   Speller(const SpellerConfig& config, const SourceShape& source, int64_t target_tokens) {
-    letters_ = register_module("letters", torch::nn::Embedding(source.tokens, config.depth));
+    letters_ = register_module("letters", torch::nn::Embedding(source.tokens(), config.depth));
     sounds_ = register_module("sounds", torch::nn::Linear(config.depth, target_tokens));
   }
 

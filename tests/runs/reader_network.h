@@ -33,7 +33,7 @@ class Reader : public PairNetwork {
  public:
   Reader(const ReaderConfig& config, const SourceShape& source, int64_t target_tokens) {
     const int64_t depth = config.depth;
-    letters_ = register_module("letters", torch::nn::Embedding(source.tokens, depth));
+    letters_ = register_module("letters", torch::nn::Embedding(source.tokens(), depth));
     sounds_ = register_module("sounds", torch::nn::Embedding(target_tokens, depth));
     query_ = register_module("query", Linear(depth, depth));
     key_ = register_module("key", Linear(depth, depth));
