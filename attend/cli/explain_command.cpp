@@ -10,12 +10,12 @@
 #include <sstream>
 
 #include "attend/base/error.h"
+#include "attend/base/file_formats.h"
 #include "attend/base/files.h"
 #include "attend/cli/commands.h"
 #include "attend/cli/decode_options.h"
 #include "attend/cli/evidence_text.h"
 #include "attend/cli/explain_files.h"
-#include "attend/cli/file_formats.h"
 #include "attend/cli/named_option.h"
 #include "attend/cli/output_file.h"
 #include "attend/cli/progress.h"

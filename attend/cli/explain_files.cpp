@@ -4,13 +4,13 @@
 #include <cctype>
 
 #include "attend/base/error.h"
-#include "attend/cli/file_formats.h"
-#include "attend/cli/graph_files.h"
+#include "attend/base/file_formats.h"
 #include "attend/data/molecule.h"
 #include "attend/data/npz.h"
 #include "attend/data/number_set.h"
 #include "attend/explain/layer_maps.h"
 #include "attend/explain/weight_grids.h"
+#include "attend/pictures/graph_files.h"
 #include "attend/pictures/label_track.h"
 #include "attend/pictures/molecule_drawing.h"
 #include "attend/pictures/points_drawing.h"
