@@ -48,7 +48,7 @@ TABLES = {
         "metric_table", "text_metrics", "span_metrics", "ranking_metrics", "number_metrics")),
 }
 # Tables of output formats by suffix.
-FORMATS = ("attend/cli/explain_files.cpp", "attend/cli/graph_files.cpp")
+FORMATS = ("attend/explain/explain_files.cpp", "attend/pictures/graph_files.cpp")
 SUFFIX_ROW = re.compile(r'\{"(\.\w+)",')
 SUFFIX_ASKED = re.compile(r'\bhas_suffix\([^"]*?"(\.\w+)"\)')
 # A configuration key in the definition of a Setting.

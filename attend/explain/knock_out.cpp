@@ -125,19 +125,23 @@ std::vector<SwitchedOffHead> switched_off(const std::vector<AttentionHead>& head
   return off;
 }
 
-// Answer that a network computes.
+// Answer by log probabilities [1, T, V].
 struct Computed {
   double value = 0;    // as KnockOut::before
   at::Tensor answers;  // int64 [T]: the most probable tokens
 };
 
-Computed computed(const Subject& subject, PairNetwork& network) {
-  const at::Tensor all = trace_network(network, subject.batch, {.attentions = false}).distributions;
+Computed computed(const Subject& subject, const at::Tensor& all) {
   Computed result;
   result.answers = considered(subject, all)[0].argmax(1).cpu();
   result.value = subject.model.answers().in_unit(preferences(subject, all).sum().item<double>(),
                                                  subject.model.text);
   return result;
+}
+
+Computed computed_by(const Subject& subject, PairNetwork& network) {
+  return computed(
+      subject, trace_network(network, subject.batch, {.keeps = TraceParts::vectors}).distributions);
 }
 
 std::string best_answer(const PairModel& model, std::shared_ptr<PairNetwork> network,
@@ -222,15 +226,16 @@ std::vector<AttentionHead> named_heads(const std::vector<std::string>& names,
   return named;
 }
 
-KnockOut knock_out(const Subject& subject, const std::string& text, const SearchOptions& search,
-                   const std::vector<std::string>& names, Ablation ablation,
-                   const AnswerWatch& watch) {
+KnockOut knock_out(const Explanation& explanation, const std::string& text,
+                   const SearchOptions& search, const std::vector<std::string>& names,
+                   Ablation ablation, const AnswerWatch& watch) {
   const at::NoGradGuard not_recorded;
-  const NetworkTrace trace = trace_network(subject.network(), subject.batch);
+  const Subject& subject = explanation.subject();
+  const NetworkTrace& trace = explanation.trace(TraceParts::attentions);
   const auto network = ablated_network(subject.model.network,
                                        switched_off(heads_there(names, trace), trace, ablation));
-  const Computed before = computed(subject, subject.network());
-  const Computed after = computed(subject, *network);
+  const Computed before = computed(subject, trace.distributions);
+  const Computed after = computed_by(subject, *network);
   return {.without = joined_names(names),
           .before = before.value,
           .after = after.value,
@@ -260,18 +265,19 @@ std::string knock_out_json(const KnockOut& told) {
                                           {"answer", told.new_answer}});
 }
 
-std::vector<HeadEffect> head_effects(const Subject& subject, Ablation ablation,
+std::vector<HeadEffect> head_effects(const Explanation& explanation, Ablation ablation,
                                      const Report& report) {
   const at::NoGradGuard not_recorded;
-  const NetworkTrace trace = trace_network(subject.network(), subject.batch);
-  const double before = computed(subject, subject.network()).value;
+  const Subject& subject = explanation.subject();
+  const NetworkTrace& trace = explanation.trace(TraceParts::attentions);
+  const double before = computed(subject, trace.distributions).value;
   std::vector<HeadEffect> effects;
   const std::vector<AttentionHead> all = heads_of(trace);
   for (const AttentionHead& one : all) {
     if (report) report(std::ssize(effects), std::ssize(all));
     const auto network =
         ablated_network(subject.model.network, switched_off({one}, trace, ablation));
-    effects.push_back({one, before - computed(subject, *network).value});
+    effects.push_back({one, before - computed_by(subject, *network).value});
   }
   return effects;
 }

@@ -286,7 +286,8 @@ KeptAnswers answers_of(const Subject& subject, const std::vector<std::vector<int
     const size_t last = std::min(first + at_once, kept.size());
     const Batch batch = with_tokens(subject, {kept.begin() + static_cast<std::ptrdiff_t>(first),
                                               kept.begin() + static_cast<std::ptrdiff_t>(last)});
-    const NetworkTrace trace = trace_network(subject.network(), batch, {.attentions = false});
+    const NetworkTrace trace =
+        trace_network(subject.network(), batch, {.keeps = TraceParts::vectors});
     const Tensor seen = considered(subject, trace.distributions);
     differences.push_back(preferences(subject, trace.distributions));
     probabilities.push_back(

@@ -96,7 +96,7 @@ std::vector<Route> own_routes() {
       post("/v1/embeddings", "embeddings", answer_embeddings, embeddings_fields, "Embeddings"),
       with_types(post("/v1/explain", "explain", answer_explain, explain_fields, "Explanations",
                       RouteNeeds::models),
-                 {"image/svg+xml", "text/html"}),
+                 explain_types()),
       with_types(post("/v1/completions", "completions", answer_completions, completions_fields,
                       "Completion"),
                  {"text/event-stream"}),

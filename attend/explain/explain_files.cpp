@@ -1,16 +1,21 @@
-#include "attend/cli/explain_files.h"
+#include "attend/explain/explain_files.h"
 
 #include <algorithm>
 #include <cctype>
+#include <sstream>
 
 #include "attend/base/error.h"
-#include "attend/cli/file_formats.h"
-#include "attend/cli/graph_files.h"
+#include "attend/base/file_formats.h"
 #include "attend/data/number_set.h"
+#include "attend/explain/knock_out.h"
 #include "attend/explain/layer_maps.h"
+#include "attend/explain/shown.h"
 #include "attend/explain/weight_grids.h"
 #include "attend/files/npz.h"
+#include "attend/pictures/graph_files.h"
 #include "attend/pictures/label_track.h"
+#include "attend/pictures/layer_graph.h"
+#include "attend/pictures/map_page.h"
 #include "attend/pictures/molecule_drawing.h"
 #include "attend/pictures/points_drawing.h"
 #include "attend/pictures/render.h"
@@ -141,7 +146,7 @@ std::string points_drawing(const Shown& shown) {
 std::string points_png(const Shown& shown) { return render_png(points_drawing(shown)); }
 
 std::string method_pharaoh(const Shown& shown) {
-  if (shown.methods.empty()) fail("alignments of Pharaoh need a method; take --view alignment");
+  if (shown.methods.empty()) fail("alignments of Pharaoh need a method; take the view alignment");
   return pharaoh(shown.methods[0].scores) + '\n';
 }
 
@@ -149,36 +154,53 @@ AttentionGraph map_graph(const Shown& shown) {
   const Alignment& map = shown.maps[0];
   if (!shown.of_one_sequence)
     fail(
-        "{} attends to another sequence; a graph shows one sequence, take --view heads and a "
-        "--layer of self-attention",
+        "{} attends to another sequence; a graph shows one sequence, take the view heads and a "
+        "layer of self-attention",
         map.title.empty() ? "the answer" : map.title);
   return attention_graph(map.source, {map.weights});
 }
 
 std::string layers_png(const LayerGraph& graph) { return render_png(layer_graph_svg(graph)); }
 
-bool takes_graph(const ExplainFile& file) { return file.graph != nullptr; }
+std::string page_html(const ExplanationPage& page) {
+  std::ostringstream out;
+  write_page(out, page);
+  return out.str();
+}
+
+std::string knock_out_line(const KnockOut& told) { return knock_out_json(told) + '\n'; }
+
+constexpr const char *svg_type = "image/svg+xml", *png_type = "image/png",
+                     *json_type = "application/json", *text_type = "text/plain; charset=utf-8";
+
+// Data of a page, for programs that draw it; not a file of the program.
+const ExplainFile& page_data() {
+  static const ExplainFile row = {
+      .suffix = ".page", .note = "", .media_type = json_type, .page = page_json};
+  return row;
+}
 
 }  // namespace
 
 const std::vector<ExplainFile>& explain_files() {
   static const std::vector<ExplainFile> table = [] {
     std::vector<ExplainFile> rows = {
-        {".html", " (all methods, tested, and all layers)", nullptr, nullptr, /*page=*/true},
-        {".molecule.svg", " (SMILES, its atoms coloured, its bonds by --view heads)",
-         molecule_drawing, nullptr},
-        {".molecule.png", "", molecule_png, nullptr},
-        {".points.svg", " (a set of points of a plane)", points_drawing, nullptr},
-        {".points.png", "", points_png, nullptr},
-        {".svg", "", shown_svg, layer_graph_svg},
-        {".png", "", maps_png, layers_png},
-        {".json", "", shown_json, nullptr},
-        {".npz", "", maps_npz, nullptr},
-        {".align", " (Pharaoh, of --view alignment)", method_pharaoh, nullptr},
-        {".txt", " (a label below each character)", maps_track, nullptr}};
+        {".html", " (all methods, tested, and all layers)", "text/html; charset=utf-8", nullptr,
+         nullptr, nullptr, page_html, /*always_tested=*/true},
+        {".molecule.svg", " (SMILES, its atoms coloured, its bonds by --view heads)", svg_type,
+         molecule_drawing},
+        {".molecule.png", "", png_type, molecule_png},
+        {".points.svg", " (a set of points of a plane)", svg_type, points_drawing},
+        {".points.png", "", png_type, points_png},
+        {".svg", "", svg_type, shown_svg, layer_graph_svg},
+        {".png", "", png_type, maps_png, layers_png},
+        {".json", "", json_type, shown_json, nullptr, knock_out_line},
+        {".npz", "", "application/zip", maps_npz},
+        {".align", " (Pharaoh, of --view alignment)", text_type, method_pharaoh},
+        {".txt", " (a label below each character)", text_type, maps_track}};
     for (const GraphFile& file : graph_files())
       rows.push_back(
-          {file.suffix, file.note,
+          {file.suffix, file.note, file.media_type,
            [&file](const Shown& shown) { return file.write(map_graph(shown)); },
            [&file](const LayerGraph& graph) { return file.write(with_named_nodes(graph)); }});
     return rows;
@@ -190,21 +212,21 @@ std::string listed_explain_files() {
   return listed_formats(explain_files(), [](const ExplainFile&) { return true; });
 }
 
-std::string listed_layer_graph_files() { return listed_formats(explain_files(), takes_graph); }
+std::string listed_layer_graph_files() {
+  return listed_formats(explain_files(), [](const ExplainFile& file) { return bool{file.graph}; });
+}
 
-std::string explain_file(const std::string& path, const Shown& shown) {
-  const ExplainFile* file = format_of(explain_files(), path);
-  if (shown.graph) {
-    if (!file || !takes_graph(*file))
-      fail("--out {}: a graph's name must end in {}", path, listed_layer_graph_files());
-    return file->graph(*shown.graph);
-  }
-  if (!file || !file->maps) fail("--out {}: the name must end in {}", path, listed_explain_files());
-  try {
-    return file->maps(shown);
-  } catch (const Error& error) {
-    fail("--out {}: {}", path, error.what());
-  }
+EnumNames names_of(ExplainFormat) {
+  EnumNames names;
+  names.reserve(explain_files().size() + 1);
+  for (const ExplainFile& file : explain_files()) names.emplace_back(file.suffix.substr(1));
+  names.emplace_back(page_data().suffix.substr(1));
+  return names;
+}
+
+const ExplainFile& file_of(ExplainFormat format) {
+  const auto row = static_cast<size_t>(format);
+  return row < explain_files().size() ? explain_files()[row] : page_data();
 }
 
 }  // namespace attend

@@ -1,4 +1,4 @@
-#include "attend/explain/explanation.h"
+#include "attend/explain/explain_answer.h"
 
 #include <gtest/gtest.h>
 
@@ -7,7 +7,7 @@
 #include "tests/support/files.h"
 
 namespace attend {
-namespace explanation_test {
+namespace explain_answer_test {
 
 struct Asked {
   std::string name;
@@ -32,9 +32,9 @@ std::vector<Asked> all_asked() {
   ExplanationRequest without;
   without.without = {"decoder.1.head.1"};
   ExplanationRequest page = by_method("", true);
-  page.form = ExplanationForm::page;
+  page.file = &file_of(value_of<ExplainFormat>("page", "format"));
   ExplanationRequest html = by_method("", false);
-  html.form = ExplanationForm::html;
+  html.file = &file_of(value_of<ExplainFormat>("html", "format"));
   return {{"without", without},
           {"effects", viewed(ExplanationView::effects)},
           {"lens", viewed(ExplanationView::lens)},
@@ -53,15 +53,15 @@ int64_t times_asked(const Model& model, ExplanationRequest request, int64_t stop
   int64_t asked = 0;
   const auto is_stopped = [&] { return ++asked >= stopped && stopped > 0; };
   if (stopped == 0) {
-    explain_answer(model, request, is_stopped);
+    explain_answer(model, request, {.is_stopped = is_stopped});
   } else {
-    EXPECT_EQ(test::error_of([&] { explain_answer(model, request, is_stopped); }),
+    EXPECT_EQ(test::error_of([&] { explain_answer(model, request, {.is_stopped = is_stopped}); }),
               "the explanation was cancelled");
   }
   return asked;
 }
 
-TEST(Explanation, EndsBeforeTheNextPassOnceNobodyWaits) {
+TEST(ExplainAnswer, EndsBeforeTheNextPassOnceNobodyWaits) {
   const Model model(test::untrained_model("transformer"), {.threads = 1});
   const int64_t least = times_asked(model, viewed(ExplanationView::alignment), 0);
   for (const Asked& one : all_asked()) {
@@ -73,5 +73,5 @@ TEST(Explanation, EndsBeforeTheNextPassOnceNobodyWaits) {
   }
 }
 
-}  // namespace explanation_test
+}  // namespace explain_answer_test
 }  // namespace attend

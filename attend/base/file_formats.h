@@ -8,7 +8,7 @@
 
 namespace attend {
 
-// The row whose suffix the file name has; null if there is none.
+// Returns the row with the suffix of the file name; null if there is none.
 template <class Row>
 const Row* format_of(const std::vector<Row>& table, std::string_view path) {
   for (const Row& row : table)

@@ -12,6 +12,7 @@ namespace attend {
 struct GraphFile {
   std::string_view suffix;
   std::string_view note;  // shown after the suffix
+  const char* media_type;
   std::string (*write)(const AttentionGraph& graph);
 };
 
