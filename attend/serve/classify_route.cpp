@@ -1,5 +1,3 @@
-#include "attend/serve/classify_route.h"
-
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -10,6 +8,7 @@
 
 #include "attend/inference/answer_json.h"
 #include "attend/serve/asking.h"
+#include "attend/serve/handlers-inl.h"
 
 namespace attend {
 namespace {

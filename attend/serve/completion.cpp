@@ -136,8 +136,8 @@ void Completion::fail(const RequestError& error) {
 void Completion::fail_locked(const RequestError& error) {
   if (is_done_) return;
   is_done_ = true;
-  if (!is_begun_) return reply_.send(error.response());
-  send_event(error.response().body);
+  if (!is_begun_) return reply_.send(openai_error(error));
+  send_event(openai_error(error).body);
   reply_.end();
 }
 

@@ -1,5 +1,3 @@
-#include "attend/serve/completions_route.h"
-
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -13,6 +11,7 @@
 #include "attend/decode/search_options.h"
 #include "attend/serve/asking.h"
 #include "attend/serve/completion-inl.h"
+#include "attend/serve/handlers-inl.h"
 
 namespace attend {
 namespace {

@@ -1,5 +1,3 @@
-#include "attend/serve/explain_route.h"
-
 #include <fmt/format.h>
 
 #include <nlohmann/json.hpp>
@@ -10,6 +8,7 @@
 
 #include "attend/explain/explanation.h"
 #include "attend/serve/asking.h"
+#include "attend/serve/handlers-inl.h"
 #include "attend/serve/request_fields.h"
 #include "attend/serve/service.h"
 

@@ -142,7 +142,7 @@ void Service::handle(HttpRequest request, const HttpReply& reply) {
     try {
       answer_by_route(*route, *this, request, reply);
     } catch (const std::exception& error) {
-      reply.send(http_error(500, error.what()));
+      reply.send(openai_error(RequestError(500, error.what())));
     }
   };
   if (must_wait && keep_until_loaded(work)) return;

@@ -1,5 +1,3 @@
-#include "attend/serve/tei_routes.h"
-
 #include <fmt/format.h>
 
 #include <cmath>
@@ -9,8 +7,7 @@
 
 #include "attend/base/enum_names.h"
 #include "attend/serve/asking.h"
-#include "attend/serve/classify_route.h"
-#include "attend/serve/embeddings_route.h"
+#include "attend/serve/handlers-inl.h"
 
 namespace attend {
 namespace {
