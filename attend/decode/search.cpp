@@ -30,7 +30,7 @@ class Search::Steps {
     int64_t before = -1;  // index of a node, -1 at the start
     int64_t step = 0;
     int64_t row = 0;  // in the tensors of this step
-    std::vector<AlternativeToken> alternatives = {};
+    std::vector<Alternative> alternatives = {};
   };
 
   struct Live {
@@ -40,7 +40,7 @@ class Search::Steps {
   };
 
   struct Found {
-    Hypothesis hypothesis;
+    Candidate candidate;
     int64_t answer = 0;
   };
 
@@ -251,7 +251,7 @@ class Search::Steps {
                                 sentence.step, row, alternatives_[extension.live]});
       const Live live{index, extension.total, from.answer};
       if (extension.token == special_.eos) {
-        sentence.finished.push_back({hypothesis(sentence, live), live.answer});
+        sentence.finished.push_back({candidate(sentence, live), live.answer});
         has_ended[extension.live] = true;
       } else {
         next.push_back(live);
@@ -271,7 +271,7 @@ class Search::Steps {
   void tell(const SearchTask& task, const Node& grown, int64_t answer) const {
     if (!task.grows || (options_.beam > 1 && !options_.sampling)) return;
     GrownToken token{answer, grown.token, grown.log_probability, {}, grown.alternatives};
-    if (!weights_.empty()) token.weights = weights_.back().select(0, grown.row);
+    if (!weights_.empty()) token.weights = numbers(weights_.back().select(0, grown.row));
     task.grows(token);
   }
 
@@ -320,23 +320,23 @@ class Search::Steps {
         sentence.task.found(ranked(sentence));
   }
 
-  std::vector<Hypothesis> ranked(Sentence& sentence) const {
+  std::vector<Candidate> ranked(Sentence& sentence) const {
     std::vector<Found> found = std::move(sentence.finished);
     for (const Live& live : sentence.live)
-      found.push_back({hypothesis(sentence, live), live.answer});
+      found.push_back({candidate(sentence, live), live.answer});
     const bool drawn = options_.sampling.has_value();
     // Complete hypotheses come before cut ones.
     std::stable_sort(found.begin(), found.end(), [&](const Found& a, const Found& b) {
       if (drawn) return a.answer < b.answer;
-      if (a.hypothesis.complete != b.hypothesis.complete) return a.hypothesis.complete;
-      return a.hypothesis.score > b.hypothesis.score;
+      if (a.candidate.complete != b.candidate.complete) return a.candidate.complete;
+      return a.candidate.score > b.candidate.score;
     });
     if (found.size() > static_cast<size_t>(options_.nbest))
       found.resize(static_cast<size_t>(options_.nbest));
-    std::vector<Hypothesis> hypotheses;
-    hypotheses.reserve(found.size());
-    for (Found& each : found) hypotheses.push_back(std::move(each.hypothesis));
-    return hypotheses;
+    std::vector<Candidate> candidates;
+    candidates.reserve(found.size());
+    for (Found& each : found) candidates.push_back(std::move(each.candidate));
+    return candidates;
   }
 
   static bool is_stopped(const SearchTask& task) { return task.is_stopped && task.is_stopped(); }
@@ -346,8 +346,8 @@ class Search::Steps {
     return task.length > 0 ? std::min(task.length, task.longest) : task.longest + 1;
   }
 
-  Hypothesis hypothesis(const Sentence& sentence, const Live& live) const {
-    Hypothesis result;
+  Candidate candidate(const Sentence& sentence, const Live& live) const {
+    Candidate result;
     std::vector<Tensor> rows;
     bool has_eos = false;
     for (int64_t index = live.node; index >= 0; index = sentence.node(index).before) {
@@ -358,44 +358,54 @@ class Search::Steps {
         has_eos = true;
         continue;
       }
-      result.tokens.push_back(part.token);
+      result.ids.push_back(part.token);
       if (!weights_.empty())
         rows.push_back(weights_[static_cast<size_t>(part.step)].select(0, part.row));
     }
-    std::reverse(result.tokens.begin(), result.tokens.end());
+    std::reverse(result.ids.begin(), result.ids.end());
     std::reverse(result.log_probabilities.begin(), result.log_probabilities.end());
     std::reverse(result.alternatives.begin(), result.alternatives.end());
     std::reverse(rows.begin(), rows.end());
-    if (!rows.empty()) result.weights = at::stack(rows);
     result.log_probability = live.log_probability;
     const SearchTask& task = sentence.task;
-    const bool has_all = std::ssize(result.tokens) == task.length;
+    const bool has_all = std::ssize(result.ids) == task.length;
     result.complete = task.length > 0 ? has_all : has_eos;
-    result.score = score(result, task);
-    if (!options_.with_weights) result.weights = Tensor();
+    result.score = score(result, rows, task);
+    result.weights.reserve(rows.size());
+    for (const Tensor& row : rows)
+      if (options_.with_weights) result.weights.push_back(numbers(row));
     return result;
   }
 
-  double score(const Hypothesis& hypothesis, const SearchTask& task) const {
+  static std::vector<float> numbers(const Tensor& row) {
+    const Tensor plain = row.contiguous();
+    return {plain.data_ptr<float>(), plain.data_ptr<float>() + plain.numel()};
+  }
+
+  // `rows`: the weights of each token.
+  double score(const Candidate& candidate, const std::vector<Tensor>& rows,
+               const SearchTask& task) const {
     // EOS counts as a token. Only a stopped answer of fixed length can be empty.
-    const auto length = static_cast<double>(
-        std::max<size_t>(1, hypothesis.tokens.size() + (task.length > 0 ? 0 : 1)));
+    const auto length =
+        static_cast<double>(std::max<size_t>(1, candidate.ids.size() + (task.length > 0 ? 0 : 1)));
     const bool wu = options_.length_penalty_form == LengthPenalty::wu;
-    const double score = hypothesis.log_probability /
+    const double score = candidate.log_probability /
                          std::pow(wu ? (5 + length) / 6 : length, options_.length_penalty);
-    return score + options_.coverage_penalty * coverage(hypothesis, task.source_length);
+    return score + options_.coverage_penalty * coverage(candidate, rows, task.source_length);
   }
 
   // sum_i log(min(sum_j w_ji, 1)).
-  double coverage(const Hypothesis& hypothesis, int64_t source_length) const {
-    if (options_.coverage_penalty == 0 || hypothesis.tokens.empty()) return 0;
-    if (!hypothesis.weights.defined())
+  double coverage(const Candidate& candidate, const std::vector<Tensor>& rows,
+                  int64_t source_length) const {
+    if (options_.coverage_penalty == 0 || candidate.ids.empty()) return 0;
+    if (rows.empty())
       fail(
           "[search] coverage_penalty needs attention, and the model attends to nothing; set it to "
           "0");
     // A source token without attention gets a large penalty, not an infinite one.
     constexpr double least = 1e-10;
-    return hypothesis.weights.narrow(1, 0, source_length)
+    return at::stack(rows)
+        .narrow(1, 0, source_length)
         .sum(0, /*keepdim=*/false, at::kDouble)
         .clamp(least, 1)
         .log()
@@ -410,45 +420,9 @@ class Search::Steps {
   std::vector<Sentence> sentences_;
   std::vector<int64_t> owners_;  // sentence of each row of the state
   std::vector<Tensor> weights_;  // [rows, S] per step
-  std::vector<std::vector<AlternativeToken>>
+  std::vector<std::vector<Alternative>>
       alternatives_;  // of the sentence in advance(), by hypothesis
 };
-
-void SearchOptions::take_lengths(const SearchOptions& own, bool has_minimum, bool has_maximum) {
-  if (!has_minimum) minimum_length = own.minimum_length;
-  if (!has_maximum) maximum_length = own.maximum_length;
-  if (maximum_length == 0 || minimum_length <= maximum_length) return;
-  if (!has_minimum)
-    minimum_length = maximum_length;
-  else if (!has_maximum)
-    maximum_length = minimum_length;
-}
-
-void SearchOptions::check() const {
-  const auto from = [](const char* name, double value, double least) {
-    if (!(value >= least)) fail("[search] {} must be at least {}, got {}", name, least, value);
-  };
-  if (beam < 1) fail("[search] beam must be at least 1, got {}", beam);
-  if (nbest < 1) fail("[search] nbest must be at least 1, got {}", nbest);
-  if (!sampling && nbest > beam)
-    fail("[search] nbest must be at most the beam {}, got {}; raise beam", beam, nbest);
-  from("length_penalty", length_penalty, 0);
-  from("coverage_penalty", coverage_penalty, 0);
-  from("minimum_length", static_cast<double>(minimum_length), 0);
-  from("alternatives", static_cast<double>(alternatives), 0);
-  if (maximum_length > 0 && minimum_length > maximum_length)
-    fail("[search] minimum_length {} is over maximum_length {}; raise the one or lower the other",
-         minimum_length, maximum_length);
-  if (!sampling) return;
-  if (alternatives > 0)
-    fail("[search] drawn answers have no alternatives; leave out one of the two");
-  if (!(sampling->temperature > 0))
-    fail("[search] temperature must be above 0, got {}; a beam of 1 takes the most probable token",
-         sampling->temperature);
-  from("top_k", static_cast<double>(sampling->top_k), 0);
-  if (!(sampling->top_p > 0 && sampling->top_p <= 1))
-    fail("[search] top_p must be above 0 and at most 1, got {}", sampling->top_p);
-}
 
 Search::Search(const SpecialTokens& special, const SearchOptions& options) {
   options.check();
@@ -477,14 +451,14 @@ void Search::step() {
   steps_->step();
 }
 
-std::vector<std::vector<Hypothesis>> search(std::unique_ptr<DecodingState> start,
-                                            const std::vector<SearchTask>& tasks,
-                                            const SpecialTokens& special,
-                                            const SearchOptions& options) {
-  std::vector<std::vector<Hypothesis>> results(tasks.size());
+std::vector<std::vector<Candidate>> search(std::unique_ptr<DecodingState> start,
+                                           const std::vector<SearchTask>& tasks,
+                                           const SpecialTokens& special,
+                                           const SearchOptions& options) {
+  std::vector<std::vector<Candidate>> results(tasks.size());
   std::vector<SearchTask> told = tasks;
   for (size_t b = 0; b < tasks.size(); ++b)
-    told[b].found = [&results, b](std::vector<Hypothesis> found) { results[b] = std::move(found); };
+    told[b].found = [&results, b](std::vector<Candidate> found) { results[b] = std::move(found); };
   Search search(special, options);
   search.add(std::move(start), std::move(told));
   while (!search.is_done()) search.step();

@@ -7,6 +7,7 @@
 #include <memory>
 #include <vector>
 
+#include "attend/decode/answer.h"
 #include "attend/decode/not_a_number.h"
 #include "attend/decode/search_options.h"
 #include "attend/steps/decoding_state.h"
@@ -20,33 +21,13 @@ struct SpecialTokens {
   std::vector<int64_t> never = {};  // never in an answer, except in its prefix
 };
 
-// A possible token at a position of an answer.
-struct AlternativeToken {
-  int64_t token = 0;
-  double log_probability = 0;
-
-  bool operator==(const AlternativeToken&) const = default;
-};
-
 // A token added to an answer.
 struct GrownToken {
   int64_t answer = 0;  // index of the sampled answer
   int64_t token = 0;   // not EOS
   double log_probability = 0;
-  at::Tensor weights;  // [S] float on the CPU, if the search keeps weights
-  std::vector<AlternativeToken> alternatives = {};  // as Hypothesis::alternatives
-};
-
-struct Hypothesis {
-  std::vector<int64_t> tokens;            // without BOS and EOS
-  std::vector<double> log_probabilities;  // per token, and of the final EOS
-  // Per token, and for the final EOS: the SearchOptions::alternatives most probable tokens, best
-  // first; for a token of the prefix only that token.
-  std::vector<std::vector<AlternativeToken>> alternatives = {};
-  double score = 0;            // ranks the hypotheses
-  double log_probability = 0;  // sum of log_probabilities
-  bool complete = false;       // false: cut at the maximum length without EOS, or stopped
-  at::Tensor weights;          // [tokens, S] float on the CPU, if requested and available
+  std::vector<float> weights = {};             // per source token, if the search keeps weights
+  std::vector<Alternative> alternatives = {};  // as Candidate::alternatives
 };
 
 // One sentence of a search.
@@ -65,7 +46,7 @@ struct SearchTask {
   // Called with each token as soon as it is fixed, in greedy search and sampling.
   std::function<void(const GrownToken&)> grows = {};
   // Called with the hypotheses when the sentence is done.
-  std::function<void(std::vector<Hypothesis>)> found = {};
+  std::function<void(std::vector<Candidate>)> found = {};
   // Called instead of `found` if the model's probabilities for the sentence are NaN. If empty,
   // step() throws.
   std::function<void(const NotANumber& error)> failed = {};
@@ -84,10 +65,10 @@ struct SearchTask {
 //
 // Error if an option is out of range, or a prefix is longer than the answer may be. NotANumber if
 // the model's probabilities are NaN.
-std::vector<std::vector<Hypothesis>> search(std::unique_ptr<DecodingState> start,
-                                            const std::vector<SearchTask>& tasks,
-                                            const SpecialTokens& special,
-                                            const SearchOptions& options);
+std::vector<std::vector<Candidate>> search(std::unique_ptr<DecodingState> start,
+                                           const std::vector<SearchTask>& tasks,
+                                           const SpecialTokens& special,
+                                           const SearchOptions& options);
 
 // As search(), for sentences that join while others are being answered. Results do not depend on
 // the other sentences if the rows of the network's steps are independent

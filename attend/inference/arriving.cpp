@@ -117,25 +117,25 @@ class Predictor::ArrivingCall {
     SearchTask task = std::move(party->tasks[i]);
     const ArrivingSource& asked = party->asked[i];
     if (options_.sampling) task.stream = options_.sampling->first + asked.number;
-    predictor_.watch_task(task, i, party->reading.predictions[i], unknown_, party->watch);
+    predictor_.watch_task(task, i, party->reading.answers[i], unknown_, party->watch);
     if (!asked.grows) task.grows = nullptr;
     if (predictor_.skips_bad_)
       task.failed = [this, party, i](const NotANumber& error) {
-        predictor_.put_failure(party->reading.predictions[i], error);
+        predictor_.put_failure(party->reading.answers[i], error);
         tell(*party, i);
       };
-    task.found = [this, party, i](std::vector<Hypothesis> found) {
-      predictor_.put_found(std::move(found), options_, party->reading.predictions[i]);
+    task.found = [this, party, i](std::vector<Candidate> found) {
+      predictor_.put_found(std::move(found), options_, party->reading.answers[i]);
       tell(*party, i);
     };
     return task;
   }
 
   void tell(ArrivalGroup& party, size_t i) {
-    Prediction& prediction = party.reading.predictions[i];
-    if (!prediction.error.empty() && !predictor_.skips_bad_) throw SourceError(i, prediction.error);
+    Answer& answer = party.reading.answers[i];
+    if (!answer.error.empty() && !predictor_.skips_bad_) throw SourceError(i, answer.error);
     --answering_;
-    take_(party.asked[i], std::move(prediction));
+    take_(party.asked[i], std::move(answer));
   }
 
   Predictor& predictor_;

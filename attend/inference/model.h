@@ -12,6 +12,7 @@
 #include "attend/data/pairs.h"
 #include "attend/data/text_config.h"
 #include "attend/data/text_tokenizer.h"
+#include "attend/decode/answer.h"
 #include "attend/decode/search_options.h"
 #include "attend/nn/device_placement.h"
 #include "attend/steps/weight_type.h"
@@ -36,44 +37,6 @@ struct ModelOptions {
 
 // Name of the mask in texts of a model without a tokenizer of its own.
 constexpr const char* default_mask = "[MASK]";
-
-// An alternative to a token.
-struct Alternative {
-  std::string token;
-  double log_probability = 0;
-};
-
-// One answer to a source. Numbers have no probabilities.
-struct Candidate {
-  std::string text;
-  std::vector<std::string> tokens;        // without BOS and EOS
-  std::vector<double> log_probabilities;  // per token, and of the final EOS
-  double score = 0;                       // ranks the candidates
-  double log_probability = 0;             // sum of log_probabilities
-  bool complete = false;                  // false: cut at the maximum length
-  // [tokens][source tokens]: attention weights of each token. Empty without
-  // SearchOptions::with_weights and if the model does not attend.
-  std::vector<std::vector<float>> weights = {};
-  // Value of `text` in the unit of training, if the model answers numbers.
-  std::optional<double> number = {};
-  // Per entry of log_probabilities: the SearchOptions::alternatives most probable tokens, best
-  // first, including the chosen one if it is among them; empty if none were requested.
-  std::vector<std::vector<Alternative>> alternatives = {};
-};
-
-// The model's answers to one source.
-struct Answer {
-  std::vector<std::string> source;    // tokens that were read
-  std::vector<std::string> unknown;   // tokens of the source unknown to the model
-  bool truncated = false;             // the source was longer than the model reads
-  bool converted_to_grey = false;     // a colour image was read in grey (data.colours = false)
-  std::string error;                  // reason for no answer, with ModelOptions::skip_bad
-  std::vector<Candidate> candidates;  // best first; empty for an empty source
-  bool is_diverged = false;           // the error: numbers of the model are not finite
-
-  // The first candidate. Error if there are none.
-  const Candidate& best() const;
-};
 
 // Callbacks of a call; `source` is the index in the call. They are called on the threads that
 // compute, for several sources at once, and may call the model.

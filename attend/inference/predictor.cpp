@@ -41,15 +41,15 @@ void check_numbers(const Tensor& log_probabilities) {
     throw NotANumber("[predict] the model's probabilities are NaN");
 }
 
-// Delivers predictions in the order of their texts, each when it and all earlier ones are ready.
+// Delivers answers in the order of their texts, each when it and all earlier ones are ready.
 class InOrder {
  public:
-  InOrder(std::vector<Prediction>& predictions, const std::vector<int64_t>& awaited,
-          bool skips_errors, const Predictor::Take& take)
-      : predictions_(predictions),
+  InOrder(std::vector<Answer>& answers, const std::vector<int64_t>& awaited, bool skips_errors,
+          const Predictor::Take& take)
+      : answers_(answers),
         skips_errors_(skips_errors),
         take_(take),
-        is_there_(predictions.size(), true) {
+        is_there_(answers.size(), true) {
     for (const int64_t i : awaited) is_there_[static_cast<size_t>(i)] = false;
     tell();
   }
@@ -61,14 +61,14 @@ class InOrder {
 
  private:
   void tell() {
-    for (; next_ < predictions_.size() && is_there_[next_]; ++next_) {
-      Prediction& prediction = predictions_[next_];
-      if (!prediction.error.empty() && !skips_errors_) throw SourceError(next_, prediction.error);
-      take_(next_, std::move(prediction));
+    for (; next_ < answers_.size() && is_there_[next_]; ++next_) {
+      Answer& answer = answers_[next_];
+      if (!answer.error.empty() && !skips_errors_) throw SourceError(next_, answer.error);
+      take_(next_, std::move(answer));
     }
   }
 
-  std::vector<Prediction>& predictions_;
+  std::vector<Answer>& answers_;
   bool skips_errors_;
   const Predictor::Take& take_;
   std::vector<bool> is_there_;
@@ -137,50 +137,49 @@ bool Predictor::may_pad(int64_t length, const SearchOptions& options) const {
                      [&](const auto& network) { return network->pads_exactly(length); });
 }
 
-void Predictor::read_text(const std::string& text, Prediction& prediction,
-                          EncodedPair& encoded) const {
+void Predictor::read_text(const std::string& text, Answer& answer, EncodedPair& encoded) const {
   auto tokens = model_.codecs.source.split(text);
-  prediction.truncated = model_.truncate_source(tokens);
+  answer.truncated = model_.truncate_source(tokens);
   encoded.source = model_.source_ids(tokens);
   for (size_t i = 0; i < tokens.size(); ++i)
     if (encoded.source[i] == Vocabulary::unknown && !is_asked(model_, tokens[i]))
-      prediction.unknown.push_back(tokens[i]);
+      answer.unknown.push_back(tokens[i]);
   const std::string_view known = model_.config.row().known_source;
-  if (!known.empty() && !prediction.unknown.empty())
+  if (!known.empty() && !answer.unknown.empty())
     fail("{} {} was not in training; leave it out, or train a model with it", known,
-         in_quotes(prediction.unknown[0]));
-  prediction.source = std::move(tokens);
+         in_quotes(answer.unknown[0]));
+  answer.source = std::move(tokens);
 }
 
 Predictor::Reading Predictor::read(const std::vector<std::string>& texts) const {
   Reading reading;
-  reading.predictions.resize(texts.size());
+  reading.answers.resize(texts.size());
   reading.encoded.resize(texts.size());
   reading.answered.reserve(texts.size());
   const std::shared_ptr<FrameReader> reader = model_.frame_reader();
   for (size_t i = 0; i < texts.size(); ++i) {
-    Prediction& prediction = reading.predictions[i];
+    Answer& answer = reading.answers[i];
     EncodedPair& encoded = reading.encoded[i];
     try {
       const bool blank = split_words(texts[i]).empty();
       if (reader == nullptr) {
         // A blank text is not answered, although it may have tokens; it can only be continued.
-        if (!blank || model_.config.continues()) read_text(texts[i], prediction, encoded);
+        if (!blank || model_.config.continues()) read_text(texts[i], answer, encoded);
       } else if (!blank) {
         const int64_t converted_to_grey = reader->converted_to_grey();
         encoded.frames = reader->read(texts[i]);
-        prediction.converted_to_grey = reader->converted_to_grey() > converted_to_grey;
-        prediction.truncated = model_.truncate_frames(encoded.frames);
-        prediction.source = model_.text.source_kind()->frame_names(texts[i], model_.text.frames,
-                                                                   encoded.source_length());
+        answer.converted_to_grey = reader->converted_to_grey() > converted_to_grey;
+        answer.truncated = model_.truncate_frames(encoded.frames);
+        answer.source = model_.text.source_kind()->frame_names(texts[i], model_.text.frames,
+                                                               encoded.source_length());
       }
-      if (strict_ && prediction.truncated)
+      if (strict_ && answer.truncated)
         fail(
             "{} has over {} tokens (model.maximum_source_length); shorten it, or leave out "
             "--strict to cut it",
             in_quotes(texts[i]), model_.maximum_source_length());
     } catch (const Error& error) {
-      prediction.error = error.what();
+      answer.error = error.what();
       continue;
     }
     // A model that continues its source can start from an empty one.
@@ -193,7 +192,7 @@ Predictor::Reading Predictor::read(const std::vector<std::string>& texts) const 
 Predictor::Reading Predictor::read_all(const std::vector<std::string>& texts) const {
   Reading reading = read(texts);
   for (size_t i = 0; i < texts.size(); ++i)
-    if (!reading.predictions[i].error.empty()) throw SourceError(i, reading.predictions[i].error);
+    if (!reading.answers[i].error.empty()) throw SourceError(i, reading.answers[i].error);
   return reading;
 }
 
@@ -236,27 +235,30 @@ void Predictor::answer_numbers(Reading& reading, const std::vector<int64_t>& bat
     weights = weights.defined() ? weights + share(one.weights) : share(one.weights);
   }
   for (int64_t i = 0; i < rows; ++i) {
-    Prediction& prediction =
-        reading.predictions[static_cast<size_t>(batch[static_cast<size_t>(i)])];
+    Answer& answer = reading.answers[static_cast<size_t>(batch[static_cast<size_t>(i)])];
     const double number = model_.text.target_scale.number(numbers[i].item<double>());
     if (!std::isfinite(number)) {
-      put_failure(prediction, NotANumber("[predict] the model's number is not finite"));
+      put_failure(answer, NotANumber("[predict] the model's number is not finite"));
       continue;
     }
+    Candidate& only = answer.candidates.emplace_back();
     const std::string text = number_text(number, model_.text.target_scale.deviation);
-    prediction.number = target_number(text);
-    prediction.tokens = {{text}};
-    Hypothesis& only = prediction.hypotheses.emplace_back();
-    only.tokens = {0};
+    only.number = target_number(text);
+    only.tokens = {text};
+    only.text = model_.codecs.target.join(only.tokens);
+    only.ids = {0};
     only.complete = true;
-    if (weights.defined()) only.weights = weights[i].unsqueeze(0).to(at::kFloat);
+    if (!weights.defined()) continue;
+    const Tensor row = weights[i].to(at::kFloat).contiguous();
+    const auto* first = row.data_ptr<float>();
+    only.weights.emplace_back(first, first + answer.source.size());
   }
 }
 
-void Predictor::put_failure(Prediction& prediction, const NotANumber& error) const {
+void Predictor::put_failure(Answer& answer, const NotANumber& error) const {
   if (!skips_bad_) throw error;
-  prediction.error = error.what();
-  prediction.is_diverged = true;
+  answer.error = error.what();
+  answer.is_diverged = true;
 }
 
 void Predictor::check(const std::vector<std::string>& texts, const SearchOptions& options,
@@ -285,7 +287,7 @@ std::vector<SearchTask> Predictor::tasks_of(const std::vector<std::string>& text
       if (options.sampling) tasks[i].stream = options.sampling->first + i;
       return false;
     } catch (const Error& error) {
-      reading.predictions[i].error = error.what();
+      reading.answers[i].error = error.what();
       return true;
     }
   });
@@ -301,8 +303,8 @@ void Predictor::predict_each(const std::vector<std::string>& texts, const Search
   const SpecialTokens special = special_tokens(options);
   Reading reading = read(texts);
   std::vector<SearchTask> tasks = tasks_of(texts, reading, prefixes, options);
-  InOrder telling(reading.predictions, reading.answered, skips_bad_, take);
-  const auto answer = [&](std::vector<int64_t> batch) {
+  InOrder telling(reading.answers, reading.answered, skips_bad_, take);
+  const auto compute = [&](std::vector<int64_t> batch) {
     // Skips cancelled sources before encoding.
     if (watch.is_stopped)
       std::erase_if(batch, [&](int64_t i) { return watch.is_stopped(static_cast<size_t>(i)); });
@@ -312,31 +314,26 @@ void Predictor::predict_each(const std::vector<std::string>& texts, const Search
     of_batch.reserve(batch.size());
     for (const int64_t each : batch) {
       const auto i = static_cast<size_t>(each);
-      watch_task(tasks[i], i, reading.predictions[i], unknown, watch);
+      watch_task(tasks[i], i, reading.answers[i], unknown, watch);
       of_batch.push_back(std::move(tasks[i]));
     }
     auto found = search(start(make_batch(reading.encoded, batch)), of_batch, special, asked);
     for (size_t b = 0; b < batch.size(); ++b)
-      put_found(std::move(found[b]), options, reading.predictions[static_cast<size_t>(batch[b])]);
+      put_found(std::move(found[b]), options, reading.answers[static_cast<size_t>(batch[b])]);
   };
   in_batches(
-      reading.encoded, reading.answered, sentences_per_batch, answer,
+      reading.encoded, reading.answered, sentences_per_batch, compute,
       [&](const std::vector<int64_t>& batch) { telling.add(batch); },
       [&](int64_t length) { return may_pad(length, options); });
 }
 
-std::vector<Prediction> Predictor::predict(const std::vector<std::string>& texts,
-                                           const SearchOptions& options,
-                                           const std::vector<std::string>& prefixes) {
-  std::vector<Prediction> predictions(texts.size());
-  predict_each(texts, options, prefixes, [&](size_t index, Prediction prediction) {
-    predictions[index] = std::move(prediction);
-  });
-  return predictions;
-}
-
-std::vector<std::string> Predictor::best_tokens(const Prediction& prediction) const {
-  return prediction.tokens.empty() ? std::vector<std::string>() : prediction.tokens[0];
+std::vector<Answer> Predictor::predict(const std::vector<std::string>& texts,
+                                       const SearchOptions& options,
+                                       const std::vector<std::string>& prefixes) {
+  std::vector<Answer> answers(texts.size());
+  predict_each(texts, options, prefixes,
+               [&](size_t index, Answer answer) { answers[index] = std::move(answer); });
+  return answers;
 }
 
 std::vector<std::vector<double>> Predictor::token_log_probabilities(
@@ -476,12 +473,12 @@ std::vector<EncodedText> Predictor::encodings(const std::vector<std::string>& te
                for (size_t i = 0; i < batch.size(); ++i) {
                  EncodedText& text = encoded[static_cast<size_t>(batch[i])];
                  text.vectors = found[static_cast<int64_t>(i)];
-                 const auto& read = reading.predictions[static_cast<size_t>(batch[i])].source;
+                 const auto& read = reading.answers[static_cast<size_t>(batch[i])].source;
                  if (!read.empty()) text.whole = networks_[0]->text_vector(text.vectors);
                }
              });
   for (size_t i = 0; i < texts.size(); ++i) {
-    Prediction& read_text = reading.predictions[i];
+    Answer& read_text = reading.answers[i];
     encoded[i].tokens = std::move(read_text.source);
     encoded[i].truncated = read_text.truncated;
     encoded[i].error = std::move(read_text.error);

@@ -16,24 +16,6 @@
 
 namespace attend {
 
-// Converts token ids to token names.
-std::vector<Alternative> alternatives_of(const std::vector<AlternativeToken>& tokens,
-                                         const Vocabulary& vocabulary);
-
-// Answers of a network to one text.
-struct Prediction {
-  std::vector<std::string> source;     // tokens that were read
-  std::vector<std::string> unknown;    // tokens of the text unknown to the model
-  bool truncated = false;              // the text was longer than the model reads
-  bool converted_to_grey = false;      // a colour image was read in grey
-  std::string error;                   // reason for no answer, else empty
-  bool is_diverged = false;            // the error: numbers of the model are not finite
-  std::vector<Hypothesis> hypotheses;  // empty for an empty text and after an error
-  // Tokens of each hypothesis; unknown tokens are replaced as SearchOptions::unknown says.
-  std::vector<std::vector<std::string>> tokens;
-  std::optional<double> number;  // if the model answers numbers; the only token is its text
-};
-
 // Tokens of a text with their vectors [S, depth], and the vector of the text [depth], on the CPU.
 // If the text has no tokens or was not read, `whole` is undefined, and `vectors` may be.
 struct EncodedText {
@@ -67,25 +49,21 @@ class Predictor {
   void pack(WeightType weights = WeightType::float32);
 
   // Implements Model::answer_each.
-  using Take = std::function<void(size_t index, Prediction prediction)>;
+  using Take = std::function<void(size_t index, Answer answer)>;
   void predict_each(const std::vector<std::string>& texts, const SearchOptions& options,
                     const std::vector<std::string>& prefixes, const Take& take,
                     const AnswerWatch& watch = {});
 
   // Implements Model::answer_arriving.
-  using TakeArriving = std::function<void(const ArrivingSource& asked, Prediction prediction)>;
+  using TakeArriving = std::function<void(const ArrivingSource& asked, Answer answer)>;
   void predict_arriving(const SearchOptions& options, const Model::Arrivals& arrivals,
                         const TakeArriving& take);
 
   int64_t threads() const { return threads_.count(); }
   bool skips_bad() const { return skips_bad_; }  // ModelOptions::skip_bad
 
-  std::vector<Prediction> predict(const std::vector<std::string>& texts,
-                                  const SearchOptions& options,
-                                  const std::vector<std::string>& prefixes = {});
-
-  // Tokens of the best answer; empty for an empty text.
-  std::vector<std::string> best_tokens(const Prediction& prediction) const;
+  std::vector<Answer> predict(const std::vector<std::string>& texts, const SearchOptions& options,
+                              const std::vector<std::string>& prefixes = {});
 
   // Log probability of each token of each pair's target, with its EOS if it has one. Uses the
   // weights as loaded, packed or not. Error if answers are numbers.
@@ -97,7 +75,7 @@ class Predictor {
   // the most probable tokens at its position, best first.
   struct ScoredStep {
     double log_probability = 0;
-    std::vector<AlternativeToken> alternatives = {};
+    std::vector<Alternative> alternatives = {};
   };
   std::vector<ScoredStep> scored(const std::vector<int64_t>& ids, int64_t alternatives);
 
@@ -137,7 +115,7 @@ class Predictor {
 
   // Tokens of each text, their ids, and the texts that can be answered.
   Reading read(const std::vector<std::string>& texts) const;
-  void read_text(const std::string& text, Prediction& prediction, EncodedPair& encoded) const;
+  void read_text(const std::string& text, Answer& answer, EncodedPair& encoded) const;
   // As read(). SourceError on the first text that cannot be read.
   Reading read_all(const std::vector<std::string>& texts) const;
 
@@ -151,18 +129,18 @@ class Predictor {
                                    const std::vector<std::string>& prefixes,
                                    const SearchOptions& options) const;
   // Connects the task of text number `text` to `watch`.
-  void watch_task(SearchTask& task, size_t text, const Prediction& prediction,
-                  UnknownTokens unknown, const AnswerWatch& watch) const;
+  void watch_task(SearchTask& task, size_t text, const Answer& answer, UnknownTokens unknown,
+                  const AnswerWatch& watch) const;
   SearchOptions search_options(const SearchOptions& options) const;
   SpecialTokens special_tokens(const SearchOptions& options) const;
   UnknownTokens unknown_tokens(const SearchOptions& options) const;
   int64_t maximum_answer_length() const;
   // Name of an answer's token; `weights` [S]: its attention weights, for UnknownTokens::copy.
-  std::string token_name(int64_t token, const at::Tensor& weights, const Prediction& prediction,
+  std::string token_name(int64_t token, const std::vector<float>& weights, const Answer& answer,
                          UnknownTokens unknown) const;
-  // Sets the hypotheses, and the tokens of each.
-  void put_found(std::vector<Hypothesis> found, const SearchOptions& options,
-                 Prediction& prediction) const;
+  void put_names(std::vector<Alternative>& alternatives) const;
+  // Sets the candidates, with their texts.
+  void put_found(std::vector<Candidate> found, const SearchOptions& options, Answer& answer) const;
 
   // As above, for some of the pairs.
   void each_first_step(const std::vector<EncodedPair>& pairs, const std::vector<int64_t>& order,
@@ -178,7 +156,7 @@ class Predictor {
 
   std::unique_ptr<DecodingState> start(const Batch& batch);
   // Throws the error, or records it if bad sources are skipped.
-  void put_failure(Prediction& prediction, const NotANumber& error) const;
+  void put_failure(Answer& answer, const NotANumber& error) const;
   // Answers the texts of a batch with numbers, averaged over the networks.
   void answer_numbers(Reading& reading, const std::vector<int64_t>& batch, bool with_weights);
   bool wants_equal_lengths() const;

@@ -9,17 +9,6 @@
 
 namespace attend {
 
-using at::Tensor;
-
-std::vector<Alternative> alternatives_of(const std::vector<AlternativeToken>& tokens,
-                                         const Vocabulary& vocabulary) {
-  std::vector<Alternative> alternatives;
-  alternatives.reserve(tokens.size());
-  for (const AlternativeToken& each : tokens)
-    alternatives.push_back({vocabulary.token(each.token), each.log_probability});
-  return alternatives;
-}
-
 int64_t Predictor::maximum_answer_length() const {
   int64_t least = std::numeric_limits<int64_t>::max();
   for (const auto& network : networks_) least = std::min(least, network->maximum_answer_length());
@@ -80,52 +69,62 @@ UnknownTokens Predictor::unknown_tokens(const SearchOptions& options) const {
   return *options.unknown;
 }
 
-std::string Predictor::token_name(int64_t token, const Tensor& weights,
-                                  const Prediction& prediction, UnknownTokens unknown) const {
+std::string Predictor::token_name(int64_t token, const std::vector<float>& weights,
+                                  const Answer& answer, UnknownTokens unknown) const {
   // The language token is not part of the text.
   const int64_t first = model_.text.language_token ? 1 : 0;
-  const int64_t words = std::ssize(prediction.source) - first;
+  const int64_t words = std::ssize(answer.source) - first;
   if (unknown != UnknownTokens::copy || words < 1 || token != Vocabulary::unknown)
     return model_.target_vocabulary.token(token);
-  const int64_t maximum = weights.narrow(0, first, words).argmax().item<int64_t>();
-  return prediction.source[static_cast<size_t>(first + maximum)];
+  const auto begin = weights.begin() + first;
+  const auto place = std::max_element(begin, begin + words) - weights.begin();
+  return answer.source[static_cast<size_t>(place)];
 }
 
-void Predictor::put_found(std::vector<Hypothesis> found, const SearchOptions& options,
-                          Prediction& prediction) const {
+void Predictor::put_names(std::vector<Alternative>& alternatives) const {
+  for (Alternative& each : alternatives) each.token = model_.target_vocabulary.token(each.id);
+}
+
+void Predictor::put_found(std::vector<Candidate> found, const SearchOptions& options,
+                          Answer& answer) const {
   const UnknownTokens unknown = unknown_tokens(options);
-  prediction.hypotheses = std::move(found);
-  for (Hypothesis& hypothesis : prediction.hypotheses) {
-    std::vector<std::string>& tokens = prediction.tokens.emplace_back();
-    tokens.reserve(hypothesis.tokens.size());
-    for (size_t t = 0; t < hypothesis.tokens.size(); ++t) {
-      const Tensor weights =
-          hypothesis.weights.defined() ? hypothesis.weights[static_cast<int64_t>(t)] : Tensor();
-      tokens.push_back(token_name(hypothesis.tokens[t], weights, prediction, unknown));
-    }
-    if (!options.with_weights) hypothesis.weights = Tensor();
+  for (Candidate& candidate : found) {
+    candidate.tokens.reserve(candidate.ids.size());
+    for (size_t t = 0; t < candidate.ids.size(); ++t)
+      candidate.tokens.push_back(token_name(
+          candidate.ids[t], candidate.weights.empty() ? std::vector<float>() : candidate.weights[t],
+          answer, unknown));
+    candidate.text = model_.codecs.target.join(candidate.tokens);
+    for (auto& alternatives : candidate.alternatives) put_names(alternatives);
+    if (!options.with_weights) candidate.weights.clear();
+    // Without the padding of the batch.
+    for (std::vector<float>& row : candidate.weights) row.resize(answer.source.size());
   }
+  answer.candidates = std::move(found);
 }
 
-void Predictor::watch_task(SearchTask& task, size_t text, const Prediction& prediction,
+void Predictor::watch_task(SearchTask& task, size_t text, const Answer& answer,
                            UnknownTokens unknown, const AnswerWatch& watch) const {
   if (watch.is_stopped) task.is_stopped = [&watch, text] { return watch.is_stopped(text); };
   if (!watch.grows) return;
-  task.grows = [this, text, &prediction, unknown, &watch, answers = std::vector<Candidate>(),
-                texts = std::vector<GrowingText>()](const GrownToken& grown) mutable {
-    const auto number = static_cast<size_t>(grown.answer);
-    if (answers.size() <= number) {
-      answers.resize(number + 1);
+  task.grows = [this, text, &answer, unknown, &watch, grown = std::vector<Candidate>(),
+                texts = std::vector<GrowingText>()](const GrownToken& token) mutable {
+    const auto number = static_cast<size_t>(token.answer);
+    if (grown.size() <= number) {
+      grown.resize(number + 1);
       texts.resize(number + 1, GrowingText(model_.codecs.target));
     }
-    Candidate& answer = answers[number];
-    answer.tokens.push_back(token_name(grown.token, grown.weights, prediction, unknown));
-    answer.text = texts[number].add(answer.tokens.back());
-    answer.log_probabilities.push_back(grown.log_probability);
-    answer.log_probability += grown.log_probability;
-    if (!grown.alternatives.empty())
-      answer.alternatives.push_back(alternatives_of(grown.alternatives, model_.target_vocabulary));
-    watch.grows(text, number, answer);
+    Candidate& so_far = grown[number];
+    so_far.ids.push_back(token.token);
+    so_far.tokens.push_back(token_name(token.token, token.weights, answer, unknown));
+    so_far.text = texts[number].add(so_far.tokens.back());
+    so_far.log_probabilities.push_back(token.log_probability);
+    so_far.log_probability += token.log_probability;
+    if (!token.alternatives.empty()) {
+      so_far.alternatives.push_back(token.alternatives);
+      put_names(so_far.alternatives.back());
+    }
+    watch.grows(text, number, so_far);
   };
 }
 

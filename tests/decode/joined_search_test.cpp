@@ -41,11 +41,11 @@ SearchTask task_of(int64_t sentence) {
   return task;
 }
 
-using Results = std::map<int64_t, std::vector<Hypothesis>>;
+using Results = std::map<int64_t, std::vector<Candidate>>;
 
 SearchTask told(int64_t sentence, Results& results) {
   SearchTask task = task_of(sentence);
-  task.found = [&results, sentence](std::vector<Hypothesis> found) {
+  task.found = [&results, sentence](std::vector<Candidate> found) {
     EXPECT_FALSE(results.contains(sentence));
     results[sentence] = std::move(found);
   };
@@ -59,12 +59,12 @@ void add(Search& search, TableModel& model, const std::vector<int64_t>& numbers,
 }
 
 void expect_alone(TableModel& model, const SearchOptions& options, int64_t sentence,
-                  const std::vector<Hypothesis>& found) {
+                  const std::vector<Candidate>& found) {
   const auto alone =
       search(model.start(torch::tensor({sentence})), {task_of(sentence)}, ends, options)[0];
   ASSERT_EQ(found.size(), alone.size()) << sentence;
   for (size_t i = 0; i < alone.size(); ++i) {
-    EXPECT_EQ(found[i].tokens, alone[i].tokens) << sentence;
+    EXPECT_EQ(found[i].ids, alone[i].ids) << sentence;
     EXPECT_EQ(found[i].log_probabilities, alone[i].log_probabilities) << sentence;
     EXPECT_EQ(found[i].score, alone[i].score) << sentence;
     EXPECT_EQ(found[i].complete, alone[i].complete) << sentence;

@@ -28,10 +28,10 @@ TableModel long_answers(int64_t longest, int64_t sentences) {
   return model;
 }
 
-void expect_equal(const std::vector<Hypothesis>& found, const std::vector<Hypothesis>& wanted) {
+void expect_equal(const std::vector<Candidate>& found, const std::vector<Candidate>& wanted) {
   ASSERT_EQ(found.size(), wanted.size());
   for (size_t i = 0; i < wanted.size(); ++i) {
-    EXPECT_EQ(found[i].tokens, wanted[i].tokens);
+    EXPECT_EQ(found[i].ids, wanted[i].ids);
     EXPECT_EQ(found[i].log_probabilities, wanted[i].log_probabilities);
     EXPECT_EQ(found[i].score, wanted[i].score);
   }
@@ -46,8 +46,8 @@ TEST(WatchedSearch, AStoppedSentenceLeavesTheOthersAsTheyAre) {
     tasks[1].is_stopped = [&] { return ++asked > 2; };  // before the third step
     const auto found = search(model.start(), tasks, ends, options);
     EXPECT_EQ(asked, 3);
-    for (const Hypothesis& cut : found[1]) {
-      EXPECT_EQ(cut.tokens.size(), 2U);
+    for (const Candidate& cut : found[1]) {
+      EXPECT_EQ(cut.ids.size(), 2U);
       EXPECT_FALSE(cut.complete);
     }
     EXPECT_FALSE(found[1].empty());
@@ -64,11 +64,11 @@ TEST(WatchedSearch, EndsWhereAllAreStopped) {
         task.length = length;
         task.is_stopped = [&] { return model.calls >= 1; };
       }
-      EXPECT_EQ(search(model.start(), tasks, ends, options)[0][0].tokens.size(), 1U);
+      EXPECT_EQ(search(model.start(), tasks, ends, options)[0][0].ids.size(), 1U);
       EXPECT_EQ(model.calls, 1);
       const auto at_once = search(model.start(), tasks, ends, options);
       EXPECT_EQ(model.calls, 1);
-      EXPECT_TRUE(at_once[0][0].tokens.empty());
+      EXPECT_TRUE(at_once[0][0].ids.empty());
       EXPECT_EQ(at_once[0][0].score, 0);
     }
 }
@@ -90,13 +90,13 @@ TEST(WatchedSearch, TellsTheTokensOfItsAnswers) {
     const auto found = search(model.start(), tasks, ends, options);
     for (size_t b = 0; b < 2; ++b)
       for (size_t answer = 0; answer < found[b].size(); ++answer) {
-        const Hypothesis& whole = found[b][answer];
+        const Candidate& whole = found[b][answer];
         const auto& told = grown[b][answer];
-        ASSERT_EQ(told.size(), whole.tokens.size());
+        ASSERT_EQ(told.size(), whole.ids.size());
         for (size_t t = 0; t < told.size(); ++t) {
-          EXPECT_EQ(told[t].token, whole.tokens[t]);
+          EXPECT_EQ(told[t].token, whole.ids[t]);
           EXPECT_EQ(told[t].log_probability, whole.log_probabilities[t]);
-          EXPECT_TRUE(torch::equal(told[t].weights, whole.weights[static_cast<int64_t>(t)]));
+          EXPECT_EQ(told[t].weights, whole.weights[t]);
         }
       }
   }

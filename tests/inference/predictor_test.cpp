@@ -44,12 +44,12 @@ TEST(Predictor, AnswersEachTextAloneInAnyCompany) {
     Predictor predictor(model, {.threads = threads});
     const auto found = predictor.predict(backwards, search);
     for (size_t i = 0; i < texts.size(); ++i) {
-      const Prediction &a = wanted[i], &b = found[texts.size() - 1 - i];
+      const Answer &a = wanted[i], &b = found[texts.size() - 1 - i];
       EXPECT_EQ(a.source, b.source);
-      ASSERT_EQ(a.hypotheses.size(), b.hypotheses.size()) << texts[i];
-      for (size_t n = 0; n < a.hypotheses.size(); ++n) {
-        EXPECT_EQ(a.hypotheses[n].tokens, b.hypotheses[n].tokens);
-        EXPECT_EQ(a.hypotheses[n].score, b.hypotheses[n].score);
+      ASSERT_EQ(a.candidates.size(), b.candidates.size()) << texts[i];
+      for (size_t n = 0; n < a.candidates.size(); ++n) {
+        EXPECT_EQ(a.candidates[n].tokens, b.candidates[n].tokens);
+        EXPECT_EQ(a.candidates[n].score, b.candidates[n].score);
       }
     }
   }
@@ -79,7 +79,7 @@ TEST(Predictor, PackedNetworksAnswerEachTextAloneInAnyCompany) {
       Predictor predictor(model, {.threads = threads}, others);
       const auto found = predictor.predict(backwards, search, prefixes_backwards);
       for (size_t i = 0; i < texts.size(); ++i) {
-        const auto &a = wanted[i].hypotheses, &b = found[texts.size() - 1 - i].hypotheses;
+        const auto &a = wanted[i].candidates, &b = found[texts.size() - 1 - i].candidates;
         ASSERT_EQ(a.size(), b.size()) << texts[i];
         for (size_t n = 0; n < a.size(); ++n) {
           EXPECT_EQ(a[n].tokens, b[n].tokens);
@@ -111,8 +111,8 @@ TEST(Predictor, RoundedWeightsAnswerAsFloatsDo) {
     predictor.pack(weights);
     const auto rounded = predictor.predict({"cab", "bad"}, {});
     for (size_t i = 0; i < floats.size(); ++i) {
-      const Hypothesis &a = floats[i].hypotheses[0], &b = rounded[i].hypotheses[0];
-      EXPECT_EQ(predictor.best_tokens(floats[i]).size(), 3);
+      const Candidate &a = floats[i].candidates[0], &b = rounded[i].candidates[0];
+      EXPECT_EQ(a.tokens.size(), 3);
       EXPECT_EQ(a.tokens, b.tokens);
       EXPECT_NE(a.log_probability, b.log_probability);
       EXPECT_NEAR(a.log_probability, b.log_probability, 0.05);
@@ -136,11 +136,11 @@ TEST(Predictor, TellsAnswersInOrderWithWhatWasRead) {
   const PairModel model = small_model(examples);
   Predictor predictor(model, {.threads = 2});
   std::vector<size_t> told;
-  predictor.predict_each({"abcdabcd", "", "ab"}, {}, {}, [&](size_t index, Prediction found) {
+  predictor.predict_each({"abcdabcd", "", "ab"}, {}, {}, [&](size_t index, Answer found) {
     told.push_back(index);
     EXPECT_EQ(found.truncated, index == 0);
     EXPECT_EQ(found.source.size(), (std::vector<size_t>{6, 0, 2})[index]);
-    EXPECT_EQ(found.hypotheses.empty(), index == 1);
+    EXPECT_EQ(found.candidates.empty(), index == 1);
   });
   EXPECT_EQ(told, (std::vector<size_t>{0, 1, 2}));
 }
@@ -149,8 +149,8 @@ TEST(Predictor, WhiteSpaceAsksNothing) {
   const PairModel model = small_model({{"c a", {"K AE"}}});
   Predictor predictor(model, {.threads = 1});
   const auto found = predictor.predict({" \t ", " "}, {});
-  for (const Prediction& one : found) {
-    EXPECT_TRUE(one.hypotheses.empty());
+  for (const Answer& one : found) {
+    EXPECT_TRUE(one.candidates.empty());
     EXPECT_TRUE(one.source.empty());
   }
 }
@@ -187,10 +187,10 @@ TEST(Predictor, TellsWhatComesBeforeABadText) {
   const std::vector<std::string> texts = {"ab", "cd", "\xff", "dab"}, prefixes = {"", "", "", "Q"};
   std::vector<size_t> told;
   std::vector<std::string> errors(texts.size());
-  const Predictor::Take take = [&](size_t index, const Prediction& found) {
+  const Predictor::Take take = [&](size_t index, const Answer& found) {
     told.push_back(index);
     errors[index] = found.error;
-    EXPECT_EQ(found.hypotheses.empty(), !found.error.empty());
+    EXPECT_EQ(found.candidates.empty(), !found.error.empty());
   };
   Predictor stops(model, {.threads = 2});
   EXPECT_THROW(stops.predict_each(texts, {}, prefixes, take), SourceError);
@@ -215,8 +215,8 @@ TEST(Predictor, WhatTakeThrowsIsTheLastThatIsTold) {
   const std::vector<std::string> many(100, "cab");
   for (int round = 0; round < 10; ++round) {
     int told = 0;
-    const auto take = [&](size_t, const Prediction& found) {
-      EXPECT_EQ(found.hypotheses.size(), 1U);
+    const auto take = [&](size_t, const Answer& found) {
+      EXPECT_EQ(found.candidates.size(), 1U);
       ++told;
       throw std::runtime_error("enough");
     };
@@ -230,11 +230,11 @@ TEST(Predictor, TakeMayAskTheModel) {
   const PairModel model = small_model(examples);
   for (const int64_t threads : {1, 2}) {
     Predictor predictor(model, {.threads = threads});
-    const auto wanted = predictor.predict({"bad"}, {})[0].tokens;
+    const auto wanted = predictor.predict({"bad"}, {})[0].best().tokens;
     int told = 0;
-    predictor.predict_each(texts, {}, {}, [&](size_t, const Prediction&) {
+    predictor.predict_each(texts, {}, {}, [&](size_t, const Answer&) {
       ++told;
-      EXPECT_EQ(predictor.predict({"bad"}, {})[0].tokens, wanted);
+      EXPECT_EQ(predictor.predict({"bad"}, {})[0].best().tokens, wanted);
     });
     EXPECT_EQ(told, std::ssize(texts));
   }
@@ -262,15 +262,14 @@ TEST(Predictor, NeverAnswersWhatIsNoToken) {
               SearchOptions{.nbest = 20, .sampling = Sampling{.temperature = 2}}}) {
           search.minimum_length = 3;
           search.maximum_length = 5;
-          for (const Prediction& found : predictor.predict(texts, search))
-            for (const Hypothesis& hypothesis : found.hypotheses)
-              for (const int64_t token : hypothesis.tokens)
+          for (const Answer& found : predictor.predict(texts, search))
+            for (const Candidate& hypothesis : found.candidates)
+              for (const int64_t token : hypothesis.ids)
                 EXPECT_GT(token, Vocabulary::unknown) << type << networks << packed;
           search.unknown = UnknownTokens::keep;
           const auto kept = predictor.predict({"cab"}, search)[0];
-          EXPECT_THAT(kept.tokens[0], testing::Contains("<unk>"));
-          EXPECT_THAT(kept.hypotheses[0].tokens,
-                      testing::Each(testing::Ge<int64_t>(Vocabulary::eos)));
+          EXPECT_THAT(kept.candidates[0].tokens, testing::Contains("<unk>"));
+          EXPECT_THAT(kept.candidates[0].ids, testing::Each(testing::Ge<int64_t>(Vocabulary::eos)));
         }
       }
     }
@@ -290,14 +289,14 @@ TEST(Predictor, CopiesWhatIsAttendedTo) {
   EXPECT_EQ(kept[0].unknown, (std::vector<std::string>{"z"}));
   EXPECT_EQ(kept[1].unknown, (std::vector<std::string>{"q"}));
   for (size_t i = 0; i < 2; ++i) {
-    ASSERT_EQ(kept[i].tokens[0], std::vector<std::string>(4, "<unk>"));
-    const Hypothesis& hypothesis = kept[i].hypotheses[0];
-    EXPECT_EQ(copied[i].hypotheses[0].log_probabilities, hypothesis.log_probabilities);
-    EXPECT_FALSE(copied[i].hypotheses[0].weights.defined()) << "nobody asked for them";
-    for (int64_t t = 0; t < 4; ++t) {
-      const auto place = hypothesis.weights[t].argmax().item<int64_t>();
-      EXPECT_EQ(copied[i].tokens[0][static_cast<size_t>(t)],
-                kept[i].source[static_cast<size_t>(place)]);
+    ASSERT_EQ(kept[i].candidates[0].tokens, std::vector<std::string>(4, "<unk>"));
+    const Candidate& hypothesis = kept[i].candidates[0];
+    EXPECT_EQ(copied[i].candidates[0].log_probabilities, hypothesis.log_probabilities);
+    EXPECT_TRUE(copied[i].candidates[0].weights.empty()) << "nobody asked for them";
+    for (size_t t = 0; t < 4; ++t) {
+      const std::vector<float>& row = hypothesis.weights[t];
+      const auto place = std::max_element(row.begin(), row.end()) - row.begin();
+      EXPECT_EQ(copied[i].candidates[0].tokens[t], kept[i].source[static_cast<size_t>(place)]);
     }
   }
 }
@@ -314,11 +313,11 @@ TEST(Predictor, CopiesUnlessTold) {
   // The gate only copies and never generates.
   copies.network->named_parameters()["gate.bias"].detach().fill_(-30);
   Predictor predictor(copies, {.threads = 1});
-  const Prediction found = predictor.predict({"zz"}, {.maximum_length = 3})[0];
-  EXPECT_EQ(found.tokens[0], std::vector<std::string>(3, "z"));
-  const Prediction without =
+  const Answer found = predictor.predict({"zz"}, {.maximum_length = 3})[0];
+  EXPECT_EQ(found.candidates[0].tokens, std::vector<std::string>(3, "z"));
+  const Answer without =
       predictor.predict({"zz"}, {.maximum_length = 3, .unknown = UnknownTokens::forbid})[0];
-  for (const std::string& token : without.tokens[0]) EXPECT_NE(token, "<unk>");
+  for (const std::string& token : without.candidates[0].tokens) EXPECT_NE(token, "<unk>");
   config = {};
   config.of<Seq2SeqConfig>().score = "none";
   const PairModel blind = make_pair_model({}, config, examples);
@@ -331,7 +330,7 @@ TEST(Predictor, KeepsTheMinimumLength) {
   const PairModel model = small_model(examples);
   model.network->named_parameters()["output.bias"].detach()[Vocabulary::eos].fill_(9);
   Predictor predictor(model, {.threads = 1});
-  EXPECT_EQ(predictor.predict({"cab"}, {.minimum_length = 50})[0].tokens[0].size(), 50U);
+  EXPECT_EQ(predictor.predict({"cab"}, {.minimum_length = 50})[0].candidates[0].tokens.size(), 50U);
 }
 
 // Answers are as long as the number of positions after the start.
@@ -353,8 +352,8 @@ TEST(Predictor, LearnedPositionsEndAnswers) {
   Predictor predictor(model, {.threads = 1});
   const SearchOptions search{.minimum_length = maximum, .maximum_length = 1000};
   const auto found = predictor.predict({"ca", "ca"}, search, {"", begin(maximum)});
-  for (const Prediction& each : found) {
-    EXPECT_EQ(std::ssize(each.tokens[0]), maximum);
+  for (const Answer& each : found) {
+    EXPECT_EQ(std::ssize(each.candidates[0].tokens), maximum);
   }
   EXPECT_THAT(
       [&] {
@@ -415,9 +414,9 @@ TEST(Predictor, AnswersFromAnotherDeviceAsOnTheCpu) {
     const auto wanted = on_cpu.predict(texts, search, prefixes);
     const auto found = placed.predict(texts, search, prefixes);
     for (size_t i = 0; i < texts.size(); ++i) {
-      ASSERT_EQ(found[i].hypotheses.size(), wanted[i].hypotheses.size()) << texts[i];
-      for (size_t n = 0; n < found[i].hypotheses.size(); ++n) {
-        const Hypothesis &a = found[i].hypotheses[n], &b = wanted[i].hypotheses[n];
+      ASSERT_EQ(found[i].candidates.size(), wanted[i].candidates.size()) << texts[i];
+      for (size_t n = 0; n < found[i].candidates.size(); ++n) {
+        const Candidate &a = found[i].candidates[n], &b = wanted[i].candidates[n];
         EXPECT_EQ(a.tokens, b.tokens) << texts[i];
         EXPECT_NEAR(a.log_probability, b.log_probability, 1e-4);
       }
