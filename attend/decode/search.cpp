@@ -20,6 +20,25 @@ Tensor to_tensor(const std::vector<int64_t>& values) {
   return at::tensor(at::ArrayRef<int64_t>(values), at::kLong);
 }
 
+// Keeps the candidates of a sentence. `watch` may be null.
+class FoundSink : public Sink {
+ public:
+  FoundSink(Sink* watch, std::vector<Candidate>& found) : watch_(watch), found_(found) {}
+
+  bool cancelled(size_t number) override { return watch_ != nullptr && watch_->cancelled(number); }
+  void token(size_t number, size_t index, const Candidate& so_far) override {
+    watch_->token(number, index, so_far);
+  }
+  void done(size_t /*number*/, Answer answer) override {
+    if (answer.is_diverged) throw nan_probabilities();
+    found_ = std::move(answer.candidates);
+  }
+
+ private:
+  Sink* watch_;
+  std::vector<Candidate>& found_;
+};
+
 }  // namespace
 
 class Search::Steps {
@@ -52,6 +71,7 @@ class Search::Steps {
     std::vector<Node> nodes = {};
     std::vector<Live> live = {};
     std::vector<Found> finished = {};
+    std::vector<Candidate> grown = {};  // answers so far, if the task streams
 
     bool is_given() const { return step < static_cast<int64_t>(task.prefix.size()); }
     const Node& node(int64_t index) const { return nodes[static_cast<size_t>(index)]; }
@@ -114,8 +134,6 @@ class Search::Steps {
   }
 
  private:
-  static NotANumber nan_error() { return NotANumber("[search] the model's probabilities are NaN"); }
-
   bool keeps_weights() const { return options_.with_weights || options_.coverage_penalty > 0; }
 
   // Whether EOS is excluded as the next token.
@@ -159,7 +177,7 @@ class Search::Steps {
     uniforms.reserve(owners_.size());
     for (const Sentence& sentence : sentences_)
       for (const Live& live : sentence.live)
-        uniforms.push_back(internal::uniform(*options_.sampling, sentence.task.stream, live.answer,
+        uniforms.push_back(internal::uniform(*options_.sampling, sentence.task.number, live.answer,
                                              sentence.step));
     NextTokens found =
         internal::drawn(without_never(without_excluded(result.log_probabilities, asked)), uniforms,
@@ -234,7 +252,6 @@ class Search::Steps {
   void advance(Sentence& sentence, int64_t first_row, const NextTokens& candidates,
                std::vector<int64_t>& origins) {
     if (has_nan(sentence, first_row, candidates)) {
-      if (!sentence.task.failed) throw nan_error();
       sentence.is_broken = true;
       sentence.live.clear();
       return;
@@ -256,7 +273,7 @@ class Search::Steps {
       } else {
         next.push_back(live);
         origins.push_back(row);
-        tell(sentence.task, sentence.nodes.back(), live.answer);
+        tell(sentence, live);
       }
     }
     for (size_t i = 0; at_longest && i < sentence.live.size(); ++i) {
@@ -268,11 +285,19 @@ class Search::Steps {
     ++sentence.step;
   }
 
-  void tell(const SearchTask& task, const Node& grown, int64_t answer) const {
-    if (!task.grows || (options_.beam > 1 && !options_.sampling)) return;
-    GrownToken token{answer, grown.token, grown.log_probability, {}, grown.alternatives};
-    if (!weights_.empty()) token.weights = numbers(weights_.back().select(0, grown.row));
-    task.grows(token);
+  void tell(Sentence& sentence, const Live& live) const {
+    const SearchTask& task = sentence.task;
+    if (!task.streams || (options_.beam > 1 && !options_.sampling)) return;
+    const auto index = static_cast<size_t>(live.answer);
+    if (sentence.grown.size() <= index) sentence.grown.resize(index + 1);
+    const Node& node = sentence.node(live.node);
+    Candidate& so_far = sentence.grown[index];
+    so_far.ids.push_back(node.token);
+    so_far.log_probabilities.push_back(node.log_probability);
+    so_far.log_probability = live.log_probability;
+    if (options_.alternatives > 0) so_far.alternatives.push_back(node.alternatives);
+    if (!weights_.empty()) so_far.weights.push_back(numbers(weights_.back().select(0, node.row)));
+    task.sink->token(task.number, index, so_far);
   }
 
   // Whether `rows` are all rows in order.
@@ -300,7 +325,8 @@ class Search::Steps {
     int64_t row = 0;
     for (Sentence& sentence : sentences_) {
       const auto rows = static_cast<int64_t>(sentence.live.size());
-      if (rows == 0 || sentence.step >= steps(sentence.task) || is_stopped(sentence.task)) {
+      if (rows == 0 || sentence.step >= steps(sentence.task) ||
+          sentence.task.sink->cancelled(sentence.task.number)) {
         done.push_back(std::move(sentence));
       } else {
         for (int64_t i = 0; i < rows; ++i) kept.push_back(row + i);
@@ -313,11 +339,15 @@ class Search::Steps {
       state_ = nullptr;
     else
       keep_rows(kept);
-    for (Sentence& sentence : done)
+    for (Sentence& sentence : done) {
+      Answer answer;
+      answer.is_diverged = sentence.is_broken;
       if (sentence.is_broken)
-        sentence.task.failed(nan_error());
+        answer.error = nan_probabilities().what();
       else
-        sentence.task.found(ranked(sentence));
+        answer.candidates = ranked(sentence);
+      sentence.task.sink->done(sentence.task.number, std::move(answer));
+    }
   }
 
   std::vector<Candidate> ranked(Sentence& sentence) const {
@@ -338,8 +368,6 @@ class Search::Steps {
     for (Found& each : found) candidates.push_back(std::move(each.candidate));
     return candidates;
   }
-
-  static bool is_stopped(const SearchTask& task) { return task.is_stopped && task.is_stopped(); }
 
   // Number of steps of a task: one more than the tokens of the answer, for EOS.
   static int64_t steps(const SearchTask& task) {
@@ -456,11 +484,13 @@ std::vector<std::vector<Candidate>> search(std::unique_ptr<DecodingState> start,
                                            const SpecialTokens& special,
                                            const SearchOptions& options) {
   std::vector<std::vector<Candidate>> results(tasks.size());
-  std::vector<SearchTask> told = tasks;
+  std::vector<FoundSink> sinks;
+  sinks.reserve(tasks.size());
+  std::vector<SearchTask> own = tasks;
   for (size_t b = 0; b < tasks.size(); ++b)
-    told[b].found = [&results, b](std::vector<Candidate> found) { results[b] = std::move(found); };
+    own[b].sink = &sinks.emplace_back(tasks[b].sink, results[b]);
   Search search(special, options);
-  search.add(std::move(start), std::move(told));
+  search.add(std::move(start), std::move(own));
   while (!search.is_done()) search.step();
   return results;
 }

@@ -56,17 +56,14 @@ ExplanationPage page_of(const Model& model, const Subject& subject,
 std::string explain_answer(const Model& model, const ExplanationRequest& request,
                            const std::function<bool()>& is_stopped) {
   const StopGuard stopping(is_stopped);
-  AnswerWatch watch;
-  if (is_stopped) watch.is_stopped = [&](size_t) { return is_stopped(); };
-  const Subject subject =
-      compared_with(answered_subject(model, request.text, request.search, request.target, watch),
-                    request.against);
+  const Subject subject = compared_with(
+      answered_subject(model, request.text, request.search, request.target), request.against);
   if (!request.without.empty()) {
     check_takes_no_map(request.show);
     if (request.form != ExplanationForm::json)
       fail("an answer without heads is reported only as json; take that format");
     return knock_out_json(knock_out(subject, request.text, request.search, request.without,
-                                    request.show.ablation, watch)) +
+                                    request.show.ablation)) +
            '\n';
   }
   switch (request.form) {

@@ -62,8 +62,7 @@ struct KnockOut {
 // between positions that do not exist, and on the mean of edges. `text` and `search` are those that
 // the subject was made from.
 KnockOut knock_out(const Subject& subject, const std::string& text, const SearchOptions& search,
-                   const std::vector<std::string>& names, Ablation ablation = Ablation::zero,
-                   const AnswerWatch& watch = {});
+                   const std::vector<std::string>& names, Ablation ablation = Ablation::zero);
 
 // Error if the options ask for a map or a view, which knock_out() does not make.
 void check_takes_no_map(const ShowOptions& options);

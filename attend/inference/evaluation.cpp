@@ -177,7 +177,7 @@ Evaluation evaluate(const Model& model, const std::vector<Example>& examples,
   for (const Example& example : examples) sources.push_back(example.source);
   Evaluation evaluation;
   evaluation.answers.reserve(examples.size());
-  predictor.predict_each(sources, options, {}, [&](size_t i, const Answer& answer) {
+  FunctionSink sink([&](size_t i, const Answer& answer) {
     evaluation.truncated += answer.truncated ? 1 : 0;
     evaluation.converted_to_grey += answer.converted_to_grey ? 1 : 0;
     const Candidate best = answer.candidates.empty() ? Candidate() : answer.best();
@@ -189,8 +189,9 @@ Evaluation evaluate(const Model& model, const std::vector<Example>& examples,
       scored.unread = std::ssize(scored.reference_tokens.at(0)) - std::ssize(scored.tokens);
       evaluation.unread += scored.unread;
     }
-    if (report) report(static_cast<int64_t>(i) + 1, static_cast<int64_t>(examples.size()));
+    if (report) report(static_cast<int64_t>(i) + 1, std::ssize(examples));
   });
+  predictor.answer_each(requests_of(sources, options, &sink));
   return evaluation;
 }
 

@@ -117,25 +117,18 @@ Model::Model(Model&&) noexcept = default;
 Model& Model::operator=(Model&&) noexcept = default;
 Model::~Model() = default;
 
-void Model::answer_each(const std::vector<std::string>& sources, const SearchOptions& options,
-                        const std::vector<std::string>& prefixes, const Take& take,
-                        const AnswerWatch& watch) const {
-  predictor_->predict_each(sources, options, prefixes, take, watch);
+void Model::answer_each(std::vector<Request> requests) const {
+  predictor_->answer_each(std::move(requests));
 }
 
-void Model::answer_arriving(const SearchOptions& options, const Arrivals& arrivals) const {
-  predictor_->predict_arriving(options, arrivals, [](const ArrivingSource& asked, Answer answer) {
-    asked.take(std::move(answer));
-  });
+void Model::answer_arriving(const Arrivals& arrivals) const {
+  predictor_->answer_arriving(arrivals);
 }
 
 std::vector<Answer> Model::answer(const std::vector<std::string>& sources,
                                   const SearchOptions& options,
                                   const std::vector<std::string>& prefixes) const {
-  std::vector<Answer> answers(sources.size());
-  answer_each(sources, options, prefixes,
-              [&](size_t index, Answer answer) { answers[index] = std::move(answer); });
-  return answers;
+  return predictor_->answer(sources, options, prefixes);
 }
 
 std::vector<Answer> Model::answer(const std::vector<std::string>& sources) const {
@@ -176,10 +169,10 @@ std::vector<std::vector<TokenProbability>> Model::classify(
 std::vector<std::optional<double>> Model::numbers(const std::vector<std::string>& sources) const {
   if (!answers_numbers())
     fail("[model] a model of type {} was not trained on numbers; ask it for answers", type());
-  std::vector<std::optional<double>> numbers(sources.size());
-  answer_each(sources, {}, {}, [&](size_t index, const Answer& answer) {
-    if (!answer.candidates.empty()) numbers[index] = answer.best().number;
-  });
+  std::vector<std::optional<double>> numbers;
+  numbers.reserve(sources.size());
+  for (const Answer& answer : answer(sources, {}))
+    numbers.push_back(answer.candidates.empty() ? std::nullopt : answer.best().number);
   return numbers;
 }
 

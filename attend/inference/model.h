@@ -12,8 +12,7 @@
 #include "attend/data/pairs.h"
 #include "attend/data/text_config.h"
 #include "attend/data/text_tokenizer.h"
-#include "attend/decode/answer.h"
-#include "attend/decode/search_options.h"
+#include "attend/decode/request.h"
 #include "attend/nn/device_placement.h"
 #include "attend/steps/weight_type.h"
 
@@ -37,29 +36,6 @@ struct ModelOptions {
 
 // Name of the mask in texts of a model without a tokenizer of its own.
 constexpr const char* default_mask = "[MASK]";
-
-// Callbacks of a call; `source` is the index in the call. They are called on the threads that
-// compute, for several sources at once, and may call the model.
-struct AnswerWatch {
-  // Called before each step of a source's answer. true: the answer ends with its current tokens, as
-  // if cut, or without candidates. Other answers do not change, to the last bit.
-  std::function<bool(size_t source)> is_stopped = {};
-  // Called with the answer so far (text, tokens, probabilities) after each fixed token. Not called
-  // in beam search, where the beginning may still change. `answer`: index of the sampled answer,
-  // else 0.
-  std::function<void(size_t source, size_t answer, const Candidate& so_far)> grows = {};
-};
-
-// A source that joins a running call, with its callbacks. They are called on the thread that
-// computes.
-struct ArrivingSource {
-  std::string source;
-  std::string prefix = {};  // beginning of the answer
-  uint64_t number = 0;      // index of the source in its request; selects its random numbers
-  std::function<bool()> is_stopped = {};  // as AnswerWatch::is_stopped
-  std::function<void(size_t answer, const Candidate& so_far)> grows = {};  // as AnswerWatch::grows
-  std::function<void(Answer answer)> take = {};
-};
 
 struct TokenProbability {
   std::string token;
@@ -157,21 +133,18 @@ class Model {
   // Options of the model's folder (decode.* of config.toml); of an ensemble: of its first model.
   SearchOptions search_options() const;
 
-  // As answer(), but calls `take` with each answer as soon as it and all earlier ones are ready, on
-  // the calling thread, in the order of the sources. `take` may call the model. If it throws, the
-  // call ends. `watch` receives partial answers and can stop answers.
-  using Take = std::function<void(size_t index, Answer answer)>;
-  void answer_each(const std::vector<std::string>& sources, const SearchOptions& options,
-                   const std::vector<std::string>& prefixes, const Take& take,
-                   const AnswerWatch& watch = {}) const;
+  // Answers requests with equal options. Calls Sink::done with each answer as soon as it and all
+  // earlier ones are ready, on the calling thread, in the order of the requests. If done() throws,
+  // the call ends. Error if options differ.
+  void answer_each(std::vector<Request> requests) const;
 
-  // Answers sources as they arrive, as answer_each(), on one of the model's threads. Calls
-  // `arrivals` with the number of sources in progress before it starts, and between steps while
-  // more sources can join. Returns when no sources are left; takes no more while other calls wait
-  // for the thread. Delivers each answer as soon as it is ready. Error on options out of range;
-  // with ModelOptions::skip_bad a bad source or prefix does not end the call.
-  using Arrivals = std::function<std::vector<ArrivingSource>(size_t answering)>;
-  void answer_arriving(const SearchOptions& options, const Arrivals& arrivals) const;
+  // Answers requests with equal options as they arrive, on one of the model's threads. Calls
+  // `arrivals` with the number of requests in progress before it starts, and between steps while
+  // more requests can join. Returns when no requests are left; takes no more while other calls wait
+  // for the thread. Calls Sink::done with each answer as soon as it is ready, on that thread. With
+  // ModelOptions::skip_bad a bad source or prefix does not end the call.
+  using Arrivals = std::function<std::vector<Request>(size_t answering)>;
+  void answer_arriving(const Arrivals& arrivals) const;
 
   // Labels of a classifier; empty for other models.
   std::vector<std::string> labels() const;

@@ -41,40 +41,6 @@ void check_numbers(const Tensor& log_probabilities) {
     throw NotANumber("[predict] the model's probabilities are NaN");
 }
 
-// Delivers answers in the order of their texts, each when it and all earlier ones are ready.
-class InOrder {
- public:
-  InOrder(std::vector<Answer>& answers, const std::vector<int64_t>& awaited, bool skips_errors,
-          const Predictor::Take& take)
-      : answers_(answers),
-        skips_errors_(skips_errors),
-        take_(take),
-        is_there_(answers.size(), true) {
-    for (const int64_t i : awaited) is_there_[static_cast<size_t>(i)] = false;
-    tell();
-  }
-
-  void add(const std::vector<int64_t>& texts) {
-    for (const int64_t text : texts) is_there_[static_cast<size_t>(text)] = true;
-    tell();
-  }
-
- private:
-  void tell() {
-    for (; next_ < answers_.size() && is_there_[next_]; ++next_) {
-      Answer& answer = answers_[next_];
-      if (!answer.error.empty() && !skips_errors_) throw SourceError(next_, answer.error);
-      take_(next_, std::move(answer));
-    }
-  }
-
-  std::vector<Answer>& answers_;
-  bool skips_errors_;
-  const Predictor::Take& take_;
-  std::vector<bool> is_there_;
-  size_t next_ = 0;
-};
-
 // Counts a running call.
 class CountedCall {
  public:
@@ -261,79 +227,14 @@ void Predictor::put_failure(Answer& answer, const NotANumber& error) const {
   answer.is_diverged = true;
 }
 
-void Predictor::check(const std::vector<std::string>& texts, const SearchOptions& options,
-                      const std::vector<std::string>& prefixes) const {
+void Predictor::check(const SearchOptions& options, bool has_prefixes) const {
   options.check();
-  if (model_.answers_numbers() && (options.beam > 1 || options.sampling || !prefixes.empty()))
+  if (model_.answers_numbers() && (options.beam > 1 || options.sampling || has_prefixes))
     fail("the model answers a number without a search; leave beam, samples and prefixes out");
-  if (!prefixes.empty() && prefixes.size() != texts.size())
-    fail("[predict] {} prefixes for {} sources; give one per source, or none", prefixes.size(),
-         texts.size());
   if (options.minimum_length > maximum_answer_length())
     fail(
         "[predict] minimum_length {}: the model has positions for {} tokens of an answer; lower it",
         options.minimum_length, maximum_answer_length());
-}
-
-std::vector<SearchTask> Predictor::tasks_of(const std::vector<std::string>& texts, Reading& reading,
-                                            const std::vector<std::string>& prefixes,
-                                            const SearchOptions& options) const {
-  std::vector<SearchTask> tasks(texts.size());
-  std::erase_if(reading.answered, [&](int64_t answered) {
-    const auto i = static_cast<size_t>(answered);
-    try {
-      tasks[i] =
-          task_of(texts[i], reading.encoded[i], prefixes.empty() ? "" : prefixes[i], options);
-      if (options.sampling) tasks[i].stream = options.sampling->first + i;
-      return false;
-    } catch (const Error& error) {
-      reading.answers[i].error = error.what();
-      return true;
-    }
-  });
-  return tasks;
-}
-
-void Predictor::predict_each(const std::vector<std::string>& texts, const SearchOptions& options,
-                             const std::vector<std::string>& prefixes, const Take& take,
-                             const AnswerWatch& watch) {
-  check(texts, options, prefixes);
-  const UnknownTokens unknown = unknown_tokens(options);
-  const SearchOptions asked = search_options(options);
-  const SpecialTokens special = special_tokens(options);
-  Reading reading = read(texts);
-  std::vector<SearchTask> tasks = tasks_of(texts, reading, prefixes, options);
-  InOrder telling(reading.answers, reading.answered, skips_bad_, take);
-  const auto compute = [&](std::vector<int64_t> batch) {
-    // Skips cancelled sources before encoding.
-    if (watch.is_stopped)
-      std::erase_if(batch, [&](int64_t i) { return watch.is_stopped(static_cast<size_t>(i)); });
-    if (batch.empty()) return;
-    if (model_.answers_numbers()) return answer_numbers(reading, batch, options.with_weights);
-    std::vector<SearchTask> of_batch;
-    of_batch.reserve(batch.size());
-    for (const int64_t each : batch) {
-      const auto i = static_cast<size_t>(each);
-      watch_task(tasks[i], i, reading.answers[i], unknown, watch);
-      of_batch.push_back(std::move(tasks[i]));
-    }
-    auto found = search(start(make_batch(reading.encoded, batch)), of_batch, special, asked);
-    for (size_t b = 0; b < batch.size(); ++b)
-      put_found(std::move(found[b]), options, reading.answers[static_cast<size_t>(batch[b])]);
-  };
-  in_batches(
-      reading.encoded, reading.answered, sentences_per_batch, compute,
-      [&](const std::vector<int64_t>& batch) { telling.add(batch); },
-      [&](int64_t length) { return may_pad(length, options); });
-}
-
-std::vector<Answer> Predictor::predict(const std::vector<std::string>& texts,
-                                       const SearchOptions& options,
-                                       const std::vector<std::string>& prefixes) {
-  std::vector<Answer> answers(texts.size());
-  predict_each(texts, options, prefixes,
-               [&](size_t index, Answer answer) { answers[index] = std::move(answer); });
-  return answers;
 }
 
 std::vector<std::vector<double>> Predictor::token_log_probabilities(

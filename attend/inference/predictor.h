@@ -48,22 +48,14 @@ class Predictor {
   // Calls PairNetwork::pack of all networks. Error if a network does not support the weight type.
   void pack(WeightType weights = WeightType::float32);
 
-  // Implements Model::answer_each.
-  using Take = std::function<void(size_t index, Answer answer)>;
-  void predict_each(const std::vector<std::string>& texts, const SearchOptions& options,
-                    const std::vector<std::string>& prefixes, const Take& take,
-                    const AnswerWatch& watch = {});
-
-  // Implements Model::answer_arriving.
-  using TakeArriving = std::function<void(const ArrivingSource& asked, Answer answer)>;
-  void predict_arriving(const SearchOptions& options, const Model::Arrivals& arrivals,
-                        const TakeArriving& take);
+  // As the functions of Model.
+  std::vector<Answer> answer(const std::vector<std::string>& sources, const SearchOptions& options,
+                             const std::vector<std::string>& prefixes = {});
+  void answer_each(std::vector<Request> requests);
+  void answer_arriving(const Model::Arrivals& arrivals);
 
   int64_t threads() const { return threads_.count(); }
   bool skips_bad() const { return skips_bad_; }  // ModelOptions::skip_bad
-
-  std::vector<Answer> predict(const std::vector<std::string>& texts, const SearchOptions& options,
-                              const std::vector<std::string>& prefixes = {});
 
   // Log probability of each token of each pair's target, with its EOS if it has one. Uses the
   // weights as loaded, packed or not. Error if answers are numbers.
@@ -111,6 +103,7 @@ class Predictor {
   // Sum of the negative log-likelihoods in nats.
   double loss_of_ensemble(const std::vector<EncodedPair>& pairs);
   struct Reading;
+  class RequestGroup;
   class ArrivingCall;
 
   // Tokens of each text, their ids, and the texts that can be answered.
@@ -119,26 +112,18 @@ class Predictor {
   // As read(). SourceError on the first text that cannot be read.
   Reading read_all(const std::vector<std::string>& texts) const;
 
-  void check(const std::vector<std::string>& texts, const SearchOptions& options,
-             const std::vector<std::string>& prefixes) const;
-  // Search task of a text. Error on a prefix that is too long or has unknown tokens.
-  SearchTask task_of(const std::string& text, const EncodedPair& encoded, const std::string& prefix,
-                     const SearchOptions& options) const;
-  // Tasks of all texts that can be answered; other texts get their error in `reading`.
-  std::vector<SearchTask> tasks_of(const std::vector<std::string>& texts, Reading& reading,
-                                   const std::vector<std::string>& prefixes,
-                                   const SearchOptions& options) const;
-  // Connects the task of text number `text` to `watch`.
-  void watch_task(SearchTask& task, size_t text, const Answer& answer, UnknownTokens unknown,
-                  const AnswerWatch& watch) const;
+  void check(const SearchOptions& options, bool has_prefixes) const;
+  // Search task of a request. Error on a prefix that is too long or has unknown tokens.
+  SearchTask task_of(const std::string& text, const EncodedPair& encoded,
+                     const Request& request) const;
   SearchOptions search_options(const SearchOptions& options) const;
   SpecialTokens special_tokens(const SearchOptions& options) const;
   UnknownTokens unknown_tokens(const SearchOptions& options) const;
   int64_t maximum_answer_length() const;
-  // Name of an answer's token; `weights` [S]: its attention weights, for UnknownTokens::copy.
-  std::string token_name(int64_t token, const std::vector<float>& weights, const Answer& answer,
+  // Name of token `t` of a candidate without texts.
+  std::string token_name(const Candidate& candidate, size_t t, const Answer& answer,
                          UnknownTokens unknown) const;
-  void put_names(std::vector<Alternative>& alternatives) const;
+  std::vector<Alternative> named(std::vector<Alternative> alternatives) const;
   // Sets the candidates, with their texts.
   void put_found(std::vector<Candidate> found, const SearchOptions& options, Answer& answer) const;
 

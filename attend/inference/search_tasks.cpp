@@ -4,7 +4,6 @@
 #include <utility>
 #include <vector>
 
-#include "attend/inference/growing_text-inl.h"
 #include "attend/inference/predictor.h"
 
 namespace attend {
@@ -16,11 +15,14 @@ int64_t Predictor::maximum_answer_length() const {
 }
 
 SearchTask Predictor::task_of(const std::string& text, const EncodedPair& encoded,
-                              const std::string& prefix, const SearchOptions& options) const {
-  const std::vector<std::string> begin = model_.codecs.target.split(prefix);
-  if (model_.answers_numbers() && !prefix.empty())
+                              const Request& request) const {
+  const SearchOptions& options = request.options;
+  const std::vector<std::string> begin = model_.codecs.target.split(request.prefix);
+  if (model_.answers_numbers() && !request.prefix.empty())
     fail("the model answers a number; leave prefixes out");
   SearchTask task;
+  task.number = request.number;
+  task.streams = request.streams;
   task.source_length = encoded.source_length();
   if (model_.config.ranks() && !options.keep_seen)
     task.never = model_.source_vocabulary.encode(model_.codecs.source.split(text));
@@ -69,20 +71,21 @@ UnknownTokens Predictor::unknown_tokens(const SearchOptions& options) const {
   return *options.unknown;
 }
 
-std::string Predictor::token_name(int64_t token, const std::vector<float>& weights,
-                                  const Answer& answer, UnknownTokens unknown) const {
+std::string Predictor::token_name(const Candidate& candidate, size_t t, const Answer& answer,
+                                  UnknownTokens unknown) const {
   // The language token is not part of the text.
   const int64_t first = model_.text.language_token ? 1 : 0;
   const int64_t words = std::ssize(answer.source) - first;
-  if (unknown != UnknownTokens::copy || words < 1 || token != Vocabulary::unknown)
-    return model_.target_vocabulary.token(token);
-  const auto begin = weights.begin() + first;
-  const auto place = std::max_element(begin, begin + words) - weights.begin();
-  return answer.source[static_cast<size_t>(place)];
+  const int64_t id = candidate.ids[t];
+  if (unknown != UnknownTokens::copy || words < 1 || id != Vocabulary::unknown)
+    return model_.target_vocabulary.token(id);
+  const auto begin = candidate.weights[t].begin() + first;
+  return answer.source[static_cast<size_t>(std::max_element(begin, begin + words) - begin + first)];
 }
 
-void Predictor::put_names(std::vector<Alternative>& alternatives) const {
+std::vector<Alternative> Predictor::named(std::vector<Alternative> alternatives) const {
   for (Alternative& each : alternatives) each.token = model_.target_vocabulary.token(each.id);
+  return alternatives;
 }
 
 void Predictor::put_found(std::vector<Candidate> found, const SearchOptions& options,
@@ -91,41 +94,14 @@ void Predictor::put_found(std::vector<Candidate> found, const SearchOptions& opt
   for (Candidate& candidate : found) {
     candidate.tokens.reserve(candidate.ids.size());
     for (size_t t = 0; t < candidate.ids.size(); ++t)
-      candidate.tokens.push_back(token_name(
-          candidate.ids[t], candidate.weights.empty() ? std::vector<float>() : candidate.weights[t],
-          answer, unknown));
+      candidate.tokens.push_back(token_name(candidate, t, answer, unknown));
     candidate.text = model_.codecs.target.join(candidate.tokens);
-    for (auto& alternatives : candidate.alternatives) put_names(alternatives);
+    for (auto& alternatives : candidate.alternatives) alternatives = named(std::move(alternatives));
     if (!options.with_weights) candidate.weights.clear();
     // Without the padding of the batch.
     for (std::vector<float>& row : candidate.weights) row.resize(answer.source.size());
   }
   answer.candidates = std::move(found);
-}
-
-void Predictor::watch_task(SearchTask& task, size_t text, const Answer& answer,
-                           UnknownTokens unknown, const AnswerWatch& watch) const {
-  if (watch.is_stopped) task.is_stopped = [&watch, text] { return watch.is_stopped(text); };
-  if (!watch.grows) return;
-  task.grows = [this, text, &answer, unknown, &watch, grown = std::vector<Candidate>(),
-                texts = std::vector<GrowingText>()](const GrownToken& token) mutable {
-    const auto number = static_cast<size_t>(token.answer);
-    if (grown.size() <= number) {
-      grown.resize(number + 1);
-      texts.resize(number + 1, GrowingText(model_.codecs.target));
-    }
-    Candidate& so_far = grown[number];
-    so_far.ids.push_back(token.token);
-    so_far.tokens.push_back(token_name(token.token, token.weights, answer, unknown));
-    so_far.text = texts[number].add(so_far.tokens.back());
-    so_far.log_probabilities.push_back(token.log_probability);
-    so_far.log_probability += token.log_probability;
-    if (!token.alternatives.empty()) {
-      so_far.alternatives.push_back(token.alternatives);
-      put_names(so_far.alternatives.back());
-    }
-    watch.grows(text, number, so_far);
-  };
 }
 
 }  // namespace attend

@@ -4,8 +4,8 @@
 #include <string>
 #include <vector>
 
+#include "attend/decode/request.h"
 #include "attend/inference/model.h"
-#include "attend/serve/answer_queue.h"
 #include "attend/serve/routes.h"
 
 // Handlers of the routes in route_table(), and the fields of their requests.
@@ -98,9 +98,10 @@ RouteFields tei_decode_fields;
 // GET /info: type of the model and limits of the server.
 RouteAnswer answer_tei_info;
 
-// Question for the `maximum` most probable labels of each text; 0: all labels. RequestError (422)
+// Requests for the `maximum` most probable labels of each text; 0: all labels. RequestError (422)
 // if the model has no labels.
-Question label_question(const ServedModel& served, std::vector<std::string> texts, int64_t maximum);
+std::vector<Request> label_requests(const ServedModel& served,
+                                    const std::vector<std::string>& texts, int64_t maximum);
 
 // Form of the vectors of texts.
 struct VectorForm {

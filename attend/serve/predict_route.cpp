@@ -4,7 +4,6 @@
 #include <nlohmann/json.hpp>
 #include <set>
 #include <string>
-#include <type_traits>
 #include <utility>
 #include <vector>
 
@@ -28,25 +27,23 @@ struct PredictRequest {
   UnknownTokens unknown = UnknownTokens::forbid;
 
   std::vector<RequestField> fields() {
-    std::vector<RequestField> all = {{"model", &model},
-                                     {"texts", &texts, 1, max_texts, true},
-                                     {"prefixes", &prefixes, 1, max_texts}};
-    for (const auto& more : {how(), draws()}) all.insert(all.end(), more.begin(), more.end());
+    std::vector<RequestField> all = {
+        {"model", &model},
+        {"texts", &texts, 1, max_texts, true},
+        {"prefixes", &prefixes, 1, max_texts},
+        {"beam", &search.beam, 1, max_answers},
+        {"nbest", &search.nbest, 1, max_answers},
+        {"length_penalty", &search.length_penalty, 0, 10},
+        {"wu_length_penalty", &has_wu_penalty},
+        {"coverage_penalty", &search.coverage_penalty, 0, 10},
+        {"minimum_length", &search.minimum_length, 0, max_answer_tokens},
+        {"maximum_length", &search.maximum_length, 1, max_answer_tokens},
+        {"unknown", &unknown, 0, 0, false, false, /*has_default=*/false},
+        {"keep_seen", &search.keep_seen},
+        {"details", &has_details}};
+    const std::vector<RequestField> more = draws();
+    all.insert(all.end(), more.begin(), more.end());
     return all;
-  }
-
-  // Requests that differ in these values are not answered in one call.
-  std::vector<RequestField> how() {
-    return {{"beam", &search.beam, 1, max_answers},
-            {"nbest", &search.nbest, 1, max_answers},
-            {"length_penalty", &search.length_penalty, 0, 10},
-            {"wu_length_penalty", &has_wu_penalty},
-            {"coverage_penalty", &search.coverage_penalty, 0, 10},
-            {"minimum_length", &search.minimum_length, 0, max_answer_tokens},
-            {"maximum_length", &search.maximum_length, 1, max_answer_tokens},
-            {"unknown", &unknown, 0, 0, false, false, /*has_default=*/false},
-            {"keep_seen", &search.keep_seen},
-            {"details", &has_details}};
   }
 
   // Any of these fields requests sampling, so they have no default.
@@ -107,24 +104,6 @@ PredictRequest read_predict(const Service& service, const std::string& body) {
   return asked;
 }
 
-// The options as text; empty for sampling, whose random numbers depend on the index of a text in
-// its call.
-std::string options_text(PredictRequest& asked) {
-  if (asked.search.sampling) return "";
-  std::string text = asked.search.unknown ? "unknown " : "";
-  for (const RequestField& field : asked.how())
-    std::visit(
-        [&](const auto& value) {
-          if constexpr (requires { value.name(); })
-            text += value.name() + ' ';
-          else if constexpr (std::is_arithmetic_v<
-                                 std::remove_pointer_t<std::decay_t<decltype(value)>>>)
-            text += fmt::format("{} ", *value);
-        },
-        field.value);
-  return text;
-}
-
 }  // namespace
 
 std::vector<RequestField> predict_fields() { return fields_of<PredictRequest>(); }
@@ -135,12 +114,8 @@ void answer_predict(Service& service, const HttpRequest& request, const HttpRepl
   if (asked.search.keep_seen && !served.model->ranks())
     throw RequestError(422, "keep_seen is for models that rank items", "keep_seen",
                        "invalid_value");
-  Question question;
-  question.options = options_text(asked);
-  question.sources = asked.texts;
-  question.prefixes = std::move(asked.prefixes);
-  question.search = asked.search;
-  ask({service, served, reply}, std::move(question),
+  std::vector<Request> requests = requests_of(asked.texts, asked.search, nullptr, asked.prefixes);
+  ask({service, served, reply}, std::move(requests),
       [&served, texts = std::move(asked.texts),
        details = asked.has_details](const std::vector<Answer>& answers) {
         json all = json::array();

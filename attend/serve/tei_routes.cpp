@@ -179,7 +179,7 @@ void predict(Service& service, const ServedModel& served, const HttpReply& reply
              const RequestInputs& inputs, bool is_cut) {
   if (served.model->tags())
     throw RequestError(422, "a tagger labels tokens; ask /v1/classify", "model", "invalid_value");
-  ask({service, served, reply, "inputs", tei_error}, label_question(served, inputs.texts, 0),
+  ask({service, served, reply, "inputs", tei_error}, label_requests(served, inputs.texts, 0),
       [&served, is_cut,
        is_one = inputs.form == InputForm::text](const std::vector<Answer>& answers) {
         json all = json::array();

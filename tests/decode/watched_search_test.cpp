@@ -4,10 +4,13 @@
 #include <torch/types.h>
 #include <torch/utils.h>
 
+#include <map>
+#include <utility>
 #include <vector>
 
 #include "attend/decode/search.h"
 #include "tests/decode/table_model.h"
+#include "tests/support/test_sink.h"
 
 namespace attend {
 namespace watched_search_test {
@@ -43,7 +46,9 @@ TEST(WatchedSearch, AStoppedSentenceLeavesTheOthersAsTheyAre) {
     const auto wanted = search(model.start(), tasks_of({6, 6, 6}), ends, options);
     auto tasks = tasks_of({6, 6, 6});
     int asked = 0;
-    tasks[1].is_stopped = [&] { return ++asked > 2; };  // before the third step
+    test::TestSink stops;
+    stops.is_cancelled = [&](size_t) { return ++asked > 2; };  // before the third step
+    tasks[1].sink = &stops;
     const auto found = search(model.start(), tasks, ends, options);
     EXPECT_EQ(asked, 3);
     for (const Candidate& cut : found[1]) {
@@ -60,9 +65,11 @@ TEST(WatchedSearch, EndsWhereAllAreStopped) {
     for (const int64_t length : {0, 4}) {
       TableModel model = long_answers(6, 2);
       auto tasks = tasks_of({6, 6});
+      test::TestSink stops;
+      stops.is_cancelled = [&](size_t) { return model.calls >= 1; };
       for (SearchTask& task : tasks) {
         task.length = length;
-        task.is_stopped = [&] { return model.calls >= 1; };
+        task.sink = &stops;
       }
       EXPECT_EQ(search(model.start(), tasks, ends, options)[0][0].ids.size(), 1U);
       EXPECT_EQ(model.calls, 1);
@@ -81,23 +88,26 @@ TEST(WatchedSearch, TellsTheTokensOfItsAnswers) {
     if (draws) options.sampling = Sampling{.seed = 6};
     auto tasks = tasks_of({5, 3});
     tasks[1].prefix = {2};
-    std::vector<std::vector<std::vector<GrownToken>>> grown(
-        2, std::vector<std::vector<GrownToken>>(static_cast<size_t>(options.nbest)));
-    for (size_t b = 0; b < 2; ++b)
-      tasks[b].grows = [&, b](const GrownToken& token) {
-        grown[b][static_cast<size_t>(token.answer)].push_back(token);
-      };
+    std::map<std::pair<size_t, size_t>, Candidate> grown;
+    test::TestSink sink;
+    sink.grows = [&](size_t b, size_t answer, const Candidate& so_far) {
+      Candidate& last = grown[{b, answer}];
+      EXPECT_EQ(so_far.ids.size(), last.ids.size() + 1);
+      last = so_far;
+    };
+    for (SearchTask& task : tasks) {
+      task.sink = &sink;
+      task.streams = true;
+    }
     const auto found = search(model.start(), tasks, ends, options);
     for (size_t b = 0; b < 2; ++b)
       for (size_t answer = 0; answer < found[b].size(); ++answer) {
-        const Candidate& whole = found[b][answer];
-        const auto& told = grown[b][answer];
-        ASSERT_EQ(told.size(), whole.ids.size());
-        for (size_t t = 0; t < told.size(); ++t) {
-          EXPECT_EQ(told[t].token, whole.ids[t]);
-          EXPECT_EQ(told[t].log_probability, whole.log_probabilities[t]);
-          EXPECT_EQ(told[t].weights, whole.weights[t]);
-        }
+        Candidate whole = found[b][answer];
+        const Candidate& last = grown[{b, answer}];
+        EXPECT_EQ(last.ids, whole.ids);
+        EXPECT_EQ(last.weights, whole.weights);
+        whole.log_probabilities.resize(whole.ids.size());
+        EXPECT_EQ(last.log_probabilities, whole.log_probabilities);
       }
   }
 }
@@ -106,7 +116,10 @@ TEST(WatchedSearch, ABeamTellsNothing) {
   TableModel model = long_answers(3, 1);
   auto tasks = tasks_of({3});
   int told = 0;
-  tasks[0].grows = [&](const GrownToken&) { ++told; };
+  test::TestSink sink;
+  sink.grows = [&](size_t, size_t, const Candidate&) { ++told; };
+  tasks[0].sink = &sink;
+  tasks[0].streams = true;
   search(model.start(), tasks, ends, {.beam = 2});
   EXPECT_EQ(told, 0);
 }
