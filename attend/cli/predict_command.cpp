@@ -78,37 +78,29 @@ struct Tally {
   }
 };
 
-// Parts of the lines: sources, and with --prefixes the text after a TAB.
-struct Questions {
-  std::vector<std::string> sources, prefixes;
-};
-
-Questions read_questions(const PredictOptions& options, std::vector<std::string> lines) {
-  Questions questions;
-  if (options.prefixes)
-    for (std::string& line : lines) {
-      const size_t tab = line.find('\t');
-      questions.prefixes.push_back(tab == std::string::npos ? "" : line.substr(tab + 1));
-      line.resize(std::min(tab, line.size()));
-    }
-  questions.sources = std::move(lines);
-  return questions;
-}
-
+// Prints the answers to a portion of lines. With --prefixes a source ends at the first TAB, and the
+// rest is the prefix.
 void answer_lines(const PredictOptions& options, const Model& model, std::vector<std::string> texts,
                   SourceLines& lines, Tally& tally) {
-  const Questions questions = read_questions(options, std::move(texts));
-  SearchOptions search = options.search;
-  if (search.sampling) search.sampling->first = static_cast<uint64_t>(lines.number(0) - 1);
-  lines.ask([&] {
-    model.answer_each(questions.sources, search, questions.prefixes,
-                      [&](size_t i, const Answer& answer) {
-                        if (answer.truncated) lines.tell_truncated(i, model);
-                        if (!answer.error.empty()) lines.tell_bad(i, answer.error);
-                        tally.add(answer);
-                        print_answer(options, model, questions.sources[i], answer);
-                      });
+  std::vector<std::string> prefixes;
+  prefixes.reserve(texts.size());
+  if (options.prefixes)
+    for (std::string& text : texts) {
+      const size_t tab = text.find('\t');
+      prefixes.push_back(tab == std::string::npos ? "" : text.substr(tab + 1));
+      text.resize(std::min(tab, text.size()));
+    }
+  const auto first = static_cast<size_t>(lines.number(0) - 1);
+  FunctionSink sink([&](size_t number, const Answer& answer) {
+    const size_t i = number - first;
+    if (answer.truncated) lines.tell_truncated(i, model);
+    if (!answer.error.empty()) lines.tell_bad(i, answer.error);
+    tally.add(answer);
+    print_answer(options, model, texts[i], answer);
   });
+  std::vector<Request> requests = requests_of(texts, options.search, &sink, prefixes);
+  for (Request& request : requests) request.number += first;
+  lines.ask([&] { model.answer_each(std::move(requests)); });
   flush_output();
 }
 

@@ -15,7 +15,6 @@ struct Sampling {
   int64_t top_k = 0;         // only the k most probable tokens (Fan et al. 2018); 0: all
   double top_p = 1.0;        // only the fewest tokens with this probability (Holtzman et al. 2020)
   uint64_t seed = 1;
-  uint64_t first = 0;  // number of the call's first source; selects the random numbers
 
   bool operator==(const Sampling&) const = default;
 

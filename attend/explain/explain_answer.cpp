@@ -42,13 +42,12 @@ ExplanationPage page_of(const Model& model, const Explanation& explanation,
   return page;
 }
 
-KnockOut knock_out_of(const Explanation& explanation, const ExplanationRequest& request,
-                      const AnswerWatch& watch) {
+KnockOut knock_out_of(const Explanation& explanation, const ExplanationRequest& request) {
   check_takes_no_map(request.show);
   if (request.file != nullptr && !request.file->knock_out)
     fail("an answer without heads is reported only as json; take that format");
   return knock_out(explanation, request.text, request.search, request.without,
-                   request.show.ablation, watch);
+                   request.show.ablation);
 }
 
 }  // namespace
@@ -57,16 +56,13 @@ std::shared_ptr<const ExplainedAnswer> explain_answer(const Model& model,
                                                       const ExplanationRequest& request,
                                                       const ExplanationWatch& watch) {
   const StopGuard stopping(watch.is_stopped);
-  AnswerWatch answering;
-  if (watch.is_stopped) answering.is_stopped = [&](size_t) { return watch.is_stopped(); };
   const Explanation explanation = compared_with(
-      answered_subject(model, request.text, request.search, request.target, answering),
-      request.against);
+      answered_subject(model, request.text, request.search, request.target), request.against);
   if (watch.answered) watch.answered(explanation.subject());
   ExplainedAnswer explained{explanation.subject()};
   const bool is_page = request.file != nullptr && request.file->page;
   if (!request.without.empty()) {
-    explained.knock_out = knock_out_of(explanation, request, answering);
+    explained.knock_out = knock_out_of(explanation, request);
   } else {
     // The page first, which reads most parts of the trace.
     if (is_page) explained.page = page_of(model, explanation, request, watch.report);

@@ -145,17 +145,12 @@ Computed computed_by(const Subject& subject, PairNetwork& network) {
 }
 
 std::string best_answer(const PairModel& model, std::shared_ptr<PairNetwork> network,
-                        const std::string& text, const SearchOptions& search,
-                        const AnswerWatch& watch) {
+                        const std::string& text, const SearchOptions& search) {
   PairModel other = model;
   other.network = std::move(network);
   const Model answering = Predictor::as_model(
       std::make_unique<Predictor>(std::move(other), ModelOptions{.threads = 1}));
-  Answer answer;
-  answering.answer_each(
-      {text}, search, {}, [&](size_t, Answer taken) { answer = std::move(taken); }, watch);
-  check_stopped();
-  return answer.best().text;
+  return answer_unless_stopped(answering, text, search).best().text;
 }
 
 // Whether the range contains a number from 1 to `count`.
@@ -228,7 +223,7 @@ std::vector<AttentionHead> named_heads(const std::vector<std::string>& names,
 
 KnockOut knock_out(const Explanation& explanation, const std::string& text,
                    const SearchOptions& search, const std::vector<std::string>& names,
-                   Ablation ablation, const AnswerWatch& watch) {
+                   Ablation ablation) {
   const at::NoGradGuard not_recorded;
   const Subject& subject = explanation.subject();
   const NetworkTrace& trace = explanation.trace(TraceParts::attentions);
@@ -241,7 +236,7 @@ KnockOut knock_out(const Explanation& explanation, const std::string& text,
           .after = after.value,
           .changed = (before.answers != after.answers).sum().item<int64_t>(),
           .places = subject.target_length(),
-          .new_answer = best_answer(subject.model, network, text, search, watch)};
+          .new_answer = best_answer(subject.model, network, text, search)};
 }
 
 void check_takes_no_map(const ShowOptions& options) {

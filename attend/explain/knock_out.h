@@ -63,7 +63,7 @@ struct KnockOut {
 // the subject was made from.
 KnockOut knock_out(const Explanation& explanation, const std::string& text,
                    const SearchOptions& search, const std::vector<std::string>& names,
-                   Ablation ablation = Ablation::zero, const AnswerWatch& watch = {});
+                   Ablation ablation = Ablation::zero);
 
 // Error if the options ask for a map or a view, which knock_out() does not make.
 void check_takes_no_map(const ShowOptions& options);

@@ -116,16 +116,13 @@ Subject make_subject(const PairModel& model, const EncodedPair& given) {
 }
 
 Subject answered_subject(const Model& model, const std::string& source, const SearchOptions& search,
-                         const std::string& target, const AnswerWatch& watch) {
+                         const std::string& target) {
   const PairModel& parts = Predictor::of(model).model();
   const bool forced = !target.empty();
   const AnswerKind& kind = parts.answers();
   if (forced && !kind.own_answer_only().empty())
     fail("a target is given, and the model answers with {}; leave it out", kind.own_answer_only());
-  Answer answer;
-  model.answer_each(
-      {source}, search, {}, [&](size_t, Answer taken) { answer = std::move(taken); }, watch);
-  check_stopped();
+  const Answer answer = answer_unless_stopped(model, source, search);
   if (!answer.error.empty()) throw SourceError(0, answer.error);
   if (answer.source.empty()) fail("the text is empty; give one to explain");
   const std::string& text = forced ? target : answer.best().text;

@@ -87,11 +87,11 @@ Likelihood likelihood_of_hidden(Predictor& predictor, std::vector<EncodedPair> p
   return hidden;
 }
 
-ScoredAnswer scored_answer(const PairModel& model, std::vector<std::string> tokens,
+ScoredAnswer scored_answer(const PairModel& model, const Candidate& best,
                            const std::vector<std::string>& targets) {
   const TextCodec& codec = model.codecs.target;
-  ScoredAnswer answer{.text = codec.join(tokens), .references = targets};
-  answer.tokens = std::move(tokens);
+  ScoredAnswer answer{.text = best.text, .references = targets};
+  answer.tokens = best.tokens;
   answer.reference_tokens.reserve(targets.size());
   for (std::string& reference : answer.references) {
     answer.reference_tokens.push_back(codec.split(reference));
@@ -179,20 +179,21 @@ Evaluation evaluate(const Model& model, const std::vector<Example>& examples,
   for (const Example& example : examples) sources.push_back(example.source);
   Evaluation evaluation;
   evaluation.answers.reserve(examples.size());
-  predictor.predict_each(sources, options, {}, [&](size_t i, const Prediction& prediction) {
-    evaluation.truncated += prediction.truncated ? 1 : 0;
-    evaluation.converted_to_grey += prediction.converted_to_grey ? 1 : 0;
-    if (!prediction.hypotheses.empty()) evaluation.cut += prediction.hypotheses[0].complete ? 0 : 1;
-    evaluation.answers.push_back(
-        scored_answer(predictor.model(), predictor.best_tokens(prediction), examples[i].targets));
-    ScoredAnswer& answer = evaluation.answers.back();
-    answer.source_length = std::ssize(prediction.source);
-    if (kind.is_tags() && prediction.truncated) {
-      answer.unread = std::ssize(answer.reference_tokens.at(0)) - std::ssize(answer.tokens);
-      evaluation.unread += answer.unread;
+  FunctionSink sink([&](size_t i, const Answer& answer) {
+    evaluation.truncated += answer.truncated ? 1 : 0;
+    evaluation.converted_to_grey += answer.converted_to_grey ? 1 : 0;
+    const Candidate best = answer.candidates.empty() ? Candidate() : answer.best();
+    if (!answer.candidates.empty()) evaluation.cut += best.complete ? 0 : 1;
+    evaluation.answers.push_back(scored_answer(predictor.model(), best, examples[i].targets));
+    ScoredAnswer& scored = evaluation.answers.back();
+    scored.source_length = std::ssize(answer.source);
+    if (kind.is_tags() && answer.truncated) {
+      scored.unread = std::ssize(scored.reference_tokens.at(0)) - std::ssize(scored.tokens);
+      evaluation.unread += scored.unread;
     }
-    if (report) report(static_cast<int64_t>(i) + 1, static_cast<int64_t>(examples.size()));
+    if (report) report(static_cast<int64_t>(i) + 1, std::ssize(examples));
   });
+  predictor.answer_each(requests_of(sources, options, &sink));
   return evaluation;
 }
 

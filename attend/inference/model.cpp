@@ -12,39 +12,7 @@
 namespace attend {
 namespace {
 
-std::vector<std::vector<float>> rows_of(const at::Tensor& weights, size_t columns) {
-  std::vector<std::vector<float>> rows;
-  if (!weights.defined()) return rows;
-  const at::Tensor kept = weights.narrow(1, 0, static_cast<int64_t>(columns)).contiguous();
-  rows.reserve(static_cast<size_t>(kept.size(0)));
-  for (int64_t i = 0; i < kept.size(0); ++i) {
-    const auto* row = kept.data_ptr<float>() + i * kept.size(1);
-    rows.emplace_back(row, row + columns);
-  }
-  return rows;
-}
-
-Answer answer_of(const PairModel& model, Prediction prediction) {
-  Answer answer{std::move(prediction.source), std::move(prediction.unknown), prediction.truncated,
-                prediction.converted_to_grey, std::move(prediction.error),   {},
-                prediction.is_diverged};
-  answer.candidates.reserve(prediction.hypotheses.size());
-  for (size_t i = 0; i < prediction.hypotheses.size(); ++i) {
-    Hypothesis& hypothesis = prediction.hypotheses[i];
-    std::vector<std::string>& tokens = prediction.tokens[i];
-    std::vector<std::vector<Alternative>> alternatives;
-    for (const auto& each : hypothesis.alternatives)
-      alternatives.push_back(alternatives_of(each, model.target_vocabulary));
-    answer.candidates.push_back({model.codecs.target.join(tokens), std::move(tokens),
-                                 std::move(hypothesis.log_probabilities), hypothesis.score,
-                                 hypothesis.log_probability, hypothesis.complete,
-                                 rows_of(hypothesis.weights, answer.source.size()),
-                                 prediction.number, std::move(alternatives)});
-  }
-  return answer;
-}
-
-// The `most` most probable tokens from `first` on, best first. logarithms: [V] float32.
+// The `maximum` most probable tokens from `first` on, best first. logarithms: [V] float32.
 std::vector<TokenProbability> most_probable(const at::Tensor& logarithms, int64_t first,
                                             int64_t maximum, const Vocabulary& vocabulary) {
   const at::Tensor named = logarithms.slice(0, first).contiguous();
@@ -130,11 +98,6 @@ std::unique_ptr<Predictor> load_predictor(const std::vector<std::string>& folder
 
 }  // namespace
 
-const Candidate& Answer::best() const {
-  if (candidates.empty()) fail("[answer] an empty source has no answer; give a source");
-  return candidates.front();
-}
-
 SourceError::SourceError(size_t index, const std::string& reason)
     : Error(fmt::format("source {}: {}", index + 1, reason)), index_(index), reason_(reason) {}
 
@@ -154,31 +117,18 @@ Model::Model(Model&&) noexcept = default;
 Model& Model::operator=(Model&&) noexcept = default;
 Model::~Model() = default;
 
-void Model::answer_each(const std::vector<std::string>& sources, const SearchOptions& options,
-                        const std::vector<std::string>& prefixes, const Take& take,
-                        const AnswerWatch& watch) const {
-  predictor_->predict_each(
-      sources, options, prefixes,
-      [&](size_t index, Prediction prediction) {
-        take(index, answer_of(parts(), std::move(prediction)));
-      },
-      watch);
+void Model::answer_each(std::vector<Request> requests) const {
+  predictor_->answer_each(std::move(requests));
 }
 
-void Model::answer_arriving(const SearchOptions& options, const Arrivals& arrivals) const {
-  predictor_->predict_arriving(options, arrivals,
-                               [&](const ArrivingSource& asked, Prediction prediction) {
-                                 asked.take(answer_of(parts(), std::move(prediction)));
-                               });
+void Model::answer_arriving(const Arrivals& arrivals) const {
+  predictor_->answer_arriving(arrivals);
 }
 
 std::vector<Answer> Model::answer(const std::vector<std::string>& sources,
                                   const SearchOptions& options,
                                   const std::vector<std::string>& prefixes) const {
-  std::vector<Answer> answers(sources.size());
-  answer_each(sources, options, prefixes,
-              [&](size_t index, Answer answer) { answers[index] = std::move(answer); });
-  return answers;
+  return predictor_->answer(sources, options, prefixes);
 }
 
 std::vector<Answer> Model::answer(const std::vector<std::string>& sources) const {
@@ -213,10 +163,10 @@ std::vector<std::vector<TokenProbability>> Model::classify(
 std::vector<std::optional<double>> Model::numbers(const std::vector<std::string>& sources) const {
   if (answers().has_probabilities())
     fail("[model] a model of type {} was not trained on numbers; ask it for answers", type());
-  std::vector<std::optional<double>> numbers(sources.size());
-  answer_each(sources, {}, {}, [&](size_t index, const Answer& answer) {
-    if (!answer.candidates.empty()) numbers[index] = answer.best().number;
-  });
+  std::vector<std::optional<double>> numbers;
+  numbers.reserve(sources.size());
+  for (const Answer& answer : answer(sources, {}))
+    numbers.push_back(answer.candidates.empty() ? std::nullopt : answer.best().number);
   return numbers;
 }
 

@@ -1,5 +1,3 @@
-#include "attend/serve/explain_route.h"
-
 #include <fmt/format.h>
 
 #include <nlohmann/json.hpp>
@@ -10,6 +8,7 @@
 
 #include "attend/explain/explain_answer.h"
 #include "attend/serve/asking.h"
+#include "attend/serve/handlers-inl.h"
 #include "attend/serve/request_fields.h"
 #include "attend/serve/service.h"
 
@@ -34,7 +33,8 @@ struct ExplainRequest {
             {"against", &asked.against},
             {"without", &asked.without, 1, max_named_heads},
             {"ablation", &show.ablation},
-            {"beam", &asked.search.beam, 1, max_explained_beam},
+            // Without the field, the model's folder decides.
+            request_field(setting_of(asked.search.settings(), "beam"), max_explained_beam, false),
             {"view", &show.view},
             {"method", &show.method},
             {"layer", &layer, 1, max_numbered},

@@ -3,7 +3,7 @@
 #include <string_view>
 
 #include "attend/serve/asking.h"
-#include "attend/serve/model_routes-inl.h"
+#include "attend/serve/handlers-inl.h"
 #include "attend/serve/service.h"
 
 namespace attend {

@@ -1,18 +1,16 @@
-#include "attend/serve/predict_route.h"
-
 #include <fmt/format.h>
 
 #include <algorithm>
 #include <nlohmann/json.hpp>
 #include <set>
 #include <string>
-#include <type_traits>
 #include <utility>
 #include <vector>
 
 #include "attend/decode/search_options.h"
 #include "attend/inference/answer_json.h"
 #include "attend/serve/asking.h"
+#include "attend/serve/handlers-inl.h"
 
 namespace attend {
 namespace {
@@ -38,25 +36,18 @@ struct PredictRequest {
   std::vector<RequestField> fields() {
     std::vector<RequestField> all = {{"model", &model},
                                      {"texts", &texts, 1, max_texts, true},
-                                     {"prefixes", &prefixes, 1, max_texts}};
-    for (const auto& more : {how(), draws()}) all.insert(all.end(), more.begin(), more.end());
-    return all;
-  }
-
-  // Requests that differ in these values are not answered in one call.
-  std::vector<RequestField> how() {
-    std::vector<RequestField> all;
-    const Settings settings = search.settings();
-    all.reserve(settings.size() + 3);
-    for (const Setting& setting : settings) {
+                                     {"prefixes", &prefixes, 1, max_texts},
+                                     {"wu_length_penalty", &has_wu_penalty},
+                                     {"unknown", &unknown, 0, 0, false, false, false},
+                                     {"details", &has_details}};
+    for (const Setting& setting : search.settings()) {
       const bool is_length = setting.key.ends_with("_length");
       // Without the field, the model's folder decides.
       all.push_back(request_field(setting, is_length ? max_answer_tokens : max_answers,
                                   !in_folder(setting.key)));
     }
-    all.push_back({"wu_length_penalty", &has_wu_penalty});
-    all.push_back({"unknown", &unknown, 0, 0, false, false, /*has_default=*/false});
-    all.push_back({"details", &has_details});
+    const std::vector<RequestField> more = draws();
+    all.insert(all.end(), more.begin(), more.end());
     return all;
   }
 
@@ -118,24 +109,6 @@ PredictRequest read_predict(const Service& service, const std::string& body) {
   return asked;
 }
 
-// The options as text; empty for sampling, whose random numbers depend on the index of a text in
-// its call.
-std::string options_text(PredictRequest& asked) {
-  if (asked.search.sampling) return "";
-  std::string text = asked.search.unknown ? "unknown " : "";
-  for (const RequestField& field : asked.how())
-    std::visit(
-        [&](const auto& value) {
-          if constexpr (requires { value.name(); })
-            text += value.name() + ' ';
-          else if constexpr (std::is_arithmetic_v<
-                                 std::remove_pointer_t<std::decay_t<decltype(value)>>>)
-            text += fmt::format("{} ", *value);
-        },
-        field.value);
-  return text;
-}
-
 }  // namespace
 
 std::vector<RequestField> predict_fields() { return fields_of<PredictRequest>(); }
@@ -146,12 +119,8 @@ void answer_predict(Service& service, const HttpRequest& request, const HttpRepl
   if (asked.search.keep_seen && !served.model->answers().ranks())
     throw RequestError(422, "keep_seen is for models that rank items", "keep_seen",
                        "invalid_value");
-  Question question;
-  question.options = options_text(asked);
-  question.sources = asked.texts;
-  question.prefixes = std::move(asked.prefixes);
-  question.search = asked.search;
-  ask({service, served, reply}, std::move(question),
+  std::vector<Request> requests = requests_of(asked.texts, asked.search, nullptr, asked.prefixes);
+  ask({service, served, reply}, std::move(requests),
       [&served, texts = std::move(asked.texts),
        details = asked.has_details](const std::vector<Answer>& answers) {
         json all = json::array();

@@ -311,6 +311,16 @@ struct FieldSchema {
 
 }  // namespace
 
+HttpResponse openai_error(const RequestError& error) {
+  const auto or_null = [](const std::string& text) { return text.empty() ? json() : json(text); };
+  const json body = {{"message", error.what()},
+                     {"type", error.status() < 500 ? "invalid_request_error" : "server_error"},
+                     {"param", or_null(error.param())},
+                     {"code", or_null(error.code())}};
+  return {.status = error.status(),
+          .body = json{{"error", body}}.dump(-1, ' ', false, json::error_handler_t::replace)};
+}
+
 HttpResponse full_response(ErrorForm error) {
   HttpResponse response =
       error(RequestError(429, "too many requests wait for an answer; ask later", "", "queue_full"));

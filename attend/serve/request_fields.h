@@ -24,8 +24,8 @@ class RequestError : public Error {
       : Error(message), status_(status), param_(std::move(param)), code_(std::move(code)) {}
 
   int status() const { return status_; }
+  const std::string& param() const { return param_; }
   const std::string& code() const { return code_; }
-  HttpResponse response() const { return http_error(status_, what(), param_, code_); }
 
  private:
   int status_;
@@ -34,7 +34,8 @@ class RequestError : public Error {
 
 // Formats an error for the clients of a route.
 using ErrorForm = HttpResponse (*)(const RequestError& error);
-inline HttpResponse openai_error(const RequestError& error) { return error.response(); }
+// {"error": {"message", "type", "param", "code"}}; an empty param or code becomes null.
+HttpResponse openai_error(const RequestError& error);
 
 // Response if the queue is full (429).
 HttpResponse full_response(ErrorForm error = openai_error);

@@ -1,5 +1,3 @@
-#include "attend/serve/tei_routes.h"
-
 #include <fmt/format.h>
 
 #include <cmath>
@@ -9,8 +7,7 @@
 
 #include "attend/base/enum_names.h"
 #include "attend/serve/asking.h"
-#include "attend/serve/classify_route.h"
-#include "attend/serve/embeddings_route.h"
+#include "attend/serve/handlers-inl.h"
 
 namespace attend {
 namespace {
@@ -182,7 +179,7 @@ void predict(Service& service, const ServedModel& served, const HttpReply& reply
              const RequestInputs& inputs, bool is_cut) {
   if (served.model->answers().is_tags())
     throw RequestError(422, "a tagger labels tokens; ask /v1/classify", "model", "invalid_value");
-  ask({service, served, reply, "inputs", tei_error}, label_question(served, inputs.texts, 0),
+  ask({service, served, reply, "inputs", tei_error}, label_requests(served, inputs.texts, 0),
       [&served, is_cut,
        is_one = inputs.form == InputForm::text](const std::vector<Answer>& answers) {
         json all = json::array();

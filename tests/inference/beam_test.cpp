@@ -54,8 +54,8 @@ class NetworkInABeam : public testing::TestWithParam<test::SomeNetwork> {
                {.beam = 4, .nbest = 4, .minimum_length = tasks[0].length > 0 ? 0 : 2});
     for (int64_t b = 0; b < 3; ++b) {
       ASSERT_FALSE(found[static_cast<size_t>(b)].empty());
-      for (const Hypothesis& each : found[static_cast<size_t>(b)]) {
-        std::vector<int64_t> target = each.tokens;
+      for (const Candidate& each : found[static_cast<size_t>(b)]) {
+        std::vector<int64_t> target = each.ids;
         if (each.log_probabilities.size() > target.size()) target.push_back(Vocabulary::eos);
         const Tensor ids = at::tensor(target, at::kLong).unsqueeze(0);
         const Tensor whole =
