@@ -291,7 +291,7 @@ void answer_tei_similarity(Service& service, const HttpRequest& request, const H
   const ServedModel& served = tei_model(service, asked.model);
   std::vector<std::string> texts = {asked.sentence};
   texts.insert(texts.end(), asked.others.begin(), asked.others.end());
-  ask_vectors({service, served, reply, "inputs", tei_error}, std::move(texts),
+  ask_vectors({service, served, reply, "inputs", tei_error}, texts,
               [&served, form = vector_form(asked)](const std::vector<Embedding>& embeddings) {
                 std::vector<std::vector<float>> vectors;
                 for (size_t i = 0; i < embeddings.size(); ++i)
