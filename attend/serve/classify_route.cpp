@@ -31,7 +31,7 @@ Question label_question(const ServedModel& served, std::vector<std::string> text
                         int64_t maximum) {
   const Model& model = *served.model;
   const AnswerKind& kind = model.answers();
-  if (!kind.has_labels())
+  if (!kind.is_label() && !kind.is_tags())
     throw RequestError(
         422, fmt::format("a model of type {} has no labels; ask /v1/predict", model.type()),
         "model", "invalid_value");
