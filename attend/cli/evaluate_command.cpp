@@ -145,19 +145,24 @@ Measurement measure_model(const EvaluateOptions& options, const Model& model, in
   if (examples.empty()) fail("{}: holds no example that can be read", options.data);
   model.check_labels(examples, test_file(options, text), print_remark);
   Measurement result{.metrics = chosen_metrics(options.metrics, kind.measured()),
-                     .options = {options.bleu, kind.is_tags()},
+                     .options = metric_options(model),
                      .counts = count_examples(examples),
                      .beam = options.search.beam};
+  result.options.bleu = options.bleu;
   check_metrics(result.metrics, model);
   const RankOptions rank{options.search.keep_seen, options.negatives, options.seed};
   const auto start = std::chrono::steady_clock::now();
   {
     CountPrinter printer("decoded");
     const Report report = [&](int64_t done, int64_t total) { printer.show(done, total); };
-    result.evaluation = kind.ranks() ? rank_next(model, examples, rank, report)
-                                     : evaluate(model, examples, options.search, report);
+    if (kind.ranks()) {
+      result.evaluation = rank_next(model, examples, rank, report);
+      result.popular = rank_popular(model, examples, rank);
+      result.misses = count_misses(model, examples, result.evaluation);
+    } else {
+      result.evaluation = evaluate(model, examples, options.search, report);
+    }
   }
-  if (kind.ranks()) result.popular = rank_popular(model, examples, rank);
   result.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
   const int64_t truncated = result.evaluation.truncated, cut = result.evaluation.cut;
   if (truncated > 0)
@@ -175,8 +180,8 @@ Measurement measure_model(const EvaluateOptions& options, const Model& model, in
   for (const Example& example : examples) unknown.add(model, example.source, example.line);
   unknown.tell(options.data + ": ");
   if (kind.has_probabilities()) result.likelihood = likelihood(model, examples);
-  if (result.likelihood.tokens == 0 && kind.ranks()) leave_likelihood_out(options, result);
-  if (kind.ranks()) result.misses = count_misses(model, examples, result.evaluation);
+  if (result.likelihood.tokens == 0 && !result.popular.answers.empty())
+    leave_likelihood_out(options, result);
   if (std::any_of(result.metrics.begin(), result.metrics.end(),
                   [](const Metric* metric) { return metric->of_scores(); }))
     result.evaluation.scores = class_scores(model, examples);

@@ -30,7 +30,7 @@ std::vector<Request> label_requests(const ServedModel& served,
                                     const std::vector<std::string>& texts, int64_t maximum) {
   const Model& model = *served.model;
   const AnswerKind& kind = model.answers();
-  if (!kind.has_labels())
+  if (!kind.is_label() && !kind.is_tags())
     throw RequestError(
         422, fmt::format("a model of type {} has no labels; ask /v1/predict", model.type()),
         "model", "invalid_value");
