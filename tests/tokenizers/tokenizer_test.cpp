@@ -243,12 +243,12 @@ TEST(Tokenizer, SaysWhatItPutsAroundTexts) {
 
 // As in tokenizers 0.23.3: the mark is put before the first character of the original text.
 TEST(Metaspace, PutsNoMarkWhereTheFirstCharacterIsDropped) {
-  const auto ids = [](const char* normaliser, const char* text) {
+  const auto ids = [](const char* normaliser, const char* text, const std::string& before = "") {
     return Tokenizer::parse(std::string(R"({"model": {"type": "BPE", "merges": [], "unk_token": "?",
-                   "vocab": {"?": 0, "a": 1, "\u2581": 2}},
-                   "pre_tokenizer": {"type": "Metaspace", "prepend_scheme": "first"},
-                   "normalizer": )") +
-                                normaliser + "}",
+                   "vocab": {"?": 0, "a": 1, "\u2581": 2}}, "normalizer": )") +
+                                normaliser + R"(, "pre_tokenizer": )" + before +
+                                R"({"type": "Metaspace", "prepend_scheme": "first"})" +
+                                (before.empty() ? "}" : "]}}"),
                             "marks")
         .encode(text)
         .ids;
