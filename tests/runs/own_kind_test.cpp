@@ -45,7 +45,8 @@ class LabelSet final : public AnswerKind {
   void check_labels(int64_t labels, int64_t, const std::string&, const std::string& target,
                     const TextConfig&) const override {
     const auto names = split_words(target);
-    if (std::set<std::string_view>(names.begin(), names.end()).size() != static_cast<size_t>(labels))
+    if (std::set<std::string_view>(names.begin(), names.end()).size() !=
+        static_cast<size_t>(labels))
       fail("{} names a label twice", in_quotes(target));
   }
   void encode_target(const PairModel&, GivenTarget given, EncodedPair& pair) const override {
