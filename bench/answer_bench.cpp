@@ -11,8 +11,8 @@
 
 #include "attend/base/files.h"
 #include "attend/base/memory.h"
+#include "attend/decode/weight_type.h"
 #include "attend/inference/model.h"
-#include "attend/steps/weight_type.h"
 #include "bench/measure.h"
 
 namespace attend {

@@ -14,8 +14,8 @@
 #include <thread>
 
 #include "attend/base/files.h"
-#include "attend/data/cmudict.h"
 #include "attend/data/split.h"
+#include "attend/datasets/cmudict.h"
 #include "attend/decode/search.h"
 #include "attend/models/new_pair_model.h"
 #include "attend/models/pair_model.h"

@@ -79,9 +79,9 @@ PairModel long_model(const std::vector<Example>& examples) {
       text, examples);
 }
 
-void test_method(const Subject& subject, EvidenceTester& tester, const MethodRow& method) {
-  if (!refusal_reason(method, subject, tester.trace()).empty()) return;
-  tester.measure(method, method_scores(method, subject, tester.trace(), tester.choice()));
+void test_method(const Explanation& explanation, EvidenceTester& tester, const MethodRow& method) {
+  if (!refusal_reason(method, explanation.subject(), explanation.trace()).empty()) return;
+  tester.measure(method, method_scores(method, explanation, tester.choice()));
 }
 
 struct Bar {
@@ -123,7 +123,8 @@ void report_long(const std::string& name, std::chrono::steady_clock::time_point 
 void measure_page(const Subject& subject, bool as_json) {
   const auto start = std::chrono::steady_clock::now();
   std::ostringstream out;
-  const ExplanationPage page = tested_page(subject, nullptr, {});
+  const Explanation explanation = subject;
+  const ExplanationPage page = answer_page(explanation, test_methods(explanation, nullptr, {}));
   write_page(out, page);
   report_long(fmt::format("{} ({} methods)", whole_page, page.methods.size()), start, as_json);
 }
@@ -197,14 +198,16 @@ int main(int argc, char** argv) {
   const Rounds rounds =
       take_turns({seconds_of(1,
                              [&] {
-                               EvidenceTester tester(subject);
-                               test_method(subject, tester, find_method("attention"));
+                               const Explanation explanation = subject;
+                               EvidenceTester tester(explanation);
+                               test_method(explanation, tester, find_method("attention"));
                              }),
                   seconds_of(1,
                              [&] {
-                               EvidenceTester tester(subject, {.networks = 1});
+                               const Explanation explanation = subject;
+                               EvidenceTester tester(explanation, {.networks = 1});
                                for (const MethodRow& row : method_table())
-                                 test_method(subject, tester, row);
+                                 test_method(explanation, tester, row);
                              })},
                  quick ? 0.1 : 2);
   constexpr const char* workload = "one word";

@@ -17,7 +17,7 @@
 
 #include "attend/base/files.h"
 #include "attend/base/memory.h"
-#include "attend/data/cmudict.h"
+#include "attend/datasets/cmudict.h"
 #include "attend/models/new_pair_model.h"
 #include "attend/models/pair_model.h"
 #include "attend/models/transformer_config.h"

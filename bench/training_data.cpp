@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <random>
 
-#include "attend/data/vocabulary.h"
+#include "attend/text/vocabulary.h"
 
 namespace attend::bench {
 

@@ -1,9 +1,10 @@
-# attend_layer(NAME [TENSORS | TORCH] IMPORTS layer... PACKAGES target...)
+# attend_layer(NAME [TENSORS | TORCH] [UNINSTALLED] IMPORTS layer... PACKAGES target...)
 #
+# UNINSTALLED: only the program and tests use it.
 # The target attend_NAME of the folder attend/NAME. TENSORS and TORCH link LibTorch: TENSORS for layers that
 # include only <ATen/ATen.h>, TORCH for layers with modules and optimisers.
 function(attend_layer name)
-  cmake_parse_arguments(ARG "TENSORS;TORCH" "" "IMPORTS;PACKAGES" ${ARGN})
+  cmake_parse_arguments(ARG "TENSORS;TORCH;UNINSTALLED" "" "IMPORTS;PACKAGES" ${ARGN})
   file(GLOB sources CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/attend/${name}/*.cpp
        ${PROJECT_SOURCE_DIR}/attend/${name}/cpu/*.cpp)
   if(sources)
@@ -18,7 +19,9 @@ function(attend_layer name)
     add_library(attend_${name} INTERFACE)
     set(scope INTERFACE)
   endif()
-  set_property(GLOBAL APPEND PROPERTY ATTEND_LAYERS ${name})
+  if(NOT ARG_UNINSTALLED)
+    set_property(GLOBAL APPEND PROPERTY ATTEND_LAYERS ${name})
+  endif()
   list(TRANSFORM ARG_IMPORTS PREPEND attend_ OUTPUT_VARIABLE imports)
   target_include_directories(
     attend_${name} ${scope} $<BUILD_INTERFACE:${PROJECT_SOURCE_DIR}> $<INSTALL_INTERFACE:include>)

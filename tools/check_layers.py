@@ -7,7 +7,7 @@
 - A layer includes at least one header of each layer that it imports.
 - -inl.h headers are private to their layer.
 - Layers without TENSORS or TORCH, and their tests, do not include LibTorch.
-- Files have at most 500 lines, functions at most 60.
+- Files have at most 800 lines, functions at most 60.
 - Only attend/cli, tests, bench and examples may print, abort or exit.
 - Code of attend/ compares no name or text of a table row with a literal, but reads a field of the row. Exempt are the
   tables of scores, scopes, biases, normalisers, mechanisms and metrics.
@@ -27,7 +27,7 @@ import re
 import sys
 import tokenize
 
-MAXIMUM_FILE = 500
+MAXIMUM_FILE = 800
 MAXIMUM_FUNCTION = 60
 CODE_FOLDERS = ("attend", "tests", "bench", "examples")
 TORCH_HEADER = re.compile(r"(torch|ATen|c10|caffe2)/")
@@ -48,7 +48,7 @@ TABLES = {
         "metric_table", "text_metrics", "span_metrics", "ranking_metrics", "number_metrics")),
 }
 # Tables of output formats by suffix.
-FORMATS = ("attend/cli/explain_files.cpp", "attend/cli/graph_files.cpp")
+FORMATS = ("attend/explain/explain_files.cpp", "attend/pictures/graph_files.cpp")
 SUFFIX_ROW = re.compile(r'\{"(\.\w+)",')
 SUFFIX_ASKED = re.compile(r'\bhas_suffix\([^"]*?"(\.\w+)"\)')
 # A configuration key in the definition of a Setting.

@@ -21,7 +21,7 @@ of each bond. Two spellings must have the same key if and only if RDKit has one 
 counts; exits with 1 if a case differs without a reason. If RDKit refuses a molecule's valences, it is counted, not
 compared.
 
-    build/conform/molecules/bin/python tools/conform_molecules.py --golden tests/data/molecules.golden
+    build/conform/molecules/bin/python tools/conform_molecules.py --golden tests/text/molecules.golden
 
 writes the data of the test that runs without RDKit.
 """

@@ -32,7 +32,7 @@ from ctranslate2.specs import common_spec, transformer_spec
 
 BUILD = pathlib.Path(__file__).resolve().parent.parent / "build" / "release"
 LONGEST = 1024
-END = 2  # as in attend/data/vocabulary.h
+END = 2  # as in attend/text/vocabulary.h
 
 
 def options():

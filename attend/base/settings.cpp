@@ -11,6 +11,7 @@
 #include <map>
 #include <optional>
 #include <set>
+#include <stdexcept>
 #include <type_traits>
 #include <utility>
 
@@ -349,6 +350,24 @@ toml::table parse_document(std::string_view document, const std::string& name) {
 
 void append(Settings& all, Settings more) {
   all.insert(all.end(), std::make_move_iterator(more.begin()), std::make_move_iterator(more.end()));
+}
+
+const Setting& setting_of(const Settings& settings, std::string_view key) {
+  for (const Setting& setting : settings)
+    if (setting.key == key) return setting;
+  throw std::logic_error(fmt::format("no setting has the key {}", key));
+}
+
+void take_value(const Setting& to, const Setting& from) {
+  std::visit(
+      [&](const auto& variable) {
+        const auto& other = std::get<std::decay_t<decltype(variable)>>(from.value);
+        if constexpr (requires { variable.set(other.name()); })
+          variable.set(other.name());
+        else
+          *variable = *other;
+      },
+      to.value);
 }
 
 struct TomlFile::Parsed {

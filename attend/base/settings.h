@@ -29,6 +29,12 @@ using Settings = std::vector<Setting>;
 
 void append(Settings& all, Settings more);
 
+// Returns the setting with this key. std::logic_error if there is none.
+const Setting& setting_of(const Settings& settings, std::string_view key);
+
+// Assigns the value of one setting to another of the same type.
+void take_value(const Setting& to, const Setting& from);
+
 // A TOML file, parsed once. It can be read in parts, because some keys decide which others exist.
 class TomlFile {
  public:

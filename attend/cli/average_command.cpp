@@ -5,7 +5,7 @@
 #include <nlohmann/json.hpp>
 
 #include "attend/cli/commands.h"
-#include "attend/data/json_line.h"
+#include "attend/files/json_line.h"
 #include "attend/runs/average.h"
 
 namespace attend {

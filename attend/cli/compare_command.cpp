@@ -10,6 +10,7 @@
 #include "attend/cli/commands.h"
 #include "attend/cli/decode_options.h"
 #include "attend/cli/progress.h"
+#include "attend/cli/setting_options.h"
 #include "attend/metrics/metric.h"
 #include "attend/runs/comparison.h"
 #include "attend/runs/out_folder.h"
@@ -207,10 +208,8 @@ void add_compare_command(CLI::App& app) {
   command->add_option("--config", options->train.config, "TOML file with settings for all models");
   command->add_option("--set", options->train.assignments, "key=value for all models; repeatable")
       ->allow_extra_args(false);
-  command
-      ->add_option("--beam", options->search.beam, "beam size: hypotheses kept; 1 is greedy search")
-      ->check(CLI::Range(1, 1000))
-      ->capture_default_str();
+  const Setting beam = setting_of(options->search.settings(), "beam");
+  add_setting_option(*command, beam, beam.help)->capture_default_str();
   command->add_option("--threads", options->model.threads, "sentences decoded in parallel")
       ->check(CLI::Range(1, 1024))
       ->capture_default_str();

@@ -10,12 +10,12 @@
 #include "attend/cli/commands.h"
 #include "attend/cli/compute_graph.h"
 #include "attend/cli/compute_inputs.h"
-#include "attend/cli/graph_files.h"
 #include "attend/cli/output_file.h"
-#include "attend/data/npz.h"
-#include "attend/data/tensor_json.h"
+#include "attend/files/npz.h"
+#include "attend/files/tensor_json.h"
 #include "attend/mechanisms/compute_gradients.h"
 #include "attend/mechanisms/worked_example.h"
+#include "attend/pictures/graph_files.h"
 
 namespace attend {
 namespace {

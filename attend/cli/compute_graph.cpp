@@ -3,12 +3,12 @@
 #include <ATen/core/grad_mode.h>
 
 #include "attend/base/error.h"
+#include "attend/base/file_formats.h"
 #include "attend/base/files.h"
-#include "attend/cli/file_formats.h"
-#include "attend/cli/graph_files.h"
-#include "attend/data/text_lines.h"
 #include "attend/explain/weight_grids.h"
 #include "attend/pictures/attention_graph.h"
+#include "attend/pictures/graph_files.h"
+#include "attend/text/text_lines.h"
 
 namespace attend {
 namespace {

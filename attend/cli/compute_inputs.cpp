@@ -4,9 +4,9 @@
 #include <cmath>
 
 #include "attend/base/error.h"
-#include "attend/cli/file_formats.h"
-#include "attend/data/npy.h"
-#include "attend/data/tensor_json.h"
+#include "attend/base/file_formats.h"
+#include "attend/files/npy.h"
+#include "attend/files/tensor_json.h"
 #include "attend/nn/mechanism_table.h"
 
 namespace attend {

@@ -10,7 +10,7 @@
 #include "attend/cli/decode_options.h"
 #include "attend/data/data_check.h"
 #include "attend/data/data_format.h"
-#include "attend/data/json_line.h"
+#include "attend/files/json_line.h"
 
 namespace attend {
 namespace {

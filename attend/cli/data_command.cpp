@@ -7,8 +7,8 @@
 
 #include "attend/base/error.h"
 #include "attend/cli/commands.h"
-#include "attend/data/cmudict.h"
-#include "attend/data/json_line.h"
+#include "attend/datasets/cmudict.h"
+#include "attend/files/json_line.h"
 
 namespace attend {
 namespace {

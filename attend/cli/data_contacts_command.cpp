@@ -5,8 +5,8 @@
 #include <string>
 
 #include "attend/cli/commands.h"
-#include "attend/data/json_line.h"
-#include "attend/data/planted_contacts.h"
+#include "attend/datasets/planted_contacts.h"
+#include "attend/files/json_line.h"
 
 namespace attend {
 namespace {

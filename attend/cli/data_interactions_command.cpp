@@ -6,8 +6,8 @@
 
 #include "attend/cli/commands.h"
 #include "attend/cli/output_file.h"
-#include "attend/data/json_line.h"
-#include "attend/data/planted_interactions.h"
+#include "attend/datasets/planted_interactions.h"
+#include "attend/files/json_line.h"
 
 namespace attend {
 namespace {

@@ -6,8 +6,8 @@
 
 #include "attend/cli/commands.h"
 #include "attend/cli/written_tables.h"
-#include "attend/data/digit_pictures.h"
-#include "attend/data/media_sets.h"
+#include "attend/datasets/digit_pictures.h"
+#include "attend/datasets/media_sets.h"
 
 namespace attend {
 namespace {

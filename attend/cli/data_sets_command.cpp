@@ -6,7 +6,7 @@
 
 #include "attend/cli/commands.h"
 #include "attend/cli/output_file.h"
-#include "attend/data/integer_sets.h"
+#include "attend/datasets/integer_sets.h"
 
 namespace attend {
 namespace {

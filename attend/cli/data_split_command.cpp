@@ -4,7 +4,7 @@
 #include "attend/cli/decode_options.h"
 #include "attend/cli/progress.h"
 #include "attend/cli/written_tables.h"
-#include "attend/data/pair_split.h"
+#include "attend/datasets/pair_split.h"
 
 namespace attend {
 

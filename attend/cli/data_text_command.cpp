@@ -11,10 +11,10 @@
 #include "attend/cli/commands.h"
 #include "attend/cli/named_option.h"
 #include "attend/cli/output_file.h"
-#include "attend/data/json_line.h"
-#include "attend/data/line_reader.h"
 #include "attend/data/text_codec.h"
-#include "attend/data/tokeniser.h"
+#include "attend/files/json_line.h"
+#include "attend/text/line_reader.h"
+#include "attend/text/tokeniser.h"
 
 namespace attend {
 namespace {

@@ -2,7 +2,8 @@
 
 #include "attend/base/error.h"
 #include "attend/cli/named_option.h"
-#include "attend/steps/weight_type.h"
+#include "attend/cli/setting_options.h"
+#include "attend/decode/weight_type.h"
 
 namespace attend {
 
@@ -29,35 +30,28 @@ void add_placement_options(CLI::App& command, DevicePlacement& placement) {
 
 namespace {
 
-// Option with an optional default in the model's folder (decode.* of config.toml).
-template <class Value>
-CLI::Option* add_model_option(CLI::App& command, DecodeOptions& options, const char* name,
-                              Value SearchOptions::*member, const char* help) {
-  CLI::Option* option = command.add_option(name, options.search.*member, help);
-  options.defaults.push_back([option, member](SearchOptions& search, const SearchOptions& own) {
-    if (option->count() == 0) search.*member = own.*member;
+// Option with an optional default in the table `decode` of the model's config.toml.
+CLI::Option* add_folder_option(CLI::App& command, const Setting& setting,
+                               std::string_view otherwise) {
+  return add_setting_option(command, setting,
+                            fmt::format("{}; default: decode.{} of the model, or {}", setting.help,
+                                        setting.key, otherwise));
+}
+
+void add_model_option(CLI::App& command, DecodeOptions& options, const Setting& setting) {
+  const CLI::Option* option = add_folder_option(command, setting, "1");
+  options.defaults.push_back([option, setting](SearchOptions&, SearchOptions& own) {
+    if (option->count() == 0) take_value(setting, setting_of(own.settings(), setting.key));
   });
-  return option;
 }
 
 // A default of the model gives way to a length that was given.
-void add_length_options(CLI::App& command, DecodeOptions& options) {
-  SearchOptions& search = options.search;
+void add_length_options(CLI::App& command, DecodeOptions& options, const Settings& settings) {
   const CLI::Option* minimum =
-      command
-          .add_option(
-              "--minimum-length", search.minimum_length,
-              "minimum number of tokens of an answer; default: decode.minimum_length of the "
-              "model, or 0")
-          ->check(CLI::Range(0, 1000000));
+      add_folder_option(command, setting_of(settings, "minimum_length"), "0");
   const CLI::Option* maximum =
-      command
-          .add_option("--maximum-length", search.maximum_length,
-                      "maximum number of tokens of an answer after a prefix; default: "
-                      "decode.maximum_length of the model, or 3 per source token plus 10, or "
-                      "--minimum-length if that is more")
-          ->check(CLI::Range(1, 1000000));
-  options.defaults.push_back([minimum, maximum](SearchOptions& lengths, const SearchOptions& own) {
+      add_folder_option(command, setting_of(settings, "maximum_length"), "0");
+  options.defaults.push_back([minimum, maximum](SearchOptions& lengths, SearchOptions& own) {
     lengths.take_lengths(own, minimum->count() > 0, maximum->count() > 0);
   });
 }
@@ -66,23 +60,15 @@ void add_length_options(CLI::App& command, DecodeOptions& options) {
 
 void add_search_options(CLI::App& command, DecodeOptions& options) {
   SearchOptions& search = options.search;
-  add_model_option(
-      command, options, "--beam", &SearchOptions::beam,
-      "beam size: hypotheses kept; 1 is greedy search; default: decode.beam of the model, or 1")
-      ->check(CLI::Range(1, 1000));
-  add_model_option(command, options, "--length-penalty", &SearchOptions::length_penalty,
-                   "rank by log probability / length^this; 0: no penalty; default: "
-                   "decode.length_penalty of the model, or 1")
-      ->check(CLI::Range(0.0, 10.0));
+  const Settings settings = search.settings();
+  for (const char* name : {"beam", "length_penalty"})
+    add_model_option(command, options, setting_of(settings, name));
   command.add_flag_callback(
       "--wu-length-penalty", [&search] { search.length_penalty_form = LengthPenalty::wu; },
       "use (5 + length) / 6 as the length (Wu et al. 2016)");
-  command
-      .add_option("--coverage-penalty", search.coverage_penalty,
-                  "weight of the penalty for source tokens without attention (Wu et al. 2016)")
-      ->check(CLI::Range(0.0, 10.0))
-      ->capture_default_str();
-  add_length_options(command, options);
+  const Setting& coverage = setting_of(settings, "coverage_penalty");
+  add_setting_option(command, coverage, coverage.help)->capture_default_str();
+  add_length_options(command, options, settings);
   add_named_option<UnknownTokens>(
       command, "--unknown", search.unknown,
       "replacement for unknown tokens: forbid, the next best known token; copy, the source token "
@@ -105,17 +91,17 @@ void add_decode_options(CLI::App& command, DecodeOptions& options) {
       command, "--weights", options.model.weights,
       "type of the weights: float32; bfloat16 and int8 are faster and less exact");
   add_search_options(command, options);
-  command.add_flag("--keep-seen", options.search.keep_seen,
-                   "rank items of the history, too (models that rank items)");
+  const Setting keep_seen = setting_of(options.search.settings(), "keep_seen");
+  add_setting_option(command, keep_seen, keep_seen.help);
 }
 
 void take_search_defaults(DecodeOptions& options, const Model& model) {
-  const SearchOptions own = model.search_options();
+  SearchOptions own = model.search_options();
   for (const DecodeOptions::TakeDefault& take : options.defaults) take(options.search, own);
 }
 
 void check_decode_options(const DecodeOptions& options, const Model& model) {
-  if (options.search.keep_seen && !model.ranks())
+  if (options.search.keep_seen && !model.answers().ranks())
     fail("--keep-seen: needs a model that ranks items; {} is of type {}", options.models[0],
          model.type());
 }

@@ -16,7 +16,7 @@ struct DecodeOptions {
   SearchOptions search;
   // Per search option with a default in the model's folder: sets it to that default unless the
   // option was given.
-  using TakeDefault = std::function<void(SearchOptions& search, const SearchOptions& own)>;
+  using TakeDefault = std::function<void(SearchOptions& search, SearchOptions& own)>;
   std::vector<TakeDefault> defaults = {};
 };
 

@@ -11,7 +11,7 @@
 #include "attend/cli/decode_options.h"
 #include "attend/cli/named_option.h"
 #include "attend/cli/source_lines.h"
-#include "attend/data/json_line.h"
+#include "attend/files/json_line.h"
 
 namespace attend {
 namespace {

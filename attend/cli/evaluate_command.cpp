@@ -65,19 +65,12 @@ std::vector<const Metric*> chosen_metrics(const std::vector<std::string>& names,
   return of_answers;
 }
 
-MeasuredFor kind_of(const Model& model) {
-  if (model.ranks()) return MeasuredFor::rankings;
-  if (model.answers_numbers()) return MeasuredFor::numbers;
-  if (model.tags()) return MeasuredFor::tags;
-  return model.answers_labels() ? MeasuredFor::labels : MeasuredFor::sequences;
-}
-
 // Error if the model does not support a metric.
 void check_metrics(const std::vector<const Metric*>& metrics, const Model& model) {
   for (const Metric* metric : metrics)
-    if (metric->of_answers() && (metric->needs == MetricNeeds::rank) != model.ranks())
+    if (metric->of_answers() && metric->of_ranks() != model.answers().ranks())
       fail("--metric {}: a model of type {} {}; leave the metric out", metric->name, model.type(),
-           model.ranks() ? "ranks items, and gives no such answers" : "ranks no items");
+           metric->of_ranks() ? "ranks no items" : "ranks items, and gives no such answers");
 }
 
 // File of the examples.
@@ -145,49 +138,55 @@ std::string unread_part(int64_t tokens) {
 Measurement measure_model(const EvaluateOptions& options, const Model& model, int64_t& left_out) {
   auto examples = read_test_examples(options, model, left_out);
   const TextConfig& text = model.text();
-  if (const SourceKind* kind = text.source_kind(); kind != nullptr && options.skip_bad)
+  const AnswerKind& kind = model.answers();
+  if (const SourceKind* files = text.source_kind(); files != nullptr && options.skip_bad)
     left_out +=
-        take_out_unreadable({&examples}, *kind->reader(text.frames), options.data, print_remark);
+        take_out_unreadable({&examples}, *files->reader(text.frames), options.data, print_remark);
   if (examples.empty()) fail("{}: holds no example that can be read", options.data);
   model.check_labels(examples, test_file(options, text), print_remark);
-  Measurement result{.metrics = chosen_metrics(options.metrics, kind_of(model)),
-                     .options = {options.bleu, model.tags()},
+  Measurement result{.metrics = chosen_metrics(options.metrics, kind.measured()),
+                     .options = metric_options(model),
                      .counts = count_examples(examples),
                      .beam = options.search.beam};
+  result.options.bleu = options.bleu;
   check_metrics(result.metrics, model);
   const RankOptions rank{options.search.keep_seen, options.negatives, options.seed};
   const auto start = std::chrono::steady_clock::now();
   {
     CountPrinter printer("decoded");
     const Report report = [&](int64_t done, int64_t total) { printer.show(done, total); };
-    result.evaluation = model.ranks() ? rank_next(model, examples, rank, report)
-                                      : evaluate(model, examples, options.search, report);
+    if (kind.ranks()) {
+      result.evaluation = rank_next(model, examples, rank, report);
+      result.popular = rank_popular(model, examples, rank);
+      result.misses = count_misses(model, examples, result.evaluation);
+    } else {
+      result.evaluation = evaluate(model, examples, options.search, report);
+    }
   }
-  if (model.ranks()) result.popular = rank_popular(model, examples, rank);
   result.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
   const int64_t truncated = result.evaluation.truncated, cut = result.evaluation.cut;
   if (truncated > 0)
     fmt::print(stderr, "attend: {}: {} sources are cut to their {} {} tokens{}\n", options.data,
-               truncated, kept_part(model), model.maximum_source_length(),
+               truncated, kind.kept_part(), model.maximum_source_length(),
                unread_part(result.evaluation.unread));
   if (result.evaluation.converted_to_grey > 0)
     fmt::print(stderr,
                "attend: {}: {} sources are in colour and read in grey "
                "(data.colours = false)\n",
                options.data, result.evaluation.converted_to_grey);
-  if (cut > 0 && !model.continues())
+  if (cut > 0 && !kind.continues())
     fmt::print(stderr, "attend: {}: {} answers are cut at the maximum length\n", options.data, cut);
   UnknownCount unknown;
   for (const Example& example : examples) unknown.add(model, example.source, example.line);
   unknown.tell(options.data + ": ");
-  if (!model.answers_numbers()) result.likelihood = likelihood(model, examples);
-  if (result.likelihood.tokens == 0 && model.ranks()) leave_likelihood_out(options, result);
-  if (model.ranks()) result.misses = count_misses(model, examples, result.evaluation);
+  if (kind.has_probabilities()) result.likelihood = likelihood(model, examples);
+  if (result.likelihood.tokens == 0 && !result.popular.answers.empty())
+    leave_likelihood_out(options, result);
   if (std::any_of(result.metrics.begin(), result.metrics.end(),
                   [](const Metric* metric) { return metric->of_scores(); }))
     result.evaluation.scores = class_scores(model, examples);
   tell_form(options, model, result);
-  if (model.answers_labels())
+  if (kind.is_label())
     for (const ScoredAnswer& answer : result.evaluation.answers)
       result.labels.add(answer.text, answer.references);
   if (!options.scores.empty()) write_scores(options.scores, model, examples);
@@ -253,13 +252,14 @@ void run_evaluate(EvaluateOptions& options) {
   const Model model = Model::ensemble(options.models, options.model);
   take_search_defaults(options, model);
   check_decode_options(options, model);
-  if (options.negatives > 0 && !model.ranks())
+  const AnswerKind& kind = model.answers();
+  if (options.negatives > 0 && !kind.ranks())
     fail("--negatives: needs a model that ranks items; {} is of type {}", options.models[0],
          model.type());
-  if (model.fills() && options.models.size() > 1)
+  if (kind.fills() && options.models.size() > 1)
     fail("{}: encoders are measured one at a time; give one model", options.models[1]);
   int64_t left_out = 0;
-  if (model.fills() || (options.target.empty() && model.continues() && names_text(options.data))) {
+  if (kind.fills() || (options.target.empty() && kind.continues() && names_text(options.data))) {
     evaluate_text(model, options.data, options.json, options.skip_bad ? &left_out : nullptr);
   } else {
     const Measurement measurement = measure_model(options, model, left_out);

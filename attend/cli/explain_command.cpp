@@ -1,4 +1,3 @@
-#include <ATen/core/grad_mode.h>
 #include <fmt/format.h>
 #include <malloc.h>
 #include <sys/ioctl.h>
@@ -6,36 +5,31 @@
 
 #include <algorithm>
 #include <cmath>
+#include <memory>
 #include <optional>
-#include <sstream>
 
 #include "attend/base/error.h"
+#include "attend/base/file_formats.h"
 #include "attend/base/files.h"
 #include "attend/cli/commands.h"
 #include "attend/cli/decode_options.h"
 #include "attend/cli/evidence_text.h"
-#include "attend/cli/explain_files.h"
-#include "attend/cli/file_formats.h"
 #include "attend/cli/named_option.h"
 #include "attend/cli/output_file.h"
 #include "attend/cli/progress.h"
 #include "attend/cli/source_lines.h"
 #include "attend/cli/terminal.h"
-#include "attend/explain/answer_page.h"
+#include "attend/explain/explained_answer.h"
 #include "attend/explain/explanation_markdown.h"
-#include "attend/explain/knock_out.h"
-#include "attend/explain/layer_maps.h"
-#include "attend/explain/shown.h"
+#include "attend/explain/methods.h"
 #include "attend/pictures/alignment.h"
-#include "attend/pictures/layer_graph.h"
 
 namespace attend {
 namespace {
 
 struct ExplainOptions : DecodeOptions {
-  std::string folder, text, out, target, against;
-  std::vector<std::string> without;
-  ShowOptions show;
+  std::string folder, out;
+  ExplanationRequest request;
   bool json = false;
 };
 
@@ -49,28 +43,30 @@ TextOptions terminal_options() {
   return options;
 }
 
-Subject explained(const ExplainOptions& options, const Model& model) {
-  try {
-    Subject subject = compared_with(
-        answered_subject(model, options.text, options.search, options.target), options.against);
+std::shared_ptr<const ExplainedAnswer> explained_answer(const ExplainOptions& options,
+                                                        const Model& model) {
+  std::optional<CountPrinter> printer;
+  ExplanationWatch watch;
+  watch.answered = [&](const Subject& subject) {
     if (subject.truncated)
-      fmt::print(stderr, "attend: the text is cut to its {} {} tokens\n", kept_part(model),
-                 subject.source.size());
-    return subject;
+      fmt::print(stderr, "attend: the text is cut to its {} {} tokens\n",
+                 model.answers().kept_part(), subject.source.size());
+    printer.emplace("tested");
+  };
+  watch.report = [&](int64_t done, int64_t total) { printer->show(done, total); };
+  try {
+    return explain_answer(model, options.request, watch);
   } catch (const SourceError& error) {
-    fail("text {}: {}", in_quotes(options.text), error.reason());
+    fail("text {}: {}", in_quotes(options.request.text), error.reason());
   }
 }
 
-std::string page(const ExplainOptions& options, const Subject& subject,
-                 const std::optional<SourcePicture>& picture) {
-  const std::string& method = options.show.method;
-  const MethodRow* only = method.empty() ? nullptr : &find_method(method);
-  CountPrinter printer("tested");
-  std::ostringstream out;
-  write_page(out, tested_page(subject, only, options.show.choice, picture,
-                              [&](int64_t done, int64_t total) { printer.show(done, total); }));
-  return out.str();
+std::string file_bytes(const ExplainOptions& options, const ExplainedAnswer& explained) {
+  try {
+    return explained_file(explained, *options.request.file);
+  } catch (const Error& error) {
+    fail("--out {}: {}", options.out, error.what());
+  }
 }
 
 // Prints the heads of the map, sorted by the loss of the answer without them, largest first.
@@ -97,7 +93,7 @@ void print(const ExplainOptions& options, const Shown& shown) {
     fmt::print("{}", shown_json(shown));
     return;
   }
-  if (options.out.empty() && options.show.view == ExplanationView::effects)
+  if (options.out.empty() && options.request.show.view == ExplanationView::effects)
     print_effects(shown.maps[0]);
   else if (options.out.empty())
     for (const Alignment& map : titled_maps(shown))
@@ -105,18 +101,15 @@ void print(const ExplainOptions& options, const Shown& shown) {
   for (const TestedMethod& method : shown.methods) fmt::print("{}", evidence_text(method.card));
 }
 
-void print_knock_out(const ExplainOptions& options, const Model& model, const Subject& subject) {
-  check_takes_no_map(options.show);
-  if (!options.out.empty())
-    fail("without: reports how the answer changes and makes no file; leave --out out");
-  const KnockOut told =
-      knock_out(subject, options.text, options.search, options.without, options.show.ablation);
+void print_knock_out(const ExplainOptions& options, const Model& model, const KnockOut& told) {
   if (options.json) {
     fmt::print("{}\n", knock_out_json(told));
     return;
   }
-  const bool number = model.answers_numbers();
-  const char* value = number ? "number" : options.against.empty() ? "log probability" : "log odds";
+  const bool number = !model.answers().has_probabilities();
+  const char* value = number                            ? "number"
+                      : options.request.against.empty() ? "log probability"
+                                                        : "log odds";
   fmt::print("{:<16} {:.4f}, without {} {:.4f}\n", value, told.before, told.without, told.after);
   if (!number)
     fmt::print("{:<16} {} of {} positions have another token\n", "changed", told.changed,
@@ -124,37 +117,45 @@ void print_knock_out(const ExplainOptions& options, const Model& model, const Su
   fmt::print("{:<16} {}\n", "answer then", told.new_answer);
 }
 
-void explain_answer(const ExplainOptions& options, const Model& model, const Subject& subject) {
-  if (!options.without.empty()) return print_knock_out(options, model, subject);
-  const ExplainFile* file = format_of(explain_files(), options.out);
-  const bool whole_page = file && file->page;
-  Shown shown;
-  if (!whole_page || options.json) {
-    shown = show(subject, options.show);
-    shown.text = options.text;
-    if (options.show.view == ExplanationView::alignment)
-      shown.picture = source_picture(model, options.text);
-  }
-  print(options, shown);
+// Sets the kind of the file. Error if it cannot be written.
+void take_file(ExplainOptions& options) {
+  ExplanationRequest& request = options.request;
+  const bool is_graph = request.show.view == ExplanationView::graph;
+  if (is_graph && (options.out.empty() || options.json))
+    fail("--view graph: is a picture; name a file with --out that ends in {}",
+         listed_layer_graph_files());
+  request.with_maps = options.json;
   if (options.out.empty()) return;
-  write_file(options.out, whole_page ? page(options, subject, source_picture(model, options.text))
-                                     : explain_file(options.out, shown));
-  fmt::print(stderr, "wrote {}\n", options.out);
+  if (!request.without.empty()) {
+    check_takes_no_map(request.show);
+    fail("without: reports how the answer changes and makes no file; leave --out out");
+  }
+  request.file = format_of(explain_files(), options.out);
+  if (is_graph && (!request.file || (!request.file->graph && !request.file->page)))
+    fail("--out {}: a graph's name must end in {}", options.out, listed_layer_graph_files());
+  if (!request.file) fail("--out {}: the name must end in {}", options.out, listed_explain_files());
 }
 
 void run_explain(ExplainOptions& options) {
   // Otherwise gaps between the vectors of a long text fragment the heap: a sixth of the memory for
   // the gradient of 512 tokens.
   mallopt(M_MMAP_THRESHOLD, 1 << 20);
-  if (options.show.view == ExplanationView::graph && (options.out.empty() || options.json))
-    fail("--view graph: is a picture; name a file with --out that ends in {}",
-         listed_layer_graph_files());
+  take_file(options);
   ModelOptions loading = options.model;
   loading.threads = 1;
   const Model model(options.folder, loading);
   take_search_defaults(options, model);
-  const Subject subject = explained(options, model);
-  explain_answer(options, model, subject);
+  options.request.search = options.search;
+  const auto explained = explained_answer(options, model);
+  if (explained->knock_out)
+    print_knock_out(options, model, *explained->knock_out);
+  else
+    print(options, explained->shown);
+  if (options.request.file) {
+    write_file(options.out, file_bytes(options, *explained));
+    fmt::print(stderr, "wrote {}\n", options.out);
+  }
+  const Subject& subject = explained->subject;
   if (subject.is_part)
     fmt::print(stderr,
                "attend: only the first {} tokens of the answer are explained; the context of the "
@@ -163,7 +164,7 @@ void run_explain(ExplainOptions& options) {
   if (subject.converted_to_grey)
     fmt::print(stderr, "attend: the image is in colour and read in grey (data.colours = false)\n");
   // A continuation of a text has no end of its own.
-  if (!subject.complete && !model.continues())
+  if (!subject.complete && !model.answers().continues())
     fmt::print(stderr,
                "attend: the answer is cut at the maximum length, {} tokens; --maximum-length sets "
                "it\n",
@@ -212,30 +213,33 @@ void add_explain_command(CLI::App& app) {
   add_search_options(*command, *options);
   command
       ->add_option(
-          "text", options->text,
+          "text", options->request.text,
           "source to answer and explain, as the model reads it: a text, the file of an image "
           "or a sound, or the name of a node")
       ->required();
-  command->add_option("--target", options->target,
+  command->add_option("--target", options->request.target,
                       "explain this answer instead of the model's own");
-  command->add_option("--against", options->against,
+  command->add_option("--against", options->request.against,
                       "explain why the answer and not this one: one token for every position, or "
                       "one token per position");
   command
       ->add_option(
-          "--without", options->without,
+          "--without", options->request.without,
           "report how the answer changes without these heads or edges, instead of a map: see below")
       ->delimiter(',');
-  add_named_option<Ablation>(*command, "--ablation", options->show.ablation,
+  add_named_option<Ablation>(*command, "--ablation", options->request.show.ablation,
                              "output of heads that are off: zeros, or their mean over the answer");
-  command->add_option("--method", options->show.method,
+  command->add_option("--method", options->request.show.method,
                       "method, see below; default: the attention weights");
-  add_named_option<ExplanationView>(*command, "--view", options->show.view, "view, see below");
-  command->add_option("--layer", options->show.choice.layer, "layer, from 1; default: the last");
-  command->add_option("--head", options->show.choice.head,
+  add_named_option<ExplanationView>(*command, "--view", options->request.show.view,
+                                    "view, see below");
+  command->add_option("--layer", options->request.show.choice.layer,
+                      "layer, from 1; default: the last");
+  command->add_option("--head", options->request.show.choice.head,
                       "head, from 1; default: all heads, or their mean");
-  command->add_flag("--words", options->show.words, "join pieces of words (with @@) into words");
-  command->add_flag("--evidence", options->show.evidence,
+  command->add_flag("--words", options->request.show.words,
+                    "join pieces of words (with @@) into words");
+  command->add_flag("--evidence", options->request.show.evidence,
                     "test whether the answer depends on the tokens that the map points at");
   add_output_file(*command, "--out", options->out, "file to write: " + listed_explain_files());
   command->add_flag(

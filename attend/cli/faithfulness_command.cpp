@@ -2,11 +2,11 @@
 #include <fmt/ranges.h>
 
 #include "attend/base/error.h"
+#include "attend/base/file_formats.h"
 #include "attend/base/files.h"
 #include "attend/cli/commands.h"
 #include "attend/cli/decode_options.h"
 #include "attend/cli/evidence_text.h"
-#include "attend/cli/file_formats.h"
 #include "attend/cli/output_file.h"
 #include "attend/cli/progress.h"
 #include "attend/explain/explanation_json.h"

@@ -6,8 +6,9 @@
 #include "attend/cli/commands.h"
 #include "attend/cli/decode_options.h"
 #include "attend/cli/output_line.h"
+#include "attend/cli/setting_options.h"
 #include "attend/cli/source_lines.h"
-#include "attend/data/json_line.h"
+#include "attend/files/json_line.h"
 #include "attend/inference/answer_json.h"
 
 namespace attend {
@@ -22,8 +23,9 @@ struct PredictOptions : DecodeOptions {
 
 // Answers of models of texts may contain line breaks and TABs; bytes may, too.
 std::string answer_line(const Model& model, const std::string& text, bool in_record) {
-  const bool of_texts = model.continues() || model.fills();
-  return in_one_line(text, of_texts ? text_breaks : in_record ? field_breaks : line_breaks);
+  return in_one_line(text, model.answers().is_text() ? text_breaks
+                           : in_record               ? field_breaks
+                                                     : line_breaks);
 }
 
 void print_answer(const PredictOptions& options, const Model& model, const std::string& source,
@@ -68,7 +70,7 @@ struct Tally {
                  "attend: {} of {} sources are in colour and read in grey (data.colours = false)\n",
                  converted_to_grey, lines);
     // A continuation of a text has no end of its own.
-    if (cut > 0 && !model.continues())
+    if (cut > 0 && !model.answers().continues())
       fmt::print(
           stderr,
           "attend: {} of {} answers are cut at the maximum length; --maximum-length sets it\n", cut,
@@ -76,37 +78,29 @@ struct Tally {
   }
 };
 
-// Parts of the lines: sources, and with --prefixes the text after a TAB.
-struct Questions {
-  std::vector<std::string> sources, prefixes;
-};
-
-Questions read_questions(const PredictOptions& options, std::vector<std::string> lines) {
-  Questions questions;
-  if (options.prefixes)
-    for (std::string& line : lines) {
-      const size_t tab = line.find('\t');
-      questions.prefixes.push_back(tab == std::string::npos ? "" : line.substr(tab + 1));
-      line.resize(std::min(tab, line.size()));
-    }
-  questions.sources = std::move(lines);
-  return questions;
-}
-
+// Prints the answers to a portion of lines. With --prefixes a source ends at the first TAB, and the
+// rest is the prefix.
 void answer_lines(const PredictOptions& options, const Model& model, std::vector<std::string> texts,
                   SourceLines& lines, Tally& tally) {
-  const Questions questions = read_questions(options, std::move(texts));
-  SearchOptions search = options.search;
-  if (search.sampling) search.sampling->first = static_cast<uint64_t>(lines.number(0) - 1);
-  lines.ask([&] {
-    model.answer_each(questions.sources, search, questions.prefixes,
-                      [&](size_t i, const Answer& answer) {
-                        if (answer.truncated) lines.tell_truncated(i, model);
-                        if (!answer.error.empty()) lines.tell_bad(i, answer.error);
-                        tally.add(answer);
-                        print_answer(options, model, questions.sources[i], answer);
-                      });
+  std::vector<std::string> prefixes;
+  prefixes.reserve(texts.size());
+  if (options.prefixes)
+    for (std::string& text : texts) {
+      const size_t tab = text.find('\t');
+      prefixes.push_back(tab == std::string::npos ? "" : text.substr(tab + 1));
+      text.resize(std::min(tab, text.size()));
+    }
+  const auto first = static_cast<size_t>(lines.number(0) - 1);
+  FunctionSink sink([&](size_t number, const Answer& answer) {
+    const size_t i = number - first;
+    if (answer.truncated) lines.tell_truncated(i, model);
+    if (!answer.error.empty()) lines.tell_bad(i, answer.error);
+    tally.add(answer);
+    print_answer(options, model, texts[i], answer);
   });
+  std::vector<Request> requests = requests_of(texts, options.search, &sink, prefixes);
+  for (Request& request : requests) request.number += first;
+  lines.ask([&] { model.answer_each(std::move(requests)); });
   flush_output();
 }
 
@@ -140,20 +134,12 @@ void run_predict(PredictOptions& options) {
 // Any of these options requests sampling.
 void add_sampling_options(CLI::App& command, PredictOptions& options) {
   Sampling& sampling = options.sampling;
-  const std::vector<CLI::Option*> all = {
+  std::vector<CLI::Option*> all = {
       command.add_option("--samples", options.search.nbest, "number of answers to draw per line")
           ->check(CLI::Range(1, 1000)),
-      command
-          .add_option("--temperature", sampling.temperature,
-                      "draw answers; below 1, probable answers become more frequent")
-          ->check(CLI::Range(1e-3, 1e3)),
-      command.add_option("--top-k", sampling.top_k, "draw from the most probable k tokens")
-          ->check(CLI::Range(1, 1000000000)),
-      command
-          .add_option("--top-p", sampling.top_p,
-                      "draw from the smallest set of tokens with this total probability")
-          ->check(CLI::Range(1e-6, 1.0)),
       command.add_option("--seed", sampling.seed, "random seed")->capture_default_str()};
+  for (const Setting& setting : sampling.settings())
+    all.push_back(add_setting_option(command, setting, setting.help));
   for (CLI::Option* option : all)
     option->excludes("--beam")->excludes("--nbest")->each(
         [&options](const std::string&) { options.search.sampling = Sampling(); });
@@ -166,10 +152,8 @@ void add_predict_command(CLI::App& app) {
   auto* command =
       app.add_subcommand("predict", "Answer the lines of standard input, in their order");
   add_decode_options(*command, *options);
-  command
-      ->add_option("--nbest", options->search.nbest, "number of answers per line, at most --beam")
-      ->check(CLI::Range(1, 1000))
-      ->capture_default_str();
+  const Setting nbest = setting_of(options->search.settings(), "nbest");
+  add_setting_option(*command, nbest, nbest.help)->capture_default_str();
   add_sampling_options(*command, *options);
   command->add_flag("--prefixes", options->prefixes,
                     "lines are a source, a TAB and the beginning of the answer");

@@ -10,10 +10,10 @@
 #include "attend/cli/commands.h"
 #include "attend/cli/metric_options.h"
 #include "attend/cli/named_option.h"
-#include "attend/data/text_lines.h"
-#include "attend/data/units.h"
 #include "attend/inference/text_scores.h"
 #include "attend/metrics/metric.h"
+#include "attend/text/text_lines.h"
+#include "attend/text/units.h"
 
 namespace attend {
 namespace {

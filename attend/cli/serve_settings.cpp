@@ -17,6 +17,7 @@
 #include "attend/base/files.h"
 #include "attend/base/parse_number.h"
 #include "attend/base/trimmed.h"
+#include "attend/serve/request_fields.h"
 #include "attend/serve/routes.h"
 
 namespace attend {
@@ -215,6 +216,9 @@ void ServeOptions::read(const std::string& config, const std::vector<std::string
   for (const std::string& folder : folders) service.folders.push_back(read_model_folder(folder));
   http.hosts = read_hosts(hosts);
   http.open_paths = open_paths();
+  http.error = [](int status, const std::string& message) {
+    return openai_error(RequestError(status, message));
+  };
   http.origins = read_origins(origins);
   http.listener = inherited_listener();
   http.connections = static_cast<size_t>(connections);

@@ -35,6 +35,19 @@ struct ShownSetting {
 
 }  // namespace
 
+CLI::Option* add_setting_option(CLI::App& command, const Setting& setting,
+                                const std::string& help) {
+  const std::string name = option_name(setting.key);
+  if (bool* const* flag = std::get_if<bool*>(&setting.value))
+    return command.add_flag(name, **flag, help);
+  if (double* const* number = std::get_if<double*>(&setting.value))
+    return command.add_option(name, **number, help)
+        ->check(CLI::Range(setting.minimum, setting.maximum));
+  return command.add_option(name, *std::get<int64_t*>(setting.value), help)
+      ->check(
+          CLI::Range(static_cast<int64_t>(setting.minimum), static_cast<int64_t>(setting.maximum)));
+}
+
 void add_setting_options(CLI::App& command, const Settings& settings,
                          std::vector<std::string>& assignments) {
   for (const Setting& setting : settings) {

@@ -13,4 +13,8 @@ namespace attend {
 void add_setting_options(CLI::App& command, const Settings& settings,
                          std::vector<std::string>& assignments);
 
+// Adds the option that sets the variable of a setting, which is a number or a flag: --top-k for
+// top_k.
+CLI::Option* add_setting_option(CLI::App& command, const Setting& setting, const std::string& help);
+
 }  // namespace attend

@@ -41,7 +41,7 @@ void SourceLines::ask(const std::function<void()>& ask) const {
 
 void SourceLines::tell_truncated(size_t index, const Model& model) const {
   fmt::print(stderr, "attend: standard input, line {}: cut to the {} {} tokens\n", number(index),
-             kept_part(model), model.maximum_source_length());
+             model.answers().kept_part(), model.maximum_source_length());
 }
 
 void SourceLines::tell_bad(size_t index, const std::string& error) {
@@ -54,10 +54,6 @@ void SourceLines::end(const char* results) const {
   fmt::print(stderr, "attend: {} of {} lines cannot be read; their {} are empty\n", bad_,
              reader_.lines_read(), results);
   throw CLI::RuntimeError(1);
-}
-
-const char* kept_part(const Model& model) {
-  return model.continues() || model.ranks() ? "last" : "first";
 }
 
 void UnknownCount::add(int64_t tokens, const std::vector<std::string>& unknown, int64_t line) {

@@ -5,8 +5,8 @@
 #include <string>
 #include <vector>
 
-#include "attend/data/line_reader.h"
 #include "attend/inference/model.h"
+#include "attend/text/line_reader.h"
 
 namespace attend {
 
@@ -39,9 +39,6 @@ class SourceLines {
   LineReader reader_;
   int64_t first_ = 1, bad_ = 0;
 };
-
-// "first" or "last": part of a too long source that the model reads.
-const char* kept_part(const Model& model);
 
 // Counts source tokens unknown to a model.
 class UnknownCount {

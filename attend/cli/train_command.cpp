@@ -12,7 +12,7 @@
 #include "attend/cli/named_option.h"
 #include "attend/cli/progress.h"
 #include "attend/cli/recipes.h"
-#include "attend/data/json_line.h"
+#include "attend/files/json_line.h"
 #include "attend/parallel/process_world.h"
 #include "attend/runs/child_processes.h"
 #include "attend/runs/training.h"

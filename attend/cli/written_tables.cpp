@@ -4,7 +4,7 @@
 
 #include <nlohmann/json.hpp>
 
-#include "attend/data/json_line.h"
+#include "attend/files/json_line.h"
 
 namespace attend {
 

@@ -3,7 +3,7 @@
 #include <CLI/CLI.hpp>
 #include <vector>
 
-#include "attend/data/media_sets.h"
+#include "attend/datasets/media_sets.h"
 
 namespace attend {
 

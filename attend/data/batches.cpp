@@ -5,8 +5,8 @@
 #include <utility>
 
 #include "attend/base/error.h"
-#include "attend/data/random-inl.h"
-#include "attend/data/vocabulary.h"
+#include "attend/base/random.h"
+#include "attend/text/vocabulary.h"
 
 namespace attend {
 namespace {

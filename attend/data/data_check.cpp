@@ -10,15 +10,15 @@
 #include <utility>
 
 #include "attend/base/error.h"
-#include "attend/data/characters-inl.h"
-#include "attend/data/conll.h"
-#include "attend/data/csv.h"
 #include "attend/data/data_format.h"
-#include "attend/data/fasta.h"
-#include "attend/data/lines-inl.h"
 #include "attend/data/source_key.h"
 #include "attend/data/source_kind.h"
 #include "attend/data/tables.h"
+#include "attend/text/characters.h"
+#include "attend/text/conll.h"
+#include "attend/text/csv.h"
+#include "attend/text/fasta.h"
+#include "attend/text/lines.h"
 
 namespace attend {
 namespace {

@@ -3,7 +3,7 @@
 #include <cstdint>
 
 #include "attend/data/frame_config.h"
-#include "attend/data/image.h"
+#include "attend/files/image.h"
 
 namespace attend {
 

@@ -3,9 +3,9 @@
 #include <charconv>
 
 #include "attend/base/error.h"
-#include "attend/data/embedded_file.h"
 #include "attend/data/frames-inl.h"
 #include "attend/data/image_resize.h"
+#include "attend/files/embedded_file.h"
 
 namespace attend {
 namespace {
@@ -158,16 +158,14 @@ Tensor image_frames(const Image& read, const FrameConfig& config, const std::str
 
 SourceKind image_kind() {
   return {.name = "image",
-          .on_grid = true,
           .has_colours = true,
           .names = names_image,
           .placed = placed_source,
           .measure = take_size,
-          .shape =
-              [](const FrameConfig& config) {
-                return FrameShape{config.channels() * config.patch * config.patch, config.rows(),
-                                  config.columns(), config.channels()};
-              },
+          .shape = [](const FrameConfig& config) -> SourceShape {
+            return ImageForm{config.channels() * config.patch * config.patch, config.rows(),
+                             config.columns(), config.channels()};
+          },
           .reader = [](const FrameConfig& config) -> std::unique_ptr<FrameReader> {
             return std::make_unique<ImageFrames>(config);
           },

@@ -5,14 +5,14 @@
 #include <string>
 
 #include "attend/data/frame_config.h"
-#include "attend/data/idx.h"
-#include "attend/data/image.h"
+#include "attend/files/idx.h"
+#include "attend/files/image.h"
 
 namespace attend {
 
 // Reads an image by name: "file.png", or "images.idx:17" for image 17, counted from 0, of an IDX
 // file, packed by gzip or xz or not. The IDX file stays in memory until another one is named.
-// Instead of a name, the source may contain the file (data/embedded_file.h). `limit` as in
+// Instead of a name, the source may contain the file (files/embedded_file.h). `limit` as in
 // read_image.
 class ImageReader {
  public:

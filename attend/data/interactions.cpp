@@ -15,11 +15,11 @@
 #include "attend/base/parse_number.h"
 #include "attend/base/suffix.h"
 #include "attend/base/trimmed.h"
-#include "attend/data/characters-inl.h"
-#include "attend/data/compressed.h"
-#include "attend/data/csv.h"
-#include "attend/data/lines-inl.h"
-#include "attend/data/units.h"
+#include "attend/files/compressed.h"
+#include "attend/text/characters.h"
+#include "attend/text/csv.h"
+#include "attend/text/lines.h"
+#include "attend/text/units.h"
 
 namespace attend {
 namespace {

@@ -6,8 +6,8 @@
 #include <vector>
 
 #include "attend/data/interaction_config.h"
-#include "attend/data/line_reader.h"
 #include "attend/data/pairs.h"
+#include "attend/text/line_reader.h"
 
 namespace attend {
 

@@ -4,7 +4,7 @@
 
 #include "attend/base/error.h"
 #include "attend/data/frames-inl.h"
-#include "attend/data/molecule.h"
+#include "attend/text/molecule.h"
 
 namespace attend {
 namespace {
@@ -92,17 +92,13 @@ std::vector<std::string> atom_names(const std::string& source, const FrameConfig
 
 SourceKind molecule_kind() {
   return {.name = "molecule",
-          .on_grid = false,
           .has_colours = false,
           .names = nullptr,
           .placed = nullptr,
           .measure = [](const std::string&, FrameConfig&) {},
-          .shape =
-              [](const FrameConfig&) {
-                return FrameShape{.depth = frame_depth,
-                                  .neighbours = max_bonds,
-                                  .neighbour_kinds = 1 + 2 * bond_types};
-              },
+          .shape = [](const FrameConfig&) -> SourceShape {
+            return NeighbourForm{frame_depth, max_bonds, 1 + 2 * bond_types};
+          },
           .reader = [](const FrameConfig&) -> std::unique_ptr<FrameReader> {
             return std::make_unique<MoleculeFrames>();
           },

@@ -8,12 +8,12 @@
 
 #include "attend/base/error.h"
 #include "attend/base/parse_number.h"
-#include "attend/data/characters-inl.h"
-#include "attend/data/compressed.h"
-#include "attend/data/lines-inl.h"
-#include "attend/data/normalise.h"
-#include "attend/data/units.h"
-#include "attend/data/vocabulary.h"
+#include "attend/files/compressed.h"
+#include "attend/text/characters.h"
+#include "attend/text/lines.h"
+#include "attend/text/normalise.h"
+#include "attend/text/units.h"
+#include "attend/text/vocabulary.h"
 
 namespace attend {
 namespace {

@@ -8,9 +8,9 @@
 #include <vector>
 
 #include "attend/data/graph_config.h"
-#include "attend/data/line_reader.h"
 #include "attend/data/pairs.h"
 #include "attend/data/split_data.h"
+#include "attend/text/line_reader.h"
 
 namespace attend {
 

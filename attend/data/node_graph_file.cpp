@@ -3,7 +3,7 @@
 
 #include "attend/base/error.h"
 #include "attend/data/node_graph.h"
-#include "attend/data/safetensors.h"
+#include "attend/files/safetensors.h"
 
 namespace attend {
 namespace {

@@ -6,7 +6,7 @@
 
 #include "attend/base/error.h"
 #include "attend/base/parse_number.h"
-#include "attend/data/units.h"
+#include "attend/text/units.h"
 
 namespace attend {
 namespace {

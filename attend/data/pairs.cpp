@@ -10,12 +10,12 @@
 
 #include "attend/base/error.h"
 #include "attend/base/suffix.h"
-#include "attend/data/characters-inl.h"
-#include "attend/data/compressed.h"
-#include "attend/data/conll.h"
-#include "attend/data/csv.h"
-#include "attend/data/fasta.h"
-#include "attend/data/lines-inl.h"
+#include "attend/files/compressed.h"
+#include "attend/text/characters.h"
+#include "attend/text/conll.h"
+#include "attend/text/csv.h"
+#include "attend/text/fasta.h"
+#include "attend/text/lines.h"
 
 namespace attend {
 namespace {

@@ -7,8 +7,8 @@
 #include <string_view>
 #include <vector>
 
-#include "attend/data/line_reader.h"
-#include "attend/data/units.h"
+#include "attend/text/line_reader.h"
+#include "attend/text/units.h"
 
 namespace attend {
 

@@ -6,7 +6,7 @@
 #include "attend/data/frames-inl.h"
 #include "attend/data/image_source.h"
 #include "attend/data/number_set.h"
-#include "attend/data/units.h"
+#include "attend/text/units.h"
 
 namespace attend {
 namespace {
@@ -111,7 +111,7 @@ Image row_of_pictures(const Tensor& frames, const FrameConfig& config) {
   Image row;
   std::vector<Image> pictures;
   for (const Tensor& frame : frames.unbind())
-    pictures.push_back(image.picture(frame.view({-1, image.shape(config).depth}), config));
+    pictures.push_back(image.picture(frame.view({-1, image.shape(config).depth()}), config));
   row.height = pictures[0].height;
   row.width = pictures[0].width * std::ssize(pictures);
   row.channels = pictures[0].channels;
@@ -125,27 +125,26 @@ Image row_of_pictures(const Tensor& frames, const FrameConfig& config) {
 }  // namespace
 
 SourceKind number_set_kind() {
-  return {.name = "set",
-          .on_grid = false,
-          .has_colours = false,
-          .scale_key = "data.set_scale",
-          .names = nullptr,
-          .placed = nullptr,
-          .measure = take_depth,
-          .shape = [](const FrameConfig& config) { return FrameShape{config.set_depth}; },
-          .reader = [](const FrameConfig& config) -> std::unique_ptr<FrameReader> {
-            return std::make_unique<NumberSetFrames>(config);
+  return {
+      .name = "set",
+      .has_colours = false,
+      .scale_key = "data.set_scale",
+      .names = nullptr,
+      .placed = nullptr,
+      .measure = take_depth,
+      .shape = [](const FrameConfig& config) -> SourceShape { return FrameForm{config.set_depth}; },
+      .reader = [](const FrameConfig& config) -> std::unique_ptr<FrameReader> {
+        return std::make_unique<NumberSetFrames>(config);
+      },
+      .frame_names =
+          [](const std::string& source, const FrameConfig&, int64_t count) {
+            return first_elements(parse_number_set(source).elements, count);
           },
-          .frame_names =
-              [](const std::string& source, const FrameConfig&, int64_t count) {
-                return first_elements(parse_number_set(source).elements, count);
-              },
-          .picture = nullptr};
+      .picture = nullptr};
 }
 
 SourceKind picture_set_kind() {
   return {.name = "images",
-          .on_grid = false,
           .has_colours = true,
           .names = names_pictures,
           .placed = placed_pictures,
@@ -153,14 +152,11 @@ SourceKind picture_set_kind() {
               [](const std::string& source, FrameConfig& config) {
                 image_kind().measure(picture_names(source)[0], config);
               },
-          .shape =
-              [](const FrameConfig& config) {
-                const FrameShape one = image_kind().shape(config);
-                return FrameShape{.depth = one.depth * one.rows * one.columns,
-                                  .channels = one.channels,
-                                  .frame_rows = one.rows,
-                                  .frame_columns = one.columns};
-              },
+          .shape = [](const FrameConfig& config) -> SourceShape {
+            ImageForm one = *image_kind().shape(config).images();
+            one.depth *= one.rows * one.columns;
+            return ImageSetForm{one};
+          },
           .reader = [](const FrameConfig& config) -> std::unique_ptr<FrameReader> {
             return std::make_unique<PictureSetFrames>(config);
           },

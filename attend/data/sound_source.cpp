@@ -3,9 +3,9 @@
 
 #include "attend/base/error.h"
 #include "attend/base/suffix.h"
-#include "attend/data/audio.h"
-#include "attend/data/embedded_file.h"
 #include "attend/data/frames-inl.h"
+#include "attend/files/audio.h"
+#include "attend/files/embedded_file.h"
 
 namespace attend {
 namespace {
@@ -64,13 +64,13 @@ Image spectrogram(const Tensor& frames, const FrameConfig& config) {
 
 SourceKind sound_kind() {
   return {.name = "sound",
-          .on_grid = false,
           .has_colours = false,
           .names = names_sound,
           .placed = placed_source,
           .measure = [](const std::string&, FrameConfig&) {},
-          .shape =
-              [](const FrameConfig& config) { return FrameShape{config.stack * config.mel_bands}; },
+          .shape = [](const FrameConfig& config) -> SourceShape {
+            return FrameForm{config.stack * config.mel_bands};
+          },
           .reader = [](const FrameConfig& config) -> std::unique_ptr<FrameReader> {
             return std::make_unique<SoundFrames>(config);
           },

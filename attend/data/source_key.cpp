@@ -5,8 +5,8 @@
 #include <set>
 
 #include "attend/base/error.h"
-#include "attend/data/molecule.h"
-#include "attend/data/units.h"
+#include "attend/text/molecule.h"
+#include "attend/text/units.h"
 
 namespace attend {
 namespace {

@@ -11,8 +11,9 @@
 #include <vector>
 
 #include "attend/data/frame_config.h"
-#include "attend/data/image.h"
 #include "attend/data/pairs.h"
+#include "attend/data/source_shape.h"
+#include "attend/files/image.h"
 
 namespace attend {
 
@@ -29,32 +30,17 @@ class FrameReader {
  public:
   virtual ~FrameReader() = default;
   virtual FileForm form(const std::string& name) = 0;
-  // Returns frames [S, FrameShape::depth], float. The frames of a set have a canonical order,
+  // Returns frames [S, SourceShape::depth()], float. The frames of a set have a canonical order,
   // independent of the source. Error if the form does not match the configuration.
   virtual at::Tensor read(const std::string& name) = 0;
   // Number of coloured images that read() has converted to grey.
   virtual int64_t converted_to_grey() const { return 0; }
 };
 
-// Layout of the frames of a source: a grid of fixed size, or a row as long as the source.
-struct FrameShape {
-  int64_t depth = 0;              // numbers per frame
-  int64_t rows = 0, columns = 0;  // size of the grid; 0: a row
-  int64_t channels = 1;           // per pixel of an image; stored channel by channel in a frame
-  // Patches down and across per frame, if each frame is a whole image; otherwise 0.
-  int64_t frame_rows = 0, frame_columns = 0;
-  // Maximum number of neighbours per frame, if frames see only their neighbours, such as bonded
-  // atoms; otherwise 0. A frame then ends with the offsets to its neighbours, followed by the kinds
-  // of the edges to them, from 1; 0: no neighbour.
-  int64_t neighbours = 0;
-  int64_t neighbour_kinds = 0;  // largest kind of an edge + 1
-};
-
 // A kind of sources that are read as frames: names of files, sets or molecules. Other sources are
 // texts.
 struct SourceKind {
   const char* name;  // value of data.source_units
-  bool on_grid;      // frames of all sources have the same grid; otherwise a row
   bool has_colours;  // files may have colours, which are read if the configuration says so
   // The setting that divides the numbers of frames; null: not needed, they are near 1.
   const char* scale_key = nullptr;
@@ -66,7 +52,7 @@ struct SourceKind {
   std::string (*placed)(const std::string& source, const std::string& table);
   // Sets the open values of the configuration from the first training source.
   void (*measure)(const std::string& source, FrameConfig& config);
-  FrameShape (*shape)(const FrameConfig& config);
+  SourceShape (*shape)(const FrameConfig& config);
   std::unique_ptr<FrameReader> (*reader)(const FrameConfig& config);
   // Returns names of the first `count` frames of a source: "0.03 s"; "row 1, column 2", counted
   // from 1; or an element of a set or an atom as it is written.

@@ -3,7 +3,7 @@
 #include <cstdint>
 
 #include "attend/base/hash.h"
-#include "attend/data/units.h"
+#include "attend/text/units.h"
 
 namespace attend {
 Part part_of(std::string_view source) {

@@ -3,7 +3,7 @@
 #include <utility>
 
 #include "attend/base/error.h"
-#include "attend/data/random-inl.h"
+#include "attend/base/random.h"
 
 namespace attend {
 

@@ -6,11 +6,11 @@
 
 #include "attend/base/error.h"
 #include "attend/base/suffix.h"
-#include "attend/data/conll.h"
 #include "attend/data/data_format.h"
 #include "attend/data/source_kind.h"
-#include "attend/data/text_lines.h"
-#include "attend/data/units.h"
+#include "attend/text/conll.h"
+#include "attend/text/text_lines.h"
+#include "attend/text/units.h"
 
 namespace attend {
 std::optional<Units> refusing_units(const std::string& name) {

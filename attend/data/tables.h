@@ -10,7 +10,7 @@
 #include "attend/data/pairs.h"
 #include "attend/data/split_data.h"
 #include "attend/data/text_config.h"
-#include "attend/data/units.h"
+#include "attend/text/units.h"
 
 namespace attend {
 

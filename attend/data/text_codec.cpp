@@ -5,9 +5,9 @@
 #include <utility>
 
 #include "attend/base/error.h"
-#include "attend/data/lines-inl.h"
 #include "attend/data/source_kind.h"
-#include "attend/data/tokeniser.h"
+#include "attend/text/lines.h"
+#include "attend/text/tokeniser.h"
 #include "attend/tokenizers/marian_tokenizer.h"
 
 namespace attend {

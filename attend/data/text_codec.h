@@ -6,12 +6,12 @@
 #include <string_view>
 #include <vector>
 
-#include "attend/data/bpe.h"
 #include "attend/data/pairs.h"
 #include "attend/data/text_config.h"
-#include "attend/data/text_tokenizer.h"
-#include "attend/data/units.h"
-#include "attend/data/vocabulary.h"
+#include "attend/text/bpe.h"
+#include "attend/text/text_tokenizer.h"
+#include "attend/text/units.h"
+#include "attend/text/vocabulary.h"
 
 namespace attend {
 

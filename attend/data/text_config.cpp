@@ -2,7 +2,7 @@
 
 #include "attend/data/data_format.h"
 #include "attend/data/source_kind.h"
-#include "attend/data/units.h"
+#include "attend/text/units.h"
 
 namespace attend {
 

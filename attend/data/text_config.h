@@ -8,8 +8,8 @@
 #include "attend/data/frame_config.h"
 #include "attend/data/graph_config.h"
 #include "attend/data/interaction_config.h"
-#include "attend/data/normalise.h"
 #include "attend/data/number_target.h"
+#include "attend/text/normalise.h"
 
 namespace attend {
 

@@ -3,7 +3,7 @@
 #include <memory>
 #include <vector>
 
-#include "attend/steps/decoding_state.h"
+#include "attend/decode/decoding_state.h"
 
 namespace attend {
 

@@ -13,4 +13,8 @@ class NotANumber : public Error {
       : Error(message + "; its weights are damaged or diverged: train it again") {}
 };
 
+inline NotANumber nan_probabilities() {
+  return NotANumber("[search] the model's probabilities are NaN");
+}
+
 }  // namespace attend

@@ -20,6 +20,25 @@ Tensor to_tensor(const std::vector<int64_t>& values) {
   return at::tensor(at::ArrayRef<int64_t>(values), at::kLong);
 }
 
+// Keeps the candidates of a sentence. `watch` may be null.
+class FoundSink : public Sink {
+ public:
+  FoundSink(Sink* watch, std::vector<Candidate>& found) : watch_(watch), found_(found) {}
+
+  bool cancelled(size_t number) override { return watch_ != nullptr && watch_->cancelled(number); }
+  void token(size_t number, size_t index, const Candidate& so_far) override {
+    watch_->token(number, index, so_far);
+  }
+  void done(size_t /*number*/, Answer answer) override {
+    if (answer.is_diverged) throw nan_probabilities();
+    found_ = std::move(answer.candidates);
+  }
+
+ private:
+  Sink* watch_;
+  std::vector<Candidate>& found_;
+};
+
 }  // namespace
 
 class Search::Steps {
@@ -30,7 +49,7 @@ class Search::Steps {
     int64_t before = -1;  // index of a node, -1 at the start
     int64_t step = 0;
     int64_t row = 0;  // in the tensors of this step
-    std::vector<AlternativeToken> alternatives = {};
+    std::vector<Alternative> alternatives = {};
   };
 
   struct Live {
@@ -40,7 +59,7 @@ class Search::Steps {
   };
 
   struct Found {
-    Hypothesis hypothesis;
+    Candidate candidate;
     int64_t answer = 0;
   };
 
@@ -52,6 +71,7 @@ class Search::Steps {
     std::vector<Node> nodes = {};
     std::vector<Live> live = {};
     std::vector<Found> finished = {};
+    std::vector<Candidate> grown = {};  // answers so far, if the task streams
 
     bool is_given() const { return step < static_cast<int64_t>(task.prefix.size()); }
     const Node& node(int64_t index) const { return nodes[static_cast<size_t>(index)]; }
@@ -114,8 +134,6 @@ class Search::Steps {
   }
 
  private:
-  static NotANumber nan_error() { return NotANumber("[search] the model's probabilities are NaN"); }
-
   bool keeps_weights() const { return options_.with_weights || options_.coverage_penalty > 0; }
 
   // Whether EOS is excluded as the next token.
@@ -159,7 +177,7 @@ class Search::Steps {
     uniforms.reserve(owners_.size());
     for (const Sentence& sentence : sentences_)
       for (const Live& live : sentence.live)
-        uniforms.push_back(internal::uniform(*options_.sampling, sentence.task.stream, live.answer,
+        uniforms.push_back(internal::uniform(*options_.sampling, sentence.task.number, live.answer,
                                              sentence.step));
     NextTokens found =
         internal::drawn(without_never(without_excluded(result.log_probabilities, asked)), uniforms,
@@ -234,7 +252,6 @@ class Search::Steps {
   void advance(Sentence& sentence, int64_t first_row, const NextTokens& candidates,
                std::vector<int64_t>& origins) {
     if (has_nan(sentence, first_row, candidates)) {
-      if (!sentence.task.failed) throw nan_error();
       sentence.is_broken = true;
       sentence.live.clear();
       return;
@@ -251,12 +268,12 @@ class Search::Steps {
                                 sentence.step, row, alternatives_[extension.live]});
       const Live live{index, extension.total, from.answer};
       if (extension.token == special_.eos) {
-        sentence.finished.push_back({hypothesis(sentence, live), live.answer});
+        sentence.finished.push_back({candidate(sentence, live), live.answer});
         has_ended[extension.live] = true;
       } else {
         next.push_back(live);
         origins.push_back(row);
-        tell(sentence.task, sentence.nodes.back(), live.answer);
+        tell(sentence, live);
       }
     }
     for (size_t i = 0; at_longest && i < sentence.live.size(); ++i) {
@@ -268,11 +285,19 @@ class Search::Steps {
     ++sentence.step;
   }
 
-  void tell(const SearchTask& task, const Node& grown, int64_t answer) const {
-    if (!task.grows || (options_.beam > 1 && !options_.sampling)) return;
-    GrownToken token{answer, grown.token, grown.log_probability, {}, grown.alternatives};
-    if (!weights_.empty()) token.weights = weights_.back().select(0, grown.row);
-    task.grows(token);
+  void tell(Sentence& sentence, const Live& live) const {
+    const SearchTask& task = sentence.task;
+    if (!task.streams || (options_.beam > 1 && !options_.sampling)) return;
+    const auto index = static_cast<size_t>(live.answer);
+    if (sentence.grown.size() <= index) sentence.grown.resize(index + 1);
+    const Node& node = sentence.node(live.node);
+    Candidate& so_far = sentence.grown[index];
+    so_far.ids.push_back(node.token);
+    so_far.log_probabilities.push_back(node.log_probability);
+    so_far.log_probability = live.log_probability;
+    if (options_.alternatives > 0) so_far.alternatives.push_back(node.alternatives);
+    if (!weights_.empty()) so_far.weights.push_back(numbers(weights_.back().select(0, node.row)));
+    task.sink->token(task.number, index, so_far);
   }
 
   // Whether `rows` are all rows in order.
@@ -300,7 +325,8 @@ class Search::Steps {
     int64_t row = 0;
     for (Sentence& sentence : sentences_) {
       const auto rows = static_cast<int64_t>(sentence.live.size());
-      if (rows == 0 || sentence.step >= steps(sentence.task) || is_stopped(sentence.task)) {
+      if (rows == 0 || sentence.step >= steps(sentence.task) ||
+          sentence.task.sink->cancelled(sentence.task.number)) {
         done.push_back(std::move(sentence));
       } else {
         for (int64_t i = 0; i < rows; ++i) kept.push_back(row + i);
@@ -313,41 +339,43 @@ class Search::Steps {
       state_ = nullptr;
     else
       keep_rows(kept);
-    for (Sentence& sentence : done)
+    for (Sentence& sentence : done) {
+      Answer answer;
+      answer.is_diverged = sentence.is_broken;
       if (sentence.is_broken)
-        sentence.task.failed(nan_error());
+        answer.error = nan_probabilities().what();
       else
-        sentence.task.found(ranked(sentence));
+        answer.candidates = ranked(sentence);
+      sentence.task.sink->done(sentence.task.number, std::move(answer));
+    }
   }
 
-  std::vector<Hypothesis> ranked(Sentence& sentence) const {
+  std::vector<Candidate> ranked(Sentence& sentence) const {
     std::vector<Found> found = std::move(sentence.finished);
     for (const Live& live : sentence.live)
-      found.push_back({hypothesis(sentence, live), live.answer});
+      found.push_back({candidate(sentence, live), live.answer});
     const bool drawn = options_.sampling.has_value();
     // Complete hypotheses come before cut ones.
     std::stable_sort(found.begin(), found.end(), [&](const Found& a, const Found& b) {
       if (drawn) return a.answer < b.answer;
-      if (a.hypothesis.complete != b.hypothesis.complete) return a.hypothesis.complete;
-      return a.hypothesis.score > b.hypothesis.score;
+      if (a.candidate.complete != b.candidate.complete) return a.candidate.complete;
+      return a.candidate.score > b.candidate.score;
     });
     if (found.size() > static_cast<size_t>(options_.nbest))
       found.resize(static_cast<size_t>(options_.nbest));
-    std::vector<Hypothesis> hypotheses;
-    hypotheses.reserve(found.size());
-    for (Found& each : found) hypotheses.push_back(std::move(each.hypothesis));
-    return hypotheses;
+    std::vector<Candidate> candidates;
+    candidates.reserve(found.size());
+    for (Found& each : found) candidates.push_back(std::move(each.candidate));
+    return candidates;
   }
-
-  static bool is_stopped(const SearchTask& task) { return task.is_stopped && task.is_stopped(); }
 
   // Number of steps of a task: one more than the tokens of the answer, for EOS.
   static int64_t steps(const SearchTask& task) {
     return task.length > 0 ? std::min(task.length, task.longest) : task.longest + 1;
   }
 
-  Hypothesis hypothesis(const Sentence& sentence, const Live& live) const {
-    Hypothesis result;
+  Candidate candidate(const Sentence& sentence, const Live& live) const {
+    Candidate result;
     std::vector<Tensor> rows;
     bool has_eos = false;
     for (int64_t index = live.node; index >= 0; index = sentence.node(index).before) {
@@ -358,44 +386,54 @@ class Search::Steps {
         has_eos = true;
         continue;
       }
-      result.tokens.push_back(part.token);
+      result.ids.push_back(part.token);
       if (!weights_.empty())
         rows.push_back(weights_[static_cast<size_t>(part.step)].select(0, part.row));
     }
-    std::reverse(result.tokens.begin(), result.tokens.end());
+    std::reverse(result.ids.begin(), result.ids.end());
     std::reverse(result.log_probabilities.begin(), result.log_probabilities.end());
     std::reverse(result.alternatives.begin(), result.alternatives.end());
     std::reverse(rows.begin(), rows.end());
-    if (!rows.empty()) result.weights = at::stack(rows);
     result.log_probability = live.log_probability;
     const SearchTask& task = sentence.task;
-    const bool has_all = std::ssize(result.tokens) == task.length;
+    const bool has_all = std::ssize(result.ids) == task.length;
     result.complete = task.length > 0 ? has_all : has_eos;
-    result.score = score(result, task);
-    if (!options_.with_weights) result.weights = Tensor();
+    result.score = score(result, rows, task);
+    result.weights.reserve(rows.size());
+    for (const Tensor& row : rows)
+      if (options_.with_weights) result.weights.push_back(numbers(row));
     return result;
   }
 
-  double score(const Hypothesis& hypothesis, const SearchTask& task) const {
+  static std::vector<float> numbers(const Tensor& row) {
+    const Tensor plain = row.contiguous();
+    return {plain.data_ptr<float>(), plain.data_ptr<float>() + plain.numel()};
+  }
+
+  // `rows`: the weights of each token.
+  double score(const Candidate& candidate, const std::vector<Tensor>& rows,
+               const SearchTask& task) const {
     // EOS counts as a token. Only a stopped answer of fixed length can be empty.
-    const auto length = static_cast<double>(
-        std::max<size_t>(1, hypothesis.tokens.size() + (task.length > 0 ? 0 : 1)));
+    const auto length =
+        static_cast<double>(std::max<size_t>(1, candidate.ids.size() + (task.length > 0 ? 0 : 1)));
     const bool wu = options_.length_penalty_form == LengthPenalty::wu;
-    const double score = hypothesis.log_probability /
+    const double score = candidate.log_probability /
                          std::pow(wu ? (5 + length) / 6 : length, options_.length_penalty);
-    return score + options_.coverage_penalty * coverage(hypothesis, task.source_length);
+    return score + options_.coverage_penalty * coverage(candidate, rows, task.source_length);
   }
 
   // sum_i log(min(sum_j w_ji, 1)).
-  double coverage(const Hypothesis& hypothesis, int64_t source_length) const {
-    if (options_.coverage_penalty == 0 || hypothesis.tokens.empty()) return 0;
-    if (!hypothesis.weights.defined())
+  double coverage(const Candidate& candidate, const std::vector<Tensor>& rows,
+                  int64_t source_length) const {
+    if (options_.coverage_penalty == 0 || candidate.ids.empty()) return 0;
+    if (rows.empty())
       fail(
           "[search] coverage_penalty needs attention, and the model attends to nothing; set it to "
           "0");
     // A source token without attention gets a large penalty, not an infinite one.
     constexpr double least = 1e-10;
-    return hypothesis.weights.narrow(1, 0, source_length)
+    return at::stack(rows)
+        .narrow(1, 0, source_length)
         .sum(0, /*keepdim=*/false, at::kDouble)
         .clamp(least, 1)
         .log()
@@ -410,45 +448,9 @@ class Search::Steps {
   std::vector<Sentence> sentences_;
   std::vector<int64_t> owners_;  // sentence of each row of the state
   std::vector<Tensor> weights_;  // [rows, S] per step
-  std::vector<std::vector<AlternativeToken>>
+  std::vector<std::vector<Alternative>>
       alternatives_;  // of the sentence in advance(), by hypothesis
 };
-
-void SearchOptions::take_lengths(const SearchOptions& own, bool has_minimum, bool has_maximum) {
-  if (!has_minimum) minimum_length = own.minimum_length;
-  if (!has_maximum) maximum_length = own.maximum_length;
-  if (maximum_length == 0 || minimum_length <= maximum_length) return;
-  if (!has_minimum)
-    minimum_length = maximum_length;
-  else if (!has_maximum)
-    maximum_length = minimum_length;
-}
-
-void SearchOptions::check() const {
-  const auto from = [](const char* name, double value, double least) {
-    if (!(value >= least)) fail("[search] {} must be at least {}, got {}", name, least, value);
-  };
-  if (beam < 1) fail("[search] beam must be at least 1, got {}", beam);
-  if (nbest < 1) fail("[search] nbest must be at least 1, got {}", nbest);
-  if (!sampling && nbest > beam)
-    fail("[search] nbest must be at most the beam {}, got {}; raise beam", beam, nbest);
-  from("length_penalty", length_penalty, 0);
-  from("coverage_penalty", coverage_penalty, 0);
-  from("minimum_length", static_cast<double>(minimum_length), 0);
-  from("alternatives", static_cast<double>(alternatives), 0);
-  if (maximum_length > 0 && minimum_length > maximum_length)
-    fail("[search] minimum_length {} is over maximum_length {}; raise the one or lower the other",
-         minimum_length, maximum_length);
-  if (!sampling) return;
-  if (alternatives > 0)
-    fail("[search] drawn answers have no alternatives; leave out one of the two");
-  if (!(sampling->temperature > 0))
-    fail("[search] temperature must be above 0, got {}; a beam of 1 takes the most probable token",
-         sampling->temperature);
-  from("top_k", static_cast<double>(sampling->top_k), 0);
-  if (!(sampling->top_p > 0 && sampling->top_p <= 1))
-    fail("[search] top_p must be above 0 and at most 1, got {}", sampling->top_p);
-}
 
 Search::Search(const SpecialTokens& special, const SearchOptions& options) {
   options.check();
@@ -477,16 +479,18 @@ void Search::step() {
   steps_->step();
 }
 
-std::vector<std::vector<Hypothesis>> search(std::unique_ptr<DecodingState> start,
-                                            const std::vector<SearchTask>& tasks,
-                                            const SpecialTokens& special,
-                                            const SearchOptions& options) {
-  std::vector<std::vector<Hypothesis>> results(tasks.size());
-  std::vector<SearchTask> told = tasks;
+std::vector<std::vector<Candidate>> search(std::unique_ptr<DecodingState> start,
+                                           const std::vector<SearchTask>& tasks,
+                                           const SpecialTokens& special,
+                                           const SearchOptions& options) {
+  std::vector<std::vector<Candidate>> results(tasks.size());
+  std::vector<FoundSink> sinks;
+  sinks.reserve(tasks.size());
+  std::vector<SearchTask> own = tasks;
   for (size_t b = 0; b < tasks.size(); ++b)
-    told[b].found = [&results, b](std::vector<Hypothesis> found) { results[b] = std::move(found); };
+    own[b].sink = &sinks.emplace_back(tasks[b].sink, results[b]);
   Search search(special, options);
-  search.add(std::move(start), std::move(told));
+  search.add(std::move(start), std::move(own));
   while (!search.is_done()) search.step();
   return results;
 }

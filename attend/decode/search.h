@@ -2,14 +2,15 @@
 
 #include <ATen/ATen.h>
 
+#include <cstddef>
 #include <cstdint>
-#include <functional>
 #include <memory>
 #include <vector>
 
+#include "attend/decode/decoding_state.h"
 #include "attend/decode/not_a_number.h"
+#include "attend/decode/request.h"
 #include "attend/decode/search_options.h"
-#include "attend/steps/decoding_state.h"
 
 namespace attend {
 
@@ -18,35 +19,6 @@ struct SpecialTokens {
   int64_t bos = 0;
   int64_t eos = 0;
   std::vector<int64_t> never = {};  // never in an answer, except in its prefix
-};
-
-// A possible token at a position of an answer.
-struct AlternativeToken {
-  int64_t token = 0;
-  double log_probability = 0;
-
-  bool operator==(const AlternativeToken&) const = default;
-};
-
-// A token added to an answer.
-struct GrownToken {
-  int64_t answer = 0;  // index of the sampled answer
-  int64_t token = 0;   // not EOS
-  double log_probability = 0;
-  at::Tensor weights;  // [S] float on the CPU, if the search keeps weights
-  std::vector<AlternativeToken> alternatives = {};  // as Hypothesis::alternatives
-};
-
-struct Hypothesis {
-  std::vector<int64_t> tokens;            // without BOS and EOS
-  std::vector<double> log_probabilities;  // per token, and of the final EOS
-  // Per token, and for the final EOS: the SearchOptions::alternatives most probable tokens, best
-  // first; for a token of the prefix only that token.
-  std::vector<std::vector<AlternativeToken>> alternatives = {};
-  double score = 0;            // ranks the hypotheses
-  double log_probability = 0;  // sum of log_probabilities
-  bool complete = false;       // false: cut at the maximum length without EOS, or stopped
-  at::Tensor weights;          // [tokens, S] float on the CPU, if requested and available
 };
 
 // One sentence of a search.
@@ -58,17 +30,11 @@ struct SearchTask {
   std::vector<int64_t> prefix = {};  // beginning of the answer
   std::vector<int64_t> never = {};   // never in the answer, except in its prefix
   int64_t source_length = 0;         // for the coverage penalty
-  uint64_t stream = 0;               // random stream of this sentence
-  // Called before each step; true ends the sentence with its current tokens, as at the longest
-  // length.
-  std::function<bool()> is_stopped = {};
-  // Called with each token as soon as it is fixed, in greedy search and sampling.
-  std::function<void(const GrownToken&)> grows = {};
-  // Called with the hypotheses when the sentence is done.
-  std::function<void(std::vector<Hypothesis>)> found = {};
-  // Called instead of `found` if the model's probabilities for the sentence are NaN. If empty,
-  // step() throws.
-  std::function<void(const NotANumber& error)> failed = {};
+  size_t number = 0;                 // selects the random numbers; passed to the sink
+  bool streams = false;              // calls Sink::token, in greedy search and sampling
+  // Receives candidates without texts, or Answer::error if the model's probabilities for the
+  // sentence are NaN. Must outlive the search.
+  Sink* sink = nullptr;
 };
 
 // Answers B sentences at once, with up to nbest hypotheses per sentence. `start` holds one
@@ -82,16 +48,16 @@ struct SearchTask {
 //
 // With `sampling`: nbest answers per sentence, in the order of their random numbers.
 //
-// Error if an option is out of range, or a prefix is longer than the answer may be. NotANumber if
-// the model's probabilities are NaN.
-std::vector<std::vector<Hypothesis>> search(std::unique_ptr<DecodingState> start,
-                                            const std::vector<SearchTask>& tasks,
-                                            const SpecialTokens& special,
-                                            const SearchOptions& options);
+// Sinks of the tasks are optional; their done() is not called. Error if an option is out of range,
+// or a prefix is longer than the answer may be. NotANumber if the model's probabilities are NaN.
+std::vector<std::vector<Candidate>> search(std::unique_ptr<DecodingState> start,
+                                           const std::vector<SearchTask>& tasks,
+                                           const SpecialTokens& special,
+                                           const SearchOptions& options);
 
 // As search(), for sentences that join while others are being answered. Results do not depend on
 // the other sentences if the rows of the network's steps are independent
-// (steps/batch_invariance.h).
+// (decode/batch_invariance.h).
 class Search {
  public:
   // Errors as search().
@@ -108,7 +74,6 @@ class Search {
   void add(std::unique_ptr<DecodingState> start, std::vector<SearchTask> tasks);
 
   // Extends each hypothesis by one token and removes sentences that are done. Requires !is_done().
-  // NotANumber if probabilities are NaN, unless the sentence has SearchTask::failed.
   void step();
 
  private:

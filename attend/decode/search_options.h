@@ -4,6 +4,7 @@
 #include <optional>
 
 #include "attend/base/enum_names.h"
+#include "attend/base/settings.h"
 
 namespace attend {
 
@@ -14,7 +15,11 @@ struct Sampling {
   int64_t top_k = 0;         // only the k most probable tokens (Fan et al. 2018); 0: all
   double top_p = 1.0;        // only the fewest tokens with this probability (Holtzman et al. 2020)
   uint64_t seed = 1;
-  uint64_t first = 0;  // number of the call's first source; selects the random numbers
+
+  bool operator==(const Sampling&) const = default;
+
+  // temperature, top_k and top_p, for the command line and requests.
+  Settings settings();
 };
 
 // Divisor of a log probability; L: number of tokens, with EOS.
@@ -50,6 +55,14 @@ struct SearchOptions {
   // Default: copy if the model copies (model.copy), else forbid, because <unk> is not part of any
   // text and an attended source token may not be a possible answer token.
   std::optional<UnknownTokens> unknown = {};
+
+  bool operator==(const SearchOptions&) const = default;
+
+  // beam, nbest, length_penalty, coverage_penalty, minimum_length, maximum_length and keep_seen,
+  // for configurations, the command line and requests.
+  Settings settings();
+  // The options that a model folder may have: beam, length_penalty, minimum_length, maximum_length.
+  Settings folder_settings();
 
   // Takes the lengths that were not given from `own`, as far as those that were given allow.
   void take_lengths(const SearchOptions& own, bool has_minimum, bool has_maximum);

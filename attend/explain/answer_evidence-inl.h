@@ -15,7 +15,7 @@ namespace attend {
 // use.
 class AnswerEvidence {
  public:
-  AnswerEvidence(const Subject& subject, const WeightTestOptions& options);
+  AnswerEvidence(const Explanation& explanation, const WeightTestOptions& options);
 
   // Source tokens that the figures of a map consider: method_scope() of the rows, without
   // special_tokens().
@@ -50,7 +50,6 @@ class AnswerEvidence {
   // Scores of the method for untrained networks of this kind.
   std::vector<at::Tensor> untrained_scores(const MethodRow& method, const MethodChoice& choice);
 
-  const NetworkTrace& trace() const { return trace_; }
   const std::vector<int64_t>& rows() const { return rows_; }  // tested rows of the answer
 
  private:
@@ -65,14 +64,15 @@ class AnswerEvidence {
     std::vector<Erasure> sets;
   };
 
+  const NetworkTrace& trace() const { return explanation_.trace(); }
   void read_without_each();
   void read_kept(const std::set<std::vector<int64_t>>& sets);
   Erasure erasure(const at::Tensor& removed, const at::Tensor& row_scope) const;
   std::optional<Erased> mean_of(const std::vector<RowErasures>& all);
 
+  const Explanation& explanation_;
   const Subject& subject_;
   WeightTestOptions options_;
-  NetworkTrace trace_;
   std::vector<int64_t> rows_;
   at::Tensor plain_;     // [T]: probabilities
   at::Tensor answered_;  // [T]: the most probable tokens

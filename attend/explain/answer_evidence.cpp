@@ -102,16 +102,15 @@ std::shared_ptr<PairNetwork> new_network(const PairModel& model, uint64_t seed) 
 
 }  // namespace
 
-AnswerEvidence::AnswerEvidence(const Subject& subject, const WeightTestOptions& options)
-    : subject_(subject), options_(options) {
-  if (subject.model.answers_numbers())
-    fail("evidence needs probabilities, and the answer is a number; leave evidence out");
-  if (subject.target.empty()) fail("the answer is empty; there is nothing to test");
-  trace_ = trace_network(subject.network(), subject.batch);
-  rows_ = asked_places(subject, options.rows);
-  has_weights_ = no_weights_reason(subject, trace_).empty();
-  const Tensor seen = considered(subject, trace_.distributions)[0];
-  const Tensor target = subject.batch.target[0].to(seen.device());
+AnswerEvidence::AnswerEvidence(const Explanation& explanation, const WeightTestOptions& options)
+    : explanation_(explanation), subject_(explanation.subject()), options_(options) {
+  if (const AnswerKind& kind = subject_.model.answers(); !kind.has_probabilities())
+    fail("evidence needs probabilities, and the answer is a {}; leave evidence out", kind.name());
+  if (subject_.target.empty()) fail("the answer is empty; there is nothing to test");
+  rows_ = asked_places(subject_, options.rows);
+  has_weights_ = no_weights_reason(subject_, trace()).empty();
+  const Tensor seen = considered(subject_, trace().distributions)[0];
+  const Tensor target = subject_.batch.target[0].to(seen.device());
   plain_ = float64_on_cpu(seen.gather(1, target.unsqueeze(1)).squeeze(1).exp());
   answered_ = seen.argmax(1);
 }
@@ -133,7 +132,7 @@ Tensor AnswerEvidence::scope(const MethodRow& method, const MethodChoice& choice
   MethodChoice own = choice;
   own.tokens = rows_;
   const auto of_text = [&] {
-    return method_scope(method, subject_, trace_, own).logical_and(text_tokens(subject_));
+    return method_scope(method, subject_, trace(), own).logical_and(text_tokens(subject_));
   };
   if (method.scope != nullptr) return of_text();
   if (!reached_.defined()) reached_ = of_text();
@@ -235,7 +234,7 @@ FigureValue AnswerEvidence::flips_by_token(const Tensor& scores, const Tensor& s
 
 const WeightTests* AnswerEvidence::weight_tests() {
   if (!has_weights_) return nullptr;
-  if (!weights_) weights_ = test_weights(subject_, options_);
+  if (!weights_) weights_ = test_weights(explanation_, options_);
   return &*weights_;
 }
 
@@ -266,7 +265,7 @@ FigureValue AnswerEvidence::tau_with_amounts(const MappedScores& map, const Tens
 const Tensor& AnswerEvidence::gradient() {
   if (gradient_.defined()) return gradient_;
   const at::AutoGradMode records(true);
-  gradient_ = held_amounts(subject_, trace_, {.tokens = rows_}).contiguous();
+  gradient_ = held_amounts(subject_, trace(), {.tokens = rows_}).contiguous();
   return gradient_;
 }
 

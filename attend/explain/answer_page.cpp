@@ -4,9 +4,8 @@
 #include <fmt/format.h>
 
 #include "attend/base/error.h"
-#include "attend/explain/head_patterns.h"
 #include "attend/explain/knock_out.h"
-#include "attend/explain/layer_answers.h"
+#include "attend/explain/layer_maps.h"
 #include "attend/explain/vector_groups-inl.h"
 
 namespace attend {
@@ -39,6 +38,37 @@ class TokenLists {
   std::vector<Sequence> sequences_;
 };
 
+// Adds a map for each attention with weights. Only one map's weights are in memory at a time.
+void add_maps(const Explanation& explanation, const PageDetail& detail, TokenLists& lists,
+              std::vector<PageMap>& maps) {
+  const Subject& subject = explanation.subject();
+  for (const TracedAttention& one : explanation.trace(TraceParts::attentions).attentions) {
+    if (!one.has_weights()) continue;
+    const LayerMap map = map_of(subject, one);
+    PageMap shown;
+    shown.name = map.name;
+    shown.key = attention_key(map.site);
+    shown.rows = lists.place(map.row_sequence(), map.name, map.rows);
+    shown.columns = lists.place(map.column_sequence(), map.name, map.columns);
+    for (int64_t head = 0; head < map.weights.size(0); ++head) {
+      shown.heads.push_back(page_head(map.weights[head], detail));
+      shown.notes.push_back(named_pattern(patterns_of(explanation.patterns(), map.site, head)));
+    }
+    maps.push_back(std::move(shown));
+  }
+}
+
+// Detail for a page of these methods and of all attentions with weights.
+PageDetail detail_of(const TestedMethods& tested, const NetworkTrace& trace) {
+  int64_t heads = std::ssize(tested.methods), weights = 0;
+  for (const TracedAttention& one : trace.attentions) {
+    if (!one.has_weights()) continue;
+    heads += one.heads();
+    weights += one.heads() * one.rows() * one.columns();
+  }
+  return page_detail(heads, weights);
+}
+
 std::string slow_methods() {
   std::vector<std::string> names;
   for (const MethodRow& row : method_table())
@@ -48,20 +78,25 @@ std::string slow_methods() {
 
 }  // namespace
 
-TestedMethods test_methods(const Subject& subject, const NetworkTrace& trace, const MethodRow* only,
+TestedMethods test_methods(const Explanation& explanation, const MethodRow* only,
                            const MethodChoice& choice, const Report& report) {
   const at::NoGradGuard not_recorded;
+  const Subject& subject = explanation.subject();
   std::optional<EvidenceTester> tester;
   TestedMethods tested;
   const bool in_short = only == nullptr && is_long(subject, choice);
+  // The methods that a long source gets by default do not read blocks.
+  const NetworkTrace& trace =
+      explanation.trace(in_short ? TraceParts::attentions : TraceParts::blocks);
   if (in_short)
     tested.note = fmt::format(
         "the source is long: {} take minutes, and so do tests; name a method to see it tested",
         slow_methods());
-  else if (subject.model.answers_numbers())
-    tested.note = "the answer is a number, which has no probability to test the methods by";
+  else if (const AnswerKind& kind = subject.model.answers(); !kind.has_probabilities())
+    tested.note = fmt::format("the answer is a {}, which has no probability to test the methods by",
+                              kind.name());
   else if (!subject.target.empty())
-    tester.emplace(subject);
+    tester.emplace(explanation);
   int64_t done = 0;
   for (const MethodRow& row : method_table()) {
     if (report) report(done++, std::ssize(method_table()));
@@ -81,15 +116,11 @@ TestedMethods test_methods(const Subject& subject, const NetworkTrace& trace, co
   return tested;
 }
 
-ExplanationPage answer_page(const Subject& subject, const TestedMethods& tested,
-                            std::vector<LayerMap> maps,
+ExplanationPage answer_page(const Explanation& explanation, const TestedMethods& tested,
                             const std::optional<SourcePicture>& picture) {
-  int64_t heads = std::ssize(tested.methods), weights = 0;
-  for (const LayerMap& map : maps) {
-    heads += map.weights.size(0);
-    weights += map.weights.numel();
-  }
-  const PageDetail detail = page_detail(heads, weights);
+  const at::NoGradGuard not_recorded;
+  const Subject& subject = explanation.subject();
+  const PageDetail detail = detail_of(tested, explanation.trace(TraceParts::attentions));
   ExplanationPage page;
   const bool frames = subject.batch.source.is_floating_point();
   page.title = fmt::format("{}{}", frames ? "" : subject.source_text + " -> ", subject.target_text);
@@ -108,37 +139,10 @@ ExplanationPage answer_page(const Subject& subject, const TestedMethods& tested,
     shown.card = method.card;
     page.methods.push_back(std::move(shown));
   }
-  const std::vector<HeadPatterns> patterns =
-      maps.empty() ? std::vector<HeadPatterns>{} : head_patterns(subject);
-  for (LayerMap& map : maps) {
-    PageMap shown;
-    shown.name = map.name;
-    shown.key = attention_key(map.site);
-    shown.rows = lists.place(map.row_sequence(), map.name, map.rows);
-    shown.columns = lists.place(map.column_sequence(), map.name, map.columns);
-    for (int64_t head = 0; head < map.weights.size(0); ++head) {
-      shown.heads.push_back(page_head(map.weights[head], detail));
-      shown.notes.push_back(named_pattern(patterns_of(patterns, map.site, head)));
-    }
-    map.weights = at::Tensor();  // else all weights and the page would be in memory at once
-    page.maps.push_back(std::move(shown));
-  }
-  page.lens = page_lens(subject);
+  add_maps(explanation, detail, lists, page.maps);
+  page.lens = explanation.lens();
   if (page.lens) page.lens->columns = lists.place(Sequence::answer, "answer", subject.target);
   return page;
-}
-
-ExplanationPage tested_page(const Subject& subject, const MethodRow* only,
-                            const MethodChoice& choice, const std::optional<SourcePicture>& picture,
-                            const Report& report) {
-  const at::NoGradGuard not_recorded;
-  // The methods that a long source gets by default do not read blocks.
-  NetworkTrace trace = trace_network(subject.network(), subject.batch,
-                                     {.blocks = only != nullptr || !is_long(subject, choice)});
-  const TestedMethods tested = test_methods(subject, trace, only, choice, report);
-  std::vector<LayerMap> maps = layer_maps(subject, trace);
-  trace = {};
-  return answer_page(subject, tested, std::move(maps), picture);
 }
 
 }  // namespace attend

@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "attend/explain/evidence.h"
-#include "attend/explain/layer_maps.h"
+#include "attend/explain/explanation.h"
 #include "attend/explain/methods.h"
 #include "attend/inference/evaluation.h"
 #include "attend/pictures/map_page.h"
@@ -25,24 +25,16 @@ struct TestedMethods {
   std::string note = {};  // why other methods are missing
 };
 
-// Tests every method that applies to the answer, or only `only` if it is set. `trace` is the trace
-// of the answer. A source is long if one pass per token exceeds choice.max_passes. Without `only`,
-// a long source gets only the methods that take few passes, untested, and the note says so.
-// `choice` is used by methods that take a layer and a head. Throws Error if `only` cannot be
-// computed.
-TestedMethods test_methods(const Subject& subject, const NetworkTrace& trace, const MethodRow* only,
+// Tests every method that applies to the answer, or only `only` if it is set. A source is long if
+// one pass per token exceeds choice.max_passes. Without `only`, a long source gets only the methods
+// that take few passes, untested, and the note says so. `choice` is used by methods that take a
+// layer and a head. Throws Error if `only` cannot be computed.
+TestedMethods test_methods(const Explanation& explanation, const MethodRow* only,
                            const MethodChoice& choice, const Report& report = {});
 
 // Returns the page of one answer: its methods and the maps of all layers, drawn over the picture of
 // the source if there is one.
-ExplanationPage answer_page(const Subject& subject, const TestedMethods& tested,
-                            std::vector<LayerMap> maps,
+ExplanationPage answer_page(const Explanation& explanation, const TestedMethods& tested,
                             const std::optional<SourcePicture>& picture = {});
-
-// Returns the page of an answer after testing its methods with test_methods().
-ExplanationPage tested_page(const Subject& subject, const MethodRow* only,
-                            const MethodChoice& choice,
-                            const std::optional<SourcePicture>& picture = {},
-                            const Report& report = {});
 
 }  // namespace attend

@@ -122,14 +122,12 @@ const FigureRow& find_figure(const std::string& name) {
   return find_row(figure_table(), "figure", name);
 }
 
-EvidenceTester::EvidenceTester(const Subject& subject, const WeightTestOptions& options) {
+EvidenceTester::EvidenceTester(const Explanation& explanation, const WeightTestOptions& options) {
   const at::NoGradGuard not_recorded;
-  evidence_ = std::make_unique<AnswerEvidence>(subject, options);
+  evidence_ = std::make_unique<AnswerEvidence>(explanation, options);
 }
 
 EvidenceTester::~EvidenceTester() = default;
-
-const NetworkTrace& EvidenceTester::trace() const { return evidence_->trace(); }
 
 MethodChoice EvidenceTester::choice() const { return {.tokens = evidence_->rows()}; }
 

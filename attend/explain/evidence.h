@@ -55,18 +55,16 @@ struct MeasuredFigure {
 
 // Tests whether the answer depends on the tokens that a map points at. Results that do not depend
 // on the map are computed once, on first use. At most WeightTestOptions::rows tokens of the answer
-// are tested. `subject` must outlive the tester.
+// are tested. `explanation` must outlive the tester.
 // Untrained networks are drawn from LibTorch's default generator, which is seeded for this and
 // restored afterwards. Another thread that draws from it at that moment changes the figures.
 class EvidenceTester {
  public:
-  explicit EvidenceTester(const Subject& subject, const WeightTestOptions& options = {});
+  explicit EvidenceTester(const Explanation& explanation, const WeightTestOptions& options = {});
+  explicit EvidenceTester(Explanation&&, const WeightTestOptions& = {}) = delete;
   ~EvidenceTester();
   EvidenceTester(const EvidenceTester&) = delete;
   EvidenceTester& operator=(const EvidenceTester&) = delete;
-
-  // The subject's trace, for refusal_reason() and method_scores().
-  const NetworkTrace& trace() const;
 
   // Choice for method_scores(): only the tokens that the figures test.
   MethodChoice choice() const;

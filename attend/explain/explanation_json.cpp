@@ -5,7 +5,7 @@
 #include <cmath>
 #include <nlohmann/json.hpp>
 
-#include "attend/data/json_line.h"
+#include "attend/files/json_line.h"
 
 namespace attend {
 namespace {

@@ -57,17 +57,17 @@ struct OfExample {
   std::string obstacle = {};
 };
 
-std::vector<OfMethod> measure_one(const Subject& subject,
+std::vector<OfMethod> measure_one(const Explanation& explanation,
                                   const std::vector<const MethodRow*>& methods,
                                   const std::vector<const FigureRow*>& figures,
                                   const WeightTestOptions& options) {
-  EvidenceTester tester(subject, options);
+  EvidenceTester tester(explanation, options);
   std::vector<OfMethod> all;
   for (const MethodRow* method : methods) {
-    OfMethod one{.obstacle = refusal_reason(*method, subject, tester.trace())};
+    OfMethod one{.obstacle = refusal_reason(*method, explanation.subject(), explanation.trace())};
     if (one.obstacle.empty()) {
       try {
-        const at::Tensor scores = method_scores(*method, subject, tester.trace(), tester.choice());
+        const at::Tensor scores = method_scores(*method, explanation, tester.choice());
         one.figures = tester.measure(*method, scores, figures);
       } catch (const Error& error) {
         one.obstacle = error.what();
@@ -164,8 +164,9 @@ Faithfulness measure_faithfulness(const Model& model, const std::vector<Example>
                                   const std::function<void(int64_t done, int64_t total)>& report) {
   const std::vector<Example> chosen = spaced_examples(examples, options.examples);
   if (chosen.empty()) fail("no examples were given to explain");
-  if (model.answers_numbers())
-    fail("evidence needs probabilities, and this model answers numbers; leave evidence out");
+  if (const AnswerKind& kind = model.answers(); !kind.has_probabilities())
+    fail("evidence needs probabilities, and this model answers {}s; leave evidence out",
+         kind.name());
   std::vector<const MethodRow*> methods;
   for (const MethodRow& row : method_table())
     if (options.methods.empty() ||
@@ -182,9 +183,9 @@ Faithfulness measure_faithfulness(const Model& model, const std::vector<Example>
     WeightTestOptions weights = options.weights;
     weights.seed += static_cast<uint64_t>(job);
     try {
-      const Subject subject =
+      const Explanation explanation =
           answered_subject(model, example.source, {}, options.forced ? example.targets[0] : "");
-      result.methods = measure_one(subject, methods, options.figures, weights);
+      result.methods = measure_one(explanation, methods, options.figures, weights);
     } catch (const SourceError& error) {
       result.obstacle = error.reason();
     } catch (const Error& error) {

@@ -42,7 +42,7 @@ Tensor of_source(const Subject& subject, const Tensor& vectors) {
 // Traces copies of the subject after `change` has replaced their source vectors [rows, S, depth].
 NetworkTrace trace_changed(const Subject& subject, int64_t rows,
                            const std::function<Tensor(const Tensor& source)>& change) {
-  TraceOptions options{.gradients = true, .attentions = false};
+  TraceOptions options{.gradients = true, .keeps = TraceParts::vectors};
   options.input = [&](const Tensor& input) {
     Tensor result = input.detach().clone();
     Tensor source = of_source(subject, result);
@@ -147,7 +147,8 @@ std::pair<Tensor, Tensor> blank_source(const Subject& subject) {
   blank.source = blank.source.is_floating_point()
                      ? at::zeros_like(blank.source)
                      : blank.source.masked_fill(text_tokens(subject), unknown_token(subject.model));
-  const NetworkTrace trace = trace_network(subject.network(), blank, {.attentions = false});
+  const NetworkTrace trace =
+      trace_network(subject.network(), blank, {.keeps = TraceParts::vectors});
   return {of_source(subject, trace.input).detach(),
           float64_on_cpu(preferences(subject, trace.distributions)[0])};
 }
@@ -214,7 +215,7 @@ Tensor preferred_logits(const Subject& subject, const NetworkTrace& trace) {
 std::vector<Tensor> relevant_weights(const Subject& subject, const NetworkTrace& trace,
                                      const Tensor& which) {
   NetworkTrace copies = trace_network(subject.network(), repeated(subject.batch, which.size(0)),
-                                      {.gradients = true, .blocks = false});
+                                      {.gradients = true, .keeps = TraceParts::attentions});
   const Tensor own = preferred_logits(subject, copies).gather(1, which.unsqueeze(1));
   std::vector<Tensor> contexts;
   for (const TracedAttention& one : copies.attentions)
@@ -285,18 +286,20 @@ Tensor relevant_source(const Subject& subject, const NetworkTrace& trace, const 
 }  // namespace
 
 Tensor gradient(const Subject& subject, const NetworkTrace&, const MethodChoice& choice) {
-  return source_gradients(subject, choice, {.gradients = true, .attentions = false}).norm(2, 2);
+  return source_gradients(subject, choice, {.gradients = true, .keeps = TraceParts::vectors})
+      .norm(2, 2);
 }
 
 Tensor gradient_x_input(const Subject& subject, const NetworkTrace& trace,
                         const MethodChoice& choice) {
   const Tensor input = float64_on_cpu(of_source(subject, trace.input));
-  return (source_gradients(subject, choice, {.gradients = true, .attentions = false}) * input)
+  return (source_gradients(subject, choice, {.gradients = true, .keeps = TraceParts::vectors}) *
+          input)
       .sum(2);
 }
 
 Tensor held_amounts(const Subject& subject, const NetworkTrace& trace, const MethodChoice& choice) {
-  const TraceOptions options{.gradients = true, .hold_weights = true, .attentions = false};
+  const TraceOptions options{.gradients = true, .hold_weights = true, .keeps = TraceParts::vectors};
   const Tensor input = float64_on_cpu(of_source(subject, trace.input));
   return (source_gradients(subject, choice, options) * input).sum(2);
 }
@@ -384,7 +387,7 @@ Tensor grad_cam(const Subject& subject, const NetworkTrace& trace, const MethodC
   };
   const Tensor values = float64_on_cpu(of_source(subject, features(trace)))[0];
   const Tensor slopes = token_derivatives(
-      subject, choice, {.gradients = true, .attentions = false},
+      subject, choice, {.gradients = true, .keeps = TraceParts::vectors},
       [&](const NetworkTrace& copies) { return std::vector{features(copies)}; })[0];
   return of_source(subject, slopes).mean(1).matmul(values.t()).relu();
 }
@@ -395,7 +398,7 @@ Tensor attention_x_gradient(const Subject& subject, const NetworkTrace& trace,
   const TracedAttention& attention = *answer_attention(trace, choice);
   const std::vector<int64_t> heads = chosen_heads(attention, choice);
   std::vector<Tensor> leaves;
-  TraceOptions options{.weight_gradients = true, .attentions = false};
+  TraceOptions options{.weight_gradients = true, .keeps = TraceParts::vectors};
   options.weights = [&](const Site& site, size_t, const Tensor& weights) {
     if (!(site == attention.site)) return Tensor();
     leaves.push_back(weights.detach().requires_grad_());
@@ -430,7 +433,7 @@ Tensor reached_scope(const Subject& subject, const NetworkTrace&, const MethodCh
     const Tensor possible = distributions.masked_fill(distributions == -INFINITY, 0.0);
     return (possible * weights.to(possible.options())).sum(2);
   };
-  const TraceOptions options{.gradients = true, .attentions = false};
+  const TraceOptions options{.gradients = true, .keeps = TraceParts::vectors};
   const Tensor slopes = token_derivatives(subject, choice, options, input, drawn_sum)[0];
   return (of_source(subject, slopes) != 0).any(2);
 }

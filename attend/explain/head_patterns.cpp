@@ -8,6 +8,8 @@
 #include <map>
 
 #include "attend/explain/attention_methods-inl.h"
+#include "attend/explain/explanation.h"
+#include "attend/explain/layer_maps.h"
 
 namespace attend {
 namespace {
@@ -67,10 +69,14 @@ std::vector<std::string> names_of(const std::vector<int64_t>& tokens,
   return names;
 }
 
-bool has_decoder(const Subject& subject) {
-  const NetworkTrace trace = trace_network(subject.network(), subject.batch);
+bool has_decoder(const NetworkTrace& trace) {
   return std::any_of(trace.attentions.begin(), trace.attentions.end(),
                      [](const auto& one) { return one.site.part == NetworkPart::decoder; });
+}
+
+// Whether the attention forms weights over its own sequence.
+bool has_patterns(const TracedAttention& attention) {
+  return attention.has_weights() && is_self_attention(attention.site);
 }
 
 }  // namespace
@@ -104,7 +110,8 @@ Tensor pattern_shares(const Tensor& weights, const Tensor& scope, const Tensor& 
   return at::stack(shares, 1);
 }
 
-Subject with_repeated_tokens(const Subject& subject) {
+Subject with_repeated_tokens(const Explanation& explanation) {
+  const Subject& subject = explanation.subject();
   const PairModel& model = subject.model;
   if (subject.batch.source.is_floating_point() || model.graph != nullptr) return subject;
   const auto draws = at::make_generator<at::CPUGeneratorImpl>(1);
@@ -115,10 +122,10 @@ Subject with_repeated_tokens(const Subject& subject) {
   const Tensor& target = subject.batch.target;
   pair.target = {target.data_ptr<int64_t>(), target.data_ptr<int64_t>() + target.numel()};
   pair.no_eos = true;
-  if (model.config.row().is_tokenwise()) {
+  if (model.answers().is_tokenwise()) {
     // The model answers with one token per source token, whatever they are.
     pair.target.assign(pair.source.size(), Vocabulary::eos);
-  } else if (has_decoder(subject)) {
+  } else if (has_decoder(explanation.trace(TraceParts::attentions))) {
     const std::vector<int64_t> answer = repeated_draws(
         model.target_vocabulary.size(), subject.network().maximum_answer_length(), draws);
     if (!answer.empty()) pair.target = answer;
@@ -143,19 +150,20 @@ std::string named_pattern(const HeadPatterns& head) {
                      *std::max_element(head.shares.begin(), head.shares.end()));
 }
 
-std::vector<HeadPatterns> head_patterns(const Subject& subject) {
-  if (subject.model.graph != nullptr) return {};
+std::vector<HeadPatterns> head_patterns(const Explanation& explanation) {
+  if (explanation.subject().model.graph != nullptr) return {};
   const at::NoGradGuard not_recorded;
-  const Subject repeated = with_repeated_tokens(subject);
-  const NetworkTrace trace = trace_network(repeated.network(), repeated.batch);
+  const auto& own = explanation.trace(TraceParts::attentions).attentions;
+  if (std::none_of(own.begin(), own.end(), has_patterns)) return {};
+  const Subject repeated = with_repeated_tokens(explanation);
+  const NetworkTrace trace =
+      trace_network(repeated.network(), repeated.batch, {.keeps = TraceParts::attentions});
   std::vector<HeadPatterns> found;
-  for (const LayerMap& map : layer_maps(repeated, trace)) {
-    if (map.row_sequence() != map.column_sequence()) continue;
-    const auto attention =
-        std::find_if(trace.attentions.begin(), trace.attentions.end(),
-                     [&](const TracedAttention& one) { return one.site == map.site; });
-    const Tensor shares = pattern_shares(float64_on_cpu(map.weights),
-                                         traced_scope(*attention).cpu(), numbered(map.columns));
+  for (const TracedAttention& one : trace.attentions) {
+    if (!has_patterns(one)) continue;
+    const LayerMap map = map_of(repeated, one);
+    const Tensor shares =
+        pattern_shares(float64_on_cpu(map.weights), traced_scope(one).cpu(), numbered(map.columns));
     for (int64_t head = 0; head < shares.size(0); ++head) {
       const Tensor row = shares[head].contiguous();
       found.push_back(

@@ -6,10 +6,12 @@
 #include <string>
 #include <vector>
 
-#include "attend/explain/layer_maps.h"
 #include "attend/explain/subject.h"
+#include "attend/nn/pass.h"
 
 namespace attend {
+
+class Explanation;
 
 // Known patterns of self-attention heads, detected as in TransformerLens (`detect_head`, error
 // measure "mul"): by the share of a head's weights on the keys of a pattern. Only rows that can see
@@ -46,7 +48,7 @@ at::Tensor pattern_shares(const at::Tensor& weights, const at::Tensor& scope,
 // Returns the subject with a source of random distinct tokens, drawn with a fixed seed and then
 // repeated: up to 50 in all. The answer of a decoder is replaced likewise. Returns the subject
 // unchanged if the model reads no tokens or a graph, or if too few tokens fit.
-Subject with_repeated_tokens(const Subject& subject);
+Subject with_repeated_tokens(const Explanation& explanation);
 
 // Returns the patterns of one head from `all`; without shares if `all` lacks the head.
 HeadPatterns patterns_of(const std::vector<HeadPatterns>& all, const Site& site, int64_t head);
@@ -56,6 +58,6 @@ std::string named_pattern(const HeadPatterns& head);
 
 // Returns the patterns of every self-attention head that forms weights, measured on
 // with_repeated_tokens(). Empty for a graph, since its nodes have no order.
-std::vector<HeadPatterns> head_patterns(const Subject& subject);
+std::vector<HeadPatterns> head_patterns(const Explanation& explanation);
 
 }  // namespace attend

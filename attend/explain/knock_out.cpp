@@ -11,9 +11,9 @@
 
 #include "attend/base/error.h"
 #include "attend/base/parse_number.h"
-#include "attend/data/json_line.h"
 #include "attend/explain/ablated_network-inl.h"
 #include "attend/explain/stopping-inl.h"
+#include "attend/files/json_line.h"
 #include "attend/inference/predictor.h"
 
 namespace attend {
@@ -125,34 +125,32 @@ std::vector<SwitchedOffHead> switched_off(const std::vector<AttentionHead>& head
   return off;
 }
 
-// Answer that a network computes.
+// Answer by log probabilities [1, T, V].
 struct Computed {
   double value = 0;    // as KnockOut::before
   at::Tensor answers;  // int64 [T]: the most probable tokens
 };
 
-Computed computed(const Subject& subject, PairNetwork& network) {
-  const at::Tensor all = trace_network(network, subject.batch, {.attentions = false}).distributions;
+Computed computed(const Subject& subject, const at::Tensor& all) {
   Computed result;
   result.answers = considered(subject, all)[0].argmax(1).cpu();
-  const double sum = preferences(subject, all).sum().item<double>();
-  result.value =
-      subject.model.answers_numbers() ? subject.model.text.target_scale.number(sum) : sum;
+  result.value = subject.model.answers().in_unit(preferences(subject, all).sum().item<double>(),
+                                                 subject.model.text);
   return result;
 }
 
+Computed computed_by(const Subject& subject, PairNetwork& network) {
+  return computed(
+      subject, trace_network(network, subject.batch, {.keeps = TraceParts::vectors}).distributions);
+}
+
 std::string best_answer(const PairModel& model, std::shared_ptr<PairNetwork> network,
-                        const std::string& text, const SearchOptions& search,
-                        const AnswerWatch& watch) {
+                        const std::string& text, const SearchOptions& search) {
   PairModel other = model;
   other.network = std::move(network);
   const Model answering = Predictor::as_model(
       std::make_unique<Predictor>(std::move(other), ModelOptions{.threads = 1}));
-  Answer answer;
-  answering.answer_each(
-      {text}, search, {}, [&](size_t, Answer taken) { answer = std::move(taken); }, watch);
-  check_stopped();
-  return answer.best().text;
+  return answer_unless_stopped(answering, text, search).best().text;
 }
 
 // Whether the range contains a number from 1 to `count`.
@@ -223,21 +221,22 @@ std::vector<AttentionHead> named_heads(const std::vector<std::string>& names,
   return named;
 }
 
-KnockOut knock_out(const Subject& subject, const std::string& text, const SearchOptions& search,
-                   const std::vector<std::string>& names, Ablation ablation,
-                   const AnswerWatch& watch) {
+KnockOut knock_out(const Explanation& explanation, const std::string& text,
+                   const SearchOptions& search, const std::vector<std::string>& names,
+                   Ablation ablation) {
   const at::NoGradGuard not_recorded;
-  const NetworkTrace trace = trace_network(subject.network(), subject.batch);
+  const Subject& subject = explanation.subject();
+  const NetworkTrace& trace = explanation.trace(TraceParts::attentions);
   const auto network = ablated_network(subject.model.network,
                                        switched_off(heads_there(names, trace), trace, ablation));
-  const Computed before = computed(subject, subject.network());
-  const Computed after = computed(subject, *network);
+  const Computed before = computed(subject, trace.distributions);
+  const Computed after = computed_by(subject, *network);
   return {.without = joined_names(names),
           .before = before.value,
           .after = after.value,
           .changed = (before.answers != after.answers).sum().item<int64_t>(),
           .places = subject.target_length(),
-          .new_answer = best_answer(subject.model, network, text, search, watch)};
+          .new_answer = best_answer(subject.model, network, text, search)};
 }
 
 void check_takes_no_map(const ShowOptions& options) {
@@ -261,18 +260,19 @@ std::string knock_out_json(const KnockOut& told) {
                                           {"answer", told.new_answer}});
 }
 
-std::vector<HeadEffect> head_effects(const Subject& subject, Ablation ablation,
+std::vector<HeadEffect> head_effects(const Explanation& explanation, Ablation ablation,
                                      const Report& report) {
   const at::NoGradGuard not_recorded;
-  const NetworkTrace trace = trace_network(subject.network(), subject.batch);
-  const double before = computed(subject, subject.network()).value;
+  const Subject& subject = explanation.subject();
+  const NetworkTrace& trace = explanation.trace(TraceParts::attentions);
+  const double before = computed(subject, trace.distributions).value;
   std::vector<HeadEffect> effects;
   const std::vector<AttentionHead> all = heads_of(trace);
   for (const AttentionHead& one : all) {
     if (report) report(std::ssize(effects), std::ssize(all));
     const auto network =
         ablated_network(subject.model.network, switched_off({one}, trace, ablation));
-    effects.push_back({one, before - computed(subject, *network).value});
+    effects.push_back({one, before - computed_by(subject, *network).value});
   }
   return effects;
 }

@@ -6,8 +6,8 @@
 #include <string>
 #include <vector>
 
+#include "attend/explain/explanation.h"
 #include "attend/explain/show_options.h"
-#include "attend/explain/subject.h"
 #include "attend/inference/evaluation.h"
 
 namespace attend {
@@ -61,9 +61,9 @@ struct KnockOut {
 // Errors as named_heads() and Model, and on edges of an attention that forms no weights, on edges
 // between positions that do not exist, and on the mean of edges. `text` and `search` are those that
 // the subject was made from.
-KnockOut knock_out(const Subject& subject, const std::string& text, const SearchOptions& search,
-                   const std::vector<std::string>& names, Ablation ablation = Ablation::zero,
-                   const AnswerWatch& watch = {});
+KnockOut knock_out(const Explanation& explanation, const std::string& text,
+                   const SearchOptions& search, const std::vector<std::string>& names,
+                   Ablation ablation = Ablation::zero);
 
 // Error if the options ask for a map or a view, which knock_out() does not make.
 void check_takes_no_map(const ShowOptions& options);
@@ -76,7 +76,7 @@ struct HeadEffect {
   AttentionHead head;
   double effect = 0;
 };
-std::vector<HeadEffect> head_effects(const Subject& subject, Ablation ablation = Ablation::zero,
-                                     const Report& report = {});
+std::vector<HeadEffect> head_effects(const Explanation& explanation,
+                                     Ablation ablation = Ablation::zero, const Report& report = {});
 
 }  // namespace attend

@@ -15,24 +15,6 @@ namespace {
 
 using at::Tensor;
 
-// Keeps the inputs and the output of the layers of the last stack.
-class StackVectors : public Watch {
- public:
-  Tensor vectors(WatchedVectors which, const Tensor& x, const Pass& rest) override {
-    if (which == WatchedVectors::layer && rest.site.layer == 1) kept_.clear();
-    if (which == WatchedVectors::layer || which == WatchedVectors::top) kept_.push_back(x);
-    if (which == WatchedVectors::top) part_ = rest.site.part;
-    return x;
-  }
-
-  const std::vector<Tensor>& kept() const { return kept_; }
-  NetworkPart part() const { return part_; }
-
- private:
-  std::vector<Tensor> kept_;
-  NetworkPart part_ = NetworkPart::none;
-};
-
 // Replaces the output of a stack.
 class OtherTop : public Watch {
  public:
@@ -47,41 +29,47 @@ class OtherTop : public Watch {
   Tensor given_;
 };
 
-// Calls `tell` with the log probabilities [T, V] after each layer, in order, and returns the names
+// Calls `read` with the log probabilities [T, V] after each layer, in order, and returns the names
 // of the layers.
-std::vector<std::string> read_layers(const Subject& subject,
-                                     const std::function<void(const Tensor& answers)>& tell) {
+std::vector<std::string> read_layers(const Explanation& explanation,
+                                     const std::function<void(const Tensor& answers)>& read) {
   const at::NoGradGuard not_recorded;
-  StackVectors stack;
-  subject.network().log_probabilities(subject.batch, Pass{}.watched_by(stack));
+  const Subject& subject = explanation.subject();
+  const NetworkTrace& trace = explanation.trace(TraceParts::vectors);
+  const auto& [part, vectors] = trace.last_stack;
   std::vector<std::string> layers;
-  for (const Tensor& vectors : stack.kept()) {
-    check_stopped();
-    OtherTop lens(stack.part(), vectors);
-    tell(float64_on_cpu(
-        subject.network().log_probabilities(subject.batch, Pass{}.watched_by(lens))[0]));
-    const auto layer = static_cast<int64_t>(layers.size());
-    layers.push_back(layer == 0 ? "input"
-                                : TracedAttention{{stack.part(), layer, false}, {}}.name());
+  layers.reserve(vectors.size());
+  for (size_t layer = 0; layer < vectors.size(); ++layer) {
+    Tensor answers = trace.distributions;
+    if (layer + 1 < vectors.size()) {
+      check_stopped();
+      OtherTop lens(part, vectors[layer]);
+      answers = subject.network().log_probabilities(subject.batch, Pass{}.watched_by(lens));
+    }
+    read(float64_on_cpu(answers[0]));
+    layers.push_back(layer == 0
+                         ? "input"
+                         : TracedAttention{{part, static_cast<int64_t>(layer), false}, {}}.name());
   }
   return layers;
 }
 
 }  // namespace
 
-LayerAnswers layer_answers(const Subject& subject) {
+LayerAnswers layer_answers(const Explanation& explanation) {
   std::vector<Tensor> answers;
   LayerAnswers result;
   result.layers =
-      read_layers(subject, [&](const Tensor& of_layer) { answers.push_back(of_layer); });
+      read_layers(explanation, [&](const Tensor& of_layer) { answers.push_back(of_layer); });
   if (!answers.empty()) result.log_probabilities = at::stack(answers);
   return result;
 }
 
-std::optional<PageLens> page_lens(const Subject& subject) {
-  if (subject.model.answers_numbers()) return std::nullopt;
+std::optional<PageLens> page_lens(const Explanation& explanation) {
+  const Subject& subject = explanation.subject();
+  if (!subject.model.answers().has_probabilities()) return std::nullopt;
   PageLens lens;
-  lens.layers = read_layers(subject, [&](const Tensor& log_probabilities) {
+  lens.layers = read_layers(explanation, [&](const Tensor& log_probabilities) {
     const auto [best, tokens] = log_probabilities.max(1);
     for (int64_t t = 0; t < std::ssize(subject.target); ++t) {
       const Tensor own = log_probabilities[t][subject.batch.target[0][t]];

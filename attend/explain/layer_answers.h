@@ -4,7 +4,7 @@
 #include <string>
 #include <vector>
 
-#include "attend/explain/subject.h"
+#include "attend/explain/explanation.h"
 #include "attend/pictures/map_page.h"
 
 namespace attend {
@@ -17,10 +17,10 @@ struct LayerAnswers {
 
 // Applies to the stack of layers that is read last: a decoder's if it has layers. `layers` is empty
 // if the network does not report its layers.
-LayerAnswers layer_answers(const Subject& subject);
+LayerAnswers layer_answers(const Explanation& explanation);
 
 // Returns the same for a page; empty if the model answers with numbers or reports no layers. Leaves
 // `columns` at 0. Holds the predictions of only one layer at a time.
-std::optional<PageLens> page_lens(const Subject& subject);
+std::optional<PageLens> page_lens(const Explanation& explanation);
 
 }  // namespace attend

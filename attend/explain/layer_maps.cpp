@@ -52,10 +52,6 @@ Sequence own_sequence(const Site& site) {
   return site.part == NetworkPart::layers ? Sequence::text : Sequence::source;
 }
 
-bool answers_from_source(const Site& site) {
-  return site.reads_source || site.part == NetworkPart::pooling;
-}
-
 Tensor grouped(const Tensor& map, int64_t axis, const WordGroups& groups, bool mean) {
   if (groups.pieces.empty()) return map;  // an answer may be empty
   std::vector<Tensor> parts;
@@ -69,21 +65,27 @@ Tensor grouped(const Tensor& map, int64_t axis, const WordGroups& groups, bool m
 }  // namespace
 
 Sequence LayerMap::row_sequence() const {
-  return answers_from_source(site) ? Sequence::answer : own_sequence(site);
+  return is_self_attention(site) ? own_sequence(site) : Sequence::answer;
 }
 
 Sequence LayerMap::column_sequence() const {
-  return answers_from_source(site) ? Sequence::source : own_sequence(site);
+  return is_self_attention(site) ? own_sequence(site) : Sequence::source;
+}
+
+bool is_self_attention(const Site& site) {
+  return !site.reads_source && site.part != NetworkPart::pooling;
+}
+
+LayerMap map_of(const Subject& subject, const TracedAttention& attention) {
+  return {attention.name(), row_tokens(subject, attention),
+          is_self_attention(attention.site) ? vector_tokens(subject, attention) : subject.source,
+          traced_weights(attention).detach().to(at::kCPU), attention.site};
 }
 
 std::vector<LayerMap> layer_maps(const Subject& subject, const NetworkTrace& trace) {
   std::vector<LayerMap> maps;
-  for (const TracedAttention& one : trace.attentions) {
-    if (!one.has_weights()) continue;
-    maps.push_back({one.name(), row_tokens(subject, one),
-                    answers_from_source(one.site) ? subject.source : vector_tokens(subject, one),
-                    traced_weights(one).detach().to(at::kCPU), one.site});
-  }
+  for (const TracedAttention& one : trace.attentions)
+    if (one.has_weights()) maps.push_back(map_of(subject, one));
   return maps;
 }
 

@@ -27,6 +27,12 @@ struct LayerMap {
   Sequence column_sequence() const;
 };
 
+// Whether the rows and the columns of an attention are one sequence.
+bool is_self_attention(const Site& site);
+
+// Returns the map of one attention of a traced answer. Error if it forms no weights.
+LayerMap map_of(const Subject& subject, const TracedAttention& attention);
+
 // Returns the maps of all attentions of a traced answer that form weights, in order of computation.
 std::vector<LayerMap> layer_maps(const Subject& subject, const NetworkTrace& trace);
 

@@ -171,17 +171,16 @@ const MethodRow& find_method(const std::string& name) {
   return find_row(method_table(), "method", name);
 }
 
-const MethodRow* default_method(const Subject& subject) {
+const MethodRow* default_method(const Explanation& explanation) {
+  const Subject& subject = explanation.subject();
   const auto row_for = [](DefaultFor answers) {
     return &*std::find_if(method_table().begin(), method_table().end(),
                           [&](const MethodRow& row) { return row.default_for == answers; });
   };
   if (subject.against.defined()) return row_for(DefaultFor::comparisons);
-  // Labels and numbers are read from vectors that the layers have mixed.
-  if ((subject.model.answers_labels() || subject.model.answers_numbers()) && layers_add(subject)) {
+  if (subject.model.answers().is_pooled() && layers_add(subject)) {
     const MethodRow* row = row_for(DefaultFor::mixed_layers);
-    if (refusal_reason(*row, subject, trace_network(subject.network(), subject.batch)).empty())
-      return row;
+    if (refusal_reason(*row, subject, explanation.trace(row->traces())).empty()) return row;
   }
   return subject.network().attends() ? row_for(DefaultFor::answers) : nullptr;
 }
@@ -234,12 +233,9 @@ Tensor method_scores(const MethodRow& method, const Subject& subject, const Netw
   return method.scores(subject, trace, choice).detach().to(at::kCPU, at::kDouble).contiguous();
 }
 
-Tensor method_scores(const MethodRow& method, const Subject& subject, const MethodChoice& choice) {
-  const at::NoGradGuard not_recorded;
-  const NetworkTrace trace = trace_network(
-      subject.network(), subject.batch,
-      {.attentions = method.reads_weights(), .blocks = method.needs == MethodNeeds::blocks});
-  return method_scores(method, subject, trace, choice);
+Tensor method_scores(const MethodRow& method, const Explanation& explanation,
+                     const MethodChoice& choice) {
+  return method_scores(method, explanation.subject(), explanation.trace(method.traces()), choice);
 }
 
 Tensor method_scope(const MethodRow& method, const Subject& subject, const NetworkTrace& trace,

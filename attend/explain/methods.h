@@ -5,8 +5,8 @@
 #include <string>
 #include <vector>
 
+#include "attend/explain/explanation.h"
 #include "attend/explain/show_options.h"
-#include "attend/explain/subject.h"
 
 namespace attend {
 
@@ -65,6 +65,11 @@ struct MethodRow {
            needs == MethodNeeds::blocks || needs == MethodNeeds::stack ||
            needs == MethodNeeds::decoder;
   }
+  // Parts of the trace that the method reads.
+  TraceParts traces() const {
+    if (needs == MethodNeeds::blocks) return TraceParts::blocks;
+    return reads_weights() ? TraceParts::attentions : TraceParts::vectors;
+  }
   // [T, S] of the target's tokens, EOS included.
   at::Tensor (*scores)(const Subject& subject, const NetworkTrace& trace,
                        const MethodChoice& choice);
@@ -81,7 +86,7 @@ const std::vector<MethodRow>& method_table();
 const MethodRow& find_method(const std::string& name);
 
 // Returns the method that is shown by default; null if the network has no attention.
-const MethodRow* default_method(const Subject& subject);
+const MethodRow* default_method(const Explanation& explanation);
 
 // Returns why the method does not apply to an answer with this trace; empty if it does.
 std::string refusal_reason(const MethodRow& method, const Subject& subject,
@@ -95,7 +100,7 @@ bool layers_add(const Subject& subject);
 // empty, and on a choice that does not exist. `trace` is the subject's.
 at::Tensor method_scores(const MethodRow& method, const Subject& subject, const NetworkTrace& trace,
                          const MethodChoice& choice = {});
-at::Tensor method_scores(const MethodRow& method, const Subject& subject,
+at::Tensor method_scores(const MethodRow& method, const Explanation& explanation,
                          const MethodChoice& choice = {});
 
 // Returns the source tokens that the method can score, bool [T, S] on the CPU: those in scope of

@@ -9,12 +9,12 @@
 #include <utility>
 
 #include "attend/base/error.h"
-#include "attend/data/image.h"
 #include "attend/explain/explanation_json.h"
 #include "attend/explain/knock_out.h"
 #include "attend/explain/layer_answers.h"
 #include "attend/explain/map_graph.h"
 #include "attend/explain/weight_grids.h"
+#include "attend/files/image.h"
 #include "attend/pictures/source_panels.h"
 #include "attend/pictures/thumbnail.h"
 
@@ -29,8 +29,8 @@ std::string no_weights(const Subject& subject) {
 }
 
 // Named method, or the default; null if there is neither.
-const MethodRow* shown_method(const Subject& subject, const ShowOptions& options) {
-  return options.method.empty() ? default_method(subject) : &find_method(options.method);
+const MethodRow* shown_method(const Explanation& explanation, const ShowOptions& options) {
+  return options.method.empty() ? default_method(explanation) : &find_method(options.method);
 }
 
 void add_map(const ShowOptions& options, const std::vector<std::string>& rows,
@@ -51,14 +51,17 @@ std::string map_title(const ShowOptions& options, const Subject& subject) {
                      subject.against_text);
 }
 
-void show_method(const ShowOptions& options, const Subject& subject, Shown& shown) {
-  const MethodRow* found = shown_method(subject, options);
+void show_method(const ShowOptions& options, const Explanation& explanation, Shown& shown) {
+  const Subject& subject = explanation.subject();
+  if (options.evidence) explanation.trace();  // the tests read all parts
+  const MethodRow* found = shown_method(explanation, options);
   if (found == nullptr) fail("{}", no_weights(subject));
   const MethodRow& row = *found;
-  const at::Tensor scores = method_scores(row, subject, options.choice);
+  const at::Tensor scores = method_scores(row, explanation, options.choice);
   TestedMethod method{&row, scores.slice(0, 0, std::ssize(subject.target))};
   if (options.evidence)
-    method.card = evidence_card(EvidenceTester(subject).measure(row, scores, {}, options.choice));
+    method.card =
+        evidence_card(EvidenceTester(explanation).measure(row, scores, {}, options.choice));
   const std::string title = map_title(options, subject);
   add_map(options, subject.target, subject.source, drawn_scores(row, method.scores).to(at::kFloat),
           title, shown.maps);
@@ -70,9 +73,8 @@ void show_method(const ShowOptions& options, const Subject& subject, Shown& show
   shown.methods.push_back(std::move(method));
 }
 
-std::vector<LayerMap> viewed_layers(const ShowOptions& options, const Subject& subject) {
-  const at::NoGradGuard not_recorded;
-  auto maps = layer_maps(subject, trace_network(subject.network(), subject.batch));
+std::vector<LayerMap> viewed_layers(const ShowOptions& options, const Explanation& explanation) {
+  auto maps = layer_maps(explanation.subject(), explanation.trace(TraceParts::attentions));
   if (maps.empty())
     fail("view {}: nothing in the model attends with weights; take the method gradient",
          name_of(options.view));
@@ -87,16 +89,16 @@ LayerMap one_head(const LayerMap& map, int64_t head) {
   return one;
 }
 
-void show_graph(const ShowOptions& options, const Subject& subject, Shown& shown) {
+void show_graph(const ShowOptions& options, const Explanation& explanation, Shown& shown) {
   if (options.choice.layer)
     fail("layer {}: the view graph shows all layers; take the view heads", *options.choice.layer);
-  std::vector<LayerMap> maps = viewed_layers(options, subject);
+  std::vector<LayerMap> maps = viewed_layers(options, explanation);
   for (LayerMap& map : maps) {
     if (options.choice.head) map = one_head(map, *options.choice.head);
     if (options.words) map = merge_words(map);
   }
   shown.graph = layer_graph(maps);
-  shown.graph->around_first = subject.model.graph != nullptr;
+  shown.graph->around_first = explanation.subject().model.graph != nullptr;
 }
 
 std::string numbered_names(const std::vector<LayerMap>& maps) {
@@ -106,18 +108,17 @@ std::string numbered_names(const std::vector<LayerMap>& maps) {
   return names;
 }
 
-void show_layers(const ShowOptions& options, const Subject& subject, Shown& shown) {
-  const std::vector<LayerMap> maps = viewed_layers(options, subject);
+void show_layers(const ShowOptions& options, const Explanation& explanation, Shown& shown) {
+  const std::vector<LayerMap> maps = viewed_layers(options, explanation);
   const auto layer = options.choice.layer.value_or(std::ssize(maps));
   if (layer < 1 || layer > std::ssize(maps))
     fail("layer {}: there are {} in the view {}: {}", layer, maps.size(), name_of(options.view),
          numbered_names(maps));
   const bool all = options.view == ExplanationView::model && !options.choice.layer;
-  const std::vector<HeadPatterns> patterns = head_patterns(subject);
+  const std::vector<HeadPatterns>& patterns = explanation.patterns();
   for (size_t i = 0; i < maps.size(); ++i) {
     if (!all && static_cast<int64_t>(i) + 1 != layer) continue;
-    if (shown.maps.empty())
-      shown.of_one_sequence = maps[i].row_sequence() == maps[i].column_sequence();
+    if (shown.maps.empty()) shown.of_one_sequence = is_self_attention(maps[i].site);
     const int64_t first = options.choice.head.value_or(1);
     const int64_t last = options.choice.head.value_or(maps[i].weights.size(0));
     for (int64_t head = first; head <= last; ++head) {
@@ -142,12 +143,13 @@ std::vector<int64_t> lens_tokens(const at::Tensor& probabilities, int64_t answer
 
 // Adds one map per token of the answer: the probabilities of tokens at its position after each
 // layer.
-void show_lens(const ShowOptions& options, const Subject& subject, Shown& shown) {
+void show_lens(const ShowOptions& options, const Explanation& explanation, Shown& shown) {
+  const Subject& subject = explanation.subject();
   if (options.choice.layer || options.choice.head)
     fail("view lens: shows the output of all layers; leave layer and head out");
-  if (subject.model.answers_numbers())
-    fail("view lens: the answer is a number, which has no probability");
-  const LayerAnswers answers = layer_answers(subject);
+  if (const AnswerKind& kind = subject.model.answers(); !kind.has_probabilities())
+    fail("view lens: the answer is a {}, which has no probability", kind.name());
+  const LayerAnswers answers = layer_answers(explanation);
   if (answers.layers.empty())
     fail(
         "view lens: models of this type do not report layers to read answers off; take another "
@@ -167,14 +169,14 @@ void show_lens(const ShowOptions& options, const Subject& subject, Shown& shown)
 }
 
 // Adds a map with a row per attention and a column per head. Missing heads are NaN.
-void show_effects(const ShowOptions& options, const Subject& subject, Shown& shown) {
+void show_effects(const ShowOptions& options, const Explanation& explanation, Shown& shown) {
   if (!options.method.empty() || options.choice.layer || options.choice.head)
     fail("view effects: shows all heads without a method; leave method, layer and head out");
   Alignment map;
   map.title = "effect of each head";
   std::vector<std::vector<double>> rows;
   double sum = 0;
-  for (const HeadEffect& one : head_effects(subject, options.ablation)) {
+  for (const HeadEffect& one : head_effects(explanation, options.ablation)) {
     const std::string key = attention_key(one.head.site);
     if (map.target.empty() || map.target.back() != key) {
       map.target.push_back(key);
@@ -203,35 +205,36 @@ std::optional<SourcePicture> source_picture(const Model& model, const std::strin
   return SourcePicture{png_bytes(image), image.height, image.width, rows, columns};
 }
 
-Shown show(const Subject& subject, const ShowOptions& options) {
+Shown show(const Explanation& explanation, const ShowOptions& options) {
   if (options.evidence && options.view != ExplanationView::alignment)
     fail("evidence: needs the map of a method; leave the view {} out", name_of(options.view));
   Shown shown;
   switch (options.view) {
     case ExplanationView::alignment:
-      show_method(options, subject, shown);
+      show_method(options, explanation, shown);
       break;
     case ExplanationView::graph:
-      show_graph(options, subject, shown);
+      show_graph(options, explanation, shown);
       break;
     case ExplanationView::lens:
-      show_lens(options, subject, shown);
+      show_lens(options, explanation, shown);
       break;
     case ExplanationView::heads:
     case ExplanationView::model:
-      show_layers(options, subject, shown);
+      show_layers(options, explanation, shown);
       break;
     case ExplanationView::effects:
-      show_effects(options, subject, shown);
+      show_effects(options, explanation, shown);
       break;
   }
   return shown;
 }
 
-TestedMethods first_method(const Subject& subject, const ShowOptions& options) {
-  const MethodRow* row = shown_method(subject, options);
+TestedMethods first_method(const Explanation& explanation, const ShowOptions& options) {
+  const Subject& subject = explanation.subject();
+  const MethodRow* row = shown_method(explanation, options);
   if (row == nullptr) return {.methods = {}, .note = no_weights(subject)};
-  const at::Tensor scores = method_scores(*row, subject, options.choice);
+  const at::Tensor scores = method_scores(*row, explanation, options.choice);
   return {.methods = {{row, scores.slice(0, 0, std::ssize(subject.target))}}};
 }
 

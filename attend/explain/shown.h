@@ -31,11 +31,11 @@ std::optional<SourcePicture> source_picture(const Model& model, const std::strin
 
 // Returns what the options select. Error on a view that has nothing to show, on a layer, a head or
 // a method that does not exist, and on evidence for a view without a method.
-Shown show(const Subject& subject, const ShowOptions& options);
+Shown show(const Explanation& explanation, const ShowOptions& options);
 
 // Returns the map of the options' method, not tested. If none is named and default_method() is
 // null, returns a note with the reason instead.
-TestedMethods first_method(const Subject& subject, const ShowOptions& options);
+TestedMethods first_method(const Explanation& explanation, const ShowOptions& options);
 
 // Returns the maps with titles that name the patterns of their heads.
 std::vector<Alignment> titled_maps(const Shown& shown);

@@ -1,6 +1,9 @@
 #pragma once
 
 #include <functional>
+#include <string>
+
+#include "attend/inference/model.h"
 
 namespace attend {
 
@@ -19,5 +22,10 @@ class StopGuard {
 
 // Error if the function of this thread's guard returns true.
 void check_stopped();
+
+// The model's answer to a source. Error as soon as the function of this thread's guard returns
+// true.
+Answer answer_unless_stopped(const Model& model, const std::string& source,
+                             const SearchOptions& search);
 
 }  // namespace attend

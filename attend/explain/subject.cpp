@@ -21,8 +21,8 @@ constexpr int64_t tokens_at_once = 4096, max_rows_at_once = 64;
 
 bool blanks(const PairModel& model) {
   const SourceShape shape = model.source_shape();
-  return model.config.row().is_tokenwise() || shape.is_image() || shape.has_neighbours() ||
-         model.graph != nullptr;
+  return model.answers().is_tokenwise() || shape.is_grid() ||
+         shape.as<NeighbourForm>() != nullptr || shape.as<NodeForm>() != nullptr;
 }
 
 EncodedPair kept_pair(const Subject& subject, const std::vector<int64_t>& kept) {
@@ -33,7 +33,7 @@ EncodedPair kept_pair(const Subject& subject, const std::vector<int64_t>& kept) 
   EncodedPair pair;
   Tensor left;
   if (blanks(model)) {
-    const int64_t blank = model.config.fills() ? Vocabulary::unknown : unknown_token(model);
+    const int64_t blank = model.answers().fills() ? Vocabulary::unknown : unknown_token(model);
     left = frames ? at::zeros_like(source) : at::full_like(source, blank);
     left.index_copy_(0, places, source.index_select(0, places));
   } else if (kept.empty()) {
@@ -78,7 +78,7 @@ Tensor of_two(const Tensor& distributions, const Tensor& first, const Tensor& se
 // Cuts an answer that continues its source to the context that one pass reads. Returns whether
 // tokens were removed.
 bool cut_to_one_pass(const PairModel& model, EncodedPair& pair) {
-  if (!model.config.continues()) return false;
+  if (!model.answers().continues()) return false;
   const int64_t room = model.config.chosen().context() - pair.source_length();
   const int64_t tokens = std::ssize(pair.target);
   pair.no_eos = pair.no_eos || tokens >= room;
@@ -116,23 +116,19 @@ Subject make_subject(const PairModel& model, const EncodedPair& given) {
 }
 
 Subject answered_subject(const Model& model, const std::string& source, const SearchOptions& search,
-                         const std::string& target, const AnswerWatch& watch) {
+                         const std::string& target) {
   const PairModel& parts = Predictor::of(model).model();
   const bool forced = !target.empty();
-  if (forced && model.fills())
-    fail("a target is given, and the model answers with its source, filled in; leave it out");
-  if (forced && model.answers_numbers())
-    fail("a target is given, and the model answers with a number, its own; leave it out");
-  Answer answer;
-  model.answer_each(
-      {source}, search, {}, [&](size_t, Answer taken) { answer = std::move(taken); }, watch);
-  check_stopped();
+  const AnswerKind& kind = parts.answers();
+  if (forced && !kind.own_answer_only().empty())
+    fail("a target is given, and the model answers with {}; leave it out", kind.own_answer_only());
+  const Answer answer = answer_unless_stopped(model, source, search);
   if (!answer.error.empty()) throw SourceError(0, answer.error);
   if (answer.source.empty()) fail("the text is empty; give one to explain");
   const std::string& text = forced ? target : answer.best().text;
   if (forced) model.check_labels({{source, {target}}}, "the target");
   EncodedPair pair = std::move(parts.encode({Example{source, {text}}})[0]);
-  if (!forced && !model.answers_numbers()) {
+  if (!forced && kind.has_probabilities()) {
     pair.target = parts.target_vocabulary.encode(answer.best().tokens);
     pair.no_eos = pair.no_eos || !answer.best().complete;  // cut at the maximum length
   }
@@ -154,8 +150,9 @@ Subject answered_subject(const Model& model, const std::string& source, const Se
 
 Subject compared_with(Subject subject, const std::string& other) {
   if (other.empty()) return subject;
-  if (subject.model.answers_numbers())
-    fail("an answer to compare with is given, and the model answers with a number; leave it out");
+  if (const AnswerKind& kind = subject.model.answers(); !kind.has_probabilities())
+    fail("an answer to compare with is given, and the model answers with a {}; leave it out",
+         kind.name());
   const std::vector<int64_t> ids = answer_ids(subject.model, other, "the answer to compare with");
   subject.against_text = other;
   const int64_t length = subject.target_length();
@@ -228,7 +225,7 @@ TokensAround special_tokens(const Subject& subject) {
   const TextCodec& codec = subject.model.codecs.source;
   const int64_t length = subject.source_length();
   // A truncated source of a model that reads the end lacks its opening tokens.
-  const bool is_cut = subject.truncated && subject.model.config.reads_end();
+  const bool is_cut = subject.truncated && subject.model.answers().keeps_end();
   const int64_t after = std::min(codec.closing_tokens(), length);
   return {is_cut ? 0 : std::min(codec.opening_tokens(), length - after), after};
 }
@@ -286,7 +283,8 @@ KeptAnswers answers_of(const Subject& subject, const std::vector<std::vector<int
     const size_t last = std::min(first + at_once, kept.size());
     const Batch batch = with_tokens(subject, {kept.begin() + static_cast<std::ptrdiff_t>(first),
                                               kept.begin() + static_cast<std::ptrdiff_t>(last)});
-    const NetworkTrace trace = trace_network(subject.network(), batch, {.attentions = false});
+    const NetworkTrace trace =
+        trace_network(subject.network(), batch, {.keeps = TraceParts::vectors});
     const Tensor seen = considered(subject, trace.distributions);
     differences.push_back(preferences(subject, trace.distributions));
     probabilities.push_back(

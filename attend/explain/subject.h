@@ -45,7 +45,7 @@ Subject make_subject(const PairModel& model, const EncodedPair& encoded);
 // answers with numbers. An answer that continues its source is cut to what fits into the context
 // with it.
 Subject answered_subject(const Model& model, const std::string& source, const SearchOptions& search,
-                         const std::string& target = "", const AnswerWatch& watch = {});
+                         const std::string& target = "");
 
 // Compares the subject's answer with another one: a single token, used at each position, or one
 // token per token of the answer. Empty: no comparison. Error on a token that the model lacks, on

@@ -30,7 +30,7 @@ class Recorder : public AttentionTrace {
       done.result.context = done.result.context.detach().requires_grad_();
     ++calls_;
     AttentionResult result = done.result;
-    if (options_.attentions) keep(rest.site, std::move(done));
+    if (options_.keeps >= TraceParts::attentions) keep(rest.site, std::move(done));
     return result;
   }
 
@@ -56,11 +56,14 @@ class Recorder : public AttentionTrace {
         trace_.logits = x;
         return x;
       case WatchedVectors::attended:
-        if (options_.attentions && options_.blocks) keep_block(rest.site, x);
+        if (options_.keeps == TraceParts::blocks) keep_block(rest.site, x);
+        return x;
+      case WatchedVectors::top:
+        trace_.last_stack.vectors.push_back(x);
+        trace_.last_stack.part = rest.site.part;
         return x;
       case WatchedVectors::gate:
       case WatchedVectors::feed_forward:
-      case WatchedVectors::top:
         return x;
       case WatchedVectors::input:
       case WatchedVectors::layer:
@@ -83,8 +86,16 @@ class Recorder : public AttentionTrace {
     if (options_.gradients && !result.requires_grad()) result = result.detach().requires_grad_();
     if (which == WatchedVectors::input) trace_.input = result;
     if (which == WatchedVectors::layer && !of_target) trace_.layers.push_back(result);
-    if (which == WatchedVectors::layer) added_to_ = result.detach();
+    if (which == WatchedVectors::layer) {
+      added_to_ = result.detach();
+      keep_in_stack(rest.site, added_to_);
+    }
     return result;
+  }
+
+  void keep_in_stack(const Site& site, const Tensor& x) {
+    if (site.layer == 1) trace_.last_stack.vectors.clear();
+    trace_.last_stack.vectors.push_back(x);
   }
 
   // A norm after the attention belongs to the sum.

@@ -32,16 +32,30 @@ struct TracedBlock {
   at::Tensor scale;
 };
 
+// Vectors of the stack of layers that is read last: a decoder's if it has layers.
+struct TracedStack {
+  NetworkPart part = NetworkPart::none;
+  std::vector<at::Tensor> vectors;  // inputs of the layers, then the output; empty if not reported
+};
+
 // Record of the computation of an answer.
 struct NetworkTrace {
   std::vector<TracedAttention> attentions;  // in order of computation
   std::vector<TracedBlock> blocks;          // if the network reports them
   at::Tensor input;  // [B, vectors, depth], before positions; undefined if not reported
   std::vector<at::Tensor> layers;  // input of each layer, [B, vectors, depth]
-  std::vector<at::Tensor> steps;   // WatchedVectors::step; empty if not reported
-  at::Tensor logits;               // WatchedVectors::logits; undefined if not reported
-  at::Tensor distributions;        // log probabilities [B, T, V]
-  at::Tensor log_probabilities;    // [B, T] of the target's tokens
+  TracedStack last_stack;
+  std::vector<at::Tensor> steps;  // WatchedVectors::step; empty if not reported
+  at::Tensor logits;              // WatchedVectors::logits; undefined if not reported
+  at::Tensor distributions;       // log probabilities [B, T, V]
+  at::Tensor log_probabilities;   // [B, T] of the target's tokens
+};
+
+// Parts that a trace keeps in addition to vectors and results. Each value includes the ones before.
+enum class TraceParts {
+  vectors,     // nothing
+  attentions,  // NetworkTrace::attentions
+  blocks,      // NetworkTrace::blocks
 };
 
 // Options of a pass, other than its inputs.
@@ -51,8 +65,7 @@ struct TraceOptions {
   // Records gradients by the tensors that `weights` returns. What precedes them is not recorded,
   // which takes far less memory.
   bool weight_gradients = false;
-  bool attentions = true;  // keeps NetworkTrace::attentions
-  bool blocks = true;      // keeps NetworkTrace::blocks; needs `attentions`
+  TraceParts keeps = TraceParts::blocks;
   // Replaces the source's vectors before they enter the network; empty: leaves them.
   std::function<at::Tensor(const at::Tensor& input)> input = {};
   // Replaces the weights [B, H, rows, keys] of an attention; `call` counts the calls from 0. The

@@ -34,7 +34,7 @@ class ChangedAnswers {
   // Log probabilities [n, vocabulary] at the tokens `which` [n], indices into rows.tokens(), under
   // `weights` [n, heads, rows, keys].
   Tensor distributions(const Tensor& which, const Tensor& weights, bool gradients = false) const {
-    TraceOptions options{.weight_gradients = gradients, .attentions = false};
+    TraceOptions options{.weight_gradients = gradients, .keeps = TraceParts::vectors};
     const Tensor tokens = tokens_.index_select(0, which);
     if (states_ != nullptr) {
       options.weights = [&](const Site& site, size_t, const Tensor& old) {
@@ -176,11 +176,12 @@ class WeightTester {
 
 }  // namespace
 
-WeightTests test_weights(const Subject& subject, const WeightTestOptions& options) {
-  if (subject.model.answers_numbers())
-    fail("[test_weights] they are tested by probabilities, and the answer is a number");
+WeightTests test_weights(const Explanation& explanation, const WeightTestOptions& options) {
+  const Subject& subject = explanation.subject();
+  if (const AnswerKind& kind = subject.model.answers(); !kind.has_probabilities())
+    fail("[test_weights] they are tested by probabilities, and the answer is a {}", kind.name());
   const at::NoGradGuard not_recorded;
-  const NetworkTrace trace = trace_network(subject.network(), subject.batch);
+  const NetworkTrace& trace = explanation.trace();
   const std::string obstacle = no_weights_reason(subject, trace);
   if (!obstacle.empty()) fail("[test_weights] {}", obstacle);
   const TracedAttention& attention = *answer_attention(trace, {});

@@ -3,7 +3,7 @@
 #include <cstdint>
 #include <vector>
 
-#include "attend/explain/subject.h"
+#include "attend/explain/explanation.h"
 
 namespace attend {
 
@@ -35,6 +35,6 @@ struct WeightTests {
 };
 
 // Error if the network has no attention, if weights are running sums, or if the answer is a number.
-WeightTests test_weights(const Subject& subject, const WeightTestOptions& options = {});
+WeightTests test_weights(const Explanation& explanation, const WeightTestOptions& options = {});
 
 }  // namespace attend

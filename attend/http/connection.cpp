@@ -97,9 +97,9 @@ void HttpConnection::expire() {
                                       seconds(options.body_time))});
     case Phase::waiting: {
       abandon();
-      HttpResponse late =
-          http_error(504, fmt::format("the answer took over {} s; ask for less, or later",
-                                      seconds(options.answer_time)));
+      HttpResponse late = shared_.options.error(
+          504, fmt::format("the answer took over {} s; ask for less, or later",
+                           seconds(options.answer_time)));
       late.fields = {{"X-Should-Retry", "false"}};
       return answer(late);
     }
@@ -184,7 +184,7 @@ bool HttpConnection::is_judged() {
   try {
     refusal = shared_.judge(head_);
   } catch (const std::exception& error) {
-    refusal = http_error(500, error.what());
+    refusal = shared_.options.error(500, error.what());
   }
   if (!refusal) return false;
   begun_ = Clock::now();
@@ -291,7 +291,7 @@ void HttpConnection::dispatch() {
   try {
     shared_.handler({head_, std::exchange(body_, {}), event_.id}, reply);
   } catch (const std::exception& error) {
-    reply.send(http_error(500, error.what()));
+    reply.send(shared_.options.error(500, error.what()));
   }
   if (phase_ == Phase::waiting || phase_ == Phase::streaming)
     shared_.leavers.watch(stream_.socket().native_handle(), number_);
@@ -299,7 +299,7 @@ void HttpConnection::dispatch() {
 
 void HttpConnection::refuse(const HttpRefusal& why) {
   begun_ = std::chrono::steady_clock::now();
-  HttpResponse response = http_error(why.status, why.message);
+  HttpResponse response = shared_.options.error(why.status, why.message);
   response.fields = why.fields;
   event_.kind = HttpEvent::Kind::refused;
   event_.reason = why.message;

@@ -67,7 +67,7 @@ void HttpConnection::begin_answer(uint64_t exchange, const HttpResponse& respons
   try {
     if (!has_answer_room(response.body.size())) {
       abandon();
-      HttpResponse full = http_error(
+      HttpResponse full = shared_.options.error(
           503, fmt::format("answers that clients have not read yet take over {} bytes; ask later",
                            shared_.options.all_answers));
       full.fields = {{"Retry-After", "1"}};
@@ -76,7 +76,7 @@ void HttpConnection::begin_answer(uint64_t exchange, const HttpResponse& respons
     if (is_whole) return answer(response);
     put_head(response, /*has_length=*/false);
   } catch (const std::logic_error&) {
-    return answer(http_error(500, "the answer has a head that cannot be sent"));
+    return answer(shared_.options.error(500, "the answer has a head that cannot be sent"));
   }
   phase_ = Phase::streaming;
   stream_end_ = Clock::now() + shared_.options.stream_time;
@@ -110,7 +110,8 @@ void HttpConnection::end_answer(uint64_t exchange) {
 
 void HttpConnection::give_up_answer(uint64_t exchange) {
   if (exchange != exchange_number_) return;
-  if (phase_ == Phase::waiting) return answer(http_error(500, "the request was dropped"));
+  if (phase_ == Phase::waiting)
+    return answer(shared_.options.error(500, "the request was dropped"));
   // Disconnecting shows the client that the answer is incomplete.
   if (phase_ == Phase::streaming && !is_ended_) client_left(true);
 }

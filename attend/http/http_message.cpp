@@ -5,7 +5,6 @@
 
 #include <algorithm>
 #include <ctime>
-#include <nlohmann/json.hpp>
 #include <stdexcept>
 
 namespace attend {
@@ -51,16 +50,8 @@ std::string_view http_reason(int status) {
   throw std::logic_error(fmt::format("the server sends no status {}", status));
 }
 
-HttpResponse http_error(int status, const std::string& message, const std::string& param,
-                        const std::string& code) {
-  using nlohmann::json;
-  const auto or_null = [](const std::string& text) { return text.empty() ? json() : json(text); };
-  const json error = {{"message", message},
-                      {"type", status < 500 ? "invalid_request_error" : "server_error"},
-                      {"param", or_null(param)},
-                      {"code", or_null(code)}};
-  return {.status = status,
-          .body = json{{"error", error}}.dump(-1, ' ', false, json::error_handler_t::replace)};
+HttpResponse http_error(int status, const std::string& message) {
+  return {.status = status, .type = "text/plain; charset=utf-8", .body = message + '\n'};
 }
 
 std::string http_response_head(const HttpResponse& response, const std::string& id,

@@ -28,10 +28,8 @@ struct HttpResponse {
 // Reason phrase of a status (RFC 9110). std::logic_error on a status that the server never sends.
 std::string_view http_reason(int status);
 
-// An error in OpenAI's format: {"error": {"message", "type", "param", "code"}}. Empty `param` and
-// `code` become null.
-HttpResponse http_error(int status, const std::string& message, const std::string& param = "",
-                        const std::string& code = "");
+// An error as plain text.
+HttpResponse http_error(int status, const std::string& message);
 
 // Framing of a response's body, and the origin that may read it.
 struct HttpFraming {

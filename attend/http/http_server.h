@@ -23,6 +23,8 @@ struct HttpOptions {
   std::vector<std::string> open_paths = {};  // see HttpRules::open_paths
   int listener = -1;  // listening socket, instead of address and socket_path; owned by the server
   std::vector<std::string> origins = {};  // see HttpRules::origins
+  // Formats the errors that the server itself sends.
+  HttpResponse (*error)(int status, const std::string& message) = http_error;
 
   // PEM files: the certificate chain, with the server's certificate first, and its key. If set, the
   // server uses TLS.

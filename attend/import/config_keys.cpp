@@ -6,9 +6,9 @@
 #include <string_view>
 
 #include "attend/base/find_row.h"
-#include "attend/data/units.h"
-#include "attend/data/vocabulary.h"
 #include "attend/import/config_keys-inl.h"
+#include "attend/text/units.h"
+#include "attend/text/vocabulary.h"
 
 namespace attend::internal {
 namespace {

@@ -3,7 +3,7 @@
 #include <cstdint>
 #include <string>
 
-#include "attend/data/safetensors.h"
+#include "attend/files/safetensors.h"
 #include "attend/import/foreign_model-inl.h"
 #include "attend/models/pair_model.h"
 

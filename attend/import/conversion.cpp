@@ -5,9 +5,9 @@
 #include <vector>
 
 #include "attend/base/error.h"
-#include "attend/data/vocabulary.h"
 #include "attend/import/conversion-inl.h"
 #include "attend/models/model_size.h"
+#include "attend/text/vocabulary.h"
 
 namespace attend::internal {
 namespace {

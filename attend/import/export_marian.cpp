@@ -2,11 +2,11 @@
 
 #include "attend/base/error.h"
 #include "attend/base/files.h"
-#include "attend/data/vocabulary.h"
 #include "attend/import/config_keys-inl.h"
 #include "attend/import/export-inl.h"
 #include "attend/import/generation-inl.h"
 #include "attend/models/transformer_config.h"
+#include "attend/text/vocabulary.h"
 #include "attend/tokenizers/marian_tokenizer.h"
 
 namespace attend::internal {

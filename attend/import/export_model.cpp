@@ -6,7 +6,7 @@
 
 #include "attend/base/error.h"
 #include "attend/base/files.h"
-#include "attend/data/safetensors.h"
+#include "attend/files/safetensors.h"
 #include "attend/import/export-inl.h"
 #include "attend/import/foreign_tokenizer-inl.h"
 #include "attend/import/hub_folder-inl.h"
@@ -135,8 +135,9 @@ void add_labels(const PairModel& model, Json& config) {
   std::vector<std::string> labels;
   for (int64_t id = Vocabulary::unknown + 1; id < model.target_vocabulary.size(); ++id)
     labels.push_back(model.target_vocabulary.token(id));
-  if (model.answers_numbers()) labels = {"LABEL_0"};
-  config["problem_type"] = model.answers_numbers() ? "regression" : "single_label_classification";
+  const bool is_number = !model.answers().has_probabilities();
+  if (is_number) labels = {"LABEL_0"};
+  config["problem_type"] = is_number ? "regression" : "single_label_classification";
   for (size_t id = 0; id < labels.size(); ++id) {
     config["id2label"][std::to_string(id)] = labels[id];
     config["label2id"][labels[id]] = id;
@@ -205,7 +206,7 @@ ExportedModel export_model(const std::string& folder, const std::string& out) {
   ExportedFolder made = exported_folder(model, folder);
   check_same(model.config, made.again.config, made.architecture);
   add_unit(model, made);
-  if (model.config.row().answers == Answers::vectors) add_sentence_encoder(model, made);
+  if (!model.answers().has_answers()) add_sentence_encoder(model, made);
   const FolderLock lock = take_exported(out);
   made.file.metadata["format"] = "pt";
   write_safetensors(out + "/model.safetensors", made.file);

@@ -7,8 +7,8 @@
 #include <vector>
 
 #include "attend/data/frame_config.h"
+#include "attend/decode/search_options.h"
 #include "attend/import/config_keys-inl.h"
-#include "attend/models/decode_config.h"
 #include "attend/models/model_config.h"
 #include "attend/tokenizers/json.h"
 #include "attend/tokenizers/vocabulary_files.h"
@@ -93,11 +93,11 @@ struct ForeignModel {
   bool answers_number = false;               // instead of a label
   std::optional<FixedTokens> fixed = {};     // empty: all stand for the mask
   TokenizerFiles tokenizer = TokenizerFiles::one;
-  OlderNames older = {};     // if there is no tokenizer.json
-  std::string output = {};   // foreign output tensor that repeats the embedding; may be ""
-  bool tied = true;          // if `output` is missing, the embedding is the output
-  DecodeConfig decode = {};  // search settings
-  Notes notes = {};          // for the user
+  OlderNames older = {};    // if there is no tokenizer.json
+  std::string output = {};  // foreign output tensor that repeats the embedding; may be ""
+  bool tied = true;         // if `output` is missing, the embedding is the output
+  SearchOptions decode = {};
+  Notes notes = {};  // for the user
 };
 
 // Class of transformers and the tensors of its head.

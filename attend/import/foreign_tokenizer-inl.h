@@ -5,10 +5,10 @@
 #include <utility>
 #include <vector>
 
-#include "attend/data/text_tokenizer.h"
-#include "attend/data/vocabulary.h"
 #include "attend/import/foreign_model-inl.h"
 #include "attend/import/hub_folder-inl.h"
+#include "attend/text/text_tokenizer.h"
+#include "attend/text/vocabulary.h"
 
 namespace attend::internal {
 

@@ -18,6 +18,6 @@ void read_generation(const JsonPosition& settings, bool is_own_file, ForeignMode
 
 // The keys from which read_generation() makes `decode`; `end` is their id of the token that ends
 // answers. Continuations are those of a language model.
-Json exported_generation(const DecodeConfig& decode, bool continues, int64_t end);
+Json exported_generation(const SearchOptions& decode, bool continues, int64_t end);
 
 }  // namespace attend::internal

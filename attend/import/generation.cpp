@@ -113,8 +113,10 @@ class GenerationReader {
   bool has_forced_end() const {
     constexpr const char* key = "forced_eos_token_id";
     if (settings_.value().contains(key)) return settings_.has(key);
-    return !is_own_file_ && !model_.config.continues();
+    return !is_own_file_ && !continues();
   }
+
+  bool continues() const { return model_.config.row().answers->continues(); }
 
   void add(std::vector<std::string>& list, const std::string& name) {
     list.push_back(fmt::format("{} = {}", name, shown(settings_.member(name.c_str()).value())));
@@ -150,13 +152,12 @@ class GenerationReader {
   // max_length counts the continued text, too.
   void read_lengths() {
     constexpr int64_t maximum = 1'000'000;
-    const bool continues = model_.config.continues();
     const int64_t end = has_forced_end() ? 1 : 0;
     for (const char* name : {"max_new_tokens", "max_length"}) {
       if (!settings_.has(name)) continue;
       const bool is_new = std::string_view(name) == "max_new_tokens";
       const int64_t length = settings_.member(name).number() - (is_new ? 0 : 1) - end;
-      if ((continues && !is_new) || length < 1 || length > maximum) {
+      if ((continues() && !is_new) || length < 1 || length > maximum) {
         add(unhonoured_, name);
         continue;
       }
@@ -164,10 +165,10 @@ class GenerationReader {
       honour(name, fmt::format("decode.maximum_length = {}", length));
       break;
     }
-    read_minimum(continues);
+    read_minimum();
   }
 
-  void read_minimum(bool continues) {
+  void read_minimum() {
     constexpr int64_t maximum = 1'000'000;
     for (const char* name : {"min_new_tokens", "min_length"}) {
       const bool is_new = std::string_view(name) == "min_new_tokens";
@@ -175,7 +176,7 @@ class GenerationReader {
       if (length < 1) continue;
       const bool is_over =
           model_.decode.maximum_length > 0 && length > model_.decode.maximum_length;
-      if ((continues && !is_new) || length > maximum || is_over) {
+      if ((continues() && !is_new) || length > maximum || is_over) {
         add(unhonoured_, name);
         continue;
       }
@@ -214,7 +215,7 @@ void read_generation(const JsonPosition& settings, bool is_own_file, ForeignMode
   reader.tell();
 }
 
-Json exported_generation(const DecodeConfig& decode, bool continues, int64_t end) {
+Json exported_generation(const SearchOptions& decode, bool continues, int64_t end) {
   Json keys = {{"eos_token_id", end}};
   if (decode.beam > 1) {
     keys["num_beams"] = decode.beam;

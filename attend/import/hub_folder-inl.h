@@ -5,7 +5,7 @@
 #include <string>
 
 #include "attend/base/folder_lock.h"
-#include "attend/data/safetensors.h"
+#include "attend/files/safetensors.h"
 #include "attend/tokenizers/json.h"
 
 namespace attend::internal {

@@ -74,7 +74,7 @@ PairModel description_of_texts(const ForeignModel& foreign, const ForeignTokeniz
   model.text = model.config.row().text;
   model.text.source_units = tokenizer_units;
   // Answers use the tokens of sources.
-  const bool is_one = model.config.row().learns_from_text() || tokenizer.target;
+  const bool is_one = model.config.row().answers->is_text() || tokenizer.target;
   // Error if the decoder of the tokenizer is not supported.
   if (is_one) tokenizer.tokenizer.join({});
   if (is_one) model.text.target_units = tokenizer_units;
@@ -88,7 +88,7 @@ PairModel description_of_texts(const ForeignModel& foreign, const ForeignTokeniz
   if (tokenizer.size() > foreign.tokens)
     fail("{}: the tokenizer has {} tokens, and vocab_size of config.json is {}", folder,
          tokenizer.size(), foreign.tokens);
-  if (model.config.fills() && !tokenizer.mask)
+  if (model.config.row().answers->fills() && !tokenizer.mask)
     fail("{}: {} guesses masked words, and tokenizer_config.json names no mask_token", folder,
          foreign.architecture);
   model.source_vocabulary = in_order(token_names(tokenizer, foreign.tokens), folder);
@@ -190,7 +190,7 @@ ImportedModel import_model(const std::string& folder, const std::string& out) {
   } else {
     TokenizerSettings settings = read_tokenizer_settings(folder);
     std::optional<int64_t> longest = longest_text(settings);
-    if (foreign.config.row().answers == Answers::vectors) {
+    if (!foreign.config.row().answers->has_answers()) {
       layer = read_sentence_encoder(folder, foreign.config.of<EmbedderConfig>());
       settings.lowercase = layer.lowercase;
       if (layer.longest) longest = layer.longest;

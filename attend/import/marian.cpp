@@ -1,7 +1,7 @@
-#include "attend/data/vocabulary.h"
 #include "attend/import/config_keys-inl.h"
 #include "attend/import/foreign_model-inl.h"
 #include "attend/models/transformer_config.h"
+#include "attend/text/vocabulary.h"
 
 namespace attend::internal {
 namespace {

@@ -2,9 +2,9 @@
 
 #include <string>
 
-#include "attend/data/safetensors.h"
-#include "attend/data/text_tokenizer.h"
+#include "attend/files/safetensors.h"
 #include "attend/models/pair_model.h"
+#include "attend/text/text_tokenizer.h"
 
 namespace attend::internal {
 

@@ -4,7 +4,7 @@
 #include <vector>
 
 #include "attend/base/error.h"
-#include "attend/data/npz.h"
+#include "attend/files/npz.h"
 #include "attend/import/conversion-inl.h"
 #include "attend/import/foreign_tokenizer-inl.h"
 #include "attend/import/pronouncer-inl.h"

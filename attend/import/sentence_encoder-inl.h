@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "attend/data/safetensors.h"
+#include "attend/files/safetensors.h"
 #include "attend/import/foreign_model-inl.h"
 #include "attend/models/embedder.h"
 

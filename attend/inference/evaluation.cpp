@@ -87,15 +87,15 @@ Likelihood likelihood_of_hidden(Predictor& predictor, std::vector<EncodedPair> p
   return hidden;
 }
 
-ScoredAnswer scored_answer(const PairModel& model, std::vector<std::string> tokens,
+ScoredAnswer scored_answer(const PairModel& model, const Candidate& best,
                            const std::vector<std::string>& targets) {
   const TextCodec& codec = model.codecs.target;
-  ScoredAnswer answer{.text = codec.join(tokens), .references = targets};
-  answer.tokens = std::move(tokens);
+  ScoredAnswer answer{.text = best.text, .references = targets};
+  answer.tokens = best.tokens;
   answer.reference_tokens.reserve(targets.size());
   for (std::string& reference : answer.references) {
     answer.reference_tokens.push_back(codec.split(reference));
-    if (model.config.answers_labels()) reference = codec.join(answer.reference_tokens.back());
+    model.answers().normalise(codec, reference, answer.reference_tokens.back());
   }
   return answer;
 }
@@ -151,7 +151,8 @@ std::vector<ScoredAnswer> measured_answers(const Metric& metric, const Model& mo
 
 MetricOptions metric_options(const Model& model) {
   const TextConfig& text = model.text();
-  return {{.tokenise = text.tokenise ? "13a" : "none", .lowercase = text.lowercase}, model.tags()};
+  return {{.tokenise = text.tokenise ? "13a" : "none", .lowercase = text.lowercase},
+          model.answers().is_tags()};
 }
 
 std::vector<Example> test_examples(const Model& model, const PairFiles& files,
@@ -170,45 +171,45 @@ std::vector<Example> test_examples(const Model& model, const PairFiles& files,
 
 Evaluation evaluate(const Model& model, const std::vector<Example>& examples,
                     const SearchOptions& options, const Report& report) {
-  if (model.ranks()) return rank_next(model, examples, {}, report);
+  const AnswerKind& kind = model.answers();
+  if (kind.ranks()) return rank_next(model, examples, {}, report);
   Predictor& predictor = Predictor::of(model);
   std::vector<std::string> sources;
   sources.reserve(examples.size());
   for (const Example& example : examples) sources.push_back(example.source);
   Evaluation evaluation;
   evaluation.answers.reserve(examples.size());
-  predictor.predict_each(sources, options, {}, [&](size_t i, const Prediction& prediction) {
-    evaluation.truncated += prediction.truncated ? 1 : 0;
-    evaluation.converted_to_grey += prediction.converted_to_grey ? 1 : 0;
-    if (!prediction.hypotheses.empty()) evaluation.cut += prediction.hypotheses[0].complete ? 0 : 1;
-    evaluation.answers.push_back(
-        scored_answer(predictor.model(), predictor.best_tokens(prediction), examples[i].targets));
-    ScoredAnswer& answer = evaluation.answers.back();
-    answer.source_length = std::ssize(prediction.source);
-    if (model.tags() && prediction.truncated) {
-      answer.unread = std::ssize(answer.reference_tokens.at(0)) - std::ssize(answer.tokens);
-      evaluation.unread += answer.unread;
+  FunctionSink sink([&](size_t i, const Answer& answer) {
+    evaluation.truncated += answer.truncated ? 1 : 0;
+    evaluation.converted_to_grey += answer.converted_to_grey ? 1 : 0;
+    const Candidate best = answer.candidates.empty() ? Candidate() : answer.best();
+    if (!answer.candidates.empty()) evaluation.cut += best.complete ? 0 : 1;
+    evaluation.answers.push_back(scored_answer(predictor.model(), best, examples[i].targets));
+    ScoredAnswer& scored = evaluation.answers.back();
+    scored.source_length = std::ssize(answer.source);
+    if (kind.is_tags() && answer.truncated) {
+      scored.unread = std::ssize(scored.reference_tokens.at(0)) - std::ssize(scored.tokens);
+      evaluation.unread += scored.unread;
     }
-    if (report) report(static_cast<int64_t>(i) + 1, static_cast<int64_t>(examples.size()));
+    if (report) report(static_cast<int64_t>(i) + 1, std::ssize(examples));
   });
+  predictor.answer_each(requests_of(sources, options, &sink));
   return evaluation;
 }
 
 Likelihood likelihood(const Model& model, const std::vector<Example>& examples) {
   Predictor& predictor = Predictor::of(model);
   std::vector<EncodedPair> pairs = predictor.model().encode(examples);
-  if (model.fills()) return likelihood_of_hidden(predictor, std::move(pairs));
-  if (model.ranks()) drop_unknown_targets(pairs);
-  predictor.hide_unknown_labels(pairs);
+  const AnswerKind& kind = model.answers();
+  if (kind.fills()) return likelihood_of_hidden(predictor, std::move(pairs));
+  kind.hide_unknown(pairs);
   Likelihood likelihood;
   UnknownPart unknown(predictor);
-  likelihood.tokens = Predictor::tokens_of_loss(pairs);
+  likelihood.tokens = kind.loss_terms(pairs);
   for (const Example& example : examples)
     for (const std::string& target : example.targets) {
       likelihood.bytes += static_cast<int64_t>(target.size()) + 1;
-      // Unknown items and labels are left out.
-      if (!model.ranks() && !predictor.model().config.row().has_labels())
-        unknown.read(predictor.model().codecs.target.split(target));
+      if (kind.counts_unknown()) unknown.read(predictor.model().codecs.target.split(target));
     }
   likelihood.nats = loss_of(predictor, pairs) * static_cast<double>(likelihood.tokens);
   unknown.put(pairs, std::ssize(pairs), likelihood);
@@ -216,7 +217,7 @@ Likelihood likelihood(const Model& model, const std::vector<Example>& examples) 
 }
 
 TextLikelihood likelihood_of_text(const Model& model, const std::string& text) {
-  if (!model.continues())
+  if (!model.answers().continues())
     fail("[evaluate] a model of type {} does not continue texts; give it pairs", model.type());
   Predictor& predictor = Predictor::of(model);
   const PairModel& parts = predictor.model();

@@ -12,39 +12,7 @@
 namespace attend {
 namespace {
 
-std::vector<std::vector<float>> rows_of(const at::Tensor& weights, size_t columns) {
-  std::vector<std::vector<float>> rows;
-  if (!weights.defined()) return rows;
-  const at::Tensor kept = weights.narrow(1, 0, static_cast<int64_t>(columns)).contiguous();
-  rows.reserve(static_cast<size_t>(kept.size(0)));
-  for (int64_t i = 0; i < kept.size(0); ++i) {
-    const auto* row = kept.data_ptr<float>() + i * kept.size(1);
-    rows.emplace_back(row, row + columns);
-  }
-  return rows;
-}
-
-Answer answer_of(const PairModel& model, Prediction prediction) {
-  Answer answer{std::move(prediction.source), std::move(prediction.unknown), prediction.truncated,
-                prediction.converted_to_grey, std::move(prediction.error),   {},
-                prediction.is_diverged};
-  answer.candidates.reserve(prediction.hypotheses.size());
-  for (size_t i = 0; i < prediction.hypotheses.size(); ++i) {
-    Hypothesis& hypothesis = prediction.hypotheses[i];
-    std::vector<std::string>& tokens = prediction.tokens[i];
-    std::vector<std::vector<Alternative>> alternatives;
-    for (const auto& each : hypothesis.alternatives)
-      alternatives.push_back(alternatives_of(each, model.target_vocabulary));
-    answer.candidates.push_back({model.codecs.target.join(tokens), std::move(tokens),
-                                 std::move(hypothesis.log_probabilities), hypothesis.score,
-                                 hypothesis.log_probability, hypothesis.complete,
-                                 rows_of(hypothesis.weights, answer.source.size()),
-                                 prediction.number, std::move(alternatives)});
-  }
-  return answer;
-}
-
-// The `most` most probable tokens from `first` on, best first. logarithms: [V] float32.
+// The `maximum` most probable tokens from `first` on, best first. logarithms: [V] float32.
 std::vector<TokenProbability> most_probable(const at::Tensor& logarithms, int64_t first,
                                             int64_t maximum, const Vocabulary& vocabulary) {
   const at::Tensor named = logarithms.slice(0, first).contiguous();
@@ -130,11 +98,6 @@ std::unique_ptr<Predictor> load_predictor(const std::vector<std::string>& folder
 
 }  // namespace
 
-const Candidate& Answer::best() const {
-  if (candidates.empty()) fail("[answer] an empty source has no answer; give a source");
-  return candidates.front();
-}
-
 SourceError::SourceError(size_t index, const std::string& reason)
     : Error(fmt::format("source {}: {}", index + 1, reason)), index_(index), reason_(reason) {}
 
@@ -154,49 +117,30 @@ Model::Model(Model&&) noexcept = default;
 Model& Model::operator=(Model&&) noexcept = default;
 Model::~Model() = default;
 
-void Model::answer_each(const std::vector<std::string>& sources, const SearchOptions& options,
-                        const std::vector<std::string>& prefixes, const Take& take,
-                        const AnswerWatch& watch) const {
-  predictor_->predict_each(
-      sources, options, prefixes,
-      [&](size_t index, Prediction prediction) {
-        take(index, answer_of(parts(), std::move(prediction)));
-      },
-      watch);
+void Model::answer_each(std::vector<Request> requests) const {
+  predictor_->answer_each(std::move(requests));
 }
 
-void Model::answer_arriving(const SearchOptions& options, const Arrivals& arrivals) const {
-  predictor_->predict_arriving(options, arrivals,
-                               [&](const ArrivingSource& asked, Prediction prediction) {
-                                 asked.take(answer_of(parts(), std::move(prediction)));
-                               });
+void Model::answer_arriving(const Arrivals& arrivals) const {
+  predictor_->answer_arriving(arrivals);
 }
 
 std::vector<Answer> Model::answer(const std::vector<std::string>& sources,
                                   const SearchOptions& options,
                                   const std::vector<std::string>& prefixes) const {
-  std::vector<Answer> answers(sources.size());
-  answer_each(sources, options, prefixes,
-              [&](size_t index, Answer answer) { answers[index] = std::move(answer); });
-  return answers;
+  return predictor_->answer(sources, options, prefixes);
 }
 
 std::vector<Answer> Model::answer(const std::vector<std::string>& sources) const {
   return answer(sources, search_options());
 }
 
-SearchOptions Model::search_options() const {
-  const DecodeConfig& decode = parts().decode;
-  return {.beam = decode.beam,
-          .length_penalty = decode.length_penalty,
-          .minimum_length = decode.minimum_length,
-          .maximum_length = decode.maximum_length};
-}
+SearchOptions Model::search_options() const { return parts().decode; }
 
 std::vector<std::string> Model::labels() const {
   std::vector<std::string> labels;
   const Vocabulary& vocabulary = parts().target_vocabulary;
-  if (answers_labels())
+  if (answers().is_label())
     for (int64_t id = Vocabulary::unknown + 1; id < vocabulary.size(); ++id)
       labels.push_back(vocabulary.token(id));
   return labels;
@@ -204,7 +148,7 @@ std::vector<std::string> Model::labels() const {
 
 std::vector<std::vector<TokenProbability>> Model::classify(
     const std::vector<std::string>& sources) const {
-  if (!answers_labels())
+  if (!answers().is_label())
     fail("[model] a model of type {} has no labels; ask it for answers", type());
   const Vocabulary& vocabulary = parts().target_vocabulary;
   std::vector<std::vector<TokenProbability>> found;
@@ -217,12 +161,12 @@ std::vector<std::vector<TokenProbability>> Model::classify(
 }
 
 std::vector<std::optional<double>> Model::numbers(const std::vector<std::string>& sources) const {
-  if (!answers_numbers())
+  if (answers().has_probabilities())
     fail("[model] a model of type {} was not trained on numbers; ask it for answers", type());
-  std::vector<std::optional<double>> numbers(sources.size());
-  answer_each(sources, {}, {}, [&](size_t index, const Answer& answer) {
-    if (!answer.candidates.empty()) numbers[index] = answer.best().number;
-  });
+  std::vector<std::optional<double>> numbers;
+  numbers.reserve(sources.size());
+  for (const Answer& answer : answer(sources, {}))
+    numbers.push_back(answer.candidates.empty() ? std::nullopt : answer.best().number);
   return numbers;
 }
 
@@ -241,7 +185,8 @@ std::vector<double> Model::log_probabilities(const std::vector<Example>& example
 std::vector<std::vector<TokenProbability>> Model::fill(const std::string& text,
                                                        const std::string& mask,
                                                        int64_t maximum) const {
-  if (!fills()) fail("[model] a model of type {} does not fill in masks; train an encoder", type());
+  if (!answers().fills())
+    fail("[model] a model of type {} does not fill in masks; train an encoder", type());
   if (mask.empty() || maximum < 1)
     fail("[fill] the mask is empty, or fewer than 1 token is requested");
   std::vector<int64_t> asked;
@@ -349,23 +294,11 @@ std::string Model::no_weights_reason() const {
   return attends() ? "" : parts().config.chosen().no_weights_reason();
 }
 
-bool Model::answers_labels() const { return parts().answers_labels(); }
-
-bool Model::answers_numbers() const { return parts().answers_numbers(); }
-
-bool Model::fills() const { return parts().config.fills(); }
-
-bool Model::embeds() const { return parts().config.row().answers == Answers::vectors; }
+const AnswerKind& Model::answers() const { return parts().answers(); }
 
 std::string Model::pooling() const {
   return parts().config.chosen().takes_first_vector() ? "cls" : "mean";
 }
-
-bool Model::tags() const { return parts().config.tags(); }
-
-bool Model::ranks() const { return parts().config.ranks(); }
-
-bool Model::continues() const { return parts().config.continues(); }
 
 bool Model::has_source_image() const {
   const SourceKind* kind = parts().text.source_kind();
@@ -373,8 +306,7 @@ bool Model::has_source_image() const {
 }
 
 int64_t Model::longest_answer(int64_t source_tokens, const SearchOptions& options) const {
-  if (answers_labels() || answers_numbers() || ranks()) return 1;
-  if (tags()) return source_tokens;
+  if (const int64_t length = answers().length(source_tokens); length > 0) return length;
   return options.maximum_length > 0
              ? options.maximum_length
              : std::max(attend::longest_answer(source_tokens), options.minimum_length);
@@ -389,8 +321,10 @@ SourceImage Model::source_image(const std::string& source) const {
   at::Tensor frames = model.frame_reader()->read(source);
   model.truncate_frames(frames);
   const SourceShape shape = model.source_shape();
-  const GridSize grid = shape.is_image() ? shape.grid : GridSize{1, frames.size(0)};
-  return {model.text.source_kind()->picture(frames, model.text.frames), grid.height, grid.width};
+  const Image picture = model.text.source_kind()->picture(frames, model.text.frames);
+  const auto* grid = shape.as<ImageForm>();
+  return grid == nullptr ? SourceImage{picture, 1, frames.size(0)}
+                         : SourceImage{picture, grid->rows, grid->columns};
 }
 
 const PairModel& Model::parts() const { return predictor_->model(); }

@@ -8,13 +8,15 @@
 #include <vector>
 
 #include "attend/base/error.h"
-#include "attend/data/image.h"
 #include "attend/data/pairs.h"
 #include "attend/data/text_config.h"
-#include "attend/data/text_tokenizer.h"
+#include "attend/decode/request.h"
 #include "attend/decode/search_options.h"
+#include "attend/decode/weight_type.h"
+#include "attend/files/image.h"
+#include "attend/models/answer_kind.h"
 #include "attend/nn/device_placement.h"
-#include "attend/steps/weight_type.h"
+#include "attend/text/text_tokenizer.h"
 
 namespace attend {
 
@@ -36,67 +38,6 @@ struct ModelOptions {
 
 // Name of the mask in texts of a model without a tokenizer of its own.
 constexpr const char* default_mask = "[MASK]";
-
-// An alternative to a token.
-struct Alternative {
-  std::string token;
-  double log_probability = 0;
-};
-
-// One answer to a source. Numbers have no probabilities.
-struct Candidate {
-  std::string text;
-  std::vector<std::string> tokens;        // without BOS and EOS
-  std::vector<double> log_probabilities;  // per token, and of the final EOS
-  double score = 0;                       // ranks the candidates
-  double log_probability = 0;             // sum of log_probabilities
-  bool complete = false;                  // false: cut at the maximum length
-  // [tokens][source tokens]: attention weights of each token. Empty without
-  // SearchOptions::with_weights and if the model does not attend.
-  std::vector<std::vector<float>> weights = {};
-  // Value of `text` in the unit of training, if the model answers numbers.
-  std::optional<double> number = {};
-  // Per entry of log_probabilities: the SearchOptions::alternatives most probable tokens, best
-  // first, including the chosen one if it is among them; empty if none were requested.
-  std::vector<std::vector<Alternative>> alternatives = {};
-};
-
-// The model's answers to one source.
-struct Answer {
-  std::vector<std::string> source;    // tokens that were read
-  std::vector<std::string> unknown;   // tokens of the source unknown to the model
-  bool truncated = false;             // the source was longer than the model reads
-  bool converted_to_grey = false;     // a colour image was read in grey (data.colours = false)
-  std::string error;                  // reason for no answer, with ModelOptions::skip_bad
-  std::vector<Candidate> candidates;  // best first; empty for an empty source
-  bool is_diverged = false;           // the error: numbers of the model are not finite
-
-  // The first candidate. Error if there are none.
-  const Candidate& best() const;
-};
-
-// Callbacks of a call; `source` is the index in the call. They are called on the threads that
-// compute, for several sources at once, and may call the model.
-struct AnswerWatch {
-  // Called before each step of a source's answer. true: the answer ends with its current tokens, as
-  // if cut, or without candidates. Other answers do not change, to the last bit.
-  std::function<bool(size_t source)> is_stopped = {};
-  // Called with the answer so far (text, tokens, probabilities) after each fixed token. Not called
-  // in beam search, where the beginning may still change. `answer`: index of the sampled answer,
-  // else 0.
-  std::function<void(size_t source, size_t answer, const Candidate& so_far)> grows = {};
-};
-
-// A source that joins a running call, with its callbacks. They are called on the thread that
-// computes.
-struct ArrivingSource {
-  std::string source;
-  std::string prefix = {};  // beginning of the answer
-  uint64_t number = 0;      // index of the source in its request; selects its random numbers
-  std::function<bool()> is_stopped = {};  // as AnswerWatch::is_stopped
-  std::function<void(size_t answer, const Candidate& so_far)> grows = {};  // as AnswerWatch::grows
-  std::function<void(Answer answer)> take = {};
-};
 
 struct TokenProbability {
   std::string token;
@@ -194,21 +135,18 @@ class Model {
   // Options of the model's folder (decode.* of config.toml); of an ensemble: of its first model.
   SearchOptions search_options() const;
 
-  // As answer(), but calls `take` with each answer as soon as it and all earlier ones are ready, on
-  // the calling thread, in the order of the sources. `take` may call the model. If it throws, the
-  // call ends. `watch` receives partial answers and can stop answers.
-  using Take = std::function<void(size_t index, Answer answer)>;
-  void answer_each(const std::vector<std::string>& sources, const SearchOptions& options,
-                   const std::vector<std::string>& prefixes, const Take& take,
-                   const AnswerWatch& watch = {}) const;
+  // Answers requests with equal options. Calls Sink::done with each answer as soon as it and all
+  // earlier ones are ready, on the calling thread, in the order of the requests. If done() throws,
+  // the call ends. Error if options differ.
+  void answer_each(std::vector<Request> requests) const;
 
-  // Answers sources as they arrive, as answer_each(), on one of the model's threads. Calls
-  // `arrivals` with the number of sources in progress before it starts, and between steps while
-  // more sources can join. Returns when no sources are left; takes no more while other calls wait
-  // for the thread. Delivers each answer as soon as it is ready. Error on options out of range;
-  // with ModelOptions::skip_bad a bad source or prefix does not end the call.
-  using Arrivals = std::function<std::vector<ArrivingSource>(size_t answering)>;
-  void answer_arriving(const SearchOptions& options, const Arrivals& arrivals) const;
+  // Answers requests with equal options as they arrive, on one of the model's threads. Calls
+  // `arrivals` with the number of requests in progress before it starts, and between steps while
+  // more requests can join. Returns when no requests are left; takes no more while other calls wait
+  // for the thread. Calls Sink::done with each answer as soon as it is ready, on that thread. With
+  // ModelOptions::skip_bad a bad source or prefix does not end the call.
+  using Arrivals = std::function<std::vector<Request>(size_t answering)>;
+  void answer_arriving(const Arrivals& arrivals) const;
 
   // Labels of a classifier; empty for other models.
   std::vector<std::string> labels() const;
@@ -271,20 +209,15 @@ class Model {
   const TextConfig& text() const;         // data.*: how texts become tokens
   bool attends() const;                   // whether answers have weights
   std::string no_weights_reason() const;  // the responsible setting; empty if the model attends
-  bool answers_labels() const;            // supports classify()
-  bool answers_numbers() const;           // supports numbers()
-  bool fills() const;                     // supports fill()
-  bool embeds() const;                    // supports embed() but not answer()
+  // The kind of answers. Labels support classify(), filled texts fill(), vectors only embed().
+  const AnswerKind& answers() const;
   // Pooling of token vectors into the vector of a text: mean, or cls for the first token.
   std::string pooling() const;
-  bool tags() const;              // an answer has one label per source token
-  bool continues() const;         // an answer continues its source
-  bool ranks() const;             // an answer is the item after the items of its source
   bool has_source_image() const;  // sources are images, sets of images, or sounds
   // Maximum number of tokens of an answer to a source of `source_tokens` tokens.
   int64_t longest_answer(int64_t source_tokens, const SearchOptions& options = {}) const;
-  // In tokens. A longer source loses its last tokens, or its first ones if the model continues or
-  // ranks, or if its tokenizer truncates on the left.
+  // In tokens. A longer source loses its last tokens, or its first ones if AnswerKind::keeps_end(),
+  // or if its tokenizer truncates on the left.
   int64_t maximum_source_length() const;
   // Picture of a source. Error if sources are not images or sounds, and on a file that cannot be
   // read.

@@ -8,11 +8,11 @@
 #include <thread>
 #include <utility>
 
+#include "attend/decode/batch_invariance.h"
 #include "attend/decode/ensemble.h"
 #include "attend/decode/not_a_number.h"
 #include "attend/inference/length_batches-inl.h"
 #include "attend/inference/reading-inl.h"
-#include "attend/steps/batch_invariance.h"
 
 namespace attend {
 namespace {
@@ -32,7 +32,7 @@ std::vector<int64_t> in_order(size_t count) {
 bool is_asked(const PairModel& model, const std::string& token) {
   const TextCodec& codec = model.codecs.source;
   return codec.tokenizer ? codec.knows(token, model.source_vocabulary)
-                         : model.config.fills() && token == default_mask;
+                         : model.answers().fills() && token == default_mask;
 }
 
 // Comparisons with NaN are false: NaN would be neither the best value nor below a bound.
@@ -40,40 +40,6 @@ void check_numbers(const Tensor& log_probabilities) {
   if (at::isnan(log_probabilities).any().item<bool>())
     throw NotANumber("[predict] the model's probabilities are NaN");
 }
-
-// Delivers predictions in the order of their texts, each when it and all earlier ones are ready.
-class InOrder {
- public:
-  InOrder(std::vector<Prediction>& predictions, const std::vector<int64_t>& awaited,
-          bool skips_errors, const Predictor::Take& take)
-      : predictions_(predictions),
-        skips_errors_(skips_errors),
-        take_(take),
-        is_there_(predictions.size(), true) {
-    for (const int64_t i : awaited) is_there_[static_cast<size_t>(i)] = false;
-    tell();
-  }
-
-  void add(const std::vector<int64_t>& texts) {
-    for (const int64_t text : texts) is_there_[static_cast<size_t>(text)] = true;
-    tell();
-  }
-
- private:
-  void tell() {
-    for (; next_ < predictions_.size() && is_there_[next_]; ++next_) {
-      Prediction& prediction = predictions_[next_];
-      if (!prediction.error.empty() && !skips_errors_) throw SourceError(next_, prediction.error);
-      take_(next_, std::move(prediction));
-    }
-  }
-
-  std::vector<Prediction>& predictions_;
-  bool skips_errors_;
-  const Predictor::Take& take_;
-  std::vector<bool> is_there_;
-  size_t next_ = 0;
-};
 
 // Counts a running call.
 class CountedCall {
@@ -95,6 +61,7 @@ class CountedCall {
 Predictor::Predictor(PairModel model, const ModelOptions& options,
                      const std::vector<std::shared_ptr<PairNetwork>>& others)
     : model_(std::move(model)),
+      kind_(model_.answers()),
       networks_{model_.network},
       threads_(options.threads > 0 ? options.threads
                                    : std::max(1U, std::thread::hardware_concurrency())),
@@ -137,50 +104,49 @@ bool Predictor::may_pad(int64_t length, const SearchOptions& options) const {
                      [&](const auto& network) { return network->pads_exactly(length); });
 }
 
-void Predictor::read_text(const std::string& text, Prediction& prediction,
-                          EncodedPair& encoded) const {
+void Predictor::read_text(const std::string& text, Answer& answer, EncodedPair& encoded) const {
   auto tokens = model_.codecs.source.split(text);
-  prediction.truncated = model_.truncate_source(tokens);
+  answer.truncated = model_.truncate_source(tokens);
   encoded.source = model_.source_ids(tokens);
   for (size_t i = 0; i < tokens.size(); ++i)
     if (encoded.source[i] == Vocabulary::unknown && !is_asked(model_, tokens[i]))
-      prediction.unknown.push_back(tokens[i]);
+      answer.unknown.push_back(tokens[i]);
   const std::string_view known = model_.config.row().known_source;
-  if (!known.empty() && !prediction.unknown.empty())
+  if (!known.empty() && !answer.unknown.empty())
     fail("{} {} was not in training; leave it out, or train a model with it", known,
-         in_quotes(prediction.unknown[0]));
-  prediction.source = std::move(tokens);
+         in_quotes(answer.unknown[0]));
+  answer.source = std::move(tokens);
 }
 
 Predictor::Reading Predictor::read(const std::vector<std::string>& texts) const {
   Reading reading;
-  reading.predictions.resize(texts.size());
+  reading.answers.resize(texts.size());
   reading.encoded.resize(texts.size());
   reading.answered.reserve(texts.size());
   const std::shared_ptr<FrameReader> reader = model_.frame_reader();
   for (size_t i = 0; i < texts.size(); ++i) {
-    Prediction& prediction = reading.predictions[i];
+    Answer& answer = reading.answers[i];
     EncodedPair& encoded = reading.encoded[i];
     try {
       const bool blank = split_words(texts[i]).empty();
       if (reader == nullptr) {
         // A blank text is not answered, although it may have tokens; it can only be continued.
-        if (!blank || model_.config.continues()) read_text(texts[i], prediction, encoded);
+        if (!blank || kind_.continues()) read_text(texts[i], answer, encoded);
       } else if (!blank) {
         const int64_t converted_to_grey = reader->converted_to_grey();
         encoded.frames = reader->read(texts[i]);
-        prediction.converted_to_grey = reader->converted_to_grey() > converted_to_grey;
-        prediction.truncated = model_.truncate_frames(encoded.frames);
-        prediction.source = model_.text.source_kind()->frame_names(texts[i], model_.text.frames,
-                                                                   encoded.source_length());
+        answer.converted_to_grey = reader->converted_to_grey() > converted_to_grey;
+        answer.truncated = model_.truncate_frames(encoded.frames);
+        answer.source = model_.text.source_kind()->frame_names(texts[i], model_.text.frames,
+                                                               encoded.source_length());
       }
-      if (strict_ && prediction.truncated)
+      if (strict_ && answer.truncated)
         fail(
             "{} has over {} tokens (model.maximum_source_length); shorten it, or leave out "
             "--strict to cut it",
             in_quotes(texts[i]), model_.maximum_source_length());
     } catch (const Error& error) {
-      prediction.error = error.what();
+      answer.error = error.what();
       continue;
     }
     // A model that continues its source can start from an empty one.
@@ -193,7 +159,7 @@ Predictor::Reading Predictor::read(const std::vector<std::string>& texts) const 
 Predictor::Reading Predictor::read_all(const std::vector<std::string>& texts) const {
   Reading reading = read(texts);
   for (size_t i = 0; i < texts.size(); ++i)
-    if (!reading.predictions[i].error.empty()) throw SourceError(i, reading.predictions[i].error);
+    if (!reading.answers[i].error.empty()) throw SourceError(i, reading.answers[i].error);
   return reading;
 }
 
@@ -218,11 +184,11 @@ void Predictor::in_batches(const std::vector<EncodedPair>& pairs, const std::vec
                tell ? std::function<void(int64_t)>(tell_batch) : nullptr);
 }
 
-void Predictor::answer_numbers(Reading& reading, const std::vector<int64_t>& batch,
+void Predictor::answer_by_step(Reading& reading, const std::vector<int64_t>& batch,
                                bool with_weights) {
   const auto rows = static_cast<int64_t>(batch.size());
   const Batch sources = make_batch(reading.encoded, batch);
-  Tensor numbers, weights;
+  Tensor steps, weights;
   for (const auto& network : networks_) {
     const StepResult one =
         network->start(sources.source, sources.source_lengths, {})
@@ -230,118 +196,59 @@ void Predictor::answer_numbers(Reading& reading, const std::vector<int64_t>& bat
     const auto share = [&](const Tensor& part) {
       return part.to(at::kCPU, at::kDouble) / static_cast<double>(networks_.size());
     };
-    const Tensor part = share(one.log_probabilities.squeeze(1));
-    numbers = numbers.defined() ? numbers + part : part;
+    const Tensor part = share(one.log_probabilities);
+    steps = steps.defined() ? steps + part : part;
     if (!one.weights.defined()) continue;
     weights = weights.defined() ? weights + share(one.weights) : share(one.weights);
   }
   for (int64_t i = 0; i < rows; ++i) {
-    Prediction& prediction =
-        reading.predictions[static_cast<size_t>(batch[static_cast<size_t>(i)])];
-    const double number = model_.text.target_scale.number(numbers[i].item<double>());
-    if (!std::isfinite(number)) {
-      put_failure(prediction, NotANumber("[predict] the model's number is not finite"));
+    Answer& answer = reading.answers[static_cast<size_t>(batch[static_cast<size_t>(i)])];
+    const Tensor step = steps[i].contiguous();
+    std::optional<StepAnswer> read =
+        kind_.read_step(model_, {step.data_ptr<double>(), static_cast<size_t>(step.numel())});
+    if (!read) {
+      put_failure(answer,
+                  NotANumber(fmt::format("[predict] the model's {} is not finite", kind_.name())));
       continue;
     }
-    const std::string text = number_text(number, model_.text.target_scale.deviation);
-    prediction.number = target_number(text);
-    prediction.tokens = {{text}};
-    Hypothesis& only = prediction.hypotheses.emplace_back();
-    only.tokens = {0};
+    Candidate& only = answer.candidates.emplace_back();
+    only.number = read->number;
+    only.tokens = std::move(read->tokens);
+    only.text = model_.codecs.target.join(only.tokens);
+    only.ids = std::move(read->ids);
+    only.log_probabilities = std::move(read->log_probabilities);
+    only.log_probability =
+        std::reduce(only.log_probabilities.begin(), only.log_probabilities.end());
+    only.score = only.log_probability;
     only.complete = true;
-    if (weights.defined()) only.weights = weights[i].unsqueeze(0).to(at::kFloat);
+    if (!weights.defined()) continue;
+    const Tensor row = weights[i].to(at::kFloat).contiguous();
+    const auto* first = row.data_ptr<float>();
+    only.weights.assign(only.ids.size(), {first, first + answer.source.size()});
   }
 }
 
-void Predictor::put_failure(Prediction& prediction, const NotANumber& error) const {
+void Predictor::put_failure(Answer& answer, const NotANumber& error) const {
   if (!skips_bad_) throw error;
-  prediction.error = error.what();
-  prediction.is_diverged = true;
+  answer.error = error.what();
+  answer.is_diverged = true;
 }
 
-void Predictor::check(const std::vector<std::string>& texts, const SearchOptions& options,
-                      const std::vector<std::string>& prefixes) const {
+void Predictor::check(const SearchOptions& options, bool has_prefixes) const {
   options.check();
-  if (model_.answers_numbers() && (options.beam > 1 || options.sampling || !prefixes.empty()))
-    fail("the model answers a number without a search; leave beam, samples and prefixes out");
-  if (!prefixes.empty() && prefixes.size() != texts.size())
-    fail("[predict] {} prefixes for {} sources; give one per source, or none", prefixes.size(),
-         texts.size());
+  if (!kind_.is_searched() && (options.beam > 1 || options.sampling || has_prefixes))
+    fail("the model answers a {} without a search; leave beam, samples and prefixes out",
+         kind_.name());
   if (options.minimum_length > maximum_answer_length())
     fail(
         "[predict] minimum_length {}: the model has positions for {} tokens of an answer; lower it",
         options.minimum_length, maximum_answer_length());
 }
 
-std::vector<SearchTask> Predictor::tasks_of(const std::vector<std::string>& texts, Reading& reading,
-                                            const std::vector<std::string>& prefixes,
-                                            const SearchOptions& options) const {
-  std::vector<SearchTask> tasks(texts.size());
-  std::erase_if(reading.answered, [&](int64_t answered) {
-    const auto i = static_cast<size_t>(answered);
-    try {
-      tasks[i] =
-          task_of(texts[i], reading.encoded[i], prefixes.empty() ? "" : prefixes[i], options);
-      if (options.sampling) tasks[i].stream = options.sampling->first + i;
-      return false;
-    } catch (const Error& error) {
-      reading.predictions[i].error = error.what();
-      return true;
-    }
-  });
-  return tasks;
-}
-
-void Predictor::predict_each(const std::vector<std::string>& texts, const SearchOptions& options,
-                             const std::vector<std::string>& prefixes, const Take& take,
-                             const AnswerWatch& watch) {
-  check(texts, options, prefixes);
-  const UnknownTokens unknown = unknown_tokens(options);
-  const SearchOptions asked = search_options(options);
-  const SpecialTokens special = special_tokens(options);
-  Reading reading = read(texts);
-  std::vector<SearchTask> tasks = tasks_of(texts, reading, prefixes, options);
-  InOrder telling(reading.predictions, reading.answered, skips_bad_, take);
-  const auto answer = [&](std::vector<int64_t> batch) {
-    // Skips cancelled sources before encoding.
-    if (watch.is_stopped)
-      std::erase_if(batch, [&](int64_t i) { return watch.is_stopped(static_cast<size_t>(i)); });
-    if (batch.empty()) return;
-    if (model_.answers_numbers()) return answer_numbers(reading, batch, options.with_weights);
-    std::vector<SearchTask> of_batch;
-    of_batch.reserve(batch.size());
-    for (const int64_t each : batch) {
-      const auto i = static_cast<size_t>(each);
-      watch_task(tasks[i], i, reading.predictions[i], unknown, watch);
-      of_batch.push_back(std::move(tasks[i]));
-    }
-    auto found = search(start(make_batch(reading.encoded, batch)), of_batch, special, asked);
-    for (size_t b = 0; b < batch.size(); ++b)
-      put_found(std::move(found[b]), options, reading.predictions[static_cast<size_t>(batch[b])]);
-  };
-  in_batches(
-      reading.encoded, reading.answered, sentences_per_batch, answer,
-      [&](const std::vector<int64_t>& batch) { telling.add(batch); },
-      [&](int64_t length) { return may_pad(length, options); });
-}
-
-std::vector<Prediction> Predictor::predict(const std::vector<std::string>& texts,
-                                           const SearchOptions& options,
-                                           const std::vector<std::string>& prefixes) {
-  std::vector<Prediction> predictions(texts.size());
-  predict_each(texts, options, prefixes, [&](size_t index, Prediction prediction) {
-    predictions[index] = std::move(prediction);
-  });
-  return predictions;
-}
-
-std::vector<std::string> Predictor::best_tokens(const Prediction& prediction) const {
-  return prediction.tokens.empty() ? std::vector<std::string>() : prediction.tokens[0];
-}
-
 std::vector<std::vector<double>> Predictor::token_log_probabilities(
     const std::vector<EncodedPair>& pairs) {
-  if (model_.answers_numbers()) fail("the model answers numbers, which have no probabilities");
+  if (!kind_.has_probabilities())
+    fail("the model answers {}s, which have no probabilities", kind_.name());
   std::vector<std::vector<double>> found(pairs.size());
   const auto score = [&](const std::vector<int64_t>& batch) {
     const Batch examples = make_batch(pairs, batch);
@@ -378,27 +285,9 @@ std::vector<double> Predictor::log_probabilities(const std::vector<EncodedPair>&
   return sums;
 }
 
-void Predictor::hide_unknown_labels(std::vector<EncodedPair>& pairs) const {
-  if (!model_.config.row().has_labels() || model_.answers_numbers()) return;
-  if (!model_.config.tags()) return drop_unknown_targets(pairs);
-  for (EncodedPair& pair : pairs)
-    std::replace(pair.target.begin(), pair.target.end(), Vocabulary::unknown, Vocabulary::padding);
-}
-
-int64_t Predictor::tokens_of_loss(const std::vector<EncodedPair>& pairs) {
-  int64_t tokens = 0;
-  for (const EncodedPair& pair : pairs)
-    tokens += pair.target_length() -
-              std::count(pair.target.begin(), pair.target.end(), Vocabulary::padding);
-  return tokens;
-}
-
 double Predictor::loss(const std::vector<EncodedPair>& pairs) {
-  // The only token of a number is 0, which equals padding.
-  const auto tokens = model_.answers_numbers()
-                          ? std::max(1.0, static_cast<double>(pairs.size()))
-                          : static_cast<double>(std::max<int64_t>(1, tokens_of_loss(pairs)));
-  if (networks_.size() > 1) return loss_of_ensemble(pairs) / tokens;
+  const auto terms = static_cast<double>(std::max<int64_t>(1, kind_.loss_terms(pairs)));
+  if (networks_.size() > 1) return loss_of_ensemble(pairs) / terms;
   const auto batches = batches_by_length(pairs, sentences_per_batch, 0, 0);
   std::vector<double> losses(batches.size());
   threads_.run(static_cast<int64_t>(batches.size()), [&](int64_t b) {
@@ -406,7 +295,7 @@ double Predictor::loss(const std::vector<EncodedPair>& pairs) {
     const auto i = static_cast<size_t>(b);
     losses[i] = networks_[0]->objective(make_batch(pairs, batches[i]), {}, 0.0).item<double>();
   });
-  return std::reduce(losses.begin(), losses.end()) / tokens;
+  return std::reduce(losses.begin(), losses.end()) / terms;
 }
 
 double Predictor::loss_of_ensemble(const std::vector<EncodedPair>& pairs) {
@@ -476,12 +365,12 @@ std::vector<EncodedText> Predictor::encodings(const std::vector<std::string>& te
                for (size_t i = 0; i < batch.size(); ++i) {
                  EncodedText& text = encoded[static_cast<size_t>(batch[i])];
                  text.vectors = found[static_cast<int64_t>(i)];
-                 const auto& read = reading.predictions[static_cast<size_t>(batch[i])].source;
+                 const auto& read = reading.answers[static_cast<size_t>(batch[i])].source;
                  if (!read.empty()) text.whole = networks_[0]->text_vector(text.vectors);
                }
              });
   for (size_t i = 0; i < texts.size(); ++i) {
-    Prediction& read_text = reading.predictions[i];
+    Answer& read_text = reading.answers[i];
     encoded[i].tokens = std::move(read_text.source);
     encoded[i].truncated = read_text.truncated;
     encoded[i].error = std::move(read_text.error);

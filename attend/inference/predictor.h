@@ -16,24 +16,6 @@
 
 namespace attend {
 
-// Converts token ids to token names.
-std::vector<Alternative> alternatives_of(const std::vector<AlternativeToken>& tokens,
-                                         const Vocabulary& vocabulary);
-
-// Answers of a network to one text.
-struct Prediction {
-  std::vector<std::string> source;     // tokens that were read
-  std::vector<std::string> unknown;    // tokens of the text unknown to the model
-  bool truncated = false;              // the text was longer than the model reads
-  bool converted_to_grey = false;      // a colour image was read in grey
-  std::string error;                   // reason for no answer, else empty
-  bool is_diverged = false;            // the error: numbers of the model are not finite
-  std::vector<Hypothesis> hypotheses;  // empty for an empty text and after an error
-  // Tokens of each hypothesis; unknown tokens are replaced as SearchOptions::unknown says.
-  std::vector<std::vector<std::string>> tokens;
-  std::optional<double> number;  // if the model answers numbers; the only token is its text
-};
-
 // Tokens of a text with their vectors [S, depth], and the vector of the text [depth], on the CPU.
 // If the text has no tokens or was not read, `whole` is undefined, and `vectors` may be.
 struct EncodedText {
@@ -66,26 +48,14 @@ class Predictor {
   // Calls PairNetwork::pack of all networks. Error if a network does not support the weight type.
   void pack(WeightType weights = WeightType::float32);
 
-  // Implements Model::answer_each.
-  using Take = std::function<void(size_t index, Prediction prediction)>;
-  void predict_each(const std::vector<std::string>& texts, const SearchOptions& options,
-                    const std::vector<std::string>& prefixes, const Take& take,
-                    const AnswerWatch& watch = {});
-
-  // Implements Model::answer_arriving.
-  using TakeArriving = std::function<void(const ArrivingSource& asked, Prediction prediction)>;
-  void predict_arriving(const SearchOptions& options, const Model::Arrivals& arrivals,
-                        const TakeArriving& take);
+  // As the functions of Model.
+  std::vector<Answer> answer(const std::vector<std::string>& sources, const SearchOptions& options,
+                             const std::vector<std::string>& prefixes = {});
+  void answer_each(std::vector<Request> requests);
+  void answer_arriving(const Model::Arrivals& arrivals);
 
   int64_t threads() const { return threads_.count(); }
   bool skips_bad() const { return skips_bad_; }  // ModelOptions::skip_bad
-
-  std::vector<Prediction> predict(const std::vector<std::string>& texts,
-                                  const SearchOptions& options,
-                                  const std::vector<std::string>& prefixes = {});
-
-  // Tokens of the best answer; empty for an empty text.
-  std::vector<std::string> best_tokens(const Prediction& prediction) const;
 
   // Log probability of each token of each pair's target, with its EOS if it has one. Uses the
   // weights as loaded, packed or not. Error if answers are numbers.
@@ -97,18 +67,14 @@ class Predictor {
   // the most probable tokens at its position, best first.
   struct ScoredStep {
     double log_probability = 0;
-    std::vector<AlternativeToken> alternatives = {};
+    std::vector<Alternative> alternatives = {};
   };
   std::vector<ScoredStep> scored(const std::vector<int64_t>& ids, int64_t alternatives);
 
-  // Mean negative log-likelihood per target token, with EOS, in nats. If targets are numbers: their
-  // mean squared error, standardised. Tokens that are Vocabulary::padding are excluded.
+  // Mean of PairNetwork::objective() over AnswerKind::loss_terms(): negative log-likelihood per
+  // target token, with EOS, in nats. If targets are numbers: their mean squared error,
+  // standardised. Tokens that are Vocabulary::padding are excluded.
   double loss(const std::vector<EncodedPair>& pairs);
-  // Prepares pairs for loss() if the model answers labels: removes pairs with labels that were not
-  // in training; for a tagger hides these tokens. Does nothing for other models.
-  void hide_unknown_labels(std::vector<EncodedPair>& pairs) const;
-  // Number of target tokens in the mean of loss(), unless targets are numbers.
-  static int64_t tokens_of_loss(const std::vector<EncodedPair>& pairs);
 
   using BatchWork = std::function<void(const std::vector<int64_t>& batch)>;
   // Calls `take` for each pair i with (i, log probabilities [V] of the token after its source,
@@ -133,36 +99,29 @@ class Predictor {
   // Sum of the negative log-likelihoods in nats.
   double loss_of_ensemble(const std::vector<EncodedPair>& pairs);
   struct Reading;
+  class RequestGroup;
   class ArrivingCall;
 
   // Tokens of each text, their ids, and the texts that can be answered.
   Reading read(const std::vector<std::string>& texts) const;
-  void read_text(const std::string& text, Prediction& prediction, EncodedPair& encoded) const;
+  void read_text(const std::string& text, Answer& answer, EncodedPair& encoded) const;
   // As read(). SourceError on the first text that cannot be read.
   Reading read_all(const std::vector<std::string>& texts) const;
 
-  void check(const std::vector<std::string>& texts, const SearchOptions& options,
-             const std::vector<std::string>& prefixes) const;
-  // Search task of a text. Error on a prefix that is too long or has unknown tokens.
-  SearchTask task_of(const std::string& text, const EncodedPair& encoded, const std::string& prefix,
-                     const SearchOptions& options) const;
-  // Tasks of all texts that can be answered; other texts get their error in `reading`.
-  std::vector<SearchTask> tasks_of(const std::vector<std::string>& texts, Reading& reading,
-                                   const std::vector<std::string>& prefixes,
-                                   const SearchOptions& options) const;
-  // Connects the task of text number `text` to `watch`.
-  void watch_task(SearchTask& task, size_t text, const Prediction& prediction,
-                  UnknownTokens unknown, const AnswerWatch& watch) const;
+  void check(const SearchOptions& options, bool has_prefixes) const;
+  // Search task of a request. Error on a prefix that is too long or has unknown tokens.
+  SearchTask task_of(const std::string& text, const EncodedPair& encoded,
+                     const Request& request) const;
   SearchOptions search_options(const SearchOptions& options) const;
   SpecialTokens special_tokens(const SearchOptions& options) const;
   UnknownTokens unknown_tokens(const SearchOptions& options) const;
   int64_t maximum_answer_length() const;
-  // Name of an answer's token; `weights` [S]: its attention weights, for UnknownTokens::copy.
-  std::string token_name(int64_t token, const at::Tensor& weights, const Prediction& prediction,
+  // Name of token `t` of a candidate without texts.
+  std::string token_name(const Candidate& candidate, size_t t, const Answer& answer,
                          UnknownTokens unknown) const;
-  // Sets the hypotheses, and the tokens of each.
-  void put_found(std::vector<Hypothesis> found, const SearchOptions& options,
-                 Prediction& prediction) const;
+  std::vector<Alternative> named(std::vector<Alternative> alternatives) const;
+  // Sets the candidates, with their texts.
+  void put_found(std::vector<Candidate> found, const SearchOptions& options, Answer& answer) const;
 
   // As above, for some of the pairs.
   void each_first_step(const std::vector<EncodedPair>& pairs, const std::vector<int64_t>& order,
@@ -178,14 +137,15 @@ class Predictor {
 
   std::unique_ptr<DecodingState> start(const Batch& batch);
   // Throws the error, or records it if bad sources are skipped.
-  void put_failure(Prediction& prediction, const NotANumber& error) const;
-  // Answers the texts of a batch with numbers, averaged over the networks.
-  void answer_numbers(Reading& reading, const std::vector<int64_t>& batch, bool with_weights);
+  void put_failure(Answer& answer, const NotANumber& error) const;
+  // Answers the texts of a batch by AnswerKind::read_step() of the mean over the networks.
+  void answer_by_step(Reading& reading, const std::vector<int64_t>& batch, bool with_weights);
   bool wants_equal_lengths() const;
   // Whether sources of that length may share a batch with other lengths.
   bool may_pad(int64_t length, const SearchOptions& options) const;
 
   const PairModel model_;
+  const AnswerKind& kind_;
   std::vector<std::shared_ptr<PairNetwork>> networks_;
   WorkerThreads threads_;
   std::atomic<int64_t> calls_ = 0;  // running calls of in_batches()

@@ -13,7 +13,7 @@ constexpr int64_t sentences_per_batch = 64;
 
 // Texts read before they are answered.
 struct Predictor::Reading {
-  std::vector<Prediction> predictions;
+  std::vector<Answer> answers;  // without candidates
   std::vector<EncodedPair> encoded;
   std::vector<int64_t> answered;  // texts that can be answered
 };

@@ -44,7 +44,7 @@ std::vector<Predictor::ScoredStep> Predictor::scored(const std::vector<int64_t>&
 }
 
 std::vector<ScoredToken> Model::scored(const std::string& text, int64_t alternatives) const {
-  if (!continues())
+  if (!answers().continues())
     fail("[score] a model of type {} does not continue texts; take a language model", type());
   const std::vector<std::string> tokens = parts().codecs.source.split(text);
   if (std::ssize(tokens) > maximum_source_length())
@@ -61,7 +61,9 @@ std::vector<ScoredToken> Model::scored(const std::string& text, int64_t alternat
   const auto steps = predictor_->scored(parts().source_ids(tokens), alternatives);
   for (size_t i = 0; i < steps.size(); ++i) {
     scored[i + 1].log_probability = steps[i].log_probability;
-    scored[i + 1].alternatives = alternatives_of(steps[i].alternatives, parts().target_vocabulary);
+    scored[i + 1].alternatives = steps[i].alternatives;
+    for (Alternative& each : scored[i + 1].alternatives)
+      each.token = parts().target_vocabulary.token(each.id);
   }
   return scored;
 }

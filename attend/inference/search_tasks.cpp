@@ -4,21 +4,9 @@
 #include <utility>
 #include <vector>
 
-#include "attend/inference/growing_text-inl.h"
 #include "attend/inference/predictor.h"
 
 namespace attend {
-
-using at::Tensor;
-
-std::vector<Alternative> alternatives_of(const std::vector<AlternativeToken>& tokens,
-                                         const Vocabulary& vocabulary) {
-  std::vector<Alternative> alternatives;
-  alternatives.reserve(tokens.size());
-  for (const AlternativeToken& each : tokens)
-    alternatives.push_back({vocabulary.token(each.token), each.log_probability});
-  return alternatives;
-}
 
 int64_t Predictor::maximum_answer_length() const {
   int64_t least = std::numeric_limits<int64_t>::max();
@@ -27,13 +15,16 @@ int64_t Predictor::maximum_answer_length() const {
 }
 
 SearchTask Predictor::task_of(const std::string& text, const EncodedPair& encoded,
-                              const std::string& prefix, const SearchOptions& options) const {
-  const std::vector<std::string> begin = model_.codecs.target.split(prefix);
-  if (model_.answers_numbers() && !prefix.empty())
-    fail("the model answers a number; leave prefixes out");
+                              const Request& request) const {
+  const SearchOptions& options = request.options;
+  const std::vector<std::string> begin = model_.codecs.target.split(request.prefix);
+  if (!kind_.is_searched() && !request.prefix.empty())
+    fail("the model answers a {}; leave prefixes out", kind_.name());
   SearchTask task;
+  task.number = request.number;
+  task.streams = request.streams;
   task.source_length = encoded.source_length();
-  if (model_.config.ranks() && !options.keep_seen)
+  if (kind_.ranks() && !options.keep_seen)
     task.never = model_.source_vocabulary.encode(model_.codecs.source.split(text));
   task.prefix = model_.target_vocabulary.encode(begin);
   for (size_t i = 0; i < begin.size(); ++i)
@@ -47,7 +38,7 @@ SearchTask Predictor::task_of(const std::string& text, const EncodedPair& encode
   const int64_t more = options.maximum_length > 0
                            ? options.maximum_length
                            : std::max(longest_answer(task.source_length), options.minimum_length);
-  task.length = model_.config.answer_length(task.source_length);
+  task.length = kind_.length(task.source_length);
   task.longest = std::min(std::ssize(begin) + more, maximum);
   return task;
 }
@@ -80,53 +71,37 @@ UnknownTokens Predictor::unknown_tokens(const SearchOptions& options) const {
   return *options.unknown;
 }
 
-std::string Predictor::token_name(int64_t token, const Tensor& weights,
-                                  const Prediction& prediction, UnknownTokens unknown) const {
+std::string Predictor::token_name(const Candidate& candidate, size_t t, const Answer& answer,
+                                  UnknownTokens unknown) const {
   // The language token is not part of the text.
   const int64_t first = model_.text.language_token ? 1 : 0;
-  const int64_t words = std::ssize(prediction.source) - first;
-  if (unknown != UnknownTokens::copy || words < 1 || token != Vocabulary::unknown)
-    return model_.target_vocabulary.token(token);
-  const int64_t maximum = weights.narrow(0, first, words).argmax().item<int64_t>();
-  return prediction.source[static_cast<size_t>(first + maximum)];
+  const int64_t words = std::ssize(answer.source) - first;
+  const int64_t id = candidate.ids[t];
+  if (unknown != UnknownTokens::copy || words < 1 || id != Vocabulary::unknown)
+    return model_.target_vocabulary.token(id);
+  const auto begin = candidate.weights[t].begin() + first;
+  return answer.source[static_cast<size_t>(std::max_element(begin, begin + words) - begin + first)];
 }
 
-void Predictor::put_found(std::vector<Hypothesis> found, const SearchOptions& options,
-                          Prediction& prediction) const {
+std::vector<Alternative> Predictor::named(std::vector<Alternative> alternatives) const {
+  for (Alternative& each : alternatives) each.token = model_.target_vocabulary.token(each.id);
+  return alternatives;
+}
+
+void Predictor::put_found(std::vector<Candidate> found, const SearchOptions& options,
+                          Answer& answer) const {
   const UnknownTokens unknown = unknown_tokens(options);
-  prediction.hypotheses = std::move(found);
-  for (Hypothesis& hypothesis : prediction.hypotheses) {
-    std::vector<std::string>& tokens = prediction.tokens.emplace_back();
-    tokens.reserve(hypothesis.tokens.size());
-    for (size_t t = 0; t < hypothesis.tokens.size(); ++t) {
-      const Tensor weights =
-          hypothesis.weights.defined() ? hypothesis.weights[static_cast<int64_t>(t)] : Tensor();
-      tokens.push_back(token_name(hypothesis.tokens[t], weights, prediction, unknown));
-    }
-    if (!options.with_weights) hypothesis.weights = Tensor();
+  for (Candidate& candidate : found) {
+    candidate.tokens.reserve(candidate.ids.size());
+    for (size_t t = 0; t < candidate.ids.size(); ++t)
+      candidate.tokens.push_back(token_name(candidate, t, answer, unknown));
+    candidate.text = model_.codecs.target.join(candidate.tokens);
+    for (auto& alternatives : candidate.alternatives) alternatives = named(std::move(alternatives));
+    if (!options.with_weights) candidate.weights.clear();
+    // Without the padding of the batch.
+    for (std::vector<float>& row : candidate.weights) row.resize(answer.source.size());
   }
-}
-
-void Predictor::watch_task(SearchTask& task, size_t text, const Prediction& prediction,
-                           UnknownTokens unknown, const AnswerWatch& watch) const {
-  if (watch.is_stopped) task.is_stopped = [&watch, text] { return watch.is_stopped(text); };
-  if (!watch.grows) return;
-  task.grows = [this, text, &prediction, unknown, &watch, answers = std::vector<Candidate>(),
-                texts = std::vector<GrowingText>()](const GrownToken& grown) mutable {
-    const auto number = static_cast<size_t>(grown.answer);
-    if (answers.size() <= number) {
-      answers.resize(number + 1);
-      texts.resize(number + 1, GrowingText(model_.codecs.target));
-    }
-    Candidate& answer = answers[number];
-    answer.tokens.push_back(token_name(grown.token, grown.weights, prediction, unknown));
-    answer.text = texts[number].add(answer.tokens.back());
-    answer.log_probabilities.push_back(grown.log_probability);
-    answer.log_probability += grown.log_probability;
-    if (!grown.alternatives.empty())
-      answer.alternatives.push_back(alternatives_of(grown.alternatives, model_.target_vocabulary));
-    watch.grows(text, number, answer);
-  };
+  answer.candidates = std::move(found);
 }
 
 }  // namespace attend

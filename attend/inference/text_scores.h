@@ -5,8 +5,8 @@
 #include <string>
 #include <vector>
 
-#include "attend/data/units.h"
 #include "attend/metrics/metric.h"
+#include "attend/text/units.h"
 
 namespace attend {
 

@@ -4,7 +4,7 @@
 
 #include "attend/base/error.h"
 #include "attend/base/files.h"
-#include "attend/data/tensor_json.h"
+#include "attend/files/tensor_json.h"
 #include "attend/mechanisms/mechanism_fit.h"
 #include "attend/pictures/thumbnail.h"
 

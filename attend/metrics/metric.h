@@ -101,6 +101,7 @@ struct Metric {
   bool of_answers() const { return static_cast<bool>(count); }
   bool of_numbers() const { return needs == MetricNeeds::numbers; }
   bool of_scores() const { return needs == MetricNeeds::scores; }
+  bool of_ranks() const { return needs == MetricNeeds::rank; }
   // Whether a validation supports the metric; it does not count bytes.
   bool of_validation() const { return needs != MetricNeeds::bytes; }
   bool of_texts() const { return needs == MetricNeeds::texts || needs == MetricNeeds::tokens; }

@@ -4,9 +4,9 @@
 #include <utility>
 
 #include "attend/base/error.h"
-#include "attend/data/vocabulary.h"
 #include "attend/models/labels-inl.h"
 #include "attend/nn/multi_head_state.h"
+#include "attend/text/vocabulary.h"
 
 namespace attend {
 namespace {
@@ -95,7 +95,7 @@ Classifier::Classifier(const ClassifierConfig& config, const SourceShape& source
     : pooling_(config.pooling),
       class_tokens_(config.class_tokens()),
       hidden_activation_(config.hidden_activation),
-      answers_numbers_(target_tokens == number_targets),
+      is_number_(target_tokens == number_targets),
       word_dropout_(config.word_dropout),
       output_dropout_(config.output_dropout) {
   config.check();
@@ -135,7 +135,7 @@ Classifier::Classifier(const ClassifierConfig& config, const SourceShape& source
     hidden_norm_ = register_module(
         "hidden_norm",
         torch::nn::LayerNorm(torch::nn::LayerNormOptions({vector}).eps(config.epsilon)));
-  const int64_t outputs = answers_numbers_ ? 1 : target_tokens - first_label;
+  const int64_t outputs = is_number_ ? 1 : target_tokens - first_label;
   output_ = register_module("output", torch::nn::Linear(vector, outputs));
 }
 
@@ -192,9 +192,7 @@ Tensor Classifier::word_weights(const Tensor& source, const Tensor& lengths) {
 
 Tensor Classifier::answer_scores(const Tensor& source, const Tensor& lengths, const Pass& pass,
                                  c10::optional<at::ScalarType> type) {
-  const Tensor scores = logits(source, lengths, pass);
-  if (answers_numbers_) return scores.to(type.value_or(scores.scalar_type()));
-  return internal::label_log_probabilities(scores, type);
+  return internal::label_or_number(logits(source, lengths, pass), is_number_, type);
 }
 
 Tensor Classifier::log_probabilities(const Batch& batch, const Pass& pass) {
@@ -210,12 +208,8 @@ TopVectors Classifier::top_vectors(int64_t source_length, int64_t /*target_lengt
 }
 
 Tensor Classifier::objective(const Batch& batch, const Pass& pass, double smoothing) {
-  const Tensor scores = logits(batch.source, batch.source_lengths, pass);
-  if (answers_numbers_)
-    return at::mse_loss(scores.squeeze(1), to_device(batch.numbers), at::Reduction::Sum);
-  const Tensor labels = to_device(batch.target).select(1, 0) - first_label;
-  return at::cross_entropy_loss(scores, labels, {}, at::Reduction::Sum, /*ignore_index=*/-100,
-                                smoothing);
+  return internal::label_objective(logits(batch.source, batch.source_lengths, pass), batch,
+                                   is_number_, smoothing);
 }
 
 Tensor Classifier::encodings(const Tensor& source, const Tensor& lengths, const Pass& pass) {

@@ -85,7 +85,7 @@ class Classifier : public PairNetwork {
   Pooling pooling_;
   int64_t class_tokens_;
   HiddenActivation hidden_activation_;
-  bool answers_numbers_;
+  bool is_number_;
   bool attends_;
   double word_dropout_, output_dropout_;
   std::shared_ptr<SourceEncoder> encoder_;

@@ -8,7 +8,7 @@
 
 namespace attend {
 
-// Neighbours of each of the frames [B, S, F], from its last 2 * most numbers (FrameShape). These
+// Neighbours of each of the frames [B, S, F], from its last 2 * most numbers (NeighbourForm). These
 // are the offsets of its neighbours from its own position, then the kinds of the edges, from 1; 0:
 // no edge. Each frame is also its own neighbour, with edge kind 0. Neighbours at or after lengths
 // [B] are ignored, because a source may be truncated. Error if a frame lists a neighbour twice.

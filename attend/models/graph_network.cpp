@@ -10,11 +10,11 @@
 #include <utility>
 
 #include "attend/base/error.h"
+#include "attend/decode/batch_invariance.h"
 #include "attend/models/labels-inl.h"
 #include "attend/nn/attention_trace.h"
 #include "attend/nn/dropout.h"
 #include "attend/nn/multi_head_state.h"
-#include "attend/steps/batch_invariance.h"
 
 namespace attend {
 namespace {
@@ -127,13 +127,13 @@ void GraphNetworkConfig::check() const {
 
 GraphNetwork::GraphNetwork(const GraphNetworkConfig& config, const SourceShape& source,
                            int64_t target_tokens)
-    : graph_(source.graph),
-      answers_numbers_(target_tokens == number_targets),
+    : graph_(source.as<NodeForm>() == nullptr ? nullptr : source.as<NodeForm>()->graph),
+      is_number_(target_tokens == number_targets),
       input_dropout_(config.input_dropout) {
   config.check();
   if (graph_ == nullptr)
     fail("model.type is graph, and data.format is not; set data.format = graph");
-  const int64_t outputs = answers_numbers_ ? 1 : target_tokens - first_label;
+  const int64_t outputs = is_number_ ? 1 : target_tokens - first_label;
   for (int64_t layer = 0; layer < config.layers; ++layer) {
     const bool last = layer + 1 == config.layers;
     const int64_t heads = last ? config.output_heads : config.heads;
@@ -249,18 +249,11 @@ Tensor GraphNetwork::scores(const Tensor& source, const Pass& pass) {
 
 Tensor GraphNetwork::answer_scores(const Tensor& source, const Pass& pass,
                                    c10::optional<at::ScalarType> type) {
-  const Tensor given = scores(source, pass);
-  return answers_numbers_ ? given.to(type.value_or(given.scalar_type()))
-                          : internal::label_log_probabilities(given, type);
+  return internal::label_or_number(scores(source, pass), is_number_, type);
 }
 
 Tensor GraphNetwork::objective(const Batch& batch, const Pass& pass, double smoothing) {
-  const Tensor given = scores(batch.source, pass);
-  if (answers_numbers_)
-    return at::mse_loss(given.squeeze(1), to_device(batch.numbers), at::Reduction::Sum);
-  const Tensor labels = to_device(batch.target).select(1, 0) - first_label;
-  return at::cross_entropy_loss(given, labels, {}, at::Reduction::Sum, /*ignore_index=*/-100,
-                                smoothing);
+  return internal::label_objective(scores(batch.source, pass), batch, is_number_, smoothing);
 }
 
 Tensor GraphNetwork::log_probabilities(const Batch& batch, const Pass& pass) {

@@ -81,7 +81,7 @@ class GraphNetwork : public PairNetwork {
   at::Tensor nodes_of(const at::Tensor& source) const;
 
   std::shared_ptr<const NodeGraph> graph_;
-  bool answers_numbers_;
+  bool is_number_;
   double input_dropout_;
   at::Tensor features_;       // [features, heads * head depth of the first layer]
   std::vector<Linear> maps_;  // linear maps of the layers after the first

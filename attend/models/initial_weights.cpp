@@ -10,7 +10,7 @@
 #include <vector>
 
 #include "attend/data/node_graph.h"
-#include "attend/data/safetensors.h"
+#include "attend/files/safetensors.h"
 #include "attend/nn/without_storage.h"
 
 namespace attend {
@@ -64,9 +64,8 @@ torch::OrderedDict<std::string, Tensor> grown(
     const PairModel& model, int64_t more_source, int64_t more_target,
     const std::shared_ptr<const NodeGraph>& graph = nullptr) {
   const WithoutStorage without_storage;
-  SourceShape source = model.source_shape();
-  if (graph != nullptr) source.graph = graph;
-  if (!source.is_frames()) source.tokens += more_source;
+  SourceShape source = model.source_shape().grown(more_source);
+  if (graph != nullptr) source = NodeForm{source.tokens(), graph};
   const int64_t target = model.target_tokens();
   return model.config.chosen()
       .make_network(source, target == number_targets ? target : target + more_target)
@@ -76,7 +75,7 @@ torch::OrderedDict<std::string, Tensor> grown(
 class VocabularyAxes {
  public:
   VocabularyAxes(const PairModel& model, const PairModel& other)
-      : is_one_(model.text.joint_vocabulary || model.config.fills()),
+      : is_one_(model.has_one_vocabulary()),
         with_source_(grown(model, 1, is_one_ ? 1 : 0)),
         with_target_(is_one_ ? with_source_ : grown(model, 0, 1)),
         with_feature_(model.graph == nullptr

@@ -4,11 +4,11 @@
 
 #include <vector>
 
-#include "attend/data/vocabulary.h"
+#include "attend/decode/packed_decoder.h"
+#include "attend/decode/stack_steps.h"
 #include "attend/nn/multi_head_state.h"
 #include "attend/nn/shared_sequence.h"
-#include "attend/steps/packed_decoder.h"
-#include "attend/steps/stack_steps.h"
+#include "attend/text/vocabulary.h"
 
 namespace attend {
 namespace {

@@ -94,7 +94,7 @@ MaskedLanguageModel::MaskedLanguageModel(const MaskedLanguageModelConfig& config
                        {.class_token = config.class_token, .output_layer = config.output_layer}),
       masked_share_(config.masked_share) {
   config.check();
-  bias_ = register_parameter("bias", torch::zeros({source.tokens}));
+  bias_ = register_parameter("bias", torch::zeros({source.tokens()}));
 }
 
 Tensor MaskedLanguageModel::logits(const Tensor& source, const Tensor& lengths, const Pass& pass) {

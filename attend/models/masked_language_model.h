@@ -1,9 +1,9 @@
 #pragma once
 
-#include "attend/data/vocabulary.h"
 #include "attend/models/source_encoder.h"
 #include "attend/models/tokenwise_network.h"
 #include "attend/nn/token_loss.h"
+#include "attend/text/vocabulary.h"
 
 namespace attend {
 

@@ -5,6 +5,8 @@
 
 #include <algorithm>
 
+#include "attend/base/error.h"
+
 namespace attend {
 namespace {
 
@@ -43,9 +45,15 @@ const NetworkConfig& ModelConfig::chosen() const { return *configs_.at(row().nam
 
 NetworkConfig& ModelConfig::chosen() { return *configs_.at(row().name); }
 
-int64_t ModelConfig::answer_length(int64_t source_tokens) const {
-  if (answers_labels() || ranks()) return 1;
-  return row().is_tokenwise() ? source_tokens : 0;
+const AnswerKind& ModelConfig::answers(const TextConfig& text) const {
+  const AnswerKind& own = *row().answers;
+  if (!text.wants_numbers()) return own;
+  if (const AnswerKind* numbers = own.for_numbers()) return *numbers;
+  std::vector<std::string> others;
+  for (const ModelType* row : model_types())
+    if (row->answers->for_numbers() != nullptr) others.push_back(row->name);
+  fail("data.target is number, which model.type = {} does not answer; take {}", type,
+       fmt::join(others, " or "));
 }
 
 Setting ModelConfig::type_setting() {

@@ -39,15 +39,9 @@ class ModelConfig {
     return const_cast<Config&>(std::as_const(*this).of<Config>());
   }
 
-  bool answers_labels() const { return row().answers == Answers::label; }
-  bool continues() const { return row().answers == Answers::continuation; }
-  bool fills() const { return row().answers == Answers::filled; }
-  bool tags() const { return row().answers == Answers::tags; }
-  bool ranks() const { return row().answers == Answers::item; }
-  // Whether a source that is too long keeps its last tokens instead of its first.
-  bool reads_end() const { return continues() || ranks(); }
-  // Number of tokens of an answer to a source of `source_tokens`; 0: EOS ends the answer.
-  int64_t answer_length(int64_t source_tokens) const;
+  // The kind of answers to these texts: the type's, or numbers. Error if the type does not answer
+  // numbers.
+  const AnswerKind& answers(const TextConfig& text) const;
 
   Setting type_setting();
   Settings settings();  // model.type, and the keys model.* of the type

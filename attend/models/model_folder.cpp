@@ -19,10 +19,17 @@ Setting format_setting(int64_t& format) {
   return {"format", &format, "format version of this file; 1 if missing", 1};
 }
 
-Settings all_settings(TextConfig& text, ModelConfig& model, DecodeConfig& decode) {
+// The table `decode`.
+Settings decode_settings(SearchOptions& decode) {
+  Settings settings = decode.folder_settings();
+  for (Setting& setting : settings) setting.key = "decode." + setting.key;
+  return settings;
+}
+
+Settings all_settings(TextConfig& text, ModelConfig& model, SearchOptions& decode) {
   Settings settings = text.settings();
   append(settings, model.settings());
-  append(settings, decode.settings());
+  append(settings, decode_settings(decode));
   return settings;
 }
 
@@ -55,11 +62,7 @@ PairModel read_description(const std::string& folder) {
   file.read_key(model.text.source_units_setting());
   file.read_key(model.text.target_setting());
   read_config(file, all_settings(model.text, model.config, model.decode));
-  if (model.answers_numbers()) {
-    check_number_targets(model.text, model.config);
-    if (model.text.target_scale.deviation == 0)
-      fail("{}/config.toml: data.target_deviation is 0; write the training value there", folder);
-  }
+  model.answers().check_stored(model.text, model.config.type, folder + "/config.toml");
   model.text = with_codes_in(folder, model.text);
   model.codecs = make_codecs(model.text);
   model.source_vocabulary = Vocabulary::load(folder + "/source.vocab");
@@ -103,8 +106,8 @@ void save_description(const PairModel& model, const std::string& folder) {
   Settings settings = {format_setting(format)};
   append(settings, text.settings());
   append(settings, network.settings());
-  DecodeConfig decode = model.decode;
-  if (decode != DecodeConfig{}) append(settings, decode.settings());
+  SearchOptions decode = model.decode;
+  if (decode != SearchOptions{}) append(settings, decode_settings(decode));
   write_file(folder + "/config.toml", to_toml(settings, /*with_help=*/true));
 }
 

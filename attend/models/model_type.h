@@ -8,23 +8,12 @@
 
 #include "attend/base/settings.h"
 #include "attend/data/text_config.h"
+#include "attend/models/answer_kind.h"
 
 namespace attend {
 
 class PairNetwork;
-struct SourceShape;
-
-// The answer of a model type to a source.
-enum class Answers {
-  sequence,      // another sequence
-  label,         // one of the labels of training
-  continuation,  // the text that follows; trained on texts, with one vocabulary
-  filled,        // the source with hidden tokens filled in; trained on texts
-  tags,          // a label for each token of the source
-  vectors,       // vectors of its tokens instead of text; cannot be trained by itself
-  item,          // the next item after the items of the source, ranked among all items; trained on
-                 // interactions, with one vocabulary
-};
+class SourceShape;
 
 // Maximum length of an answer in tokens, for decoders that do not end it. Far above the lengths of
 // real pairs.
@@ -52,7 +41,8 @@ class NetworkConfig {
   // Why processes cannot share the sequences of its objective (Pass::world); empty if they can.
   virtual std::string not_shared_reason() const = 0;
   // A new network with weights drawn from LibTorch's default generator. `target_tokens` may be
-  // number_targets if the type answers labels. Error if the type does not support the source.
+  // number_targets if its kind of answers supports numbers. Error if the type does not support the
+  // source.
   virtual std::shared_ptr<PairNetwork> make_network(const SourceShape& source,
                                                     int64_t target_tokens) const = 0;
 };
@@ -136,23 +126,14 @@ class NetworkConfigOf final : public NetworkConfig {
 struct ModelType {
   std::string name;     // model.type
   std::string summary;  // for help texts, after the name
-  Answers answers = Answers::sequence;
+  const AnswerKind* answers = &sequence_answers();
   // Name of a source token in the error for a token that was not in training; empty: it is
   // read as unknown.
   std::string_view known_source = {};
   // Defaults for reading texts and for training.
   TextConfig text = {};
-  std::string metric = "token_error";                    // train.metric
   double label_smoothing = 0.1;                          // train.label_smoothing
   std::unique_ptr<NetworkConfig> (*config)() = nullptr;  // creates the default settings
-
-  bool learns_from_text() const {
-    return answers == Answers::continuation || answers == Answers::filled;
-  }
-  // Whether an answer has one token per source token, at the same position.
-  bool is_tokenwise() const { return answers == Answers::filled || answers == Answers::tags; }
-  // Whether target tokens are labels; all labels occur in training.
-  bool has_labels() const { return answers == Answers::label || answers == Answers::tags; }
 };
 
 // All types; types of the library come first.

@@ -10,28 +10,6 @@
 namespace attend {
 namespace {
 
-// The tokens that occur, and all tokens of the alphabet.
-Vocabulary make_vocabulary(WordCounts counts, const std::vector<std::string>& alphabet,
-                           int64_t minimum_count) {
-  for (const std::string& token : alphabet) ++counts[token];
-  return Vocabulary::build_from(counts, alphabet.empty() ? minimum_count : 1);
-}
-
-// Error if the number of labels does not match the model and the number of source tokens.
-void check_count(const ModelConfig& model, const TextConfig& text, int64_t tokens, int64_t labels,
-                 const std::string& source, const std::string& target) {
-  if (model.tags() && labels != tokens)
-    fail(
-        "{} labels (data.target_units = {}) for the {} tokens (data.source_units = {}) of {}; "
-        "give each token one label",
-        labels, text.target_units, tokens, text.source_units, in_quotes(source));
-  if (!model.tags() && labels != 1)
-    fail(
-        "{} is {} tokens of data.target_units = {}; a classifier's target is one label "
-        "(line: the whole target)",
-        in_quotes(target), labels, in_quotes(text.target_units));
-}
-
 std::string shown_labels(const Vocabulary& labels) {
   return shown_tokens(labels, [](const std::string&) { return true; });
 }
@@ -66,20 +44,6 @@ void TokenCounts::add_text(const std::string& text, const TextCodec& codec) {
   });
 }
 
-void check_number_targets(const TextConfig& text, const ModelConfig& model) {
-  if (!model.answers_labels()) {
-    std::vector<std::string> others;
-    for (const ModelType* row : model_types())
-      if (row->answers == Answers::label) others.push_back(row->name);
-    fail("data.target is number, which model.type = {} does not answer; take {}", model.type,
-         fmt::join(others, " or "));
-  }
-  if (text.joint_vocabulary || text.target_units != name_of(Units::line))
-    fail(
-        "data.target is number, which is one whole line; leave data.joint_vocabulary and "
-        "data.target_units out");
-}
-
 PairModel make_pair_model(const TextConfig& text, const ModelConfig& model,
                           const TokenisedExamples& tokenised) {
   TextConfig sized = text;
@@ -96,23 +60,15 @@ PairModel make_pair_model(const TextConfig& text, const ModelConfig& model,
 
 PairModel make_pair_model(const TextConfig& text, const ModelConfig& model,
                           const TokenCounts& counts) {
-  if (text.wants_numbers()) check_number_targets(text, model);
+  const AnswerKind& kind = model.answers(text);
   // Equal sizes do not imply equal vocabularies.
   if (model.chosen().wants_joint_vocabulary() && !text.joint_vocabulary)
     fail(
         "model.tied is all, or model.copy true, which takes one vocabulary; set "
         "data.joint_vocabulary = true");
-  if (model.row().learns_from_text() && text.source_units != text.target_units)
-    fail(
-        "model.type is {}, which answers with tokens of its source; give data.source_units and "
-        "data.target_units the same value",
-        model.type);
-  if (model.continues() && !text.joint_vocabulary)
-    fail("model.type is {}, which continues its source; set data.joint_vocabulary = true",
-         model.type);
+  kind.check_text(text, model.type);
   PairModel result{text, make_codecs(text), model, {}, {}, {}, nullptr};
-  if (text.wants_numbers() && text.target_scale.deviation == 0)
-    result.text.target_scale = scale_of(counts.target);
+  kind.measure(counts.target, result.text);
   result.graph = counts.graph;
   const auto& [source, target] = result.codecs;
   const WordCounts sources = source.names_file ? WordCounts{} : counts.source;
@@ -125,13 +81,8 @@ PairModel make_pair_model(const TextConfig& text, const ModelConfig& model,
   } else {
     result.source_vocabulary = make_vocabulary(sources, source.alphabet(),
                                                counts.graph != nullptr ? 1 : text.minimum_count);
-    // Rare labels are kept, because labels have no unknown token. Number targets have no
-    // vocabulary.
-    if (model.fills())
-      result.target_vocabulary = result.source_vocabulary;
-    else if (!result.answers_numbers())
-      result.target_vocabulary = make_vocabulary(counts.target, target.alphabet(),
-                                                 model.row().has_labels() ? 1 : text.minimum_count);
+    result.target_vocabulary =
+        kind.target_vocabulary(counts.target, target, text, result.source_vocabulary);
   }
   check_memory(result);
   result.network = result.make_network();
@@ -139,17 +90,19 @@ PairModel make_pair_model(const TextConfig& text, const ModelConfig& model,
 }
 
 PairCheck label_check(const TextConfig& text, const ModelConfig& model) {
-  if (!model.row().has_labels() || text.wants_numbers()) return nullptr;
-  return [text, model, codecs = make_codecs(text)](const std::string& source,
+  const AnswerKind& kind = model.answers(text);
+  if (!kind.has_labels()) return nullptr;
+  return [text, &kind, codecs = make_codecs(text)](const std::string& source,
                                                    const std::string& target) {
-    const int64_t tokens = model.tags() ? std::ssize(codecs.source.split(source)) : 0;
-    check_count(model, text, tokens, std::ssize(codecs.target.split(target)), source, target);
+    const int64_t tokens = kind.is_tokenwise() ? std::ssize(codecs.source.split(source)) : 0;
+    kind.check_labels(std::ssize(codecs.target.split(target)), tokens, source, target, text);
   };
 }
 
 bool check_labels(const PairModel& model, const TokenisedExamples& tokenised,
                   const std::string& name, const Tell& remark) {
-  if (!model.config.row().has_labels() || model.answers_numbers()) return true;
+  const AnswerKind& kind = model.answers();
+  if (!kind.has_labels()) return true;
   const std::vector<std::string>& spelled = tokenised.targets.tokens();
   const std::vector<int64_t> ids = model.target_vocabulary.encode(spelled);
   std::set<std::string> unknown;
@@ -162,9 +115,9 @@ bool check_labels(const PairModel& model, const TokenisedExamples& tokenised,
     for (const std::string& target : example.targets) {
       const auto tokens = tokenised.targets[next++];
       const int64_t read =
-          model.config.tags() ? std::ssize(tokenised.sources[static_cast<int64_t>(i)]) : 0;
+          kind.is_tokenwise() ? std::ssize(tokenised.sources[static_cast<int64_t>(i)]) : 0;
       try {
-        check_count(model.config, model.text, read, std::ssize(tokens), example.source, target);
+        kind.check_labels(std::ssize(tokens), read, example.source, target, model.text);
       } catch (const Error& error) {
         fail("{}: {}", place, error.what());
       }

@@ -30,9 +30,6 @@ PairModel make_pair_model(const TextConfig& text, const ModelConfig& model,
 PairModel make_pair_model(const TextConfig& text, const ModelConfig& model,
                           const TokenCounts& counts);
 
-// Error if the model type cannot answer numbers, or if the text settings do not support numbers.
-void check_number_targets(const TextConfig& text, const ModelConfig& model);
-
 // PairFiles::check for a model that answers labels: a line with a wrong number of labels is a bad
 // line. Null for other models.
 PairCheck label_check(const TextConfig& text, const ModelConfig& model);

@@ -13,10 +13,6 @@ std::vector<int64_t> looked_up(std::span<const int32_t> numbers, const std::vect
   return result;
 }
 
-void keep_last(std::vector<int64_t>& ids, int64_t count) {
-  if (std::ssize(ids) > count) ids.erase(ids.begin(), ids.end() - count);
-}
-
 }  // namespace
 
 bool PairModel::truncate_frames(at::Tensor& source) const {
@@ -49,6 +45,7 @@ std::vector<EncodedPair> PairModel::encode(const TokenisedExamples& tokenised, i
   std::vector<EncodedPair> pairs;
   pairs.reserve(static_cast<size_t>(tokenised.targets.size()));
   const std::shared_ptr<FrameReader> reader = frame_reader();
+  const AnswerKind& kind = answers();
   for (size_t i = 0; i < tokenised.examples.size(); ++i) {
     const Example& example = tokenised.examples[i];
     EncodedPair pair;
@@ -60,24 +57,13 @@ std::vector<EncodedPair> PairModel::encode(const TokenisedExamples& tokenised, i
       pair.source = looked_up(numbers, sources);
       if (!numbers.empty())
         check_language(tokenised.sources.tokens()[static_cast<size_t>(numbers[0])], pair.source[0]);
-      if (config.ranks()) std::erase(pair.source, Vocabulary::unknown);
+      kind.clean_source(pair.source);
       truncate_source(pair.source);
     }
-    const bool tags = config.tags();
-    pair.no_eos = config.answer_length(pair.source_length()) > 0;
-    for (size_t j = 0; j < example.targets.size(); ++j) {
-      const auto target = static_cast<int64_t>(pairs.size());
-      if (answers_numbers()) {
-        pair.number = text.target_scale.standardised(target_number(example.targets[j]));
-        pair.target = {0};
-      } else {
-        pair.target = config.fills() ? pair.source : looked_up(tokenised.targets[target], targets);
-      }
-      if (tags) truncate_source(pair.target);  // labels of the truncated source
-      if (config.ranks()) keep_last(pair.target, config.chosen().maximum_target_length());
-      if (tags && pair.target.size() != pair.source.size())
-        fail("{} has {} tokens and {} labels; give each token one", in_quotes(example.source),
-             pair.source.size(), pair.target.size());
+    for (const std::string& target : example.targets) {
+      const auto index = static_cast<int64_t>(pairs.size());
+      kind.encode_target(
+          *this, {example.source, target, looked_up(tokenised.targets[index], targets)}, pair);
       pairs.push_back(pair);
     }
   }

@@ -7,19 +7,9 @@ std::shared_ptr<PairNetwork> PairModel::make_network() const {
 }
 
 SourceShape PairModel::source_shape() const {
-  const SourceKind* kind = text.source_kind();
-  if (kind == nullptr) {
-    SourceShape tokens{source_vocabulary.size()};
-    tokens.graph = graph;
-    return tokens;
-  }
-  const FrameShape shape = kind->shape(text.frames);
-  SourceShape frames{shape.depth, {shape.rows, shape.columns}};
-  frames.frame_grid = {shape.frame_rows, shape.frame_columns};
-  frames.channels = shape.channels;
-  frames.neighbours = shape.neighbours;
-  frames.neighbour_kinds = shape.neighbour_kinds;
-  return frames;
+  if (const SourceKind* kind = text.source_kind()) return kind->shape(text.frames);
+  if (graph != nullptr) return NodeForm{source_vocabulary.size(), graph};
+  return source_vocabulary.size();
 }
 
 std::string PairModel::target_text(const std::vector<int64_t>& ids) const {

@@ -12,11 +12,11 @@
 #include "attend/data/source_kind.h"
 #include "attend/data/text_codec.h"
 #include "attend/data/tokenised.h"
-#include "attend/data/vocabulary.h"
-#include "attend/models/decode_config.h"
+#include "attend/decode/search_options.h"
 #include "attend/models/model_config.h"
 #include "attend/models/pair_network.h"
 #include "attend/models/source_input.h"
+#include "attend/text/vocabulary.h"
 
 namespace attend {
 
@@ -25,7 +25,7 @@ struct PairModel {
   TextConfig text;
   TextCodecs codecs;  // made from `text`
   ModelConfig config;
-  DecodeConfig decode = {};
+  SearchOptions decode = {};  // defaults of the folder
   Vocabulary source_vocabulary;
   Vocabulary target_vocabulary;
   std::shared_ptr<PairNetwork> network;
@@ -39,13 +39,14 @@ struct PairModel {
   // A new network with weights drawn from LibTorch's default generator.
   std::shared_ptr<PairNetwork> make_network() const;
 
-  // Whether an answer is a number, standardised as in training, or a label.
-  bool answers_numbers() const { return text.wants_numbers(); }
-  bool answers_labels() const { return config.answers_labels() && !answers_numbers(); }
+  const AnswerKind& answers() const { return config.answers(text); }
+
+  // Whether source and target tokens have the same ids.
+  bool has_one_vocabulary() const { return text.joint_vocabulary || answers().fills(); }
 
   // Number of target tokens of the network, or number_targets.
   int64_t target_tokens() const {
-    return answers_numbers() ? number_targets : target_vocabulary.size();
+    return answers().has_probabilities() ? target_vocabulary.size() : number_targets;
   }
 
   // Shape of the network's sources.
@@ -58,8 +59,8 @@ struct PairModel {
 
   // Truncates a source to maximum_source_length() tokens; returns whether it was longer. Drops the
   // last tokens, except the closing tokens of each text. If the tokenizer truncates on the left,
-  // drops the first tokens, except the opening tokens of each text. If ModelConfig::reads_end(),
-  // drops the very first tokens.
+  // drops the first tokens, except the opening tokens of each text. If
+  // AnswerKind::keeps_end(), drops the very first tokens.
   template <class Token>
   bool truncate_source(std::vector<Token>& tokens) const {
     const int64_t over = std::ssize(tokens) - maximum_source_length();
@@ -69,7 +70,7 @@ struct PairModel {
     const int64_t closing = std::min(codecs.source.closing_tokens(), maximum);
     const bool left = codecs.source.cuts_left();
     auto first = left ? tokens.begin() + opening : tokens.end() - closing - over;
-    if (config.reads_end()) first = tokens.begin();
+    if (answers().keeps_end()) first = tokens.begin();
     tokens.erase(first, first + over);
     return true;
   }

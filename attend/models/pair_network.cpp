@@ -1,7 +1,7 @@
 #include "attend/models/pair_network.h"
 
 #include "attend/base/error.h"
-#include "attend/data/vocabulary.h"
+#include "attend/text/vocabulary.h"
 
 namespace attend {
 

@@ -8,10 +8,10 @@
 #include <vector>
 
 #include "attend/data/batches.h"
+#include "attend/decode/decoding_state.h"
+#include "attend/decode/weight_type.h"
 #include "attend/nn/devices.h"
 #include "attend/nn/pass.h"
-#include "attend/steps/decoding_state.h"
-#include "attend/steps/weight_type.h"
 
 namespace attend {
 

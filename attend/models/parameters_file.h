@@ -4,7 +4,7 @@
 
 #include <string>
 
-#include "attend/data/safetensors.h"
+#include "attend/files/safetensors.h"
 
 namespace attend {
 

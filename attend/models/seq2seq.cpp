@@ -7,12 +7,12 @@
 #include <cmath>
 
 #include "attend/base/error.h"
-#include "attend/data/vocabulary.h"
+#include "attend/decode/packed_output.h"
+#include "attend/decode/packed_recurrent.h"
 #include "attend/nn/multi_head_state.h"
 #include "attend/nn/pointer.h"
 #include "attend/nn/positions.h"
-#include "attend/steps/packed_output.h"
-#include "attend/steps/packed_recurrent.h"
+#include "attend/text/vocabulary.h"
 
 namespace attend {
 namespace {
@@ -59,16 +59,16 @@ Seq2Seq::Seq2Seq(const Seq2SeqConfig& config, const SourceShape& source, int64_t
     : dropout_(config.dropout),
       entropy_weight_(config.entropy_weight),
       coverage_weight_(config.coverage_weight),
-      extra_depth_(config.source_depth()),
-      grid_(source.grid) {
+      extra_depth_(config.source_depth()) {
   config.check();
-  if (source.has_neighbours())
+  if (const auto* image = source.as<ImageForm>()) grid_ = {image->rows, image->columns};
+  if (source.as<NeighbourForm>() != nullptr)
     fail("model.type is seq2seq, which does not read bonds; take transformer, classifier or set");
-  if (config.wants_joint_vocabulary() && source.tokens != target_tokens)
+  if (config.wants_joint_vocabulary() && source.tokens() != target_tokens)
     fail(
         "model.tied is {} and model.copy {}, with {} source and {} target tokens; one vocabulary "
         "for both takes data.joint_vocabulary = true",
-        name_of(config.tied), config.copy, source.tokens, target_tokens);
+        name_of(config.tied), config.copy, source.tokens(), target_tokens);
   if (config.attends()) query_parts_ = config.query_parts();
   state_first_ = has_part(QueryVector::state);
   carries_context_ = has_part(QueryVector::context) || config.input_feeding;

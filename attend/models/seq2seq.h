@@ -13,6 +13,7 @@
 #include "attend/nn/hard_attention.h"
 #include "attend/nn/intra_attention.h"
 #include "attend/nn/linear.h"
+#include "attend/nn/positions.h"
 #include "attend/nn/recurrent.h"
 #include "attend/nn/step_attention.h"
 #include "attend/nn/token_loss.h"

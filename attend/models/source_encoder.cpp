@@ -4,9 +4,10 @@
 #include <optional>
 
 #include "attend/base/error.h"
-#include "attend/data/vocabulary.h"
+#include "attend/decode/packed_output.h"
 #include "attend/models/frame_neighbours.h"
-#include "attend/steps/packed_output.h"
+#include "attend/nn/positions.h"
+#include "attend/text/vocabulary.h"
 
 namespace attend {
 namespace {
@@ -72,18 +73,19 @@ SourceEncoder::SourceEncoder(const SourceShape& shape, const SourceEncoderConfig
       input_(register_module("input",
                              std::make_shared<SourceInput>(shape, config.depth, config.image))) {
   config.check();
+  const auto* image = shape.as<ImageForm>();
   if (config.positions == Positions::learned)
     positions_ = register_module(
         "positions",
         std::make_shared<LearnedPositions>(
-            shape.is_image() ? shape.grid.height * shape.grid.width : config.maximum_source_length,
-            config.depth));
+            image ? image->rows * image->columns : config.maximum_source_length, config.depth));
   if (config.recurrent_layers > 0)
     recurrent_ = register_module(
         "recurrent", std::make_shared<BidirectionalEncoder>(
                          config.cell, config.depth, config.depth,
                          RecurrentLayers{config.recurrent_layers, config.dropout, false}));
-  if (class_tokens > 0 && shape.has_neighbours())
+  const auto* bound = shape.as<NeighbourForm>();
+  if (class_tokens > 0 && bound != nullptr)
     fail("model.pooling is class, and its token has no bonds; take mean, sum or multi_head");
   // Small, like learned positions.
   if (class_tokens > 0)
@@ -96,7 +98,7 @@ SourceEncoder::SourceEncoder(const SourceShape& shape, const SourceEncoderConfig
   if (config.layers > 0) {
     TransformerStackConfig stack = config.stack(config.layers, /*causal=*/false);
     stack.inducing_points = config.inducing_points;
-    stack.neighbour_kinds = shape.neighbour_kinds;
+    stack.neighbour_kinds = bound == nullptr ? 0 : bound->kinds;
     layers_ = register_module("layers", std::make_shared<TransformerStack>(stack));
   }
 }
@@ -105,8 +107,9 @@ Tensor SourceEncoder::positioned(const Tensor& vectors) const {
   if (positions_) return positions_->forward(vectors);
   if (!sinusoids_) return vectors;
   const int64_t depth = vectors.size(2);
-  if (shape_.is_image())
-    return vectors + sinusoidal_grid(shape_.grid, depth, vectors.options(), *sinusoids_);
+  if (const auto* image = shape_.as<ImageForm>())
+    return vectors +
+           sinusoidal_grid({image->rows, image->columns}, depth, vectors.options(), *sinusoids_);
   const Tensor positions =
       sinusoidal_positions(vectors.size(1), depth, 0, vectors.options(), *sinusoids_);
   // Token vectors have length 1, and sinusoids would dominate them (Vaswani et al. 2017, 3.4).
@@ -131,7 +134,8 @@ StackSource SourceEncoder::forward(const Tensor& source, const Tensor& lengths, 
     return result;
   }
   std::optional<Neighbours> neighbours;
-  if (shape_.has_neighbours()) neighbours = frame_neighbours(source, lengths, shape_.neighbours);
+  if (const auto* bound = shape_.as<NeighbourForm>())
+    neighbours = frame_neighbours(source, lengths, bound->neighbours);
   result.vectors = layers_->forward(result.vectors, result.lengths, {}, pass,
                                     neighbours ? &*neighbours : nullptr);
   return result;
@@ -139,7 +143,7 @@ StackSource SourceEncoder::forward(const Tensor& source, const Tensor& lengths, 
 
 bool SourceEncoder::pack(WeightType weights) {
   packed_ = nullptr;
-  if (layers_ && layers_->config().inducing_points == 0 && !shape_.has_neighbours() &&
+  if (layers_ && layers_->config().inducing_points == 0 && shape_.as<NeighbourForm>() == nullptr &&
       PackedStack::encodes(*layers_))
     packed_ = std::make_shared<const PackedStack>(*layers_, weights);
   return packed_ != nullptr;

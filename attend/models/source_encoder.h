@@ -6,12 +6,12 @@
 #include <optional>
 #include <vector>
 
+#include "attend/decode/packed_stack.h"
 #include "attend/models/source_input.h"
 #include "attend/models/transformer_config.h"
 #include "attend/nn/attention_trace.h"
 #include "attend/nn/recurrent.h"
 #include "attend/nn/transformer_stack.h"
-#include "attend/steps/packed_stack.h"
 
 namespace attend {
 

@@ -14,27 +14,27 @@ using at::Tensor;
 
 // Pixels per side of the square patches of an image.
 int64_t patch_side(const SourceShape& shape) {
-  const int64_t patches =
-      shape.is_image_set() ? shape.frame_grid.height * shape.frame_grid.width : 1;
-  const int64_t pixels = shape.depth / (shape.channels * patches);
+  const ImageForm& image = *shape.images();
+  const int64_t patches = shape.is_grid() ? 1 : image.rows * image.columns;
+  const int64_t pixels = image.depth / (image.channels * patches);
   return std::lround(std::sqrt(static_cast<double>(pixels)));
 }
 
 // Patches [B, S, C side^2], row by row, -> one image [B, C, H, W]; for frames that are images, [B,
 // S, P C side^2] -> [B S, C, H, W].
 Tensor image_of(const Tensor& patches, const SourceShape& shape) {
-  const auto [height, width] = shape.patches();
+  const auto& [depth, rows, columns, channels] = *shape.images();
   const int64_t side = patch_side(shape);
-  return patches.reshape({-1, height, width, shape.channels, side, side})
+  return patches.reshape({-1, rows, columns, channels, side, side})
       .permute({0, 3, 1, 4, 2, 5})
-      .reshape({-1, shape.channels, height * side, width * side});
+      .reshape({-1, channels, rows * side, columns * side});
 }
 
 // The inverse of image_of: patches in the shape `source`.
 Tensor patches_of(const Tensor& image, const SourceShape& shape, at::IntArrayRef source) {
-  const auto [height, width] = shape.patches();
+  const auto& [depth, rows, columns, channels] = *shape.images();
   const int64_t side = patch_side(shape);
-  return image.reshape({-1, shape.channels, height, side, width, side})
+  return image.reshape({-1, channels, rows, side, columns, side})
       .permute({0, 2, 4, 1, 3, 5})
       .reshape(source);
 }
@@ -72,7 +72,7 @@ Settings ImageInputConfig::settings() {
 }
 
 void ImageInputConfig::check(const SourceShape& shape) const {
-  if (!shape.is_image() && !shape.is_image_set()) {
+  if (shape.images() == nullptr) {
     if (convolutions > 0)
       fail("model.convolutions is {}, and the sources are not images; take 0", convolutions);
     if (flip) fail("model.flip is true, and the sources are not images; take false");
@@ -91,20 +91,21 @@ SourceInput::SourceInput(const SourceShape& shape, int64_t depth, const ImageInp
     : shape_(shape), flip_(image.flip), shift_(image.shift) {
   image.check(shape);
   if (!shape.is_frames()) {
-    weight_ = register_parameter("weight", torch::empty({shape.tokens, depth}));
+    weight_ = register_parameter("weight", torch::empty({shape.tokens(), depth}));
     torch::nn::init::normal_(weight_, 0, 1 / std::sqrt(static_cast<double>(depth)));
     return;
   }
   int64_t channels = shape.features();
   if (image.convolutions > 0) {
-    channels = shape.channels;
+    const ImageForm& form = *shape.images();
+    channels = form.channels;
     for (int64_t i = 0; i <= image.convolutions; ++i) {
       const int64_t next = image.channels << i;
       convolutions_.push_back(
           register_module("convolution" + std::to_string(i), convolution(channels, next)));
       channels = next;
     }
-    if (shape.is_image_set()) channels *= shape.frame_grid.height * shape.frame_grid.width;
+    if (!shape.is_grid()) channels *= form.rows * form.columns;
   }
   // Initialised like torch::nn::Linear.
   const double bound = 1 / std::sqrt(static_cast<double>(channels));
@@ -127,7 +128,7 @@ Tensor SourceInput::convolved(Tensor image) {
   for (auto& layer : convolutions_) {
     // Pooling and later operations take twice as long in the channels-first layout.
     image = layer->forward(image).contiguous(at::MemoryFormat::ChannelsLast);
-    if (image.size(2) > shape_.patches().height) image = at::max_pool2d(image, 2);
+    if (image.size(2) > shape_.images()->rows) image = at::max_pool2d(image, 2);
     image = image.relu();  // same result as before pooling, on a quarter of the numbers
   }
   return image.flatten(2).transpose(1, 2);
@@ -138,20 +139,19 @@ Tensor SourceInput::forward(const Tensor& source, const Pass& pass) {
     if (source.is_floating_point()) fail("[source] got frames; this network reads tokens");
     return pass.watched(WatchedVectors::input, at::embedding(weight_, source));
   }
-  if (source.dim() != 3 || source.size(2) != shape_.depth)
+  if (source.dim() != 3 || source.size(2) != shape_.depth())
     fail("[source] got shape [{}]; this network reads frames [.., .., {}]",
-         fmt::join(source.sizes(), ", "), shape_.depth);
-  const int64_t patches = shape_.grid.height * shape_.grid.width;
-  if (shape_.is_image() && source.size(1) != patches)
+         fmt::join(source.sizes(), ", "), shape_.depth());
+  if (const auto* grid = shape_.as<ImageForm>();
+      grid != nullptr && source.size(1) != grid->rows * grid->columns)
     fail("[source] got {} patches; this network reads images of {} by {}", source.size(1),
-         shape_.grid.height, shape_.grid.width);
+         grid->rows, grid->columns);
   Tensor frames = source.narrow(2, 0, shape_.features());
   if (pass.generator && (flip_ || shift_ > 0))
     frames = patches_of(moved(image_of(frames, shape_), pass), shape_, frames.sizes());
   if (!convolutions_.empty()) {
     const Tensor vectors = convolved(image_of(frames, shape_));
-    frames =
-        shape_.is_image_set() ? vectors.reshape({source.size(0), source.size(1), -1}) : vectors;
+    frames = shape_.is_grid() ? vectors : vectors.reshape({source.size(0), source.size(1), -1});
   }
   return pass.watched(WatchedVectors::input, at::linear(frames, weight_, bias_));
 }

@@ -6,39 +6,11 @@
 #include <vector>
 
 #include "attend/base/settings.h"
-#include "attend/data/node_graph.h"
+#include "attend/data/source_shape.h"
 #include "attend/nn/dropout.h"
-#include "attend/nn/positions.h"
+#include "attend/nn/pass.h"
 
 namespace attend {
-
-// The sources of a network: vocabulary tokens or, if `depth` is set, vectors (frames), such as
-// sound frames, image patches or atoms of a molecule.
-struct SourceShape {
-  SourceShape(int64_t tokens) : tokens(tokens) {}  // NOLINT: a vocabulary's size is a shape
-  SourceShape(int64_t depth, const GridSize& grid) : depth(depth), grid(grid) {}
-
-  bool is_frames() const { return depth > 0; }
-  // Whether the frames of a source are the patches of one image.
-  bool is_image() const { return grid.height > 0; }
-  // Whether each frame is an image.
-  bool is_image_set() const { return frame_grid.height > 0; }
-  // The patches of an image.
-  const GridSize& patches() const { return is_image_set() ? frame_grid : grid; }
-  // Whether frames list their neighbours.
-  bool has_neighbours() const { return neighbours > 0; }
-  // Number of values of a frame before the values of its neighbours.
-  int64_t features() const { return depth - 2 * neighbours; }
-
-  int64_t tokens = 0;
-  int64_t depth = 0;         // depth of a frame
-  GridSize grid = {};        // patches of an image, row by row; otherwise 0 by 0
-  GridSize frame_grid = {};  // patches of each frame, if frames are images; otherwise 0 by 0
-  int64_t channels = 1;      // channels of an image, one after another in each patch
-  std::shared_ptr<const NodeGraph> graph = nullptr;  // graph of the nodes that the tokens after the
-                                                     // fixed ones name, in order; null: no graph
-  int64_t neighbours = 0, neighbour_kinds = 0;       // neighbours of frames, see FrameShape
-};
 
 // How a network reads images.
 struct ImageInputConfig {

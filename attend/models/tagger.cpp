@@ -1,10 +1,10 @@
 #include "attend/models/tagger.h"
 
 #include "attend/base/error.h"
-#include "attend/data/vocabulary.h"
 #include "attend/models/labels-inl.h"
 #include "attend/nn/dropout.h"
 #include "attend/nn/token_loss.h"
+#include "attend/text/vocabulary.h"
 
 namespace attend {
 namespace {

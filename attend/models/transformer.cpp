@@ -4,11 +4,11 @@
 #include <vector>
 
 #include "attend/base/error.h"
-#include "attend/data/vocabulary.h"
+#include "attend/decode/packed_decoder.h"
+#include "attend/decode/stack_steps.h"
 #include "attend/nn/shared_sequence.h"
 #include "attend/ops/kernel_tensors.h"
-#include "attend/steps/packed_decoder.h"
-#include "attend/steps/stack_steps.h"
+#include "attend/text/vocabulary.h"
 
 namespace attend {
 namespace {
@@ -33,11 +33,11 @@ void check_tied(const TransformerConfig& config, const SourceShape& source, int6
   if (config.tied != Tied::all) return;
   if (source.is_frames())
     fail("model.tied is all, and images or sounds have no tokens to share; take target");
-  if (source.tokens != target_tokens)
+  if (source.tokens() != target_tokens)
     fail(
         "model.tied is all, with {} source and {} target tokens; one embedding for both takes "
         "data.joint_vocabulary = true",
-        source.tokens, target_tokens);
+        source.tokens(), target_tokens);
 }
 
 }  // namespace
@@ -56,7 +56,7 @@ Transformer::Transformer(const TransformerConfig& config, const SourceShape& sou
   } else {
     source_embedding_ = register_module(
         "source_embedding",
-        std::make_shared<PositionedEmbedding>(source.tokens, config.depth, config.positions,
+        std::make_shared<PositionedEmbedding>(source.tokens(), config.depth, config.positions,
                                               shared ? longest : config.maximum_source_length,
                                               config.scale_embedding));
     encoder_ = register_module("encoder", std::make_shared<TransformerStack>(config.stack(

@@ -47,7 +47,7 @@ void tell_labels(const Vocabulary& initial, const Vocabulary& data, const std::s
 void begin_from(const InitialModel& initial, const TrainOptions& options, PairModel& model,
                 const Say& say) {
   const auto& [folder, other] = initial;
-  const bool is_one = model.text.joint_vocabulary || model.config.fills();
+  const bool is_one = model.has_one_vocabulary();
   // Weights do not depend on the nodes.
   if (!model.codecs.source.names_file && model.graph == nullptr)
     take_tokens(other.source_vocabulary, options, is_one ? "" : "source ", model.source_vocabulary,
@@ -56,8 +56,8 @@ void begin_from(const InitialModel& initial, const TrainOptions& options, PairMo
     model.target_vocabulary = model.source_vocabulary;
   else if (takes_target_tokens(other, model.config))
     take_tokens(other.target_vocabulary, options, "target ", model.target_vocabulary, say);
-  else if (other.config.type == model.config.type && !model.answers_numbers() &&
-           !other.answers_numbers())
+  else if (other.config.type == model.config.type && model.answers().has_labels() &&
+           other.answers().has_labels())
     tell_labels(other.target_vocabulary, model.target_vocabulary, folder, say);
   if (other.config.type == model.config.type) model.decode = other.decode;
   check_memory(model);

@@ -99,12 +99,12 @@ void apply_deciding(const Command& command, TextConfig& text) {
 
 void check_fit(const RunConfig& config) {
   config.model.chosen().check();
-  if (config.model.row().answers == Answers::vectors)
+  const AnswerKind& kind = config.answers();
+  if (!kind.has_answers())
     fail(
         "model.type = {}: cannot be trained by itself; begin another type, such as model.type = "
         "classifier, with its weights by --init",
         config.model.type);
-  const bool ranks = config.model.ranks();
   if (const DataFormat read = config.model.row().text.format; config.text.format != read) {
     std::vector<std::string> readers;
     for (const ModelType* type : model_types())
@@ -115,10 +115,10 @@ void check_fit(const RunConfig& config) {
         name_of(config.text.format), config.model.type, name_of(read), fmt::join(readers, " or "));
   }
   const Metric& metric = metric_named(config.train.metric);
-  if (!metric.of_answers() || ranks == (metric.needs == MetricNeeds::rank)) return;
+  if (!metric.of_answers() || kind.ranks() == metric.of_ranks()) return;
   fail("train.metric = {}: {}, and model.type = {} {}; set it to {}", metric.name,
-       ranks ? "compares answers" : "needs a ranking", config.model.type,
-       ranks ? "ranks items" : "does not rank", config.model.row().metric);
+       metric.of_ranks() ? "needs a ranking" : "compares answers", config.model.type,
+       metric.of_ranks() ? "does not rank" : "ranks items", kind.metric());
 }
 
 // The value as written in a settings file.
@@ -195,7 +195,8 @@ void check_initial(RunConfig& config, PairModel& initial, const std::string& fol
 void check_train(const RunConfig& config) {
   const TrainConfig& train = config.train;
   const Metric& metric = metric_named(train.metric);
-  const bool numbers = config.text.wants_numbers();
+  const AnswerKind& kind = config.answers();
+  const bool numbers = !kind.has_probabilities();
   if (numbers && train.label_smoothing > 0)
     fail(
         "train.label_smoothing = {}: spreads probability over labels, which data.target = number "
@@ -206,9 +207,9 @@ void check_train(const RunConfig& config) {
         "train.metric = {}: does not compare numbers, and data.target is number; set it to one of "
         "{}",
         train.metric, fmt::join(metric_names(&Metric::of_numbers), ", "));
-  if (metric.of_scores() && !config.model.answers_labels())
+  if (metric.of_scores() && !kind.is_label())
     fail("train.metric = {}: needs two labels, and model.type = {} has no labels; set it to {}",
-         train.metric, config.model.type, config.model.row().metric);
+         train.metric, config.model.type, kind.metric());
   if (!numbers && metric.of_numbers())
     fail("train.metric = {}: compares numbers; set data.target = number, or another metric",
          train.metric);
@@ -227,12 +228,13 @@ void set_type_defaults(RunConfig& config, TargetKind target) {
   const ModelType& type = config.model.row();
   config.text = type.text;
   config.text.target = target;
-  config.train.metric = config.text.wants_numbers() ? "rmse" : type.metric;
-  config.train.label_smoothing = config.text.wants_numbers() ? 0 : type.label_smoothing;
+  const AnswerKind& kind = config.answers();
+  config.train.metric = kind.metric();
+  config.train.label_smoothing = kind.has_probabilities() ? type.label_smoothing : 0;
 }
 
 bool takes_target_tokens(const PairModel& initial, const ModelConfig& model) {
-  return initial.config.type == model.type && !model.row().has_labels();
+  return initial.config.type == model.type && !model.row().answers->has_labels();
 }
 
 RunConfig new_config(const TrainOptions& options) {

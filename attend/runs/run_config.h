@@ -13,6 +13,7 @@ struct RunConfig {
   TrainConfig train;
 
   Settings settings();
+  const AnswerKind& answers() const { return model.answers(text); }
 };
 
 // Sets the defaults of the type for such targets: how texts are read, and the metric that selects

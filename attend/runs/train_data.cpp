@@ -8,15 +8,15 @@
 
 #include "attend/base/error.h"
 #include "attend/data/data_format.h"
-#include "attend/data/fasta.h"
 #include "attend/data/readable.h"
 #include "attend/data/source_key.h"
 #include "attend/data/split.h"
 #include "attend/data/tables.h"
 #include "attend/data/text_codec.h"
-#include "attend/data/text_lines.h"
 #include "attend/metrics/metric.h"
 #include "attend/models/new_pair_model.h"
+#include "attend/text/fasta.h"
+#include "attend/text/text_lines.h"
 
 namespace attend {
 namespace {
@@ -85,8 +85,7 @@ Texts split(std::vector<Example> all, const TextConfig& text, const std::string&
 class HeaderSearch {
  public:
   explicit HeaderSearch(const RunConfig& config)
-      : of_tags_(config.model.tags()),
-        searches_(of_tags_ || (config.model.answers_labels() && !config.text.wants_numbers())) {
+      : of_tags_(config.answers().is_tags()), searches_(config.answers().has_labels()) {
     if (of_tags_) codec_ = make_codecs(config.text).target;
   }
 
@@ -210,7 +209,7 @@ Texts read_parts(const TrainOptions& options, const RunConfig& config, const Tel
                  config.text, tell, bad);
   if (data.train.empty()) fail("{}: {}", file_of(options, row), row.no_train);
   if (data.valid.empty()) fail("{}: {}", file_of(options, row), row.no_valid);
-  if (!config.text.wants_numbers()) tell_form(data.train, file_of(options, row), tell);
+  if (config.answers().has_probabilities()) tell_form(data.train, file_of(options, row), tell);
   graph.graph = std::move(data.graph);
   graph.names = std::move(data.names);
   return {std::move(data.train), std::move(data.valid)};
@@ -246,26 +245,20 @@ std::vector<Example> read_streamed_validation(const TrainOptions& options, const
   return read_examples(files, config.text, tell, bad);
 }
 
-std::string target_limit(const RunConfig& config) {
-  return config.model.continues() ? "half of model.context"
-                                  : "3 x model.maximum_source_length + 10";
-}
-
 // The time of a step grows with the square of its longest target, so a single target that no answer
 // could equal would stall training.
 TokenisedExamples within_limits(std::vector<Example> examples, const TrainOptions& options,
                                 const RunConfig& config, const TextCodecs& codecs,
                                 FrameReader* frames, const std::string& name, const Tell& tell) {
-  const int64_t longest = config.model.chosen().maximum_target_length();
-  // All items of a history count, although only the last ones are trained on.
-  const bool whole = options.strict || config.model.ranks();
+  const AnswerKind& kind = config.answers();
+  const int64_t longest = kind.longest_target(config.model.chosen());
   TokenisedExamples result =
-      tokenise_examples(std::move(examples), codecs, whole ? no_limit : longest);
+      tokenise_examples(std::move(examples), codecs, options.strict ? no_limit : longest);
   if (options.strict) check_lengths(config, result, frames, name);
   if (result.left_out == 0) return result;
   tell(
       fmt::format("{}: {} targets of over {} tokens are left out: answers cannot be that long ({})",
-                  name, result.left_out, longest, target_limit(config)));
+                  name, result.left_out, longest, kind.target_limit()));
   if (result.examples.empty()) fail("{}: has only such targets; split them", name);
   return result;
 }
@@ -278,10 +271,7 @@ void tell_cut_sources(const RunConfig& config, const TokenisedTexts& sources,
   for (int64_t i = 0; i < sources.size(); ++i) cut += std::ssize(sources[i]) > longest ? 1 : 0;
   if (cut > 0)
     tell(fmt::format("{}: {} sources are cut to their {} {} tokens ({})", name, cut,
-                     config.model.reads_end() ? "last" : "first", longest,
-                     config.model.continues() ? "half of model.context"
-                     : config.model.ranks()   ? "model.context"
-                                              : "model.maximum_source_length"));
+                     config.answers().kept_part(), longest, config.answers().source_limit()));
 }
 
 // Sets the last tenth of a text aside, approximately: it begins at the nearest line start. A text
@@ -335,11 +325,11 @@ Texts read_text_lines(const TrainOptions& options, const RunConfig& config, cons
 void check_lengths(const RunConfig& config, const TokenisedExamples& tokenised, FrameReader* frames,
                    const std::string& name) {
   const int64_t longest_source = config.model.chosen().maximum_source_length();
-  const int64_t longest_target =
-      config.model.ranks() ? no_limit : config.model.chosen().maximum_target_length();
+  const AnswerKind& answers = config.answers();
+  const int64_t longest_target = answers.longest_target(config.model.chosen());
   const SourceKind* kind = config.text.source_kind();
   // The number of frames on a grid is fixed.
-  const bool grid = kind != nullptr && kind->on_grid;
+  const bool grid = kind != nullptr && kind->shape(config.text.frames).is_grid();
   int64_t next_example = 0, next_target = 0;
   for (const Example& example : tokenised.examples) {
     const int64_t text = next_example++;
@@ -357,7 +347,7 @@ void check_lengths(const RunConfig& config, const TokenisedExamples& tokenised, 
         fail(
             "{}: target {} has {} tokens, over {} ({}); raise that, or leave out --strict to skip "
             "it",
-            name, in_quotes(target), answered, longest_target, target_limit(config));
+            name, in_quotes(target), answered, longest_target, answers.target_limit());
     }
   }
 }
@@ -366,11 +356,11 @@ PairData read_training_data(const TrainOptions& options, const RunConfig& config
                             const Tell& tell) {
   if (!fs::exists(options.data)) fail("--data {}: no such file or folder", options.data);
   check_files(options, config.text);
-  const bool text =
-      options.target.empty() && config.model.row().learns_from_text() && names_text(options.data);
+  const AnswerKind& kind = config.answers();
+  const bool text = options.target.empty() && kind.is_text() && names_text(options.data);
   int64_t left_out = 0;
   int64_t* bad = options.skip_bad ? &left_out : nullptr;
-  if (text && config.model.continues()) return read_texts(options, config, tell, bad);
+  if (text && kind.continues()) return read_texts(options, config, tell, bad);
   const bool streamed = !text && config.train.shuffle_buffer > 0;
   const DataFormatRow& format = config.text.format_row();
   SplitData graph;
@@ -407,7 +397,7 @@ PairData read_training_data(const TrainOptions& options, const RunConfig& config
     data.stream = stream_of(options, config, tell, data.left_out);
   } else {
     // Number targets are checked by their deviation.
-    if (!config.text.wants_numbers()) check_targets(data.train.targets, options.data);
+    if (kind.has_probabilities()) check_targets(data.train.targets, options.data);
   }
   return data;
 }

@@ -37,14 +37,10 @@ std::string description(const PairData& data, const PairModel& model) {
                ? fmt::format("{} ({} lines, merged by source)", examples, references)
                : fmt::format("{}", examples);
   };
-  const auto& [mean, deviation] = model.text.target_scale;
-  return fmt::format(
-      "{} training and {} validation examples; {} source{}",
-      data.stream.source.empty() ? counted(data.train) : "streamed", counted(data.valid),
-      model.source_vocabulary.size(),
-      model.answers_numbers()
-          ? fmt::format(" tokens, targets of mean {:.4g} and deviation {:.4g}", mean, deviation)
-          : fmt::format(" and {} target tokens", model.target_vocabulary.size()));
+  return fmt::format("{} training and {} validation examples; {} source{}",
+                     data.stream.source.empty() ? counted(data.train) : "streamed",
+                     counted(data.valid), model.source_vocabulary.size(),
+                     model.answers().described_targets(model));
 }
 
 // Unknown tokens do not occur in training, and make validation results look better than the model
@@ -67,7 +63,7 @@ void tell_unknown(const PairData& data, const PairModel& model, const Tell& tell
     return count(text.target, model.target_vocabulary, "");
   }
   count(data.valid.sources.counts(), model.source_vocabulary, "source ");
-  if (!model.answers_numbers() && !model.config.fills())
+  if (model.answers().has_probabilities() && !model.answers().fills())
     count(data.valid.targets.counts(), model.target_vocabulary, "target ");
 }
 

@@ -95,6 +95,7 @@ Validator::Validator(const RunConfig& config, const PairModel& model, const Pair
       examples_(data.valid.examples),
       averaged_(model_with(model, std::move(averaged), config.train.replicas)) {
   const auto maximum = static_cast<size_t>(config.train.validation_examples);
+  const AnswerKind& kind = model.answers();
   if (data.valid_text.empty()) {
     available_ = std::ssize(examples_);
     keep_spread(examples_, maximum);
@@ -102,8 +103,7 @@ Validator::Validator(const RunConfig& config, const PairModel& model, const Pair
     fingerprint_ = hash_of(examples_, model.codecs.source.names_file);
     keep_share(examples_, world);
     pairs_ = model.encode(examples_);
-    if (model.config.ranks()) drop_unknown_targets(pairs_);
-    Predictor::of(averaged_).hide_unknown_labels(pairs_);
+    kind.hide_unknown(pairs_);
   } else {
     pairs_ = windows_in_order(model.encode_text(data.valid_text),
                               model.config.chosen().context() - 1, 1);
@@ -113,8 +113,7 @@ Validator::Validator(const RunConfig& config, const PairModel& model, const Pair
     fingerprint_ = hash_of(data.valid_text, pairs_.size());
     keep_share(pairs_, world);
   }
-  tokens_ = model.answers_numbers() ? static_cast<double>(pairs_.size())
-                                    : static_cast<double>(Predictor::tokens_of_loss(pairs_));
+  tokens_ = static_cast<double>(kind.loss_terms(pairs_));
   all_tokens_ = sum(world, tokens_);
   if (all_tokens_ == 0)
     fail("no target of the validation data is one of training; give other data with --valid");

@@ -1,9 +1,7 @@
 #include "attend/serve/answer_queue.h"
 
 #include <algorithm>
-#include <atomic>
 #include <exception>
-#include <map>
 #include <utility>
 
 #include "attend/nn/started_threads.h"
@@ -11,17 +9,17 @@
 namespace attend {
 namespace {
 
-// Maximum number of sources per thread; more would only delay the first answer.
+// Maximum number of requests per thread; more would only delay the first answer.
 constexpr size_t max_together = 64;
 
-// Maximum weight that is handed out at once. Also the weight that may overtake a question with
+// Maximum weight that is handed out at once. Also the weight that may overtake a client with
 // other options before a thread takes no more and ends.
 constexpr size_t max_weight = 256;
 
 // A source of fewer than 2 * tokens_per_weight tokens weighs 1. bytes_per_token is an estimate.
 constexpr size_t tokens_per_weight = max_tokens_together / max_weight, bytes_per_token = 4;
 
-// While the model is busy, a thread waits while questions arrive within `gathering_pause` of
+// While the model is busy, a thread waits while clients arrive within `gathering_pause` of
 // each other, up to `longest_gathering`. Clients that were answered together send their next
 // requests together.
 constexpr std::chrono::microseconds gathering_pause{300};
@@ -29,144 +27,94 @@ constexpr std::chrono::microseconds longest_gathering{5000};
 
 constexpr std::chrono::milliseconds looking_pause{1};
 
-bool share_options(const Question& one, const Question& other) {
-  return &one == &other || (!one.options.empty() && one.options == other.options);
-}
-
 double seconds_since(std::chrono::steady_clock::time_point since) {
   return std::chrono::duration<double>(std::chrono::steady_clock::now() - since).count();
 }
 
 }  // namespace
 
-// A question, and its answers so far from all threads.
-class AnswerQueue::Asked {
- public:
-  explicit Asked(Question question)
-      : question_(std::move(question)),
-        answers_(question_.embedded ? 0 : question_.sources.size()),
-        embeddings_(question_.embedded ? question_.sources.size() : 0),
-        left_(question_.sources.size()) {}
-
-  const Question& question() const { return question_; }
-
-  // Whether the computation can stop.
-  bool is_over() const { return is_over_ || question_.is_abandoned(); }
-
-  ArrivingSource source(size_t i) {
-    ArrivingSource source{
-        .source = question_.sources[i],
-        .prefix = question_.prefixes.empty() ? "" : question_.prefixes[i],
-        .number = i,
-        .is_stopped = [this] { return is_over(); },
-    };
-    if (question_.grows)
-      source.grows = [this, i](size_t answer, const Candidate& so_far) {
-        tell(question_.grows, i, answer, so_far);
-      };
-    return source;
-  }
-
-  void take(size_t i, Answer answer) { take(i, std::move(answer), answers_, question_.answered); }
-  void take(size_t i, Embedding embedding) {
-    take(i, std::move(embedding), embeddings_, question_.embedded);
-  }
-
-  void fail(const std::exception& error) {
-    const std::lock_guard lock(telling_);
-    end(error);
-  }
-
-  // Calls one of the question's functions; calls are serialised. An exception fails only this
-  // question, not the others of the call.
-  template <class Function, class... Told>
-  void tell(const Function& function, const Told&... told) {
-    const std::lock_guard lock(telling_);
-    try {
-      if (!is_over_) function(told...);
-    } catch (const std::exception& error) {
-      end(error);
-    }
-  }
-
- private:
-  template <class Result>
-  void take(size_t i, Result result, std::vector<Result>& results,
-            const std::function<void(const std::vector<Result>&)>& told) {
-    {
-      const std::lock_guard lock(mutex_);
-      results[i] = std::move(result);
-      if (--left_ > 0) return;
-    }
-    // Results of stopped sources are not answers.
-    if (!is_over()) tell(told, results);
-  }
-
-  void end(const std::exception& error) {
-    if (!is_over_.exchange(true)) question_.failed(error);
-  }
-
-  const Question question_;
-  std::mutex mutex_, telling_;
-  std::vector<Answer> answers_;
-  std::vector<Embedding> embeddings_;
-  size_t left_;
-  std::atomic<bool> is_over_ = false;  // the question has failed
-};
-
-// The sources that one thread answers at the same time.
+// The requests that one thread answers at the same time.
 class AnswerQueue::Call {
  public:
-  // Starts with the waiting question `first`. Requires the queue's lock.
-  Call(AnswerQueue& queue, std::shared_ptr<Asked> first)
-      : queue_(queue), first_(std::move(first)) {}
+  // Starts with the waiting client `first`. Requires the queue's lock.
+  Call(AnswerQueue& queue, const ClientRequests& first)
+      : queue_(queue),
+        first_(first.sink),
+        options_(first.requests.at(0).options),
+        wants_vectors_(first.wants_vectors),
+        is_long_(first.is_long) {}
 
   void run() {
     try {
-      if (first_->question().embedded) return embed();
-      queue_.ask_(first_->question().search, [this](size_t answering) {
-        std::vector<ArrivingSource> sources;
-        for (const Taken& each : next(answering)) sources.push_back(source(each));
-        return sources;
-      });
+      if (wants_vectors_) return embed();
+      queue_.ask_([this](size_t answering) { return next(answering); });
     } catch (const std::exception& error) {
-      // If the model refuses the options, the first question still waits and only it fails.
-      if (!has_begun_) first_->fail(error);
-      size_t sources = 0;
-      for (const auto& [asked, count] : held_) {
-        asked->fail(error);
-        sources += count;
-      }
-      queue_.end(sources);
+      if (!has_begun_) first_->failed(error);
+      for (Held& each : held_) each.failed(error);
+      queue_.end(held_.size());
     }
   }
 
  private:
-  struct Taken {
-    std::shared_ptr<Asked> asked;
-    size_t source;
+  // The sink of a request in progress.
+  class Held final : public ClientSink {
+   public:
+    Held(Call& call, std::shared_ptr<ClientSink> client)
+        : call_(&call), client_(std::move(client)) {}
+
+    bool cancelled(size_t number) override { return client_->cancelled(number); }
+    void token(size_t number, size_t index, const Candidate& so_far) override {
+      pass([&] { client_->token(number, index, so_far); });
+    }
+    void done(size_t number, Answer answer) override {
+      pass([&] { client_->done(number, std::move(answer)); });
+      call_->end(*this);
+    }
+    void embedded(size_t number, Embedding embedding) override {
+      pass([&] { client_->embedded(number, std::move(embedding)); });
+      call_->end(*this);
+    }
+    void failed(const std::exception& error) override { client_->failed(error); }
+
+   private:
+    // An exception fails only this client, not the others of the call.
+    template <class Function>
+    void pass(Function function) {
+      try {
+        function();
+      } catch (const std::exception& error) {
+        client_->failed(error);
+      }
+    }
+
+    Call* call_;
+    std::shared_ptr<ClientSink> client_;
   };
 
   void embed() {
-    for (auto taken = next(0); !taken.empty(); taken = next(0)) {
+    for (auto requests = next(0); !requests.empty(); requests = next(0)) {
       std::vector<std::string> sources;
-      sources.reserve(taken.size());
-      for (const Taken& each : taken)
-        sources.push_back(each.asked->question().sources[each.source]);
+      sources.reserve(requests.size());
+      for (Request& request : requests) sources.push_back(std::move(request.source));
       std::vector<Embedding> embeddings = queue_.embed_(sources);
-      for (size_t i = 0; i < taken.size(); ++i) give(taken[i], std::move(embeddings[i]));
+      for (size_t i = 0; i < requests.size(); ++i)
+        held_.front().embedded(requests[i].number, std::move(embeddings[i]));
     }
   }
 
-  // Takes the next sources; `answering`: number of sources in progress.
-  std::vector<Taken> next(size_t answering) {
+  bool shares(const ClientRequests& client) const {
+    if (client.sink == first_) return true;
+    if (client.wants_vectors || wants_vectors_) return client.wants_vectors == wants_vectors_;
+    return !options_.sampling && client.requests.at(0).options == options_;
+  }
+
+  // Takes the next requests; `answering`: number of requests in progress.
+  std::vector<Request> next(size_t answering) {
     const std::lock_guard lock(queue_.mutex_);
     has_begun_ = true;
-    queue_.drop_abandoned();
-    const size_t maximum = first_->question().embedded  ? max_weight
-                           : first_->question().is_long ? max_together
-                                                        : queue_.share();
-    std::vector<Taken> taken;
+    queue_.drop_cancelled();
+    const size_t maximum = wants_vectors_ ? max_weight : is_long_ ? max_together : queue_.share();
+    std::vector<Request> taken;
     std::vector<double> queued_seconds;
     size_t weight = 0;
     const auto takes_more = [&] {
@@ -176,19 +124,20 @@ class AnswerQueue::Call {
     while (one != queue_.waiting_.end() && takes_more()) {
       const auto now = one++;
       if (now->owner != nullptr && now->owner != this) continue;
-      if (!share_options(now->asked->question(), first_->question())) {
+      if (!shares(now->client)) {
         is_overtaking_ = true;
         continue;
       }
       if (now->taken == 0) queued_seconds.push_back(seconds_since(now->since));
       for (; now->left() > 0 && takes_more(); ++now->taken) {
-        const size_t more = queue_.weight(now->asked->question().sources[now->taken]);
+        Request& request = now->client.requests[now->taken];
+        const size_t more = queue_.weight(request.source);
         weight += more;
         now->weight += more;
         overtaking_ += is_overtaking_ ? more : 0;
-        taken.push_back({now->asked, now->taken});
-        ++held_[now->asked];
-        if (now->asked->question().is_long) now->owner = this;
+        request.sink = &held_.emplace_back(*this, now->client.sink);
+        taken.push_back(request);
+        if (now->client.is_long) now->owner = this;
       }
       if (now->left() == 0)
         queue_.waiting_.erase(now);
@@ -201,34 +150,26 @@ class AnswerQueue::Call {
     return taken;
   }
 
-  // Requeues the question. Its slice counts as overtaking the others.
+  // Requeues the client. Its slice counts as overtaking the others.
   void put_behind(std::list<Waiting>::iterator one) {
     overtaking_ += std::exchange(one->weight, 0);
     queue_.waiting_.splice(queue_.waiting_.end(), queue_.waiting_, one);
   }
 
-  ArrivingSource source(const Taken& taken) {
-    ArrivingSource source = taken.asked->source(taken.source);
-    source.take = [this, taken](Answer answer) { give(taken, std::move(answer)); };
-    return source;
-  }
-
-  template <class Result>
-  void give(const Taken& taken, Result result) {
-    taken.asked->take(taken.source, std::move(result));
-    if (--held_[taken.asked] == 0) held_.erase(taken.asked);
+  void end(const Held& held) {
+    held_.remove_if([&](const Held& one) { return &one == &held; });
     queue_.end(1);
   }
 
   AnswerQueue& queue_;
-  const std::shared_ptr<Asked> first_;
-  std::map<std::shared_ptr<Asked>, size_t> held_;  // number of sources in progress per question
-  bool has_begun_ = false;                         // next() was called
-  bool is_overtaking_ = false;                     // passed over a question with other options
-  size_t overtaking_ = 0;                          // weight taken since then
+  const std::shared_ptr<ClientSink> first_;
+  const SearchOptions options_;
+  const bool wants_vectors_, is_long_;
+  std::list<Held> held_;
+  bool has_begun_ = false;      // next() was called
+  bool is_overtaking_ = false;  // passed over a client with other options
+  size_t overtaking_ = 0;       // weight taken since then
 };
-
-size_t AnswerQueue::Waiting::left() const { return asked->question().sources.size() - taken; }
 
 AnswerQueue::AnswerQueue(Ask ask, size_t maximum, Watch watch, size_t threads, Embed embed,
                          size_t longest)
@@ -254,13 +195,12 @@ void AnswerQueue::stop() {
   for (std::thread& thread : threads_) thread.join();
 }
 
-bool AnswerQueue::add(Question question) {
+bool AnswerQueue::add(ClientRequests client) {
   {
     const std::lock_guard lock(mutex_);
-    if (waiting_.size() >= max_) drop_abandoned();
+    if (waiting_.size() >= max_) drop_cancelled();
     if (waiting_.size() >= max_) return false;
-    waiting_.push_back(
-        {std::make_shared<Asked>(std::move(question)), std::chrono::steady_clock::now()});
+    waiting_.push_back({std::move(client), std::chrono::steady_clock::now()});
   }
   changed_.notify_one();
   return true;
@@ -272,7 +212,7 @@ bool AnswerQueue::is_full() {
   const auto now = std::chrono::steady_clock::now();
   if (now - looked_ < looking_pause) return true;
   looked_ = now;
-  drop_abandoned();
+  drop_cancelled();
   return waiting_.size() >= max_;
 }
 
@@ -286,8 +226,8 @@ bool AnswerQueue::is_idle() const {
   return waiting_.empty() && answering_ == 0;
 }
 
-void AnswerQueue::drop_abandoned() {
-  std::erase_if(waiting_, [](const Waiting& one) { return one.asked->is_over(); });
+void AnswerQueue::drop_cancelled() {
+  std::erase_if(waiting_, [](const Waiting& one) { return one.is_cancelled(); });
 }
 
 void AnswerQueue::gather(std::unique_lock<std::mutex>& lock) {
@@ -307,14 +247,14 @@ size_t AnswerQueue::weight(const std::string& source) const {
 
 // Equal shares keep the threads equally busy.
 size_t AnswerQueue::share() const {
-  size_t sources = answering_;
-  for (const Waiting& one : waiting_) sources += one.left();
-  return std::min((sources + thread_count_ - 1) / thread_count_, max_together);
+  size_t requests = answering_;
+  for (const Waiting& one : waiting_) requests += one.left();
+  return std::min((requests + thread_count_ - 1) / thread_count_, max_together);
 }
 
-std::shared_ptr<AnswerQueue::Asked> AnswerQueue::first_free() const {
+const AnswerQueue::Waiting* AnswerQueue::first_free() const {
   for (const Waiting& one : waiting_)
-    if (one.owner == nullptr) return one.asked;
+    if (one.owner == nullptr) return &one;
   return nullptr;
 }
 
@@ -324,10 +264,10 @@ void AnswerQueue::work() {
     changed_.wait(lock, [this] { return is_ended_ || first_free() != nullptr; });
     gather(lock);
     if (is_ended_) return;
-    drop_abandoned();
-    const std::shared_ptr<Asked> first = first_free();
+    drop_cancelled();
+    const Waiting* first = first_free();
     if (first == nullptr) continue;
-    Call call(*this, first);
+    Call call(*this, first->client);
     lock.unlock();
     call.run();
     lock.lock();
@@ -336,9 +276,9 @@ void AnswerQueue::work() {
   }
 }
 
-void AnswerQueue::end(size_t sources) {
+void AnswerQueue::end(size_t requests) {
   const std::lock_guard lock(mutex_);
-  answering_ -= sources;
+  answering_ -= requests;
 }
 
 }  // namespace attend

@@ -3,14 +3,17 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <atomic>
 #include <exception>
+#include <memory>
 #include <nlohmann/json.hpp>
 #include <string_view>
+#include <type_traits>
 #include <utility>
 
-#include "attend/data/embedded_file.h"
-#include "attend/data/units.h"
 #include "attend/decode/not_a_number.h"
+#include "attend/files/embedded_file.h"
+#include "attend/text/units.h"
 
 namespace attend {
 namespace {
@@ -30,30 +33,59 @@ int64_t token_count(const std::vector<Embedding>& embeddings) {
   return static_cast<int64_t>(count);
 }
 
-// Callback of a question, for Answers or Embeddings.
+// Gathers the results of a client's requests, Answers or Embeddings, and responds.
 template <class Result>
-std::function<void(const std::vector<Result>&)> responder(
-    const Asking& asking, std::function<HttpResponse(const std::vector<Result>&)> respond) {
-  return [&metrics = asking.service.metrics(), reply = asking.reply, field = asking.field,
-          form = asking.error, respond = std::move(respond)](const std::vector<Result>& results) {
-    metrics.count_tokens(token_count(results));
-    try {
-      for (size_t i = 0; i < results.size(); ++i) check_result(field, i, results[i]);
-      reply.send(respond(results));
-    } catch (const RequestError& error) {
-      reply.send(form(error));
+class Responder : public ClientSink {
+ public:
+  using Respond = std::function<HttpResponse(const std::vector<Result>&)>;
+
+  Responder(const Asking& asking, size_t requests, Respond respond)
+      : metrics_(asking.service.metrics()),
+        reply_(asking.reply),
+        field_(asking.field),
+        form_(asking.error),
+        respond_(std::move(respond)),
+        results_(requests) {}
+
+  bool cancelled(size_t /*number*/) override { return has_failed_ || reply_.is_abandoned(); }
+  void done(size_t number, Answer answer) override { take(number, std::move(answer)); }
+  void embedded(size_t number, Embedding embedding) override { take(number, std::move(embedding)); }
+  void failed(const std::exception& error) override {
+    has_failed_ = true;
+    reply_.send(form_(failure_of(error)));
+  }
+
+ private:
+  template <class Taken>
+  void take(size_t number, Taken result) {
+    if constexpr (std::is_same_v<Taken, Result>) {
+      // Results of cancelled requests are not answers.
+      if (!results_.put(number, std::move(result)) || cancelled(number)) return;
+      const std::vector<Result>& all = results_.all();
+      metrics_.count_tokens(token_count(all));
+      for (size_t i = 0; i < all.size(); ++i) check_result(field_, i, all[i]);
+      reply_.send(respond_(all));
     }
-  };
-}
+  }
+
+  ServerMetrics& metrics_;
+  const HttpReply reply_;
+  const char* field_;
+  const ErrorForm form_;
+  const Respond respond_;
+  GatheredResults<Result> results_;
+  std::atomic<bool> has_failed_ = false;
+};
 
 // Checks that no source names a file and that no text is too long to tokenise quickly.
-void check_sources(const Asking& asking, const std::vector<std::string>& sources) {
-  for (size_t i = 0; i < sources.size(); ++i) {
-    check_source(asking.served, sources[i], fmt::format("{}[{}]", asking.field, i), asking.field);
-    if (!asking.served.model->has_source_image() && sources[i].size() > max_text_bytes)
+void check_sources(const Asking& asking, const std::vector<Request>& requests) {
+  for (size_t i = 0; i < requests.size(); ++i) {
+    const std::string& source = requests[i].source;
+    check_source(asking.served, source, fmt::format("{}[{}]", asking.field, i), asking.field);
+    if (!asking.served.model->has_source_image() && source.size() > max_text_bytes)
       throw RequestError(422,
                          fmt::format("{}[{}] has {} bytes; a text has at most {}, shorten it",
-                                     asking.field, i, sources[i].size(), max_text_bytes),
+                                     asking.field, i, source.size(), max_text_bytes),
                          asking.field, "invalid_value");
   }
 }
@@ -73,13 +105,13 @@ int64_t answer_count(const SearchOptions& search) {
 }
 
 // RequestError if the answers may have too many tokens or keep too many weights.
-void check_work(const Asking& asking, const Question& question) {
+void check_work(const Asking& asking, const std::vector<Request>& requests) {
   const Model& model = *asking.served.model;
-  const SearchOptions& search = question.search;
+  const SearchOptions& search = requests.at(0).options;
   const bool keeps_weights = search.with_weights || search.coverage_penalty > 0;
   int64_t tokens = 0, weights = 0;
-  for (const std::string& source : question.sources) {
-    const int64_t length = source_tokens(model, source);
+  for (const Request& request : requests) {
+    const int64_t length = source_tokens(model, request.source);
     const int64_t all = answer_count(search) * model.longest_answer(length, search);
     tokens += all;
     weights += keeps_weights ? all * length : 0;
@@ -98,23 +130,17 @@ void check_work(const Asking& asking, const Question& question) {
 
 // Whether the answers probably take long. Expected length: the maximum if the request limits the
 // length or sources are images or sounds, otherwise about the length of the source.
-bool is_long(const Model& model, const Question& question) {
+bool is_long(const Model& model, const std::vector<Request>& requests) {
   constexpr int64_t short_tokens = 8192, bytes_per_token = 4;
+  const SearchOptions& search = requests.at(0).options;
   int64_t tokens = 0;
-  for (const std::string& source : question.sources) {
-    const int64_t maximum = model.longest_answer(source_tokens(model, source), question.search);
-    const bool is_limited = question.search.maximum_length > 0 || model.has_source_image();
-    tokens += is_limited ? maximum : std::min(maximum, std::ssize(source) / bytes_per_token + 10);
+  for (const Request& request : requests) {
+    const int64_t maximum = model.longest_answer(source_tokens(model, request.source), search);
+    const bool is_limited = search.maximum_length > 0 || model.has_source_image();
+    tokens +=
+        is_limited ? maximum : std::min(maximum, std::ssize(request.source) / bytes_per_token + 10);
   }
-  return tokens * answer_count(question.search) > short_tokens;
-}
-
-void tell_of_failures(const Asking& asking, Question& question) {
-  const HttpReply& reply = asking.reply;
-  question.is_abandoned = [reply] { return reply.is_abandoned(); };
-  question.failed = [reply, form = asking.error](const std::exception& error) {
-    reply.send(form(failure_of(error)));
-  };
+  return tokens * answer_count(search) > short_tokens;
 }
 
 }  // namespace
@@ -132,32 +158,27 @@ void refuse_source(const std::string& field, size_t index, const std::string& er
                      is_diverged ? "" : "unreadable");
 }
 
-void put(const Asking& asking, Question question) {
-  if (!question.embedded) {
-    check_work(asking, question);
-    question.is_long = is_long(*asking.served.model, question);
+void put(const Asking& asking, ClientRequests client) {
+  if (!client.wants_vectors) {
+    check_work(asking, client.requests);
+    client.is_long = is_long(*asking.served.model, client.requests);
   }
-  if (!asking.served.queue->add(std::move(question)))
-    asking.reply.send(full_response(asking.error));
+  if (!asking.served.queue->add(std::move(client))) asking.reply.send(full_response(asking.error));
 }
 
-void ask(const Asking& asking, Question question,
+void ask(const Asking& asking, std::vector<Request> requests,
          std::function<HttpResponse(const std::vector<Answer>&)> respond) {
-  check_sources(asking, question.sources);
-  question.answered = responder(asking, std::move(respond));
-  tell_of_failures(asking, question);
-  put(asking, std::move(question));
+  check_sources(asking, requests);
+  auto sink = std::make_shared<Responder<Answer>>(asking, requests.size(), std::move(respond));
+  put(asking, {.requests = std::move(requests), .sink = std::move(sink)});
 }
 
-void ask_vectors(const Asking& asking, std::vector<std::string> texts,
+void ask_vectors(const Asking& asking, const std::vector<std::string>& texts,
                  std::function<HttpResponse(const std::vector<Embedding>&)> respond) {
-  check_sources(asking, texts);
-  Question question;
-  question.sources = std::move(texts);
-  question.options = "vectors";
-  question.embedded = responder(asking, std::move(respond));
-  tell_of_failures(asking, question);
-  put(asking, std::move(question));
+  std::vector<Request> requests = requests_of(texts, {});
+  check_sources(asking, requests);
+  auto sink = std::make_shared<Responder<Embedding>>(asking, texts.size(), std::move(respond));
+  put(asking, {.requests = std::move(requests), .sink = std::move(sink), .wants_vectors = true});
 }
 
 std::vector<std::string> texts_of(const ServedModel& served, const RequestInputs& inputs,

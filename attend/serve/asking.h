@@ -3,8 +3,10 @@
 #include <cstddef>
 #include <exception>
 #include <functional>
+#include <mutex>
 #include <nlohmann/json_fwd.hpp>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "attend/http/http_message.h"
@@ -24,21 +26,41 @@ struct Asking {
   ErrorForm error = openai_error;
 };
 
-// Queues the question for the model and answers the request with the result of `respond`, or with
-// the RequestError that it throws. Sets the question's functions.
+// Queues requests for the model and answers the client with the result of `respond`, or with the
+// RequestError that it throws.
 // Errors: 422 on a source that cannot be read; 429 on a full queue. If the model reads images or
-// sounds, also 422 on a source that does not hold one (data/embedded_file.h): the server opens no
+// sounds, also 422 on a source that does not hold one (files/embedded_file.h): the server opens no
 // file that a request names.
-void ask(const Asking& asking, Question question,
+void ask(const Asking& asking, std::vector<Request> requests,
          std::function<HttpResponse(const std::vector<Answer>&)> respond);
 
 // Like ask(), for the vectors of texts.
-void ask_vectors(const Asking& asking, std::vector<std::string> texts,
+void ask_vectors(const Asking& asking, const std::vector<std::string>& texts,
                  std::function<HttpResponse(const std::vector<Embedding>&)> respond);
 
-// Queues a question with all its functions, or replies 429 if the queue is full. RequestError (422)
-// if its answers together may be too long.
-void put(const Asking& asking, Question question);
+// Queues requests with their sink, or replies 429 if the queue is full. RequestError (422) if their
+// answers together may be too long.
+void put(const Asking& asking, ClientRequests client);
+
+// Results of a client's requests, which come from several threads.
+template <class Result>
+class GatheredResults {
+ public:
+  explicit GatheredResults(size_t count) : results_(count), left_(count) {}
+
+  // Returns whether all results are there.
+  bool put(size_t number, Result result) {
+    const std::lock_guard lock(mutex_);
+    results_[number] = std::move(result);
+    return --left_ == 0;
+  }
+  const std::vector<Result>& all() const { return results_; }
+
+ private:
+  std::mutex mutex_;
+  std::vector<Result> results_;
+  size_t left_;
+};
 
 // The error for the client: a RequestError itself, 422 for other errors of the library, and 500 for
 // errors of the model or the system.

@@ -1,5 +1,3 @@
-#include "attend/serve/classify_route.h"
-
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -10,6 +8,7 @@
 
 #include "attend/inference/answer_json.h"
 #include "attend/serve/asking.h"
+#include "attend/serve/handlers-inl.h"
 
 namespace attend {
 namespace {
@@ -27,29 +26,28 @@ struct ClassifyRequest {
 
 }  // namespace
 
-Question label_question(const ServedModel& served, std::vector<std::string> texts,
-                        int64_t maximum) {
+std::vector<Request> label_requests(const ServedModel& served,
+                                    const std::vector<std::string>& texts, int64_t maximum) {
   const Model& model = *served.model;
-  if (!model.answers_labels() && !model.tags())
+  const AnswerKind& kind = model.answers();
+  if (!kind.is_label() && !kind.is_tags())
     throw RequestError(
         422, fmt::format("a model of type {} has no labels; ask /v1/predict", model.type()),
         "model", "invalid_value");
-  const auto labels = model.tags() ? 1 : std::ssize(model.labels());
-  if (maximum > labels && model.tags())
+  const auto labels = kind.is_tags() ? 1 : std::ssize(model.labels());
+  if (maximum > labels && kind.is_tags())
     throw RequestError(422, "a tagger gives the most probable label of each token; leave nbest out",
                        "nbest", "invalid_value");
-  Question question;
-  question.sources = std::move(texts);
-  question.search.beam = question.search.nbest = maximum > 0 ? std::min(maximum, labels) : labels;
-  question.options = fmt::format("labels {}", question.search.beam);
-  return question;
+  SearchOptions search;
+  search.beam = search.nbest = maximum > 0 ? std::min(maximum, labels) : labels;
+  return requests_of(texts, search);
 }
 
 void answer_classify(Service& service, const HttpRequest& request, const HttpReply& reply) {
   ClassifyRequest asked;
   read_request(request.body, asked.fields());
   const ServedModel& served = service.model_named(asked.model);
-  ask({service, served, reply}, label_question(served, asked.texts, asked.nbest),
+  ask({service, served, reply}, label_requests(served, asked.texts, asked.nbest),
       [&served, texts = asked.texts](const std::vector<Answer>& answers) {
         nlohmann::json all = nlohmann::json::array();
         for (size_t i = 0; i < answers.size(); ++i)

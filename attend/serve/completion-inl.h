@@ -29,18 +29,19 @@ struct CompletionOptions {
 };
 
 // The answer to one request of /v1/completions. Thread-safe.
-class Completion {
+class Completion : public ClientSink {
  public:
   Completion(const Asking& asking, const std::string& request_id, CompletionOptions options);
 
-  // Streams new text of an answer; arguments as for AnswerWatch::grows.
-  void grow(size_t prompt, size_t answer, const Candidate& so_far);
-  void end(const std::vector<Answer>& answers);
-  void fail(const RequestError& error);
+  // Whether the computation can stop. Ends a stream that exceeds its time limit.
+  bool cancelled(size_t prompt) override;
+  // Streams new text of an answer.
+  void token(size_t prompt, size_t answer, const Candidate& so_far) override;
+  void done(size_t prompt, Answer answer) override;
+  void embedded(size_t /*prompt*/, Embedding /*embedding*/) override {}
+  void failed(const std::exception& error) override;
   // Ends with answers that hold only the prompts.
   void end_with_prompts();
-  // Whether the computation can stop. Ends a stream that exceeds its time limit.
-  bool is_over();
 
  private:
   struct Choice {
@@ -61,6 +62,7 @@ class Completion {
   void take(Choice& choice, const Candidate& so_far, const std::string& finish) const;
   void take_tokens(Choice& choice, const Candidate& so_far) const;
   size_t find_stop(Choice& choice, size_t same) const;
+  void end(const std::vector<Answer>& answers);
   void fail_locked(const RequestError& error);
   void say(Choice& choice);
   void send_event(const std::string& json);
@@ -79,6 +81,7 @@ class Completion {
   const std::chrono::steady_clock::time_point deadline_;
   std::mutex mutex_;
   std::vector<Choice> choices_;
+  GatheredResults<Answer> answers_;
   bool is_begun_ = false;
   std::atomic<bool> is_done_ = false;
 };

@@ -70,14 +70,16 @@ Completion::Completion(const Asking& asking, const std::string& request_id,
       options_(std::move(options)),
       id_("cmpl-" + request_id),
       created_(std::time(nullptr)),
-      deadline_(std::chrono::steady_clock::now() + options_.time) {
+      deadline_(std::chrono::steady_clock::now() + options_.time),
+      answers_(options_.echoes.size()) {
   for (size_t prompt = 0; prompt < options_.echoes.size(); ++prompt)
     choices_.insert(choices_.end(), options_.answers,
                     Choice{.prompt = prompt, .echo = options_.echoes[prompt]});
 }
 
-void Completion::grow(size_t prompt, size_t answer, const Candidate& so_far) {
+void Completion::token(size_t prompt, size_t answer, const Candidate& so_far) {
   const std::lock_guard lock(mutex_);
+  if (is_done_) return;
   Choice& choice = choices_[prompt * options_.answers + answer];
   if (!choice.finish.empty()) return;
   take(choice, so_far, "");
@@ -85,12 +87,13 @@ void Completion::grow(size_t prompt, size_t answer, const Candidate& so_far) {
   finish_if_all_are();
 }
 
+void Completion::done(size_t prompt, Answer answer) {
+  // Answers of cancelled prompts are cut.
+  if (answers_.put(prompt, std::move(answer)) && !cancelled(prompt)) end(answers_.all());
+}
+
 void Completion::end(const std::vector<Answer>& answers) {
-  try {
-    for (size_t i = 0; i < answers.size(); ++i) check_result("prompt", i, answers[i]);
-  } catch (const RequestError& error) {
-    return fail(error);
-  }
+  for (size_t i = 0; i < answers.size(); ++i) check_result("prompt", i, answers[i]);
   const std::lock_guard lock(mutex_);
   for (size_t prompt = 0; prompt < answers.size(); ++prompt)
     for (size_t answer = 0; answer < options_.answers; ++answer) {
@@ -115,7 +118,7 @@ void Completion::end_with_prompts() {
   finish_if_all_are();
 }
 
-bool Completion::is_over() {
+bool Completion::cancelled(size_t /*prompt*/) {
   if (is_done_ || reply_.is_abandoned()) return true;
   if (!options_.streams || std::chrono::steady_clock::now() < deadline_) return false;
   const std::lock_guard lock(mutex_);
@@ -128,16 +131,16 @@ bool Completion::is_over() {
   return true;
 }
 
-void Completion::fail(const RequestError& error) {
+void Completion::failed(const std::exception& error) {
   const std::lock_guard lock(mutex_);
-  fail_locked(error);
+  fail_locked(failure_of(error));
 }
 
 void Completion::fail_locked(const RequestError& error) {
   if (is_done_) return;
   is_done_ = true;
-  if (!is_begun_) return reply_.send(error.response());
-  send_event(error.response().body);
+  if (!is_begun_) return reply_.send(openai_error(error));
+  send_event(openai_error(error).body);
   reply_.end();
 }
 

@@ -1,5 +1,3 @@
-#include "attend/serve/completions_route.h"
-
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -13,6 +11,7 @@
 #include "attend/decode/search_options.h"
 #include "attend/serve/asking.h"
 #include "attend/serve/completion-inl.h"
+#include "attend/serve/handlers-inl.h"
 
 namespace attend {
 namespace {
@@ -122,24 +121,14 @@ int64_t prompt_token_count(const Model& model, const std::vector<std::string>& p
   return count;
 }
 
-// Queues the question; if no tokens are requested, ends with the prompts.
-void begin_completion(const Asking& asking, Question question, const std::string& request_id,
-                      CompletionOptions options, bool wants_tokens) {
-  const bool watches = options.streams || !options.stops.empty() || options.has_logarithms;
+// Queues the requests; if no tokens are wanted, ends with the prompts.
+void begin_completion(const Asking& asking, std::vector<Request> requests,
+                      const std::string& request_id, CompletionOptions options, bool wants_tokens) {
+  for (Request& request : requests)
+    request.streams = options.streams || !options.stops.empty() || options.has_logarithms;
   const auto completion = std::make_shared<Completion>(asking, request_id, std::move(options));
   if (!wants_tokens) return completion->end_with_prompts();
-  question.is_abandoned = [completion] { return completion->is_over(); };
-  if (watches)
-    question.grows = [completion](size_t prompt, size_t answer, const Candidate& so_far) {
-      completion->grow(prompt, answer, so_far);
-    };
-  question.answered = [completion](const std::vector<Answer>& answers) {
-    completion->end(answers);
-  };
-  question.failed = [completion](const std::exception& error) {
-    completion->fail(failure_of(error));
-  };
-  put(asking, std::move(question));
+  put(asking, {.requests = std::move(requests), .sink = completion});
 }
 
 }  // namespace
@@ -149,37 +138,33 @@ void answer_completions(Service& service, const HttpRequest& request, const Http
   const std::set<std::string> present = read_request(request.body, asked.fields());
   check_completions(asked, present);
   const ServedModel& served = text_model(service, asked.model);
-  Question question;
-  question.sources = texts_of(served, asked.prompt, "prompt", reply);
-  question.search = completion_search(asked, present);
-  if (!question.search.sampling)
-    question.options = fmt::format("completion {} {}", asked.maximum, asked.logarithms);
+  const std::vector<std::string> prompts = texts_of(served, asked.prompt, "prompt", reply);
+  std::vector<Request> requests = requests_of(prompts, completion_search(asked, present));
 
   CompletionOptions options{.stops = asked.stop.texts,
                             .answers = static_cast<size_t>(asked.answers),
-                            .prompt_tokens = prompt_token_count(*served.model, question.sources),
+                            .prompt_tokens = prompt_token_count(*served.model, prompts),
                             .streams = asked.streams,
                             .tells_usage = asked.tells_usage,
                             .has_logarithms = present.contains("logprobs"),
                             .has_rivals = asked.logarithms > 0,
                             .time = service.options().stream_time};
-  for (const std::string& prompt : question.sources)
-    options.echoes.push_back(asked.echoes ? prompt : "");
+  for (const std::string& prompt : prompts) options.echoes.push_back(asked.echoes ? prompt : "");
   const bool wants_tokens = asked.maximum > 0 || !present.contains("max_tokens");
   if (!asked.echoes || !options.has_logarithms)
-    return begin_completion({service, served, reply, "prompt"}, std::move(question), request.id,
+    return begin_completion({service, served, reply, "prompt"}, std::move(requests), request.id,
                             std::move(options), wants_tokens);
-  if (!served.model->continues())
+  if (!served.model->answers().continues())
     refuse("logprobs", "echoed prompts have logprobs with language models only; leave echo out");
   service.run(served, reply,
-              [&service, &served, reply, id = request.id, question = std::move(question),
+              [&service, &served, reply, id = request.id, requests = std::move(requests),
                options = std::move(options), wants_tokens]() mutable {
-                for (const std::string& prompt : question.sources) {
+                for (const Request& prompt : requests) {
                   if (reply.is_abandoned()) return;
                   options.echoed_tokens.push_back(
-                      served.model->scored(prompt, question.search.alternatives));
+                      served.model->scored(prompt.source, prompt.options.alternatives));
                 }
-                begin_completion({service, served, reply, "prompt"}, std::move(question), id,
+                begin_completion({service, served, reply, "prompt"}, std::move(requests), id,
                                  std::move(options), wants_tokens);
               });
 }

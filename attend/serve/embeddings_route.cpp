@@ -1,5 +1,3 @@
-#include "attend/serve/embeddings_route.h"
-
 #include <fmt/format.h>
 
 #include <bit>
@@ -8,6 +6,7 @@
 
 #include "attend/base/base64.h"
 #include "attend/serve/asking.h"
+#include "attend/serve/handlers-inl.h"
 
 namespace attend {
 namespace {

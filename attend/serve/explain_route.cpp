@@ -1,5 +1,3 @@
-#include "attend/serve/explain_route.h"
-
 #include <fmt/format.h>
 
 #include <nlohmann/json.hpp>
@@ -8,8 +6,9 @@
 #include <utility>
 #include <vector>
 
-#include "attend/explain/explanation.h"
+#include "attend/explain/explain_answer.h"
 #include "attend/serve/asking.h"
+#include "attend/serve/handlers-inl.h"
 #include "attend/serve/request_fields.h"
 #include "attend/serve/service.h"
 
@@ -23,6 +22,7 @@ constexpr double max_numbered = 10000, max_explained_beam = 64, max_named_heads 
 struct ExplainRequest {
   std::string model;
   int64_t layer = 0, head = 0;
+  ExplainFormat format = value_of<ExplainFormat>("json", "format");
   ExplanationRequest asked;
 
   std::vector<RequestField> fields() {
@@ -33,14 +33,15 @@ struct ExplainRequest {
             {"against", &asked.against},
             {"without", &asked.without, 1, max_named_heads},
             {"ablation", &show.ablation},
-            {"beam", &asked.search.beam, 1, max_explained_beam},
+            // Without the field, the model's folder decides.
+            request_field(setting_of(asked.search.settings(), "beam"), max_explained_beam, false),
             {"view", &show.view},
             {"method", &show.method},
             {"layer", &layer, 1, max_numbered},
             {"head", &head, 1, max_numbered},
             {"words", &show.words},
             {"evidence", &show.evidence},
-            {"format", &asked.form}};
+            {"format", &format}};
   }
 };
 
@@ -61,6 +62,7 @@ ExplainRequest read_explain(const Service& service, const std::string& body) {
   MethodChoice& choice = request.asked.show.choice;
   if (present.contains("layer")) choice.layer = request.layer;
   if (present.contains("head")) choice.head = request.head;
+  request.asked.file = &file_of(request.format);
   check_explained_size(request.asked.target, "target");
   check_explained_size(request.asked.against, "against");
   return request;
@@ -73,18 +75,14 @@ std::string listed_explanations(const std::string& model, std::string lines) {
   return fmt::format("{{\"model\":{},\"explanations\":[{}]}}", json_text(model), lines);
 }
 
-HttpResponse explain_response(const std::string& model, ExplanationForm form, std::string made) {
-  switch (form) {
-    case ExplanationForm::json:
-      return {.body = listed_explanations(model, std::move(made))};
-    case ExplanationForm::svg:
-      return {.type = "image/svg+xml", .body = std::move(made)};
-    case ExplanationForm::html:
-      return {.type = "text/html; charset=utf-8", .body = std::move(made)};
-    case ExplanationForm::page:
-      break;
-  }
-  return {.body = std::move(made)};
+HttpResponse explain_response(const ServedModel& served, const ExplanationRequest& asked,
+                              const HttpReply& reply) {
+  const ExplainFile& file = *asked.file;
+  std::string made = explained_file(
+      *explain_answer(*served.model, asked, {.is_stopped = [&] { return reply.is_abandoned(); }}),
+      file);
+  if (file.knock_out) made = listed_explanations(served.name, std::move(made));
+  return {.type = file.media_type, .body = std::move(made)};
 }
 
 }  // namespace
@@ -95,12 +93,17 @@ void answer_explain(Service& service, const HttpRequest& request, const HttpRepl
   check_source(served, asked.asked.text, "text", "text");
   if (!served.model->has_source_image()) check_explained_size(asked.asked.text, "text");
   service.compute(served, reply, [&served, reply, asked = std::move(asked.asked)] {
-    return explain_response(served.name, asked.form, explain_answer(*served.model, asked, [&] {
-                              return reply.is_abandoned();
-                            }));
+    return explain_response(served, asked, reply);
   });
 }
 
 std::vector<RequestField> explain_fields() { return fields_of<ExplainRequest>(); }
+
+std::vector<std::string> explain_types() {
+  std::set<std::string> types;
+  for (const ExplainFile& file : explain_files())
+    if (!file.knock_out) types.insert(file.media_type.substr(0, file.media_type.find(';')));
+  return {types.begin(), types.end()};
+}
 
 }  // namespace attend

@@ -3,7 +3,7 @@
 #include <string_view>
 
 #include "attend/serve/asking.h"
-#include "attend/serve/model_routes-inl.h"
+#include "attend/serve/handlers-inl.h"
 #include "attend/serve/service.h"
 
 namespace attend {
@@ -20,8 +20,8 @@ json model_json(const Service& service, const ServedModel& served) {
           {"owned_by", "attend"},
           {"type", model.type()},
           {"reads_text", !model.has_source_image()},
-          {"answers", !model.embeds()},
-          {"answers_numbers", model.answers_numbers()},
+          {"answers", model.answers().has_answers()},
+          {"answers_numbers", !model.answers().has_probabilities()},
           {"examples", service.options().examples}};
 }
 

@@ -1,5 +1,3 @@
-#include "attend/serve/openapi_route.h"
-
 #include <boost/algorithm/string/case_conv.hpp>
 #include <cctype>
 #include <locale>
@@ -8,6 +6,7 @@
 
 #include "attend/serve/answer_schemas.h"
 #include "attend/serve/asking.h"
+#include "attend/serve/handlers-inl.h"
 #include "attend/serve/routes.h"
 
 namespace attend {

@@ -1,7 +1,6 @@
-#include "attend/serve/page_route.h"
-
 #include <string>
 
+#include "attend/serve/handlers-inl.h"
 #include "attend/serve/page_files-inl.h"
 
 namespace attend {

@@ -1,23 +1,28 @@
-#include "attend/serve/predict_route.h"
-
 #include <fmt/format.h>
 
 #include <algorithm>
 #include <nlohmann/json.hpp>
 #include <set>
 #include <string>
-#include <type_traits>
 #include <utility>
 #include <vector>
 
 #include "attend/decode/search_options.h"
 #include "attend/inference/answer_json.h"
 #include "attend/serve/asking.h"
+#include "attend/serve/handlers-inl.h"
 
 namespace attend {
 namespace {
 
 using nlohmann::json;
+
+// Whether the model's folder may have a default for the option.
+bool in_folder(const std::string& name) {
+  const Settings settings = SearchOptions().folder_settings();
+  return std::any_of(settings.begin(), settings.end(),
+                     [&](const Setting& setting) { return setting.key == name; });
+}
 
 struct PredictRequest {
   std::string model;
@@ -31,32 +36,28 @@ struct PredictRequest {
   std::vector<RequestField> fields() {
     std::vector<RequestField> all = {{"model", &model},
                                      {"texts", &texts, 1, max_texts, true},
-                                     {"prefixes", &prefixes, 1, max_texts}};
-    for (const auto& more : {how(), draws()}) all.insert(all.end(), more.begin(), more.end());
+                                     {"prefixes", &prefixes, 1, max_texts},
+                                     {"wu_length_penalty", &has_wu_penalty},
+                                     {"unknown", &unknown, 0, 0, false, false, false},
+                                     {"details", &has_details}};
+    for (const Setting& setting : search.settings()) {
+      const bool is_length = setting.key.ends_with("_length");
+      // Without the field, the model's folder decides.
+      all.push_back(request_field(setting, is_length ? max_answer_tokens : max_answers,
+                                  !in_folder(setting.key)));
+    }
+    const std::vector<RequestField> more = draws();
+    all.insert(all.end(), more.begin(), more.end());
     return all;
-  }
-
-  // Requests that differ in these values are not answered in one call.
-  std::vector<RequestField> how() {
-    return {{"beam", &search.beam, 1, max_answers},
-            {"nbest", &search.nbest, 1, max_answers},
-            {"length_penalty", &search.length_penalty, 0, 10},
-            {"wu_length_penalty", &has_wu_penalty},
-            {"coverage_penalty", &search.coverage_penalty, 0, 10},
-            {"minimum_length", &search.minimum_length, 0, max_answer_tokens},
-            {"maximum_length", &search.maximum_length, 1, max_answer_tokens},
-            {"unknown", &unknown, 0, 0, false, false, /*has_default=*/false},
-            {"keep_seen", &search.keep_seen},
-            {"details", &has_details}};
   }
 
   // Any of these fields requests sampling, so they have no default.
   std::vector<RequestField> draws() {
-    return {{"samples", &samples, 1, max_answers, false, false, false},
-            {"temperature", &sampling.temperature, 1e-3, 1e3, false, false, false},
-            {"top_k", &sampling.top_k, 1, 1e9, false, false, false},
-            {"top_p", &sampling.top_p, 1e-6, 1, false, false, false},
-            {"seed", &seed, 0, max_seed, false, false, false}};
+    std::vector<RequestField> all = {{"samples", &samples, 1, max_answers, false, false, false},
+                                     {"seed", &seed, 0, max_seed, false, false, false}};
+    for (const Setting& setting : sampling.settings())
+      all.push_back(request_field(setting, setting.maximum, false));
+    return all;
   }
 };
 
@@ -108,24 +109,6 @@ PredictRequest read_predict(const Service& service, const std::string& body) {
   return asked;
 }
 
-// The options as text; empty for sampling, whose random numbers depend on the index of a text in
-// its call.
-std::string options_text(PredictRequest& asked) {
-  if (asked.search.sampling) return "";
-  std::string text = asked.search.unknown ? "unknown " : "";
-  for (const RequestField& field : asked.how())
-    std::visit(
-        [&](const auto& value) {
-          if constexpr (requires { value.name(); })
-            text += value.name() + ' ';
-          else if constexpr (std::is_arithmetic_v<
-                                 std::remove_pointer_t<std::decay_t<decltype(value)>>>)
-            text += fmt::format("{} ", *value);
-        },
-        field.value);
-  return text;
-}
-
 }  // namespace
 
 std::vector<RequestField> predict_fields() { return fields_of<PredictRequest>(); }
@@ -133,15 +116,11 @@ std::vector<RequestField> predict_fields() { return fields_of<PredictRequest>();
 void answer_predict(Service& service, const HttpRequest& request, const HttpReply& reply) {
   PredictRequest asked = read_predict(service, request.body);
   const ServedModel& served = service.model_named(asked.model);
-  if (asked.search.keep_seen && !served.model->ranks())
+  if (asked.search.keep_seen && !served.model->answers().ranks())
     throw RequestError(422, "keep_seen is for models that rank items", "keep_seen",
                        "invalid_value");
-  Question question;
-  question.options = options_text(asked);
-  question.sources = asked.texts;
-  question.prefixes = std::move(asked.prefixes);
-  question.search = asked.search;
-  ask({service, served, reply}, std::move(question),
+  std::vector<Request> requests = requests_of(asked.texts, asked.search, nullptr, asked.prefixes);
+  ask({service, served, reply}, std::move(requests),
       [&served, texts = std::move(asked.texts),
        details = asked.has_details](const std::vector<Answer>& answers) {
         json all = json::array();

@@ -311,11 +311,32 @@ struct FieldSchema {
 
 }  // namespace
 
+HttpResponse openai_error(const RequestError& error) {
+  const auto or_null = [](const std::string& text) { return text.empty() ? json() : json(text); };
+  const json body = {{"message", error.what()},
+                     {"type", error.status() < 500 ? "invalid_request_error" : "server_error"},
+                     {"param", or_null(error.param())},
+                     {"code", or_null(error.code())}};
+  return {.status = error.status(),
+          .body = json{{"error", body}}.dump(-1, ' ', false, json::error_handler_t::replace)};
+}
+
 HttpResponse full_response(ErrorForm error) {
   HttpResponse response =
       error(RequestError(429, "too many requests wait for an answer; ask later", "", "queue_full"));
   response.fields = {{"Retry-After", "1"}};
   return response;
+}
+
+RequestField request_field(const Setting& setting, double maximum, bool has_default) {
+  RequestField field;
+  field.name = setting.key;
+  field.minimum = setting.minimum;
+  field.maximum = std::min(setting.maximum, maximum);
+  field.has_default = has_default;
+  field.help = setting.help;
+  std::visit([&](const auto& variable) { field.value = variable; }, setting.value);
+  return field;
 }
 
 std::set<std::string> read_request(std::string_view body, const std::vector<RequestField>& fields) {
@@ -328,6 +349,7 @@ json request_schema(const std::vector<RequestField>& fields) {
   json properties = json::object(), required = json::array();
   for (const RequestField& field : fields) {
     json schema = std::visit(FieldSchema{field}, field.value);
+    if (!field.help.empty()) schema["description"] = field.help;
     if (field.is_nullable) schema = {{"anyOf", {schema, {{"type", "null"}}}}};
     properties[field.name] = schema;
     if (field.is_required) required.push_back(field.name);

@@ -11,6 +11,7 @@
 
 #include "attend/base/enum_names.h"
 #include "attend/base/error.h"
+#include "attend/base/settings.h"
 #include "attend/http/http_message.h"
 
 namespace attend {
@@ -23,8 +24,8 @@ class RequestError : public Error {
       : Error(message), status_(status), param_(std::move(param)), code_(std::move(code)) {}
 
   int status() const { return status_; }
+  const std::string& param() const { return param_; }
   const std::string& code() const { return code_; }
-  HttpResponse response() const { return http_error(status_, what(), param_, code_); }
 
  private:
   int status_;
@@ -33,7 +34,8 @@ class RequestError : public Error {
 
 // Formats an error for the clients of a route.
 using ErrorForm = HttpResponse (*)(const RequestError& error);
-inline HttpResponse openai_error(const RequestError& error) { return error.response(); }
+// {"error": {"message", "type", "param", "code"}}; an empty param or code becomes null.
+HttpResponse openai_error(const RequestError& error);
 
 // Response if the queue is full (429).
 HttpResponse full_response(ErrorForm error = openai_error);
@@ -68,7 +70,11 @@ struct RequestField {
   // Whether the variable's initial value has the same effect as an absent field. If not, the schema
   // has no default, because generated clients send defaults.
   bool has_default = true;
+  std::string help = {};  // description in the schema; empty: none
 };
+
+// Field for a setting. The maximum of requests may be lower.
+RequestField request_field(const Setting& setting, double maximum, bool has_default);
 
 // Fields of a request type, bound to an instance with its defaults; for documentation.
 template <class Request>

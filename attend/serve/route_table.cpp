@@ -2,25 +2,13 @@
 #include <utility>
 #include <vector>
 
-#include "attend/serve/classify_route.h"
-#include "attend/serve/completions_route.h"
-#include "attend/serve/embeddings_route.h"
-#include "attend/serve/explain_route.h"
-#include "attend/serve/model_routes-inl.h"
-#include "attend/serve/openapi_route.h"
-#include "attend/serve/page_route.h"
-#include "attend/serve/predict_route.h"
+#include "attend/serve/handlers-inl.h"
 #include "attend/serve/routes.h"
-#include "attend/serve/score_route.h"
-#include "attend/serve/tei_routes.h"
 
 namespace attend {
 namespace {
 
-using AnswerFunction = decltype(Route::answer);
-using FieldsFunction = decltype(Route::fields);
-
-Route page(std::string path, std::string name, AnswerFunction answer, std::string type) {
+Route page(std::string path, std::string name, RouteAnswer* answer, std::string type) {
   return {.method = "GET",
           .path = std::move(path),
           .name = std::move(name),
@@ -29,7 +17,7 @@ Route page(std::string path, std::string name, AnswerFunction answer, std::strin
 }
 
 // For probes, which may call before the models are loaded.
-Route probe(std::string path, std::string name, AnswerFunction answer, std::string schema) {
+Route probe(std::string path, std::string name, RouteAnswer* answer, std::string schema) {
   return {.method = "GET",
           .path = std::move(path),
           .name = std::move(name),
@@ -38,7 +26,7 @@ Route probe(std::string path, std::string name, AnswerFunction answer, std::stri
           .takes_any_host = true};
 }
 
-Route get(std::string path, std::string name, AnswerFunction answer, std::string schema) {
+Route get(std::string path, std::string name, RouteAnswer* answer, std::string schema) {
   return {.method = "GET",
           .path = std::move(path),
           .name = std::move(name),
@@ -48,7 +36,7 @@ Route get(std::string path, std::string name, AnswerFunction answer, std::string
           .schema = std::move(schema)};
 }
 
-Route post(std::string path, std::string name, AnswerFunction answer, FieldsFunction fields,
+Route post(std::string path, std::string name, RouteAnswer* answer, RouteFields* fields,
            std::string schema, RouteNeeds needs = RouteNeeds::queue) {
   return {.method = "POST",
           .path = std::move(path),
@@ -96,7 +84,7 @@ std::vector<Route> own_routes() {
       post("/v1/embeddings", "embeddings", answer_embeddings, embeddings_fields, "Embeddings"),
       with_types(post("/v1/explain", "explain", answer_explain, explain_fields, "Explanations",
                       RouteNeeds::models),
-                 {"image/svg+xml", "text/html"}),
+                 explain_types()),
       with_types(post("/v1/completions", "completions", answer_completions, completions_fields,
                       "Completion"),
                  {"text/event-stream"}),

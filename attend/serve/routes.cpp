@@ -77,10 +77,10 @@ std::optional<HttpResponse> head_refusal(const Service& service, const HttpHead&
   std::string allowed;
   const Route* route = find_route(head, allowed);
   if (route == nullptr && allowed.empty())
-    return RequestError(404, "no such path; see /openapi.json", "", "unknown_path").response();
+    return openai_error(RequestError(404, "no such path; see /openapi.json", "", "unknown_path"));
   if (route == nullptr) {
     HttpResponse response =
-        RequestError(405, fmt::format("this path takes {}", allowed)).response();
+        openai_error(RequestError(405, fmt::format("this path takes {}", allowed)));
     response.fields = {{"Allow", allowed}};
     return response;
   }

@@ -18,6 +18,11 @@ enum class RouteNeeds {
   queue    // and a model's AnswerQueue has room, else 429
 };
 
+// Answers now, or later on another thread. May throw RequestError and Error (422).
+using RouteAnswer = void(Service& service, const HttpRequest& request, const HttpReply& reply);
+// Fields of a request's JSON.
+using RouteFields = std::vector<RequestField>();
+
 // Handler of one path and method. HEAD is GET without the body.
 struct Route {
   std::string method;
@@ -25,10 +30,8 @@ struct Route {
   std::string name;  // operationId in /openapi.json
   RouteNeeds needs = RouteNeeds::nothing;
   bool needs_key = false;  // without the service's key, if it has one: 401
-  // Answers now, or later on another thread. May throw RequestError and Error (422).
-  void (*answer)(Service& service, const HttpRequest& request, const HttpReply& reply);
-  // Fields of the request's JSON; null: the body is not read.
-  std::vector<RequestField> (*fields)() = nullptr;
+  RouteAnswer* answer;
+  RouteFields* fields = nullptr;                          // null: the body is not read
   ErrorForm error = openai_error;                         // form of errors after routing
   std::vector<std::string> types = {"application/json"};  // content types of the answer
   std::string schema = {};  // of an answer in JSON: a name of answer_schemas()

@@ -1,5 +1,3 @@
-#include "attend/serve/score_route.h"
-
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
@@ -9,6 +7,7 @@
 
 #include "attend/inference/text_scores.h"
 #include "attend/serve/asking.h"
+#include "attend/serve/handlers-inl.h"
 #include "attend/serve/service.h"
 
 namespace attend {

@@ -92,8 +92,8 @@ void Service::load() {
     served.model = std::make_unique<const Model>(folder, options_.model);
     served.loaded = std::time(nullptr);
     served.queue = std::make_unique<AnswerQueue>(
-        [&model = *served.model](const SearchOptions& search, const Model::Arrivals& arrivals) {
-          model.answer_arriving(search, arrivals);
+        [&model = *served.model](const Model::Arrivals& arrivals) {
+          model.answer_arriving(arrivals);
         },
         options_.queue,
         [this](const std::vector<double>& queued_seconds, size_t together) {
@@ -142,7 +142,7 @@ void Service::handle(HttpRequest request, const HttpReply& reply) {
     try {
       answer_by_route(*route, *this, request, reply);
     } catch (const std::exception& error) {
-      reply.send(http_error(500, error.what()));
+      reply.send(openai_error(RequestError(500, error.what())));
     }
   };
   if (must_wait && keep_until_loaded(work)) return;

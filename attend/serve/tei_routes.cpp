@@ -1,5 +1,3 @@
-#include "attend/serve/tei_routes.h"
-
 #include <fmt/format.h>
 
 #include <cmath>
@@ -9,8 +7,7 @@
 
 #include "attend/base/enum_names.h"
 #include "attend/serve/asking.h"
-#include "attend/serve/classify_route.h"
-#include "attend/serve/embeddings_route.h"
+#include "attend/serve/handlers-inl.h"
 
 namespace attend {
 namespace {
@@ -180,9 +177,9 @@ json labels_json(const Answer& answer) {
 
 void predict(Service& service, const ServedModel& served, const HttpReply& reply,
              const RequestInputs& inputs, bool is_cut) {
-  if (served.model->tags())
+  if (served.model->answers().is_tags())
     throw RequestError(422, "a tagger labels tokens; ask /v1/classify", "model", "invalid_value");
-  ask({service, served, reply, "inputs", tei_error}, label_question(served, inputs.texts, 0),
+  ask({service, served, reply, "inputs", tei_error}, label_requests(served, inputs.texts, 0),
       [&served, is_cut,
        is_one = inputs.form == InputForm::text](const std::vector<Answer>& answers) {
         json all = json::array();
@@ -225,7 +222,7 @@ std::string tokens_json(const Model& model, const std::string& text, bool adds_s
 }
 
 json model_type_json(const Model& model) {
-  if (!model.answers_labels()) return {{"embedding", {{"pooling", model.pooling()}}}};
+  if (!model.answers().is_label()) return {{"embedding", {{"pooling", model.pooling()}}}};
   json names = json::object(), ids = json::object();
   for (const std::string& label : model.labels()) {
     ids[label] = names.size();
@@ -251,13 +248,13 @@ void answer_tei_root(Service& service, const HttpRequest& request, const HttpRep
   const ServedModel& served = tei_model(service, asked.model);
   const InputForm form = asked.inputs.form;
   const bool is_of_labels = form == InputForm::text_rows;
-  if (form != InputForm::text && is_of_labels != served.model->answers_labels())
+  const bool has_labels = served.model->answers().is_label();
+  if (form != InputForm::text && is_of_labels != has_labels)
     throw RequestError(422,
                        is_of_labels ? "the model gives vectors; inputs must be texts or token ids"
                                     : "the model gives labels; inputs must be [[\"text\"], ..]",
                        "inputs", "invalid_value");
-  if (served.model->answers_labels())
-    return predict(service, served, reply, asked.inputs, asked.is_cut);
+  if (has_labels) return predict(service, served, reply, asked.inputs, asked.is_cut);
   embed(service, served, reply, asked.inputs, vector_form(asked));
 }
 
@@ -294,7 +291,7 @@ void answer_tei_similarity(Service& service, const HttpRequest& request, const H
   const ServedModel& served = tei_model(service, asked.model);
   std::vector<std::string> texts = {asked.sentence};
   texts.insert(texts.end(), asked.others.begin(), asked.others.end());
-  ask_vectors({service, served, reply, "inputs", tei_error}, std::move(texts),
+  ask_vectors({service, served, reply, "inputs", tei_error}, texts,
               [&served, form = vector_form(asked)](const std::vector<Embedding>& embeddings) {
                 std::vector<std::vector<float>> vectors;
                 for (size_t i = 0; i < embeddings.size(); ++i)

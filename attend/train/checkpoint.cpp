@@ -6,7 +6,7 @@
 #include "attend/base/error.h"
 #include "attend/base/files.h"
 #include "attend/base/memory.h"
-#include "attend/data/safetensors.h"
+#include "attend/files/safetensors.h"
 
 namespace attend {
 namespace {

@@ -6,7 +6,7 @@
 #include <string_view>
 
 #include "attend/base/error.h"
-#include "attend/data/safetensors.h"
+#include "attend/files/safetensors.h"
 #include "attend/models/parameters_file.h"
 
 namespace attend {

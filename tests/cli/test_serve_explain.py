@@ -10,6 +10,14 @@ import program
 from program import PAIRS, SMALL, settings
 from test_serve import Server
 
+MOLECULES = {"model.type": "classifier", "data.source_units": "molecule", "model.layers": 1, "model.bias": "none",
+             "model.depth": 8, "model.heads": 2, "model.feed_forward": 8, "train.replicas": 1, "train.epochs": 1}
+NODES = {"data.format": "graph", "model.type": "graph", "model.depth": 8, "model.heads": 2, "train.replicas": 1,
+         "train.epochs": 1}
+TYPES = {"svg": "image/svg+xml", "png": "image/png", "html": "text/html; charset=utf-8", "npz": "application/zip",
+         "dot": "text/vnd.graphviz; charset=utf-8", "graphml": "application/graphml+xml",
+         "align": "text/plain; charset=utf-8"}
+
 HEADS = {"model.type": "transformer", "model.depth": 16, "model.heads": 2, "model.feed_forward": 16,
          "model.encoder_layers": 2, "model.decoder_layers": 1, "train.replicas": 1, "train.batch": 20,
          "train.learning_rate": 1e-2, "train.warmup_steps": 10, "train.patience": 0}
@@ -23,12 +31,36 @@ class Explain(program.Case):
         cls.shared = pathlib.Path(tempfile.mkdtemp(prefix="attend-test-"))
         cls.addClassCleanup(shutil.rmtree, cls.shared)
         (cls.shared / "pairs.tsv").write_text(PAIRS)
-        for name, chosen in (("words", HEADS), ("plain", SMALL | {"model.score": "none"})):
-            run = program.attend("train", "--data", "pairs.tsv", "--valid", "pairs.tsv", "--out", name,
-                                 *settings(chosen | {"train.epochs": 12}), cwd=cls.shared)
-            assert run.returncode == 0, run.stderr
-        cls.server = Server("words", "plain", "--port", 0, cwd=cls.shared)
+        (cls.shared / "molecules.tsv").write_text("CC(=O)N\tamide\nCCO\talcohol\nCC(=O)NC\tamide\nCO\talcohol\n")
+        (cls.shared / "graph").mkdir()
+        (cls.shared / "graph/nodes.tsv").write_text(
+            "".join(f"p{i}\t{('train', 'valid', 'test')[i // 2 % 3]}\t{'ab'[i % 2]}\t{i % 4}\n" for i in range(12)))
+        (cls.shared / "graph/edges.tsv").write_text("".join(f"p{i}\tp{(i + 2) % 12}\n" for i in range(12)))
+        for name, data, chosen in (("words", "pairs.tsv", HEADS | {"train.epochs": 12}),
+                                   ("plain", "pairs.tsv", SMALL | {"model.score": "none", "train.epochs": 12}),
+                                   ("molecules", "molecules.tsv", MOLECULES)):
+            cls.train(name, "--data", data, "--valid", data, *settings(chosen))
+        cls.train("nodes", "--data", "graph", *settings(NODES))
+        cls.server = Server("words", "plain", "molecules", "nodes", "--port", 0, cwd=cls.shared)
         cls.addClassCleanup(cls.server.end)
+
+    @classmethod
+    def train(cls, name, *options):
+        run = program.attend("train", "--out", name, *options, cwd=cls.shared)
+        assert run.returncode == 0, run.stderr
+
+    def assert_is_file(self, model, text, form, options, **fields):
+        """The answer equals the file that `attend explain` writes."""
+        path = self.shared / f"file.{form}"
+        run = program.attend("explain", model, text, "--out", path, *options, cwd=self.shared)
+        self.assertEqual(run.returncode, 0, run.stderr)
+        connection = self.server.connect()
+        connection.request("POST", "/v1/explain", json.dumps({"model": model, "text": text, "format": form} | fields),
+                           {"Content-Type": "application/json"})
+        answer = connection.getresponse()
+        body = answer.read()
+        self.assertEqual((answer.status, answer.headers["Content-Type"]), (200, TYPES[form.split(".")[-1]]), body[:200])
+        self.assertEqual(body, path.read_bytes())
 
     def ask(self, **fields):
         return self.server.ask("POST", "/v1/explain", {"model": "words", "text": "bab"} | fields)
@@ -58,17 +90,24 @@ class Explain(program.Case):
             self.assertEqual(body, f'{{"model":"words","explanations":[{",".join(lines)}]}}', fields)
             self.assertEqual(headers["Content-Type"], "application/json")
 
-    def test_pictures_and_pages_are_those_of_explain_to_the_byte(self):
-        for suffix, options, fields, kind in (
-                (".svg", (), {}, "image/svg+xml"),
-                (".svg", ("--view", "graph"), {"view": "graph"}, "image/svg+xml"),
-                (".html", ("--method", "norms"), {"method": "norms"}, "text/html; charset=utf-8"),
-                (".html", ("--target", "B A B"), {"target": "B A B"}, "text/html; charset=utf-8")):
-            path = self.shared / f"file{suffix}"
-            self.explain("--out", path, *options)
-            status, headers, body = self.ask(format=suffix[1:], **fields)
-            self.assertEqual((status, headers["Content-Type"]), (200, kind), body[:200])
-            self.assertEqual(body, path.read_text())
+    def test_files_are_those_of_explain_to_the_byte(self):
+        heads, one_head = ("--view", "heads", "--layer", 1, "--head", 1), {"view": "heads", "layer": 1, "head": 1}
+        for form, options, fields in (
+                ("svg", (), {}), ("png", (), {}), ("npz", (), {}), ("align", (), {}),
+                ("svg", ("--view", "graph"), {"view": "graph"}),
+                ("dot", ("--view", "graph"), {"view": "graph"}),
+                ("dot", heads, one_head), ("graphml", heads, one_head),
+                ("html", ("--method", "norms"), {"method": "norms"}),
+                ("html", ("--target", "B A B"), {"target": "B A B"})):
+            self.assert_is_file("words", "bab", form, options, **fields)
+
+    def test_molecules_and_graphs_are_those_of_explain_to_the_byte(self):
+        bonds = ("--view", "heads", "--layer", 1, "--head", 2), {"view": "heads", "layer": 1, "head": 2}
+        for form in ("molecule.svg", "molecule.png"):
+            self.assert_is_file("molecules", "CC(=O)N", form, ("--method", "gradient"), method="gradient")
+            self.assert_is_file("molecules", "CC(=O)N", form, bonds[0], **bonds[1])
+        for form in ("svg", "png", "graphml"):
+            self.assert_is_file("nodes", "p3", form, ("--view", "graph"), view="graph")
 
     def test_what_a_page_holds(self):
         one = json.loads(self.ask(format="page")[2])
@@ -102,6 +141,11 @@ class Explain(program.Case):
                 ({"without": ["coder.1"]}, 422, None, "no such heads"),
                 ({"without": []}, 422, "without", "from 1"),
                 ({"without": ["encoder"], "format": "svg"}, 422, None, "take that format"),
+                ({"format": "gif"}, 422, "format", "json, npz, align"),
+                ({"format": "txt"}, 422, None, "a label for each token"),
+                ({"format": "dot"}, 422, None, "a graph shows one sequence"),
+                ({"format": "molecule.svg"}, 422, None, "this map has"),
+                ({"view": "graph", "format": "npz"}, 422, None, "take the format svg"),
                 ({"view": "effects", "head": 1}, 422, None, "leave method, layer and head out"),
                 ({"model": "plain"}, 422, None, "model.score = none"),
                 ({"model": "other"}, 404, "model", "/v1/models"),

@@ -444,8 +444,9 @@ class Routes(program.Case):
         schema = document["components"]["schemas"]["PredictRequest"]
         self.assertEqual(schema["required"], ["texts"])
         self.assertFalse(schema["additionalProperties"])
-        self.assertEqual(schema["properties"]["beam"], {"type": "integer", "format": "int64", "minimum": 1,
-                                                        "maximum": 64, "default": 1})
+        self.assertEqual(schema["properties"]["beam"], {
+            "type": "integer", "format": "int64", "minimum": 1, "maximum": 64,
+            "description": "beam size: hypotheses kept per source; 1 is greedy search"})
         self.assertEqual(schema["properties"]["texts"],
                          {"type": "array", "items": {"type": "string"}, "minItems": 1, "maxItems": 32})
 

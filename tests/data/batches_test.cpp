@@ -9,7 +9,7 @@
 #include <numeric>
 #include <random>
 
-#include "attend/data/vocabulary.h"
+#include "attend/text/vocabulary.h"
 #include "tests/support/files.h"
 
 namespace attend {

@@ -1,4 +1,4 @@
-#include "attend/data/conll.h"
+#include "attend/text/conll.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

@@ -1,4 +1,4 @@
-#include "attend/data/csv.h"
+#include "attend/text/csv.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

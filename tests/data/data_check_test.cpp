@@ -5,7 +5,7 @@
 
 #include "attend/base/base64.h"
 #include "attend/base/files.h"
-#include "attend/data/image.h"
+#include "attend/files/image.h"
 #include "tests/support/files.h"
 #include "tests/support/packed.h"
 

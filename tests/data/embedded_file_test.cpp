@@ -1,11 +1,11 @@
-#include "attend/data/embedded_file.h"
+#include "attend/files/embedded_file.h"
 
 #include <gmock/gmock.h>
 
 #include "attend/base/base64.h"
-#include "attend/data/audio.h"
 #include "attend/data/image_source.h"
 #include "attend/data/source_kind.h"
+#include "attend/files/audio.h"
 #include "tests/support/files.h"
 
 namespace attend::embedded_file_test {

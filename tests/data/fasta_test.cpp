@@ -1,4 +1,4 @@
-#include "attend/data/fasta.h"
+#include "attend/text/fasta.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

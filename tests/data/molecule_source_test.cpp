@@ -16,11 +16,13 @@ using at::Tensor;
 
 const SourceKind& kind() { return *source_kind("molecule"); }
 
+NeighbourForm form() { return *kind().shape({}).as<NeighbourForm>(); }
+
 Tensor frames_of(const std::string& smiles) { return kind().reader({})->read(smiles); }
 
 // Bonds of atom i in the frames: neighbour and kind.
 std::vector<std::pair<int64_t, int64_t>> bonds_of(const Tensor& frames, int64_t i) {
-  const FrameShape shape = kind().shape({});
+  const NeighbourForm shape = form();
   const int64_t first = shape.depth - 2 * shape.neighbours;
   std::vector<std::pair<int64_t, int64_t>> bonds;
   for (int64_t n = 0; n < shape.neighbours; ++n) {
@@ -36,7 +38,7 @@ using Bonds = std::vector<std::pair<int64_t, int64_t>>;
 
 TEST(MoleculeSource, FramesTellOfBonds) {
   const Tensor frames = frames_of("CC(=O)c1ccsc1C#N");
-  EXPECT_EQ(frames.sizes(), (std::vector<int64_t>{10, kind().shape({}).depth}));
+  EXPECT_EQ(frames.sizes(), (std::vector<int64_t>{10, form().depth}));
   // Kinds: single 1, double 2, triple 3, aromatic in a ring 10.
   EXPECT_EQ(bonds_of(frames, 0), (Bonds{{1, 1}}));
   EXPECT_EQ(bonds_of(frames, 1), (Bonds{{0, 1}, {2, 2}, {3, 1}}));
@@ -47,14 +49,13 @@ TEST(MoleculeSource, FramesTellOfBonds) {
   EXPECT_EQ(bonds_of(frames_of("[NH3]->[Fe]~C"), 1), (Bonds{{0, 1}, {2, 1}}));
   EXPECT_TRUE(bonds_of(frames_of("[Na+].[Cl-]"), 0).empty());
   for (int64_t i = 0; i < 10; ++i)
-    for (const auto& [other, of_kind] : bonds_of(frames, i))
-      EXPECT_LT(of_kind, kind().shape({}).neighbour_kinds);
+    for (const auto& [other, of_kind] : bonds_of(frames, i)) EXPECT_LT(of_kind, form().kinds);
 }
 
 // Sorted rows, without the offsets to neighbours.
 std::vector<std::vector<float>> rows_of(const std::string& smiles) {
   const Tensor frames = frames_of(smiles);
-  const FrameShape shape = kind().shape({});
+  const NeighbourForm shape = form();
   std::vector<std::vector<float>> rows;
   for (int64_t i = 0; i < frames.size(0); ++i) {
     const float* begin = frames[i].data_ptr<float>();
@@ -86,7 +87,7 @@ TEST(MoleculeSource, AtomsAreToldApart) {
       "Cl", "[Pt]",  "C(F)(Cl)Br", "[C@H](F)(Cl)Br", "CC", "C1CC1"};
   for (size_t i = 0; i < unlike.size(); ++i)
     for (size_t j = 0; j < i; ++j) {
-      const int64_t own = kind().shape({}).depth - 2 * kind().shape({}).neighbours;
+      const int64_t own = form().depth - 2 * form().neighbours;
       EXPECT_FALSE(at::equal(frames_of(unlike[i])[0].slice(0, 0, own),
                              frames_of(unlike[j])[0].slice(0, 0, own)))
           << unlike[i] << " " << unlike[j];

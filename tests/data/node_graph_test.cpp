@@ -4,8 +4,8 @@
 #include <gtest/gtest.h>
 
 #include "attend/base/error.h"
-#include "attend/data/safetensors.h"
 #include "attend/data/tables.h"
+#include "attend/files/safetensors.h"
 #include "tests/support/files.h"
 
 namespace attend {

@@ -47,7 +47,7 @@ TEST(NumberSetFrames, AreTheScaledNumbers) {
   FrameConfig config{.set_scale = 10};
   kind.measure("4,5 1,2", config);
   EXPECT_EQ(config.set_depth, 2);
-  EXPECT_EQ(kind.shape(config).depth, 2);
+  EXPECT_EQ(kind.shape(config).depth(), 2);
   const at::Tensor frames = kind.reader(config)->read("4,5 1,2");
   EXPECT_TRUE(at::equal(frames, at::tensor({0.1, 0.2, 0.4, 0.5}, at::kFloat).view({2, 2})));
   EXPECT_TRUE(at::equal(frames, kind.reader(config)->read("1,2 4,5")));

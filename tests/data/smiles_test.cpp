@@ -1,4 +1,4 @@
-#include "attend/data/smiles.h"
+#include "attend/text/smiles.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

@@ -304,7 +304,7 @@ TEST(PictureSets, AreInTheOrderOfTheirNames) {
   EXPECT_TRUE(kind.names(set({2, 0})));
   EXPECT_FALSE(kind.names(folder / "i.idx:2")) << "that is an image";
   kind.measure(set({2, 0}), config);
-  EXPECT_EQ(kind.shape(config).depth, 4) << "a patch with a row of zeros";
+  EXPECT_EQ(kind.shape(config).depth(), 4) << "a patch with a row of zeros";
   const at::Tensor frames = kind.reader(config)->read(set({2, 0}));
   ASSERT_EQ(frames.sizes(), (std::vector<int64_t>{2, 4}));
   EXPECT_TRUE(at::equal(frames, kind.reader(config)->read(set({0, 2}))));

@@ -1,9 +1,9 @@
-#include "attend/data/text_tokenizer.h"
+#include "attend/text/text_tokenizer.h"
 
 #include <gmock/gmock.h>
 
 #include "attend/data/text_codec.h"
-#include "attend/data/vocabulary.h"
+#include "attend/text/vocabulary.h"
 #include "tests/support/files.h"
 #include "tests/tokenizers/model_writer.h"
 

@@ -56,10 +56,10 @@ TEST(Ensemble, OfOneModelTwiceIsTheModel) {
   for (size_t b = 0; b < 3; ++b) {
     ASSERT_EQ(found[b].size(), alone[b].size());
     for (size_t i = 0; i < alone[b].size(); ++i) {
-      EXPECT_EQ(found[b][i].tokens, alone[b][i].tokens);
+      EXPECT_EQ(found[b][i].ids, alone[b][i].ids);
       EXPECT_NEAR(found[b][i].log_probability, alone[b][i].log_probability, 1e-13);
-      if (alone[b][i].tokens.empty()) continue;
-      EXPECT_TRUE(found[b][i].weights.equal(alone[b][i].weights));
+      if (alone[b][i].ids.empty()) continue;
+      EXPECT_EQ(found[b][i].weights, alone[b][i].weights);
     }
   }
 }

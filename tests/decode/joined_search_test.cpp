@@ -5,6 +5,7 @@
 #include <torch/utils.h>
 
 #include <map>
+#include <optional>
 #include <vector>
 
 #include "attend/decode/search.h"
@@ -35,20 +36,28 @@ const std::vector<SearchOptions> all_options = {
 // Some sentences have a prefix, and some have excluded tokens.
 SearchTask task_of(int64_t sentence) {
   SearchTask task{.longest = longest - sentence % 3, .source_length = 3};
-  task.stream = static_cast<uint64_t>(sentence);
+  task.number = static_cast<size_t>(sentence);
   if (sentence % 2 == 1) task.prefix = {3};
   if (sentence % 3 == 2) task.never = {2};
   return task;
 }
 
-using Results = std::map<int64_t, std::vector<Hypothesis>>;
+// The candidates of each sentence that is done.
+struct Results : Sink {
+  bool cancelled(size_t number) override { return number == leaving; }
+  void done(size_t number, Answer answer) override {
+    const auto sentence = static_cast<int64_t>(number);
+    EXPECT_FALSE(found.contains(sentence));
+    found[sentence] = std::move(answer.candidates);
+  }
+
+  std::map<int64_t, std::vector<Candidate>> found;
+  std::optional<size_t> leaving;
+};
 
 SearchTask told(int64_t sentence, Results& results) {
   SearchTask task = task_of(sentence);
-  task.found = [&results, sentence](std::vector<Hypothesis> found) {
-    EXPECT_FALSE(results.contains(sentence));
-    results[sentence] = std::move(found);
-  };
+  task.sink = &results;
   return task;
 }
 
@@ -59,12 +68,12 @@ void add(Search& search, TableModel& model, const std::vector<int64_t>& numbers,
 }
 
 void expect_alone(TableModel& model, const SearchOptions& options, int64_t sentence,
-                  const std::vector<Hypothesis>& found) {
+                  const std::vector<Candidate>& found) {
   const auto alone =
       search(model.start(torch::tensor({sentence})), {task_of(sentence)}, ends, options)[0];
   ASSERT_EQ(found.size(), alone.size()) << sentence;
   for (size_t i = 0; i < alone.size(); ++i) {
-    EXPECT_EQ(found[i].tokens, alone[i].tokens) << sentence;
+    EXPECT_EQ(found[i].ids, alone[i].ids) << sentence;
     EXPECT_EQ(found[i].log_probabilities, alone[i].log_probabilities) << sentence;
     EXPECT_EQ(found[i].score, alone[i].score) << sentence;
     EXPECT_EQ(found[i].complete, alone[i].complete) << sentence;
@@ -78,13 +87,14 @@ TEST(JoinedSearch, FindsWhatEachSentenceHasAlone) {
       Search search(ends, options);
       Results results;
       add(search, model, {4, 0}, results);
-      for (int64_t steps = 1; !search.is_done() || results.size() < sentences; ++steps) {
+      for (int64_t steps = 1; !search.is_done() || results.found.size() < sentences; ++steps) {
         if (steps == apart) add(search, model, {1, 5, 2}, results);
         if (steps == 2 * apart) add(search, model, {6}, results);
         if (steps == 2 * apart + 1) add(search, model, {3}, results);
         if (!search.is_done()) search.step();
       }
-      for (const auto& [sentence, found] : results) expect_alone(model, options, sentence, found);
+      for (const auto& [sentence, found] : results.found)
+        expect_alone(model, options, sentence, found);
     }
 }
 
@@ -100,7 +110,7 @@ TEST(JoinedSearch, TellsASentenceAsSoonAsItIsDone) {
   search.add(model.start(torch::tensor({0})), {brief});
   search.step();
   search.step();  // the prefix ends or is cut in this step
-  EXPECT_TRUE(results.contains(0));
+  EXPECT_TRUE(results.found.contains(0));
 }
 
 TEST(JoinedSearch, WhoLeavesChangesNoAnswer) {
@@ -108,20 +118,18 @@ TEST(JoinedSearch, WhoLeavesChangesNoAnswer) {
     TableModel model = some_model();
     Search search(ends, options);
     Results results;
-    bool has_left = false;
     add(search, model, {0, 6}, results);
     search.step();
-    SearchTask leaves = told(3, results);
-    leaves.is_stopped = [&] { return has_left; };
-    search.add(model.start(torch::tensor({3, 1})), {leaves, told(1, results)});
+    search.add(model.start(torch::tensor({3, 1})), {told(3, results), told(1, results)});
     search.step();
-    has_left = true;
+    results.leaving = 3;
     if (!search.is_done()) search.step();
-    EXPECT_TRUE(results.contains(3));
-    results.erase(3);
+    EXPECT_TRUE(results.found.contains(3));
+    results.found.erase(3);
     while (!search.is_done()) search.step();
-    ASSERT_EQ(results.size(), 3U);
-    for (const auto& [sentence, found] : results) expect_alone(model, options, sentence, found);
+    ASSERT_EQ(results.found.size(), 3U);
+    for (const auto& [sentence, found] : results.found)
+      expect_alone(model, options, sentence, found);
   }
 }
 

@@ -26,8 +26,8 @@ std::vector<int64_t> first_tokens(TableModel& model, const Sampling& sampling) {
       search(model.start(), tasks_of({1}), ends, {.nbest = draws, .sampling = sampling})[0];
   EXPECT_EQ(found.size(), static_cast<size_t>(draws));
   std::vector<int64_t> counts(tokens);
-  for (const Hypothesis& hypothesis : found)
-    ++counts[static_cast<size_t>(hypothesis.tokens.empty() ? ends.eos : hypothesis.tokens[0])];
+  for (const Candidate& hypothesis : found)
+    ++counts[static_cast<size_t>(hypothesis.ids.empty() ? ends.eos : hypothesis.ids[0])];
   return counts;
 }
 
@@ -97,7 +97,7 @@ TEST(Sampling, DrawsEachStepAnew) {
   const auto found = search(model.start(), tasks_of({2}), ends,
                             {.nbest = draws, .sampling = Sampling{.seed = 7}})[0];
   std::map<std::vector<int64_t>, int64_t> counts;
-  for (const Hypothesis& hypothesis : found) ++counts[hypothesis.tokens];
+  for (const Candidate& hypothesis : found) ++counts[hypothesis.ids];
   std::vector<int64_t> seen;
   std::vector<double> expected;
   for (const int64_t first : {0, 2, 3}) {
@@ -112,8 +112,8 @@ TEST(Sampling, DrawsEachStepAnew) {
 
 TEST(Sampling, LogProbabilitiesAreTheModels) {
   TableModel model = model_of(probabilities);
-  const Hypothesis found = search(model.start(), tasks_of({1}), ends,
-                                  {.sampling = Sampling{.temperature = 0.1, .top_k = 1}})[0][0];
+  const Candidate found = search(model.start(), tasks_of({1}), ends,
+                                 {.sampling = Sampling{.temperature = 0.1, .top_k = 1}})[0][0];
   EXPECT_DOUBLE_EQ(found.log_probabilities[0], std::log(0.4));
 }
 
@@ -125,8 +125,8 @@ TEST(Sampling, NeverDrawsWhatIsExcluded) {
   const auto found = search(model.start(), tasks_of({1}), special,
                             {.nbest = draws, .sampling = Sampling{.temperature = 2}})[0];
   std::vector<int64_t> counts(tokens);
-  for (const Hypothesis& hypothesis : found)
-    ++counts[static_cast<size_t>(hypothesis.tokens.empty() ? ends.eos : hypothesis.tokens[0])];
+  for (const Candidate& hypothesis : found)
+    ++counts[static_cast<size_t>(hypothesis.ids.empty() ? ends.eos : hypothesis.ids[0])];
   const double end = std::sqrt(0.2), other = std::sqrt(0.4);
   expect_frequencies(counts, {0, end / (end + other), other / (end + other), 0});
 }
@@ -144,8 +144,7 @@ TEST(Sampling, SentencesTogetherAreSentencesAlone) {
     const SearchTask task = tasks_of(longest)[static_cast<size_t>(b)];
     const auto alone = search(single.start(), {task}, ends, options)[0];
     ASSERT_EQ(alone.size(), 3U);
-    for (size_t i = 0; i < 3; ++i)
-      EXPECT_EQ(alone[i].tokens, together[static_cast<size_t>(b)][i].tokens);
+    for (size_t i = 0; i < 3; ++i) EXPECT_EQ(alone[i].ids, together[static_cast<size_t>(b)][i].ids);
   }
 }
 
@@ -159,10 +158,10 @@ TEST(Sampling, SeedsStreamsAndAnswersDiffer) {
                   {.nbest = 2, .sampling = Sampling{.seed = seed}});
   };
   const auto one = answers(1), two = answers(2);
-  EXPECT_NE(one[0][0].tokens, one[0][1].tokens);
-  EXPECT_NE(one[0][0].tokens, one[1][0].tokens);
-  EXPECT_NE(one[0][0].tokens, two[0][0].tokens);
-  EXPECT_EQ(one[1][1].tokens, answers(1)[1][1].tokens);
+  EXPECT_NE(one[0][0].ids, one[0][1].ids);
+  EXPECT_NE(one[0][0].ids, one[1][0].ids);
+  EXPECT_NE(one[0][0].ids, two[0][0].ids);
+  EXPECT_EQ(one[1][1].ids, answers(1)[1][1].ids);
 }
 
 TEST(Sampling, KeepsPrefixesAndTheMinimumLength) {
@@ -173,10 +172,10 @@ TEST(Sampling, KeepsPrefixesAndTheMinimumLength) {
   const auto found = search(model.start(), tasks, ends,
                             {.nbest = 50, .minimum_length = 3, .sampling = Sampling{}});
   for (const auto& hypotheses : found)
-    for (const Hypothesis& hypothesis : hypotheses) EXPECT_GE(hypothesis.tokens.size(), 3U);
-  for (const Hypothesis& hypothesis : found[1]) {
-    EXPECT_EQ(hypothesis.tokens[0], 3);
-    EXPECT_EQ(hypothesis.tokens[1], 2);
+    for (const Candidate& hypothesis : hypotheses) EXPECT_GE(hypothesis.ids.size(), 3U);
+  for (const Candidate& hypothesis : found[1]) {
+    EXPECT_EQ(hypothesis.ids[0], 3);
+    EXPECT_EQ(hypothesis.ids[1], 2);
   }
 }
 

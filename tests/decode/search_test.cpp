@@ -83,9 +83,9 @@ TEST(BeamSearch, LeavesOutWhatASentenceExcludes) {
   tasks[0].never = {2};
   const SearchOptions options{.beam = 3, .nbest = 3};
   const auto found = search(model.start(), tasks, ends, options);
-  const auto tokens_of = [](const std::vector<Hypothesis>& hypotheses) {
+  const auto tokens_of = [](const std::vector<Candidate>& hypotheses) {
     std::vector<int64_t> all;
-    for (const Hypothesis& each : hypotheses) all.push_back(each.tokens.at(0));
+    for (const Candidate& each : hypotheses) all.push_back(each.ids.at(0));
     std::sort(all.begin(), all.end());
     return all;
   };
@@ -94,7 +94,7 @@ TEST(BeamSearch, LeavesOutWhatASentenceExcludes) {
   SearchOptions drawn{.nbest = 50};
   drawn.sampling = Sampling{.temperature = 100};
   const auto others = search(model.start(), tasks, ends, drawn);
-  for (const Hypothesis& each : others[0]) EXPECT_NE(each.tokens.at(0), 2);
+  for (const Candidate& each : others[0]) EXPECT_NE(each.ids.at(0), 2);
 }
 
 // Impossible answers are not returned, for any beam.
@@ -107,8 +107,8 @@ TEST(BeamSearch, LeavesOutWhatHasNoProbability) {
   model.table = torch::stack({first.expand({4, 4}), then.expand({4, 4})}).unsqueeze(0);
   const auto found = search(model.start(), tasks_of({2}), ends, {.beam = 4, .nbest = 4})[0];
   ASSERT_EQ(found.size(), 2U);
-  for (const Hypothesis& hypothesis : found) {
-    EXPECT_EQ(hypothesis.tokens.size(), 1U);
+  for (const Candidate& hypothesis : found) {
+    EXPECT_EQ(hypothesis.ids.size(), 1U);
     EXPECT_EQ(hypothesis.log_probability, half);
     EXPECT_TRUE(hypothesis.complete);
   }
@@ -139,10 +139,10 @@ TEST_P(Ranking, WideBeamFindsWhatExhaustiveSearchFinds) {
     const auto& hypotheses = found[static_cast<size_t>(b)];
     ASSERT_EQ(hypotheses.size(), 10U);
     for (size_t i = 0; i < 10; ++i) {
-      EXPECT_EQ(hypotheses[i].tokens, expected[i].sequence);
+      EXPECT_EQ(hypotheses[i].ids, expected[i].sequence);
       EXPECT_NEAR(hypotheses[i].score, expected[i].score, 1e-12);
       EXPECT_TRUE(hypotheses[i].complete);
-      EXPECT_FALSE(hypotheses[i].weights.defined());
+      EXPECT_TRUE(hypotheses[i].weights.empty());
     }
   }
 }
@@ -159,7 +159,7 @@ TEST(BeamSearch, WidthOneIsGreedy) {
       if (before == ends.eos) break;
       greedy.push_back(before);
     }
-    EXPECT_EQ(found[static_cast<size_t>(b)][0].tokens, greedy);
+    EXPECT_EQ(found[static_cast<size_t>(b)][0].ids, greedy);
   }
 }
 
@@ -176,27 +176,27 @@ TEST(BeamSearch, SentencesTogetherAreSentencesAlone) {
         search(single.start(), tasks_of({longest[static_cast<size_t>(b)]}), ends, options);
     ASSERT_EQ(alone[0].size(), together[static_cast<size_t>(b)].size());
     for (size_t i = 0; i < alone[0].size(); ++i) {
-      EXPECT_EQ(alone[0][i].tokens, together[static_cast<size_t>(b)][i].tokens);
+      EXPECT_EQ(alone[0][i].ids, together[static_cast<size_t>(b)][i].ids);
       EXPECT_EQ(alone[0][i].score, together[static_cast<size_t>(b)][i].score);
     }
   }
 }
 
-TEST(BeamSearch, WeightsFollowTheirHypothesis) {
+TEST(BeamSearch, WeightsFollowTheirCandidate) {
   torch::manual_seed(34);
   TableModel model(8, 4);
   const SearchOptions options{.beam = 4, .nbest = 4, .with_weights = true};
   const auto found = search(model.start(), tasks_of({8, 8, 8, 8}), ends, options);
   for (size_t b = 0; b < 4; ++b) {
-    for (const Hypothesis& hypothesis : found[b]) {
-      if (hypothesis.tokens.empty()) continue;
-      ASSERT_EQ(hypothesis.weights.size(0), static_cast<int64_t>(hypothesis.tokens.size()));
-      for (size_t t = 0; t < hypothesis.tokens.size(); ++t) {
-        const Tensor row = hypothesis.weights[static_cast<int64_t>(t)];
-        EXPECT_EQ(row[0].item<float>(), static_cast<float>(b));
-        EXPECT_EQ(row[1].item<float>(), static_cast<float>(t));
-        const int64_t before = t == 0 ? ends.bos : hypothesis.tokens[t - 1];
-        EXPECT_EQ(row[2].item<float>(), static_cast<float>(before));
+    for (const Candidate& hypothesis : found[b]) {
+      if (hypothesis.ids.empty()) continue;
+      ASSERT_EQ(hypothesis.weights.size(), hypothesis.ids.size());
+      for (size_t t = 0; t < hypothesis.ids.size(); ++t) {
+        const std::vector<float>& row = hypothesis.weights[t];
+        EXPECT_EQ(row[0], static_cast<float>(b));
+        EXPECT_EQ(row[1], static_cast<float>(t));
+        const int64_t before = t == 0 ? ends.bos : hypothesis.ids[t - 1];
+        EXPECT_EQ(row[2], static_cast<float>(before));
       }
     }
   }
@@ -207,7 +207,7 @@ TEST(BeamSearch, StopsAtTheLongestLengthAndSaysSo) {
   TableModel model(6, 1);
   model.table.select(-1, ends.eos).fill_(-1e9);
   const auto found = search(model.start(), tasks_of({6}), ends, {});
-  EXPECT_EQ(found[0][0].tokens.size(), 6U);
+  EXPECT_EQ(found[0][0].ids.size(), 6U);
   EXPECT_FALSE(found[0][0].complete);
   EXPECT_EQ(model.calls, 7);
 }
@@ -221,15 +221,15 @@ TEST(BeamSearch, AnswersOfTheLongestLengthMayEnd) {
   model.table =
       torch::stack({two.expand({4, 4}), three.expand({4, 4}), end.expand({4, 4})}).unsqueeze(0);
   for (const int64_t beam : {1, 2, 5}) {
-    const Hypothesis found = search(model.start(), tasks_of({2}), ends, {.beam = beam})[0][0];
-    EXPECT_EQ(found.tokens, (std::vector<int64_t>{2, 3})) << beam;
+    const Candidate found = search(model.start(), tasks_of({2}), ends, {.beam = beam})[0][0];
+    EXPECT_EQ(found.ids, (std::vector<int64_t>{2, 3})) << beam;
     EXPECT_TRUE(found.complete);
     EXPECT_DOUBLE_EQ(found.log_probability, std::log(0.8) + std::log(0.9));
     EXPECT_EQ(found.log_probabilities.size(), 3U);
   }
   // After `2` another token is more probable than the end.
   const auto cut = search(model.start(), tasks_of({1}), ends, {});
-  EXPECT_EQ(cut[0][0].tokens, (std::vector<int64_t>{2}));
+  EXPECT_EQ(cut[0][0].ids, (std::vector<int64_t>{2}));
   EXPECT_FALSE(cut[0][0].complete);
 }
 
@@ -240,10 +240,10 @@ TEST(BeamSearch, ALimitLosesNoAnswerThatFits) {
   const SearchOptions options{.beam = 4, .nbest = 4};
   const auto all = search(model.start(), tasks_of(std::vector<int64_t>(6, 8)), ends, options);
   const auto few = search(model.start(), tasks_of(std::vector<int64_t>(6, 3)), ends, options);
-  const auto that_fit = [](const std::vector<Hypothesis>& found) {
+  const auto that_fit = [](const std::vector<Candidate>& found) {
     std::vector<std::vector<int64_t>> answers;
-    for (const Hypothesis& each : found)
-      if (each.complete && each.tokens.size() <= 3) answers.push_back(each.tokens);
+    for (const Candidate& each : found)
+      if (each.complete && each.ids.size() <= 3) answers.push_back(each.ids);
     return answers;
   };
   size_t fitted = 0;
@@ -265,10 +265,10 @@ TEST(BeamSearch, ExcludedTokensComeInNoAnswer) {
   tasks[1].prefix = {3};
   const auto found = search(model.start(), tasks, special, {.beam = 9, .nbest = 9});
   for (size_t b = 0; b < 3; ++b)
-    for (const Hypothesis& hypothesis : found[b])
-      for (size_t t = b == 1 ? 1 : 0; t < hypothesis.tokens.size(); ++t)
-        EXPECT_EQ(hypothesis.tokens[t], 2);
-  EXPECT_EQ(found[1][0].tokens[0], 3) << "told to begin with it";
+    for (const Candidate& hypothesis : found[b])
+      for (size_t t = b == 1 ? 1 : 0; t < hypothesis.ids.size(); ++t)
+        EXPECT_EQ(hypothesis.ids[t], 2);
+  EXPECT_EQ(found[1][0].ids[0], 3) << "told to begin with it";
   EXPECT_EQ(found[0].size(), 5U) << "of 0 to 4 tokens";
 }
 
@@ -282,8 +282,8 @@ TEST(BeamSearch, LogProbabilitiesAreOfEachTokenAndTheEnd) {
   TableModel model(6, 2);
   const auto found = search(model.start(), tasks_of({3, 6}), ends, {.beam = 4, .nbest = 4});
   for (size_t b = 0; b < 2; ++b) {
-    for (const Hypothesis& hypothesis : found[b]) {
-      std::vector<int64_t> all = hypothesis.tokens;
+    for (const Candidate& hypothesis : found[b]) {
+      std::vector<int64_t> all = hypothesis.ids;
       if (hypothesis.complete) all.push_back(ends.eos);
       ASSERT_EQ(hypothesis.log_probabilities.size(), all.size());
       int64_t before = ends.bos;
@@ -312,8 +312,8 @@ TEST(BeamSearch, TellsTheMostProbableTokensBesideEach) {
     for (size_t b = 0; b < 2; ++b) {
       ASSERT_EQ(found[b].size(), wanted[b].size());
       for (size_t i = 0; i < found[b].size(); ++i) {
-        const Hypothesis& hypothesis = found[b][i];
-        EXPECT_EQ(hypothesis.tokens, wanted[b][i].tokens) << "what is told changes no answer";
+        const Candidate& hypothesis = found[b][i];
+        EXPECT_EQ(hypothesis.ids, wanted[b][i].ids) << "what is told changes no answer";
         EXPECT_TRUE(wanted[b][i].alternatives.empty());
         ASSERT_EQ(hypothesis.alternatives.size(), hypothesis.log_probabilities.size());
         int64_t before = ends.bos;
@@ -321,11 +321,10 @@ TEST(BeamSearch, TellsTheMostProbableTokensBesideEach) {
           const auto row = model.table[static_cast<int64_t>(b)][static_cast<int64_t>(t)][before];
           const auto [values, best] = row.sort(/*dim=*/0, /*descending=*/true);
           for (const int64_t place : {0, 1})
-            EXPECT_EQ(
-                hypothesis.alternatives[t].at(static_cast<size_t>(place)),
-                (AlternativeToken{best[place].item<int64_t>(), values[place].item<double>()}));
+            EXPECT_EQ(hypothesis.alternatives[t].at(static_cast<size_t>(place)),
+                      (Alternative{best[place].item<int64_t>(), values[place].item<double>()}));
           EXPECT_EQ(hypothesis.alternatives[t].size(), 2U);
-          if (t < hypothesis.tokens.size()) before = hypothesis.tokens[t];
+          if (t < hypothesis.ids.size()) before = hypothesis.ids[t];
         }
       }
     }
@@ -354,7 +353,7 @@ TEST(Prefix, IsWhatTheAnswerBeginsWith) {
     const size_t complete = std::min<size_t>(expected.size(), 3);
     ASSERT_EQ(found[b].size(), 3U);
     for (size_t i = 0; i < complete; ++i) {
-      EXPECT_EQ(found[b][i].tokens, expected[i].sequence);
+      EXPECT_EQ(found[b][i].ids, expected[i].sequence);
       EXPECT_NEAR(found[b][i].score, expected[i].score, 1e-12);
     }
     EXPECT_EQ(complete == 3, found[b][2].complete);
@@ -366,8 +365,8 @@ TEST(Prefix, MayBeWhatTheModelHoldsImpossible) {
   model.table.select(-1, 2).fill_(-std::numeric_limits<double>::infinity());
   auto tasks = tasks_of({3});
   tasks[0].prefix = {2};
-  const Hypothesis found = search(model.start(), tasks, ends, {})[0][0];
-  EXPECT_EQ(found.tokens[0], 2);
+  const Candidate found = search(model.start(), tasks, ends, {})[0][0];
+  EXPECT_EQ(found.ids[0], 2);
   EXPECT_EQ(found.log_probabilities[0], -std::numeric_limits<double>::infinity());
 }
 
@@ -379,14 +378,14 @@ TEST(BeamSearch, AnswersOfAGivenLength) {
   auto tasks = tasks_of({4, 2});
   for (SearchTask& task : tasks) task.length = 3;
   const auto found = search(model.start(), tasks, ends, {.beam = 4, .nbest = 4});
-  for (const Hypothesis& whole : found[0]) {
-    EXPECT_EQ(whole.tokens.size(), 3U);
+  for (const Candidate& whole : found[0]) {
+    EXPECT_EQ(whole.ids.size(), 3U);
     EXPECT_EQ(whole.log_probabilities.size(), 3U);
     EXPECT_TRUE(whole.complete);
     EXPECT_NEAR(whole.score, whole.log_probability / 3, 1e-12);
   }
-  for (const Hypothesis& cut : found[1]) {
-    EXPECT_EQ(cut.tokens.size(), 2U);
+  for (const Candidate& cut : found[1]) {
+    EXPECT_EQ(cut.ids.size(), 2U);
     EXPECT_FALSE(cut.complete) << "longest is 2";
   }
   ASSERT_EQ(found[0].size(), 4U);

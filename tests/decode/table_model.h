@@ -78,8 +78,8 @@ inline std::vector<SearchTask> tasks_of(const std::vector<int64_t>& longest) {
   std::vector<SearchTask> tasks;
   tasks.reserve(longest.size());
   for (const int64_t each : longest) {
-    const auto stream = static_cast<uint64_t>(tasks.size());
-    tasks.push_back({.longest = each, .source_length = 3, .stream = stream});
+    const size_t number = tasks.size();
+    tasks.push_back({.longest = each, .source_length = 3, .number = number});
   }
   return tasks;
 }

@@ -4,10 +4,13 @@
 #include <torch/types.h>
 #include <torch/utils.h>
 
+#include <map>
+#include <utility>
 #include <vector>
 
 #include "attend/decode/search.h"
 #include "tests/decode/table_model.h"
+#include "tests/support/test_sink.h"
 
 namespace attend {
 namespace watched_search_test {
@@ -28,10 +31,10 @@ TableModel long_answers(int64_t longest, int64_t sentences) {
   return model;
 }
 
-void expect_equal(const std::vector<Hypothesis>& found, const std::vector<Hypothesis>& wanted) {
+void expect_equal(const std::vector<Candidate>& found, const std::vector<Candidate>& wanted) {
   ASSERT_EQ(found.size(), wanted.size());
   for (size_t i = 0; i < wanted.size(); ++i) {
-    EXPECT_EQ(found[i].tokens, wanted[i].tokens);
+    EXPECT_EQ(found[i].ids, wanted[i].ids);
     EXPECT_EQ(found[i].log_probabilities, wanted[i].log_probabilities);
     EXPECT_EQ(found[i].score, wanted[i].score);
   }
@@ -43,11 +46,13 @@ TEST(WatchedSearch, AStoppedSentenceLeavesTheOthersAsTheyAre) {
     const auto wanted = search(model.start(), tasks_of({6, 6, 6}), ends, options);
     auto tasks = tasks_of({6, 6, 6});
     int asked = 0;
-    tasks[1].is_stopped = [&] { return ++asked > 2; };  // before the third step
+    test::TestSink stops;
+    stops.is_cancelled = [&](size_t) { return ++asked > 2; };  // before the third step
+    tasks[1].sink = &stops;
     const auto found = search(model.start(), tasks, ends, options);
     EXPECT_EQ(asked, 3);
-    for (const Hypothesis& cut : found[1]) {
-      EXPECT_EQ(cut.tokens.size(), 2U);
+    for (const Candidate& cut : found[1]) {
+      EXPECT_EQ(cut.ids.size(), 2U);
       EXPECT_FALSE(cut.complete);
     }
     EXPECT_FALSE(found[1].empty());
@@ -60,15 +65,17 @@ TEST(WatchedSearch, EndsWhereAllAreStopped) {
     for (const int64_t length : {0, 4}) {
       TableModel model = long_answers(6, 2);
       auto tasks = tasks_of({6, 6});
+      test::TestSink stops;
+      stops.is_cancelled = [&](size_t) { return model.calls >= 1; };
       for (SearchTask& task : tasks) {
         task.length = length;
-        task.is_stopped = [&] { return model.calls >= 1; };
+        task.sink = &stops;
       }
-      EXPECT_EQ(search(model.start(), tasks, ends, options)[0][0].tokens.size(), 1U);
+      EXPECT_EQ(search(model.start(), tasks, ends, options)[0][0].ids.size(), 1U);
       EXPECT_EQ(model.calls, 1);
       const auto at_once = search(model.start(), tasks, ends, options);
       EXPECT_EQ(model.calls, 1);
-      EXPECT_TRUE(at_once[0][0].tokens.empty());
+      EXPECT_TRUE(at_once[0][0].ids.empty());
       EXPECT_EQ(at_once[0][0].score, 0);
     }
 }
@@ -81,23 +88,26 @@ TEST(WatchedSearch, TellsTheTokensOfItsAnswers) {
     if (draws) options.sampling = Sampling{.seed = 6};
     auto tasks = tasks_of({5, 3});
     tasks[1].prefix = {2};
-    std::vector<std::vector<std::vector<GrownToken>>> grown(
-        2, std::vector<std::vector<GrownToken>>(static_cast<size_t>(options.nbest)));
-    for (size_t b = 0; b < 2; ++b)
-      tasks[b].grows = [&, b](const GrownToken& token) {
-        grown[b][static_cast<size_t>(token.answer)].push_back(token);
-      };
+    std::map<std::pair<size_t, size_t>, Candidate> grown;
+    test::TestSink sink;
+    sink.grows = [&](size_t b, size_t answer, const Candidate& so_far) {
+      Candidate& last = grown[{b, answer}];
+      EXPECT_EQ(so_far.ids.size(), last.ids.size() + 1);
+      last = so_far;
+    };
+    for (SearchTask& task : tasks) {
+      task.sink = &sink;
+      task.streams = true;
+    }
     const auto found = search(model.start(), tasks, ends, options);
     for (size_t b = 0; b < 2; ++b)
       for (size_t answer = 0; answer < found[b].size(); ++answer) {
-        const Hypothesis& whole = found[b][answer];
-        const auto& told = grown[b][answer];
-        ASSERT_EQ(told.size(), whole.tokens.size());
-        for (size_t t = 0; t < told.size(); ++t) {
-          EXPECT_EQ(told[t].token, whole.tokens[t]);
-          EXPECT_EQ(told[t].log_probability, whole.log_probabilities[t]);
-          EXPECT_TRUE(torch::equal(told[t].weights, whole.weights[static_cast<int64_t>(t)]));
-        }
+        Candidate whole = found[b][answer];
+        const Candidate& last = grown[{b, answer}];
+        EXPECT_EQ(last.ids, whole.ids);
+        EXPECT_EQ(last.weights, whole.weights);
+        whole.log_probabilities.resize(whole.ids.size());
+        EXPECT_EQ(last.log_probabilities, whole.log_probabilities);
       }
   }
 }
@@ -106,7 +116,10 @@ TEST(WatchedSearch, ABeamTellsNothing) {
   TableModel model = long_answers(3, 1);
   auto tasks = tasks_of({3});
   int told = 0;
-  tasks[0].grows = [&](const GrownToken&) { ++told; };
+  test::TestSink sink;
+  sink.grows = [&](size_t, size_t, const Candidate&) { ++told; };
+  tasks[0].sink = &sink;
+  tasks[0].streams = true;
   search(model.start(), tasks, ends, {.beam = 2});
   EXPECT_EQ(told, 0);
 }

@@ -55,7 +55,7 @@ Tensor last_scores(const MethodRow& row, const Subject& subject) {
 // Two answers can be compared only by methods with scores that depend on the answer's token.
 TEST(Contrast, RowsSayWhatScoresAreOf) {
   for (const SmallModel& small : small_models()) {
-    if (small.model.answers_numbers()) continue;
+    if (!small.model.answers().has_probabilities()) continue;
     const Subject subject = small.subject();
     const NetworkTrace trace = traced(subject);
     const int64_t token = other_last(subject);
@@ -79,7 +79,7 @@ TEST(Contrast, RowsSayWhatScoresAreOf) {
 // scores.
 TEST(Contrast, ScoresAreThoseOfTheDifference) {
   for (const SmallModel& small : small_models()) {
-    if (small.model.answers_numbers()) continue;
+    if (!small.model.answers().has_probabilities()) continue;
     const Subject subject = small.subject();
     const NetworkTrace trace = traced(subject);
     const int64_t token = other_last(subject);
@@ -132,7 +132,7 @@ TEST(Contrast, OfLabelsIsShownByOcclusion) {
   EXPECT_STREQ(default_method(compared)->name, "occlusion");
   EXPECT_THAT(test::error_of([&] { compared_with(small.subject(), "good"); }),
               HasSubstr("give another"));
-  const ExplanationPage page = answer_page(compared, {}, {});
+  const ExplanationPage page = answer_page(compared, {});
   EXPECT_EQ(page.title, "a b c d e -> good, not bad");
 }
 
@@ -140,7 +140,8 @@ TEST(Contrast, OfLabelsIsShownByOcclusion) {
 TEST(Contrast, EvidenceIsOfTheShareOfTheTwo) {
   const SmallModel small = small_model("classifier_fixed");
   const Subject subject = compared_with(small.subject(), "bad");
-  EvidenceTester tester(subject);
+  const Explanation explanation(subject);
+  EvidenceTester tester(explanation);
   const MethodRow& method = find_method("occlusion");
   const Tensor scores = method_scores(method, subject);
   const auto figures = tester.measure(method, scores, {&find_figure("comprehensiveness")});
@@ -171,10 +172,11 @@ TEST(Contrast, EvidenceIsOfThePlacesThatAreAsked) {
     SCOPED_TRACE(name);
     const SmallModel small = small_model(name);
     const Subject subject = compared_with(small.subject(), "x z z");
-    EvidenceTester tester(subject, {.permutations = 5, .steps = 3, .networks = 1});
+    const Explanation explanation(subject);
+    EvidenceTester tester(explanation, {.permutations = 5, .steps = 3, .networks = 1});
     EXPECT_THAT(tester.choice().tokens, ElementsAre(1));
     const MethodRow& method = find_method("attention_x_gradient");
-    const Tensor scores = method_scores(method, subject, tester.trace(), tester.choice());
+    const Tensor scores = method_scores(method, subject, explanation.trace(), tester.choice());
     const auto figures = tester.measure(method, scores);
     EXPECT_EQ(figures.size(), figure_table().size()) << "weights are tested, too";
     for (const MeasuredFigure& one : figures) EXPECT_TRUE(std::isfinite(one.figure.value));

@@ -47,7 +47,7 @@ TEST(WeightTests, ChangeTheAnswerOnlyWhereItIsReadOffWeights) {
     SCOPED_TRACE(small.name);
     const Subject subject = small.subject();
     const NetworkTrace trace = trace_network(subject.network(), subject.batch);
-    if (small.model.answers_numbers() ||
+    if (!small.model.answers().has_probabilities() ||
         !refusal_reason(find_method("attention"), subject, trace).empty()) {
       EXPECT_NE(test::error_of([&] { test_weights(subject); }), "");
       continue;
@@ -83,7 +83,8 @@ TEST(WeightTests, SayThatWeightsDoNotMatterWhereValuesAreAlike) {
 TEST(Evidence, IsThatOfReadingTheTokensAgain) {
   const SmallModel small = small_model("classifier_fixed");
   const Subject subject = small.subject();
-  EvidenceTester tester(subject);
+  const Explanation explanation(subject);
+  EvidenceTester tester(explanation);
   const MethodRow& method = find_method("occlusion");
   const Tensor scores = method_scores(method, subject);
   const auto figures = tester.measure(
@@ -120,7 +121,8 @@ TEST(Evidence, IsThatOfReadingTheTokensAgain) {
 TEST(Evidence, ARandomOrderIsTheMeanOfAllOrders) {
   const SmallModel small = small_model("classifier_class");
   const Subject subject = small.subject();
-  EvidenceTester tester(subject);
+  const Explanation explanation(subject);
+  EvidenceTester tester(explanation);
   const MethodRow& method = find_method("occlusion");
   const auto figures =
       tester.measure(method, method_scores(method, subject),
@@ -149,7 +151,8 @@ TEST(Evidence, ManyOrdersAreNearTheMeanOfAll) {
   small.source = "a b c d e e d c b a";
   const Subject subject = small.subject();
   const auto other = [&](int64_t orders, uint64_t seed) {
-    EvidenceTester tester(subject, {.orders = orders, .seed = seed});
+    const Explanation explanation(subject);
+    EvidenceTester tester(explanation, {.orders = orders, .seed = seed});
     const MethodRow& method = find_method("gradient");
     return tester
         .measure(method, method_scores(method, subject), {&find_figure("comprehensiveness")})[0]
@@ -171,7 +174,8 @@ TEST(Evidence, ManyOrdersAreNearTheMeanOfAll) {
 TEST(Evidence, SignedScoresAreComparedWithTheirSigns) {
   const SmallModel small("sum", "classifier", {"model.depth=8", "model.pooling=sum"});
   const Subject subject = small.subject();
-  EvidenceTester tester(subject, {.permutations = 5, .steps = 3, .networks = 1});
+  const Explanation explanation(subject);
+  EvidenceTester tester(explanation, {.permutations = 5, .steps = 3, .networks = 1});
   const Tensor occluded = method_scores(find_method("occlusion"), subject)[0];
   ASSERT_LT(occluded.min().item<double>(), 0);
   ASSERT_GT(occluded.max().item<double>(), 0);
@@ -199,7 +203,8 @@ TEST(Evidence, ATieAtZeroIsNotComputed) {
     const at::NoGradGuard not_recorded;
     small.model.network->named_parameters()["output.bias"][0] += 30;
   }
-  EvidenceTester tester(subject, {.permutations = 5, .steps = 3, .networks = 1});
+  const Explanation explanation(subject);
+  EvidenceTester tester(explanation, {.permutations = 5, .steps = 3, .networks = 1});
   const MethodRow& method = find_method("attention");
   const auto card = evidence_card(tester.measure(method, method_scores(method, subject)));
   std::map<std::string, EvidenceFigure> figures;
@@ -215,7 +220,8 @@ TEST(Evidence, HasAFigureForEveryRowThatApplies) {
     SCOPED_TRACE(name);
     const SmallModel small = small_model(name);
     const Subject subject = small.subject();
-    EvidenceTester tester(subject, {.permutations = 5, .rows = 2, .steps = 3});
+    const Explanation explanation(subject);
+    EvidenceTester tester(explanation, {.permutations = 5, .rows = 2, .steps = 3});
     const auto names = [&](const char* method) {
       std::vector<std::string> names;
       const MethodRow& row = find_method(method);
@@ -238,10 +244,12 @@ TEST(Evidence, HasAFigureForEveryRowThatApplies) {
 std::map<std::string, FigureValue> figures_of(const SmallModel& small, const char* method,
                                               const WeightTestOptions& options = {}) {
   const Subject subject = small.subject();
-  EvidenceTester tester(subject, options);
+  const Explanation explanation(subject);
+  EvidenceTester tester(explanation, options);
   const MethodRow& row = find_method(method);
   std::map<std::string, FigureValue> figures;
-  for (const MeasuredFigure& one : tester.measure(row, method_scores(row, subject, tester.trace())))
+  for (const MeasuredFigure& one :
+       tester.measure(row, method_scores(row, subject, explanation.trace())))
     figures.emplace(one.row->name, one.figure);
   return figures;
 }
@@ -290,13 +298,14 @@ TEST(Evidence, OfEveryMethodLooksAtWhatTheAnswerSeesAlone) {
   for (SmallModel* small : {&narrow, &window}) {
     small->source = "a b c d e a b c";
     const Subject subject = small->subject();
-    EvidenceTester tester(subject, {.permutations = 5, .steps = 3, .networks = 1});
+    const Explanation explanation(subject);
+    EvidenceTester tester(explanation, {.permutations = 5, .steps = 3, .networks = 1});
     for (const MethodRow& row : method_table()) {
-      if (!refusal_reason(row, subject, tester.trace()).empty()) continue;
+      if (!refusal_reason(row, subject, explanation.trace()).empty()) continue;
       SCOPED_TRACE(small->name + ' ' + row.name);
-      const Tensor scores = method_scores(row, subject, tester.trace());
+      const Tensor scores = method_scores(row, subject, explanation.trace());
       const Tensor hidden =
-          method_scope(row, subject, tester.trace(), tester.choice()).logical_not();
+          method_scope(row, subject, explanation.trace(), tester.choice()).logical_not();
       EXPECT_TRUE(small == &window || hidden.any().item<bool>());
       const auto before = tester.measure(row, scores);
       const auto after = tester.measure(row, scores.masked_fill(hidden, 1e6));
@@ -345,7 +354,8 @@ TEST(Evidence, ARandomTokenIsAnotherThanTheLargest) {
   for (const bool first : {true, false}) {
     const Tensor left =
         answers_of(subject, {{first ? 1L : 0L}}).answers[0][0];  // without the largest score
-    EvidenceTester tester(subject);
+    const Explanation explanation(subject);
+    EvidenceTester tester(explanation);
     const Tensor scores = at::tensor({first ? 1.0 : 0.0, first ? 0.0 : 1.0}).to(at::kDouble);
     const auto figures = tester.measure(find_method("occlusion"), scores.unsqueeze(0),
                                         {&find_figure("flips_by_token")});
@@ -366,7 +376,7 @@ TEST(Evidence, ACardTellsWhatWasNotComputed) {
   const SmallModel small = small_model("seq2seq");
   const TestedMethod method{&find_method("attention"), at::ones({3, 5}), card};
   std::ostringstream page;
-  write_page(page, answer_page(small.subject(), {{method}}, {}));
+  write_page(page, answer_page(small.subject(), {{method}}));
   EXPECT_THAT(page.str(), HasSubstr(R"("missing":"the reason")"));
 }
 
@@ -417,8 +427,7 @@ TEST(LayerMaps, APageHoldsMethodsAndLayers) {
   const Subject subject = small.subject();
   const MethodRow& row = find_method("attention");
   const Tensor scores = method_scores(row, subject).slice(0, 0, 3);
-  const auto maps = layer_maps(subject, trace_network(subject.network(), subject.batch));
-  const ExplanationPage page = answer_page(subject, {{{&row, scores}}, "a note"}, maps);
+  const ExplanationPage page = answer_page(subject, {{{&row, scores}}, "a note"});
   EXPECT_EQ(page.methods.size(), 1U);
   EXPECT_EQ(page.maps.size(), 6U);
   EXPECT_EQ(page.tokens[page.maps[3].columns].tokens.size(), 5U);
@@ -429,9 +438,13 @@ TEST(LayerMaps, APageHoldsMethodsAndLayers) {
 
 TEST(LayerMaps, APageOfALongSourceHasWhatTakesFewPasses) {
   const SmallModel small = small_model("transformer");
-  const Subject subject = small.subject();
-  const MethodChoice long_source{.max_passes = subject.source_length() - 1};
-  const ExplanationPage page = tested_page(subject, nullptr, long_source);
+  const Explanation explanation = small.subject();
+  const int64_t length = explanation.subject().source_length();
+  const auto tested_page = [&](const MethodRow* only, const MethodChoice& choice) {
+    return answer_page(explanation, test_methods(explanation, only, choice));
+  };
+  const MethodChoice long_source{.max_passes = length - 1};
+  const ExplanationPage page = tested_page(nullptr, long_source);
   EXPECT_FALSE(page.methods.empty());
   EXPECT_EQ(page.maps.size(), 6U);
   for (const PageMethod& method : page.methods) {
@@ -440,9 +453,9 @@ TEST(LayerMaps, APageOfALongSourceHasWhatTakesFewPasses) {
   }
   EXPECT_THAT(page.note, HasSubstr("the source is long: value_zeroing, alti, "));
   const MethodRow& named = find_method("occlusion");
-  EXPECT_FALSE(tested_page(subject, &named, long_source).methods[0].card.empty());
-  const MethodChoice short_source{.max_passes = subject.source_length()};
-  EXPECT_GT(tested_page(subject, nullptr, short_source).methods.size(), page.methods.size());
+  EXPECT_FALSE(tested_page(&named, long_source).methods[0].card.empty());
+  const MethodChoice short_source{.max_passes = length};
+  EXPECT_GT(tested_page(nullptr, short_source).methods.size(), page.methods.size());
 }
 
 // A fill-in model answers with the tokens of its source.
@@ -451,9 +464,7 @@ TEST(LayerMaps, TwoSequencesOfEqualTokensAreTwo) {
   const Subject subject = small.subject();
   ASSERT_EQ(subject.source, subject.target);
   const MethodRow& row = find_method("occlusion");
-  const NetworkTrace trace = trace_network(subject.network(), subject.batch);
-  const ExplanationPage page =
-      answer_page(subject, {{{&row, method_scores(row, subject)}}}, layer_maps(subject, trace));
+  const ExplanationPage page = answer_page(subject, {{{&row, method_scores(row, subject)}}});
   EXPECT_NE(page.methods[0].rows, page.methods[0].columns);
   EXPECT_EQ(page.tokens[page.methods[0].rows].name, "answer");
   EXPECT_EQ(page.maps[0].rows, page.maps[0].columns) << "self-attention is over one";

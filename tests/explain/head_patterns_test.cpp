@@ -3,6 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "attend/explain/layer_maps.h"
 #include "tests/explain/subjects.h"
 
 namespace attend {

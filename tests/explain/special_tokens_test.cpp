@@ -101,9 +101,10 @@ TEST(SpecialTokens, StayWhereIntegratedGradientsBegin) {
 TEST(SpecialTokens, AreNeitherErasedNorRanked) {
   const Classifier small(layers);
   const Subject subject = small.subject("a b c d");
-  EvidenceTester tester(subject, {.permutations = 5, .steps = 3, .networks = 1});
+  const Explanation explanation(subject);
+  EvidenceTester tester(explanation, {.permutations = 5, .steps = 3, .networks = 1});
   const MethodRow& method = find_method("gradient");
-  const Tensor scores = method_scores(method, subject, tester.trace());
+  const Tensor scores = method_scores(method, subject, explanation.trace());
   Tensor other = scores.clone();
   other.select(1, 0).fill_(1e6);
   other.select(1, 5).fill_(2e6);
@@ -136,7 +137,8 @@ TEST(SpecialTokens, MayBeAllThatASourceHas) {
   pair.source = small.model.source_vocabulary.encode({"[CLS]", "[SEP]"});
   const Subject subject = make_subject(small.model, pair);
   EXPECT_EQ(method_scores(find_method("occlusion"), subject).abs().max().item<double>(), 0);
-  EvidenceTester tester(subject, {.permutations = 5, .steps = 3, .networks = 1});
+  const Explanation explanation(subject);
+  EvidenceTester tester(explanation, {.permutations = 5, .steps = 3, .networks = 1});
   const MethodRow& method = find_method("gradient");
   for (const MeasuredFigure& one : tester.measure(method, method_scores(method, subject)))
     EXPECT_NE(one.figure.missing, nullptr) << one.row->name;

@@ -29,15 +29,15 @@ struct SmallModel {
     text.source_units = text.target_units = "space";
     text.target = kind;
     if (text.wants_numbers()) text.target_units = "line";
-    text.joint_vocabulary =
-        config.continues() || config.fills() || config.chosen().wants_joint_vocabulary();
+    const AnswerKind& answers = config.answers(text);
+    text.joint_vocabulary = answers.is_text() || config.chosen().wants_joint_vocabulary();
     source = "a b c d e";
-    const bool number = text.wants_numbers(), label = config.answers_labels(), tags = config.tags();
-    target = number           ? "1.5"
-             : label          ? "good"
-             : config.fills() ? source
-             : tags           ? "x y z x x"
-                              : "x y z";
+    const bool number = text.wants_numbers(), label = answers.is_label(), tags = answers.is_tags();
+    target = number            ? "1.5"
+             : label           ? "good"
+             : answers.fills() ? source
+             : tags            ? "x y z x x"
+                               : "x y z";
     const std::string other = number ? "-2" : label ? "bad" : tags ? "z x y" : "z x";
     const std::vector<Example> examples = {{source, {target}}, {"e d a", {other}}};
     model = make_pair_model(text, config, examples);

@@ -161,7 +161,7 @@ TEST(RowDivergence, HasSlopesWhereAWeightIsZero) {
 Tensor answer_with(const Read& read, int64_t token, const Tensor& weights) {
   size_t first = 0;
   bool begun = false;
-  TraceOptions options{.attentions = false};
+  TraceOptions options{.keeps = TraceParts::vectors};
   options.weights = [&](const Site& site, size_t call, const Tensor& old) {
     if (!(site == read.attention.site)) return Tensor();
     if (!begun) first = call;

@@ -1,4 +1,4 @@
-#include "attend/data/bpe.h"
+#include "attend/text/bpe.h"
 #include "tests/fuzz/fuzz.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {

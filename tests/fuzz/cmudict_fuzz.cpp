@@ -1,6 +1,6 @@
-#include "attend/data/cmudict.h"
 #include "attend/data/pairs.h"
 #include "attend/data/split.h"
+#include "attend/datasets/cmudict.h"
 #include "tests/fuzz/fuzz.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {

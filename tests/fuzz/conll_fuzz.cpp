@@ -1,5 +1,5 @@
-#include "attend/data/conll.h"
-#include "attend/data/units.h"
+#include "attend/text/conll.h"
+#include "attend/text/units.h"
 #include "tests/fuzz/fuzz.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {

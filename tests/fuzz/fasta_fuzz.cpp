@@ -1,7 +1,7 @@
 #include <algorithm>
 
-#include "attend/data/fasta.h"
-#include "attend/data/text_lines.h"
+#include "attend/text/fasta.h"
+#include "attend/text/text_lines.h"
 #include "tests/fuzz/fuzz.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {

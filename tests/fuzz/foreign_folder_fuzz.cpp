@@ -4,7 +4,7 @@
 #include <filesystem>
 #include <string>
 
-#include "attend/data/safetensors.h"
+#include "attend/files/safetensors.h"
 #include "tests/fuzz/fuzz.h"
 #include "tests/import/foreign_readers.h"
 #include "tests/support/files.h"

@@ -7,6 +7,7 @@
 
 #include "attend/http/http_head.h"
 #include "attend/http/http_message.h"
+#include "attend/serve/request_fields.h"
 #include "attend/serve/routes.h"
 #include "attend/serve/service.h"
 #include "tests/fuzz/fuzz.h"
@@ -55,7 +56,8 @@ int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   const HttpRules rules{.hosts = {"localhost"}};
   const HttpHeadReading reading = read_http_head(bytes, rules);
   if (const auto* refusal = std::get_if<HttpRefusal>(&reading))
-    fuzz::expect(nlohmann::json::accept(http_error(refusal->status, refusal->message).body));
+    fuzz::expect(
+        nlohmann::json::accept(openai_error(RequestError(refusal->status, refusal->message)).body));
   // The rest is the body, because a required matching length would reject most mutations.
   if (const auto* head = std::get_if<HttpHead>(&reading))
     fuzz::hand_on(*head, std::string(bytes.substr(head->size)));

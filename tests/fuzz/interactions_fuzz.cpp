@@ -1,7 +1,7 @@
 #include <unordered_set>
 
 #include "attend/data/interactions.h"
-#include "attend/data/units.h"
+#include "attend/text/units.h"
 #include "tests/fuzz/fuzz.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {

@@ -1,7 +1,7 @@
 #include <algorithm>
 
-#include "attend/data/molecule.h"
 #include "attend/data/source_kind.h"
+#include "attend/text/molecule.h"
 #include "tests/fuzz/fuzz.h"
 
 namespace {

@@ -1,6 +1,6 @@
 #include "attend/data/number_target.h"
-#include "attend/data/smiles.h"
-#include "attend/data/units.h"
+#include "attend/text/smiles.h"
+#include "attend/text/units.h"
 #include "tests/fuzz/fuzz.h"
 
 // A molecule, or a number.

@@ -1,4 +1,4 @@
-#include "attend/data/audio.h"
+#include "attend/files/audio.h"
 #include "tests/fuzz/fuzz.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {

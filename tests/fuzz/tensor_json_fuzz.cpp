@@ -1,6 +1,6 @@
 #include <nlohmann/json.hpp>
 
-#include "attend/data/tensor_json.h"
+#include "attend/files/tensor_json.h"
 #include "tests/fuzz/fuzz.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {

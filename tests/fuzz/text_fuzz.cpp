@@ -1,5 +1,5 @@
 #include "attend/data/pairs.h"
-#include "attend/data/tokeniser.h"
+#include "attend/text/tokeniser.h"
 #include "tests/fuzz/fuzz.h"
 
 // A file of texts, and its tokens.

@@ -3,7 +3,6 @@
 #include <gtest/gtest.h>
 
 #include <ctime>
-#include <nlohmann/json.hpp>
 #include <stdexcept>
 #include <string>
 #include <string_view>
@@ -52,18 +51,11 @@ TEST(HttpMessage, NothingThatEndsALineGetsIntoAHead) {
   EXPECT_THROW(http_response_head({.status = 299}, "", {}), std::logic_error);
 }
 
-TEST(HttpMessage, AnErrorIsAsOpenAIsClientsReadIt) {
-  const auto error = [](const HttpResponse& response) {
-    return nlohmann::json::parse(response.body).at("error");
-  };
-  const auto whole = error(http_error(422, "the beam is 0", "beam", "out_of_range"));
-  EXPECT_EQ(whole, (nlohmann::json{{"message", "the beam is 0"},
-                                   {"type", "invalid_request_error"},
-                                   {"param", "beam"},
-                                   {"code", "out_of_range"}}));
-  const auto bare = error(http_error(503, "busy \xff"));
-  EXPECT_EQ(bare.at("type"), "server_error");
-  EXPECT_TRUE(bare.at("param").is_null() && bare.at("code").is_null());
+TEST(HttpMessage, AnErrorIsPlainText) {
+  const HttpResponse response = http_error(503, "busy");
+  EXPECT_EQ(response.status, 503);
+  EXPECT_EQ(response.body, "busy\n");
+  EXPECT_TRUE(response.type.starts_with("text/plain"));
 }
 
 }  // namespace attend::http_message_test

@@ -11,7 +11,7 @@
 #include <string>
 
 #include "attend/base/base64.h"
-#include "attend/data/safetensors.h"
+#include "attend/files/safetensors.h"
 #include "attend/import/import_model.h"
 #include "tests/support/files.h"
 

@@ -4,7 +4,7 @@
 #include <functional>
 #include <sstream>
 
-#include "attend/data/npz.h"
+#include "attend/files/npz.h"
 #include "attend/import/import_model.h"
 #include "attend/inference/model.h"
 #include "tests/import/foreign_folder.h"

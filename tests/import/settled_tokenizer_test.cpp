@@ -347,7 +347,9 @@ TEST(Exports, SayWhatTheirTokenizersTake) {
   const json config = json::parse(std::ifstream(folder / "RobertaForMaskedLM-back/config.json"));
   for (const json& token :
        test::golden_case("RobertaForMaskedLM")["files"]["tokenizer.json"]["added_tokens"])
-    if (token["content"] == "<pad>") EXPECT_EQ(config["pad_token_id"], token["id"]);
+    if (token["content"] == "<pad>") {
+      EXPECT_EQ(config["pad_token_id"], token["id"]);
+    }
 }
 
 }  // namespace settled_tokenizer_test

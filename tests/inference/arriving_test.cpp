@@ -12,6 +12,7 @@
 #include "attend/inference/model.h"
 #include "tests/inference/untrained_model.h"
 #include "tests/support/files.h"
+#include "tests/support/test_sink.h"
 
 namespace attend {
 namespace arriving_test {
@@ -35,26 +36,30 @@ void expect_same(const Answer& found, const Answer& wanted) {
   }
 }
 
-// Provides one or two sources on each request of the model.
-class Arrivals {
+// Provides some requests on each call of the model, and keeps their answers.
+class Arrivals : public test::TestSink {
  public:
-  Arrivals(std::vector<ArrivingSource> sources, size_t at_once)
-      : sources_(std::move(sources)), answers_(sources_.size()), at_once_(at_once) {
-    for (size_t i = 0; i < sources_.size(); ++i)
-      sources_[i].take = [this, i](Answer answer) {
-        EXPECT_FALSE(answers_[i].has_value());
-        answers_[i] = std::move(answer);
-      };
+  Arrivals(const SearchOptions& search, size_t at_once,
+           const std::vector<std::string>& prefixes = {})
+      : requests(requests_of(texts, search, this, prefixes)),
+        answers_(texts.size()),
+        at_once_(at_once) {
+    take = [this](size_t number, Answer answer) {
+      EXPECT_FALSE(answers_[number].has_value());
+      answers_[number] = std::move(answer);
+    };
   }
+  Arrivals(const Arrivals&) = delete;
+  Arrivals& operator=(const Arrivals&) = delete;
 
   Model::Arrivals arrivals() {
     return [this](size_t answering) {
       size_t untold = given_;
       for (const auto& answer : answers_) untold -= answer.has_value() ? 1 : 0;
       EXPECT_EQ(answering, untold);
-      std::vector<ArrivingSource> more;
-      for (; more.size() < at_once_ && given_ < sources_.size(); ++given_)
-        more.push_back(sources_[given_]);
+      std::vector<Request> more;
+      for (; more.size() < at_once_ && given_ < requests.size(); ++given_)
+        more.push_back(requests[given_]);
       joined_ += answering > 0 ? more.size() : 0;
       return more;
     };
@@ -63,26 +68,19 @@ class Arrivals {
   const std::vector<std::optional<Answer>>& answers() const { return answers_; }
   size_t joined() const { return joined_; }
 
+  std::vector<Request> requests;
+
  private:
-  std::vector<ArrivingSource> sources_;
   std::vector<std::optional<Answer>> answers_;
   size_t at_once_, given_ = 0, joined_ = 0;
 };
-
-std::vector<ArrivingSource> sources_of(const std::vector<std::string>& prefixes = {}) {
-  std::vector<ArrivingSource> sources;
-  for (size_t i = 0; i < texts.size(); ++i)
-    sources.push_back(
-        {.source = texts[i], .prefix = prefixes.empty() ? "" : prefixes[i], .number = i});
-  return sources;
-}
 
 void expect_as_alone(const Model& model, const SearchOptions& search,
                      const std::vector<std::string>& prefixes, bool joins) {
   const auto wanted = model.answer(texts, search, prefixes);
   for (const size_t at_once : {1U, 2U, 8U}) {
-    Arrivals arriving(sources_of(prefixes), at_once);
-    model.answer_arriving(search, arriving.arrivals());
+    Arrivals arriving(search, at_once, prefixes);
+    model.answer_arriving(arriving.arrivals());
     for (size_t i = 0; i < texts.size(); ++i) {
       ASSERT_TRUE(arriving.answers()[i].has_value()) << i;
       expect_same(*arriving.answers()[i], wanted[i]);
@@ -101,7 +99,7 @@ TEST(Arriving, GetWhatTheyHaveAlone) {
     expect_as_alone(model, greedy, {}, type == "transformer");
     SearchOptions drawn = greedy;
     drawn.nbest = 2;
-    drawn.sampling = Sampling{.seed = 4, .first = 9};
+    drawn.sampling = Sampling{.seed = 4};
     expect_as_alone(model, drawn, {}, type == "transformer");
   }
 }
@@ -125,11 +123,9 @@ TEST(Arriving, WhoLeavesChangesNoAnswer) {
   const auto wanted = model.answer(texts, greedy);
   for (const int steps : {0, 1, 2}) {
     std::vector<int> asked(texts.size());
-    std::vector<ArrivingSource> sources = sources_of();
-    for (size_t i = 0; i < texts.size(); i += 2)
-      sources[i].is_stopped = [&asked, i, steps] { return asked[i]++ >= steps; };
-    Arrivals arriving(sources, 1);
-    model.answer_arriving(greedy, arriving.arrivals());
+    Arrivals arriving(greedy, 1);
+    arriving.is_cancelled = [&](size_t i) { return i % 2 == 0 && asked[i]++ >= steps; };
+    model.answer_arriving(arriving.arrivals());
     for (size_t i = 0; i < texts.size(); ++i) {
       ASSERT_TRUE(arriving.answers()[i].has_value()) << i;
       if (i % 2 == 1) expect_same(*arriving.answers()[i], wanted[i]);
@@ -142,11 +138,10 @@ TEST(Arriving, WhoLeavesChangesNoAnswer) {
 TEST(Arriving, GrowIntoWhatTheyAre) {
   const Model model = some_model("transformer");
   std::vector<std::string> grown(texts.size());
-  std::vector<ArrivingSource> sources = sources_of();
-  for (size_t i = 0; i < texts.size(); i += 2)
-    sources[i].grows = [&grown, i](size_t, const Candidate& so_far) { grown[i] = so_far.text; };
-  Arrivals arriving(sources, 1);
-  model.answer_arriving(greedy, arriving.arrivals());
+  Arrivals arriving(greedy, 1);
+  for (size_t i = 0; i < texts.size(); i += 2) arriving.requests[i].streams = true;
+  arriving.grows = [&](size_t i, size_t, const Candidate& so_far) { grown[i] = so_far.text; };
+  model.answer_arriving(arriving.arrivals());
   for (size_t i = 0; i < texts.size(); ++i)
     if (const Answer& answer = *arriving.answers()[i]; !answer.candidates.empty()) {
       EXPECT_EQ(grown[i], i % 2 == 0 ? answer.best().text : "");
@@ -155,11 +150,10 @@ TEST(Arriving, GrowIntoWhatTheyAre) {
 
 TEST(Arriving, AnErrorIsItsOwn) {
   const Model model = some_model("transformer", {.threads = 1, .skip_bad = true});
-  std::vector<ArrivingSource> sources = sources_of();
-  sources[2].prefix = "x";
-  sources[4].source = "\xff";
-  Arrivals arriving(sources, 1);
-  model.answer_arriving(greedy, arriving.arrivals());
+  Arrivals arriving(greedy, 1);
+  arriving.requests[2].prefix = "x";
+  arriving.requests[4].source = "\xff";
+  model.answer_arriving(arriving.arrivals());
   EXPECT_THAT(arriving.answers()[2]->error, testing::HasSubstr("cannot begin with"));
   EXPECT_THAT(arriving.answers()[4]->error, testing::HasSubstr("UTF-8"));
   expect_same(*arriving.answers()[5], model.answer({texts[5]}, greedy)[0]);
@@ -170,28 +164,33 @@ TEST(Arriving, GiveWayToOtherCalls) {
   const Model model = some_model("transformer", {.threads = 1});
   std::atomic<bool> is_answered = false;
   std::thread other;
-  const auto arrivals = [&](size_t) -> std::vector<ArrivingSource> {
+  test::TestSink sink;
+  const auto arrivals = [&](size_t) -> std::vector<Request> {
     if (is_answered) return {};
     if (!other.joinable())
       other = std::thread([&] {
         model.answer({"bad"}, greedy);
         is_answered = true;
       });
-    return {{.source = "cab", .take = [](const Answer&) {}}};
+    return {{.source = "cab", .options = greedy, .sink = &sink}};
   };
-  while (!is_answered) model.answer_arriving(greedy, arrivals);
+  while (!is_answered) model.answer_arriving(arrivals);
   other.join();
 }
 
 // Without ModelOptions::skip_bad an error ends the call, like an exception of a function.
 TEST(Arriving, AnErrorEndsTheCall) {
   const Model model = some_model("transformer");
-  std::vector<ArrivingSource> sources = sources_of();
-  sources[1].prefix = "x";
-  Arrivals arriving(sources, 2);
-  EXPECT_THROW(model.answer_arriving(greedy, arriving.arrivals()), SourceError);
-  EXPECT_THAT(test::error_of([&] { model.answer_arriving({.beam = 0}, arriving.arrivals()); }),
+  Arrivals arriving(greedy, 2), without_beam({.beam = 0}, 2), different(greedy, 2);
+  arriving.requests[1].prefix = "x";
+  EXPECT_THROW(model.answer_arriving(arriving.arrivals()), SourceError);
+  EXPECT_THAT(test::error_of([&] { model.answer_arriving(without_beam.arrivals()); }),
               testing::HasSubstr("beam"));
+  different.requests[1].options.minimum_length = 2;
+  EXPECT_THAT(test::error_of([&] { model.answer_arriving(different.arrivals()); }),
+              testing::HasSubstr("different options"));
+  EXPECT_THAT(test::error_of([&] { model.answer_each(different.requests); }),
+              testing::HasSubstr("different options"));
 }
 
 }  // namespace arriving_test

@@ -7,9 +7,9 @@
 
 #include <algorithm>
 
-#include "attend/data/vocabulary.h"
 #include "attend/decode/search.h"
 #include "attend/models/pair_network.h"
+#include "attend/text/vocabulary.h"
 #include "tests/models/networks.h"
 
 namespace attend {
@@ -25,7 +25,7 @@ const SpecialTokens special{
 std::vector<test::SomeNetwork> answering_networks() {
   std::vector<test::SomeNetwork> all = test::some_networks();
   std::erase_if(all, [](const test::SomeNetwork& each) {
-    return each.config().fills() || each.target_tokens == number_targets;
+    return each.config().row().answers->fills() || each.target_tokens == number_targets;
   });
   return all;
 }
@@ -48,14 +48,14 @@ class NetworkInABeam : public testing::TestWithParam<test::SomeNetwork> {
     const at::NoGradGuard no_gradient;
     // Answers have different lengths, so that the rows of sources change too.
     std::vector<SearchTask> tasks = {{.longest = 7}, {.longest = 3}, {.longest = 5}};
-    for (SearchTask& task : tasks) task.length = config.answer_length(sources.size(1));
+    for (SearchTask& task : tasks) task.length = config.row().answers->length(sources.size(1));
     const auto found =
         search(network->start(sources, lengths, {}), tasks, special,
                {.beam = 4, .nbest = 4, .minimum_length = tasks[0].length > 0 ? 0 : 2});
     for (int64_t b = 0; b < 3; ++b) {
       ASSERT_FALSE(found[static_cast<size_t>(b)].empty());
-      for (const Hypothesis& each : found[static_cast<size_t>(b)]) {
-        std::vector<int64_t> target = each.tokens;
+      for (const Candidate& each : found[static_cast<size_t>(b)]) {
+        std::vector<int64_t> target = each.ids;
         if (each.log_probabilities.size() > target.size()) target.push_back(Vocabulary::eos);
         const Tensor ids = at::tensor(target, at::kLong).unsqueeze(0);
         const Tensor whole =
@@ -92,7 +92,7 @@ INSTANTIATE_TEST_SUITE_P(Models, NetworkInABeam, testing::ValuesIn(answering_net
 TEST(NetworksInABeam, AreOfEveryType) {
   const std::vector<test::SomeNetwork> all = answering_networks();
   for (const ModelType* row : model_types())
-    EXPECT_TRUE(row->answers == Answers::filled || row->answers == Answers::vectors ||
+    EXPECT_TRUE(row->answers->fills() || !row->answers->has_answers() ||
                 std::any_of(all.begin(), all.end(),
                             [&](const auto& each) { return each.config().type == row->name; }))
         << row->name;

@@ -22,6 +22,7 @@
 #include "attend/models/parameters_file.h"
 #include "tests/models/networks.h"
 #include "tests/support/files.h"
+#include "tests/support/test_sink.h"
 
 namespace attend {
 namespace model_test {
@@ -41,7 +42,7 @@ class ModelTest : public testing::Test {
          setting}}.config();
     TextConfig text = config.row().text;
     text.source_units = "char";
-    if (config.row().learns_from_text()) text.target_units = "char";
+    if (config.row().answers->is_text()) text.target_units = "char";
     torch::manual_seed(static_cast<int64_t>(seed));
     PairModel model = make_pair_model(text, config, examples);
     model.network->eval();
@@ -84,7 +85,7 @@ TEST_P(EveryType, AnswersAsItScores) {
       EXPECT_NEAR(std::accumulate(candidate.log_probabilities.begin(),
                                   candidate.log_probabilities.end(), 0.0),
                   candidate.log_probability, 1e-5);
-      if (!candidate.complete || candidate.tokens.empty() || model.fills()) continue;
+      if (!candidate.complete || candidate.tokens.empty() || model.answers().fills()) continue;
       const auto scored = model.log_probabilities({{texts[i], {candidate.text}}});
       EXPECT_NEAR(scored[0], candidate.log_probability, 1e-4) << texts[i];
     }
@@ -102,7 +103,8 @@ TEST_P(EveryType, ANetworkInMemoryAnswersAsItsFolder) {
     EXPECT_EQ(answer_json(memory, texts[i], found[i], /*details=*/true),
               answer_json(folder, texts[i], wanted[i], /*details=*/true));
   const std::vector<Example> measured =
-      memory.tags() ? std::vector<Example>{{"cab", {"K B K"}}, {"bad", {"B B K"}}} : examples;
+      memory.answers().is_tags() ? std::vector<Example>{{"cab", {"K B K"}}, {"bad", {"B B K"}}}
+                                 : examples;
   EXPECT_EQ(memory.log_probabilities(measured), folder.log_probabilities(measured));
   const auto answers = evaluate(memory, measured, search).answers;
   const auto same = evaluate(folder, measured, search).answers;
@@ -233,14 +235,15 @@ TEST_F(ModelTest, SaysWhatItDoesNotKnowOrCannotRead) {
 TEST_F(ModelTest, AnswersAreToldInOrderAndMayEndTheCall) {
   const Model model(make("seq2seq"), {.threads = 3});
   std::vector<size_t> told;
-  model.answer_each(texts, {}, {}, [&](size_t index, const Answer&) { told.push_back(index); });
+  test::TestSink sink([&](size_t index, const Answer&) { told.push_back(index); });
+  model.answer_each(requests_of(texts, {}, &sink));
   std::vector<size_t> all(texts.size());
   std::iota(all.begin(), all.end(), 0);
   EXPECT_EQ(told, all);
-  const auto stop = [](size_t index, const Answer&) {
+  test::TestSink stops([](size_t index, const Answer&) {
     if (index == 2) throw std::runtime_error("enough");
-  };
-  EXPECT_THAT([&] { model.answer_each(texts, {}, {}, stop); },
+  });
+  EXPECT_THAT([&] { model.answer_each(requests_of(texts, {}, &stops)); },
               ThrowsMessage<std::runtime_error>("enough"));
   EXPECT_EQ(model.answer(texts).size(), texts.size()) << "the model continues";
 }
@@ -250,12 +253,15 @@ TEST_F(ModelTest, PrefixesAndDraws) {
   const auto begun = model.answer({"cab", "bad"}, {.maximum_length = 2}, {"B", "K"});
   EXPECT_EQ(begun[0].best().tokens[0], "B");
   EXPECT_EQ(begun[1].best().tokens[0], "K");
-  const auto drawn = [&](const std::string& text, uint64_t number) {
-    const Sampling sampling{.seed = 7, .first = number};
-    const auto answer =
-        model.answer({text}, {.nbest = 20, .maximum_length = 9, .sampling = sampling});
+  const auto drawn = [&](const std::string& text, size_t number) {
     std::string all;
-    for (const Candidate& candidate : answer[0].candidates) all += candidate.text + "|";
+    test::TestSink sink([&](size_t, const Answer& answer) {
+      for (const Candidate& candidate : answer.candidates) all += candidate.text + "|";
+    });
+    auto requests = requests_of(
+        {text}, {.nbest = 20, .maximum_length = 9, .sampling = Sampling{.seed = 7}}, &sink);
+    requests[0].number = number;
+    model.answer_each(requests);
     return all;
   };
   EXPECT_EQ(drawn("cab", 0), drawn("cab", 0));

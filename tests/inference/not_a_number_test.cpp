@@ -12,6 +12,7 @@
 #include "attend/inference/model.h"
 #include "tests/inference/untrained_model.h"
 #include "tests/support/files.h"
+#include "tests/support/test_sink.h"
 
 namespace attend {
 namespace not_a_number_test {
@@ -37,16 +38,17 @@ TEST_P(NaNWeights, GiveNoFigure) {
   };
   expect_refused("likelihood", [&] { likelihood(model, examples); });
   // A fill-in model computes nothing if nothing is hidden.
-  if (!model.fills()) {
+  const AnswerKind& kind = model.answers();
+  if (!kind.fills()) {
     expect_refused("answer", [&] { model.answer({"cab"}); });
     expect_refused("evaluate", [&] { evaluate(model, examples, {}, {}); });
   }
-  if (model.continues()) expect_refused("text", [&] { likelihood_of_text(model, "cab bad"); });
-  if (!model.fills() && !model.ranks())
+  if (kind.continues()) expect_refused("text", [&] { likelihood_of_text(model, "cab bad"); });
+  if (!kind.fills() && !kind.ranks())
     expect_refused("log_probabilities", [&] { model.log_probabilities(examples); });
-  if (model.answers_labels()) expect_refused("classify", [&] { model.classify({"cab"}); });
-  if (model.fills()) expect_refused("fill", [&] { model.fill("c[MASK]b"); });
-  if (!model.ranks()) expect_refused("embed", [&] { model.embed({"cab"}); });
+  if (kind.is_label()) expect_refused("classify", [&] { model.classify({"cab"}); });
+  if (kind.fills()) expect_refused("fill", [&] { model.fill("c[MASK]b"); });
+  if (!kind.ranks()) expect_refused("embed", [&] { model.embed({"cab"}); });
 }
 
 // A model with an infinite vector of the token "b".
@@ -70,19 +72,15 @@ TEST_P(OneTextOverflows, AndTheOthersAreAnsweredAsAlone) {
   const Model model = broken_model(GetParam());
   const std::vector<std::string> texts = {"cad", "cab", "dad", "bad"};
   std::vector<Answer> answers(texts.size());
-  size_t given = 0;
-  model.answer_arriving({}, [&](size_t) {
-    std::vector<ArrivingSource> sources;
-    for (; given < texts.size(); ++given)
-      sources.push_back({.source = texts[given], .take = [&answers, i = given](Answer answer) {
-                           answers[i] = std::move(answer);
-                         }});
-    return sources;
-  });
+  test::TestSink sink([&](size_t number, Answer answer) { answers[number] = std::move(answer); });
+  std::vector<Request> requests = requests_of(texts, {}, &sink);
+  model.answer_arriving([&](size_t) { return std::exchange(requests, {}); });
+  const std::vector<Answer> in_order = model.answer(texts);
   const std::vector<Embedding> embeddings = model.embed(texts);
   for (size_t i = 0; i < texts.size(); ++i) {
     const bool overflows = texts[i].find('b') != std::string::npos;
     EXPECT_EQ(answers[i].is_diverged, overflows) << texts[i];
+    EXPECT_EQ(in_order[i].is_diverged, overflows) << texts[i];
     EXPECT_EQ(embeddings[i].is_diverged, overflows) << texts[i];
     EXPECT_EQ(answers[i].error.empty(), !overflows) << answers[i].error;
     if (overflows) continue;

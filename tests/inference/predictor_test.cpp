@@ -11,6 +11,7 @@
 #include "attend/models/seq2seq_config.h"
 #include "attend/models/transformer_config.h"
 #include "tests/support/software_device.h"
+#include "tests/support/test_sink.h"
 
 namespace attend {
 namespace predictor_test {
@@ -36,20 +37,20 @@ TEST(Predictor, AnswersEachTextAloneInAnyCompany) {
   const PairModel model = small_model(examples);
   const SearchOptions search{.beam = 3};
   Predictor one(model, {.threads = 1});
-  const auto wanted = one.predict(texts, search);
+  const auto wanted = one.answer(texts, search);
   ASSERT_EQ(wanted.size(), texts.size());
   std::vector<std::string> backwards = texts;
   std::reverse(backwards.begin(), backwards.end());
   for (const int64_t threads : {1, 2, 3}) {
     Predictor predictor(model, {.threads = threads});
-    const auto found = predictor.predict(backwards, search);
+    const auto found = predictor.answer(backwards, search);
     for (size_t i = 0; i < texts.size(); ++i) {
-      const Prediction &a = wanted[i], &b = found[texts.size() - 1 - i];
+      const Answer &a = wanted[i], &b = found[texts.size() - 1 - i];
       EXPECT_EQ(a.source, b.source);
-      ASSERT_EQ(a.hypotheses.size(), b.hypotheses.size()) << texts[i];
-      for (size_t n = 0; n < a.hypotheses.size(); ++n) {
-        EXPECT_EQ(a.hypotheses[n].tokens, b.hypotheses[n].tokens);
-        EXPECT_EQ(a.hypotheses[n].score, b.hypotheses[n].score);
+      ASSERT_EQ(a.candidates.size(), b.candidates.size()) << texts[i];
+      for (size_t n = 0; n < a.candidates.size(); ++n) {
+        EXPECT_EQ(a.candidates[n].tokens, b.candidates[n].tokens);
+        EXPECT_EQ(a.candidates[n].score, b.candidates[n].score);
       }
     }
   }
@@ -74,12 +75,12 @@ TEST(Predictor, PackedNetworksAnswerEachTextAloneInAnyCompany) {
     Predictor one(model, {.threads = 1}, others);
     one.pack(weights);
     EXPECT_TRUE(model.network->pads_exactly(4)) << "texts of several lengths share a batch";
-    const auto wanted = one.predict(texts, search, prefixes);
+    const auto wanted = one.answer(texts, search, prefixes);
     for (const int64_t threads : {1, 2, 8}) {
       Predictor predictor(model, {.threads = threads}, others);
-      const auto found = predictor.predict(backwards, search, prefixes_backwards);
+      const auto found = predictor.answer(backwards, search, prefixes_backwards);
       for (size_t i = 0; i < texts.size(); ++i) {
-        const auto &a = wanted[i].hypotheses, &b = found[texts.size() - 1 - i].hypotheses;
+        const auto &a = wanted[i].candidates, &b = found[texts.size() - 1 - i].candidates;
         ASSERT_EQ(a.size(), b.size()) << texts[i];
         for (size_t n = 0; n < a.size(); ++n) {
           EXPECT_EQ(a[n].tokens, b[n].tokens);
@@ -106,13 +107,13 @@ TEST(Predictor, RoundedWeightsAnswerAsFloatsDo) {
   model.network->eval();
   Predictor predictor(model, {.threads = 1});
   predictor.pack();
-  const auto floats = predictor.predict({"cab", "bad"}, {});
+  const auto floats = predictor.answer({"cab", "bad"}, {});
   for (const WeightType weights : {WeightType::bfloat16, WeightType::int8}) {
     predictor.pack(weights);
-    const auto rounded = predictor.predict({"cab", "bad"}, {});
+    const auto rounded = predictor.answer({"cab", "bad"}, {});
     for (size_t i = 0; i < floats.size(); ++i) {
-      const Hypothesis &a = floats[i].hypotheses[0], &b = rounded[i].hypotheses[0];
-      EXPECT_EQ(predictor.best_tokens(floats[i]).size(), 3);
+      const Candidate &a = floats[i].candidates[0], &b = rounded[i].candidates[0];
+      EXPECT_EQ(a.tokens.size(), 3);
       EXPECT_EQ(a.tokens, b.tokens);
       EXPECT_NE(a.log_probability, b.log_probability);
       EXPECT_NEAR(a.log_probability, b.log_probability, 0.05);
@@ -136,21 +137,22 @@ TEST(Predictor, TellsAnswersInOrderWithWhatWasRead) {
   const PairModel model = small_model(examples);
   Predictor predictor(model, {.threads = 2});
   std::vector<size_t> told;
-  predictor.predict_each({"abcdabcd", "", "ab"}, {}, {}, [&](size_t index, Prediction found) {
+  test::TestSink sink([&](size_t index, const Answer& found) {
     told.push_back(index);
     EXPECT_EQ(found.truncated, index == 0);
     EXPECT_EQ(found.source.size(), (std::vector<size_t>{6, 0, 2})[index]);
-    EXPECT_EQ(found.hypotheses.empty(), index == 1);
+    EXPECT_EQ(found.candidates.empty(), index == 1);
   });
+  predictor.answer_each(requests_of({"abcdabcd", "", "ab"}, {}, &sink));
   EXPECT_EQ(told, (std::vector<size_t>{0, 1, 2}));
 }
 
 TEST(Predictor, WhiteSpaceAsksNothing) {
   const PairModel model = small_model({{"c a", {"K AE"}}});
   Predictor predictor(model, {.threads = 1});
-  const auto found = predictor.predict({" \t ", " "}, {});
-  for (const Prediction& one : found) {
-    EXPECT_TRUE(one.hypotheses.empty());
+  const auto found = predictor.answer({" \t ", " "}, {});
+  for (const Answer& one : found) {
+    EXPECT_TRUE(one.candidates.empty());
     EXPECT_TRUE(one.source.empty());
   }
 }
@@ -160,7 +162,7 @@ TEST(Predictor, RefusesByNumber) {
   Predictor strict(model, {.threads = 1, .strict = true}), lenient(model, {.threads = 1});
   const auto refused = [](Predictor& predictor, const std::vector<std::string>& texts) {
     try {
-      predictor.predict(texts, {});
+      predictor.answer(texts, {});
     } catch (const SourceError& error) {
       return fmt::format("{}: {}", error.index(), error.reason());
     }
@@ -170,13 +172,13 @@ TEST(Predictor, RefusesByNumber) {
   EXPECT_THAT(refused(lenient, {"ab", "a", "\xff"}), testing::StartsWith("2: "));
   EXPECT_THAT(
       [&] {
-        lenient.predict({"ab", "cd"}, {}, {"K AE", "K Q"});
+        lenient.answer({"ab", "cd"}, {}, {"K AE", "K Q"});
       },
       ThrowsMessage<SourceError>(HasSubstr("source 2: the answer cannot begin with 'Q', which "
                                            "is not one of the 5 tokens of the model")));
   EXPECT_THAT(
       [&] {
-        lenient.predict({"ab"}, {}, {"K", "AE"});
+        lenient.answer({"ab"}, {}, {"K", "AE"});
       },
       ThrowsMessage<Error>(HasSubstr("2 prefixes for 1 sources")));
 }
@@ -187,17 +189,17 @@ TEST(Predictor, TellsWhatComesBeforeABadText) {
   const std::vector<std::string> texts = {"ab", "cd", "\xff", "dab"}, prefixes = {"", "", "", "Q"};
   std::vector<size_t> told;
   std::vector<std::string> errors(texts.size());
-  const Predictor::Take take = [&](size_t index, const Prediction& found) {
+  test::TestSink sink([&](size_t index, const Answer& found) {
     told.push_back(index);
     errors[index] = found.error;
-    EXPECT_EQ(found.hypotheses.empty(), !found.error.empty());
-  };
+    EXPECT_EQ(found.candidates.empty(), !found.error.empty());
+  });
   Predictor stops(model, {.threads = 2});
-  EXPECT_THROW(stops.predict_each(texts, {}, prefixes, take), SourceError);
+  EXPECT_THROW(stops.answer_each(requests_of(texts, {}, &sink, prefixes)), SourceError);
   EXPECT_EQ(told, (std::vector<size_t>{0, 1}));
   told.clear();
   Predictor skips(model, {.threads = 2, .skip_bad = true});
-  skips.predict_each(texts, {}, prefixes, take);
+  skips.answer_each(requests_of(texts, {}, &sink, prefixes));
   EXPECT_EQ(told, (std::vector<size_t>{0, 1, 2, 3}));
   EXPECT_EQ(errors[0] + errors[1], "");
   EXPECT_THAT(errors[2], HasSubstr("UTF-8"));
@@ -215,12 +217,12 @@ TEST(Predictor, WhatTakeThrowsIsTheLastThatIsTold) {
   const std::vector<std::string> many(100, "cab");
   for (int round = 0; round < 10; ++round) {
     int told = 0;
-    const auto take = [&](size_t, const Prediction& found) {
-      EXPECT_EQ(found.hypotheses.size(), 1U);
+    test::TestSink sink([&](size_t, const Answer& found) {
+      EXPECT_EQ(found.candidates.size(), 1U);
       ++told;
       throw std::runtime_error("enough");
-    };
-    EXPECT_THAT([&] { predictor.predict_each(many, {}, {}, take); },
+    });
+    EXPECT_THAT([&] { predictor.answer_each(requests_of(many, {}, &sink)); },
                 ThrowsMessage<std::runtime_error>("enough"));
     EXPECT_EQ(told, 1);
   }
@@ -230,12 +232,13 @@ TEST(Predictor, TakeMayAskTheModel) {
   const PairModel model = small_model(examples);
   for (const int64_t threads : {1, 2}) {
     Predictor predictor(model, {.threads = threads});
-    const auto wanted = predictor.predict({"bad"}, {})[0].tokens;
+    const auto wanted = predictor.answer({"bad"}, {})[0].best().tokens;
     int told = 0;
-    predictor.predict_each(texts, {}, {}, [&](size_t, const Prediction&) {
+    test::TestSink sink([&](size_t, const Answer&) {
       ++told;
-      EXPECT_EQ(predictor.predict({"bad"}, {})[0].tokens, wanted);
+      EXPECT_EQ(predictor.answer({"bad"}, {})[0].best().tokens, wanted);
     });
+    predictor.answer_each(requests_of(texts, {}, &sink));
     EXPECT_EQ(told, std::ssize(texts));
   }
 }
@@ -262,15 +265,14 @@ TEST(Predictor, NeverAnswersWhatIsNoToken) {
               SearchOptions{.nbest = 20, .sampling = Sampling{.temperature = 2}}}) {
           search.minimum_length = 3;
           search.maximum_length = 5;
-          for (const Prediction& found : predictor.predict(texts, search))
-            for (const Hypothesis& hypothesis : found.hypotheses)
-              for (const int64_t token : hypothesis.tokens)
+          for (const Answer& found : predictor.answer(texts, search))
+            for (const Candidate& hypothesis : found.candidates)
+              for (const int64_t token : hypothesis.ids)
                 EXPECT_GT(token, Vocabulary::unknown) << type << networks << packed;
           search.unknown = UnknownTokens::keep;
-          const auto kept = predictor.predict({"cab"}, search)[0];
-          EXPECT_THAT(kept.tokens[0], testing::Contains("<unk>"));
-          EXPECT_THAT(kept.hypotheses[0].tokens,
-                      testing::Each(testing::Ge<int64_t>(Vocabulary::eos)));
+          const auto kept = predictor.answer({"cab"}, search)[0];
+          EXPECT_THAT(kept.candidates[0].tokens, testing::Contains("<unk>"));
+          EXPECT_THAT(kept.candidates[0].ids, testing::Each(testing::Ge<int64_t>(Vocabulary::eos)));
         }
       }
     }
@@ -285,19 +287,19 @@ TEST(Predictor, CopiesWhatIsAttendedTo) {
   const SearchOptions keep{
       .maximum_length = 4, .with_weights = true, .unknown = UnknownTokens::keep};
   const SearchOptions copy{.maximum_length = 4, .unknown = UnknownTokens::copy};
-  const auto kept = predictor.predict({"cazb", "qab"}, keep);
-  const auto copied = predictor.predict({"cazb", "qab"}, copy);
+  const auto kept = predictor.answer({"cazb", "qab"}, keep);
+  const auto copied = predictor.answer({"cazb", "qab"}, copy);
   EXPECT_EQ(kept[0].unknown, (std::vector<std::string>{"z"}));
   EXPECT_EQ(kept[1].unknown, (std::vector<std::string>{"q"}));
   for (size_t i = 0; i < 2; ++i) {
-    ASSERT_EQ(kept[i].tokens[0], std::vector<std::string>(4, "<unk>"));
-    const Hypothesis& hypothesis = kept[i].hypotheses[0];
-    EXPECT_EQ(copied[i].hypotheses[0].log_probabilities, hypothesis.log_probabilities);
-    EXPECT_FALSE(copied[i].hypotheses[0].weights.defined()) << "nobody asked for them";
-    for (int64_t t = 0; t < 4; ++t) {
-      const auto place = hypothesis.weights[t].argmax().item<int64_t>();
-      EXPECT_EQ(copied[i].tokens[0][static_cast<size_t>(t)],
-                kept[i].source[static_cast<size_t>(place)]);
+    ASSERT_EQ(kept[i].candidates[0].tokens, std::vector<std::string>(4, "<unk>"));
+    const Candidate& hypothesis = kept[i].candidates[0];
+    EXPECT_EQ(copied[i].candidates[0].log_probabilities, hypothesis.log_probabilities);
+    EXPECT_TRUE(copied[i].candidates[0].weights.empty()) << "nobody asked for them";
+    for (size_t t = 0; t < 4; ++t) {
+      const std::vector<float>& row = hypothesis.weights[t];
+      const auto place = std::max_element(row.begin(), row.end()) - row.begin();
+      EXPECT_EQ(copied[i].candidates[0].tokens[t], kept[i].source[static_cast<size_t>(place)]);
     }
   }
 }
@@ -314,16 +316,16 @@ TEST(Predictor, CopiesUnlessTold) {
   // The gate only copies and never generates.
   copies.network->named_parameters()["gate.bias"].detach().fill_(-30);
   Predictor predictor(copies, {.threads = 1});
-  const Prediction found = predictor.predict({"zz"}, {.maximum_length = 3})[0];
-  EXPECT_EQ(found.tokens[0], std::vector<std::string>(3, "z"));
-  const Prediction without =
-      predictor.predict({"zz"}, {.maximum_length = 3, .unknown = UnknownTokens::forbid})[0];
-  for (const std::string& token : without.tokens[0]) EXPECT_NE(token, "<unk>");
+  const Answer found = predictor.answer({"zz"}, {.maximum_length = 3})[0];
+  EXPECT_EQ(found.candidates[0].tokens, std::vector<std::string>(3, "z"));
+  const Answer without =
+      predictor.answer({"zz"}, {.maximum_length = 3, .unknown = UnknownTokens::forbid})[0];
+  for (const std::string& token : without.candidates[0].tokens) EXPECT_NE(token, "<unk>");
   config = {};
   config.of<Seq2SeqConfig>().score = "none";
   const PairModel blind = make_pair_model({}, config, examples);
   EXPECT_THAT(
-      [&] { Predictor(blind, {.threads = 1}).predict({"ab"}, {.unknown = UnknownTokens::copy}); },
+      [&] { Predictor(blind, {.threads = 1}).answer({"ab"}, {.unknown = UnknownTokens::copy}); },
       ThrowsMessage<Error>(HasSubstr("the model attends to nothing; forbid or keep")));
 }
 
@@ -331,7 +333,7 @@ TEST(Predictor, KeepsTheMinimumLength) {
   const PairModel model = small_model(examples);
   model.network->named_parameters()["output.bias"].detach()[Vocabulary::eos].fill_(9);
   Predictor predictor(model, {.threads = 1});
-  EXPECT_EQ(predictor.predict({"cab"}, {.minimum_length = 50})[0].tokens[0].size(), 50U);
+  EXPECT_EQ(predictor.answer({"cab"}, {.minimum_length = 50})[0].candidates[0].tokens.size(), 50U);
 }
 
 // Answers are as long as the number of positions after the start.
@@ -352,17 +354,17 @@ TEST(Predictor, LearnedPositionsEndAnswers) {
   };
   Predictor predictor(model, {.threads = 1});
   const SearchOptions search{.minimum_length = maximum, .maximum_length = 1000};
-  const auto found = predictor.predict({"ca", "ca"}, search, {"", begin(maximum)});
-  for (const Prediction& each : found) {
-    EXPECT_EQ(std::ssize(each.tokens[0]), maximum);
+  const auto found = predictor.answer({"ca", "ca"}, search, {"", begin(maximum)});
+  for (const Answer& each : found) {
+    EXPECT_EQ(std::ssize(each.candidates[0].tokens), maximum);
   }
   EXPECT_THAT(
       [&] {
-        predictor.predict({"ca", "ca"}, {}, {"", begin(maximum + 1)});
+        predictor.answer({"ca", "ca"}, {}, {"", begin(maximum + 1)});
       },
       ThrowsMessage<SourceError>(HasSubstr(
           "source 2: the answer cannot begin with 17 tokens: the model has positions for 16")));
-  EXPECT_THAT([&] { predictor.predict({"ca"}, {.minimum_length = maximum + 1}); },
+  EXPECT_THAT([&] { predictor.answer({"ca"}, {.minimum_length = maximum + 1}); },
               ThrowsMessage<Error>(HasSubstr("minimum_length 17")));
 }
 
@@ -412,12 +414,12 @@ TEST(Predictor, AnswersFromAnotherDeviceAsOnTheCpu) {
   for (const SearchOptions& search : {SearchOptions{}, SearchOptions{.beam = 3, .nbest = 3},
                                       SearchOptions{.nbest = 2, .sampling = sampling}}) {
     const std::vector<std::string> prefixes(texts.size(), "K");
-    const auto wanted = on_cpu.predict(texts, search, prefixes);
-    const auto found = placed.predict(texts, search, prefixes);
+    const auto wanted = on_cpu.answer(texts, search, prefixes);
+    const auto found = placed.answer(texts, search, prefixes);
     for (size_t i = 0; i < texts.size(); ++i) {
-      ASSERT_EQ(found[i].hypotheses.size(), wanted[i].hypotheses.size()) << texts[i];
-      for (size_t n = 0; n < found[i].hypotheses.size(); ++n) {
-        const Hypothesis &a = found[i].hypotheses[n], &b = wanted[i].hypotheses[n];
+      ASSERT_EQ(found[i].candidates.size(), wanted[i].candidates.size()) << texts[i];
+      for (size_t n = 0; n < found[i].candidates.size(); ++n) {
+        const Candidate &a = found[i].candidates[n], &b = wanted[i].candidates[n];
         EXPECT_EQ(a.tokens, b.tokens) << texts[i];
         EXPECT_NEAR(a.log_probability, b.log_probability, 1e-4);
       }

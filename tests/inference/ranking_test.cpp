@@ -9,7 +9,7 @@
 #include <filesystem>
 #include <stdexcept>
 
-#include "attend/data/safetensors.h"
+#include "attend/files/safetensors.h"
 #include "attend/inference/predictor.h"
 #include "attend/models/model_folder.h"
 #include "attend/models/new_pair_model.h"

@@ -17,7 +17,7 @@ inline PairModel untrained_model(const std::string& type) {
       SomeNetwork{type, {"model.maximum_source_length=6", "model.context=16"}}.config();
   TextConfig text = config.row().text;
   text.source_units = "char";
-  if (config.row().learns_from_text()) text.target_units = "char";
+  if (config.row().answers->is_text()) text.target_units = "char";
   torch::manual_seed(3);
   PairModel model = make_pair_model(text, config, examples);
   model.network->eval();

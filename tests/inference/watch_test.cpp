@@ -15,6 +15,7 @@
 #include "attend/models/new_pair_model.h"
 #include "attend/models/seq2seq_config.h"
 #include "tests/inference/untrained_model.h"
+#include "tests/support/test_sink.h"
 
 namespace attend {
 namespace watch_test {
@@ -44,26 +45,25 @@ TEST_P(Watched, AnswersGrowIntoWhatTheyAre) {
     if (draws) search.sampling = Sampling{.seed = 4};
     std::mutex mutex;
     std::map<std::pair<size_t, size_t>, Candidate> grown;
-    const AnswerWatch watch{.grows = [&](size_t source, size_t answer, const Candidate& so_far) {
+    const auto wanted = model.answer(texts, search);
+    test::TestSink sink([&](size_t source, const Answer& answer) {
+      expect_same(answer, wanted[source]);
+      for (size_t i = 0; i < answer.candidates.size(); ++i) {
+        const std::lock_guard lock(mutex);
+        const Candidate &whole = answer.candidates[i], &last = grown[{source, i}];
+        EXPECT_EQ(last.ids, whole.ids);
+        EXPECT_EQ(last.tokens, whole.tokens);
+        EXPECT_EQ(last.text, whole.text);
+        EXPECT_LE(last.log_probabilities.size(), whole.log_probabilities.size());
+      }
+    });
+    sink.grows = [&](size_t source, size_t answer, const Candidate& so_far) {
       const std::lock_guard lock(mutex);
       Candidate& last = grown[{source, answer}];
       EXPECT_EQ(so_far.tokens.size(), last.tokens.size() + 1);
       last = so_far;
-    }};
-    const auto wanted = model.answer(texts, search);
-    model.answer_each(
-        texts, search, {},
-        [&](size_t source, const Answer& answer) {
-          expect_same(answer, wanted[source]);
-          for (size_t i = 0; i < answer.candidates.size(); ++i) {
-            const std::lock_guard lock(mutex);
-            const Candidate &whole = answer.candidates[i], &last = grown[{source, i}];
-            EXPECT_EQ(last.tokens, whole.tokens);
-            EXPECT_EQ(last.text, whole.text);
-            EXPECT_LE(last.log_probabilities.size(), whole.log_probabilities.size());
-          }
-        },
-        watch);
+    };
+    model.answer_each(test::streaming(requests_of(texts, search, &sink)));
   }
 }
 
@@ -72,12 +72,13 @@ TEST_P(Watched, WhoIsToldMayAskTheModel) {
   const Model model(test::untrained_model(GetParam()), {.threads = 1});
   const auto wanted = model.answer({"bad"});
   int told = 0;
-  const AnswerWatch watch{.grows = [&](size_t, size_t, const Candidate&) {
+  test::TestSink sink;
+  sink.grows = [&](size_t, size_t, const Candidate&) {
     ++told;
     expect_same(model.answer({"bad"})[0], wanted[0]);
-  }};
+  };
   model.answer_each(
-      texts, {.minimum_length = 2, .maximum_length = 3}, {}, [](size_t, const Answer&) {}, watch);
+      test::streaming(requests_of(texts, {.minimum_length = 2, .maximum_length = 3}, &sink)));
   EXPECT_GT(told, 0);
 }
 
@@ -88,16 +89,13 @@ TEST_P(Watched, AStoppedAnswerLeavesTheOthersAsTheyAre) {
   const auto wanted = one.answer(texts, search);
   for (const int steps : {0, 1, 3}) {
     std::array<std::atomic<int>, 16> asked = {};
-    const AnswerWatch watch{
-        .is_stopped = [&](size_t source) { return source % 2 == 0 && asked[source]++ >= steps; }};
-    one.answer_each(
-        texts, search, {},
-        [&](size_t source, const Answer& answer) {
-          if (source % 2 == 1) return expect_same(answer, wanted[source]);
-          for (const Candidate& candidate : answer.candidates)
-            EXPECT_LE(std::ssize(candidate.tokens), steps);
-        },
-        watch);
+    test::TestSink sink([&](size_t source, const Answer& answer) {
+      if (source % 2 == 1) return expect_same(answer, wanted[source]);
+      for (const Candidate& candidate : answer.candidates)
+        EXPECT_LE(std::ssize(candidate.tokens), steps);
+    });
+    sink.is_cancelled = [&](size_t source) { return source % 2 == 0 && asked[source]++ >= steps; };
+    one.answer_each(requests_of(texts, search, &sink));
     for (size_t source = 0; source < texts.size(); ++source) EXPECT_LE(asked[source], steps + 1);
   }
 }
@@ -115,9 +113,9 @@ TEST(WatchedCopies, GrowByTheTokensThatAreCopied) {
   copies.network->named_parameters()["gate.bias"].detach().fill_(-30);
   const Model model(copies, {.threads = 1});
   std::vector<std::string> grown;
-  model.answer_each(
-      {"zz"}, {.maximum_length = 3}, {}, [](size_t, const Answer&) {},
-      {.grows = [&](size_t, size_t, const Candidate& so_far) { grown.push_back(so_far.text); }});
+  test::TestSink sink;
+  sink.grows = [&](size_t, size_t, const Candidate& so_far) { grown.push_back(so_far.text); };
+  model.answer_each(test::streaming(requests_of({"zz"}, {.maximum_length = 3}, &sink)));
   EXPECT_THAT(grown, testing::ElementsAre("z", "zz", "zzz"));
 }
 

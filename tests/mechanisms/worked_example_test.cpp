@@ -80,7 +80,9 @@ TEST(ComputeProblem, EncodesThePositionsWhereQueriesStand) {
     EXPECT_THAT(test::error_of([&] { attended(problem); }),
                 HasSubstr("query_offsets move queries"));
     problem.query_offsets = at::tensor({-2}, at::kLong).squeeze();
-    if (std::string(name) != "rope") EXPECT_NE(test::error_of([&] { attended(problem); }), "");
+    if (std::string(name) != "rope") {
+      EXPECT_NE(test::error_of([&] { attended(problem); }), "");
+    }
   }
 }
 

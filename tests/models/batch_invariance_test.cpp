@@ -1,10 +1,10 @@
-#include "attend/steps/batch_invariance.h"
+#include "attend/decode/batch_invariance.h"
 
 #include <ATen/core/grad_mode.h>
 #include <gtest/gtest.h>
 
-#include "attend/data/vocabulary.h"
 #include "attend/models/pair_network.h"
+#include "attend/text/vocabulary.h"
 #include "tests/models/networks.h"
 
 namespace attend {
@@ -61,7 +61,7 @@ class NetworkInCompany : public testing::TestWithParam<test::SomeNetwork> {
     const auto state = network->start(source, at::full({batch}, source.size(1), at::kLong), {});
     std::vector<Tensor> log_probabilities, weights;
     for (int64_t step = 0; step < steps; ++step) {
-      if (step > 0 && step == GetParam().config().answer_length(source.size(1))) break;
+      if (step > 0 && step == GetParam().config().row().answers->length(source.size(1))) break;
       StepResult result = state->step(given.select(1, step), true, {});
       log_probabilities.push_back(result.log_probabilities);
       if (result.weights.defined()) weights.push_back(result.weights);

@@ -8,7 +8,7 @@
 #include <cmath>
 #include <numeric>
 
-#include "attend/data/vocabulary.h"
+#include "attend/text/vocabulary.h"
 #include "tests/nn/module_gradients.h"
 #include "tests/support/files.h"
 
@@ -285,7 +285,7 @@ TEST(Classifier, ReadsFramesAndShowsThem) {
   config.layers = 1;
   config.positions = Positions::sinusoidal;
   torch::manual_seed(34);
-  Classifier network(config, SourceShape(3, {}), targets);
+  Classifier network(config, FrameForm{3}, targets);
   network.to(torch::kDouble);
   const Tensor frames = torch::randn({2, 5, 3}, torch::kDouble);
   const Tensor lengths = torch::tensor({5, 2});

@@ -6,12 +6,12 @@
 #include <memory>
 
 #include "attend/base/error.h"
-#include "attend/data/vocabulary.h"
 #include "attend/models/classifier.h"
 #include "attend/models/language_model.h"
 #include "attend/models/masked_language_model.h"
 #include "attend/models/seq2seq.h"
 #include "attend/models/transformer.h"
+#include "attend/text/vocabulary.h"
 #include "tests/support/software_device.h"
 
 namespace attend {

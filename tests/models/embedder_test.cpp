@@ -3,7 +3,7 @@
 #include <ATen/core/grad_mode.h>
 #include <gmock/gmock.h>
 
-#include "attend/data/vocabulary.h"
+#include "attend/text/vocabulary.h"
 #include "tests/support/files.h"
 
 namespace attend {
@@ -67,7 +67,7 @@ TEST(Embedder, SaysWhatToDoWhereItIsAskedForMore) {
   EXPECT_THAT(test::error_of([&] { network->objective({}, {}, 0); }), HasSubstr("--init"));
   EXPECT_THAT(test::error_of([&] { network->start({}, {}, {}); }), HasSubstr("attend embed"));
   EXPECT_THAT(test::error_of([] {
-                Embedder(small(), SourceShape(4, {3, 4}));
+                Embedder(small(), ImageForm{4, 3, 4});
               }),
               HasSubstr("reads only texts"));
   EmbedderConfig none = small();

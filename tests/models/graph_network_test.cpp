@@ -7,7 +7,7 @@
 #include <torch/types.h>
 
 #include "attend/base/error.h"
-#include "attend/data/vocabulary.h"
+#include "attend/text/vocabulary.h"
 #include "tests/models/networks.h"
 #include "tests/nn/module_gradients.h"
 #include "tests/support/files.h"
@@ -21,11 +21,7 @@ using testing::HasSubstr;
 
 constexpr int64_t first = Vocabulary::unknown + 1, nodes = 16, labels = 3;
 
-SourceShape source_of(int64_t count) {
-  SourceShape shape{count + first};
-  shape.graph = test::ring_graph(count);
-  return shape;
-}
+SourceShape source_of(int64_t count) { return NodeForm{count + first, test::ring_graph(count)}; }
 
 // A layer of two heads of depth 3, then a layer of two heads that are averaged.
 const GraphNetworkConfig small = {.depth = 6, .heads = 2, .output_heads = 2, .attention_depth = 4};

@@ -26,15 +26,16 @@ PairModel model_of(const test::SomeNetwork& network, const std::vector<std::stri
   PairModel model;
   model.config = network.config();
   if (network.source.is_frames()) {
-    model.text.source_units = network.source.has_neighbours() ? "molecule" : "image";
+    model.text.source_units = network.source.as<NeighbourForm>() != nullptr ? "molecule" : "image";
     model.text.frames.patch = 2;
     model.text.frames.image_height = 6;
     model.text.frames.image_width = 8;
   }
   model.text.joint_vocabulary =
-      model.config.chosen().wants_joint_vocabulary() || model.config.row().learns_from_text();
+      model.config.chosen().wants_joint_vocabulary() || model.config.row().answers->is_text();
   if (network.target_tokens == number_targets) model.text.target = TargetKind::number;
-  if (network.source.graph != nullptr) model.graph = test::ring_graph(5 * std::ssize(source));
+  if (network.source.as<NodeForm>() != nullptr)
+    model.graph = test::ring_graph(5 * std::ssize(source));
   model.source_vocabulary = of_tokens(source);
   model.target_vocabulary = of_tokens(model.text.joint_vocabulary ? source : target);
   model.network = model.make_network();
@@ -81,7 +82,8 @@ TEST_P(EveryInitialNetwork, TakesTheRowsOfItsTokens) {
       EXPECT_TRUE(at::equal(now.select(axis, id - left_out), wanted)) << item.key() << " " << id;
     }
   }
-  const bool reads_tokens = !GetParam().source.is_frames() && GetParam().source.graph == nullptr;
+  const bool reads_tokens =
+      !GetParam().source.is_frames() && GetParam().source.as<NodeForm>() == nullptr;
   EXPECT_EQ(axes > 0, reads_tokens || other.target_tokens() > 0);
 }
 

@@ -10,7 +10,7 @@
 #include <functional>
 
 #include "attend/data/text_windows.h"
-#include "attend/data/vocabulary.h"
+#include "attend/text/vocabulary.h"
 #include "tests/models/steps.h"
 #include "tests/nn/module_gradients.h"
 #include "tests/support/files.h"

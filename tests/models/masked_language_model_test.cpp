@@ -9,8 +9,8 @@
 #include <limits>
 #include <vector>
 
-#include "attend/data/vocabulary.h"
 #include "attend/models/classifier.h"
+#include "attend/text/vocabulary.h"
 #include "tests/nn/module_gradients.h"
 #include "tests/support/files.h"
 
@@ -238,7 +238,7 @@ TEST(MaskedLanguageModel, TellsWhatDoesNotFit) {
   config.self.normaliser = "monotonic_hard";
   EXPECT_THAT(error_of([&] { make(config); }),
               testing::HasSubstr("model.normaliser is monotonic_hard"));
-  EXPECT_THAT(error_of([] { MaskedLanguageModel(small(), SourceShape(3, {})); }),
+  EXPECT_THAT(error_of([] { MaskedLanguageModel(small(), FrameForm{3}); }),
               testing::HasSubstr("reads only texts, not images, sounds, sets or molecules"));
 }
 

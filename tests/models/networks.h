@@ -9,10 +9,10 @@
 #include <vector>
 
 #include "attend/data/node_graph.h"
-#include "attend/data/vocabulary.h"
 #include "attend/models/model_config.h"
 #include "attend/models/pair_network.h"
 #include "attend/models/source_input.h"
+#include "attend/text/vocabulary.h"
 
 namespace attend::test {
 
@@ -31,33 +31,27 @@ inline std::shared_ptr<const NodeGraph> ring_graph(int64_t nodes) {
 }
 
 inline SourceShape ring_source(int64_t tokens) {
-  SourceShape source{tokens};
-  source.graph = ring_graph(tokens - Vocabulary::unknown - 1);
-  return source;
+  return NodeForm{tokens, ring_graph(tokens - Vocabulary::unknown - 1)};
 }
 
 // Frames of two numbers with up to two neighbours, by edges of three kinds.
-inline SourceShape bound_source() {
-  SourceShape source{6, {}};
-  source.neighbours = 2;
-  source.neighbour_kinds = 4;
-  return source;
-}
+inline SourceShape bound_source() { return NeighbourForm{6, 2, 4}; }
 
 // Random sources of one length: `tokens` tokens, or 12 frames (patches in 3 rows and 4 columns).
 // Frames with neighbours see the previous and the next frame.
 inline at::Tensor some_sources(const SourceShape& shape, int64_t count, int64_t tokens) {
   if (!shape.is_frames())
-    return at::randint(Vocabulary::unknown + 1, shape.tokens, {count, tokens}, at::kLong);
-  at::Tensor frames = at::rand({count, 12, shape.depth});
-  if (!shape.has_neighbours()) return frames;
-  const int64_t steps = shape.features(), kinds = steps + shape.neighbours;
+    return at::randint(Vocabulary::unknown + 1, shape.tokens(), {count, tokens}, at::kLong);
+  at::Tensor frames = at::rand({count, 12, shape.depth()});
+  const auto* bound_form = shape.as<NeighbourForm>();
+  if (bound_form == nullptr) return frames;
+  const int64_t steps = shape.features(), kinds = steps + bound_form->neighbours;
   frames.slice(2, steps).zero_();
   for (const int64_t step : {-1, 1}) {
     const int64_t slot = step > 0 ? 1 : 0;
     at::Tensor bound = step > 0 ? frames.slice(1, 0, 11) : frames.slice(1, 1);
     bound.select(2, steps + slot).fill_(step);
-    bound.select(2, kinds + slot).copy_(at::randint(1, shape.neighbour_kinds, {count, 11}));
+    bound.select(2, kinds + slot).copy_(at::randint(1, bound_form->kinds, {count, 11}));
   }
   return frames;
 }
@@ -129,7 +123,7 @@ inline std::vector<SomeNetwork> some_transformers() {
 }
 
 inline std::vector<SomeNetwork> some_networks() {
-  const SourceShape image{4, {3, 4}};
+  const SourceShape image = ImageForm{4, 3, 4};
   std::vector<SomeNetwork> all = {
       {"seq2seq", {}},
       {"seq2seq_lstm",
@@ -165,7 +159,7 @@ inline std::vector<SomeNetwork> some_networks() {
       {"vit", {"model.convolutions=1"}, image},
       {"vit_number", {}, image, number_targets},
       {"vit_registers", {"model.registers=2", "model.layers=2"}, image},
-      {"set", {"model.inducing_points=5"}, SourceShape(3, {})},
+      {"set", {"model.inducing_points=5"}, FrameForm{3}},
       {"set_self", {"model.inducing_points=0"}, {12}, number_targets},
       {"set_bound", {"model.inducing_points=0"}, bound_source()},
       {"classifier_bound", {"model.bias=none"}, bound_source(), number_targets},

@@ -7,7 +7,7 @@
 
 #include "attend/base/error.h"
 #include "attend/base/files.h"
-#include "attend/data/safetensors.h"
+#include "attend/files/safetensors.h"
 #include "attend/models/classifier.h"
 #include "attend/models/model_folder.h"
 #include "attend/models/new_pair_model.h"
@@ -158,7 +158,7 @@ TEST_F(ClassifierModelTest, LoadsWhatItSavedWithItsOwnKeysAlone) {
   EXPECT_THAT(description, HasSubstr("pooling = \"fixed_mlp\""));
   EXPECT_THAT(description, Not(HasSubstr("encoder_layers")));
   const PairModel loaded = load_pair_model(folder);
-  EXPECT_TRUE(loaded.config.answers_labels());
+  EXPECT_TRUE(loaded.answers().is_label());
   EXPECT_EQ(loaded.config.of<ClassifierConfig>().depth, 8);
   EXPECT_TRUE(loaded.network->attends());
   EXPECT_EQ(loaded.source_vocabulary.size(), 5) << "one word occurs twice";

@@ -9,8 +9,8 @@
 #include <numeric>
 
 #include "attend/base/error.h"
-#include "attend/data/vocabulary.h"
 #include "attend/nn/mechanism_table.h"
+#include "attend/text/vocabulary.h"
 #include "tests/models/steps.h"
 #include "tests/nn/module_gradients.h"
 

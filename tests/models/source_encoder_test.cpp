@@ -48,7 +48,7 @@ TEST(SourceEncoder, AddsSinusoidsToScaledTokens) {
 }
 
 TEST(SourceEncoder, KnowsRowsAndColumnsOfAnImage) {
-  const SourceShape shape(4, {2, 3});
+  const SourceShape shape = ImageForm{4, 2, 3};
   const auto told = make(shape, small(Positions::sinusoidal)),
              bare = make(shape, small(Positions::none));
   const Tensor patches = torch::randn({1, 6, 4}, torch::kDouble), lengths = torch::tensor({6});

@@ -19,7 +19,7 @@ using testing::HasSubstr;
 
 constexpr int64_t height = 4, width = 6;
 // Images of 2 x 3 patches of 2 x 2 pixels.
-const SourceShape shape(4, {height / 2, width / 2});
+const SourceShape shape = ImageForm{4, height / 2, width / 2};
 
 Pass generator(uint64_t seed) {
   return {.generator = at::make_generator<at::CPUGeneratorImpl>(seed)};
@@ -114,8 +114,7 @@ TEST(SourceInput, ConvolvesAndHalves) {
 // concatenated before the linear map.
 TEST(SourceInput, ConvolvesEachImageOfASet) {
   torch::manual_seed(7);
-  SourceShape set(24, GridSize{});
-  set.frame_grid = shape.grid;
+  const SourceShape set = ImageSetForm{{24, height / 2, width / 2}};
   SourceInput input(set, 7, {.convolutions = 1, .channels = 3});
   SourceInput alone(shape, 7, {.convolutions = 1, .channels = 3});
   input.to(torch::kDouble);
@@ -150,8 +149,7 @@ TEST(SourceInput, ConvolvesEachImageOfASet) {
 
 // Each image of a set is moved independently.
 TEST(SourceInput, MovesEachImageOfASet) {
-  SourceShape set(24, GridSize{});
-  set.frame_grid = shape.grid;
+  const SourceShape set = ImageSetForm{{24, height / 2, width / 2}};
   SourceInput input(set, 24, {.flip = true});
   input.to(torch::kDouble);
   {
@@ -189,7 +187,7 @@ TEST(SourceInput, RefusesWhatDoesNotFitTheSources) {
   const auto refused = [](const SourceShape& shape, const ImageInputConfig& config) {
     return error_of([&] { SourceInput(shape, 8, config); });
   };
-  const SourceShape tokens(9), sound(40, GridSize{});
+  const SourceShape tokens(9), sound(FrameForm{40});
   EXPECT_THAT(refused(tokens, {.convolutions = 1}), HasSubstr("model.convolutions is 1"));
   EXPECT_THAT(refused(tokens, {.flip = true}), HasSubstr("model.flip is true"));
   EXPECT_THAT(refused(sound, {.shift = 2}), HasSubstr("model.shift is 2"));

@@ -5,9 +5,9 @@
 
 #include <functional>
 
-#include "attend/data/vocabulary.h"
 #include "attend/models/pair_network.h"
 #include "attend/nn/attention_trace.h"
+#include "attend/text/vocabulary.h"
 
 namespace attend::reference {
 

@@ -7,9 +7,9 @@
 
 #include <limits>
 
-#include "attend/data/vocabulary.h"
 #include "attend/models/masked_language_model.h"
 #include "attend/models/new_pair_model.h"
+#include "attend/text/vocabulary.h"
 #include "tests/nn/module_gradients.h"
 #include "tests/support/files.h"
 
@@ -153,7 +153,7 @@ TEST(Tagger, BeginsAsAMaskedLanguageModel) {
 }
 
 TEST(Tagger, TellsWhatDoesNotFit) {
-  EXPECT_THAT(error_of([] { Tagger(small(1, 1), SourceShape(3, {}), targets); }),
+  EXPECT_THAT(error_of([] { Tagger(small(1, 1), FrameForm{3}, targets); }),
               HasSubstr("reads only texts, not images, sounds, sets or molecules"));
   const auto network = make(small(0, 1));
   const Batch batch = make_batch({sentence({4, 5}, {4})}, {0});

@@ -9,7 +9,7 @@
 #include <functional>
 
 #include "attend/base/error.h"
-#include "attend/data/vocabulary.h"
+#include "attend/text/vocabulary.h"
 #include "tests/models/steps.h"
 #include "tests/nn/module_gradients.h"
 #include "tests/support/files.h"
@@ -185,7 +185,7 @@ TEST(Transformer, ReadsFrames) {
     config.heads = 2;
     config.encoder_layers = config.decoder_layers = 1;
     torch::manual_seed(5);
-    Transformer network(config, image ? SourceShape(4, {2, 1}) : SourceShape(4, {}), tokens);
+    Transformer network(config, image ? SourceShape(ImageForm{4, 2, 1}) : FrameForm{4}, tokens);
     network.to(torch::kDouble);
     network.eval();
     std::vector<EncodedPair> heard = {{{}, {5, 6}}, {{}, {7}}};
@@ -277,7 +277,7 @@ TEST(Transformer, TellsWhatDoesNotFit) {
   EXPECT_THAT(error_of([] {
                 TransformerConfig config;
                 config.tied = Tied::all;
-                Transformer(config, SourceShape(4, {}), 12);
+                Transformer(config, FrameForm{4}, 12);
               }),
               testing::HasSubstr("take target"));
   EXPECT_THAT(made([](auto& c) { c.self.mechanism = "linformer"; }),

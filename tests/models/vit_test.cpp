@@ -6,7 +6,7 @@
 
 #include <cmath>
 
-#include "attend/data/vocabulary.h"
+#include "attend/text/vocabulary.h"
 #include "tests/nn/module_gradients.h"
 #include "tests/support/files.h"
 
@@ -19,7 +19,7 @@ using testing::HasSubstr;
 
 constexpr int64_t labels = 3, targets = labels + 4;
 // Images of 2 x 3 patches of 2 x 2 pixels.
-const SourceShape shape(4, {2, 3});
+const SourceShape shape = ImageForm{4, 2, 3};
 
 VitConfig small() {
   VitConfig config;
@@ -141,8 +141,7 @@ TEST(Vit, ReadsRegistersAndAnswersWithout) {
 TEST(Vit, ReadsColours) {
   VitConfig config = small();
   config.image = {.convolutions = 1, .channels = 2, .flip = true, .shift = 1};
-  SourceShape colours(12, {2, 3});
-  colours.channels = 3;
+  const SourceShape colours = ImageForm{12, 2, 3, 3};
   torch::manual_seed(3);
   Classifier network(config, colours, targets);
   Classifier one(config, shape, targets);

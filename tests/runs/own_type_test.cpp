@@ -10,7 +10,6 @@
 #include <string>
 
 #include "attend/base/error.h"
-#include "attend/data/vocabulary.h"
 #include "attend/explain/methods.h"
 #include "attend/explain/weight_tests.h"
 #include "attend/inference/model.h"
@@ -19,6 +18,7 @@
 #include "attend/models/source_input.h"
 #include "attend/nn/token_loss.h"
 #include "attend/runs/training.h"
+#include "attend/text/vocabulary.h"
 #include "tests/runs/reader_network.h"
 #include "tests/support/files.h"
 #include "tests/support/thread_world.h"
@@ -42,7 +42,7 @@ struct SpellerConfig {
 class Speller : public PairNetwork {
  public:
   Speller(const SpellerConfig& config, const SourceShape& source, int64_t target_tokens) {
-    letters_ = register_module("letters", torch::nn::Embedding(source.tokens, config.depth));
+    letters_ = register_module("letters", torch::nn::Embedding(source.tokens(), config.depth));
     sounds_ = register_module("sounds", torch::nn::Linear(config.depth, target_tokens));
   }
 

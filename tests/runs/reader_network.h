@@ -4,7 +4,6 @@
 
 #include <memory>
 
-#include "attend/data/vocabulary.h"
 #include "attend/models/model_type.h"
 #include "attend/models/pair_network.h"
 #include "attend/models/source_input.h"
@@ -15,6 +14,7 @@
 #include "attend/nn/positions.h"
 #include "attend/nn/shared_sequence.h"
 #include "attend/nn/token_loss.h"
+#include "attend/text/vocabulary.h"
 
 namespace attend::test {
 
@@ -33,7 +33,7 @@ class Reader : public PairNetwork {
  public:
   Reader(const ReaderConfig& config, const SourceShape& source, int64_t target_tokens) {
     const int64_t depth = config.depth;
-    letters_ = register_module("letters", torch::nn::Embedding(source.tokens, depth));
+    letters_ = register_module("letters", torch::nn::Embedding(source.tokens(), depth));
     sounds_ = register_module("sounds", torch::nn::Embedding(target_tokens, depth));
     query_ = register_module("query", Linear(depth, depth));
     key_ = register_module("key", Linear(depth, depth));

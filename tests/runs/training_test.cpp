@@ -11,8 +11,8 @@
 
 #include "attend/base/error.h"
 #include "attend/base/files.h"
-#include "attend/data/safetensors.h"
 #include "attend/data/tables.h"
+#include "attend/files/safetensors.h"
 #include "attend/inference/evaluation.h"
 #include "tests/support/files.h"
 

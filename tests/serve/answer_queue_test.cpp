@@ -6,6 +6,8 @@
 #include <atomic>
 #include <chrono>
 #include <future>
+#include <memory>
+#include <mutex>
 #include <optional>
 #include <stdexcept>
 #include <string>
@@ -31,22 +33,22 @@ Candidate so_far(const std::string& text) {
 class Model {
  public:
   AnswerQueue::Ask ask() {
-    return [this](const SearchOptions&, const attend::Model::Arrivals& arrivals) {
-      for (auto sources = arrivals(0); !sources.empty(); sources = arrivals(0)) {
-        pass(texts_of(sources));
-        for (const ArrivingSource& source : sources) answer(source);
+    return [this](const attend::Model::Arrivals& arrivals) {
+      for (auto requests = arrivals(0); !requests.empty(); requests = arrivals(0)) {
+        pass(texts_of(requests));
+        for (const Request& request : requests) answer(request);
       }
     };
   }
   // Answers only after no more sources join.
   AnswerQueue::Ask ask_joining() {
-    return [this](const SearchOptions&, const attend::Model::Arrivals& arrivals) {
-      std::vector<ArrivingSource> all;
+    return [this](const attend::Model::Arrivals& arrivals) {
+      std::vector<Request> all;
       for (auto more = arrivals(0); !more.empty(); more = arrivals(all.size())) {
         pass(texts_of(more));
         all.insert(all.end(), more.begin(), more.end());
       }
-      for (const ArrivingSource& source : all) answer(source);
+      for (const Request& request : all) answer(request);
     };
   }
   // Makes vectors with the source as their token.
@@ -77,9 +79,9 @@ class Model {
   std::atomic<int> stopped = 0;
 
  private:
-  static Texts texts_of(const std::vector<ArrivingSource>& sources) {
+  static Texts texts_of(const std::vector<Request>& requests) {
     Texts texts;
-    for (const ArrivingSource& source : sources) texts.push_back(source.source);
+    for (const Request& request : requests) texts.push_back(request.source);
     return texts;
   }
 
@@ -90,15 +92,15 @@ class Model {
     changed_.wait(lock, [this, number = calls_.size()] { return number <= opened_; });
   }
 
-  void answer(const ArrivingSource& source) {
-    if (source.source == "throws") throw std::runtime_error("broken");
+  void answer(const Request& request) {
+    if (request.source == "throws") throw std::runtime_error("broken");
     Answer answer;
-    answer.source = {source.source};
-    if (source.is_stopped())
+    answer.source = {request.source};
+    if (request.sink->cancelled(request.number))
       ++stopped;
-    else if (source.grows)
-      source.grows(0, so_far(source.source));
-    source.take(std::move(answer));
+    else if (request.streams)
+      request.sink->token(request.number, 0, so_far(request.source));
+    request.sink->done(request.number, std::move(answer));
   }
 
   std::mutex mutex_;
@@ -107,42 +109,59 @@ class Model {
   size_t opened_ = 0;
 };
 
-// A request and its result: the sources of its answers, or "failed: " with the message.
+// A client and its result: the sources of its answers, or "failed: " with the message.
 struct Asked {
-  std::promise<Texts> promise;
-  Texts grown;  // the number of a source with its partial answer
-  std::atomic<bool> is_abandoned = false;
-
-  Question question(const Texts& sources, const std::string& options = "equal") {
-    Question question;
-    question.sources = sources;
-    question.options = options;
-    question.is_abandoned = [this] { return is_abandoned.load(); };
-    question.answered = [this](const std::vector<Answer>& answers) {
-      Texts texts;
-      for (const Answer& answer : answers) texts.push_back(answer.source[0]);
-      promise.set_value(texts);
-    };
-    question.grows = [this](size_t source, size_t, const Candidate& candidate) {
-      grown.push_back(std::to_string(source) + candidate.text);
-    };
-    question.failed = [this](const std::exception& error) {
-      promise.set_value({"failed: " + std::string(error.what())});
-    };
-    return question;
+  // Options of this maximum length; 0: sampling.
+  ClientRequests question(const Texts& sources, int64_t options = 1) {
+    SearchOptions search{.maximum_length = options};
+    if (options == 0) search.sampling = Sampling();
+    std::vector<Request> requests = requests_of(sources, search);
+    for (Request& request : requests) request.streams = true;
+    return {.requests = std::move(requests), .sink = std::make_shared<Told>(*this, sources.size())};
   }
   // As question(), for vectors.
-  Question vectors(const Texts& sources) {
-    Question question = this->question(sources, "vectors");
-    question.answered = nullptr;
-    question.embedded = [this](const std::vector<Embedding>& embeddings) {
-      Texts texts;
-      for (const Embedding& embedding : embeddings) texts.push_back(embedding.tokens.at(0));
-      promise.set_value(texts);
-    };
-    return question;
+  ClientRequests vectors(const Texts& sources) {
+    ClientRequests client = question(sources);
+    client.wants_vectors = true;
+    return client;
   }
   Texts result() { return promise.get_future().get(); }
+
+  std::promise<Texts> promise;
+  std::mutex mutex;
+  Texts grown;  // the number of a source with its partial answer
+  std::atomic<bool> is_abandoned = false, throws = false;
+
+ private:
+  struct Told : ClientSink {
+    Told(Asked& its_asked, size_t count) : asked(its_asked), texts(count), left(count) {}
+
+    bool cancelled(size_t) override { return has_failed || asked.is_abandoned; }
+    void token(size_t number, size_t, const Candidate& candidate) override {
+      const std::lock_guard lock(asked.mutex);
+      asked.grown.push_back(std::to_string(number) + candidate.text);
+    }
+    void done(size_t number, Answer answer) override { take(number, answer.source[0]); }
+    void embedded(size_t number, Embedding embedding) override {
+      take(number, embedding.tokens.at(0));
+    }
+    void failed(const std::exception& error) override {
+      if (!has_failed.exchange(true))
+        asked.promise.set_value({"failed: " + std::string(error.what())});
+    }
+    void take(size_t number, const std::string& text) {
+      const std::lock_guard lock(asked.mutex);
+      texts[number] = text;
+      if (--left > 0 || cancelled(number)) return;
+      if (asked.throws) throw std::runtime_error("no JSON");
+      asked.promise.set_value(texts);
+    }
+
+    Asked& asked;
+    Texts texts;
+    size_t left;
+    std::atomic<bool> has_failed = false;
+  };
 };
 
 TEST(AnswerQueue, WhatAQuestionThrowsIsItsOwnFailure) {
@@ -152,13 +171,10 @@ TEST(AnswerQueue, WhatAQuestionThrowsIsItsOwnFailure) {
       model.ask(), 256, [](const auto&, size_t) {}, 1, model.embed());
   queue.add(first.question({"a"}));
   model.calls(1);
-  Question throwing = broken.question({"b"});
-  throwing.answered = [](const auto&) { throw std::runtime_error("no JSON"); };
-  queue.add(std::move(throwing));
+  broken.throws = broken_vectors.throws = true;
+  queue.add(broken.question({"b"}));
   queue.add(beside.question({"c"}));
-  Question throwing_vectors = broken_vectors.vectors({"d"});
-  throwing_vectors.embedded = [](const auto&) { throw std::runtime_error("no JSON"); };
-  queue.add(std::move(throwing_vectors));
+  queue.add(broken_vectors.vectors({"d"}));
   queue.add(other_vectors.vectors({"e"}));
   model.open();
   EXPECT_THAT(broken.result(), ElementsAre("failed: no JSON"));
@@ -179,9 +195,9 @@ TEST(AnswerQueue, AsksAllThatWaitWithEqualOptionsAtOnce) {
   queue.add(first.question({"a"}));
   model.calls(1);
   queue.add(second.question({"b", "c"}));
-  queue.add(other.question({"d"}, "other"));
-  queue.add(drawn.question({"e"}, ""));
-  queue.add(drawn_too.question({"f"}, ""));
+  queue.add(other.question({"d"}, 2));
+  queue.add(drawn.question({"e"}, 0));
+  queue.add(drawn_too.question({"f"}, 0));
   queue.add(third.question({"g"}));
   EXPECT_EQ(queue.size(), 5);
   EXPECT_FALSE(queue.is_idle());
@@ -219,7 +235,7 @@ TEST(AnswerQueue, QuestionsJoinThoseOfEqualOptions) {
       model.ask_joining(), 256, [&](const auto&, size_t all) { together.push_back(all); }, 1);
   queue.add(first.question({"a"}));
   model.calls(1);
-  queue.add(other.question({"x"}, "other"));
+  queue.add(other.question({"x"}, 2));
   queue.add(second.question({"b", "c"}));
   model.open(1);
   model.calls(2);
@@ -251,12 +267,12 @@ TEST(AnswerQueue, ALongQuestionLeavesTheOtherThreadsToOthers) {
   Asked asked, other;
   AnswerQueue queue(
       model.ask(), 256, [](const auto&, size_t) {}, 2);
-  Question question = asked.question(Texts(100, "a"), "");
+  ClientRequests question = asked.question(Texts(100, "a"), 0);
   question.is_long = true;
   queue.add(std::move(question));
   // 64 are taken at once, and the rest waits for the same thread.
   EXPECT_EQ(model.calls(1)[0].size(), 64U);
-  queue.add(other.question({"x"}, "other"));
+  queue.add(other.question({"x"}, 2));
   EXPECT_THAT(model.calls(2)[1], ElementsAre("x"));
   model.open();
   EXPECT_THAT(other.result(), ElementsAre("x"));
@@ -270,7 +286,7 @@ TEST(AnswerQueue, ALongQuestionThatIsOvertakenIsTakenUpAgain) {
   AnswerQueue queue(
       model.ask(), 256, [](const auto&, size_t) {}, 2);
   for (size_t i = 0; i < asked.size(); ++i) {
-    Question question = asked[i].question(Texts(600, std::to_string(i)), "");
+    ClientRequests question = asked[i].question(Texts(600, std::to_string(i)), 0);
     question.is_long = true;
     queue.add(std::move(question));
   }
@@ -286,7 +302,7 @@ TEST(AnswerQueue, QuestionsOfOtherOptionsAreNotOvertakenForEver) {
       model.ask(), 256, [](const auto&, size_t) {}, 1);
   queue.add(asked[0].question({"a"}));
   model.calls(1);
-  queue.add(other.question({"x"}, "other"));
+  queue.add(other.question({"x"}, 2));
   // 64 are taken at once.
   for (size_t i = 1; i < asked.size(); ++i) queue.add(asked[i].question(Texts(32, "b")));
   model.open();
@@ -387,15 +403,19 @@ TEST(AnswerQueue, OptionsThatTheModelRefusesFailTheirQuestions) {
   Model model;
   model.open();
   Asked refused, refused_too, answered;
-  const auto ask = [&](const SearchOptions& search, const attend::Model::Arrivals& arrivals) {
-    if (search.beam == 2) throw std::runtime_error("no such beam");
-    model.ask()(search, arrivals);
+  const auto ask = [&](const attend::Model::Arrivals& arrivals) {
+    model.ask()([&](size_t answering) {
+      std::vector<Request> requests = arrivals(answering);
+      for (const Request& request : requests)
+        if (request.options.beam == 2) throw std::runtime_error("no such beam");
+      return requests;
+    });
   };
   AnswerQueue queue(
       ask, 256, [](const auto&, size_t) {}, 1);
   for (Asked* asked : {&refused, &refused_too}) {
-    Question question = asked->question({"a"}, "beam 2");
-    question.search.beam = 2;
+    ClientRequests question = asked->question({"a"});
+    question.requests[0].options.beam = 2;
     queue.add(std::move(question));
   }
   queue.add(answered.question({"b"}));
@@ -451,7 +471,7 @@ TEST(AnswerQueue, AQuestionOfMuchWorkGoesBehindTheOthersEachTimeThatSomeIsDone) 
   queue.add(large.question(Texts(30, long_source)));
   EXPECT_EQ(model.calls(1)[0].size(), 11U);
   queue.add(vectors.vectors(Texts(20, long_source)));
-  queue.add(other.question({"a"}, "other"));
+  queue.add(other.question({"a"}, 2));
   queue.add(beside.question({"b"}));
   model.open();
   EXPECT_EQ(large.result().size(), 30U);

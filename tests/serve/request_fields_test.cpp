@@ -41,11 +41,25 @@ Refusal refusal(const std::string& body) {
   try {
     Values().read(body);
   } catch (const RequestError& error) {
-    const HttpResponse response = error.response();
+    const HttpResponse response = openai_error(error);
     const auto told = nlohmann::json::parse(response.body).at("error");
     return {response.status, told.at("message"), told.at("param"), told.at("code")};
   }
   return {};
+}
+
+TEST(RequestFields, AnErrorIsAsOpenAIsClientsReadIt) {
+  const auto error = [](const RequestError& what) {
+    return nlohmann::json::parse(openai_error(what).body).at("error");
+  };
+  EXPECT_EQ(error({422, "the beam is 0", "beam", "out_of_range"}),
+            (nlohmann::json{{"message", "the beam is 0"},
+                            {"type", "invalid_request_error"},
+                            {"param", "beam"},
+                            {"code", "out_of_range"}}));
+  const auto bare = error({503, "busy \xff"});
+  EXPECT_EQ(bare.at("type"), "server_error");
+  EXPECT_TRUE(bare.at("param").is_null() && bare.at("code").is_null());
 }
 
 TEST(RequestFields, AreRead) {

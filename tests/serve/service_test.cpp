@@ -15,6 +15,7 @@
 #include <utility>
 
 #include "attend/decode/not_a_number.h"
+#include "attend/explain/explain_files.h"
 #include "attend/serve/asking.h"
 #include "attend/serve/routes.h"
 #include "tests/http/support.h"
@@ -183,6 +184,21 @@ TEST_F(ServiceTest, TheDocumentDescribesEveryAnswer) {
     i += begin.size();
     EXPECT_TRUE(schemas.contains(text.substr(i, text.find('"', i) - i)));
   }
+}
+
+TEST_F(ServiceTest, TheDocumentListsTheFilesOfExplanations) {
+  serve({});
+  const std::string answer = ask("GET", "/openapi.json");
+  const auto document = nlohmann::json::parse(answer.substr(answer.find("\r\n\r\n") + 4));
+  const auto& format = document["components"]["schemas"]["ExplainRequest"]["properties"]["format"];
+  EXPECT_EQ(format["default"], "json");
+  const auto& types = document["paths"]["/v1/explain"]["post"]["responses"]["200"]["content"];
+  size_t count = 0;
+  for (const ExplainFile& file : explain_files()) {
+    EXPECT_EQ(format["enum"][count++], file.suffix.substr(1));
+    EXPECT_TRUE(types.contains(file.media_type.substr(0, file.media_type.find(';'))));
+  }
+  EXPECT_EQ(format["enum"][count], "page");
 }
 
 TEST_F(ServiceTest, CountsRequests) {

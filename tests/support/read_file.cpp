@@ -15,10 +15,10 @@
 #include <vector>
 
 #include "attend/base/error.h"
-#include "attend/data/audio.h"
-#include "attend/data/image.h"
 #include "attend/data/interactions.h"
 #include "attend/data/pairs.h"
+#include "attend/files/audio.h"
+#include "attend/files/image.h"
 
 namespace {
 

@@ -13,7 +13,7 @@
 #include <utility>
 
 #include "attend/base/error.h"
-#include "attend/data/molecule.h"
+#include "attend/text/molecule.h"
 
 namespace {
 

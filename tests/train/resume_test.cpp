@@ -1,7 +1,7 @@
 #include <algorithm>
 #include <numeric>
 
-#include "attend/data/safetensors.h"
+#include "attend/files/safetensors.h"
 #include "attend/train/recent_weights.h"
 #include "tests/train/trainer_case.h"
 

@@ -1,7 +1,7 @@
 #include <cmath>
 #include <set>
 
-#include "attend/data/safetensors.h"
+#include "attend/files/safetensors.h"
 #include "attend/train/recent_weights.h"
 #include "tests/support/software_device.h"
 #include "tests/train/trainer_case.h"

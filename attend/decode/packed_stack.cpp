@@ -1,0 +1,361 @@
+#include "attend/decode/packed_stack.h"
+
+#include <algorithm>
+
+#include "attend/base/error.h"
+#include "attend/decode/packed_state-inl.h"
+#include "attend/decode/packed_tensors-inl.h"
+
+namespace attend {
+namespace {
+
+using at::Tensor;
+using kernels::PackedMatrix;
+
+int64_t key_heads_in(const HeadGroup& group) {
+  return group.key_heads == 0 ? group.heads : group.key_heads;
+}
+
+bool takes_heads(const std::vector<HeadGroup>& groups, bool itself) {
+  if (groups.size() != 1 || groups[0].rotary) return false;
+  const AttentionChoices& choices = groups[0].choices;
+  const ScoreRow& score = score_row(choices.score);
+  const bool plain_score = score.family == Family::dot && score.parameters.empty() &&
+                           score.map_query == nullptr && score.map_key == nullptr &&
+                           score.map_past == nullptr;
+  return plain_score && reads_all_by_softmax(choices, itself);
+}
+
+std::vector<float> numbers(const Tensor& tensor) {
+  const Tensor plain = contiguous_numbers(tensor.detach());
+  return {pointer_of<const float>(plain), pointer_of<const float>(plain) + plain.numel()};
+}
+
+// Lengths of sources x [B, T, depth]; undefined lengths: no padding.
+std::vector<int64_t> lengths_or_all(const Tensor& lengths, const Tensor& x) {
+  if (!lengths.defined()) return std::vector<int64_t>(static_cast<size_t>(x.size(0)), x.size(1));
+  const Tensor plain = contiguous_numbers(lengths.to(at::kCPU, at::kLong));
+  return {pointer_of<const int64_t>(plain), pointer_of<const int64_t>(plain) + plain.numel()};
+}
+
+// Rows [.., depth] of x [B, T, depth] without the padding, which need not be computed.
+Tensor without_padding(const Tensor& x, const std::vector<int64_t>& lengths) {
+  std::vector<Tensor> parts;
+  for (size_t b = 0; b < lengths.size(); ++b)
+    parts.push_back(x[static_cast<int64_t>(b)].narrow(0, 0, lengths[b]));
+  return at::cat(parts);
+}
+
+}  // namespace
+
+// encode() attends key by key; for longer sequences the tiles of attention() are faster.
+constexpr int64_t longest_encoded = 128;
+
+bool PackedStack::takes(const TransformerStack& stack) {
+  const TransformerStackConfig& config = stack.config();
+  for (const Tensor& each : stack.parameters())
+    if (!each.is_cpu() || each.scalar_type() != at::kFloat) return false;
+  if (config.experts > 0 || config.gated || !config.first_norm || !config.self_in_turn.empty())
+    return false;
+  return takes_heads(config.self, /*itself=*/true) &&
+         (config.cross.empty() || takes_heads(config.cross, /*itself=*/false));
+}
+
+PackedStack::Norm PackedStack::pack_norm(const Parameters& all, const std::string& name) {
+  return {numbers(all[name + ".weight"]), numbers(all[name + ".bias"])};
+}
+
+PackedStack::Heads PackedStack::pack_heads(const Parameters& all, const std::string& name,
+                                           const HeadGroup& group, WeightType weights,
+                                           bool round_rows) {
+  constexpr int64_t whole = 16;  // cached_attention() requires multiples of it
+  Heads heads;
+  heads.heads = group.heads;
+  heads.key_heads = key_heads_in(group);
+  const auto parameter = [&](const char* part) { return all[name + part]; };
+  const int64_t depth = parameter(".query.weight").size(0) / group.heads;
+  heads.depth = up_to(depth, whole);
+  heads.scale = static_cast<float>(Score(group.choices.score).scale(depth));
+  const auto padded = [&](const char* part, int64_t count) {
+    return with_padded_parts(parameter(part), count, heads.depth);
+  };
+  heads.query = packed(padded(".query.weight", heads.heads), padded(".query.bias", heads.heads),
+                       weights, round_rows);
+  heads.key_value = packed(
+      at::cat({padded(".key.weight", heads.key_heads), padded(".value.weight", heads.key_heads)}),
+      at::cat({padded(".key.bias", heads.key_heads), padded(".value.bias", heads.key_heads)}),
+      weights, round_rows);
+  const Tensor output =
+      with_padded_parts(parameter(".output.weight").t().contiguous(), heads.heads, heads.depth);
+  heads.output = packed(output.t(), parameter(".output.bias"), weights, round_rows);
+  heads.norm = pack_norm(all, name + "_norm");
+  return heads;
+}
+
+PackedStack::PackedStack(const TransformerStack& stack, WeightType weights)
+    : config_(stack.config()), cache_type_(cache_type(weights)) {
+  if (!takes(stack)) fail("[packed stack] these layers have no packed form; step the stack itself");
+  const Parameters all = stack.named_parameters();
+  const bool round_rows = encodes(stack);  // an encoder always has many rows
+  for (int64_t i = 0; i < config_.layers; ++i) {
+    const std::string name = fmt::format("layer{}_", i);
+    Layer layer;
+    layer.self = pack_heads(all, name + "self", config_.self[0], weights, round_rows);
+    if (!config_.cross.empty())
+      layer.cross = pack_heads(all, name + "cross", config_.cross[0], weights, round_rows);
+    const std::string part = name + "feed_forward";
+    const auto map = [&](const std::string& which) {
+      return packed(all[which + ".weight"], all[which + ".bias"], weights, round_rows);
+    };
+    layer.hidden = map(part + ".hidden");
+    layer.output = map(part + ".output");
+    layer.feed_forward_norm = pack_norm(all, part + "_norm");
+    layers_.push_back(std::move(layer));
+  }
+  if (config_.normalise_first) final_norm_ = pack_norm(all, "norm");
+}
+
+std::shared_ptr<PackedStack::State> PackedStack::start(const StackSource& source,
+                                                       int64_t rows) const {
+  auto state = std::make_shared<State>();
+  if (config_.cross.empty()) {
+    state->count = rows;
+    state->groups = {{.count = rows}};
+    return state;
+  }
+  const Tensor vectors = contiguous_numbers(source.vectors.to(at::kFloat));
+  const std::vector<int64_t> lengths = lengths_or_all(source.lengths, vectors);
+  const Tensor tokens = without_padding(vectors, lengths);
+  state->count = vectors.size(0);
+  const auto block = std::make_shared<State::Block>(State::make_block(
+      cache_type_, layers_.size(), state->count, vectors.size(1), layers_[0].cross.width()));
+  for (size_t i = 0; i < layers_.size(); ++i)
+    block->keep_sources(i, lengths,
+                        keys_and_values(*state, layers_[i].cross, pointer_of<const float>(tokens),
+                                        tokens.size(0), tokens.size(1)));
+  for (int64_t b = 0; b < state->count; ++b) state->sources.push_back(static_cast<int32_t>(b));
+  if (source.lengths.defined()) state->lengths = lengths;
+  state->groups = {{.count = state->count, .of_source = block}};
+  return state;
+}
+
+void PackedStack::normalise(const State& state, const Norm& norm, float* out) const {
+  kernels::normalise_rows({.rows = state.rows,
+                           .depth = config_.depth,
+                           .stride = up_to(config_.depth, PackedMatrix::panel),
+                           .x = state.x.data(),
+                           .weight = norm.weight.data(),
+                           .bias = norm.bias.data(),
+                           .epsilon = static_cast<float>(config_.epsilon),
+                           .out = out});
+}
+
+// Adds the sublayer's output to x, normalised before or after.
+template <class Sublayer>
+void PackedStack::add(State& state, const Norm& norm, const Sublayer& sublayer) const {
+  if (config_.normalise_first) normalise(state, norm, state.normed.data());
+  // A sublayer adds to x in place after it has read its input.
+  sublayer(config_.normalise_first ? state.normed.data() : state.x.data());
+  if (!config_.normalise_first) normalise(state, norm, state.x.data());
+}
+
+// x += f(in). `keys` returns the keys for the rows of a group, given the first row.
+template <class Keys>
+void PackedStack::attend(State& state, const Heads& heads, const float* in,
+                         const Keys& keys) const {
+  const int64_t stride = up_to(config_.depth, PackedMatrix::panel);
+  const int64_t wide = heads.query.padded_columns();
+  kernels::packed_products({.rows = state.rows,
+                            .matrix = &heads.query,
+                            .a = in,
+                            .a_stride = stride,
+                            .out = with_room(state.query, state.rows * wide),
+                            .out_stride = wide});
+  float* context = with_room(state.context, state.rows * wide);
+  int64_t first = 0;
+  for (const State::Group& group : state.groups) {
+    kernels::CachedAttention problem = keys(group, first);
+    problem.rows = group.count * (state.rows / state.count);
+    problem.heads = heads.heads;
+    problem.key_heads = heads.key_heads;
+    problem.depth = problem.value_depth = heads.depth;
+    problem.scale = heads.scale;
+    problem.query = state.query.data() + first * wide;
+    problem.query_stride = wide;
+    problem.context = context + first * wide;
+    problem.context_stride = wide;
+    kernels::cached_attention(problem);
+    first += problem.rows;
+  }
+  kernels::packed_products({.rows = state.rows,
+                            .matrix = &heads.output,
+                            .a = state.context.data(),
+                            .a_stride = wide,
+                            .accumulate = true,
+                            .out = state.x.data(),
+                            .out_stride = stride});
+}
+
+const float* PackedStack::keys_and_values(State& state, const Heads& heads, const float* in,
+                                          int64_t rows, int64_t stride) {
+  const int64_t slot = 2 * heads.width();
+  float* fresh = with_room(state.fresh, rows * slot);
+  kernels::packed_products({.rows = rows,
+                            .matrix = &heads.key_value,
+                            .a = in,
+                            .a_stride = stride,
+                            .out = fresh,
+                            .out_stride = slot});
+  return fresh;
+}
+
+void PackedStack::read_self(State& state, size_t index, const float* in, float* weights) const {
+  const Heads& heads = layers_[index].self;
+  const int64_t stride = up_to(config_.depth, PackedMatrix::panel);
+  const int64_t positions = state.rows / state.count, slot = 2 * heads.width();
+  const float* fresh = keys_and_values(state, heads, in, state.rows, stride);
+  const auto& newest = state.groups[0].steps;  // the same for all groups
+  for (auto step = newest.end() - positions; step != newest.end(); ++step, fresh += slot)
+    step->block->keep(index, step->position, state.count, fresh, positions * slot);
+  const bool several = !state.reader_lengths.empty();
+  attend(state, heads, in, [&](const State::Group& group, int64_t first) {
+    state.slots.clear();
+    for (const State::Step& step : group.steps)
+      state.slots.push_back(step.block->key(index, step.position));
+    return kernels::CachedAttention{
+        .keys = group.positions(),
+        .lengths = several ? state.reader_lengths.data() + first : nullptr,
+        .type = cache_type_,
+        .slots = state.slots.data(),
+        .places = (several ? state.reader_places : state.places).data() + first * state.room,
+        .row_stride = state.room,
+        .key_stride = 1,
+        .place_stride = group.steps[0].block->row_stride(),
+        .value_offset = group.steps[0].block->value_offset(),
+        .weights = weights};
+  });
+}
+
+// Cross-attention or an encoder's self-attention: each row reads one source, in the kept layer
+// `index`.
+void PackedStack::read_source(State& state, const Heads& heads, size_t index, const float* in,
+                              float* weights) const {
+  attend(state, heads, in, [&](const State::Group& group, int64_t first) {
+    const State::Block& source = *group.of_source;
+    state.slots.clear();
+    for (int64_t j = 0; j < source.positions; ++j) state.slots.push_back(source.key(index, j));
+    return kernels::CachedAttention{
+        .keys = source.positions,
+        .lengths = state.lengths.empty() ? nullptr : state.lengths.data() + first,
+        .type = source.type,
+        .slots = state.slots.data(),
+        .places = state.sources.data() + first,
+        .row_stride = 1,
+        .key_stride = 0,
+        .place_stride = source.row_stride(),
+        .value_offset = source.value_offset(),
+        .weights = weights};
+  });
+}
+
+void PackedStack::feed_forward(State& state, const Layer& layer, const float* in) const {
+  const int64_t stride = up_to(config_.depth, PackedMatrix::panel);
+  const int64_t wide = layer.hidden.padded_columns();
+  const bool relu = config_.activation == HiddenActivation::relu;
+  kernels::packed_products({.rows = state.rows,
+                            .matrix = &layer.hidden,
+                            .a = in,
+                            .a_stride = stride,
+                            .relu = relu,
+                            .out = with_room(state.hidden, state.rows * wide),
+                            .out_stride = wide});
+  if (!relu) {
+    Tensor hidden = at::from_blob(state.hidden.data(), {state.rows, wide}, at::kFloat);
+    activate(hidden, config_.activation);
+  }
+  kernels::packed_products({.rows = state.rows,
+                            .matrix = &layer.output,
+                            .a = state.hidden.data(),
+                            .a_stride = wide,
+                            .accumulate = true,
+                            .out = state.x.data(),
+                            .out_stride = stride});
+}
+
+// Runs all layers; `attention` adds the attention sublayers of a layer.
+template <class Attention>
+void PackedStack::pass(State& state, const Attention& attention) const {
+  for (size_t i = 0; i < layers_.size(); ++i) {
+    attention(i);
+    add(state, layers_[i].feed_forward_norm,
+        [&](const float* in) { feed_forward(state, layers_[i], in); });
+  }
+  if (config_.normalise_first) normalise(state, final_norm_, state.x.data());
+}
+
+PackedStack::Vectors PackedStack::step(const Tensor& x, State& state, bool with_weights) const {
+  const int64_t stride = up_to(config_.depth, PackedMatrix::panel);
+  const int64_t positions = x.dim() == 3 ? x.size(1) : 1;
+  state.begin(x, stride);
+  for (int64_t t = 0; t < positions; ++t)
+    state.add_step(cache_type_, layers_.size(), layers_[0].self.width());
+  state.set_readers(positions);
+  const bool has_source = !config_.cross.empty();
+  Vectors result{nullptr, stride, {}};
+  with_weights &= !state.appended;
+  if (with_weights)
+    result.weights =
+        at::empty({state.rows, has_source ? state.groups[0].of_source->positions : state.steps()});
+  pass(state, [&](size_t i) {
+    const bool last = i + 1 == layers_.size();
+    float* weights = with_weights && last ? result.weights.data_ptr<float>() : nullptr;
+    add(state, layers_[i].self.norm,
+        [&](const float* in) { read_self(state, i, in, has_source ? nullptr : weights); });
+    if (has_source)
+      add(state, layers_[i].cross.norm,
+          [&](const float* in) { read_source(state, layers_[i].cross, i, in, weights); });
+  });
+  result.data = state.x.data();
+  return result;
+}
+
+bool PackedStack::encodes(const TransformerStack& stack) {
+  return takes(stack) && stack.config().cross.empty() &&
+         reads_all_by_softmax(stack.config().self[0].choices, /*itself=*/false);
+}
+
+bool PackedStack::encodes_length(int64_t length) { return length <= longest_encoded; }
+
+Tensor PackedStack::encode(const Tensor& x, const Tensor& lengths) const {
+  State state;
+  const int64_t stride = up_to(config_.depth, PackedMatrix::panel);
+  const std::vector<int64_t> counts = lengths_or_all(lengths, x);
+  state.begin(without_padding(x, counts), stride);
+  // The cache is read once, soon after it is written: rounding it gains nothing.
+  const auto block = std::make_shared<State::Block>(State::make_block(
+      kernels::CacheType::float32, 1, x.size(0), x.size(1), layers_[0].self.width()));
+  state.count = state.rows;
+  state.groups = {{.count = state.rows, .of_source = block}};
+  for (size_t b = 0; b < counts.size(); ++b) {
+    const auto count = static_cast<size_t>(counts[b]);
+    state.sources.insert(state.sources.end(), count, static_cast<int32_t>(b));
+    state.lengths.insert(state.lengths.end(), count, counts[b]);
+  }
+  pass(state, [&](size_t i) {
+    const Heads& heads = layers_[i].self;
+    add(state, heads.norm, [&](const float* in) {
+      block->keep_sources(0, counts, keys_and_values(state, heads, in, state.rows, stride));
+      read_source(state, heads, 0, in, nullptr);
+    });
+  });
+  Tensor encoded = at::zeros({x.size(0), x.size(1), config_.depth});
+  const float* from = state.x.data();
+  for (size_t b = 0; b < counts.size(); ++b)
+    for (int64_t j = 0; j < counts[b]; ++j, from += stride)
+      std::copy_n(
+          from, config_.depth,
+          encoded.data_ptr<float>() + (static_cast<int64_t>(b) * x.size(1) + j) * config_.depth);
+  return encoded;
+}
+
+}  // namespace attend

@@ -1,0 +1,99 @@
+#pragma once
+
+#include <memory>
+#include <vector>
+
+#include "attend/decode/weight_type.h"
+#include "attend/kernels/cached_attention.h"
+#include "attend/kernels/packed_matrix.h"
+#include "attend/nn/transformer_stack.h"
+
+namespace attend {
+
+// The layers of a TransformerStack for inference. Copies the weights at construction, in the order
+// in which products read them; steps use plain pointers and reusable scratch memory. Results equal
+// TransformerStack::step except for rounding. With a reduced weight type, weights and vectors of
+// earlier steps are rounded, too. Results of a row do not depend on other rows. Any number of
+// threads may step concurrently, each with its own state.
+class PackedStack {
+ public:
+  // Whether a stack has a packed form. Requires float32 on the CPU, no experts or gates, a norm in
+  // each sublayer, and the same heads in all layers. The heads need a dot-product score and softmax
+  // over all keys so far, or over all keys of a source, without a bias or rotation.
+  static bool takes(const TransformerStack& stack);
+
+  // Error unless takes(). With bfloat16 weights, layers of an encoder (see encodes()) also round
+  // the rows that they multiply to bfloat16, if the processor multiplies bfloat16.
+  explicit PackedStack(const TransformerStack& stack, WeightType weights = WeightType::float32);
+
+  struct State;
+
+  // Empty state with the keys and values of the source; vectors float32 on the CPU. `rows`: number
+  // of hypotheses if there is no source.
+  std::shared_ptr<State> start(const StackSource& source, int64_t rows = 0) const;
+
+  // Reads the next position x [N, depth] of each hypothesis, or several [N, T, depth]; float32 on
+  // the CPU. The output, N or N T rows, stays in the state until the next step: row r at data + r *
+  // stride.
+  struct Vectors {
+    const float* data;
+    int64_t stride;
+    at::Tensor weights;  // [N, S], if requested: over the source, or over the positions read so far
+                         // if there is none; mean of the heads of the last layer
+  };
+  Vectors step(const at::Tensor& x, State& state, bool with_weights) const;
+
+  // Whether encode() supports the stack (no source, each position reads all) and sequences of this
+  // length.
+  static bool encodes(const TransformerStack& stack);
+  static bool encodes_length(int64_t length);
+
+  // Encodes whole sequences x [B, T, depth] with lengths [B] (undefined: no padding), as
+  // TransformerStack::forward without a generator.
+  at::Tensor encode(const at::Tensor& x, const at::Tensor& lengths) const;
+
+ private:
+  using Parameters = torch::OrderedDict<std::string, at::Tensor>;
+  struct Norm {
+    std::vector<float> weight, bias;
+  };
+  struct Heads {
+    kernels::PackedMatrix query, key_value, output;
+    int64_t heads = 0, key_heads = 0, depth = 0;  // depth of a head, padded to a multiple of 16
+    float scale = 1;
+    Norm norm;
+
+    int64_t width() const { return key_heads * depth; }  // keys, or values, of a position
+  };
+  struct Layer {
+    Heads self, cross;
+    kernels::PackedMatrix hidden, output;
+    Norm feed_forward_norm;
+  };
+
+  static Norm pack_norm(const Parameters& all, const std::string& name);
+  static Heads pack_heads(const Parameters& all, const std::string& name, const HeadGroup& group,
+                          WeightType weights, bool round_rows);
+
+  template <class Sublayer>
+  void add(State& state, const Norm& norm, const Sublayer& sublayer) const;
+  void normalise(const State& state, const Norm& norm, float* out) const;
+  template <class Keys>
+  void attend(State& state, const Heads& heads, const float* in, const Keys& keys) const;
+  // Computes the keys and values [rows, 2 width] of rows of vectors, in scratch memory.
+  static const float* keys_and_values(State& state, const Heads& heads, const float* in,
+                                      int64_t rows, int64_t stride);
+  void read_self(State& state, size_t layer, const float* in, float* weights) const;
+  void read_source(State& state, const Heads& heads, size_t layer, const float* in,
+                   float* weights) const;
+  template <class Attention>
+  void pass(State& state, const Attention& attention) const;
+  void feed_forward(State& state, const Layer& layer, const float* in) const;
+
+  TransformerStackConfig config_;
+  kernels::CacheType cache_type_;
+  std::vector<Layer> layers_;
+  Norm final_norm_;
+};
+
+}  // namespace attend

@@ -1,0 +1,82 @@
+#include "attend/explain/explain_answer.h"
+
+#include <utility>
+
+#include "attend/base/error.h"
+#include "attend/explain/answer_page.h"
+#include "attend/explain/explained_answer.h"
+#include "attend/explain/explanation.h"
+#include "attend/explain/stopping-inl.h"
+#include "attend/inference/model.h"
+#include "attend/pictures/layer_graph.h"
+
+namespace attend {
+namespace {
+
+Shown shown_of(const Model& model, const Explanation& explanation,
+               const ExplanationRequest& request) {
+  Shown shown = show(explanation, request.show);
+  shown.text = request.text;
+  if (request.show.view == ExplanationView::alignment)
+    shown.picture = source_picture(model, request.text);
+  return shown;
+}
+
+ExplanationPage page_of(const Model& model, const Explanation& explanation,
+                        const ExplanationRequest& request, const Report& report) {
+  const ShowOptions& options = request.show;
+  const MethodRow* only = options.method.empty() ? nullptr : &find_method(options.method);
+  const std::optional<SourcePicture> picture = source_picture(model, request.text);
+  if (!options.evidence && !request.file->always_tested) {
+    explanation.trace();  // the method and the page read all parts
+    return answer_page(explanation, first_method(explanation, options), picture);
+  }
+  const TestedMethods tested =
+      test_methods(explanation, only, options.choice, [&](int64_t done, int64_t total) {
+        check_stopped();
+        if (report) report(done, total);
+      });
+  ExplanationPage page = answer_page(explanation, tested, picture);
+  // A stopped method only adds a note.
+  check_stopped();
+  return page;
+}
+
+KnockOut knock_out_of(const Explanation& explanation, const ExplanationRequest& request) {
+  check_takes_no_map(request.show);
+  if (request.file != nullptr && !request.file->knock_out)
+    fail("an answer without heads is reported only as json; take that format");
+  return knock_out(explanation, request.text, request.search, request.without,
+                   request.show.ablation);
+}
+
+}  // namespace
+
+std::shared_ptr<const ExplainedAnswer> explain_answer(const Model& model,
+                                                      const ExplanationRequest& request,
+                                                      const ExplanationWatch& watch) {
+  const StopGuard stopping(watch.is_stopped);
+  const Explanation explanation = compared_with(
+      answered_subject(model, request.text, request.search, request.target), request.against);
+  if (watch.answered) watch.answered(explanation.subject());
+  ExplainedAnswer explained{explanation.subject()};
+  const bool is_page = request.file != nullptr && request.file->page;
+  if (!request.without.empty()) {
+    explained.knock_out = knock_out_of(explanation, request);
+  } else {
+    // The page first, which reads most parts of the trace.
+    if (is_page) explained.page = page_of(model, explanation, request, watch.report);
+    if (!is_page || request.with_maps) explained.shown = shown_of(model, explanation, request);
+  }
+  return std::make_shared<const ExplainedAnswer>(std::move(explained));
+}
+
+std::string explained_file(const ExplainedAnswer& explained, const ExplainFile& file) {
+  if (explained.knock_out) return file.knock_out(*explained.knock_out);
+  if (explained.page) return file.page(*explained.page);
+  if (!explained.shown.graph) return file.maps(explained.shown);
+  if (!file.graph) fail("the view graph is a picture; take the format svg");
+  return file.graph(*explained.shown.graph);
+}
+
+}  // namespace attend

@@ -1,0 +1,44 @@
+#pragma once
+
+#include <cstddef>
+#include <functional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "attend/base/enum_names.h"
+
+namespace attend {
+
+struct ExplanationPage;
+struct KnockOut;
+struct LayerGraph;
+struct Shown;
+
+// Kind of file that `attend explain` writes, by its suffix, and /v1/explain answers, by the suffix
+// without its dot. Writers are empty if the kind does not support what they write.
+struct ExplainFile {
+  std::string_view suffix;
+  std::string_view note;  // shown after the suffix
+  std::string media_type;
+  // Error on maps that the kind cannot hold.
+  std::function<std::string(const Shown& shown)> maps = {};
+  std::function<std::string(const LayerGraph& graph)> graph = {};
+  std::function<std::string(const KnockOut& told)> knock_out = {};
+  // A page of all layers, and of all methods or the named one, independent of the selected view.
+  std::function<std::string(const ExplanationPage& page)> page = {};
+  bool always_tested = false;  // the methods of the page, also without ShowOptions::evidence
+};
+
+const std::vector<ExplainFile>& explain_files();
+
+// Lists of all suffixes, and of the suffixes that support a graph of layers.
+std::string listed_explain_files();
+std::string listed_layer_graph_files();
+
+// Kind of file in a request: a row of explain_files(), or "page", the data of a page.
+enum class ExplainFormat : size_t {};
+EnumNames names_of(ExplainFormat);
+const ExplainFile& file_of(ExplainFormat format);
+
+}  // namespace attend

@@ -1,0 +1,128 @@
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "attend/decode/request.h"
+#include "attend/inference/model.h"
+#include "attend/serve/routes.h"
+
+// Handlers of the routes in route_table(), and the fields of their requests.
+namespace attend {
+
+struct ServedModel;
+
+// GET /, /page.css and /page.js: a page to enter texts and see answers and attention. It calls the
+// other routes of this server and no other host.
+RouteAnswer answer_page_body, answer_page_style, answer_page_script;
+
+// GET /openapi.json: OpenAPI 3.1 document, generated from the route table and the fields of its
+// requests.
+RouteAnswer answer_openapi;
+
+// GET /health, /livez and /ping: 200 while the server runs.
+RouteAnswer answer_alive;
+// GET /ready and /readyz: 503 until the models are loaded, and while the server shuts down.
+RouteAnswer answer_ready;
+// GET /metrics, for Prometheus.
+RouteAnswer answer_metrics;
+// GET /v1/models, and /v1/models/NAME for a single model, in OpenAI's format.
+RouteAnswer answer_models, answer_model;
+
+// POST /v1/predict: {"texts": [..], "beam", ..} to {"model", "answers": [answer_json() of each]}.
+// The fields are options of `attend predict`; see the table in predict_route.cpp.
+RouteAnswer answer_predict;
+RouteFields predict_fields;
+
+// POST /v1/classify: {"texts": [..], "model", "nbest"} to {"model", "answers":
+// [classification_json() of each]}, for models that answer labels.
+RouteAnswer answer_classify;
+RouteFields classify_fields;
+
+// POST /v1/embeddings in OpenAI's format: for each input the mean of its token vectors, scaled to
+// length 1. Inputs without tokens and inputs longer than the model reads are refused.
+RouteAnswer answer_embeddings;
+RouteFields embeddings_fields;
+
+// POST /v1/explain: {"text", "method", ..} to the output of `attend explain`. The answer is
+// {"model", "explanations": [objects of `attend explain --json`, one per map]}; "format" selects a
+// file of explain_files(), or the data of a page, instead. The fields are options of `attend
+// explain`; see the table in explain_route.cpp.
+RouteAnswer answer_explain;
+RouteFields explain_fields;
+// Content types of the formats, other than JSON.
+std::vector<std::string> explain_types();
+
+// POST /v1/completions in OpenAI's format. A language model continues the prompt; for other models
+// the prompt is the source and the text is their answer. Answers are those of Model::answer, cut at
+// the first stop. With `stream` they are sent as events while they grow.
+RouteAnswer answer_completions;
+RouteFields completions_fields;
+
+// POST /v1/score: {"answers": [..], "references": [..], "metrics", ..} to the output of `attend
+// score --json`, or with "sentences" to {"sentences": [output per answer]}.
+RouteAnswer answer_score;
+RouteFields score_fields;
+
+// Routes in the format of text-embeddings-inference, whose servers have one model. If there are
+// several models here, `model` selects one; the default is the first. Fields that request the usual
+// behaviour are accepted: "truncation_direction": "right", "raw_scores": false, "prompt_name":
+// null.
+
+// {"error", "error_type"}
+HttpResponse tei_error(const RequestError& error);
+
+// POST /: as /embed, or as /predict if the model answers labels.
+RouteAnswer answer_tei_root;
+RouteFields tei_root_fields;
+// POST /embed: {"inputs", "normalize", "truncate", "dimensions"} to an array of vectors.
+RouteAnswer answer_tei_embed;
+RouteFields tei_embed_fields;
+// POST /embed_all: {"inputs", "truncate"} to an array with the token vectors of each input.
+RouteAnswer answer_tei_embed_all;
+RouteFields tei_embed_all_fields;
+// POST /similarity: {"inputs": {"source_sentence", "sentences"}, "parameters"} to the cosines of
+// the first text's vector and each other text's vector.
+RouteAnswer answer_tei_similarity;
+RouteFields tei_similarity_fields;
+// POST /predict: {"inputs", "truncate"} to [{"label", "score"}], the most probable label first, for
+// classifiers. Inputs [["a"], ["b"]] give an array of such arrays.
+RouteAnswer answer_tei_predict;
+RouteFields tei_predict_fields;
+// POST /tokenize: {"inputs", "add_special_tokens"} to an array of [{"id", "text", "special",
+// "start", "stop"}]. Runs on a thread of the model.
+RouteAnswer answer_tei_tokenize;
+RouteFields tei_tokenize_fields;
+// POST /decode: {"ids"} to an array with the texts of the token ids.
+RouteAnswer answer_tei_decode;
+RouteFields tei_decode_fields;
+// GET /info: type of the model and limits of the server.
+RouteAnswer answer_tei_info;
+
+// Requests for the `maximum` most probable labels of each text; 0: all labels. RequestError (422)
+// if the model has no labels.
+std::vector<Request> label_requests(const ServedModel& served,
+                                    const std::vector<std::string>& texts, int64_t maximum);
+
+// Form of the vectors of texts.
+struct VectorForm {
+  int64_t dimensions = 0;       // keep only the first `dimensions` numbers; 0: all
+  bool is_normalised = true;    // scale to length 1
+  bool is_cut = false;          // truncate longer texts; otherwise refuse them
+  const char* field = "input";  // field of the request, for errors
+};
+
+// Throws RequestError if text `index` has no vector (422) or is too long (400).
+void check_vector(const Model& model, const Embedding& embedding, size_t index,
+                  const VectorForm& form);
+
+// The vector of text `index`. Errors as check_vector(), and (422) if `dimensions` exceeds the
+// vector's length.
+std::vector<float> text_vector(const Model& model, const Embedding& embedding, size_t index,
+                               const VectorForm& form);
+
+// The vector as JSON, with the fewest digits that preserve each float32.
+std::string numbers_json(const std::vector<float>& vector);
+
+}  // namespace attend

@@ -1,0 +1,258 @@
+#include "attend/text/text_tokenizer.h"
+
+#include <fmt/format.h>
+
+#include <limits>
+#include <optional>
+#include <unordered_map>
+#include <utility>
+
+#include "attend/base/files.h"
+#include "attend/base/suffix.h"
+#include "attend/text/vocabulary.h"
+#include "attend/tokenizers/marian_tokenizer.h"
+#include "attend/tokenizers/tokenizer.h"
+
+namespace attend {
+namespace {
+
+constexpr int64_t maximum_tokenizer_file = int64_t{256} << 20;
+
+const std::vector<std::string>& fixed_spellings() {
+  static const std::vector<std::string> all = [] {
+    const Vocabulary fixed;
+    std::vector<std::string> spellings;
+    for (int64_t id = 0; id < fixed.size(); ++id) spellings.push_back(fixed.token(id));
+    return spellings;
+  }();
+  return all;
+}
+
+std::string in_brackets(std::string_view token) { return fmt::format("[{}]", token); }
+
+}  // namespace
+
+// A tokenizer of either kind and the contents of its file.
+struct TextTokenizer::Parts {
+  explicit Parts(std::string its_bytes) : bytes(std::move(its_bytes)) {}
+  virtual ~Parts() = default;
+  Parts(const Parts&) = delete;
+  Parts& operator=(const Parts&) = delete;
+
+  virtual int32_t size() const = 0;
+  virtual std::string name(int32_t id) const = 0;  // of an id below size()
+  virtual std::vector<std::string> split(std::string_view text, bool special_tokens) const = 0;
+  virtual std::string join(const std::vector<std::string>& tokens) const = 0;
+  virtual std::optional<int32_t> id(const std::string& name) const = 0;
+  virtual std::vector<TokenSpan> places(std::string_view text) const = 0;
+  virtual std::vector<std::string> texts(const std::vector<std::string>& names) const = 0;
+  virtual int64_t opening_tokens() const = 0;
+  virtual int64_t closing_tokens() const = 0;
+  virtual bool cuts_left() const = 0;
+  virtual std::string unknown() const = 0;
+
+  std::string bytes;
+};
+
+namespace {
+
+class JsonParts final : public TextTokenizer::Parts {
+ public:
+  JsonParts(std::string its_bytes, const std::string& name)
+      : Parts(std::move(its_bytes)), tokenizer_(Tokenizer::parse(bytes, name)) {
+    for (int32_t id = 0; id < tokenizer_.size(); ++id) {
+      names_.push_back(vocabulary_name(tokenizer_.token(id), id));
+      ids_.emplace(names_.back(), id);
+    }
+  }
+
+  int32_t size() const override { return tokenizer_.size(); }
+  std::string name(int32_t id) const override { return names_[static_cast<size_t>(id)]; }
+
+  std::vector<std::string> split(std::string_view text, bool special_tokens) const override {
+    const EncodeOptions whole = {.special_tokens = special_tokens,
+                                 .maximum = std::numeric_limits<int64_t>::max()};
+    const Encoding encoding = tokenizer_.encode(text, whole);
+    std::vector<std::string> tokens;
+    tokens.reserve(encoding.ids.size());
+    for (const int32_t id : encoding.ids) tokens.push_back(name(id));
+    return tokens;
+  }
+
+  std::string join(const std::vector<std::string>& tokens) const override {
+    std::vector<int32_t> ids;
+    ids.reserve(tokens.size());
+    for (const std::string& token : tokens)
+      if (const auto found = ids_.find(token); found != ids_.end()) ids.push_back(found->second);
+    return tokenizer_.decode(ids);
+  }
+
+  std::optional<int32_t> id(const std::string& name) const override {
+    const auto found = ids_.find(name);
+    return found == ids_.end() ? std::nullopt : std::optional(found->second);
+  }
+
+  std::vector<TokenSpan> places(std::string_view text) const override {
+    return tokenizer_.places(text);
+  }
+
+  // Consecutive tokens of the tokenizer may share characters.
+  std::vector<std::string> texts(const std::vector<std::string>& names) const override {
+    std::vector<std::string> result;
+    std::vector<int32_t> row;
+    const auto add_row = [&] {
+      for (std::string& text : tokenizer_.texts(row)) result.push_back(std::move(text));
+      row.clear();
+    };
+    for (const std::string& name : names) {
+      if (const auto known = id(name)) {
+        row.push_back(*known);
+        continue;
+      }
+      add_row();
+      result.push_back(name);
+    }
+    add_row();
+    return result;
+  }
+
+  int64_t opening_tokens() const override { return tokenizer_.opening_tokens(); }
+  int64_t closing_tokens() const override { return tokenizer_.closing_tokens(); }
+  bool cuts_left() const override { return tokenizer_.cuts_left(); }
+  std::string unknown() const override {
+    const std::optional<int32_t> id = tokenizer_.unknown();
+    return id ? name(*id) : "";
+  }
+
+ private:
+  Tokenizer tokenizer_;
+  std::vector<std::string> names_;  // by id
+  std::unordered_map<std::string, int32_t> ids_;
+};
+
+class PieceParts final : public TextTokenizer::Parts {
+ public:
+  PieceParts(std::string its_bytes, const std::string& name)
+      : Parts(std::move(its_bytes)), tokenizer_(MarianTokenizer::parse(bytes, name)) {
+    for (const std::string& spelling : fixed_spellings())
+      spellings_.emplace(in_brackets(spelling), spelling);
+  }
+
+  int32_t size() const override { return tokenizer_.pieces().size(); }
+  std::string name(int32_t id) const override {
+    return vocabulary_name(tokenizer_.pieces().piece(id), id);
+  }
+
+  std::vector<std::string> split(std::string_view text, bool special_tokens) const override {
+    std::vector<std::string> tokens = tokenizer_.split(text);
+    if (special_tokens) tokens.emplace_back(MarianTokenizer::end);
+    for (std::string& token : tokens) token = vocabulary_name(token, -1);
+    return tokens;
+  }
+
+  std::string join(const std::vector<std::string>& tokens) const override {
+    std::vector<std::string> spelled;
+    spelled.reserve(tokens.size());
+    for (const std::string& token : tokens) {
+      const auto found = spellings_.find(token);
+      spelled.push_back(found == spellings_.end() ? token : found->second);
+    }
+    return tokenizer_.join(spelled);
+  }
+
+  std::optional<int32_t> id(const std::string& /*name*/) const override { return std::nullopt; }
+
+  std::vector<TokenSpan> places(std::string_view text) const override {
+    std::vector<TokenSpan> all = tokenizer_.places(text);
+    all.push_back({.is_added = true});
+    return all;
+  }
+
+  std::vector<std::string> texts(const std::vector<std::string>& names) const override {
+    return names;
+  }
+
+  int64_t opening_tokens() const override { return 0; }
+  int64_t closing_tokens() const override { return 1; }
+  bool cuts_left() const override { return false; }
+  std::string unknown() const override {
+    return vocabulary_name(std::string(MarianTokenizer::unknown), -1);
+  }
+
+ private:
+  MarianTokenizer tokenizer_;
+  std::unordered_map<std::string, std::string> spellings_;  // of tokens with another name
+};
+
+}  // namespace
+
+TextTokenizer TextTokenizer::load(const std::string& path) {
+  return parse(read_file(path, maximum_tokenizer_file), path);
+}
+
+TextTokenizer TextTokenizer::parse(std::string bytes, const std::string& name) {
+  if (holds_pieces(name))
+    return TextTokenizer(std::make_shared<const PieceParts>(std::move(bytes), name));
+  return TextTokenizer(std::make_shared<const JsonParts>(std::move(bytes), name));
+}
+
+void TextTokenizer::save(const std::string& path) const { write_file(path, parts_->bytes); }
+
+TextTokenizer TextTokenizer::without_special_tokens() const {
+  TextTokenizer without = *this;
+  without.special_tokens_ = false;
+  return without;
+}
+
+int32_t TextTokenizer::size() const { return parts_->size(); }
+
+std::string TextTokenizer::name(int32_t id) const {
+  return id >= 0 && id < size() ? parts_->name(id) : name_by_id(id);
+}
+
+std::vector<std::string> TextTokenizer::split(std::string_view text) const {
+  if (text.empty()) return {};
+  return parts_->split(text, special_tokens_);
+}
+
+std::vector<TokenSpan> TextTokenizer::places(std::string_view text) const {
+  if (text.empty()) return {};
+  std::vector<TokenSpan> all = parts_->places(text);
+  if (!special_tokens_) std::erase_if(all, [](const TokenSpan& place) { return place.is_added; });
+  return all;
+}
+
+std::vector<std::string> TextTokenizer::texts(const std::vector<std::string>& names) const {
+  return parts_->texts(names);
+}
+
+std::optional<int32_t> TextTokenizer::id(const std::string& name) const { return parts_->id(name); }
+
+bool TextTokenizer::cuts_left() const { return parts_->cuts_left(); }
+
+int64_t TextTokenizer::opening_tokens() const {
+  return special_tokens_ ? parts_->opening_tokens() : 0;
+}
+
+std::string TextTokenizer::join(const std::vector<std::string>& tokens) const {
+  return parts_->join(tokens);
+}
+
+std::string TextTokenizer::unknown() const { return parts_->unknown(); }
+
+int64_t TextTokenizer::closing_tokens() const {
+  return special_tokens_ ? parts_->closing_tokens() : 0;
+}
+
+std::string vocabulary_name(const std::string& token, int32_t id) {
+  for (const std::string& spelling : fixed_spellings())
+    if (token == spelling) return in_brackets(token);
+  const bool breaks = token.find_first_of(std::string_view("\0\r\n", 3)) != std::string::npos;
+  return token.empty() || breaks ? name_by_id(id) : token;
+}
+
+std::string name_by_id(int32_t id) { return fmt::format("<token:{}>", id); }
+
+bool holds_pieces(std::string_view path) { return has_suffix(path, ".spm"); }
+
+}  // namespace attend
