@@ -75,7 +75,7 @@ std::string own_address_towards(const std::string& host) {
   for (const std::string& target : {host, std::string("192.0.2.1")}) {
     const Addresses all = addresses_of(target);
     for (const addrinfo* address = all.get(); address != nullptr; address = address->ai_next) {
-      const std::string own = address_by_way_to(*address);
+      std::string own = address_by_way_to(*address);
       if (!own.empty() && !is_loopback(own)) return own;
       if (loopback.empty()) loopback = own;
     }

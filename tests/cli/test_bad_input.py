@@ -211,7 +211,7 @@ class Paths(program.Case):
         for command in (["evaluate", "m", "--data", "d", "--scores"], ["explain", "m", "a", "--out"],
                         ["faithfulness", "m", "--data", "d", "--out"], ["gradients", "m", "--data", "d", "--out"],
                         ["init", "classification", "--out"], ["data", "sets", "--out"],
-                        ["data", "interactions", "--out"], ["data", "bpe", "learn", "d", "--out"],
+                        ["data", "interactions", "--out"], ["data", "bpe", "train", "d", "--out"],
                         ["compute", "--query", "q", "--key", "q", "--value", "q", "--out"],
                         ["compute", "--query", "q", "--key", "q", "--value", "q", "--graph"]):
             self.refuse(*command, "none/x.svg", names=["the folder none does not exist; create it first"])
