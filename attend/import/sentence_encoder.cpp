@@ -153,7 +153,8 @@ void read_whole(const std::string& folder, EmbedderConfig& config) {
     const JsonPosition name = place.member("default_prompt_name");
     const Json prompts = place.has("prompts") ? place.member("prompts").value() : Json();
     const std::string chosen = name.text();
-    if (!prompts.is_object() || !prompts.contains(chosen) || prompts[chosen] != "")
+    const Json no_prompt = "";
+    if (!prompts.is_object() || !prompts.contains(chosen) || prompts[chosen] != no_prompt)
       name.refuse("is set, so a prompt would precede each text, which is not supported");
   }
   if (!place.has("truncate_dim")) return;

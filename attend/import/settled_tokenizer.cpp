@@ -195,7 +195,7 @@ std::pair<std::string, std::string> tokens_around(const Json& post_processor) {
   std::pair<std::string, std::string> result;
   if (!post_processor.is_object()) return result;
   for (const Json& each : post_processor.value("processors", Json::array()))
-    if (const auto found = tokens_around(each); !found.first.empty()) return found;
+    if (auto found = tokens_around(each); !found.first.empty()) return found;
   if (post_processor.contains("cls") && post_processor.contains("sep"))
     return {post_processor["cls"].at(0).get<std::string>(),
             post_processor["sep"].at(0).get<std::string>()};

@@ -214,9 +214,9 @@ std::vector<Embedding> Model::embed(const std::vector<std::string>& sources) con
     embedding.error = std::move(text.error);
     if (!text.vectors.defined()) continue;
     if (!at::isfinite(text.vectors).all().item<bool>()) {
-      const NotANumber error("[embed] the model's vectors are not finite");
-      if (!predictor_->skips_bad()) throw error;
-      embedding.error = error.what();
+      constexpr const char* reason = "[embed] the model's vectors are not finite";
+      if (!predictor_->skips_bad()) throw NotANumber(reason);
+      embedding.error = NotANumber(reason).what();
       embedding.is_diverged = true;
       continue;
     }

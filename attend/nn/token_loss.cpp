@@ -195,7 +195,7 @@ Tensor sampled_token_loss(const Tensor& vectors, const TokenOutput& output, cons
   const Tensor others =
       rows_for(drawn).logits(rows).masked_fill(same, -std::numeric_limits<double>::infinity());
   const Tensor logs = at::cat({logit.unsqueeze(1), others}, 1).log_softmax(1);
-  const Tensor loss = -logs.select(1, 0).sum();
+  Tensor loss = -logs.select(1, 0).sum();
   if (smoothing == 0) return loss;
   const Tensor compared = 1 + negatives - same.sum(1);
   const Tensor means = logs.slice(1, 1).masked_fill(same, 0.0).sum(1) + logs.select(1, 0);
