@@ -44,7 +44,7 @@ std::shared_ptr<const ExplainedAnswer> explain_answer(const Model& model,
                                                       const ExplanationRequest& request,
                                                       const ExplanationWatch& watch = {});
 
-// Returns the bytes of the requested file. Error if its kind cannot hold what is explained.
+// Returns the bytes of the requested file. Error if files of its kind cannot show the explanation.
 std::string explained_file(const ExplainedAnswer& explained, const ExplainFile& file);
 
 }  // namespace attend

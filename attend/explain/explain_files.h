@@ -15,8 +15,8 @@ struct KnockOut;
 struct LayerGraph;
 struct Shown;
 
-// Kind of file that `attend explain` writes, by its suffix, and /v1/explain answers, by the suffix
-// without its dot. Writers are empty if the kind does not support what they write.
+// Kind of file that `attend explain` writes, named by its suffix. Requests to /v1/explain name it
+// by the suffix without its dot. A writer is empty if the kind lacks this form.
 struct ExplainFile {
   std::string_view suffix;
   std::string_view note;  // shown after the suffix

@@ -10,8 +10,8 @@
 
 namespace attend {
 
-// A subject, and what its explanations share. Each part is computed on first use and kept. Not
-// thread-safe.
+// A subject, and the parts that its explanations share. Each part is computed on first use and
+// kept. Not thread-safe.
 class Explanation {
  public:
   Explanation(Subject subject);  // NOLINT(google-explicit-constructor): functions take either

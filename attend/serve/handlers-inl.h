@@ -54,9 +54,9 @@ RouteFields explain_fields;
 // Content types of the formats, other than JSON.
 std::vector<std::string> explain_types();
 
-// POST /v1/completions in OpenAI's format. A language model continues the prompt; for other models
-// the prompt is the source and the text is their answer. Answers are those of Model::answer, cut at
-// the first stop. With `stream` they are sent as events while they grow.
+// POST /v1/completions in OpenAI's format. A language model continues the prompt. Other models read
+// the prompt as a source, and their answer is the text. Answers equal Model::answer, cut at the
+// first stop. With `stream` they are sent as events while they grow.
 RouteAnswer answer_completions;
 RouteFields completions_fields;
 
@@ -65,8 +65,8 @@ RouteFields completions_fields;
 RouteAnswer answer_score;
 RouteFields score_fields;
 
-// Routes in the format of text-embeddings-inference, whose servers have one model. If there are
-// several models here, `model` selects one; the default is the first. Fields that request the usual
+// Routes in the format of text-embeddings-inference. Its servers have one model; here the optional
+// field `model` selects one of several, and the default is the first. Fields that request the usual
 // behaviour are accepted: "truncation_direction": "right", "raw_scores": false, "prompt_name":
 // null.
 

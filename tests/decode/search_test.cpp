@@ -313,7 +313,7 @@ TEST(BeamSearch, TellsTheMostProbableTokensBesideEach) {
       ASSERT_EQ(found[b].size(), wanted[b].size());
       for (size_t i = 0; i < found[b].size(); ++i) {
         const Candidate& hypothesis = found[b][i];
-        EXPECT_EQ(hypothesis.ids, wanted[b][i].ids) << "what is told changes no answer";
+        EXPECT_EQ(hypothesis.ids, wanted[b][i].ids) << "alternatives change no answer";
         EXPECT_TRUE(wanted[b][i].alternatives.empty());
         ASSERT_EQ(hypothesis.alternatives.size(), hypothesis.log_probabilities.size());
         int64_t before = ends.bos;

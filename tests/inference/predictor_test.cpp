@@ -295,7 +295,7 @@ TEST(Predictor, CopiesWhatIsAttendedTo) {
     ASSERT_EQ(kept[i].candidates[0].tokens, std::vector<std::string>(4, "<unk>"));
     const Candidate& hypothesis = kept[i].candidates[0];
     EXPECT_EQ(copied[i].candidates[0].log_probabilities, hypothesis.log_probabilities);
-    EXPECT_TRUE(copied[i].candidates[0].weights.empty()) << "nobody asked for them";
+    EXPECT_TRUE(copied[i].candidates[0].weights.empty()) << "the options request no weights";
     for (size_t t = 0; t < 4; ++t) {
       const std::vector<float>& row = hypothesis.weights[t];
       const auto place = std::max_element(row.begin(), row.end()) - row.begin();
