@@ -68,11 +68,15 @@ std::string nearest_key(const Settings& settings, std::string_view key) {
   return part == parts.end() ? "" : keys[static_cast<size_t>(part - parts.begin())];
 }
 
+const Setting* with_key(const Settings& settings, std::string_view key) {
+  for (const Setting& setting : settings)
+    if (setting.key == key) return &setting;
+  return nullptr;
+}
+
 const Setting& find_setting(const Settings& settings, std::string_view key,
                             const std::string& where) {
-  for (const Setting& setting : settings) {
-    if (setting.key == key) return setting;
-  }
+  if (const Setting* found = with_key(settings, key)) return *found;
   for (const Setting& setting : settings) {
     if (setting.key.size() > key.size() && setting.key.starts_with(key) &&
         setting.key[key.size()] == '.') {
@@ -236,11 +240,6 @@ void look_beside(const std::filesystem::path& folder, Change& change) {
   if (!name.empty() && std::filesystem::exists(beside, ignored)) name = beside.string();
 }
 
-bool is_setting(const Settings& settings, const std::string& key) {
-  return std::any_of(settings.begin(), settings.end(),
-                     [&](const Setting& setting) { return setting.key == key; });
-}
-
 // A key part with a dot is shown in quotes, and hence equals no setting's key.
 std::string join_key(const std::string& prefix, std::string_view name) {
   const bool plain = name.find('.') == std::string_view::npos && !name.empty();
@@ -259,7 +258,7 @@ std::vector<Change> collect(const Settings& settings, const toml::table& root,
     for (const auto& [toml_key, node] : *table) {
       const std::string key = join_key(prefix, toml_key.str());
       // No key of ours is that long: everything below would be unknown, too.
-      if (node.is_table() && !is_setting(settings, key) && key.size() < 200) {
+      if (node.is_table() && with_key(settings, key) == nullptr && key.size() < 200) {
         open.emplace_back(key, node.as_table());
         continue;
       }
@@ -353,8 +352,7 @@ void append(Settings& all, Settings more) {
 }
 
 const Setting& setting_of(const Settings& settings, std::string_view key) {
-  for (const Setting& setting : settings)
-    if (setting.key == key) return setting;
+  if (const Setting* found = with_key(settings, key)) return *found;
   throw std::logic_error(fmt::format("no setting has the key {}", key));
 }
 

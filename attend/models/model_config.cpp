@@ -3,8 +3,6 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
-#include <algorithm>
-
 #include "attend/base/error.h"
 
 namespace attend {
@@ -15,15 +13,6 @@ bool are_alike(const Setting& a, const Setting& b) {
   if (a.key != b.key || a.value.index() != b.value.index() || a.choices != b.choices) return false;
   const auto* names = std::get_if<NamedVariable>(&a.value);
   return names == nullptr || names->names() == std::get<NamedVariable>(b.value).names();
-}
-
-Settings shared_with(const Settings& others, const Settings& all) {
-  Settings shared;
-  for (const Setting& setting : all)
-    if (std::any_of(others.begin(), others.end(),
-                    [&](const Setting& other) { return are_alike(setting, other); }))
-      shared.push_back(setting);
-  return shared;
 }
 
 }  // namespace
@@ -74,8 +63,9 @@ Settings ModelConfig::settings() {
 
 void ModelConfig::take_settings(const ModelConfig& other) {
   ModelConfig copy = other;  // non-const, so that its settings can be bound
-  const Settings own = chosen().settings(), theirs = copy.chosen().settings();
-  parse_toml(shared_with(theirs, own), to_toml(shared_with(own, theirs)), "settings");
+  for (const Setting& own : chosen().settings())
+    for (const Setting& their : copy.chosen().settings())
+      if (are_alike(own, their)) take_value(own, their);
 }
 
 }  // namespace attend
