@@ -11,8 +11,9 @@
 
 namespace attend {
 
-// Receives the answers to requests. `number` is Request::number. Functions are called on the
-// threads that compute, for several requests at once, and may call the model.
+// Receives the answers to requests. `number` is Request::number. cancelled() and token() are called
+// on the threads that compute, for several requests at once; done() as the call says. All may call
+// the model.
 class Sink {
  public:
   virtual ~Sink() = default;

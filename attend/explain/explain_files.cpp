@@ -194,7 +194,8 @@ const std::vector<ExplainFile>& explain_files() {
         {".points.png", "", png_type, points_png},
         {".svg", "", svg_type, shown_svg, layer_graph_svg},
         {".png", "", png_type, maps_png, layers_png},
-        {".json", "", json_type, shown_json, nullptr, knock_out_line},
+        {".json", "", json_type, shown_json, nullptr, knock_out_line, nullptr,
+         /*always_tested=*/false, /*has_objects=*/true},
         {".npz", "", "application/zip", maps_npz},
         {".align", " (Pharaoh, of --view alignment)", text_type, method_pharaoh},
         {".txt", " (a label below each character)", text_type, maps_track}};

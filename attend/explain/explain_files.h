@@ -28,6 +28,7 @@ struct ExplainFile {
   // A page of all layers, and of all methods or the named one, independent of the selected view.
   std::function<std::string(const ExplanationPage& page)> page = {};
   bool always_tested = false;  // the methods of the page, also without ShowOptions::evidence
+  bool has_objects = false;  // a JSON object per line; an answer to a request has them in an array
 };
 
 const std::vector<ExplainFile>& explain_files();

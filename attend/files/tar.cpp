@@ -19,7 +19,7 @@ constexpr int64_t maximum_entries = 1'000'000;
 constexpr int64_t harmless_sparse_bytes = int64_t{16} << 20;
 constexpr int64_t maximum_sparse_growth = 200;
 
-// ByteSource of libarchive. No exception may cross its C code.
+// Bytes for libarchive. No exception may cross its C code.
 struct ByteSource {
   ByteReader* bytes;
   std::array<char, 1 << 16> buffer;

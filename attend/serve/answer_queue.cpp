@@ -136,7 +136,7 @@ class AnswerQueue::Call {
         now->weight += more;
         overtaking_ += is_overtaking_ ? more : 0;
         request.sink = &held_.emplace_back(*this, now->client.sink);
-        taken.push_back(request);
+        taken.push_back(std::move(request));
         if (now->client.is_long) now->owner = this;
       }
       if (now->left() == 0)

@@ -81,7 +81,7 @@ HttpResponse explain_response(const ServedModel& served, const ExplanationReques
   std::string made = explained_file(
       *explain_answer(*served.model, asked, {.is_stopped = [&] { return reply.is_abandoned(); }}),
       file);
-  if (file.knock_out) made = listed_explanations(served.name, std::move(made));
+  if (file.has_objects) made = listed_explanations(served.name, std::move(made));
   return {.type = file.media_type, .body = std::move(made)};
 }
 
@@ -102,7 +102,7 @@ std::vector<RequestField> explain_fields() { return fields_of<ExplainRequest>();
 std::vector<std::string> explain_types() {
   std::set<std::string> types;
   for (const ExplainFile& file : explain_files())
-    if (!file.knock_out) types.insert(file.media_type.substr(0, file.media_type.find(';')));
+    if (!file.has_objects) types.insert(file.media_type.substr(0, file.media_type.find(';')));
   return {types.begin(), types.end()};
 }
 
