@@ -1,0 +1,115 @@
+#undef HWY_TARGET_INCLUDE
+#define HWY_TARGET_INCLUDE "attend/kernels/cpu/recurrence_forward.cpp"
+#include <hwy/foreach_target.h>  // IWYU pragma: keep
+
+#include "attend/kernels/cpu/recurrence-inl.h"
+
+HWY_BEFORE_NAMESPACE();
+namespace attend::kernels::HWY_NAMESPACE {
+
+// One token passes through kV vectors of columns of the state:
+// S <- e^g S, u = b (v - S^T k), S <- S + k u^T, o = S^T q
+template <int kV, class T>
+HWY_INLINE void StepColumns(const RecurrenceChunk<T>& x, bool delta, T* state, int64_t c,
+                            T* output) {
+  const Tag<T> d;
+  const int64_t stride = x.value_columns;
+  Vec<T> update[kV], sum[kV];
+#pragma GCC unroll 4
+  for (int v = 0; v < kV; ++v) {
+    update[v] = hn::Load(d, x.value + c + v * kLanes<T>);
+    sum[v] = hn::Zero(d);
+  }
+  // The decayed key reads the state before its decay.
+  for (int64_t a = 0; delta && a < x.depth; ++a) {
+    const auto k = Set<T>(x.key_in[a]);
+#pragma GCC unroll 4
+    for (int v = 0; v < kV; ++v)
+      update[v] = hn::NegMulAdd(k, hn::Load(d, state + a * stride + c + v * kLanes<T>), update[v]);
+  }
+#pragma GCC unroll 4
+  for (int v = 0; v < kV; ++v) update[v] = hn::Mul(update[v], Set<T>(x.strength[0]));
+  for (int64_t a = 0; a < x.depth; ++a) {
+    const auto k = Set<T>(x.key[a]), q = Set<T>(x.query[a]);
+    const T* f = x.factor + (x.decay_columns == 1 ? 0 : a);
+    T* const to = state + a * stride + c;
+#pragma GCC unroll 4
+    for (int v = 0; v < kV; ++v) {
+      auto s = hn::Load(d, to + v * kLanes<T>);
+      if (x.decays()) s = hn::Mul(s, Set<T>(*f));
+      s = hn::MulAdd(k, update[v], s);
+      sum[v] = hn::MulAdd(q, s, sum[v]);
+      hn::Store(s, d, to + v * kLanes<T>);
+    }
+  }
+#pragma GCC unroll 4
+  for (int v = 0; v < kV; ++v) hn::Store(sum[v], d, output + c + v * kLanes<T>);
+}
+
+template <class T>
+void Step(const RecurrenceChunk<T>& x, bool delta, T* state, T* output) {
+  int64_t c = 0;
+  for (; c + 4 * kLanes<T> <= x.value_columns; c += 4 * kLanes<T>)
+    StepColumns<4>(x, delta, state, c, output);
+  for (; c < x.value_columns; c += kLanes<T>) StepColumns<1>(x, delta, state, c, output);
+}
+
+template <class T>
+void RecurrenceForward(const RecurrencePlan<T>& plan, int64_t task, Arena<T>& arena) {
+  const RecurrenceTokens<T> tokens(plan, task);
+  RecurrenceChunk<T> chunk(plan, tokens, arena);
+  const int64_t columns = chunk.value_columns, size = plan.state_size();
+  T* const state = arena.take(plan.shape.depth * columns);
+  T* const output = arena.take(plan.chunk * columns);
+  LoadState(plan, plan.initial == nullptr ? nullptr : plan.initial + task * size, state, columns);
+  const bool steps = tokens.count <= kFewTokens;
+  const int64_t rows = steps ? 1 : plan.chunk;
+  for (int64_t first = 0; first < tokens.count; first += rows) {
+    if (plan.kept != nullptr && first % plan.segment == 0)
+      StoreState(plan, state, columns, plan.kept + (tokens.kept + first / plan.segment) * size);
+    chunk.load(first, std::min(rows, tokens.count - first));
+    if (steps) {
+      Step(chunk, plan.delta, state, output);
+    } else {
+      chunk.find_pairs();
+      chunk.find_updates(state);
+      chunk.find_output(state, output);
+      chunk.advance(state);
+    }
+    plan.output.store(output, columns, tokens.batch, tokens.head, tokens.first + first, chunk.n,
+                      plan.shape.value_depth);
+  }
+  if (plan.last != nullptr) StoreState(plan, state, columns, plan.last + task * size);
+}
+
+void RecurrenceForwardFloat(const RecurrencePlan<float>& plan, int64_t task, Arena<float>& arena) {
+  RecurrenceForward(plan, task, arena);
+}
+
+void RecurrenceForwardDouble(const RecurrencePlan<double>& plan, int64_t task,
+                             Arena<double>& arena) {
+  RecurrenceForward(plan, task, arena);
+}
+
+// NOLINTNEXTLINE(google-readability-namespace-comments)
+}  // namespace attend::kernels::HWY_NAMESPACE
+HWY_AFTER_NAMESPACE();
+
+#if HWY_ONCE
+namespace attend::kernels {
+
+HWY_EXPORT(RecurrenceForwardFloat);
+HWY_EXPORT(RecurrenceForwardDouble);
+
+template <>
+RecurrenceTask<float> recurrence_forward_task<float>() {
+  return &HWY_DYNAMIC_DISPATCH(RecurrenceForwardFloat);
+}
+
+template <>
+RecurrenceTask<double> recurrence_forward_task<double>() {
+  return &HWY_DYNAMIC_DISPATCH(RecurrenceForwardDouble);
+}
+
+}  // namespace attend::kernels
+#endif
