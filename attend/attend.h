@@ -25,6 +25,7 @@
 #include "attend/nn/transformer_stack.h"
 #include "attend/ops/attention.h"
 #include "attend/ops/graph.h"
+#include "attend/ops/recurrence.h"
 #include "attend/parallel/distributed_attention.h"
 #include "attend/parallel/process_world.h"
 #include "attend/runs/training.h"

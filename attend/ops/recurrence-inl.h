@@ -1,0 +1,28 @@
+#pragma once
+
+#include <vector>
+
+#include "attend/ops/recurrence.h"
+
+namespace attend {
+
+// Checked inputs: queries and keys [B, Hk, T, D], values [B, H, T, Dv], decay [B, H, T, 1 or D],
+// strength [B, H, T, 1] and initial states in the dtype of the arithmetic; absent ones undefined.
+namespace recurrence_input {
+enum Index { query, key, value, decay, strength, initial, count };
+}
+using RecurrenceInputs = std::vector<at::Tensor>;
+
+// Everything else of a call.
+struct RecurrencePlan {
+  bool delta = false, l2_normalise = false;
+  double scale = 1;
+  at::Tensor offsets;  // contiguous, or undefined
+};
+
+constexpr double l2_epsilon = 1e-6;
+
+// Output and state by tensor operations.
+RecurrenceResult composed_recurrence(const RecurrenceInputs& parts, const RecurrencePlan& plan);
+
+}  // namespace attend

@@ -1,0 +1,310 @@
+#include "attend/ops/recurrence.h"
+
+#include <ATen/ATen.h>
+#include <ATen/Parallel.h>
+#include <ATen/core/grad_mode.h>
+#include <torch/csrc/autograd/custom_function.h>
+
+#include <cmath>
+
+#include "attend/base/error.h"
+#include "attend/kernels/recurrence.h"
+#include "attend/ops/cpu_problem-inl.h"
+#include "attend/ops/kernel_tensors.h"
+#include "attend/ops/recurrence-inl.h"
+#include "attend/ops/shape_text.h"
+#include "attend/ops/twin_gradients.h"
+
+namespace attend {
+namespace {
+
+using at::Tensor;
+using torch::autograd::AutogradContext;
+using torch::autograd::variable_list;
+namespace input = recurrence_input;
+using Optional = c10::optional<Tensor>;
+
+// The problem of the kernels; keeps the tensors that it points to.
+template <class S>
+struct KernelRecurrence {
+  using T = kernels::Compute<S>;
+  RecurrenceInputs parts;
+  kernels::Recurrence<S> problem;
+
+  KernelRecurrence(const RecurrenceInputs& given, const RecurrencePlan& plan) : parts(given) {
+    for (Tensor& x : parts) x = with_contiguous_rows(x);
+    if (parts[input::initial].defined())
+      parts[input::initial] = contiguous_numbers(parts[input::initial]);
+    const Tensor &value = parts[input::value], &key = parts[input::key];
+    const Tensor& decay = parts[input::decay];
+    problem.shape = {value.size(0),
+                     value.size(1),
+                     key.size(1),
+                     value.size(2),
+                     key.size(3),
+                     value.size(3),
+                     decay.defined() ? decay.size(3) : 0};
+    problem.query = view_of<S>(parts[input::query]);
+    problem.key = view_of<S>(key);
+    problem.value = view_of<S>(value);
+    problem.decay = view_of<T>(decay);
+    problem.strength = view_of<T>(parts[input::strength]);
+    problem.initial = pointer_of<const T>(parts[input::initial]);
+    problem.delta = plan.delta;
+    problem.normalise = plan.l2_normalise;
+    problem.epsilon = l2_epsilon;
+    problem.scale = plan.scale;
+    problem.offsets = pointer_of<const int64_t>(plan.offsets);
+    problem.sequences = sequences(plan);
+  }
+
+  int64_t sequences(const RecurrencePlan& plan) const {
+    return plan.offsets.defined() ? plan.offsets.size(0) - 1 : parts[input::value].size(0);
+  }
+
+  Tensor states(int64_t count) const {
+    const auto& s = problem.shape;
+    return at::empty({count, s.heads, s.depth, s.value_depth},
+                     parts[input::value].options().dtype(stored_type<T>));
+  }
+};
+
+struct FusedResult {
+  Tensor output, state, kept;
+};
+
+FusedResult run_forward(const RecurrenceInputs& parts, const RecurrencePlan& plan, bool keep) {
+  return with_storage(parts[input::value].scalar_type(), [&]<class S>() -> FusedResult {
+    using T = kernels::Compute<S>;
+    const KernelRecurrence<S> x(parts, plan);
+    const auto& s = x.problem.shape;
+    FusedResult result;
+    result.output =
+        at::empty({s.batch, s.heads, s.tokens, s.value_depth}, x.parts[input::value].options());
+    result.state = x.states(x.problem.sequences);
+    if (keep)
+      result.kept = at::empty({kernels::kept_states(x.problem), s.depth, s.value_depth},
+                              result.state.options());
+    kernels::recurrence_forward<S>(
+        x.problem,
+        {view_of<S, S>(result.output), pointer_of<T>(result.state), pointer_of<T>(result.kept)},
+        at::get_num_threads());
+    return result;
+  });
+}
+
+// Sums the gradients of the heads that share queries or keys.
+Tensor summed_heads(const Tensor& gradient, int64_t key_heads) {
+  if (gradient.size(1) == key_heads) return gradient;
+  return gradient.unflatten(1, {key_heads, gradient.size(1) / key_heads}).sum(2);
+}
+
+RecurrenceInputs run_backward(const RecurrenceInputs& parts, const RecurrencePlan& plan,
+                              const Tensor& kept, const variable_list& upstream) {
+  return with_storage(parts[input::value].scalar_type(), [&]<class S>() -> RecurrenceInputs {
+    using T = kernels::Compute<S>;
+    const KernelRecurrence<S> x(parts, plan);
+    const auto& s = x.problem.shape;
+    const auto like = [&](input::Index index, int64_t depth) {
+      const Tensor& input = x.parts[index];
+      return input.defined() ? at::empty({s.batch, s.heads, s.tokens, depth}, input.options())
+                             : Tensor();
+    };
+    RecurrenceInputs g = {like(input::query, s.depth),       like(input::key, s.depth),
+                          like(input::value, s.value_depth), like(input::decay, s.decay_depth),
+                          like(input::strength, 1),          {}};
+    if (x.parts[input::initial].defined()) g[input::initial] = x.states(x.problem.sequences);
+    const Tensor grad_output =
+        upstream[0].defined() ? with_contiguous_rows(upstream[0]) : at::zeros_like(g[input::value]);
+    const Tensor grad_state = upstream[1].defined() ? contiguous_numbers(upstream[1]) : Tensor();
+    kernels::recurrence_backward<S>(
+        x.problem,
+        {view_of<S>(grad_output), pointer_of<const T>(grad_state), pointer_of<const T>(kept)},
+        {view_of<S, S>(g[input::query]), view_of<S, S>(g[input::key]),
+         view_of<S, S>(g[input::value]), view_of<T, T>(g[input::decay]),
+         view_of<T, T>(g[input::strength]), pointer_of<T>(g[input::initial])},
+        at::get_num_threads());
+    g[input::query] = summed_heads(g[input::query], s.key_heads);
+    g[input::key] = summed_heads(g[input::key], s.key_heads);
+    return g;
+  });
+}
+
+// Keeps the plan for autograd.
+struct KeptPlan : torch::CustomClassHolder {
+  explicit KeptPlan(RecurrencePlan kept) : plan(std::move(kept)) {}
+  RecurrencePlan plan;
+};
+
+class FusedRecurrence : public torch::autograd::Function<FusedRecurrence> {
+ public:
+  static variable_list forward(AutogradContext* context, const RecurrencePlan& plan,
+                               const Tensor& query, const Tensor& key, const Tensor& value,
+                               const Optional& decay, const Optional& strength,
+                               const Optional& initial) {
+    const auto given = [](const Optional& x) { return x ? *x : Tensor(); };
+    RecurrenceInputs parts = {query, key, value, given(decay), given(strength), given(initial)};
+    const bool differentiated = std::any_of(parts.begin(), parts.end(), [](const Tensor& x) {
+      return x.defined() && x.requires_grad();
+    });
+    const auto [output, state, kept] = run_forward(parts, plan, differentiated);
+    parts.push_back(kept);
+    context->save_for_backward(std::move(parts));
+    context->saved_data["plan"] = c10::IValue::make_capsule(c10::make_intrusive<KeptPlan>(plan));
+    context->set_materialize_grads(false);
+    return {output, state};
+  }
+
+  static variable_list backward(AutogradContext* context, const variable_list& upstream) {
+    variable_list parts = context->get_saved_variables();
+    const Tensor kept = parts.back();
+    parts.pop_back();
+    const auto capsule = context->saved_data["plan"].toCapsule();
+    const RecurrencePlan& plan = static_cast<const KeptPlan&>(*capsule).plan;
+    variable_list gradients = {Tensor()};  // the plan has none
+    if (!upstream[0].defined() && !upstream[1].defined()) {
+      gradients.resize(1 + input::count);
+      return gradients;
+    }
+    const variable_list found =
+        at::GradMode::is_enabled()
+            ? twin_gradients(parts, upstream,
+                             [&plan](const variable_list& own) -> variable_list {
+                               const auto [output, state] = composed_recurrence(own, plan);
+                               return {output, state};
+                             })
+            : run_backward(parts, plan, kept, upstream);
+    gradients.insert(gradients.end(), found.begin(), found.end());
+    return gradients;
+  }
+};
+
+void check_floating(const char* name, const Tensor& x, int64_t axes) {
+  if (!x.defined()) fail("[recurrence] {} is undefined", name);
+  if (x.dim() != axes)
+    fail("[recurrence] {} has shape {}; it must have {} axes", name, shape_of(x), axes);
+  const at::ScalarType type = x.scalar_type();
+  if (type != at::kFloat && type != at::kDouble && type != at::kBFloat16 && type != at::kHalf)
+    fail("[recurrence] {} is {}; it must be float32, float64, bfloat16 or float16", name,
+         c10::toString(type));
+}
+
+void check_like(const char* name, const Tensor& x, const std::vector<int64_t>& wanted,
+                const Tensor& value) {
+  if (x.sizes() != at::IntArrayRef(wanted))
+    fail("[recurrence] {} has shape {}; it must have [{}]", name, shape_of(x),
+         fmt::join(wanted, ", "));
+  if (x.device() != value.device())
+    fail("[recurrence] {} is on {}, value on {}; they must be on the same device", name,
+         x.device().str(), value.device().str());
+}
+
+void check_inputs(const Tensor& query, const Tensor& key, const Tensor& value) {
+  check_floating("query", query, 4);
+  check_floating("key", key, 4);
+  check_floating("value", value, 4);
+  const std::pair<const char*, const Tensor*> others[] = {{"query", &query}, {"key", &key}};
+  for (const auto& [name, x] : others) {
+    if (x->scalar_type() != value.scalar_type())
+      fail("[recurrence] {} is {} and value is {}; they must be equal", name,
+           c10::toString(x->scalar_type()), c10::toString(value.scalar_type()));
+  }
+  const int64_t heads = value.size(1), key_heads = key.size(1);
+  if (heads > 0 && (key_heads == 0 || heads % key_heads != 0))
+    fail("[recurrence] key has {} heads; the number must divide the {} heads of value", key_heads,
+         heads);
+  check_like("key", key, {value.size(0), key_heads, value.size(2), key.size(3)}, value);
+  check_like("query", query, key.sizes().vec(), value);
+}
+
+// The decay as [B, H, T, 1 or D] in the dtype of the arithmetic.
+Tensor decay_of(const RecurrenceSpec& spec, const Tensor& key, const Tensor& value) {
+  const Tensor& given = spec.decay;
+  if (!given.defined()) return {};
+  const int64_t heads = value.size(1);
+  std::vector<int64_t> wanted = {value.size(0), heads, value.size(2)};
+  if (given.dim() == 1) wanted = {heads};
+  if (given.dim() == 4) wanted.push_back(key.size(3));
+  check_like("decay", given, wanted, value);
+  if (given.device().is_cpu() && given.numel() > 0 && !(given.detach() <= 0).all().item<bool>())
+    fail("[recurrence] decay has numbers above 0 or NaN; logarithms of decays are at most 0");
+  const Tensor numbers = given.to(value.scalar_type() == at::kDouble ? at::kDouble : at::kFloat);
+  if (given.dim() == 4) return numbers;
+  if (given.dim() == 3) return numbers.unsqueeze(-1);
+  return numbers.view({1, heads, 1, 1}).expand({value.size(0), heads, value.size(2), 1});
+}
+
+Tensor offsets_of(const RecurrenceSpec& spec, const Tensor& value) {
+  if (!spec.offsets.defined()) return {};
+  const Tensor& given = spec.offsets;
+  if (given.dim() != 1 || given.size(0) < 1 || given.scalar_type() != at::kLong ||
+      !given.device().is_cpu())
+    fail("[recurrence] offsets have shape {}, {}, {}; they must be int64 [sequences + 1], CPU",
+         shape_of(given), c10::toString(given.scalar_type()), given.device().str());
+  if (value.size(0) != 1)
+    fail("[recurrence] value has {} batch entries; with offsets it must have 1", value.size(0));
+  const Tensor offsets = given.contiguous();
+  const auto* data = offsets.data_ptr<int64_t>();
+  const int64_t count = offsets.size(0) - 1;
+  if (data[0] != 0 || data[count] != value.size(2) || !std::is_sorted(data, data + count + 1))
+    fail("[recurrence] offsets must rise from 0 to the number of tokens, {}", value.size(2));
+  return offsets;
+}
+
+RecurrenceInputs parts_of(const Tensor& query, const Tensor& key, const Tensor& value,
+                          const RecurrenceSpec& spec, RecurrencePlan& plan) {
+  check_inputs(query, key, value);
+  const auto arithmetic = value.scalar_type() == at::kDouble ? at::kDouble : at::kFloat;
+  RecurrenceInputs parts = {query, key, value, decay_of(spec, key, value), {}, {}};
+  if (spec.strength.defined()) {
+    check_like("strength", spec.strength, {value.size(0), value.size(1), value.size(2)}, value);
+    if (spec.strength.device().is_cpu() && spec.strength.detach().isnan().any().item<bool>())
+      fail("[recurrence] strength has NaN");
+    parts[input::strength] = spec.strength.to(arithmetic).unsqueeze(-1);
+  }
+  plan.offsets = offsets_of(spec, value);
+  if (spec.initial.defined()) {
+    const int64_t sequences = plan.offsets.defined() ? plan.offsets.size(0) - 1 : value.size(0);
+    check_like("initial", spec.initial, {sequences, value.size(1), key.size(3), value.size(3)},
+               value);
+    parts[input::initial] = spec.initial.to(arithmetic);
+  }
+  plan.delta = spec.delta;
+  plan.l2_normalise = spec.l2_normalise;
+  plan.scale =
+      spec.scale.value_or(1 / std::sqrt(static_cast<double>(std::max<int64_t>(1, key.size(3)))));
+  if (!std::isfinite(plan.scale)) fail("[recurrence] scale is {}; it must be finite", plan.scale);
+  return parts;
+}
+
+bool has_kernel(const RecurrenceInputs& parts) {
+  return parts[input::value].device().is_cpu() &&
+         std::none_of(parts.begin(), parts.end(), has_forward_gradient);
+}
+
+}  // namespace
+
+RecurrenceResult linear_recurrence(const Tensor& query, const Tensor& key, const Tensor& value,
+                                   const RecurrenceSpec& spec) {
+  RecurrencePlan plan;
+  const RecurrenceInputs parts = parts_of(query, key, value, spec, plan);
+  const WithoutAutocast no_autocast;
+  if (!has_kernel(parts)) return composed_recurrence(parts, plan);
+  const auto optional = [&](input::Index index) {
+    return parts[index].defined() ? Optional(parts[index]) : Optional();
+  };
+  const variable_list results = FusedRecurrence::apply(
+      plan, parts[input::query], parts[input::key], parts[input::value], optional(input::decay),
+      optional(input::strength), optional(input::initial));
+  return {results[0], results[1]};
+}
+
+RecurrenceResult composed_recurrence(const Tensor& query, const Tensor& key, const Tensor& value,
+                                     const RecurrenceSpec& spec) {
+  RecurrencePlan plan;
+  const RecurrenceInputs parts = parts_of(query, key, value, spec, plan);
+  const WithoutAutocast no_autocast;
+  return composed_recurrence(parts, plan);
+}
+
+}  // namespace attend

@@ -1,0 +1,76 @@
+#pragma once
+
+#include <ATen/core/Tensor.h>
+
+#include <optional>
+#include <string_view>
+#include <vector>
+
+namespace attend {
+
+// Numbers of a decay.
+enum class DecayKind {
+  none,   // the state does not decay
+  head,   // one constant per head
+  token,  // one number per token and head
+  row,    // one number per token, head and row of the state
+};
+
+// One published linear recurrence: a state S of [depth, value depth] per head with
+//
+//   S_t = e^(g_t) S_(t-1) + k_t u_t^T     u_t = b_t (v_t - (e^(g_t) S_(t-1))^T k_t), or b_t v_t
+//   o_t = scale S_t^T q_t
+//
+// Rows are only data; the same code runs all rows.
+struct RecurrenceRow {
+  std::string_view name;
+  std::string_view title;
+  std::string_view source;
+  std::string_view used_by;  // models; empty if none is known
+  DecayKind decay = DecayKind::none;
+  bool delta = false;      // u_t has the term of the decayed state
+  bool strength = false;   // b_t is an input; otherwise 1
+  bool unit_keys = false;  // its layers normalise queries and keys to length 1
+};
+
+// All linear recurrences, in the order of the documentation.
+const std::vector<RecurrenceRow>& recurrence_table();
+
+// The row with that name. Error otherwise; the message suggests the nearest name.
+const RecurrenceRow& recurrence_row(std::string_view name);
+
+struct RecurrenceSpec {
+  // g, natural logarithms, each at most 0: [H] (one constant per head), [B, H, T] or [B, H, T, D].
+  // Undefined: no decay.
+  at::Tensor decay;
+  at::Tensor strength;  // b, [B, H, T]; undefined: 1
+  bool delta = false;
+  std::optional<double> scale;  // absent: 1 / sqrt(D)
+  bool l2_normalise = false;    // queries and keys become x / sqrt(x . x + 1e-6)
+  at::Tensor initial;           // state before the first token, [B, H, D, Dv]; undefined: 0
+  // Ragged batch: sequence s has the tokens [offsets[s], offsets[s + 1]) of the only batch entry,
+  // and its own state. Int64 [sequences + 1] on the CPU; undefined: every batch entry is one
+  // sequence.
+  at::Tensor offsets;
+};
+
+struct RecurrenceResult {
+  at::Tensor output;  // [B, H, T, Dv]
+  // State after the last token, [B, H, D, Dv], or [sequences, H, D, Dv] with offsets; in float32
+  // unless the inputs are float64.
+  at::Tensor state;
+};
+
+// Queries and keys [B, Hk, T, D] with Hk a divisor of H, values [B, H, T, Dv], in float32, float64,
+// bfloat16 or float16. H / Hk adjacent heads share queries and keys. On the CPU the kernels of
+// kernels/recurrence.h compute it, in memory linear in T; elsewhere, and for second and forward
+// derivatives, tensor operations token by token. All tensors have gradients. Error, with the name
+// of the argument, if shapes or types disagree, a decay is above 0 or NaN, or a strength is NaN.
+RecurrenceResult linear_recurrence(const at::Tensor& query, const at::Tensor& key,
+                                   const at::Tensor& value, const RecurrenceSpec& spec = {});
+
+// The same by tensor operations, token by token.
+RecurrenceResult composed_recurrence(const at::Tensor& query, const at::Tensor& key,
+                                     const at::Tensor& value, const RecurrenceSpec& spec = {});
+
+}  // namespace attend
