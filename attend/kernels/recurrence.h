@@ -6,14 +6,15 @@
 #include "attend/kernels/storage.h"
 
 // Linear recurrences on plain pointers, forward and backward, in memory linear in the tokens. Each
-// head has a state S of [depth, value_depth]:
+// head has a state S, [depth, value_depth].
 //
-//   S_t = e^(g_t) S_(t-1) + k_t u_t^T                   g_t: the decay, one number or one per row
-//   of S u_t = b_t (v_t - (e^(g_t) S_(t-1))^T k_t)           with the delta rule, otherwise b_t v_t
-//   o_t = scale S_t^T q_t
+//   S_t = e^(g_t) S_(t-1) + k_t u_t^T.
+//   u_t = b_t (v_t - (e^(g_t) S_(t-1))^T k_t) with the delta rule, otherwise b_t v_t.
+//   o_t = scale S_t^T q_t.
 //
-// Katharopoulos 2020 (linear attention), Sun 2023 (retention), Dao 2024 (Mamba-2), Yang 2023 (GLA),
-// Yang 2024 (gated delta rule). The definition is that of LinearAttention in ONNX opset 27.
+// The decay g_t is one number or one number per row of S.
+// Sources: Katharopoulos 2020 (linear attention), Sun 2023 (retention), Dao 2024 (Mamba-2), Yang
+// 2023 (GLA), Yang 2024 (gated delta rule). ONNX opset 27 defines LinearAttention in the same way.
 //
 // S is the storage type of queries, keys, values and outputs: float, double, BFloat16 or Float16.
 // Decays, strengths, states and the arithmetic are Compute<S>. NaN stays within its sequence and
@@ -23,11 +24,11 @@ namespace attend::kernels {
 
 struct RecurrenceShape {
   int64_t batch = 1;
-  int64_t heads = 1;      // of states, values, decays and strengths
-  int64_t key_heads = 1;  // of queries and keys; heads / key_heads adjacent heads share one
+  int64_t heads = 1;      // heads of states, values, decays and strengths
+  int64_t key_heads = 1;  // divides heads; adjacent heads share queries and keys
   int64_t tokens = 0;
-  int64_t depth = 0;        // of queries and keys
-  int64_t value_depth = 0;  // of values and outputs
+  int64_t depth = 0;        // numbers per query and key
+  int64_t value_depth = 0;  // numbers per value and output
   int64_t decay_depth = 0;  // numbers per decay: 0 (no decay), 1 or depth
 };
 

@@ -6,8 +6,8 @@
 
 namespace attend {
 
-// Checked inputs: queries and keys [B, Hk, T, D], values [B, H, T, Dv], decay [B, H, T, 1 or D],
-// strength [B, H, T, 1] and initial states in the dtype of the arithmetic; absent ones undefined.
+// Checked inputs: queries and keys [B, Hk, T, D] and values [B, H, T, Dv]. Decay [B, H, T, 1 or D],
+// strength [B, H, T, 1] and initial states have the dtype of the arithmetic, or are undefined.
 namespace recurrence_input {
 enum Index { query, key, value, decay, strength, initial, count };
 }

@@ -161,7 +161,7 @@ class FusedRecurrence : public torch::autograd::Function<FusedRecurrence> {
     parts.pop_back();
     const auto capsule = context->saved_data["plan"].toCapsule();
     const RecurrencePlan& plan = static_cast<const KeptPlan&>(*capsule).plan;
-    variable_list gradients = {Tensor()};  // the plan has none
+    variable_list gradients = {Tensor()};  // for the plan
     if (!upstream[0].defined() && !upstream[1].defined()) {
       gradients.resize(1 + input::count);
       return gradients;

@@ -16,10 +16,11 @@ enum class DecayKind {
   row,    // one number per token, head and row of the state
 };
 
-// One published linear recurrence: a state S of [depth, value depth] per head with
+// One published linear recurrence. Each head has a state S, [depth, value depth].
 //
-//   S_t = e^(g_t) S_(t-1) + k_t u_t^T     u_t = b_t (v_t - (e^(g_t) S_(t-1))^T k_t), or b_t v_t
-//   o_t = scale S_t^T q_t
+//   S_t = e^(g_t) S_(t-1) + k_t u_t^T.
+//   u_t = b_t (v_t - (e^(g_t) S_(t-1))^T k_t), or b_t v_t.
+//   o_t = scale S_t^T q_t.
 //
 // Rows are only data; the same code runs all rows.
 struct RecurrenceRow {

@@ -32,7 +32,7 @@ struct RecurrenceCase {
   int64_t states() const { return sequences() * shape.heads * shape.depth * shape.value_depth; }
 };
 
-// Results and gradients; those of queries and keys have one row per head.
+// Results and gradients. Gradients of queries and keys have one row per head.
 template <class T>
 struct RecurrenceResults {
   std::vector<T> output, last, query, key, value, decay, strength, initial;
@@ -72,7 +72,7 @@ class RecurrenceLoop {
   };
 
   // Row of an array with `heads` heads.
-  int64_t row(int64_t head, int64_t heads, int64_t t) const {
+  int64_t row_of(int64_t head, int64_t heads, int64_t t) const {
     return (batch_ * heads + head) * s_.tokens + t;
   }
 
@@ -91,37 +91,40 @@ class RecurrenceLoop {
     batch_ = c_.offsets.empty() ? sequence : 0;
     const int64_t first = c_.offsets.empty() ? 0 : c_.offsets[sequence];
     const int64_t end = c_.offsets.empty() ? s_.tokens : c_.offsets[sequence + 1];
-    const int64_t size = s_.depth * s_.value_depth, at = (sequence * s_.heads + head) * size;
+    const int64_t size = s_.depth * s_.value_depth,
+                  first_number = (sequence * s_.heads + head) * size;
     std::vector<T> state(size, T(0));
-    if (c_.has_initial) state.assign(in_.initial.begin() + at, in_.initial.begin() + at + size);
+    if (c_.has_initial)
+      state.assign(in_.initial.begin() + first_number, in_.initial.begin() + first_number + size);
     std::vector<Token> tokens;
     for (int64_t t = first; t < end; ++t) tokens.push_back(forward(head, t, state));
-    std::copy(state.begin(), state.end(), to_.last.begin() + at);
-    std::vector<T> grad(in_.grad_last.begin() + at, in_.grad_last.begin() + at + size);
+    std::copy(state.begin(), state.end(), to_.last.begin() + first_number);
+    std::vector<T> grad(in_.grad_last.begin() + first_number,
+                        in_.grad_last.begin() + first_number + size);
     for (int64_t t = end - 1; t >= first; --t) backward(head, t, tokens[t - first], grad);
-    std::copy(grad.begin(), grad.end(), to_.initial.begin() + at);
+    std::copy(grad.begin(), grad.end(), to_.initial.begin() + first_number);
   }
 
   Token forward(int64_t head, int64_t t, std::vector<T>& state) {
-    const int64_t depth = s_.depth, width = s_.value_depth, at = row(head, s_.heads, t);
-    const int64_t key_row = row(head / (s_.heads / s_.key_heads), s_.key_heads, t);
+    const int64_t depth = s_.depth, width = s_.value_depth, row = row_of(head, s_.heads, t);
+    const int64_t key_row = row_of(head / (s_.heads / s_.key_heads), s_.key_heads, t);
     Token x;
     x.q = vector(in_.query, key_row, x.q_norm);
     x.k = vector(in_.key, key_row, x.k_norm);
     x.f.assign(depth, T(1));
     for (int64_t a = 0; s_.decay_depth > 0 && a < depth; ++a)
-      x.f[a] = std::exp(in_.decay[at * s_.decay_depth + (s_.decay_depth == 1 ? 0 : a)]);
-    x.b = c_.has_strength ? in_.strength[at] : T(1);
+      x.f[a] = std::exp(in_.decay[row * s_.decay_depth + (s_.decay_depth == 1 ? 0 : a)]);
+    x.b = c_.has_strength ? in_.strength[row] : T(1);
     x.before = state;
     for (int64_t n = 0; n < depth * width; ++n) state[n] *= x.f[n / width];
     x.decayed = state;
-    x.w.assign(in_.value.begin() + at * width, in_.value.begin() + (at + 1) * width);
+    x.w.assign(in_.value.begin() + row * width, in_.value.begin() + (row + 1) * width);
     for (int64_t n = 0; c_.delta && n < depth * width; ++n)
       x.w[n % width] -= state[n] * x.k[n / width];
     for (int64_t n = 0; n < depth * width; ++n) state[n] += x.k[n / width] * (x.b * x.w[n % width]);
     x.after = state;
     for (int64_t n = 0; n < depth * width; ++n)
-      to_.output[at * width + n % width] += T(c_.scale) * x.q[n / width] * state[n];
+      to_.output[row * width + n % width] += T(c_.scale) * x.q[n / width] * state[n];
     return x;
   }
 
@@ -134,9 +137,9 @@ class RecurrenceLoop {
   }
 
   void backward(int64_t head, int64_t t, const Token& x, std::vector<T>& grad) {
-    const int64_t depth = s_.depth, width = s_.value_depth, at = row(head, s_.heads, t);
-    const T* upstream = in_.grad_output.data() + at * width;
-    T *q = to_.query.data() + at * depth, *k = to_.key.data() + at * depth;
+    const int64_t depth = s_.depth, width = s_.value_depth, row = row_of(head, s_.heads, t);
+    const T* upstream = in_.grad_output.data() + row * width;
+    T *q = to_.query.data() + row * depth, *k = to_.key.data() + row * depth;
     std::vector<T> w(width, T(0));
     for (int64_t n = 0; n < depth * width; ++n) {
       const int64_t a = n / width, e = n % width;
@@ -146,9 +149,9 @@ class RecurrenceLoop {
       w[e] += grad[n] * x.k[a];
     }
     for (int64_t e = 0; e < width; ++e) {
-      to_.strength[at] += w[e] * x.w[e];
+      to_.strength[row] += w[e] * x.w[e];
       w[e] *= x.b;
-      to_.value[at * width + e] = w[e];
+      to_.value[row * width + e] = w[e];
     }
     for (int64_t n = 0; n < depth * width; ++n) {
       const int64_t a = n / width, e = n % width;
@@ -157,7 +160,7 @@ class RecurrenceLoop {
         grad[n] -= x.k[a] * w[e];
       }
       if (s_.decay_depth > 0)
-        to_.decay[at * s_.decay_depth + (s_.decay_depth == 1 ? 0 : a)] += grad[n] * x.decayed[n];
+        to_.decay[row * s_.decay_depth + (s_.decay_depth == 1 ? 0 : a)] += grad[n] * x.decayed[n];
       grad[n] *= x.f[a];
     }
     undo_normalise(x.q, x.q_norm, q);

@@ -122,8 +122,8 @@ double distance(const std::vector<A>& a, const std::vector<double>& b) {
 }
 
 // The rule of design.md: twice the error of the loop in the arithmetic of the kernel, three times
-// for gradients, plus a few units in the last place of the largest number. Sums of a long chunk
-// have more terms than those of the loop.
+// for gradients, plus a few units in the last place of the largest number. A long chunk has
+// longer sums than the loop.
 template <class S, class Exact>
 void expect_close(const RecurrenceCase& c, const RecurrenceRun& how = {}) {
   const auto got = run<S>(c, how);

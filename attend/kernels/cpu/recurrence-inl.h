@@ -19,12 +19,12 @@ HWY_INLINE T SumLanes(Vec<T> x) {
   return hn::GetLane(hn::SumOfLanes(Tag<T>(), x));
 }
 
-// One chunk of n tokens. With G_i the sum of the decays of tokens 1 to i of the chunk:
+// One chunk of n tokens. G_i is the sum of the decays of tokens 1 to i of the chunk.
 //
-//   A_ij = q_i . (e^(G_i - G_j) k_j) for j <= i      B_ij = k_i . (e^(G_i - G_j) k_j) for j < i
-//   U_i = b_i (V_i - (e^(G_i) k_i) S - sum_j B_ij U_j)       without the delta rule b_i V_i
-//   O_i = (e^(G_i) q_i) S + sum_j A_ij U_j
-//   S <- e^(G_n) S + sum_j (e^(G_n - G_j) k_j) U_j^T
+//   A_ij = q_i . (e^(G_i - G_j) k_j) for j <= i      B_ij = k_i . (e^(G_i - G_j) k_j) for j < i.
+//   U_i = b_i (V_i - (e^(G_i) k_i) S - sum_j B_ij U_j), without the delta rule b_i V_i.
+//   O_i = (e^(G_i) q_i) S + sum_j A_ij U_j.
+//   S <- e^(G_n) S + sum_j (e^(G_n - G_j) k_j) U_j^T.
 //
 // Every exponent is a sum of decays and at most 0; the factors are products of e^(g_t). Rows have
 // whole vectors; columns after the last are 0.

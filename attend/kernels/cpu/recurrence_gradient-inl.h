@@ -12,11 +12,11 @@
 HWY_BEFORE_NAMESPACE();
 namespace attend::kernels::HWY_NAMESPACE {
 
-// Gradients of one chunk, see RecurrenceChunk. dX is the gradient of X; dS of the state after the
-// chunk becomes that of the state before it.
+// Gradients of one chunk, see RecurrenceChunk. dX is the gradient of X. dS begins as the gradient
+// of the state after the chunk and ends as the gradient of the state before it.
 //
-// The gradient of decay g_t is the sum over all products of e^(g_t): each product is computed and
-// added to the decays that it contains, so that no large sums cancel.
+// The gradient of decay g_t is the sum over all products that contain e^(g_t). Each product is
+// added to its decays, so no large sums cancel.
 template <class T>
 class RecurrenceGradient {
  public:
@@ -116,7 +116,7 @@ class RecurrenceGradient {
     }
   }
 
-  // Gradients by the state: of queries and keys, of decays, and of the state itself.
+  // Computes the gradients of queries, keys, decays and the state by products with the state.
   void FindStateGradients(const T* state, T* grad_state) {
     const int64_t n = x_.n, columns = x_.columns, width = x_.value_columns;
     const int64_t used = plan_.shape.value_depth;
@@ -252,14 +252,15 @@ class RecurrenceGradient {
     const Tag<T> d;
     auto right = hn::Load(d, x_.key + j * x_.columns + a);
     for (int64_t i = j; i < x_.n; ++i) {
-      const int64_t at = i * x_.columns + a;
-      if (i > j) right = hn::Mul(right, hn::Load(d, x_.factor + at));
+      const int64_t place = i * x_.columns + a;
+      if (i > j) right = hn::Mul(right, hn::Load(d, x_.factor + place));
       hn::Store(right, d, x_.panel + i * kLanes<T>);
       const auto by_query = Set<T>(by_query_[i * x_.pairs + j]);
-      hn::Store(hn::MulAdd(by_query, right, hn::Load(d, grad_query_ + at)), d, grad_query_ + at);
+      hn::Store(hn::MulAdd(by_query, right, hn::Load(d, grad_query_ + place)), d,
+                grad_query_ + place);
       if (!plan_.delta) continue;
       const auto by_key = Set<T>(by_key_[i * x_.pairs + j]);
-      hn::Store(hn::MulAdd(by_key, right, hn::Load(d, grad_key_ + at)), d, grad_key_ + at);
+      hn::Store(hn::MulAdd(by_key, right, hn::Load(d, grad_key_ + place)), d, grad_key_ + place);
     }
   }
 
@@ -268,23 +269,23 @@ class RecurrenceGradient {
     const Tag<T> d;
     auto left = hn::Zero(d);
     for (int64_t i = x_.n - 1; i >= j; --i) {
-      const int64_t at = i * x_.columns + a;
+      const int64_t place = i * x_.columns + a;
       const auto by_query = Set<T>(by_query_[i * x_.pairs + j]);
-      left = hn::MulAdd(by_query, hn::Load(d, x_.query + at), left);
+      left = hn::MulAdd(by_query, hn::Load(d, x_.query + place), left);
       if (plan_.delta) {
         const auto by_key = Set<T>(by_key_[i * x_.pairs + j]);
-        left = hn::MulAdd(by_key, hn::Load(d, x_.key + at), left);
+        left = hn::MulAdd(by_key, hn::Load(d, x_.key + place), left);
       }
       if (i == j) break;
-      left = hn::Mul(left, hn::Load(d, x_.factor + at));
+      left = hn::Mul(left, hn::Load(d, x_.factor + place));
       const auto right = hn::Load(d, x_.panel + (i - 1) * kLanes<T>);
-      hn::Store(hn::MulAdd(left, right, hn::Load(d, grad_decay_ + at)), d, grad_decay_ + at);
+      hn::Store(hn::MulAdd(left, right, hn::Load(d, grad_decay_ + place)), d, grad_decay_ + place);
     }
     T* const to = grad_key_ + j * x_.columns + a;
     hn::Store(hn::Add(left, hn::Load(d, to)), d, to);
   }
 
-  // Of y = x / |x|: dx = (dy - (y . dy) y) / |x|; rows hold y / factor.
+  // For y = x / |x|, dx = (dy - (y . dy) y) / |x|. Rows hold y / factor.
   void UndoNormalise(const T* rows, const T* inverse, T factor, T* gradient) {
     const Tag<T> d;
     const auto unit = Set<T>(factor);
