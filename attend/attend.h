@@ -24,6 +24,7 @@
 #include "attend/nn/step_attention.h"
 #include "attend/nn/transformer_stack.h"
 #include "attend/ops/attention.h"
+#include "attend/ops/causal_convolution.h"
 #include "attend/ops/graph.h"
 #include "attend/ops/recurrence.h"
 #include "attend/parallel/distributed_attention.h"
