@@ -288,6 +288,40 @@ TEST(Recurrence, TakesAnyKeysAndStrengths) {
   }
 }
 
+// Decoding keeps no states for backward; the new state may replace the old one.
+TEST(Recurrence, TakesOneStepInPlace) {
+  on_every_target([] {
+    on_every_rule([](bool delta, int64_t decay) {
+      for (const int64_t value_depth : {16, 64, 5}) {
+        const RecurrenceCase c = a_case(delta, decay, 1, -0.5, 7, value_depth);
+        const auto exact = recurrence_reference<double>(c);
+        const RecurrenceShape& s = c.shape;
+        const auto query = stored_numbers<float>(c.arrays.query),
+                   key = stored_numbers<float>(c.arrays.key),
+                   value = stored_numbers<float>(c.arrays.value),
+                   factors = stored_numbers<float>(c.arrays.decay),
+                   strength = stored_numbers<float>(c.arrays.strength);
+        auto state = stored_numbers<float>(c.arrays.initial),
+             output = unwritten<float>(value.size());
+        Recurrence<float> p{s};
+        p.query = contiguous(query.data(), s.key_heads, 1, s.depth);
+        p.key = contiguous(key.data(), s.key_heads, 1, s.depth);
+        p.value = contiguous(value.data(), s.heads, 1, s.value_depth);
+        p.decay = contiguous(factors.data(), s.heads, 1, s.decay_depth);
+        p.strength = contiguous(strength.data(), s.heads, 1, 1);
+        p.initial = state.data();
+        p.delta = delta;
+        p.normalise = c.normalise;
+        p.scale = c.scale;
+        recurrence_forward<float>(
+            p, {contiguous(output.data(), s.heads, 1, s.value_depth), state.data()});
+        EXPECT_LE(distance(output, exact.output), 1e-5 * (1 + largest(exact.output)));
+        EXPECT_LE(distance(state, exact.last), 1e-5 * (1 + largest(exact.last)));
+      }
+    });
+  });
+}
+
 TEST(Recurrence, HasTheSameBitsForAnyNumberOfThreads) {
   const RecurrenceCase c = a_case(true, 2, 200);
   const auto one = run<float>(c, {.threads = 1}), two = run<float>(c, {.threads = 2});

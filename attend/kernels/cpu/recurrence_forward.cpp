@@ -10,8 +10,8 @@ namespace attend::kernels::HWY_NAMESPACE {
 // One token passes through kV vectors of columns of the state:
 // S <- e^g S, u = b (v - S^T k), S <- S + k u^T, o = S^T q
 template <int kV, class T>
-HWY_INLINE void StepColumns(const RecurrenceChunk<T>& x, bool delta, T* state, int64_t c,
-                            T* output) {
+HWY_INLINE void StepColumns(const RecurrenceChunk<T>& x, bool delta, const T* before, T* after,
+                            int64_t c, T* output) {
   const Tag<T> d;
   const int64_t stride = x.value_columns;
   Vec<T> update[kV], sum[kV];
@@ -25,21 +25,23 @@ HWY_INLINE void StepColumns(const RecurrenceChunk<T>& x, bool delta, T* state, i
     const auto k = Set<T>(x.key_in[a]);
 #pragma GCC unroll 4
     for (int v = 0; v < kV; ++v)
-      update[v] = hn::NegMulAdd(k, hn::Load(d, state + a * stride + c + v * kLanes<T>), update[v]);
+      update[v] =
+          hn::NegMulAdd(k, hn::LoadU(d, before + a * stride + c + v * kLanes<T>), update[v]);
   }
 #pragma GCC unroll 4
   for (int v = 0; v < kV; ++v) update[v] = hn::Mul(update[v], Set<T>(x.strength[0]));
   for (int64_t a = 0; a < x.depth; ++a) {
     const auto k = Set<T>(x.key[a]), q = Set<T>(x.query[a]);
     const T* f = x.factor + (x.decay_columns == 1 ? 0 : a);
-    T* const to = state + a * stride + c;
+    const T* const from = before + a * stride + c;
+    T* const to = after + a * stride + c;
 #pragma GCC unroll 4
     for (int v = 0; v < kV; ++v) {
-      auto s = hn::Load(d, to + v * kLanes<T>);
+      auto s = hn::LoadU(d, from + v * kLanes<T>);
       if (x.decays()) s = hn::Mul(s, Set<T>(*f));
       s = hn::MulAdd(k, update[v], s);
       sum[v] = hn::MulAdd(q, s, sum[v]);
-      hn::Store(s, d, to + v * kLanes<T>);
+      hn::StoreU(s, d, to + v * kLanes<T>);
     }
   }
 #pragma GCC unroll 4
@@ -47,16 +49,32 @@ HWY_INLINE void StepColumns(const RecurrenceChunk<T>& x, bool delta, T* state, i
 }
 
 template <class T>
-void Step(const RecurrenceChunk<T>& x, bool delta, T* state, T* output) {
+void Step(const RecurrenceChunk<T>& x, bool delta, const T* before, T* after, T* output) {
   int64_t c = 0;
   for (; c + 4 * kLanes<T> <= x.value_columns; c += 4 * kLanes<T>)
-    StepColumns<4>(x, delta, state, c, output);
-  for (; c < x.value_columns; c += kLanes<T>) StepColumns<1>(x, delta, state, c, output);
+    StepColumns<4>(x, delta, before, after, c, output);
+  for (; c < x.value_columns; c += kLanes<T>) StepColumns<1>(x, delta, before, after, c, output);
+}
+
+// One token, as in decoding: reads and writes the state once, without a copy.
+template <class T>
+void OneStep(const RecurrencePlan<T>& plan, int64_t task, Arena<T>& arena) {
+  const RecurrenceTokens<T> tokens(plan, task);
+  RecurrenceChunk<T> chunk(plan, tokens, arena);
+  T* const output = arena.take(chunk.value_columns);
+  chunk.load(0, 1);
+  Step(chunk, plan.delta, plan.initial + task * plan.state_size(),
+       plan.last + task * plan.state_size(), output);
+  plan.output.store(output, chunk.value_columns, tokens.batch, tokens.head, tokens.first, 1,
+                    plan.shape.value_depth);
 }
 
 template <class T>
 void RecurrenceForward(const RecurrencePlan<T>& plan, int64_t task, Arena<T>& arena) {
   const RecurrenceTokens<T> tokens(plan, task);
+  if (tokens.count == 1 && plan.initial != nullptr && plan.last != nullptr &&
+      plan.kept == nullptr && plan.shape.value_depth % kLanes<T> == 0)
+    return OneStep(plan, task, arena);
   RecurrenceChunk<T> chunk(plan, tokens, arena);
   const int64_t columns = chunk.value_columns, size = plan.state_size();
   T* const state = arena.take(plan.shape.depth * columns);
@@ -69,7 +87,7 @@ void RecurrenceForward(const RecurrencePlan<T>& plan, int64_t task, Arena<T>& ar
       StoreState(plan, state, columns, plan.kept + (tokens.kept + first / plan.segment) * size);
     chunk.load(first, std::min(rows, tokens.count - first));
     if (steps) {
-      Step(chunk, plan.delta, state, output);
+      Step(chunk, plan.delta, state, state, output);
     } else {
       chunk.find_pairs();
       chunk.find_updates(state);

@@ -9,6 +9,7 @@
 
 #include "attend/base/error.h"
 #include "attend/ops/attention.h"
+#include "attend/ops/recurrence.h"
 
 namespace attend {
 namespace {
@@ -173,6 +174,23 @@ Tensor operator_weights(const Tensor& query, const Tensor& key, const Tensor& ls
   return attention_weights(query, key, lse, spec, selection);
 }
 
+std::tuple<Tensor, Tensor> operator_recurrence(const Tensor& query, const Tensor& key,
+                                               const Tensor& value, const OptionalTensor& decay,
+                                               const OptionalTensor& strength, bool delta,
+                                               c10::optional<double> scale, bool l2_normalise,
+                                               const OptionalTensor& initial,
+                                               const OptionalTensor& offsets) {
+  RecurrenceSpec spec{.decay = decay.value_or(Tensor()),
+                      .strength = strength.value_or(Tensor()),
+                      .delta = delta,
+                      .l2_normalise = l2_normalise,
+                      .initial = initial.value_or(Tensor()),
+                      .offsets = offsets.value_or(Tensor())};
+  if (scale) spec.scale = *scale;
+  const auto [output, state] = linear_recurrence(query, key, value, spec);
+  return {output, state};
+}
+
 }  // namespace
 
 // Autograd follows the called functions; one definition therefore serves every dispatch key.
@@ -195,6 +213,11 @@ TORCH_LIBRARY(attend, library) {
       "Tensor? query_lengths=None, Tensor? query_offsets=None, str align='first', Tensor? "
       "edge_offsets=None, Tensor? edge_keys=None, Tensor? edge_bias=None) -> Tensor",
       operator_weights);
+  library.def(
+      "linear_recurrence(Tensor query, Tensor key, Tensor value, *, Tensor? decay=None, "
+      "Tensor? strength=None, bool delta=False, float? scale=None, bool l2_normalise=False, "
+      "Tensor? initial=None, Tensor? offsets=None) -> (Tensor output, Tensor state)",
+      operator_recurrence);
 }
 
 }  // namespace attend
