@@ -99,7 +99,7 @@ struct Problem {
   }
 };
 
-// Multiply-adds of the products with the state, as two operations each: what every form needs.
+// Multiply-adds of the products with the state, as two operations each.
 double operations(const RecurrenceRow& row, int64_t length, int64_t depth, bool backward) {
   const double products = backward ? (row.delta ? 9 : 6) : (row.delta ? 3 : 2);
   return 2 * products * static_cast<double>(heads * length * depth * depth);
@@ -182,7 +182,7 @@ double peak_bytes() {
   return 1024.0 * static_cast<double>(usage.ru_maxrss);
 }
 
-// Must run before anything that needs more memory.
+// Runs first: the peak of the process grows only by what this needs.
 void measure_memory(Report& report) {
   const Problem p(recurrence_row("gated_delta"), 8192, 128);
   double numbers = static_cast<double>(p.value.numel());  // the output
@@ -240,8 +240,9 @@ int main(int argc, char** argv) {
       "Linear recurrences, 16 heads, batch 1, float32: the share of the multiply-add peak, "
       "counting "
       "the products with the state; the exponent of the length; threads; memory; a step of "
-      "decoding; and the length from which they are cheaper than exact attention. Medians; what is "
-      "compared takes turns on one thread, timed by its processor time."};
+      "decoding; and the length from which they are cheaper than exact attention. Figures are "
+      "medians. "
+      "Alternatives take turns on one thread, timed by its processor time."};
   bool quick = false, json = false;
   app.add_flag("--quick", quick, "shorter sequences and fewer turns");
   app.add_flag("--json", json, "one array of {case, metric, value, bar, met}");

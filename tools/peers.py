@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
-"""Measures Attend against PyTorch, PyTorch Geometric, KeOps, ONNX Runtime and CTranslate2 on this machine.
+"""Measures Attend against PyTorch, PyTorch Geometric, KeOps, ONNX Runtime, CTranslate2 and transformers.
 
     tools/peers.py                    # everything: about an hour on two idle cores
-    tools/peers.py --part attention   # or training, or decoding
+    tools/peers.py --part attention   # or training, decoding, recurrence
     tools/peers.py --write            # also writes the rows and their table
 
 Makes a virtual environment with the peers' newest versions, and builds the benchmarks and the registered operator
@@ -23,8 +23,9 @@ import sys
 import bench_page
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
-PACKAGES = ["torch", "torch_geometric", "pykeops", "onnx", "onnxruntime", "ctranslate2", "safetensors", "numpy"]
-TOLD = ["torch", "torch_geometric", "pykeops", "onnxruntime", "ctranslate2"]
+PACKAGES = ["torch", "torch_geometric", "pykeops", "onnx", "onnxruntime", "ctranslate2", "transformers",
+            "safetensors", "numpy"]
+TOLD = ["torch", "torch_geometric", "pykeops", "onnxruntime", "ctranslate2", "transformers"]
 COLUMNS = ("work", "against", "attend", "peer", "unit", "ratio", "processor", "packages")
 
 
@@ -94,7 +95,12 @@ def decoding_rows(python, _):
     yield from rows_of([python, ROOT / "tools/peers_decode.py", "--build", build_programs()])
 
 
-PARTS = {"attention": attention_rows, "training": training_rows, "decoding": decoding_rows}
+def recurrence_rows(python, folder):
+    yield from rows_of([python, ROOT / "tools/peers_recurrence.py", built_operators(python, folder / "torch")])
+
+
+PARTS = {"attention": attention_rows, "training": training_rows, "decoding": decoding_rows,
+         "recurrence": recurrence_rows}
 
 
 def number(value):
@@ -112,7 +118,8 @@ def table(rows, packages):
     text = [f"{machine()}, {datetime.date.today()}; {packages}.", "",
             "| work | against | Attend | peer | Attend's advantage |", "|---|---|---|---|---|"]
     for row in rows:
-        missed = "" if row["ratio"] >= bench_page.PEER_BAR else f", below {bench_page.PEER_BAR}"
+        bar = row.get("bar", bench_page.PEER_BAR)
+        missed = "" if row["ratio"] >= bar else f", below {bar}"
         text.append(f"| {row['work']} | {row['peer']} | {number(row['ours'])} {row['unit']} "
                     f"| {number(row['theirs'])} {row['unit']} | {row['ratio']:.2f}x{missed} |")
     return "\n".join(text)

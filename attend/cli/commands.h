@@ -25,6 +25,7 @@ void add_score_command(CLI::App& app);
 void add_serve_command(CLI::App& app);
 void add_selftest_command(CLI::App& app);
 void add_compute_command(CLI::App& app);
+void add_recurrence_command(CLI::App& app);
 void add_mechanisms_command(CLI::App& app);
 void add_completion_command(CLI::App& app);
 void add_manual_command(CLI::App& app);

@@ -6,7 +6,7 @@
 #include <nlohmann/json.hpp>
 
 #include "attend/base/error.h"
-#include "attend/base/suffix.h"
+#include "attend/cli/array_input.h"
 #include "attend/cli/commands.h"
 #include "attend/cli/compute_graph.h"
 #include "attend/cli/compute_inputs.h"
@@ -32,8 +32,6 @@ struct ComputeOptions {
   std::string out;
   std::string graph, labels;
 };
-
-constexpr std::string_view results_suffix = ".npz";
 
 NamedTensors compute(const ComputeProblem& problem, const ComputeOptions& options) {
   NamedTensors arrays;
@@ -80,9 +78,7 @@ void print_line(const NamedTensors& arrays, const std::string& out) {
 }
 
 void run(const ComputeOptions& options) {
-  if (!options.out.empty() && !has_suffix(options.out, results_suffix))
-    fail("--out {}: the results are an {} file; name it so", in_quotes(options.out),
-         results_suffix);
+  check_results_name(options.out);
   const ComputeProblem problem = read_problem(options.files);
   const bool prints = problem.only_json || options.as_json || options.steps;
   if (options.out.empty() && options.graph.empty() && !prints)

@@ -4,43 +4,13 @@
 #include <cmath>
 
 #include "attend/base/error.h"
-#include "attend/base/file_formats.h"
-#include "attend/files/npy.h"
-#include "attend/files/tensor_json.h"
+#include "attend/cli/array_input.h"
 #include "attend/nn/mechanism_table.h"
 
 namespace attend {
 namespace {
 
 using at::Tensor;
-
-struct Input {
-  std::string origin;  // the file, or the option with a number
-  Tensor tensor;
-  bool is_json;
-};
-
-// File type of arrays, by its suffix.
-struct ArrayFile {
-  std::string_view suffix, note;
-  Tensor (*read)(const std::string& path);
-  bool is_json;
-};
-
-const std::vector<ArrayFile>& array_files() {
-  static const std::vector<ArrayFile> table = {
-      {".npy", "", [](const std::string& path) { return read_npy(path); }, false},
-      {".json", "", [](const std::string& path) { return read_tensor_json(path); }, true}};
-  return table;
-}
-
-Input read_input(const std::string& path, const char* option) {
-  const ArrayFile* file = format_of(array_files(), path);
-  if (!file)
-    fail("{} {}: the name must end in {}", option, in_quotes(path),
-         listed_formats(array_files(), [](const ArrayFile&) { return true; }));
-  return {path, file->read(path), file->is_json};
-}
 
 std::optional<double> as_number(const std::string& text) {
   double number = 0;
@@ -50,8 +20,8 @@ std::optional<double> as_number(const std::string& text) {
 }
 
 // Inputs by parameter name.
-std::map<std::string, Input> read_parameters(const std::vector<std::string>& assignments) {
-  std::map<std::string, Input> parameters;
+std::map<std::string, ArrayInput> read_parameters(const std::vector<std::string>& assignments) {
+  std::map<std::string, ArrayInput> parameters;
   for (const std::string& assignment : assignments) {
     const size_t equals = assignment.find('=');
     if (equals == 0 || equals == std::string::npos || equals + 1 == assignment.size())
@@ -59,35 +29,13 @@ std::map<std::string, Input> read_parameters(const std::vector<std::string>& ass
     const std::string name = assignment.substr(0, equals);
     const std::string source = assignment.substr(equals + 1);
     const auto number = as_number(source);
-    Input input = number ? Input{"--param " + in_quotes(assignment),
-                                 at::scalar_tensor(*number, at::kDouble), true}
-                         : read_input(source, "--param");
+    ArrayInput input = number ? ArrayInput{"--param " + in_quotes(assignment),
+                                           at::scalar_tensor(*number, at::kDouble), true}
+                              : read_input(source, "--param");
     if (!parameters.emplace(name, std::move(input)).second)
       fail("--param {}: is given twice", in_quotes(name));
   }
   return parameters;
-}
-
-// The dtype of the .npy files; float64 if there are none.
-at::ScalarType common_dtype(const std::vector<const Input*>& inputs) {
-  const Input* first = nullptr;
-  for (const Input* input : inputs) {
-    const at::ScalarType type = input->tensor.scalar_type();
-    if (input->is_json) continue;
-    if (!at::isFloatingType(type))
-      fail("{}: has dtype {}; save it as float32 or float64", input->origin, dtype_name(type));
-    if (!first) first = input;
-    if (type != first->tensor.scalar_type())
-      fail("{}: has dtype {}, {} {}; save both alike", input->origin, dtype_name(type),
-           first->origin, dtype_name(first->tensor.scalar_type()));
-  }
-  return first ? first->tensor.scalar_type() : at::kDouble;
-}
-
-Tensor as_numbers(const Input& input, at::ScalarType dtype) {
-  if (input.tensor.scalar_type() == at::kBool)
-    fail("{}: holds true and false; give numbers", input.origin);
-  return input.tensor.to(dtype);
 }
 
 // One number per batch element.
@@ -127,29 +75,8 @@ AttentionChoices read_choices(const ComputeFiles& files, const Mechanism* row) {
 
 }  // namespace
 
-std::string dtype_name(at::ScalarType type) {
-  switch (type) {
-    case at::kDouble:
-      return "float64";
-    case at::kFloat:
-      return "float32";
-    case at::kHalf:
-      return "float16";
-    case at::kLong:
-      return "int64";
-    case at::kInt:
-      return "int32";
-    case at::kByte:
-      return "uint8";
-    case at::kBool:
-      return "bool";
-    default:
-      return c10::toString(type);
-  }
-}
-
 // Error if an array lacks the axes of queries, keys or values.
-void check_axes(const Input& input, const char* name) {
+void check_axes(const ArrayInput& input, const char* name) {
   if (input.tensor.dim() < 2 || input.tensor.dim() > 4)
     fail(
         "{}: the {} has shape [{}]; it must have 2, 3 or 4 axes: [positions, depth], with the "
@@ -161,17 +88,17 @@ ComputeProblem read_problem(const ComputeFiles& files) {
   if (files.seed < 0) fail("--seed {}: a seed is 0 or more", files.seed);
   if (!(files.soft_cap >= 0) || std::isinf(files.soft_cap))
     fail("--soft-cap {}: a cap is 0 or more", files.soft_cap);
-  const Input query = read_input(files.query, "--query");
-  const Input key = read_input(files.key, "--key");
-  const Input value = read_input(files.value, "--value");
+  const ArrayInput query = read_input(files.query, "--query");
+  const ArrayInput key = read_input(files.key, "--key");
+  const ArrayInput value = read_input(files.value, "--value");
   check_axes(query, "query");
   check_axes(key, "key");
   check_axes(value, "value");
   const auto parameters = read_parameters(files.parameters);
-  std::optional<Input> gradient;
+  std::optional<ArrayInput> gradient;
   if (!files.context_gradient.empty()) gradient = read_input(files.context_gradient, "--grad");
 
-  std::vector<const Input*> inputs = {&query, &key, &value};
+  std::vector<const ArrayInput*> inputs = {&query, &key, &value};
   for (const auto& [name, input] : parameters) inputs.push_back(&input);
   if (gradient) inputs.push_back(&*gradient);
   const at::ScalarType dtype = common_dtype(inputs);
@@ -200,7 +127,7 @@ ComputeProblem read_problem(const ComputeFiles& files) {
   problem.soft_cap = files.soft_cap;
   problem.seed = files.seed;
   if (gradient) problem.context_gradient = as_numbers(*gradient, dtype);
-  for (const Input* input : inputs) problem.only_json = problem.only_json && input->is_json;
+  for (const ArrayInput* input : inputs) problem.only_json = problem.only_json && input->is_json;
   return problem;
 }
 

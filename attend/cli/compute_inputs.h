@@ -31,7 +31,4 @@ struct ComputeFiles {
 // are no such files. Errors name the file or option.
 ComputeProblem read_problem(const ComputeFiles& files);
 
-// NumPy's name: "float32".
-std::string dtype_name(at::ScalarType type);
-
 }  // namespace attend

@@ -70,6 +70,7 @@ int main(int argc, char** argv) {
   attend::add_serve_command(app);
   attend::add_selftest_command(app);
   attend::add_compute_command(app);
+  attend::add_recurrence_command(app);
   attend::add_mechanisms_command(app);
   attend::add_completion_command(app);
   attend::add_manual_command(app);

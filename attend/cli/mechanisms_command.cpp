@@ -49,7 +49,8 @@ constexpr const char* mechanisms_footer =
 with score, scope, bias and normaliser, decoder_query, parameters, time, space, carries, paths, module,
 refusal, command), scores (name, formula, source, family, looks_back, parameters), scopes (name,
 syntax, meaning), biases (name, formula, source, parameters), normalisers (name, syntax, formula,
-source, looks_back). For one mechanism: its entry of mechanisms.
+source, looks_back), recurrences (name, title, formula, source, used_by, decay, delta, strength,
+unit_keys). For one mechanism: its entry of mechanisms.
 
 Examples:
   attend mechanisms

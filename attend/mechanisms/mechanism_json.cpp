@@ -2,6 +2,7 @@
 
 #include "attend/mechanisms/mechanism_pages.h"
 #include "attend/ops/attention.h"
+#include "attend/ops/recurrence.h"
 
 namespace attend {
 namespace {
@@ -84,7 +85,7 @@ json mechanism_json(const Mechanism& row) {
 
 json mechanisms_json() {
   json mechanisms = json::array(), scores = json::array(), scopes = json::array(),
-       biases = json::array(), normalisers = json::array();
+       biases = json::array(), normalisers = json::array(), recurrences = json::array();
   for (const Mechanism& row : mechanism_table()) mechanisms.push_back(mechanism_json(row));
   for (const ScoreRow& row : score_table()) scores.push_back(describe(row));
   for (const ScopeRow& row : scope_table())
@@ -96,11 +97,18 @@ json mechanisms_json() {
                            {"formula", row.formula},
                            {"source", row.source},
                            {"looks_back", row.sequential}});
-  return {{"mechanisms", mechanisms},
-          {"scores", scores},
-          {"scopes", scopes},
-          {"biases", biases},
-          {"normalisers", normalisers}};
+  for (const RecurrenceRow& row : recurrence_table())
+    recurrences.push_back({{"name", row.name},
+                           {"title", row.title},
+                           {"formula", row.formula},
+                           {"source", row.source},
+                           {"used_by", row.used_by},
+                           {"decay", decay_name(row.decay)},
+                           {"delta", row.delta},
+                           {"strength", row.strength},
+                           {"unit_keys", row.unit_keys}});
+  return {{"mechanisms", mechanisms}, {"scores", scores},           {"scopes", scopes},
+          {"biases", biases},         {"normalisers", normalisers}, {"recurrences", recurrences}};
 }
 
 }  // namespace attend

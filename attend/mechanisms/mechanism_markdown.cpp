@@ -2,6 +2,7 @@
 
 #include "attend/mechanisms/mechanism_pages.h"
 #include "attend/ops/attention.h"
+#include "attend/ops/recurrence.h"
 #include "attend/pictures/markdown.h"
 
 namespace attend {
@@ -129,12 +130,27 @@ std::string other_choices() {
   return text;
 }
 
+std::string recurrences() {
+  std::string text =
+      "\n## Linear recurrences\n\nA state S of `[depth, value depth]` per head instead of weights: "
+      "`o_t = scale S_t^T q_t`. Cost and memory are\nlinear in the number of tokens; a step of "
+      "decoding needs only the state. `g_t` is the logarithm of a decay and at\nmost 0. `attend "
+      "recurrence` computes them for numbers in files; in C++ `linear_recurrence()`\n"
+      "(`attend/ops/recurrence.h`).\n\n| recurrence | state | source | used by "
+      "|\n|---|---|---|---|\n";
+  for (const RecurrenceRow& row : recurrence_table())
+    text +=
+        fmt::format("| {} | {} | {} | {} |\n", markdown_code(row.name), markdown_code(row.formula),
+                    markdown_cell(row.source), markdown_cell(row.used_by));
+  return text;
+}
+
 }  // namespace
 
 std::string mechanisms_markdown() {
   std::string text = introduction + overview();
   for (const Mechanism& row : mechanism_table()) text += entry(row);
-  return text + scores() + other_choices();
+  return text + scores() + other_choices() + recurrences();
 }
 
 }  // namespace attend

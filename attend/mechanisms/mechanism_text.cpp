@@ -6,6 +6,7 @@
 #include "attend/mechanisms/compute_modules.h"
 #include "attend/mechanisms/mechanism_pages.h"
 #include "attend/ops/attention.h"
+#include "attend/ops/recurrence.h"
 
 namespace attend {
 namespace {
@@ -93,6 +94,13 @@ std::string text_of_choices() {
   text += "\nNormalisers: scores s_ij to weights w_ij\n\n";
   for (const NormaliserRow& row : normaliser_table())
     text += entry(row.syntax, row.formula, row.source);
+  text +=
+      "\n"
+      "Linear recurrences: a state S instead of weights, o_t = scale S_t^T q_t (attend "
+      "recurrence)\n"
+      "\n";
+  for (const RecurrenceRow& row : recurrence_table())
+    text += entry(row.name, row.formula, row.source);
   return text;
 }
 

@@ -299,6 +299,18 @@ RecurrenceResult linear_recurrence(const Tensor& query, const Tensor& key, const
   return {results[0], results[1]};
 }
 
+Tensor recurrence_weights(const Tensor& query, const Tensor& key, const RecurrenceSpec& spec,
+                          int64_t heads) {
+  check_floating("query", query, 4);
+  check_floating("key", key, 4);
+  const int64_t tokens = key.size(2);
+  RecurrenceSpec own = spec;
+  own.initial = Tensor();
+  const Tensor identity =
+      at::eye(tokens, key.options()).expand({key.size(0), heads, tokens, tokens});
+  return linear_recurrence(query, key, identity, own).output;
+}
+
 RecurrenceResult composed_recurrence(const Tensor& query, const Tensor& key, const Tensor& value,
                                      const RecurrenceSpec& spec) {
   RecurrencePlan plan;

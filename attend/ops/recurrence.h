@@ -8,7 +8,7 @@
 
 namespace attend {
 
-// Numbers of a decay.
+// Number of decays.
 enum class DecayKind {
   none,   // the state does not decay
   head,   // one constant per head
@@ -26,6 +26,7 @@ enum class DecayKind {
 struct RecurrenceRow {
   std::string_view name;
   std::string_view title;
+  std::string_view formula;  // the state
   std::string_view source;
   std::string_view used_by;  // models; empty if none is known
   DecayKind decay = DecayKind::none;
@@ -36,6 +37,8 @@ struct RecurrenceRow {
 
 // All linear recurrences, in the order of the documentation.
 const std::vector<RecurrenceRow>& recurrence_table();
+
+std::string_view decay_name(DecayKind kind);
 
 // The row with that name. Error otherwise; the message suggests the nearest name.
 const RecurrenceRow& recurrence_row(std::string_view name);
@@ -70,7 +73,13 @@ struct RecurrenceResult {
 RecurrenceResult linear_recurrence(const at::Tensor& query, const at::Tensor& key,
                                    const at::Tensor& value, const RecurrenceSpec& spec = {});
 
-// The same by tensor operations, token by token.
+// The weights w_ij in o_i = sum_j w_ij v_j, [B, H, T, T], 0 for j > i: the output for values that
+// are the rows of an identity matrix. Weights may be negative and need not sum to 1. Ignores
+// spec.initial.
+at::Tensor recurrence_weights(const at::Tensor& query, const at::Tensor& key,
+                              const RecurrenceSpec& spec, int64_t heads);
+
+// linear_recurrence() by tensor operations, token by token.
 RecurrenceResult composed_recurrence(const at::Tensor& query, const at::Tensor& key,
                                      const at::Tensor& value, const RecurrenceSpec& spec = {});
 

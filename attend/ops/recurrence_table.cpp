@@ -7,26 +7,31 @@ const std::vector<RecurrenceRow>& recurrence_table() {
   static const std::vector<RecurrenceRow> table = {
       {.name = "linear",
        .title = "linear attention without a normaliser",
+       .formula = "S_t = S_(t-1) + k_t v_t^T",
        .source = "Katharopoulos 2020, arXiv:2006.16236",
        .used_by = ""},
       {.name = "retention",
        .title = "retention",
+       .formula = "S_t = e^g S_(t-1) + k_t v_t^T, g a constant of the head",
        .source = "Sun 2023, arXiv:2307.08621",
        .used_by = "RetNet; Lightning Attention in MiniMax-01",
        .decay = DecayKind::head},
       {.name = "mamba2",
        .title = "state space duality",
+       .formula = "S_t = e^g_t S_(t-1) + b_t k_t v_t^T, one g_t per head",
        .source = "Dao 2024, arXiv:2405.21060",
        .used_by = "Mamba-2, Bamba, Falcon-H1, Nemotron-H",
        .decay = DecayKind::token,
        .strength = true},
       {.name = "gla",
        .title = "gated linear attention",
+       .formula = "S_t = diag(e^g_t) S_(t-1) + k_t v_t^T, one g_t per row of S",
        .source = "Yang 2023, arXiv:2312.06635",
        .used_by = "GLA",
        .decay = DecayKind::row},
       {.name = "delta",
        .title = "delta rule",
+       .formula = "S_t = S_(t-1) + b_t k_t (v_t - S_(t-1)^T k_t)^T",
        .source = "Schlag 2021, arXiv:2102.11174; Yang 2024, arXiv:2406.06484",
        .used_by = "DeltaNet",
        .delta = true,
@@ -34,6 +39,7 @@ const std::vector<RecurrenceRow>& recurrence_table() {
        .unit_keys = true},
       {.name = "gated_delta",
        .title = "gated delta rule",
+       .formula = "S_t = D_t + b_t k_t (v_t - D_t^T k_t)^T, D_t = e^g_t S_(t-1)",
        .source = "Yang 2024, arXiv:2412.06464",
        .used_by = "Qwen3-Next, Qwen3.5, OLMo-hybrid",
        .decay = DecayKind::token,
@@ -42,6 +48,7 @@ const std::vector<RecurrenceRow>& recurrence_table() {
        .unit_keys = true},
       {.name = "kda",
        .title = "Kimi delta attention",
+       .formula = "S_t = D_t + b_t k_t (v_t - D_t^T k_t)^T, D_t = diag(e^g_t) S_(t-1)",
        .source = "Kimi Team 2025, arXiv:2510.26692",
        .used_by = "Kimi-Linear",
        .decay = DecayKind::row,
@@ -50,6 +57,20 @@ const std::vector<RecurrenceRow>& recurrence_table() {
        .unit_keys = true},
   };
   return table;
+}
+
+std::string_view decay_name(DecayKind kind) {
+  switch (kind) {
+    case DecayKind::none:
+      return "none";
+    case DecayKind::head:
+      return "head";
+    case DecayKind::token:
+      return "token";
+    case DecayKind::row:
+      return "row";
+  }
+  return "";
 }
 
 const RecurrenceRow& recurrence_row(std::string_view name) {

@@ -21,7 +21,8 @@ class MechanismsTest(unittest.TestCase):
 
     def test_json(self):
         table = self.table()
-        self.assertEqual(set(table), {"mechanisms", "scores", "scopes", "biases", "normalisers"})
+        self.assertEqual(set(table), {"mechanisms", "scores", "scopes", "biases", "normalisers",
+                                      "recurrences"})
         self.assertGreater(len(table["mechanisms"]), 40)
         for row in table["mechanisms"]:
             self.assertEqual(set(row), {
@@ -56,6 +57,11 @@ class MechanismsTest(unittest.TestCase):
                              {row["name"] for row in table["normalisers"]})
         for row in table["normalisers"]:
             self.assertEqual(set(row), {"name", "syntax", "formula", "source", "looks_back"})
+        self.assertEqual([row["name"] for row in table["recurrences"]],
+                         ["linear", "retention", "mamba2", "gla", "delta", "gated_delta", "kda"])
+        for row in table["recurrences"]:
+            self.assertEqual(set(row), {"name", "title", "formula", "source", "used_by", "decay", "delta",
+                                        "strength", "unit_keys"})
 
     def test_text_says_the_same(self):
         table = self.table()

@@ -129,6 +129,18 @@ TEST(LinearRecurrence, ContinuesFromItsState) {
   }
 }
 
+TEST(LinearRecurrence, HasWeights) {
+  for (const RecurrenceRow& row : recurrence_table()) {
+    SCOPED_TRACE(row.name);
+    Drawn x = drawn_for(row);
+    x.spec.initial = Tensor();
+    const Tensor weights = recurrence_weights(x.query, x.key, x.spec, x.value.size(1));
+    const Tensor output = linear_recurrence(x.query, x.key, x.value, x.spec).output;
+    EXPECT_TRUE(at::allclose(at::matmul(weights, x.value), output, 1e-10, 1e-12));
+    EXPECT_TRUE(at::equal(weights, weights.tril()));
+  }
+}
+
 TEST(LinearRecurrence, TakesRaggedBatches) {
   Drawn x = drawn_for(recurrence_row("gated_delta"), {.batch = 1});
   x.spec.offsets = at::tensor({0, 4, 4, 21}, at::kLong);

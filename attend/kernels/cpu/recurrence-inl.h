@@ -128,20 +128,23 @@ class RecurrenceChunk {
                 {output, value_columns});
   }
 
-  // Moves the state to the end of the chunk.
-  void advance(T* state) const {
-    ScaleState(state);
+  // after = the state at the end of the chunk; may be `state`.
+  void advance(const T* state, T* after) const {
+    ScaleState(state, after);
     Multiply<T>(depth, value_columns, n, {key_out, 1, columns}, {update, value_columns}, true,
-                {state, value_columns});
+                {after, value_columns});
   }
 
-  // state <- e^(G_n) state
-  void ScaleState(T* state) const {
-    if (!decays()) return;
-    const T* last = since_start + (n - 1) * decay_columns;
-    if (decay_columns == 1) return ScaleInPlace(state, depth * value_columns, last[0]);
-    for (int64_t a = 0; a < depth; ++a)
-      ScaleInPlace(state + a * value_columns, value_columns, last[a]);
+  // scaled = e^(G_n) state; may be `state`.
+  void ScaleState(const T* state, T* scaled) const {
+    const Tag<T> d;
+    if (!decays() && state == scaled) return;
+    const T* last = decays() ? since_start + (n - 1) * decay_columns : nullptr;
+    for (int64_t a = 0; a < depth; ++a) {
+      const auto decay = Set<T>(!decays() ? T(1) : last[decay_columns == 1 ? 0 : a]);
+      for (int64_t c = a * value_columns; c < (a + 1) * value_columns; c += kLanes<T>)
+        hn::Store(hn::Mul(decay, hn::Load(d, state + c)), d, scaled + c);
+    }
   }
 
   // to_i = factors_i * from_i, by the factors of a token or of each row of the state.

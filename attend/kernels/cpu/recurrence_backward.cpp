@@ -38,8 +38,7 @@ void SegmentGradients(const RecurrencePlan<T>& plan, RecurrenceChunk<T>& chunk,
     if (plan.delta) chunk.find_pairs();
     chunk.find_updates(state, arrays.unscaled + c * plan.chunk * width);
     if (c + 1 == chunks) break;
-    std::copy_n(state, size, state + size);
-    chunk.advance(state + size);
+    chunk.advance(state, state + size);
   }
   for (int64_t c = chunks - 1; c >= 0; --c) {
     const int64_t first = load(c);

@@ -92,7 +92,7 @@ void RecurrenceForward(const RecurrencePlan<T>& plan, int64_t task, Arena<T>& ar
       chunk.find_pairs();
       chunk.find_updates(state);
       chunk.find_output(state, output);
-      chunk.advance(state);
+      chunk.advance(state, state);
     }
     plan.output.store(output, columns, tokens.batch, tokens.head, tokens.first + first, chunk.n,
                       plan.shape.value_depth);

@@ -143,7 +143,7 @@ class RecurrenceGradient {
     for (int64_t a = 0; a < n * columns; a += kLanes<T>)
       hn::Store(hn::Add(hn::Load(d, grad_key_ + a), hn::Load(d, grad_key_out_ + a)), d,
                 grad_key_ + a);
-    x_.ScaleState(grad_state);
+    x_.ScaleState(grad_state, grad_state);
     Multiply<T>(x_.depth, width, n, {x_.query_in, 1, columns}, {grad_output_, width}, true,
                 {grad_state, width});
     if (!plan_.delta) return;
