@@ -105,7 +105,7 @@ Classifier::Classifier(const ClassifierConfig& config, const SourceShape& source
       register_module("encoder", std::make_shared<SourceEncoder>(source, config, class_tokens_));
   const bool fixed = config.pooling == Pooling::fixed_dot || config.pooling == Pooling::fixed_mlp;
   const bool reads = fixed || config.pooling == Pooling::multi_head;
-  // Running sums form no weights, those of a recurrence are not shares, and weights on inducing
+  // Running sums form no weights, weights of a recurrence are not shares, and weights on inducing
   // points are not weights on tokens.
   attends_ = config.layers > 0 && config.inducing_points == 0
                  ? !Normaliser(config.self.choices().normaliser).row().running_sums

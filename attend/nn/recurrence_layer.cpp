@@ -38,6 +38,8 @@ Tensor drawn_steps(int64_t heads) {
 void RecurrenceLayerState::reorder(const Tensor& rows) {
   state = selected_rows(state, rows);
   inputs = selected_rows(inputs, rows);
+  map = selected_rows(map, rows);
+  values = selected_rows(values, rows);
 }
 
 RecurrenceLayer::RecurrenceLayer(const RecurrenceLayerConfig& config) : config_(config) {
@@ -105,39 +107,63 @@ RecurrenceSpec RecurrenceLayer::spec_of(const Tensor& x, const Pass& pass) {
   return spec;
 }
 
+bool RecurrenceLayer::can_be_watched(const RecurrenceLayerState& state, int64_t tokens) {
+  const int64_t before = state.values.defined() ? state.values.size(2) : 0;
+  return !state.state.defined() && before + tokens <= longest_watched;
+}
+
 // The recurrence as attention: the weights w_ij = scale q_i . (product of transitions) k_j b_j are
 // the outputs for values that are rows of the identity.
-Tensor RecurrenceLayer::watched(const Tensor& query, const Tensor& key, const Tensor& value,
-                                const RecurrenceSpec& spec, const Pass& pass) const {
-  const int64_t tokens = value.size(2);
-  const Tensor identity = at::eye(tokens, value.options());
-  const Tensor weights =
-      linear_recurrence(query, key, identity.expand({value.size(0), value.size(1), -1, -1}), spec)
-          .output;
-  const int64_t half = config_.both_ways ? config_.heads / 2 : config_.heads;
+Tensor RecurrenceLayer::watched(const Heads& in, RecurrenceSpec spec, RecurrenceLayerState& state,
+                                const Pass& pass) const {
+  const int64_t batch = in.value.size(0), heads = config_.heads, tokens = in.value.size(2);
+  const int64_t before = state.values.defined() ? state.values.size(2) : 0;
+  const Tensor identity = at::eye(before + tokens, in.value.options());
+  if (before > 0) spec.initial = at::constant_pad_nd(state.map, {0, tokens});
+  auto [weights, map] = linear_recurrence(
+      in.query, in.key, identity.slice(0, before).expand({batch, heads, -1, -1}), spec);
+  state.map = map;
+  state.values = before > 0 ? at::cat({state.values, in.value}, 2) : in.value;
+  const int64_t together = config_.both_ways ? heads / 2 : heads;
   std::vector<Tensor> contexts;
-  for (int64_t first = 0; first < config_.heads; first += half) {
+  for (int64_t first = 0; first < heads; first += together) {
     const bool turns = first > 0;
     const auto own = [&](const Tensor& x, at::IntArrayRef axes) {
-      const Tensor part = x.narrow(1, first, half);
+      const Tensor part = x.narrow(1, first, together);
       return turns ? part.flip(axes) : part;
     };
-    const Tensor values = own(value, {2});
     AttentionSpec attention;
     attention.score = Score("dot");
     attention.scope = turns ? window(0, tokens) : causal();
     attention.normaliser = Normaliser("none");
+    attention.align = Align::last;
+    const int64_t depth = in.value.size(3);
     const Tensor context =
-        pass.attention(own(weights, {2, 3}), identity.expand({value.size(0), half, -1, -1}), values,
-                       attention)
+        pass.attention(own(weights, {2, 3}), identity.expand({batch, together, -1, -1}),
+                       own(state.values, {2}), attention,
+                       output_->weight.narrow(1, first * depth, together * depth))
             .context;
     contexts.push_back(turns ? context.flip(2) : context);
   }
   return contexts.size() == 1 ? contexts[0] : at::cat(contexts, 1);
 }
 
+Tensor RecurrenceLayer::read(const Heads& in, RecurrenceSpec spec, RecurrenceLayerState& state,
+                             const Pass& pass) const {
+  if (pass.watch != nullptr && can_be_watched(state, in.value.size(2)))
+    return watched(in, std::move(spec), state, pass);
+  if (state.map.defined()) {
+    state.state = at::matmul(state.map, state.values);
+    state.map = state.values = Tensor();
+  }
+  spec.initial = state.state;
+  auto [output, last] = linear_recurrence(in.query, in.key, in.value, spec);
+  state.state = last;
+  return output;
+}
+
 Tensor RecurrenceLayer::computed(const Tensor& x, const Tensor& present,
-                                 RecurrenceLayerState& state, bool is_whole, const Pass& pass) {
+                                 RecurrenceLayerState& state, const Pass& pass) {
   const int64_t heads = config_.heads, depth = config_.depth / heads;
   Tensor in = projection_->forward(x, pass);
   if (present.defined()) in = in.masked_fill(present.logical_not().unsqueeze(2), 0);
@@ -149,35 +175,26 @@ Tensor RecurrenceLayer::computed(const Tensor& x, const Tensor& present,
     state.inputs = inputs;
   }
   const Tensor parts = in.permute({2, 0, 3, 1, 4});  // [3, B, H, T, depth]
-  RecurrenceSpec spec = spec_of(x, pass);
-  spec.initial = state.state;
-  Tensor read;
-  if (is_whole && pass.watch != nullptr && x.size(1) <= longest_watched) {
-    read = watched(parts[0], parts[1], parts[2], spec, pass);
-  } else {
-    const RecurrenceResult result = linear_recurrence(parts[0], parts[1], parts[2], spec);
-    read = result.output;
-    state.state = result.state;
-  }
-  read = turned(read.transpose(1, 2), 2);  // [B, T, H, depth]
-  const Tensor scale = (read.square().mean(-1, /*keepdim=*/true) + config_.epsilon).rsqrt();
+  Tensor contexts = read({parts[0], parts[1], parts[2]}, spec_of(x, pass), state, pass);
+  contexts = turned(contexts.transpose(1, 2), 2);  // [B, T, H, depth]
+  const Tensor scale = (contexts.square().mean(-1, /*keepdim=*/true) + config_.epsilon).rsqrt();
   const Tensor gate = gate_->forward(x, pass);
   const Tensor open = config_.row->sigmoid_gate ? at::sigmoid(gate)
                                                 : activated(gate, HiddenActivation::swish, pass);
-  return output_->forward((read * scale * norm_).flatten(2) * open, pass);
+  return output_->forward((contexts * scale * norm_).flatten(2) * open, pass);
 }
 
 Tensor RecurrenceLayer::forward(const Tensor& x, const Tensor& present, const Pass& pass) {
   if (pass.sequence != nullptr)
     fail("[recurrence layer] processes cannot share a sequence that a recurrence reads");
   RecurrenceLayerState state;
-  return computed(x, present, state, /*is_whole=*/true, pass);
+  return computed(x, present, state, pass);
 }
 
 Tensor RecurrenceLayer::step(const Tensor& x, RecurrenceLayerState& state, const Pass& pass) {
   if (config_.both_ways)
-    fail("[recurrence layer] half of the heads read from the end, so there are no steps");
-  return computed(x, {}, state, /*is_whole=*/false, pass);
+    fail("[recurrence layer] half of the heads read from the end; take forward");
+  return computed(x, {}, state, pass);
 }
 
 }  // namespace attend

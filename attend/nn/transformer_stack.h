@@ -73,9 +73,9 @@ struct StackCaches {
 // all, a language model with scope causal, or a decoder with causal self-attention and a source.
 class TransformerStack : public torch::nn::Module {
  public:
-  // Error as MultiHeadAttention and RecurrenceLayer, if there are no layers, if experts are
-  // combined with gating, if inducing points are combined with heads that depend on positions or
-  // edges, or if a recurrence is combined with inducing points or edges.
+  // Error as MultiHeadAttention and RecurrenceLayer, without layers, or if experts are combined
+  // with gating. Inducing points do not support heads that depend on positions or edges.
+  // Recurrences support neither inducing points nor edges.
   explicit TransformerStack(const TransformerStackConfig& config);
 
   // x [B, T, depth] with lengths [B] (undefined: no padding) -> the same shape. `neighbours`: see

@@ -217,6 +217,29 @@ TEST_P(EveryRecurrenceLayer, IsSeenAsAttention) {
   }
 }
 
+// With and without a watch, in any order.
+TEST_P(EveryRecurrenceLayer, WatchedStepsAreTheWhole) {
+  const at::NoGradGuard no_gradient;
+  const auto layer = make();
+  const Tensor x = torch::randn({2, 8, depth}, torch::kDouble);
+  AttentionTrace whole_trace;
+  const Tensor whole = layer->forward(x, {}, Pass{}.watched_by(whole_trace));
+  const Tensor weights = whole_trace.attentions()[0].weights();
+  RecurrenceLayerState state;
+  for (int64_t t = 0; t < 8; t += 2) {
+    AttentionTrace trace;
+    const bool is_watched = t != 4;
+    const Tensor made =
+        layer->step(x.narrow(1, t, 2), state, is_watched ? Pass{}.watched_by(trace) : Pass{});
+    EXPECT_TRUE(at::allclose(made, whole.narrow(1, t, 2), 1e-10, 1e-10));
+    ASSERT_EQ(trace.attentions().size(), t < 4 ? 1U : 0U);
+    if (t == 2) state.reorder(torch::tensor({0, 1}));
+    if (t >= 4) continue;
+    EXPECT_TRUE(at::allclose(trace.attentions()[0].weights(),
+                             weights.narrow(2, t, 2).narrow(3, 0, t + 2), 1e-10, 1e-10));
+  }
+}
+
 TEST(RecurrenceLayer, RefusesWhatItCannotRead) {
   const RecurrenceRow& row = recurrence_row("gated_delta");
   EXPECT_THROW(RecurrenceLayer({.row = &row, .depth = 8, .heads = 3}), Error);
