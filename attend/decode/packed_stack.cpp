@@ -55,7 +55,8 @@ bool PackedStack::takes(const TransformerStack& stack) {
   const TransformerStackConfig& config = stack.config();
   for (const Tensor& each : stack.parameters())
     if (!each.is_cpu() || each.scalar_type() != at::kFloat) return false;
-  if (config.experts > 0 || config.gated || !config.first_norm || !config.self_in_turn.empty())
+  if (config.experts > 0 || config.gated || !config.first_norm || !config.self_in_turn.empty() ||
+      !config.recurrences.empty())
     return false;
   return takes_heads(config.self, /*itself=*/true) &&
          (config.cross.empty() || takes_heads(config.cross, /*itself=*/false));

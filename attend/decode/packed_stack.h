@@ -17,9 +17,10 @@ namespace attend {
 // threads may step concurrently, each with its own state.
 class PackedStack {
  public:
-  // Whether a stack has a packed form. Requires float32 on the CPU, no experts or gates, a norm in
-  // each sublayer, and the same heads in all layers. The heads need a dot-product score and softmax
-  // over all keys so far, or over all keys of a source, without a bias or rotation.
+  // Whether a stack has a packed form. Requires float32 on the CPU, no experts, gates or
+  // recurrences, a norm in each sublayer, and the same heads in all layers. The heads need a
+  // dot-product score and softmax over all keys so far, or over all keys of a source, without a
+  // bias or rotation.
   static bool takes(const TransformerStack& stack);
 
   // Error unless takes(). With bfloat16 weights, layers of an encoder (see encodes()) also round

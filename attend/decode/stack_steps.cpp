@@ -16,7 +16,7 @@ class PlainStackSteps : public StackSteps {
                   const Pass& pass)
       : stack_(stack), output_(std::move(output)), caches_(stack.start(source, pass)) {}
 
-  int64_t positions() const override { return caches_.positions(); }
+  int64_t positions() const override { return caches_.positions; }
 
   void read(const Tensor& x, const Pass& pass) override { stack_.step(x, caches_, pass); }
 
@@ -26,7 +26,7 @@ class PlainStackSteps : public StackSteps {
         stack_.step(x.unsqueeze(1), caches_, with_weights ? pass.watched_by(trace) : pass);
     StepResult result;
     result.log_probabilities = output_.logits(vectors.squeeze(1)).log_softmax(-1);
-    if (with_weights)
+    if (with_weights && (!caches_.cross.empty() || stack_.attends(stack_.layers() - 1)))
       result.weights =
           trace.mean_weights({pass.site.part, stack_.layers(), !caches_.cross.empty()}).squeeze(1);
     return result;

@@ -21,7 +21,8 @@ class StackSteps {
   virtual void read(const at::Tensor& x, const Pass& pass) = 0;
 
   // Both read the next position x [N, depth]; next() may be faster. Weights are over the source, or
-  // over all positions read if there is none; they are the mean of the heads of the last layer.
+  // over all positions read if there is none; they are the mean of the heads of the last layer, and
+  // undefined if that layer reads by a recurrence.
   virtual StepResult step(const at::Tensor& x, bool with_weights, const Pass& pass) = 0;
   virtual NextTokens next(const at::Tensor& x, const NextQuery& query);
 

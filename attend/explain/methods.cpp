@@ -182,7 +182,10 @@ const MethodRow* default_method(const Explanation& explanation) {
     const MethodRow* row = row_for(DefaultFor::mixed_layers);
     if (refusal_reason(*row, subject, explanation.trace(row->traces())).empty()) return row;
   }
-  return subject.network().attends() ? row_for(DefaultFor::answers) : nullptr;
+  const MethodRow* row = row_for(DefaultFor::answers);
+  if (subject.network().attends()) return row;
+  // Recurrences form weights only if a watch asks.
+  return refusal_reason(*row, subject, explanation.trace(row->traces())).empty() ? row : nullptr;
 }
 
 std::string refusal_reason(const MethodRow& method, const Subject& subject,

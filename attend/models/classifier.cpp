@@ -61,6 +61,7 @@ Settings ClassifierConfig::settings() {
 }
 
 std::string ClassifierConfig::no_weights_reason() const {
+  if (layers > 0 && !attends_everywhere()) return "model.layer = " + layer;
   return layers > 0 && inducing_points == 0 ? "model.normaliser = linear"
                                             : "model.pooling = " + name_of(pooling);
 }
@@ -104,10 +105,12 @@ Classifier::Classifier(const ClassifierConfig& config, const SourceShape& source
       register_module("encoder", std::make_shared<SourceEncoder>(source, config, class_tokens_));
   const bool fixed = config.pooling == Pooling::fixed_dot || config.pooling == Pooling::fixed_mlp;
   const bool reads = fixed || config.pooling == Pooling::multi_head;
-  // Running sums form no weights, and weights on inducing points are not weights on tokens.
+  // Running sums form no weights, weights of a recurrence are not shares, and weights on inducing
+  // points are not weights on tokens.
   attends_ = config.layers > 0 && config.inducing_points == 0
                  ? !Normaliser(config.self.choices().normaliser).row().running_sums
                  : reads;
+  attends_ = attends_ && (config.layers == 0 || config.attends_everywhere());
   if (fixed)
     fixed_ = register_module("fixed",
                              std::make_shared<FixedAttention>(FixedAttentionConfig{

@@ -141,7 +141,7 @@ struct LanguageModel::State : DecodingState {
     const Tensor vectors =
         network.embedding_->forward(text.slice(1, -1), text.size(1) - 1, 0, here).squeeze(1);
     StepResult result = layers->step(vectors, with_weights, here);
-    if (with_weights) result.weights = over_source(result.weights);
+    if (result.weights.defined()) result.weights = over_source(result.weights);
     return result;
   }
 
@@ -150,7 +150,7 @@ struct LanguageModel::State : DecodingState {
     const std::vector<int64_t> positions(static_cast<size_t>(text.size(0)), text.size(1) - 1);
     const Tensor vectors = network.embedding_->next(text.select(1, -1), positions);
     NextTokens next = layers->next(vectors, query);
-    if (query.with_weights) next.weights = over_source(next.weights);
+    if (next.weights.defined()) next.weights = over_source(next.weights);
     return next;
   }
 

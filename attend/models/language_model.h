@@ -35,13 +35,14 @@ class LanguageModel : public PairNetwork {
                        const Pass& pass) override;
   // A source that exceeds the context is reduced to its end, half a context long. When steps fill
   // the context, its last half is read again as a new beginning. Weights of a step: the mean over
-  // the heads of the last layer, over the source; the remainder to 1 is on other tokens.
+  // the heads of the last layer, over the source; the remainder to 1 is on other tokens. None if
+  // the last layer reads by a recurrence.
   std::unique_ptr<DecodingState> start(const at::Tensor& source, const at::Tensor& lengths,
                                        const Pass& pass) override;
   bool pack(WeightType weights) override;
   TopVectors top_vectors(int64_t source_length, int64_t target_length) const override;
   bool wants_equal_lengths() const override { return true; }
-  bool attends() const override { return true; }
+  bool attends() const override { return stack_->attends(stack_->layers() - 1); }
 
  private:
   struct State;

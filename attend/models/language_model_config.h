@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <string>
 
 #include "attend/base/settings.h"
 #include "attend/models/transformer_config.h"
@@ -27,6 +28,7 @@ struct LanguageModelConfig : LayersConfig {
 
   Settings settings();
   Settings weight_settings();
+  std::string no_weights_reason() const { return "model.layer = " + layer; }
 
  private:
   Setting context_setting();

@@ -1,5 +1,7 @@
 #include "attend/models/set_transformer.h"
 
+#include "attend/base/error.h"
+
 namespace attend {
 
 SetTransformerConfig::SetTransformerConfig() {
@@ -10,6 +12,12 @@ SetTransformerConfig::SetTransformerConfig() {
   dropout = 0;
   word_dropout = 0;
   output_dropout = 0;
+}
+
+void SetTransformerConfig::check() const {
+  ClassifierConfig::check();
+  if (!attends_everywhere())
+    fail("model.layer is {}, and a set has no order; take {}", layer, attention_layer);
 }
 
 }  // namespace attend

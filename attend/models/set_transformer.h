@@ -8,6 +8,8 @@ namespace attend {
 // through inducing points, and a learned query with several heads pools the result.
 struct SetTransformerConfig : ClassifierConfig {
   SetTransformerConfig();
+
+  void check() const;  // Error as ClassifierConfig, and if a layer depends on an order
 };
 
 }  // namespace attend

@@ -55,8 +55,16 @@ Settings SourceEncoderConfig::settings() {
   return all;
 }
 
+std::string SourceEncoderConfig::no_weights_reason() const {
+  if (layers == 0) return "model.layers = 0";
+  return attends(layers - 1) ? "model.normaliser = linear" : "model.layer = " + layer;
+}
+
 void SourceEncoderConfig::check() const {
-  if (layers > 0) LayersConfig::check();
+  if (layers > 0) {
+    LayersConfig::check();
+    check_both_ways();
+  }
   if (layers == 0 && inducing_points > 0)
     fail("model.inducing_points is {}, and model.layers 0; take layers, or 0 points",
          inducing_points);

@@ -4,6 +4,7 @@
 
 #include <memory>
 #include <optional>
+#include <string>
 #include <vector>
 
 #include "attend/decode/packed_stack.h"
@@ -32,6 +33,8 @@ struct SourceEncoderConfig : LayersConfig {
 
   Settings settings();         // keys model.*
   Settings weight_settings();  // see NetworkConfig::weight_settings()
+  // The setting that disables attention, for a network without attention.
+  std::string no_weights_reason() const;
   // Error as LayersConfig::check if there are layers, and if recurrent layers have an odd depth.
   void check() const;
 

@@ -33,10 +33,6 @@ Settings TaggerConfig::settings() {
   return all;
 }
 
-std::string TaggerConfig::no_weights_reason() const {
-  return layers > 0 ? "model.normaliser = linear" : "model.layers = 0";
-}
-
 Tagger::Tagger(const TaggerConfig& config, const SourceShape& source, int64_t target_tokens)
     : TokenwiseNetwork(config, source,
                        {.class_token = config.class_token && config.layers > 0,

@@ -2,7 +2,6 @@
 
 #include <cstdint>
 #include <limits>
-#include <string>
 
 #include "attend/base/settings.h"
 #include "attend/models/source_encoder.h"
@@ -21,8 +20,6 @@ struct TaggerConfig : SourceEncoderConfig {
   TaggerConfig();
 
   Settings settings();  // keys model.*
-  // The setting that disables attention, for a network without attention.
-  std::string no_weights_reason() const;
   // Targets are truncated like their sources.
   int64_t maximum_target_length() const { return std::numeric_limits<int64_t>::max(); }
 };

@@ -14,7 +14,7 @@ using at::Tensor;
 
 TokenwiseNetwork::TokenwiseNetwork(const SourceEncoderConfig& config, const SourceShape& source,
                                    Parts parts)
-    : attends_(config.layers > 0 &&
+    : attends_(config.layers > 0 && config.attends(config.layers - 1) &&
                !Normaliser(config.self.choices().normaliser).row().running_sums),
       before_source_(parts.class_token ? 1 : 0),
       activation_(config.activation) {

@@ -5,6 +5,7 @@
 #include <numeric>
 
 #include "attend/base/error.h"
+#include "attend/base/find_row.h"
 #include "attend/base/trimmed.h"
 #include "attend/nn/mechanism_table.h"
 
@@ -14,13 +15,13 @@ namespace {
 constexpr int64_t max_layers = 256;
 
 // Splits "a; b; c", the value of `key`.
-std::vector<std::string> in_turn(const char* key, std::string_view text) {
-  if (std::count(text.begin(), text.end(), ';') >= max_layers)
+std::vector<std::string> in_turn(const char* key, std::string_view text, char separator = ';') {
+  if (std::count(text.begin(), text.end(), separator) >= max_layers)
     fail("{} has over {} parts, more than the maximum number of layers; write fewer", key,
          max_layers);
   std::vector<std::string> parts;
   for (size_t begin = 0; begin <= text.size();) {
-    const size_t end = std::min(text.find(';', begin), text.size());
+    const size_t end = std::min(text.find(separator, begin), text.size());
     parts.emplace_back(trimmed(text.substr(begin, end - begin)));
     begin = end + 1;
   }
@@ -34,6 +35,23 @@ double rotary_base(const std::string& text) {
     fail("model.rotary_bases has {}; write numbers above 1 and up to 1e12, such as 160000; 10000",
          in_quotes(text));
   return base;
+}
+
+// Null for attention.
+const RecurrenceRow* recurrence_named(const std::string& name) {
+  if (name == attention_layer) return nullptr;
+  std::vector<std::string> names = {std::string(attention_layer)};
+  for (const RecurrenceRow& row : recurrence_table()) {
+    if (row.name == name) return &row;
+    names.emplace_back(row.name);
+  }
+  fail_unknown("model.layer", name, names);
+}
+
+std::string layer_names() {
+  std::string names(attention_layer);
+  for (const RecurrenceRow& row : recurrence_table()) names += fmt::format(", {}", row.name);
+  return names;
 }
 
 // "a | b" becomes "causal & a | causal & b", because & binds more tightly.
@@ -88,6 +106,10 @@ Settings LayersConfig::weight_settings() {
       {"model.depth", &depth, "depth of the vectors between the layers", 1, 65536},
       {"model.feed_forward", &feed_forward, "number of hidden units of the feed-forward network", 1,
        262144},
+      {"model.layer", &layer,
+       fmt::format("how layers read the sequence: {}; several, separated by commas, alternate over "
+                   "the layers; in encoders half of the heads of a recurrence read from the end",
+                   layer_names())},
       {"model.heads", &heads, "number of attention heads; divides model.depth", 1, 1024},
       {"model.key_heads", &key_heads,
        "number of heads of keys and values, shared by the attention heads; 0: one per head", 0,
@@ -137,12 +159,29 @@ std::vector<HeadGroup> LayersConfig::heads_in_turn(bool causal) const {
   return turns;
 }
 
+std::vector<const RecurrenceRow*> LayersConfig::recurrences() const {
+  std::vector<const RecurrenceRow*> rows;
+  bool attends = true;
+  for (const std::string& name : in_turn("model.layer", layer, ',')) {
+    rows.push_back(recurrence_named(name));
+    attends = attends && rows.back() == nullptr;
+  }
+  return attends ? std::vector<const RecurrenceRow*>{} : rows;
+}
+
+bool LayersConfig::attends(int64_t index) const {
+  const std::vector<const RecurrenceRow*> rows = recurrences();
+  return rows.empty() || rows[static_cast<size_t>(index) % rows.size()] == nullptr;
+}
+
 TransformerStackConfig LayersConfig::stack(int64_t layers, bool causal,
                                            const MechanismSettings* source) const {
   const std::vector<HeadGroup> turns = heads_in_turn(causal);
   TransformerStackConfig config{.layers = layers, .depth = depth, .self = {turns[0]}};
   if (turns.size() > 1)
     for (const HeadGroup& group : turns) config.self_in_turn.push_back({group});
+  config.recurrences = recurrences();
+  config.both_ways = !causal;
   if (source != nullptr) config.cross = {{source->choices(), heads, key_heads}};
   config.feed_forward = feed_forward;
   config.activation = activation;
@@ -161,6 +200,8 @@ std::string LayersConfig::not_shared_reason() const {
   if (experts > 0)
     return fmt::format("model.experts is {}, and its gates draw random numbers for whole sequences",
                        experts);
+  if (!attends_everywhere())
+    return fmt::format("model.layer is {}, and a recurrence reads a sequence from one end", layer);
   return self.not_shared_reason("model.");
 }
 
@@ -181,11 +222,20 @@ void LayersConfig::check() const {
     fail(
         "model.first_norm is false, and so is model.normalise_first, so no layer normalises its "
         "input; take true");
+  recurrences();  // throws on an unknown name
   const Mechanism& row = mechanism(self.mechanism);
   check_row("model.mechanism", row);
   self.check("model.");
   check_turns();
   check_positions(row, positions);
+}
+
+void LayersConfig::check_both_ways() const {
+  if (!attends_everywhere() && heads % 2 != 0)
+    fail(
+        "model.heads is {}, and with model.layer = {} half of the heads read from the end; take an "
+        "even number",
+        heads, layer);
 }
 
 void LayersConfig::check_turns() const {
@@ -229,6 +279,7 @@ Settings TransformerConfig::settings() {
 
 void TransformerConfig::check() const {
   LayersConfig::check();
+  check_both_ways();
   check_row("model.source_mechanism", mechanism(source.mechanism));
   source.check("model.source_");
 }

@@ -2,6 +2,8 @@
 
 #include <cstdint>
 #include <string>
+#include <string_view>
+#include <vector>
 
 #include "attend/base/settings.h"
 #include "attend/models/mechanism_settings.h"
@@ -15,9 +17,14 @@ namespace attend {
 // Settings model.output_bias and model.scale_embedding.
 Settings embedding_settings(bool& output_bias, bool& scale_embedding);
 
+// The name in LayersConfig::layer of layers that read by attention.
+constexpr std::string_view attention_layer = "attention";
+
 // Settings that all kinds of Transformers share.
 struct LayersConfig {
   MechanismSettings self = {.mechanism = "self"};  // self-attention
+  // attention_layer or rows of recurrence_table() that layers use in turn, separated by commas
+  std::string layer = std::string(attention_layer);
   // Scopes that layers use in turn, such as "all; window:64; window:64"; empty: scope of `self`.
   std::string scopes = {};
   Positions positions = Positions::sinusoidal;
@@ -39,6 +46,10 @@ struct LayersConfig {
   Settings settings();         // keys model.*
   Settings weight_settings();  // see NetworkConfig::weight_settings()
 
+  // Whether a layer, from 0, and whether all layers read the sequence by attention.
+  bool attends(int64_t index) const;
+  bool attends_everywhere() const { return recurrences().empty(); }
+
   // Settings of a stack of such layers. `causal`: positions do not attend to later ones. `source`:
   // cross-attention to a source of the same depth, if not null.
   TransformerStackConfig stack(int64_t layers, bool causal,
@@ -47,11 +58,15 @@ struct LayersConfig {
   // See NetworkConfig::not_shared_reason().
   std::string not_shared_reason() const;
 
-  // Error if heads do not divide the depth, if the mechanism is not supported, or if its choices
-  // contradict each other.
+  // Error if heads do not divide the depth, if a layer or the mechanism is not supported, or if its
+  // choices contradict each other.
   void check() const;
+  // Error if layers that read both ways have an odd number of heads.
+  void check_both_ways() const;
 
  private:
+  // The recurrences of the layers, in turn, null for attention; empty if all layers attend.
+  std::vector<const RecurrenceRow*> recurrences() const;
   // Heads of the layers, in turn; `causal` as in stack().
   std::vector<HeadGroup> heads_in_turn(bool causal) const;
   void check_turns() const;

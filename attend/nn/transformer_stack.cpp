@@ -22,10 +22,25 @@ torch::nn::LayerNorm layer_norm(const TransformerStackConfig& config) {
   return torch::nn::LayerNorm(torch::nn::LayerNormOptions({config.depth}).eps(config.epsilon));
 }
 
+std::shared_ptr<MultiHeadAttention> attention_of(const TransformerStackConfig& config,
+                                                 const std::vector<HeadGroup>& groups,
+                                                 int64_t source_depth, int64_t neighbour_kinds) {
+  return std::make_shared<MultiHeadAttention>(MultiHeadConfig{.depth = config.depth,
+                                                              .source_depth = source_depth,
+                                                              .groups = groups,
+                                                              .dropout = config.attention_dropout,
+                                                              .neighbour_kinds = neighbour_kinds});
+}
+
+std::string part_name(int64_t layer, const char* part) {
+  return fmt::format("layer{}_{}", layer, part);
+}
+
 }  // namespace
 
 void StackCaches::reorder(const Tensor& rows, bool same_source) {
   for (MultiHeadState& each : self) each.reorder(rows, /*same_keys=*/false);
+  for (RecurrenceLayerState& each : recurrences) each.reorder(rows);
   for (MultiHeadState& each : cross) each.reorder(rows, same_source);
 }
 
@@ -39,46 +54,68 @@ TransformerStack::TransformerStack(const TransformerStackConfig& config) : confi
   if (config.normalise_first) final_norm_ = register_module("norm", layer_norm(config));
 }
 
-TransformerStack::Layer TransformerStack::make_layer(const TransformerStackConfig& config,
-                                                     int64_t index) {
-  const auto name = [&](const char* part) { return fmt::format("layer{}_{}", index, part); };
-  const auto attention = [&](const char* part, const std::vector<HeadGroup>& groups,
-                             int64_t source_depth, int64_t neighbour_kinds) {
-    return register_module(name(part), std::make_shared<MultiHeadAttention>(
-                                           MultiHeadConfig{.depth = config.depth,
-                                                           .source_depth = source_depth,
-                                                           .groups = groups,
-                                                           .dropout = config.attention_dropout,
-                                                           .neighbour_kinds = neighbour_kinds}));
-  };
-  Layer layer;
+// The part of a layer that reads the sequence itself.
+void TransformerStack::make_self(const TransformerStackConfig& config, int64_t index,
+                                 Layer& layer) {
   const auto& turns = config.self_in_turn;
   const std::vector<HeadGroup>& self =
       turns.empty() ? config.self : turns[static_cast<size_t>(index) % turns.size()];
-  layer.self = attention("self", self, 0, config.neighbour_kinds);
-  if (config.inducing_points > 0) {
-    if (layer.self->is_positional())
-      fail(
-          "[transformer] inducing points lack positions, which the heads depend on; take scope "
-          "all, no bias of positions (as model.bias = none) and no rotation");
-    if (config.neighbour_kinds > 0)
-      fail(
-          "[transformer] inducing points read all positions, and neighbours read only each other; "
-          "take no points (as model.inducing_points = 0)");
-    layer.points =
-        register_module(name("points"), std::make_shared<LearnedQueries>(LearnedQueriesConfig{
-                                            .queries = config.inducing_points,
-                                            .depth = config.depth,
-                                            .heads = {.heads = self[0].heads},
-                                            .feed_forward = config.feed_forward,
-                                            .activation = config.activation,
-                                            .dropout = config.dropout,
-                                            .attention_dropout = config.attention_dropout}));
+  const auto& rows = config.recurrences;
+  const RecurrenceRow* row =
+      rows.empty() ? nullptr : rows[static_cast<size_t>(index) % rows.size()];
+  if (row == nullptr) {
+    layer.self = register_module(part_name(index, "self"),
+                                 attention_of(config, self, 0, config.neighbour_kinds));
+    if (config.inducing_points > 0) make_points(config, index, self, layer);
+    return;
   }
+  if (config.inducing_points > 0 || config.neighbour_kinds > 0)
+    fail(
+        "[transformer] layer {} is {}, which reads a sequence in order, without inducing points or "
+        "neighbours; take attention",
+        index + 1, row->name);
+  int64_t heads = 0;
+  for (const HeadGroup& group : self) heads += group.heads;
+  layer.recurrence = register_module(
+      part_name(index, "recurrence"),
+      std::make_shared<RecurrenceLayer>(RecurrenceLayerConfig{.row = row,
+                                                              .depth = config.depth,
+                                                              .heads = heads,
+                                                              .both_ways = config.both_ways,
+                                                              .epsilon = config.epsilon}));
+}
+
+void TransformerStack::make_points(const TransformerStackConfig& config, int64_t index,
+                                   const std::vector<HeadGroup>& self, Layer& layer) {
+  if (layer.self->is_positional())
+    fail(
+        "[transformer] inducing points lack positions, which the heads depend on; take scope "
+        "all, no bias of positions (as model.bias = none) and no rotation");
+  if (config.neighbour_kinds > 0)
+    fail(
+        "[transformer] inducing points read all positions, and neighbours read only each other; "
+        "take no points (as model.inducing_points = 0)");
+  layer.points = register_module(part_name(index, "points"),
+                                 std::make_shared<LearnedQueries>(LearnedQueriesConfig{
+                                     .queries = config.inducing_points,
+                                     .depth = config.depth,
+                                     .heads = {.heads = self[0].heads},
+                                     .feed_forward = config.feed_forward,
+                                     .activation = config.activation,
+                                     .dropout = config.dropout,
+                                     .attention_dropout = config.attention_dropout}));
+}
+
+TransformerStack::Layer TransformerStack::make_layer(const TransformerStackConfig& config,
+                                                     int64_t index) {
+  const auto name = [&](const char* part) { return part_name(index, part); };
+  Layer layer;
+  make_self(config, index, layer);
   if (index > 0 || config.first_norm)
     layer.self_norm = register_module(name("self_norm"), layer_norm(config));
   if (!config.cross.empty()) {
-    layer.cross = attention("cross", config.cross, config.source_depth, 0);
+    layer.cross =
+        register_module(name("cross"), attention_of(config, config.cross, config.source_depth, 0));
     layer.cross_norm = register_module(name("cross_norm"), layer_norm(config));
   }
   if (config.experts > 0)
@@ -139,8 +176,10 @@ Tensor TransformerStack::through(Tensor x, const Tensor& present, const Pass& pa
   return final_norm_ ? normalised(x, final_norm_, pass) : x;
 }
 
-Tensor TransformerStack::read_self(Layer& layer, const Tensor& x, const Tensor& lengths,
+Tensor TransformerStack::read_self(Layer& layer, const Tensor& x, const Padding& padding,
                                    const Neighbours* neighbours, const Pass& pass) {
+  const Tensor& lengths = padding.lengths;
+  if (layer.recurrence) return layer.recurrence->forward(x, padding.present, pass);
   if (!layer.points) return layer.self->forward(x, x, lengths, pass, neighbours);
   Pass unseen = pass;
   unseen.watch = nullptr;
@@ -149,10 +188,12 @@ Tensor TransformerStack::read_self(Layer& layer, const Tensor& x, const Tensor& 
 
 Tensor TransformerStack::forward(const Tensor& x, const Tensor& lengths, const StackSource& source,
                                  const Pass& pass, const Neighbours* neighbours) {
+  const bool asks_presence = config_.experts > 0 || !config_.recurrences.empty();
+  const Padding padding{lengths, asks_presence ? present_positions(x, lengths) : Tensor()};
   return through(
-      x, config_.experts > 0 ? present_positions(x, lengths) : Tensor(), pass,
+      x, padding.present, pass,
       [&](size_t i, const Tensor& in, const Pass& here) {
-        return read_self(layers_[i], in, lengths, neighbours, here);
+        return read_self(layers_[i], in, padding, neighbours, here);
       },
       [&](size_t i, const Tensor& in, const Pass& here) {
         return layers_[i].cross->forward(in, source.vectors, source.lengths, here);
@@ -165,6 +206,7 @@ StackCaches TransformerStack::start(const StackSource& source, const Pass& pass)
   StackCaches caches;
   for (Layer& layer : layers_) {
     caches.self.emplace_back();
+    caches.recurrences.emplace_back();
     if (layer.cross)
       caches.cross.push_back(layer.cross->prepare(source.vectors, source.lengths, pass));
   }
@@ -172,10 +214,12 @@ StackCaches TransformerStack::start(const StackSource& source, const Pass& pass)
 }
 
 Tensor TransformerStack::step(const Tensor& x, StackCaches& caches, const Pass& pass) {
+  caches.positions += x.size(1);
   return through(
       x, {}, pass,
       [&](size_t i, const Tensor& in, const Pass& here) {
-        return layers_[i].self->step(in, caches.self[i], here);
+        return layers_[i].recurrence ? layers_[i].recurrence->step(in, caches.recurrences[i], here)
+                                     : layers_[i].self->step(in, caches.self[i], here);
       },
       [&](size_t i, const Tensor& in, const Pass& here) {
         return layers_[i].cross->read(in, caches.cross[i], here);

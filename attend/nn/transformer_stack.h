@@ -11,6 +11,7 @@
 #include "attend/nn/learned_queries.h"
 #include "attend/nn/mixture_of_experts.h"
 #include "attend/nn/multi_head_attention.h"
+#include "attend/nn/recurrence_layer.h"
 
 namespace attend {
 
@@ -21,6 +22,10 @@ struct TransformerStackConfig {
   // If not empty, layer i uses the heads i % size of these instead of `self`. For example, most
   // layers may attend only to a window.
   std::vector<std::vector<HeadGroup>> self_in_turn = {};
+  // If not empty, layer i reads the sequence by the linear recurrence i % size of these, with as
+  // many heads as `self`; null: by attention.
+  std::vector<const RecurrenceRow*> recurrences = {};
+  bool both_ways = false;             // half of the heads of a recurrence read from the end
   std::vector<HeadGroup> cross = {};  // heads that read a source; empty: no source
   int64_t source_depth = 0;           // 0: depth
   int64_t feed_forward = 512;         // hidden units of each layer's feed-forward network
@@ -53,13 +58,13 @@ struct StackSource {
   at::Tensor lengths = {};  // [B] int64; undefined: no padding
 };
 
-// Keys and values between the steps of a sequence, one state per layer.
+// State between the steps of a sequence, one per layer.
 struct StackCaches {
-  std::vector<MultiHeadState> self;   // states of the sequence so far
-  std::vector<MultiHeadState> cross;  // states of the source; empty: no source
+  std::vector<MultiHeadState> self;  // the sequence so far; empty in layers with a recurrence
+  std::vector<RecurrenceLayerState> recurrences;  // empty in layers with attention
+  std::vector<MultiHeadState> cross;              // states of the source; empty: no source
+  int64_t positions = 0;  // number of positions so far, which is the position of the next
 
-  // Number of positions so far, which is the position of the next.
-  int64_t positions() const { return self[0].queries(); }
   // See MultiHeadState::reorder; `same_source`: each row keeps its source.
   void reorder(const at::Tensor& rows, bool same_source);
 };
@@ -68,8 +73,9 @@ struct StackCaches {
 // all, a language model with scope causal, or a decoder with causal self-attention and a source.
 class TransformerStack : public torch::nn::Module {
  public:
-  // Error as MultiHeadAttention, if there are no layers, if experts are combined with gating, or if
-  // inducing points are combined with heads that depend on positions or edges.
+  // Error as MultiHeadAttention and RecurrenceLayer, without layers, or if experts are combined
+  // with gating. Inducing points do not support heads that depend on positions or edges.
+  // Recurrences support neither inducing points nor edges.
   explicit TransformerStack(const TransformerStackConfig& config);
 
   // x [B, T, depth] with lengths [B] (undefined: no padding) -> the same shape. `neighbours`: see
@@ -85,11 +91,14 @@ class TransformerStack : public torch::nn::Module {
   at::Tensor step(const at::Tensor& x, StackCaches& caches, const Pass& pass);
 
   int64_t layers() const { return static_cast<int64_t>(layers_.size()); }
+  // Whether a layer, from 0, reads the sequence by attention.
+  bool attends(int64_t layer) const { return layers_[static_cast<size_t>(layer)].self != nullptr; }
   const TransformerStackConfig& config() const { return config_; }
 
  private:
   struct Layer {
-    std::shared_ptr<MultiHeadAttention> self, cross;  // cross null without a source
+    std::shared_ptr<MultiHeadAttention> self, cross;  // null with a recurrence, without a source
+    std::shared_ptr<RecurrenceLayer> recurrence;      // null with attention
     std::shared_ptr<LearnedQueries> points;           // inducing points; may be null
     std::shared_ptr<FeedForward> feed_forward;        // null with experts
     std::shared_ptr<MixtureOfExperts> experts;        // null if there are no experts
@@ -98,8 +107,16 @@ class TransformerStack : public torch::nn::Module {
   };
 
   Layer make_layer(const TransformerStackConfig& config, int64_t index);
-  // Self-attention of a layer, directly or through its inducing points.
-  static at::Tensor read_self(Layer& layer, const at::Tensor& x, const at::Tensor& lengths,
+  void make_self(const TransformerStackConfig& config, int64_t index, Layer& layer);
+  void make_points(const TransformerStackConfig& config, int64_t index,
+                   const std::vector<HeadGroup>& self, Layer& layer);
+  // Both undefined: no padding.
+  struct Padding {
+    at::Tensor lengths;  // [B]
+    at::Tensor present;  // [B, T] bool; undefined, too, if no layer asks for it
+  };
+  // Reads the sequence by attention, directly or through inducing points, or by a recurrence.
+  static at::Tensor read_self(Layer& layer, const at::Tensor& x, const Padding& padding,
                               const Neighbours* neighbours, const Pass& pass);
 
   at::Tensor normalised(const at::Tensor& x, const torch::nn::LayerNorm& norm,

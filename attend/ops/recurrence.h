@@ -33,6 +33,10 @@ struct RecurrenceRow {
   bool delta = false;      // u_t has the term of the decayed state
   bool strength = false;   // b_t is an input; otherwise 1
   bool unit_keys = false;  // its layers normalise queries and keys to length 1
+  // b_t is the softplus of an input and also a factor of g_t; otherwise b_t is a sigmoid
+  bool step_sizes = false;
+  bool convolution = false;   // its layers convolve queries, keys and values over 4 tokens
+  bool sigmoid_gate = false;  // its layers gate outputs by a sigmoid, otherwise by SiLU
 };
 
 // All linear recurrences, in the order of the documentation.

@@ -74,6 +74,9 @@ inline std::vector<SmallModel> small_models() {
   add("transformer_linear", "transformer",
       with(layers, {"model.encoder_layers=1", "model.decoder_layers=1", "model.mechanism=linear"}));
   add("lm", "lm", with(layers, {"model.layers=2"}));
+  add("lm_recurrence", "lm", with(layers, {"model.layers=2", "model.layer=gated_delta"}));
+  add("lm_hybrid", "lm", with(layers, {"model.layers=2", "model.layer=attention,gla"}));
+  add("encoder_recurrence", "encoder", with(layers, {"model.layers=2", "model.layer=mamba2"}));
   add("encoder", "encoder", with(layers, {"model.layers=2"}));
   add("tagger", "tagger", with(layers, {"model.layers=2", "model.recurrent_layers=0"}));
   add("tagger_recurrent", "tagger", {"model.depth=8", "model.layers=0"});
@@ -83,6 +86,8 @@ inline std::vector<SmallModel> small_models() {
   add("classifier_recurrent", "classifier",
       {"model.depth=8", "model.recurrent_layers=1", "model.pooling=fixed_dot"});
   add("classifier_class", "classifier", with(layers, {"model.layers=2", "model.pooling=class"}));
+  add("classifier_recurrence", "classifier",
+      with(layers, {"model.layers=2", "model.layer=delta,attention"}));
   add("classifier_mean", "classifier", with(layers, {"model.layers=2"}));
   add("classifier_gated", "classifier",
       with(layers, {"model.layers=3", "model.gated=true", "model.first_norm=false",

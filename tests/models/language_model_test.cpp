@@ -10,6 +10,7 @@
 #include <functional>
 
 #include "attend/data/text_windows.h"
+#include "attend/models/model_config.h"
 #include "attend/text/vocabulary.h"
 #include "tests/models/steps.h"
 #include "tests/nn/module_gradients.h"
@@ -73,7 +74,12 @@ std::vector<Variant> variants() {
       {"linear", [](auto& c) { c.self.mechanism = "linear"; }},
       {"sparsemax", [](auto& c) { c.self.normaliser = "sparsemax"; }},
       {"additive", [](auto& c) { c.self.score = "additive"; }},
-      {"sink", [](auto& c) { c.self.mechanism = "sink"; }}};
+      {"sink", [](auto& c) { c.self.mechanism = "sink"; }},
+      {"retention", [](auto& c) { c.layer = "retention"; }},
+      {"mamba2", [](auto& c) { c.layer = "mamba2"; }},
+      {"gla", [](auto& c) { c.layer = "gla", c.positions = Positions::none; }},
+      {"gated_delta", [](auto& c) { c.layer = "gated_delta"; }},
+      {"hybrid", [](auto& c) { c.layer = "kda,attention", c.positions = Positions::rotary; }}};
 }
 
 class EveryLanguageModel : public testing::TestWithParam<Variant> {
@@ -282,6 +288,33 @@ TEST(LanguageModel, TellsWhatDoesNotFit) {
   const EncodedPair longer{std::vector<int64_t>(7, 4), std::vector<int64_t>(6, 4), {}, true};
   EXPECT_THAT(error_of([&] { network->logits(make_batch({longer}, {0}), {}); }),
               testing::HasSubstr("12 are learned"));
+}
+
+TEST(ModelLayer, NamesARecurrenceOrSeveral) {
+  const auto config_of = [](const std::string& type, const std::vector<std::string>& settings) {
+    ModelConfig config;
+    assign({config.type_setting()}, "model.type=" + type);
+    for (const std::string& each : settings) assign(config.settings(), each);
+    return config;
+  };
+  const auto refusal = [&](const std::string& type, const std::vector<std::string>& settings) {
+    return error_of([&] { config_of(type, settings).chosen().check(); });
+  };
+  using testing::HasSubstr;
+  for (const RecurrenceRow& row : recurrence_table())
+    for (const char* type : {"lm", "encoder", "classifier", "tagger", "transformer"})
+      EXPECT_EQ(refusal(type, {fmt::format("model.layer=attention, {}", row.name)}), "");
+  EXPECT_THAT(refusal("lm", {"model.layer=gated-delta"}), HasSubstr("did you mean gated_delta?"));
+  EXPECT_THAT(refusal("lm", {"model.layer=kda,"}), HasSubstr("no model.layer is called ''"));
+  EXPECT_THAT(refusal("encoder", {"model.layer=kda", "model.heads=1"}),
+              HasSubstr("take an even number"));
+  EXPECT_EQ(refusal("lm", {"model.layer=kda", "model.heads=1"}), "");
+  EXPECT_THAT(refusal("set", {"model.layer=kda"}), HasSubstr("a set has no order"));
+  EXPECT_THAT(config_of("lm", {"model.layer=kda"}).chosen().not_shared_reason(),
+              HasSubstr("model.layer is kda"));
+  EXPECT_EQ(config_of("lm", {"model.layer=attention"}).chosen().not_shared_reason(), "");
+  EXPECT_EQ(config_of("encoder", {"model.layer=kda"}).chosen().no_weights_reason(),
+            "model.layer = kda");
 }
 
 }  // namespace language_model_test

@@ -111,11 +111,16 @@ inline std::vector<SomeNetwork> some_language_models() {
           {"lm_gated",
            {"model.gated=true", "model.first_norm=false", "model.positions=rotary",
             "model.scopes=all; window:2", "model.context=16"}},
+          {"lm_recurrence", {"model.layer=gated_delta", "model.context=16"}},
+          {"lm_hybrid",
+           {"model.layer=kda,mamba2,attention", "model.layers=3", "model.positions=none",
+            "model.context=16"}},
           {"lm_experts", {"model.experts=4", "model.chosen_experts=1", "model.context=16"}}};
 }
 
 inline std::vector<SomeNetwork> some_transformers() {
-  return {{"transformer_shared", {"model.key_heads=1", "model.positions=learned"}},
+  return {{"transformer_recurrence", {"model.layer=retention,gla"}},
+          {"transformer_shared", {"model.key_heads=1", "model.positions=learned"}},
           {"transformer_experts", {"model.experts=3"}},
           {"transformer_marian",
            {"model.tied=all", "model.output_bias=true", "model.normalise_first=false",
@@ -173,7 +178,9 @@ inline std::vector<SomeNetwork> some_networks() {
       {"graph_number", {"model.layers=1"}, ring_source(12), number_targets},
       {"encoder", {}},
       {"encoder_layer",
-       {"model.output_layer=true", "model.class_token=false", "model.activation=gelu"}}};
+       {"model.output_layer=true", "model.class_token=false", "model.activation=gelu"}},
+      {"encoder_recurrence", {"model.layer=delta"}},
+      {"classifier_hybrid", {"model.layer=linear,attention", "model.pooling=first"}}};
   for (const auto& more : {some_classifiers(), some_language_models(), some_transformers()})
     all.insert(all.end(), more.begin(), more.end());
   return all;
