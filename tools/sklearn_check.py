@@ -166,7 +166,21 @@ def labels(draw, program):
         "micro_f1": sklearn.metrics.f1_score(right, answers, average="micro")}
 
 
-COMPARED = (numbers, large_mean, constant_truth, classes, ties, positives_only, labels, rankings, spans,
+def label_sets(draw, program):
+    """Any number of six labels; one is never right, another is never answered."""
+    right, answers = (draw.random((500, 6)) < 0.4 for _ in range(2))
+    answers[::3] = right[::3]
+    right[:, 0] = answers[:, 1] = False
+    words = [[" ".join(f"l{i}" for i in line.nonzero()[0]) for line in lines] for lines in (answers, right)]
+    ours = score(program, ["micro_f1", "macro_f1", "exact_match"], *words)
+    options = {"zero_division": 0}
+    return ours | {"macro_f1": ours["macro_f1"]["f1"]}, {
+        "micro_f1": sklearn.metrics.f1_score(right, answers, average="micro", **options),
+        "macro_f1": sklearn.metrics.f1_score(right, answers, average="macro", **options),
+        "exact_match": sklearn.metrics.accuracy_score(right, answers)}
+
+
+COMPARED = (numbers, large_mean, constant_truth, classes, ties, positives_only, labels, label_sets, rankings, spans,
             spans_of_bioes, spans_of_bilou)
 
 

@@ -166,6 +166,7 @@ TextConfig text_of(const CheckOptions& options, const std::string& path) {
     for (const Setting& setting : leading)
       if (assigned_key(assignment) == setting.key) assign({setting}, assignment);
   Settings known = leading;
+  if (text.wants_labels()) known.push_back(text.label_separator_setting());
   if (text.format_row().is_split())
     known = text.settings();
   else if (text.source_kind() != nullptr)
@@ -223,8 +224,9 @@ void add_data_check_command(CLI::App& data) {
                       "files of targets, if the other files hold only sources");
   add_column_options(*command, options->source_column, options->target_column);
   command->add_option("--set", options->assignments,
-                      "KEY=VALUE: data.format; for pairs data.source_units, data.target and the "
-                      "settings of images, sounds and sets; for other formats all their data.*");
+                      "KEY=VALUE: data.format; for pairs data.source_units, data.target, "
+                      "data.label_separator and the settings of images, sounds and sets; for other "
+                      "formats all their data.*");
   command->add_flag("--json", options->json, "print one JSON object");
   command->footer(
       "Examples:\n"

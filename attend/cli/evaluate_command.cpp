@@ -218,11 +218,12 @@ void print_popularity(const Measurement& measurement) {
                  metric->shown(measure_answers(*metric, measurement.popular.answers)));
 }
 
-void print_figures(const Measurement& measurement) {
+void print_figures(const Measurement& measurement, const AnswerKind& kind) {
   const bool ranks = !measurement.popular.answers.empty();
-  const std::string_view part = ranks                                ? "item"
-                                : measurement.labels.answers.empty() ? "token"
-                                                                     : "label";
+  const std::string_view part = ranks                 ? "item"
+                                : kind.is_label_set() ? "source"
+                                : kind.is_label()     ? "label"
+                                                      : "token";
   for (const Metric* metric : measurement.metrics) {
     fmt::print("{}", metric->report_text(measurement.report(*metric), part));
     if (const auto interval = measurement.interval(*metric))
@@ -266,7 +267,7 @@ void run_evaluate(EvaluateOptions& options) {
     if (options.json)
       fmt::print("{}\n", measurement_json(measurement).dump());
     else
-      print_figures(measurement);
+      print_figures(measurement, kind);
   }
   if (left_out > 0) throw CLI::RuntimeError(1);
 }
@@ -290,7 +291,8 @@ and the rates}], and for each metric: token_error_rate, sequence_error_rate, acc
 token_accuracy, perplexity, bits_per_byte; bleu {name, score, signature, precisions,
 brevity_penalty, hypothesis_length,
 reference_length} with bleu_by_length: [{first, last, mean, examples, bleu}]; chrf, chrf++ {name,
-score, signature}; f1 {precision, recall, f1, micro_f1, labels}. For a classifier also confusion:
+score, signature}; f1 {precision, recall, f1, micro_f1, labels}. For several labels micro_f1,
+macro_f1 {f1, labels} and exact_match; the loss is per source. For a classifier also confusion:
 {right label: {answer: examples}}. roc_auc and average_precision need a classifier
 with two labels; they use the probability of the label that is second in alphabetical order (1 of
 0 and 1). A model of numbers has mse, rmse, mae and r2, in the unit of the targets, and neither

@@ -75,6 +75,21 @@ at::Tensor empty_sources(const EncodedPair& first, int64_t rows, int64_t longest
   return at::full({rows, longest}, Vocabulary::padding, at::kLong);
 }
 
+// [rows, labels], padded; undefined if targets are not sets of labels.
+at::Tensor labels_of(const std::vector<EncodedPair>& pairs, const std::vector<int64_t>& indices) {
+  size_t longest = 0;
+  for (const int64_t index : indices) {
+    const auto& labels = pairs[static_cast<size_t>(index)].labels;
+    if (!labels) return {};
+    longest = std::max(longest, labels->size());
+  }
+  const auto rows = static_cast<int64_t>(indices.size());
+  at::Tensor all = at::full({rows, static_cast<int64_t>(longest)}, Vocabulary::padding, at::kLong);
+  for (int64_t row = 0; row < rows; ++row)
+    fill_row(all, row, *pairs[static_cast<size_t>(indices[static_cast<size_t>(row)])].labels);
+  return all;
+}
+
 void fill_frames(const at::Tensor& sources, int64_t row, const EncodedPair& pair, int64_t index) {
   const at::Tensor& frames = pair.frames;
   if (!frames.defined() || frames.size(1) != sources.size(2))
@@ -130,6 +145,7 @@ Batch make_batch(const std::vector<EncodedPair>& pairs, const std::vector<int64_
   batch.source_lengths = at::empty({rows}, at::kLong);
   batch.target_lengths = at::empty({rows}, at::kLong);
   if (pairs[static_cast<size_t>(indices[0])].number) batch.numbers = at::empty({rows}, at::kFloat);
+  batch.labels = labels_of(pairs, indices);
   for (int64_t row = 0; row < rows; ++row) {
     const int64_t index = indices[static_cast<size_t>(row)];
     const EncodedPair& pair = pairs[static_cast<size_t>(index)];

@@ -15,6 +15,8 @@ struct EncodedPair {
   at::Tensor frames = {};  // [S, F] float, if the source is an image, a sound or the like
   bool no_eos = false;     // no EOS after the target: its length, or its continuation, is known
   std::optional<double> number = {};  // standardised numeric target; `target` is then a placeholder
+  // Ids of all labels; `target` is then a placeholder, too.
+  std::optional<std::vector<int64_t>> labels = {};
 
   int64_t source_length() const {
     return frames.defined() ? frames.size(0) : static_cast<int64_t>(source.size());
@@ -33,6 +35,7 @@ struct Batch {
   at::Tensor target;          // [B, T] int64: the target and, unless no_eos, Vocabulary::eos
   at::Tensor target_lengths;  // [B] int64, including EOS
   at::Tensor numbers = {};    // [B] float: standardised numeric targets
+  at::Tensor labels = {};     // [B, L] int64: ids of the labels of each pair
 };
 
 // Returns indices into `pairs`, grouped to batches of similar lengths. Indices are shuffled and

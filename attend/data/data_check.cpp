@@ -11,6 +11,7 @@
 
 #include "attend/base/error.h"
 #include "attend/data/data_format.h"
+#include "attend/data/label_target.h"
 #include "attend/data/source_key.h"
 #include "attend/data/source_kind.h"
 #include "attend/data/tables.h"
@@ -262,16 +263,17 @@ class FileCheck {
   void add(const Row& row, int64_t line, bool pairs) {
     if (!row.problem.empty()) return tell_malformed(line, row.problem);
     const Count source = count(row.source), target = count(row.target);
-    if (source.words == 0 || (pairs && target.words == 0)) return tell(empty_, line);
+    if (source.words == 0 || (pairs && target.words == 0 && !text_.wants_labels()))
+      return tell(empty_, line);
     if (const std::string refusal = pairs ? refusal_of(row) : ""; !refusal.empty())
       return tell_malformed(line, fmt::format("{}:{}: {}", summary_.path, line, refusal));
     lengths_.push_back({line, source.words, source.characters, target.words, target.characters});
     const auto here = sources_.try_emplace(key_of(row.source)).first;
     if (!here->second.insert(row.target).second) ++summary_.repeated;
-    // As training reads a label.
-    const std::string label = join_units(split_units(row.target, Units::line), Units::line);
-    if (pairs && targets_.size() <= max_labels) ++targets_[label];
-    if (line == 1) first_target_ = label;
+    for (const std::string& label : labels_of(row.target)) {
+      if (pairs && targets_.size() <= max_labels) ++targets_[label];
+      if (line == 1) first_target_ = label;
+    }
     if (pairs) {
       named_.push_back({line, &here->first, kind_of(row.source)});
       media_ += named_.back().kind == nullptr ? 0 : 1;
@@ -280,6 +282,12 @@ class FileCheck {
     if (is_prose_ && source.characters >= 10 && 2 * source.letters < source.characters)
       tell(no_letters_, line);
     if (pairs && row.source == row.target) tell(unchanged_, line);
+  }
+
+  // As training reads them.
+  std::vector<std::string> labels_of(const std::string& target) const {
+    if (text_.wants_labels()) return split_labels(target, text_.label_separator);
+    return {join_units(split_units(target, Units::line), Units::line)};
   }
 
   void find_labels() {

@@ -9,9 +9,9 @@
 
 namespace attend {
 
-// Kind of target: a text, or a number to approximate.
-enum class TargetKind { text, number };
-inline EnumNames names_of(TargetKind) { return {"text", "number"}; }
+// Kind of target: a text, a number to approximate, or any number of labels.
+enum class TargetKind { text, number, labels };
+inline EnumNames names_of(TargetKind) { return {"text", "number", "labels"}; }
 
 // Standardisation of numeric targets, with which a network learns numbers around 0.
 struct NumberScale {

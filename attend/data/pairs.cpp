@@ -22,7 +22,8 @@ namespace {
 
 bool is_blank(std::string_view text) { return split_words(text).empty(); }
 
-std::pair<std::string_view, std::string_view> parse_line(std::string_view line) {
+std::pair<std::string_view, std::string_view> parse_line(std::string_view line,
+                                                         bool takes_empty_target = false) {
   const size_t tab = line.find('\t');
   if (tab == std::string_view::npos) {
     fail("no TAB; each line is a source, a TAB and a target");
@@ -34,7 +35,7 @@ std::pair<std::string_view, std::string_view> parse_line(std::string_view line) 
   internal::check_characters(line);
   const std::pair pair{line.substr(0, tab), line.substr(tab + 1)};
   if (is_blank(pair.first)) fail("the source, before the TAB, is empty");
-  if (is_blank(pair.second)) fail("the target, after the TAB, is empty");
+  if (!takes_empty_target && is_blank(pair.second)) fail("the target, after the TAB, is empty");
   return pair;
 }
 
@@ -121,7 +122,8 @@ int64_t PairReader::line() const {
 bool PairReader::next_line(std::string& source, std::string& target) {
   std::string_view line;
   if (!streams_->source->next(line)) return false;
-  std::tie(source, target) = internal::at_line(*streams_->source, [&] { return parse_line(line); });
+  std::tie(source, target) = internal::at_line(
+      *streams_->source, [&] { return parse_line(line, files_.takes_empty_targets); });
   return true;
 }
 
@@ -152,7 +154,7 @@ bool PairReader::next_row(std::string& source, std::string& target) {
   } catch (const Error& error) {
     fail("{}: {}", table.where(), error.what());
   }
-  if (is_blank(source) || is_blank(target))
+  if (is_blank(source) || (is_blank(target) && !files_.takes_empty_targets))
     fail("{}: the {} is empty", table.where(), is_blank(source) ? "source" : "target");
   return true;
 }

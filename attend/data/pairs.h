@@ -34,6 +34,8 @@ struct PairFiles {
   std::string target = {};
   std::string source_column = {}, target_column = {};  // as in ConllReader and CsvReader
   PairCheck check = {};
+  // Whether a target may be empty, except in two files and in CoNLL columns.
+  bool takes_empty_targets = false;
   // If set, called with the error of each unreadable line, which is then left out. A file that
   // cannot be read is still an Error.
   Tell leave_out = {};
@@ -44,7 +46,8 @@ struct PairFiles {
 
 // Reads the pairs of files one at a time, unchanged. UTF-8, with or without a byte order mark; LF
 // or CRLF. In two files, pairs with an empty or blank side are skipped. Errors name file and line:
-// a missing file, no TAB, more than one TAB, a side that is empty or blank, invalid UTF-8, a NUL or
+// a missing file, no TAB, more than one TAB, a side that is empty or blank
+// (a target unless PairFiles::takes_empty_targets), invalid UTF-8, a NUL or
 // a lone carriage return, a line over `maximum_line` bytes, two files of different lengths. Further
 // errors are those of ByteReader, ConllReader, CsvReader and, with file and line, of
 // PairFiles::check. PairFiles::leave_out receives the errors of lines.

@@ -7,6 +7,7 @@
 #include "attend/base/error.h"
 #include "attend/base/suffix.h"
 #include "attend/data/data_format.h"
+#include "attend/data/label_target.h"
 #include "attend/data/source_kind.h"
 #include "attend/text/conll.h"
 #include "attend/text/text_lines.h"
@@ -27,6 +28,7 @@ std::vector<Example> read_examples(const PairFiles& files, const TextConfig& tex
   PairFiles checked = files;
   if (std::filesystem::is_directory(files.source)) checked.source += "/test.tsv";
   checked.check = both_checks(files.check, pair_check(text));
+  checked.takes_empty_targets = text.wants_labels();
   std::vector<Example> examples = read_pairs(checked, tell, bad);
   if (const SourceKind* kind = text.source_kind(); kind != nullptr)
     place_sources(examples, *kind, checked.source);
@@ -61,19 +63,22 @@ PairCheck both_checks(PairCheck first, PairCheck second) {
 PairCheck pair_check(const TextConfig& text) {
   // A language token before a source is not in its units.
   const auto source = text.language_token ? std::nullopt : refusing_units(text.source_units);
-  const auto target = text.wants_numbers() ? std::nullopt : refusing_units(text.target_units);
+  const bool is_text = text.target == TargetKind::text;
+  const auto target = is_text ? refusing_units(text.target_units) : std::nullopt;
   const SourceKind* kind = text.source_kind();
   if (kind != nullptr && kind->placed != nullptr) kind = nullptr;  // files are read later
-  if (!source && !target && kind == nullptr && !text.wants_numbers()) return nullptr;
-  return [source, target, kind, frames = text.frames, numbers = text.wants_numbers()](
-             const std::string& source_text, const std::string& target_text) mutable {
+  if (!source && !target && kind == nullptr && is_text) return nullptr;
+  return [source, target, kind, frames = text.frames, wanted = text.target,
+          separator = text.label_separator](const std::string& source_text,
+                                            const std::string& target_text) mutable {
     if (source) split_units(source_text, *source);
     if (kind != nullptr) {
       kind->measure(source_text, frames);
       kind->reader(frames)->read(source_text);
     }
     if (target) split_units(target_text, *target);
-    if (numbers) target_number(target_text);
+    if (wanted == TargetKind::number) target_number(target_text);
+    if (wanted == TargetKind::labels) split_labels(target_text, separator);
   };
 }
 

@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "attend/base/error.h"
+#include "attend/data/label_target.h"
 #include "attend/data/source_kind.h"
 #include "attend/text/lines.h"
 #include "attend/text/tokeniser.h"
@@ -96,6 +97,7 @@ std::string TextCodec::prepared(std::string_view text) const {
 
 std::vector<std::string> TextCodec::split_rest(std::string_view text) const {
   const std::string changed = prepared(text);
+  if (!label_separator.empty()) return split_labels(changed, label_separator);
   if (tokenizer) return tokenizer->split(changed);
   if (!codes) return split_units(changed, units, form);
   std::vector<std::string> pieces;
@@ -132,6 +134,7 @@ std::string TextCodec::join(const std::vector<std::string>& tokens) const {
 }
 
 std::string TextCodec::join_line(const std::vector<std::string>& tokens) const {
+  if (!label_separator.empty()) return fmt::format("{}", fmt::join(tokens, label_separator));
   if (tokenizer) return tokenizer->join(tokens);
   std::string text = join_units(tokens, units);
   if (codes) text = BytePairEncoding::undo(text);
@@ -198,6 +201,7 @@ TextCodecs make_codecs(const TextConfig& text) {
   TextCodecs codecs{make_codec(text, "source", text.source_units, text.source_bpe, tokenizer),
                     make_codec(text, "target", text.target_units, text.target_bpe, of_target)};
   codecs.source.language_token = text.language_token;
+  if (text.wants_labels()) codecs.target.label_separator = text.label_separator;
   return codecs;
 }
 

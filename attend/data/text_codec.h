@@ -25,12 +25,13 @@ struct TextCodec {
   bool language_token = false;
   bool names_file = false;                      // a text is a name and has no tokens
   std::optional<TextTokenizer> tokenizer = {};  // replaces units
+  std::string label_separator = {};             // replaces units; empty: a text is not labels
 
   // Returns the text normalised, lower-cased and tokenised, in this order. Error on invalid UTF-8.
   std::string prepared(std::string_view text) const;
   // Returns the tokens of the prepared text. With language_token, the first word is an unchanged
-  // token (Johnson et al. 2017), and the rest is split. Errors as prepared; also if that word does
-  // not have the form <..>.
+  // token (Johnson et al. 2017), and the rest is split. Errors as prepared and split_labels;
+  // also if that word does not have the form <..>.
   std::vector<std::string> split(std::string_view text) const;
   // Splits a text of several lines in the same way. A line break is a separate token, except if a
   // tokenizer splits the text as a whole.

@@ -46,7 +46,13 @@ Setting TextConfig::source_units_setting() {
 Setting TextConfig::target_setting() {
   return {"data.target", &target,
           "text: answers are texts or labels; number: answers are one number, for model types that "
-          "otherwise answer with a label"};
+          "otherwise answer with a label; labels: answers are any number of labels, for the same "
+          "types"};
+}
+
+Setting TextConfig::label_separator_setting() {
+  return {"data.label_separator", &label_separator,
+          "text between the labels of a target; a blank: labels are words"};
 }
 
 Settings TextConfig::settings() {
@@ -57,6 +63,7 @@ Settings TextConfig::settings() {
   };
   append(all, format_row().settings(*this));
   if (wants_numbers()) append(all, target_scale.settings());
+  if (wants_labels()) all.push_back(label_separator_setting());
   return all;
 }
 

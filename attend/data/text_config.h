@@ -54,13 +54,15 @@ struct TextConfig {
   bool language_token = false;  // a source begins with a language token, such as <2de>
 
   TargetKind target = TargetKind::text;
-  NumberScale target_scale = {};  // only for numeric targets
+  NumberScale target_scale = {};      // only for numeric targets
+  std::string label_separator = "|";  // only for targets of several labels
 
   FrameConfig frames = {};
   InteractionConfig interactions = {};
   GraphConfig graph = {};
 
   bool wants_numbers() const { return target == TargetKind::number; }
+  bool wants_labels() const { return target == TargetKind::labels; }
   const DataFormatRow& format_row() const;
   const SourceKind* source_kind() const;  // kind of sources that name files; null: texts
 
@@ -68,8 +70,9 @@ struct TextConfig {
   Setting format_setting();
   Setting source_units_setting();
   Setting target_setting();
-  // Keys data.*: of the format; of frames if the source units need them; of numbers if targets are
-  // numeric.
+  Setting label_separator_setting();  // a key if targets are labels
+  // Keys data.*: of the format; of frames if the source units need them; of numbers or labels as
+  // the targets are.
   Settings settings();
   Settings pair_settings();  // keys of pairs
 };

@@ -26,13 +26,15 @@ struct Candidate {
   std::vector<int64_t> ids;               // token ids in the vocabulary of answers
   std::vector<double> log_probabilities;  // per token, and of the final EOS
   double score = 0;                       // ranks the candidates
-  double log_probability = 0;             // sum of log_probabilities
-  bool complete = false;  // false: cut at the maximum length without EOS, or stopped
+  double log_probability = 0;  // sum of log_probabilities; for a set of labels of the whole set
+  bool complete = false;       // false: cut at the maximum length without EOS, or stopped
   // [tokens][source tokens]: attention weights of each token. Empty without
   // SearchOptions::with_weights and if the model does not attend.
   std::vector<std::vector<float>> weights = {};
   // Value of `text` in the unit of training, if the model answers numbers.
   std::optional<double> number = {};
+  // All labels, most probable first, if an answer is any number of labels.
+  std::vector<Alternative> labels = {};
   // Per entry of log_probabilities: the SearchOptions::alternatives most probable tokens, best
   // first, including the chosen one if it is among them; for a token of the prefix only that token.
   // Empty if none were requested.

@@ -87,6 +87,15 @@ bool cut_to_one_pass(const PairModel& model, EncodedPair& pair) {
   return true;
 }
 
+// One label of a set: the given one, or the most probable.
+std::string explained_label(const std::vector<std::string>& given, const Answer& answer,
+                            bool is_forced) {
+  if (!is_forced) return answer.best().labels.at(0).token;
+  if (given.size() != 1)
+    fail("the target has {} labels, which are explained one at a time; give one", given.size());
+  return given[0];
+}
+
 // Replaces the names of tokens with texts to show.
 void show_texts(Subject& subject) {
   const TextCodecs& codecs = subject.model.codecs;
@@ -125,21 +134,27 @@ Subject answered_subject(const Model& model, const std::string& source, const Se
   const Answer answer = answer_unless_stopped(model, source, search);
   if (!answer.error.empty()) throw SourceError(0, answer.error);
   if (answer.source.empty()) fail("the text is empty; give one to explain");
+  std::vector<std::string> tokens = answer.best().tokens;
+  if (forced) {
+    model.check_labels({{source, {target}}}, "the target");
+    tokens = parts.codecs.target.split(target);
+    check_known(parts, tokens, parts.target_vocabulary.encode(tokens), "the target");
+  }
+  if (kind.is_label_set()) tokens = {explained_label(tokens, answer, forced)};
   const std::string& text = forced ? target : answer.best().text;
-  if (forced) model.check_labels({{source, {target}}}, "the target");
   EncodedPair pair = std::move(parts.encode({Example{source, {text}}})[0]);
-  if (!forced && kind.has_probabilities()) {
-    pair.target = parts.target_vocabulary.encode(answer.best().tokens);
+  if (kind.is_label_set()) pair.labels.reset();
+  if (kind.has_probabilities() && (!forced || kind.is_label_set())) {
+    pair.target = parts.target_vocabulary.encode(tokens);
     pair.no_eos = pair.no_eos || !answer.best().complete;  // cut at the maximum length
   }
-  if (forced) check_known(parts, parts.codecs.target.split(text), pair.target, "the target");
   const bool is_part = !forced && cut_to_one_pass(parts, pair);
   Subject subject = make_subject(parts, pair);
   subject.truncated = answer.truncated;
   subject.is_part = is_part;
   subject.converted_to_grey = answer.converted_to_grey;
   subject.complete = forced || answer.best().complete;
-  if (!forced) subject.target = answer.best().tokens;
+  if (!forced) subject.target = tokens;
   if (is_part) subject.target.resize(pair.target.size());
   std::copy_n(answer.source.begin(), std::min(answer.source.size(), subject.source.size()),
               subject.source.begin());
@@ -150,7 +165,7 @@ Subject answered_subject(const Model& model, const std::string& source, const Se
 
 Subject compared_with(Subject subject, const std::string& other) {
   if (other.empty()) return subject;
-  if (const AnswerKind& kind = subject.model.answers(); !kind.has_probabilities())
+  if (const AnswerKind& kind = subject.model.answers(); !kind.shares_probability())
     fail("an answer to compare with is given, and the model answers with a {}; leave it out",
          kind.name());
   const std::vector<int64_t> ids = answer_ids(subject.model, other, "the answer to compare with");

@@ -97,17 +97,20 @@ void read_layer_sizes(const JsonPosition& config, const LayerKeys& keys,
 
 void read_answers(const JsonPosition& config, ForeignModel& model) {
   model.labels = answers_in(config, model.notes);
-  model.answers_number = model.labels.size() == 1;
-  const std::string expected = model.answers_number ? "regression" : "single_label_classification";
+  const bool is_number = model.labels.size() == 1;
+  const std::string expected = is_number ? "regression" : "single_label_classification";
   const std::string problem = config.text("problem_type", expected);
-  if (problem == "multi_label_classification")
-    config.member("problem_type")
-        .refuse("is {}: several labels at once are not read yet", in_quotes(problem));
+  if (problem == "multi_label_classification") {
+    model.target = TargetKind::labels;
+    return;
+  }
   if (problem != expected)
     config.member("problem_type")
         .refuse("is {}, and {} labels are read as {} only", in_quotes(problem), model.labels.size(),
                 expected);
-  if (model.answers_number) model.labels.clear();
+  if (!is_number) return;
+  model.target = TargetKind::number;
+  model.labels.clear();
 }
 
 void read_token_labels(const JsonPosition& config, const char* dropout_key, double otherwise,

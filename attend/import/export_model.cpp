@@ -137,7 +137,9 @@ void add_labels(const PairModel& model, Json& config) {
     labels.push_back(model.target_vocabulary.token(id));
   const bool is_number = !model.answers().has_probabilities();
   if (is_number) labels = {"LABEL_0"};
-  config["problem_type"] = is_number ? "regression" : "single_label_classification";
+  config["problem_type"] = is_number                        ? "regression"
+                           : model.answers().is_label_set() ? "multi_label_classification"
+                                                            : "single_label_classification";
   for (size_t id = 0; id < labels.size(); ++id) {
     config["id2label"][std::to_string(id)] = labels[id];
     config["label2id"][labels[id]] = id;

@@ -90,7 +90,7 @@ struct ForeignModel {
   int64_t first_position = 0;                // row of the source's first token or patch
   std::optional<ForeignImages> images = {};  // empty: sources are texts
   std::vector<std::string> labels;           // by number; may be empty
-  bool answers_number = false;               // instead of a label
+  TargetKind target = TargetKind::text;      // text: a label
   std::optional<FixedTokens> fixed = {};     // empty: all stand for the mask
   TokenizerFiles tokenizer = TokenizerFiles::one;
   OlderNames older = {};    // if there is no tokenizer.json

@@ -81,10 +81,8 @@ PairModel description_of_texts(const ForeignModel& foreign, const ForeignTokeniz
   model.text.joint_vocabulary = tokenizer.target || model.text.joint_vocabulary;
   model.text.tokenizer = tokenizer.target ? "source.spm" : "tokenizer.json";
   if (tokenizer.target) model.text.target_tokenizer = "target.spm";
-  if (foreign.answers_number) {
-    model.text.target = TargetKind::number;
-    model.text.target_scale = {.mean = 0, .deviation = 1};
-  }
+  model.text.target = foreign.target;
+  if (model.text.wants_numbers()) model.text.target_scale = {.mean = 0, .deviation = 1};
   if (tokenizer.size() > foreign.tokens)
     fail("{}: the tokenizer has {} tokens, and vocab_size of config.json is {}", folder,
          tokenizer.size(), foreign.tokens);

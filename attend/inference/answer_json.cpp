@@ -67,6 +67,10 @@ json spans_json(const Model& model, const std::string& source) {
   return spans;
 }
 
+json label_json(const char* key, const Alternative& label) {
+  return {{key, label.token}, {"probability", std::exp(label.log_probability)}};
+}
+
 json figures_json(const Likelihood& likelihood, bool with_bytes) {
   json result = {{"tokens", likelihood.tokens}};
   for (const Metric& metric : metric_table())
@@ -89,6 +93,8 @@ json answer_json(const Model& model, const std::string& source, const Answer& an
       prediction.update({{"score", candidate.score},
                          {"log_probability", candidate.log_probability},
                          {"complete", candidate.complete}});
+    for (const Alternative& label : candidate.labels)
+      prediction["labels"].push_back(label_json("label", label));
     if (!details) continue;
     prediction["tokens"] = model.answer_texts(candidate.tokens);
     if (!candidate.number) prediction["log_probabilities"] = candidate.log_probabilities;
@@ -107,16 +113,20 @@ json answer_json(const Model& model, const std::string& source, const Answer& an
   return result;
 }
 
-json classification_json(const Model& model, const std::string& source, const Answer& answer) {
+json classification_json(const Model& model, const std::string& source, const Answer& answer,
+                         int64_t maximum) {
   json predictions = json::array();
   const std::vector<std::string> source_tokens = model.source_texts(answer.source);
-  for (const Candidate& candidate : answer.candidates)
-    for (size_t i = 0; i < candidate.tokens.size(); ++i) {
+  for (const Candidate& candidate : answer.candidates) {
+    for (const Alternative& label : candidate.labels)
+      if (std::ssize(predictions) < maximum) predictions.push_back(label_json("target", label));
+    for (size_t i = 0; candidate.labels.empty() && i < candidate.tokens.size(); ++i) {
       json& prediction = predictions.emplace_back();
       prediction = {{"target", candidate.tokens[i]},
                     {"probability", std::exp(candidate.log_probabilities[i])}};
       if (model.answers().is_tags()) prediction["source_token"] = source_tokens[i];
     }
+  }
   return {{"source", source},
           {"predictions", predictions},
           {"cut", answer.truncated},

@@ -17,16 +17,18 @@ namespace attend {
 // Answers and measurements as JSON: keys in snake_case, rates as fractions.
 
 // {source, predictions: [{target, score, log_probability, complete}], cut, unknown}, with `error`
-// if the source could not be read. A prediction of a number has target and number. `details` adds
+// if the source could not be read. A prediction of a number has target and number, of a set of
+// labels also labels: [{label, probability}], all and the most probable first. `details` adds
 // source_tokens, source_spans if the tokenizer was imported, and per prediction tokens,
 // log_probabilities (not for numbers) and, if the model attends, weights.
 nlohmann::json answer_json(const Model& model, const std::string& source, const Answer& answer,
                            bool details);
 
 // {source, predictions: [{target, probability}], cut, unknown} for an answer of a model of labels,
-// found by beam search. A tagger has one prediction per source token, with source_token.
+// found by beam search. A tagger has one prediction per source token, with source_token; a model of
+// sets of labels has the `maximum` most probable labels.
 nlohmann::json classification_json(const Model& model, const std::string& source,
-                                   const Answer& answer);
+                                   const Answer& answer, int64_t maximum);
 
 // Measurements of a model on examples.
 struct Measurement {

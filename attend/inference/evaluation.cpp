@@ -125,8 +125,9 @@ const std::vector<ScoredAnswer>& Evaluation::measured_by(const Metric& metric) c
 
 std::vector<ScoredAnswer> class_scores(const Model& model, const std::vector<Example>& examples) {
   const std::vector<std::string> labels = model.labels();
-  if (labels.size() != 2)
-    fail("scores need a model with two labels, and this one has {}", labels.size());
+  if (labels.size() != 2 || !model.answers().is_label())
+    fail("scores need a model with two labels, and this one {} {}",
+         model.answers().is_label_set() ? "answers any number of" : "has", labels.size());
   const std::string& second = std::max(labels[0], labels[1]);
   std::vector<std::string> sources;
   sources.reserve(examples.size());

@@ -139,8 +139,9 @@ SearchOptions Model::search_options() const { return parts().decode; }
 
 std::vector<std::string> Model::labels() const {
   std::vector<std::string> labels;
+  const AnswerKind& kind = answers();
   const Vocabulary& vocabulary = parts().target_vocabulary;
-  if (answers().is_label())
+  if (kind.is_label() || kind.is_label_set())
     for (int64_t id = Vocabulary::unknown + 1; id < vocabulary.size(); ++id)
       labels.push_back(vocabulary.token(id));
   return labels;
@@ -148,7 +149,7 @@ std::vector<std::string> Model::labels() const {
 
 std::vector<std::vector<TokenProbability>> Model::classify(
     const std::vector<std::string>& sources) const {
-  if (!answers().is_label())
+  if (labels().empty())
     fail("[model] a model of type {} has no labels; ask it for answers", type());
   const Vocabulary& vocabulary = parts().target_vocabulary;
   std::vector<std::vector<TokenProbability>> found;

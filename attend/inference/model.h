@@ -148,9 +148,10 @@ class Model {
   using Arrivals = std::function<std::vector<Request>(size_t answering)>;
   void answer_arriving(const Arrivals& arrivals) const;
 
-  // Labels of a classifier; empty for other models.
+  // Labels of a classifier, of one label or of several; empty for other models.
   std::vector<std::string> labels() const;
-  // Labels of each source, the most probable first. Error if the model has no labels.
+  // Labels of each source, the most probable first, each with its probability. Error if the model
+  // has no labels.
   std::vector<std::vector<TokenProbability>> classify(
       const std::vector<std::string>& sources) const;
 

@@ -188,6 +188,8 @@ void Predictor::answer_by_step(Reading& reading, const std::vector<int64_t>& bat
                                bool with_weights) {
   const auto rows = static_cast<int64_t>(batch.size());
   const Batch sources = make_batch(reading.encoded, batch);
+  // The mean of several probabilities is a probability, too.
+  const bool is_mean = kind_.has_probabilities() && networks_.size() > 1;
   Tensor steps, weights;
   for (const auto& network : networks_) {
     const StepResult one =
@@ -196,11 +198,13 @@ void Predictor::answer_by_step(Reading& reading, const std::vector<int64_t>& bat
     const auto share = [&](const Tensor& part) {
       return part.to(at::kCPU, at::kDouble) / static_cast<double>(networks_.size());
     };
-    const Tensor part = share(one.log_probabilities);
+    const Tensor& values = one.log_probabilities;
+    const Tensor part = share(is_mean ? values.to(at::kDouble).exp() : values);
     steps = steps.defined() ? steps + part : part;
     if (!one.weights.defined()) continue;
     weights = weights.defined() ? weights + share(one.weights) : share(one.weights);
   }
+  if (is_mean) steps = steps.log();
   for (int64_t i = 0; i < rows; ++i) {
     Answer& answer = reading.answers[static_cast<size_t>(batch[static_cast<size_t>(i)])];
     const Tensor step = steps[i].contiguous();
@@ -217,8 +221,9 @@ void Predictor::answer_by_step(Reading& reading, const std::vector<int64_t>& bat
     only.text = model_.codecs.target.join(only.tokens);
     only.ids = std::move(read->ids);
     only.log_probabilities = std::move(read->log_probabilities);
-    only.log_probability =
-        std::reduce(only.log_probabilities.begin(), only.log_probabilities.end());
+    only.log_probability = read->log_probability.value_or(
+        std::reduce(only.log_probabilities.begin(), only.log_probabilities.end()));
+    only.labels = std::move(read->labels);
     only.score = only.log_probability;
     only.complete = true;
     if (!weights.defined()) continue;

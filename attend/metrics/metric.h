@@ -64,7 +64,17 @@ enum class MetricNeeds {
 enum class ByLength { none, each_length, ranges };
 
 // Models for which a metric is measured by default.
-enum class MeasuredFor { none, sequences, labels, tags, numbers, rankings, all, always };
+enum class MeasuredFor {
+  none,
+  sequences,
+  labels,
+  label_sets,
+  tags,
+  numbers,
+  rankings,
+  all,
+  always
+};
 
 // Row of the metric table; all properties of a metric are in its row. A row has either `count` and
 // `figure`, or `of_likelihood`.

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 #include <cmath>
+#include <iterator>
+#include <numeric>
 #include <utility>
 
 #include "attend/base/error.h"
@@ -81,12 +83,90 @@ class Number final : public AnswerKind {
   std::string_view own_answer_only() const override { return "a number, its own"; }
 };
 
+// The only token of a target is a placeholder.
+class LabelSet final : public AnswerKind {
+ public:
+  std::string_view name() const override { return "set of labels"; }
+  bool has_labels() const override { return true; }
+  bool is_label_set() const override { return true; }
+  bool shares_probability() const override { return false; }
+  bool is_searched() const override { return false; }
+
+  void check_text(const TextConfig& text, const std::string&) const override {
+    if (text.joint_vocabulary || text.target_units != name_of(Units::line))
+      fail(
+          "data.target is labels, which data.label_separator separates; leave "
+          "data.joint_vocabulary and data.target_units out");
+    if (text.label_separator.empty())
+      fail("data.label_separator is empty; give the text between labels, such as |");
+  }
+  void check_stored(const TextConfig& text, const std::string& type,
+                    const std::string&) const override {
+    check_text(text, type);
+  }
+  void encode_target(const PairModel&, GivenTarget given, EncodedPair& pair) const override {
+    pair.labels = std::move(given.ids);
+    pair.target = {Vocabulary::eos};
+    pair.no_eos = true;
+  }
+  int64_t longest_target(const NetworkConfig&) const override { return no_limit; }
+
+  // The answer has the labels with a probability of at least 0.5, sorted by name.
+  std::optional<StepAnswer> read_step(const PairModel& model,
+                                      std::span<const double> step) const override {
+    StepAnswer answer;
+    double others = 0;
+    for (int64_t id = Vocabulary::unknown + 1; id < std::ssize(step); ++id) {
+      const double log_probability = step[static_cast<size_t>(id)];
+      if (std::isnan(log_probability)) return std::nullopt;
+      answer.labels.push_back({id, log_probability, model.target_vocabulary.token(id)});
+      if (!is_answered(answer.labels.back())) others += std::log1p(-std::exp(log_probability));
+    }
+    std::vector<Alternative> answered;
+    std::copy_if(answer.labels.begin(), answer.labels.end(), std::back_inserter(answered),
+                 is_answered);
+    std::sort(answered.begin(), answered.end(),
+              [](const auto& a, const auto& b) { return a.token < b.token; });
+    for (const auto& [id, log_probability, label] : answered) {
+      answer.ids.push_back(id);
+      answer.tokens.push_back(label);
+      answer.log_probabilities.push_back(log_probability);
+    }
+    answer.log_probability =
+        others + std::reduce(answer.log_probabilities.begin(), answer.log_probabilities.end());
+    std::stable_sort(answer.labels.begin(), answer.labels.end(), [](const auto& a, const auto& b) {
+      return a.log_probability > b.log_probability;
+    });
+    return answer;
+  }
+  void normalise(const TextCodec& codec, std::string& reference,
+                 std::vector<std::string>& tokens) const override {
+    std::sort(tokens.begin(), tokens.end());
+    reference = codec.join(tokens);
+  }
+
+  std::string metric() const override { return "micro_f1"; }
+  MeasuredFor measured() const override { return MeasuredFor::label_sets; }
+  void hide_unknown(std::vector<EncodedPair>& pairs) const override {
+    for (EncodedPair& pair : pairs) std::erase(*pair.labels, Vocabulary::unknown);
+  }
+  bool is_pooled() const override { return true; }
+
+ private:
+  static bool is_answered(const Alternative& label) {
+    return std::exp(label.log_probability) >= 0.5;
+  }
+};
+
 class Label final : public AnswerKind {
  public:
   std::string_view name() const override { return "label"; }
-  const AnswerKind* for_numbers() const override {
+  const AnswerKind* for_targets(TargetKind target) const override {
     static const Number numbers;
-    return &numbers;
+    static const LabelSet sets;
+    if (target == TargetKind::number) return &numbers;
+    if (target == TargetKind::labels) return &sets;
+    return this;
   }
   int64_t length(int64_t) const override { return 1; }
   bool has_labels() const override { return true; }

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "attend/data/text_config.h"
+#include "attend/decode/answer.h"
 #include "attend/text/bpe.h"
 #include "attend/text/vocabulary.h"
 
@@ -32,6 +33,8 @@ struct StepAnswer {
   std::vector<std::string> tokens;
   std::vector<double> log_probabilities = {};  // per token; empty for numbers
   std::optional<double> number = {};           // in the unit of training
+  std::optional<double> log_probability = {};  // default: sum of log_probabilities
+  std::vector<Alternative> labels = {};        // Candidate::labels
 };
 
 // Kind of a model's answers, such as a sequence, a label or a number. A ModelType names one.
@@ -42,8 +45,10 @@ class AnswerKind {
   virtual ~AnswerKind() = default;
 
   virtual std::string_view name() const = 0;  // after "a" in messages
-  // Kind of the answers if data.target is number; null: not supported.
-  virtual const AnswerKind* for_numbers() const { return nullptr; }
+  // Kind of the answers to targets of this kind; null: not supported.
+  virtual const AnswerKind* for_targets(TargetKind target) const {
+    return target == TargetKind::text ? this : nullptr;
+  }
 
   // Form of an answer.
 
@@ -55,6 +60,9 @@ class AnswerKind {
   virtual bool has_labels() const { return false; }
   bool is_label() const { return has_labels() && length(2) == 1; }
   bool is_tags() const { return has_labels() && is_tokenwise(); }
+  // Whether an answer is any number of labels, with Candidate::labels, and EncodedPair::labels are
+  // the target.
+  virtual bool is_label_set() const { return false; }
   // Whether an answer continues its source; it then has no end of its own.
   virtual bool continues() const { return false; }
   // Whether an answer is the source with its hidden tokens filled in.
@@ -67,6 +75,8 @@ class AnswerKind {
   virtual bool has_answers() const { return true; }
   // Whether answers are tokens with probabilities; otherwise they are the network's numbers.
   virtual bool has_probabilities() const { return true; }
+  // Whether possible answers share a probability of 1.
+  virtual bool shares_probability() const { return has_probabilities(); }
   // Whether a search finds the answers; otherwise read_step() reads them.
   virtual bool is_searched() const { return true; }
 
@@ -136,7 +146,7 @@ class AnswerKind {
 
 // Another sequence.
 const AnswerKind& sequence_answers();
-// One of the labels of training, or a number.
+// One of the labels of training, any number of them, or a number.
 const AnswerKind& label_answers();
 // A label for each token of the source.
 const AnswerKind& tag_answers();

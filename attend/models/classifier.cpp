@@ -92,11 +92,11 @@ void ClassifierConfig::check() const {
 }
 
 Classifier::Classifier(const ClassifierConfig& config, const SourceShape& source,
-                       int64_t target_tokens)
+                       const TargetShape& target)
     : pooling_(config.pooling),
       class_tokens_(config.class_tokens()),
       hidden_activation_(config.hidden_activation),
-      is_number_(target_tokens == number_targets),
+      target_(target),
       word_dropout_(config.word_dropout),
       output_dropout_(config.output_dropout) {
   config.check();
@@ -138,7 +138,7 @@ Classifier::Classifier(const ClassifierConfig& config, const SourceShape& source
     hidden_norm_ = register_module(
         "hidden_norm",
         torch::nn::LayerNorm(torch::nn::LayerNormOptions({vector}).eps(config.epsilon)));
-  const int64_t outputs = is_number_ ? 1 : target_tokens - first_label;
+  const int64_t outputs = target.is_number() ? 1 : target.tokens - first_label;
   output_ = register_module("output", torch::nn::Linear(vector, outputs));
 }
 
@@ -193,13 +193,9 @@ Tensor Classifier::word_weights(const Tensor& source, const Tensor& lengths) {
   return rolled_out(weights, trace);
 }
 
-Tensor Classifier::answer_scores(const Tensor& source, const Tensor& lengths, const Pass& pass,
-                                 c10::optional<at::ScalarType> type) {
-  return internal::label_or_number(logits(source, lengths, pass), is_number_, type);
-}
-
 Tensor Classifier::log_probabilities(const Batch& batch, const Pass& pass) {
-  return answer_scores(batch.source, batch.source_lengths, pass, at::kDouble).unsqueeze(1);
+  return internal::target_log_probabilities(logits(batch.source, batch.source_lengths, pass), batch,
+                                            target_);
 }
 
 TopVectors Classifier::top_vectors(int64_t source_length, int64_t /*target_length*/) const {
@@ -211,8 +207,8 @@ TopVectors Classifier::top_vectors(int64_t source_length, int64_t /*target_lengt
 }
 
 Tensor Classifier::objective(const Batch& batch, const Pass& pass, double smoothing) {
-  return internal::label_objective(logits(batch.source, batch.source_lengths, pass), batch,
-                                   is_number_, smoothing);
+  return internal::label_objective(logits(batch.source, batch.source_lengths, pass), batch, target_,
+                                   smoothing);
 }
 
 Tensor Classifier::encodings(const Tensor& source, const Tensor& lengths, const Pass& pass) {
@@ -227,7 +223,8 @@ struct Classifier::State : DecodingState {
 
   StepResult step(const Tensor& /*tokens*/, bool with_weights, const Pass& pass) override {
     StepResult result;
-    result.log_probabilities = network.answer_scores(source, lengths, pass);
+    result.log_probabilities =
+        internal::step_values(network.logits(source, lengths, pass), network.target_);
     if (with_weights && network.attends()) result.weights = network.word_weights(source, lengths);
     return result;
   }

@@ -49,12 +49,13 @@ struct ClassifierConfig : SourceEncoderConfig {
 // vector by itself. With layers the vectors interact, and their order matters.
 //
 // The answer has one token, the label, without EOS. For number targets the answer is a number:
-// linear regression replaces softmax regression.
+// linear regression replaces softmax regression. For sets of labels there is a logistic regression
+// per label.
 class Classifier : public PairNetwork {
  public:
-  // The ids of tokens and targets are ids of a Vocabulary; `target_tokens` may be number_targets.
+  // The ids of tokens and targets are ids of a Vocabulary; any TargetShape is supported.
   // Error if a setting does not fit.
-  Classifier(const ClassifierConfig& config, const SourceShape& source, int64_t target_tokens);
+  Classifier(const ClassifierConfig& config, const SourceShape& source, const TargetShape& target);
 
   // [B, labels], scores of the ids after Vocabulary::unknown, or [B, 1], the number. source [B, S]
   // or frames [B, S, F], lengths [B] from 1.
@@ -77,15 +78,12 @@ class Classifier : public PairNetwork {
  private:
   struct State;
 
-  // [B, tokens of a target], labels after Vocabulary::unknown, or [B, 1], the number.
-  at::Tensor answer_scores(const at::Tensor& source, const at::Tensor& lengths, const Pass& pass,
-                           c10::optional<at::ScalarType> type = {});
   at::Tensor pooled(const StackSource& words, const Pass& pass) const;
 
   Pooling pooling_;
   int64_t class_tokens_;
   HiddenActivation hidden_activation_;
-  bool is_number_;
+  TargetShape target_;
   bool attends_;
   double word_dropout_, output_dropout_;
   std::shared_ptr<SourceEncoder> encoder_;

@@ -126,14 +126,14 @@ void GraphNetworkConfig::check() const {
 }
 
 GraphNetwork::GraphNetwork(const GraphNetworkConfig& config, const SourceShape& source,
-                           int64_t target_tokens)
+                           const TargetShape& target)
     : graph_(source.as<NodeForm>() == nullptr ? nullptr : source.as<NodeForm>()->graph),
-      is_number_(target_tokens == number_targets),
+      target_(target),
       input_dropout_(config.input_dropout) {
   config.check();
   if (graph_ == nullptr)
     fail("model.type is graph, and data.format is not; set data.format = graph");
-  const int64_t outputs = is_number_ ? 1 : target_tokens - first_label;
+  const int64_t outputs = target.is_number() ? 1 : target.tokens - first_label;
   for (int64_t layer = 0; layer < config.layers; ++layer) {
     const bool last = layer + 1 == config.layers;
     const int64_t heads = last ? config.output_heads : config.heads;
@@ -247,17 +247,12 @@ Tensor GraphNetwork::scores(const Tensor& source, const Pass& pass) {
   return all.index_select(0, to_device(nodes));
 }
 
-Tensor GraphNetwork::answer_scores(const Tensor& source, const Pass& pass,
-                                   c10::optional<at::ScalarType> type) {
-  return internal::label_or_number(scores(source, pass), is_number_, type);
-}
-
 Tensor GraphNetwork::objective(const Batch& batch, const Pass& pass, double smoothing) {
-  return internal::label_objective(scores(batch.source, pass), batch, is_number_, smoothing);
+  return internal::label_objective(scores(batch.source, pass), batch, target_, smoothing);
 }
 
 Tensor GraphNetwork::log_probabilities(const Batch& batch, const Pass& pass) {
-  return answer_scores(batch.source, pass, at::kDouble).unsqueeze(1);
+  return internal::target_log_probabilities(scores(batch.source, pass), batch, target_);
 }
 
 TopVectors GraphNetwork::top_vectors(int64_t source_length, int64_t /*target_length*/) const {
@@ -314,7 +309,7 @@ struct GraphNetwork::State : DecodingState {
 
   StepResult step(const Tensor& /*tokens*/, bool with_weights, const Pass& pass) override {
     StepResult result;
-    result.log_probabilities = network.answer_scores(source, pass);
+    result.log_probabilities = internal::step_values(network.scores(source, pass), network.target_);
     if (with_weights) result.weights = network.node_weights(source);
     return result;
   }

@@ -44,9 +44,10 @@ struct GraphNetworkConfig {
 // batch.
 class GraphNetwork : public PairNetwork {
  public:
-  // `target_tokens` may be number_targets. Error if a setting does not fit, or if the source has no
+  // Any TargetShape is supported. Error if a setting does not fit, or if the source has no
   // graph.
-  GraphNetwork(const GraphNetworkConfig& config, const SourceShape& source, int64_t target_tokens);
+  GraphNetwork(const GraphNetworkConfig& config, const SourceShape& source,
+               const TargetShape& target);
 
   at::Tensor objective(const Batch& batch, const Pass& pass, double smoothing) override;
   at::Tensor log_probabilities(const Batch& batch, const Pass& pass) override;
@@ -75,13 +76,11 @@ class GraphNetwork : public PairNetwork {
   at::Tensor top_input(const Nodes& nodes, const Pass& pass);
   at::Tensor scores_of(const Nodes& nodes, const Pass& pass);
   at::Tensor scores(const at::Tensor& source, const Pass& pass);
-  at::Tensor answer_scores(const at::Tensor& source, const Pass& pass,
-                           c10::optional<at::ScalarType> type = {});
   at::Tensor node_weights(const at::Tensor& source);
   at::Tensor nodes_of(const at::Tensor& source) const;
 
   std::shared_ptr<const NodeGraph> graph_;
-  bool is_number_;
+  TargetShape target_;
   double input_dropout_;
   at::Tensor features_;       // [features, heads * head depth of the first layer]
   std::vector<Linear> maps_;  // linear maps of the layers after the first

@@ -66,10 +66,9 @@ torch::OrderedDict<std::string, Tensor> grown(
   const WithoutStorage without_storage;
   SourceShape source = model.source_shape().grown(more_source);
   if (graph != nullptr) source = NodeForm{source.tokens(), graph};
-  const int64_t target = model.target_tokens();
-  return model.config.chosen()
-      .make_network(source, target == number_targets ? target : target + more_target)
-      ->named_parameters();
+  TargetShape target = model.target_shape();
+  if (!target.is_number()) target.tokens += more_target;
+  return model.config.chosen().make_network(source, target)->named_parameters();
 }
 
 class VocabularyAxes {

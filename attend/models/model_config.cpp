@@ -36,13 +36,12 @@ NetworkConfig& ModelConfig::chosen() { return *configs_.at(row().name); }
 
 const AnswerKind& ModelConfig::answers(const TextConfig& text) const {
   const AnswerKind& own = *row().answers;
-  if (!text.wants_numbers()) return own;
-  if (const AnswerKind* numbers = own.for_numbers()) return *numbers;
+  if (const AnswerKind* found = own.for_targets(text.target)) return *found;
   std::vector<std::string> others;
   for (const ModelType* row : model_types())
-    if (row->answers->for_numbers() != nullptr) others.push_back(row->name);
-  fail("data.target is number, which model.type = {} does not answer; take {}", type,
-       fmt::join(others, " or "));
+    if (row->answers->for_targets(text.target) != nullptr) others.push_back(row->name);
+  fail("data.target is {}, which model.type = {} does not answer; take {}", name_of(text.target),
+       type, fmt::join(others, " or "));
 }
 
 Setting ModelConfig::type_setting() {

@@ -39,8 +39,8 @@ class ModelConfig {
     return const_cast<Config&>(std::as_const(*this).of<Config>());
   }
 
-  // The kind of answers to these texts: the type's, or numbers. Error if the type does not answer
-  // numbers.
+  // The kind of answers to these texts: the type's, numbers or sets of labels. Error if the type
+  // does not support the targets.
   const AnswerKind& answers(const TextConfig& text) const;
 
   Setting type_setting();

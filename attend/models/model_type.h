@@ -9,6 +9,7 @@
 #include "attend/base/settings.h"
 #include "attend/data/text_config.h"
 #include "attend/models/answer_kind.h"
+#include "attend/models/target_shape.h"
 
 namespace attend {
 
@@ -40,11 +41,10 @@ class NetworkConfig {
   virtual std::string no_weights_reason() const = 0;
   // Why processes cannot share the sequences of its objective (Pass::world); empty if they can.
   virtual std::string not_shared_reason() const = 0;
-  // A new network with weights drawn from LibTorch's default generator. `target_tokens` may be
-  // number_targets if its kind of answers supports numbers. Error if the type does not support the
-  // source.
+  // A new network with weights drawn from LibTorch's default generator. Targets are tokens, unless
+  // the kind of answers supports others. Error if the type does not support the source.
   virtual std::shared_ptr<PairNetwork> make_network(const SourceShape& source,
-                                                    int64_t target_tokens) const = 0;
+                                                    const TargetShape& target) const = 0;
 };
 
 // A NetworkConfig implemented by a struct with settings(), check() and maximum_source_length
@@ -54,7 +54,7 @@ template <class Config>
 class NetworkConfigOf final : public NetworkConfig {
  public:
   using Make = std::shared_ptr<PairNetwork> (*)(const Config&, const SourceShape&,
-                                                int64_t target_tokens);
+                                                const TargetShape& target);
 
   explicit NetworkConfigOf(Make make) : make_(make) {}
 
@@ -112,8 +112,8 @@ class NetworkConfigOf final : public NetworkConfig {
       return "models of this type compute whole sequences; transformer and lm can";
   }
   std::shared_ptr<PairNetwork> make_network(const SourceShape& source,
-                                            int64_t target_tokens) const override {
-    return make_(config, source, target_tokens);
+                                            const TargetShape& target) const override {
+    return make_(config, source, target);
   }
 
   Config config;

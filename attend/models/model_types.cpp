@@ -1,4 +1,5 @@
 #include <deque>
+#include <type_traits>
 
 #include "attend/base/error.h"
 #include "attend/models/classifier.h"
@@ -16,13 +17,17 @@
 namespace attend {
 namespace {
 
-// Default settings of a type whose network has the constructor (Config, SourceShape, tokens).
+// Default settings of a type whose network has the constructor (Config, SourceShape, TargetShape),
+// or one with a number of tokens as the last argument.
 template <class Config, class Network>
 std::unique_ptr<NetworkConfig> pairs() {
   return std::make_unique<NetworkConfigOf<Config>>(
       [](const Config& config, const SourceShape& source,
-         int64_t target_tokens) -> std::shared_ptr<PairNetwork> {
-        return std::make_shared<Network>(config, source, target_tokens);
+         const TargetShape& target) -> std::shared_ptr<PairNetwork> {
+        if constexpr (std::is_constructible_v<Network, Config, SourceShape, TargetShape>)
+          return std::make_shared<Network>(config, source, target);
+        else
+          return std::make_shared<Network>(config, source, target.tokens);
       });
 }
 
@@ -36,21 +41,21 @@ void refuse_frames(const SourceShape& source, const char* type) {
 
 template <class Config>
 std::shared_ptr<PairNetwork> make_language_model(const Config& config, const SourceShape& source,
-                                                 int64_t target_tokens) {
+                                                 const TargetShape& target) {
   refuse_frames(source, "lm");
-  if (source.tokens() != target_tokens)
+  if (source.tokens() != target.tokens)
     fail("model.type is lm, with {} source and {} target tokens; it has one vocabulary for both",
-         source.tokens(), target_tokens);
-  return std::make_shared<LanguageModel>(config, target_tokens);
+         source.tokens(), target.tokens);
+  return std::make_shared<LanguageModel>(config, target.tokens);
 }
 
 std::shared_ptr<PairNetwork> make_embedder(const EmbedderConfig& config, const SourceShape& source,
-                                           int64_t) {
+                                           const TargetShape&) {
   return std::make_shared<Embedder>(config, source);
 }
 
 std::shared_ptr<PairNetwork> make_encoder(const MaskedLanguageModelConfig& config,
-                                          const SourceShape& source, int64_t) {
+                                          const SourceShape& source, const TargetShape&) {
   return std::make_shared<MaskedLanguageModel>(config, source);
 }
 

@@ -3,7 +3,7 @@
 namespace attend {
 
 std::shared_ptr<PairNetwork> PairModel::make_network() const {
-  return config.chosen().make_network(source_shape(), target_tokens());
+  return config.chosen().make_network(source_shape(), target_shape());
 }
 
 SourceShape PairModel::source_shape() const {

@@ -48,6 +48,7 @@ struct PairModel {
   int64_t target_tokens() const {
     return answers().has_probabilities() ? target_vocabulary.size() : number_targets;
   }
+  TargetShape target_shape() const { return {target_tokens(), answers().is_label_set()}; }
 
   // Shape of the network's sources.
   SourceShape source_shape() const;

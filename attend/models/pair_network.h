@@ -10,13 +10,11 @@
 #include "attend/data/batches.h"
 #include "attend/decode/decoding_state.h"
 #include "attend/decode/weight_type.h"
+#include "attend/models/target_shape.h"
 #include "attend/nn/devices.h"
 #include "attend/nn/pass.h"
 
 namespace attend {
-
-// The number of target tokens if targets are numbers instead of texts.
-constexpr int64_t number_targets = 0;
 
 // Relation of tokens to the top vectors that predict the answer, for tracing. By default it is
 // unknown.
@@ -30,7 +28,8 @@ struct TopVectors {
 
 // A network from one sequence of tokens to another. A label is a target of one token. A number is
 // also a target of one token, whose id is ignored: Batch::numbers holds the standardised value.
-// Each "log probability" below is then the predicted number, the only value at its position. The
+// Each "log probability" below is then the predicted number, the only value at its position. A set
+// of labels is one prediction, too, with the ids in Batch::labels; labels-inl.h has its form. The
 // Pass holds the settings of a computation, and explanations observe what the network reports to
 // it. docs/architecture.md, "A contract for one network", lists the required and optional parts.
 class PairNetwork : public torch::nn::Module {

@@ -22,7 +22,10 @@ void check_names_in_environment() {
   const auto add = [&](const Settings& settings) {
     for (const Setting& setting : settings) keys.push_back(setting.key);
   };
-  config.text.target = TargetKind::number;
+  for (const TargetKind target : {TargetKind::number, TargetKind::labels}) {
+    config.text.target = target;
+    add(config.text.settings());
+  }
   for (const std::string& units : config.text.source_units_setting().choices) {
     config.text.source_units = units;
     add(config.text.settings());
@@ -58,7 +61,7 @@ class Command {
   }
 
   // Error if the command sets a key that only exists for number targets.
-  void check_no_numbers() const {
+  void check_no_numbers(TargetKind target) const {
     NumberScale scale;
     for (const Setting& setting : scale.settings()) {
       double& value = *std::get<double*>(setting.value);
@@ -70,9 +73,9 @@ class Command {
         is_set = is_set || assigned_key(assignment) == setting.key;
       if (is_set)
         fail(
-            "{}: needs numeric targets, and data.target is text; leave it out, or set data.target "
+            "{}: needs numeric targets, and data.target is {}; leave it out, or set data.target "
             "= number",
-            setting.key);
+            setting.key, name_of(target));
     }
   }
 
@@ -197,19 +200,20 @@ void check_train(const RunConfig& config) {
   const Metric& metric = metric_named(train.metric);
   const AnswerKind& kind = config.answers();
   const bool numbers = !kind.has_probabilities();
-  if (numbers && train.label_smoothing > 0)
+  if (!kind.shares_probability() && train.label_smoothing > 0)
     fail(
-        "train.label_smoothing = {}: spreads probability over labels, which data.target = number "
+        "train.label_smoothing = {}: spreads probability over labels, which data.target = {} "
         "lacks; set it to 0",
-        train.label_smoothing);
+        train.label_smoothing, name_of(config.text.target));
   if (numbers && metric.of_answers() && !metric.of_numbers())
     fail(
         "train.metric = {}: does not compare numbers, and data.target is number; set it to one of "
         "{}",
         train.metric, fmt::join(metric_names(&Metric::of_numbers), ", "));
   if (metric.of_scores() && !kind.is_label())
-    fail("train.metric = {}: needs two labels, and model.type = {} has no labels; set it to {}",
-         train.metric, config.model.type, kind.metric());
+    fail("train.metric = {}: needs two labels, and model.type = {} {}; set it to {}", train.metric,
+         config.model.type, kind.is_label_set() ? "answers any number" : "has no labels",
+         kind.metric());
   if (!numbers && metric.of_numbers())
     fail("train.metric = {}: compares numbers; set data.target = number, or another metric",
          train.metric);
@@ -230,7 +234,7 @@ void set_type_defaults(RunConfig& config, TargetKind target) {
   config.text.target = target;
   const AnswerKind& kind = config.answers();
   config.train.metric = kind.metric();
-  config.train.label_smoothing = kind.has_probabilities() ? type.label_smoothing : 0;
+  config.train.label_smoothing = kind.shares_probability() ? type.label_smoothing : 0;
 }
 
 bool takes_target_tokens(const PairModel& initial, const ModelConfig& model) {
@@ -246,7 +250,7 @@ RunConfig new_config(const TrainOptions& options) {
   // Other keys and some defaults depend on these three.
   command.apply(config.model.type_setting());
   command.apply(config.text.target_setting());
-  if (!config.text.wants_numbers()) command.check_no_numbers();
+  if (!config.text.wants_numbers()) command.check_no_numbers(config.text.target);
   set_type_defaults(config, config.text.target);
   if (initial) begin_as(*initial, config);
   leave_to_size(config);

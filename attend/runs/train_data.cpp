@@ -26,6 +26,7 @@ namespace fs = std::filesystem;
 // With options.skip_bad, lines with a wrong number of labels are bad lines.
 PairFiles checked(PairFiles files, const TrainOptions& options, const RunConfig& config) {
   if (options.skip_bad) files.check = label_check(config.text, config.model);
+  files.takes_empty_targets = config.text.wants_labels();
   return files;
 }
 
@@ -85,8 +86,8 @@ Texts split(std::vector<Example> all, const TextConfig& text, const std::string&
 class HeaderSearch {
  public:
   explicit HeaderSearch(const RunConfig& config)
-      : of_tags_(config.answers().is_tags()), searches_(config.answers().has_labels()) {
-    if (of_tags_) codec_ = make_codecs(config.text).target;
+      : searches_(config.answers().has_labels()), is_one_(config.answers().is_label()) {
+    if (searches_ && !is_one_) codec_ = make_codecs(config.text).target;
   }
 
   bool searches() const { return searches_; }
@@ -108,10 +109,10 @@ class HeaderSearch {
 
  private:
   std::vector<std::string> labels_of(const std::string& target) const {
-    return of_tags_ ? codec_.split(target) : std::vector<std::string>{target};
+    return is_one_ ? std::vector<std::string>{target} : codec_.split(target);
   }
 
-  bool of_tags_, searches_;
+  bool searches_, is_one_;
   TextCodec codec_;
   WordCounts labels_;
   std::pair<std::string, std::string> first_;  // label and source

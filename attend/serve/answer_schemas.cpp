@@ -55,19 +55,22 @@ void add_own(json& all) {
                          {"reads_text", flag()},
                          {"answers", flag()},
                          {"answers_numbers", flag()},
+                         {"answers_label_sets", flag()},
                          {"examples", list(text())}});
   all["Models"] = object({{"object", text()}, {"data", list(schema_reference("Model"))}});
   const json numbers = list(nullable(number()));
-  all["Prediction"] = object(
-      {{"target", text()},
-       {"number", nullable(number())},
-       {"score", nullable(number())},
-       {"log_probability", nullable(number())},
-       {"complete", flag()},
-       {"tokens", list(text())},
-       {"log_probabilities", numbers},
-       {"weights", list(numbers)}},
-      {"number", "score", "log_probability", "complete", "tokens", "log_probabilities", "weights"});
+  all["LabelProbability"] = object({{"label", text()}, {"probability", nullable(number())}});
+  all["Prediction"] = object({{"target", text()},
+                              {"number", nullable(number())},
+                              {"score", nullable(number())},
+                              {"log_probability", nullable(number())},
+                              {"complete", flag()},
+                              {"labels", list(schema_reference("LabelProbability"))},
+                              {"tokens", list(text())},
+                              {"log_probabilities", numbers},
+                              {"weights", list(numbers)}},
+                             {"number", "score", "log_probability", "complete", "labels", "tokens",
+                              "log_probabilities", "weights"});
   all["PredictedAnswer"] = object({{"source", text()},
                                    {"predictions", list(schema_reference("Prediction"))},
                                    {"cut", flag()},

@@ -30,10 +30,11 @@ std::vector<Request> label_requests(const ServedModel& served,
                                     const std::vector<std::string>& texts, int64_t maximum) {
   const Model& model = *served.model;
   const AnswerKind& kind = model.answers();
-  if (!kind.is_label() && !kind.is_tags())
+  if (!kind.is_label() && !kind.is_label_set() && !kind.is_tags())
     throw RequestError(
         422, fmt::format("a model of type {} has no labels; ask /v1/predict", model.type()),
         "model", "invalid_value");
+  if (kind.is_label_set()) return requests_of(texts, SearchOptions());
   const auto labels = kind.is_tags() ? 1 : std::ssize(model.labels());
   if (maximum > labels && kind.is_tags())
     throw RequestError(422, "a tagger gives the most probable label of each token; leave nbest out",
@@ -48,10 +49,12 @@ void answer_classify(Service& service, const HttpRequest& request, const HttpRep
   read_request(request.body, asked.fields());
   const ServedModel& served = service.model_named(asked.model);
   ask({service, served, reply}, label_requests(served, asked.texts, asked.nbest),
-      [&served, texts = asked.texts](const std::vector<Answer>& answers) {
+      [&served, asked](const std::vector<Answer>& answers) {
         nlohmann::json all = nlohmann::json::array();
         for (size_t i = 0; i < answers.size(); ++i)
-          all.push_back(classification_json(*served.model, texts[i], answers[i]));
+          all.push_back(classification_json(
+              *served.model, asked.texts[i], answers[i],
+              asked.nbest > 0 ? asked.nbest : static_cast<int64_t>(max_labels)));
         return answers_response(served, all);
       });
 }

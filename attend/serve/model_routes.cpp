@@ -22,6 +22,7 @@ json model_json(const Service& service, const ServedModel& served) {
           {"reads_text", !model.has_source_image()},
           {"answers", model.answers().has_answers()},
           {"answers_numbers", !model.answers().has_probabilities()},
+          {"answers_label_sets", model.answers().is_label_set()},
           {"examples", service.options().examples}};
 }
 

@@ -170,8 +170,13 @@ void embed(Service& service, const ServedModel& served, const HttpReply& reply,
 
 json labels_json(const Answer& answer) {
   json labels = json::array();
-  for (const Candidate& candidate : answer.candidates)
-    labels.push_back({{"label", candidate.text}, {"score", std::exp(candidate.log_probability)}});
+  const auto add = [&](const std::string& label, double log_probability) {
+    labels.push_back({{"label", label}, {"score", std::exp(log_probability)}});
+  };
+  for (const Candidate& candidate : answer.candidates) {
+    for (const Alternative& label : candidate.labels) add(label.token, label.log_probability);
+    if (candidate.labels.empty()) add(candidate.text, candidate.log_probability);
+  }
   return labels;
 }
 
@@ -222,7 +227,7 @@ std::string tokens_json(const Model& model, const std::string& text, bool adds_s
 }
 
 json model_type_json(const Model& model) {
-  if (!model.answers().is_label()) return {{"embedding", {{"pooling", model.pooling()}}}};
+  if (model.labels().empty()) return {{"embedding", {{"pooling", model.pooling()}}}};
   json names = json::object(), ids = json::object();
   for (const std::string& label : model.labels()) {
     ids[label] = names.size();
@@ -248,7 +253,7 @@ void answer_tei_root(Service& service, const HttpRequest& request, const HttpRep
   const ServedModel& served = tei_model(service, asked.model);
   const InputForm form = asked.inputs.form;
   const bool is_of_labels = form == InputForm::text_rows;
-  const bool has_labels = served.model->answers().is_label();
+  const bool has_labels = !served.model->labels().empty();
   if (form != InputForm::text && is_of_labels != has_labels)
     throw RequestError(422,
                        is_of_labels ? "the model gives vectors; inputs must be texts or token ids"

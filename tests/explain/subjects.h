@@ -2,7 +2,9 @@
 
 #include <ATen/ATen.h>
 
+#include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "attend/base/settings.h"
@@ -28,11 +30,12 @@ struct SmallModel {
     TextConfig text;
     text.source_units = text.target_units = "space";
     text.target = kind;
-    if (text.wants_numbers()) text.target_units = "line";
+    if (kind != TargetKind::text) text.target_units = "line";
     const AnswerKind& answers = config.answers(text);
     text.joint_vocabulary = answers.is_text() || config.chosen().wants_joint_vocabulary();
     source = "a b c d e";
-    const bool number = text.wants_numbers(), label = answers.is_label(), tags = answers.is_tags();
+    const bool number = text.wants_numbers(), tags = answers.is_tags();
+    const bool label = answers.is_label() || answers.is_label_set();
     target = number            ? "1.5"
              : label           ? "good"
              : answers.fills() ? source
@@ -46,7 +49,9 @@ struct SmallModel {
   }
 
   Subject subject() const {
-    return make_subject(model, model.encode({Example{source, {target}}})[0]);
+    EncodedPair pair = model.encode({Example{source, {target}}})[0];
+    if (pair.labels) pair.target = *std::exchange(pair.labels, std::nullopt);
+    return make_subject(model, pair);
   }
 };
 
@@ -95,6 +100,8 @@ inline std::vector<SmallModel> small_models() {
                     "model.scopes=all; window:1", "model.hidden=7", "model.hidden_norm=true"}));
   models.emplace_back("classifier_number", "classifier", with(layers, {"model.layers=2"}),
                       TargetKind::number);
+  models.emplace_back("classifier_labels", "classifier", with(layers, {"model.layers=1"}),
+                      TargetKind::labels);
   return models;
 }
 

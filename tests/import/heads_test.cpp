@@ -112,6 +112,30 @@ TEST(ImportedHeads, GiveANumber) {
   EXPECT_NEAR(model.answer({text}).at(0).best().number.value(), expected.item<double>(), 1e-5);
 }
 
+TEST(ImportedHeads, GiveSeveralLabels) {
+  const test::TemporaryFolder folder;
+  ForeignFolder foreign = with_head("BertForSequenceClassification", {"a", "b", "c"});
+  foreign.config()["problem_type"] = "multi_label_classification";
+  const std::string out = imported(folder, "labels", foreign);
+  const std::string text = "the cat sees Paris";
+  const Tensor first = vectors_of(imported(folder, "bare", ForeignFolder("BertModel")), text)[0];
+  const auto tensor = [&](const char* name) { return foreign.tensors.at(name); };
+  const Tensor pooled =
+      (tensor("pooler.dense.weight").matmul(first) + tensor("pooler.dense.bias")).tanh();
+  const Tensor expected =
+      (tensor("classifier.weight").matmul(pooled) + tensor("classifier.bias")).sigmoid();
+  export_model(out, folder / "written");
+  import_model(folder / "written", folder / "again");
+  for (const std::string& name : {out, folder / "again"}) {
+    const Model model(name);
+    EXPECT_TRUE(model.answers().is_label_set());
+    const auto found = model.classify({text});
+    ASSERT_EQ(found.at(0).size(), 3U);
+    for (const auto& [label, probability] : found.at(0))
+      EXPECT_NEAR(probability, expected[label[0] - 'a'].item<double>(), 1e-5);
+  }
+}
+
 // In the layout of sentence-transformers.
 TEST(ImportedHeads, ReadTheVectorOfAText) {
   const test::TemporaryFolder folder;
@@ -179,8 +203,6 @@ TEST(ImportedHeads, AreRefusedByName) {
       foreign.config()["problem_type"] = problem;
     });
   };
-  EXPECT_THAT(with({{"0", "a"}, {"1", "b"}}, "multi_label_classification"),
-              HasSubstr("several labels at once are not read yet"));
   EXPECT_THAT(with({{"0", "a"}}, "single_label_classification"),
               HasSubstr("problem_type is 'single_label_classification', and 1 labels are read as "
                         "regression only"));

@@ -62,6 +62,27 @@ TEST(Metrics, OfNothingAreZero) {
   }
 }
 
+ScoredAnswer labelled(const Tokens& answer, const std::vector<Tokens>& references) {
+  ScoredAnswer scored{.tokens = answer, .reference_tokens = references};
+  for (const Tokens& each : references) scored.references.push_back(each.empty() ? "" : each[0]);
+  return scored;
+}
+
+// As scikit-learn counts them, with zero_division=0.
+TEST(Metrics, OfLabelSetsEqualScikitLearns) {
+  const std::vector<ScoredAnswer> answers = {
+      labelled({"a", "b"}, {{"b", "a"}}), labelled({"a"}, {{"a", "c"}}),
+      labelled({"b", "d"}, {{"b"}}), labelled({}, {{}}), labelled({}, {{"a"}})};
+  EXPECT_DOUBLE_EQ(figure("micro_f1", answers), 2 * 4.0 / (5 + 6));
+  EXPECT_DOUBLE_EQ(figure("macro_f1", answers), (2 * 2.0 / (2 + 3) + 1) / 4);
+  EXPECT_DOUBLE_EQ(figure("exact_match", answers), 2.0 / 5);
+  const Metric& macro = metric_named("macro_f1");
+  const auto report = macro.report(count_answers(macro, answers, {}), {});
+  EXPECT_EQ(report["labels"]["d"]["precision"], 0);
+  EXPECT_DOUBLE_EQ(report["labels"]["a"]["recall"].get<double>(), 2.0 / 3);
+  EXPECT_EQ(figure("exact_match", {labelled({"a"}, {{"b"}, {"a"}})}), 1) << "any reference";
+}
+
 // With an empty reference only an empty answer is correct.
 TEST(Metrics, OfEmptyReferencesAreTheEdits) {
   const std::vector<ScoredAnswer> answers = {scored("ab", {""}), scored("", {""}),

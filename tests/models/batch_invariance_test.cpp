@@ -23,8 +23,7 @@ class NetworkInCompany : public testing::TestWithParam<test::SomeNetwork> {
  protected:
   void SetUp() override {
     torch::manual_seed(3);
-    network =
-        GetParam().config().chosen().make_network(GetParam().source, GetParam().target_tokens);
+    network = GetParam().config().chosen().make_network(GetParam().source, GetParam().target);
     network->eval();
     sources = test::some_sources(GetParam().source, count, /*tokens=*/9);
     tokens = at::randint(Vocabulary::unknown + 1, vocabulary, {count, steps}, at::kLong);

@@ -33,7 +33,8 @@ PairModel model_of(const test::SomeNetwork& network, const std::vector<std::stri
   }
   model.text.joint_vocabulary =
       model.config.chosen().wants_joint_vocabulary() || model.config.row().answers->is_text();
-  if (network.target_tokens == number_targets) model.text.target = TargetKind::number;
+  if (network.target.is_number()) model.text.target = TargetKind::number;
+  if (network.target.is_label_set) model.text.target = TargetKind::labels;
   if (network.source.as<NodeForm>() != nullptr)
     model.graph = test::ring_graph(5 * std::ssize(source));
   model.source_vocabulary = of_tokens(source);

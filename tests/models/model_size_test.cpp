@@ -24,12 +24,12 @@ TEST_P(EveryOutline, HasTheParametersOfTheNetworkAndNoneOfTheirValues) {
   torch::manual_seed(1);
   const auto outline = [&] {
     const WithoutStorage without_storage;
-    return config.chosen().make_network(GetParam().source, GetParam().target_tokens);
+    return config.chosen().make_network(GetParam().source, GetParam().target);
   }();
   // Making an outline does not change the random numbers of the network.
-  const auto network = config.chosen().make_network(GetParam().source, GetParam().target_tokens);
+  const auto network = config.chosen().make_network(GetParam().source, GetParam().target);
   torch::manual_seed(1);
-  const auto again = config.chosen().make_network(GetParam().source, GetParam().target_tokens);
+  const auto again = config.chosen().make_network(GetParam().source, GetParam().target);
   const auto described = outline->named_parameters(), there = network->named_parameters();
   ASSERT_EQ(described.keys(), there.keys());
   for (const auto& item : there) {

@@ -61,7 +61,7 @@ struct SomeNetwork {
   std::string name;
   std::vector<std::string> settings;  // other than type, as key=value
   SourceShape source = {12};
-  int64_t target_tokens = 12;
+  TargetShape target = 12;
   bool mixes_tokens = false;  // some weights have several rows per token, or one for two tokens
 
   // The depths are not multiples of a vector's length.
@@ -161,6 +161,7 @@ inline std::vector<SomeNetwork> some_networks() {
       {"tagger_layers", {"model.recurrent_layers=0", "model.class_token=false"}},
       {"tagger_bag", {"model.layers=0", "model.recurrent_layers=0"}},
       {"classifier_number", {"model.recurrent_layers=1"}, {12}, number_targets},
+      {"classifier_labels", {"model.layers=1"}, {12}, {12, /*is_set=*/true}},
       {"vit", {"model.convolutions=1"}, image},
       {"vit_number", {}, image, number_targets},
       {"vit_registers", {"model.registers=2", "model.layers=2"}, image},
@@ -175,6 +176,7 @@ inline std::vector<SomeNetwork> some_networks() {
        ring_source(12),
        12,
        /*mixes_tokens=*/true},
+      {"graph_labels", {"model.layers=1"}, ring_source(12), {12, /*is_set=*/true}},
       {"graph_number", {"model.layers=1"}, ring_source(12), number_targets},
       {"encoder", {}},
       {"encoder_layer",

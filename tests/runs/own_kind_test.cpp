@@ -174,8 +174,8 @@ class Topics : public PairNetwork {
 std::unique_ptr<NetworkConfig> topics_config() {
   return std::make_unique<NetworkConfigOf<TopicsConfig>>(
       [](const TopicsConfig& config, const SourceShape& source,
-         int64_t target_tokens) -> std::shared_ptr<PairNetwork> {
-        return std::make_shared<Topics>(config, source, target_tokens);
+         const TargetShape& target) -> std::shared_ptr<PairNetwork> {
+        return std::make_shared<Topics>(config, source, target.tokens);
       });
 }
 

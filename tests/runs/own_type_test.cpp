@@ -88,8 +88,8 @@ class Speller : public PairNetwork {
 std::unique_ptr<NetworkConfig> speller_config() {
   return std::make_unique<NetworkConfigOf<SpellerConfig>>(
       [](const SpellerConfig& config, const SourceShape& source,
-         int64_t target_tokens) -> std::shared_ptr<PairNetwork> {
-        return std::make_shared<Speller>(config, source, target_tokens);
+         const TargetShape& target) -> std::shared_ptr<PairNetwork> {
+        return std::make_shared<Speller>(config, source, target.tokens);
       });
 }
 

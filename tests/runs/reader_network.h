@@ -129,8 +129,8 @@ class Reader : public PairNetwork {
 inline std::unique_ptr<NetworkConfig> reader_config() {
   return std::make_unique<NetworkConfigOf<ReaderConfig>>(
       [](const ReaderConfig& config, const SourceShape& source,
-         int64_t target_tokens) -> std::shared_ptr<PairNetwork> {
-        return std::make_shared<Reader>(config, source, target_tokens);
+         const TargetShape& target) -> std::shared_ptr<PairNetwork> {
+        return std::make_shared<Reader>(config, source, target.tokens);
       });
 }
 

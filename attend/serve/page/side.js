@@ -21,7 +21,7 @@ class Side {
   // Asks for the answer, then for one map and all layers, and then for all methods with their tests.
   async ask(text, count, signal) {
     Object.assign(this, {text, signal});
-    const beam = this.model.answers_numbers ? 1 : count;
+    const beam = this.hasOneAnswer() ? 1 : count;
     this.fields = {model: this.model.id, text, ...(beam > 1 ? {beam} : {})};
     this.busy('Waiting for the answer');
     try {
@@ -36,7 +36,12 @@ class Side {
       throw problem;
     }
     await this.explain();
-    this.whyNot.hidden = this.model.answers_numbers;
+    this.whyNot.hidden = this.hasOneAnswer();
+  }
+
+  // Numbers and sets of labels come without a search, and compete with no other answer.
+  hasOneAnswer() {
+    return this.model.answers_numbers || this.model.answers_label_sets;
   }
 
   async explain() {
@@ -76,7 +81,7 @@ class Side {
   // The answer of the most probable tokens, shown while it grows. What cannot be told so, and then is
   // empty, predict() tells.
   async grow(text) {
-    if (!this.model.reads_text || this.model.answers_numbers) return '';
+    if (!this.model.reads_text || this.hasOneAnswer()) return '';
     let whole = '';
     try {
       const fields = {model: this.model.id, prompt: text, stream: true};
@@ -110,10 +115,13 @@ class Side {
 
   showAnswers({predictions, cut, unknown, source_tokens: tokens}) {
     this.answer.textContent = bestOf(predictions);
-    this.answers.hidden = predictions.length < 2;
-    this.answers.replaceChildren(...predictions.map(({target, log_probability: logarithm}) => element('li', {},
-      element('span', {}, shown(target)), element('span', {class: 'share', title: 'the probability of the whole answer; answers rank by it per token'},
-              percent(Math.exp(logarithm))))));
+    const labels = predictions[0]?.labels;
+    const title = labels ? 'the probability of this label' : 'the probability of the whole answer; answers rank by it per token';
+    const rows = labels?.map(({label, probability}) => [label, probability]) ??
+      predictions.map(({target, log_probability: logarithm}) => [target, Math.exp(logarithm)]);
+    this.answers.hidden = rows.length < 2;
+    this.answers.replaceChildren(...rows.map(([text, probability]) => element('li', {},
+      element('span', {}, shown(text)), element('span', {class: 'share', title}, percent(probability)))));
     const notes = [];
     if (cut) notes.push(`The text is longer than the model reads; it read ${tokens.length} tokens.`);
     if (unknown.length) notes.push(`The model does not know ${listed(unknown.map(token => `“${token}”`))}.`);
