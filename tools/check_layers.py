@@ -13,8 +13,8 @@
   tables of scores, scopes, biases, normalisers, mechanisms and metrics.
 - Code of attend/ compares no setting with a literal, but with an enum or a named constant.
 - Code of attend/cli tests for suffixes of a table of formats only in that table.
-- Names in unnamed namespaces are unique within a layer, since several files may be compiled as one. Exempt are the
-  kernels and overloads.
+- Names in unnamed namespaces are unique, since files of several layers may be compiled as one. Exempt are the kernels
+  and overloads.
 - In C++ and Python no variable, parameter or member is named of or at, and no name has _a_ for _per_.
 
 Prints "file:line: finding and remedy" per finding and exits with 1 if there are any.
@@ -289,12 +289,12 @@ class Checker:
         if cycle:
             self.report("CMakeLists.txt", 1, "layers import each other: " + " -> ".join(cycle))
         includes = {}
-        own = collections.defaultdict(list)  # declarations in unnamed namespaces, by layer
+        own = []  # declarations in unnamed namespaces
         for path in self.files:
             text = (self.root / path).read_text(encoding="utf-8")
             code = without_literals(text)
             if path.parts[0] == "attend" and path.suffix == ".cpp" and path.parts[1] != "kernels":
-                own[path.parts[1]] += [(path, *found) for found in own_names(code)]
+                own += [(path, *found) for found in own_names(code)]
             includes[str(path)] = self.check_includes(path, text)
             self.check_sizes(path, text, code)
             self.check_printing(path, code)
@@ -303,8 +303,7 @@ class Checker:
         for path in self.scripts:
             self.check_words(path, python_names((self.root / path).read_text(encoding="utf-8")))
         self.check_imports_are_used(includes)
-        for names in own.values():
-            self.check_own_names(names)
+        self.check_own_names(own)
         cycle = find_cycle(includes)
         if cycle:
             self.report(cycle[0], 1, "headers include each other: " + " -> ".join(cycle))

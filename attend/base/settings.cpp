@@ -31,7 +31,7 @@ struct Change {
   Value value;
 };
 
-constexpr int64_t maximum_file = 1 << 20;
+constexpr int64_t maximum_settings = 1 << 20;
 
 // toml++ limits the depth of [[[...]]] but not of a.b.c, and destroys the tables recursively.
 constexpr int64_t maximum_dots = 2000;
@@ -378,7 +378,7 @@ TomlFile::TomlFile(std::string_view document, const std::string& name)
     : parsed_(new Parsed{name, parse_document(document, name)}) {}
 
 TomlFile::TomlFile(const std::string& path)
-    : parsed_(new Parsed{path, parse_document(read_file(path, maximum_file), path),
+    : parsed_(new Parsed{path, parse_document(read_file(path, maximum_settings), path),
                          std::filesystem::path(path).parent_path()}) {}
 
 TomlFile::~TomlFile() = default;

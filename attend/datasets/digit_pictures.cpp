@@ -150,16 +150,16 @@ Image without_margins(const Image& image) {
 }
 
 // An image to put into a picture, and its word.
-struct Item {
+struct NamedDigit {
   std::string_view word;
   Image image;
 };
 
 // Puts the items from left to right into the picture, and appends their places.
-void put_apart(Drawer& drawer, const std::array<Item, 3>& items, int64_t gap,
+void put_apart(Drawer& drawer, const std::array<NamedDigit, 3>& items, int64_t gap,
                const std::string& name, Image& picture, std::vector<std::string>& places) {
   int64_t room = picture.width - gap * (std::ssize(items) - 1);
-  for (const Item& item : items) room -= item.image.width;
+  for (const NamedDigit& item : items) room -= item.image.width;
   // Sorted draws split the free width, with equal probability for every split.
   std::array<int64_t, 3> before = {};
   for (int64_t& each : before) each = drawer.below(room + 1);
@@ -184,12 +184,13 @@ std::string draw_sum(Drawer& drawer, const std::string& name, Image& picture,
   const int64_t first = drawer.draw_image(), second = drawer.draw_image();
   const int64_t one = internal::label_of(set, first), other = internal::label_of(set, second);
   const auto digit = [&](int64_t index, int64_t label) {
-    return Item{number_words[static_cast<size_t>(label)], without_margins(image_of(set, index))};
+    return NamedDigit{number_words[static_cast<size_t>(label)],
+                      without_margins(image_of(set, index))};
   };
   // Images and a sign of half their size leave room for more.
   const int64_t gap = std::max<int64_t>(set.images.shape[2] / 14, 1);
-  const std::array<Item, 3> items = {
-      digit(first, one), Item{operation.word, sign_of(operation, set)}, digit(second, other)};
+  const std::array<NamedDigit, 3> items = {
+      digit(first, one), NamedDigit{operation.word, sign_of(operation, set)}, digit(second, other)};
   put_apart(drawer, items, gap, name, picture, places);
   return fmt::format("{} {} {} is {}", items[0].word, items[1].word, items[2].word,
                      in_words(one + operation.factor * other));

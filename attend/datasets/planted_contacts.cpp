@@ -40,9 +40,9 @@ std::vector<int64_t> shuffled(int64_t count, std::mt19937_64& random) {
   return numbers;
 }
 
-class Family {
+class ProteinFamily {
  public:
-  explicit Family(const PlantedContacts& planted)
+  explicit ProteinFamily(const PlantedContacts& planted)
       : random_(internal::generator(planted.seed, 0)),
         partner_of_(residues.size()),
         preferred_(static_cast<size_t>(planted.length)),
@@ -124,7 +124,7 @@ std::vector<Contact> write_planted_contacts(const std::string& folder,
   check_family(planted);
   create_folder(folder, folder);
   remove_temporary_files(folder);
-  Family family(planted);
+  ProteinFamily family(planted);
   const auto path = [&](const char* name) {
     return (std::filesystem::path(folder) / name).string();
   };

@@ -18,14 +18,14 @@ constexpr double flow_unit = 1 << 30;
 constexpr int64_t max_groups = 128;
 
 using Traits = boost::adjacency_list_traits<boost::vecS, boost::vecS, boost::directedS>;
-using Graph = boost::adjacency_list<
+using FlowGraph = boost::adjacency_list<
     boost::vecS, boost::vecS, boost::directedS, boost::no_property,
     boost::property<
         boost::edge_capacity_t, int64_t,
         boost::property<boost::edge_residual_capacity_t, int64_t,
                         boost::property<boost::edge_reverse_t, Traits::edge_descriptor>>>>;
 
-void add_edge(Graph& graph, size_t from, size_t to, double weight) {
+void add_edge(FlowGraph& graph, size_t from, size_t to, double weight) {
   const auto capacity = std::llround(weight * flow_unit);
   if (capacity == 0) return;
   const auto there = boost::add_edge(from, to, graph).first;
@@ -38,9 +38,9 @@ void add_edge(Graph& graph, size_t from, size_t to, double weight) {
 
 // The nodes are the vectors of all layers, the source's first. An edge leads from a vector to each
 // vector that it reads.
-Graph graph_of_layers(const std::vector<Tensor>& layers) {
+FlowGraph graph_of_layers(const std::vector<Tensor>& layers) {
   const int64_t vectors = layers[0].size(0);
-  Graph graph((layers.size() + 1) * static_cast<size_t>(vectors));
+  FlowGraph graph((layers.size() + 1) * static_cast<size_t>(vectors));
   for (size_t layer = 0; layer < layers.size(); ++layer) {
     const auto weights = layers[layer].accessor<double, 2>();
     const size_t below = layer * static_cast<size_t>(vectors);
@@ -75,7 +75,7 @@ Tensor attention_flow(const Subject& subject, const NetworkTrace& trace, const M
   auto flows = result.accessor<double, 2>();
   const auto vectors = static_cast<size_t>(groups.count());
   for (int64_t t = 0; t < shares.size(0); ++t) {
-    Graph graph = graph_of_layers(layers);
+    FlowGraph graph = graph_of_layers(layers);
     const size_t answer = boost::add_vertex(graph);
     for (size_t group = 0; group < vectors; ++group)
       add_edge(graph, answer, layers.size() * vectors + group,

@@ -31,7 +31,7 @@ ordered_json grid_json(const WeightGrid& grid) {
   return rows;
 }
 
-ordered_json figure_json(const EvidenceFigure& figure) {
+ordered_json measured_json(const EvidenceFigure& figure) {
   ordered_json result{{"name", figure.name},
                       {"value", figure.value},
                       {"bar", figure.bar},
@@ -55,7 +55,8 @@ std::string alignment_json(const Alignment& alignment, const std::vector<Evidenc
     check_grid(alignment, *alignment.scores);
     document["scores"] = grid_json(*alignment.scores);
   }
-  for (const EvidenceFigure& figure : evidence) document["evidence"].push_back(figure_json(figure));
+  for (const EvidenceFigure& figure : evidence)
+    document["evidence"].push_back(measured_json(figure));
   for (size_t i = 0; i < patterns.shares.size(); ++i)
     document["patterns"][head_pattern_table()[i].name] = patterns.shares[i];
   return json_line(document);

@@ -92,9 +92,9 @@ using Differentiated = std::function<Tensor(const Tensor& distributions)>;
 // Returns the derivatives of each token's explained quantity by the variables [copies, ..] of a
 // pass: [T, ..] each, float64 on the CPU. Each token has a copy of its own, so that one backward
 // pass serves many tokens.
-using Variables = std::function<std::vector<Tensor>(const NetworkTrace& trace)>;
+using TraceVariables = std::function<std::vector<Tensor>(const NetworkTrace& trace)>;
 std::vector<Tensor> token_derivatives(const Subject& subject, const MethodChoice& choice,
-                                      const TraceOptions& options, const Variables& variables,
+                                      const TraceOptions& options, const TraceVariables& variables,
                                       const Differentiated& differentiated) {
   std::vector<std::vector<Tensor>> parts;
   const std::vector<int64_t> tokens = tokens_of(subject, choice);
@@ -116,7 +116,8 @@ std::vector<Tensor> token_derivatives(const Subject& subject, const MethodChoice
 }
 
 std::vector<Tensor> token_derivatives(const Subject& subject, const MethodChoice& choice,
-                                      const TraceOptions& options, const Variables& variables) {
+                                      const TraceOptions& options,
+                                      const TraceVariables& variables) {
   return token_derivatives(subject, choice, options, variables, [&](const Tensor& distributions) {
     return preferences(subject, distributions);
   });

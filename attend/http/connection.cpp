@@ -21,7 +21,7 @@ using boost::system::error_code;
 // connection before the client reads the refusal.
 constexpr size_t lingering_bytes = 256 << 20;
 constexpr HttpOptions::Time lingering_time{2000};
-constexpr int64_t least_room = 16384;
+constexpr int64_t least_body_room = 16384;
 
 // Answers a CORS preflight of a permitted site.
 HttpResponse permission(const HttpHead& head) {
@@ -271,7 +271,7 @@ bool HttpConnection::make_room(size_t size) {
   const int64_t room = std::max<int64_t>(body_room_.bytes() - head, 0);
   if (wanted <= room) return true;
   const int64_t length = head_.has_chunks ? shared_.options.body_bytes : head_.content_length;
-  const int64_t grown = std::min(length, std::max({wanted, 2 * room, least_room}));
+  const int64_t grown = std::min(length, std::max({wanted, 2 * room, least_body_room}));
   if (!body_room_.resize(head + grown)) return false;
   body_.reserve(static_cast<size_t>(grown));
   return true;

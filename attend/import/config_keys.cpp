@@ -13,7 +13,7 @@
 namespace attend::internal {
 namespace {
 
-constexpr int64_t max_labels = 100'000;
+constexpr int64_t max_classes = 100'000;
 
 // Well-known keys that change no result in any type: names, training, heads that are not read, and
 // keys that are read elsewhere (labels, tokens, generation.cpp). Unknown keys are ignored, too, but
@@ -344,14 +344,14 @@ std::vector<std::string> words_in(const JsonPosition& config, Notes& notes) {
 std::vector<std::string> answers_in(const JsonPosition& config, Notes& notes) {
   std::vector<std::string> labels;
   if (!config.has("id2label")) {
-    const int64_t count = config.has("num_labels") ? size_in(config, "num_labels", max_labels) : 2;
+    const int64_t count = config.has("num_labels") ? size_in(config, "num_labels", max_classes) : 2;
     for (int64_t i = 0; i < count; ++i) labels.push_back(fmt::format("LABEL_{}", i));
     return labels;
   }
   const JsonPosition names = config.member("id2label");
   const size_t count = names.value().is_object() ? names.value().size() : 0;
-  if (count < 1 || count > max_labels)
-    names.refuse("has {} labels; 1 to {} are read", count, max_labels);
+  if (count < 1 || count > max_classes)
+    names.refuse("has {} labels; 1 to {} are read", count, max_classes);
   for (size_t i = 0; i < count; ++i) {
     const std::string number = std::to_string(i);
     if (!names.has(number.c_str()))

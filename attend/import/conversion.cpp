@@ -14,7 +14,7 @@ namespace {
 
 using at::Tensor;
 
-constexpr int64_t fixed_tokens = Vocabulary::unknown + 1;
+constexpr int64_t first_rows = Vocabulary::unknown + 1;
 
 class Conversion {
  public:
@@ -170,9 +170,9 @@ class Conversion {
   // Scores by our ids: those of FixedTokens::scores move to fixed tokens.
   Tensor token_biases(const Tensor& theirs) const {
     Tensor made = theirs.index_select(0, rows_);
-    for (int64_t id = 0; id < fixed_tokens; ++id) {
+    for (int64_t id = 0; id < first_rows; ++id) {
       const std::optional<int64_t>& token = fixed_.scores[static_cast<size_t>(id)];
-      if (token) made[fixed_tokens + *token] = never_answered;
+      if (token) made[first_rows + *token] = never_answered;
       if (token)
         made[id] = theirs[*token];
       else
@@ -227,7 +227,7 @@ class Conversion {
         return;
       case TensorUse::repeated: {
         const bool of_tokens = made.size(0) == rows_.size(0);
-        if (!tensor.equal(of_tokens ? made.slice(0, fixed_tokens) : made))
+        if (!tensor.equal(of_tokens ? made.slice(0, first_rows) : made))
           fail("{}: tensor {} differs from the one that it repeats; such models are not read",
                folder_, in_quotes(name));
         return;

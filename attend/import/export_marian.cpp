@@ -14,12 +14,12 @@ namespace {
 
 using at::Tensor;
 
-constexpr int64_t first_token = Vocabulary::unknown + 1;
+constexpr int64_t first_own_token = Vocabulary::unknown + 1;
 
 // Their tokens by id, spelled as in vocab.json.
 std::vector<std::string> spelled_tokens(const Vocabulary& vocabulary) {
   std::vector<std::string> spelled;
-  for (int64_t id = first_token; id < vocabulary.size(); ++id) {
+  for (int64_t id = first_own_token; id < vocabulary.size(); ++id) {
     const std::string& name = vocabulary.token(id);
     const std::string inner = name.size() > 2 ? name.substr(1, name.size() - 2) : "";
     spelled.push_back(vocabulary_name(inner, 0) == name ? inner : name);
@@ -39,7 +39,7 @@ int64_t id_of(const std::vector<std::string>& tokens, std::string_view token,
 void check_fixed(const PairModel& model, const FixedTokens& fixed, const std::string& folder) {
   const Tensor vectors = model.network->named_parameters()["source_embedding.tokens.weight"];
   for (size_t id = 0; id < fixed.rows.size(); ++id)
-    if (!vectors[static_cast<int64_t>(id)].equal(vectors[first_token + fixed.rows[id]]))
+    if (!vectors[static_cast<int64_t>(id)].equal(vectors[first_own_token + fixed.rows[id]]))
       fail(
           "{}: {} has different vectors in sources and in answers after training, and Marian has "
           "one; export a model without further training",
@@ -121,7 +121,7 @@ ExportedFolder exported_marian(const PairModel& model, const std::string& folder
   ExportedTokens tokens;
   Json ids = Json::object();
   for (const std::string& token : spelled) {
-    tokens.vectors.push_back(first_token + std::ssize(tokens.vectors));
+    tokens.vectors.push_back(first_own_token + std::ssize(tokens.vectors));
     ids[token] = tokens.vectors.size() - 1;
   }
   add_exported(model, tokens, made);

@@ -59,7 +59,7 @@ enum class TokenizerFiles {
 
 // Names that older files leave to the code of the type.
 struct OlderNames {
-  SpecialTokens special = WordPieceFiles{}.tokens.special;
+  SpecialTokenNames special = WordPieceFiles{}.tokens.special;
   std::vector<std::string> first_pieces = {};  // replace the first pieces of a SentencePiece model
   size_t replaced_pieces = 0;                  // number of replaced pieces
 };

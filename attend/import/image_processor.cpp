@@ -10,7 +10,7 @@
 namespace attend::internal {
 namespace {
 
-constexpr int64_t max_pixels = 4096;  // down or across
+constexpr int64_t max_side = 4096;  // down or across
 
 // Defaults of a class of processors. Files have its name or an earlier one.
 struct ProcessorType {
@@ -69,7 +69,7 @@ std::array<int64_t, 2> size_of(const JsonPosition& file, const char* key, int64_
   if (!file.has(key)) return {otherwise, otherwise};
   const JsonPosition place = file.member(key);
   if (!place.value().is_object()) {
-    const int64_t side = size_in(file, key, max_pixels);
+    const int64_t side = size_in(file, key, max_side);
     return {side, side};
   }
   if (!place.has("height") || !place.has("width"))
@@ -77,7 +77,7 @@ std::array<int64_t, 2> size_of(const JsonPosition& file, const char* key, int64_
         "is {}; only a height and a width are supported, because images are resized without regard "
         "to their shape",
         shown(place.value()));
-  return {size_in(place, "height", max_pixels), size_in(place, "width", max_pixels)};
+  return {size_in(place, "height", max_side), size_in(place, "width", max_side)};
 }
 
 Resizing resizing_of(const JsonPosition& file, int64_t otherwise) {

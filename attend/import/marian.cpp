@@ -51,15 +51,15 @@ const std::vector<ConfigKey>& marian_keys() {
   return table;
 }
 
-struct Part {
+struct LayerPart {
   const char *theirs, *ours;
 };
 
 // Adds the rows of a stack of `layers` layers.
-void add_layers(const char* stack, int64_t layers, const std::vector<Part>& parts,
+void add_layers(const char* stack, int64_t layers, const std::vector<LayerPart>& parts,
                 std::vector<TensorRow>& rows) {
   for (int64_t layer = 0; layer < layers; ++layer)
-    for (const Part& part : parts)
+    for (const LayerPart& part : parts)
       for (const char* kind : {"weight", "bias"})
         rows.push_back({fmt::format("{}.layers.{}.{}.{}", stack, layer, part.theirs, kind),
                         fmt::format("{}.layer{}_{}.{}", stack, layer, part.ours, kind)});
@@ -73,17 +73,17 @@ std::vector<TensorRow> marian_tensors(const TransformerConfig& ours) {
                                  // Sinusoids are computed.
                                  {"encoder.embed_positions.weight", {}, Use::unused},
                                  {"decoder.embed_positions.weight", {}, Use::unused}};
-  std::vector<Part> parts = {
+  std::vector<LayerPart> parts = {
       {"self_attn.q_proj", "self.query"},    {"self_attn.k_proj", "self.key"},
       {"self_attn.v_proj", "self.value"},    {"self_attn.out_proj", "self.output"},
       {"self_attn_layer_norm", "self_norm"}, {"fc1", "feed_forward.hidden"},
       {"fc2", "feed_forward.output"},        {"final_layer_norm", "feed_forward_norm"}};
   add_layers("encoder", ours.encoder_layers, parts, rows);
-  for (const Part& part : {Part{"encoder_attn.q_proj", "cross.query"},
-                           {"encoder_attn.k_proj", "cross.key"},
-                           {"encoder_attn.v_proj", "cross.value"},
-                           {"encoder_attn.out_proj", "cross.output"},
-                           {"encoder_attn_layer_norm", "cross_norm"}})
+  for (const LayerPart& part : {LayerPart{"encoder_attn.q_proj", "cross.query"},
+                                {"encoder_attn.k_proj", "cross.key"},
+                                {"encoder_attn.v_proj", "cross.value"},
+                                {"encoder_attn.out_proj", "cross.output"},
+                                {"encoder_attn_layer_norm", "cross_norm"}})
     parts.push_back(part);
   add_layers("decoder", ours.decoder_layers, parts, rows);
   rows.push_back({"final_logits_bias", "output_bias", Use::token_bias_row});

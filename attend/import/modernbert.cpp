@@ -135,9 +135,9 @@ void read_layers(const JsonPosition& config, SourceEncoderConfig& encoder) {
 }
 
 // Collects rows. A bias is zeros if a key of config.json says that it does not exist.
-class Rows {
+class ModernRows {
  public:
-  explicit Rows(const JsonPosition& config) : config_(config) {}
+  explicit ModernRows(const JsonPosition& config) : config_(config) {}
 
   void add(const std::string& theirs, const std::string& ours, const char* bias_key,
            bool otherwise = false, TensorRow how = {}) {
@@ -160,7 +160,7 @@ class Rows {
 };
 
 // Theirs rotate the halves of heads together, ours neighbours.
-void add_layers(int64_t layers, Rows& rows) {
+void add_layers(int64_t layers, ModernRows& rows) {
   struct Part {
     const char *theirs, *ours, *bias_key;
     TensorRow how = {};
@@ -188,7 +188,7 @@ void add_layers(int64_t layers, Rows& rows) {
 }
 
 std::vector<TensorRow> modernbert_tensors(const JsonPosition& config, int64_t layers) {
-  Rows rows(config);
+  ModernRows rows(config);
   rows.add({"embeddings.tok_embeddings.weight", "encoder.input.weight", Use::token_rows});
   rows.add("embeddings.norm", "encoder.norm", "norm_bias");
   rows.add("final_norm", "encoder.layers.norm", "norm_bias");
@@ -197,7 +197,7 @@ std::vector<TensorRow> modernbert_tensors(const JsonPosition& config, int64_t la
 }
 
 std::vector<TensorRow> head_tensors(const JsonPosition& config, EncoderHead head) {
-  Rows rows(config);
+  ModernRows rows(config);
   if (head == EncoderHead::none) return {};
   const bool pooled = head == EncoderHead::labels;
   rows.add("head.dense", pooled ? "hidden" : "layer", "classifier_bias");

@@ -14,14 +14,14 @@ namespace fs = std::filesystem;
 // Key of a special token, and its member here.
 struct SpecialKey {
   const char* key;
-  std::string SpecialTokens::*name;  // null: only matched in texts
+  std::string SpecialTokenNames::*name;  // null: only matched in texts
 };
 
-constexpr std::array<SpecialKey, 7> special_keys = {{{"unk_token", &SpecialTokens::unknown},
-                                                     {"cls_token", &SpecialTokens::begin},
-                                                     {"sep_token", &SpecialTokens::end},
-                                                     {"pad_token", &SpecialTokens::padding},
-                                                     {"mask_token", &SpecialTokens::mask},
+constexpr std::array<SpecialKey, 7> special_keys = {{{"unk_token", &SpecialTokenNames::unknown},
+                                                     {"cls_token", &SpecialTokenNames::begin},
+                                                     {"sep_token", &SpecialTokenNames::end},
+                                                     {"pad_token", &SpecialTokenNames::padding},
+                                                     {"mask_token", &SpecialTokenNames::mask},
                                                      {"bos_token", nullptr},
                                                      {"eos_token", nullptr}}};
 

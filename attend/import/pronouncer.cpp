@@ -54,7 +54,7 @@ const std::vector<ArrayRow>& arrays() {
 }
 
 // Splits a word into letters as g2p-en does: without accents, in lower case, with an end token.
-TextTokenizer letters() {
+TextTokenizer letter_tokenizer() {
   const auto special = [](const char* token, int64_t id) -> Json {
     return {{"id", id},        {"content", token},    {"single_word", false}, {"lstrip", false},
             {"rstrip", false}, {"normalized", false}, {"special", true}};
@@ -178,7 +178,7 @@ TensorFile converted(const NamedTensors& theirs, const PairModel& model, const s
 
 Pronouncer read_pronouncer(const std::string& path) {
   const NamedTensors theirs = read_npz(path);
-  TextTokenizer tokenizer = letters();
+  TextTokenizer tokenizer = letter_tokenizer();
   PairModel model = described(theirs, tokenizer, path);
   TensorFile weights = converted(theirs, model, path);
   return {std::move(model), std::move(tokenizer), std::move(weights)};

@@ -20,7 +20,7 @@ constexpr int64_t kLearnedQueries = 3;
 constexpr int64_t kShortened = 4;
 
 // Target of the contexts of a row.
-enum class Task {
+enum class FitTask {
   translate,  // contexts of the trained model
   same_word,  // annotation of the same word, from the others
   next_word,  // annotation of the next word
@@ -28,22 +28,22 @@ enum class Task {
   summarise,  // each annotation by the nearest of few contexts
 };
 
-Task task_of(const Mechanism& row) {
+FitTask task_of(const Mechanism& row) {
   switch (row.relation) {
     case Relation::learned:
-      return Task::summarise;
+      return FitTask::summarise;
     case Relation::earlier:
-      return Task::earlier;
+      return FitTask::earlier;
     case Relation::same: {
       // The fit must find the position that the convolution looks at.
       const bool looks_elsewhere = row.module_kind == ModuleKind::convolution;
-      return looks_elsewhere || is_causal(parse_scope(row.choices.scope)) ? Task::next_word
-                                                                          : Task::same_word;
+      return looks_elsewhere || is_causal(parse_scope(row.choices.scope)) ? FitTask::next_word
+                                                                          : FitTask::same_word;
     }
     case Relation::apart:
       break;
   }
-  return Task::translate;
+  return FitTask::translate;
 }
 
 // Parameters of compute_module() of the row.
@@ -77,10 +77,10 @@ class Fit {
     const int64_t depth = pair.annotations.size(1), words = pair.annotations.size(0);
     memory_ = row.module_kind == ModuleKind::intra_decoder ? pair.states : pair.annotations;
     queries_ = memory_;
-    if (task_ == Task::translate) queries_ = pair.states;
-    if (task_ == Task::summarise)
+    if (task_ == FitTask::translate) queries_ = pair.states;
+    if (task_ == FitTask::summarise)
       queries_ = (torch::randn({kLearnedQueries, depth}) * 0.3).requires_grad_();
-    target_ = task_ == Task::translate ? at::matmul(pair.weights, pair.annotations) : memory_;
+    target_ = task_ == FitTask::translate ? at::matmul(pair.weights, pair.annotations) : memory_;
     AttentionSizes sizes{depth, depth, depth, memory_.size(0)};
     sizes.filter_width = 3;
     trained_ = std::make_shared<LearnedAttention>(choices_for_sentence(row, words), sizes);
@@ -125,7 +125,7 @@ class Fit {
     given.spec = trained_->spec(given.query, {.keys = memory_.size(0), .seed = seed});
     if (module_) module_->apply(parameters_, given);
     // Excludes each word itself, which would be its own best answer.
-    if (task_ == Task::same_word && given.key.size(0) == given.query.size(0))
+    if (task_ == FitTask::same_word && given.key.size(0) == given.query.size(0))
       given.spec.scope = given.spec.scope & dense_mask(torch::eye(memory_.size(0)) == 0);
     return given;
   }
@@ -141,11 +141,11 @@ class Fit {
       return (expected * distance).sum(-1).mean();
     }
     const Tensor context = attention(given.query, given.key, given.value, given.spec).context;
-    if (task_ == Task::summarise)
+    if (task_ == FitTask::summarise)
       return std::get<0>((target_.unsqueeze(1) - context.unsqueeze(0)).square().sum(-1).min(1))
           .mean();
     const int64_t words = context.size(0);
-    if (task_ == Task::next_word)
+    if (task_ == FitTask::next_word)
       return (context.narrow(0, 0, words - 1) - target_.narrow(0, 1, words - 1))
           .square()
           .sum(-1)
@@ -153,7 +153,7 @@ class Fit {
     return (context - target_).square().sum(-1).mean();
   }
 
-  Task task_;
+  FitTask task_;
   const ComputeModule* module_;
   Tensor memory_, queries_, target_;
   std::shared_ptr<LearnedAttention> trained_;
@@ -191,9 +191,9 @@ FittedMap fitted_map(const Mechanism& row, const SentencePair& pair) {
   fit.run();
   at::set_num_threads(threads);
   FittedMap map{pair.source, pair.source, fit.weights()};
-  const Task task = task_of(row);
-  if (task == Task::translate) map.queries = pair.target;
-  if (task == Task::summarise) map.queries = numbered("query", kLearnedQueries);
+  const FitTask task = task_of(row);
+  if (task == FitTask::translate) map.queries = pair.target;
+  if (task == FitTask::summarise) map.queries = numbered("query", kLearnedQueries);
   if (row.module_kind == ModuleKind::intra_decoder) map.queries = map.keys = pair.target;
   if (row.module_kind == ModuleKind::length_projection) map.keys = numbered("E", kShortened);
   return map;

@@ -11,7 +11,7 @@
 namespace attend {
 namespace {
 
-constexpr size_t line_columns = 100;
+constexpr size_t text_columns = 100;
 constexpr size_t name_column = 21;   // after two spaces and the longest name
 constexpr size_t label_column = 14;  // on the page of one row
 
@@ -22,7 +22,7 @@ std::string wrapped(std::string_view text, size_t indent) {
   while (!text.empty()) {
     const size_t space = std::min(text.find(' '), text.size());
     const std::string_view word = text.substr(0, space);
-    if (column > indent && column + 1 + word.size() > line_columns) {
+    if (column > indent && column + 1 + word.size() > text_columns) {
       out += '\n';
       out.append(indent, ' ');
       column = indent;
@@ -44,7 +44,7 @@ std::string labelled(std::string_view label, std::string_view text, size_t colum
 // Name and formula, then the source, in a line of its own if it does not fit.
 std::string entry(std::string_view name, std::string_view formula, std::string_view source) {
   const std::string one = fmt::format("{:36} {}", formula, source);
-  if (name_column + one.size() <= line_columns) return labelled(name, one, name_column);
+  if (name_column + one.size() <= text_columns) return labelled(name, one, name_column);
   return labelled(name, formula, name_column) + labelled("", source, name_column);
 }
 

@@ -13,13 +13,14 @@ namespace {
 
 using Words = std::vector<std::string>;
 
-bool is_digit(char c) { return c >= '0' && c <= '9'; }
+bool is_ascii_digit(char c) { return c >= '0' && c <= '9'; }
 bool is_stop(char c) { return c == '.' || c == ','; }
 
 // All of ASCII except letters, digits, controls and ' , - .
 bool stands_alone(char c) {
   const bool letter = (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z');
-  return c >= ' ' && c <= '~' && !letter && !is_digit(c) && c != '\'' && !is_stop(c) && c != '-';
+  return c >= ' ' && c <= '~' && !letter && !is_ascii_digit(c) && c != '\'' && !is_stop(c) &&
+         c != '-';
 }
 
 std::string replaced(std::string_view text, std::string_view from, std::string_view to) {
@@ -59,17 +60,17 @@ Words tokenise_western(std::string_view text) {
       spaced += c;
   }
   spaced = rewrite_pairs(
-      spaced, [](char a, char b) { return !is_digit(a) && is_stop(b); },
+      spaced, [](char a, char b) { return !is_ascii_digit(a) && is_stop(b); },
       [](std::string& out, char a, char b) {
         out.append({a, ' ', b, ' '});
       });
   spaced = rewrite_pairs(
-      spaced, [](char a, char b) { return is_stop(a) && !is_digit(b); },
+      spaced, [](char a, char b) { return is_stop(a) && !is_ascii_digit(b); },
       [](std::string& out, char a, char b) {
         out.append({' ', a, ' ', b});
       });
   spaced = rewrite_pairs(
-      spaced, [](char a, char b) { return is_digit(a) && b == '-'; },
+      spaced, [](char a, char b) { return is_ascii_digit(a) && b == '-'; },
       [](std::string& out, char a, char b) {
         out.append({a, ' ', b, ' '});
       });
@@ -97,14 +98,14 @@ constexpr std::pair<char32_t, char32_t> chinese[] = {
     {0xFE10, 0xFE1F}, {0xFE30, 0xFE4F}, {0xFF00, 0xFFEF}};
 
 // Removes trailing white space, as sacreBLEU does.
-std::u32string code_points(std::string_view line) {
+std::u32string to_code_points(std::string_view line) {
   std::u32string text = internal::code_points_of(line);
   while (!text.empty() && internal::is_white_space(text.back())) text.pop_back();
   return text;
 }
 
 Words tokenise_zh(std::string_view line) {
-  std::u32string text = code_points(line), spaced;
+  std::u32string text = to_code_points(line), spaced;
   text.erase(text.begin(), std::find_if_not(text.begin(), text.end(), internal::is_white_space));
   for (const char32_t c : text) {
     const bool alone = std::any_of(std::begin(chinese), std::end(chinese), [&](const auto& block) {
@@ -134,7 +135,8 @@ bool is_symbol(char32_t c) {
 // International tokens of mteval-v14. A full stop after a number at the end stays attached.
 Words tokenise_intl(std::string_view line) {
   std::u32string text = rewrite_pairs(
-      code_points(line), [](char32_t a, char32_t b) { return !is_number(a) && is_punctuation(b); },
+      to_code_points(line),
+      [](char32_t a, char32_t b) { return !is_number(a) && is_punctuation(b); },
       [](std::u32string& out, char32_t a, char32_t b) {
         out.append({a, U' ', b, U' '});
       });

@@ -12,7 +12,7 @@
 namespace attend {
 namespace {
 
-constexpr double infinity = std::numeric_limits<double>::infinity();
+constexpr double unbounded = std::numeric_limits<double>::infinity();
 
 // An answered number and the right one.
 struct NumberPair {
@@ -121,7 +121,7 @@ double mean_absolute_error(const NumberPairs& pairs) {
 
 // 1 - sum (y - f)^2 / sum (y - mean y)^2. If all y are equal, 1 if every answer is right, else 0.
 double determination(const NumberPairs& pairs) {
-  double answers = 0, least = infinity, largest = -infinity;
+  double answers = 0, least = unbounded, largest = -unbounded;
   for (const NumberPair& pair : pairs) {
     answers += pair.count;
     if (pair.count == 0) continue;
@@ -139,15 +139,15 @@ double determination(const NumberPairs& pairs) {
 }
 
 // Number of answers per class.
-struct Classes {
+struct ClassCounts {
   double positive = 0, negative = 0;
 
   void add(const NumberPair& pair) { (pair.right == 1 ? positive : negative) += pair.count; }
 };
 
 // Classes per score, by rising score.
-std::vector<Classes> classes_of(const NumberPairs& pairs) {
-  std::vector<Classes> all;
+std::vector<ClassCounts> classes_of(const NumberPairs& pairs) {
+  std::vector<ClassCounts> all;
   double last = 0;
   for (const NumberPair& pair : pairs) {
     if (all.empty() || pair.answer != last) all.emplace_back();
@@ -157,9 +157,9 @@ std::vector<Classes> classes_of(const NumberPairs& pairs) {
   return all;
 }
 
-Classes sum_of(const std::vector<Classes>& scores) {
-  Classes all;
-  for (const Classes& each : scores) {
+ClassCounts sum_of(const std::vector<ClassCounts>& scores) {
+  ClassCounts all;
+  for (const ClassCounts& each : scores) {
     all.positive += each.positive;
     all.negative += each.negative;
   }
@@ -169,15 +169,15 @@ Classes sum_of(const std::vector<Classes>& scores) {
 // Share of (positive, negative) pairs of answers in which the positive one scores higher; a tie
 // counts half (Hanley & McNeil 1982).
 double area_under_curve(const NumberPairs& pairs) {
-  const std::vector<Classes> scores = classes_of(pairs);
-  const Classes all = sum_of(scores);
+  const std::vector<ClassCounts> scores = classes_of(pairs);
+  const ClassCounts all = sum_of(scores);
   if (all.positive == 0 || all.negative == 0)
     fail(
         "[metrics] roc_auc needs answers of both classes; there are {} of class 1 and {} of class "
         "0",
         all.positive, all.negative);
   double above = 0, negatives_below = 0;
-  for (const Classes& each : scores) {
+  for (const ClassCounts& each : scores) {
     above += each.positive * (negatives_below + each.negative / 2);
     negatives_below += each.negative;
   }
@@ -187,14 +187,14 @@ double area_under_curve(const NumberPairs& pairs) {
 // sum_n (R_n - R_(n-1)) P_n over thresholds n by falling score; R and P: recall and precision of
 // the answers with at least that score.
 double average_precision(const NumberPairs& pairs) {
-  std::vector<Classes> scores = classes_of(pairs);
-  const Classes all = sum_of(scores);
+  std::vector<ClassCounts> scores = classes_of(pairs);
+  const ClassCounts all = sum_of(scores);
   if (all.positive == 0)
     fail("[metrics] average_precision needs answers of class 1; there are {} of class 0 only",
          all.negative);
   std::reverse(scores.begin(), scores.end());
   double sum = 0, positives = 0, answers = 0;
-  for (const Classes& each : scores) {
+  for (const ClassCounts& each : scores) {
     positives += each.positive;
     answers += each.positive + each.negative;
     if (each.positive > 0) sum += each.positive * positives / answers;

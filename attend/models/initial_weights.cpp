@@ -105,14 +105,14 @@ class VocabularyAxes {
 };
 
 // Rows of shared tokens to copy, along one axis of a parameter.
-struct Rows {
+struct CopiedRows {
   int64_t axis = -1;  // -1: copy the whole parameter
   Tensor here, there;
 };
 
 // Returns false if the stored tensor does not fit.
 bool find_rows(const VocabularyAxes& axes, const std::string& name, const Tensor& parameter,
-               const Tensor& stored, Rows& rows) {
+               const Tensor& stored, CopiedRows& rows) {
   if (stored.dim() != parameter.dim() || stored.scalar_type() != parameter.scalar_type())
     return false;
   for (int64_t axis = 0; axis < stored.dim(); ++axis) {
@@ -145,7 +145,7 @@ int64_t load_initial_weights(const PairModel& model, const PairModel& other,
   int64_t count = 0;
   for (auto& item : model.network->named_parameters()) {
     const auto found = file.tensors.find(item.key());
-    Rows rows;
+    CopiedRows rows;
     if (found == file.tensors.end() ||
         !find_rows(axes, item.key(), item.value(), found->second, rows))
       continue;

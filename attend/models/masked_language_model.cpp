@@ -17,7 +17,7 @@ namespace {
 using at::Tensor;
 
 constexpr int64_t first_token = Vocabulary::unknown + 1;
-constexpr double impossible = -std::numeric_limits<double>::infinity();
+constexpr double excluded = -std::numeric_limits<double>::infinity();
 
 }  // namespace
 
@@ -143,8 +143,8 @@ Tensor MaskedLanguageModel::as_asked(const Tensor& source) const {
 
 Tensor MaskedLanguageModel::answered(const Tensor& tokens, const Tensor& vectors) {
   Tensor guessed = output().logits(read_off(vectors, {}));
-  guessed.slice(1, 0, first_token).fill_(impossible);
-  const Tensor known = at::full_like(guessed, impossible).scatter_(1, tokens.unsqueeze(1), 0.0);
+  guessed.slice(1, 0, first_token).fill_(excluded);
+  const Tensor known = at::full_like(guessed, excluded).scatter_(1, tokens.unsqueeze(1), 0.0);
   return at::where((tokens == Vocabulary::unknown).unsqueeze(1), guessed.log_softmax(1), known);
 }
 

@@ -46,8 +46,8 @@ std::vector<Tensor> stepped(torch::nn::LSTMCellImpl& cell, const Tensor& input,
 
 // The state after `input`. LibTorch has its own kernels for other devices than the CPU.
 template <class Cell>
-std::vector<Tensor> step(Cell& cell, const Tensor& input, const std::vector<Tensor>& state,
-                         const Pass& pass) {
+std::vector<Tensor> cell_step(Cell& cell, const Tensor& input, const std::vector<Tensor>& state,
+                              const Pass& pass) {
   if (!input.is_cpu()) return stepped(*cell, input, state);
   const Maps maps{cell->weight_ih, cell->weight_hh, cell->bias_ih, cell->bias_hh};
   return next_state(maps, linear(input, maps.from_input, maps.input_bias, pass), state, pass);
@@ -125,8 +125,8 @@ std::vector<Tensor> RecurrentCell::forward(const Tensor& input, const std::vecto
     const Tensor read = i == 0 ? input : attend::dropout(given, layers_.dropout, pass);
     const auto begin = state.begin() + static_cast<int64_t>(i * tensors_per_layer());
     const std::vector<Tensor> before(begin, begin + static_cast<int64_t>(tensors_per_layer()));
-    const auto after =
-        is_lstm() ? step(lstm_[i], read, before, pass) : step(gru_[i], read, before, pass);
+    const auto after = is_lstm() ? cell_step(lstm_[i], read, before, pass)
+                                 : cell_step(gru_[i], read, before, pass);
     next.insert(next.end(), after.begin(), after.end());
     const Tensor& hidden = next[i * tensors_per_layer()];
     given = layers_.residual && i > 0 ? given + hidden : hidden;

@@ -25,7 +25,7 @@ struct Chunk {
   Tensor vectors, target;  // [n, D], [n]
 };
 
-struct Smoothing {
+struct LabelSmoothing {
   double share;
   int64_t first;
 };
@@ -41,7 +41,7 @@ struct Gradients {
 // gradients, and adds these to the bias gradient.
 template <class S>
 double losses(const Tensor& logits, const Tensor& target, const TokenOutput& output,
-              const Smoothing& smoothing, const Gradients& gradients) {
+              const LabelSmoothing& smoothing, const Gradients& gradients) {
   using Sum = kernels::Compute<S>;
   kernels::CrossEntropy<S> problem;
   problem.rows = target.size(0);
@@ -59,7 +59,7 @@ double losses(const Tensor& logits, const Tensor& target, const TokenOutput& out
 // The loss of a chunk that begins at row `first`; accumulates its gradients. The weight may be
 // bfloat16; bias and sums are then float32.
 double chunk_loss(const Chunk& chunk, int64_t first, const TokenOutput& output,
-                  const Smoothing& smoothing, const Gradients& gradients) {
+                  const LabelSmoothing& smoothing, const Gradients& gradients) {
   const bool half = output.weight.scalar_type() == at::kBFloat16;
   const int64_t count = chunk.target.size(0);
   const Tensor vectors = half ? bfloat16_rows(chunk.vectors) : chunk.vectors;
@@ -86,7 +86,7 @@ double chunk_loss(const Chunk& chunk, int64_t first, const TokenOutput& output,
 
 // As TokenLoss by tensor operations, with all logits at once.
 Tensor whole_loss(const Tensor& vectors, const TokenOutput& output, const Tensor& target,
-                  const Smoothing& smoothing, int64_t ignored) {
+                  const LabelSmoothing& smoothing, int64_t ignored) {
   return smoothed_cross_entropy(output.logits(vectors), target, smoothing.share, ignored,
                                 smoothing.first);
 }
@@ -98,7 +98,7 @@ class TokenLoss : public torch::autograd::Function<TokenLoss> {
                         const Tensor& target, bool bfloat16, double share, int64_t first_smoothed,
                         bool with_gradients) {
     const WithoutAutocast no_autocast;
-    const Smoothing smoothing{share, first_smoothed};
+    const LabelSmoothing smoothing{share, first_smoothed};
     const auto type =
         bfloat16 && vectors.scalar_type() == at::kFloat ? at::kBFloat16 : vectors.scalar_type();
     const TokenOutput output{weight.to(type), bias ? contiguous_numbers(*bias) : Tensor()};

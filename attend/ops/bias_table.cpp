@@ -87,7 +87,7 @@ std::vector<BiasRow> constant_rows() {
 const BiasRow& bias_row(std::string_view name) { return find_row(bias_table(), "bias", name); }
 
 // Returns -1 for a text that is not a valid number of a bias.
-int64_t parse_number(std::string_view digits) {
+int64_t digits_value(std::string_view digits) {
   int64_t number = 0;
   const char* end = digits.data() + digits.size();
   const auto [stop, error] = std::from_chars(digits.data(), end, number);
@@ -109,7 +109,7 @@ BiasChoice parse_bias(std::string_view part) {
   for (size_t begin = colon + 1; begin <= part.size();) {
     const char between = choice.row->kind == BiasKind::buckets ? ',' : 'x';
     const size_t end = std::min(part.find(between, begin), part.size());
-    choice.numbers.push_back(parse_number(part.substr(begin, end - begin)));
+    choice.numbers.push_back(digits_value(part.substr(begin, end - begin)));
     begin = end + 1;
   }
   if (!has_all_numbers(choice) || std::count(choice.numbers.begin(), choice.numbers.end(), -1) > 0)

@@ -106,7 +106,7 @@ void check_choices(const AttentionSpec& spec) {
 }
 
 // Converts the parameters to dtype `kept`.
-Score in_precision(const Score& score, at::ScalarType kept, const LoweredSpec& lowered_spec) {
+Score score_in_precision(const Score& score, at::ScalarType kept, const LoweredSpec& lowered_spec) {
   const auto is_kept = [&](const auto& entry) { return entry.second.scalar_type() == kept; };
   if (std::all_of(score.parameters().begin(), score.parameters().end(), is_kept)) return score;
   Parameters parameters;
@@ -129,7 +129,7 @@ Parameters map_inputs(const Tensor& query, const Tensor& key, const Tensor& valu
   // Mapped inputs and float32 parameters are not rounded to 16 bits again.
   const bool as_stored = given.leaves_inputs() && !given.row().map_past;
   const at::ScalarType kept = as_stored ? stored : precision;
-  const Score score = in_precision(given, precision, lowered_spec);
+  const Score score = score_in_precision(given, precision, lowered_spec);
   const Tensor q = with_four_axes(query).to(kept);
   Tensor k = with_four_axes(key).to(kept);
   Tensor v = value.defined() ? with_four_axes(value).to(kept)

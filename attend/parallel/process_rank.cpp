@@ -9,13 +9,13 @@
 namespace attend {
 namespace {
 
-std::string variable(const char* name) {
+std::string environment_text(const char* name) {
   const char* text = std::getenv(name);
   return text ? text : "";
 }
 
 std::optional<int64_t> number_in(const char* name) {
-  const std::string text = variable(name);
+  const std::string text = environment_text(name);
   if (text.empty()) return std::nullopt;
   int64_t number = 0;
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
@@ -58,11 +58,11 @@ ProcessRank rank_of_environment() {
     break;
   }
   if (place.size == 1) return {};
-  place.file = variable("ATTEND_MEETING");
-  place.run = variable("ATTEND_RUN");
-  if (place.run.empty()) place.run = variable("TORCHELASTIC_RUN_ID");
+  place.file = environment_text("ATTEND_MEETING");
+  place.run = environment_text("ATTEND_RUN");
+  if (place.run.empty()) place.run = environment_text("TORCHELASTIC_RUN_ID");
   if (!place.file.empty()) return place;
-  if (const std::string address = variable("MASTER_ADDR"); !address.empty())
+  if (const std::string address = environment_text("MASTER_ADDR"); !address.empty())
     place.address = address;
   else if (!all_here)
     fail(

@@ -56,7 +56,7 @@ void add_edges(const double* map, size_t count, int64_t head, const GraphOptions
   }
 }
 
-std::string number(double weight) { return fmt::format("{}", static_cast<float>(weight)); }
+std::string weight_text(double weight) { return fmt::format("{}", static_cast<float>(weight)); }
 
 // Escapes quotes, backslashes, and the entities that Graphviz reads.
 std::string dot_string(const std::string& label) {
@@ -103,7 +103,7 @@ std::string graph_graphml(const AttentionGraph& graph) {
                    escape_markup(visible_token(graph.nodes[i])));
   for (const GraphEdge& edge : graph.edges) {
     fmt::format_to(out, "    <edge source=\"n{}\" target=\"n{}\"><data key=\"weight\">{}</data>",
-                   edge.from, edge.to, number(edge.weight));
+                   edge.from, edge.to, weight_text(edge.weight));
     if (graph.heads > 1) fmt::format_to(out, "<data key=\"head\">{}</data>", edge.head);
     text += "</edge>\n";
   }
@@ -120,7 +120,7 @@ std::string graph_dot(const AttentionGraph& graph) {
   for (const GraphEdge& edge : graph.edges) {
     const std::string head = graph.heads > 1 ? fmt::format(", head={}", edge.head) : "";
     fmt::format_to(out, "  n{} {} n{} [weight={}, penwidth={:.2f}{}];\n", edge.from,
-                   graph.directed ? "->" : "--", edge.to, number(edge.weight),
+                   graph.directed ? "->" : "--", edge.to, weight_text(edge.weight),
                    0.1 + 4 * std::min(edge.weight, 1.0), head);
   }
   return text += "}\n";

@@ -40,9 +40,9 @@ std::vector<int> bonds_from(size_t atom, const Neighbourhood& neighbours) {
 double wanted_distance(int bonds) { return bonds == 1 ? 1 : 0.134 + 0.866 * bonds; }
 
 // A connected part of a molecule.
-class Part {
+class Fragment {
  public:
-  explicit Part(std::vector<size_t> atoms, const Neighbourhood& neighbours)
+  explicit Fragment(std::vector<size_t> atoms, const Neighbourhood& neighbours)
       : atoms_(std::move(atoms)), places_(atoms_.size()) {
     for (const size_t atom : atoms_) {
       const std::vector<int> bonds = bonds_from(atom, neighbours);
@@ -141,7 +141,7 @@ std::vector<DrawnPoint> molecule_layout(const MoleculeDrawing& molecule) {
     const std::vector<int> bonds = bonds_from(atom, neighbours);
     for (size_t other = 0; other < bonds.size(); ++other)
       if (bonds[other] >= 0) own.push_back(other);
-    Part part(std::move(own), neighbours);
+    Fragment part(std::move(own), neighbours);
     part.lay_out();
     double first = std::numeric_limits<double>::max(), last = std::numeric_limits<double>::lowest();
     for (const DrawnPoint& place : part.places()) {

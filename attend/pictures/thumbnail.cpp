@@ -41,7 +41,7 @@ std::string thumbnail_label(const std::string& token) {
   return shorten(visible_token(token), kThumbnailLabel);
 }
 
-double widest(const std::vector<std::string>& tokens) {
+double widest_label(const std::vector<std::string>& tokens) {
   double width = 0;
   for (const std::string& token : tokens)
     width = std::max(width, estimated_width(thumbnail_label(token), kFont));
@@ -84,8 +84,8 @@ struct ThumbnailLayout {
 
 ThumbnailLayout thumbnail_layout(const Alignment& alignment, const WeightGrid& grid) {
   constexpr double kSine = 0.766, kCosine = 0.643;  // of 50 degrees
-  const double left = std::round(kThumbnailPadding + widest(alignment.target) + 5);
-  const double top = std::round(kThumbnailPadding + widest(alignment.source) * kSine + kFont);
+  const double left = std::round(kThumbnailPadding + widest_label(alignment.target) + 5);
+  const double top = std::round(kThumbnailPadding + widest_label(alignment.source) * kSine + kFont);
   double right = static_cast<double>(grid.columns) * kCell;
   for (size_t column = 0; column < alignment.source.size(); ++column)
     right = std::max(

@@ -49,7 +49,7 @@ int32_t visible_code_point(int32_t c) {
 
 bool is_space(int32_t c) { return utf8proc_category(c) == UTF8PROC_CATEGORY_ZS; }
 
-bool is_mark(int32_t c) {
+bool is_combining(int32_t c) {
   const auto category = utf8proc_category(c);
   return category >= UTF8PROC_CATEGORY_MN && category <= UTF8PROC_CATEGORY_ME;
 }
@@ -111,7 +111,7 @@ std::string visible_token(std::string_view token) {
   const auto last = std::find_if_not(points.rbegin(), points.rend(), is_space);
   std::fill(points.rbegin(), last, 0x2423);
   std::string result;
-  if (!points.empty() && is_mark(points.front())) append(result, 0x25CC);
+  if (!points.empty() && is_combining(points.front())) append(result, 0x25CC);
   for (const int32_t point : points) append(result, point);
   if (!result.empty() && columns(result) == 0) return fmt::format("U+{:04X}", points.front());
   return result;

@@ -14,11 +14,11 @@ namespace {
 
 // This file is written first and config.toml last: a folder with only this file holds an unfinished
 // average.
-constexpr const char* mark = "average.toml";
+constexpr const char* average_mark = "average.toml";
 
 void check_unused(const std::string& folder) {
   const std::set<std::string> names = names_in(folder);
-  const bool unfinished = names.contains(mark) && !names.contains("config.toml");
+  const bool unfinished = names.contains(average_mark) && !names.contains("config.toml");
   if (!names.empty() && !unfinished) fail("--out {}: exists already; choose a new folder", folder);
 }
 
@@ -35,7 +35,7 @@ std::vector<int64_t> average_model(const std::string& folder, const std::string&
          count);
   const FolderLock lock = take_out_folder(out);
   check_unused(out);
-  write_file(fmt::format("{}/{}", out, mark),
+  write_file(fmt::format("{}/{}", out, average_mark),
              fmt::format("# The mean of the weights that a training had after\nsteps = [{}]\n",
                          fmt::join(steps, ", ")));
   average_weights(folder, steps, out + "/weights.safetensors");

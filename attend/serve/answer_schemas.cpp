@@ -13,7 +13,7 @@ using nlohmann::json;
 
 json text() { return {{"type", "string"}}; }
 json flag() { return {{"type", "boolean"}}; }
-json number() { return {{"type", "number"}}; }
+json any_number() { return {{"type", "number"}}; }
 json whole() { return {{"type", "integer"}, {"format", "int64"}}; }
 json any_object() { return {{"type", "object"}}; }
 json list(const json& items) { return {{"type", "array"}, {"items", items}}; }
@@ -58,12 +58,12 @@ void add_own(json& all) {
                          {"answers_label_sets", flag()},
                          {"examples", list(text())}});
   all["Models"] = object({{"object", text()}, {"data", list(schema_reference("Model"))}});
-  const json numbers = list(nullable(number()));
-  all["LabelProbability"] = object({{"label", text()}, {"probability", nullable(number())}});
+  const json numbers = list(nullable(any_number()));
+  all["LabelProbability"] = object({{"label", text()}, {"probability", nullable(any_number())}});
   all["Prediction"] = object({{"target", text()},
-                              {"number", nullable(number())},
-                              {"score", nullable(number())},
-                              {"log_probability", nullable(number())},
+                              {"number", nullable(any_number())},
+                              {"score", nullable(any_number())},
+                              {"log_probability", nullable(any_number())},
                               {"complete", flag()},
                               {"labels", list(schema_reference("LabelProbability"))},
                               {"tokens", list(text())},
@@ -78,9 +78,9 @@ void add_own(json& all) {
                                    {"source_tokens", list(text())}},
                                   {"source_tokens"});
   all["Predictions"] = answers("PredictedAnswer");
-  all["Classification"] =
-      object({{"target", text()}, {"probability", nullable(number())}, {"source_token", text()}},
-             {"source_token"});
+  all["Classification"] = object(
+      {{"target", text()}, {"probability", nullable(any_number())}, {"source_token", text()}},
+      {"source_token"});
   all["ClassifiedAnswer"] = object({{"source", text()},
                                     {"predictions", list(schema_reference("Classification"))},
                                     {"cut", flag()},
@@ -91,17 +91,18 @@ void add_own(json& all) {
 }
 
 void add_of_openai(json& all) {
-  all["Embedding"] = object(
-      {{"object", text()}, {"index", whole()}, {"embedding", either({list(number()), text()})}});
+  all["Embedding"] = object({{"object", text()},
+                             {"index", whole()},
+                             {"embedding", either({list(any_number()), text()})}});
   all["Embeddings"] = object({{"object", text()},
                               {"data", list(schema_reference("Embedding"))},
                               {"model", text()},
                               {"usage", usage({"prompt_tokens", "total_tokens"})}});
   all["Logprobs"] =
       object({{"tokens", list(text())},
-              {"token_logprobs", list(nullable(number()))},
+              {"token_logprobs", list(nullable(any_number()))},
               {"text_offset", list(whole())},
-              {"top_logprobs", nullable(list(nullable(map_of(nullable(number())))))}});
+              {"top_logprobs", nullable(list(nullable(map_of(nullable(any_number())))))}});
   all["Choice"] = object({{"text", text()},
                           {"index", whole()},
                           {"logprobs", nullable(schema_reference("Logprobs"))},
@@ -121,10 +122,10 @@ void add_of_openai(json& all) {
 }
 
 void add_of_tei(json& all) {
-  all["Vectors"] = list(list(number()));
-  all["TokenVectors"] = list(list(list(number())));
-  all["Similarities"] = list(number());
-  all["Label"] = object({{"label", text()}, {"score", nullable(number())}});
+  all["Vectors"] = list(list(any_number()));
+  all["TokenVectors"] = list(list(list(any_number())));
+  all["Similarities"] = list(any_number());
+  all["Label"] = object({{"label", text()}, {"score", nullable(any_number())}});
   all["Labels"] = either({list(schema_reference("Label")), list(list(schema_reference("Label")))});
   all["VectorsOrLabels"] = either({schema_reference("Vectors"), schema_reference("Labels")});
   all["Token"] = object({{"id", whole()},

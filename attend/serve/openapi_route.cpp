@@ -14,7 +14,7 @@ namespace {
 
 using nlohmann::json;
 
-constexpr const char* json_type = "application/json";
+constexpr const char* json_media_type = "application/json";
 
 // Errors have the route's form, or the server's form if the request is refused before routing.
 json error_schema(const Route& route) {
@@ -39,16 +39,17 @@ json operation(const Route& route, bool has_key) {
   json answered = json::object();
   for (const std::string& type : route.types)
     answered.update(content(
-        type, type == json_type ? schema_reference(route.schema) : json{{"type", "string"}}));
+        type, type == json_media_type ? schema_reference(route.schema) : json{{"type", "string"}}));
   json result = {{"operationId", route.name},
                  {"responses",
                   {{"200", {{"description", "the answer"}, {"content", answered}}},
                    {"default",
                     {{"description", "an error with a remedy"},
-                     {"content", content(json_type, error_schema(route))}}}}}};
+                     {"content", content(json_media_type, error_schema(route))}}}}}};
   if (route.fields != nullptr)
     result["requestBody"] = {
-        {"required", true}, {"content", content(json_type, schema_reference(request_name(route)))}};
+        {"required", true},
+        {"content", content(json_media_type, schema_reference(request_name(route)))}};
   if (std::string name = route_parameter(route); !name.empty())
     result["parameters"] = {{{"name", name.substr(1, name.size() - 2)},
                              {"in", "path"},

@@ -7,7 +7,7 @@
 
 namespace attend::internal {
 
-constexpr std::string_view white_space = " \t\n\v\f\r";
+constexpr std::string_view blank_characters = " \t\n\v\f\r";
 
 // Reads the first character of a non-empty text. Returns its size in bytes, or 0 if it is
 // malformed.

@@ -176,7 +176,7 @@ std::string shown_names(const std::vector<std::string>& names) {
 }
 
 // Converts a field to one line.
-std::string one_line(std::string_view text) {
+std::string joined_line(std::string_view text) {
   std::string line;
   line.reserve(text.size());
   for (size_t i = 0; i < text.size(); ++i) {
@@ -229,7 +229,7 @@ bool CsvReader::next(std::vector<std::string>& fields) {
   if (!state_->next(row)) return false;
   if (row.fields.size() != header().size())
     fail("{}: has {} fields, the header {}", where(), row.fields.size(), header().size());
-  for (std::string& field : row.fields) field = one_line(field);
+  for (std::string& field : row.fields) field = joined_line(field);
   fields = std::move(row.fields);
   return true;
 }

@@ -13,7 +13,7 @@ namespace {
 // utf8proc sorts a run of combining marks by insertion, in quadratic time.
 constexpr int maximum_marks = 1000;
 
-bool is_ascii(std::string_view text) {
+bool all_ascii(std::string_view text) {
   return std::all_of(text.begin(), text.end(),
                      [](char c) { return static_cast<unsigned char>(c) < 0x80; });
 }
@@ -43,7 +43,7 @@ int option_of(NormalForm form) {
 }  // namespace
 
 void internal::check_characters(std::string_view text) {
-  if (is_ascii(text)) return;
+  if (all_ascii(text)) return;
   int marks = 0;
   for (size_t position = 0; position < text.size();) {
     utf8proc_int32_t character = 0;
@@ -62,7 +62,7 @@ void internal::check_characters(std::string_view text) {
 }
 
 std::string normalised(std::string_view text, NormalForm form) {
-  if (is_ascii(text)) return std::string(text);
+  if (all_ascii(text)) return std::string(text);
   internal::check_characters(text);
   if (form == NormalForm::none) return std::string(text);
   utf8proc_uint8_t* mapped = nullptr;

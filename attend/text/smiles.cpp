@@ -102,10 +102,10 @@ class SymbolReader {
 }  // namespace
 
 std::vector<std::string> internal::smiles_symbols(std::string_view text) {
-  const size_t first = text.find_first_not_of(white_space);
+  const size_t first = text.find_first_not_of(blank_characters);
   if (first == std::string_view::npos) return {};
   text.remove_prefix(first);
-  return SymbolReader(text.substr(0, text.find_first_of(white_space))).read();
+  return SymbolReader(text.substr(0, text.find_first_of(blank_characters))).read();
 }
 
 std::optional<int64_t> internal::smiles_ring(std::string_view symbol) {

@@ -9,7 +9,7 @@
 namespace attend {
 namespace {
 
-using internal::white_space;
+using internal::blank_characters;
 
 std::string byte_name(unsigned char byte) {
   if (byte > ' ' && byte < 0x7f) return std::string(1, static_cast<char>(byte));
@@ -121,11 +121,11 @@ std::vector<std::string> split_characters(std::string_view text) {
 
 std::vector<std::string_view> split_words(std::string_view text) {
   std::vector<std::string_view> words;
-  size_t first = text.find_first_not_of(white_space);
+  size_t first = text.find_first_not_of(blank_characters);
   while (first != std::string_view::npos) {
-    const size_t end = std::min(text.find_first_of(white_space, first), text.size());
+    const size_t end = std::min(text.find_first_of(blank_characters, first), text.size());
     words.push_back(text.substr(first, end - first));
-    first = text.find_first_not_of(white_space, end);
+    first = text.find_first_not_of(blank_characters, end);
   }
   return words;
 }

@@ -11,7 +11,7 @@ constexpr size_t block_size = 256;
 constexpr char32_t code_points = 0x110000;
 constexpr char32_t dotted_capital_i = 0x130;
 
-void mark(std::vector<uint16_t>& flags, std::span<const PointStep> steps, uint16_t flag) {
+void set_flag(std::vector<uint16_t>& flags, std::span<const PointStep> steps, uint16_t flag) {
   size_t point = 0;
   for (const PointStep& step : steps) {
     point += step.gap;
@@ -21,19 +21,19 @@ void mark(std::vector<uint16_t>& flags, std::span<const PointStep> steps, uint16
 
 std::vector<uint16_t> all_flags() {
   std::vector<uint16_t> flags(code_points);
-  mark(flags, bert_removed_steps, bert_removed);
-  mark(flags, bert_space_steps, bert_space);
-  mark(flags, bert_cjk_steps, bert_cjk);
-  mark(flags, bert_mark_steps, bert_mark);
-  mark(flags, bert_punctuation_steps, bert_punctuation);
-  mark(flags, white_space_steps, white_space);
-  mark(flags, letter_steps, letter);
-  mark(flags, number_steps, number);
-  mark(flags, regex_space_steps, regex_space);
-  mark(flags, word_character_steps, word_character);
-  mark(flags, combining_steps, combining);
-  mark(flags, nfd_changes_steps, nfd_changes);
-  mark(flags, untouched_steps, untouched);
+  set_flag(flags, bert_removed_steps, bert_removed);
+  set_flag(flags, bert_space_steps, bert_space);
+  set_flag(flags, bert_cjk_steps, bert_cjk);
+  set_flag(flags, bert_mark_steps, bert_mark);
+  set_flag(flags, bert_punctuation_steps, bert_punctuation);
+  set_flag(flags, white_space_steps, white_space);
+  set_flag(flags, letter_steps, letter);
+  set_flag(flags, number_steps, number);
+  set_flag(flags, regex_space_steps, regex_space);
+  set_flag(flags, word_character_steps, word_character);
+  set_flag(flags, combining_steps, combining);
+  set_flag(flags, nfd_changes_steps, nfd_changes);
+  set_flag(flags, untouched_steps, untouched);
   for (const LowerRange& range : lower_ranges)
     for (char32_t point = range.first; point <= range.last; point += range.step)
       flags[point] |= has_lower;

@@ -6,7 +6,7 @@
 namespace attend::internal {
 namespace {
 
-constexpr size_t maximum_merges = 4'000'000;
+constexpr size_t merge_limit = 4'000'000;
 constexpr size_t maximum_pieces = 4'000'000;
 
 struct ModelType {
@@ -47,7 +47,7 @@ std::vector<TokenMerge> read_merges(const JsonPosition& place, const TokenTable&
                                     const std::string& prefix) {
   const Json& value = place.value();
   if (!value.is_array()) place.refuse("is not an array of merges");
-  if (value.size() > maximum_merges) place.refuse("has over {} merges", maximum_merges);
+  if (value.size() > merge_limit) place.refuse("has over {} merges", merge_limit);
   std::vector<TokenMerge> merges;
   merges.reserve(value.size());
   for (const Json& merge : value) {

@@ -7,7 +7,7 @@
 namespace attend::internal {
 namespace {
 
-constexpr size_t maximum_tokens = 4'000'000;
+constexpr size_t token_limit = 4'000'000;
 constexpr size_t longest_token = 4096;
 
 }  // namespace
@@ -16,8 +16,8 @@ TokenTable::TokenTable(std::vector<std::string> tokens, const std::string& name)
     : tokens_(std::move(tokens)) {
   if (tokens_.empty())
     fail("{}: the vocabulary has no tokens; give the file that the model has", name);
-  if (tokens_.size() > maximum_tokens)
-    fail("{}: the vocabulary has over {} tokens", name, maximum_tokens);
+  if (tokens_.size() > token_limit)
+    fail("{}: the vocabulary has over {} tokens", name, token_limit);
   std::vector<Trie::Entry> entries;
   entries.reserve(tokens_.size());
   for (const std::string& token : tokens_) {

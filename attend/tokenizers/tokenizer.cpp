@@ -16,7 +16,7 @@ using internal::TemplatePart;
 using internal::TokenizerParts;
 using Ids = std::vector<int32_t>;
 
-constexpr int64_t no_limit = std::numeric_limits<int64_t>::max();
+constexpr int64_t without_limit = std::numeric_limits<int64_t>::max();
 
 // Returns the number of bytes at the start of a normalised text that come from its first character;
 // 0 if normalising removes that.
@@ -190,7 +190,7 @@ Encoding Tokenizer::encode(std::string_view first, std::string_view second,
 std::vector<TokenSpan> Tokenizer::places(std::string_view text) const {
   std::string changed;
   if (internal::well_formed(text, changed) != text)
-    return std::vector<TokenSpan>(encode(text, {.maximum = no_limit}).ids.size());
+    return std::vector<TokenSpan>(encode(text, {.maximum = without_limit}).ids.size());
   std::vector<TokenSpan> places;
   for (const TemplatePart& part : parts_->sequence.single) {
     if (part.kind == TemplatePart::Kind::first)

@@ -55,7 +55,7 @@ Json added_tokens(const OlderTokens& older, const TokenTable& tokens, bool strip
     return std::any_of(added.begin(), added.end(),
                        [&](const Json& entry) { return entry["content"] == content; });
   };
-  const SpecialTokens& special = older.special;
+  const SpecialTokenNames& special = older.special;
   for (const std::string* content :
        {&special.unknown, &special.begin, &special.end, &special.padding, &special.mask})
     if (!content->empty() && !is_there(*content))
@@ -103,7 +103,7 @@ Json merges_of(std::string_view bytes, const std::string& file, const TokenTable
   return merges;
 }
 
-Json roberta_sequence(const SpecialTokens& special, const Json& added, bool prefix_space) {
+Json roberta_sequence(const SpecialTokenNames& special, const Json& added, bool prefix_space) {
   return {{"type", "RobertaProcessing"},
           {"cls", with_id(special.begin, added)},
           {"sep", with_id(special.end, added)},
@@ -139,7 +139,7 @@ std::vector<std::pair<std::string, double>> scored_tokens(const internal::Senten
 
 Json tokenizer_json(std::string_view vocabulary, const WordPieceFiles& files) {
   const TokenTable tokens = words_of(vocabulary, files.vocabulary);
-  const SpecialTokens& special = files.tokens.special;
+  const SpecialTokenNames& special = files.tokens.special;
   const Json added = added_tokens(files.tokens, tokens, false, files.vocabulary);
   Json strip = nullptr;
   if (files.strip_accents) strip = *files.strip_accents;
@@ -170,7 +170,7 @@ Json tokenizer_json(std::string_view vocabulary, std::string_view merges,
                     const ByteLevelFiles& files) {
   const Json ids = parse_json(vocabulary, files.vocabulary);
   const TokenTable tokens = internal::read_vocabulary(JsonPosition(ids, files.vocabulary));
-  const SpecialTokens& special = files.tokens.special;
+  const SpecialTokenNames& special = files.tokens.special;
   const Json added = added_tokens(files.tokens, tokens, true, files.vocabulary);
   Json sequence = nullptr;
   if (!special.begin.empty()) sequence = roberta_sequence(special, added, files.prefix_space);
@@ -203,7 +203,7 @@ Json tokenizer_json(std::string_view model, const PieceFiles& files) {
   names.reserve(scored.size());
   for (const auto& [name, score] : scored) names.push_back(name);
   const TokenTable tokens(std::move(names), files.model);
-  const SpecialTokens& special = files.tokens.special;
+  const SpecialTokenNames& special = files.tokens.special;
   const Json added = added_tokens(files.tokens, tokens, true, files.model);
   Json rules = nullptr;
   if (!pieces.charsmap.empty())

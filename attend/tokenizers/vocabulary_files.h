@@ -13,7 +13,7 @@ namespace attend {
 // has lines, the line: a token that is empty, not UTF-8 or a duplicate, a missing special token.
 
 // Names of a model's special tokens; "" if it lacks the kind.
-struct SpecialTokens {
+struct SpecialTokenNames {
   std::string unknown = {};
   std::string begin = {};  // before a text
   std::string end = {};    // after a text
@@ -23,7 +23,7 @@ struct SpecialTokens {
 
 // Tokens that are found in a text before it is split.
 struct OlderTokens {
-  SpecialTokens special = {};
+  SpecialTokenNames special = {};
   // Entries as in "added_tokens" of a tokenizer.json. They may describe special tokens further.
   // They need an id if the vocabulary has none for them.
   Json added = Json::array();

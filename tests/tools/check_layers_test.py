@@ -256,11 +256,15 @@ class OwnNames(unittest.TestCase):
                 self.assertEqual(len(found), 1, found)
                 self.assertIn("attend/data/other.cpp:4: ", found[0])
 
-    def test_overloads_and_other_layers_may_share_a_name(self):
+    def test_overloads_may_share_a_name(self):
         self.assertEqual(self.files("int f(int x) {", "int f(const Tensor& x) {"), [])
         self.assertEqual(self.files("constexpr int one = 1;", "constexpr int other = 1;"), [])
+
+    def test_another_layer_may_not_share_a_name(self):
         wrap = "namespace {\nconstexpr int most = 1;\n}  // namespace\n"
-        self.assertEqual(findings({"attend/data/a.cpp": wrap, "attend/nn/a.cpp": wrap}), [])
+        found = findings({"attend/data/a.cpp": wrap, "attend/nn/a.cpp": wrap})
+        self.assertEqual(len(found), 1, found)
+        self.assertIn("attend/nn/a.cpp:2: ", found[0])
 
 
 class Words(unittest.TestCase):

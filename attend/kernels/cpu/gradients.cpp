@@ -9,7 +9,7 @@
 namespace attend::kernels {
 namespace {
 
-int64_t row_count(const Shape& s) { return s.batch * s.heads * s.queries; }
+int64_t delta_count(const Shape& s) { return s.batch * s.heads * s.queries; }
 
 // Which entries or heads of one chunk must take turns because they add to the same numbers.
 struct Sharing {
@@ -121,11 +121,11 @@ void take_partials(BackwardPlan<T>& plan, Arena<T>& arena) {
   const Shape& s = plan.problem->shape;
   const Gradients<T>& to = plan.gradients;
   const Bias<T>& bias = plan.problem->bias;
-  plan.partial = arena.take((plan.chunks - 1) * row_count(s) * s.depth);
+  plan.partial = arena.take((plan.chunks - 1) * delta_count(s) * s.depth);
   if (plan.problem->score.family == Family::additive)
     plan.partial_vector = arena.take(s.batch * plan.chunks * s.heads * s.depth);
   if (to.slopes != nullptr) plan.partial_slopes = arena.take(s.batch * plan.chunks * s.heads);
-  const int64_t rows = plan.chunks * row_count(s);
+  const int64_t rows = plan.chunks * delta_count(s);
   if (to.centres != nullptr) plan.partial_centres = arena.take(rows);
   if (to.widths != nullptr) plan.partial_widths = arena.take(rows);
   if (plan.partial_centres != nullptr) std::fill_n(plan.partial_centres, rows, T(0));
@@ -165,8 +165,8 @@ void run_backward(const Problem<T>& problem, const Upstream<T>& upstream,
   std::vector<uint8_t> sees(static_cast<size_t>(plan.chunks * s.batch * s.heads * plan.blocks()));
   plan.sees = sees.data();
   if (is_sparse(problem.normaliser)) {
-    plan.deltas = partial.take(row_count(s));
-    plan.shifts = {partial.take(row_count(s)), partial.take(row_count(s))};
+    plan.deltas = partial.take(delta_count(s));
+    plan.shifts = {partial.take(delta_count(s)), partial.take(delta_count(s))};
     const BackwardPlan<T> first = plan;
     const BackwardTask<T> deltas = delta_task<T>();
     const int64_t blocks = (s.queries + kBackwardRows - 1) / kBackwardRows;
@@ -187,8 +187,8 @@ void run_backward(const Problem<T>& problem, const Upstream<T>& upstream,
   const int64_t parts = s.batch * plan.chunks;
   add_parts(plan.partial_vector, parts, s.heads * s.depth, gradients.vector);
   add_parts(plan.partial_slopes, parts, s.heads, gradients.slopes);
-  add_parts(plan.partial_centres, plan.chunks, row_count(s), gradients.centres);
-  add_parts(plan.partial_widths, plan.chunks, row_count(s), gradients.widths);
+  add_parts(plan.partial_centres, plan.chunks, delta_count(s), gradients.centres);
+  add_parts(plan.partial_widths, plan.chunks, delta_count(s), gradients.widths);
   if (gradients.sinks != nullptr)
     add_sink_gradients(problem, upstream, plan.shifts, gradients.sinks);
 }

@@ -117,9 +117,9 @@ HWY_INLINE void PanelLogits(const TokenRows& p, const LeftRows& left, int64_t co
 }
 
 // State of all rows; panels must arrive in order.
-class AllRows {
+class TokenLogits {
  public:
-  explicit AllRows(const TokenRows& p)
+  explicit TokenLogits(const TokenRows& p)
       : p_(p), given_(GivenTokens(p)), given_logits_(given_.size()) {
     rows_.reserve(static_cast<size_t>(p.rows));
     for (int64_t r = 0; r < p.rows; ++r) rows_.emplace_back(p, r);
@@ -170,7 +170,7 @@ class AllRows {
 constexpr int64_t kSharedRows = 8;
 
 void AllTokenRows(const TokenRows& p) {
-  AllRows all(p);
+  TokenLogits all(p);
   const PackedMatrix& matrix = *p.matrix;
   const LeftRows left(matrix, p.rows, p.a, p.a_stride);
   if (p.rows <= kSharedRows && matrix.columns() > SharedColumns(matrix) && is_helped()) {
