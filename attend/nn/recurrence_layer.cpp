@@ -6,9 +6,9 @@
 #include <cmath>
 
 #include "attend/base/error.h"
-#include "attend/nn/causal_convolution.h"
 #include "attend/nn/feed_forward.h"
 #include "attend/nn/multi_head_state.h"
+#include "attend/ops/causal_convolution.h"
 #include "attend/ops/scopes.h"
 
 namespace attend {

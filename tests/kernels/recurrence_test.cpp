@@ -322,6 +322,29 @@ TEST(Recurrence, TakesOneStepInPlace) {
   });
 }
 
+// Batches are padded; an answer must not depend on the others of its batch.
+TEST(Recurrence, HasTheSameBitsBeforePadding) {
+  on_every_target([] {
+    on_every_rule([](bool delta, int64_t decay) {
+      for (const int64_t tokens : {1, 2, 5, 16, 17}) {
+        RecurrenceCase padded = a_case(delta, decay, 40);
+        padded.shape.batch = 1;
+        padded.shape.heads = 1;
+        padded.has_initial = false;
+        draw(padded, -0.5, 9);
+        RecurrenceCase whole = padded;
+        whole.shape.tokens = tokens;
+        const auto long_run = run<float>(padded);
+        const auto short_run = run<float>(whole);
+        const auto count = static_cast<size_t>(tokens * padded.shape.value_depth);
+        EXPECT_TRUE(std::equal(short_run.output.begin(), short_run.output.begin() + count,
+                               long_run.output.begin()))
+            << tokens;
+      }
+    });
+  });
+}
+
 TEST(Recurrence, HasTheSameBitsForAnyNumberOfThreads) {
   const RecurrenceCase c = a_case(true, 2, 200);
   const auto one = run<float>(c, {.threads = 1}), two = run<float>(c, {.threads = 2});

@@ -56,7 +56,7 @@ void Step(const RecurrenceChunk<T>& x, bool delta, const T* before, T* after, T*
   for (; c < x.value_columns; c += kLanes<T>) StepColumns<1>(x, delta, before, after, c, output);
 }
 
-// One token, as in decoding: reads and writes the state once, without a copy.
+// One token after others, as in decoding: reads and writes the state once, without a copy.
 template <class T>
 void OneStep(const RecurrencePlan<T>& plan, int64_t task, Arena<T>& arena) {
   const RecurrenceTokens<T> tokens(plan, task);
@@ -72,21 +72,21 @@ void OneStep(const RecurrencePlan<T>& plan, int64_t task, Arena<T>& arena) {
 template <class T>
 void RecurrenceForward(const RecurrencePlan<T>& plan, int64_t task, Arena<T>& arena) {
   const RecurrenceTokens<T> tokens(plan, task);
-  if (tokens.count == 1 && plan.initial != nullptr && plan.last != nullptr &&
-      plan.kept == nullptr && plan.shape.value_depth % kLanes<T> == 0)
+  // Only after a state: a sequence of one token has the bits that it has in a padded batch.
+  const bool step = tokens.count == 1 && plan.initial != nullptr;
+  if (step && plan.last != nullptr && plan.kept == nullptr &&
+      plan.shape.value_depth % kLanes<T> == 0)
     return OneStep(plan, task, arena);
   RecurrenceChunk<T> chunk(plan, tokens, arena);
   const int64_t columns = chunk.value_columns, size = plan.state_size();
   T* const state = arena.take(plan.shape.depth * columns);
   T* const output = arena.take(plan.chunk * columns);
   LoadState(plan, plan.initial == nullptr ? nullptr : plan.initial + task * size, state, columns);
-  const bool steps = tokens.count <= kFewTokens;
-  const int64_t rows = steps ? 1 : plan.chunk;
-  for (int64_t first = 0; first < tokens.count; first += rows) {
+  for (int64_t first = 0; first < tokens.count; first += plan.chunk) {
     if (plan.kept != nullptr && first % plan.segment == 0)
       StoreState(plan, state, columns, plan.kept + (tokens.kept + first / plan.segment) * size);
-    chunk.load(first, std::min(rows, tokens.count - first));
-    if (steps) {
+    chunk.load(first, std::min(plan.chunk, tokens.count - first));
+    if (step) {
       Step(chunk, plan.delta, state, state, output);
     } else {
       chunk.find_pairs();

@@ -17,8 +17,6 @@ namespace attend::kernels {
 inline constexpr int64_t kChunk = 16;
 // Tokens between two kept states. Backward recomputes the states within.
 inline constexpr int64_t kSegment = 128;
-// Limit of few tokens, as in decoding: they pass through the state one by one.
-inline constexpr int64_t kFewTokens = 4;
 
 // Rows of an array in any storage type, read and written in the type of the arithmetic.
 template <class T>
