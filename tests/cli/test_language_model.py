@@ -176,6 +176,68 @@ class Text(program.Case):
         self.assertAlmostEqual(one["loss"], two["loss"], places=4)
 
 
+class Recurrences(program.Case):
+    """Models whose layers read by linear recurrences."""
+
+    def train(self, out, values, *more):
+        self.write("text.txt", text(1000, 1))
+        return self.succeed("train", "--data", "text.txt", "--out", out, "--json", *more,
+                            *settings(SMALL | {"train.epochs": 5} | values))
+
+    def test_a_text_is_learned_continued_and_shown(self):
+        run = self.train("model", {"model.layer": "gated_delta"})
+        self.assertLess(json.loads(run.stdout)["valid_loss"], 0.3)
+        for search in ((), ("--beam", 3)):
+            answer = self.succeed("predict", "model", "--maximum-length", 100, *search,
+                                  stdin="the cat sa\n").stdout
+            whole = "the cat sa" + answer
+            self.assertTrue(all(line + "\n" in LINES for line in whole.split("\n")[:-2]), whole)
+        details = json.loads(self.succeed("predict", "model", "--json", "--details",
+                                          stdin="the cat sa\n").stdout)
+        self.assertNotIn("weights", details["predictions"][0])
+        self.succeed("explain", "model", "the cat", "--maximum-length", 9, "--out", "map.json")
+        shown = json.loads((self.folder / "map.json").read_text())
+        self.assertEqual("".join(shown["target"]), " sat on a")
+        self.assertTrue(any(weight < 0 for row in shown["weights"] for weight in row))
+        self.refuse("explain", "model", "the cat", "--method", "rollout",
+                    names=["method rollout: weights may be negative"])
+
+    def test_layers_alternate(self):
+        run = self.train("model", {"model.layer": "kda,attention", "model.positions": "none"})
+        self.assertLess(json.loads(run.stdout)["valid_loss"], 0.3)
+        details = json.loads(self.succeed("predict", "model", "--json", "--details",
+                                          stdin="the cat sa\n").stdout)
+        self.assertIn("weights", details["predictions"][0])
+
+    def test_a_stopped_training_goes_on_to_the_same_bits(self):
+        self.write("text.txt", text(100, 1))
+        short = SMALL | {"train.epochs": 2, "train.checkpoint_seconds": 0, "model.dropout": 0.1,
+                         "model.layer": "gated_delta"}
+        data = ("--data", "text.txt", "--valid", "text.txt")
+        self.succeed("train", *data, "--out", "whole", *settings(short))
+        train = ["train", *data, "--out", "parts", "--resume", *settings(short)]
+        run = self.attend(*train, env=counting(self.folder / "parts", signal=signal.SIGTERM, number=3,
+                                               change="rename parts/checkpoint.safetensors"))
+        self.assertEqual(run.returncode, 128 + signal.SIGTERM, run.stderr)
+        self.succeed(*train)
+        whole, parts = ((self.folder / name / "weights.safetensors").read_bytes()
+                        for name in ("whole", "parts"))
+        self.assertEqual(whole, parts)
+
+    def test_other_names_are_refused(self):
+        self.write("text.txt", text(50, 1))
+        for values, names in (
+                ({"model.layer": "gated-delta"}, ["model.layer", "did you mean gated_delta?"]),
+                ({"model.layer": "kda,"}, ["model.layer", "''"]),
+                ({"model.layer": ""}, ["model.layer", "''"]),
+                ({"model.layer": "gla", "model.type": "encoder", "model.heads": 1},
+                 ["model.heads is 1", "even"])):
+            with self.subTest(**values):
+                chosen = {key: value for key, value in SMALL.items() if key != "model.context"}
+                self.refuse("train", "--data", "text.txt", "--out", "none",
+                            *settings(chosen | values), names=names)
+
+
 class Texts(program.Case):
     """Other tokens, other files."""
 
