@@ -77,7 +77,7 @@ struct Mechanism {
 };
 
 std::vector<Mechanism> mechanisms(int64_t longest, int64_t longest_exact) {
-  const auto of_spec = [](const AttentionSpec& spec) {
+  const auto by_spec = [](const AttentionSpec& spec) {
     return [spec](const Tensor& q, const Tensor& k, const Tensor& v) {
       return attention(q, k, v, spec).context;
     };
@@ -87,15 +87,15 @@ std::vector<Mechanism> mechanisms(int64_t longest, int64_t longest_exact) {
   const auto keys = std::make_shared<LengthProjection>(longest, projected);
   const auto values = std::make_shared<LengthProjection>(longest, projected);
   return {
-      {"exact, fused", longest_exact, of_spec({})},
-      {"exact, fused, causal", longest_exact, of_spec({.scope = causal()})},
-      {"elu_features", longest, of_spec({.score = "elu_features", .normaliser = "linear"})},
+      {"exact, fused", longest_exact, by_spec({})},
+      {"exact, fused, causal", longest_exact, by_spec({.scope = causal()})},
+      {"elu_features", longest, by_spec({.score = "elu_features", .normaliser = "linear"})},
       {"elu_features, causal", longest,
-       of_spec({.score = "elu_features", .scope = causal(), .normaliser = "linear"})},
+       by_spec({.score = "elu_features", .scope = causal(), .normaliser = "linear"})},
       {"positive_features, 64 of them", longest,
-       of_spec({.score = positive, .normaliser = "linear"})},
+       by_spec({.score = positive, .normaliser = "linear"})},
       {"positive_features, 64 of them, causal", longest,
-       of_spec({.score = positive, .scope = causal(), .normaliser = "linear"})},
+       by_spec({.score = positive, .scope = causal(), .normaliser = "linear"})},
       {fmt::format("length projection to {}", projected), longest,
        [=](const Tensor& q, const Tensor& k, const Tensor& v) {
          return attention(q, keys->forward(k), values->forward(v)).context;

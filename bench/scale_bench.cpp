@@ -168,8 +168,8 @@ void predict(double step, double ahead, const std::vector<double>& buckets) {
     fmt::print("| {:.0f} |", machines);
     for (const double bandwidth : {1.25e9, 12.5e9}) {
       // A ring of n machines sends 2 (n - 1) messages of 1/n of the bytes each.
-      const auto ring = [&](double sums, double of_bytes) {
-        return 2 * (machines - 1) * (of_bytes / machines / bandwidth + sums * latency);
+      const auto ring = [&](double sums, double sent_bytes) {
+        return 2 * (machines - 1) * (sent_bytes / machines / bandwidth + sums * latency);
       };
       const double shown = std::max(0.0, ring(before, bytes - last) - ahead) + ring(1, last);
       fmt::print(" {:.0f} % / {:.0f} % |", 100 * step / (step + ring(1, bytes)),

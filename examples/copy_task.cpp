@@ -229,9 +229,9 @@ void draw_addressing(MemoryMachine& machine, const std::string& out) {
     state = machine.step(input, state).second;
     weights.push_back(state.weights[0]);
   }
-  const Tensor of_heads = torch::stack(weights, 1);
-  write_file(out + "_read.svg", picture_of(of_heads[0], "read", longest));
-  write_file(out + "_write.svg", picture_of(of_heads[1], "write", longest));
+  const Tensor heads = torch::stack(weights, 1);
+  write_file(out + "_read.svg", picture_of(heads[0], "read", longest));
+  write_file(out + "_write.svg", picture_of(heads[1], "write", longest));
 }
 
 void run(const Options& options) {

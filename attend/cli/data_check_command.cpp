@@ -180,7 +180,7 @@ void run_check(const CheckOptions& options) {
     fail("--target: {} files for {} files of sources; give one each", options.targets.size(),
          options.files.size());
   std::vector<PairFiles> files;
-  TextConfig of_pairs;
+  TextConfig pair_config;
   std::vector<FormatSummary> others;
   for (size_t i = 0; i < options.files.size(); ++i) {
     const TextConfig text = text_of(options, options.files[i]);
@@ -188,12 +188,12 @@ void run_check(const CheckOptions& options) {
       others.push_back(check_format(options.files[i], text));
       continue;
     }
-    of_pairs = text;
+    pair_config = text;
     for (const std::string& path : files_of(options.files[i]))
       files.push_back({path, options.targets.empty() ? "" : options.targets[i],
                        options.source_column, options.target_column});
   }
-  const DataSummary summary = files.empty() ? DataSummary() : check_data(files, of_pairs);
+  const DataSummary summary = files.empty() ? DataSummary() : check_data(files, pair_config);
   if (options.json) {
     ordered_json report = as_json(summary);
     for (const FormatSummary& file : others) report["files"].push_back(as_json(file));

@@ -101,7 +101,7 @@ void take_search_defaults(DecodeOptions& options, const Model& model) {
 }
 
 void check_decode_options(const DecodeOptions& options, const Model& model) {
-  if (options.search.keep_seen && !model.answers().ranks())
+  if (options.search.keep_seen && !model.answer_kind().ranks())
     fail("--keep-seen: needs a model that ranks items; {} is of type {}", options.models[0],
          model.type());
 }

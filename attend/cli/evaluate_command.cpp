@@ -68,7 +68,7 @@ std::vector<const Metric*> chosen_metrics(const std::vector<std::string>& names,
 // Error if the model does not support a metric.
 void check_metrics(const std::vector<const Metric*>& metrics, const Model& model) {
   for (const Metric* metric : metrics)
-    if (metric->of_answers() && metric->of_ranks() != model.answers().ranks())
+    if (metric->of_answers() && metric->of_ranks() != model.answer_kind().ranks())
       fail("--metric {}: a model of type {} {}; leave the metric out", metric->name, model.type(),
            metric->of_ranks() ? "ranks no items" : "ranks items, and gives no such answers");
 }
@@ -138,7 +138,7 @@ std::string unread_part(int64_t tokens) {
 Measurement measure_model(const EvaluateOptions& options, const Model& model, int64_t& left_out) {
   auto examples = read_test_examples(options, model, left_out);
   const TextConfig& text = model.text();
-  const AnswerKind& kind = model.answers();
+  const AnswerKind& kind = model.answer_kind();
   if (const SourceKind* files = text.source_kind(); files != nullptr && options.skip_bad)
     left_out +=
         take_out_unreadable({&examples}, *files->reader(text.frames), options.data, print_remark);
@@ -253,7 +253,7 @@ void run_evaluate(EvaluateOptions& options) {
   const Model model = Model::ensemble(options.models, options.model);
   take_search_defaults(options, model);
   check_decode_options(options, model);
-  const AnswerKind& kind = model.answers();
+  const AnswerKind& kind = model.answer_kind();
   if (options.negatives > 0 && !kind.ranks())
     fail("--negatives: needs a model that ranks items; {} is of type {}", options.models[0],
          model.type());

@@ -31,7 +31,7 @@ json measure_masked(const Model& model, const std::string& path, int64_t* bad) {
 }  // namespace
 
 void evaluate_text(const Model& model, const std::string& data, bool as_json, int64_t* bad) {
-  const bool masked = model.answers().fills();
+  const bool masked = model.answer_kind().fills();
   const std::string path = std::filesystem::is_directory(data) ? data + "/test.txt" : data;
   const json figures =
       masked ? measure_masked(model, path, bad)

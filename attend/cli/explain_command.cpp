@@ -50,7 +50,7 @@ std::shared_ptr<const ExplainedAnswer> explained_answer(const ExplainOptions& op
   watch.answered = [&](const Subject& subject) {
     if (subject.truncated)
       fmt::print(stderr, "attend: the text is cut to its {} {} tokens\n",
-                 model.answers().kept_part(), subject.source.size());
+                 model.answer_kind().kept_part(), subject.source.size());
     printer.emplace("tested");
   };
   watch.report = [&](int64_t done, int64_t total) { printer->show(done, total); };
@@ -106,7 +106,7 @@ void print_knock_out(const ExplainOptions& options, const Model& model, const Kn
     fmt::print("{}\n", knock_out_json(told));
     return;
   }
-  const bool number = !model.answers().has_probabilities();
+  const bool number = !model.answer_kind().has_probabilities();
   const char* value = number                            ? "number"
                       : options.request.against.empty() ? "log probability"
                                                         : "log odds";
@@ -164,7 +164,7 @@ void run_explain(ExplainOptions& options) {
   if (subject.converted_to_grey)
     fmt::print(stderr, "attend: the image is in colour and read in grey (data.colours = false)\n");
   // A continuation of a text has no end of its own.
-  if (!subject.complete && !model.answers().continues())
+  if (!subject.complete && !model.answer_kind().continues())
     fmt::print(stderr,
                "attend: the answer is cut at the maximum length, {} tokens; --maximum-length sets "
                "it\n",

@@ -23,9 +23,9 @@ struct PredictOptions : DecodeOptions {
 
 // Answers of models of texts may contain line breaks and TABs; bytes may, too.
 std::string answer_line(const Model& model, const std::string& text, bool in_record) {
-  return in_one_line(text, model.answers().is_text() ? text_breaks
-                           : in_record               ? field_breaks
-                                                     : line_breaks);
+  return in_one_line(text, model.answer_kind().is_text() ? text_breaks
+                           : in_record                   ? field_breaks
+                                                         : line_breaks);
 }
 
 void print_answer(const PredictOptions& options, const Model& model, const std::string& source,
@@ -70,7 +70,7 @@ struct Tally {
                  "attend: {} of {} sources are in colour and read in grey (data.colours = false)\n",
                  converted_to_grey, lines);
     // A continuation of a text has no end of its own.
-    if (cut > 0 && !model.answers().continues())
+    if (cut > 0 && !model.answer_kind().continues())
       fmt::print(
           stderr,
           "attend: {} of {} answers are cut at the maximum length; --maximum-length sets it\n", cut,
@@ -176,7 +176,8 @@ void add_predict_command(CLI::App& app) {
       "\"complete\"}], \"cut\",\n"
       "  \"unknown\": [source tokens that the model does not know], with --skip-bad \"error\"};\n"
       "a prediction that is a number has only target and number, one of several labels also\n"
-      "labels: [{label, probability}]; with --details also source_tokens, source_spans of imported models ([first, end] in characters of the\n"
+      "labels: [{label, probability}]; with --details also source_tokens, source_spans of imported "
+      "models ([first, end] in characters of the\n"
       "source, or null), and for each prediction tokens, log_probabilities (the last is the end\n"
       "token's; labels lack it) and weights [tokens, source_tokens].\n"
       "Without --json, line breaks in answers are \\n and carriage returns \\r, TABs of a line\n"

@@ -41,7 +41,7 @@ void SourceLines::ask(const std::function<void()>& ask) const {
 
 void SourceLines::tell_truncated(size_t index, const Model& model) const {
   fmt::print(stderr, "attend: standard input, line {}: cut to the {} {} tokens\n", number(index),
-             model.answers().kept_part(), model.maximum_source_length());
+             model.answer_kind().kept_part(), model.maximum_source_length());
 }
 
 void SourceLines::tell_bad(size_t index, const std::string& error) {

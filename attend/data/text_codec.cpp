@@ -54,13 +54,13 @@ TextCodec make_codec(const TextConfig& text, const std::string& side, const std:
 
 // Error if a tokenizer is given but no side uses it.
 void check_tokenizers(const TextConfig& text) {
-  const bool of_target = text.target_units == tokenizer_units;
-  if (!text.tokenizer.empty() && text.source_units != tokenizer_units && !of_target)
+  const bool is_for_target = text.target_units == tokenizer_units;
+  if (!text.tokenizer.empty() && text.source_units != tokenizer_units && !is_for_target)
     fail(
         "data.tokenizer = {}: but neither data.source_units nor data.target_units is tokenizer; "
         "set them",
         in_quotes(text.tokenizer));
-  if (!text.target_tokenizer.empty() && !of_target)
+  if (!text.target_tokenizer.empty() && !is_for_target)
     fail("data.target_tokenizer = {}: but data.target_units is {}; set it to tokenizer",
          in_quotes(text.target_tokenizer), in_quotes(text.target_units));
 }
@@ -189,17 +189,18 @@ TextCodecs make_codecs(const TextConfig& text) {
     fail("data.language_token = true: but data.source_units is {}, and its sources are names",
          text.source_units);
   check_tokenizers(text);
-  std::optional<TextTokenizer> tokenizer, of_target;
+  std::optional<TextTokenizer> tokenizer, target_tokenizer;
   if (!text.tokenizer.empty()) {
     check_exists("tokenizer", text.tokenizer);
-    of_target = tokenizer = TextTokenizer::load(text.tokenizer);
+    target_tokenizer = tokenizer = TextTokenizer::load(text.tokenizer);
   }
   if (!text.target_tokenizer.empty()) {
     check_exists("target_tokenizer", text.target_tokenizer);
-    of_target = TextTokenizer::load(text.target_tokenizer).without_special_tokens();
+    target_tokenizer = TextTokenizer::load(text.target_tokenizer).without_special_tokens();
   }
-  TextCodecs codecs{make_codec(text, "source", text.source_units, text.source_bpe, tokenizer),
-                    make_codec(text, "target", text.target_units, text.target_bpe, of_target)};
+  TextCodecs codecs{
+      make_codec(text, "source", text.source_units, text.source_bpe, tokenizer),
+      make_codec(text, "target", text.target_units, text.target_bpe, target_tokenizer)};
   codecs.source.language_token = text.language_token;
   if (text.wants_labels()) codecs.target.label_separator = text.label_separator;
   return codecs;

@@ -11,10 +11,10 @@ namespace {
 
 // Sums in the order of the models, because LibTorch's reductions use another order in some columns
 // of a batch.
-at::Tensor mean(const std::vector<at::Tensor>& of_models) {
-  at::Tensor sum = of_models[0];
-  for (size_t i = 1; i < of_models.size(); ++i) sum = sum + of_models[i];
-  return sum / static_cast<double>(of_models.size());
+at::Tensor mean(const std::vector<at::Tensor>& values) {
+  at::Tensor sum = values[0];
+  for (size_t i = 1; i < values.size(); ++i) sum = sum + values[i];
+  return sum / static_cast<double>(values.size());
 }
 
 // log((1 / n) sum_m p_m)

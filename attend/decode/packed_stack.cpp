@@ -136,7 +136,7 @@ std::shared_ptr<PackedStack::State> PackedStack::start(const StackSource& source
                                         tokens.size(0), tokens.size(1)));
   for (int64_t b = 0; b < state->count; ++b) state->sources.push_back(static_cast<int32_t>(b));
   if (source.lengths.defined()) state->lengths = lengths;
-  state->groups = {{.count = state->count, .of_source = block}};
+  state->groups = {{.count = state->count, .source = block}};
   return state;
 }
 
@@ -242,7 +242,7 @@ void PackedStack::read_self(State& state, size_t index, const float* in, float* 
 void PackedStack::read_source(State& state, const Heads& heads, size_t index, const float* in,
                               float* weights) const {
   attend(state, heads, in, [&](const State::Group& group, int64_t first) {
-    const State::Block& source = *group.of_source;
+    const State::Block& source = *group.source;
     state.slots.clear();
     for (int64_t j = 0; j < source.positions; ++j) state.slots.push_back(source.key(index, j));
     return kernels::CachedAttention{
@@ -306,7 +306,7 @@ PackedStack::Vectors PackedStack::step(const Tensor& x, State& state, bool with_
   with_weights &= !state.appended;
   if (with_weights)
     result.weights =
-        at::empty({state.rows, has_source ? state.groups[0].of_source->positions : state.steps()});
+        at::empty({state.rows, has_source ? state.groups[0].source->positions : state.steps()});
   pass(state, [&](size_t i) {
     const bool last = i + 1 == layers_.size();
     float* weights = with_weights && last ? result.weights.data_ptr<float>() : nullptr;
@@ -336,7 +336,7 @@ Tensor PackedStack::encode(const Tensor& x, const Tensor& lengths) const {
   const auto block = std::make_shared<State::Block>(State::make_block(
       kernels::CacheType::float32, 1, x.size(0), x.size(1), layers_[0].self.width()));
   state.count = state.rows;
-  state.groups = {{.count = state.rows, .of_source = block}};
+  state.groups = {{.count = state.rows, .source = block}};
   for (size_t b = 0; b < counts.size(); ++b) {
     const auto count = static_cast<size_t>(counts[b]);
     state.sources.insert(state.sources.end(), count, static_cast<int32_t>(b));

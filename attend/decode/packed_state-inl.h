@@ -83,7 +83,7 @@ struct PackedStack::State {
   struct Group {
     int64_t count = 0;  // hypotheses
     std::vector<Step> steps = {};
-    std::shared_ptr<Block> of_source = {};  // one row per source, including padding
+    std::shared_ptr<Block> source = {};  // one row per source, including padding
 
     int64_t positions() const { return static_cast<int64_t>(steps.size()); }
   };
@@ -140,7 +140,7 @@ struct PackedStack::State {
       const auto row = static_cast<size_t>(from[r]);
       const Group& group = groups[numbers[row]];
       const bool continues = r > 0 && numbers[row] == numbers[static_cast<size_t>(from[r - 1])];
-      if (!continues) moved_groups.push_back({0, group.steps, group.of_source});
+      if (!continues) moved_groups.push_back({0, group.steps, group.source});
       ++moved_groups.back().count;
       std::copy_n(places.data() + from[r] * room, group.positions(), moved.data() + r * room);
       if (!sources.empty()) moved_sources.push_back(sources[row]);
@@ -181,7 +181,7 @@ struct PackedStack::State {
   void set_lengths() {
     if (sources.empty() || !lengths.empty()) return;
     for (const Group& group : groups)
-      lengths.insert(lengths.end(), static_cast<size_t>(group.count), group.of_source->positions);
+      lengths.insert(lengths.end(), static_cast<size_t>(group.count), group.source->positions);
   }
 
   // Sets the room for places in each row's list.

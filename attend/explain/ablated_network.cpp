@@ -40,7 +40,7 @@ class SwitchedOff : public Watch {
       const Tensor carried = at::matmul(weights * edges.to(weights.options()), values);
       result.context = result.context - carried.view_as(result.context);
     }
-    result.context = without_heads(result.context, /*of_contexts=*/true);
+    result.context = without_heads(result.context, /*are_contexts=*/true);
     return result;
   }
 
@@ -53,7 +53,7 @@ class SwitchedOff : public Watch {
         edges.defined()
             ? with_heads(weights).masked_fill(edges.to(weights.device()), 0.0).view_as(weights)
             : weights;
-    return without_heads(left, /*of_contexts=*/false);
+    return without_heads(left, /*are_contexts=*/false);
   }
 
  private:
@@ -89,13 +89,13 @@ class SwitchedOff : public Watch {
   }
 
   // Replaces heads in the last call's context or weights, [B, heads, ..] or, of one head, [B, ..].
-  Tensor without_heads(const Tensor& x, bool of_contexts) const {
+  Tensor without_heads(const Tensor& x, bool are_contexts) const {
     Tensor left = x;
     for (const auto& [one, instead] : off_) {
       const int64_t head = index_of(one);
       if (!one.is_whole() || head < 0 || head >= heads_) continue;
       const Tensor other =
-          of_contexts && instead.defined() ? instead.to(x.options()) : at::zeros({}, x.options());
+          are_contexts && instead.defined() ? instead.to(x.options()) : at::zeros({}, x.options());
       if (query_.dim() < 4) return other.expand_as(x).contiguous();
       const Tensor mask = at::arange(heads_, x.device()).view({1, -1, 1, 1}) == head;
       left = at::where(mask, other, left);

@@ -104,7 +104,7 @@ std::shared_ptr<PairNetwork> new_network(const PairModel& model, uint64_t seed) 
 
 AnswerEvidence::AnswerEvidence(const Explanation& explanation, const WeightTestOptions& options)
     : explanation_(explanation), subject_(explanation.subject()), options_(options) {
-  if (const AnswerKind& kind = subject_.model.answers(); !kind.has_probabilities())
+  if (const AnswerKind& kind = subject_.model.answer_kind(); !kind.has_probabilities())
     fail("evidence needs probabilities, and the answer is a {}; leave evidence out", kind.name());
   if (subject_.target.empty()) fail("the answer is empty; there is nothing to test");
   rows_ = asked_places(subject_, options.rows);
@@ -131,11 +131,11 @@ void AnswerEvidence::read_kept(const std::set<std::vector<int64_t>>& sets) {
 Tensor AnswerEvidence::scope(const MethodRow& method, const MethodChoice& choice) {
   MethodChoice own = choice;
   own.tokens = rows_;
-  const auto of_text = [&] {
+  const auto text_scope = [&] {
     return method_scope(method, subject_, trace(), own).logical_and(text_tokens(subject_));
   };
-  if (method.scope != nullptr) return of_text();
-  if (!reached_.defined()) reached_ = of_text();
+  if (method.scope != nullptr) return text_scope();
+  if (!reached_.defined()) reached_ = text_scope();
   return reached_;
 }
 
@@ -217,19 +217,19 @@ void AnswerEvidence::read_without_each() {
 FigureValue AnswerEvidence::flips_by_token(const Tensor& scores, const Tensor& scope) {
   if (subject_.source_length() < 2) return {.missing = "the source has one token"};
   read_without_each();
-  double of_largest = 0, of_others = 0, count = 0;
+  double largest_sum = 0, others_sum = 0, count = 0;
   for (const int64_t row : rows_) {
     const Tensor keys = scope[row].nonzero().squeeze(1);
     if (keys.size(0) < 2) continue;
     const Tensor changed = changed_[row].index_select(0, keys);
     const Tensor best = scores[row].index_select(0, keys).argmax();
     const double largest = changed[best.item<int64_t>()].item<bool>() ? 1 : 0;
-    of_largest += largest;
-    of_others += (changed.sum().item<double>() - largest) / static_cast<double>(keys.size(0) - 1);
+    largest_sum += largest;
+    others_sum += (changed.sum().item<double>() - largest) / static_cast<double>(keys.size(0) - 1);
     ++count;
   }
   if (count == 0) return {.missing = "no token has two keys in scope"};
-  return {of_largest / count, of_others / count};
+  return {largest_sum / count, others_sum / count};
 }
 
 const WeightTests* AnswerEvidence::weight_tests() {

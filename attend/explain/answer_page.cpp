@@ -92,7 +92,7 @@ TestedMethods test_methods(const Explanation& explanation, const MethodRow* only
     tested.note = fmt::format(
         "the source is long: {} take minutes, and so do tests; name a method to see it tested",
         slow_methods());
-  else if (const AnswerKind& kind = subject.model.answers(); !kind.has_probabilities())
+  else if (const AnswerKind& kind = subject.model.answer_kind(); !kind.has_probabilities())
     tested.note = fmt::format("the answer is a {}, which has no probability to test the methods by",
                               kind.name());
   else if (!subject.target.empty())

@@ -104,7 +104,7 @@ class Decomposer : public Watch {
     has_begun_ = true;
     const Tensor group = at::arange(groups_, x.options().dtype(at::kLong)).unsqueeze(1);
     const Tensor own =
-        group == (in_decoder ? group[groups_ - 1] : vectors_.of_vectors().to(x.device()));
+        group == (in_decoder ? group[groups_ - 1] : vectors_.by_vector().to(x.device()));
     const Tensor whole = whole_of(x);
     return at::cat({whole, at::zeros_like(whole), whole * own.unsqueeze(2)});
   }
@@ -164,9 +164,8 @@ Tensor token_parts(const Subject& subject, const NetworkTrace& trace, const Meth
   const int64_t before =
       subject.network().top_vectors(subject.source_length(), subject.target_length()).before_source;
   // The decoder's own part is after the parts of the groups.
-  const Tensor of_vectors =
-      groups.shared_out(float64_on_cpu(parts.slice(0, 0, groups.count()).t()));
-  return of_vectors.narrow(1, before, subject.source_length());
+  const Tensor amounts = groups.shared_out(float64_on_cpu(parts.slice(0, 0, groups.count()).t()));
+  return amounts.narrow(1, before, subject.source_length());
 }
 
 }  // namespace attend

@@ -103,7 +103,7 @@ double weight_between(const WeightGrid& weights, const std::vector<int64_t>& row
 // source it shows its weight on itself, and each end of a bond shows the weight from its atom to
 // the other one.
 std::string molecule_drawing(const Shown& shown) {
-  const bool within = shown.of_one_sequence;
+  const bool within = shown.is_one_sequence;
   const Alignment& map = within ? shown.maps[0] : one_row(shown);
   const Molecule molecule = read_molecule(shown.text);
   const auto tokens = tokens_of_atoms(molecule, map.source, shown.text);
@@ -152,7 +152,7 @@ std::string method_pharaoh(const Shown& shown) {
 
 AttentionGraph map_graph(const Shown& shown) {
   const Alignment& map = shown.maps[0];
-  if (!shown.of_one_sequence)
+  if (!shown.is_one_sequence)
     fail(
         "{} attends to another sequence; a graph shows one sequence, take the view heads and a "
         "layer of self-attention",

@@ -164,7 +164,7 @@ Faithfulness measure_faithfulness(const Model& model, const std::vector<Example>
                                   const std::function<void(int64_t done, int64_t total)>& report) {
   const std::vector<Example> chosen = spaced_examples(examples, options.examples);
   if (chosen.empty()) fail("no examples were given to explain");
-  if (const AnswerKind& kind = model.answers(); !kind.has_probabilities())
+  if (const AnswerKind& kind = model.answer_kind(); !kind.has_probabilities())
     fail("evidence needs probabilities, and this model answers {}s; leave evidence out",
          kind.name());
   std::vector<const MethodRow*> methods;

@@ -442,16 +442,16 @@ Tensor reached_scope(const Subject& subject, const NetworkTrace&, const MethodCh
 // Nats of log probability that the answer loses without the token.
 Tensor occlusion(const Subject& subject, const NetworkTrace& trace, const MethodChoice& choice) {
   const VectorGroups groups = source_groups(subject, affordable_passes(subject, choice));
-  const Tensor of_text =
-      std::get<0>(at::_unique(groups.of_vectors().masked_select(text_tokens(subject))));
+  const Tensor text_groups =
+      std::get<0>(at::_unique(groups.by_vector().masked_select(text_tokens(subject))));
   Tensor lost = at::zeros({subject.target_length(), groups.count()}, at::kDouble);
   std::vector<std::vector<int64_t>> kept;
-  for (int64_t i = 0; i < of_text.size(0); ++i)
-    kept.push_back(groups.others(of_text[i].item<int64_t>()));
+  for (int64_t i = 0; i < text_groups.size(0); ++i)
+    kept.push_back(groups.others(text_groups[i].item<int64_t>()));
   if (kept.empty()) return groups.shared_out(lost);
   const Tensor without = float64_on_cpu(answers_of(subject, kept).preferences);  // [groups, T]
   const Tensor whole = float64_on_cpu(preferences(subject, trace.distributions));
-  return groups.shared_out(lost.index_copy_(1, of_text, (whole - without).t()));
+  return groups.shared_out(lost.index_copy_(1, text_groups, (whole - without).t()));
 }
 
 }  // namespace attend

@@ -122,7 +122,7 @@ Subject with_repeated_tokens(const Explanation& explanation) {
   const Tensor& target = subject.batch.target;
   pair.target = {target.data_ptr<int64_t>(), target.data_ptr<int64_t>() + target.numel()};
   pair.no_eos = true;
-  if (model.answers().is_tokenwise()) {
+  if (model.answer_kind().is_tokenwise()) {
     // The model answers with one token per source token, whatever they are.
     pair.target.assign(pair.source.size(), Vocabulary::eos);
   } else if (has_decoder(explanation.trace(TraceParts::attentions))) {

@@ -96,9 +96,9 @@ at::Tensor mean_context(const TracedAttention& attention, int64_t head) {
   int64_t first = 0;
   for (const AttentionCall& call : attention.calls) {
     const at::Tensor& context = call.result.context;
-    const at::Tensor of_heads = context.dim() == 4 ? context : context.unsqueeze(1);
+    const at::Tensor context_heads = context.dim() == 4 ? context : context.unsqueeze(1);
     if (first <= head && head < first + call.heads())
-      rows.push_back(of_heads[0].select(0, head - first));
+      rows.push_back(context_heads[0].select(0, head - first));
     if (!attention.in_steps()) first += call.heads();
   }
   return at::cat(rows).mean(0);
@@ -134,8 +134,8 @@ struct Computed {
 Computed computed(const Subject& subject, const at::Tensor& all) {
   Computed result;
   result.answers = considered(subject, all)[0].argmax(1).cpu();
-  result.value = subject.model.answers().in_unit(preferences(subject, all).sum().item<double>(),
-                                                 subject.model.text);
+  result.value = subject.model.answer_kind().in_unit(preferences(subject, all).sum().item<double>(),
+                                                     subject.model.text);
   return result;
 }
 

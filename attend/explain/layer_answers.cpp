@@ -60,14 +60,14 @@ LayerAnswers layer_answers(const Explanation& explanation) {
   std::vector<Tensor> answers;
   LayerAnswers result;
   result.layers =
-      read_layers(explanation, [&](const Tensor& of_layer) { answers.push_back(of_layer); });
+      read_layers(explanation, [&](const Tensor& one_layer) { answers.push_back(one_layer); });
   if (!answers.empty()) result.log_probabilities = at::stack(answers);
   return result;
 }
 
 std::optional<PageLens> page_lens(const Explanation& explanation) {
   const Subject& subject = explanation.subject();
-  if (!subject.model.answers().has_probabilities()) return std::nullopt;
+  if (!subject.model.answer_kind().has_probabilities()) return std::nullopt;
   PageLens lens;
   lens.layers = read_layers(explanation, [&](const Tensor& log_probabilities) {
     const auto [best, tokens] = log_probabilities.max(1);

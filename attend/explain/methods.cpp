@@ -178,7 +178,7 @@ const MethodRow* default_method(const Explanation& explanation) {
                           [&](const MethodRow& row) { return row.default_for == answers; });
   };
   if (subject.against.defined()) return row_for(DefaultFor::comparisons);
-  if (subject.model.answers().is_pooled() && layers_add(subject)) {
+  if (subject.model.answer_kind().is_pooled() && layers_add(subject)) {
     const MethodRow* row = row_for(DefaultFor::mixed_layers);
     if (refusal_reason(*row, subject, explanation.trace(row->traces())).empty()) return row;
   }

@@ -40,9 +40,9 @@ void add_map(const ShowOptions& options, const std::vector<std::string>& rows,
     maps.push_back({columns, rows, grid_of(map), title});
     return;
   }
-  const WordGroups of_rows = group_words(rows), of_columns = group_words(columns);
-  maps.push_back(
-      {of_columns.words, of_rows.words, grid_of(merge_words(map, of_rows, of_columns)), title});
+  const WordGroups row_words = group_words(rows), column_words = group_words(columns);
+  maps.push_back({column_words.words, row_words.words,
+                  grid_of(merge_words(map, row_words, column_words)), title});
 }
 
 std::string map_title(const ShowOptions& options, const Subject& subject) {
@@ -118,7 +118,7 @@ void show_layers(const ShowOptions& options, const Explanation& explanation, Sho
   const std::vector<HeadPatterns>& patterns = explanation.patterns();
   for (size_t i = 0; i < maps.size(); ++i) {
     if (!all && static_cast<int64_t>(i) + 1 != layer) continue;
-    if (shown.maps.empty()) shown.of_one_sequence = is_self_attention(maps[i].site);
+    if (shown.maps.empty()) shown.is_one_sequence = is_self_attention(maps[i].site);
     const int64_t first = options.choice.head.value_or(1);
     const int64_t last = options.choice.head.value_or(maps[i].weights.size(0));
     for (int64_t head = first; head <= last; ++head) {
@@ -147,7 +147,7 @@ void show_lens(const ShowOptions& options, const Explanation& explanation, Shown
   const Subject& subject = explanation.subject();
   if (options.choice.layer || options.choice.head)
     fail("view lens: shows the output of all layers; leave layer and head out");
-  if (const AnswerKind& kind = subject.model.answers(); !kind.has_probabilities())
+  if (const AnswerKind& kind = subject.model.answer_kind(); !kind.has_probabilities())
     fail("view lens: the answer is a {}, which has no probability", kind.name());
   const LayerAnswers answers = layer_answers(explanation);
   if (answers.layers.empty())

@@ -16,7 +16,7 @@ namespace attend {
 // Maps to print or draw: one of a method, or one per head.
 struct Shown {
   std::vector<Alignment> maps = {};
-  bool of_one_sequence = false;            // rows and columns of the first map are one sequence
+  bool is_one_sequence = false;            // rows and columns of the first map are one sequence
   std::vector<TestedMethod> methods = {};  // of the first maps, in their order
   // Per map of a head; without shares if the head is not of self-attention.
   std::vector<HeadPatterns> patterns = {};

@@ -21,7 +21,7 @@ constexpr int64_t tokens_at_once = 4096, max_rows_at_once = 64;
 
 bool blanks(const PairModel& model) {
   const SourceShape shape = model.source_shape();
-  return model.answers().is_tokenwise() || shape.is_grid() ||
+  return model.answer_kind().is_tokenwise() || shape.is_grid() ||
          shape.as<NeighbourForm>() != nullptr || shape.as<NodeForm>() != nullptr;
 }
 
@@ -33,7 +33,7 @@ EncodedPair kept_pair(const Subject& subject, const std::vector<int64_t>& kept) 
   EncodedPair pair;
   Tensor left;
   if (blanks(model)) {
-    const int64_t blank = model.answers().fills() ? Vocabulary::unknown : unknown_token(model);
+    const int64_t blank = model.answer_kind().fills() ? Vocabulary::unknown : unknown_token(model);
     left = frames ? at::zeros_like(source) : at::full_like(source, blank);
     left.index_copy_(0, places, source.index_select(0, places));
   } else if (kept.empty()) {
@@ -78,7 +78,7 @@ Tensor of_two(const Tensor& distributions, const Tensor& first, const Tensor& se
 // Cuts an answer that continues its source to the context that one pass reads. Returns whether
 // tokens were removed.
 bool cut_to_one_pass(const PairModel& model, EncodedPair& pair) {
-  if (!model.answers().continues()) return false;
+  if (!model.answer_kind().continues()) return false;
   const int64_t room = model.config.chosen().context() - pair.source_length();
   const int64_t tokens = std::ssize(pair.target);
   pair.no_eos = pair.no_eos || tokens >= room;
@@ -128,7 +128,7 @@ Subject answered_subject(const Model& model, const std::string& source, const Se
                          const std::string& target) {
   const PairModel& parts = Predictor::of(model).model();
   const bool forced = !target.empty();
-  const AnswerKind& kind = parts.answers();
+  const AnswerKind& kind = parts.answer_kind();
   if (forced && !kind.own_answer_only().empty())
     fail("a target is given, and the model answers with {}; leave it out", kind.own_answer_only());
   const Answer answer = answer_unless_stopped(model, source, search);
@@ -165,7 +165,7 @@ Subject answered_subject(const Model& model, const std::string& source, const Se
 
 Subject compared_with(Subject subject, const std::string& other) {
   if (other.empty()) return subject;
-  if (const AnswerKind& kind = subject.model.answers(); !kind.shares_probability())
+  if (const AnswerKind& kind = subject.model.answer_kind(); !kind.shares_probability())
     fail("an answer to compare with is given, and the model answers with a {}; leave it out",
          kind.name());
   const std::vector<int64_t> ids = answer_ids(subject.model, other, "the answer to compare with");
@@ -186,12 +186,12 @@ Subject compared_with(Subject subject, const std::string& other) {
 }
 
 Tensor preferences(const Subject& subject, const Tensor& distributions) {
-  const auto of_tokens = [&](const Tensor& tokens) {
+  const auto at_tokens = [&](const Tensor& tokens) {
     const Tensor places = tokens.to(distributions.device()).view({1, -1, 1});
     return distributions.gather(2, places.expand({distributions.size(0), -1, 1})).squeeze(2);
   };
-  Tensor own = of_tokens(subject.batch.target[0]);
-  return subject.against.defined() ? own - of_tokens(subject.against) : own;
+  Tensor own = at_tokens(subject.batch.target[0]);
+  return subject.against.defined() ? own - at_tokens(subject.against) : own;
 }
 
 Tensor preferences_at(const Subject& subject, int64_t t, const Tensor& distributions) {
@@ -240,7 +240,7 @@ TokensAround special_tokens(const Subject& subject) {
   const TextCodec& codec = subject.model.codecs.source;
   const int64_t length = subject.source_length();
   // A truncated source of a model that reads the end lacks its opening tokens.
-  const bool is_cut = subject.truncated && subject.model.answers().keeps_end();
+  const bool is_cut = subject.truncated && subject.model.answer_kind().keeps_end();
   const int64_t after = std::min(codec.closing_tokens(), length);
   return {is_cut ? 0 : std::min(codec.opening_tokens(), length - after), after};
 }

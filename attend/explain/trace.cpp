@@ -79,13 +79,13 @@ class Recorder : public AttentionTrace {
 
  private:
   Tensor entering(WatchedVectors which, const Tensor& x, const Pass& rest) {
-    const bool of_target = rest.site.part == NetworkPart::decoder;
+    const bool in_decoder = rest.site.part == NetworkPart::decoder;
     Tensor result = x;
-    if (which == WatchedVectors::input && of_target) return result;
+    if (which == WatchedVectors::input && in_decoder) return result;
     if (which == WatchedVectors::input && options_.input) result = options_.input(x);
     if (options_.gradients && !result.requires_grad()) result = result.detach().requires_grad_();
     if (which == WatchedVectors::input) trace_.input = result;
-    if (which == WatchedVectors::layer && !of_target) trace_.layers.push_back(result);
+    if (which == WatchedVectors::layer && !in_decoder) trace_.layers.push_back(result);
     if (which == WatchedVectors::layer) {
       added_to_ = result.detach();
       keep_in_stack(rest.site, added_to_);

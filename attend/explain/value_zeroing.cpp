@@ -70,7 +70,7 @@ std::vector<ZeroedValues::Layer> moved_by_groups(const Subject& subject,
                                                  const VectorGroups& encoder,
                                                  const VectorGroups& decoder) {
   const int64_t groups = encoder.count() + decoder.count();
-  const int64_t vectors = encoder.of_vectors().size(0) + decoder.of_vectors().size(0);
+  const int64_t vectors = encoder.by_vector().size(0) + decoder.by_vector().size(0);
   const int64_t at_once = std::max<int64_t>(1, vectors_at_once / vectors);
   std::vector<ZeroedValues::Layer> all;
   for (int64_t first = 0; first < groups; first += at_once) {
@@ -124,14 +124,14 @@ Tensor value_zeroing(const Subject& subject, const NetworkTrace& trace,
     return scope;
   };
   for (const auto& [part, moved] : moved_by_groups(subject, encoder, decoder)) {
-    const Tensor of_encoder = moved.slice(1, 0, encoder.count());
-    const Tensor of_decoder = moved.slice(1, encoder.count());
+    const Tensor encoder_part = moved.slice(1, 0, encoder.count());
+    const Tensor decoder_part = moved.slice(1, encoder.count());
     if (part != NetworkPart::decoder) {
-      layers.push_back(shares_of(part, encoder.shared_out(of_encoder, next_scope(encoder)), {}));
+      layers.push_back(shares_of(part, encoder.shared_out(encoder_part, next_scope(encoder)), {}));
       continue;
     }
-    const Tensor own = decoder.shared_out(of_decoder, next_scope(decoder));
-    layers.push_back(shares_of(part, own, encoder.shared_out(of_encoder, next_scope(encoder))));
+    const Tensor own = decoder.shared_out(decoder_part, next_scope(decoder));
+    layers.push_back(shares_of(part, own, encoder.shared_out(encoder_part, next_scope(encoder))));
   }
   return follow_shares(subject, trace, layers);
 }

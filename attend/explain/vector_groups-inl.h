@@ -26,8 +26,8 @@ class VectorGroups {
   VectorGroups(int64_t before, int64_t source, int64_t vectors, int64_t size);
 
   int64_t count() const { return count_; }
-  int64_t size() const { return size_; }                        // of the largest group
-  const at::Tensor& of_vectors() const { return of_vectors_; }  // int64 [vectors]
+  int64_t size() const { return size_; }                      // of the largest group
+  const at::Tensor& by_vector() const { return by_vector_; }  // int64 [vectors]
   std::vector<int64_t> members(int64_t group) const;
   std::vector<int64_t> others(int64_t group) const;
 
@@ -39,7 +39,7 @@ class VectorGroups {
   at::Tensor shared_out(const at::Tensor& amounts, const at::Tensor& scope = {}) const;
 
  private:
-  at::Tensor of_vectors_;
+  at::Tensor by_vector_;
   int64_t size_, count_ = 0;
 };
 

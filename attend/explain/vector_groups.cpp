@@ -46,31 +46,31 @@ VectorGroups::VectorGroups(int64_t before, int64_t source, int64_t vectors, int6
     for (int64_t i = 0; i < run; ++i) groups.push_back(count_ + i / size);
     count_ += quotient_above(run, size);
   }
-  of_vectors_ = at::tensor(groups, at::kLong);
+  by_vector_ = at::tensor(groups, at::kLong);
 }
 
 std::vector<int64_t> VectorGroups::members(int64_t group) const {
-  return places_of(of_vectors_ == group);
+  return places_of(by_vector_ == group);
 }
 
 std::vector<int64_t> VectorGroups::others(int64_t group) const {
-  return places_of(of_vectors_ != group);
+  return places_of(by_vector_ != group);
 }
 
 Tensor VectorGroups::together(const Tensor& amounts, int64_t axis) const {
   std::vector<int64_t> shape = amounts.sizes().vec();
   shape[static_cast<size_t>(axis)] = count_;
-  return at::zeros(shape, amounts.options()).index_add(axis, of_vectors_, amounts);
+  return at::zeros(shape, amounts.options()).index_add(axis, by_vector_, amounts);
 }
 
 Tensor VectorGroups::shared_out(const Tensor& amounts, const Tensor& scope) const {
-  const auto of_each = [&](const Tensor& x) { return x.index_select(1, of_vectors_); };
-  Tensor shares = at::ones({amounts.size(0), of_vectors_.size(0)}, amounts.options());
+  const auto per_vector = [&](const Tensor& x) { return x.index_select(1, by_vector_); };
+  Tensor shares = at::ones({amounts.size(0), by_vector_.size(0)}, amounts.options());
   if (scope.defined()) {
     const Tensor seen = scope.to(shares.options());
-    shares = at::where(of_each(together(seen, 1)) > 0, seen, shares);
+    shares = at::where(per_vector(together(seen, 1)) > 0, seen, shares);
   }
-  return of_each(amounts) * shares / of_each(together(shares, 1));
+  return per_vector(amounts) * shares / per_vector(together(shares, 1));
 }
 
 VectorGroups source_groups(const Subject& subject, int64_t maximum) {

@@ -178,7 +178,7 @@ class WeightTester {
 
 WeightTests test_weights(const Explanation& explanation, const WeightTestOptions& options) {
   const Subject& subject = explanation.subject();
-  if (const AnswerKind& kind = subject.model.answers(); !kind.has_probabilities())
+  if (const AnswerKind& kind = subject.model.answer_kind(); !kind.has_probabilities())
     fail("[test_weights] they are tested by probabilities, and the answer is a {}", kind.name());
   const at::NoGradGuard not_recorded;
   const NetworkTrace& trace = explanation.trace();

@@ -71,7 +71,7 @@ class Conversion {
 
  private:
   // [channels, 1], to broadcast over the pixels of a patch.
-  Tensor of_channels(double PixelScale::*number) const {
+  Tensor per_channel(double PixelScale::*number) const {
     std::vector<double> numbers;
     for (const PixelScale& channel : model_.images->pixels) numbers.push_back(channel.*number);
     return at::tensor(numbers, at::kDouble).unsqueeze(1);
@@ -126,9 +126,10 @@ class Conversion {
   // Expected shape of their tensor, from the shape of the parameter.
   std::vector<int64_t> shape_of(const TensorRow& row, const Tensor& tensor) const {
     std::vector<int64_t> shape = outline_[row.ours].sizes().vec();
-    const bool of_tokens = row.use == TensorUse::token_rows || row.use == TensorUse::token_biases ||
-                           (row.use == TensorUse::repeated && shape[0] == rows_.size(0));
-    if (of_tokens) shape[0] = model_.tokens;
+    const bool has_token_rows = row.use == TensorUse::token_rows ||
+                                row.use == TensorUse::token_biases ||
+                                (row.use == TensorUse::repeated && shape[0] == rows_.size(0));
+    if (has_token_rows) shape[0] = model_.tokens;
     shape[0] *= row.parts;
     if (row.use == TensorUse::transposed) std::reverse(shape.begin(), shape.end());
     if (row.use == TensorUse::token_bias_row) shape = {1, model_.tokens};
@@ -219,15 +220,15 @@ class Conversion {
         made = tensor[0].slice(0, model_.first_position);
         return;
       case TensorUse::patch_weights:
-        patch_map_ = tensor.to(at::kDouble).flatten(2) * of_channels(&PixelScale::gain);
+        patch_map_ = tensor.to(at::kDouble).flatten(2) * per_channel(&PixelScale::gain);
         made = patch_map_.flatten(1).to(at::kFloat);
         return;
       case TensorUse::patch_biases:
-        made = (tensor - (patch_map_ * of_channels(&PixelScale::zero)).sum({1, 2})).to(at::kFloat);
+        made = (tensor - (patch_map_ * per_channel(&PixelScale::zero)).sum({1, 2})).to(at::kFloat);
         return;
       case TensorUse::repeated: {
-        const bool of_tokens = made.size(0) == rows_.size(0);
-        if (!tensor.equal(of_tokens ? made.slice(0, first_rows) : made))
+        const bool has_token_rows = made.size(0) == rows_.size(0);
+        if (!tensor.equal(has_token_rows ? made.slice(0, first_rows) : made))
           fail("{}: tensor {} differs from the one that it repeats; such models are not read",
                folder_, in_quotes(name));
         return;

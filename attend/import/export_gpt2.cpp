@@ -24,10 +24,10 @@ int64_t end_of_texts(const PairModel& model, const ExportedTokens& tokens,
   if (scores == nullptr)
     fail("{}: model.output_bias is false or model.tied; models that came from GPT-2 are exported",
          folder);
-  const Tensor of_tokens = scores->index_select(0, at::tensor(tokens.biases, at::kLong));
-  const Tensor never = (of_tokens == never_answered).nonzero();
+  const Tensor token_scores = scores->index_select(0, at::tensor(tokens.biases, at::kLong));
+  const Tensor never = (token_scores == never_answered).nonzero();
   const bool is_one = never.size(0) == 1;
-  if (!is_one || of_tokens.count_nonzero().item<int64_t>() != 1 ||
+  if (!is_one || token_scores.count_nonzero().item<int64_t>() != 1 ||
       (*scores)[Vocabulary::eos].item<double>() != 0)
     fail(
         "{}: output_bias holds token scores from training, and GPT-2 lacks them; export a model "

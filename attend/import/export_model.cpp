@@ -135,11 +135,11 @@ void add_labels(const PairModel& model, Json& config) {
   std::vector<std::string> labels;
   for (int64_t id = Vocabulary::unknown + 1; id < model.target_vocabulary.size(); ++id)
     labels.push_back(model.target_vocabulary.token(id));
-  const bool is_number = !model.answers().has_probabilities();
+  const bool is_number = !model.answer_kind().has_probabilities();
   if (is_number) labels = {"LABEL_0"};
-  config["problem_type"] = is_number                        ? "regression"
-                           : model.answers().is_label_set() ? "multi_label_classification"
-                                                            : "single_label_classification";
+  config["problem_type"] = is_number                            ? "regression"
+                           : model.answer_kind().is_label_set() ? "multi_label_classification"
+                                                                : "single_label_classification";
   for (size_t id = 0; id < labels.size(); ++id) {
     config["id2label"][std::to_string(id)] = labels[id];
     config["label2id"][labels[id]] = id;
@@ -208,7 +208,7 @@ ExportedModel export_model(const std::string& folder, const std::string& out) {
   ExportedFolder made = exported_folder(model, folder);
   check_same(model.config, made.again.config, made.architecture);
   add_unit(model, made);
-  if (!model.answers().has_answers()) add_sentence_encoder(model, made);
+  if (!model.answer_kind().has_answers()) add_sentence_encoder(model, made);
   const FolderLock lock = take_exported(out);
   made.file.metadata["format"] = "pt";
   write_safetensors(out + "/model.safetensors", made.file);

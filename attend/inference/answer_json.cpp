@@ -124,7 +124,7 @@ json classification_json(const Model& model, const std::string& source, const An
       json& prediction = predictions.emplace_back();
       prediction = {{"target", candidate.tokens[i]},
                     {"probability", std::exp(candidate.log_probabilities[i])}};
-      if (model.answers().is_tags()) prediction["source_token"] = source_tokens[i];
+      if (model.answer_kind().is_tags()) prediction["source_token"] = source_tokens[i];
     }
   }
   return {{"source", source},

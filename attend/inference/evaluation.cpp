@@ -95,7 +95,7 @@ ScoredAnswer scored_answer(const PairModel& model, const Candidate& best,
   answer.reference_tokens.reserve(targets.size());
   for (std::string& reference : answer.references) {
     answer.reference_tokens.push_back(codec.split(reference));
-    model.answers().normalise(codec, reference, answer.reference_tokens.back());
+    model.answer_kind().normalise(codec, reference, answer.reference_tokens.back());
   }
   return answer;
 }
@@ -125,9 +125,9 @@ const std::vector<ScoredAnswer>& Evaluation::measured_by(const Metric& metric) c
 
 std::vector<ScoredAnswer> class_scores(const Model& model, const std::vector<Example>& examples) {
   const std::vector<std::string> labels = model.labels();
-  if (labels.size() != 2 || !model.answers().is_label())
+  if (labels.size() != 2 || !model.answer_kind().is_label())
     fail("scores need a model with two labels, and this one {} {}",
-         model.answers().is_label_set() ? "answers any number of" : "has", labels.size());
+         model.answer_kind().is_label_set() ? "answers any number of" : "has", labels.size());
   const std::string& second = std::max(labels[0], labels[1]);
   std::vector<std::string> sources;
   sources.reserve(examples.size());
@@ -153,7 +153,7 @@ std::vector<ScoredAnswer> measured_answers(const Metric& metric, const Model& mo
 MetricOptions metric_options(const Model& model) {
   const TextConfig& text = model.text();
   return {{.tokenise = text.tokenise ? "13a" : "none", .lowercase = text.lowercase},
-          model.answers().is_tags()};
+          model.answer_kind().is_tags()};
 }
 
 std::vector<Example> test_examples(const Model& model, const PairFiles& files,
@@ -172,7 +172,7 @@ std::vector<Example> test_examples(const Model& model, const PairFiles& files,
 
 Evaluation evaluate(const Model& model, const std::vector<Example>& examples,
                     const SearchOptions& options, const Report& report) {
-  const AnswerKind& kind = model.answers();
+  const AnswerKind& kind = model.answer_kind();
   if (kind.ranks()) return rank_next(model, examples, {}, report);
   Predictor& predictor = Predictor::of(model);
   std::vector<std::string> sources;
@@ -201,7 +201,7 @@ Evaluation evaluate(const Model& model, const std::vector<Example>& examples,
 Likelihood likelihood(const Model& model, const std::vector<Example>& examples) {
   Predictor& predictor = Predictor::of(model);
   std::vector<EncodedPair> pairs = predictor.model().encode(examples);
-  const AnswerKind& kind = model.answers();
+  const AnswerKind& kind = model.answer_kind();
   if (kind.fills()) return likelihood_of_hidden(predictor, std::move(pairs));
   kind.hide_unknown(pairs);
   Likelihood likelihood;
@@ -218,7 +218,7 @@ Likelihood likelihood(const Model& model, const std::vector<Example>& examples) 
 }
 
 TextLikelihood likelihood_of_text(const Model& model, const std::string& text) {
-  if (!model.answers().continues())
+  if (!model.answer_kind().continues())
     fail("[evaluate] a model of type {} does not continue texts; give it pairs", model.type());
   Predictor& predictor = Predictor::of(model);
   const PairModel& parts = predictor.model();

@@ -139,7 +139,7 @@ SearchOptions Model::search_options() const { return parts().decode; }
 
 std::vector<std::string> Model::labels() const {
   std::vector<std::string> labels;
-  const AnswerKind& kind = answers();
+  const AnswerKind& kind = answer_kind();
   const Vocabulary& vocabulary = parts().target_vocabulary;
   if (kind.is_label() || kind.is_label_set())
     for (int64_t id = Vocabulary::unknown + 1; id < vocabulary.size(); ++id)
@@ -162,7 +162,7 @@ std::vector<std::vector<TokenProbability>> Model::classify(
 }
 
 std::vector<std::optional<double>> Model::numbers(const std::vector<std::string>& sources) const {
-  if (answers().has_probabilities())
+  if (answer_kind().has_probabilities())
     fail("[model] a model of type {} was not trained on numbers; ask it for answers", type());
   std::vector<std::optional<double>> numbers;
   numbers.reserve(sources.size());
@@ -186,7 +186,7 @@ std::vector<double> Model::log_probabilities(const std::vector<Example>& example
 std::vector<std::vector<TokenProbability>> Model::fill(const std::string& text,
                                                        const std::string& mask,
                                                        int64_t maximum) const {
-  if (!answers().fills())
+  if (!answer_kind().fills())
     fail("[model] a model of type {} does not fill in masks; train an encoder", type());
   if (mask.empty() || maximum < 1)
     fail("[fill] the mask is empty, or fewer than 1 token is requested");
@@ -295,7 +295,7 @@ std::string Model::no_weights_reason() const {
   return attends() ? "" : parts().config.chosen().no_weights_reason();
 }
 
-const AnswerKind& Model::answers() const { return parts().answers(); }
+const AnswerKind& Model::answer_kind() const { return parts().answer_kind(); }
 
 std::string Model::pooling() const {
   return parts().config.chosen().takes_first_vector() ? "cls" : "mean";
@@ -307,7 +307,7 @@ bool Model::has_source_image() const {
 }
 
 int64_t Model::longest_answer(int64_t source_tokens, const SearchOptions& options) const {
-  if (const int64_t length = answers().length(source_tokens); length > 0) return length;
+  if (const int64_t length = answer_kind().length(source_tokens); length > 0) return length;
   return options.maximum_length > 0
              ? options.maximum_length
              : std::max(attend::longest_answer(source_tokens), options.minimum_length);

@@ -211,7 +211,7 @@ class Model {
   bool attends() const;                   // whether answers have weights
   std::string no_weights_reason() const;  // the responsible setting; empty if the model attends
   // The kind of answers. Labels support classify(), filled texts fill(), vectors only embed().
-  const AnswerKind& answers() const;
+  const AnswerKind& answer_kind() const;
   // Pooling of token vectors into the vector of a text: mean, or cls for the first token.
   std::string pooling() const;
   bool has_source_image() const;  // sources are images, sets of images, or sounds

@@ -32,7 +32,7 @@ std::vector<int64_t> in_order(size_t count) {
 bool is_asked(const PairModel& model, const std::string& token) {
   const TextCodec& codec = model.codecs.source;
   return codec.tokenizer ? codec.knows(token, model.source_vocabulary)
-                         : model.answers().fills() && token == default_mask;
+                         : model.answer_kind().fills() && token == default_mask;
 }
 
 // Comparisons with NaN are false: NaN would be neither the best value nor below a bound.
@@ -61,7 +61,7 @@ class CountedCall {
 Predictor::Predictor(PairModel model, const ModelOptions& options,
                      const std::vector<std::shared_ptr<PairNetwork>>& others)
     : model_(std::move(model)),
-      kind_(model_.answers()),
+      kind_(model_.answer_kind()),
       networks_{model_.network},
       threads_(options.threads > 0 ? options.threads
                                    : std::max(1U, std::thread::hardware_concurrency())),
@@ -257,16 +257,16 @@ std::vector<std::vector<double>> Predictor::token_log_probabilities(
   std::vector<std::vector<double>> found(pairs.size());
   const auto score = [&](const std::vector<int64_t>& batch) {
     const Batch examples = make_batch(pairs, batch);
-    std::vector<Tensor> of_networks;
+    std::vector<Tensor> network_values;
     for (const auto& network : networks_) {
       const Tensor all = network->log_probabilities(examples, {});
-      of_networks.push_back(all.gather(2, examples.target.to(all.device()).unsqueeze(2))
-                                .squeeze(2)
-                                .to(at::kCPU, at::kDouble));
+      network_values.push_back(all.gather(2, examples.target.to(all.device()).unsqueeze(2))
+                                   .squeeze(2)
+                                   .to(at::kCPU, at::kDouble));
     }
     // log((1 / n) sum_m p_m)
     const Tensor tokens =
-        at::stack(of_networks).logsumexp(0) - std::log(static_cast<double>(networks_.size()));
+        at::stack(network_values).logsumexp(0) - std::log(static_cast<double>(networks_.size()));
     for (size_t i = 0; i < batch.size(); ++i) {
       const auto pair = static_cast<size_t>(batch[i]);
       const auto* first = tokens.data_ptr<double>() + static_cast<int64_t>(i) * tokens.size(1);

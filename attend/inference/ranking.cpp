@@ -18,7 +18,7 @@ class Ranker {
  public:
   Ranker(const PairModel& model, const std::vector<Example>& examples, const RankOptions& options)
       : vocabulary_(model.target_vocabulary), options_(options) {
-    if (!model.answers().ranks())
+    if (!model.answer_kind().ranks())
       fail("[rank] a model of type {} does not rank items; evaluate its answers",
            model.config.type);
     for (const Example& example : examples) {

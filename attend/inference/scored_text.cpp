@@ -44,7 +44,7 @@ std::vector<Predictor::ScoredStep> Predictor::scored(const std::vector<int64_t>&
 }
 
 std::vector<ScoredToken> Model::scored(const std::string& text, int64_t alternatives) const {
-  if (!answers().continues())
+  if (!answer_kind().continues())
     fail("[score] a model of type {} does not continue texts; take a language model", type());
   const std::vector<std::string> tokens = parts().codecs.source.split(text);
   if (std::ssize(tokens) > maximum_source_length())

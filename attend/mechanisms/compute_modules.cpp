@@ -71,15 +71,15 @@ void add_learned(const Parameters& parameters, Attended& given) {
 
 // K and V become E K and F V.
 void shorten(const Parameters& parameters, Attended& given) {
-  const Tensor& of_keys = parameters.at("E");
+  const Tensor& key_projection = parameters.at("E");
   const auto found = parameters.find("F");
-  const Tensor& of_values = found == parameters.end() ? of_keys : found->second;
-  for (const Tensor* projection : {&of_keys, &of_values})
+  const Tensor& value_projection = found == parameters.end() ? key_projection : found->second;
+  for (const Tensor* projection : {&key_projection, &value_projection})
     if (projection->dim() != 2 || projection->size(1) != given.key.size(-2))
       fail("a projection of the keys has shape {}; {} keys need [shortened, {}]",
            shape_of(*projection), given.key.size(-2), given.key.size(-2));
-  given.key = at::matmul(of_keys, given.key);
-  given.value = at::matmul(of_values, given.value);
+  given.key = at::matmul(key_projection, given.key);
+  given.value = at::matmul(value_projection, given.value);
 }
 
 // Reads a parameter that is a whole number.

@@ -51,15 +51,15 @@ void check_numbers(const BiasChoice& choice, const Tensor& table) {
   const BiasRow& row = *choice.row;
   const int64_t axes = row.parameters.front().axes;
   if (choice.numbers.empty() || table.dim() < axes) return;
-  std::vector<int64_t> of_table;
+  std::vector<int64_t> table_numbers;
   for (size_t i = 0; i < row.numbers.count; ++i)
-    of_table.push_back((table.size(static_cast<int64_t>(i) - axes) - row.numbers.shift) /
-                       row.numbers.factor);
+    table_numbers.push_back((table.size(static_cast<int64_t>(i) - axes) - row.numbers.shift) /
+                            row.numbers.factor);
   const std::vector<int64_t> asked(choice.numbers.begin(),
-                                   choice.numbers.begin() + std::ssize(of_table));
-  if (asked != of_table)
+                                   choice.numbers.begin() + std::ssize(table_numbers));
+  if (asked != table_numbers)
     fail("bias {0}:{1}: its table is one of {0}:{2}; change one of them", row.name,
-         fmt::join(asked, "x"), fmt::join(of_table, "x"));
+         fmt::join(asked, "x"), fmt::join(table_numbers, "x"));
 }
 
 // p = S sigmoid(v_p . tanh(W_p q)), S the number of keys (Luong et al. 2015, eq. 9).
@@ -136,10 +136,10 @@ Attended attended(const ComputeProblem& problem) {
   check_parameters(problem, parameters_of(problem));
   Attended result{problem.query, problem.key, problem.value, {}};
   AttentionSpec& spec = result.spec;
-  Parameters of_score;
+  Parameters score_parameters;
   for (const ParameterRow& row : score_row(choices.score).parameters)
-    of_score.emplace(row.name, given(problem, row.name));
-  spec.score = Score(choices.score, std::move(of_score));
+    score_parameters.emplace(row.name, given(problem, row.name));
+  spec.score = Score(choices.score, std::move(score_parameters));
   const auto reach = around_reach(choices.scope);
   spec.scope = reach ? around(centres_of(problem, result.query).detach(), *reach)
                      : parse_scope(choices.scope);

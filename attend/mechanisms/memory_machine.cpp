@@ -127,8 +127,8 @@ Tensor MemoryMachine::forward(const Tensor& inputs, const Pass& pass) {
   Recurrence recurrence;
   const Pass steps = pass.in(recurrence);
   for (const Tensor& input : inputs.unbind(1)) {
-    auto [of_step, next] = advance(input, state, steps);
-    features.push_back(of_step);
+    auto [step_features, next] = advance(input, state, steps);
+    features.push_back(step_features);
     state = std::move(next);
   }
   return output_->forward(at::stack(features, 1), steps);

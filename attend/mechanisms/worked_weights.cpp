@@ -90,8 +90,8 @@ std::string query_steps(const Attended& given, int64_t i, const PastWeights& pas
   const Normalising steps = normalising(one, scores, lse);
   std::string text = fmt::format("Query {}\n", i + 1);
   if (const auto map_past = one.spec.score.row().map_past; map_past && past.total.defined()) {
-    const PastWeights of_three{past.previous.view({1, 1, -1}), past.total.view({1, 1, -1})};
-    text += step("Term of the past", map_past(of_three, one.spec.score.parameters())[0][0],
+    const PastWeights three_axes{past.previous.view({1, 1, -1}), past.total.view({1, 1, -1})};
+    text += step("Term of the past", map_past(three_axes, one.spec.score.parameters())[0][0],
                  "added to k'_j for earlier weights");
   }
   text += step("Scores s_i", scores, std::string(one.spec.score.row().formula));

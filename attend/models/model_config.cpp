@@ -34,7 +34,7 @@ const NetworkConfig& ModelConfig::chosen() const { return *configs_.at(row().nam
 
 NetworkConfig& ModelConfig::chosen() { return *configs_.at(row().name); }
 
-const AnswerKind& ModelConfig::answers(const TextConfig& text) const {
+const AnswerKind& ModelConfig::answer_kind(const TextConfig& text) const {
   const AnswerKind& own = *row().answers;
   if (const AnswerKind* found = own.for_targets(text.target)) return *found;
   std::vector<std::string> others;

@@ -41,7 +41,7 @@ class ModelConfig {
 
   // The kind of answers to these texts: the type's, numbers or sets of labels. Error if the type
   // does not support the targets.
-  const AnswerKind& answers(const TextConfig& text) const;
+  const AnswerKind& answer_kind(const TextConfig& text) const;
 
   Setting type_setting();
   Settings settings();  // model.type, and the keys model.* of the type

@@ -62,7 +62,7 @@ PairModel read_description(const std::string& folder) {
   file.read_key(model.text.source_units_setting());
   file.read_key(model.text.target_setting());
   read_config(file, all_settings(model.text, model.config, model.decode));
-  model.answers().check_stored(model.text, model.config.type, folder + "/config.toml");
+  model.answer_kind().check_stored(model.text, model.config.type, folder + "/config.toml");
   model.text = with_codes_in(folder, model.text);
   model.codecs = make_codecs(model.text);
   model.source_vocabulary = Vocabulary::load(folder + "/source.vocab");

@@ -60,7 +60,7 @@ PairModel make_pair_model(const TextConfig& text, const ModelConfig& model,
 
 PairModel make_pair_model(const TextConfig& text, const ModelConfig& model,
                           const TokenCounts& counts) {
-  const AnswerKind& kind = model.answers(text);
+  const AnswerKind& kind = model.answer_kind(text);
   // Equal sizes do not imply equal vocabularies.
   if (model.chosen().wants_joint_vocabulary() && !text.joint_vocabulary)
     fail(
@@ -90,7 +90,7 @@ PairModel make_pair_model(const TextConfig& text, const ModelConfig& model,
 }
 
 PairCheck label_check(const TextConfig& text, const ModelConfig& model) {
-  const AnswerKind& kind = model.answers(text);
+  const AnswerKind& kind = model.answer_kind(text);
   if (!kind.has_labels()) return nullptr;
   return [text, &kind, codecs = make_codecs(text)](const std::string& source,
                                                    const std::string& target) {
@@ -101,7 +101,7 @@ PairCheck label_check(const TextConfig& text, const ModelConfig& model) {
 
 bool check_labels(const PairModel& model, const TokenisedExamples& tokenised,
                   const std::string& name, const Tell& remark) {
-  const AnswerKind& kind = model.answers();
+  const AnswerKind& kind = model.answer_kind();
   if (!kind.has_labels()) return true;
   const std::vector<std::string>& spelled = tokenised.targets.tokens();
   const std::vector<int64_t> ids = model.target_vocabulary.encode(spelled);

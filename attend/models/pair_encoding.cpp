@@ -45,7 +45,7 @@ std::vector<EncodedPair> PairModel::encode(const TokenisedExamples& tokenised, i
   std::vector<EncodedPair> pairs;
   pairs.reserve(static_cast<size_t>(tokenised.targets.size()));
   const std::shared_ptr<FrameReader> reader = frame_reader();
-  const AnswerKind& kind = answers();
+  const AnswerKind& kind = answer_kind();
   for (size_t i = 0; i < tokenised.examples.size(); ++i) {
     const Example& example = tokenised.examples[i];
     EncodedPair pair;

@@ -39,16 +39,16 @@ struct PairModel {
   // A new network with weights drawn from LibTorch's default generator.
   std::shared_ptr<PairNetwork> make_network() const;
 
-  const AnswerKind& answers() const { return config.answers(text); }
+  const AnswerKind& answer_kind() const { return config.answer_kind(text); }
 
   // Whether source and target tokens have the same ids.
-  bool has_one_vocabulary() const { return text.joint_vocabulary || answers().fills(); }
+  bool has_one_vocabulary() const { return text.joint_vocabulary || answer_kind().fills(); }
 
   // Number of target tokens of the network, or number_targets.
   int64_t target_tokens() const {
-    return answers().has_probabilities() ? target_vocabulary.size() : number_targets;
+    return answer_kind().has_probabilities() ? target_vocabulary.size() : number_targets;
   }
-  TargetShape target_shape() const { return {target_tokens(), answers().is_label_set()}; }
+  TargetShape target_shape() const { return {target_tokens(), answer_kind().is_label_set()}; }
 
   // Shape of the network's sources.
   SourceShape source_shape() const;
@@ -71,7 +71,7 @@ struct PairModel {
     const int64_t closing = std::min(codecs.source.closing_tokens(), maximum);
     const bool left = codecs.source.cuts_left();
     auto first = left ? tokens.begin() + opening : tokens.end() - closing - over;
-    if (answers().keeps_end()) first = tokens.begin();
+    if (answer_kind().keeps_end()) first = tokens.begin();
     tokens.erase(first, first + over);
     return true;
   }

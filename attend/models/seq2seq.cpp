@@ -377,21 +377,21 @@ struct Seq2Seq::State : DecodingState {
   StepResult step(const Tensor& tokens, bool with_weights, const Pass& pass) override;
 
   void reorder(const Tensor& rows, bool same_sources) override {
-    for (Tensor* each : of_hypotheses()) *each = selected_rows(*each, rows);
+    for (Tensor* each : hypothesis_tensors()) *each = selected_rows(*each, rows);
     if (same_sources) return;
-    for (Tensor* each : of_sources()) *each = selected_rows(*each, rows);
+    for (Tensor* each : source_tensors()) *each = selected_rows(*each, rows);
   }
 
   std::unique_ptr<DecodingState> joined(const std::vector<DecodingState*>& others) const override;
 
-  std::vector<Tensor*> of_hypotheses() {
+  std::vector<Tensor*> hypothesis_tensors() {
     std::vector<Tensor*> all = {&decoder.context, &decoder.past.keys, &decoder.past.values};
     for (Tensor& each : decoder.recurrent) all.push_back(&each);
     for (Tensor& each : decoder.attention) all.push_back(&each);
     return all;
   }
 
-  std::vector<Tensor*> of_sources() {
+  std::vector<Tensor*> source_tensors() {
     AttentionMemory& read = memory.attention;
     return {&read.keys, &read.values, &read.lengths, &memory.summary, &memory.extra, &source};
   }
@@ -445,8 +445,8 @@ std::unique_ptr<DecodingState> Seq2Seq::State::joined(
     return result;
   };
   const auto tensors = [](State& state) {
-    std::vector<Tensor*> all = state.of_hypotheses();
-    for (Tensor* each : state.of_sources()) all.push_back(each);
+    std::vector<Tensor*> all = state.hypothesis_tensors();
+    for (Tensor* each : state.source_tensors()) all.push_back(each);
     return all;
   };
   auto result = copy(*this);

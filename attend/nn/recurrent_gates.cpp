@@ -100,15 +100,15 @@ struct LstmGates : torch::autograd::Function<LstmGates> {
       return twin_gradients(saved, upstream,
                             [](const variable_list& own) { return composed_lstm(own[0], own[1]); });
     const Tensor y = contiguous_numbers(saved[0]), c = contiguous_numbers(saved[1]);
-    const Tensor of_hidden = contiguous_numbers(upstream[0]);
-    const Tensor of_cell = contiguous_numbers(upstream[1]);
+    const Tensor grad_state = contiguous_numbers(upstream[0]);
+    const Tensor grad_cell = contiguous_numbers(upstream[1]);
     const Tensor from_input = at::empty_like(y), before = at::empty_like(c);
     kernels::recurrent_gates_gradient({.rows = c.size(0),
                                        .hidden = c.size(1),
                                        .from_input = pointer_of<float>(y),
                                        .cell = pointer_of<float>(c),
-                                       .grad_state = pointer_of<float>(of_hidden),
-                                       .grad_cell = pointer_of<float>(of_cell),
+                                       .grad_state = pointer_of<float>(grad_state),
+                                       .grad_cell = pointer_of<float>(grad_cell),
                                        .grad_input = pointer_of<float>(from_input),
                                        .grad_before = pointer_of<float>(before)});
     return {from_input, before};

@@ -62,14 +62,14 @@ Tensor empty_rows(const Tensor& scores) {
 // Multiplies the scores of a linear normaliser by exp of the key shifts less the largest shift in
 // scope. Returns the logarithms of the factors that the rows then lack, [B, H, Tq].
 Tensor shift_keys(const Parts& parts, const LoweredSpec& spec, Tensor& scores) {
-  const Tensor of_keys = key_shifts(spec);
-  if (of_keys.size(-1) != spec.keys || spec.keys == 0)
-    return (spec.query_shift + of_keys.sum(-1, true)).squeeze(-1);
-  const Tensor all = of_keys.expand({spec.batch, spec.heads, spec.queries, spec.keys});
+  const Tensor own_shifts = key_shifts(spec);
+  if (own_shifts.size(-1) != spec.keys || spec.keys == 0)
+    return (spec.query_shift + own_shifts.sum(-1, true)).squeeze(-1);
+  const Tensor all = own_shifts.expand({spec.batch, spec.heads, spec.queries, spec.keys});
   const Tensor found = within_scope(all, parts, spec).amax(-1, true);
   const Tensor top = found.masked_fill(found == minus_infinity, 0.0);
   // Keys out of scope may exceed it.
-  scores = scores * (of_keys - top).clamp_max(0.0).exp();
+  scores = scores * (own_shifts - top).clamp_max(0.0).exp();
   return (spec.query_shift + top).squeeze(-1);
 }
 

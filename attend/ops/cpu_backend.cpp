@@ -108,10 +108,10 @@ class CpuBackend : public Backend {
     Tensor weights = rows_of(spec, lse, rows, spec.keys);
     with_kernel(
         parts, spec, lse, rows,
-        [&]<class S>(const auto& problem, const auto* of_rows, const auto& chosen, int threads) {
+        [&]<class S>(const auto& problem, const auto* row_lse, const auto& chosen, int threads) {
           auto* data = pointer_of<kernels::Compute<S>>(weights);
           const auto heads = static_cast<int64_t>(rows.heads.size());
-          kernels::attention_weights<S>(problem, of_rows, chosen,
+          kernels::attention_weights<S>(problem, row_lse, chosen,
                                         kernels::contiguous(data, heads, rows.rows, spec.keys),
                                         threads);
         });
@@ -125,8 +125,8 @@ class CpuBackend : public Backend {
         at::empty({spec.batch, static_cast<int64_t>(rows.heads.size()), longest}, lse.options());
     with_kernel(
         parts, spec, lse, rows,
-        [&]<class S>(const auto& problem, const auto* of_rows, const auto& chosen, int threads) {
-          kernels::attention_edge_weights<S>(problem, of_rows, chosen,
+        [&]<class S>(const auto& problem, const auto* row_lse, const auto& chosen, int threads) {
+          kernels::attention_edge_weights<S>(problem, row_lse, chosen,
                                              pointer_of<kernels::Compute<S>>(weights), threads);
         });
     return weights;
@@ -138,8 +138,8 @@ class CpuBackend : public Backend {
     TopWeights top = {weights, at::empty(weights.sizes(), at::kLong)};
     with_kernel(
         parts, spec, lse, rows,
-        [&]<class S>(const auto& problem, const auto* of_rows, const auto& chosen, int threads) {
-          kernels::attention_top<S>(problem, of_rows, chosen, count,
+        [&]<class S>(const auto& problem, const auto* row_lse, const auto& chosen, int threads) {
+          kernels::attention_top<S>(problem, row_lse, chosen, count,
                                     pointer_of<kernels::Compute<S>>(top.weights),
                                     pointer_of<int64_t>(top.keys), threads);
         });
@@ -151,8 +151,8 @@ class CpuBackend : public Backend {
     Tensor entropy = rows_of(spec, lse, rows);
     with_kernel(
         parts, spec, lse, rows,
-        [&]<class S>(const auto& problem, const auto* of_rows, const auto& chosen, int threads) {
-          kernels::attention_entropy<S>(problem, of_rows, chosen,
+        [&]<class S>(const auto& problem, const auto* row_lse, const auto& chosen, int threads) {
+          kernels::attention_entropy<S>(problem, row_lse, chosen,
                                         pointer_of<kernels::Compute<S>>(entropy), threads);
         });
     return entropy;
@@ -164,8 +164,8 @@ class CpuBackend : public Backend {
         at::empty({spec.batch, static_cast<int64_t>(rows.heads.size()), spec.keys}, lse.options());
     with_kernel(
         parts, spec, lse, rows,
-        [&]<class S>(const auto& problem, const auto* of_rows, const auto& chosen, int threads) {
-          kernels::attention_column_sums<S>(problem, of_rows, chosen,
+        [&]<class S>(const auto& problem, const auto* row_lse, const auto& chosen, int threads) {
+          kernels::attention_column_sums<S>(problem, row_lse, chosen,
                                             pointer_of<kernels::Compute<S>>(sums), threads);
         });
     return sums;

@@ -34,7 +34,7 @@ kernels::View<Pointed> view_of(const at::Tensor& x) {
 struct KernelInputs {
   Parts parts;
   at::Tensor query_positions, key_positions;
-  std::vector<at::Tensor> of_scope;
+  std::vector<at::Tensor> scope_tensors;
   kernels::Scope scope;
 
   KernelInputs(const Parts& parts, const LoweredSpec& spec,

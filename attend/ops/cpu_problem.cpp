@@ -39,7 +39,7 @@ KernelInputs::KernelInputs(const Parts& given, const LoweredSpec& spec,
     const bool in_place = has_strides && (index < part::vector || !differentiated[index]);
     parts[index] = in_place ? with_contiguous_rows(parts[index]) : contiguous_numbers(parts[index]);
   }
-  scope = kernel_scope(spec, of_scope);
+  scope = kernel_scope(spec, scope_tensors);
 }
 
 }  // namespace attend

@@ -83,8 +83,8 @@ class AlibiTerm : public DistanceTerm<AlibiTerm> {
       return parts.add_slopes(slopes, distance_.offset);
     const LoweredSpec& spec = parts.spec();
     const Tensor far = distance_.all(parts, "alibi", slopes).abs().to(slopes.scalar_type());
-    const Tensor of_heads = slopes.view({by_entry ? spec.batch : 1, spec.heads, 1, 1});
-    parts.add_relative(-of_heads * far.unsqueeze(1).unsqueeze(1), parts.last_query());
+    const Tensor head_slopes = slopes.view({by_entry ? spec.batch : 1, spec.heads, 1, 1});
+    parts.add_relative(-head_slopes * far.unsqueeze(1).unsqueeze(1), parts.last_query());
   }
 
  private:

@@ -39,7 +39,7 @@ Tensor dropout_factors(const LoweredSpec& spec, const at::TensorOptions& options
 }
 
 // The same draw on the device of the tensors; only one number per row comes from the CPU.
-Tensor dropout_factors_of_keys(const LoweredSpec& spec, const Tensor& of_rows,
+Tensor dropout_factors_of_keys(const LoweredSpec& spec, const Tensor& row_keys,
                                const at::TensorOptions& options) {
   const Dropout& dropout = spec.dropout;
   const Tensor rows = at::empty({spec.batch, spec.heads, spec.queries}, at::kLong);
@@ -48,7 +48,7 @@ Tensor dropout_factors_of_keys(const LoweredSpec& spec, const Tensor& of_rows,
     for (int64_t h = 0; h < spec.heads; ++h)
       for (int64_t i = 0; i < spec.queries; ++i)
         *next++ = kernels::dropout_row_key(dropout, {b, h, i}, spec.heads);
-  const Tensor places = of_rows + dropout.first_key;
+  const Tensor places = row_keys + dropout.first_key;
   const Tensor keys = (places * int64_t{0x9e3779b9}) & low_half;  // dropout_key
   const Tensor drawn = mixed(rows.to(options.device()).unsqueeze(-1) ^ keys);
   const auto threshold = static_cast<int64_t>(kernels::dropout_threshold(dropout));

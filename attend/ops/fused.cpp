@@ -84,20 +84,20 @@ struct FusedFunction : torch::autograd::Function<FusedFunction> {
     for (size_t index = 0; index < part::count; ++index)
       wanted[index] = parts[index].defined() && parts[index].requires_grad();
     if (at::GradMode::is_enabled()) {
-      const variable_list of_parts =
+      const variable_list part_gradients =
           twin_gradients({parts.begin(), parts.end()}, upstream,
                          [&lowered](const variable_list& own) -> variable_list {
                            const AttentionResult twin = composed_attention(parts_of(own), lowered);
                            return {twin.context, twin.lse};
                          });
-      gradients.insert(gradients.end(), of_parts.begin(), of_parts.end());
+      gradients.insert(gradients.end(), part_gradients.begin(), part_gradients.end());
       return gradients;
     }
     const auto kept = context->saved_data["backend"].toCapsule();
-    const Parts of_parts = static_cast<const KeptBackend&>(*kept).backend.backward(
+    const Parts part_gradients = static_cast<const KeptBackend&>(*kept).backend.backward(
         parts, lowered, {saved[part::count], saved[part::count + 1]}, {upstream[0], upstream[1]},
         wanted);
-    gradients.insert(gradients.end(), of_parts.begin(), of_parts.end());
+    gradients.insert(gradients.end(), part_gradients.begin(), part_gradients.end());
     return gradients;
   }
 };

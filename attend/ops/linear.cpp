@@ -27,8 +27,8 @@ struct RunningScope {
   Tensor keys;  // bool [B or 1, 1, Tk or 1, 1]; undefined: all
 };
 
-Tensor mask_of(const Clause& of_keys, const LoweredSpec& spec, const at::Device& device) {
-  Tensor mask = scope_mask(Scope{{of_keys}}, spec.batch, spec.heads, 1, spec.keys, device);
+Tensor mask_of(const Clause& key_clause, const LoweredSpec& spec, const at::Device& device) {
+  Tensor mask = scope_mask(Scope{{key_clause}}, spec.batch, spec.heads, 1, spec.keys, device);
   while (mask.dim() < 4) mask = mask.unsqueeze(0);
   return mask.transpose(-2, -1);
 }
@@ -37,18 +37,18 @@ std::optional<RunningScope> running_scope(const LoweredSpec& spec, const at::Dev
   RunningScope scope{spec.keys, {}};
   if (spec.scope.any_of.empty()) return scope;
   if (spec.scope.any_of.size() > 1) return std::nullopt;
-  Clause of_keys;
-  of_keys.reserve(spec.scope.any_of[0].size());
+  Clause key_clause;
+  key_clause.reserve(spec.scope.any_of[0].size());
   for (const ConditionPointer& condition : spec.scope.any_of[0]) {
     if (const auto last = condition->last_key(spec.queries)) {
       scope.last = std::min(scope.last, *last);
     } else if (condition->is_of_keys()) {
-      of_keys.push_back(condition);
+      key_clause.push_back(condition);
     } else {
       return std::nullopt;
     }
   }
-  if (!of_keys.empty()) scope.keys = mask_of(of_keys, spec, device);
+  if (!key_clause.empty()) scope.keys = mask_of(key_clause, spec, device);
   return scope;
 }
 
@@ -107,9 +107,9 @@ Sums sums_before(const Tensor& key, const Tensor& value, const Tensor& shift, co
   }
   std::vector<Tensor> sums = {state.sums}, shifts = {state.shift};
   if (chunks > 1) {
-    const auto [own, of_own] = sums_of(key, value, shift);
+    const auto [own, own_shift] = sums_of(key, value, shift);
     for (int64_t c = 0; c + 1 < chunks; ++c) {
-      state = joined(state, {own.select(3, c), of_own.select(3, c)});
+      state = joined(state, {own.select(3, c), own_shift.select(3, c)});
       sums.push_back(state.sums);
       shifts.push_back(state.shift);
     }
@@ -128,13 +128,13 @@ Sums causal_sums(const Tensor& query, const Tensor& key, const Tensor& value, co
   const Tensor q = in_chunks(query, chunk);
   const Tensor k = in_chunks(key, chunk).unsqueeze(2), v = in_chunks(value, chunk).unsqueeze(2);
   const Tensor s = in_chunks(shift, chunk, no_shift).unsqueeze(2);
-  const auto [states, of_states] = sums_before(k, v, s, before);
-  const Tensor top = at::maximum(std::get<0>(s.cummax(-2)), of_states);
+  const auto [states, state_shift] = sums_before(k, v, s, before);
+  const Tensor top = at::maximum(std::get<0>(s.cummax(-2)), state_shift);
   const Tensor later = at::ones({chunk, chunk}, s.options().dtype(at::kBool)).triu(1);
   const Tensor factor = (s.transpose(-2, -1) - top).masked_fill(later, minus_infinity).exp();
   Tensor sums = at::matmul(at::matmul(q, k.transpose(-2, -1)) * factor, v);
   if (q.size(3) > 1 || before.sums.defined())
-    sums = sums + at::matmul(q, states) * (of_states - top).exp();
+    sums = sums + at::matmul(q, states) * (state_shift - top).exp();
   return {sums.flatten(3, 4).narrow(3, 0, length), top.flatten(3, 4).narrow(3, 0, length)};
 }
 
@@ -153,13 +153,13 @@ Tensor grouped(const Tensor& query, int64_t key_heads) {
 }
 
 // Divides the sums of grouped queries by their normaliser.
-AttentionResult normalised(const Sums& of_groups, const LoweredSpec& spec) {
-  const Tensor sums = of_groups.sums.flatten(1, 2);
+AttentionResult normalised(const Sums& grouped_sums, const LoweredSpec& spec) {
+  const Tensor sums = grouped_sums.sums.flatten(1, 2);
   const int64_t depth = sums.size(-1) - 1;
   const Tensor normaliser = sums.narrow(-1, depth, 1);
   const Tensor none_left = normaliser < least_sum(sums.scalar_type());
   const Tensor divisor = normaliser.masked_fill(none_left, 1.0);
-  const Tensor shift = grouped(spec.query_shift, of_groups.sums.size(1)) + of_groups.shift;
+  const Tensor shift = grouped(spec.query_shift, grouped_sums.sums.size(1)) + grouped_sums.shift;
   const Tensor lse = (divisor.log() + shift.flatten(1, 2)).masked_fill(none_left, minus_infinity);
   return {sums.narrow(-1, 0, depth).masked_fill(none_left, 0.0) / divisor, lse.squeeze(-1)};
 }
@@ -200,9 +200,9 @@ void shift_logarithms(Tensor& query, Tensor& key, const Tensor& unseen, bool ali
   if (alike) {
     // Divides each feature by its maximum over the keys: no sum is then below 1.
     const Tensor seen = unseen.defined() ? key.masked_fill(unseen, minus_infinity) : key;
-    const Tensor of_features = largest(seen, {-2});
-    query = query + repeat_heads(of_features, spec.heads);
-    key = key - of_features;
+    const Tensor largest_features = largest(seen, {-2});
+    query = query + repeat_heads(largest_features, spec.heads);
+    key = key - largest_features;
     spec.key_shift = at::zeros({key.size(0), key.size(1), 1, 1}, key.options());
     // Unseen keys may be above 0; exp must not become infinite. The maximum of the others is 0, and
     // there the derivative of a clamp differs between LibTorch 2.15 and 1.13.

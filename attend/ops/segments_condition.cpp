@@ -46,9 +46,9 @@ class SegmentsCondition : public Condition {
     check_starts(key_starts_, extent.keys, "keys");
   }
   Tensor mask(const Extent& extent, const at::Device& device) const override {
-    const Tensor of_query = segments_at(query_starts_, extent.queries, device).unsqueeze(1);
-    const Tensor of_key = segments_at(key_starts_, extent.keys, device).unsqueeze(0);
-    return (of_query == of_key).logical_and_(of_query > 0);
+    const Tensor query_segments = segments_at(query_starts_, extent.queries, device).unsqueeze(1);
+    const Tensor key_segments = segments_at(key_starts_, extent.keys, device).unsqueeze(0);
+    return (query_segments == key_segments).logical_and_(query_segments > 0);
   }
   ConditionPointer shifted(int64_t offset, int64_t queries) const override {
     return std::make_shared<SegmentsCondition>((query_starts_ - offset).clamp(0, queries),

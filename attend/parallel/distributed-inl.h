@@ -14,7 +14,7 @@ using torch::autograd::variable_list;
 
 // Indices of a call's tensors; tensors of the spec follow.
 namespace input {
-enum Index : size_t { query, key, value, of_spec };
+enum Index : size_t { query, key, value, spec };
 }  // namespace input
 
 // Data of one call of distributed_attention, shared with its backward pass.

@@ -24,13 +24,13 @@ struct GatheredGraph : torch::CustomClassHolder {
 // Sums all gradients of the spec in one message.
 void sum_over_ranks(Communicator& world, variable_list& gradients) {
   variable_list flat;
-  for (size_t i = input::of_spec; i < gradients.size(); ++i)
+  for (size_t i = input::spec; i < gradients.size(); ++i)
     if (gradients[i].defined()) flat.push_back(gradients[i].reshape(-1).to(at::kDouble));
   if (flat.empty()) return;
   Tensor all = at::cat(flat);
   world.sum(all);
   int64_t begin = 0;
-  for (size_t i = input::of_spec; i < gradients.size(); ++i) {
+  for (size_t i = input::spec; i < gradients.size(); ++i) {
     Tensor& gradient = gradients[i];
     if (!gradient.defined()) continue;
     const int64_t count = gradient.numel();
@@ -81,8 +81,8 @@ struct DistributedFunction : torch::autograd::Function<DistributedFunction> {
       gradients = ring_gradients(call, saved, result, upstream);
     } else {
       const auto graph = context->saved_data["graph"].toCapsule();
-      const auto& of_forward = static_cast<const GatheredGraph&>(*graph);
-      gradients = gathered_gradients(call, of_forward.leaves, of_forward.result, upstream);
+      const auto& forward_graph = static_cast<const GatheredGraph&>(*graph);
+      gradients = gathered_gradients(call, forward_graph.leaves, forward_graph.result, upstream);
     }
     if (call.shared.sums_gradients_of_spec) sum_over_ranks(call.world, gradients);
     for (size_t i = 0; i < gradients.size(); ++i)
@@ -163,8 +163,8 @@ AttentionResult distributed_attention(Communicator& world, const Tensor& query, 
     fail("[distributed attention] exchange is ring, but {}; take automatic or gather", obstacle);
   call->by_ring = shared.exchange != Exchange::gather && obstacle.empty();
   variable_list inputs = {query, key, value};
-  const variable_list of_spec = tensors_of(spec);
-  inputs.insert(inputs.end(), of_spec.begin(), of_spec.end());
+  const variable_list spec_inputs = tensors_of(spec);
+  inputs.insert(inputs.end(), spec_inputs.begin(), spec_inputs.end());
   for (const Tensor& x : inputs)
     call->wanted.push_back(at::GradMode::is_enabled() && x.requires_grad());
   const variable_list results = DistributedFunction::apply(call, at::TensorList(inputs));

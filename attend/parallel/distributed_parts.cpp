@@ -75,9 +75,9 @@ Tensor KeyMessages::packed(const Tensor& key, const Tensor& value) {
 std::pair<Tensor, Tensor> KeyMessages::unpacked(const Tensor& message, int64_t rank) const {
   const auto place = static_cast<size_t>(rank);
   const auto key_shape = with_length(key_shape_, lengths_[place]);
-  const int64_t of_keys = c10::multiply_integers(key_shape);
-  return {message.narrow(0, 0, of_keys).view(key_shape),
-          message.narrow(0, of_keys, message.numel() - of_keys)
+  const int64_t key_numbers = c10::multiply_integers(key_shape);
+  return {message.narrow(0, 0, key_numbers).view(key_shape),
+          message.narrow(0, key_numbers, message.numel() - key_numbers)
               .view(with_length(value_shape_, lengths_[place]))};
 }
 

@@ -59,10 +59,9 @@ AttentionResult gathered_attention(const DistributedCall& call, const variable_l
   if (call.needs_all_queries)
     query = gathered(call.world, call.shared.queries, query, query.narrow(-1, 0, 0)).first;
   leaves = {leaf_of(query), leaf_of(key), leaf_of(value)};
-  for (size_t i = input::of_spec; i < inputs.size(); ++i)
+  for (size_t i = input::spec; i < inputs.size(); ++i)
     leaves.push_back(leaf_of(inputs[i], call.wanted[i]));
-  const AttentionSpec spec =
-      with_tensors(call.spec, {leaves.begin() + input::of_spec, leaves.end()});
+  const AttentionSpec spec = with_tensors(call.spec, {leaves.begin() + input::spec, leaves.end()});
   const Tensor &q = leaves[input::query], &k = leaves[input::key], &v = leaves[input::value];
   if (!call.needs_all_queries) {
     const Runs none = {{0, 0}};

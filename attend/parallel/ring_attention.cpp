@@ -37,11 +37,11 @@ std::vector<Piece> pieces_of(const Runs& runs) {
 // is visited with the own shard, without keys.
 template <class Visit>
 void visit_pieces(const DistributedCall& call, int64_t rank, Visit visit) {
-  std::vector<Piece> of_keys = pieces_of(call.shared.keys[static_cast<size_t>(rank)]);
+  std::vector<Piece> key_pieces = pieces_of(call.shared.keys[static_cast<size_t>(rank)]);
   const bool has_sink = call.spec.sink.defined();
-  if (has_sink && rank == call.world.rank()) of_keys.push_back({{0, 0}, 0});
+  if (has_sink && rank == call.world.rank()) key_pieces.push_back({{0, 0}, 0});
   for (const Piece& queries : pieces_of(call.own_queries()))
-    for (const Piece& keys : of_keys) visit(queries, keys, has_sink && keys.run.count == 0);
+    for (const Piece& keys : key_pieces) visit(queries, keys, has_sink && keys.run.count == 0);
 }
 
 AttentionSpec spec_of_pieces(const AttentionSpec& whole, const Piece& queries, const Piece& keys,
@@ -70,16 +70,16 @@ void merge_into(Merge merge, const AttentionResult& into, const AttentionResult&
 AttentionResult upstream_of(Merge merge, const AttentionResult& part, const AttentionResult& whole,
                             const AttentionResult& upstream) {
   const Tensor share = share_of(merge, part.lse.detach(), whole.lse);
-  AttentionResult of_part;
-  if (upstream.context.defined()) of_part.context = upstream.context * share;
-  if (merge == Merge::sums) return of_part;
+  AttentionResult part_upstream;
+  if (upstream.context.defined()) part_upstream.context = upstream.context * share;
+  if (merge == Merge::sums) return part_upstream;
   if (upstream.context.defined())
-    of_part.lse = (of_part.context * (part.context.detach() - whole.context)).sum(-1);
+    part_upstream.lse = (part_upstream.context * (part.context.detach() - whole.context)).sum(-1);
   if (upstream.lse.defined()) {
     const Tensor direct = upstream.lse * share.squeeze(-1);
-    of_part.lse = of_part.lse.defined() ? of_part.lse + direct : direct;
+    part_upstream.lse = part_upstream.lse.defined() ? part_upstream.lse + direct : direct;
   }
-  return of_part;
+  return part_upstream;
 }
 
 AttentionResult rows_of(const AttentionResult& whole, const Piece& queries) {
@@ -88,7 +88,7 @@ AttentionResult rows_of(const AttentionResult& whole, const Piece& queries) {
 }
 
 variable_list spec_tensors(const variable_list& inputs) {
-  return {inputs.begin() + input::of_spec, inputs.end()};
+  return {inputs.begin() + input::spec, inputs.end()};
 }
 
 // Accumulates the gradients of this rank over the shards.
@@ -97,19 +97,19 @@ class RingGradients {
   RingGradients(const DistributedCall& call, const variable_list& inputs)
       : call_(call), query_(in_precision(inputs[input::query])) {
     gradients_ = {at::zeros_like(query_, at::MemoryFormat::Contiguous), {}, {}};
-    for (size_t i = input::of_spec; i < inputs.size(); ++i) {
-      of_spec_.push_back(leaf_of(inputs[i], call.wanted[i]));
-      gradients_.push_back(call.wanted[i] ? at::zeros_like(of_spec_.back()) : Tensor());
+    for (size_t i = input::spec; i < inputs.size(); ++i) {
+      spec_tensors_.push_back(leaf_of(inputs[i], call.wanted[i]));
+      gradients_.push_back(call.wanted[i] ? at::zeros_like(spec_tensors_.back()) : Tensor());
     }
   }
 
-  // Adds the gradients from the shard of `rank`: of its keys and values to `of_shard`, others to
-  // this object.
+  // Adds the gradients from the shard of `rank`: of its keys and values to `shard_gradients`,
+  // others to this object.
   void visit(int64_t rank, const std::pair<Tensor, Tensor>& shard,
-             const std::pair<Tensor, Tensor>& of_shard, const AttentionResult& whole,
+             const std::pair<Tensor, Tensor>& shard_gradients, const AttentionResult& whole,
              const AttentionResult& upstream) {
     const Merge merge = call_.spec.normaliser.row().merge;
-    const AttentionSpec spec = with_tensors(call_.spec, of_spec_);
+    const AttentionSpec spec = with_tensors(call_.spec, spec_tensors_);
     visit_pieces(call_, rank, [&](const Piece& queries, const Piece& keys, bool is_sink) {
       const at::AutoGradMode with_graph(true);
       variable_list leaves = {leaf_of(queries.of(query_)), leaf_of(keys.of(shard.first)),
@@ -117,15 +117,15 @@ class RingGradients {
       const AttentionResult part =
           attention(leaves[input::query], leaves[input::key], leaves[input::value],
                     spec_of_pieces(spec, queries, keys, is_sink));
-      leaves.insert(leaves.end(), of_spec_.begin(), of_spec_.end());
+      leaves.insert(leaves.end(), spec_tensors_.begin(), spec_tensors_.end());
       const at::AutoGradMode without_graph(false);
       const variable_list found = gradients_of(
           part, upstream_of(merge, part, rows_of(whole, queries), rows_of(upstream, queries)),
           leaves);
       queries.of(gradients_[input::query]).add_(found[input::query]);
-      keys.of(of_shard.first).add_(found[input::key]);
-      keys.of(of_shard.second).add_(found[input::value]);
-      for (size_t i = input::of_spec; i < found.size(); ++i)
+      keys.of(shard_gradients.first).add_(found[input::key]);
+      keys.of(shard_gradients.second).add_(found[input::value]);
+      for (size_t i = input::spec; i < found.size(); ++i)
         if (found[i].defined()) gradients_[i].add_(found[i]);
     });
   }
@@ -135,7 +135,7 @@ class RingGradients {
  private:
   const DistributedCall& call_;
   Tensor query_;
-  variable_list of_spec_;
+  variable_list spec_tensors_;
   variable_list gradients_;
 };
 
@@ -144,9 +144,9 @@ class RingGradients {
 AttentionResult ring_attention(const DistributedCall& call, const variable_list& inputs) {
   const Tensor query = in_precision(inputs[input::query]);
   const Merge merge = call.spec.normaliser.row().merge;
-  variable_list of_spec;
-  for (const Tensor& x : spec_tensors(inputs)) of_spec.push_back(in_precision(x));
-  const AttentionSpec spec = with_tensors(call.spec, of_spec);
+  variable_list spec_tensor;
+  for (const Tensor& x : spec_tensors(inputs)) spec_tensor.push_back(in_precision(x));
+  const AttentionSpec spec = with_tensors(call.spec, spec_tensor);
   auto shape = query.sizes().vec();
   AttentionResult whole;
   whole.lse = at::full(query.sizes().slice(0, query.dim() - 1), no_key, query.options());
@@ -174,10 +174,10 @@ variable_list ring_gradients(const DistributedCall& call, const variable_list& i
   RingReduceScatter sums(call.world, messages.sizes());
   circulate(call.world, KeyMessages::packed(inputs[input::key], inputs[input::value]),
             messages.sizes(), [&](int64_t rank, const Tensor& message) {
-              const Tensor shard = in_precision(message), of_shard = at::zeros_like(shard);
-              own.visit(rank, messages.unpacked(shard, rank), messages.unpacked(of_shard, rank),
-                        result, upstream);
-              sums.add(of_shard);
+              const Tensor shard = in_precision(message), shard_gradients = at::zeros_like(shard);
+              own.visit(rank, messages.unpacked(shard, rank),
+                        messages.unpacked(shard_gradients, rank), result, upstream);
+              sums.add(shard_gradients);
             });
   variable_list gradients = own.gradients();
   std::tie(gradients[input::key], gradients[input::value]) =

@@ -56,8 +56,8 @@ void begin_from(const InitialModel& initial, const TrainOptions& options, PairMo
     model.target_vocabulary = model.source_vocabulary;
   else if (takes_target_tokens(other, model.config))
     take_tokens(other.target_vocabulary, options, "target ", model.target_vocabulary, say);
-  else if (other.config.type == model.config.type && model.answers().has_labels() &&
-           other.answers().has_labels())
+  else if (other.config.type == model.config.type && model.answer_kind().has_labels() &&
+           other.answer_kind().has_labels())
     tell_labels(other.target_vocabulary, model.target_vocabulary, folder, say);
   if (other.config.type == model.config.type) model.decode = other.decode;
   check_memory(model);

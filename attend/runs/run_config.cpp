@@ -102,7 +102,7 @@ void apply_deciding(const Command& command, TextConfig& text) {
 
 void check_fit(const RunConfig& config) {
   config.model.chosen().check();
-  const AnswerKind& kind = config.answers();
+  const AnswerKind& kind = config.answer_kind();
   if (!kind.has_answers())
     fail(
         "model.type = {}: cannot be trained by itself; begin another type, such as model.type = "
@@ -177,9 +177,9 @@ void take_targets(const TextConfig& other, bool takes_tokens, TextConfig& text) 
 void begin_as(const PairModel& initial, RunConfig& config) {
   config.model.take_settings(initial.config);
   if (config.text.format != initial.text.format) return;
-  const TextConfig of_type = config.text;
+  const TextConfig type_defaults = config.text;
   config.text = initial.text;
-  take_targets(of_type, takes_target_tokens(initial, config.model), config.text);
+  take_targets(type_defaults, takes_target_tokens(initial, config.model), config.text);
 }
 
 // Error if a model would use the weights of the initial model differently, or read other texts than
@@ -198,7 +198,7 @@ void check_initial(RunConfig& config, PairModel& initial, const std::string& fol
 void check_train(const RunConfig& config) {
   const TrainConfig& train = config.train;
   const Metric& metric = metric_named(train.metric);
-  const AnswerKind& kind = config.answers();
+  const AnswerKind& kind = config.answer_kind();
   const bool numbers = !kind.has_probabilities();
   if (!kind.shares_probability() && train.label_smoothing > 0)
     fail(
@@ -232,7 +232,7 @@ void set_type_defaults(RunConfig& config, TargetKind target) {
   const ModelType& type = config.model.row();
   config.text = type.text;
   config.text.target = target;
-  const AnswerKind& kind = config.answers();
+  const AnswerKind& kind = config.answer_kind();
   config.train.metric = kind.metric();
   config.train.label_smoothing = kind.shares_probability() ? type.label_smoothing : 0;
 }

@@ -13,7 +13,7 @@ struct RunConfig {
   TrainConfig train;
 
   Settings settings();
-  const AnswerKind& answers() const { return model.answers(text); }
+  const AnswerKind& answer_kind() const { return model.answer_kind(text); }
 };
 
 // Sets the defaults of the type for such targets: how texts are read, and the metric that selects

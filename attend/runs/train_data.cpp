@@ -86,7 +86,7 @@ Texts split(std::vector<Example> all, const TextConfig& text, const std::string&
 class HeaderSearch {
  public:
   explicit HeaderSearch(const RunConfig& config)
-      : searches_(config.answers().has_labels()), is_one_(config.answers().is_label()) {
+      : searches_(config.answer_kind().has_labels()), is_one_(config.answer_kind().is_label()) {
     if (searches_ && !is_one_) codec_ = make_codecs(config.text).target;
   }
 
@@ -210,7 +210,7 @@ Texts read_parts(const TrainOptions& options, const RunConfig& config, const Tel
                  config.text, tell, bad);
   if (data.train.empty()) fail("{}: {}", file_of(options, row), row.no_train);
   if (data.valid.empty()) fail("{}: {}", file_of(options, row), row.no_valid);
-  if (config.answers().has_probabilities()) tell_form(data.train, file_of(options, row), tell);
+  if (config.answer_kind().has_probabilities()) tell_form(data.train, file_of(options, row), tell);
   graph.graph = std::move(data.graph);
   graph.names = std::move(data.names);
   return {std::move(data.train), std::move(data.valid)};
@@ -251,7 +251,7 @@ std::vector<Example> read_streamed_validation(const TrainOptions& options, const
 TokenisedExamples within_limits(std::vector<Example> examples, const TrainOptions& options,
                                 const RunConfig& config, const TextCodecs& codecs,
                                 FrameReader* frames, const std::string& name, const Tell& tell) {
-  const AnswerKind& kind = config.answers();
+  const AnswerKind& kind = config.answer_kind();
   const int64_t longest = kind.longest_target(config.model.chosen());
   TokenisedExamples result =
       tokenise_examples(std::move(examples), codecs, options.strict ? no_limit : longest);
@@ -272,7 +272,8 @@ void tell_cut_sources(const RunConfig& config, const TokenisedTexts& sources,
   for (int64_t i = 0; i < sources.size(); ++i) cut += std::ssize(sources[i]) > longest ? 1 : 0;
   if (cut > 0)
     tell(fmt::format("{}: {} sources are cut to their {} {} tokens ({})", name, cut,
-                     config.answers().kept_part(), longest, config.answers().source_limit()));
+                     config.answer_kind().kept_part(), longest,
+                     config.answer_kind().source_limit()));
 }
 
 // Sets the last tenth of a text aside, approximately: it begins at the nearest line start. A text
@@ -326,7 +327,7 @@ Texts read_text_lines(const TrainOptions& options, const RunConfig& config, cons
 void check_lengths(const RunConfig& config, const TokenisedExamples& tokenised, FrameReader* frames,
                    const std::string& name) {
   const int64_t longest_source = config.model.chosen().maximum_source_length();
-  const AnswerKind& answers = config.answers();
+  const AnswerKind& answers = config.answer_kind();
   const int64_t longest_target = answers.longest_target(config.model.chosen());
   const SourceKind* kind = config.text.source_kind();
   // The number of frames on a grid is fixed.
@@ -357,7 +358,7 @@ PairData read_training_data(const TrainOptions& options, const RunConfig& config
                             const Tell& tell) {
   if (!fs::exists(options.data)) fail("--data {}: no such file or folder", options.data);
   check_files(options, config.text);
-  const AnswerKind& kind = config.answers();
+  const AnswerKind& kind = config.answer_kind();
   const bool text = options.target.empty() && kind.is_text() && names_text(options.data);
   int64_t left_out = 0;
   int64_t* bad = options.skip_bad ? &left_out : nullptr;

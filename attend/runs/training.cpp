@@ -40,7 +40,7 @@ std::string description(const PairData& data, const PairModel& model) {
   return fmt::format("{} training and {} validation examples; {} source{}",
                      data.stream.source.empty() ? counted(data.train) : "streamed",
                      counted(data.valid), model.source_vocabulary.size(),
-                     model.answers().described_targets(model));
+                     model.answer_kind().described_targets(model));
 }
 
 // Unknown tokens do not occur in training, and make validation results look better than the model
@@ -63,7 +63,7 @@ void tell_unknown(const PairData& data, const PairModel& model, const Tell& tell
     return count(text.target, model.target_vocabulary, "");
   }
   count(data.valid.sources.counts(), model.source_vocabulary, "source ");
-  if (model.answers().has_probabilities() && !model.answers().fills())
+  if (model.answer_kind().has_probabilities() && !model.answer_kind().fills())
     count(data.valid.targets.counts(), model.target_vocabulary, "target ");
 }
 

@@ -36,7 +36,7 @@ void check_metric(const RunConfig& config, const PairModel& model) {
   const int64_t labels = model.target_vocabulary.size() - Vocabulary::unknown - 1;
   if (metric_named(config.train.metric).of_scores() && labels != 2)
     fail("train.metric = {}: needs two labels, and the data has {}; set it to {}",
-         config.train.metric, labels, config.answers().metric());
+         config.train.metric, labels, config.answer_kind().metric());
 }
 
 }  // namespace attend::internal

@@ -95,7 +95,7 @@ Validator::Validator(const RunConfig& config, const PairModel& model, const Pair
       examples_(data.valid.examples),
       averaged_(model_with(model, std::move(averaged), config.train.replicas)) {
   const auto maximum = static_cast<size_t>(config.train.validation_examples);
-  const AnswerKind& kind = model.answers();
+  const AnswerKind& kind = model.answer_kind();
   if (data.valid_text.empty()) {
     available_ = std::ssize(examples_);
     keep_spread(examples_, maximum);

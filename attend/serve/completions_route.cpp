@@ -154,7 +154,7 @@ void answer_completions(Service& service, const HttpRequest& request, const Http
   if (!asked.echoes || !options.has_logarithms)
     return begin_completion({service, served, reply, "prompt"}, std::move(requests), request.id,
                             std::move(options), wants_tokens);
-  if (!served.model->answers().continues())
+  if (!served.model->answer_kind().continues())
     refuse("logprobs", "echoed prompts have logprobs with language models only; leave echo out");
   service.run(served, reply,
               [&service, &served, reply, id = request.id, requests = std::move(requests),

@@ -20,9 +20,9 @@ json model_json(const Service& service, const ServedModel& served) {
           {"owned_by", "attend"},
           {"type", model.type()},
           {"reads_text", !model.has_source_image()},
-          {"answers", model.answers().has_answers()},
-          {"answers_numbers", !model.answers().has_probabilities()},
-          {"answers_label_sets", model.answers().is_label_set()},
+          {"answers", model.answer_kind().has_answers()},
+          {"answers_numbers", !model.answer_kind().has_probabilities()},
+          {"answers_label_sets", model.answer_kind().is_label_set()},
           {"examples", service.options().examples}};
 }
 

@@ -116,7 +116,7 @@ std::vector<RequestField> predict_fields() { return fields_of<PredictRequest>();
 void answer_predict(Service& service, const HttpRequest& request, const HttpReply& reply) {
   PredictRequest asked = read_predict(service, request.body);
   const ServedModel& served = service.model_named(asked.model);
-  if (asked.search.keep_seen && !served.model->answers().ranks())
+  if (asked.search.keep_seen && !served.model->answer_kind().ranks())
     throw RequestError(422, "keep_seen is for models that rank items", "keep_seen",
                        "invalid_value");
   std::vector<Request> requests = requests_of(asked.texts, asked.search, nullptr, asked.prefixes);

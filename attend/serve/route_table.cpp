@@ -49,7 +49,7 @@ Route post(std::string path, std::string name, RouteAnswer* answer, RouteFields*
 }
 
 // With errors in the format of text-embeddings-inference.
-Route of_tei(Route route) {
+Route with_tei_errors(Route route) {
   route.error = tei_error;
   return route;
 }
@@ -94,19 +94,20 @@ std::vector<Route> own_routes() {
 
 std::vector<Route> tei_routes() {
   return {
-      of_tei(post("/", "tei_root", answer_tei_root, tei_root_fields, "VectorsOrLabels")),
-      of_tei(post("/embed", "tei_embed", answer_tei_embed, tei_embed_fields, "Vectors")),
-      of_tei(post("/embed_all", "tei_embed_all", answer_tei_embed_all, tei_embed_all_fields,
-                  "TokenVectors")),
-      of_tei(post("/similarity", "tei_similarity", answer_tei_similarity, tei_similarity_fields,
-                  "Similarities")),
-      of_tei(post("/predict", "tei_predict", answer_tei_predict, tei_predict_fields, "Labels")),
-      of_tei(post("/tokenize", "tei_tokenize", answer_tei_tokenize, tei_tokenize_fields, "Tokens",
-                  RouteNeeds::models)),
-      of_tei(post("/decode", "tei_decode", answer_tei_decode, tei_decode_fields, "Texts",
-                  RouteNeeds::models)),
+      with_tei_errors(post("/", "tei_root", answer_tei_root, tei_root_fields, "VectorsOrLabels")),
+      with_tei_errors(post("/embed", "tei_embed", answer_tei_embed, tei_embed_fields, "Vectors")),
+      with_tei_errors(post("/embed_all", "tei_embed_all", answer_tei_embed_all,
+                           tei_embed_all_fields, "TokenVectors")),
+      with_tei_errors(post("/similarity", "tei_similarity", answer_tei_similarity,
+                           tei_similarity_fields, "Similarities")),
+      with_tei_errors(
+          post("/predict", "tei_predict", answer_tei_predict, tei_predict_fields, "Labels")),
+      with_tei_errors(post("/tokenize", "tei_tokenize", answer_tei_tokenize, tei_tokenize_fields,
+                           "Tokens", RouteNeeds::models)),
+      with_tei_errors(post("/decode", "tei_decode", answer_tei_decode, tei_decode_fields, "Texts",
+                           RouteNeeds::models)),
       post("/embeddings", "tei_embeddings", answer_embeddings, embeddings_fields, "Embeddings"),
-      of_tei(get("/info", "tei_info", answer_tei_info, "Info")),
+      with_tei_errors(get("/info", "tei_info", answer_tei_info, "Info")),
       probe("/ping", "ping", answer_alive, "Status"),
   };
 }

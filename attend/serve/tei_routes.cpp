@@ -182,7 +182,7 @@ json labels_json(const Answer& answer) {
 
 void predict(Service& service, const ServedModel& served, const HttpReply& reply,
              const RequestInputs& inputs, bool is_cut) {
-  if (served.model->answers().is_tags())
+  if (served.model->answer_kind().is_tags())
     throw RequestError(422, "a tagger labels tokens; ask /v1/classify", "model", "invalid_value");
   ask({service, served, reply, "inputs", tei_error}, label_requests(served, inputs.texts, 0),
       [&served, is_cut,

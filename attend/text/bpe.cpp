@@ -142,10 +142,10 @@ BytePairEncoding::Pieces BytePairEncoding::characters(std::string_view word) con
 }
 
 // Applies the earliest applicable merge everywhere, from left to right, then the next one. A heap
-// of (rank, place) gives that order without scanning all pieces for each merge.
+// of (rank, index) gives that order without scanning all pieces for each merge.
 void BytePairEncoding::join_all(Pieces& pieces) const {
-  using Place = std::pair<int64_t, int64_t>;
-  std::priority_queue<Place, std::vector<Place>, std::greater<>> heap;
+  using RankedPiece = std::pair<int64_t, int64_t>;
+  std::priority_queue<RankedPiece, std::vector<RankedPiece>, std::greater<>> heap;
   auto& list = pieces.list;
   const auto entry = [&](int64_t i) -> Pieces::Piece& { return list[static_cast<size_t>(i)]; };
   const auto joined_at = [&](int64_t i) -> const Joined* {
@@ -161,22 +161,22 @@ void BytePairEncoding::join_all(Pieces& pieces) const {
     const int64_t rank = heap.top().first;
     changed.clear();
     while (!heap.empty() && heap.top().first == rank) {
-      const int64_t place = heap.top().second;
+      const int64_t index = heap.top().second;
       heap.pop();
-      const Joined* joined = joined_at(place);
+      const Joined* joined = joined_at(index);
       if (joined == nullptr || joined->rank != rank) continue;
-      Pieces::Piece& left = entry(place);
+      Pieces::Piece& left = entry(index);
       Pieces::Piece& right = entry(left.after);
       left.piece = joined->piece;
       left.end = right.end;
       left.after = right.after;
       right.gone = true;
-      if (left.after >= 0) entry(left.after).before = place;
-      changed.push_back(place);
+      if (left.after >= 0) entry(left.after).before = index;
+      changed.push_back(index);
     }
-    for (const int64_t place : changed) {
-      offer(entry(place).before);
-      offer(place);
+    for (const int64_t index : changed) {
+      offer(entry(index).before);
+      offer(index);
     }
   }
 }

@@ -245,8 +245,8 @@ int64_t Tokenizer::closing_tokens() const {
 
 int32_t Tokenizer::size() const {
   const auto& added = parts_->added.list();
-  const int32_t of_model = parts_->model->tokens().size();
-  return added.empty() ? of_model : std::max(of_model, added.back().id + 1);
+  const int32_t model_size = parts_->model->tokens().size();
+  return added.empty() ? model_size : std::max(model_size, added.back().id + 1);
 }
 
 std::optional<int32_t> Tokenizer::id(std::string_view token) const {

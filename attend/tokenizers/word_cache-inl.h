@@ -15,7 +15,7 @@
 namespace attend::internal {
 
 // Cache of the ids of short words, for several threads. A thread that would have to wait for
-// another skips the cache. The hash of a word gives two places. A new word takes the first if it is
+// another skips the cache. The hash of a word gives two slots. A new word takes the first if it is
 // empty, otherwise the second, so that frequent words stay.
 class WordCache {
  public:
@@ -27,10 +27,10 @@ class WordCache {
     Shard& shard = shards_[hash % shards];
     const Hold hold(shard);
     if (!hold || shard.table.empty()) return std::nullopt;
-    for (const Place& place : shard.places(hash)) {
-      if (!place.has(word)) continue;
-      for (size_t i = 0; i < place.count; ++i) ids.push_back(place.ids[i]);
-      return place.longest_text;
+    for (const Slot& slot : shard.slots(hash)) {
+      if (!slot.has(word)) continue;
+      for (size_t i = 0; i < slot.count; ++i) ids.push_back(slot.ids[i]);
+      return slot.longest_text;
     }
     return std::nullopt;
   }
@@ -42,13 +42,13 @@ class WordCache {
     const Hold hold(shard);
     if (!hold) return;
     shard.table.resize(2 * pairs);
-    const std::span<Place> two = shard.places(hash);
-    Place& place = two[0].size == 0 ? two[0] : two[1];
-    place.longest_text = longest_text;
-    std::copy(word.begin(), word.end(), place.word.begin());
-    std::copy(ids.begin(), ids.end(), place.ids.begin());
-    place.size = static_cast<uint8_t>(word.size());
-    place.count = static_cast<uint8_t>(ids.size());
+    const std::span<Slot> two = shard.slots(hash);
+    Slot& slot = two[0].size == 0 ? two[0] : two[1];
+    slot.longest_text = longest_text;
+    std::copy(word.begin(), word.end(), slot.word.begin());
+    std::copy(ids.begin(), ids.end(), slot.ids.begin());
+    slot.size = static_cast<uint8_t>(word.size());
+    slot.count = static_cast<uint8_t>(ids.size());
   }
 
  private:
@@ -58,7 +58,7 @@ class WordCache {
   static constexpr size_t pairs = 1024;  // per shard
 
   // One cache line.
-  struct alignas(64) Place {
+  struct alignas(64) Slot {
     uint32_t longest_text;
     uint8_t size = 0;  // bytes of the word; 0: empty
     uint8_t count;
@@ -71,9 +71,9 @@ class WordCache {
   };
   struct Shard {
     std::atomic_flag in_use;
-    std::vector<Place> table;  // empty before the first word
+    std::vector<Slot> table;  // empty before the first word
 
-    std::span<Place> places(size_t hash) {
+    std::span<Slot> slots(size_t hash) {
       return std::span(table).subspan(2 * (hash / shards % pairs), 2);
     }
   };

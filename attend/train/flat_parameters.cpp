@@ -35,7 +35,7 @@ FlatParameters::FlatParameters(const ModulePtr& module) {
     parts[vector].push_back(parameter.reshape({-1}));
     sizes[vector] += parameter.numel();
   }
-  for (const auto& of_device : parts) values_.push_back(at::cat(of_device));
+  for (const auto& device_parts : parts) values_.push_back(at::cat(device_parts));
 }
 
 void FlatParameters::share_with(const ModulePtr& module) const {

@@ -88,9 +88,9 @@ Optimiser::Optimiser(const TrainConfig& config, const std::vector<ModulePtr>& re
   // With shared sequences, calls of the world within backward would interfere.
   if (world.size() == 1 || config.sequence_parallel) return;
   std::vector<Tensor> vectors;
-  for (const auto& of_replica : gradients_) {
-    if (of_replica.size() > 1 || !of_replica[0].is_cpu()) return;
-    vectors.push_back(of_replica[0]);
+  for (const auto& replica_gradients : gradients_) {
+    if (replica_gradients.size() > 1 || !replica_gradients[0].is_cpu()) return;
+    vectors.push_back(replica_gradients[0]);
   }
   buckets_ = std::make_unique<GradientBuckets>(world, replicas, std::move(vectors));
 }

@@ -55,7 +55,7 @@ Tensor last_scores(const MethodRow& row, const Subject& subject) {
 // Two answers can be compared only by methods with scores that depend on the answer's token.
 TEST(Contrast, RowsSayWhatScoresAreOf) {
   for (const SmallModel& small : small_models()) {
-    if (!small.model.answers().shares_probability()) continue;
+    if (!small.model.answer_kind().shares_probability()) continue;
     const Subject subject = small.subject();
     const NetworkTrace trace = traced(subject);
     const int64_t token = other_last(subject);
@@ -79,7 +79,7 @@ TEST(Contrast, RowsSayWhatScoresAreOf) {
 // scores.
 TEST(Contrast, ScoresAreThoseOfTheDifference) {
   for (const SmallModel& small : small_models()) {
-    if (!small.model.answers().shares_probability()) continue;
+    if (!small.model.answer_kind().shares_probability()) continue;
     const Subject subject = small.subject();
     const NetworkTrace trace = traced(subject);
     const int64_t token = other_last(subject);

@@ -47,7 +47,7 @@ TEST(WeightTests, ChangeTheAnswerOnlyWhereItIsReadOffWeights) {
     SCOPED_TRACE(small.name);
     const Subject subject = small.subject();
     const NetworkTrace trace = trace_network(subject.network(), subject.batch);
-    if (!small.model.answers().has_probabilities() ||
+    if (!small.model.answer_kind().has_probabilities() ||
         !refusal_reason(find_method("attention"), subject, trace).empty()) {
       EXPECT_NE(test::error_of([&] { test_weights(subject); }), "");
       continue;

@@ -84,7 +84,7 @@ TEST(KnockOut, AnswersStepByStepAsItComputesAtOnce) {
     const NetworkTrace trace = trace_network(subject.network(), subject.batch);
     // Fill-in models read a whole text at once, and each place without its token. A step of a set
     // has all labels, and a target one.
-    const AnswerKind& kind = small.model.answers();
+    const AnswerKind& kind = small.model.answer_kind();
     if (trace.attentions.empty() || kind.fills() || kind.is_label_set()) continue;
     SCOPED_TRACE(small.name);
     const auto network = ablated_network(small.model.network, {{heads_of(trace).back()}});

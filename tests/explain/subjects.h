@@ -31,7 +31,7 @@ struct SmallModel {
     text.source_units = text.target_units = "space";
     text.target = kind;
     if (kind != TargetKind::text) text.target_units = "line";
-    const AnswerKind& answers = config.answers(text);
+    const AnswerKind& answers = config.answer_kind(text);
     text.joint_vocabulary = answers.is_text() || config.chosen().wants_joint_vocabulary();
     source = "a b c d e";
     const bool number = text.wants_numbers(), tags = answers.is_tags();

@@ -128,7 +128,7 @@ TEST(ImportedHeads, GiveSeveralLabels) {
   import_model(folder / "written", folder / "again");
   for (const std::string& name : {out, folder / "again"}) {
     const Model model(name);
-    EXPECT_TRUE(model.answers().is_label_set());
+    EXPECT_TRUE(model.answer_kind().is_label_set());
     const auto found = model.classify({text});
     ASSERT_EQ(found.at(0).size(), 3U);
     for (const auto& [label, probability] : found.at(0))

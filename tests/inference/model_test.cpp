@@ -85,7 +85,7 @@ TEST_P(EveryType, AnswersAsItScores) {
       EXPECT_NEAR(std::accumulate(candidate.log_probabilities.begin(),
                                   candidate.log_probabilities.end(), 0.0),
                   candidate.log_probability, 1e-5);
-      if (!candidate.complete || candidate.tokens.empty() || model.answers().fills()) continue;
+      if (!candidate.complete || candidate.tokens.empty() || model.answer_kind().fills()) continue;
       const auto scored = model.log_probabilities({{texts[i], {candidate.text}}});
       EXPECT_NEAR(scored[0], candidate.log_probability, 1e-4) << texts[i];
     }
@@ -103,8 +103,8 @@ TEST_P(EveryType, ANetworkInMemoryAnswersAsItsFolder) {
     EXPECT_EQ(answer_json(memory, texts[i], found[i], /*details=*/true),
               answer_json(folder, texts[i], wanted[i], /*details=*/true));
   const std::vector<Example> measured =
-      memory.answers().is_tags() ? std::vector<Example>{{"cab", {"K B K"}}, {"bad", {"B B K"}}}
-                                 : examples;
+      memory.answer_kind().is_tags() ? std::vector<Example>{{"cab", {"K B K"}}, {"bad", {"B B K"}}}
+                                     : examples;
   EXPECT_EQ(memory.log_probabilities(measured), folder.log_probabilities(measured));
   const auto answers = evaluate(memory, measured, search).answers;
   const auto same = evaluate(folder, measured, search).answers;

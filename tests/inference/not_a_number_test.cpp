@@ -38,7 +38,7 @@ TEST_P(NaNWeights, GiveNoFigure) {
   };
   expect_refused("likelihood", [&] { likelihood(model, examples); });
   // A fill-in model computes nothing if nothing is hidden.
-  const AnswerKind& kind = model.answers();
+  const AnswerKind& kind = model.answer_kind();
   if (!kind.fills()) {
     expect_refused("answer", [&] { model.answer({"cab"}); });
     expect_refused("evaluate", [&] { evaluate(model, examples, {}, {}); });

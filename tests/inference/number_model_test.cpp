@@ -94,7 +94,7 @@ TEST_F(NumberModels, AreMeasuredByTheirErrors) {
 
 TEST_F(NumberModels, HaveNeitherLabelsNorProbabilities) {
   const Model model(make("m", 1));
-  EXPECT_EQ(model.answers().name(), "number");
+  EXPECT_EQ(model.answer_kind().name(), "number");
   EXPECT_TRUE(model.labels().empty());
   EXPECT_THAT(error_of([&] { model.classify({"a"}); }), HasSubstr("has no labels"));
   EXPECT_THAT(error_of([&] { model.log_probabilities(examples); }), HasSubstr("no probabilities"));

@@ -69,14 +69,14 @@ std::vector<double> losses(const PairModel& model, const Batch& batch) {
 
 TEST(LabelSetModel, ItsObjectiveIsTheBinaryCrossEntropyOfEachLabel) {
   const PairModel model = make();
-  EXPECT_EQ(model.answers().name(), "set of labels");
+  EXPECT_EQ(model.answer_kind().name(), "set of labels");
   EXPECT_EQ(model.target_vocabulary.size(), Vocabulary::unknown + 1 + 3);
   const Batch batch = whole_batch(model);
   ASSERT_EQ(batch.labels.sizes(), (std::vector<int64_t>{4, 3}));
   double sum = 0;
   for (const double loss : losses(model, batch)) sum += loss;
   EXPECT_NEAR(model.network->objective(batch, {}, 0).item<double>(), sum, 1e-9);
-  EXPECT_EQ(model.answers().loss_terms(model.encode(examples)), 4);
+  EXPECT_EQ(model.answer_kind().loss_terms(model.encode(examples)), 4);
 }
 
 TEST(LabelSetModel, GradientsAreDifferences) {
@@ -119,7 +119,7 @@ TEST(LabelSetModel, KeepsItsSeparatorInItsFolder) {
   save_description(model, folder.path());
   save_weights(*model.network, folder / "weights.safetensors");
   const PairModel loaded = load_pair_model(folder.path());
-  EXPECT_EQ(loaded.answers().name(), "set of labels");
+  EXPECT_EQ(loaded.answer_kind().name(), "set of labels");
   EXPECT_EQ(loaded.text.label_separator, ";");
   const Batch batch = whole_batch(loaded);
   EXPECT_TRUE(at::equal(model.network->log_probabilities(batch, {}),

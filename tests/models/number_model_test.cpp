@@ -41,7 +41,7 @@ Batch whole_batch(const PairModel& model) {
 
 TEST(NumberModel, LearnsStandardisedTargets) {
   const PairModel model = make(small);
-  EXPECT_EQ(model.answers().name(), "number");
+  EXPECT_EQ(model.answer_kind().name(), "number");
   EXPECT_EQ(model.target_vocabulary.size(), Vocabulary::unknown + 1);
   EXPECT_DOUBLE_EQ(model.text.target_scale.mean, 10);
   const Batch batch = whole_batch(model);
@@ -104,7 +104,7 @@ TEST(NumberModel, KeepsTheUnitInItsFolder) {
   save_description(model, folder.path());
   save_weights(*model.network, folder / "weights.safetensors");
   const PairModel loaded = load_pair_model(folder.path());
-  EXPECT_EQ(loaded.answers().name(), "number");
+  EXPECT_EQ(loaded.answer_kind().name(), "number");
   EXPECT_EQ(loaded.text.target_scale, model.text.target_scale);
   const Batch batch = whole_batch(model);
   model.network->eval();

@@ -158,7 +158,7 @@ TEST_F(ClassifierModelTest, LoadsWhatItSavedWithItsOwnKeysAlone) {
   EXPECT_THAT(description, HasSubstr("pooling = \"fixed_mlp\""));
   EXPECT_THAT(description, Not(HasSubstr("encoder_layers")));
   const PairModel loaded = load_pair_model(folder);
-  EXPECT_TRUE(loaded.answers().is_label());
+  EXPECT_TRUE(loaded.answer_kind().is_label());
   EXPECT_EQ(loaded.config.of<ClassifierConfig>().depth, 8);
   EXPECT_TRUE(loaded.network->attends());
   EXPECT_EQ(loaded.source_vocabulary.size(), 5) << "one word occurs twice";

@@ -209,7 +209,7 @@ TEST(OwnKind, IsTrainedAnsweredEvaluatedAndExplained) {
   EXPECT_EQ(train_model(options).outcome.best_metric, 0) << "no set of labels is wrong";
 
   const Model model(options.out, {.threads = 2});
-  EXPECT_EQ(model.answers().name(), "set of labels");
+  EXPECT_EQ(model.answer_kind().name(), "set of labels");
   const Answer answer = model.answer({"red dog"}, {.with_weights = true})[0];
   EXPECT_EQ(answer.best().text, "animal colour");
   EXPECT_EQ(answer.best().log_probabilities.size(), 2);

@@ -233,6 +233,21 @@ class Page(unittest.TestCase):
         browser.wait("!document.getElementById('problem').hidden")
         self.assertIn("800000 bytes", self.text(browser, "#problem"))
 
+    def test_several_labels_have_their_probabilities(self):
+        (self.folder / "labels.tsv").write_text("ba\tred|old\nab\told\nbb\tred\naa\t\n" * 4)
+        self.succeed("train", "--data", "labels.tsv", "--valid", "labels.tsv", "--out", "labels", *settings(
+            CLASSIFIER | {"data.source_units": "char", "data.target": "labels", "train.epochs": 2}))
+        server = Server("labels", "--port", 0, cwd=self.folder)
+        self.addCleanup(server.end)
+        browser = self.browse(server=server)
+        self.type(browser, "ba")
+        browser.wait(TESTED)
+        line = self.succeed("predict", "labels", "--json", stdin="ba\n")
+        labels = [one["label"] for one in json.loads(line)["predictions"][0]["labels"]]
+        self.assertEqual(self.texts(browser, ".answers li > span:first-child"), labels)
+        self.assertTrue(browser.run("return document.querySelector('.why-not').hidden"))
+        self.assertEqual([entry for entry in browser.logs("browser") if entry["level"] == "SEVERE"], [])
+
     def test_a_sound_is_chosen_and_can_be_heard(self):
         chance = random.Random(1)
         for i in range(8):

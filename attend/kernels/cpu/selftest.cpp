@@ -75,17 +75,17 @@ KernelResults<S> run_kernels(const Question<S>& question, const NaiveResults<T>&
                      unwritten<T>(like.centres.size()),
                      unwritten<T>(like.widths.size()),
                      unwritten<T>(kIsHalf<S> ? like.context.size() : 0)};
-  const auto of_contexts = [&](auto* data) {
+  const auto context_rows = [&](auto* data) {
     return contiguous(data, s.heads, s.queries, s.value_depth);
   };
-  const Result<S> result{of_contexts(r.context.data()), r.lse.data(), wanted(r.unrounded)};
+  const Result<S> result{context_rows(r.context.data()), r.lse.data(), wanted(r.unrounded)};
   const T* exact = nullptr;
   if constexpr (kIsHalf<S>) {
     exact = r.unrounded.data();
   } else {
     exact = r.context.data();
   }
-  const Upstream<S> upstream{of_contexts(exact), r.lse.data(), question.grad_context,
+  const Upstream<S> upstream{context_rows(exact), r.lse.data(), question.grad_context,
                              question.grad_lse};
   const Gradients<S> gradients{contiguous(r.query.data(), s.heads, s.queries, s.depth),
                                contiguous(r.key.data(), s.key_heads, s.keys, s.depth),
