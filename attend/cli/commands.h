@@ -37,6 +37,7 @@ void add_data_media_commands(CLI::App& data);
 void add_data_interactions_command(CLI::App& data);
 void add_data_contacts_command(CLI::App& data);
 void add_data_sets_command(CLI::App& data);
+void add_data_recall_command(CLI::App& data);
 void add_data_split_command(CLI::App& data);
 
 // Returns the subcommands that --help lists.

@@ -74,6 +74,7 @@ void add_data_command(CLI::App& app) {
   add_data_interactions_command(*data);
   add_data_contacts_command(*data);
   add_data_sets_command(*data);
+  add_data_recall_command(*data);
   add_data_split_command(*data);
   CLI::App* cmudict = data->add_subcommand(
       "cmudict", "Split a pronouncing dictionary into train.tsv, valid.tsv and test.tsv");

@@ -41,6 +41,7 @@ double rotary_base(const std::string& text) {
 const RecurrenceRow* recurrence_named(const std::string& name) {
   if (name == attention_layer) return nullptr;
   std::vector<std::string> names = {std::string(attention_layer)};
+  names.reserve(1 + recurrence_table().size());
   for (const RecurrenceRow& row : recurrence_table()) {
     if (row.name == name) return &row;
     names.emplace_back(row.name);
@@ -160,13 +161,11 @@ std::vector<HeadGroup> LayersConfig::heads_in_turn(bool causal) const {
 }
 
 std::vector<const RecurrenceRow*> LayersConfig::recurrences() const {
-  std::vector<const RecurrenceRow*> rows;
-  bool attends = true;
-  for (const std::string& name : in_turn("model.layer", layer, ',')) {
-    rows.push_back(recurrence_named(name));
-    attends = attends && rows.back() == nullptr;
-  }
-  return attends ? std::vector<const RecurrenceRow*>{} : rows;
+  const std::vector<std::string> names = in_turn("model.layer", layer, ',');
+  std::vector<const RecurrenceRow*> rows(names.size());
+  std::transform(names.begin(), names.end(), rows.begin(), recurrence_named);
+  const bool attend = std::count(rows.begin(), rows.end(), nullptr) == std::ssize(rows);
+  return attend ? std::vector<const RecurrenceRow*>{} : rows;
 }
 
 bool LayersConfig::attends(int64_t index) const {

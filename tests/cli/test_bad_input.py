@@ -210,7 +210,7 @@ class Paths(program.Case):
     def test_files_that_cannot_be_written_are_refused_before_the_work(self):
         for command in (["evaluate", "m", "--data", "d", "--scores"], ["explain", "m", "a", "--out"],
                         ["faithfulness", "m", "--data", "d", "--out"], ["gradients", "m", "--data", "d", "--out"],
-                        ["init", "classification", "--out"], ["data", "sets", "--out"],
+                        ["init", "classification", "--out"], ["data", "sets", "--out"], ["data", "recall", "--out"],
                         ["data", "interactions", "--out"], ["data", "bpe", "train", "d", "--out"],
                         ["compute", "--query", "q", "--key", "q", "--value", "q", "--out"],
                         ["compute", "--query", "q", "--key", "q", "--value", "q", "--graph"]):

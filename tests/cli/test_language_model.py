@@ -177,7 +177,7 @@ class Text(program.Case):
 
 
 class Recurrences(program.Case):
-    """Models with layers of linear recurrences."""
+    """Models with linear recurrences."""
 
     def train(self, out, values, *more):
         self.write("text.txt", text(1000, 1))

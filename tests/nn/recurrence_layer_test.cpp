@@ -35,6 +35,7 @@ class EveryRecurrenceLayer : public testing::TestWithParam<std::string> {
 
 INSTANTIATE_TEST_SUITE_P(Rows, EveryRecurrenceLayer, testing::ValuesIn([] {
                            std::vector<std::string> names;
+                           names.reserve(recurrence_table().size());
                            for (const RecurrenceRow& row : recurrence_table())
                              names.emplace_back(row.name);
                            return names;
