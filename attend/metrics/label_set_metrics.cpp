@@ -109,7 +109,7 @@ json macro_details(const MetricCounts& counts, const MetricOptions& options) {
 
 std::string macro_text(const json& details) {
   std::string lines =
-      fmt::format("{:<20} {:6.2f} %\n", "macro F1", 100 * details["f1"].get<double>());
+      fmt::format("{:<20} {:6.2f} %\n", "macro f1", 100 * details["f1"].get<double>());
   for (const auto& [label, scores] : details["labels"].items())
     lines += fmt::format("label {}: F1 {:.2f} %, precision {:.2f} %, recall {:.2f} %\n", label,
                          100 * scores["f1"].get<double>(), 100 * scores["precision"].get<double>(),

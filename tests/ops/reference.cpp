@@ -7,10 +7,9 @@
 #include <cmath>
 #include <functional>
 #include <limits>
-#include <map>
-#include <optional>
 
 #include "attend/base/error.h"
+#include "tests/ops/tape_scores.h"
 
 namespace attend::reference {
 namespace {
@@ -19,216 +18,29 @@ using at::Tensor;
 
 constexpr double infinity = std::numeric_limits<double>::infinity();
 
-// One head of a tensor of any shape, as doubles.
-class Numbers {
- public:
-  Numbers() = default;
-  Numbers(const Tensor& tensor, bool heads_axis, int64_t head) {
-    const Tensor own = (heads_axis ? tensor.select(0, head) : tensor).detach();
-    shape_ = own.sizes().vec();
-    const Tensor flat = own.to(at::kDouble).contiguous().view({-1});
-    values_.assign(flat.data_ptr<double>(), flat.data_ptr<double>() + flat.numel());
+// One head of a tensor of any shape.
+Array head_of(const Tensor& tensor, bool has_heads, int64_t head) {
+  const Tensor own = (has_heads ? tensor.select(0, head) : tensor).detach();
+  const Tensor flat = own.to(at::kDouble).contiguous().view({-1});
+  Array array{own.sizes().vec(), {}};
+  for (int64_t n = 0; n < flat.numel(); ++n) array.numbers.emplace_back(flat.data_ptr<double>()[n]);
+  return array;
+}
+
+// Inputs of the score of one head.
+Arrays inputs_of(const Problem& problem, int64_t entry, int64_t head) {
+  const int64_t group = problem.query.size(1) / problem.key.size(1);
+  Arrays inputs;
+  inputs.emplace("query", head_of(problem.query.select(0, entry), true, head));
+  inputs.emplace("key", head_of(problem.key.select(0, entry), true, head / group));
+  inputs.emplace("value", head_of(problem.value.select(0, entry), true, head / group));
+  for (const ParameterRow& row : problem.score.row().parameters) {
+    const auto found = problem.score.parameters().find(row.name);
+    if (found == problem.score.parameters().end()) continue;
+    const bool has_heads = found->second.dim() > static_cast<int64_t>(row.shape.size());
+    inputs.emplace(row.name, head_of(found->second, has_heads, head));
   }
-  int64_t size(size_t axis) const { return shape_[axis]; }
-  double operator()() const { return values_[0]; }
-  double operator()(int64_t i) const { return values_[static_cast<size_t>(i)]; }
-  double operator()(int64_t i, int64_t j) const {
-    return values_[static_cast<size_t>(i * shape_[1] + j)];
-  }
-
- private:
-  std::vector<int64_t> shape_;
-  std::vector<double> values_;
-};
-
-// Inputs of one score.
-struct Pair {
-  const Numbers& q;  // [Tq, Dq]
-  const Numbers& k;  // [Tk, Dk]
-  const std::map<std::string, Numbers, std::less<>>& parameters;
-  int64_t i, j;
-  const std::vector<double>&previous, &total;  // weights of query i - 1, and their sum up to it
-
-  const Numbers* find(std::string_view name) const {
-    const auto found = parameters.find(name);
-    return found == parameters.end() ? nullptr : &found->second;
-  }
-};
-
-struct Sum {
-  double value = 0, terms = 0;
-  void add(double term) {
-    value += term;
-    terms += std::abs(term);
-  }
-};
-
-Sum dot(const Pair& p) {
-  Sum sum;
-  for (int64_t a = 0; a < p.q.size(1); ++a) sum.add(p.q(p.i, a) * p.k(p.j, a));
-  return sum;
-}
-
-Sum scaled_dot(const Pair& p) {
-  const Sum sum = dot(p);
-  const double scale = std::sqrt(static_cast<double>(p.q.size(1)));
-  return {sum.value / scale, sum.terms / scale};
-}
-
-Sum general(const Pair& p) {
-  const Numbers& w = *p.find("W");
-  Sum sum;
-  for (int64_t a = 0; a < p.q.size(1); ++a) {
-    for (int64_t b = 0; b < p.k.size(1); ++b) sum.add(p.q(p.i, a) * w(a, b) * p.k(p.j, b));
-  }
-  return sum;
-}
-
-// Row a of a projection times a vector; without a weight, number a of the vector.
-void project(Sum& sum, const Numbers* weight, int64_t a, const Numbers& x, int64_t row) {
-  if (!weight) return sum.add(x(row, a));
-  for (int64_t d = 0; d < x.size(1); ++d) sum.add((*weight)(a, d) * x(row, d));
-}
-
-double tanh_of(double x) { return std::tanh(x); }
-double sigmoid_of(double x) { return 1 / (1 + std::exp(-x)); }
-double relu_of(double x) { return x > 0 ? x : 0; }
-double leaky_relu_of(double x) { return x > 0 ? x : 0.2 * x; }
-
-void add_no_past(Sum&, const Pair&, int64_t) {}
-
-// U f_j with f_jc = sum_t F_ct previous_{j + t - reach}.
-void add_location(Sum& hidden, const Pair& p, int64_t a) {
-  const Numbers &u = *p.find("U"), &f = *p.find("F");
-  const int64_t reach = (f.size(1) - 1) / 2;
-  for (int64_t c = 0; c < f.size(0); ++c) {
-    for (int64_t t = 0; t < f.size(1); ++t) {
-      const int64_t place = p.j + t - reach;
-      if (place >= 0 && place < p.k.size(0))
-        hidden.add(u(a, c) * f(c, t) * p.previous[static_cast<size_t>(place)]);
-    }
-  }
-}
-
-void add_coverage(Sum& hidden, const Pair& p, int64_t a) {
-  hidden.add((*p.find("w_c"))(a)*p.total[static_cast<size_t>(p.j)]);
-}
-
-template <double (*activation)(double), void (*add_past)(Sum&, const Pair&, int64_t) = add_no_past>
-Sum additive(const Pair& p) {
-  const Numbers& v = *p.find("v");
-  Sum score;
-  for (int64_t a = 0; a < v.size(0); ++a) {
-    Sum hidden;
-    project(hidden, p.find("W_q"), a, p.q, p.i);
-    project(hidden, p.find("W_k"), a, p.k, p.j);
-    if (p.find("b")) hidden.add((*p.find("b"))(a));
-    add_past(hidden, p, a);
-    score.value += v(a) * activation(hidden.value);
-    // The slope is at most 1, so that an error of the argument does not grow.
-    score.terms += std::abs(v(a)) * (1 + hidden.terms);
-  }
-  return score;
-}
-
-Sum linear(const Pair& p) {
-  Sum sum;
-  for (int64_t d = 0; d < p.q.size(1); ++d) sum.add((*p.find("w_q"))(d)*p.q(p.i, d));
-  for (int64_t d = 0; d < p.k.size(1); ++d) sum.add((*p.find("w_k"))(d)*p.k(p.j, d));
-  if (p.find("b")) sum.add((*p.find("b"))());
-  return sum;
-}
-
-Sum cosine(const Pair& p) {
-  Sum product = dot(p);
-  double qq = 0, kk = 0;
-  for (int64_t a = 0; a < p.q.size(1); ++a) {
-    qq += p.q(p.i, a) * p.q(p.i, a);
-    kk += p.k(p.j, a) * p.k(p.j, a);
-  }
-  const double strength = p.find("beta") ? (*p.find("beta"))() : 1.0;
-  if (qq == 0 || kk == 0) return {0, 0};
-  const double scale = strength / (std::sqrt(qq) * std::sqrt(kk));
-  return {product.value * scale, 4 * std::abs(strength)};
-}
-
-Sum squared_distance(const Pair& p) {
-  Sum sum;
-  for (int64_t a = 0; a < p.q.size(1); ++a) {
-    const double gap = p.q(p.i, a) - p.k(p.j, a);
-    sum.add(-gap * gap);
-    sum.terms += std::abs(gap) * (std::abs(p.q(p.i, a)) + std::abs(p.k(p.j, a)));
-  }
-  return sum;
-}
-
-Sum absolute_distance(const Pair& p) {
-  Sum sum;
-  for (int64_t a = 0; a < p.q.size(1); ++a) {
-    sum.add(-std::abs(p.q(p.i, a) - p.k(p.j, a)));
-    sum.terms += std::abs(p.q(p.i, a)) + std::abs(p.k(p.j, a));
-  }
-  return sum;
-}
-
-Sum location(const Pair& p) {
-  Sum sum;
-  project(sum, p.find("W"), p.j, p.q, p.i);
-  return sum;
-}
-
-Sum elu_features(const Pair& p) {
-  const auto phi = [](double x) { return x > 0 ? x + 1 : std::exp(x); };
-  Sum sum;
-  for (int64_t a = 0; a < p.q.size(1); ++a) sum.add(phi(p.q(p.i, a)) * phi(p.k(p.j, a)));
-  return sum;
-}
-
-// log sqrt(m) phi(x)_f of one vector.
-Sum positive_exponent(const Numbers& omega, int64_t feature, const Numbers& x, int64_t row) {
-  const double root = std::sqrt(static_cast<double>(x.size(1)));
-  Sum exponent;
-  for (int64_t d = 0; d < x.size(1); ++d) {
-    exponent.add(omega(feature, d) * x(row, d) / std::sqrt(root));
-    exponent.add(-x(row, d) * x(row, d) / (2 * root));
-  }
-  return exponent;
-}
-
-Sum positive_features(const Pair& p) {
-  const Numbers& omega = *p.find("omega");
-  const auto features = static_cast<double>(omega.size(0));
-  Sum score;
-  for (int64_t f = 0; f < omega.size(0); ++f) {
-    const Sum query = positive_exponent(omega, f, p.q, p.i);
-    const Sum key = positive_exponent(omega, f, p.k, p.j);
-    const double product = std::exp(query.value + key.value) / features;
-    score.value += product;
-    // An error of an exponent is a relative error of the product.
-    score.terms += product * (1 + query.terms + key.terms);
-  }
-  return score;
-}
-
-const std::map<std::string_view, std::function<Sum(const Pair&)>>& loops() {
-  static const std::map<std::string_view, std::function<Sum(const Pair&)>> table = {
-      {"dot", dot},
-      {"scaled_dot", scaled_dot},
-      {"general", general},
-      {"additive", additive<tanh_of>},
-      {"additive_sigmoid", additive<sigmoid_of>},
-      {"additive_relu", additive<relu_of>},
-      {"additive_leaky_relu", additive<leaky_relu_of>},
-      {"linear", linear},
-      {"location_sensitive", additive<tanh_of, add_location>},
-      {"coverage", additive<tanh_of, add_coverage>},
-      {"squared_distance", squared_distance},
-      {"absolute_distance", absolute_distance},
-      {"cosine", cosine},
-      {"location", location},
-      {"elu_features", elu_features},
-      {"positive_features", positive_features}};
-  return table;
+  return inputs;
 }
 
 int64_t length_of(Axis axis, const Sizes& sizes) {
@@ -268,44 +80,41 @@ void settle_depths(const ScoreRow& row, Given given, Sizes& sizes) {
 
 void loop_head(const Problem& problem, const ScopeCase& scope, int64_t b, int64_t h,
                Expected& expected) {
-  const int64_t group = problem.query.size(1) / problem.key.size(1);
-  const Numbers q(problem.query.select(0, b), true, h);
-  const Numbers k(problem.key.select(0, b), true, h / group);
-  const Numbers v(problem.value.select(0, b), true, h / group);
-  std::map<std::string, Numbers, std::less<>> parameters;
-  for (const ParameterRow& row : problem.score.row().parameters) {
-    const auto found = problem.score.parameters().find(row.name);
-    if (found == problem.score.parameters().end()) continue;
-    const bool has_heads = found->second.dim() > static_cast<int64_t>(row.shape.size());
-    parameters.emplace(row.name, Numbers(found->second, has_heads, h));
-  }
-  const auto& score = loops().at(problem.score.row().name);
+  static const Precision precision{at::kDouble, 0x1p-53L, std::numeric_limits<double>::min(),
+                                   std::numeric_limits<double>::max()};
+  const Arrays inputs = inputs_of(problem, b, h);
+  const int64_t queries = inputs.at("query").size(0), keys = inputs.at("key").size(0);
+  const Array& v = inputs.at("value");
+  const TapeProblem score_only{.score = std::string(problem.score.row().name)};
+  const std::vector<Real> reach(inputs.contains("v") ? inputs.at("v").numbers.size() : 0, infinity);
   auto scores = expected.scores.accessor<double, 4>();
   auto weights = expected.weights.accessor<double, 4>();
   auto context = expected.context.accessor<double, 4>();
   auto lse = expected.lse.accessor<double, 3>();
-  std::vector<double> previous(static_cast<size_t>(k.size(0))), covered = previous;
-  for (int64_t i = 0; i < q.size(0); ++i) {
+  Vector previous(static_cast<size_t>(keys)), covered = previous;
+  for (int64_t i = 0; i < queries; ++i) {
     double largest = -infinity, total = 0;
-    for (int64_t j = 0; j < k.size(0); ++j) {
+    for (int64_t j = 0; j < keys; ++j) {
       scores[b][h][i][j] = -infinity;
       if (!scope.allows(b, h, i, j)) continue;
-      const Sum sum = score({q, k, parameters, i, j, previous, covered});
-      scores[b][h][i][j] = sum.value;
-      expected.score_terms = std::max(expected.score_terms, sum.terms);
-      largest = std::max(largest, sum.value);
+      const Tape tape;
+      const Number score =
+          score_of(score_only, {inputs, precision, 0, i, j, previous, covered, reach}, 1);
+      scores[b][h][i][j] = static_cast<double>(score.value);
+      expected.score_terms = std::max(expected.score_terms, static_cast<double>(score.size));
+      largest = std::max(largest, scores[b][h][i][j]);
     }
-    for (int64_t j = 0; j < k.size(0); ++j) {
+    for (int64_t j = 0; j < keys; ++j) {
       if (scope.allows(b, h, i, j)) total += std::exp(scores[b][h][i][j] - largest);
     }
     lse[b][h][i] = total == 0 ? -infinity : largest + std::log(total);
-    for (int64_t j = 0; j < k.size(0); ++j) {
+    for (int64_t j = 0; j < keys; ++j) {
       const bool allowed = scope.allows(b, h, i, j);
       weights[b][h][i][j] = allowed ? std::exp(scores[b][h][i][j] - largest) / total : 0;
       for (int64_t d = 0; allowed && d < v.size(1); ++d)
-        context[b][h][i][d] += weights[b][h][i][j] * v(j, d);
+        context[b][h][i][d] += weights[b][h][i][j] * static_cast<double>(v(j, d).value);
       previous[static_cast<size_t>(j)] = weights[b][h][i][j];
-      covered[static_cast<size_t>(j)] += weights[b][h][i][j];
+      covered[static_cast<size_t>(j)].value += weights[b][h][i][j];
     }
   }
 }
@@ -454,10 +263,6 @@ std::vector<ScopeCase> scope_cases(const Sizes& sizes, int64_t query_axes) {
 
 Expected attend_by_loops(const Problem& problem, const ScopeCase& scope) {
   Expected expected;
-  if (!loops().contains(problem.score.row().name)) {
-    ADD_FAILURE() << "score " << problem.score.row().name << " has no loop in reference.cpp";
-    return expected;
-  }
   const auto sizes = problem.query.sizes();
   const int64_t keys = problem.key.size(2);
   const auto zeros = [](at::IntArrayRef shape) { return at::zeros(shape, at::kDouble); };

@@ -10,7 +10,7 @@
 
 #include "attend/ops/attention.h"
 
-// The operator as scalar loops in double, directly from the formulas, without the library's
+// The operator as scalar loops, directly from the formulas of tape_scores.h, without the library's
 // arithmetic.
 namespace attend::reference {
 
@@ -48,7 +48,6 @@ struct Expected {
   double score_terms = 0;                    // largest sum of magnitudes in one score
 };
 
-// Fails the test if the score has no loop.
 Expected attend_by_loops(const Problem& problem, const ScopeCase& scope);
 
 // The paths that support a problem: composed, and fused if possible.

@@ -138,11 +138,16 @@ Real noise(const Number& x, const Pair& p) {
 
 bool is_additive(std::string_view score) { return score_row(score).family == Family::additive; }
 
+Vector Pair::projected(const char* name, const Vector& x) const {
+  return has(name) ? times(get(name), x) : x;
+}
+
 Vector mapped_query(std::string_view score, const Pair& p) {
   const Vector q = p.query();
   if (is_additive(score)) {
-    Vector y = times(p.get("W_q"), q);
-    for (size_t a = 0; a < y.size(); ++a) y[a] = y[a] + p.get("b")(static_cast<int64_t>(a));
+    Vector y = p.projected("W_q", q);
+    for (size_t a = 0; a < y.size() && p.has("b"); ++a)
+      y[a] = y[a] + p.get("b")(static_cast<int64_t>(a));
     return y;
   }
   if (score == "general") {
@@ -158,14 +163,14 @@ Vector mapped_query(std::string_view score, const Pair& p) {
   if (score == "linear") {
     Vector w;
     for (int64_t d = 0; d < p.get("w_q").size(0); ++d) w.push_back(p.get("w_q")(d));
-    return {dot(w, q) + p.get("b")(0), Number(1)};
+    return {dot(w, q) + (p.has("b") ? p.get("b")(0) : Number(0)), Number(1)};
   }
   if (score == "cosine") {
     Vector y = unit(q);
-    for (Number& each : y) each = each * p.get("beta")(0);
+    for (Number& each : y) each = each * (p.has("beta") ? p.get("beta")(0) : Number(1));
     return y;
   }
-  if (score == "location") return times(p.get("W"), q);
+  if (score == "location") return p.projected("W", q);
   if (score == "elu_features") return elu(q, p.least());
   if (score == "positive_features") return positive(q, p.get("omega"), p.least());
   return q;
@@ -174,7 +179,7 @@ Vector mapped_query(std::string_view score, const Pair& p) {
 Vector mapped_key(std::string_view score, const Pair& p) {
   const Vector k = p.key();
   if (is_additive(score)) {
-    Vector y = times(p.get("W_k"), k);
+    Vector y = p.projected("W_k", k);
     if (!score_row(score).map_past || p.previous.empty()) return y;
     for (size_t a = 0; a < y.size(); ++a) y[a] = y[a] + past(score, p, static_cast<int64_t>(a));
     return y;

@@ -29,6 +29,9 @@ struct Pair {
   Real least() const { return precision.least / precision.unit; }
 
   const Array& get(const char* name) const { return in.find(name)->second; }
+  bool has(const char* name) const { return in.contains(name); }
+  // W x; without the parameter W, x.
+  Vector projected(const char* name, const Vector& x) const;
   Vector query() const { return row_of(get("query"), i); }
   Vector key() const { return row_of(get("key"), j); }
 };
