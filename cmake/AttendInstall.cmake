@@ -1,6 +1,5 @@
-# cmake --install: the libraries, their public headers, the program, and the files of find_package(attend) and
-# pkg-config. Each component is a Debian package (cmake/AttendDebian.cmake).
-include(GNUInstallDirs)
+# cmake --install: the libraries, their public headers, and the files of find_package(attend) and pkg-config, which are
+# the Debian package libattend-dev (cmake/AttendDebian.cmake).
 include(CMakePackageConfigHelpers)
 
 get_property(layers GLOBAL PROPERTY ATTEND_LAYERS)
@@ -28,41 +27,11 @@ install(CODE "set(source \"${PROJECT_SOURCE_DIR}\")\nset(include \"${CMAKE_INSTA
         COMPONENT library)
 install(SCRIPT ${CMAKE_CURRENT_LIST_DIR}/AttendHeaders.cmake COMPONENT library)
 
-# Optional, since the demo builds only the program, and an example neither the program nor the operator.
+# Optional, since an example does not need the operator.
 if(TARGET attend_operators)
   # No program links it, so it is outside the linker's folders.
   install(TARGETS attend_operators DESTINATION ${CMAKE_INSTALL_LIBDIR}/attend COMPONENT library OPTIONAL)
 endif()
-if(TARGET attend_program)
-  install(TARGETS attend_program COMPONENT program OPTIONAL)
-  # Debian's zsh reads site-functions only in /usr/local.
-  if(CMAKE_INSTALL_PREFIX STREQUAL "/usr")
-    set(zsh_folder vendor-completions)
-  else()
-    set(zsh_folder site-functions)
-  endif()
-  set(texts ${PROJECT_BINARY_DIR}/texts)
-  install(
-    CODE "file(REMOVE_RECURSE ${texts})
-          file(MAKE_DIRECTORY ${texts}/man1)
-          if(EXISTS $<TARGET_FILE:attend_program>)
-            execute_process(COMMAND $<TARGET_FILE:attend_program> manual ${texts}/man1 COMMAND_ERROR_IS_FATAL ANY)
-            foreach(shell bash zsh)
-              execute_process(COMMAND $<TARGET_FILE:attend_program> completion --shell \${shell}
-                              OUTPUT_FILE ${texts}/\${shell} COMMAND_ERROR_IS_FATAL ANY)
-            endforeach()
-          endif()"
-    COMPONENT program)
-  install(DIRECTORY ${texts}/man1 DESTINATION ${CMAKE_INSTALL_MANDIR} COMPONENT program)
-  install(FILES ${texts}/bash DESTINATION ${CMAKE_INSTALL_DATADIR}/bash-completion/completions RENAME attend
-          COMPONENT program OPTIONAL)
-  install(FILES ${texts}/zsh DESTINATION ${CMAKE_INSTALL_DATADIR}/zsh/${zsh_folder} RENAME _attend
-          COMPONENT program OPTIONAL)
-  configure_file(${PROJECT_SOURCE_DIR}/cmake/systemd/attend.service.in ${PROJECT_BINARY_DIR}/attend.service @ONLY)
-  install(FILES ${PROJECT_BINARY_DIR}/attend.service ${PROJECT_SOURCE_DIR}/cmake/systemd/attend.socket
-          DESTINATION lib/systemd/system COMPONENT program)
-endif()
-install(DIRECTORY ${PROJECT_SOURCE_DIR}/recipes DESTINATION ${CMAKE_INSTALL_DATADIR}/attend COMPONENT program)
 
 set(package_folder ${CMAKE_INSTALL_LIBDIR}/cmake/attend)
 configure_file(${PROJECT_SOURCE_DIR}/cmake/attendConfig.cmake.in ${PROJECT_BINARY_DIR}/attendConfig.cmake

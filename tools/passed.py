@@ -17,6 +17,8 @@ CHECKS = {
     # The kernels, their tests and their fuzzer's corpus under the sanitizers.
     "sanitized-kernels": ["attend/base/*.h", "attend/kernels/**/*", "tests/kernels/*", "tests/fuzz/attention_fuzz.cpp",
                           "tests/fuzz/corpus/attention/*", "cmake/AttendOptions.cmake"],
+    # Layers compiled as one.
+    "joined": ["attend/**/*.h", "attend/**/*.cpp", "cmake/AttendLayer.cmake", "CMakeLists.txt"],
     # The kernels for all x86 targets and for Arm.
     "targets": ["attend/base/*.h", "attend/kernels/**/*", "tests/kernels/*", "cmake/AttendTargets.cmake"],
 }
