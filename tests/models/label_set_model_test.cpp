@@ -55,6 +55,7 @@ std::vector<double> losses(const PairModel& model, const Batch& batch) {
   const std::vector<std::set<std::string>> wanted = {
       {"red", "big cat"}, {}, {"old", "red", "big cat"}, {"old"}};
   std::vector<double> sums;
+  sums.reserve(wanted.size());
   for (size_t i = 0; i < wanted.size(); ++i) {
     double sum = 0;
     for (int64_t label = 0; label < logarithms.size(1); ++label) {
