@@ -62,7 +62,8 @@ Arrays compute_recurrence(const RecurrenceProblem& problem) {
                             .delta = row.delta,
                             .scale = problem.scale,
                             .l2_normalise = problem.l2_normalise,
-                            .initial = given(inputs, "initial")};
+                            .initial = given(inputs, "initial"),
+                            .offsets = {}};
   const Tensor &query = inputs.at("query"), &key = inputs.at("key"), &value = inputs.at("value");
   const auto [output, state] = linear_recurrence(query, key, value, spec);
   Arrays results = {{"output", output.detach()}, {"state", state.detach()}};

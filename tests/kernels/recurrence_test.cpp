@@ -65,7 +65,8 @@ RecurrenceResults<double> run(const RecurrenceCase& c, const RecurrenceRun& how 
              strength = stored_numbers<T>(c.arrays.strength),
              initial = stored_numbers<T>(c.arrays.initial),
              grad_last = stored_numbers<T>(c.arrays.grad_last);
-  Recurrence<S> p{s};
+  Recurrence<S> p;
+  p.shape = s;
   p.query = contiguous(query.data(), s.key_heads, s.tokens, s.depth);
   p.key = contiguous(key.data(), s.key_heads, s.tokens, s.depth);
   p.value = contiguous(value.data(), s.heads, s.tokens, s.value_depth);
@@ -303,7 +304,8 @@ TEST(Recurrence, TakesOneStepInPlace) {
                    strength = stored_numbers<float>(c.arrays.strength);
         auto state = stored_numbers<float>(c.arrays.initial),
              output = unwritten<float>(value.size());
-        Recurrence<float> p{s};
+        Recurrence<float> p;
+        p.shape = s;
         p.query = contiguous(query.data(), s.key_heads, 1, s.depth);
         p.key = contiguous(key.data(), s.key_heads, 1, s.depth);
         p.value = contiguous(value.data(), s.heads, 1, s.value_depth);

@@ -63,7 +63,9 @@ TEST(Metrics, OfNothingAreZero) {
 }
 
 ScoredAnswer labelled(const Tokens& answer, const std::vector<Tokens>& references) {
-  ScoredAnswer scored{.tokens = answer, .reference_tokens = references};
+  ScoredAnswer scored;
+  scored.tokens = answer;
+  scored.reference_tokens = references;
   for (const Tokens& each : references) scored.references.push_back(each.empty() ? "" : each[0]);
   return scored;
 }

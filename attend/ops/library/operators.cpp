@@ -180,13 +180,14 @@ std::tuple<Tensor, Tensor> operator_recurrence(const Tensor& query, const Tensor
                                                c10::optional<double> scale, bool l2_normalise,
                                                const OptionalTensor& initial,
                                                const OptionalTensor& offsets) {
-  RecurrenceSpec spec{.decay = decay.value_or(Tensor()),
-                      .strength = strength.value_or(Tensor()),
-                      .delta = delta,
-                      .l2_normalise = l2_normalise,
-                      .initial = initial.value_or(Tensor()),
-                      .offsets = offsets.value_or(Tensor())};
+  RecurrenceSpec spec;
+  spec.decay = decay.value_or(Tensor());
+  spec.strength = strength.value_or(Tensor());
+  spec.delta = delta;
   if (scale) spec.scale = *scale;
+  spec.l2_normalise = l2_normalise;
+  spec.initial = initial.value_or(Tensor());
+  spec.offsets = offsets.value_or(Tensor());
   const auto [output, state] = linear_recurrence(query, key, value, spec);
   return {output, state};
 }
