@@ -228,7 +228,7 @@ Tensor decay_of(const RecurrenceSpec& spec, const Tensor& key, const Tensor& val
   check_like("decay", given, wanted, value);
   if (given.device().is_cpu() && given.numel() > 0 && !(given.detach() <= 0).all().item<bool>())
     fail("[recurrence] decay has numbers above 0 or NaN; logarithms of decays are at most 0");
-  const Tensor numbers = given.to(value.scalar_type() == at::kDouble ? at::kDouble : at::kFloat);
+  Tensor numbers = given.to(value.scalar_type() == at::kDouble ? at::kDouble : at::kFloat);
   if (given.dim() == 4) return numbers;
   if (given.dim() == 3) return numbers.unsqueeze(-1);
   return numbers.view({1, heads, 1, 1}).expand({value.size(0), heads, value.size(2), 1});
@@ -243,7 +243,7 @@ Tensor offsets_of(const RecurrenceSpec& spec, const Tensor& value) {
          shape_of(given), c10::toString(given.scalar_type()), given.device().str());
   if (value.size(0) != 1)
     fail("[recurrence] value has {} batch entries; with offsets it must have 1", value.size(0));
-  const Tensor offsets = given.contiguous();
+  Tensor offsets = given.contiguous();
   const auto* data = offsets.data_ptr<int64_t>();
   const int64_t count = offsets.size(0) - 1;
   if (data[0] != 0 || data[count] != value.size(2) || !std::is_sorted(data, data + count + 1))
