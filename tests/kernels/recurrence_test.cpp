@@ -52,6 +52,7 @@ std::vector<S> unwritten(size_t count) {
 struct RecurrenceRun {
   int64_t chunk = 0;
   int threads = 1;
+  double units = 16;  // error in the last place of the largest number
 };
 
 template <class S>
@@ -130,7 +131,7 @@ void expect_close(const RecurrenceCase& c, const RecurrenceRun& how = {}) {
   const auto got = run<S>(c, how);
   const auto plain = recurrence_reference<Compute<S>>(c);
   const auto wide = recurrence_reference<Exact>(c);
-  const double fine = 16.0 * std::numeric_limits<Compute<S>>::epsilon() *
+  const double fine = how.units * std::numeric_limits<Compute<S>>::epsilon() *
                       std::max(1.0, static_cast<double>(how.chunk) / 32);
   const double unit = kIsHalf<S> ? (std::is_same_v<S, BFloat16> ? 0x1p-8 : 0x1p-11) : fine;
   const auto expect = [&](const char* name, auto field, double factor, double floor) {
@@ -244,7 +245,8 @@ TEST(Recurrence, TakesDecaysNear0And1) {
     on_every_rule([](bool delta, int64_t decay) {
       for (const double least : {-1e-6, -20.0, -80.0, -1000.0}) {
         SCOPED_TRACE(least);
-        expect_close<float, double>(a_case(delta, decay, 59, least));
+        // Without fused multiply-adds, e^g has a relative error of |g| units; |g| is up to 87.
+        expect_close<float, double>(a_case(delta, decay, 59, least), {.units = 128});
         RecurrenceCase forgets = a_case(delta, decay, 59);
         for (size_t i = 0; i < forgets.arrays.decay.size(); i += 7)
           forgets.arrays.decay[i] = -std::numeric_limits<double>::infinity();
