@@ -7,7 +7,7 @@ namespace attend {
 namespace {
 
 using at::Tensor;
-namespace input = recurrence_input;
+namespace argument = recurrence_input;
 
 // Token by token; parts in the dtype of the arithmetic, with one query and key per head.
 RecurrenceResult one_sequence(const RecurrenceInputs& x, const RecurrencePlan& plan, Tensor state,
@@ -15,16 +15,16 @@ RecurrenceResult one_sequence(const RecurrenceInputs& x, const RecurrencePlan& p
   std::vector<Tensor> outputs;
   outputs.reserve(static_cast<size_t>(end - first));
   for (int64_t t = first; t < end; ++t) {
-    const auto token = [&](input::Index index) { return x[index].select(2, t); };
-    const Tensor key = token(input::key).unsqueeze(-1);
-    if (x[input::decay].defined()) state = state * token(input::decay).exp().unsqueeze(-1);
-    Tensor update = token(input::value);
+    const auto token = [&](argument::Index index) { return x[index].select(2, t); };
+    const Tensor key = token(argument::key).unsqueeze(-1);
+    if (x[argument::decay].defined()) state = state * token(argument::decay).exp().unsqueeze(-1);
+    Tensor update = token(argument::value);
     if (plan.delta) update = update - (state * key).sum(-2);
-    if (x[input::strength].defined()) update = update * token(input::strength);
+    if (x[argument::strength].defined()) update = update * token(argument::strength);
     state = state + key * update.unsqueeze(-2);
-    outputs.push_back((state * token(input::query).unsqueeze(-1)).sum(-2));
+    outputs.push_back((state * token(argument::query).unsqueeze(-1)).sum(-2));
   }
-  if (outputs.empty()) return {x[input::value].narrow(2, first, 0), state};
+  if (outputs.empty()) return {x[argument::value].narrow(2, first, 0), state};
   return {at::stack(outputs, 2), state};
 }
 
@@ -35,22 +35,22 @@ Tensor normalised(const Tensor& x) {
 }  // namespace
 
 RecurrenceResult composed_recurrence(const RecurrenceInputs& parts, const RecurrencePlan& plan) {
-  const Tensor& value = parts[input::value];
+  const Tensor& value = parts[argument::value];
   const at::ScalarType stored = value.scalar_type();
   const at::ScalarType arithmetic = stored == at::kDouble ? at::kDouble : at::kFloat;
   RecurrenceInputs x = parts;
   const int64_t heads = value.size(1);
-  for (const input::Index index : {input::query, input::key}) {
+  for (const argument::Index index : {argument::query, argument::key}) {
     x[index] = repeat_heads(x[index].to(arithmetic), heads);
     if (plan.l2_normalise) x[index] = normalised(x[index]);
   }
-  x[input::query] = x[input::query] * plan.scale;
-  x[input::value] = value.to(arithmetic);
+  x[argument::query] = x[argument::query] * plan.scale;
+  x[argument::value] = value.to(arithmetic);
   const int64_t sequences = plan.offsets.defined() ? plan.offsets.size(0) - 1 : value.size(0);
-  Tensor initial = parts[input::initial];
+  Tensor initial = parts[argument::initial];
   if (!initial.defined())
-    initial = at::zeros({sequences, heads, x[input::key].size(-1), value.size(-1)},
-                        x[input::value].options());
+    initial = at::zeros({sequences, heads, x[argument::key].size(-1), value.size(-1)},
+                        x[argument::value].options());
   if (!plan.offsets.defined()) {
     const auto [output, state] = one_sequence(x, plan, initial, 0, value.size(2));
     return {output.to(stored), state};
@@ -65,7 +65,7 @@ RecurrenceResult composed_recurrence(const RecurrenceInputs& parts, const Recurr
     outputs.push_back(output);
     states.push_back(state);
   }
-  if (sequences == 0) return {x[input::value].to(stored), initial};
+  if (sequences == 0) return {x[argument::value].to(stored), initial};
   return {at::cat(outputs, 2).to(stored), at::cat(states, 0)};
 }
 

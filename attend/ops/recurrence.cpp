@@ -21,7 +21,7 @@ namespace {
 using at::Tensor;
 using torch::autograd::AutogradContext;
 using torch::autograd::variable_list;
-namespace input = recurrence_input;
+namespace argument = recurrence_input;
 using Optional = c10::optional<Tensor>;
 
 // The problem of the kernels; keeps the tensors that it points to.
@@ -33,10 +33,10 @@ struct KernelRecurrence {
 
   KernelRecurrence(const RecurrenceInputs& given, const RecurrencePlan& plan) : parts(given) {
     for (Tensor& x : parts) x = with_contiguous_rows(x);
-    if (parts[input::initial].defined())
-      parts[input::initial] = contiguous_numbers(parts[input::initial]);
-    const Tensor &value = parts[input::value], &key = parts[input::key];
-    const Tensor& decay = parts[input::decay];
+    if (parts[argument::initial].defined())
+      parts[argument::initial] = contiguous_numbers(parts[argument::initial]);
+    const Tensor &value = parts[argument::value], &key = parts[argument::key];
+    const Tensor& decay = parts[argument::decay];
     problem.shape = {value.size(0),
                      value.size(1),
                      key.size(1),
@@ -44,12 +44,12 @@ struct KernelRecurrence {
                      key.size(3),
                      value.size(3),
                      decay.defined() ? decay.size(3) : 0};
-    problem.query = view_of<S>(parts[input::query]);
+    problem.query = view_of<S>(parts[argument::query]);
     problem.key = view_of<S>(key);
     problem.value = view_of<S>(value);
     problem.decay = view_of<T>(decay);
-    problem.strength = view_of<T>(parts[input::strength]);
-    problem.initial = pointer_of<const T>(parts[input::initial]);
+    problem.strength = view_of<T>(parts[argument::strength]);
+    problem.initial = pointer_of<const T>(parts[argument::initial]);
     problem.delta = plan.delta;
     problem.normalise = plan.l2_normalise;
     problem.epsilon = l2_epsilon;
@@ -59,13 +59,13 @@ struct KernelRecurrence {
   }
 
   int64_t sequences(const RecurrencePlan& plan) const {
-    return plan.offsets.defined() ? plan.offsets.size(0) - 1 : parts[input::value].size(0);
+    return plan.offsets.defined() ? plan.offsets.size(0) - 1 : parts[argument::value].size(0);
   }
 
   Tensor states(int64_t count) const {
     const auto& s = problem.shape;
     return at::empty({count, s.heads, s.depth, s.value_depth},
-                     parts[input::value].options().dtype(stored_type<T>));
+                     parts[argument::value].options().dtype(stored_type<T>));
   }
 };
 
@@ -74,13 +74,13 @@ struct FusedResult {
 };
 
 FusedResult run_forward(const RecurrenceInputs& parts, const RecurrencePlan& plan, bool keep) {
-  return with_storage(parts[input::value].scalar_type(), [&]<class S>() -> FusedResult {
+  return with_storage(parts[argument::value].scalar_type(), [&]<class S>() -> FusedResult {
     using T = kernels::Compute<S>;
     const KernelRecurrence<S> x(parts, plan);
     const auto& s = x.problem.shape;
     FusedResult result;
     result.output =
-        at::empty({s.batch, s.heads, s.tokens, s.value_depth}, x.parts[input::value].options());
+        at::empty({s.batch, s.heads, s.tokens, s.value_depth}, x.parts[argument::value].options());
     result.state = x.states(x.problem.sequences);
     if (keep)
       result.kept = at::empty({kernels::kept_states(x.problem), s.depth, s.value_depth},
@@ -101,31 +101,32 @@ Tensor summed_heads(const Tensor& gradient, int64_t key_heads) {
 
 RecurrenceInputs run_backward(const RecurrenceInputs& parts, const RecurrencePlan& plan,
                               const Tensor& kept, const variable_list& upstream) {
-  return with_storage(parts[input::value].scalar_type(), [&]<class S>() -> RecurrenceInputs {
+  return with_storage(parts[argument::value].scalar_type(), [&]<class S>() -> RecurrenceInputs {
     using T = kernels::Compute<S>;
     const KernelRecurrence<S> x(parts, plan);
     const auto& s = x.problem.shape;
-    const auto like = [&](input::Index index, int64_t depth) {
+    const auto like = [&](argument::Index index, int64_t depth) {
       const Tensor& input = x.parts[index];
       return input.defined() ? at::empty({s.batch, s.heads, s.tokens, depth}, input.options())
                              : Tensor();
     };
-    RecurrenceInputs g = {like(input::query, s.depth),       like(input::key, s.depth),
-                          like(input::value, s.value_depth), like(input::decay, s.decay_depth),
-                          like(input::strength, 1),          {}};
-    if (x.parts[input::initial].defined()) g[input::initial] = x.states(x.problem.sequences);
-    const Tensor grad_output =
-        upstream[0].defined() ? with_contiguous_rows(upstream[0]) : at::zeros_like(g[input::value]);
+    RecurrenceInputs g = {
+        like(argument::query, s.depth),       like(argument::key, s.depth),
+        like(argument::value, s.value_depth), like(argument::decay, s.decay_depth),
+        like(argument::strength, 1),          {}};
+    if (x.parts[argument::initial].defined()) g[argument::initial] = x.states(x.problem.sequences);
+    const Tensor grad_output = upstream[0].defined() ? with_contiguous_rows(upstream[0])
+                                                     : at::zeros_like(g[argument::value]);
     const Tensor grad_state = upstream[1].defined() ? contiguous_numbers(upstream[1]) : Tensor();
     kernels::recurrence_backward<S>(
         x.problem,
         {view_of<S>(grad_output), pointer_of<const T>(grad_state), pointer_of<const T>(kept)},
-        {view_of<S, S>(g[input::query]), view_of<S, S>(g[input::key]),
-         view_of<S, S>(g[input::value]), view_of<T, T>(g[input::decay]),
-         view_of<T, T>(g[input::strength]), pointer_of<T>(g[input::initial])},
+        {view_of<S, S>(g[argument::query]), view_of<S, S>(g[argument::key]),
+         view_of<S, S>(g[argument::value]), view_of<T, T>(g[argument::decay]),
+         view_of<T, T>(g[argument::strength]), pointer_of<T>(g[argument::initial])},
         at::get_num_threads());
-    g[input::query] = summed_heads(g[input::query], s.key_heads);
-    g[input::key] = summed_heads(g[input::key], s.key_heads);
+    g[argument::query] = summed_heads(g[argument::query], s.key_heads);
+    g[argument::key] = summed_heads(g[argument::key], s.key_heads);
     return g;
   });
 }
@@ -163,7 +164,7 @@ class FusedRecurrence : public torch::autograd::Function<FusedRecurrence> {
     const RecurrencePlan& plan = static_cast<const KeptPlan&>(*capsule).plan;
     variable_list gradients = {Tensor()};  // for the plan
     if (!upstream[0].defined() && !upstream[1].defined()) {
-      gradients.resize(1 + input::count);
+      gradients.resize(1 + argument::count);
       return gradients;
     }
     const variable_list found =
@@ -260,14 +261,14 @@ RecurrenceInputs parts_of(const Tensor& query, const Tensor& key, const Tensor& 
     check_like("strength", spec.strength, {value.size(0), value.size(1), value.size(2)}, value);
     if (spec.strength.device().is_cpu() && spec.strength.detach().isnan().any().item<bool>())
       fail("[recurrence] strength has NaN");
-    parts[input::strength] = spec.strength.to(arithmetic).unsqueeze(-1);
+    parts[argument::strength] = spec.strength.to(arithmetic).unsqueeze(-1);
   }
   plan.offsets = offsets_of(spec, value);
   if (spec.initial.defined()) {
     const int64_t sequences = plan.offsets.defined() ? plan.offsets.size(0) - 1 : value.size(0);
     check_like("initial", spec.initial, {sequences, value.size(1), key.size(3), value.size(3)},
                value);
-    parts[input::initial] = spec.initial.to(arithmetic);
+    parts[argument::initial] = spec.initial.to(arithmetic);
   }
   plan.delta = spec.delta;
   plan.l2_normalise = spec.l2_normalise;
@@ -278,7 +279,7 @@ RecurrenceInputs parts_of(const Tensor& query, const Tensor& key, const Tensor& 
 }
 
 bool has_kernel(const RecurrenceInputs& parts) {
-  return parts[input::value].device().is_cpu() &&
+  return parts[argument::value].device().is_cpu() &&
          std::none_of(parts.begin(), parts.end(), has_forward_gradient);
 }
 
@@ -290,12 +291,12 @@ RecurrenceResult linear_recurrence(const Tensor& query, const Tensor& key, const
   const RecurrenceInputs parts = parts_of(query, key, value, spec, plan);
   const WithoutAutocast no_autocast;
   if (!has_kernel(parts)) return composed_recurrence(parts, plan);
-  const auto optional = [&](input::Index index) {
+  const auto optional = [&](argument::Index index) {
     return parts[index].defined() ? Optional(parts[index]) : Optional();
   };
   const variable_list results = FusedRecurrence::apply(
-      plan, parts[input::query], parts[input::key], parts[input::value], optional(input::decay),
-      optional(input::strength), optional(input::initial));
+      plan, parts[argument::query], parts[argument::key], parts[argument::value],
+      optional(argument::decay), optional(argument::strength), optional(argument::initial));
   return {results[0], results[1]};
 }
 
