@@ -9,17 +9,16 @@
 #include <CLI/CLI.hpp>
 #include <algorithm>
 #include <cmath>
-#include <cstdio>
 #include <functional>
 #include <map>
 #include <memory>
-#include <nlohmann/json.hpp>
 #include <optional>
 
 #include "attend/mechanisms/length_projection.h"
 #include "attend/nn/random_features.h"
 #include "attend/ops/attention.h"
 #include "bench/measure.h"
+#include "bench/report.h"
 
 namespace attend::bench {
 namespace {
@@ -32,37 +31,6 @@ constexpr double max_exponent = 1.15;
 
 struct Options {
   bool quick = false, json = false;
-};
-
-class Report {
- public:
-  explicit Report(bool as_json) : as_json_(as_json) {}
-
-  // A figure meets its bar if it is at most the bar.
-  void add(const std::string& name, const std::string& metric, double value,
-           std::optional<double> bar = {}) {
-    const bool met = !bar || value <= *bar;
-    if (!as_json_)
-      fmt::print("{:44} {:38} {:>10.4g}{}\n", name, metric, value,
-                 !bar  ? ""
-                 : met ? fmt::format("  <= {} met", *bar)
-                       : fmt::format("  <= {} MISSED", *bar));
-    std::fflush(stdout);
-    nlohmann::ordered_json figure = {
-        {"case", name}, {"metric", metric}, {"value", value}, {"bar", nullptr}, {"met", met}};
-    if (bar) figure["bar"] = *bar;
-    figures_.push_back(std::move(figure));
-  }
-
-  ~Report() {
-    if (as_json_) fmt::print("{}\n", figures_.dump(1));
-  }
-  Report(const Report&) = delete;
-  Report& operator=(const Report&) = delete;
-
- private:
-  bool as_json_;
-  nlohmann::ordered_json figures_ = nlohmann::ordered_json::array();
 };
 
 Score features_score(int64_t features, const at::Generator& generator) {
@@ -122,17 +90,6 @@ Passes passes_of(const Mechanism& mechanism, int64_t length) {
           })};
 }
 
-// Slope of a line through the logarithms: the cost is proportional to length^slope.
-double exponent(const std::vector<std::pair<double, double>>& samples) {
-  double x = 0, y = 0, xx = 0, xy = 0;
-  for (const auto& [length, seconds] : samples) {
-    const double a = std::log(length), b = std::log(seconds);
-    x += a, y += b, xx += a * a, xy += a * b;
-  }
-  const auto n = static_cast<double>(samples.size());
-  return (n * xy - x * y) / (n * xx - x * x);
-}
-
 void measure_times(Report& report, const Options& options) {
   const int64_t longest = options.quick ? 16'384 : 65'536;
   const auto all = mechanisms(longest, options.quick ? 4096 : 16'384);
@@ -158,7 +115,8 @@ void measure_times(Report& report, const Options& options) {
     }
   }
   for (const Mechanism& mechanism : all) {
-    const auto bar = mechanism.longest == longest ? std::optional(max_exponent) : std::nullopt;
+    const auto bar =
+        mechanism.longest == longest ? std::optional(ReportBar{max_exponent, false}) : std::nullopt;
     report.add(mechanism.name, "forward, exponent of the length", exponent(forward[mechanism.name]),
                bar);
     report.add(mechanism.name, "both, exponent of the length", exponent(both[mechanism.name]), bar);

@@ -9,16 +9,14 @@
 #include <torch/autograd.h>
 
 #include <CLI/CLI.hpp>
-#include <cmath>
-#include <cstdio>
 #include <functional>
-#include <nlohmann/json.hpp>
 #include <optional>
 
 #include "attend/kernels/peak.h"
 #include "attend/ops/attention.h"
 #include "attend/ops/recurrence.h"
 #include "bench/measure.h"
+#include "bench/report.h"
 
 namespace attend::bench {
 namespace {
@@ -26,41 +24,6 @@ namespace {
 using at::Tensor;
 
 constexpr int64_t heads = 16;
-
-struct Bar {
-  double value;
-  bool at_least;
-};
-
-class Report {
- public:
-  explicit Report(bool as_json) : as_json_(as_json) {}
-
-  void add(const std::string& name, const std::string& metric, double value,
-           std::optional<Bar> bar = {}) {
-    const bool met = !bar || (bar->at_least ? value >= bar->value : value <= bar->value);
-    if (!as_json_)
-      fmt::print("{:32} {:44} {:>10.4g}{}\n", name, metric, value,
-                 bar ? fmt::format("  {} {} {}", bar->at_least ? ">=" : "<=", bar->value,
-                                   met ? "met" : "MISSED")
-                     : "");
-    std::fflush(stdout);
-    nlohmann::ordered_json figure = {
-        {"case", name}, {"metric", metric}, {"value", value}, {"bar", nullptr}, {"met", met}};
-    if (bar) figure["bar"] = bar->value;
-    figures_.push_back(std::move(figure));
-  }
-
-  ~Report() {
-    if (as_json_) fmt::print("{}\n", figures_.dump(1));
-  }
-  Report(const Report&) = delete;
-  Report& operator=(const Report&) = delete;
-
- private:
-  bool as_json_;
-  nlohmann::ordered_json figures_ = nlohmann::ordered_json::array();
-};
 
 // A row of the table with random inputs of a batch of 1.
 struct Problem {
@@ -126,17 +89,6 @@ void measure_peak(Report& report, double seconds) {
     }
 }
 
-// Slope of a line through the logarithms: the cost is proportional to length^slope.
-double exponent(const std::vector<std::pair<double, double>>& samples) {
-  double x = 0, y = 0, xx = 0, xy = 0;
-  for (const auto& [length, seconds] : samples) {
-    const double a = std::log(length), b = std::log(seconds);
-    x += a, y += b, xx += a * a, xy += a * b;
-  }
-  const auto n = static_cast<double>(samples.size());
-  return (n * xy - x * y) / (n * xx - x * x);
-}
-
 void measure_lengths(Report& report, double seconds, int64_t longest) {
   const RecurrenceRow& row = recurrence_row("gated_delta");
   std::vector<std::pair<double, double>> forward, both;
@@ -151,9 +103,9 @@ void measure_lengths(Report& report, double seconds, int64_t longest) {
                1e6 * rounds.median(1) / tokens);
   }
   report.add("gated_delta, depth 64", "forward, exponent of the length", exponent(forward),
-             Bar{1.03, false});
+             ReportBar{1.03, false});
   report.add("gated_delta, depth 64", "both, exponent of the length", exponent(both),
-             Bar{1.03, false});
+             ReportBar{1.03, false});
 }
 
 void measure_threads(Report& report, double seconds) {
@@ -171,9 +123,9 @@ void measure_threads(Report& report, double seconds) {
                  seconds);
   at::set_num_threads(1);
   report.add("gated_delta, batch 1", "forward, two threads over one", rounds.ratio(0, 1),
-             Bar{1.8, true});
+             ReportBar{1.8, true});
   report.add("gated_delta, batch 1", "both, two threads over one", rounds.ratio(2, 3),
-             Bar{1.8, true});
+             ReportBar{1.8, true});
 }
 
 double peak_bytes() {
@@ -194,7 +146,7 @@ void measure_memory(Report& report) {
   double own = 4 * (numbers - static_cast<double>(p.upstream.numel()));
   for (const Tensor& x : p.inputs()) own -= 4 * static_cast<double>(x.numel());
   report.add("gated_delta, depth 128, 8192", "both, memory over inputs, outputs, gradients",
-             (peak_bytes() - before - own) / (4 * numbers) + 1, Bar{1.5, false});
+             (peak_bytes() - before - own) / (4 * numbers) + 1, ReportBar{1.5, false});
 }
 
 void measure_step(Report& report, double seconds) {

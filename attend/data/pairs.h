@@ -46,11 +46,11 @@ struct PairFiles {
 
 // Reads the pairs of files one at a time, unchanged. UTF-8, with or without a byte order mark; LF
 // or CRLF. In two files, pairs with an empty or blank side are skipped. Errors name file and line:
-// a missing file, no TAB, more than one TAB, a side that is empty or blank
-// (a target unless PairFiles::takes_empty_targets), invalid UTF-8, a NUL or
-// a lone carriage return, a line over `maximum_line` bytes, two files of different lengths. Further
-// errors are those of ByteReader, ConllReader, CsvReader and, with file and line, of
-// PairFiles::check. PairFiles::leave_out receives the errors of lines.
+// a missing file, no TAB, more than one TAB, an empty or blank source, an empty or blank target
+// unless PairFiles::takes_empty_targets, invalid UTF-8, a NUL or a lone carriage return, a line
+// over `maximum_line` bytes, two files of different lengths. Further errors are those of
+// ByteReader, ConllReader, CsvReader and, with file and line, of PairFiles::check.
+// PairFiles::leave_out receives the errors of lines.
 class PairReader {
  public:
   explicit PairReader(const PairFiles& files, int64_t maximum_line = longest_line);

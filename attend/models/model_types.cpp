@@ -17,8 +17,8 @@
 namespace attend {
 namespace {
 
-// Default settings of a type whose network has the constructor (Config, SourceShape, TargetShape),
-// or one with a number of tokens as the last argument.
+// Returns the default settings of a type. Its network is constructed from Config, SourceShape and
+// TargetShape; instead of the last, it may take a number of tokens.
 template <class Config, class Network>
 std::unique_ptr<NetworkConfig> pairs() {
   return std::make_unique<NetworkConfigOf<Config>>(

@@ -2,7 +2,6 @@
 
 #include <ATen/ATen.h>
 #include <ATen/Parallel.h>
-#include <ATen/core/grad_mode.h>
 #include <torch/csrc/autograd/custom_function.h>
 
 #include "attend/base/error.h"
@@ -74,27 +73,21 @@ class FusedConvolution : public torch::autograd::Function<FusedConvolution> {
   static variable_list backward(AutogradContext* context, const variable_list& upstream) {
     variable_list x = context->get_saved_variables();
     const bool silu = context->saved_data["silu"].toBool();
+    const variable_list found = kernel_gradients(
+        x, upstream,
+        [silu](const variable_list& own) -> variable_list {
+          const auto [output, state] =
+              composed_causal_convolution(own[0], own[1], own[2], own[3], silu);
+          return {output, state};
+        },
+        [&] { return run_backward(x, silu, upstream); });
     variable_list gradients = {Tensor()};  // for the activation
-    if (!upstream[0].defined() && !upstream[1].defined()) {
-      gradients.resize(1 + convolution_input::count);
-      return gradients;
-    }
-    const variable_list found =
-        at::GradMode::is_enabled()
-            ? twin_gradients(x, upstream,
-                             [silu](const variable_list& own) -> variable_list {
-                               const auto [output, state] = composed_causal_convolution(
-                                   own[0], own[1], own[2], own[3], silu);
-                               return {output, state};
-                             })
-            : kernel_gradients(x, silu, upstream);
     gradients.insert(gradients.end(), found.begin(), found.end());
     return gradients;
   }
 
  private:
-  static variable_list kernel_gradients(variable_list& x, bool silu,
-                                        const variable_list& upstream) {
+  static variable_list run_backward(variable_list& x, bool silu, const variable_list& upstream) {
     return with_arithmetic(x[0], [&]<class T>() -> variable_list {
       const auto problem = problem_of<T>(x, silu);
       variable_list g(x.size());

@@ -14,7 +14,7 @@ enum Index { query, key, value, decay, strength, initial, count };
 using RecurrenceInputs = std::vector<at::Tensor>;
 
 // Everything else of a call.
-struct RecurrencePlan {
+struct RecurrenceCall {
   bool delta = false, l2_normalise = false;
   double scale = 1;
   at::Tensor offsets;  // contiguous, or undefined
@@ -23,6 +23,6 @@ struct RecurrencePlan {
 constexpr double l2_epsilon = 1e-6;
 
 // Output and state by tensor operations.
-RecurrenceResult composed_recurrence(const RecurrenceInputs& parts, const RecurrencePlan& plan);
+RecurrenceResult composed_recurrence(const RecurrenceInputs& parts, const RecurrenceCall& call);
 
 }  // namespace attend

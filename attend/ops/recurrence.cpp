@@ -2,7 +2,6 @@
 
 #include <ATen/ATen.h>
 #include <ATen/Parallel.h>
-#include <ATen/core/grad_mode.h>
 #include <torch/csrc/autograd/custom_function.h>
 
 #include <cmath>
@@ -31,7 +30,7 @@ struct KernelRecurrence {
   RecurrenceInputs parts;
   kernels::Recurrence<S> problem;
 
-  KernelRecurrence(const RecurrenceInputs& given, const RecurrencePlan& plan) : parts(given) {
+  KernelRecurrence(const RecurrenceInputs& given, const RecurrenceCall& call) : parts(given) {
     for (Tensor& x : parts) x = with_contiguous_rows(x);
     if (parts[argument::initial].defined())
       parts[argument::initial] = contiguous_numbers(parts[argument::initial]);
@@ -50,16 +49,16 @@ struct KernelRecurrence {
     problem.decay = view_of<T>(decay);
     problem.strength = view_of<T>(parts[argument::strength]);
     problem.initial = pointer_of<const T>(parts[argument::initial]);
-    problem.delta = plan.delta;
-    problem.normalise = plan.l2_normalise;
+    problem.delta = call.delta;
+    problem.normalise = call.l2_normalise;
     problem.epsilon = l2_epsilon;
-    problem.scale = plan.scale;
-    problem.offsets = pointer_of<const int64_t>(plan.offsets);
-    problem.sequences = sequences(plan);
+    problem.scale = call.scale;
+    problem.offsets = pointer_of<const int64_t>(call.offsets);
+    problem.sequences = sequences(call);
   }
 
-  int64_t sequences(const RecurrencePlan& plan) const {
-    return plan.offsets.defined() ? plan.offsets.size(0) - 1 : parts[argument::value].size(0);
+  int64_t sequences(const RecurrenceCall& call) const {
+    return call.offsets.defined() ? call.offsets.size(0) - 1 : parts[argument::value].size(0);
   }
 
   Tensor states(int64_t count) const {
@@ -73,10 +72,10 @@ struct FusedResult {
   Tensor output, state, kept;
 };
 
-FusedResult run_forward(const RecurrenceInputs& parts, const RecurrencePlan& plan, bool keep) {
+FusedResult run_forward(const RecurrenceInputs& parts, const RecurrenceCall& call, bool keep) {
   return with_storage(parts[argument::value].scalar_type(), [&]<class S>() -> FusedResult {
     using T = kernels::Compute<S>;
-    const KernelRecurrence<S> x(parts, plan);
+    const KernelRecurrence<S> x(parts, call);
     const auto& s = x.problem.shape;
     FusedResult result;
     result.output =
@@ -99,11 +98,11 @@ Tensor summed_heads(const Tensor& gradient, int64_t key_heads) {
   return gradient.unflatten(1, {key_heads, gradient.size(1) / key_heads}).sum(2);
 }
 
-RecurrenceInputs run_backward(const RecurrenceInputs& parts, const RecurrencePlan& plan,
+RecurrenceInputs run_backward(const RecurrenceInputs& parts, const RecurrenceCall& call,
                               const Tensor& kept, const variable_list& upstream) {
   return with_storage(parts[argument::value].scalar_type(), [&]<class S>() -> RecurrenceInputs {
     using T = kernels::Compute<S>;
-    const KernelRecurrence<S> x(parts, plan);
+    const KernelRecurrence<S> x(parts, call);
     const auto& s = x.problem.shape;
     const auto like = [&](argument::Index index, int64_t depth) {
       const Tensor& input = x.parts[index];
@@ -131,15 +130,15 @@ RecurrenceInputs run_backward(const RecurrenceInputs& parts, const RecurrencePla
   });
 }
 
-// Keeps the plan for autograd.
-struct KeptPlan : torch::CustomClassHolder {
-  explicit KeptPlan(RecurrencePlan kept) : plan(std::move(kept)) {}
-  RecurrencePlan plan;
+// Keeps the call for autograd.
+struct KeptCall : torch::CustomClassHolder {
+  explicit KeptCall(RecurrenceCall kept) : call(std::move(kept)) {}
+  RecurrenceCall call;
 };
 
 class FusedRecurrence : public torch::autograd::Function<FusedRecurrence> {
  public:
-  static variable_list forward(AutogradContext* context, const RecurrencePlan& plan,
+  static variable_list forward(AutogradContext* context, const RecurrenceCall& call,
                                const Tensor& query, const Tensor& key, const Tensor& value,
                                const Optional& decay, const Optional& strength,
                                const Optional& initial) {
@@ -148,10 +147,10 @@ class FusedRecurrence : public torch::autograd::Function<FusedRecurrence> {
     const bool differentiated = std::any_of(parts.begin(), parts.end(), [](const Tensor& x) {
       return x.defined() && x.requires_grad();
     });
-    const auto [output, state, kept] = run_forward(parts, plan, differentiated);
+    const auto [output, state, kept] = run_forward(parts, call, differentiated);
     parts.push_back(kept);
     context->save_for_backward(std::move(parts));
-    context->saved_data["plan"] = c10::IValue::make_capsule(c10::make_intrusive<KeptPlan>(plan));
+    context->saved_data["call"] = c10::IValue::make_capsule(c10::make_intrusive<KeptCall>(call));
     context->set_materialize_grads(false);
     return {output, state};
   }
@@ -160,21 +159,16 @@ class FusedRecurrence : public torch::autograd::Function<FusedRecurrence> {
     variable_list parts = context->get_saved_variables();
     const Tensor kept = parts.back();
     parts.pop_back();
-    const auto capsule = context->saved_data["plan"].toCapsule();
-    const RecurrencePlan& plan = static_cast<const KeptPlan&>(*capsule).plan;
-    variable_list gradients = {Tensor()};  // for the plan
-    if (!upstream[0].defined() && !upstream[1].defined()) {
-      gradients.resize(1 + argument::count);
-      return gradients;
-    }
-    const variable_list found =
-        at::GradMode::is_enabled()
-            ? twin_gradients(parts, upstream,
-                             [&plan](const variable_list& own) -> variable_list {
-                               const auto [output, state] = composed_recurrence(own, plan);
-                               return {output, state};
-                             })
-            : run_backward(parts, plan, kept, upstream);
+    const auto capsule = context->saved_data["call"].toCapsule();
+    const RecurrenceCall& call = static_cast<const KeptCall&>(*capsule).call;
+    const variable_list found = kernel_gradients(
+        parts, upstream,
+        [&call](const variable_list& own) -> variable_list {
+          const auto [output, state] = composed_recurrence(own, call);
+          return {output, state};
+        },
+        [&] { return run_backward(parts, call, kept, upstream); });
+    variable_list gradients = {Tensor()};  // for the call
     gradients.insert(gradients.end(), found.begin(), found.end());
     return gradients;
   }
@@ -253,7 +247,7 @@ Tensor offsets_of(const RecurrenceSpec& spec, const Tensor& value) {
 }
 
 RecurrenceInputs parts_of(const Tensor& query, const Tensor& key, const Tensor& value,
-                          const RecurrenceSpec& spec, RecurrencePlan& plan) {
+                          const RecurrenceSpec& spec, RecurrenceCall& call) {
   check_inputs(query, key, value);
   const auto arithmetic = value.scalar_type() == at::kDouble ? at::kDouble : at::kFloat;
   RecurrenceInputs parts = {query, key, value, decay_of(spec, key, value), {}, {}};
@@ -263,18 +257,18 @@ RecurrenceInputs parts_of(const Tensor& query, const Tensor& key, const Tensor& 
       fail("[recurrence] strength has NaN");
     parts[argument::strength] = spec.strength.to(arithmetic).unsqueeze(-1);
   }
-  plan.offsets = offsets_of(spec, value);
+  call.offsets = offsets_of(spec, value);
   if (spec.initial.defined()) {
-    const int64_t sequences = plan.offsets.defined() ? plan.offsets.size(0) - 1 : value.size(0);
+    const int64_t sequences = call.offsets.defined() ? call.offsets.size(0) - 1 : value.size(0);
     check_like("initial", spec.initial, {sequences, value.size(1), key.size(3), value.size(3)},
                value);
     parts[argument::initial] = spec.initial.to(arithmetic);
   }
-  plan.delta = spec.delta;
-  plan.l2_normalise = spec.l2_normalise;
-  plan.scale =
+  call.delta = spec.delta;
+  call.l2_normalise = spec.l2_normalise;
+  call.scale =
       spec.scale.value_or(1 / std::sqrt(static_cast<double>(std::max<int64_t>(1, key.size(3)))));
-  if (!std::isfinite(plan.scale)) fail("[recurrence] scale is {}; it must be finite", plan.scale);
+  if (!std::isfinite(call.scale)) fail("[recurrence] scale is {}; it must be finite", call.scale);
   return parts;
 }
 
@@ -287,15 +281,15 @@ bool has_kernel(const RecurrenceInputs& parts) {
 
 RecurrenceResult linear_recurrence(const Tensor& query, const Tensor& key, const Tensor& value,
                                    const RecurrenceSpec& spec) {
-  RecurrencePlan plan;
-  const RecurrenceInputs parts = parts_of(query, key, value, spec, plan);
+  RecurrenceCall call;
+  const RecurrenceInputs parts = parts_of(query, key, value, spec, call);
   const WithoutAutocast no_autocast;
-  if (!has_kernel(parts)) return composed_recurrence(parts, plan);
+  if (!has_kernel(parts)) return composed_recurrence(parts, call);
   const auto optional = [&](argument::Index index) {
     return parts[index].defined() ? Optional(parts[index]) : Optional();
   };
   const variable_list results = FusedRecurrence::apply(
-      plan, parts[argument::query], parts[argument::key], parts[argument::value],
+      call, parts[argument::query], parts[argument::key], parts[argument::value],
       optional(argument::decay), optional(argument::strength), optional(argument::initial));
   return {results[0], results[1]};
 }
@@ -314,10 +308,10 @@ Tensor recurrence_weights(const Tensor& query, const Tensor& key, const Recurren
 
 RecurrenceResult composed_recurrence(const Tensor& query, const Tensor& key, const Tensor& value,
                                      const RecurrenceSpec& spec) {
-  RecurrencePlan plan;
-  const RecurrenceInputs parts = parts_of(query, key, value, spec, plan);
+  RecurrenceCall call;
+  const RecurrenceInputs parts = parts_of(query, key, value, spec, call);
   const WithoutAutocast no_autocast;
-  return composed_recurrence(parts, plan);
+  return composed_recurrence(parts, call);
 }
 
 }  // namespace attend

@@ -1,6 +1,9 @@
 #include "attend/ops/twin_gradients.h"
 
+#include <ATen/core/grad_mode.h>
 #include <torch/csrc/autograd/autograd.h>
+
+#include <algorithm>
 
 #include "attend/ops/kernel_tensors.h"
 
@@ -34,6 +37,15 @@ variable_list twin_gradients(const variable_list& inputs, const variable_list& u
   for (size_t i = 0, n = 0; i < inputs.size(); ++i)
     if (inputs[i].defined() && inputs[i].requires_grad()) gradients[i] = found[n++];
   return gradients;
+}
+
+variable_list kernel_gradients(const variable_list& inputs, const variable_list& upstream,
+                               const std::function<variable_list(const variable_list&)>& twin,
+                               const std::function<variable_list()>& kernels) {
+  const bool reached = std::any_of(upstream.begin(), upstream.end(),
+                                   [](const at::Tensor& x) { return x.defined(); });
+  if (!reached) return variable_list(inputs.size());
+  return at::GradMode::is_enabled() ? twin_gradients(inputs, upstream, twin) : kernels();
 }
 
 }  // namespace attend

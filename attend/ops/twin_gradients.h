@@ -15,4 +15,12 @@ std::vector<at::Tensor> twin_gradients(
     const std::vector<at::Tensor>& inputs, const std::vector<at::Tensor>& upstream,
     const std::function<std::vector<at::Tensor>(const std::vector<at::Tensor>&)>& twin);
 
+// For the backward pass of a function with kernels: the gradients by `kernels`, or by
+// twin_gradients if they are differentiated again; all undefined if no gradient reaches the
+// outputs.
+std::vector<at::Tensor> kernel_gradients(
+    const std::vector<at::Tensor>& inputs, const std::vector<at::Tensor>& upstream,
+    const std::function<std::vector<at::Tensor>(const std::vector<at::Tensor>&)>& twin,
+    const std::function<std::vector<at::Tensor>()>& kernels);
+
 }  // namespace attend

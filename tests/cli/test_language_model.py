@@ -26,6 +26,20 @@ def text(lines, seed):
     return "".join(random.Random(seed).choices(LINES, k=lines))
 
 
+def check_resume(case, data, values):
+    """Trains whole, and stopped and resumed; the weights must be equal."""
+    short = SMALL | {"train.epochs": 2, "train.checkpoint_seconds": 0, "model.dropout": 0.1} | values
+    files = ("--data", data, "--valid", data)
+    case.succeed("train", *files, "--out", "whole", *settings(short))
+    train = ["train", *files, "--out", "parts", "--resume", *settings(short)]
+    run = case.attend(*train, env=counting(case.folder / "parts", signal=signal.SIGTERM, number=3,
+                                           change="rename parts/checkpoint.safetensors"))
+    case.assertEqual(run.returncode, 128 + signal.SIGTERM, run.stderr)
+    case.succeed(*train)
+    whole, parts = ((case.folder / name / "weights.safetensors").read_bytes() for name in ("whole", "parts"))
+    case.assertEqual(whole, parts)
+
+
 class Text(program.Case):
     """A model that has learned two lines, for all tests below."""
 
@@ -155,18 +169,7 @@ class Text(program.Case):
             self.assertLessEqual(sum(row), 1.0001)
 
     def test_a_stopped_training_goes_on_to_the_same_bits(self):
-        short = SMALL | {"train.epochs": 2, "train.checkpoint_seconds": 0, "model.dropout": 0.1,
-                         "model.positions": "rotary"}
-        data = ("--data", self.shared / "rest.txt", "--valid", self.shared / "rest.txt")
-        self.succeed("train", *data, "--out", "whole", *settings(short))
-        train = ["train", *data, "--out", "parts", "--resume", *settings(short)]
-        run = self.attend(*train, env=counting(self.folder / "parts", signal=signal.SIGTERM, number=3,
-                                               change="rename parts/checkpoint.safetensors"))
-        self.assertEqual(run.returncode, 128 + signal.SIGTERM, run.stderr)
-        self.succeed(*train)
-        whole, parts = ((self.folder / name / "weights.safetensors").read_bytes()
-                        for name in ("whole", "parts"))
-        self.assertEqual(whole, parts)
+        check_resume(self, self.shared / "rest.txt", {"model.positions": "rotary"})
 
     def test_two_models_measure_as_one(self):
         one = json.loads(self.succeed("evaluate", self.model, "--data", self.shared / "rest.txt",
@@ -211,18 +214,7 @@ class Recurrences(program.Case):
 
     def test_a_stopped_training_goes_on_to_the_same_bits(self):
         self.write("text.txt", text(100, 1))
-        short = SMALL | {"train.epochs": 2, "train.checkpoint_seconds": 0, "model.dropout": 0.1,
-                         "model.layer": "gated_delta"}
-        data = ("--data", "text.txt", "--valid", "text.txt")
-        self.succeed("train", *data, "--out", "whole", *settings(short))
-        train = ["train", *data, "--out", "parts", "--resume", *settings(short)]
-        run = self.attend(*train, env=counting(self.folder / "parts", signal=signal.SIGTERM, number=3,
-                                               change="rename parts/checkpoint.safetensors"))
-        self.assertEqual(run.returncode, 128 + signal.SIGTERM, run.stderr)
-        self.succeed(*train)
-        whole, parts = ((self.folder / name / "weights.safetensors").read_bytes()
-                        for name in ("whole", "parts"))
-        self.assertEqual(whole, parts)
+        check_resume(self, "text.txt", {"model.layer": "gated_delta"})
 
     def test_other_names_are_refused(self):
         self.write("text.txt", text(50, 1))

@@ -135,30 +135,30 @@ void expect_close(const RecurrenceCase& c, const RecurrenceRun& how = {}) {
                       std::max(1.0, static_cast<double>(how.chunk) / 32);
   const double unit = kIsHalf<S> ? (std::is_same_v<S, BFloat16> ? 0x1p-8 : 0x1p-11) : fine;
   const auto expect = [&](const char* name, auto field, double factor, double floor) {
-    const auto exact = numbers_of<double>(wide.*field.wide);
-    EXPECT_LE(distance(got.*field.got, exact),
-              factor * distance(plain.*field.plain, exact) + floor * largest(exact))
+    const auto exact = numbers_of<double>(field(wide));
+    EXPECT_LE(distance(field(got), exact),
+              factor * distance(field(plain), exact) + floor * largest(exact))
         << name << ", largest " << largest(exact);
   };
-#define FIELD(name)                                                                      \
-  [] {                                                                                   \
-    struct Field {                                                                       \
-      decltype(&RecurrenceResults<double>::name) got;                                    \
-      decltype(&RecurrenceResults<Compute<S>>::name) plain;                              \
-      decltype(&RecurrenceResults<Exact>::name) wide;                                    \
-    };                                                                                   \
-    return Field{&RecurrenceResults<double>::name, &RecurrenceResults<Compute<S>>::name, \
-                 &RecurrenceResults<Exact>::name};                                       \
-  }()
-  expect("output", FIELD(output), 2, unit);
-  expect("last", FIELD(last), 2, fine);
-  expect("query", FIELD(query), 3, unit);
-  expect("key", FIELD(key), 3, unit);
-  expect("value", FIELD(value), 3, unit);
-  if (c.shape.decay_depth > 0) expect("decay", FIELD(decay), 3, fine);
-  if (c.has_strength) expect("strength", FIELD(strength), 3, fine);
-  if (c.has_initial) expect("initial", FIELD(initial), 3, fine);
-#undef FIELD
+  expect(
+      "output", [](const auto& r) { return r.output; }, 2, unit);
+  expect(
+      "last", [](const auto& r) { return r.last; }, 2, fine);
+  expect(
+      "query", [](const auto& r) { return r.query; }, 3, unit);
+  expect(
+      "key", [](const auto& r) { return r.key; }, 3, unit);
+  expect(
+      "value", [](const auto& r) { return r.value; }, 3, unit);
+  if (c.shape.decay_depth > 0)
+    expect(
+        "decay", [](const auto& r) { return r.decay; }, 3, fine);
+  if (c.has_strength)
+    expect(
+        "strength", [](const auto& r) { return r.strength; }, 3, fine);
+  if (c.has_initial)
+    expect(
+        "initial", [](const auto& r) { return r.initial; }, 3, fine);
 }
 
 RecurrenceCase a_case(bool delta, int64_t decay_depth, int64_t tokens, double least_decay = -0.5,

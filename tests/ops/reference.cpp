@@ -85,7 +85,8 @@ void loop_head(const Problem& problem, const ScopeCase& scope, int64_t b, int64_
   const Arrays inputs = inputs_of(problem, b, h);
   const int64_t queries = inputs.at("query").size(0), keys = inputs.at("key").size(0);
   const Array& v = inputs.at("value");
-  const TapeProblem score_only{.score = std::string(problem.score.row().name)};
+  TapeProblem score_only;
+  score_only.score = problem.score.row().name;
   const std::vector<Real> reach(inputs.contains("v") ? inputs.at("v").numbers.size() : 0, infinity);
   auto scores = expected.scores.accessor<double, 4>();
   auto weights = expected.weights.accessor<double, 4>();

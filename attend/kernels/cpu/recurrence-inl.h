@@ -97,7 +97,7 @@ class RecurrenceChunk {
     Lower(by_key, 0);
   }
 
-  // Computes U from the state before the chunk; with `removed`, also U without the strengths.
+  // Computes U from the state before the chunk; `unscaled`: U without the strengths, or null.
   void find_updates(const T* state, T* unscaled = nullptr) {
     const Tag<T> d;
     if (plan_.delta)
@@ -219,7 +219,7 @@ class RecurrenceChunk {
     }
   }
 
-  // Multiplies by the ratios and clears what is at or above diagonal `own` of each row.
+  // Multiplies row i by the ratios, and sets it to 0 from column i + own on.
   void Lower(T* matrix, int64_t own) const {
     for (int64_t i = 0; i < n; ++i) {
       T* row = matrix + i * pairs;

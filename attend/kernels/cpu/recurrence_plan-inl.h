@@ -33,8 +33,6 @@ class StoredRows {
         load_(&load_rows<std::remove_const_t<S>>),
         store_(&store_rows<std::remove_const_t<S>>) {}
 
-  explicit operator bool() const { return data_ != nullptr; }
-
   // to[r][c] = row first + r
   void load(int64_t batch, int64_t head, int64_t first, int64_t rows, int64_t columns, T* to,
             int64_t to_stride) const {
