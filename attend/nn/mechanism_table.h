@@ -29,12 +29,19 @@ enum class ModuleKind {
   other,  // anything else
 };
 
+// Part of the operator that a mechanism changes. docs/mechanisms.md has this order.
+enum class Change { score, scope, bias, normaliser, inputs, module };
+
 // One published mechanism: four choices, and the origin of queries, keys and values. Rows are only
 // data; the same code runs all rows.
 struct Mechanism {
   std::string_view name;
   std::string_view title;
   std::string_view source;
+  int year = 0;  // year of the publication
+  Change change = Change::score;
+  std::string_view parent = {};   // row that this row changes; empty: the root
+  std::string_view used_by = {};  // released models, joined by commas
   // The formula of w_ij in c_i = sum_j w_ij v_j, or the part that the row adds.
   std::string_view formula;
   std::string_view queries;  // their origin
@@ -50,6 +57,7 @@ struct Mechanism {
   std::string_view time = "n m d";
   std::string_view space = "(n + m) d";  // in training, in addition to the inputs
   std::string_view carries = "nothing";  // state from one query to the next
+  std::string_view cache = "2 d";        // numbers per token and head that decoding keeps
   std::string_view paths = "fused, composed";
   // Module for the part that the four choices do not cover, in words; empty if there is none.
   std::string_view module = {};
