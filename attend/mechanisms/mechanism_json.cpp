@@ -52,6 +52,15 @@ json describe(const BiasRow& row) {
           {"parameters", parameters}};
 }
 
+json describe(const RecurrenceRow& row) {
+  return {{"name", row.name},          {"title", row.title},
+          {"formula", row.formula},    {"source", row.source},
+          {"year", row.year},          {"parent", row.parent},
+          {"used_by", row.used_by},    {"decay", decay_name(row.decay)},
+          {"delta", row.delta},        {"strength", row.strength},
+          {"unit_keys", row.unit_keys}};
+}
+
 }  // namespace
 
 json mechanism_json(const Mechanism& row) {
@@ -64,6 +73,10 @@ json mechanism_json(const Mechanism& row) {
   return {{"name", row.name},
           {"title", row.title},
           {"source", row.source},
+          {"year", row.year},
+          {"changes", change_name(row.change)},
+          {"parent", row.parent},
+          {"used_by", row.used_by},
           {"formula", row.formula},
           {"queries", row.queries},
           {"memory", row.memory},
@@ -77,16 +90,18 @@ json mechanism_json(const Mechanism& row) {
           {"time", row.time},
           {"space", row.space},
           {"carries", row.carries},
+          {"cache", row.cache},
           {"paths", row.paths},
           {"module", row.module},
           {"refusal", row.refusal},
           {"command", compute_command_of(row)}};
 }
 
-json mechanisms_json() {
+json mechanisms_json(int since) {
   json mechanisms = json::array(), scores = json::array(), scopes = json::array(),
        biases = json::array(), normalisers = json::array(), recurrences = json::array();
-  for (const Mechanism& row : mechanism_table()) mechanisms.push_back(mechanism_json(row));
+  for (const Mechanism& row : mechanism_table())
+    if (row.year >= since) mechanisms.push_back(mechanism_json(row));
   for (const ScoreRow& row : score_table()) scores.push_back(describe(row));
   for (const ScopeRow& row : scope_table())
     scopes.push_back({{"name", row.name}, {"syntax", row.syntax}, {"meaning", row.meaning}});
@@ -98,15 +113,7 @@ json mechanisms_json() {
                            {"source", row.source},
                            {"looks_back", row.sequential}});
   for (const RecurrenceRow& row : recurrence_table())
-    recurrences.push_back({{"name", row.name},
-                           {"title", row.title},
-                           {"formula", row.formula},
-                           {"source", row.source},
-                           {"used_by", row.used_by},
-                           {"decay", decay_name(row.decay)},
-                           {"delta", row.delta},
-                           {"strength", row.strength},
-                           {"unit_keys", row.unit_keys}});
+    if (row.year >= since) recurrences.push_back(describe(row));
   return {{"mechanisms", mechanisms}, {"scores", scores},           {"scopes", scopes},
           {"biases", biases},         {"normalisers", normalisers}, {"recurrences", recurrences}};
 }

@@ -26,6 +26,11 @@ use the command in its row below; `--steps` instead of `--weights --out` prints 
 
 `attend mechanisms --markdown` prints this page.
 
+![family tree of the mechanisms](mechanisms/family.svg)
+
+A line leads from a mechanism to the rows that change it; the colour is what they change.
+`attend mechanisms --since 2024` lists the newest.
+
 ## The pictures
 
 ![weights from 0 to 1](mechanisms/legend.svg)
@@ -52,15 +57,39 @@ std::string choices_line(const AttentionChoices& choices) {
   return text + fmt::format(", normaliser {}", markdown_code(choices.normaliser));
 }
 
+// Only the choices that differ from self-attention.
+std::string choices_cell(const AttentionChoices& choices) {
+  const AttentionChoices plain;
+  std::string text;
+  const auto add = [&](std::string_view choice, std::string_view usual) {
+    if (choice != usual)
+      text += fmt::format("{}{}", text.empty() ? "" : ", ", markdown_code(choice));
+  };
+  add(choices.score, plain.score);
+  add(choices.scope, plain.scope);
+  add(choices.bias, plain.bias);
+  add(choices.normaliser, plain.normaliser);
+  return text;
+}
+
+std::string overview_row(const Mechanism& row) {
+  return fmt::format("| [{0}](#{0}) | {1} | {2} | {3} | {4} | {5} | {6} |\n", row.name, row.year,
+                     choices_cell(row.choices), markdown_cell(row.time), markdown_cell(row.space),
+                     markdown_cell(row.cache), markdown_cell(row.used_by));
+}
+
 std::string overview() {
   std::string text =
-      "## All of them\n\n| mechanism | score | scope | bias | normaliser | source |\n"
-      "|---|---|---|---|---|---|\n";
-  for (const Mechanism& row : mechanism_table())
-    text += fmt::format("| [{0}](#{0}) | {1} | {2} | {3} | {4} | {5} |\n", row.name,
-                        markdown_code(row.choices.score), markdown_code(row.choices.scope),
-                        markdown_code(row.choices.bias), markdown_code(row.choices.normaliser),
-                        markdown_cell(row.source));
+      "## All of them\n\nOrdered by what they change, then by year. Time and memory are for n "
+      "queries over m keys of depth d;\nthe cache is in numbers per head and token. The table omits "
+      "the choices\n`scaled_dot`, `all` and `softmax`.\n";
+  for (const ChangeName& one : change_names()) {
+    text += fmt::format(
+        "\n**{}**\n\n| mechanism | year | choices | time | memory | cache | used by |\n"
+        "|---|---|---|---|---|---|---|\n",
+        one.title);
+    for (const Mechanism* row : mechanisms_that_change(one.change)) text += overview_row(*row);
+  }
   return text + "\n";
 }
 
@@ -72,6 +101,10 @@ std::string entry(const Mechanism& row) {
   const auto line = [&](std::string_view label, const std::string& what) {
     if (!what.empty()) text += fmt::format("| {} | {} |\n", label, what);
   };
+  line("changes",
+       fmt::format("{}{}", change_name(row.change),
+                   row.parent.empty() ? "" : fmt::format(" of [{0}](#{0})", row.parent)));
+  line("used by", markdown_cell(row.used_by));
   line("queries", markdown_cell(row.queries));
   line("keys and values", markdown_cell(row.memory));
   line("choices", choices_line(row.choices));
@@ -82,6 +115,7 @@ std::string entry(const Mechanism& row) {
   line("parameters", parameters);
   line("time; memory", fmt::format("{}; {}", markdown_cell(row.time), markdown_cell(row.space)));
   line("carries", markdown_cell(row.carries));
+  line("cache per token and head", markdown_cell(row.cache));
   line("runs", markdown_cell(row.paths));
   line("module", row.module.empty() ? "" : markdown_cell(row.module));
   line("in a recurrent decoder",
@@ -136,12 +170,12 @@ std::string recurrences() {
       "`o_t = scale S_t^T q_t`. Cost and memory are\nlinear in the number of tokens; a step of "
       "decoding needs only the state. `g_t` is the logarithm of a decay and at\nmost 0. `attend "
       "recurrence` computes them for numbers in files; in C++ `linear_recurrence()`\n"
-      "(`attend/ops/recurrence.h`).\n\n| recurrence | state | source | used by "
-      "|\n|---|---|---|---|\n";
+      "(`attend/ops/recurrence.h`).\n\n| recurrence | year | state | source | "
+      "used by |\n|---|---|---|---|---|\n";
   for (const RecurrenceRow& row : recurrence_table())
-    text +=
-        fmt::format("| {} | {} | {} | {} |\n", markdown_code(row.name), markdown_code(row.formula),
-                    markdown_cell(row.source), markdown_cell(row.used_by));
+    text += fmt::format("| {} | {} | {} | {} | {} |\n", markdown_code(row.name), row.year,
+                        markdown_code(row.formula), markdown_cell(row.source),
+                        markdown_cell(row.used_by));
   return text;
 }
 
@@ -149,7 +183,10 @@ std::string recurrences() {
 
 std::string mechanisms_markdown() {
   std::string text = introduction + overview();
-  for (const Mechanism& row : mechanism_table()) text += entry(row);
+  for (const ChangeName& one : change_names()) {
+    text += fmt::format("## {}\n\n", one.title);
+    for (const Mechanism* row : mechanisms_that_change(one.change)) text += entry(*row);
+  }
   return text + scores() + other_choices() + recurrences();
 }
 

@@ -6,6 +6,7 @@
 #include "attend/base/files.h"
 #include "attend/files/tensor_json.h"
 #include "attend/mechanisms/mechanism_fit.h"
+#include "attend/mechanisms/mechanism_pages.h"
 #include "attend/pictures/thumbnail.h"
 
 namespace attend {
@@ -65,6 +66,7 @@ size_t draw_mechanisms(const std::string& folder) {
         thumbnail_svg({map.keys, map.queries, grid, fmt::format("weights of {}", row.name)}));
   }
   write_file(folder + "/legend.svg", thumbnail_legend_svg());
+  write_file(folder + "/family.svg", mechanisms_family_svg());
   return mechanism_table().size();
 }
 

@@ -53,11 +53,12 @@ std::string parameter_line(const ChoiceParameter& one) {
                      one.meaning);
 }
 
-std::string text_of_mechanisms() {
+std::string text_of_mechanisms(int since) {
   std::string text =
       "Mechanisms: choices of score, scope, bias and normaliser, and the sources of q, k and v\n"
       "\n";
   for (const Mechanism& row : mechanism_table()) {
+    if (row.year < since) continue;
     text += labelled(row.name, fmt::format("{} ({})", row.title, row.source), name_column);
     text += labelled("", row.formula, name_column);
   }
@@ -94,13 +95,17 @@ std::string text_of_choices() {
   text += "\nNormalisers: scores s_ij to weights w_ij\n\n";
   for (const NormaliserRow& row : normaliser_table())
     text += entry(row.syntax, row.formula, row.source);
-  text +=
+  return text;
+}
+
+std::string text_of_recurrences(int since) {
+  std::string text =
       "\n"
       "Linear recurrences: a state S instead of weights, o_t = scale S_t^T q_t (attend "
       "recurrence)\n"
       "\n";
   for (const RecurrenceRow& row : recurrence_table())
-    text += entry(row.name, row.formula, row.source);
+    if (row.year >= since) text += entry(row.name, row.formula, row.source);
   return text;
 }
 
@@ -131,10 +136,11 @@ std::string compute_command_of(const Mechanism& row) {
       row.name, extra);
 }
 
-std::string mechanisms_text() {
+std::string mechanisms_text(int since) {
   return "w_ij = normaliser_j(score(q_i, k_j) + bias_ij) over the keys j in scope(i)\n"
          "c_i  = sum_j w_ij v_j\n\n" +
-         text_of_mechanisms() + text_of_scores() + text_of_choices() +
+         text_of_mechanisms(since) + (since > 0 ? "" : text_of_scores() + text_of_choices()) +
+         text_of_recurrences(since) +
          "\n"
          "attend mechanisms NAME describes one mechanism.\n";
 }
@@ -145,6 +151,9 @@ std::string mechanism_text(const Mechanism& row) {
     if (!what.empty()) text += labelled(label, what, label_column + 2);
   };
   line("source", row.source);
+  line("changes", fmt::format("{}{}{}", change_name(row.change), row.parent.empty() ? "" : " of ",
+                              row.parent));
+  line("used by", row.used_by);
   line("formula", row.formula);
   line("queries", row.queries);
   line("keys, values", row.memory);
@@ -162,9 +171,10 @@ std::string mechanism_text(const Mechanism& row) {
   line("time", row.time);
   line("memory", row.space);
   line("carries", row.carries);
+  line("cache", row.cache);
   line("runs", row.paths);
   line("module", row.module);
-  if (const ComputeModule* module = compute_module(&row)) line("changes", module->formula);
+  if (const ComputeModule* module = compute_module(&row)) line("with it", module->formula);
   line("decoder", row.refusal.empty() ? fmt::format("--set model.mechanism={}, query {}", row.name,
                                                     row.decoder_query)
                                       : fmt::format("not in a recurrent decoder: {}", row.refusal));

@@ -20,6 +20,10 @@ Mechanisms own_sequence() {
       {.name = "self",
        .title = "Self-attention",
        .source = "Vaswani et al. 2017, eq. 1",
+       .year = 2017,
+       .change = Change::inputs,
+       .parent = "cross",
+       .used_by = "Transformer, BERT, ViT",
        .formula = "w_ij = softmax_j(q_i . k_j / sqrt(d))",
        .queries = tokens,
        .memory = same,
@@ -30,6 +34,10 @@ Mechanisms own_sequence() {
       {.name = "masked_self",
        .title = "Masked self-attention",
        .source = "Vaswani et al. 2017, 3.2.3",
+       .year = 2017,
+       .change = Change::scope,
+       .parent = "self",
+       .used_by = "Transformer, GPT-2",
        .formula = "w_ij = softmax_j(q_i . k_j / sqrt(d)) over j <= i",
        .queries = tokens,
        .memory = same,
@@ -40,9 +48,19 @@ Mechanisms own_sequence() {
        .module = multi_head,
        .module_kind = ModuleKind::multi_head,
        .refusal = within_sequence},
+  };
+}
+
+// Attention of a layer to its own earlier states.
+Mechanisms earlier_states() {
+  return {
       {.name = "intra",
        .title = "Intra-attention (LSTMN)",
        .source = "Cheng et al. 2016, eq. 4-9",
+       .year = 2016,
+       .change = Change::inputs,
+       .parent = "bahdanau",
+       .used_by = "LSTMN",
        .formula = "w_ij = softmax_j(v . tanh(W_h h_j + W_x x_i + W_c c~_(i-1))) over j < i",
        .queries = "the token and the summary before",
        .memory = "the layer's own states before",
@@ -55,6 +73,9 @@ Mechanisms own_sequence() {
       {.name = "intra_decoder",
        .title = "Intra-decoder attention",
        .source = "Paulus et al. 2017, eq. 5-8",
+       .year = 2017,
+       .change = Change::inputs,
+       .parent = "luong_general",
        .formula = "w_ij = softmax_j(s_i . W s_j) over j < i",
        .queries = decoder_state,
        .memory = "the decoder's states before",
@@ -68,12 +89,16 @@ Mechanisms own_sequence() {
   };
 }
 
-// Attention between some pairs of positions.
+// Attention within windows.
 Mechanisms sparse() {
   return {
       {.name = "sliding_window",
        .title = "Sliding window",
        .source = "Beltagy et al. 2020, 3.1",
+       .year = 2020,
+       .change = Change::scope,
+       .parent = "self",
+       .used_by = "Longformer, Mistral 7B, Gemma 2, ModernBERT",
        .formula = "w_ij = softmax_j(q_i . k_j / sqrt(d)) over |j - i| <= R",
        .queries = tokens,
        .memory = same,
@@ -82,10 +107,15 @@ Mechanisms sparse() {
        .short_scope = "window:1",
        .decoder_query = "state",
        .time = "n R d",
-       .carries = "the position"},
+       .carries = "the position",
+       .cache = "2 d, of at most R tokens"},
       {.name = "dilated",
        .title = "Dilated window",
        .source = "Beltagy et al. 2020, 3.1",
+       .year = 2020,
+       .change = Change::scope,
+       .parent = "sliding_window",
+       .used_by = "Longformer",
        .formula = "a window with only the keys at multiples of the dilation",
        .queries = tokens,
        .memory = same,
@@ -94,10 +124,21 @@ Mechanisms sparse() {
        .short_scope = "dilated:4,2",
        .decoder_query = "state",
        .time = "n R d / dilation",
-       .carries = "the position"},
+       .carries = "the position",
+       .cache = "2 d, of at most R tokens"},
+  };
+}
+
+// Attention between chosen pairs of positions.
+Mechanisms some_pairs() {
+  return {
       {.name = "global_tokens",
        .title = "Window and global tokens (Longformer)",
        .source = "Beltagy et al. 2020, 3.1",
+       .year = 2020,
+       .change = Change::scope,
+       .parent = "sliding_window",
+       .used_by = "Longformer",
        .formula = "|j - i| <= R, or i < N, or j < N",
        .queries = tokens,
        .memory = same,
@@ -106,10 +147,15 @@ Mechanisms sparse() {
        .short_scope = "window:1 | global:1",
        .decoder_query = "state",
        .time = "n (R + N) d",
-       .carries = "the position"},
+       .carries = "the position",
+       .cache = "2 d, of at most R + N tokens"},
       {.name = "block_sparse",
        .title = "Block sparse (BigBird)",
        .source = "Child et al. 2019; Zaheer et al. 2020",
+       .year = 2019,
+       .change = Change::scope,
+       .parent = "self",
+       .used_by = "Sparse Transformer, BigBird",
        .formula = "the blocks of a layout [query blocks, key blocks]: windows, global, random",
        .queries = tokens,
        .memory = same,
@@ -122,12 +168,15 @@ Mechanisms sparse() {
   };
 }
 
-// Approximations in linear time, and convolutions.
+// Running sums in linear time.
 Mechanisms linear_time() {
   return {
       {.name = "linear",
        .title = "Linear attention",
        .source = "Katharopoulos et al. 2020, eq. 4-12",
+       .year = 2020,
+       .change = Change::normaliser,
+       .parent = "self",
        .formula = "w_ij = f(q_i) . f(k_j) / sum_j f(q_i) . f(k_j), f(x) = elu(x) + 1",
        .queries = tokens,
        .memory = same,
@@ -135,11 +184,16 @@ Mechanisms linear_time() {
        .choices = {.score = "elu_features", .normaliser = "linear"},
        .time = "(n + m) d^2",
        .carries = "sums of f(k_j) v_j and f(k_j)",
+       .cache = "d^2 + d in all",
        .paths = "running sums, composed",
        .refusal = summed},
       {.name = "performer",
        .title = "Performer (FAVOR+)",
        .source = "Choromanski et al. 2021, eq. 5-7",
+       .year = 2021,
+       .change = Change::score,
+       .parent = "linear",
+       .used_by = "Performer",
        .formula = "w_ij = f(q_i) . f(k_j) / sum_j f(q_i) . f(k_j), f positive orthogonal random "
                   "features of F numbers",
        .queries = tokens,
@@ -148,16 +202,28 @@ Mechanisms linear_time() {
        .choices = {.score = "positive_features", .normaliser = "linear"},
        .time = "(n + m) F d",
        .carries = "sums of f(k_j) v_j and f(k_j)",
+       .cache = "F (d + 1) in all",
        .paths = "running sums, composed",
        .refusal = summed},
+  };
+}
+
+// Attention to a shortened sequence, and convolutions.
+Mechanisms shortened() {
+  return {
       {.name = "linformer",
        .title = "Linformer",
        .source = "Wang et al. 2020, eq. 7",
+       .year = 2020,
+       .change = Change::module,
+       .parent = "self",
+       .used_by = "Linformer",
        .formula = "w_ij = softmax_j(q_i . (E K)_j / sqrt(d)), E of k x m: the sequence shortened",
        .queries = tokens,
        .memory = "the same sequence, shortened to k",
        .relation = Relation::same,
        .time = "n k d",
+       .cache = "2 d, of k tokens",
        .module = "LengthProjection",
        .module_kind = ModuleKind::length_projection,
        .refusal = "it mixes the positions of the source before weighting, so no weight belongs to "
@@ -165,6 +231,9 @@ Mechanisms linear_time() {
       {.name = "convolution",
        .title = "Attention that is a convolution",
        .source = "Cordonnier et al. 2020, theorem 1",
+       .year = 2020,
+       .change = Change::module,
+       .parent = "shaw",
        .formula =
            "w_ij = softmax_j(-alpha |delta_ij - Delta_h|^2), one head per place of the kernel",
        .queries = "pixels",
@@ -182,6 +251,10 @@ Mechanisms relative_positions() {
       {.name = "alibi",
        .title = "Linear bias by distance (ALiBi)",
        .source = "Press et al. 2022",
+       .year = 2022,
+       .change = Change::bias,
+       .parent = "shaw",
+       .used_by = "BLOOM, MPT",
        .formula = "s_ij = q_i . k_j / sqrt(d) - m |i - j|",
        .queries = tokens,
        .memory = same,
@@ -192,6 +265,10 @@ Mechanisms relative_positions() {
       {.name = "t5",
        .title = "Buckets of distances (T5)",
        .source = "Raffel et al. 2020, 2.1",
+       .year = 2020,
+       .change = Change::bias,
+       .parent = "shaw",
+       .used_by = "T5, flan-T5, mT5",
        .formula = "s_ij = q_i . k_j + t[bucket(j - i)]",
        .queries = tokens,
        .memory = same,
@@ -202,6 +279,10 @@ Mechanisms relative_positions() {
       {.name = "shaw",
        .title = "Relative keys",
        .source = "Shaw et al. 2018, eq. 4",
+       .year = 2018,
+       .change = Change::bias,
+       .parent = "self",
+       .used_by = "Music Transformer",
        .formula = "s_ij = q_i . (k_j + r[clip(j - i, -L, L)]) / sqrt(d)",
        .queries = tokens,
        .memory = same,
@@ -212,6 +293,10 @@ Mechanisms relative_positions() {
       {.name = "grid",
        .title = "Relative positions on a grid",
        .source = "Liu et al. 2021, eq. 4",
+       .year = 2021,
+       .change = Change::bias,
+       .parent = "shaw",
+       .used_by = "Swin",
        .formula = "s_ij = q_i . k_j / sqrt(d) + t[y_j - y_i][x_j - x_i]",
        .queries = "pixels",
        .memory = "the same image",
@@ -227,6 +312,10 @@ Mechanisms input_positions() {
       {.name = "rope",
        .title = "Rotary positions (RoPE)",
        .source = "Su et al. 2021, eq. 12-16",
+       .year = 2021,
+       .change = Change::inputs,
+       .parent = "sinusoidal",
+       .used_by = "Llama, Mistral, Qwen, Gemma, ModernBERT",
        .formula = "s_ij = (R_i q_i) . (R_j k_j) / sqrt(d), which depends only on i - j",
        .queries = "positions of a sequence, rotated",
        .memory = "the same sequence, keys rotated",
@@ -239,6 +328,10 @@ Mechanisms input_positions() {
       {.name = "sinusoidal",
        .title = "Sinusoidal positions",
        .source = "Vaswani et al. 2017, 3.5",
+       .year = 2017,
+       .change = Change::inputs,
+       .parent = "self",
+       .used_by = "Transformer, Marian, Whisper",
        .formula = "x_i + p_i, p_(i,2a) = sin(i / 10000^(2a/d)), p_(i,2a+1) = cos",
        .queries = "positions of a sequence, p added",
        .memory = same,
@@ -249,6 +342,10 @@ Mechanisms input_positions() {
       {.name = "learned_positions",
        .title = "Learned positions",
        .source = "Gehring et al. 2017, 3.1",
+       .year = 2017,
+       .change = Change::inputs,
+       .parent = "self",
+       .used_by = "BERT, GPT-2, ViT",
        .formula = "x_i + p_i, p trained, up to a maximum length",
        .queries = "positions of a sequence, p added",
        .memory = same,
@@ -265,6 +362,9 @@ Mechanisms normalisers() {
       {.name = "temperature",
        .title = "Softmax with a temperature",
        .source = "Hinton et al. 2015, eq. 1",
+       .year = 2015,
+       .change = Change::normaliser,
+       .parent = "bahdanau",
        .formula = "w_ij = softmax_j(s_ij / T)",
        .queries = any_vectors,
        .memory = any_set,
@@ -272,6 +372,10 @@ Mechanisms normalisers() {
       {.name = "sink",
        .title = "Attention with a sink",
        .source = "Xiao et al. 2024",
+       .year = 2024,
+       .change = Change::bias,
+       .parent = "masked_self",
+       .used_by = "gpt-oss",
        .formula = "w_ij = exp(s_ij) / (exp(sink) + sum_j exp(s_ij))",
        .queries = any_vectors,
        .memory = any_set,
@@ -279,13 +383,25 @@ Mechanisms normalisers() {
       {.name = "sigmoid",
        .title = "Sigmoid attention",
        .source = "Ramapuram et al. 2024, eq. 3",
+       .year = 2024,
+       .change = Change::normaliser,
+       .parent = "self",
        .formula = "w_ij = sigmoid(s_ij + b)",
        .queries = any_vectors,
        .memory = any_set,
        .choices = {.score = "additive", .bias = "offset", .normaliser = "sigmoid"}},
+  };
+}
+
+// Normalisers with weights of 0 or below.
+Mechanisms sparse_normalisers() {
+  return {
       {.name = "unnormalised",
        .title = "Unnormalised attention",
        .source = "de Brebisson and Vincent 2016",
+       .year = 2016,
+       .change = Change::normaliser,
+       .parent = "luong_dot",
        .formula = "w_ij = q_i . k_j / sqrt(d)",
        .queries = any_vectors,
        .memory = any_set,
@@ -294,6 +410,9 @@ Mechanisms normalisers() {
       {.name = "sparsemax",
        .title = "Sparsemax",
        .source = "Martins and Astudillo 2016, eq. 3",
+       .year = 2016,
+       .change = Change::normaliser,
+       .parent = "bahdanau",
        .formula = "w_i = the point of the simplex nearest to s_i",
        .queries = any_vectors,
        .memory = any_set,
@@ -301,6 +420,9 @@ Mechanisms normalisers() {
       {.name = "entmax",
        .title = "Entmax, alpha 1.5",
        .source = "Peters et al. 2019",
+       .year = 2019,
+       .change = Change::normaliser,
+       .parent = "sparsemax",
        .formula = "w_ij = max(0, (s_ij - t_i) / 2)^2, t_i so that sum_j w_ij = 1",
        .queries = any_vectors,
        .memory = any_set,
@@ -313,8 +435,9 @@ Mechanisms normalisers() {
 std::vector<Mechanism> sequence_mechanisms() {
   Mechanisms all;
   all.reserve(32);
-  for (const auto& part : {own_sequence(), sparse(), linear_time(), relative_positions(),
-                           input_positions(), normalisers()})
+  for (const auto& part :
+       {own_sequence(), earlier_states(), sparse(), some_pairs(), linear_time(), shortened(),
+        relative_positions(), input_positions(), normalisers(), sparse_normalisers()})
     all.insert(all.end(), part.begin(), part.end());
   return all;
 }

@@ -28,7 +28,9 @@ struct RecurrenceRow {
   std::string_view title;
   std::string_view formula;  // the state
   std::string_view source;
-  std::string_view used_by;  // models; empty if none is known
+  int year = 0;                   // year of the publication
+  std::string_view parent = {};   // recurrence that this row changes; empty: linear attention
+  std::string_view used_by = {};  // released models, joined by commas
   DecayKind decay = DecayKind::none;
   bool delta = false;      // u_t has the term of the decayed state
   bool strength = false;   // b_t is an input; otherwise 1

@@ -8,6 +8,7 @@
 #include <sstream>
 
 #include "attend/mechanisms/mechanism_fit.h"
+#include "attend/ops/recurrence.h"
 
 namespace attend {
 namespace mechanism_pages_test {
@@ -35,6 +36,26 @@ TEST(MechanismPages, ARowNamesTheParametersOfChoicesAndModule) {
   for (const ChoiceParameter& one : parameters_of(row))
     EXPECT_THAT(text, HasSubstr(fmt::format("{} [{}]", one.name, one.shape)));
   EXPECT_THAT(text, HasSubstr("the sequence shortened"));
+}
+
+// The family tree needs every parent, and no row is older than its parent.
+TEST(MechanismPages, ParentsExistAndAreNotYounger) {
+  const std::string tree = mechanisms_family_svg();
+  size_t listed = 0;
+  for (const ChangeName& change : change_names()) {
+    EXPECT_EQ(change_name(change.change), change.name);
+    listed += mechanisms_that_change(change.change).size();
+  }
+  EXPECT_EQ(listed, mechanism_table().size());
+  for (const Mechanism& row : mechanism_table()) {
+    EXPECT_GE(row.year, 2014) << row.name;
+    EXPECT_THAT(tree, HasSubstr(fmt::format(">{}</text>", row.name)));
+    if (!row.parent.empty()) EXPECT_LE(mechanism(row.parent).year, row.year) << row.name;
+  }
+  for (const RecurrenceRow& row : recurrence_table()) {
+    EXPECT_THAT(tree, HasSubstr(fmt::format(">{}</text>", row.title)));
+    if (!row.parent.empty()) EXPECT_LE(recurrence_row(row.parent).year, row.year) << row.name;
+  }
 }
 
 SentencePair pair() {
