@@ -26,10 +26,10 @@ ONNX_RULES = {"linear": "linear", "mamba2": "gated", "gla": "gated", "delta": "d
 CASES = 6
 
 
-def naive(folder):
+def naive(folder, file="naive.py"):
     """A module of the loops in flash-linear-attention."""
     fla = pathlib.Path(importlib.util.find_spec("fla").submodule_search_locations[0])
-    spec = importlib.util.spec_from_file_location(f"naive_{folder}", fla / "ops" / folder / "naive.py")
+    spec = importlib.util.spec_from_file_location(f"naive_{folder}", fla / "ops" / folder / file)
     module = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(module)
     return module
@@ -61,6 +61,12 @@ def by_gla(x):
                                             initial_state=x["initial"], output_final_state=True)
 
 
+def by_rwkv6(x):
+    module = naive("rwkv6", "recurrent_naive.py")
+    return module.naive_recurrent_rwkv6(x["query"], x["key"], x["value"], x["decay"], x["bonus"],
+                                        initial_state=x["initial"], output_final_state=True)
+
+
 def by_delta(x):
     output, state = naive("delta_rule").delta_rule_recurrence(x["query"], x["key"], x["value"], x["strength"],
                                                               initial_state=x["initial"])
@@ -79,7 +85,7 @@ def by_kda(x):
 
 
 LOOPS = {"linear": by_linear, "retention": by_scalar_decay, "mamba2": by_scalar_decay, "gla": by_gla,
-         "delta": by_delta, "gated_delta": by_gated_delta, "kda": by_kda}
+         "rwkv6": by_rwkv6, "delta": by_delta, "gated_delta": by_gated_delta, "kda": by_kda}
 
 
 def drawn(name, draw, case):
@@ -96,7 +102,10 @@ def drawn(name, draw, case):
 
     x = {"query": normal(*rows, depth), "key": F.normalize(normal(*rows, depth), dim=-1),
          "value": normal(*rows, value_depth), "initial": normal(batch, heads, depth, value_depth)}
-    decays = {"retention": (heads,), "mamba2": rows, "gated_delta": rows, "gla": (*rows, depth), "kda": (*rows, depth)}
+    decays = {"retention": (heads,), "mamba2": rows, "gated_delta": rows, "gla": (*rows, depth),
+              "rwkv6": (*rows, depth), "kda": (*rows, depth)}
+    if name == "rwkv6":
+        x["bonus"] = normal(heads, depth)
     if name in decays:
         x["decay"] = least * uniform(*decays[name])
     if name in ("mamba2", "delta", "gated_delta", "kda"):

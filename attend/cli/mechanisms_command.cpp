@@ -51,7 +51,7 @@ queries, memory, choices with score, scope, bias and normaliser, decoder_query, 
 space, carries, cache, paths, module, refusal, command), scores (name, formula, source, family, looks_back, parameters), scopes (name,
 syntax, meaning), biases (name, formula, source, parameters), normalisers (name, syntax, formula,
 source, looks_back), recurrences (name, title, formula, source, year, parent, used_by, decay,
-delta, strength, unit_keys). For one mechanism: its entry of mechanisms.
+delta, bonus, strength, unit_keys). For one mechanism: its entry of mechanisms.
 
 Examples:
   attend mechanisms

@@ -36,6 +36,7 @@ constexpr ArrayOption array_options[] = {
     {"value", "values, [batch, heads, tokens, value depth]", true},
     {"decay", "logarithms of the decays: [heads], [batch, heads, tokens] or with the depth", false},
     {"strength", "strengths b, [batch, heads, tokens]", false},
+    {"bonus", "bonus c of the current token, [heads, depth]", false},
     {"initial", "state before the first token, [batch, heads, depth, value depth]", false},
     {"grad", "gradient of the output: adds grad_query and the others", false},
 };

@@ -27,6 +27,7 @@ void check_arrays(const RecurrenceRow& row, const Arrays& arrays) {
   for (const char* name : {"query", "key", "value"}) check(name, true);
   check("decay", row.decay != DecayKind::none);
   check("strength", row.strength);
+  check("bonus", row.bonus);
   if (row.decay == DecayKind::none) return;
   const int64_t axes = row.decay == DecayKind::head ? 1 : row.decay == DecayKind::token ? 3 : 4;
   if (const int64_t found = arrays.at("decay").dim(); found != axes)
@@ -60,6 +61,7 @@ Arrays compute_recurrence(const RecurrenceProblem& problem) {
   const RecurrenceSpec spec{.decay = given(inputs, "decay"),
                             .strength = given(inputs, "strength"),
                             .delta = row.delta,
+                            .bonus = given(inputs, "bonus"),
                             .scale = problem.scale,
                             .l2_normalise = problem.l2_normalise,
                             .initial = given(inputs, "initial"),

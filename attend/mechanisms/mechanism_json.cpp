@@ -53,12 +53,12 @@ json describe(const BiasRow& row) {
 }
 
 json describe(const RecurrenceRow& row) {
-  return {{"name", row.name},          {"title", row.title},
-          {"formula", row.formula},    {"source", row.source},
-          {"year", row.year},          {"parent", row.parent},
-          {"used_by", row.used_by},    {"decay", decay_name(row.decay)},
-          {"delta", row.delta},        {"strength", row.strength},
-          {"unit_keys", row.unit_keys}};
+  return {{"name", row.name},         {"title", row.title},
+          {"formula", row.formula},   {"source", row.source},
+          {"year", row.year},         {"parent", row.parent},
+          {"used_by", row.used_by},   {"decay", decay_name(row.decay)},
+          {"delta", row.delta},       {"bonus", row.bonus},
+          {"strength", row.strength}, {"unit_keys", row.unit_keys}};
 }
 
 }  // namespace

@@ -81,7 +81,8 @@ std::string overview_row(const Mechanism& row) {
 std::string overview() {
   std::string text =
       "## All of them\n\nOrdered by what they change, then by year. Time and memory are for n "
-      "queries over m keys of depth d;\nthe cache is in numbers per head and token. The table omits "
+      "queries over m keys of depth d;\nthe cache is in numbers per head and token. The table "
+      "omits "
       "the choices\n`scaled_dot`, `all` and `softmax`.\n";
   for (const ChangeName& one : change_names()) {
     text += fmt::format(

@@ -18,6 +18,7 @@ using at::Tensor;
 
 constexpr int64_t convolution_width = 4;
 constexpr double row_decay_divisor = 16;   // Yang 2023, 4.4: slow decays from the first step on
+constexpr double initial_bonus = 0.5;      // the current token counts half at first
 constexpr int64_t longest_watched = 2048;  // a watched recurrence has all T x T weights
 
 Linear linear_map(int64_t from, int64_t to) {
@@ -67,6 +68,8 @@ RecurrenceLayer::RecurrenceLayer(const RecurrenceLayerConfig& config) : config_(
   if (row.decay == DecayKind::row) decay_ = register_module("decay", linear_map(depth, depth));
   if (row.strength && !row.step_sizes)
     strength_ = register_module("strength", linear_map(depth, heads));
+  if (row.bonus)
+    bonus_ = register_parameter("bonus", torch::full({heads, depth / heads}, initial_bonus));
   norm_ = register_parameter("norm", torch::ones({depth / heads}));
   gate_ = register_module("gate", linear_map(depth, depth));
   output_ = register_module("output", linear_map(depth, depth));
@@ -91,6 +94,7 @@ RecurrenceSpec RecurrenceLayer::spec_of(const Tensor& x, const Pass& pass) {
   RecurrenceSpec spec;
   spec.delta = row.delta;
   spec.l2_normalise = row.unit_keys;
+  spec.bonus = bonus_;
   const auto in_order = [&](const Tensor& numbers) { return turned(numbers, 2).transpose(1, 2); };
   // LibTorch's softplus computes the last numbers of a tensor with different bits.
   if (row.decay == DecayKind::head) spec.decay = constant_decays(x);

@@ -77,6 +77,7 @@ class RecurrenceLayer : public torch::nn::Module {
   Linear strength_{nullptr};  // null if the strength is 1 or follows from decay_
   at::Tensor rate_;           // a, [heads]; undefined unless decays are one number per token
   at::Tensor convolution_;    // [3 depth, 4]; undefined: none
+  at::Tensor bonus_;          // c, [heads, depth of a head]; undefined: none
   at::Tensor norm_;           // [depth of a head]
 };
 

@@ -28,11 +28,11 @@ RecurrenceResult one_sequence(const RecurrenceInputs& x, const RecurrenceCall& c
   return {at::stack(outputs, 2), state};
 }
 
-Tensor normalised(const Tensor& x) {
+}  // namespace
+
+Tensor l2_normalised(const Tensor& x) {
   return x * (x.square().sum(-1, /*keepdim=*/true) + l2_epsilon).rsqrt();
 }
-
-}  // namespace
 
 RecurrenceResult composed_recurrence(const RecurrenceInputs& parts, const RecurrenceCall& call) {
   const Tensor& value = parts[argument::value];
@@ -42,7 +42,7 @@ RecurrenceResult composed_recurrence(const RecurrenceInputs& parts, const Recurr
   const int64_t heads = value.size(1);
   for (const argument::Index index : {argument::query, argument::key}) {
     x[index] = repeat_heads(x[index].to(arithmetic), heads);
-    if (call.l2_normalise) x[index] = normalised(x[index]);
+    if (call.l2_normalise) x[index] = l2_normalised(x[index]);
   }
   x[argument::query] = x[argument::query] * call.scale;
   x[argument::value] = value.to(arithmetic);

@@ -20,7 +20,7 @@ enum class DecayKind {
 //
 //   S_t = e^(g_t) S_(t-1) + k_t u_t^T.
 //   u_t = b_t (v_t - (e^(g_t) S_(t-1))^T k_t), or b_t v_t.
-//   o_t = scale S_t^T q_t.
+//   o_t = scale S_t^T q_t, or scale (S_(t-1) + diag(c) k_t u_t^T)^T q_t with the bonus c.
 //
 // Rows are only data; the same code runs all rows.
 struct RecurrenceRow {
@@ -34,6 +34,7 @@ struct RecurrenceRow {
   DecayKind decay = DecayKind::none;
   bool delta = false;      // u_t has the term of the decayed state
   bool strength = false;   // b_t is an input; otherwise 1
+  bool bonus = false;      // o_t reads the state before the update and adds a bonus
   bool unit_keys = false;  // its layers normalise queries and keys to length 1
   // b_t is the softplus of an input and also a factor of g_t; otherwise b_t is a sigmoid
   bool step_sizes = false;
@@ -55,6 +56,9 @@ struct RecurrenceSpec {
   at::Tensor decay;
   at::Tensor strength;  // b, [B, H, T]; undefined: 1
   bool delta = false;
+  // c, [H, D]: o_t = scale (S_(t-1) + diag(c) k_t u_t^T)^T q_t. Not with delta. Undefined: o_t =
+  // scale S_t^T q_t.
+  at::Tensor bonus;
   std::optional<double> scale;  // absent: 1 / sqrt(D)
   bool l2_normalise = false;    // queries and keys become x / sqrt(x . x + 1e-6)
   at::Tensor initial;           // state before the first token, [B, H, D, Dv]; undefined: 0

@@ -58,10 +58,10 @@ class MechanismsTest(unittest.TestCase):
         for row in table["normalisers"]:
             self.assertEqual(set(row), {"name", "syntax", "formula", "source", "looks_back"})
         self.assertEqual([row["name"] for row in table["recurrences"]],
-                         ["linear", "retention", "mamba2", "gla", "delta", "gated_delta", "kda"])
+                         ["linear", "retention", "mamba2", "gla", "rwkv6", "delta", "gated_delta", "kda"])
         for row in table["recurrences"]:
             self.assertEqual(set(row), {"name", "title", "formula", "source", "year", "parent", "used_by",
-                                        "decay", "delta", "strength", "unit_keys"})
+                                        "decay", "delta", "bonus", "strength", "unit_keys"})
 
     def test_text_says_the_same(self):
         table = self.table()

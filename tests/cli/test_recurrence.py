@@ -32,13 +32,18 @@ def loop(row, x):
                 decay = [x["decay"][head][t]] * DEPTH
             elif row["decay"] == "row":
                 decay = x["decay"][head][t]
+            before = state
             state = [[math.exp(g) * s for s in numbers] for g, numbers in zip(decay, state)]
             strength = x["strength"][head][t] if row["strength"] else 1
             for e in range(VALUE_DEPTH):
                 removed = sum(state[a][e] * key[a] for a in range(DEPTH)) if row["delta"] else 0
                 for a in range(DEPTH):
                     state[a][e] += key[a] * strength * (value[e] - removed)
-            outputs[-1].append([sum(query[a] * state[a][e] for a in range(DEPTH)) / math.sqrt(DEPTH)
+            read = state
+            if row["bonus"]:
+                read = [[before[a][e] + x["bonus"][head][a] * key[a] * strength * value[e] for e in range(VALUE_DEPTH)]
+                        for a in range(DEPTH)]
+            outputs[-1].append([sum(query[a] * read[a][e] for a in range(DEPTH)) / math.sqrt(DEPTH)
                                 for e in range(VALUE_DEPTH)])
         states.append(state)
     return outputs, states
@@ -63,6 +68,8 @@ class RecurrenceTest(unittest.TestCase):
             x["decay"] = self.numbers(*sizes[row["decay"]], draw=lambda: -self.random.random())
         if row["strength"]:
             x["strength"] = self.numbers(HEADS, TOKENS, draw=self.random.random)
+        if row["bonus"]:
+            x["bonus"] = self.numbers(HEADS, DEPTH)
         return x
 
     def run_on(self, row, x, *options):
@@ -70,8 +77,9 @@ class RecurrenceTest(unittest.TestCase):
         for name, value in x.items():
             path = os.path.join(self.folder.name, name + ".json")
             with open(path, "w", encoding="utf-8") as file:
-                # The decays of heads have no batch.
-                json.dump(value if name == "decay" and row["decay"] == "head" else [value], file)
+                # The decays of heads and the bonus have no batch.
+                whole = name == "bonus" or (name == "decay" and row["decay"] == "head")
+                json.dump(value if whole else [value], file)
             command += ["--" + name, path]
         return arrays.run(*command, *options)
 
@@ -94,7 +102,11 @@ class RecurrenceTest(unittest.TestCase):
             self.assert_close(got["state"][0], states, row["name"])
 
     def test_gradients_equal_differences(self):
-        row = next(row for row in rows() if row["name"] == "gated_delta")
+        for row in rows():
+            if row["delta"] or row["bonus"]:
+                self.check_gradients(row)
+
+    def check_gradients(self, row):
         x = self.inputs(row)
         upstream = self.numbers(HEADS, TOKENS, VALUE_DEPTH)
         got = json.loads(self.run_on(row, x | {"grad": upstream}).stdout)

@@ -114,10 +114,15 @@ class Written {
       };
       Tensor query = part(0), key = part(1);
       if (row_.unit_keys) query = unit(query), key = unit(key);
+      Tensor before = state;
       state = decay(x, t, head) * state;
       const Tensor known = row_.delta ? at::mv(state.t(), key) : at::zeros({d}, at::kDouble);
       state = state + at::outer(key, strength(x, t, head) * (part(2) - known));
-      outputs[t] = at::mv(state.t(), query) / std::sqrt(static_cast<double>(d));
+      if (row_.bonus)
+        before =
+            before + at::outer(parameters_["bonus"][head] * key, strength(x, t, head) * part(2));
+      const Tensor& read = row_.bonus ? before : state;
+      outputs[t] = at::mv(read.t(), query) / std::sqrt(static_cast<double>(d));
     }
     const Tensor squares = outputs.square().mean(1, true);
     return outputs / (squares + 1e-5).sqrt() * parameters_["norm"];

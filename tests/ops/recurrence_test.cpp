@@ -39,6 +39,7 @@ Drawn drawn_for(const RecurrenceRow& row, const Size& s = {}, at::ScalarType typ
   if (row.decay == DecayKind::token) x.spec.decay = -uniform({s.batch, s.heads, s.tokens});
   if (row.decay == DecayKind::row) x.spec.decay = -uniform({s.batch, s.heads, s.tokens, s.depth});
   if (row.strength) x.spec.strength = uniform({s.batch, s.heads, s.tokens});
+  if (row.bonus) x.spec.bonus = normal({s.heads, s.depth});
   x.spec.delta = row.delta;
   x.spec.l2_normalise = row.unit_keys;
   x.spec.initial = normal({s.batch, s.heads, s.depth, s.value_depth});
@@ -47,7 +48,7 @@ Drawn drawn_for(const RecurrenceRow& row, const Size& s = {}, at::ScalarType typ
 
 Tensors inputs_of(const Drawn& x) {
   Tensors inputs = {x.query, x.key, x.value, x.spec.initial};
-  for (const Tensor& each : {x.spec.decay, x.spec.strength})
+  for (const Tensor& each : {x.spec.decay, x.spec.strength, x.spec.bonus})
     if (each.defined()) inputs.push_back(each);
   return inputs;
 }
@@ -59,6 +60,7 @@ RecurrenceResult computed(const Drawn& like, const Tensors& inputs, bool compose
   size_t next = 4;
   if (spec.decay.defined()) spec.decay = inputs[next++];
   if (spec.strength.defined()) spec.strength = inputs[next++];
+  if (spec.bonus.defined()) spec.bonus = inputs[next++];
   return (composed ? composed_recurrence : linear_recurrence)(inputs[0], inputs[1], inputs[2],
                                                               spec);
 }
@@ -67,6 +69,7 @@ std::vector<std::string> names_of(const Drawn& x) {
   std::vector<std::string> names = {"query", "key", "value", "initial"};
   if (x.spec.decay.defined()) names.emplace_back("decay");
   if (x.spec.strength.defined()) names.emplace_back("strength");
+  if (x.spec.bonus.defined()) names.emplace_back("bonus");
   return names;
 }
 
@@ -159,6 +162,36 @@ TEST(LinearRecurrence, TakesRaggedBatches) {
     EXPECT_TRUE(at::allclose(fused[i], composed[i], 1e-9, 1e-11)) << names_of(x)[i];
 }
 
+// A loop over the tokens of ragged sequences; the kernels and the operations share with_bonus().
+TEST(LinearRecurrence, ReadsBeforeTheUpdateWithABonus) {
+  for (const bool normalise : {false, true}) {
+    Drawn x = drawn_for(recurrence_row("rwkv6"), {.batch = 1});
+    x.spec.offsets = at::tensor({0, 4, 4, 21}, at::kLong);
+    x.spec.initial = at::randn({3, 4, 5, 3}, at::kDouble);
+    x.spec.strength = at::rand({1, 4, 21}, at::kDouble);
+    x.spec.l2_normalise = normalise;
+    const auto [output, last] = computed(x, inputs_of(x));
+    for (int64_t h = 0; h < 4; ++h)
+      for (int64_t s = 0; s < 3; ++s) {
+        Tensor state = x.spec.initial[s][h];
+        const auto* bounds = x.spec.offsets.data_ptr<int64_t>();
+        for (int64_t t = bounds[s]; t < bounds[s + 1]; ++t) {
+          Tensor query = x.query[0][h / 2][t], key = x.key[0][h / 2][t];
+          if (normalise) {
+            query = query / (query.dot(query) + 1e-6).sqrt();
+            key = key / (key.dot(key) + 1e-6).sqrt();
+          }
+          const Tensor update = at::outer(key, x.spec.strength[0][h][t] * x.value[0][h][t]);
+          const Tensor read = state + x.spec.bonus[h].unsqueeze(1) * update;
+          EXPECT_TRUE(at::allclose(output[0][h][t], at::mv(read.t(), query) / std::sqrt(5.0), 1e-10,
+                                   1e-12));
+          state = x.spec.decay[0][h][t].exp().unsqueeze(1) * state + update;
+        }
+        EXPECT_TRUE(at::allclose(last[s][h], state, 1e-10, 1e-12));
+      }
+  }
+}
+
 TEST(LinearRecurrence, TakesAnyLayoutAndType) {
   const RecurrenceRow& row = recurrence_row("kda");
   const Drawn x = drawn_for(row);
@@ -226,6 +259,16 @@ TEST(LinearRecurrence, RefusesWhatDoesNotFit) {
   expect([](Drawn& x) { x.spec.strength = x.spec.strength.unsqueeze(-1); },
          "strength has shape [2, 4, 21, 1]; it must have [2, 4, 21]");
   expect([](Drawn& x) { x.spec.initial = x.spec.initial[0]; }, "initial has shape [4, 5, 3]");
+  expect(
+      [](Drawn& x) {
+        x.spec.bonus = at::ones({4, 3}, at::kDouble);
+      },
+      "bonus has shape [4, 3]; it must have [4, 5]");
+  expect(
+      [](Drawn& x) {
+        x.spec.bonus = at::ones({4, 5}, at::kDouble);
+      },
+      "bonus is given with the delta rule");
   expect([](Drawn& x) { x.spec.scale = NAN; }, "scale is nan");
   expect([](Drawn& x) { x.spec.offsets = at::tensor({0, 21}, at::kLong); }, "2 batch entries");
   expect([](Drawn& x) { x.spec.offsets = at::tensor({0.0, 21.0}); }, "they must be int64");

@@ -174,12 +174,10 @@ Tensor operator_weights(const Tensor& query, const Tensor& key, const Tensor& ls
   return attention_weights(query, key, lse, spec, selection);
 }
 
-std::tuple<Tensor, Tensor> operator_recurrence(const Tensor& query, const Tensor& key,
-                                               const Tensor& value, const OptionalTensor& decay,
-                                               const OptionalTensor& strength, bool delta,
-                                               c10::optional<double> scale, bool l2_normalise,
-                                               const OptionalTensor& initial,
-                                               const OptionalTensor& offsets) {
+std::tuple<Tensor, Tensor> operator_recurrence(
+    const Tensor& query, const Tensor& key, const Tensor& value, const OptionalTensor& decay,
+    const OptionalTensor& strength, bool delta, c10::optional<double> scale, bool l2_normalise,
+    const OptionalTensor& initial, const OptionalTensor& offsets, const OptionalTensor& bonus) {
   RecurrenceSpec spec;
   spec.decay = decay.value_or(Tensor());
   spec.strength = strength.value_or(Tensor());
@@ -188,6 +186,7 @@ std::tuple<Tensor, Tensor> operator_recurrence(const Tensor& query, const Tensor
   spec.l2_normalise = l2_normalise;
   spec.initial = initial.value_or(Tensor());
   spec.offsets = offsets.value_or(Tensor());
+  spec.bonus = bonus.value_or(Tensor());
   const auto [output, state] = linear_recurrence(query, key, value, spec);
   return {output, state};
 }
@@ -217,7 +216,8 @@ TORCH_LIBRARY(attend, library) {
   library.def(
       "linear_recurrence(Tensor query, Tensor key, Tensor value, *, Tensor? decay=None, "
       "Tensor? strength=None, bool delta=False, float? scale=None, bool l2_normalise=False, "
-      "Tensor? initial=None, Tensor? offsets=None) -> (Tensor output, Tensor state)",
+      "Tensor? initial=None, Tensor? offsets=None, Tensor? bonus=None) -> (Tensor output, "
+      "Tensor state)",
       operator_recurrence);
 }
 
