@@ -199,8 +199,6 @@ std::string LayersConfig::not_shared_reason() const {
   if (experts > 0)
     return fmt::format("model.experts is {}, and its gates draw random numbers for whole sequences",
                        experts);
-  if (!attends_everywhere())
-    return fmt::format("model.layer is {}, and a recurrence reads a sequence from one end", layer);
   return self.not_shared_reason("model.");
 }
 

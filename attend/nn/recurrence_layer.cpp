@@ -8,8 +8,10 @@
 #include "attend/base/error.h"
 #include "attend/nn/feed_forward.h"
 #include "attend/nn/multi_head_state.h"
+#include "attend/nn/shared_sequence.h"
 #include "attend/ops/causal_convolution.h"
 #include "attend/ops/scopes.h"
+#include "attend/parallel/distributed_recurrence.h"
 
 namespace attend {
 namespace {
@@ -32,6 +34,21 @@ Linear linear_map(int64_t from, int64_t to) {
 Tensor drawn_steps(int64_t heads) {
   const Tensor steps = at::exp(at::rand({heads}) * std::log(100.0) + std::log(1e-3));
   return steps + at::log(-at::expm1(-steps));
+}
+
+// x [B, own positions, C] convolved over the whole sequence.
+Tensor convolved_runs(Communicator& world, const Tensor& x, const Tensor& weight, const Runs& runs,
+                      const Sharding& sharding) {
+  const std::vector<Tensor> before = rows_before_runs(world, x, convolution_width - 1, sharding);
+  std::vector<Tensor> parts;
+  int64_t first = 0;
+  for (size_t i = 0; i < runs.size(); ++i) {
+    parts.push_back(causal_convolution(x.narrow(1, first, runs[i].count), weight, {}, before[i],
+                                       /*silu=*/true)
+                        .output);
+    first += runs[i].count;
+  }
+  return at::cat(parts, 1);
 }
 
 }  // namespace
@@ -73,6 +90,11 @@ RecurrenceLayer::RecurrenceLayer(const RecurrenceLayerConfig& config) : config_(
   norm_ = register_parameter("norm", torch::ones({depth / heads}));
   gate_ = register_module("gate", linear_map(depth, depth));
   output_ = register_module("output", linear_map(depth, depth));
+}
+
+RecurrenceLayer::Heads RecurrenceLayer::heads_of(const Tensor& in) {
+  const Tensor parts = in.permute({2, 0, 3, 1, 4});
+  return {parts[0], parts[1], parts[2]};
 }
 
 Tensor RecurrenceLayer::turned(const Tensor& x, int64_t head_axis) const {
@@ -166,20 +188,54 @@ Tensor RecurrenceLayer::read(const Heads& in, RecurrenceSpec spec, RecurrenceLay
   return output;
 }
 
+RecurrenceLayer::Heads RecurrenceLayer::convolved(Tensor in, RecurrenceLayerState& state) const {
+  if (convolution_.defined()) {
+    const std::vector<int64_t> sizes = in.sizes().vec();
+    auto [output, inputs] =
+        causal_convolution(in.flatten(2), convolution_, {}, state.inputs, /*silu=*/true);
+    in = output.view(sizes);
+    state.inputs = inputs;
+  }
+  return heads_of(in);
+}
+
+Tensor RecurrenceLayer::shared_contexts(const Tensor& in, const RecurrenceSpec& spec,
+                                        const Pass& pass) const {
+  const int64_t heads = config_.heads, together = config_.both_ways ? heads / 2 : heads;
+  Communicator& world = pass.sequence->world();
+  std::vector<Tensor> contexts;
+  for (int64_t first = 0; first < heads; first += together) {
+    Sharding sharding = pass.sequence->attended(pass.site).keys;
+    if (first > 0) sharding = mirrored(sharding);
+    const auto own = [&](const Tensor& x, int64_t axis) {
+      return x.defined() ? x.narrow(axis, first, together) : x;
+    };
+    Tensor part = own(in, 3);
+    if (convolution_.defined()) {
+      const Tensor weight = own(convolution_.unflatten(0, {3, heads, -1}), 1).flatten(0, 2);
+      const Runs& runs = sharding[static_cast<size_t>(world.rank())];
+      part = convolved_runs(world, part.flatten(2), weight, runs, sharding).view(part.sizes());
+    }
+    RecurrenceSpec mine = spec;
+    if (spec.decay.defined()) mine.decay = own(spec.decay, spec.decay.dim() == 1 ? 0 : 1);
+    mine.strength = own(spec.strength, 1);
+    mine.bonus = own(spec.bonus, 0);
+    const Heads parts = heads_of(part);
+    contexts.push_back(
+        distributed_recurrence(world, parts.query, parts.key, parts.value, mine, sharding).output);
+  }
+  return contexts.size() == 1 ? contexts[0] : at::cat(contexts, 1);
+}
+
 Tensor RecurrenceLayer::computed(const Tensor& x, const Tensor& present,
                                  RecurrenceLayerState& state, const Pass& pass) {
   const int64_t heads = config_.heads, depth = config_.depth / heads;
   Tensor in = projection_->forward(x, pass);
   if (present.defined()) in = in.masked_fill(present.logical_not().unsqueeze(2), 0);
   in = turned(in.unflatten(2, {3, heads, depth}), 3);
-  if (convolution_.defined()) {
-    auto [convolved, inputs] =
-        causal_convolution(in.flatten(2), convolution_, {}, state.inputs, /*silu=*/true);
-    in = convolved.unflatten(2, {3, heads, depth});
-    state.inputs = inputs;
-  }
-  const Tensor parts = in.permute({2, 0, 3, 1, 4});  // [3, B, H, T, depth]
-  Tensor contexts = read({parts[0], parts[1], parts[2]}, spec_of(x, pass), state, pass);
+  const RecurrenceSpec spec = spec_of(x, pass);
+  Tensor contexts = pass.sequence != nullptr ? shared_contexts(in, spec, pass)
+                                             : read(convolved(in, state), spec, state, pass);
   contexts = turned(contexts.transpose(1, 2), 2);  // [B, T, H, depth]
   const Tensor scale = (contexts.square().mean(-1, /*keepdim=*/true) + config_.epsilon).rsqrt();
   const Tensor gate = gate_->forward(x, pass);
@@ -189,8 +245,6 @@ Tensor RecurrenceLayer::computed(const Tensor& x, const Tensor& present,
 }
 
 Tensor RecurrenceLayer::forward(const Tensor& x, const Tensor& present, const Pass& pass) {
-  if (pass.sequence != nullptr)
-    fail("[recurrence layer] processes cannot share a sequence that a recurrence reads");
   RecurrenceLayerState state;
   return computed(x, present, state, pass);
 }

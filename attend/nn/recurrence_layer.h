@@ -43,7 +43,8 @@ class RecurrenceLayer : public torch::nn::Module {
   explicit RecurrenceLayer(const RecurrenceLayerConfig& config);
 
   // x [B, T, depth] -> the same shape. `present` [B, T] bool: false at padding, which changes no
-  // other token; undefined: no padding. Up to 2,048 tokens, a watch sees the recurrence as
+  // other token; undefined: no padding. Over a SharedSequence, x has the positions of this process.
+  // Otherwise, up to 2,048 tokens, a watch sees the recurrence as
   // attention() with the weights that it applies to the values: one call, or one per direction.
   at::Tensor forward(const at::Tensor& x, const at::Tensor& present = {}, const Pass& pass = {});
 
@@ -61,6 +62,14 @@ class RecurrenceLayer : public torch::nn::Module {
   struct Heads {
     at::Tensor query, key, value;
   };
+  // `in` [B, T, 3, heads, depth of a head].
+  static Heads heads_of(const at::Tensor& in);
+  // The same after the convolution, if the layer has one; updates the state.
+  Heads convolved(at::Tensor in, RecurrenceLayerState& state) const;
+  // Contexts of the heads for the positions that this process holds of a shared sequence. `in` [B,
+  // T, 3, heads, depth of a head], each head in its own order.
+  at::Tensor shared_contexts(const at::Tensor& in, const RecurrenceSpec& spec,
+                             const Pass& pass) const;
   // Contexts of the heads; updates the state.
   at::Tensor read(const Heads& in, RecurrenceSpec spec, RecurrenceLayerState& state,
                   const Pass& pass) const;

@@ -51,6 +51,16 @@ int64_t length_of(const Sharding& sharding) {
   return length;
 }
 
+Sharding mirrored(const Sharding& sharding) {
+  const int64_t length = length_of(sharding);
+  Sharding turned = sharding;
+  for (Runs& runs : turned) {
+    std::reverse(runs.begin(), runs.end());
+    for (Run& run : runs) run.first = length - run.first - run.count;
+  }
+  return turned;
+}
+
 void check_sharding(const Sharding& sharding, int64_t ranks, const char* name) {
   if (static_cast<int64_t>(sharding.size()) != ranks)
     fail("[sharding] {} are spread over {} ranks; there are {}", name, sharding.size(), ranks);

@@ -29,6 +29,9 @@ Sharding zigzag_sharding(int64_t length, int64_t ranks);
 int64_t length_of(const Runs& runs);
 int64_t length_of(const Sharding& sharding);
 
+// The same positions, counted from the end of the sequence: for tensors that are reversed.
+Sharding mirrored(const Sharding& sharding);
+
 // Error if a position is missing or has two ranks, or if the number of ranks differs.
 void check_sharding(const Sharding& sharding, int64_t ranks, const char* name);
 
