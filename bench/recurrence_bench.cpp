@@ -41,6 +41,7 @@ struct Problem {
     if (row.decay == DecayKind::row) spec.decay = at::rand({1, heads, length, depth}).mul_(-0.1);
     if (spec.decay.defined()) spec.decay.requires_grad_();
     if (row.strength) spec.strength = at::rand({1, heads, length}).requires_grad_();
+    if (row.bonus) spec.bonus = at::randn({heads, depth}).requires_grad_();
     spec.delta = row.delta;
     spec.l2_normalise = row.unit_keys;
   }
@@ -51,6 +52,7 @@ struct Problem {
     std::vector<Tensor> all = {query, key, value};
     if (spec.decay.defined()) all.push_back(spec.decay);
     if (spec.strength.defined()) all.push_back(spec.strength);
+    if (spec.bonus.defined()) all.push_back(spec.bonus);
     return all;
   }
 

@@ -183,7 +183,6 @@ Mechanisms one_key() {
        .year = 2015,
        .change = Change::normaliser,
        .parent = "bahdanau",
-       .used_by = "image captions",
        .formula = "one key is drawn from softmax_j(s_ij), in evaluation the largest; trained by "
                   "REINFORCE with a moving-average baseline and an entropy term",
        .queries = before,
