@@ -3,19 +3,20 @@
 #include <utility>
 
 #include "attend/base/error.h"
+#include "attend/nn/shared_sequence.h"
 
 namespace attend {
 namespace {
 
 using at::Tensor;
 
-// [B, T] bool, false at padding; undefined without padding.
-Tensor present_positions(const Tensor& x, const Tensor& lengths) {
+// [B, T] bool for the positions of this process, false at padding; undefined without padding.
+Tensor present_positions(const Tensor& x, const Tensor& lengths, const Pass& pass) {
   if (!lengths.defined()) return {};
-  return at::arange(x.size(1), lengths.options())
-      .unsqueeze(0)
-      .lt(lengths.unsqueeze(1))
-      .to(x.device());
+  std::vector<Tensor> positions;
+  for (const Run& run : positions_here(pass, 0, x.size(1)))
+    positions.push_back(at::arange(run.first, run.first + run.count, lengths.options()));
+  return at::cat(positions).unsqueeze(0).lt(lengths.unsqueeze(1)).to(x.device());
 }
 
 torch::nn::LayerNorm layer_norm(const TransformerStackConfig& config) {
@@ -189,7 +190,7 @@ Tensor TransformerStack::read_self(Layer& layer, const Tensor& x, const Padding&
 Tensor TransformerStack::forward(const Tensor& x, const Tensor& lengths, const StackSource& source,
                                  const Pass& pass, const Neighbours* neighbours) {
   const bool asks_presence = config_.experts > 0 || !config_.recurrences.empty();
-  const Padding padding{lengths, asks_presence ? present_positions(x, lengths) : Tensor()};
+  const Padding padding{lengths, asks_presence ? present_positions(x, lengths, pass) : Tensor()};
   return through(
       x, padding.present, pass,
       [&](size_t i, const Tensor& in, const Pass& here) {

@@ -19,10 +19,10 @@ constexpr int64_t depth = 8, heads = 2;
 
 class EveryRecurrenceLayer : public testing::TestWithParam<std::string> {
  protected:
-  std::shared_ptr<RecurrenceLayer> make(bool both_ways = false) const {
+  std::shared_ptr<RecurrenceLayer> make(bool both_ways = false, double epsilon = 1e-5) const {
     torch::manual_seed(3);
     auto layer = std::make_shared<RecurrenceLayer>(RecurrenceLayerConfig{
-        .row = &row(), .depth = depth, .heads = heads, .both_ways = both_ways});
+        .row = &row(), .depth = depth, .heads = heads, .both_ways = both_ways, .epsilon = epsilon});
     layer->to(torch::kDouble);
     const at::NoGradGuard no_gradient;
     // Biases and norms that do nothing could be forgotten.
@@ -169,7 +169,8 @@ TEST_P(EveryRecurrenceLayer, StatesAreReordered) {
 TEST_P(EveryRecurrenceLayer, GradientsAreDifferences) {
   for (const bool both_ways : {false, true}) {
     SCOPED_TRACE(both_ways);
-    const auto layer = make(both_ways);
+    // With a small epsilon, the norm of an output near 0 has too large a third derivative.
+    const auto layer = make(both_ways, /*epsilon=*/0.1);
     const Tensor x = torch::randn({2, 6, depth}, torch::kDouble);
     const Tensor lengths = torch::tensor({6, 4}).unsqueeze(1);
     const Tensor present = torch::arange(6).unsqueeze(0) < lengths;
