@@ -55,9 +55,12 @@ bool PackedStack::takes(const TransformerStack& stack) {
   const TransformerStackConfig& config = stack.config();
   for (const Tensor& each : stack.parameters())
     if (!each.is_cpu() || each.scalar_type() != at::kFloat) return false;
-  if (config.experts > 0 || config.gated || !config.first_norm || !config.self_in_turn.empty() ||
-      !config.recurrences.empty())
+  if (config.experts > 0 || config.gated || !config.first_norm || !config.self_in_turn.empty())
     return false;
+  const auto packs = [](const RecurrenceRow* row) {
+    return row == nullptr || PackedRecurrence::takes(*row);
+  };
+  if (!std::all_of(config.recurrences.begin(), config.recurrences.end(), packs)) return false;
   return takes_heads(config.self, /*itself=*/true) &&
          (config.cross.empty() || takes_heads(config.cross, /*itself=*/false));
 }
@@ -93,6 +96,37 @@ PackedStack::Heads PackedStack::pack_heads(const Parameters& all, const std::str
   return heads;
 }
 
+void PackedStack::pack_self(const Parameters& all, int64_t index, WeightType weights,
+                            bool round_rows, Layer& layer) const {
+  const std::string name = fmt::format("layer{}_", index);
+  const auto& rows = config_.recurrences;
+  const RecurrenceRow* row =
+      rows.empty() ? nullptr : rows[static_cast<size_t>(index) % rows.size()];
+  if (row == nullptr) {
+    layer.self = pack_heads(all, name + "self", config_.self[0], weights, round_rows);
+    return;
+  }
+  layer.recurrence =
+      std::make_unique<const PackedRecurrence>(RecurrenceLayerConfig{.row = row,
+                                                                     .depth = config_.depth,
+                                                                     .heads = config_.self[0].heads,
+                                                                     .epsilon = config_.epsilon},
+                                               all, name + "recurrence", weights);
+  layer.self.norm = pack_norm(all, name + "self_norm");
+}
+
+size_t PackedStack::cached_layers() const {
+  return static_cast<size_t>(std::count_if(layers_.begin(), layers_.end(), [](const Layer& layer) {
+    return layer.recurrence == nullptr;
+  }));
+}
+
+int64_t PackedStack::cached_width() const {
+  for (const Layer& layer : layers_)
+    if (layer.recurrence == nullptr) return layer.self.width();
+  return 0;
+}
+
 PackedStack::PackedStack(const TransformerStack& stack, WeightType weights)
     : config_(stack.config()), cache_type_(cache_type(weights)) {
   if (!takes(stack)) fail("[packed stack] these layers have no packed form; step the stack itself");
@@ -101,7 +135,8 @@ PackedStack::PackedStack(const TransformerStack& stack, WeightType weights)
   for (int64_t i = 0; i < config_.layers; ++i) {
     const std::string name = fmt::format("layer{}_", i);
     Layer layer;
-    layer.self = pack_heads(all, name + "self", config_.self[0], weights, round_rows);
+    layer.cached = cached_layers();
+    pack_self(all, i, weights, round_rows, layer);
     if (!config_.cross.empty())
       layer.cross = pack_heads(all, name + "cross", config_.cross[0], weights, round_rows);
     const std::string part = name + "feed_forward";
@@ -122,6 +157,7 @@ std::shared_ptr<PackedStack::State> PackedStack::start(const StackSource& source
   if (config_.cross.empty()) {
     state->count = rows;
     state->groups = {{.count = rows}};
+    start_recurrences(*state);
     return state;
   }
   const Tensor vectors = contiguous_numbers(source.vectors.to(at::kFloat));
@@ -137,7 +173,14 @@ std::shared_ptr<PackedStack::State> PackedStack::start(const StackSource& source
   for (int64_t b = 0; b < state->count; ++b) state->sources.push_back(static_cast<int32_t>(b));
   if (source.lengths.defined()) state->lengths = lengths;
   state->groups = {{.count = state->count, .source = block}};
+  start_recurrences(*state);
   return state;
+}
+
+void PackedStack::start_recurrences(State& state) const {
+  for (const Layer& layer : layers_)
+    state.recurrences.push_back(layer.recurrence != nullptr ? layer.recurrence->start(state.count)
+                                                            : PackedRecurrence::State());
 }
 
 void PackedStack::normalise(const State& state, const Norm& norm, float* out) const {
@@ -217,12 +260,12 @@ void PackedStack::read_self(State& state, size_t index, const float* in, float* 
   const float* fresh = keys_and_values(state, heads, in, state.rows, stride);
   const auto& newest = state.groups[0].steps;  // the same for all groups
   for (auto step = newest.end() - positions; step != newest.end(); ++step, fresh += slot)
-    step->block->keep(index, step->position, state.count, fresh, positions * slot);
+    step->block->keep(layers_[index].cached, step->position, state.count, fresh, positions * slot);
   const bool several = !state.reader_lengths.empty();
   attend(state, heads, in, [&](const State::Group& group, int64_t first) {
     state.slots.clear();
     for (const State::Step& step : group.steps)
-      state.slots.push_back(step.block->key(index, step.position));
+      state.slots.push_back(step.block->key(layers_[index].cached, step.position));
     return kernels::CachedAttention{
         .keys = group.positions(),
         .lengths = several ? state.reader_lengths.data() + first : nullptr,
@@ -299,19 +342,24 @@ PackedStack::Vectors PackedStack::step(const Tensor& x, State& state, bool with_
   const int64_t positions = x.dim() == 3 ? x.size(1) : 1;
   state.begin(x, stride);
   for (int64_t t = 0; t < positions; ++t)
-    state.add_step(cache_type_, layers_.size(), layers_[0].self.width());
+    state.add_step(cache_type_, cached_layers(), cached_width());
   state.set_readers(positions);
   const bool has_source = !config_.cross.empty();
   Vectors result{nullptr, stride, {}};
-  with_weights &= !state.appended;
+  with_weights &= !state.appended && (has_source || layers_.back().recurrence == nullptr);
   if (with_weights)
     result.weights =
         at::empty({state.rows, has_source ? state.groups[0].source->positions : state.steps()});
   pass(state, [&](size_t i) {
     const bool last = i + 1 == layers_.size();
     float* weights = with_weights && last ? result.weights.data_ptr<float>() : nullptr;
-    add(state, layers_[i].self.norm,
-        [&](const float* in) { read_self(state, i, in, has_source ? nullptr : weights); });
+    add(state, layers_[i].self.norm, [&](const float* in) {
+      if (layers_[i].recurrence != nullptr)
+        layers_[i].recurrence->step(in, stride, positions, state.recurrences[i],
+                                    state.recurrence_scratch, state.x.data());
+      else
+        read_self(state, i, in, has_source ? nullptr : weights);
+    });
     if (has_source)
       add(state, layers_[i].cross.norm,
           [&](const float* in) { read_source(state, layers_[i].cross, i, in, weights); });
@@ -321,7 +369,7 @@ PackedStack::Vectors PackedStack::step(const Tensor& x, State& state, bool with_
 }
 
 bool PackedStack::encodes(const TransformerStack& stack) {
-  return takes(stack) && stack.config().cross.empty() &&
+  return takes(stack) && stack.config().cross.empty() && stack.config().recurrences.empty() &&
          reads_all_by_softmax(stack.config().self[0].choices, /*itself=*/false);
 }
 

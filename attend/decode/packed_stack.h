@@ -3,6 +3,7 @@
 #include <memory>
 #include <vector>
 
+#include "attend/decode/packed_recurrence.h"
 #include "attend/decode/weight_type.h"
 #include "attend/kernels/cached_attention.h"
 #include "attend/kernels/packed_matrix.h"
@@ -17,8 +18,9 @@ namespace attend {
 // threads may step concurrently, each with its own state.
 class PackedStack {
  public:
-  // Whether a stack has a packed form. Requires float32 on the CPU, no experts, gates or
-  // recurrences, a norm in each sublayer, and the same heads in all layers. The heads need a
+  // Whether a stack has a packed form. Requires float32 on the CPU, no experts or gates, a
+  // norm in each sublayer, the same heads in all layers that attend, and recurrences that
+  // PackedRecurrence takes. The heads need a
   // dot-product score and softmax over all keys so far, or over all keys of a source, without a
   // bias or rotation.
   static bool takes(const TransformerStack& stack);
@@ -40,7 +42,8 @@ class PackedStack {
     const float* data;
     int64_t stride;
     at::Tensor weights;  // [N, S], if requested: over the source, or over the positions read so far
-                         // if there is none; mean of the heads of the last layer
+                         // if there is none; mean of the heads of the last layer. Undefined if
+                         // that layer reads by a recurrence
   };
   Vectors step(const at::Tensor& x, State& state, bool with_weights) const;
 
@@ -67,7 +70,9 @@ class PackedStack {
     int64_t width() const { return key_heads * depth; }  // keys, or values, of a position
   };
   struct Layer {
-    Heads self, cross;
+    Heads self, cross;                                   // no self with a recurrence
+    std::unique_ptr<const PackedRecurrence> recurrence;  // null: the layer attends
+    size_t cached = 0;  // index of the layer among the layers that attend
     kernels::PackedMatrix hidden, output;
     Norm feed_forward_norm;
   };
@@ -76,6 +81,9 @@ class PackedStack {
   static Heads pack_heads(const Parameters& all, const std::string& name, const HeadGroup& group,
                           WeightType weights, bool round_rows);
 
+  void pack_self(const Parameters& all, int64_t index, WeightType weights, bool round_rows,
+                 Layer& layer) const;
+  void start_recurrences(State& state) const;
   template <class Sublayer>
   void add(State& state, const Norm& norm, const Sublayer& sublayer) const;
   void normalise(const State& state, const Norm& norm, float* out) const;
@@ -90,6 +98,10 @@ class PackedStack {
   template <class Attention>
   void pass(State& state, const Attention& attention) const;
   void feed_forward(State& state, const Layer& layer, const float* in) const;
+
+  // Number of layers that attend, and width of their keys; 0 if all layers are recurrences.
+  size_t cached_layers() const;
+  int64_t cached_width() const;
 
   TransformerStackConfig config_;
   kernels::CacheType cache_type_;

@@ -146,6 +146,7 @@ struct PackedStack::State {
       if (!sources.empty()) moved_sources.push_back(sources[row]);
       if (!lengths.empty()) moved_lengths.push_back(lengths[row]);
     }
+    for (PackedRecurrence::State& each : recurrences) each.reorder(from, moved_count, count);
     groups = std::move(moved_groups);
     places = std::move(moved);
     sources = std::move(moved_sources);
@@ -163,6 +164,7 @@ struct PackedStack::State {
     add(sources, other.sources);
     add(lengths, other.lengths);
     add(groups, other.groups);
+    for (size_t i = 0; i < recurrences.size(); ++i) recurrences[i].append(other.recurrences[i]);
     count += other.count;
     appended = true;
     other = State();
@@ -214,7 +216,9 @@ struct PackedStack::State {
   int64_t room = 0;
   std::vector<int32_t> sources;  // [count]: row of each hypothesis's source
   std::vector<int64_t> lengths;  // [count]: length of its source; empty: no padding
+  std::vector<PackedRecurrence::State> recurrences;  // per layer; empty in layers that attend
   // Scratch of a step.
+  PackedRecurrence::Scratch recurrence_scratch;
   std::vector<float> x, normed, query, fresh, context, hidden;
   std::vector<const void*> slots;
   std::vector<int32_t> reader_places;   // [rows][room]; empty: as `places`

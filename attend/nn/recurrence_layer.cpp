@@ -18,8 +18,6 @@ namespace {
 
 using at::Tensor;
 
-constexpr int64_t convolution_width = 4;
-constexpr double row_decay_divisor = 16;   // Yang 2023, 4.4: slow decays from the first step on
 constexpr double initial_bonus = 0.5;      // the current token counts half at first
 constexpr int64_t longest_watched = 2048;  // a watched recurrence has all T x T weights
 
@@ -39,7 +37,8 @@ Tensor drawn_steps(int64_t heads) {
 // x [B, own positions, C] convolved over the whole sequence.
 Tensor convolved_runs(Communicator& world, const Tensor& x, const Tensor& weight, const Runs& runs,
                       const Sharding& sharding) {
-  const std::vector<Tensor> before = rows_before_runs(world, x, convolution_width - 1, sharding);
+  const std::vector<Tensor> before =
+      rows_before_runs(world, x, RecurrenceLayer::convolution_width - 1, sharding);
   std::vector<Tensor> parts;
   int64_t first = 0;
   for (size_t i = 0; i < runs.size(); ++i) {
@@ -104,11 +103,8 @@ Tensor RecurrenceLayer::turned(const Tensor& x, int64_t head_axis) const {
                  head_axis);
 }
 
-// Both directions have the same decays.
-Tensor RecurrenceLayer::constant_decays(const Tensor& like) const {
-  const int64_t heads = config_.both_ways ? config_.heads / 2 : config_.heads;
-  const Tensor decays = at::log1p(-at::exp2(-5 - at::arange(heads, at::kDouble)));
-  return decays.repeat({config_.heads / heads}).to(like.options());
+Tensor RecurrenceLayer::constant_decays(int64_t heads, const at::TensorOptions& options) {
+  return at::log1p(-at::exp2(-5 - at::arange(heads, at::kDouble))).to(options);
 }
 
 RecurrenceSpec RecurrenceLayer::spec_of(const Tensor& x, const Pass& pass) {
@@ -119,7 +115,11 @@ RecurrenceSpec RecurrenceLayer::spec_of(const Tensor& x, const Pass& pass) {
   spec.bonus = bonus_;
   const auto in_order = [&](const Tensor& numbers) { return turned(numbers, 2).transpose(1, 2); };
   // LibTorch's softplus computes the last numbers of a tensor with different bits.
-  if (row.decay == DecayKind::head) spec.decay = constant_decays(x);
+  if (row.decay == DecayKind::head) {
+    // Both directions have the same decays.
+    const int64_t directions = config_.both_ways ? 2 : 1;
+    spec.decay = constant_decays(config_.heads / directions, x.options()).repeat({directions});
+  }
   if (row.decay == DecayKind::token) {
     const Tensor steps = in_order(at::log_sigmoid(-decay_->forward(x, pass)));
     spec.decay = rate_.exp().unsqueeze(1) * steps;

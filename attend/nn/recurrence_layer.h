@@ -39,6 +39,12 @@ struct RecurrenceLayerState {
 // Unlike layers of Mamba-2, it adds no multiple of the values to o.
 class RecurrenceLayer : public torch::nn::Module {
  public:
+  static constexpr int64_t convolution_width = 4;
+  static constexpr double row_decay_divisor = 16;  // Yang 2023, 4.4: slow decays at first
+
+  // The constant decays of the heads, [heads]: log(1 - 2^(-5 - head)).
+  static at::Tensor constant_decays(int64_t heads, const at::TensorOptions& options);
+
   // Error if the heads do not divide the depth, or are odd and read both ways.
   explicit RecurrenceLayer(const RecurrenceLayerConfig& config);
 
@@ -57,7 +63,6 @@ class RecurrenceLayer : public torch::nn::Module {
   at::Tensor turned(const at::Tensor& x, int64_t head_axis) const;
   // Decays and strengths for x [B, T, depth], each head in its own order.
   RecurrenceSpec spec_of(const at::Tensor& x, const Pass& pass);
-  at::Tensor constant_decays(const at::Tensor& like) const;
   // [B, heads, T, .], each head in its own order.
   struct Heads {
     at::Tensor query, key, value;

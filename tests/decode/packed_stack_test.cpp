@@ -3,7 +3,9 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
+#include <optional>
 
+#include "attend/decode/packed_state-inl.h"
 #include "attend/kernels/bfloat16_products.h"
 #include "attend/kernels/storage.h"
 
@@ -100,6 +102,79 @@ TEST(PackedStack, OfBFloat16StepsAsLibTorchOnRoundedWeights) {
     for (int64_t t = 5; t < steps; ++t) largest = std::max(largest, compare(t, 1));
     EXPECT_GT(largest, 0);
     EXPECT_LT(bound.max().item<double>(), 0.5);
+  }
+}
+
+// Steps of every recurrence, between layers that attend, as LibTorch's.
+struct Steps {
+  explicit Steps(const RecurrenceRow& row)
+      : stack(TransformerStackConfig{.layers = 3,
+                                     .depth = 40,
+                                     .self = {{.choices = {.scope = "causal"}, .heads = 4}},
+                                     .recurrences = {&row, nullptr, &row},
+                                     .feed_forward = 8}) {
+    torch::manual_seed(6);
+    const torch::NoGradGuard no_gradient;
+    for (Tensor& each : stack.parameters()) each.copy_(0.3 * torch::randn_like(each));
+    stack.eval();
+    packed.emplace(stack);
+  }
+
+  // The next positions of each hypothesis; x [N, T, 40].
+  Tensor step(const Tensor& x, PackedStack::State& state) const {
+    const int64_t count = x.size(1);
+    const auto vectors =
+        packed->step(count == 1 ? x.squeeze(1).contiguous() : x, state, /*with_weights=*/true);
+    EXPECT_FALSE(vectors.weights.defined());  // the last layer does not attend
+    return at::from_blob(const_cast<float*>(vectors.data), {x.size(0), count, 40},
+                         {count * vectors.stride, vectors.stride, 1}, at::kFloat)
+        .clone();
+  }
+
+  TransformerStack stack;
+  std::optional<PackedStack> packed;
+};
+
+TEST(PackedStack, StepsRecurrencesAsLibTorch) {
+  const torch::NoGradGuard no_gradient;
+  for (const RecurrenceRow& row : recurrence_table()) {
+    SCOPED_TRACE(row.name);
+    if (!PackedRecurrence::takes(row)) continue;
+    Steps steps(row);
+    const Tensor x = torch::randn({3, 40, 40});
+    const Tensor whole = steps.stack.forward(x, {}, {}, {});
+    const auto state = steps.packed->start({}, 3);
+    std::vector<Tensor> parts = {steps.step(x.narrow(1, 0, 5), *state)};
+    for (int64_t t = 5; t < 40; ++t) parts.push_back(steps.step(x.narrow(1, t, 1), *state));
+    EXPECT_TRUE(at::allclose(at::cat(parts, 1), whole, 1e-4, 1e-4));
+  }
+}
+
+// Rows move and join without a change of bits.
+TEST(PackedStack, MovesAndJoinsStatesOfRecurrences) {
+  const torch::NoGradGuard no_gradient;
+  for (const char* name : {"retention", "gated_delta"}) {
+    SCOPED_TRACE(name);
+    const Steps steps(recurrence_row(name));
+    const Tensor x = torch::randn({3, 12, 40});
+    const auto alone = [&](int64_t row, int64_t count) {
+      const auto state = steps.packed->start({}, 1);
+      Tensor last;
+      for (int64_t t = 0; t < count; ++t)
+        last = steps.step(x.narrow(0, row, 1).narrow(1, t, 1), *state);
+      return last;
+    };
+    const auto state = steps.packed->start({}, 3), late = steps.packed->start({}, 1);
+    for (int64_t t = 0; t < 7; ++t) steps.step(x.narrow(1, t, 1), *state);
+    for (int64_t t = 0; t < 3; ++t) steps.step(x.narrow(0, 1, 1).narrow(1, t, 1), *late);
+    state->reorder(torch::tensor({2, 0, 2}));
+    state->append(*late);
+    const Tensor next = at::cat({x[2][7], x[0][7], x[2][7], x[1][3]}).view({4, 1, 40});
+    const Tensor found = steps.step(next, *state);
+    EXPECT_TRUE(found[0].equal(alone(2, 8)[0]));
+    EXPECT_TRUE(found[1].equal(alone(0, 8)[0]));
+    EXPECT_TRUE(found[2].equal(found[0]));
+    EXPECT_TRUE(found[3].equal(alone(1, 4)[0]));
   }
 }
 
