@@ -17,7 +17,9 @@ int64_t key_heads_in(const HeadGroup& group) {
 }
 
 bool takes_heads(const std::vector<HeadGroup>& groups, bool itself) {
-  if (groups.size() != 1 || groups[0].rotary) return false;
+  if (groups.size() != 1 || groups[0].rotary || groups[0].differential ||
+      groups[0].latent_depth > 0 || groups[0].branches.block > 0 || groups[0].indexer.keys > 0)
+    return false;
   const AttentionChoices& choices = groups[0].choices;
   const ScoreRow& score = score_row(choices.score);
   const bool plain_score = score.family == Family::dot && score.parameters.empty() &&
@@ -92,6 +94,9 @@ PackedStack::Heads PackedStack::pack_heads(const Parameters& all, const std::str
   const Tensor output =
       with_padded_parts(parameter(".output.weight").t().contiguous(), heads.heads, heads.depth);
   heads.output = packed(output.t(), parameter(".output.bias"), weights, round_rows);
+  if (group.gated)
+    heads.gate = packed(padded(".gate0.weight", heads.heads), padded(".gate0.bias", heads.heads),
+                        weights, round_rows);
   heads.norm = pack_norm(all, name + "_norm");
   return heads;
 }
@@ -230,6 +235,17 @@ void PackedStack::attend(State& state, const Heads& heads, const float* in,
     problem.context_stride = wide;
     kernels::cached_attention(problem);
     first += problem.rows;
+  }
+  if (heads.gate.columns() > 0) {
+    float* gate = with_room(state.hidden, state.rows * wide);
+    kernels::packed_products({.rows = state.rows,
+                              .matrix = &heads.gate,
+                              .a = in,
+                              .a_stride = stride,
+                              .out = gate,
+                              .out_stride = wide});
+    const auto of_rows = [&](float* x) { return at::from_blob(x, {state.rows, wide}, at::kFloat); };
+    of_rows(context).mul_(of_rows(gate).sigmoid_());
   }
   kernels::packed_products({.rows = state.rows,
                             .matrix = &heads.output,

@@ -22,7 +22,8 @@ class PackedStack {
   // norm in each sublayer, the same heads in all layers that attend, and recurrences that
   // PackedRecurrence takes. The heads need a
   // dot-product score and softmax over all keys so far, or over all keys of a source, without a
-  // bias or rotation.
+  // bias or rotation. Their contexts may be gated. Differential and latent heads have no packed
+  // form: a cache of packed steps holds one key and one value of equal depth per head of keys.
   static bool takes(const TransformerStack& stack);
 
   // Error unless takes(). With bfloat16 weights, layers of an encoder (see encodes()) also round
@@ -63,6 +64,7 @@ class PackedStack {
   };
   struct Heads {
     kernels::PackedMatrix query, key_value, output;
+    kernels::PackedMatrix gate;                   // factors of the contexts; may be empty
     int64_t heads = 0, key_heads = 0, depth = 0;  // depth of a head, padded to a multiple of 16
     float scale = 1;
     Norm norm;

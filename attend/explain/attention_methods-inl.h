@@ -35,13 +35,26 @@ std::vector<int64_t> chosen_heads(const TracedAttention& attention, const Method
 // Returns the values [heads, keys, Dv] of an attention, one per query head.
 at::Tensor head_values(const TracedAttention& attention);
 
-// Returns what each key adds to a layer's output at weight 1, per head: [heads, keys, depth].
-// `heads` selects at most one head; empty: all.
-at::Tensor mapped_values(const TracedAttention& attention, const std::vector<int64_t>& heads = {});
+// Computes what the keys of an attention add to the rows of its layer's output.
+class ValueParts {
+ public:
+  // `heads` selects at most one head; empty: all. All numbers get the dtype `type`.
+  ValueParts(const TracedAttention& attention, const std::vector<int64_t>& heads,
+             at::ScalarType type);
 
-// Returns what each key adds to each row of a layer's output, for weights [heads, rows, keys] and
-// mapped values: [rows, keys, depth]. The sum over the keys is the output without bias.
-at::Tensor value_parts(const at::Tensor& weights, const at::Tensor& values);
+  // [rows, keys, depth] for weights [heads, rows, keys] of the rows from `first` on. The sum over
+  // the keys is the output without bias.
+  at::Tensor rows(const at::Tensor& weights, int64_t first) const;
+
+  int64_t keys() const { return values_.size(1); }
+  int64_t depth() const { return maps_.defined() ? maps_.size(2) : values_.size(2); }
+  bool has_factors() const { return factors_.defined(); }
+
+ private:
+  at::Tensor values_;   // [heads, keys, Dv], or mapped: [heads, keys, depth]
+  at::Tensor maps_;     // [heads, Dv, depth]; undefined if the values are mapped
+  at::Tensor factors_;  // [heads, rows, Dv] of the contexts; may be undefined
+};
 
 // Composition of the vectors of a layer or of one of its attentions. The rows of both tensors
 // together sum to 1.

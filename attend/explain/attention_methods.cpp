@@ -32,6 +32,20 @@ Tensor output_maps(const TracedAttention& attention) {
   return at::cat(parts);
 }
 
+// Factors [heads, rows, Dv] of the contexts; undefined: none.
+Tensor context_factors(const TracedAttention& attention) {
+  if (std::none_of(attention.calls.begin(), attention.calls.end(),
+                   [](const AttentionCall& call) { return call.factors.defined(); }))
+    return {};
+  std::vector<Tensor> parts;
+  for (const AttentionCall& call : attention.calls)
+    parts.push_back(
+        call.factors.defined()
+            ? float64_on_cpu(call.factors)[0].unflatten(1, {call.heads(), -1}).transpose(0, 1)
+            : at::ones({call.heads(), call.query.size(-2), call.value.size(-1)}, at::kDouble));
+  return at::cat(parts);
+}
+
 Tensor with_residual(const Subject& subject, const Tensor& map) {
   return layers_add(subject) ? 0.5 * (map + at::eye(map.size(0), map.options())) : map;
 }
@@ -146,26 +160,60 @@ Tensor head_values(const TracedAttention& attention) {
   return at::cat(parts);
 }
 
-Tensor mapped_values(const TracedAttention& attention, const std::vector<int64_t>& heads) {
-  Tensor values = head_values(attention);  // [heads, keys, Dv]
-  if (attention.calls[0].output.defined()) values = at::bmm(values, output_maps(attention));
-  return heads.empty() ? values : values.narrow(0, heads[0], 1);
+ValueParts::ValueParts(const TracedAttention& attention, const std::vector<int64_t>& heads,
+                       at::ScalarType type) {
+  const auto chosen = [&](const Tensor& x) {
+    return (heads.empty() ? x : x.narrow(0, heads[0], 1)).to(type);
+  };
+  values_ = head_values(attention);
+  if (!attention.calls[0].output.defined()) {
+    values_ = chosen(values_);
+    return;
+  }
+  const Tensor factors = context_factors(attention), maps = output_maps(attention);
+  if (factors.defined()) {
+    maps_ = chosen(maps);
+    factors_ = chosen(factors);
+  } else {
+    values_ = at::bmm(values_, maps);
+  }
+  values_ = chosen(values_);
 }
 
-Tensor value_parts(const Tensor& weights, const Tensor& values) {
-  return at::einsum("hts,hsd->tsd", {weights, values});
+Tensor ValueParts::rows(const Tensor& weights, int64_t first) const {
+  if (!has_factors()) return at::einsum("hts,hsd->tsd", {weights, values_});
+  std::vector<Tensor> parts;
+  for (int64_t t = 0; t < weights.size(1); ++t) {
+    const Tensor maps = factors_.select(1, first + t).unsqueeze(2) * maps_;
+    const Tensor mapped = at::bmm(values_, maps);
+    parts.push_back(at::einsum("hs,hsd->sd", {weights.select(1, t), mapped}));
+  }
+  return at::stack(parts);
 }
 
 // Kobayashi et al. 2020, eq. 4: || sum_h a_tj^h v_j^h W_O^h ||.
 Tensor value_norms(const Subject& subject, const NetworkTrace& trace, const MethodChoice& choice) {
   const TracedAttention& attention = *answer_attention(trace, choice);
   const std::vector<int64_t> heads = chosen_heads(attention, choice);
-  const Tensor weights =
-      read_by_answer(subject, attention, float64_on_cpu(traced_weights(attention, heads)));
-  const Tensor values = mapped_values(attention, heads);
+  const Tensor given = float64_on_cpu(traced_weights(attention, heads));
+  const ValueParts parts(attention, heads, at::kDouble);
   std::vector<Tensor> rows;
+  if (parts.has_factors() && !reads_for_answer(attention)) {
+    // Rows have their own maps, so that only their parts can be added up.
+    const Tensor shares = float64_on_cpu(
+        subject.network().top_vectors(subject.source_length(), subject.target_length()).shares);
+    for (const Tensor& row : shares.unbind()) {
+      Tensor sum = at::zeros({parts.keys(), parts.depth()}, given.options());
+      for (const Tensor& t : row.nonzero().unbind())
+        sum += row[t.item<int64_t>()] *
+               parts.rows(given.narrow(1, t.item<int64_t>(), 1), t.item<int64_t>())[0];
+      rows.push_back(sum.norm(2, 1).unsqueeze(0));
+    }
+    return source_columns(subject, attention, at::cat(rows));
+  }
+  const Tensor weights = read_by_answer(subject, attention, given);
   for (int64_t t = 0; t < weights.size(1); ++t)  // all of [T, keys, depth] may be large
-    rows.push_back(value_parts(weights.narrow(1, t, 1), values).norm(2, 2));
+    rows.push_back(parts.rows(weights.narrow(1, t, 1), t).norm(2, 2));
   return source_columns(subject, attention, at::cat(rows));
 }
 

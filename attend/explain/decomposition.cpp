@@ -60,6 +60,7 @@ class Decomposer : public Watch {
         return rest.site.layer == 1 ? begun(x, rest.site.part == NetworkPart::decoder)
                                     : share_out(x);
       case WatchedVectors::gate:
+      case WatchedVectors::context_gate:
         return is_of_copies(x) ? whole_of(x) : x;
       case WatchedVectors::feed_forward:
         return share_out(x);

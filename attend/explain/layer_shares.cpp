@@ -15,11 +15,11 @@ struct Contributions {
   Tensor keys, rows;
 };
 
-// Contributions to `count` rows of a block around the attention. `values` as mapped_values().
+// Contributions to `count` rows of a block around the attention.
 Contributions contributions_of(const TracedBlock& block, const Tensor& weights,
-                               const Tensor& values, int64_t first, int64_t count) {
+                               const ValueParts& values, int64_t first, int64_t count) {
   const auto rows_of = [&](const Tensor& x) { return x[0].narrow(0, first, count); };
-  Tensor parts = value_parts(weights.narrow(1, first, count), values);
+  Tensor parts = values.rows(weights.narrow(1, first, count), first);
   Tensor kept = rows_of(block.input).unsqueeze(1);
   // In self-attention, the residual input counts as a contribution of the same vector's key.
   if (!block.site.reads_source) {
@@ -43,9 +43,9 @@ LayerShares block_shares(const TracedAttention& attention, const TracedBlock& gi
   for (Tensor* each : {&block.input, &block.output, &block.scale})
     if (each->defined()) *each = each->to(at::kCPU);
   const Tensor weights = traced_weights(attention).detach().to(at::kCPU, type);
-  const Tensor values = mapped_values(attention).to(type);
+  const ValueParts values(attention, {}, type);
   const int64_t rows = weights.size(1);
-  const int64_t at_once = std::max<int64_t>(1, numbers_at_once / (values.size(1) * values.size(2)));
+  const int64_t at_once = std::max<int64_t>(1, numbers_at_once / (values.keys() * values.depth()));
   std::vector<Tensor> keys, kept;
   for (int64_t first = 0; first < rows; first += at_once) {
     const Contributions some =

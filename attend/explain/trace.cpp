@@ -62,6 +62,9 @@ class Recorder : public AttentionTrace {
         trace_.last_stack.vectors.push_back(x);
         trace_.last_stack.part = rest.site.part;
         return x;
+      case WatchedVectors::context_gate:
+        if (options_.keeps >= TraceParts::attentions) attentions_.back().calls.back().factors = x;
+        return x;
       case WatchedVectors::gate:
       case WatchedVectors::feed_forward:
         return x;

@@ -123,13 +123,14 @@ bool BlockLayout::allows(const Row& row, int64_t key) const {
 }
 
 void BlockLayout::check(const Shape& shape) const {
-  if (block < 1) fail("[attention] blocks of the scope have {} rows; 1 is the least", block);
+  if (block < 1 || query_block < 0)
+    fail("[attention] blocks of the scope have {} rows; 1 is the least", std::min(block, rows()));
   if (columns < 0)
     fail("[attention] the block layout has {} columns; they must not be negative", columns);
-  for (const int64_t first : {first_query, first_key})
-    if (first < 0 || first >= block)
+  for (const auto& [first, length] : {std::pair(first_query, rows()), std::pair(first_key, block)})
+    if (first < 0 || first >= length)
       fail("[attention] the block layout begins at {} in its first block; it must be 0 to {}",
-           first, block - 1);
+           first, length - 1);
   if (columns > 0 && columns - 1 > (shape.keys - 1 + first_key) / block)
     fail("[attention] the block layout has {} columns of {} keys; there are {} keys", columns,
          block, shape.keys);

@@ -110,20 +110,23 @@ struct Segments {
 };
 
 // Block sparse: layout[b * batch_stride + h * head_stride + y * columns + x], y = (i + first_query)
-// / block, x = (j + first_key) / block, is nonzero if the block is in scope of head h of batch
-// entry b. Keys after the last column are not in scope. Query 0 and key 0 are in the first blocks.
+// / rows, x = (j + first_key) / block, is nonzero if the block is in scope of head h of batch entry
+// b; `rows` is query_block, or `block` if that is 0. Keys after the last column are not in scope.
+// Query 0 and key 0 are in the first blocks.
 struct BlockLayout {
   const uint8_t* layout = nullptr;
   int64_t columns = 0;
   int64_t block = 64;
-  int64_t first_query = 0;  // 0 to block - 1
-  int64_t first_key = 0;
+  int64_t first_query = 0;   // 0 to rows - 1
+  int64_t first_key = 0;     // 0 to block - 1
   int64_t batch_stride = 0;  // 0 broadcasts
   int64_t head_stride = 0;
+  int64_t query_block = 0;  // queries per line of the layout; 0: block
 
+  int64_t rows() const { return query_block == 0 ? block : query_block; }
   const uint8_t* line(const Row& row) const {
     return layout + row.batch * batch_stride + row.head * head_stride +
-           (row.query + first_query) / block * columns;
+           (row.query + first_query) / rows() * columns;
   }
   KeyRange hull(const Row& row, int64_t keys) const;
   bool fills_hull() const { return false; }

@@ -9,7 +9,9 @@
 
 #include "attend/base/error.h"
 #include "attend/mechanisms/convolution_attention.h"
+#include "attend/nn/key_indexer.h"
 #include "attend/nn/positions.h"
+#include "attend/nn/sparse_branches.h"
 #include "attend/ops/shape_text.h"
 
 namespace attend {
@@ -102,6 +104,76 @@ void add_blocks(const Parameters& parameters, Attended& given) {
   given.spec.scope = given.spec.scope & block_sparse(in_scope, count_of(parameters, "block"));
 }
 
+// The weights become queries, and rows of the identity keys: their products are the weights.
+void take_weights(const Tensor& weights, Attended& given) {
+  const int64_t keys = given.key.size(-2);
+  std::vector<int64_t> shape = given.key.sizes().vec();
+  shape.back() = keys;
+  given.query = weights;
+  given.key = at::eye(keys, given.key.options()).expand(shape);
+  given.spec.score = Score("dot");
+  given.spec.normaliser = Normaliser("none");
+  given.spec.bias = {};
+  given.spec.sink = Tensor();
+  given.spec.soft_cap = 0;
+}
+
+void subtract_weights(const Parameters& parameters, Attended& given) {
+  const auto weights_of = [&](const Tensor& query, const Tensor& key) {
+    if (query.sizes() != given.query.sizes() || key.sizes() != given.key.sizes())
+      fail("query_2 has shape {} and key_2 {}; they must be {} and {}", shape_of(query),
+           shape_of(key), shape_of(given.query), shape_of(given.key));
+    const Tensor lse = attention(query, key, given.value, given.spec).lse;
+    return attention_weights(query, key, lse, given.spec);
+  };
+  const Tensor second = weights_of(parameters.at("query_2"), parameters.at("key_2"));
+  take_weights(weights_of(given.query, given.key) - parameters.at("factor") * second, given);
+}
+
+// The sum of the three branches' weights.
+void add_branches(const Parameters& parameters, Attended& given) {
+  const Tensor& gates = parameters.at("gates");
+  const std::vector<int64_t> shape = {given.query.size(-2), 3};
+  if (gates.sizes() != at::IntArrayRef(shape))
+    fail("gates has shape {}; {} queries need [{}, 3]", shape_of(gates), shape[0], shape[0]);
+  if (given.spec.align != Align::first || given.spec.query_offsets.defined())
+    fail("sparse branches begin at the first key; leave out --align and query_offsets");
+  const auto four_axes = [](const Tensor& x) {
+    return x.dim() == 2 ? x.unsqueeze(0).unsqueeze(0) : x.dim() == 3 ? x.unsqueeze(1) : x;
+  };
+  const SparseBranchSizes sizes{count_of(parameters, "block"), count_of(parameters, "count"),
+                                count_of(parameters, "window")};
+  const SparseHeads heads{four_axes(given.query), four_axes(given.key), four_axes(given.value)};
+  std::vector<int64_t> whole = given.query.sizes().vec();
+  whole.back() = given.key.size(-2);
+  take_weights(
+      sparse_weights(sizes, heads, given.spec, gates.t().view({3, 1, 1, -1, 1}), {}).view(whole),
+      given);
+}
+
+void keep_indexed_keys(const Parameters& parameters, Attended& given) {
+  const Tensor& index = parameters.at("index");
+  const std::vector<int64_t> shape = {given.query.size(-2), given.key.size(-2)};
+  if (index.sizes() != at::IntArrayRef(shape))
+    fail("index has shape {}; {} queries and {} keys need [{}, {}]", shape_of(index), shape[0],
+         shape[1], shape[0], shape[1]);
+  given.spec.scope =
+      given.spec.scope & dense_mask(top_keys(index, {}, count_of(parameters, "count")));
+}
+
+// Latent vectors, given as keys and as values, become keys K c and values V c.
+void expand_latent(const Parameters& parameters, Attended& given) {
+  const auto mapped = [&](const char* name, const Tensor& latent) {
+    const Tensor& map = parameters.at(name);
+    if (map.dim() != 2 || map.size(1) != latent.size(-1))
+      fail("{} has shape {}; vectors of {} numbers need [depth, {}]", name, shape_of(map),
+           latent.size(-1), latent.size(-1));
+    return at::matmul(latent, map.t());
+  };
+  given.key = mapped("K", given.key);
+  given.value = mapped("V", given.value);
+}
+
 // Scores of 0, and -alpha_h |delta_ij - Delta_h|^2 on an image in row-major order.
 void look_at_places(const Parameters& parameters, Attended& given) {
   const int64_t width = count_of(parameters, "width");
@@ -140,6 +212,29 @@ const ComputeModule* compute_module(const Mechanism* row) {
        {{"E", "shortened, keys", "the projection of the keys", 2, true},
         {"F", "shortened, keys", "the projection of the values; absent: E", 2, false}},
        shorten},
+      {ModuleKind::difference,
+       "w_ij - factor w'_ij, the weights of both softmaxes",
+       {{"query_2", "queries, query_depth", "queries of the weights to subtract", 2, true},
+        {"key_2", "keys, key_depth", "keys of the weights to subtract", 2, true},
+        {"factor", "", "the factor l", 0, true}},
+       subtract_weights},
+      {ModuleKind::branches,
+       "the gated weights of the means of past blocks, of selected blocks and of a window, added",
+       {{"gates", "queries, 3", "gates of the three branches", 2, true},
+        {"block", "", "keys per block", 0, true, false},
+        {"count", "", "selected blocks per query", 0, true, false},
+        {"window", "", "last keys that a query reads", 0, true, false}},
+       add_branches},
+      {ModuleKind::indexer,
+       "the keys with the largest numbers of the index",
+       {{"index", "queries, keys", "I_ij of the indexer", 2, true, false},
+        {"count", "", "keys per query", 0, true, false}},
+       keep_indexed_keys},
+      {ModuleKind::latent,
+       "K c and V c of the latent vectors c that --key and --value give",
+       {{"K", "query_depth, key_depth", "the map to keys", 2, true},
+        {"V", "value_depth, key_depth", "the map to values", 2, true}},
+       expand_latent},
       {ModuleKind::blocks,
        "block (i / block, j / block) of the layout",
        {{"layout", "query blocks, key blocks", "1 for blocks in scope, else 0", 2, true, false},

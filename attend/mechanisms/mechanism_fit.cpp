@@ -51,6 +51,23 @@ Parameters module_parameters(const Mechanism& row, int64_t words, int64_t depth)
   switch (row.module_kind) {
     case ModuleKind::learned_positions:
       return {{"positions", torch::randn({words, depth}) * 0.1}};
+    case ModuleKind::difference:
+      return {{"query_2", torch::randn({words, depth}) * 0.3},
+              {"key_2", torch::randn({words, depth}) * 0.3},
+              {"factor", torch::tensor(0.5)}};
+    case ModuleKind::indexer:
+      return {{"index", torch::randn({words, words})}, {"count", torch::tensor(4.0)}};
+    case ModuleKind::branches:
+      return {{"gates", torch::full({words, 3}, 0.5)},
+              {"block", torch::tensor(2.0)},
+              {"count", torch::tensor(2.0)},
+              {"window", torch::tensor(2.0)}};
+    case ModuleKind::latent: {
+      const int64_t few = (depth + 1) / 2;
+      const Tensor both = torch::randn({depth, few}) / std::sqrt(static_cast<double>(few));
+      const Tensor back = torch::randn({few, depth}) / std::sqrt(static_cast<double>(depth));
+      return {{"K", at::matmul(both, back)}, {"V", at::matmul(both, back)}};
+    }
     case ModuleKind::length_projection:
       return {{"E", torch::randn({kShortened, words}) * 0.5}};
     case ModuleKind::blocks: {

@@ -50,9 +50,13 @@ void MechanismSettings::check(const std::string& prefix) const {
 
 std::string MechanismSettings::not_shared_reason(const std::string& prefix) const {
   const std::string scope = choices().scope;
-  if (!around_reach(scope)) return "";
-  return fmt::format("{}scope is {}, which predicts centres from queries of all processes", prefix,
-                     scope);
+  if (around_reach(scope))
+    return fmt::format("{}scope is {}, which predicts centres from queries of all processes",
+                       prefix, scope);
+  if (depends_on_data(parse_scope(scope)))
+    return fmt::format("{}scope is {}, which chooses among the keys of all processes", prefix,
+                       scope);
+  return "";
 }
 
 Settings MechanismSettings::settings(const std::string& prefix, const std::string& which,

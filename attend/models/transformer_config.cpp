@@ -75,6 +75,11 @@ void check_row(const char* key, const Mechanism& row) {
     case ModuleKind::rotation:
     case ModuleKind::sinusoids:
     case ModuleKind::learned_positions:
+    case ModuleKind::output_gate:
+    case ModuleKind::difference:
+    case ModuleKind::latent:
+    case ModuleKind::branches:
+    case ModuleKind::indexer:
       return;
     default:
       fail("{} is {}, which takes {}; take self, or another row without a module", key, row.name,
@@ -93,6 +98,16 @@ void check_positions(const Mechanism& row, Positions positions) {
 }
 
 }  // namespace
+
+// The heads of a row, with the form of its module.
+HeadGroup heads_of(const MechanismSettings& settings, int64_t heads, int64_t key_heads) {
+  HeadGroup group{settings.choices(), heads, key_heads};
+  const ModuleKind kind = mechanism(settings.mechanism).module_kind;
+  group.rotary = kind == ModuleKind::rotation;
+  group.gated = kind == ModuleKind::output_gate;
+  group.differential = kind == ModuleKind::difference;
+  return group;
+}
 
 Settings embedding_settings(bool& output_bias, bool& scale_embedding) {
   return {{"model.output_bias", &output_bias,
@@ -115,6 +130,25 @@ Settings LayersConfig::weight_settings() {
       {"model.key_heads", &key_heads,
        "number of heads of keys and values, shared by the attention heads; 0: one per head", 0,
        1024},
+      {"model.latent_depth", &latent_depth,
+       "numbers that decoding keeps per token for keys and values of all heads, with mechanism "
+       "latent; 0: 4 times the depth of a head",
+       0, 65536},
+      {"model.latent_rotary", &latent_rotary,
+       "depth of the rotated key that all heads share, with mechanism latent; -1: half of a "
+       "head's depth",
+       -1, 65536},
+      {"model.sparse_block", &sparse_block, "number of keys per block of mechanism nsa", 1, 65536},
+      {"model.sparse_blocks", &sparse_blocks,
+       "number of blocks that each position selects with mechanism nsa", 1, 65536},
+      {"model.sparse_window", &sparse_window,
+       "number of last keys that each position reads with mechanism nsa", 1, 1 << 20},
+      {"model.index_keys", &index_keys,
+       "number of keys that each position reads with mechanism dsa", 1, 1 << 20},
+      {"model.index_heads", &index_heads, "number of heads of the indexer of mechanism dsa", 1,
+       1024},
+      {"model.index_depth", &index_depth,
+       "depth of queries and keys of the indexer of mechanism dsa", 1, 65536},
       {"model.rotary_bases", &rotary_bases,
        "base of the angles of positions rotary; several, separated by ;, alternate over the "
        "layers"},
@@ -145,9 +179,18 @@ Settings LayersConfig::settings() {
 }
 
 std::vector<HeadGroup> LayersConfig::heads_in_turn(bool causal) const {
-  HeadGroup group{self.choices(), heads, key_heads};
-  group.rotary = positions == Positions::rotary ||
-                 mechanism(self.mechanism).module_kind == ModuleKind::rotation;
+  HeadGroup group = heads_of(self, heads, key_heads);
+  if (mechanism(self.mechanism).module_kind == ModuleKind::indexer)
+    group.indexer = {index_keys, index_heads, index_depth};
+  if (has_branches()) group.branches = {sparse_block, sparse_blocks, sparse_window};
+  if (is_latent()) {
+    const int64_t head_depth = depth / heads;
+    // The default sizes of DeepSeek-AI 2024, 3.1.2.
+    group.latent_depth = latent_depth > 0 ? latent_depth : 4 * head_depth;
+    group.rotary_depth = latent_rotary >= 0 ? latent_rotary : (head_depth + 3) / 4 * 2;
+  } else {
+    group.rotary = group.rotary || positions == Positions::rotary;
+  }
   const std::vector<std::string> all_scopes =
       in_turn("model.scopes", scopes.empty() ? group.choices.scope : scopes);
   const std::vector<std::string> all_bases = in_turn("model.rotary_bases", rotary_bases);
@@ -175,13 +218,19 @@ bool LayersConfig::attends(int64_t index) const {
 
 TransformerStackConfig LayersConfig::stack(int64_t layers, bool causal,
                                            const MechanismSettings* source) const {
+  if (has_branches() && !causal)
+    fail("model.mechanism is {}, which reads only earlier positions; take self, or model.type = lm",
+         self.mechanism);
   const std::vector<HeadGroup> turns = heads_in_turn(causal);
   TransformerStackConfig config{.layers = layers, .depth = depth, .self = {turns[0]}};
   if (turns.size() > 1)
     for (const HeadGroup& group : turns) config.self_in_turn.push_back({group});
   config.recurrences = recurrences();
   config.both_ways = !causal;
-  if (source != nullptr) config.cross = {{source->choices(), heads, key_heads}};
+  if (source != nullptr) {
+    config.cross = {heads_of(*source, heads, key_heads)};
+    config.cross[0].rotary = false;  // positions of two sequences
+  }
   config.feed_forward = feed_forward;
   config.activation = activation;
   config.gated = gated;
@@ -199,6 +248,15 @@ std::string LayersConfig::not_shared_reason() const {
   if (experts > 0)
     return fmt::format("model.experts is {}, and its gates draw random numbers for whole sequences",
                        experts);
+  const ModuleKind kind = mechanism(self.mechanism).module_kind;
+  if (kind == ModuleKind::branches || kind == ModuleKind::indexer)
+    return fmt::format("model.mechanism is {}, which selects among the keys of all processes",
+                       self.mechanism);
+  for (const HeadGroup& group : heads_in_turn(/*causal=*/false))
+    if (const std::string& scope = group.choices.scope;
+        !around_reach(scope) && depends_on_data(parse_scope(scope)))
+      return fmt::format("a layer's scope is {}, which chooses among the keys of all processes",
+                         scope);
   return self.not_shared_reason("model.");
 }
 
@@ -219,12 +277,38 @@ void LayersConfig::check() const {
     fail(
         "model.first_norm is false, and so is model.normalise_first, so no layer normalises its "
         "input; take true");
+  check_latent();
   recurrences();  // throws on an unknown name
   const Mechanism& row = mechanism(self.mechanism);
   check_row("model.mechanism", row);
   self.check("model.");
   check_turns();
   check_positions(row, positions);
+}
+
+bool LayersConfig::has_branches() const {
+  return mechanism(self.mechanism).module_kind == ModuleKind::branches;
+}
+
+bool LayersConfig::is_latent() const {
+  return mechanism(self.mechanism).module_kind == ModuleKind::latent;
+}
+
+void LayersConfig::check_latent() const {
+  if (!is_latent() && (latent_depth != 0 || latent_rotary != -1))
+    fail(
+        "model.latent_depth is {} and model.latent_rotary {}, which only mechanism latent reads; "
+        "take 0 and -1, or model.mechanism = latent",
+        latent_depth, latent_rotary);
+  if (latent_rotary > 0 && latent_rotary % 2 != 0)
+    fail("model.latent_rotary is {}, and rotation turns pairs of numbers; take an even number",
+         latent_rotary);
+  if (is_latent() && key_heads != 0)
+    fail("model.key_heads is {}, and latent heads share one vector per token; take 0", key_heads);
+  if (mechanism(self.mechanism).module_kind == ModuleKind::difference &&
+      (heads % 2 != 0 || key_heads % 2 != 0))
+    fail("model.heads is {} and model.key_heads {}, and {} subtracts in pairs; take even numbers",
+         heads, key_heads, self.mechanism);
 }
 
 void LayersConfig::check_both_ways() const {
@@ -277,7 +361,11 @@ Settings TransformerConfig::settings() {
 void TransformerConfig::check() const {
   LayersConfig::check();
   check_both_ways();
-  check_row("model.source_mechanism", mechanism(source.mechanism));
+  const Mechanism& row = mechanism(source.mechanism);
+  check_row("model.source_mechanism", row);
+  const ModuleKind kind = row.module_kind;
+  if (kind == ModuleKind::latent || kind == ModuleKind::branches || kind == ModuleKind::indexer)
+    fail("model.source_mechanism is {}, which reads its own sequence; take cross", row.name);
   source.check("model.source_");
 }
 

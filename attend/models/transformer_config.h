@@ -32,7 +32,10 @@ struct LayersConfig {
   int64_t depth = 128;
   int64_t feed_forward = 256;
   int64_t heads = 4;
-  int64_t key_heads = 0;  // 0: heads
+  int64_t key_heads = 0;                         // 0: heads
+  int64_t latent_depth = 0, latent_rotary = -1;  // see settings(); for mechanism latent
+  int64_t sparse_block = 64, sparse_blocks = 16, sparse_window = 512;
+  int64_t index_keys = 256, index_heads = 4, index_depth = 32;
   HiddenActivation activation = HiddenActivation::relu;
   bool gated = false;          // see FeedForward
   int64_t experts = 0;         // feed-forward networks per layer; 0: one for all positions
@@ -67,6 +70,9 @@ struct LayersConfig {
  private:
   // The recurrences of the layers, in turn, null for attention; empty if all layers attend.
   std::vector<const RecurrenceRow*> recurrences() const;
+  bool is_latent() const;
+  bool has_branches() const;
+  void check_latent() const;
   // Heads of the layers, in turn; `causal` as in stack().
   std::vector<HeadGroup> heads_in_turn(bool causal) const;
   void check_turns() const;

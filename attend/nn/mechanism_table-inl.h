@@ -13,4 +13,7 @@ constexpr std::string_view any_vectors = "any vectors", any_set = "any set of ve
 // The rows for one sequence, for positions and for normalisers.
 std::vector<Mechanism> sequence_mechanisms();
 
+// The rows with a module around the operator.
+std::vector<Mechanism> module_mechanisms();
+
 }  // namespace attend

@@ -350,7 +350,7 @@ const std::vector<Mechanism>& mechanism_table() {
     all.reserve(64);
     for (const auto& part :
          {global_attention(), more_global_attention(), local_attention(), other_decoders(),
-          one_key(), memories(), perceptrons(), sequence_mechanisms()})
+          one_key(), memories(), perceptrons(), sequence_mechanisms(), module_mechanisms()})
       all.insert(all.end(), part.begin(), part.end());
     return all;
   }();

@@ -26,7 +26,12 @@ enum class ModuleKind {
   length_projection,
   convolution,
   intra_decoder,
-  other,  // anything else
+  output_gate,  // HeadGroup::gated
+  difference,   // HeadGroup::differential
+  latent,       // HeadGroup::latent_depth
+  branches,     // HeadGroup::branches
+  indexer,      // HeadGroup::indexer
+  other,        // anything else
 };
 
 // Part of the operator that a mechanism changes. docs/mechanisms.md has this order.

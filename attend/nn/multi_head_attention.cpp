@@ -38,6 +38,58 @@ void check_group(const HeadGroup& group, int64_t head_depth) {
          head_depth);
 }
 
+// Error if the group's form does not support its other fields.
+void check_form(const HeadGroup& group, size_t groups) {
+  const ScoreRow& score = score_row(group.choices.score);
+  const NormaliserRow& normaliser = Normaliser(group.choices.normaliser).row();
+  const bool looks_back = score.map_past != nullptr || normaliser.sequential;
+  if (group.differential &&
+      (group.heads % 2 != 0 || key_heads_of(group) % 2 != 0 || group.latent_depth > 0 ||
+       looks_back || normaliser.running_sums || around_reach(group.choices.scope)))
+    fail(
+        "[multi-head attention] {} heads subtract their weights in pairs, over {} heads of keys "
+        "with score {}, scope {} and normaliser {}; take even numbers, no latent depth, and "
+        "choices that form all weights and neither look back nor predict centres",
+        group.heads, key_heads_of(group), score.name, group.choices.scope, normaliser.name);
+  if (group.branches.block > 0 &&
+      (group.differential || group.latent_depth > 0 || !group.choices.bias.empty() || looks_back ||
+       !normaliser.takes_sink || around_reach(group.choices.scope) ||
+       !is_causal(parse_scope(group.choices.scope))))
+    fail(
+        "[multi-head attention] sparse branches read earlier positions by softmax without a bias; "
+        "got scope {}, bias {} and normaliser {}; take causal, none and softmax, and heads that "
+        "are neither differential nor latent",
+        group.choices.scope, in_quotes(group.choices.bias), normaliser.name);
+  if (group.indexer.keys > 0 && (group.differential || group.latent_depth > 0 ||
+                                 group.branches.block > 0 || looks_back || normaliser.running_sums))
+    fail(
+        "[multi-head attention] an indexer chooses keys for plain heads with a normaliser that "
+        "does "
+        "not look back; got normaliser {}, or a second form of heads; take one form and softmax",
+        normaliser.name);
+  if (group.latent_depth == 0) return;
+  const bool plain = score.family == Family::dot && score.parameters.empty() &&
+                     score.map_query == nullptr && score.map_key == nullptr && !looks_back;
+  if (groups != 1 || group.key_heads != 0 || group.rotary || !plain || normaliser.running_sums)
+    fail(
+        "[multi-head attention] latent heads are the only group, with key_heads 0, no other "
+        "rotation, score dot or scaled_dot and a normaliser that does not look back; got {} "
+        "groups, key_heads {}, score {} and normaliser {}",
+        groups, group.key_heads, score.name, normaliser.name);
+}
+
+Linear new_linear(int64_t from, int64_t to) {
+  Linear layer(from, to);
+  torch::nn::init::xavier_uniform_(layer->weight);
+  torch::nn::init::zeros_(layer->bias);
+  return layer;
+}
+
+// Depth of a group's queries and keys.
+int64_t query_depth_of(const HeadGroup& group, int64_t head_depth) {
+  return group.latent_depth > 0 ? head_depth + group.rotary_depth : head_depth;
+}
+
 int64_t head_depth_of(const MultiHeadConfig& config) {
   if (config.groups.empty()) fail("[multi-head attention] got no heads; give a group");
   if (config.depth < 1 || config.source_depth < 0 || config.head_depth < 0)
@@ -62,6 +114,17 @@ Tensor split_heads(const Tensor& x, int64_t depth) {
 Tensor rotated(const Tensor& x, const Runs& runs, double base) {
   return by_runs(x, runs,
                  [base](const Tensor& part, int64_t first) { return rotate(part, first, base); });
+}
+
+// Number of last columns of the queries that are rotated; latent heads rotate a part of them.
+int64_t rotary_depth_of(const HeadGroup& group, int64_t query_depth) {
+  return group.latent_depth > 0 ? group.rotary_depth : group.rotary ? query_depth : 0;
+}
+
+Tensor with_last_rotated(const Tensor& x, int64_t count, const Runs& runs, double base) {
+  const int64_t kept = x.size(3) - count;
+  if (kept == 0) return rotated(x, runs, base);
+  return at::cat({x.narrow(3, 0, kept), rotated(x.narrow(3, kept, count), runs, base)}, 3);
 }
 
 // Keys are mapped once for all later queries. Linear attention maps them itself, because it
@@ -101,33 +164,39 @@ PastWeights past_after(PastWeights past, const Tensor& weights) {
 }  // namespace
 
 MultiHeadAttention::MultiHeadAttention(const MultiHeadConfig& config)
-    : head_depth_(head_depth_of(config)), dropout_(config.dropout) {
+    : head_depth_(head_depth_of(config)),
+      source_depth_(config.source_depth == 0 ? config.depth : config.source_depth),
+      dropout_(config.dropout) {
   AttentionSizes sizes;
-  sizes.query_depth = sizes.key_depth = head_depth_;
   sizes.attention_depth = config.attention_depth == 0 ? head_depth_ : config.attention_depth;
   sizes.keys = config.keys;
-  int64_t heads = 0, key_heads = 0;
+  int64_t heads = 0, key_heads = 0, queries = 0;
   groups_.reserve(config.groups.size());
   for (const HeadGroup& group : config.groups) {
     check_group(group, head_depth_);
+    check_form(group, config.groups.size());
+    sizes.query_depth = sizes.key_depth = query_depth_of(group, head_depth_);
+    queries += group.heads * sizes.query_depth;
     auto spec =
         register_module("group" + std::to_string(groups_.size()),
                         std::make_shared<LearnedAttention>(group.choices, sizes, group.heads));
-    groups_.push_back({group, heads, key_heads, std::move(spec)});
+    groups_.push_back({.config = group,
+                       .first_head = heads,
+                       .first_key_head = key_heads,
+                       .spec = std::move(spec)});
     heads += group.heads;
     key_heads += key_heads_of(group);
   }
-  const int64_t source_depth = config.source_depth == 0 ? config.depth : config.source_depth;
-  const auto linear = [&](const char* name, int64_t from, int64_t to) {
-    auto layer = register_module(name, Linear(from, to));
-    torch::nn::init::xavier_uniform_(layer->weight);
-    torch::nn::init::zeros_(layer->bias);
-    return layer;
+  const auto linear = [&](const std::string& name, int64_t from, int64_t to) {
+    return register_module(name, new_linear(from, to));
   };
-  query_ = linear("query", config.depth, heads * head_depth_);
-  key_ = linear("key", source_depth, key_heads * head_depth_);
-  value_ = linear("value", source_depth, key_heads * head_depth_);
+  query_ = linear("query", config.depth, queries);
+  if (config.groups[0].latent_depth == 0) {
+    key_ = linear("key", source_depth_, key_heads * head_depth_);
+    value_ = linear("value", source_depth_, key_heads * head_depth_);
+  }
   output_ = linear("output", heads * head_depth_, config.depth);
+  make_forms(config);
   if (config.neighbour_kinds == 0) return;
   if (is_positional())
     fail(
@@ -137,38 +206,86 @@ MultiHeadAttention::MultiHeadAttention(const MultiHeadConfig& config)
       register_parameter("neighbour_bias", torch::zeros({config.neighbour_kinds, heads}));
 }
 
+void MultiHeadAttention::make_forms(const MultiHeadConfig& config) {
+  for (size_t i = 0; i < groups_.size(); ++i) {
+    Group& group = groups_[i];
+    const std::string number = std::to_string(i);
+    if (group.config.differential)
+      group.difference = register_module(
+          "difference" + number, std::make_shared<HeadDifference>(head_depth_, config.layer));
+    if (group.config.latent_depth > 0)
+      group.latent = register_module(
+          "latent" + number,
+          std::make_shared<LatentHeads>(LatentSizes{.source_depth = source_depth_,
+                                                    .heads = group.config.heads,
+                                                    .head_depth = head_depth_,
+                                                    .latent_depth = group.config.latent_depth,
+                                                    .rotary_depth = group.config.rotary_depth}));
+    if (group.config.branches.block > 0)
+      group.branches = register_module(
+          "branches" + number, std::make_shared<SparseBranches>(group.config.branches, config.depth,
+                                                                group.config.heads));
+    if (group.config.indexer.keys > 0)
+      group.indexer = register_module(
+          "indexer" + number,
+          std::make_shared<KeyIndexer>(group.config.indexer, config.depth, source_depth_));
+    if (group.config.gated)
+      group.gate = register_module("gate" + number,
+                                   new_linear(config.depth, group.config.heads * head_depth_));
+  }
+}
+
 bool MultiHeadAttention::is_positional() const {
   return std::any_of(groups_.begin(), groups_.end(), [](const Group& group) {
-    return group.config.rotary || group.spec->is_positional();
+    return group.config.rotary || group.config.rotary_depth > 0 || group.spec->is_positional();
   });
 }
 
+// Appends keys and values [B, key heads, T, .] of new positions to the state of a group.
+void MultiHeadAttention::append_group(const Group& group, const Tensor& key, const Tensor& value,
+                                      const Runs& positions, MultiHeadState& state) {
+  const int64_t key_heads = key_heads_of(group.config);
+  Tensor keys = group.config.rotary ? rotated(key, positions, group.config.rotary_base) : key;
+  Tensor values = value;
+  if (group.difference)
+    values = value.transpose(1, 2).unflatten(2, {key_heads / 2, 2}).flatten(3).transpose(1, 2);
+  const Score score = group.spec->score();
+  // Keys that are mapped per head can no longer be shared.
+  if (const int64_t sharing = group.config.heads / key_heads; score.heads() && sharing != 1) {
+    keys = keys.repeat_interleave(sharing, 1);
+    values = values.repeat_interleave(sharing, 1);
+  }
+  MultiHeadState::Group& held = state.groups_[static_cast<size_t>(&group - groups_.data())];
+  if (maps_early(*group.spec)) keys = score.map_key(keys);
+  held.keys = appended(held.keys, keys, state.keys_);
+  held.values = appended(held.values, values, state.keys_);
+}
+
 void MultiHeadAttention::append(const Tensor& source, MultiHeadState& state, const Pass& pass) {
-  check_sequence(source, "source", key_->options.in_features());
+  check_sequence(source, "source", source_depth_);
   if (!state.groups_.empty() && state.groups_[0].keys.size(0) != source.size(0))
     fail("[multi-head attention] x has batch {}, the state {}; they must match", source.size(0),
          state.groups_[0].keys.size(0));
-  const Tensor keys = split_heads(key_->forward(source, pass), head_depth_);
-  const Tensor values = split_heads(value_->forward(source, pass), head_depth_);
   const Runs positions = pass.sequence != nullptr ? pass.sequence->key_runs(pass.site)
                                                   : Runs{{state.keys_, source.size(1)}};
   state.groups_.resize(groups_.size());
-  for (size_t i = 0; i < groups_.size(); ++i) {
-    const Group& group = groups_[i];
-    const int64_t key_heads = key_heads_of(group.config);
-    Tensor key = keys.narrow(1, group.first_key_head, key_heads);
-    Tensor value = values.narrow(1, group.first_key_head, key_heads);
-    if (group.config.rotary) key = rotated(key, positions, group.config.rotary_base);
-    const Score score = group.spec->score();
-    // Keys that are mapped per head can no longer be shared.
-    if (score.heads() && key_heads != group.config.heads) {
-      key = key.repeat_interleave(group.config.heads / key_heads, 1);
-      value = value.repeat_interleave(group.config.heads / key_heads, 1);
+  if (const Group& group = groups_[0]; group.latent) {
+    Tensor kept = group.latent->compressed(source, pass);
+    if (const int64_t depth = group.config.rotary_depth; depth > 0)
+      kept = with_last_rotated(kept, depth, positions, group.config.rotary_base);
+    state.groups_[0].keys = appended(state.groups_[0].keys, kept, state.keys_);
+  } else {
+    const Tensor keys = split_heads(key_->forward(source, pass), head_depth_);
+    const Tensor values = split_heads(value_->forward(source, pass), head_depth_);
+    for (const Group& each : groups_) {
+      const int64_t key_heads = key_heads_of(each.config);
+      if (each.indexer) {
+        Tensor& held = state.groups_[static_cast<size_t>(&each - groups_.data())].index_keys;
+        held = appended(held, each.indexer->keys(source, pass), state.keys_);
+      }
+      append_group(each, keys.narrow(1, each.first_key_head, key_heads),
+                   values.narrow(1, each.first_key_head, key_heads), positions, state);
     }
-    MultiHeadState::Group& held = state.groups_[i];
-    if (maps_early(*group.spec)) key = score.map_key(key);
-    held.keys = appended(held.keys, key, state.keys_);
-    held.values = appended(held.values, value, state.keys_);
   }
   state.keys_ += source.size(1);
 }
@@ -178,54 +295,120 @@ Bias MultiHeadAttention::neighbour_bias(const Group& group, const Neighbours& ne
   return edge_bias(at::embedding(own, neighbours.kinds).permute({0, 2, 1}));
 }
 
-Tensor MultiHeadAttention::attend(const Tensor& query, MultiHeadState& state, bool others_follow,
-                                  const Pass& pass, const Neighbours* neighbours) {
-  check_sequence(query, "query", query_->options.in_features());
-  if (state.groups_.empty())
-    fail("[multi-head attention] the state holds nothing to read; prepare() a source");
-  const Tensor queries = split_heads(query_->forward(query, pass), head_depth_);
+Tensor MultiHeadAttention::latent_contexts(const Group& group, const Tensor& query,
+                                           const Tensor& kept, const AttentionSpec& spec,
+                                           const Pass& pass) const {
+  const bool reads_queries =
+      has_bias(parse_biases(group.config.choices.bias), BiasKind::relative_keys);
+  if (pass.watch != nullptr || reads_queries || !group.latent->absorbs(query.size(2))) {
+    const auto [key, value] = group.latent->expanded(kept, pass);
+    return pass.attention(query, key, value, spec, output_->weight).context;
+  }
+  AttentionSpec absorbed = spec;
+  absorbed.score = Score("dot");
+  const double scale = spec.score.scale(query.size(3));
+  const Tensor latent = kept.narrow(3, 0, group.config.latent_depth);
+  return group.latent->absorbed_contexts(
+      pass.attention(group.latent->absorbed_queries(query) * scale, kept, latent, absorbed)
+          .context);
+}
+
+Tensor MultiHeadAttention::indexed_contexts(const Group& group, const AttentionCall& given,
+                                            const MultiHeadState& state, const HeadCall& call) {
+  const Pass& pass = call.pass;
+  const size_t number = static_cast<size_t>(&group - groups_.data());
+  const Tensor index_keys = state.groups_[number].index_keys.narrow(2, 0, state.keys_);
+  const Tensor scores = group.indexer->scores(call.input, index_keys, pass);
+  AttentionSpec spec = given.spec;
+  spec.scope = group.indexer->chosen(scores, spec.scope);
+  const auto [context, lse] =
+      pass.attention(given.query, given.key, given.value, spec, given.output);
+  if (pass.penalties != nullptr) {
+    const Tensor weights = [&] {
+      const at::NoGradGuard no_gradient;
+      return attention_weights(given.query, given.key, lse, spec);
+    }();
+    pass.penalties->push_back(
+        KeyIndexer::divergence(scores, spec.scope, weights, state.key_lengths_));
+  }
+  return context;
+}
+
+Tensor MultiHeadAttention::contexts(const Group& group, const Tensor& query, MultiHeadState& state,
+                                    const HeadCall& call) {
+  const Pass& pass = call.pass;
+  MultiHeadState::Group& held = state.groups_[static_cast<size_t>(&group - groups_.data())];
   Placement placement = {
       .offset = state.queries_, .keys = state.keys_, .key_lengths = state.key_lengths_};
   if (pass.sequence != nullptr) {
     placement.keys = length_of(pass.sequence->attended(pass.site).keys);
     placement.queries = pass.sequence->length();
   }
-  std::vector<Tensor> contexts;
-  contexts.reserve(groups_.size());
-  for (size_t i = 0; i < groups_.size(); ++i) {
-    const Group& group = groups_[i];
-    MultiHeadState::Group& held = state.groups_[i];
-    const Tensor own = queries.narrow(1, group.first_head, group.config.heads);
-    placement.past = {with_keys(held.past.previous, state.keys_),
-                      with_keys(held.past.total, state.keys_)};
-    placement.seed = group.spec->draws() ? pass.draw_seed() : 0;
-    AttentionSpec spec = group.spec->spec(own, placement);
-    if (neighbours != nullptr) {
-      spec.scope = neighbours->scope;
-      spec.bias = spec.bias + neighbour_bias(group, *neighbours);
-    }
-    Tensor asking = own;
-    if (group.config.rotary)
-      asking = rotated(own, positions_here(pass, state.queries_, query.size(1)),
-                       group.config.rotary_base);
-    if (maps_early(*group.spec)) {
-      asking = spec.score.map_query(asking);
-      spec.score = spec.score.mapped();
-    }
-    if (pass.generator && dropout_ > 0) spec.dropout = {dropout_, pass.draw_seed()};
-    const Tensor key = held.keys.narrow(2, 0, state.keys_);
-    const Tensor value = held.values.narrow(2, 0, state.keys_);
-    const auto [context, lse] =
-        pass.attention(asking, key, value, spec,
-                       output_->weight.narrow(1, group.first_head * head_depth_,
-                                              group.config.heads * head_depth_));
-    contexts.push_back(context);
-    if (others_follow && group.spec->looks_back())
-      held.past = past_after(spec.past, pass.weights(asking, key, lse, spec));
+  placement.past = {with_keys(held.past.previous, state.keys_),
+                    with_keys(held.past.total, state.keys_)};
+  placement.seed = group.spec->draws() ? pass.draw_seed() : 0;
+  AttentionSpec spec = group.spec->spec(query, placement);
+  if (call.neighbours != nullptr) {
+    spec.scope = call.neighbours->scope;
+    spec.bias = spec.bias + neighbour_bias(group, *call.neighbours);
+  }
+  Tensor asking = query;
+  if (const int64_t turned = rotary_depth_of(group.config, query.size(3)); turned > 0)
+    asking = with_last_rotated(query, turned, positions_here(pass, state.queries_, query.size(2)),
+                               group.config.rotary_base);
+  if (maps_early(*group.spec) && !group.latent) {
+    asking = spec.score.map_query(asking);
+    spec.score = spec.score.mapped();
+  }
+  if (pass.generator && dropout_ > 0) spec.dropout = {dropout_, pass.draw_seed()};
+  const Tensor key = held.keys.narrow(2, 0, state.keys_);
+  if (group.latent) return latent_contexts(group, asking, key, spec, pass);
+  const Tensor value = held.values.narrow(2, 0, state.keys_);
+  const Tensor output =
+      output_->weight.narrow(1, group.first_head * head_depth_, group.config.heads * head_depth_);
+  if (group.difference) return group.difference->attend(asking, key, value, spec, output, pass);
+  if (group.branches)
+    return group.branches->attend({asking, key, value, state.queries_}, spec, call.input, output,
+                                  pass);
+  if (group.indexer)
+    return indexed_contexts(group, {asking, key, value, spec, output}, state, call);
+  const auto [context, lse] = pass.attention(asking, key, value, spec, output);
+  if (call.others_follow && group.spec->looks_back())
+    held.past = past_after(spec.past, pass.weights(asking, key, lse, spec));
+  return context;
+}
+
+Tensor MultiHeadAttention::joined(Group& group, const Tensor& contexts, const Tensor& input,
+                                  const Pass& pass) {
+  const Tensor whole = contexts.transpose(1, 2).flatten(2);
+  Tensor factors;
+  if (group.difference)
+    factors = group.difference->norm_factors(contexts).transpose(1, 2).flatten(2);
+  if (group.gate) {
+    const Tensor gate = at::sigmoid(group.gate->forward(input, pass));
+    factors = factors.defined() ? factors * gate : gate;
+  }
+  return factors.defined() ? whole * pass.watched(WatchedVectors::context_gate, factors) : whole;
+}
+
+Tensor MultiHeadAttention::attend(const Tensor& query, MultiHeadState& state, bool others_follow,
+                                  const Pass& pass, const Neighbours* neighbours) {
+  check_sequence(query, "query", query_->options.in_features());
+  if (state.groups_.empty())
+    fail("[multi-head attention] the state holds nothing to read; prepare() a source");
+  const Tensor queries = query_->forward(query, pass);
+  std::vector<Tensor> parts;
+  parts.reserve(groups_.size());
+  int64_t first = 0;
+  for (Group& group : groups_) {
+    const int64_t depth = query_depth_of(group.config, head_depth_);
+    const Tensor own = split_heads(queries.narrow(2, first, group.config.heads * depth), depth);
+    first += group.config.heads * depth;
+    parts.push_back(joined(
+        group, contexts(group, own, state, {query, others_follow, neighbours, pass}), query, pass));
   }
   if (others_follow) state.queries_ += query.size(1);
-  const Tensor joined = contexts.size() == 1 ? contexts[0] : at::cat(contexts, 1);
-  return output_->forward(joined.transpose(1, 2).flatten(2), pass);
+  return output_->forward(parts.size() == 1 ? parts[0] : at::cat(parts, 2), pass);
 }
 
 Tensor MultiHeadAttention::forward(const Tensor& query, const Tensor& source, const Tensor& lengths,

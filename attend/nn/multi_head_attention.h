@@ -5,10 +5,14 @@
 #include <memory>
 #include <vector>
 
+#include "attend/nn/head_forms.h"
+#include "attend/nn/key_indexer.h"
 #include "attend/nn/learned_attention.h"
 #include "attend/nn/linear.h"
 #include "attend/nn/multi_head_state.h"
 #include "attend/nn/pass.h"
+#include "attend/nn/shared_sequence.h"
+#include "attend/nn/sparse_branches.h"
 
 namespace attend {
 
@@ -20,6 +24,21 @@ struct HeadGroup {
                           // heads (Ainslie et al. 2023); must divide heads. 0: one per head
   bool rotary = false;    // queries and keys are rotated by position: rotate() in positions.h
   double rotary_base = 10000;
+  // A sigmoid of a linear map of the query's input multiplies the contexts before the output map
+  // (Qiu et al. 2025).
+  bool gated = false;
+  // Pairs of heads subtract their weights: see HeadDifference.
+  bool differential = false;
+  // If above 0, keys and values are made from a vector of this depth per token: LatentHeads in
+  // head_forms.h. Only as the only group, with key_heads 0 and a dot-product score.
+  int64_t latent_depth = 0;
+  int64_t rotary_depth = 0;  // depth of the rotated key that latent heads share
+  // If block is above 0, three sparse branches: SparseBranches in sparse_branches.h. Needs scope
+  // causal and softmax without a bias.
+  SparseBranchSizes branches = {};
+  // If keys is above 0, each query reads few keys: KeyIndexer in key_indexer.h. Not with latent or
+  // differential heads or sparse branches.
+  KeyIndexerSizes indexer = {};
 };
 
 // Which positions may attend to which, for example bonded atoms of a molecule.
@@ -36,6 +55,7 @@ struct MultiHeadConfig {
   int64_t attention_depth = 0;         // see AttentionSizes; 0: head_depth
   int64_t keys = 0;                    // see AttentionSizes: positions of the location score
   double dropout = 0;                  // applies to the weights; only with a generator
+  int64_t layer = 0;                   // number of the layer, from 0: see HeadDifference
   int64_t neighbour_kinds = 0;  // number of edge kinds in Neighbours. Every head learns a bias per
                                 // kind, initially 0. 0: no Neighbours
 };
@@ -80,14 +100,40 @@ class MultiHeadAttention : public torch::nn::Module {
     HeadGroup config;
     int64_t first_head = 0, first_key_head = 0;
     std::shared_ptr<LearnedAttention> spec;
+    std::shared_ptr<HeadDifference> difference = nullptr;  // null unless differential
+    std::shared_ptr<LatentHeads> latent = nullptr;         // null without a latent depth
+    std::shared_ptr<SparseBranches> branches = nullptr;    // null without sparse branches
+    std::shared_ptr<KeyIndexer> indexer = nullptr;         // null if all keys are read
+    Linear gate{nullptr};                                  // null unless gated
   };
+  void make_forms(const MultiHeadConfig& config);
+  void append_group(const Group& group, const at::Tensor& key, const at::Tensor& value,
+                    const Runs& positions, MultiHeadState& state);
   void append(const at::Tensor& source, MultiHeadState& state, const Pass& pass);
   // Updates the state for later queries if `others_follow`.
   at::Tensor attend(const at::Tensor& query, MultiHeadState& state, bool others_follow,
                     const Pass& pass, const Neighbours* neighbours = nullptr);
+  struct HeadCall {
+    const at::Tensor& input;  // [B, Tq, depth]
+    bool others_follow;
+    const Neighbours* neighbours;
+    const Pass& pass;
+  };
+  // Contexts [B, heads, Tq, Dv] of a group's queries [B, heads, Tq, .].
+  at::Tensor contexts(const Group& group, const at::Tensor& query, MultiHeadState& state,
+                      const HeadCall& call);
+  // Chooses the keys of an indexer, and adds its objective to the pass, if it collects them.
+  at::Tensor indexed_contexts(const Group& group, const AttentionCall& given,
+                              const MultiHeadState& state, const HeadCall& call);
+  at::Tensor latent_contexts(const Group& group, const at::Tensor& query, const at::Tensor& kept,
+                             const AttentionSpec& spec, const Pass& pass) const;
+  // The contexts [B, Tq, heads Dv] for the output map; `input` [B, Tq, depth]: the vectors of
+  // the queries.
+  static at::Tensor joined(Group& group, const at::Tensor& contexts, const at::Tensor& input,
+                           const Pass& pass);
   Bias neighbour_bias(const Group& group, const Neighbours& neighbours) const;
 
-  int64_t head_depth_;
+  int64_t head_depth_, source_depth_;
   double dropout_;
   std::vector<Group> groups_;
   Linear query_{nullptr}, key_{nullptr}, value_{nullptr}, output_{nullptr};

@@ -14,6 +14,7 @@ namespace {
 
 // Selects rows of the first `keys` keys, and keeps the spare room.
 Tensor selected_keys(const Tensor& held, const Tensor& rows, int64_t keys) {
+  if (!held.defined()) return held;
   if (at::GradMode::is_enabled() && held.requires_grad())
     return selected_rows(held.narrow(2, 0, keys), rows);
   std::vector<int64_t> shape = held.sizes().vec();
@@ -31,6 +32,7 @@ void MultiHeadState::reorder(const Tensor& rows, bool same_keys) {
     if (same_keys) continue;
     group.keys = selected_keys(group.keys, rows, keys_);
     group.values = selected_keys(group.values, rows, keys_);
+    group.index_keys = selected_keys(group.index_keys, rows, keys_);
   }
   if (!same_keys) key_lengths_ = selected_rows(key_lengths_, rows);
 }

@@ -34,7 +34,9 @@ class MultiHeadState {
  private:
   friend class MultiHeadAttention;
   struct Group {
-    at::Tensor keys, values;  // [B, key heads, room, .]; the first keys_ are used
+    // [B, key heads, room, .]; the first keys_ are used. Latent heads keep only `keys`.
+    at::Tensor keys, values;
+    at::Tensor index_keys;  // [B, 1, room, .] of an indexer; may be undefined
     PastWeights past;
   };
   std::vector<Group> groups_;

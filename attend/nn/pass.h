@@ -36,7 +36,8 @@ enum class WatchedVectors {
   input,         // embeddings of tokens or frames, before positions are added
   layer,         // input of a layer
   attended,      // sublayer output after self-attention, and again after cross-attention
-  gate,          // factor of the hidden units of the feed-forward network
+  gate,          // factor of other vectors, such as the hidden units of the feed-forward network
+  context_gate,  // factor [B, T, heads Dv] of the contexts of the attention before, in its layout
   feed_forward,  // output of the feed-forward network
   top,           // output of the last layer, before a final norm
   logits,  // outputs for the answer: [B, .., V] for the last V tokens of the target vocabulary, or
@@ -118,6 +119,7 @@ struct AttentionCall {
   AttentionSpec spec;
   at::Tensor output;
   AttentionResult result = {};  // undefined until computed
+  at::Tensor factors = {};      // a trace keeps WatchedVectors::context_gate here
 
   int64_t heads() const { return query.dim() == 4 ? query.size(1) : 1; }
 };

@@ -23,14 +23,11 @@ torch::nn::LayerNorm layer_norm(const TransformerStackConfig& config) {
   return torch::nn::LayerNorm(torch::nn::LayerNormOptions({config.depth}).eps(config.epsilon));
 }
 
-std::shared_ptr<MultiHeadAttention> attention_of(const TransformerStackConfig& config,
-                                                 const std::vector<HeadGroup>& groups,
-                                                 int64_t source_depth, int64_t neighbour_kinds) {
-  return std::make_shared<MultiHeadAttention>(MultiHeadConfig{.depth = config.depth,
-                                                              .source_depth = source_depth,
-                                                              .groups = groups,
-                                                              .dropout = config.attention_dropout,
-                                                              .neighbour_kinds = neighbour_kinds});
+// `index`: the layer, from 0.
+MultiHeadConfig heads_of(const TransformerStackConfig& config, const std::vector<HeadGroup>& groups,
+                         int64_t index) {
+  return {
+      .depth = config.depth, .groups = groups, .dropout = config.attention_dropout, .layer = index};
 }
 
 std::string part_name(int64_t layer, const char* part) {
@@ -65,8 +62,10 @@ void TransformerStack::make_self(const TransformerStackConfig& config, int64_t i
   const RecurrenceRow* row =
       rows.empty() ? nullptr : rows[static_cast<size_t>(index) % rows.size()];
   if (row == nullptr) {
-    layer.self = register_module(part_name(index, "self"),
-                                 attention_of(config, self, 0, config.neighbour_kinds));
+    MultiHeadConfig heads = heads_of(config, self, index);
+    heads.neighbour_kinds = config.neighbour_kinds;
+    layer.self =
+        register_module(part_name(index, "self"), std::make_shared<MultiHeadAttention>(heads));
     if (config.inducing_points > 0) make_points(config, index, self, layer);
     return;
   }
@@ -115,8 +114,9 @@ TransformerStack::Layer TransformerStack::make_layer(const TransformerStackConfi
   if (index > 0 || config.first_norm)
     layer.self_norm = register_module(name("self_norm"), layer_norm(config));
   if (!config.cross.empty()) {
-    layer.cross =
-        register_module(name("cross"), attention_of(config, config.cross, config.source_depth, 0));
+    MultiHeadConfig heads = heads_of(config, config.cross, index);
+    heads.source_depth = config.source_depth;
+    layer.cross = register_module(name("cross"), std::make_shared<MultiHeadAttention>(heads));
     layer.cross_norm = register_module(name("cross_norm"), layer_norm(config));
   }
   if (config.experts > 0)

@@ -25,15 +25,16 @@ class BlockCondition : public Condition {
       fail("[attention] a block layout must be bool of shape [query blocks, key blocks], got {}",
            described(layout_));
     check_block(blocks_.block);
-    for (const int64_t first : {blocks_.first_query, blocks_.first_key})
-      if (first < 0 || first >= blocks_.block)
+    for (const auto& [first, length] : {std::pair(blocks_.first_query, blocks_.rows()),
+                                        std::pair(blocks_.first_key, blocks_.block)})
+      if (first < 0 || first >= length)
         fail("[attention] a layout begins at {} in its first block; it must be 0 to {}", first,
-             blocks_.block - 1);
+             length - 1);
   }
 
   void check(const Extent& extent) const override {
     const int64_t shape[] = {extent.batch, extent.heads,
-                             blocks_of(blocks_.block, blocks_.first_query, extent.queries),
+                             blocks_of(blocks_.rows(), blocks_.first_query, extent.queries),
                              blocks_of(blocks_.block, blocks_.first_key, extent.keys)};
     if (layout_.size(-2) != shape[2] || layout_.size(-1) != shape[3] || !broadcasts(layout_, shape))
       fail(
@@ -48,22 +49,24 @@ class BlockCondition : public Condition {
 
   Tensor mask(const Extent& extent, const at::Device& device) const override {
     const auto positions = at::TensorOptions().dtype(at::kLong).device(device);
-    const auto block_of = [&](int64_t first, int64_t count) {
-      return at::floor_divide(at::arange(count, positions) + first, blocks_.block);
+    const auto block_of = [&](int64_t first, int64_t count, int64_t block) {
+      return at::floor_divide(at::arange(count, positions) + first, block);
     };
     return layout_.to(device)
-        .index_select(-2, block_of(blocks_.first_query, extent.queries))
-        .index_select(-1, block_of(blocks_.first_key, extent.keys));
+        .index_select(-2, block_of(blocks_.first_query, extent.queries, blocks_.rows()))
+        .index_select(-1, block_of(blocks_.first_key, extent.keys, blocks_.block));
   }
 
   ConditionPointer shifted(int64_t offset, int64_t queries) const override {
     kernels::BlockLayout blocks = blocks_;
-    const Tensor rows = part(-2, offset, queries, blocks.first_query, "rows; blocks of queries");
+    const Tensor rows =
+        part(-2, offset, queries, blocks.rows(), blocks.first_query, "rows; blocks of queries");
     return std::make_shared<BlockCondition>(rows, blocks);
   }
   ConditionPointer shifted_keys(int64_t first, int64_t keys) const override {
     kernels::BlockLayout blocks = blocks_;
-    const Tensor columns = part(-1, first, keys, blocks.first_key, "columns; blocks of keys");
+    const Tensor columns =
+        part(-1, first, keys, blocks.block, blocks.first_key, "columns; blocks of keys");
     return std::make_shared<BlockCondition>(columns, blocks);
   }
 
@@ -90,11 +93,12 @@ class BlockCondition : public Condition {
  private:
   // The blocks of `count` positions from `begin` on. `first` is the offset within a block of
   // position 0 on entry, of position `begin` on return.
-  Tensor part(int64_t axis, int64_t begin, int64_t count, int64_t& first, const char* parts) const {
+  Tensor part(int64_t axis, int64_t begin, int64_t count, int64_t block, int64_t& first,
+              const char* parts) const {
     const int64_t position = first + begin;
-    first = position % blocks_.block;
-    return narrowed(layout_, axis, position / blocks_.block,
-                    count == unbounded ? unbounded : blocks_of(blocks_.block, first, count),
+    first = position % block;
+    return narrowed(layout_, axis, position / block,
+                    count == unbounded ? unbounded : blocks_of(block, first, count),
                     "the block layout", parts);
   }
 
@@ -114,6 +118,7 @@ class ChosenBlocksCondition : public Condition {
                                             kernels::BlockLayout{.block = block_});
   }
 
+  bool depends_on_data() const override { return true; }
   void check(const Extent&) const override { refuse(); }
   Tensor mask(const Extent&, const at::Device&) const override { refuse(); }
   ConditionPointer shifted(int64_t, int64_t) const override { refuse(); }
@@ -133,10 +138,19 @@ class ChosenBlocksCondition : public Condition {
 
 }  // namespace
 
+ConditionPointer block_condition(Tensor layout, const kernels::BlockLayout& blocks) {
+  return std::make_shared<BlockCondition>(std::move(layout), blocks);
+}
+
 Scope block_sparse(Tensor layout, int64_t block, int64_t first_query, int64_t first_key) {
   return one_condition<BlockCondition>(
       std::move(layout),
       kernels::BlockLayout{.block = block, .first_query = first_query, .first_key = first_key});
+}
+
+Scope row_blocks(Tensor layout, int64_t block) {
+  return one_condition<BlockCondition>(std::move(layout),
+                                       kernels::BlockLayout{.block = block, .query_block = 1});
 }
 
 Scope chosen_blocks(BlockChooser chooser, int64_t block) {

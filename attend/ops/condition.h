@@ -69,6 +69,9 @@ class Condition : public std::enable_shared_from_this<Condition> {
     return shared_from_this();
   }
 
+  // Whether `chosen` returns another condition.
+  virtual bool depends_on_data() const { return false; }
+
   // Converts from queries of three axes to queries of four axes.
   virtual ConditionPointer with_heads() const { return shared_from_this(); }
 

@@ -26,6 +26,10 @@ inline int64_t bounded(int64_t offset) {
   return std::clamp(offset, -farthest_offset, farthest_offset);
 }
 
+// A layout of blocks, bool [batch, heads, lines, key blocks]; see block_sparse(). `blocks` has the
+// sizes, and not the layout itself.
+ConditionPointer block_condition(at::Tensor layout, const kernels::BlockLayout& blocks);
+
 // "Float of shape [2, 3]", for messages.
 std::string described(const at::Tensor& tensor);
 

@@ -60,6 +60,17 @@ std::optional<Scope> parse_dilated(std::string_view text) {
       Window{.left = reach, .right = reach, .dilation = parse_count(rest, text, "keys", syntax)});
 }
 
+std::optional<Scope> parse_top_blocks(std::string_view text) {
+  const auto numbers = arguments_of(text, "top_blocks");
+  if (!numbers) return std::nullopt;
+  constexpr std::string_view syntax = "top_blocks:BLOCK,COUNT";
+  const size_t comma = numbers->find(',');
+  const int64_t block = parse_count(numbers->substr(0, comma), text, "keys", syntax);
+  const std::string_view rest =
+      comma == std::string_view::npos ? std::string_view() : numbers->substr(comma + 1);
+  return top_blocks(block, parse_count(rest, text, "blocks", syntax));
+}
+
 std::optional<Scope> parse_prefix(std::string_view text) {
   const auto length = arguments_of(text, "prefix");
   if (!length) return std::nullopt;
@@ -111,6 +122,10 @@ const std::vector<ScopeRow>& scope_table() {
       {"global", "global:N",
        "i < N or j < N: the first tokens see all and are seen by all (Beltagy et al. 2020)",
        parse_global},
+      {"top_blocks", "top_blocks:BLOCK,COUNT",
+       "the query's own block of BLOCK keys and the past blocks with the largest q_i . mean(k_j), "
+       "COUNT blocks in all (Lu et al. 2025)",
+       parse_top_blocks},
       {"key_lengths", "int64 [batch]", "j < n_b: the keys before the padding", nullptr},
       {"query_lengths", "int64 [batch]",
        "i < n_b: the queries before the padding; padded queries have no keys", nullptr},

@@ -110,6 +110,13 @@ bool is_causal(const Scope& scope) {
          std::all_of(scope.any_of.begin(), scope.any_of.end(), is_clause_causal);
 }
 
+bool depends_on_data(const Scope& scope) {
+  return std::any_of(scope.any_of.begin(), scope.any_of.end(), [](const Clause& clause) {
+    return std::any_of(clause.begin(), clause.end(),
+                       [](const ConditionPointer& one) { return one->depends_on_data(); });
+  });
+}
+
 std::optional<int64_t> last_key(const Scope& scope) {
   if (scope.any_of.size() != 1 || scope.any_of[0].size() != 1) return std::nullopt;
   return scope.any_of[0][0]->last_key(unbounded);

@@ -69,6 +69,15 @@ Scope block_sparse(at::Tensor layout, int64_t block, int64_t first_query = 0,
 // `chosen` first. Error on a block below 1 and, within the call, on a layout that does not fit.
 using BlockChooser = std::function<at::Tensor(const at::Tensor& query, const at::Tensor& key)>;
 Scope chosen_blocks(BlockChooser chooser, int64_t block);
+// The same with a line of the layout per query: bool [B, heads, queries, key blocks]; axes of 1
+// broadcast.
+Scope row_blocks(at::Tensor layout, int64_t block);
+// The block of the query's own position, and past blocks, `count` in all: the blocks with the
+// largest products of the query and the mean of their keys (MoBA, Lu et al. 2025, eq. 5-8). Each
+// query and head chooses; equal products in the order of the blocks. Keys after the query in its
+// own block are in scope: combine with causal(). Choices have no gradient. Needs all keys of a
+// sequence, so processes cannot share it. Error on a block or count below 1.
+Scope top_blocks(int64_t block, int64_t count);
 // true: may be attended to. bool, broadcasts to [B, H, Tq, Tk]; for queries of three axes [B, Tq,
 // Tk]. Error unless bool.
 Scope dense_mask(at::Tensor mask);
@@ -131,6 +140,9 @@ Scope of_head(const Scope& scope, int64_t entry, int64_t head);
 
 // The scope for these queries [B, H, Tq, Dq] and keys [B, Hkv, Tk, Dk], if it depends on them.
 Scope chosen(const Scope& scope, const at::Tensor& query, const at::Tensor& key);
+
+// Whether the scope depends on the numbers in queries and keys; see `chosen`.
+bool depends_on_data(const Scope& scope);
 
 // n, if each query i sees exactly the keys up to i + n.
 std::optional<int64_t> last_key(const Scope& scope);

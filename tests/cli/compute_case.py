@@ -17,7 +17,7 @@ STEP = 6e-6
 DIFFERENCE_TOLERANCE = 1e-8
 
 DEPTHS = {"query_depth": 3, "key_depth": 2, "attention_depth": 4, "keys": 5, "filters": 2,
-          "filter_width": 3, "features": 6, "shortened": 3, "length": 6}
+          "filter_width": 3, "features": 6, "shortened": 3, "length": 6, "value_depth": 4, "queries": 5, "3": 3}
 TABLES = json.loads(arrays.run("mechanisms", "--json").stdout)
 
 

@@ -211,6 +211,9 @@ def allowed(scope, i, j, q, keys, p):
             return abs(i - j) <= numbers[0] and (j - i) % numbers[1] == 0
         if name == "global":
             return i < numbers[0] or j < numbers[0]
+        if name == "top_blocks":
+            assert keys <= numbers[0], "one block"
+            return True
         if name == "around":
             centre = p["gaussian_centres"][i] if "gaussian_centres" in p else predicted_centre(
                 q, keys, p)
@@ -274,12 +277,55 @@ def with_positions(rows, table):
     return [plus(row, position) for row, position in zip(rows, table)]
 
 
+def mapped(matrix, rows):
+    return [[dot(line, row) for line in matrix] for row in rows]
+
+
+def difference(query, key, value, p, choices):
+    """Ye et al. 2024, eq. 1: the weights as queries, with an identity as keys."""
+    first, second = (attend(q, k, value, choices["score"])["weights"]
+                     for q, k in ((query, key), (p["query_2"], p["key_2"])))
+    weights = [[w - p["factor"] * other for w, other in zip(*rows)] for rows in zip(first, second)]
+    return weights, [one_hot(j, len(key)) for j in range(len(key))]
+
+
+def branches(query, key, p):
+    """Yuan et al. 2025, eq. 5-12, for one head; the first block, the own one and the one before
+    are always selected."""
+    block, count, window = (int(p[name]) for name in ("block", "count", "window"))
+
+    def shares(q, keys):
+        scores = [dot(q, k) / math.sqrt(len(q)) for k in keys]
+        top = max(scores, default=0.0)
+        powers = [math.exp(s - top) for s in scores]
+        return [x / sum(powers) for x in powers]
+
+    rows = []
+    for i, q in enumerate(query):
+        total, own = [0.0] * len(key), i // block
+        means = [[sum(column) / block for column in zip(*key[b * block:(b + 1) * block])]
+                 for b in range((i + 1) // block)]
+        weights = shares(q, means)
+        worth = {b: weights[b] if b < len(weights) else 0.0 for b in range(own + 1)}
+        worth.update({b: math.inf for b in (0, own - 1, own) if b >= 0})
+        chosen = sorted(worth, key=lambda b: (-worth[b], b))[:count]
+        for j in range(len(weights) * block):
+            total[j] += p["gates"][i][0] * weights[j // block] / block
+        for gate, seen in ((1, [j for j in range(i + 1) if j // block in chosen]),
+                           (2, [j for j in range(i + 1) if j > i - window])):
+            for j, share in zip(seen, shares(q, [key[j] for j in seen])):
+                total[j] += p["gates"][i][gate] * share
+        rows.append(total)
+    return rows, [one_hot(j, len(key)) for j in range(len(key))]
+
+
 # Changes of a mechanism to queries, keys and values before its choices apply.
 MODULES = {
     "rope": lambda q, k, v, p: (rotated(q), rotated(k), v),
     "sinusoidal": lambda q, k, v, p: tuple(map(with_sinusoids, (q, k, v))),
     "learned_positions": lambda q, k, v, p: tuple(
         with_positions(x, p["positions"]) for x in (q, k, v)),
+    "latent": lambda q, k, v, p: (q, mapped(p["K"], k), mapped(p["V"], v)),
     "linformer": lambda q, k, v, p: (q, shortened(p["E"], k), shortened(p.get("F", p["E"]), v)),
 }
 
@@ -294,6 +340,12 @@ def convolution_bias(i, j, p):
 def mechanism(name, choices, query, key, value, parameters, **more):
     """As attend(), for a mechanism with its choices."""
     p = parameters
+    if name == "differential":
+        query, key = difference(query, key, value, p, choices)
+        choices = {**choices, "score": "dot", "normaliser": "none"}
+    if name == "nsa":
+        query, key = branches(query, key, p)
+        choices = {**choices, "score": "dot", "normaliser": "none"}
     if name in MODULES:
         query, key, value = MODULES[name](query, key, value, p)
     parts = [bias_term(part.strip(), choices["scope"])
@@ -305,6 +357,9 @@ def mechanism(name, choices, query, key, value, parameters, **more):
         return sum(part(i, j, q, len(key), p) for part in parts)
 
     def allows(i, j):
+        if name == "dsa":
+            best = sorted(range(len(key)), key=lambda n: (-p["index"][i][n], n))
+            return j in best[:int(p["count"])]
         if name == "block_sparse":
             block = int(p["block"])
             return bool(p["layout"][i // block][j // block])

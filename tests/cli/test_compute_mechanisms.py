@@ -13,12 +13,12 @@ from compute_case import DEPTHS, DIFFERENCE_TOLERANCE, TABLES
 SHAPES = {"alibi_slopes": (), "buckets_table": (32,), "relative_keys_table": (33, 4),
           "grid_table": (15, 15), "offset": (), "sink": (), "centre_W_p": (3, 4),
           "centre_v_p": (3,), "Delta": (2,), "alpha": ()}
-GIVEN = {"width": 5.0, "block": 2.0,
+GIVEN = {"width": 5.0, "block": 2.0, "count": 2.0, "window": 2.0,
          "layout": [[1.0, 0.0, 1.0], [1.0, 1.0, 0.0], [0.0, 1.0, 1.0]]}
 # Mechanisms that are smooth, so that finite differences apply: one of each kind.
 DIFFERENTIATED = ["local_p", "location_sensitive", "coverage", "monotonic", "convolution", "t5",
                   "shaw", "rope", "linformer", "learned_positions", "temperature", "sink",
-                  "sigmoid", "sparsemax", "entmax", "linear"]
+                  "sigmoid", "sparsemax", "entmax", "linear", "differential", "latent", "nsa"]
 
 # Texts that the steps of a row must contain.
 STEPS = {"local_p": ["Centres p", "Bias gaussian B"], "coverage": ["Query 2",
@@ -26,6 +26,7 @@ STEPS = {"local_p": ["Centres p", "Bias gaussian B"], "coverage": ["Query 2",
          "rope": ["Queries, changed"], "sparsemax": ["Thresholds t"],
          "linear": ["Running sums M", "Row sums z", "Mapped keys"],
          "temperature": ["Divided scores S / T"], "sink": ["Sink"],
+         "differential": ["Parameter factor", "Queries, changed"], "latent": ["Keys, changed"],
          "hard": ["Probabilities P"], "alibi": ["Bias alibi B", "Scores with bias"]}
 
 

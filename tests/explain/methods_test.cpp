@@ -4,6 +4,9 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <set>
+#include <string>
+
 #include "attend/base/error.h"
 #include "attend/explain/attention_methods-inl.h"
 #include "tests/explain/subjects.h"
@@ -145,6 +148,9 @@ TEST(Methods, TokensThatAreAskedForAreAsAmongAll) {
 
 TEST(Methods, IntegratedGradientsAddUpToTheWholeDifference) {
   for (const SmallModel& small : small_models()) {
+    // Chosen keys change along the path, so that the answer jumps.
+    const std::set<std::string> choose = {"lm_sparse", "lm_blocks", "lm_indexed"};
+    if (choose.contains(small.name)) continue;
     SCOPED_TRACE(small.name);
     const Subject subject = small.subject();
     Batch blank = subject.batch;
@@ -225,21 +231,24 @@ TEST(Methods, FlowIsAtLeastRollOut) {
 // The vectors used for norms sum to the layer's output without bias.
 TEST(Methods, PartsOfTheNormsAddUpToTheOutputOfTheLayer) {
   for (const char* name :
-       {"transformer", "classifier_class", "lm", "classifier_fixed", "seq2seq"}) {
+       {"transformer", "classifier_class", "lm", "classifier_fixed", "seq2seq", "lm_gated",
+        "transformer_differential", "encoder_latent", "lm_sparse", "lm_blocks", "lm_indexed"}) {
     SCOPED_TRACE(name);
     const SmallModel small = small_model(name);
     const Subject subject = small.subject();
     const NetworkTrace trace = traced(subject);
     const TracedAttention& last = *answer_attention(trace, {});
-    const Tensor parts =
-        value_parts(traced_weights(last).detach(), mapped_values(last));  // [rows, columns, depth]
+    const Tensor parts = ValueParts(last, {}, at::kDouble)
+                             .rows(traced_weights(last).detach(), 0);  // [rows, columns, depth]
     Tensor output;
     std::vector<Tensor> steps;
     for (const AttentionCall& call : last.calls) {
       Tensor context = call.result.context.detach();  // [1, H, T, Dv] or [1, T, Dv]
       if (context.dim() == 3) context = context.unsqueeze(1);
+      const Tensor whole = context.transpose(1, 2).flatten(2);
       if (call.output.defined())
-        context = context.transpose(1, 2).flatten(2).matmul(call.output.detach().t());
+        context = (call.factors.defined() ? whole * call.factors.detach() : whole)
+                      .matmul(call.output.detach().t());
       else
         context = context.sum(1);
       steps.push_back(context[0]);

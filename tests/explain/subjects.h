@@ -79,6 +79,18 @@ inline std::vector<SmallModel> small_models() {
   add("transformer_linear", "transformer",
       with(layers, {"model.encoder_layers=1", "model.decoder_layers=1", "model.mechanism=linear"}));
   add("lm", "lm", with(layers, {"model.layers=2"}));
+  add("lm_gated", "lm", with(layers, {"model.layers=2", "model.mechanism=gated_attention"}));
+  add("transformer_differential", "transformer",
+      with(layers, {"model.encoder_layers=1", "model.decoder_layers=1",
+                    "model.mechanism=differential", "model.source_mechanism=differential"}));
+  add("encoder_latent", "encoder", with(layers, {"model.layers=2", "model.mechanism=latent"}));
+  add("lm_sparse", "lm",
+      with(layers, {"model.layers=2", "model.mechanism=nsa", "model.sparse_block=2",
+                    "model.sparse_blocks=2", "model.sparse_window=2"}));
+  add("lm_blocks", "lm",
+      with(layers, {"model.layers=2", "model.mechanism=moba", "model.scope=top_blocks:2,2"}));
+  add("lm_indexed", "lm",
+      with(layers, {"model.layers=2", "model.mechanism=dsa", "model.index_keys=3"}));
   add("lm_recurrence", "lm", with(layers, {"model.layers=2", "model.layer=gated_delta"}));
   add("lm_hybrid", "lm", with(layers, {"model.layers=2", "model.layer=attention,gla"}));
   add("encoder_recurrence", "encoder", with(layers, {"model.layers=2", "model.layer=mamba2"}));

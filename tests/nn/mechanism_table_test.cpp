@@ -83,6 +83,15 @@ TEST(MechanismTable, HasEveryMechanismOnce) {
     EXPECT_TRUE(names.contains(wanted)) << wanted;
 }
 
+TEST(MechanismTable, HasModulesAroundTheOperator) {
+  for (const char* name : {"gated_attention", "differential", "latent", "moba", "nsa", "dsa"}) {
+    const Mechanism& row = mechanism(name);
+    EXPECT_GE(row.year, 2024) << name;
+    EXPECT_NO_THROW(mechanism(row.parent)) << name;
+    EXPECT_FALSE(row.cache.empty()) << name;
+  }
+}
+
 TEST(MechanismTable, RowsAgreeWithThemselves) {
   for (const Mechanism& row : mechanism_table()) {
     SCOPED_TRACE(row.name);

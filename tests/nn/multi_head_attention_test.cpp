@@ -178,6 +178,15 @@ std::vector<Row> causal_rows() {
   for (const char* scope : {"window:2", "window:3 & prefix:9", "global:2"})
     add(scope, {.choices = {.scope = scope}});
   add("rotary", {.rotary = true});
+  add("gated", {.key_heads = 1, .gated = true});
+  add("differential", {.differential = true});
+  add("differential rotary", {.choices = {.bias = "alibi"}, .rotary = true, .differential = true});
+  add("latent", {.latent_depth = 3, .rotary_depth = 2});
+  add("latent of large vectors", {.choices = {.bias = "alibi"}, .latent_depth = 7});
+  add("sparse branches",
+      {.choices = {.scope = "causal"}, .branches = {.block = 2, .count = 2, .window = 3}});
+  add("indexer", {.key_heads = 1, .indexer = {.keys = 3, .heads = 2, .depth = 4}});
+  add("top blocks", {.choices = {.scope = "top_blocks:3,2"}, .key_heads = 1, .rotary = true});
   add("rotary of general", {.choices = {.score = "general"}, .key_heads = 1, .rotary = true});
   return rows;
 }
@@ -199,7 +208,9 @@ INSTANTIATE_TEST_SUITE_P(Tables, EveryRow, testing::ValuesIn(causal_rows()),
 // The operator on projected heads, with parameters by name.
 TEST_P(EveryRow, IsTheOperator) {
   const HeadGroup& group = GetParam().group;
-  if (group.rotary || !group.choices.bias.empty()) return;
+  const bool has_form = group.gated || group.differential || group.latent_depth > 0 ||
+                        group.branches.block > 0 || group.indexer.keys > 0;
+  if (group.rotary || has_form || !group.choices.bias.empty()) return;
   const auto module = module_of(config());
   auto parameters = module->named_parameters();
   parameters.update(module->named_buffers());

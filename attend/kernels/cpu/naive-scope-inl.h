@@ -37,7 +37,7 @@ inline bool sees(const Segments& c, const Row& row, int64_t key) {
 }
 
 inline bool sees(const BlockLayout& c, const Row& row, int64_t key) {
-  const int64_t line = (row.query + c.first_query) / c.block;
+  const int64_t line = (row.query + c.first_query) / c.rows();
   const int64_t column = (key + c.first_key) / c.block;
   const uint8_t* own = c.layout + row.batch * c.batch_stride + row.head * c.head_stride;
   return column < c.columns && own[line * c.columns + column] != 0;
