@@ -50,6 +50,16 @@ void set_gaussian(Inputs& inputs) {
   inputs.gradients.widths = inputs.random(kRows);
 }
 
+void set_gates(Inputs& inputs) {
+  constexpr int64_t kRows = kHeads * kLength;
+  double* sums = inputs.doubles(kRows);
+  for (int64_t i = 0; i < kRows; ++i)
+    sums[i] = i % kLength == 0 ? 0 : sums[i - 1] - 0.001 * static_cast<double>(i % 7);
+  inputs.problem.bias.query_sums = inputs.problem.bias.key_sums = sums;
+  inputs.gradients.query_sums = inputs.doubles(kRows);
+  inputs.gradients.key_sums = inputs.doubles(kRows);
+}
+
 constexpr double kPlain = 1.3, kDense = 1.6, kAbsolute = 3;
 
 // Each includes the gradients of everything that it adds.
@@ -87,6 +97,7 @@ const Variant kVariants[] = {
      [](Inputs& inputs) { set_relative(inputs, kLength, 2 * kReach + 1, kReach); }},
     {"relative in two dimensions", kPlain, Family::dot, set_grid},
     {"Gaussian", kPlain, Family::dot, set_gaussian},
+    {"forgetting (FoX)", kPlain, Family::dot, set_gates},
     {"weight dropout", 0, Family::dot,
      [](Inputs& inputs) {
        inputs.problem.dropout = {0.1, 1};

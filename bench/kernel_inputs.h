@@ -103,6 +103,7 @@ class KernelInputs {
     for (T& x : numbers) x = static_cast<T>(mean + normal_(engine_));
     return numbers.data();
   }
+  double* doubles(int64_t count) { return doubles_.emplace_back(count).data(); }
   int64_t* positions(int64_t count) { return positions_.emplace_back(count).data(); }
 
   kernels::Problem<S> problem;
@@ -129,6 +130,7 @@ class KernelInputs {
   std::deque<std::vector<S>> stored_;
   std::deque<std::vector<T>> computed_;
   std::deque<std::vector<int64_t>> positions_;
+  std::deque<std::vector<double>> doubles_;
   kernels::Result<S> result_;
   kernels::View<S> grad_context_;
 };

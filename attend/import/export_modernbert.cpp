@@ -48,7 +48,12 @@ void add_turns(const SourceEncoderConfig& encoder, Json& config) {
     types.push_back(is_local ? "sliding_attention" : "full_attention");
     if (is_local)
       config["local_attention"] = 2 * std::stoll(group.choices.scope.substr(window.size()));
-    rotations[types.back()] = {{"rope_type", "default"}, {"rope_theta", group.rotary_base}};
+    rotations[types.back()] = {{"rope_type", "default"}, {"rope_theta", group.rotation.base}};
+    if (group.rotation != Rotation{.base = group.rotation.base})
+      fail(
+          "model.rotary_scaling, model.rotary_share or model.rotary_pairs differ from "
+          "ModernBERT's; "
+          "export a model without them");
   }
   config["layer_types"] = types;
   config["rope_parameters"] = rotations;

@@ -96,6 +96,11 @@ struct Bias {
   // eq. 10).
   const T* centres = nullptr;  // [batch, heads, queries]
   const T* widths = nullptr;   // [batch, heads, queries]
+  // -|query_sums[b][h][i] - key_sums[b][h][j]|: sums of the logarithms of gates up to the positions
+  // of query and key (forgetting, Lin et al. 2025). float64, so that differences of long sums stay
+  // exact. Both or none.
+  const double* query_sums = nullptr;  // [batch, heads, queries]
+  const double* key_sums = nullptr;    // [batch, heads, keys]
   // [batch, heads, 1, edges of the longest list]: one number per edge, in the order of its list. A
   // stride of 0 broadcasts. Requires a scope of one clause with one condition of edges.
   View<const T> edges;
@@ -170,6 +175,8 @@ struct Gradients {
   Compute<S>* centres = nullptr;  // [batch, heads, queries]
   Compute<S>* widths = nullptr;   // [batch, heads, queries]
   Compute<S>* edges = nullptr;
+  double* query_sums = nullptr;  // [batch, heads, queries]
+  double* key_sums = nullptr;    // [batch, heads, keys]
 };
 
 // threads: 0 uses the number of OpenMP. Results are bit-identical for any number. Throws

@@ -45,6 +45,9 @@ void check_bias(const Shape& s, const Bias<T>& bias) {
   if ((bias.centres == nullptr) != (bias.widths == nullptr))
     fail("[attention] bias.{} is null; centres and widths go together",
          bias.centres == nullptr ? "centres" : "widths");
+  if (row_count(s) > 0 && s.keys > 0 && (bias.query_sums == nullptr) != (bias.key_sums == nullptr))
+    fail("[attention] bias.{} is null; sums of queries and keys go together",
+         bias.query_sums == nullptr ? "query_sums" : "key_sums");
   for (int64_t row = 0; bias.widths != nullptr && row < row_count(s); ++row) {
     // NaN passes; its row becomes NaN.
     if (bias.widths[row] <= 0)
@@ -115,6 +118,8 @@ void check(const Problem<S>& problem, const Upstream<S>& upstream, const Gradien
   check_wanted("bias.centres", gradients.centres, problem.bias.centres != nullptr);
   check_wanted("bias.widths", gradients.widths, problem.bias.widths != nullptr);
   check_wanted("bias.edges", gradients.edges, problem.bias.edges.data != nullptr);
+  check_wanted("bias.query_sums", gradients.query_sums, problem.bias.query_sums != nullptr);
+  check_wanted("bias.key_sums", gradients.key_sums, problem.bias.key_sums != nullptr);
   check_wanted("sinks", gradients.sinks, problem.sinks != nullptr);
 }
 

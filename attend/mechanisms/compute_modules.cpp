@@ -42,9 +42,39 @@ void encode_queries(Attended& given, const Encode& encode) {
   query = at::stack(entries);
 }
 
-void rotate_both(const Parameters&, Attended& given) {
-  encode_queries(given, [](const Tensor& x, int64_t first) { return rotate(x, first); });
-  given.key = rotate(given.key);
+void rotate_by(const Rotation& rotation, Attended& given) {
+  encode_queries(
+      given, [&rotation](const Tensor& x, int64_t first) { return rotate(x, first, rotation); });
+  given.key = rotate(given.key, 0, rotation);
+}
+
+void rotate_both(const Parameters&, Attended& given) { rotate_by({}, given); }
+
+double number_of(const Parameters& parameters, const char* name) {
+  const Tensor& given = parameters.at(name);
+  if (given.numel() != 1)
+    fail("parameter {} has shape {}; it is one number", name, shape_of(given));
+  return given.item<double>();
+}
+
+void rotate_partly(const Parameters& parameters, Attended& given) {
+  rotate_by({.share = number_of(parameters, "share")}, given);
+}
+
+// The numbers of a rule, as in model.rotary_scaling.
+void rotate_scaled(RotaryRule rule, const Parameters& parameters, Attended& given) {
+  const double factor = number_of(parameters, "factor"), length = number_of(parameters, "length");
+  if (!(length >= 1 && length <= 0x1p40) || length != std::floor(length))
+    fail("parameter length is {}; it must be a whole number, 1 or more", length);
+  rotate_by({.scaling = {rule, factor, static_cast<int64_t>(length)}}, given);
+}
+
+void rotate_by_yarn(const Parameters& parameters, Attended& given) {
+  rotate_scaled(RotaryRule::yarn, parameters, given);
+}
+
+void rotate_by_llama3(const Parameters& parameters, Attended& given) {
+  rotate_scaled(RotaryRule::llama3, parameters, given);
 }
 
 // Encodes the positions of queries, keys and values.
@@ -191,14 +221,28 @@ void look_at_places(const Parameters& parameters, Attended& given) {
   given.query = given.query * 0;
 }
 
-}  // namespace
+// Numbers of a rotation for sequences longer than in training.
+std::vector<ChoiceParameter> scaling_parameters() {
+  return {{"factor", "", "s, how much longer sequences are than in training", 0, true, false},
+          {"length", "", "L, positions in training", 0, true, false}};
+}
 
-const ComputeModule* compute_module(const Mechanism* row) {
-  static const std::vector<ComputeModule> table = {
+// Modules that change positions, or the length of the sequence.
+std::vector<ComputeModule> position_modules() {
+  return {
       {ModuleKind::rotation,
        "columns (2a, 2a + 1) of position p turned by the angle p 10000^(-2a / D)",
        {},
        rotate_both},
+      {ModuleKind::partial_rotation,
+       "the first floor(share D) columns turned in pairs",
+       {{"share", "", "share of the columns that turn, above 0 and at most 1", 0, true, false}},
+       rotate_partly},
+      {ModuleKind::yarn_rotation,
+       "columns (2a, 2a + 1) of position p turned by p f'_a and multiplied by 0.1 ln s + 1",
+       scaling_parameters(), rotate_by_yarn},
+      {ModuleKind::llama3_rotation, "columns (2a, 2a + 1) of position p turned by p f'_a",
+       scaling_parameters(), rotate_by_llama3},
       {ModuleKind::sinusoids,
        "x_p + sin, cos(p / 10000^(2a / D)) in columns 2a, 2a + 1",
        {},
@@ -212,6 +256,12 @@ const ComputeModule* compute_module(const Mechanism* row) {
        {{"E", "shortened, keys", "the projection of the keys", 2, true},
         {"F", "shortened, keys", "the projection of the values; absent: E", 2, false}},
        shorten},
+  };
+}
+
+// Modules that choose, combine or make keys.
+std::vector<ComputeModule> key_modules() {
+  return {
       {ModuleKind::difference,
        "w_ij - factor w'_ij, the weights of both softmaxes",
        {{"query_2", "queries, query_depth", "queries of the weights to subtract", 2, true},
@@ -247,6 +297,16 @@ const ComputeModule* compute_module(const Mechanism* row) {
         {"Delta", "2", "row and column of the attended place, [2] or [heads, 2]", 1, true}},
        look_at_places},
   };
+}
+
+}  // namespace
+
+const ComputeModule* compute_module(const Mechanism* row) {
+  static const std::vector<ComputeModule> table = [] {
+    std::vector<ComputeModule> all = position_modules();
+    for (const ComputeModule& module : key_modules()) all.push_back(module);
+    return all;
+  }();
   for (const ComputeModule& module : table)
     if (row && row->module_kind == module.kind) return &module;
   return nullptr;

@@ -50,7 +50,7 @@ int64_t heads_of(const ComputeProblem& problem) {
 void check_numbers(const BiasChoice& choice, const Tensor& table) {
   const BiasRow& row = *choice.row;
   const int64_t axes = row.parameters.front().axes;
-  if (choice.numbers.empty() || table.dim() < axes) return;
+  if (choice.numbers.empty() || !row.numbers.sizes_table || table.dim() < axes) return;
   std::vector<int64_t> table_numbers;
   for (size_t i = 0; i < row.numbers.count; ++i)
     table_numbers.push_back((table.size(static_cast<int64_t>(i) - axes) - row.numbers.shift) /
@@ -97,12 +97,16 @@ Parameters given_tensors(const BiasRow& row, const ComputeProblem& problem) {
   return tensors;
 }
 
-// Computes defaults for absent slopes, centres and widths.
+// Computes defaults for absent slopes, factors, centres and widths.
 void add_absent(const BiasRow& row, const ComputeProblem& problem, const Tensor& query,
                 Parameters& tensors) {
   if (row.kind == BiasKind::alibi) {
     Tensor& slopes = tensors.begin()->second;
     if (!slopes.defined()) slopes = alibi_slopes(heads_of(problem)).to(query.options());
+  }
+  if (row.kind == BiasKind::sandwich) {
+    Tensor& factors = tensors.begin()->second;
+    if (!factors.defined()) factors = sandwich_factors(heads_of(problem)).to(query.options());
   }
   if (row.kind != BiasKind::gaussian) return;
   Tensor& centres = tensors.find(row.parameters[0].name)->second;
@@ -120,8 +124,9 @@ Bias bias_of(const BiasChoice& choice, const ComputeProblem& problem, const Tens
   Parameters tensors = given_tensors(*choice.row, problem);
   add_absent(*choice.row, problem, query, tensors);
   check_numbers(choice, tensors.find(choice.row->parameters.front().name)->second);
-  return bias_of(*choice.row, tensors,
-                 {problem.query.dim(), !is_causal(scope), largest_distance(choice)});
+  return bias_of(
+      *choice.row, tensors,
+      {problem.query.dim(), !is_causal(scope), largest_distance(choice), first_number(choice)});
 }
 
 std::vector<ChoiceParameter> parameters_of(const ComputeProblem& problem) {

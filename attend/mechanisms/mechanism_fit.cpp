@@ -68,6 +68,11 @@ Parameters module_parameters(const Mechanism& row, int64_t words, int64_t depth)
       const Tensor back = torch::randn({few, depth}) / std::sqrt(static_cast<double>(depth));
       return {{"K", at::matmul(both, back)}, {"V", at::matmul(both, back)}};
     }
+    case ModuleKind::partial_rotation:
+      return {{"share", torch::tensor(0.5)}};
+    case ModuleKind::yarn_rotation:
+    case ModuleKind::llama3_rotation:
+      return {{"factor", torch::tensor(4.0)}, {"length", torch::tensor(4.0)}};
     case ModuleKind::length_projection:
       return {{"E", torch::randn({kShortened, words}) * 0.5}};
     case ModuleKind::blocks: {
@@ -109,11 +114,13 @@ class Fit {
       layer->weight.copy_(torch::eye(depth) * 0.2);
     }
     parameters_ = module_parameters(row, words, depth);
+    if (trained_->reads_source()) gate_layer_ = torch::nn::Linear(depth, 1);
   }
 
   void run() {
     std::vector<Tensor> tensors = trained_->parameters();
     for (const auto& layer : {query_layer_, key_layer_}) tensors.push_back(layer->weight);
+    if (gate_layer_) tensors.insert(tensors.end(), {gate_layer_->weight, gate_layer_->bias});
     if (module_)
       for (const ChoiceParameter& one : module_->parameters)
         if (const auto found = parameters_.find(one.name);
@@ -139,7 +146,9 @@ class Fit {
  private:
   Attended attended(uint64_t seed) {
     Attended given{query_layer_->forward(queries_), key_layer_->forward(memory_), memory_, {}};
-    given.spec = trained_->spec(given.query, {.keys = memory_.size(0), .seed = seed});
+    const Tensor numbers = gate_layer_ ? gate_layer_->forward(memory_).squeeze(-1) : Tensor();
+    given.spec = trained_->spec(given.query,
+                                {.keys = memory_.size(0), .seed = seed, .key_numbers = numbers});
     if (module_) module_->apply(parameters_, given);
     // Excludes each word itself, which would be its own best answer.
     if (task_ == FitTask::same_word && given.key.size(0) == given.query.size(0))
@@ -175,6 +184,7 @@ class Fit {
   Tensor memory_, queries_, target_;
   std::shared_ptr<LearnedAttention> trained_;
   torch::nn::Linear query_layer_{nullptr}, key_layer_{nullptr};
+  torch::nn::Linear gate_layer_{nullptr};  // numbers per key of a bias
   Parameters parameters_;
 };
 

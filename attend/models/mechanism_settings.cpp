@@ -2,6 +2,7 @@
 
 #include "attend/base/error.h"
 #include "attend/nn/mechanism_table.h"
+#include "attend/ops/biases.h"
 #include "attend/ops/normalisers.h"
 #include "attend/ops/scopes.h"
 #include "attend/ops/scores.h"
@@ -49,6 +50,10 @@ void MechanismSettings::check(const std::string& prefix) const {
 }
 
 std::string MechanismSettings::not_shared_reason(const std::string& prefix) const {
+  for (const BiasChoice& choice : parse_biases(choices().bias))
+    if (choice.row->is_of_source)
+      return fmt::format("{}bias is {}, and its gates are summed over positions of all processes",
+                         prefix, choice.row->name);
   const std::string scope = choices().scope;
   if (around_reach(scope))
     return fmt::format("{}scope is {}, which predicts centres from queries of all processes",

@@ -57,6 +57,12 @@ void check_recurrent(const AttentionChoices& choices) {
         "model.bias is {}, and the positions of a source have one axis and no grid; take "
         "relative_keys:L or buckets:N",
         choices.bias);
+  for (const BiasChoice& bias : parse_biases(choices.bias))
+    if (bias.row->is_of_source)
+      fail(
+          "model.bias is {}, and its gates are read from a sequence that attends to itself; take "
+          "alibi",
+          bias.row->name);
   const NormaliserRow& normaliser = Normaliser(choices.normaliser).row();
   if (normaliser.training == Training::none)
     fail(

@@ -73,6 +73,9 @@ void check_row(const char* key, const Mechanism& row) {
     case ModuleKind::none:
     case ModuleKind::multi_head:
     case ModuleKind::rotation:
+    case ModuleKind::partial_rotation:
+    case ModuleKind::yarn_rotation:
+    case ModuleKind::llama3_rotation:
     case ModuleKind::sinusoids:
     case ModuleKind::learned_positions:
     case ModuleKind::output_gate:
@@ -152,6 +155,15 @@ Settings LayersConfig::weight_settings() {
       {"model.rotary_bases", &rotary_bases,
        "base of the angles of positions rotary; several, separated by ;, alternate over the "
        "layers"},
+      {"model.rotary_scaling", &rotary_scaling,
+       "frequencies of positions rotary for longer sequences than in training: none, "
+       "linear:FACTOR, "
+       "yarn:FACTOR,LENGTH[,FAST,SLOW] or llama3:FACTOR,LENGTH[,LOW,HIGH], with the LENGTH in "
+       "training; several, separated by ;, alternate over the layers"},
+      {"model.rotary_share", &rotary_share,
+       "share of the columns of each head that positions rotary rotates, the first ones", 1e-3, 1},
+      {"model.rotary_pairs", &rotary_pairs,
+       "columns that positions rotary rotates together: adjacent ones, or one of each half"},
       {"model.activation", &activation, "activation of the hidden units"},
       {"model.gated", &gated, "whether a gate multiplies the hidden units (Shazeer 2020)"},
       {"model.experts", &experts,
@@ -189,18 +201,65 @@ std::vector<HeadGroup> LayersConfig::heads_in_turn(bool causal) const {
     group.latent_depth = latent_depth > 0 ? latent_depth : 4 * head_depth;
     group.rotary_depth = latent_rotary >= 0 ? latent_rotary : (head_depth + 3) / 4 * 2;
   } else {
-    group.rotary = group.rotary || positions == Positions::rotary;
+    group.rotary = rotates();
   }
   const std::vector<std::string> all_scopes =
       in_turn("model.scopes", scopes.empty() ? group.choices.scope : scopes);
   const std::vector<std::string> all_bases = in_turn("model.rotary_bases", rotary_bases);
-  std::vector<HeadGroup> turns(std::lcm(all_scopes.size(), all_bases.size()), group);
+  const std::vector<RotaryScaling> all_scalings = scalings();
+  std::vector<HeadGroup> turns(
+      std::lcm(std::lcm(all_scopes.size(), all_bases.size()), all_scalings.size()), group);
   for (size_t i = 0; i < turns.size(); ++i) {
     const std::string& scope = all_scopes[i % all_scopes.size()];
     turns[i].choices.scope = causal ? causal_scope(scope) : scope;
-    turns[i].rotary_base = rotary_base(all_bases[i % all_bases.size()]);
+    turns[i].rotation = {.base = rotary_base(all_bases[i % all_bases.size()]),
+                         .share = rotary_share,
+                         .pairs = rotary_pairs,
+                         .scaling = all_scalings[i % all_scalings.size()]};
   }
   return turns;
+}
+
+std::vector<RotaryScaling> LayersConfig::scalings() const {
+  std::vector<RotaryScaling> all;
+  for (const std::string& text : in_turn("model.rotary_scaling", rotary_scaling))
+    all.push_back(parse_rotary_scaling(text));
+  return all;
+}
+
+void LayersConfig::check_rotation() const {
+  const std::vector<RotaryScaling> all = scalings();
+  const Mechanism& row = mechanism(self.mechanism);
+  const bool scaled = std::any_of(all.begin(), all.end(), [](const RotaryScaling& one) {
+    return one.rule != RotaryRule::none;
+  });
+  if (row.rotary_rule != RotaryRule::none &&
+      std::none_of(all.begin(), all.end(),
+                   [&](const RotaryScaling& one) { return one.rule == row.rotary_rule; }))
+    fail(
+        "model.mechanism is {}, and model.rotary_scaling {}; give its numbers, such as "
+        "model.rotary_scaling={}:4,2048",
+        row.name, in_quotes(rotary_scaling), row.name);
+  if (!rotates()) {
+    if (scaled || rotary_share != 1)
+      fail(
+          "model.rotary_scaling is {} and model.rotary_share {}, and model.positions {} rotates "
+          "nothing; take rotary",
+          in_quotes(rotary_scaling), rotary_share, name_of(positions));
+    return;
+  }
+  for (const RotaryScaling& one : all) {
+    if (one.rule == RotaryRule::dynamic)
+      fail(
+          "model.rotary_scaling is {}: dynamic changes the angles of earlier tokens with each "
+          "token, so that answers would differ from training; take yarn:FACTOR,LENGTH",
+          rotary_scaling);
+    rotary_frequencies({.share = rotary_share, .scaling = one}, depth / heads);
+  }
+}
+
+bool LayersConfig::rotates() const {
+  return positions == Positions::rotary || mechanism(self.mechanism).rotates;
 }
 
 std::vector<const RecurrenceRow*> LayersConfig::recurrences() const {
@@ -283,6 +342,7 @@ void LayersConfig::check() const {
   check_row("model.mechanism", row);
   self.check("model.");
   check_turns();
+  check_rotation();
   check_positions(row, positions);
 }
 

@@ -29,6 +29,9 @@ struct LayersConfig {
   std::string scopes = {};
   Positions positions = Positions::sinusoidal;
   std::string rotary_bases = "10000";  // bases of rotate() (nn/positions.h) that layers use in turn
+  std::string rotary_scaling = "none";  // parse_rotary_scaling() of layers in turn
+  double rotary_share = 1;              // see Rotation
+  RotaryPairs rotary_pairs = RotaryPairs::adjacent;
   int64_t depth = 128;
   int64_t feed_forward = 256;
   int64_t heads = 4;
@@ -76,6 +79,11 @@ struct LayersConfig {
   // Heads of the layers, in turn; `causal` as in stack().
   std::vector<HeadGroup> heads_in_turn(bool causal) const;
   void check_turns() const;
+  // Scalings of the layers, in turn.
+  std::vector<RotaryScaling> scalings() const;
+  // Whether queries and keys are rotated.
+  bool rotates() const;
+  void check_rotation() const;
 };
 
 // The encoder-decoder of Vaswani et al. 2017.

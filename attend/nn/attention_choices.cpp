@@ -44,6 +44,11 @@ void check_biases(const AttentionChoices& choices, bool predicts_centre) {
         "bias offset adds one number to all scores of a row, which normaliser {} cancels; leave it "
         "out, or take sigmoid, none or monotonic",
         choices.normaliser);
+  if (has_bias(biases, BiasKind::cope) && score_row(choices.score).family != Family::dot)
+    fail(
+        "bias cope counts products of queries and keys, and the score is {}; take scaled_dot, dot, "
+        "general or cosine",
+        choices.score);
   if (has_bias(biases, BiasKind::sink) && !normaliser.takes_sink)
     fail("bias sink takes part in a softmax, and the normaliser is {}; take softmax",
          normaliser.name);

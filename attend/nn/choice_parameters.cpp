@@ -83,6 +83,10 @@ int64_t largest_distance(const BiasChoice& choice) {
   return choice.numbers.size() > axes ? choice.numbers[axes] : 0;
 }
 
+int64_t first_number(const BiasChoice& choice) {
+  return choice.numbers.empty() ? 0 : choice.numbers.front();
+}
+
 Bias bias_of(const BiasRow& row, const Parameters& tensors, const BiasQueries& queries) {
   const auto tensor = [&](size_t i) { return tensors.find(row.parameters[i].name)->second; };
   switch (row.kind) {
@@ -90,6 +94,23 @@ Bias bias_of(const BiasRow& row, const Parameters& tensors, const BiasQueries& q
       return dense_bias(tensor(0));
     case BiasKind::alibi:
       return alibi(tensor(0));
+    case BiasKind::kerple_log:
+      return kerple_log(tensor(0), tensor(1));
+    case BiasKind::kerple_power:
+      return kerple_power(tensor(0), tensor(1));
+    case BiasKind::sandwich:
+      return queries.number == 0 ? sandwich(tensor(0)) : sandwich(tensor(0), queries.number);
+    case BiasKind::forget:
+      return forget(tensor(0));
+    case BiasKind::cope:
+      return cope(tensor(0));
+    case BiasKind::fire:
+      return fire({.W_1 = tensor(0),
+                   .b_1 = tensor(1),
+                   .W_2 = tensor(2),
+                   .b_2 = tensor(3),
+                   .c = tensor(4),
+                   .threshold = tensor(5)});
     case BiasKind::buckets:
       return bucket_bias(tensor(0), queries);
     case BiasKind::relative_keys:

@@ -29,7 +29,11 @@ struct BiasQueries {
   int64_t axes = 4;  // axes of the query tensor
   bool look_ahead = true;
   int64_t largest_distance = 0;  // for buckets; 0: T5's 128
+  int64_t number = 0;            // first number of the choice; 0 if absent
 };
+
+// The first number of a choice; 0 if absent.
+int64_t first_number(const BiasChoice& choice);
 
 // The largest distance that buckets:N,DISTANCE names; 0 if it names none.
 int64_t largest_distance(const BiasChoice& choice);

@@ -114,7 +114,7 @@ void LearnedAttention::register_score(const AttentionSizes& sizes) {
   }
   // These vectors are compared with mapped queries, so they need the mapped depth.
   for (const BiasChoice& bias : biases_) {
-    if (bias.row->kind != BiasKind::relative_keys) continue;
+    if (bias.row->kind != BiasKind::relative_keys && bias.row->kind != BiasKind::cope) continue;
     const Tensor query = torch::zeros({1, heads_, 1, sizes.query_depth});
     const int64_t depth = score().map_query(query).size(-1);
     register_parameter(only_parameter(*bias.row), for_heads(heads_, [&] {
@@ -128,9 +128,22 @@ void LearnedAttention::register_bias(const BiasChoice& bias) {
   const auto add = [&](const Tensor& first) {
     register_parameter(only_parameter(*bias.row), first);
   };
+  const auto add_number = [&](size_t index, const Tensor& first) {
+    register_parameter(parameter_name(*bias.row, bias.row->parameters[index]), first);
+  };
   switch (bias.row->kind) {
     case BiasKind::alibi:
       return add(alibi_slopes(heads_));
+    case BiasKind::kerple_log:  // begins as -ln(1 + |i - j|)
+      for (const size_t index : {size_t{0}, size_t{1}}) add_number(index, torch::zeros({heads_}));
+      return;
+    case BiasKind::kerple_power:  // begins as alibi
+      add_number(0, torch::zeros({heads_}));
+      return add_number(1, alibi_slopes(heads_).log());
+    case BiasKind::sandwich:
+      return add(sandwich_factors(heads_));
+    case BiasKind::fire:
+      return register_fire(bias);
     case BiasKind::buckets:
     case BiasKind::grid: {
       std::vector<int64_t> shape = table_axes(bias);
@@ -142,10 +155,32 @@ void LearnedAttention::register_bias(const BiasChoice& bias) {
     case BiasKind::sink:
       return add(torch::zeros({heads_}));
     case BiasKind::dense:
+    case BiasKind::forget:  // a number per key of the source
+    case BiasKind::cope:
     case BiasKind::relative_keys:  // registered with the score
     case BiasKind::gaussian:       // predicted
       return;
   }
+}
+
+// Layers as LibTorch begins them; c and L as the authors of FIRE do.
+void LearnedAttention::register_fire(const BiasChoice& bias) {
+  const int64_t units = table_axes(bias)[0];
+  const double bound = 1 / std::sqrt(static_cast<double>(units));
+  const Tensor first[] = {torch::empty({units}).uniform_(-1, 1),
+                          torch::empty({units}).uniform_(-1, 1),
+                          torch::empty({heads_, units}).uniform_(-bound, bound),
+                          torch::empty({heads_}).uniform_(-bound, bound),
+                          torch::full({}, 0.1),
+                          torch::ones({})};
+  size_t index = 0;
+  for (const BiasParameter& one : bias.row->parameters)
+    register_parameter(parameter_name(*bias.row, one), first[index++]);
+}
+
+bool LearnedAttention::reads_source() const {
+  return std::any_of(biases_.begin(), biases_.end(),
+                     [](const BiasChoice& bias) { return bias.row->is_of_source; });
 }
 
 bool LearnedAttention::is_positional() const {
@@ -182,18 +217,28 @@ Tensor LearnedAttention::predicted_centres(const Tensor& query, const Placement&
 }
 
 Bias LearnedAttention::bias(const BiasChoice& choice, const Tensor& centres,
-                            int64_t query_axes) const {
+                            const Tensor& key_numbers, int64_t query_axes) const {
   const auto all = named_parameters(false);
   const std::vector<BiasParameter>& rows = choice.row->parameters;
   Parameters tensors;
   if (choice.row->kind == BiasKind::gaussian) {
     tensors.emplace(rows[0].name, centres);
     tensors.emplace(rows[1].name, at::full_like(centres, static_cast<double>(*reach_) / 2));
+  } else if (choice.row->is_of_source) {
+    if (!key_numbers.defined())
+      fail(
+          "[learned attention] bias {} has a number per key of a sequence, which only "
+          "MultiHeadAttention computes; take MultiHeadAttention, or another bias",
+          choice.row->name);
+    tensors.emplace(rows[0].name, key_numbers);
   } else {
-    for (const BiasParameter& one : rows)
-      tensors.emplace(one.name, all[parameter_name(*choice.row, one)]);
+    for (const BiasParameter& one : rows) {
+      const Tensor trained = all[parameter_name(*choice.row, one)];
+      tensors.emplace(one.name, one.from_trained ? one.from_trained(trained) : trained);
+    }
   }
-  return bias_of(*choice.row, tensors, {query_axes, !is_causal(scope_), largest_distance(choice)});
+  return bias_of(*choice.row, tensors,
+                 {query_axes, !is_causal(scope_), largest_distance(choice), first_number(choice)});
 }
 
 Normaliser LearnedAttention::normaliser(uint64_t seed) const {
@@ -213,7 +258,7 @@ AttentionSpec LearnedAttention::spec(const Tensor& query, const Placement& place
   for (const BiasChoice& choice : biases_) {
     if (choice.row->kind == BiasKind::sink)
       spec.sink = named_parameters(false)[only_parameter(*choice.row)];
-    spec.bias = spec.bias + bias(choice, centres, query.dim());
+    spec.bias = spec.bias + bias(choice, centres, placement.key_numbers, query.dim());
   }
   spec.bias = shifted(spec.bias, placement.offset);
   if (normaliser_->draws == Draws::noise && is_training() && placement.seed != 0) {

@@ -32,6 +32,7 @@ struct Placement {
   at::Tensor key_lengths = {};  // [B] int64, without padding; undefined: no padding
   PastWeights past = {};        // state from earlier queries
   uint64_t seed = 0;            // seed of random draws in training; 0: nothing is drawn
+  at::Tensor key_numbers = {};  // [B, heads, keys], if reads_source(): a linear map of the source
 };
 
 // Error as check_choices, if the score compares vectors of different depths, or if a score with a
@@ -63,12 +64,15 @@ class LearnedAttention : public torch::nn::Module {
   bool is_positional() const;
   bool looks_back() const;
   bool draws() const;
+  bool reads_source() const;  // key_numbers
 
  private:
   void register_score(const AttentionSizes& sizes);
   void register_bias(const BiasChoice& bias);
+  void register_fire(const BiasChoice& bias);
   at::Tensor predicted_centres(const at::Tensor& query, const Placement& placement) const;
-  Bias bias(const BiasChoice& choice, const at::Tensor& centres, int64_t query_axes) const;
+  Bias bias(const BiasChoice& choice, const at::Tensor& centres, const at::Tensor& key_numbers,
+            int64_t query_axes) const;
   Normaliser normaliser(uint64_t seed) const;
 
   AttentionChoices choices_;

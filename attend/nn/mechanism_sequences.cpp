@@ -323,6 +323,7 @@ Mechanisms input_positions() {
        .carries = "the position",
        .module = "rotate() on queries and keys",
        .module_kind = ModuleKind::rotation,
+       .rotates = true,
        .refusal = "it rotates positions of one sequence, not a decoder's states and annotations; "
                   "take shaw"},
       {.name = "sinusoidal",
@@ -435,9 +436,9 @@ Mechanisms sparse_normalisers() {
 std::vector<Mechanism> sequence_mechanisms() {
   Mechanisms all;
   all.reserve(32);
-  for (const auto& part :
-       {own_sequence(), earlier_states(), sparse(), some_pairs(), linear_time(), shortened(),
-        relative_positions(), input_positions(), normalisers(), sparse_normalisers()})
+  for (const auto& part : {own_sequence(), earlier_states(), sparse(), some_pairs(), linear_time(),
+                           shortened(), relative_positions(), recent_positions(), input_positions(),
+                           recent_rotations(), normalisers(), sparse_normalisers()})
     all.insert(all.end(), part.begin(), part.end());
   return all;
 }

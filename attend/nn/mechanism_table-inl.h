@@ -12,6 +12,9 @@ constexpr std::string_view any_vectors = "any vectors", any_set = "any set of ve
 
 // The rows for one sequence, for positions and for normalisers.
 std::vector<Mechanism> sequence_mechanisms();
+// Later biases of positions, and later rotations of queries and keys.
+std::vector<Mechanism> recent_positions();
+std::vector<Mechanism> recent_rotations();
 
 // The rows with a module around the operator.
 std::vector<Mechanism> module_mechanisms();

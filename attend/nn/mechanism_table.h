@@ -4,6 +4,7 @@
 #include <vector>
 
 #include "attend/nn/attention_choices.h"
+#include "attend/nn/rotation.h"
 
 namespace attend {
 
@@ -20,6 +21,9 @@ enum class ModuleKind {
   none,
   multi_head,
   rotation,
+  partial_rotation,
+  yarn_rotation,
+  llama3_rotation,
   sinusoids,
   learned_positions,
   blocks,
@@ -67,6 +71,8 @@ struct Mechanism {
   // Module for the part that the four choices do not cover, in words; empty if there is none.
   std::string_view module = {};
   ModuleKind module_kind = ModuleKind::none;
+  bool rotates = false;                       // queries and keys are rotated by their positions
+  RotaryRule rotary_rule = RotaryRule::none;  // rule that a model must give numbers for
   // Why a recurrent decoder cannot use the row, and an alternative; empty if it can.
   std::string_view refusal = {};
 };

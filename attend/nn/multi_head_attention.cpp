@@ -4,6 +4,7 @@
 #include <torch/nn/init.h>
 
 #include <algorithm>
+#include <cmath>
 
 #include "attend/base/error.h"
 #include "attend/nn/positions.h"
@@ -33,9 +34,16 @@ void check_group(const HeadGroup& group, int64_t head_depth) {
         "[multi-head attention] {} heads share {} heads of keys; the second must divide the first "
         "and be 1 or more",
         group.heads, group.key_heads);
-  if (group.rotary && head_depth % 2 != 0)
+  if (!group.rotary) return;
+  if (head_depth % 2 != 0)
     fail("[multi-head attention] heads have depth {}; rotary rotates pairs, make it even",
          head_depth);
+  if (group.rotation.scaling.rule == RotaryRule::dynamic)
+    fail(
+        "[multi-head attention] rotary scaling dynamic changes the angles of earlier keys with "
+        "each "
+        "position, so that steps would differ from whole sequences; take yarn, linear or llama3");
+  rotary_frequencies(group.rotation, head_depth);  // throws on numbers out of range
 }
 
 // Error if the group's form does not support its other fields.
@@ -111,9 +119,10 @@ Tensor split_heads(const Tensor& x, int64_t depth) {
   return x.unflatten(2, {x.size(2) / depth, depth}).transpose(1, 2);
 }
 
-Tensor rotated(const Tensor& x, const Runs& runs, double base) {
-  return by_runs(x, runs,
-                 [base](const Tensor& part, int64_t first) { return rotate(part, first, base); });
+Tensor rotated(const Tensor& x, const Runs& runs, const Rotation& rotation) {
+  return by_runs(x, runs, [&rotation](const Tensor& part, int64_t first) {
+    return rotate(part, first, rotation);
+  });
 }
 
 // Number of last columns of the queries that are rotated; latent heads rotate a part of them.
@@ -121,10 +130,11 @@ int64_t rotary_depth_of(const HeadGroup& group, int64_t query_depth) {
   return group.latent_depth > 0 ? group.rotary_depth : group.rotary ? query_depth : 0;
 }
 
-Tensor with_last_rotated(const Tensor& x, int64_t count, const Runs& runs, double base) {
+Tensor with_last_rotated(const Tensor& x, int64_t count, const Runs& runs,
+                         const Rotation& rotation) {
   const int64_t kept = x.size(3) - count;
-  if (kept == 0) return rotated(x, runs, base);
-  return at::cat({x.narrow(3, 0, kept), rotated(x.narrow(3, kept, count), runs, base)}, 3);
+  if (kept == 0) return rotated(x, runs, rotation);
+  return at::cat({x.narrow(3, 0, kept), rotated(x.narrow(3, kept, count), runs, rotation)}, 3);
 }
 
 // Keys are mapped once for all later queries. Linear attention maps them itself, because it
@@ -149,6 +159,24 @@ Tensor appended(const Tensor& held, const Tensor& added, int64_t length) {
   }
   roomy.narrow(2, length, added.size(2)).copy_(added);
   return roomy;
+}
+
+// Their sigmoid f = 2^(-1 / tokens) is near 1: it forgets half of a key after 32 to 1,024 tokens,
+// in equal ratios from head to head.
+Tensor initial_gates(int64_t heads) {
+  const Tensor share = at::arange(heads, at::kDouble) / std::max<double>(1, double(heads - 1));
+  const Tensor tokens = (5 + 5 * share).exp2();
+  return -(std::log(2.0) / tokens).expm1().log().to(at::kFloat);
+}
+
+// [B, heads, T, 1]. Long sums of gates need more digits than products of bfloat16 have.
+Tensor gates_of(LinearImpl& map, const Tensor& source, Pass pass) {
+  if (pass.sequence != nullptr)
+    fail(
+        "[multi-head attention] the gates of a bias are summed over all positions, and processes "
+        "share the sequence; take another bias, such as alibi");
+  pass.bfloat16 = false;
+  return map.forward(source, pass).transpose(1, 2).unsqueeze(3);
 }
 
 // New keys have weight 0 so far.
@@ -197,6 +225,13 @@ MultiHeadAttention::MultiHeadAttention(const MultiHeadConfig& config)
   }
   output_ = linear("output", heads * head_depth_, config.depth);
   make_forms(config);
+  for (Group& group : groups_) {
+    if (!group.spec->reads_source()) continue;
+    group.gates = linear("gates" + std::to_string(&group - groups_.data()), source_depth_,
+                         group.config.heads);
+    const torch::NoGradGuard no_gradients;
+    group.gates->bias.copy_(initial_gates(group.config.heads));
+  }
   if (config.neighbour_kinds == 0) return;
   if (is_positional())
     fail(
@@ -245,7 +280,7 @@ bool MultiHeadAttention::is_positional() const {
 void MultiHeadAttention::append_group(const Group& group, const Tensor& key, const Tensor& value,
                                       const Runs& positions, MultiHeadState& state) {
   const int64_t key_heads = key_heads_of(group.config);
-  Tensor keys = group.config.rotary ? rotated(key, positions, group.config.rotary_base) : key;
+  Tensor keys = group.config.rotary ? rotated(key, positions, group.config.rotation) : key;
   Tensor values = value;
   if (group.difference)
     values = value.transpose(1, 2).unflatten(2, {key_heads / 2, 2}).flatten(3).transpose(1, 2);
@@ -269,10 +304,14 @@ void MultiHeadAttention::append(const Tensor& source, MultiHeadState& state, con
   const Runs positions = pass.sequence != nullptr ? pass.sequence->key_runs(pass.site)
                                                   : Runs{{state.keys_, source.size(1)}};
   state.groups_.resize(groups_.size());
+  for (size_t i = 0; i < groups_.size(); ++i)
+    if (Group& group = groups_[i]; group.gates)
+      state.groups_[i].gates =
+          appended(state.groups_[i].gates, gates_of(*group.gates, source, pass), state.keys_);
   if (const Group& group = groups_[0]; group.latent) {
     Tensor kept = group.latent->compressed(source, pass);
     if (const int64_t depth = group.config.rotary_depth; depth > 0)
-      kept = with_last_rotated(kept, depth, positions, group.config.rotary_base);
+      kept = with_last_rotated(kept, depth, positions, group.config.rotation);
     state.groups_[0].keys = appended(state.groups_[0].keys, kept, state.keys_);
   } else {
     const Tensor keys = split_heads(key_->forward(source, pass), head_depth_);
@@ -346,6 +385,7 @@ Tensor MultiHeadAttention::contexts(const Group& group, const Tensor& query, Mul
   }
   placement.past = {with_keys(held.past.previous, state.keys_),
                     with_keys(held.past.total, state.keys_)};
+  if (group.gates) placement.key_numbers = held.gates.narrow(2, 0, state.keys_).squeeze(3);
   placement.seed = group.spec->draws() ? pass.draw_seed() : 0;
   AttentionSpec spec = group.spec->spec(query, placement);
   if (call.neighbours != nullptr) {
@@ -355,7 +395,7 @@ Tensor MultiHeadAttention::contexts(const Group& group, const Tensor& query, Mul
   Tensor asking = query;
   if (const int64_t turned = rotary_depth_of(group.config, query.size(3)); turned > 0)
     asking = with_last_rotated(query, turned, positions_here(pass, state.queries_, query.size(2)),
-                               group.config.rotary_base);
+                               group.config.rotation);
   if (maps_early(*group.spec) && !group.latent) {
     asking = spec.score.map_query(asking);
     spec.score = spec.score.mapped();

@@ -11,6 +11,7 @@
 #include "attend/nn/linear.h"
 #include "attend/nn/multi_head_state.h"
 #include "attend/nn/pass.h"
+#include "attend/nn/rotation.h"
 #include "attend/nn/shared_sequence.h"
 #include "attend/nn/sparse_branches.h"
 
@@ -20,10 +21,10 @@ namespace attend {
 struct HeadGroup {
   AttentionChoices choices = {};
   int64_t heads = 1;
-  int64_t key_heads = 0;  // number of key and value heads, each shared by heads / key_heads query
-                          // heads (Ainslie et al. 2023); must divide heads. 0: one per head
-  bool rotary = false;    // queries and keys are rotated by position: rotate() in positions.h
-  double rotary_base = 10000;
+  int64_t key_heads = 0;   // number of key and value heads, each shared by heads / key_heads query
+                           // heads (Ainslie et al. 2023); must divide heads. 0: one per head
+  bool rotary = false;     // queries and keys are rotated by position: rotate() in positions.h
+  Rotation rotation = {};  // if rotary
   // A sigmoid of a linear map of the query's input multiplies the contexts before the output map
   // (Qiu et al. 2025).
   bool gated = false;
@@ -105,6 +106,7 @@ class MultiHeadAttention : public torch::nn::Module {
     std::shared_ptr<SparseBranches> branches = nullptr;    // null without sparse branches
     std::shared_ptr<KeyIndexer> indexer = nullptr;         // null if all keys are read
     Linear gate{nullptr};                                  // null unless gated
+    Linear gates{nullptr};  // a number per head and key; null unless the bias reads the source
   };
   void make_forms(const MultiHeadConfig& config);
   void append_group(const Group& group, const at::Tensor& key, const at::Tensor& value,

@@ -70,16 +70,36 @@ Tensor LearnedPositions::forward(const Tensor& x, int64_t offset) const {
 }
 
 Tensor rotate(const Tensor& x, int64_t offset, double base) {
-  if (x.dim() < 2 || x.size(-1) % 2 != 0 || x.size(-1) == 0)
+  return rotate(x, offset, Rotation{.base = base});
+}
+
+Tensor rotate(const Tensor& x, int64_t offset, const Rotation& rotation, int64_t length) {
+  const bool whole = rotation.share == 1;
+  if (x.dim() < 2 || x.size(-1) == 0 || (whole && x.size(-1) % 2 != 0))
     fail("[rotate] x has shape [{}]; it must have axes [.., positions, depth] with an even depth",
          fmt::join(x.sizes(), ", "));
-  if (!(base > 1)) fail("[rotate] base is {}; it must be above 1, such as 10000", base);
-  const Tensor angle = angles(x.size(-2), x.size(-1), offset, base, x.options());
-  const Tensor cosine = angle.cos().to(x.scalar_type()), sine = angle.sin().to(x.scalar_type());
-  const Tensor pairs = x.unflatten(-1, {x.size(-1) / 2, 2});
+  const int64_t count = x.size(-2);
+  const Tensor frequencies =
+      rotary_frequencies(rotation, x.size(-1), length == 0 ? offset + count : length);
+  const Tensor angle = at::outer(at::arange(offset, offset + count, x.options().dtype(at::kDouble)),
+                                 frequencies.to(x.device()));
+  const double magnitude = rotary_magnitude(rotation.scaling);
+  Tensor cosine = angle.cos(), sine = angle.sin();
+  if (magnitude != 1) {
+    cosine = cosine * magnitude;
+    sine = sine * magnitude;
+  }
+  cosine = cosine.to(x.scalar_type());
+  sine = sine.to(x.scalar_type());
+  const int64_t turned = 2 * frequencies.size(0);
+  const Tensor columns = whole ? x : x.narrow(-1, 0, turned);
+  const bool halves = rotation.pairs == RotaryPairs::halves;
+  const Tensor pairs = halves ? columns.unflatten(-1, {2, turned / 2}).transpose(-1, -2)
+                              : columns.unflatten(-1, {turned / 2, 2});
   const Tensor first = pairs.select(-1, 0), second = pairs.select(-1, 1);
-  return at::stack({first * cosine - second * sine, first * sine + second * cosine}, -1)
-      .flatten(-2);
+  const Tensor made[] = {first * cosine - second * sine, first * sine + second * cosine};
+  const Tensor rotated = halves ? at::cat(made, -1) : at::stack(made, -1).flatten(-2);
+  return whole ? rotated : at::cat({rotated, x.narrow(-1, turned, x.size(-1) - turned)}, -1);
 }
 
 }  // namespace attend

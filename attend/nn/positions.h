@@ -2,6 +2,8 @@
 
 #include <torch/nn/module.h>
 
+#include "attend/nn/rotation.h"
+
 namespace attend {
 
 // Attention by itself does not depend on order. These functions encode positions in token vectors,
@@ -52,5 +54,11 @@ class LearnedPositions : public torch::nn::Module {
 // only on the distance of their positions. x [..., T, depth], first row at position `offset`.
 // Differentiable twice. Error if the depth is odd.
 at::Tensor rotate(const at::Tensor& x, int64_t offset = 0, double base = 10000);
+
+// The same with other columns, pairs or frequencies. Columns after turned_columns() stay. `length`:
+// number of positions of the whole sequence, used by RotaryRule::dynamic only; 0: up to the last
+// row. Error as rotary_frequencies().
+at::Tensor rotate(const at::Tensor& x, int64_t offset, const Rotation& rotation,
+                  int64_t length = 0);
 
 }  // namespace attend

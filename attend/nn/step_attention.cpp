@@ -13,6 +13,11 @@ StepAttention::StepAttention(const AttentionChoices& choices, const AttentionSiz
         "score {} carries sums of features from query to query and not the keys; take LinearState "
         "of attend/ops/linear_state.h, or scaled_dot",
         choices.score);
+  if (reads_source())
+    fail(
+        "bias {} reads a number per key from a sequence that attends to itself; take "
+        "MultiHeadAttention, or alibi",
+        choices.bias);
 }
 
 AttentionMemory StepAttention::prepare(const Tensor& keys, const Tensor& values,

@@ -1,5 +1,7 @@
 #include "attend/ops/bias_parts.h"
 
+#include <ATen/OpMathType.h>
+
 #include <algorithm>
 
 #include "attend/base/error.h"
@@ -48,6 +50,15 @@ Tensor BiasParts::number_per_query(const Tensor& given, const char* name) const 
   const int64_t shape[] = {spec_.batch, spec_.heads, spec_.queries};
   check_broadcast(queries, shape, name, "[batch, heads, queries]");
   return queries.expand(shape);
+}
+
+Tensor BiasParts::number_per_position(const Tensor& given, const char* name) const {
+  Tensor positions = numbers(given, name);
+  if (query_axes_ == 3) positions = with_axis_of_heads(positions, 2);
+  const int64_t count = positions.dim() == 0 ? 1 : positions.size(-1);
+  const int64_t shape[] = {spec_.batch, spec_.heads, count};
+  check_broadcast(positions, shape, name, "[batch, heads, positions]");
+  return positions.expand(shape);
 }
 
 Tensor BiasParts::number_per_edge(const Tensor& given, const char* name) const {
@@ -109,6 +120,14 @@ void BiasParts::add_gaussian(const Tensor& centres, const Tensor& widths) {
   parts_[part::widths] = widths;
 }
 
+void BiasParts::add_sums(const Tensor& query_sums, const Tensor& key_sums) {
+  if (parts_[part::query_sums].defined())
+    return add_dense(
+        dense_of_sums(query_sums, key_sums, at::toOpMathType(parts_[part::query].scalar_type())));
+  parts_[part::query_sums] = query_sums;
+  parts_[part::key_sums] = key_sums;
+}
+
 Tensor dense_of_slopes(const Tensor& slopes, int64_t offset, int64_t queries, int64_t keys) {
   const Tensor distance =
       all_positions(keys, slopes).unsqueeze(0) - all_positions(queries, slopes).unsqueeze(1);
@@ -132,6 +151,12 @@ Tensor dense_of_gaussian(const Tensor& centres, const Tensor& widths, int64_t ke
   const Tensor key = at::arange(keys, centres.options());
   const Tensor distance = key - centres.unsqueeze(-1);
   return -(distance / widths.unsqueeze(-1)).square() / 2;
+}
+
+Tensor dense_of_sums(const Tensor& query_sums, const Tensor& key_sums, at::ScalarType type) {
+  const Tensor difference = query_sums.unsqueeze(-1) - key_sums.unsqueeze(-2);
+  // At 0 the slope is the one of a key before the query, as in the kernels.
+  return at::where(difference.detach().gt(0), -difference, difference).to(type);
 }
 
 }  // namespace attend

@@ -15,6 +15,7 @@ class BiasParts {
 
   const LoweredSpec& spec() const { return spec_; }
   const at::Tensor& mapped_query() const { return parts_[part::query]; }
+  const at::Tensor& mapped_key() const { return parts_[part::key]; }
   int64_t last_query() const { return std::max<int64_t>(spec_.queries, 1) - 1; }
 
   // Return a tensor of a term in the dtype of the arithmetic. Error on another dtype or device;
@@ -25,6 +26,8 @@ class BiasParts {
   at::Tensor number_per_head(const at::Tensor& given, const char* name) const;
   at::Tensor number_per_pair(const at::Tensor& given, const char* name) const;
   at::Tensor number_per_query(const at::Tensor& given, const char* name) const;
+  // Returns [B, H, positions] from a tensor that broadcasts to it, whatever its last axis.
+  at::Tensor number_per_position(const at::Tensor& given, const char* name) const;
   // Returns [B or 1, H or 1, 1, edges of the longest list] from [edges], [H, edges] or [B, H,
   // edges]. Error if the scope is not one clause with one condition of edges.
   at::Tensor number_per_edge(const at::Tensor& given, const char* name) const;
@@ -42,6 +45,8 @@ class BiasParts {
   void add_edges(const at::Tensor& edges);
   // -(j - centres)^2 / (2 widths^2), both [B, H, Tq].
   void add_gaussian(const at::Tensor& centres, const at::Tensor& widths);
+  // -|query_sums - key_sums|, float64 [B, H, Tq] and [B, H, Tk].
+  void add_sums(const at::Tensor& query_sums, const at::Tensor& key_sums);
 
  private:
   int64_t query_axes_;
@@ -53,5 +58,7 @@ class BiasParts {
 at::Tensor dense_of_slopes(const at::Tensor& slopes, int64_t offset, int64_t queries, int64_t keys);
 at::Tensor dense_of_relative(const at::Tensor& relative, const LoweredSpec& spec);
 at::Tensor dense_of_gaussian(const at::Tensor& centres, const at::Tensor& widths, int64_t keys);
+at::Tensor dense_of_sums(const at::Tensor& query_sums, const at::Tensor& key_sums,
+                         at::ScalarType type);
 
 }  // namespace attend

@@ -8,8 +8,13 @@
 namespace attend {
 namespace {
 
-// Biases that differ from pair to pair.
-std::vector<BiasRow> pair_rows() {
+at::Tensor exponential(const at::Tensor& trained) { return trained.exp(); }
+at::Tensor up_to_two(const at::Tensor& trained) { return 2 * trained.sigmoid(); }
+// Adam's steps are as small as the learning rate.
+at::Tensor times_512(const at::Tensor& trained) { return 512 * trained; }
+
+// A given number per pair.
+std::vector<BiasRow> given_rows() {
   return {
       {.kind = BiasKind::dense,
        .name = "dense",
@@ -18,7 +23,14 @@ std::vector<BiasRow> pair_rows() {
        .source = "any learned or given bias",
        .parameters = {{"bias", "[batch, heads, queries, keys], axes of 1 broadcast", "the bias",
                        2}},
-       .is_trained = false},
+       .is_trained = false,
+       .is_dense = true},
+  };
+}
+
+// Functions of the distance.
+std::vector<BiasRow> distance_rows() {
+  return {
       {.kind = BiasKind::alibi,
        .name = "alibi",
        .syntax = "alibi",
@@ -26,6 +38,75 @@ std::vector<BiasRow> pair_rows() {
        .source = "Press et al. 2022",
        .parameters = {{"slopes", "[heads]", "m, positive: nearer keys weigh more", 0,
                        "slopes of Press et al. 2022 for the number of heads"}}},
+      {.kind = BiasKind::kerple_log,
+       .name = "kerple_log",
+       .syntax = "kerple_log",
+       .formula = "-p ln(1 + a |i - j|)",
+       .source = "Chi et al. 2022, 5.1",
+       .parameters = {{"p", "[heads]", "p, positive", 0, {}, exponential},
+                      {"a", "[heads]", "a, positive", 0, {}, exponential}}},
+      {.kind = BiasKind::kerple_power,
+       .name = "kerple_power",
+       .syntax = "kerple_power",
+       .formula = "-a |i - j|^p",
+       .source = "Chi et al. 2022, 5.1",
+       .parameters = {{"p", "[heads]", "p, above 0 and up to 2", 0, {}, up_to_two},
+                      {"a", "[heads]", "a, positive", 0, {}, exponential}}},
+      {.kind = BiasKind::sandwich,
+       .name = "sandwich",
+       .syntax = "sandwich:N",
+       .formula = "f sum_a cos((i - j) / 10000^(2a/N)), a < N/2",
+       .source = "Chi et al. 2023, 5",
+       .parameters = {{"factors", "[heads]", "f, a factor per head", 0, "heads / (8 h), h = 1 .."}},
+       .numbers = {.count = 1, .least = 2, .sizes_table = false}},
+  };
+}
+
+// Functions of positions that depend on the inputs.
+std::vector<BiasRow> position_rows() {
+  return {
+      {.kind = BiasKind::forget,
+       .name = "forget",
+       .syntax = "forget",
+       .formula = "-|c_i - c_j|, c_n = sum_(t<=n) ln sigmoid(g_t)",
+       .source = "Lin et al. 2025, eq. 7-9",
+       .parameters = {{"gates", "[batch, heads, keys]",
+                       "g; sigmoid(g) is the share of the keys before it that later queries keep",
+                       1}},
+       .is_of_source = true},
+      {.kind = BiasKind::cope,
+       .name = "cope",
+       .syntax = "cope:N",
+       .formula = "s q_i . e[p_ij], p_ij = sum_(j<=t<=i) sigmoid(s q_i . k_t)",
+       .source = "Golovneva et al. 2024, eq. 3-5",
+       .parameters = {{"table", "[heads, N, attention_depth] or without heads",
+                       "e, a vector per position, up to N - 1", 2}},
+       .numbers = {.count = 1, .least = 2},
+       .is_dense = true},
+      {.kind = BiasKind::fire,
+       .name = "fire",
+       .syntax = "fire:N",
+       .formula = "W_2 relu(W_1 x + b_1) + b_2, x = ln(c |i - j| + 1) / ln(c max(L, i) + 1)",
+       .source = "Li et al. 2024, eq. 6-8",
+       .parameters = {{"W_1", "[N]", "weights of the N hidden units", 1},
+                      {"b_1", "[N]", "their biases", 1},
+                      {"W_2", "[heads, N]", "weights of the output", 1},
+                      {"b_2", "[heads]", "its bias"},
+                      {"c", "one number", "c, of the logarithm"},
+                      {"threshold",
+                       "one number",
+                       "L, the position up to which x is absolute",
+                       0,
+                       {},
+                       times_512}},
+       .numbers = {.count = 1, .least = 1},
+       .is_dense = true},
+  };
+}
+
+// Tables of distances, and a centre per query.
+std::vector<BiasRow> table_rows() {
+  return {
       {.kind = BiasKind::buckets,
        .name = "buckets",
        .syntax = "buckets:N[,DISTANCE]",
@@ -122,9 +203,10 @@ BiasChoice parse_bias(std::string_view part) {
 
 const std::vector<BiasRow>& bias_table() {
   static const std::vector<BiasRow> table = [] {
-    std::vector<BiasRow> all = pair_rows();
-    const std::vector<BiasRow> constant = constant_rows();
-    all.insert(all.end(), constant.begin(), constant.end());
+    std::vector<BiasRow> all;
+    for (const auto& part :
+         {given_rows(), distance_rows(), position_rows(), table_rows(), constant_rows()})
+      all.insert(all.end(), part.begin(), part.end());
     return all;
   }();
   return table;

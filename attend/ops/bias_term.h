@@ -42,6 +42,9 @@ class BiasTerm : public std::enable_shared_from_this<BiasTerm> {
   virtual BiasTermPointer with_tensors(const std::vector<at::Tensor>& tensors) const = 0;
 
   virtual std::vector<SequenceAxis> sequence_axes() const { return {}; }
+
+  // Whether the term of a pair depends on other keys, so that shifted_keys is an Error.
+  virtual bool needs_all_keys() const { return false; }
 };
 
 }  // namespace attend

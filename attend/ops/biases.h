@@ -29,6 +29,48 @@ Bias dense_bias(at::Tensor bias);
 // -slopes[h] |i + offset - j|. slopes: [H], one number, or [B, H] for slopes per batch entry.
 Bias alibi(at::Tensor slopes, int64_t offset = 0, at::Tensor offsets = {});
 
+// Kernels of the distance (Chi et al. 2022, KERPLE): -p[h] ln(1 + a[h] |i + offset - j|) and -a[h]
+// |i + offset - j|^p[h]. Both tensors: [H] or one number, positive; the power is at most 2 for a
+// conditionally positive definite kernel. Error on a number that is not positive.
+Bias kerple_log(at::Tensor p, at::Tensor a, int64_t offset = 0, at::Tensor offsets = {});
+Bias kerple_power(at::Tensor p, at::Tensor a, int64_t offset = 0, at::Tensor offsets = {});
+
+// factors[h] p_i . p_j for sinusoidal positions p of `depth` columns (Chi et al. 2023, Sandwich),
+// that is, factors[h] sum_a cos((i + offset - j) 10000^(-2 a / depth)), a < depth / 2. factors: [H]
+// or one number. Error if the depth is odd or below 2.
+Bias sandwich(at::Tensor factors, int64_t depth = 128, int64_t offset = 0, at::Tensor offsets = {});
+
+// Factors of Chi et al. 2023: heads / (8 h), h = 1 ... heads. float32 [heads].
+at::Tensor sandwich_factors(int64_t heads);
+
+// -|c_i - c_j|, c_n = sum_{t <= n} ln sigmoid(gates_t), the sum of the logarithms of the gates
+// after the earlier position up to the later one (Lin et al. 2025, forgetting attention). So a
+// query multiplies the weight of an earlier key by the gates after the key up to its own. gates:
+// broadcast to [B, H, keys], any numbers; for queries of three axes [B, keys]. Sums are float64; ln
+// sigmoid is at least -1e5. Queries before the first key or after the last one have no gates of
+// their own.
+Bias forget(at::Tensor gates, int64_t offset = 0, at::Tensor offsets = {});
+
+// s q_i . e[p_ij] with the scale s of the score (Golovneva et al. 2024, CoPE). The position p_ij is
+// the sum of sigmoid(s q_i . k_t) over the keys t in scope from j to the query, both included, at
+// most N - 1; 0 for keys after the query. Between whole positions, e is interpolated. table e: [N,
+// A] or [H, N, A]. Memory is quadratic, as a position depends on all keys between. Error if the
+// score is not of the dot family.
+Bias cope(at::Tensor table, int64_t offset = 0, at::Tensor offsets = {});
+
+// W_2 relu(W_1 x + b_1) + b_2 with x = ln(|c| |i - j| + 1) / (ln(|c| max(|threshold|, i) + 1) +
+// 1e-6) and i the position of the query (Li et al. 2024, FIRE). Memory is quadratic, as x depends
+// on i and j - i. Queries before the first key count as at 0.
+struct FireBias {
+  at::Tensor W_1, b_1;   // [units]
+  at::Tensor W_2, b_2;   // [H, units] and [H]; for all heads [units] and one number
+  at::Tensor c;          // one number
+  at::Tensor threshold;  // one number
+  int64_t offset = 0;
+  at::Tensor offsets = {};
+};
+Bias fire(const FireBias& bias);
+
 // table[h][bucket(j - i - offset)]. The first half of the buckets holds one distance each; further
 // buckets get wider up to maximum_distance. Larger distances use the last bucket. table: [H,
 // buckets] or [buckets]. If bidirectional, half of the buckets are for keys after the query;
@@ -83,7 +125,22 @@ at::Tensor alibi_slopes(int64_t heads);
 at::Tensor distance_buckets(const at::Tensor& distance, int64_t count, bool bidirectional,
                             int64_t maximum_distance);
 
-enum class BiasKind { dense, alibi, buckets, relative_keys, gaussian, grid, offset, sink };
+enum class BiasKind {
+  dense,
+  alibi,
+  kerple_log,
+  kerple_power,
+  sandwich,
+  forget,
+  cope,
+  fire,
+  buckets,
+  relative_keys,
+  gaussian,
+  grid,
+  offset,
+  sink
+};
 
 struct BiasParameter {
   std::string_view name;
@@ -91,6 +148,8 @@ struct BiasParameter {
   std::string_view meaning;
   int64_t axes = 0;              // number of axes after batch and heads
   std::string_view absent = {};  // default if the parameter is absent; empty: required
+  // Maps the numbers that a model trains to valid ones; null: they are valid.
+  at::Tensor (*from_trained)(const at::Tensor& trained) = nullptr;
 };
 
 // Numbers after the name of a bias, as in buckets:32 and grid:8x6. Axis i of the table, after the
@@ -100,6 +159,7 @@ struct BiasNumbers {
   int64_t least = 0;  // minimum of each number if the table is trained
   int64_t factor = 1;
   int64_t shift = 0;
+  bool sizes_table = true;  // false: the numbers give no axis of a table
 };
 
 // Upper limit of these numbers; no trained table is larger.
@@ -116,6 +176,10 @@ struct BiasRow {
   BiasNumbers numbers = {};
   bool is_trained = true;     // false: a model cannot train it; it is only given by the caller
   bool is_positional = true;  // depends on the position of the query
+  // Its tensor has a number per key, which MultiHeadAttention computes from the source by a linear
+  // map. Other modules do not support it.
+  bool is_of_source = false;
+  bool is_dense = false;  // takes a number per query and key of memory
 };
 
 // All biases, in the order of the documentation. The offset is one number per head, added to all

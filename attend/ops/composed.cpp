@@ -33,6 +33,9 @@ Tensor unscoped_scores(const Parts& parts, const LoweredSpec& spec) {
   if (parts[part::centres].defined())
     scores = scores + dense_of_gaussian(parts[part::centres], parts[part::widths], spec.keys);
   if (parts[part::edges].defined()) scores = scores + dense_of_edges(parts[part::edges], spec);
+  if (parts[part::query_sums].defined())
+    scores = scores +
+             dense_of_sums(parts[part::query_sums], parts[part::key_sums], scores.scalar_type());
   return scores;
 }
 

@@ -130,6 +130,13 @@ class QueriesAsEntries {
       const Tensor away = keys_ - centres.unsqueeze(-1);
       add(-(away / given_[part::widths].unsqueeze(-1)).square() / 2);
     }
+    if (const Tensor& sums = given_[part::query_sums]; sums.defined()) {
+      const Tensor own =
+          given_[part::key_sums].gather(2, keys_.reshape({shape_[0], shape_[1], -1})).view(shape_);
+      const Tensor away = sums.unsqueeze(-1) - own;
+      add(at::where(away.detach().gt(0), -away, away)
+              .to(at::toOpMathType(given_[part::query].scalar_type())));
+    }
     if (const Tensor& edges = given_[part::edges]; edges.defined())
       add(wide(edges).gather(3, rows_.numbers.expand(shape_)));
     return sum;

@@ -96,7 +96,8 @@ class CpuBackend : public Backend {
           {view_of<S, S>(gradients[part::query]), view_of<S, S>(gradients[part::key]),
            view_of<S, S>(gradients[part::value]), data(part::vector), data(part::dense),
            data(part::slopes), data(part::sinks), data(part::relative), data(part::centres),
-           data(part::widths), data(part::edges)},
+           data(part::widths), data(part::edges), pointer_of<double>(gradients[part::query_sums]),
+           pointer_of<double>(gradients[part::key_sums])},
           at::get_num_threads());
       if (shared) vector = vector.sum(0);
       return gradients;

@@ -70,6 +70,8 @@ kernels::Problem<S> KernelInputs::problem(const LoweredSpec& spec) const {
   p.bias.centres = pointer_of<const T>(parts[part::centres]);
   p.bias.widths = pointer_of<const T>(parts[part::widths]);
   p.bias.edges = view_of<T>(parts[part::edges]);
+  p.bias.query_sums = pointer_of<const double>(parts[part::query_sums]);
+  p.bias.key_sums = pointer_of<const double>(parts[part::key_sums]);
   p.sinks = pointer_of<const T>(parts[part::sinks]);
   p.normaliser = spec.normaliser->kernel.value();
   p.dropout = spec.dropout;

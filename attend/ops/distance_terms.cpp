@@ -3,6 +3,7 @@
 
 #include "attend/ops/bias_parts.h"
 #include "attend/ops/conditions-inl.h"
+#include "attend/ops/key_places-inl.h"
 #include "attend/ops/shape_text.h"
 
 namespace attend {
@@ -16,26 +17,13 @@ struct Distance {
   int64_t offset = 0;
   Tensor offsets = {};  // int64 [B]; undefined: 0
 
-  // Returns [B] on the device of `like`; undefined: 0. Error on another shape or dtype, with the
-  // name of the bias.
-  Tensor checked_offsets(const BiasParts& parts, const char* name, const Tensor& like) const {
-    if (!offsets.defined()) return {};
-    const int64_t batch = parts.spec().batch;
-    if (offsets.scalar_type() != at::kLong || offsets.sizes() != at::IntArrayRef{batch})
-      fail(
-          "[attention] the offsets of {} are {} of shape {}; they must be int64 of shape [batch], "
-          "{}",
-          name, c10::toString(offsets.scalar_type()), shape_of(offsets), batch);
-    return offsets.to(like.device()).clamp(-farthest_offset, farthest_offset);
-  }
-
   // All distances that occur, starting from the last query and the first key: [1, distances], or a
   // row per batch entry.
   Tensor all(const BiasParts& parts, const char* name, const Tensor& like) const {
     const int64_t count = parts.last_query() + std::max<int64_t>(parts.spec().keys, 1);
     const Tensor positions = at::arange(count, like.options().dtype(at::kLong));
     const Tensor common = (positions - parts.last_query() - offset).unsqueeze(0);
-    const Tensor own = checked_offsets(parts, name, like);
+    const Tensor own = checked_offsets(offsets, parts, name, like);
     return own.defined() ? common - own.unsqueeze(1) : common;
   }
 };
@@ -100,6 +88,72 @@ class AlibiTerm : public DistanceTerm<AlibiTerm> {
   }
 };
 
+// A number per head and distance, from two positive numbers per head.
+class KerpleTerm : public DistanceTerm<KerpleTerm> {
+ public:
+  using Function = Tensor (*)(const Tensor& far, const Tensor& p, const Tensor& a);
+
+  KerpleTerm(const char* name, Function function, Tensor p, Tensor a, Distance distance)
+      : DistanceTerm(std::move(p), std::move(distance)),
+        name_(name),
+        function_(function),
+        a_(std::move(a)) {}
+
+  void add_to(BiasParts& parts) const override {
+    const Tensor p = positive(parts, table_), a = positive(parts, a_);
+    const Tensor far = distance_.all(parts, name_, p).abs().to(p.scalar_type());
+    parts.add_relative(function_(far.unsqueeze(1).unsqueeze(1), p, a), parts.last_query());
+  }
+  std::vector<Tensor> tensors() const override { return {table_, a_}; }
+  BiasTermPointer with_tensors(const std::vector<Tensor>& tensors) const override {
+    return std::make_shared<KerpleTerm>(name_, function_, tensors.at(0), tensors.at(1), distance_);
+  }
+
+ private:
+  // [1, H, 1, 1]
+  Tensor positive(const BiasParts& parts, const Tensor& given) const {
+    const Tensor numbers = parts.number_per_head(given, name_);
+    if (numbers.device().is_cpu() && numbers.detach().le(0).any().item<bool>())
+      fail("[attention] the numbers of {} must be positive, got {}", name_,
+           numbers.detach().min().item<double>());
+    return numbers.view({1, -1, 1, 1});
+  }
+
+  const char* name_;
+  Function function_;
+  Tensor a_;
+};
+
+Tensor log_kernel(const Tensor& far, const Tensor& p, const Tensor& a) {
+  return -p * (a * far).log1p();
+}
+
+// The logarithm of the distance 0 would make the slope by p undefined.
+Tensor power_kernel(const Tensor& far, const Tensor& p, const Tensor& a) {
+  return -a * ((p * far.clamp_min(1).log()).exp() * far.gt(0));
+}
+
+class SandwichTerm : public DistanceTerm<SandwichTerm> {
+ public:
+  SandwichTerm(Tensor factors, int64_t depth, Distance distance)
+      : DistanceTerm(std::move(factors), std::move(distance)), depth_(depth) {}
+
+  void add_to(BiasParts& parts) const override {
+    const Tensor factors = parts.number_per_head(table_, "the factors of sandwich");
+    const Tensor far = distance_.all(parts, "sandwich", factors).to(at::kDouble);
+    const Tensor frequencies =
+        (at::arange(0, depth_, 2, far.options()) * (-std::log(1e4) / static_cast<double>(depth_)))
+            .exp();
+    const Tensor product =
+        (far.unsqueeze(-1) * frequencies).cos_().sum(-1).to(factors.scalar_type());
+    parts.add_relative(factors.view({1, -1, 1, 1}) * product.unsqueeze(1).unsqueeze(1),
+                       parts.last_query());
+  }
+
+ private:
+  int64_t depth_;
+};
+
 class BucketTerm : public DistanceTerm<BucketTerm> {
  public:
   explicit BucketTerm(const BucketBias& bias)
@@ -145,7 +199,7 @@ class RelativeKeysTerm : public DistanceTerm<RelativeKeysTerm> {
           shape_of(table), query.size(-1), spec.heads);
     const Tensor relative = at::matmul(query * spec.scale, table.transpose(-2, -1));
     const int64_t reach = (table.size(-2) - 1) / 2;
-    const Tensor offsets = distance_.checked_offsets(parts, "relative_keys", table);
+    const Tensor offsets = checked_offsets(distance_.offsets, parts, "relative_keys", table);
     if (!offsets.defined() || spec.batch == 0)
       return parts.add_relative(relative, reach - distance_.offset);
     // The columns of an entry begin later by the difference between its offset and the least
@@ -184,6 +238,28 @@ Tensor alibi_slopes(int64_t heads) {
   for (int64_t h = 1; h <= power; ++h) slopes.push_back(slope(h, power));
   for (int64_t h = 1; power + h <= heads; ++h) slopes.push_back(slope(2 * h - 1, 2 * power));
   return at::from_blob(slopes.data(), {heads}, at::kDouble).to(at::kFloat);
+}
+
+Bias kerple_log(Tensor p, Tensor a, int64_t offset, Tensor offsets) {
+  return {{std::make_shared<KerpleTerm>("kerple_log", log_kernel, std::move(p), std::move(a),
+                                        Distance{offset, std::move(offsets)})}};
+}
+
+Bias kerple_power(Tensor p, Tensor a, int64_t offset, Tensor offsets) {
+  return {{std::make_shared<KerpleTerm>("kerple_power", power_kernel, std::move(p), std::move(a),
+                                        Distance{offset, std::move(offsets)})}};
+}
+
+Bias sandwich(Tensor factors, int64_t depth, int64_t offset, Tensor offsets) {
+  if (depth < 2 || depth % 2 != 0)
+    fail("[bias sandwich] the depth of the sinusoids is {}; it must be even, 2 or more", depth);
+  return {{std::make_shared<SandwichTerm>(std::move(factors), depth,
+                                          Distance{offset, std::move(offsets)})}};
+}
+
+Tensor sandwich_factors(int64_t heads) {
+  if (heads < 1) fail("[sandwich_factors] heads is {}; it must be 1 or more", heads);
+  return (static_cast<double>(heads) / (8 * at::arange(1, heads + 1, at::kDouble))).to(at::kFloat);
 }
 
 Bias buckets(const BucketBias& bias) { return {{std::make_shared<BucketTerm>(bias)}}; }

@@ -46,11 +46,12 @@ struct FusedFunction : torch::autograd::Function<FusedFunction> {
                                const Tensor& key, const Tensor& value, const Optional& vector,
                                const Optional& dense, const Optional& slopes, const Optional& sinks,
                                const Optional& relative, const Optional& centres,
-                               const Optional& widths, const Optional& edges) {
+                               const Optional& widths, const Optional& edges,
+                               const Optional& query_sums, const Optional& key_sums) {
     variable_list saved = {query, key, value};
     saved.reserve(part::count + 2);
-    for (const Optional* x :
-         {&vector, &dense, &slopes, &sinks, &relative, &centres, &widths, &edges})
+    for (const Optional* x : {&vector, &dense, &slopes, &sinks, &relative, &centres, &widths,
+                              &edges, &query_sums, &key_sums})
       saved.push_back(x->value_or(Tensor()));
     const bool keeps = std::any_of(saved.begin(), saved.end(), [](const Tensor& x) {
       return x.defined() && x.requires_grad();
@@ -116,11 +117,11 @@ AttentionResult fused_attention(const Backend& backend, const Parts& parts,
   const auto optional = [&](part::Index index) {
     return parts[index].defined() ? Optional(parts[index]) : Optional();
   };
-  const variable_list results =
-      FusedFunction::apply(&backend, spec, parts[part::query], parts[part::key], parts[part::value],
-                           optional(part::vector), optional(part::dense), optional(part::slopes),
-                           optional(part::sinks), optional(part::relative), optional(part::centres),
-                           optional(part::widths), optional(part::edges));
+  const variable_list results = FusedFunction::apply(
+      &backend, spec, parts[part::query], parts[part::key], parts[part::value],
+      optional(part::vector), optional(part::dense), optional(part::slopes), optional(part::sinks),
+      optional(part::relative), optional(part::centres), optional(part::widths),
+      optional(part::edges), optional(part::query_sums), optional(part::key_sums));
   return {results[0], results[1]};
 }
 

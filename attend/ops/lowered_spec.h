@@ -15,22 +15,24 @@ namespace attend {
 
 namespace part {
 enum Index : size_t {
-  query,     // [B, H, Tq, A], mapped
-  key,       // [B, Hkv, Tk, A], mapped
-  value,     // [B, Hkv, Tk, Dv]
-  vector,    // [A] or [H, A]: v of the additive family
-  dense,     // [B or 1, H or 1, Tq or 1, Tk]
-  slopes,    // [H]
-  sinks,     // [H]
-  relative,  // [B or 1, H or 1, Tq or 1, distances]
-  centres,   // [B, H, Tq]
-  widths,    // [B, H, Tq]
-  edges,     // [B or 1, H or 1, 1, edges of the longest list]
+  query,       // [B, H, Tq, A], mapped
+  key,         // [B, Hkv, Tk, A], mapped
+  value,       // [B, Hkv, Tk, Dv]
+  vector,      // [A] or [H, A]: v of the additive family
+  dense,       // [B or 1, H or 1, Tq or 1, Tk]
+  slopes,      // [H]
+  sinks,       // [H]
+  relative,    // [B or 1, H or 1, Tq or 1, distances]
+  centres,     // [B, H, Tq]
+  widths,      // [B, H, Tq]
+  edges,       // [B or 1, H or 1, 1, edges of the longest list]
+  query_sums,  // float64 [B, H, Tq]
+  key_sums,    // float64 [B, H, Tk]
   count
 };
 }  // namespace part
 
-// Undefined if absent. All but query, key and value have the dtype of the arithmetic.
+// Undefined if absent. All but query, key, value and the sums have the dtype of the arithmetic.
 using Parts = std::array<at::Tensor, part::count>;
 
 struct LoweredSpec : torch::CustomClassHolder {

@@ -28,7 +28,8 @@ Lowered step_of(const Lowered& whole, int64_t i, const PastWeights& past) {
   const auto draw = static_cast<uint64_t>(i) * split_mix_step;
   spec.dropout.seed += draw;
   if (spec.options.seed != 0) spec.options.seed += draw;
-  for (const auto index : {part::query, part::dense, part::relative, part::centres, part::widths})
+  for (const auto index :
+       {part::query, part::dense, part::relative, part::centres, part::widths, part::query_sums})
     step.parts[index] = row_of(step.parts[index], 2, i);
   add_past(whole.parameters, past, step.parts, spec);
   return step;

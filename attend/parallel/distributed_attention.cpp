@@ -104,6 +104,8 @@ std::string no_ring_reason(const AttentionSpec& spec) {
   const NormaliserRow& normaliser = spec.normaliser.row();
   if (normaliser.merge == Merge::none)
     return fmt::format("normaliser {} needs all keys of a query at once", normaliser.name);
+  for (const BiasTermPointer& term : spec.bias.terms)
+    if (term->needs_all_keys()) return "a bias needs all keys of a query at once";
   const ScoreRow& score = spec.score.row();
   if (score.map_past)
     return fmt::format("score {} needs the weights of the queries before", score.name);

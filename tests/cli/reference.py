@@ -185,7 +185,40 @@ def bias_term(part, scope):
         longest = (len(p["relative_keys_table"]) - 1) // 2
         return dot(q, p["relative_keys_table"][clip(j - i, longest) + longest]) / math.sqrt(len(q))
 
+    def sandwich(i, j, q, keys, p):
+        columns = int(size)
+        return p["sandwich_factors"] * sum(math.cos((i - j) / 10000 ** (a / columns))
+                                           for a in range(0, columns, 2))
+
+    def forget(i, j, q, keys, p):
+        between = p["forget_gates"][min(i, j) + 1:max(i, j) + 1]
+        return -sum(math.log1p(math.exp(-gate)) for gate in between)
+
+    def cope(i, j, q, keys, p):
+        table, scale = p["cope_table"], 1 / math.sqrt(len(q))
+        position = sum(sigmoid(scale * dot(q, k)) for k in p["keys"][j:i + 1])
+        position = min(position, len(table) - 1)
+        share = position - math.floor(position)
+        return scale * (dot(q, table[math.floor(position)]) * (1 - share)
+                        + dot(q, table[math.ceil(position)]) * share)
+
+    def fire(i, j, q, keys, p):
+        c = p["fire_c"]
+        x = math.log(c * abs(i - j) + 1) / (
+            math.log(c * max(p["fire_threshold"], i) + 1) + 1e-6)
+        return p["fire_b_2"] + sum(
+            w2 * max(0.0, w1 * x + b1)
+            for w1, b1, w2 in zip(p["fire_W_1"], p["fire_b_1"], p["fire_W_2"]))
+
     return {
+        "kerple_log": lambda i, j, q, keys, p: -p["kerple_log_p"] * math.log(
+            1 + p["kerple_log_a"] * abs(i - j)),
+        "kerple_power": lambda i, j, q, keys, p: -p["kerple_power_a"] * float(
+            abs(i - j)) ** p["kerple_power_p"],
+        "sandwich": sandwich,
+        "forget": forget,
+        "cope": cope,
+        "fire": fire,
         "dense": lambda i, j, q, keys, p: p["dense_bias"][i][j],
         "alibi": lambda i, j, q, keys, p: -p["alibi_slopes"] * abs(i - j),
         "buckets": lambda i, j, q, keys, p: p["buckets_table"][
@@ -250,17 +283,38 @@ def attend(query, key, value, score="scaled_dot", parameters=None, allows=lambda
     return result
 
 
-def rotated(rows):
-    """Su et al. 2021, eq. 34."""
+def rotated(rows, share=1.0, change=lambda a, columns, f: f, magnitude=1.0):
+    """Su et al. 2021, eq. 34. `change` maps the frequency f of the columns a and a + 1."""
     out = []
     for position, row in enumerate(rows):
-        turned = list(row)
-        for a in range(0, len(row), 2):
-            angle = position * 10000 ** (-a / len(row))
-            c, s = math.cos(angle), math.sin(angle)
+        turned, columns = list(row), int(share * len(row))
+        for a in range(0, columns, 2):
+            angle = position * change(a, columns, 10000 ** (-a / columns))
+            c, s = magnitude * math.cos(angle), magnitude * math.sin(angle)
             turned[a:a + 2] = [row[a] * c - row[a + 1] * s, row[a] * s + row[a + 1] * c]
         out.append(turned)
     return out
+
+
+def by_yarn(rows, p):
+    """Peng et al. 2024, 3.2-3.4, with 32 turns and 1."""
+    def change(a, columns, f):
+        first, last = (columns * math.log(p["length"] / (turns * 2 * math.pi))
+                       / (2 * math.log(10000)) for turns in (32, 1))
+        first, last = max(math.floor(first), 0), min(math.ceil(last), columns - 1)
+        ramp = min(1.0, max(0.0, (a / 2 - first) / (last - first or 0.001)))
+        return f * (1 - ramp) + f / p["factor"] * ramp
+
+    return rotated(rows, change=change, magnitude=0.1 * math.log(p["factor"]) + 1)
+
+
+def by_llama3(rows, p):
+    def change(a, columns, f):
+        share = (f * p["length"] / (2 * math.pi) - 1) / 3
+        share = min(1.0, max(0.0, share))
+        return f * share + f / p["factor"] * (1 - share)
+
+    return rotated(rows, change=change)
 
 
 def with_sinusoids(rows):
@@ -322,6 +376,9 @@ def branches(query, key, p):
 # Changes of a mechanism to queries, keys and values before its choices apply.
 MODULES = {
     "rope": lambda q, k, v, p: (rotated(q), rotated(k), v),
+    "partial_rope": lambda q, k, v, p: (rotated(q, p["share"]), rotated(k, p["share"]), v),
+    "yarn": lambda q, k, v, p: (by_yarn(q, p), by_yarn(k, p), v),
+    "llama3": lambda q, k, v, p: (by_llama3(q, p), by_llama3(k, p), v),
     "sinusoidal": lambda q, k, v, p: tuple(map(with_sinusoids, (q, k, v))),
     "learned_positions": lambda q, k, v, p: tuple(
         with_positions(x, p["positions"]) for x in (q, k, v)),
@@ -354,7 +411,7 @@ def mechanism(name, choices, query, key, value, parameters, **more):
     def bias(i, j, q):
         if name == "convolution":
             return convolution_bias(i, j, p)
-        return sum(part(i, j, q, len(key), p) for part in parts)
+        return sum(part(i, j, q, len(key), dict(p, keys=key)) for part in parts)
 
     def allows(i, j):
         if name == "dsa":

@@ -82,6 +82,11 @@ const Bad kBad[] = {
     {"relative_count is 0", "at least 1", [](Fitting& f) { f.problem.bias.relative_count = 0; }},
     {"centres is null", "together", [](Fitting& f) { f.problem.bias.centres = nullptr; }},
     {"widths is null", "together", [](Fitting& f) { f.problem.bias.widths = nullptr; }},
+    {"key_sums is null", "together",
+     [](Fitting& f) {
+       static const double sums = 0;
+       f.problem.bias.query_sums = &sums;
+     }},
     {"widths[3] is 0", "positive", [](Fitting& f) { f.problem.bias.widths = kWidths; }},
     {"probability is 1", "below 1", [](Fitting& f) { f.problem.dropout.probability = 1; }},
     {"probability is -0.1", "below 1", [](Fitting& f) { f.problem.dropout.probability = -0.1; }},
@@ -201,6 +206,11 @@ TEST(BadInput, WhatBackwardReadsAndWrites) {
        [](Fitting& f) {
          f.gradients.widths = f.query.data();
          f.problem.bias.centres = f.problem.bias.widths = nullptr;
+       }},
+      {"bias.key_sums", "lacks it",
+       [](Fitting& f) {
+         static double sums = 0;
+         f.gradients.key_sums = &sums;
        }},
       {"sinks", "lacks it",
        [](Fitting& f) {

@@ -120,6 +120,7 @@ struct Case {
   Dropout dropout;
   std::vector<S> query, key, value, grad_context;
   std::vector<C> vector, grad_lse, dense, slopes, sinks, relative, centres, widths, edges;
+  std::vector<double> query_sums, key_sums;
   Axes dense_axes, relative_axes, edge_axes;
   int64_t slope_offset = 0, relative_count = 0, relative_offset = 0;
   std::vector<int64_t> query_positions, key_positions;
@@ -166,6 +167,8 @@ struct PlacedCase {
     p.bias.key_positions = pointer(c.key_positions);
     p.bias.centres = pointer(c.centres);
     p.bias.widths = pointer(c.widths);
+    p.bias.query_sums = pointer(c.query_sums);
+    p.bias.key_sums = pointer(c.key_sums);
     if (!c.edges.empty()) {
       const int64_t columns = edge_scope(c.scope)->lists.longest(c.shape);
       p.bias.edges = c.edge_axes.view(c.shape, columns, c.edges.data());

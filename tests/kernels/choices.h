@@ -148,6 +148,7 @@ struct BiasChoice {
   Axes axes = {};
   bool positions = false;
   bool edges = false;  // if the scope has edges
+  bool gates = false;
 };
 
 inline constexpr BiasChoice kBiases[] = {
@@ -162,8 +163,25 @@ inline constexpr BiasChoice kBiases[] = {
     {"gauss", false, false, false, true},
     {"edges", false, false, false, false, {false, true, false}, false, true},
     {"edges_of_entries", false, false, false, false, {true, false, false}, false, true},
-    {"all", true, true, true, true, {false, true, true}, true, true},
+    {"gates", false, false, false, false, {}, false, false, true},
+    {"all", true, true, true, true, {false, true, true}, true, true, true},
 };
+
+// Sums that fall by up to 1 from key to key, far from 0; a query has the sum of a key nearby, so
+// that some differences are 0.
+template <class S>
+void add_gates(Case<S>& c) {
+  const Shape& s = c.shape;
+  c.key_sums = random_numbers<double>(s.batch * s.heads * s.keys, 0.2, 27);
+  c.query_sums.assign(c.rows(), -512);
+  for (int64_t head = 0; head < s.batch * s.heads && s.keys > 0; ++head) {
+    double* const sums = c.key_sums.data() + head * s.keys;
+    double sum = -512;
+    for (int64_t j = 0; j < s.keys; ++j) sums[j] = sum -= std::abs(sums[j]);
+    for (int64_t i = 0; i < s.queries; ++i)
+      c.query_sums[head * s.queries + i] = sums[std::min(i + 1, s.keys - 1)];
+  }
+}
 
 template <class S>
 void add_bias(Case<S>& c, const BiasChoice& choice) {
@@ -186,6 +204,7 @@ void add_bias(Case<S>& c, const BiasChoice& choice) {
   c.edge_axes = {choice.axes.batch, choice.axes.heads, false};
   if (const auto scope = edge_scope(c.scope); scope && choice.edges)
     c.edges = random_numbers<C>(c.edge_axes.count(s, scope->lists.longest(s)), 1, 26);
+  if (choice.gates) add_gates(c);
   if (!choice.gauss) return;
   c.centres = random_numbers<C>(c.rows(), 0.5 * static_cast<double>(s.keys), 24);
   c.widths = random_numbers<C>(c.rows(), 8, 25);

@@ -224,6 +224,8 @@ TEST(KernelProperties, ThreadsAndRepetitionChangeNothing) {
     RC_ASSERT(g.relative == h.relative);
     RC_ASSERT(g.centres == h.centres);
     RC_ASSERT(g.widths == h.widths);
+    RC_ASSERT(g.query_sums == h.query_sums);
+    RC_ASSERT(g.key_sums == h.key_sums);
   }));
 }
 

@@ -32,6 +32,8 @@ void add_every_bias(Inputs& c) {
   c.centres = random_numbers<double>(c.rows(), 1, 24);
   c.widths = random_numbers<double>(c.rows(), 1, 25);
   for (double& w : c.widths) w = 1 + std::abs(w);
+  c.query_sums = random_numbers<double>(c.rows(), 1, 26);
+  c.key_sums = random_numbers<double>(s.batch * s.heads * s.keys, 1, 27);
 }
 
 R loss(const Inputs& c) {
@@ -73,6 +75,8 @@ void expect_derivatives(const Inputs& c) {
   expect_derivative(c, &Inputs::relative, r.relative);
   expect_derivative(c, &Inputs::centres, r.centres);
   expect_derivative(c, &Inputs::widths, r.widths);
+  expect_derivative(c, &Inputs::query_sums, r.query_sums);
+  expect_derivative(c, &Inputs::key_sums, r.key_sums);
 }
 
 TEST(Reference, GradientsOfScores) {

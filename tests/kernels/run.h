@@ -47,6 +47,7 @@ template <class S>
 struct GradientOutput {
   std::vector<S> query, key, value;
   std::vector<Compute<S>> vector, dense, slopes, sinks, relative, centres, widths, edges;
+  std::vector<double> query_sums, key_sums;
 };
 
 struct RunOptions {
@@ -93,12 +94,14 @@ GradientOutput<S> run_backward(const Case<S>& c, const Output<S>& forward,
   g.centres = like(c.centres);
   g.widths = like(c.widths);
   g.edges = like(c.edges);
-  attention_backward<S>(placed.problem(),
-                        {context.input(), forward.lse.data(), grad.input(), pointer(c.grad_lse)},
-                        {query.view(), key.view(), value.view(), pointer(g.vector),
-                         pointer(g.dense), pointer(g.slopes), pointer(g.sinks), pointer(g.relative),
-                         pointer(g.centres), pointer(g.widths), pointer(g.edges)},
-                        run.threads);
+  g.query_sums.assign(c.query_sums.size(), 7);
+  g.key_sums.assign(c.key_sums.size(), 7);
+  attention_backward<S>(
+      placed.problem(), {context.input(), forward.lse.data(), grad.input(), pointer(c.grad_lse)},
+      {query.view(), key.view(), value.view(), pointer(g.vector), pointer(g.dense),
+       pointer(g.slopes), pointer(g.sinks), pointer(g.relative), pointer(g.centres),
+       pointer(g.widths), pointer(g.edges), pointer(g.query_sums), pointer(g.key_sums)},
+      run.threads);
   g.query = query.numbers();
   g.key = key.numbers();
   g.value = value.numbers();
@@ -210,6 +213,10 @@ class Expected {
     compare("grad centres", got.centres, &NaiveResults<R>::centres, &NaiveResults<C>::centres, 3);
     compare("grad widths", got.widths, &NaiveResults<R>::widths, &NaiveResults<C>::widths, 3);
     compare("grad edges", got.edges, &NaiveResults<R>::edges, &NaiveResults<C>::edges, 3);
+    compare("grad query sums", got.query_sums, &NaiveResults<R>::query_sums,
+            &NaiveResults<C>::query_sums, 3, false, want_.query_sum_terms);
+    compare("grad key sums", got.key_sums, &NaiveResults<R>::key_sums, &NaiveResults<C>::key_sums,
+            3, false, want_.key_sum_terms);
   }
 
   // Weights of all rows of all heads.

@@ -67,6 +67,22 @@ std::vector<Variant> variants() {
       {"rotary", [](auto& c) { c.positions = Positions::rotary; }},
       {"alibi", [](auto& c) { c.positions = Positions::none, c.self.mechanism = "alibi"; }},
       {"t5", [](auto& c) { c.positions = Positions::none, c.self.mechanism = "t5"; }},
+      {"forget", [](auto& c) { c.positions = Positions::none, c.self.mechanism = "forget"; }},
+      {"forget_rotary", [](auto& c) { c.positions = Positions::rotary, c.self.bias = "forget"; }},
+      {"kerple_log", [](auto& c) { c.positions = Positions::none, c.self.bias = "kerple_log"; }},
+      {"kerple_power",
+       [](auto& c) { c.positions = Positions::none, c.self.mechanism = "kerple_power"; }},
+      {"sandwich", [](auto& c) { c.positions = Positions::none, c.self.bias = "sandwich:8"; }},
+      {"cope", [](auto& c) { c.positions = Positions::none, c.self.bias = "cope:3"; }},
+      {"fire", [](auto& c) { c.positions = Positions::none, c.self.bias = "fire:5"; }},
+      {"yarn",
+       [](auto& c) {
+         c.self.mechanism = "yarn", c.positions = Positions::none;
+         c.rotary_scaling = "yarn:4,8; none", c.rotary_pairs = RotaryPairs::halves;
+       }},
+      {"llama3",
+       [](auto& c) { c.positions = Positions::rotary, c.rotary_scaling = "llama3:8,16,1,4"; }},
+      {"partial", [](auto& c) { c.positions = Positions::rotary, c.rotary_share = 0.5; }},
       {"shared_keys", [](auto& c) { c.key_heads = 1; }},
       {"gated", [](auto& c) { c.gated = true, c.first_norm = false; }},
       {"turns", [](auto& c) { c.scopes = "all; window:1", c.positions = Positions::rotary; }},

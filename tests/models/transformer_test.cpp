@@ -49,6 +49,17 @@ std::vector<Variant> variants() {
           {"rotary", [](auto& c) { c.positions = Positions::rotary; }},
           {"alibi", [](auto& c) { c.positions = Positions::none, c.self.mechanism = "alibi"; }},
           {"t5", [](auto& c) { c.positions = Positions::none, c.self.mechanism = "t5"; }},
+          {"forget", [](auto& c) { c.positions = Positions::none, c.self.bias = "forget"; }},
+          {"forget_causal", [](auto& c) { c.self.mechanism = "forget"; }},
+          {"kerple_power",
+           [](auto& c) { c.positions = Positions::none, c.self.bias = "kerple_power"; }},
+          {"cope", [](auto& c) { c.positions = Positions::none, c.self.bias = "cope:3"; }},
+          {"fire", [](auto& c) { c.positions = Positions::none, c.self.mechanism = "fire"; }},
+          {"yarn",
+           [](auto& c) {
+             c.positions = Positions::rotary, c.rotary_scaling = "yarn:4,8";
+             c.rotary_share = 0.5;
+           }},
           {"shared_keys", [](auto& c) { c.key_heads = 1; }},
           {"gated", [](auto& c) { c.gated = true, c.first_norm = false; }},
           {"turns", [](auto& c) { c.scopes = "all; window:1", c.positions = Positions::rotary; }},
@@ -276,6 +287,17 @@ TEST(Transformer, TellsWhatDoesNotFit) {
   for (const char* base : {"", "10000;", "1", "ten", "1e13"})
     EXPECT_THAT(made([&](auto& c) { c.rotary_bases = base; }),
                 testing::HasSubstr("model.rotary_bases has"));
+  EXPECT_THAT(made([](auto& c) { c.rotary_scaling = "yarn:4,8"; }),
+              testing::HasSubstr("model.positions sinusoidal rotates nothing; take rotary"));
+  EXPECT_THAT(made([](auto& c) {
+                c.positions = Positions::rotary;
+                c.rotary_scaling = "dynamic:4,8";
+              }),
+              testing::HasSubstr("take yarn:FACTOR,LENGTH"));
+  EXPECT_THAT(made([](auto& c) { c.self.mechanism = "yarn"; }),
+              testing::HasSubstr("such as model.rotary_scaling=yarn:4,2048"));
+  EXPECT_THAT(made([](auto& c) { c.self.bias = "cope:4", c.self.score = "additive"; }),
+              testing::HasSubstr("bias cope counts products"));
   for (const char* score : {"dot", "scaled_dot", "additive"})
     EXPECT_THAT(made([&](auto& c) { c.self.score = score, c.self.normaliser = "linear"; }),
                 testing::HasSubstr("take elu_features or positive_features"));

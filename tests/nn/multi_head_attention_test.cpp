@@ -172,7 +172,9 @@ std::vector<Row> causal_rows() {
     add(std::string(row.name) + " normaliser",
         {.choices = {.score = score, .normaliser = std::string(row.name)}, .key_heads = 1});
   }
-  for (const char* bias : {"alibi", "buckets:8", "relative_keys:2", "sink", "alibi + buckets:4"})
+  for (const char* bias :
+       {"alibi", "buckets:8", "relative_keys:2", "sink", "alibi + buckets:4", "kerple_log",
+        "kerple_power", "sandwich:8", "forget", "cope:5", "fire:6", "forget + alibi + sink"})
     add(bias, {.choices = {.bias = bias}});
   add("additive and relative keys", {.choices = {.score = "additive", .bias = "relative_keys:2"}});
   for (const char* scope : {"window:2", "window:3 & prefix:9", "global:2"})
@@ -187,6 +189,10 @@ std::vector<Row> causal_rows() {
       {.choices = {.scope = "causal"}, .branches = {.block = 2, .count = 2, .window = 3}});
   add("indexer", {.key_heads = 1, .indexer = {.keys = 3, .heads = 2, .depth = 4}});
   add("top blocks", {.choices = {.scope = "top_blocks:3,2"}, .key_heads = 1, .rotary = true});
+  add("halves", {.rotary = true, .rotation = {.pairs = RotaryPairs::halves}});
+  add("part", {.rotary = true, .rotation = {.share = 0.5}});
+  add("yarn",
+      {.key_heads = 1, .rotary = true, .rotation = {.scaling = parse_rotary_scaling("yarn:4,8")}});
   add("rotary of general", {.choices = {.score = "general"}, .key_heads = 1, .rotary = true});
   return rows;
 }
@@ -364,6 +370,29 @@ TEST(MultiHeadAttention, GoesOnWithTheHypothesesOfABeam) {
         close(module->step(tail.slice(1, t, t + 1), state), expected.slice(1, 6 + t, 7 + t)));
 }
 
+// Keys of other sequences bring their gates along.
+TEST(MultiHeadAttention, ReordersGates) {
+  at::NoGradGuard no_gradient;
+  const auto module = module_of(
+      {.depth = 8, .groups = {{.choices = {.scope = "causal", .bias = "forget"}, .heads = 2}}});
+  const Tensor x = random({3, 5, 8}), rows = torch::tensor({2, 0, 0, 1});
+  MultiHeadState state;
+  module->step(x, state);
+  state.reorder(rows);
+  const Tensor tail = random({4, 3, 8});
+  const Tensor whole = at::cat({x.index_select(0, rows), tail}, 1);
+  EXPECT_TRUE(close(module->step(tail, state), module->forward(whole, whole).slice(1, 5)));
+}
+
+// Half of a key is forgotten after 32 to 1,024 tokens.
+TEST(MultiHeadAttention, ForgetsSlowlyAtFirst) {
+  const MultiHeadAttention module(
+      {.depth = 9, .groups = {{.choices = {.scope = "causal", .bias = "forget"}, .heads = 3}}});
+  const Tensor share = module.named_parameters()["gates0.bias"].detach().to(at::kDouble).sigmoid();
+  const Tensor tokens = std::log(0.5) / share.log();
+  EXPECT_TRUE(at::allclose(tokens, torch::tensor({32.0, 181.02, 1024.0}).to(at::kDouble), 1e-4));
+}
+
 // Steps append in spare room: n steps move the held keys only log n times.
 TEST(MultiHeadAttention, MovesItsKeysSeldom) {
   at::NoGradGuard no_gradient;
@@ -485,6 +514,11 @@ TEST(MultiHeadAttention, RefusesMisuse) {
       {making({.depth = 4, .groups = {{.heads = 0}}, .head_depth = 2}), "0 heads share 0 heads"},
       {making({.depth = 6, .groups = {{.heads = 2, .rotary = true}}}),
        "heads have depth 3; rotary rotates pairs"},
+      {making({.depth = 8,
+               .groups = {{.heads = 2,
+                           .rotary = true,
+                           .rotation = {.scaling = parse_rotary_scaling("dynamic:4,8")}}}}),
+       "take yarn, linear or llama3"},
       {making({.depth = 4, .groups = {{.choices = {.score = "aditive"}}}}),
        "did you mean additive"},
       {making({.depth = 4, .groups = {{.choices = {.score = "location"}}}}),

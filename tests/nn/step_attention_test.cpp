@@ -3,6 +3,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
+
 #include "attend/base/error.h"
 #include "tests/nn/mechanism_rows.h"
 
@@ -18,6 +20,12 @@ class EveryNetwork : public testing::TestWithParam<MechanismRow> {};
 std::vector<MechanismRow> rows_with_keys() {
   std::vector<MechanismRow> rows = mechanism_rows();
   std::erase_if(rows, [](const MechanismRow& row) { return row.choices.normaliser == "linear"; });
+  // A single query has no sequence of its own.
+  std::erase_if(rows, [](const MechanismRow& row) {
+    const std::vector<BiasChoice> biases = parse_biases(row.choices.bias);
+    return std::any_of(biases.begin(), biases.end(),
+                       [](const BiasChoice& bias) { return bias.row->is_of_source; });
+  });
   return rows;
 }
 
@@ -100,6 +108,7 @@ TEST(StepAttention, KeepsTheNamesOfItsWeights) {
 
 TEST(StepAttention, RefusesScoresOfFeatures) {
   EXPECT_THROW(StepAttention(mechanism("performer").choices, sizes), Error);
+  EXPECT_THROW(StepAttention(mechanism("forget").choices, sizes), Error);
 }
 
 TEST(StepAttention, RefusesAnUnknownScore) {

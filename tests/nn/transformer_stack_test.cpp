@@ -82,8 +82,8 @@ TEST(TransformerStack, LayersTakeTurnsAndAreGated) {
   config.activation = HiddenActivation::gelu;
   config.gated = true;
   config.first_norm = false;
-  HeadGroup whole{.rotary = true, .rotary_base = 160000};
-  HeadGroup near{.rotary = true, .rotary_base = 50};
+  HeadGroup whole{.rotary = true, .rotation = {.base = 160000}};
+  HeadGroup near{.rotary = true, .rotation = {.base = 50}};
   near.choices.scope = "window:1";
   config.self_in_turn = {{whole}, {near}};
   const auto stack = make(config);

@@ -64,6 +64,13 @@ class Cases {
     cases.push_back(buckets_by_entry());
     cases.push_back(relative_by_entry());
     cases.push_back(sum("by_entry", {relative(false, 1), slopes_by_entry(true)}));
+    for (const bool power : {false, true}) cases.push_back(kerple(power));
+    cases.push_back(sinusoids());
+    cases.push_back(forgetting(0, false));
+    cases.push_back(forgetting(-1, true));
+    cases.push_back(shares_of_position(false));
+    cases.push_back(shares_of_position(true));
+    cases.push_back(sum("forget_twice", {forgetting(1, false), forgetting(0, false), slopes(0)}));
     return cases;
   }
 
@@ -105,6 +112,79 @@ class Cases {
             [=](const Tensor& query, N b, N h, N i, N j) {
               const N place = std::clamp(j - i - 1 - offset_of(b), -reach, reach) + reach;
               return (query[b][h][i] * table[h][place]).sum().item<double>();
+            }};
+  }
+
+  BiasCase kerple(bool power) {
+    const Tensor p = random({s_.heads}).abs() + 0.2, a = random({s_.heads}).abs() + 0.1;
+    return {power ? "kerple_power" : "kerple_log",
+            {p, a},
+            [power, moved = offsets()](const Tensors& x) {
+              return power ? kerple_power(x[0], x[1], 1, moved) : kerple_log(x[0], x[1], 1, moved);
+            },
+            [=](const Tensor&, N b, N h, N i, N j) {
+              const auto far = static_cast<double>(std::abs(i + 1 + offset_of(b) - j));
+              const double own_p = number(p, {h}), own_a = number(a, {h});
+              return power ? -own_a * std::pow(far, own_p) : -own_p * std::log(1 + own_a * far);
+            }};
+  }
+
+  BiasCase sinusoids() {
+    const Tensor factors = random({s_.heads});
+    return {"sandwich",
+            {factors},
+            [](const Tensors& x) { return sandwich(x[0], 6, 2); },
+            [=](const Tensor&, N, N h, N i, N j) {
+              double sum = 0;
+              for (int a = 0; a < 3; ++a)
+                sum += std::cos(static_cast<double>(i + 2 - j) * std::pow(1e4, -a / 3.0));
+              return number(factors, {h}) * sum;
+            }};
+  }
+
+  // Adds up the gates between the two positions, one by one.
+  BiasCase forgetting(N offset, bool by_entry) {
+    const Tensor gates = random({s_.batch, s_.heads, s_.keys}) + 1;
+    const N keys = s_.keys;
+    return {by_entry ? "forget_by_entry" : "forget_" + std::to_string(offset),
+            {gates},
+            [=, moved = by_entry ? offsets() : Tensor()](const Tensors& x) {
+              return forget(x[0], offset, moved);
+            },
+            [=](const Tensor&, N b, N h, N i, N j) {
+              const N query =
+                  std::clamp<N>(i + offset + (by_entry ? offset_of(b) : 0), -1, keys - 1);
+              double sum = 0;
+              for (N t = std::min(query, j) + 1; t <= std::max(query, j); ++t)
+                sum -= std::log1p(std::exp(-number(gates, {b, h, t})));
+              return sum;
+            }};
+  }
+
+  BiasCase shares_of_position(bool shared) {
+    constexpr N units = 3;
+    const std::vector<N> heads = shared ? std::vector<N>{} : std::vector<N>{s_.heads};
+    std::vector<N> weights = heads;
+    weights.push_back(units);
+    // Hidden units do not lie at the kink of the ReLU.
+    const Tensor W_1 = random({units}) + 2, b_1 = random({units}) * 0.1 + 0.3;
+    const Tensor W_2 = random(weights), b_2 = random(heads);
+    const Tensor c = at::tensor(0.7, at::kDouble), threshold = at::tensor(2.4, at::kDouble);
+    return {shared ? "fire_of_all_heads" : "fire",
+            {W_1, b_1, W_2, b_2, c, threshold},
+            [=, moved = shared ? offsets() : Tensor()](const Tensors& x) {
+              return fire({x[0], x[1], x[2], x[3], x[4], x[5], 1, moved});
+            },
+            [=](const Tensor&, N b, N h, N i, N j) {
+              const N query = i + 1 + (shared ? offset_of(b) : 0);
+              const double far = std::log(0.7 * static_cast<double>(std::abs(query - j)) + 1);
+              const double place = std::max(2.4, static_cast<double>(query));
+              const double x = far / (std::log(0.7 * place + 1) + 1e-6);
+              double sum = shared ? number(b_2, {}) : number(b_2, {h});
+              for (N u = 0; u < units; ++u)
+                sum += (shared ? number(W_2, {u}) : number(W_2, {h, u})) *
+                       std::max(0.0, number(W_1, {u}) * x + number(b_1, {u}));
+              return sum;
             }};
   }
 

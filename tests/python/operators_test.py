@@ -131,6 +131,26 @@ class OperatorsTest(unittest.TestCase):
                                              **stands)
             self.expect_close(found, weights)
 
+    def test_forgetting_and_kernels_of_the_distance(self):
+        gates, p, a = random(2, 4, 7), torch.rand(4).double() + 0.5, torch.rand(4).double() + 0.5
+        sums = torch.nn.functional.logsigmoid(gates).cumsum(-1)
+        away = (torch.arange(5)[:, None] - torch.arange(7)[None, :]).abs()
+        key, value = (x.repeat_interleave(2, dim=1) for x in (self.key, self.value))
+        scores = self.query @ key.transpose(-2, -1) / math.sqrt(3)
+        scores = scores + sums[..., :5, None] - sums[..., None, :]
+        scores = scores - p.view(4, 1, 1) * torch.log(1 + a.view(4, 1, 1) * away)
+        wanted = scores.masked_fill(~causal_mask(5, 7), -math.inf).softmax(-1) @ value
+        bias = {"forget": gates, "kerple_log_p": p, "kerple_log_a": a}
+        inputs = (self.query, self.key, self.value)
+        upstream = torch.randn_like(wanted)
+        for path in ("fused", "composed"):
+            got = ATTEND.attention(*inputs, scope="causal", bias=bias, path=path)[0]
+            self.expect_close(got, wanted)
+            for one, other in zip(torch.autograd.grad(got, (*inputs, gates), upstream),
+                                  torch.autograd.grad(wanted, (*inputs, gates), upstream,
+                                                      retain_graph=True)):
+                self.expect_close(one, other)
+
     def test_edges_of_a_graph(self):
         offsets, keys = torch.tensor([0, 2, 2, 5, 6, 7]), torch.tensor([1, 6, 0, 2, 3, 6, 4])
         queries = torch.repeat_interleave(torch.arange(5), offsets.diff())

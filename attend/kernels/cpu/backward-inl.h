@@ -155,6 +155,8 @@ class BackwardChunk {
     if (plan_.gradients.relative != nullptr) to.relative = plan_.relative_gradient(chunk_);
     if (plan_.partial_centres != nullptr) to.centres = plan_.partial_centres + rows;
     if (plan_.partial_widths != nullptr) to.widths = plan_.partial_widths + rows;
+    if (plan_.partial_query_sums != nullptr) to.query_sums = plan_.partial_query_sums + rows;
+    to.key_sums = plan_.gradients.key_sums;
     if (plan_.partial_slopes != nullptr) {
       to.slope = plan_.partial_slopes + (batch_ * plan_.chunks + chunk_) * shape_.heads + head;
     }

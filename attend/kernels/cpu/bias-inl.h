@@ -9,6 +9,7 @@
 #include <limits>
 #include <optional>
 
+#include "attend/kernels/cpu/gate_sums-inl.h"
 #include "attend/kernels/cpu/relative-inl.h"
 
 HWY_BEFORE_NAMESPACE();
@@ -21,7 +22,9 @@ struct BiasGradients {
   T* relative = nullptr;
   T* centres = nullptr;  // [batch, heads, queries]
   T* widths = nullptr;
-  T* slope = nullptr;  // one number
+  T* slope = nullptr;            // one number
+  double* query_sums = nullptr;  // [batch, heads, queries]
+  double* key_sums = nullptr;    // [batch, heads, keys]
 };
 
 // Biases of a problem on tiles [keys][width] of one block of rows.
@@ -33,6 +36,7 @@ class TileBias {
     const Bias<T>& bias = problem.bias;
     if (bias.dense.data != nullptr) scratch_ = arena.take(kTileKeys * width);
     if (bias.relative.data != nullptr) relative_.emplace(problem, width, arena);
+    if (bias.query_sums != nullptr) gates_.emplace(problem, width, arena);
     if (bias.centres != nullptr) {
       centre_ = arena.take(width);
       inverse_ = arena.take(width);
@@ -46,6 +50,7 @@ class TileBias {
     if (bias.dense.data != nullptr) add_dense(first, rows, key, keys, width, tile);
     if (relative_) relative_->add(first, rows, key, keys, width, unit_, tile);
     if (bias.centres != nullptr) add_gaussian(first, rows, key, keys, width, tile);
+    if (gates_) gates_->add(first, rows, key, keys, width, unit_, tile);
   }
 
   // tile[j][i] = ds_ij
@@ -59,6 +64,9 @@ class TileBias {
       relative_->differentiate(gradients.relative, first, rows, key, keys, width, tile);
     if (gradients.centres != nullptr || gradients.widths != nullptr)
       add_gaussian_gradients(gradients, first, rows, key, keys, width, tile);
+    if (gradients.query_sums != nullptr || gradients.key_sums != nullptr)
+      gates_->differentiate(gradients.query_sums, gradients.key_sums, first, rows, key, keys, width,
+                            tile);
   }
 
  private:
@@ -179,6 +187,7 @@ class TileBias {
   T unit_;
   T* scratch_ = nullptr;
   std::optional<RelativeBias<T>> relative_;
+  std::optional<GateSums<T>> gates_;
   T* centre_ = nullptr;   // [width]
   T* inverse_ = nullptr;  // [width]
 };

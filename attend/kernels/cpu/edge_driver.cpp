@@ -75,6 +75,8 @@ void clear_bias_gradients(const EdgePlan<T>& plan) {
   if (to.slopes != nullptr) std::fill_n(to.slopes, s.heads, T(0));
   if (to.centres != nullptr) std::fill_n(to.centres, rows, T(0));
   if (to.widths != nullptr) std::fill_n(to.widths, rows, T(0));
+  if (to.query_sums != nullptr) std::fill_n(to.query_sums, rows, 0.0);
+  if (to.key_sums != nullptr) std::fill_n(to.key_sums, s.batch * s.heads * s.keys, 0.0);
 }
 
 // Sums ds for the biases, one edge after another. A thread processes all entries of a head, or all

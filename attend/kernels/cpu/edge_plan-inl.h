@@ -76,7 +76,7 @@ class EdgeBias {
   bool any() const {
     return bias_.dense.data != nullptr || bias_.slopes != nullptr ||
            bias_.relative.data != nullptr || bias_.centres != nullptr ||
-           bias_.edges.data != nullptr;
+           bias_.edges.data != nullptr || bias_.query_sums != nullptr;
   }
 
   // Adds the biases to a score, times `unit`; `edge` is the index of the edge in its list.
@@ -89,6 +89,8 @@ class EdgeBias {
       score -= widths_away * widths_away * (unit / 2);
     }
     if (bias_.edges.data != nullptr) score += unit * *of_edge(row, edge);
+    if (bias_.query_sums != nullptr)
+      score -= unit * static_cast<T>(std::abs(sum_difference(row, key)));
     return score;
   }
 
@@ -99,6 +101,11 @@ class EdgeBias {
     if (to.bias != nullptr) to.bias[dense(row, key) - bias_.dense.data] += ds;
     if (to.relative != nullptr) to.relative[relative(row, key) - bias_.relative.data] += ds;
     if (to.edges != nullptr) to.edges[of_edge(row, edge) - bias_.edges.data] += ds;
+    if (to.query_sums != nullptr || to.key_sums != nullptr) {
+      const double slope = sum_difference(row, key) > 0 ? -double{ds} : double{ds};
+      if (to.query_sums != nullptr) to.query_sums[index(row)] += slope;
+      if (to.key_sums != nullptr) to.key_sums[key_index(row, key)] -= slope;
+    }
     if (to.centres == nullptr && to.widths == nullptr) return;
     // With z = (j - p_i) / width_i: dp_i = sum_j ds_ij z / width_i, dwidth_i = sum_j ds_ij z^2 /
     // width_i.
@@ -115,6 +122,12 @@ class EdgeBias {
 
   int64_t index(const Row& row) const {
     return (row.batch * shape_.heads + row.head) * shape_.queries + row.query;
+  }
+  int64_t key_index(const Row& row, int64_t key) const {
+    return (row.batch * shape_.heads + row.head) * shape_.keys + key;
+  }
+  double sum_difference(const Row& row, int64_t key) const {
+    return bias_.query_sums[index(row)] - bias_.key_sums[key_index(row, key)];
   }
   T distance(const Row& row, int64_t key) const {
     return std::abs(static_cast<T>(row.query + bias_.slope_offset - key));

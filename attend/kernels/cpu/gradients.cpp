@@ -162,6 +162,14 @@ void run_backward(const Problem<T>& problem, const Upstream<T>& upstream,
   cut_keys(plan);
   Arena<T> partial;
   take_partials(plan, partial);
+  std::vector<double> query_sums;
+  if (gradients.query_sums != nullptr) {
+    query_sums.resize(static_cast<size_t>(plan.chunks * delta_count(s)));
+    plan.partial_query_sums = query_sums.data();
+  }
+  // A chunk adds to the sums of its own keys only.
+  if (gradients.key_sums != nullptr)
+    std::fill_n(gradients.key_sums, s.batch * s.heads * s.keys, 0.0);
   std::vector<uint8_t> sees(static_cast<size_t>(plan.chunks * s.batch * s.heads * plan.blocks()));
   plan.sees = sees.data();
   if (is_sparse(problem.normaliser)) {
@@ -189,6 +197,7 @@ void run_backward(const Problem<T>& problem, const Upstream<T>& upstream,
   add_parts(plan.partial_slopes, parts, s.heads, gradients.slopes);
   add_parts(plan.partial_centres, plan.chunks, delta_count(s), gradients.centres);
   add_parts(plan.partial_widths, plan.chunks, delta_count(s), gradients.widths);
+  add_parts(plan.partial_query_sums, plan.chunks, delta_count(s), gradients.query_sums);
   if (gradients.sinks != nullptr)
     add_sink_gradients(problem, upstream, plan.shifts, gradients.sinks);
 }
@@ -213,7 +222,8 @@ void attention_backward(const Problem<S>& problem, const Upstream<S>& upstream,
     const Gradients<float> below{room(query_rows(s)), room(key_rows(s)),  room(value_rows(s)),
                                  gradients.vector,    gradients.bias,     gradients.slopes,
                                  gradients.sinks,     gradients.relative, gradients.centres,
-                                 gradients.widths,    gradients.edges};
+                                 gradients.widths,    gradients.edges,    gradients.query_sums,
+                                 gradients.key_sums};
     run_backward(wide, above, below, bfloat16.plan(), threads);
     narrow_rows(query_rows(s), below.query, gradients.query, threads);
     narrow_rows(key_rows(s), below.key, gradients.key, threads);

@@ -42,8 +42,9 @@ template <class R>
 struct NaiveResults {
   std::vector<R> context, lse, weights;  // weights before dropout, 0 outside the scope
   std::vector<R> query, key, value, vector, dense, slopes, sinks, relative, centres, widths, edges;
+  std::vector<R> query_sums, key_sums;
   // Sums of the absolute values of the terms, for sums over all rows that may nearly cancel.
-  std::vector<R> vector_terms, slope_terms, sink_terms;
+  std::vector<R> vector_terms, slope_terms, sink_terms, query_sum_terms, key_sum_terms;
   // Contribution of each row to the slopes and sinks of its head.
   std::vector<R> slope_rows, sink_rows;
   // Least distance of the scores of each row to the threshold of sparsemax, at which the gradient
@@ -167,6 +168,10 @@ class NaiveAttention {
     }
     if (b_.relative.data) r_.relative.assign(extent(b_.relative, b_.relative_count), 0);
     if (b_.centres) r_.centres = r_.widths = std::vector<R>(rows, 0);
+    if (b_.query_sums) {
+      r_.query_sums = r_.query_sum_terms = std::vector<R>(rows, 0);
+      r_.key_sums = r_.key_sum_terms = std::vector<R>(s_.batch * s_.heads * s_.keys, 0);
+    }
     if (b_.edges.data) {
       lists_ = edge_scope(p_.scope)->lists;
       r_.edges.assign(extent(b_.edges, lists_.longest(s_)), 0);
@@ -216,6 +221,10 @@ class NaiveAttention {
     const int64_t* ends = lists_.row(row_);
     const int64_t* place = std::find(lists_.keys + ends[0], lists_.keys + ends[1], j);
     return b_.edges.row(row_.batch, row_.head, 0) + (place - lists_.keys) - ends[-row_.query];
+  }
+  int64_t at_key_sum(int64_t j) const { return (row_.batch * s_.heads + row_.head) * s_.keys + j; }
+  double sum_difference(int64_t j) const {
+    return b_.query_sums[index_] - b_.key_sums[at_key_sum(j)];
   }
   R distance(int64_t j) const { return std::abs(R(row_.query + b_.slope_offset - j)); }
   R vector(int64_t a) const {
@@ -269,6 +278,7 @@ class NaiveAttention {
       const R off = (R(j) - b_.centres[index_]) / b_.widths[index_];
       add(-off * off / 2);
     }
+    if (b_.query_sums) add(-R(std::abs(sum_difference(j))));
     return score + noise_.of(4 * size);
   }
 
@@ -359,6 +369,13 @@ class NaiveAttention {
     }
     if (b_.relative.data) r_.relative[relative(j) - b_.relative.data] += ds;
     if (b_.edges.data) r_.edges[edge(j) - b_.edges.data] += ds;
+    if (b_.query_sums) {
+      const R slope = sum_difference(j) > 0 ? -ds : ds;
+      r_.query_sums[index_] += slope;
+      r_.key_sums[at_key_sum(j)] -= slope;
+      r_.query_sum_terms[index_] += std::abs(ds);
+      r_.key_sum_terms[at_key_sum(j)] += std::abs(ds);
+    }
     if (b_.centres) {
       const R w = b_.widths[index_], off = R(j) - b_.centres[index_];
       r_.centres[index_] += ds * off / (w * w);

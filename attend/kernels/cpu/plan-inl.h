@@ -293,10 +293,11 @@ struct BackwardPlan {
                       // keys of their scopes
   T* partial_vector;  // [batch, chunks, heads, depth], for the additive family
   T* partial_slopes;  // [batch, chunks, heads], if slopes have a gradient
-  T* partial_centres;     // [chunks, batch, heads, queries], if centres or widths have one
-  T* partial_widths;      // as partial_centres
-  T* partial_relative;    // [chunks - 1, relative_size]
-  int64_t relative_size;  // extent of Bias::relative by its strides, in numbers
+  T* partial_centres;          // [chunks, batch, heads, queries], if centres or widths have one
+  T* partial_widths;           // as partial_centres
+  T* partial_relative;         // [chunks - 1, relative_size]
+  double* partial_query_sums;  // as partial_centres, if sums of queries have a gradient
+  int64_t relative_size;       // extent of Bias::relative by its strides, in numbers
 
   int64_t tasks() const { return problem->shape.batch * problem->shape.key_heads * chunks; }
 

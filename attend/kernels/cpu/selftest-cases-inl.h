@@ -104,6 +104,7 @@ struct SelftestInputs {
   using T = Compute<S>;
   std::vector<S> query, key, value, grad_context;
   std::vector<T> vector, grad_lse, dense, slopes, sinks, relative, centres, widths;
+  std::vector<double> query_sums, key_sums;
 };
 
 template <class T>
@@ -138,6 +139,19 @@ void scale(double magnitude, std::vector<S>& numbers) {
   for (S& x : numbers) x = stored<S>(magnitude * number(x));
 }
 
+// Sums of logarithms of gates over all keys of each head, and their values at the queries.
+template <class S>
+void add_gate_sums(const Shape& s, std::mt19937_64& engine, SelftestInputs<S>& in) {
+  in.key_sums = normal<double>(s.batch * s.heads * s.keys, engine);
+  for (int64_t head = 0; head < s.batch * s.heads; ++head) {
+    double* const sums = in.key_sums.data() + head * s.keys;
+    double sum = -1000;  // far from 0 compared with the differences
+    for (int64_t j = 0; j < s.keys; ++j) sums[j] = sum -= std::abs(sums[j]) * 0.1;
+    for (int64_t i = 0; i < s.queries; ++i)
+      in.query_sums.push_back(sums[std::min(i + 2, s.keys - 1)]);
+  }
+}
+
 template <class S>
 SelftestInputs<S> random_inputs(const Shape& s, uint64_t seed, double magnitude) {
   using T = Compute<S>;
@@ -157,6 +171,7 @@ SelftestInputs<S> random_inputs(const Shape& s, uint64_t seed, double magnitude)
   in.relative = normal<T>(s.heads * s.queries * (2 * kReach + 1), engine);
   in.centres = normal<T>(rows, engine, static_cast<double>(s.keys) / 2);
   in.widths = normal<T>(rows, engine, 20);
+  add_gate_sums(s, engine, in);
   if (magnitude == 1) return in;
   scale(magnitude, in.query);
   scale(magnitude, in.key);
@@ -200,6 +215,11 @@ const std::vector<BiasChoice<S>>& biases() {
        [](const In& in, P& p) {
          p.bias.centres = in.centres.data();
          p.bias.widths = in.widths.data();
+       }},
+      {"sums of gates",
+       [](const In& in, P& p) {
+         p.bias.query_sums = in.query_sums.data();
+         p.bias.key_sums = in.key_sums.data();
        }},
       {"soft cap", [](const In&, P& p) { p.score.soft_cap = 4; }},
       {"dropout",

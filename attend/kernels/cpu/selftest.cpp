@@ -37,6 +37,7 @@ struct KernelResults {
   using T = Compute<S>;
   std::vector<S> context, query, key, value;
   std::vector<T> lse, vector, dense, slopes, sinks, relative, centres, widths;
+  std::vector<double> query_sums, key_sums;
   std::vector<T> unrounded;  // if S has 16 bits
 };
 
@@ -74,6 +75,8 @@ KernelResults<S> run_kernels(const Question<S>& question, const NaiveResults<T>&
                      unwritten<T>(like.relative.size()),
                      unwritten<T>(like.centres.size()),
                      unwritten<T>(like.widths.size()),
+                     unwritten<double>(like.query_sums.size()),
+                     unwritten<double>(like.key_sums.size()),
                      unwritten<T>(kIsHalf<S> ? like.context.size() : 0)};
   const auto context_rows = [&](auto* data) {
     return contiguous(data, s.heads, s.queries, s.value_depth);
@@ -96,7 +99,10 @@ KernelResults<S> run_kernels(const Question<S>& question, const NaiveResults<T>&
                                wanted(r.sinks),
                                wanted(r.relative),
                                wanted(r.centres),
-                               wanted(r.widths)};
+                               wanted(r.widths),
+                               nullptr,
+                               wanted(r.query_sums),
+                               wanted(r.key_sums)};
   if constexpr (std::is_same_v<S, float>) {
     passes.forward(question.problem, result, 1);
     passes.backward(question.problem, upstream, gradients, 1);
@@ -202,6 +208,10 @@ void compare(Comparison& comparison, const Problem<S>& problem, const KernelResu
   comparison.array("gradient of relative", 3, got.relative, rounded.relative, want.relative);
   comparison.array("gradient of centres", 3, got.centres, rounded.centres, want.centres);
   comparison.array("gradient of widths", 3, got.widths, rounded.widths, want.widths);
+  comparison.array("gradient of query sums", 3, got.query_sums, rounded.query_sums, want.query_sums,
+                   want.query_sum_terms);
+  comparison.array("gradient of key sums", 3, got.key_sums, rounded.key_sums, want.key_sums,
+                   want.key_sum_terms);
 }
 
 // Zeroes the upstream gradient of rows in which rounding decides whether a key has weight.

@@ -47,18 +47,23 @@ Scope scope_of(const std::string& text, const OptionalTensor& lengths,
   return scope;
 }
 
-// Key of a tensor: the name of the bias if it has one tensor, otherwise the name of the tensor.
-std::string_view key_of(const BiasRow& row, const BiasParameter& parameter) {
-  return row.parameters.size() == 1 ? row.name : parameter.name;
+// Key of a tensor: the name of the bias if it has one tensor, otherwise both names, such as
+// kerple_log_p; centres and widths of the gaussian have no prefix.
+std::string key_of(const BiasRow& row, const BiasParameter& parameter) {
+  if (row.parameters.size() == 1) return std::string(row.name);
+  return row.kind == BiasKind::gaussian ? std::string(parameter.name)
+                                        : parameter_name(row, parameter);
 }
 
-std::string_view first_key(const BiasRow& row) { return key_of(row, row.parameters.front()); }
+std::string first_key(const BiasRow& row) { return key_of(row, row.parameters.front()); }
 
 [[noreturn]] void refuse_bias(std::string_view key) {
-  fail(
-      "[attention] no bias is called {}; there are dense, alibi, buckets, relative_keys, "
-      "grid, and centres with widths",
-      key);
+  std::vector<std::string> keys;
+  for (const BiasRow& row : bias_table()) {
+    if (row.kind == BiasKind::offset || row.kind == BiasKind::sink) continue;
+    for (const BiasParameter& parameter : row.parameters) keys.push_back(key_of(row, parameter));
+  }
+  fail("[attention] no bias is called {}; there are {}", key, fmt::join(keys, ", "));
 }
 
 // With a causal scope, buckets for later keys are not needed. The largest distance is 128 as in T5,
@@ -73,18 +78,31 @@ Bias bucket_bias(const Tensor& table, bool look_ahead) {
 
 // Bias of the tensors of a row. The sink has its own argument, and an offset is dense.
 Bias bias_of(const BiasRow& row, const Tensors& given, const Scope& scope) {
-  const Tensor first = given.at(std::string(first_key(row)));
+  const auto tensor = [&](size_t i) { return given.at(key_of(row, row.parameters[i])); };
+  const Tensor first = tensor(0);
   switch (row.kind) {
     case BiasKind::dense:
       return dense_bias(first);
     case BiasKind::alibi:
       return alibi(first);
+    case BiasKind::kerple_log:
+      return kerple_log(first, tensor(1));
+    case BiasKind::kerple_power:
+      return kerple_power(first, tensor(1));
+    case BiasKind::sandwich:
+      return sandwich(first);
+    case BiasKind::forget:
+      return forget(first);
+    case BiasKind::cope:
+      return cope(first);
+    case BiasKind::fire:
+      return fire({first, tensor(1), tensor(2), tensor(3), tensor(4), tensor(5)});
     case BiasKind::buckets:
       return bucket_bias(first, !is_causal(scope));
     case BiasKind::relative_keys:
       return relative_keys(first);
     case BiasKind::gaussian:
-      return gaussian(first, given.at(std::string(row.parameters.back().name)));
+      return gaussian(first, tensor(1));
     case BiasKind::grid:
       return grid(first);
     case BiasKind::offset:
@@ -107,8 +125,9 @@ Bias bias_of(const c10::optional<Tensors>& given, const Scope& scope) {
   for (const auto& entry : *given) {
     const BiasRow& row = row_with_key(entry.key());
     for (const BiasParameter& parameter : row.parameters)
-      if (!given->contains(std::string(key_of(row, parameter))))
-        fail("[attention] a {} bias has both centres and widths; one is missing", row.name);
+      if (!given->contains(key_of(row, parameter)))
+        fail("[attention] a {} bias takes several tensors, and one is missing: {}", row.name,
+             key_of(row, parameter));
     if (entry.key() == first_key(row)) bias = bias + bias_of(row, *given, scope);
   }
   return bias;
