@@ -1,5 +1,7 @@
 #include <fmt/format.h>
 
+#include <algorithm>
+
 #include "bench/attention_bench.h"
 #include "bench/kernel_inputs.h"
 #include "bench/measure.h"
@@ -74,6 +76,21 @@ const Variant kVariants[] = {
      [](Inputs& inputs) { inputs.problem.normaliser = Normaliser::sparsemax; }},
     {"entmax-1.5", 0, Family::dot,
      [](Inputs& inputs) { inputs.problem.normaliser = Normaliser::entmax15; }},
+    {"entmax with alphas", 0, Family::dot,
+     [](Inputs& inputs) {
+       inputs.problem.normaliser = Normaliser::entmax;
+       float* alphas = inputs.random(kHeads);
+       std::fill_n(alphas, kHeads, 1.5F);
+       inputs.problem.alphas = alphas;
+       inputs.gradients.alphas = inputs.random(kHeads);
+     }},
+    {"softpick", 0, Family::dot,
+     [](Inputs& inputs) { inputs.problem.normaliser = Normaliser::softpick; }},
+    {"top 32", 0, Family::dot,
+     [](Inputs& inputs) {
+       inputs.problem.normaliser = Normaliser::top_k;
+       inputs.problem.top = 32;
+     }},
     {"sink", kPlain, Family::dot,
      [](Inputs& inputs) {
        inputs.problem.sinks = inputs.random(kHeads);

@@ -112,6 +112,9 @@ enum class Normaliser {
   none,       // s
   sparsemax,  // max(0, s - t), t such that a row sums to 1 (Martins 2016)
   entmax15,   // max(0, (s - t) / 2)^2, likewise (Peters 2019, alpha 1.5)
+  entmax,     // max(0, (a - 1) (s - t))^(1 / (a - 1)), likewise, a = Problem::alphas (Peters 2019)
+  softpick,   // max(0, e^s - 1) / (sum_j |e^s - 1| + 1e-8) (Zuhri 2025)
+  top_k,      // softmax over the keys with the k largest scores, k = Problem::top (Gupta 2021)
 };
 
 template <class S>
@@ -124,6 +127,8 @@ struct Problem {
   // [heads], or null. Softmax only.
   const Compute<S>* sinks = nullptr;
   Normaliser normaliser = Normaliser::softmax;
+  const Compute<S>* alphas = nullptr;  // [heads], above 1 and at most 4; entmax only
+  int64_t top = 0;                     // 1 or more; top_k only
   Dropout dropout;
   View<const S> query;  // [batch, heads, queries, depth]
   View<const S> key;    // [batch, key_heads, keys, depth]
@@ -131,8 +136,12 @@ struct Problem {
 };
 
 // Output of the forward pass. lse, [batch, heads, queries], contiguous, is the normaliser of a row:
-// the natural logarithm of the sum of exp(score) over the scope for softmax, the threshold t for
-// sparsemax and entmax, otherwise 0.
+// the natural logarithm of the sum of exp(score) over the scope for softmax, over the kept keys for
+// top_k; the logarithm of the divisor for softpick; the threshold t for sparsemax and entmax;
+// otherwise 0.
+//
+// Softpick: the lse of a row is also -inf if all its scores are 0. top_k: equal scores are all kept
+// or all left out; scores 30 (double: 60) below the largest have weight 0.
 //
 // A row without a key in scope has context 0 and lse -inf (with sinks: the score of its sink). A
 // key with score -inf is treated as out of scope; the least finite number is an ordinary score. NaN
@@ -177,6 +186,7 @@ struct Gradients {
   Compute<S>* edges = nullptr;
   double* query_sums = nullptr;  // [batch, heads, queries]
   double* key_sums = nullptr;    // [batch, heads, keys]
+  Compute<S>* alphas = nullptr;  // [heads]
 };
 
 // threads: 0 uses the number of OpenMP. Results are bit-identical for any number. Throws

@@ -55,6 +55,23 @@ void check_bias(const Shape& s, const Bias<T>& bias) {
   }
 }
 
+template <class S>
+void check_normaliser(const Problem<S>& problem) {
+  if (problem.sinks != nullptr && problem.normaliser != Normaliser::softmax)
+    fail("[attention] sinks are given with a normaliser other than softmax; only softmax has them");
+  if ((problem.alphas != nullptr) != (problem.normaliser == Normaliser::entmax))
+    fail("[attention] alphas are {}; entmax needs them, and no other normaliser takes them",
+         problem.alphas == nullptr ? "null" : "given");
+  for (int64_t h = 0; problem.alphas != nullptr && h < problem.shape.heads; ++h) {
+    // NaN passes; the rows of its head become NaN.
+    if (problem.alphas[h] <= 1 || problem.alphas[h] > 4)
+      fail("[attention] alphas[{}] is {}; alpha must be above 1 and at most 4", h,
+           problem.alphas[h]);
+  }
+  if (problem.normaliser == Normaliser::top_k && problem.top < 1)
+    fail("[attention] top is {}; top_k keeps 1 key or more", problem.top);
+}
+
 void check_wanted(const char* name, const void* gradient, bool given) {
   if (gradient != nullptr && !given)
     fail("[attention] the gradient of {} is requested, and the problem lacks it", name);
@@ -83,8 +100,7 @@ void check(const Problem<S>& problem) {
   check_score(s, problem.score);
   check_bias(s, problem.bias);
   check(problem.dropout);
-  if (problem.sinks != nullptr && problem.normaliser != Normaliser::softmax)
-    fail("[attention] sinks are given with a normaliser other than softmax; only softmax has them");
+  check_normaliser(problem);
   for (const Clause& clause : problem.scope.any_of) {
     for (const Condition& condition : clause)
       std::visit([&](const auto& one) { one.check(s); }, condition);
@@ -121,6 +137,7 @@ void check(const Problem<S>& problem, const Upstream<S>& upstream, const Gradien
   check_wanted("bias.query_sums", gradients.query_sums, problem.bias.query_sums != nullptr);
   check_wanted("bias.key_sums", gradients.key_sums, problem.bias.key_sums != nullptr);
   check_wanted("sinks", gradients.sinks, problem.sinks != nullptr);
+  check_wanted("alphas", gradients.alphas, problem.alphas != nullptr);
 }
 
 template void check(const Problem<float>&);

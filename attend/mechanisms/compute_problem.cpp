@@ -117,6 +117,12 @@ void add_absent(const BiasRow& row, const ComputeProblem& problem, const Tensor&
                            static_cast<double>(around_reach(problem.choices.scope).value()) / 2);
 }
 
+Normaliser normaliser_of(const ComputeProblem& problem) {
+  const Normaliser chosen(problem.choices.normaliser, static_cast<uint64_t>(problem.seed));
+  if (!has_free_parameter(chosen)) return chosen;
+  return chosen.with_parameter(given(problem, parameter_name(chosen.row())));
+}
+
 }  // namespace
 
 Bias bias_of(const BiasChoice& choice, const ComputeProblem& problem, const Tensor& query,
@@ -158,7 +164,7 @@ Attended attended(const ComputeProblem& problem) {
       spec.sink = given_tensors(*choice.row, problem).begin()->second;
     spec.bias = spec.bias + bias_of(choice, problem, result.query, spec.scope);
   }
-  spec.normaliser = Normaliser(choices.normaliser, static_cast<uint64_t>(problem.seed));
+  spec.normaliser = normaliser_of(problem);
   spec.soft_cap = problem.soft_cap;
   spec.align = problem.align;
   spec.query_offsets = problem.query_offsets;

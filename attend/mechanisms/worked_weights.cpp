@@ -26,6 +26,11 @@ struct Normalising {
   std::string formula;
 };
 
+// The formula of these rows says more than a softmax.
+Normalising summed_steps(const NormaliserRow& row, const Tensor& lse) {
+  return {step("Logarithms of the divisors", lse, "lse_i"), std::string(row.formula)};
+}
+
 Normalising softmax_steps(const AttentionSpec& spec, const Tensor& scores) {
   const double temperature = spec.normaliser.options().temperature;
   std::string steps;
@@ -69,7 +74,9 @@ Normalising normalising(const Attended& given, const Tensor& scores, const Tenso
   if (row.draws == Draws::keys) return drawn_steps(given.spec, scores);
   if (row.running_sums) return linear_steps(given, scores);
   if (row.lse == Lse::threshold) return threshold_steps(given.spec, lse);
-  if (row.lse == Lse::logarithm) return softmax_steps(given.spec, scores);
+  const bool is_softmax = row.sums_to_one && !row.number;
+  if (row.lse == Lse::logarithm)
+    return is_softmax ? softmax_steps(given.spec, scores) : summed_steps(row, lse);
   return {{}, std::string(row.formula)};
 }
 

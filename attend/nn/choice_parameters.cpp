@@ -75,7 +75,16 @@ std::vector<ChoiceParameter> parameters_of(const AttentionChoices& choices) {
     parameters.push_back(
         {"centre_v_p", "attention_depth", "v_p of the predicted centre", 1, false});
   }
+  const Normaliser normaliser(choices.normaliser);
+  if (!has_free_parameter(normaliser)) return parameters;
+  parameters.push_back({parameter_name(normaliser.row()), "",
+                        fmt::format("{}; absent: {}", normaliser.row().parameter->meaning,
+                                    parameter_if_absent(normaliser))});
   return parameters;
+}
+
+std::string parameter_name(const NormaliserRow& row) {
+  return fmt::format("{}_{}", row.name, row.parameter.value().name);
 }
 
 int64_t largest_distance(const BiasChoice& choice) {

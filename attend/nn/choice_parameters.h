@@ -6,6 +6,7 @@
 
 #include "attend/nn/attention_choices.h"
 #include "attend/ops/biases.h"
+#include "attend/ops/normalisers.h"
 #include "attend/ops/scores.h"
 
 namespace attend {
@@ -20,9 +21,12 @@ struct ChoiceParameter {
   bool is_trained = true;  // if false, it describes a layout
 };
 
-// Lists the parameters of the score, the bias and a predicted centre, in this order. Error on
-// choices that do not exist.
+// Lists the parameters of the score, the bias, a predicted centre and the normaliser, in this
+// order. Error on choices that do not exist.
 std::vector<ChoiceParameter> parameters_of(const AttentionChoices& choices);
+
+// Name of the parameter of a normaliser: entmax_alpha. The row has one.
+std::string parameter_name(const NormaliserRow& row);
 
 // Properties of the queries that a bias needs.
 struct BiasQueries {

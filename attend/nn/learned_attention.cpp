@@ -92,6 +92,7 @@ LearnedAttention::LearnedAttention(const AttentionChoices& choices, const Attent
   normaliser_ = &Normaliser(choices.normaliser).row();
   register_score(sizes);
   for (const BiasChoice& bias : biases_) register_bias(bias);
+  register_normaliser();
   if (!reach_) return;
   const int64_t hidden = sizes.attention_depth, depth = sizes.query_depth;
   register_parameter("centre_W_p", for_heads(heads, [&] {
@@ -183,6 +184,25 @@ bool LearnedAttention::reads_source() const {
                      [](const BiasChoice& bias) { return bias.row->is_of_source; });
 }
 
+// A parameter with a range is trained as x, least + (largest - least) sigmoid(x).
+void LearnedAttention::register_normaliser() {
+  const Normaliser normaliser(choices_.normaliser);
+  if (!has_free_parameter(normaliser)) return;
+  const NormaliserParameter& row = *normaliser_->parameter;
+  double first = parameter_if_absent(normaliser);
+  if (row.least < row.largest) first = std::log((first - row.least) / (row.largest - first));
+  register_parameter(parameter_name(*normaliser_), torch::full({heads_}, first));
+}
+
+Tensor LearnedAttention::normaliser_parameter() const {
+  if (!normaliser_->parameter) return {};
+  const NormaliserParameter& row = *normaliser_->parameter;
+  const auto all = named_parameters(false);
+  const Tensor* const own = all.find(parameter_name(*normaliser_));
+  if (own == nullptr || row.least == row.largest) return own == nullptr ? Tensor() : *own;
+  return row.least + (row.largest - row.least) * own->sigmoid();
+}
+
 bool LearnedAttention::is_positional() const {
   return !scope_.any_of.empty() ||
          std::any_of(biases_.begin(), biases_.end(),
@@ -242,9 +262,9 @@ Bias LearnedAttention::bias(const BiasChoice& choice, const Tensor& centres,
 }
 
 Normaliser LearnedAttention::normaliser(uint64_t seed) const {
-  if (is_training()) return Normaliser(choices_.normaliser, seed);
+  if (is_training()) return Normaliser(choices_.normaliser, seed, normaliser_parameter());
   const std::string_view other = normaliser_->in_evaluation;
-  return Normaliser(other.empty() ? choices_.normaliser : other);
+  return Normaliser(other.empty() ? choices_.normaliser : other, 0, normaliser_parameter());
 }
 
 AttentionSpec LearnedAttention::spec(const Tensor& query, const Placement& placement) const {

@@ -40,8 +40,9 @@ struct Placement {
 void check_sizes(const AttentionChoices& choices, const AttentionSizes& sizes);
 
 // The choices of a mechanism with their trained tensors: parameters of the score, the bias, the
-// sink and the predicted centre. A parameter has a leading head axis if there are several heads, as
-// AttentionSpec requires. Parameters that are one number per head always have that axis.
+// sink, the predicted centre and the normaliser. A parameter has a leading head axis if there are
+// several heads, as AttentionSpec requires. Parameters that are one number per head always have
+// that axis.
 //
 // In training mode (train(), the default) hard and gumbel draw with Placement::seed. Monotonic then
 // uses the expectation, with noise from that seed added to the scores (Raffel et al. 2017, 2.4).
@@ -70,6 +71,8 @@ class LearnedAttention : public torch::nn::Module {
   void register_score(const AttentionSizes& sizes);
   void register_bias(const BiasChoice& bias);
   void register_fire(const BiasChoice& bias);
+  void register_normaliser();
+  at::Tensor normaliser_parameter() const;
   at::Tensor predicted_centres(const at::Tensor& query, const Placement& placement) const;
   Bias bias(const BiasChoice& choice, const at::Tensor& centres, const at::Tensor& key_numbers,
             int64_t query_axes) const;

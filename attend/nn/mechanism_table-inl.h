@@ -19,4 +19,7 @@ std::vector<Mechanism> recent_rotations();
 // The rows with a module around the operator.
 std::vector<Mechanism> module_mechanisms();
 
+// The rows for normalisers from 2019 on.
+std::vector<Mechanism> normaliser_mechanisms();
+
 }  // namespace attend

@@ -347,10 +347,10 @@ Mechanisms perceptrons() {
 const std::vector<Mechanism>& mechanism_table() {
   static const std::vector<Mechanism> table = [] {
     std::vector<Mechanism> all;
-    all.reserve(64);
-    for (const auto& part :
-         {global_attention(), more_global_attention(), local_attention(), other_decoders(),
-          one_key(), memories(), perceptrons(), sequence_mechanisms(), module_mechanisms()})
+    all.reserve(96);
+    for (const auto& part : {global_attention(), more_global_attention(), local_attention(),
+                             other_decoders(), one_key(), memories(), perceptrons(),
+                             sequence_mechanisms(), normaliser_mechanisms(), module_mechanisms()})
       all.insert(all.end(), part.begin(), part.end());
     return all;
   }();

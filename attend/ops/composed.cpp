@@ -23,6 +23,7 @@ Tensor unscoped_scores(const Parts& parts, const LoweredSpec& spec) {
   Tensor scores = pairwise_scores(pair_score(*spec.score, parts[part::vector]), query,
                                   repeat_heads(parts[part::key].to(precision), spec.heads));
   if (spec.scale != 1 && !scales_query) scores = scores * spec.scale;
+  if (parts[part::factors].defined()) scores = scores * parts[part::factors].unsqueeze(-1);
   if (spec.soft_cap > 0) scores = (scores / spec.soft_cap).tanh() * spec.soft_cap;
   if (parts[part::dense].defined()) scores = scores + parts[part::dense];
   if (parts[part::slopes].defined())
@@ -88,7 +89,9 @@ Normalised normalised_scores(const Parts& parts, const LoweredSpec& spec) {
     const Tensor column = sinks.view({1, -1, 1, 1});
     scores = at::cat({scores, column.expand({spec.batch, spec.heads, spec.queries, 1})}, -1);
   }
-  auto [weights, lse] = spec.normaliser->normalise(scores, empty_rows(scores), spec.options);
+  NormaliserOptions options = spec.options;
+  if (parts[part::alphas].defined()) options.parameter = parts[part::alphas].view({1, -1, 1, 1});
+  auto [weights, lse] = spec.normaliser->normalise(scores, empty_rows(scores), options);
   if (sinks.defined()) weights = weights.narrow(-1, 0, spec.keys);
   return {weights, shift.defined() ? lse + shift : lse};
 }

@@ -79,6 +79,9 @@ class QueriesAsEntries {
     parts[part::value] = seen(given[part::value]);
     parts[part::vector] = given[part::vector];
     parts[part::sinks] = given[part::sinks];
+    parts[part::alphas] = given[part::alphas];
+    if (given[part::factors].defined())
+      parts[part::factors] = as_entries(given[part::factors].unsqueeze(-1)).squeeze(-1);
     if (const Tensor bias = number_per_edge(); bias.defined())
       parts[part::dense] = as_entries(bias.expand(shape_));
   }

@@ -39,6 +39,9 @@ class CpuBackend : public Backend {
       return fmt::format("no kernel supports {}", c10::toString(type));
     if (!spec.score->family)
       return fmt::format("score {} does not compare queries with keys", spec.score->name);
+    if (parts[part::factors].defined())
+      return fmt::format("normaliser {} multiplies scores of {}, which no kernel does",
+                         spec.normaliser->name, spec.score->name);
     if (spec.normaliser->running_sums) return "linear attention never forms its weights";
     if (!spec.normaliser->kernel)
       return fmt::format("no kernel supports normaliser {}", spec.normaliser->name);
@@ -97,7 +100,7 @@ class CpuBackend : public Backend {
            view_of<S, S>(gradients[part::value]), data(part::vector), data(part::dense),
            data(part::slopes), data(part::sinks), data(part::relative), data(part::centres),
            data(part::widths), data(part::edges), pointer_of<double>(gradients[part::query_sums]),
-           pointer_of<double>(gradients[part::key_sums])},
+           pointer_of<double>(gradients[part::key_sums]), data(part::alphas)},
           at::get_num_threads());
       if (shared) vector = vector.sum(0);
       return gradients;

@@ -5,6 +5,7 @@
 #include "attend/kernels/attention.h"
 #include "attend/ops/kernel_tensors.h"
 #include "attend/ops/lowered_spec.h"
+#include "attend/ops/normalisers-inl.h"
 
 namespace attend {
 
@@ -27,6 +28,12 @@ kernels::View<Pointed> view_of(const at::Tensor& x) {
   const auto stride = [&](int64_t axis) { return x.size(axis) == 1 ? 0 : x.stride(axis); };
   return {pointer_of<Pointed>(x), stride(0), stride(1), stride(2)};
 }
+
+// The scope for the kernels; `kept` receives the tensors that it points to.
+kernels::Scope kernel_scope(const LoweredSpec& spec, std::vector<at::Tensor>& kept);
+
+// Number of keys in the scope of each query: [B, H, Tq], in double.
+at::Tensor keys_in_scope(const LoweredSpec& spec);
 
 // Parts in the layout of the kernels: settled, with contiguous rows and vectors, and fully
 // contiguous for a bias that is differentiated. Also keeps the positions and the tensors of the
@@ -74,6 +81,8 @@ kernels::Problem<S> KernelInputs::problem(const LoweredSpec& spec) const {
   p.bias.key_sums = pointer_of<const double>(parts[part::key_sums]);
   p.sinks = pointer_of<const T>(parts[part::sinks]);
   p.normaliser = spec.normaliser->kernel.value();
+  p.alphas = pointer_of<const T>(parts[part::alphas]);
+  p.top = top_of(spec.options);
   p.dropout = spec.dropout;
   p.query = view_of<S>(query);
   p.key = view_of<S>(key);

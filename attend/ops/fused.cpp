@@ -47,12 +47,14 @@ struct FusedFunction : torch::autograd::Function<FusedFunction> {
                                const Optional& dense, const Optional& slopes, const Optional& sinks,
                                const Optional& relative, const Optional& centres,
                                const Optional& widths, const Optional& edges,
-                               const Optional& query_sums, const Optional& key_sums) {
+                               const Optional& query_sums, const Optional& key_sums,
+                               const Optional& alphas) {
     variable_list saved = {query, key, value};
     saved.reserve(part::count + 2);
     for (const Optional* x : {&vector, &dense, &slopes, &sinks, &relative, &centres, &widths,
-                              &edges, &query_sums, &key_sums})
+                              &edges, &query_sums, &key_sums, &alphas})
       saved.push_back(x->value_or(Tensor()));
+    saved.emplace_back();  // no backend takes factors
     const bool keeps = std::any_of(saved.begin(), saved.end(), [](const Tensor& x) {
       return x.defined() && x.requires_grad();
     });
@@ -77,7 +79,7 @@ struct FusedFunction : torch::autograd::Function<FusedFunction> {
     const Parts parts = parts_of(saved);
     variable_list gradients(2);  // backend and spec have none
     if (!upstream[0].defined() && !upstream[1].defined()) {
-      gradients.resize(2 + part::count);
+      gradients.resize(2 + part::factors);
       return gradients;
     }
     const LoweredSpec& lowered = static_cast<const LoweredSpec&>(*spec);
@@ -91,14 +93,14 @@ struct FusedFunction : torch::autograd::Function<FusedFunction> {
                            const AttentionResult twin = composed_attention(parts_of(own), lowered);
                            return {twin.context, twin.lse};
                          });
-      gradients.insert(gradients.end(), part_gradients.begin(), part_gradients.end());
+      gradients.insert(gradients.end(), part_gradients.begin(), part_gradients.end() - 1);
       return gradients;
     }
     const auto kept = context->saved_data["backend"].toCapsule();
     const Parts part_gradients = static_cast<const KeptBackend&>(*kept).backend.backward(
         parts, lowered, {saved[part::count], saved[part::count + 1]}, {upstream[0], upstream[1]},
         wanted);
-    gradients.insert(gradients.end(), part_gradients.begin(), part_gradients.end());
+    gradients.insert(gradients.end(), part_gradients.begin(), part_gradients.end() - 1);
     return gradients;
   }
 };
@@ -121,7 +123,8 @@ AttentionResult fused_attention(const Backend& backend, const Parts& parts,
       &backend, spec, parts[part::query], parts[part::key], parts[part::value],
       optional(part::vector), optional(part::dense), optional(part::slopes), optional(part::sinks),
       optional(part::relative), optional(part::centres), optional(part::widths),
-      optional(part::edges), optional(part::query_sums), optional(part::key_sums));
+      optional(part::edges), optional(part::query_sums), optional(part::key_sums),
+      optional(part::alphas));
   return {results[0], results[1]};
 }
 

@@ -10,6 +10,7 @@
 #include "attend/ops/arithmetic-inl.h"
 #include "attend/ops/axes-inl.h"
 #include "attend/ops/bias_parts.h"
+#include "attend/ops/cpu_problem-inl.h"
 #include "attend/ops/kernel_tensors.h"
 #include "attend/ops/linear-inl.h"
 #include "attend/ops/lower-inl.h"
@@ -120,6 +121,40 @@ Score score_in_precision(const Score& score, at::ScalarType kept, const LoweredS
   return Score(score.row().name, std::move(parameters));
 }
 
+// The parameter of the normaliser, [H]; undefined if the row takes no parameter.
+Tensor normaliser_parameter(const Normaliser& normaliser, const Parts& parts,
+                            const LoweredSpec& lowered_spec) {
+  const auto& row = normaliser.row().parameter;
+  if (!row) return {};
+  if (normaliser.parameter().defined())
+    return per_head(normaliser.parameter(), row->name.data(), parts, lowered_spec);
+  const at::ScalarType precision = at::toOpMathType(lowered_spec.stored);
+  return at::full({lowered_spec.heads}, parameter_if_absent(normaliser),
+                  parts[part::query].options().dtype(precision));
+}
+
+// Factors of the scores of each query, [B, H, Tq]: the dot family multiplies its queries.
+void multiply_scores(const Tensor& parameter, Parts& parts, const LoweredSpec& lowered_spec) {
+  const NormaliserRow& row = *lowered_spec.normaliser;
+  const Tensor keys = keys_in_scope(lowered_spec).to(parameter.options());
+  const Tensor factors = row.factor(keys, parameter.view({1, -1, 1}), lowered_spec.options.number);
+  if (lowered_spec.score->family == Family::dot)
+    parts[part::query] = parts[part::query] * factors.unsqueeze(-1);
+  else
+    parts[part::factors] = factors;
+}
+
+void add_normaliser(const Normaliser& normaliser, Parts& parts, const LoweredSpec& lowered_spec) {
+  const Tensor parameter = normaliser_parameter(normaliser, parts, lowered_spec);
+  if (!parameter.defined()) return;
+  if (normaliser.row().factor) return multiply_scores(parameter, parts, lowered_spec);
+  const Tensor off = at::logical_or(parameter.detach() <= 1, parameter.detach() > 4);
+  if (off.device().is_cpu() && off.any().item<bool>())
+    fail("[attention] {} of normaliser {} must be above 1 and at most 4; one is not",
+         normaliser.row().parameter->name, normaliser.row().name);
+  parts[part::alphas] = parameter;
+}
+
 // Maps queries and keys; each head of keys or values serves a group of query heads. Returns the
 // parameters as applied.
 Parameters map_inputs(const Tensor& query, const Tensor& key, const Tensor& value,
@@ -127,7 +162,8 @@ Parameters map_inputs(const Tensor& query, const Tensor& key, const Tensor& valu
                       bool for_later_queries) {
   const at::ScalarType stored = query.scalar_type(), precision = at::toOpMathType(stored);
   // Mapped inputs and float32 parameters are not rounded to 16 bits again.
-  const bool as_stored = given.leaves_inputs() && !given.row().map_past;
+  const bool multiplies = lowered_spec.normaliser->factor != nullptr;
+  const bool as_stored = given.leaves_inputs() && !given.row().map_past && !multiplies;
   const at::ScalarType kept = as_stored ? stored : precision;
   const Score score = score_in_precision(given, precision, lowered_spec);
   const Tensor q = with_four_axes(query).to(kept);
@@ -244,6 +280,7 @@ Lowered lower(const Tensor& given_query, const Tensor& given_key, const Tensor& 
               lowered_spec.keys);
   lowered.parameters =
       map_inputs(query, key, value, spec.score, lowered.parts, lowered_spec, for_later_queries);
+  add_normaliser(spec.normaliser, lowered.parts, lowered_spec);
   BiasParts bias(query.dim(), lowered.parts, lowered_spec);
   for (const BiasTermPointer& term : spec.bias.terms) term->add_to(bias);
   add_sink(spec.sink, lowered.parts, lowered_spec);

@@ -28,6 +28,8 @@ enum Index : size_t {
   edges,       // [B or 1, H or 1, 1, edges of the longest list]
   query_sums,  // float64 [B, H, Tq]
   key_sums,    // float64 [B, H, Tk]
+  alphas,      // [H]: parameter of the normaliser
+  factors,     // [B, H, Tq]: multiply the scores before the soft cap and the bias
   count
 };
 }  // namespace part

@@ -13,12 +13,6 @@ namespace {
 
 using at::Tensor;
 
-Normalised with_empty(const Tensor& weights, const Tensor& normaliser, const Tensor& empty) {
-  if (!empty.defined()) return {weights, normaliser};
-  return {weights.masked_fill(empty, 0.0),
-          normaliser.masked_fill(empty.squeeze(-1), minus_infinity)};
-}
-
 Normalised softmax(const Tensor& scores, const Tensor& empty, const NormaliserOptions&) {
   const Tensor finite = without_empty(scores, empty);
   return with_empty(finite.softmax(-1), log_sum_exp(finite), empty);
@@ -106,6 +100,30 @@ Normalised entmax15(const Tensor& scores, const Tensor& empty, const NormaliserO
   const Tensor spread = support.of(z - mean).square().sum(-1, true);
   const Tensor threshold = mean - ((1 - spread) / support.size).sqrt();
   return with_empty(support.of(z - threshold).square(), (2 * threshold + top).squeeze(-1), empty);
+}
+
+// The number n of keys in scope: s ln n, or 1 + s ln(1 + floor(n / L)) with a length L.
+Tensor scalable_factor(const Tensor& keys, const Tensor& parameter,
+                       const std::optional<double>& length) {
+  if (!length) return parameter * keys.clamp_min(1.0).log();
+  return 1 + parameter * (keys / *length).floor().log1p();
+}
+
+NormaliserRow scalable_row() {
+  return {.name = "scalable",
+          .syntax = "scalable:L",
+          .formula =
+              "w_ij = softmax_j(r_i score_ij + bias_ij), r_i = s ln n_i, n_i keys in scope; "
+              "with L: r_i = 1 + s ln(1 + floor(n_i / L))",
+          .source = "Nakanishi 2025; with L: Llama 4, 2025",
+          .normalise = softmax,
+          .kernel = kernels::Normaliser::softmax,
+          .takes_sink = true,
+          .number = NormaliserNumber{"L", 1, 1e9},
+          .parameter =
+              NormaliserParameter{
+                  .name = "scale", .meaning = "s, by which scores grow with ln n", .first = 0.43},
+          .factor = scalable_factor};
 }
 
 // Rows that weigh every key by its score or by exp of its score.
@@ -201,26 +219,69 @@ double parse_temperature(std::string_view digits, const NormaliserRow& row) {
   return number;
 }
 
+double parse_number(std::string_view digits, const NormaliserRow& row) {
+  const NormaliserNumber& wanted = row.number.value();
+  double number = 0;
+  const char* end = digits.data() + digits.size();
+  const auto [stop, error] = std::from_chars(digits.data(), end, number);
+  if (error != std::errc() || stop != end || !(number >= wanted.least) || number > wanted.largest ||
+      (wanted.is_whole && number != std::floor(number)))
+    fail("normaliser {}: {} is {}; it must be a {} from {} to {}, as in {}:2", row.syntax,
+         wanted.letter, in_quotes(digits), wanted.is_whole ? "whole number" : "number",
+         wanted.least, wanted.largest, row.name);
+  return number;
+}
+
 }  // namespace
 
 const std::vector<NormaliserRow>& normaliser_table() {
   static const std::vector<NormaliserRow> table = [] {
     std::vector<NormaliserRow> all = whole_rows();
-    for (const auto& more : {sparse_and_linear_rows(), one_key_rows()})
+    all.push_back(scalable_row());
+    for (const auto& more : {sparse_and_linear_rows(), later_rows(), one_key_rows()})
       all.insert(all.end(), more.begin(), more.end());
     return all;
   }();
   return table;
 }
 
-Normaliser::Normaliser(std::string_view text, uint64_t seed) {
+Normaliser::Normaliser(std::string_view text, uint64_t seed, const Tensor& parameter) {
   const size_t colon = text.find(':');
   row_ = &normaliser_row(text.substr(0, colon));
   options_.seed = seed;
-  if (colon == std::string_view::npos) return;
-  if (row_->temperature == Temperature::none)
-    fail("normaliser {}: {} takes no number; write {}", in_quotes(text), row_->name, row_->syntax);
-  options_.temperature = parse_temperature(text.substr(colon + 1), *row_);
+  if (colon != std::string_view::npos) {
+    const std::string_view digits = text.substr(colon + 1);
+    if (row_->temperature != Temperature::none)
+      options_.temperature = parse_temperature(digits, *row_);
+    else if (row_->number)
+      options_.number = parse_number(digits, *row_);
+    else
+      fail("normaliser {}: {} takes no number; write {}", in_quotes(text), row_->name,
+           row_->syntax);
+  }
+  if (!parameter.defined()) return;
+  if (!has_free_parameter(*this))
+    fail("[attention] normaliser {} takes no parameter; leave it out, or take entmax or scalable",
+         in_quotes(text));
+  parameter_ = parameter;
+}
+
+Normaliser Normaliser::with_parameter(const Tensor& parameter) const {
+  Normaliser other = *this;
+  other.parameter_ = parameter;
+  return other;
+}
+
+bool has_free_parameter(const Normaliser& normaliser) {
+  const auto& parameter = normaliser.row().parameter;
+  return parameter && !(parameter->by_number && normaliser.options().number);
+}
+
+double parameter_if_absent(const Normaliser& normaliser) {
+  const NormaliserRow& row = normaliser.row();
+  return row.parameter.value().by_number
+             ? normaliser.options().number.value_or(row.number.value().absent.value())
+             : row.parameter->first;
 }
 
 }  // namespace attend

@@ -22,6 +22,27 @@ struct NormaliserOptions {
   double temperature = 1;
   uint64_t seed = 0;         // 0: nothing is drawn
   at::Tensor previous = {};  // weights of the previous query, shaped as the scores, or undefined
+  std::optional<double> number = {};  // NormaliserRow::number, if the text has one
+  at::Tensor parameter = {};          // NormaliserRow::parameter; broadcasts to the scores
+};
+
+// A number after the name of a row, besides a temperature.
+struct NormaliserNumber {
+  std::string_view letter;  // in the syntax of the row
+  double least = 0, largest = 0;
+  std::optional<double> absent = {};  // value if it is left out; unset: it has another meaning
+  bool is_whole = false;
+};
+
+// One number per head that a row reads. It can be trained.
+struct NormaliserParameter {
+  std::string_view name;
+  std::string_view meaning;
+  bool by_number = false;  // the number of the syntax fixes it
+  double first = 0;        // if nothing is given, and at the beginning of training; unused if
+                           // by_number
+  // Range of a trained one, which is kept in it by a sigmoid; equal: any number.
+  double least = 0, largest = 0;
 };
 
 // How the scores are trained.
@@ -91,6 +112,12 @@ struct NormaliserRow {
   // Weights are non-negative scores over their sum and need not be formed.
   bool running_sums = false;
   Temperature temperature = Temperature::none;
+  std::optional<NormaliserNumber> number = {};
+  std::optional<NormaliserParameter> parameter = {};
+  // Returns factors [B, H, Tq] of the scores before the soft cap and the bias; null: 1. `keys` has
+  // the number of keys in the scope of each query, [B, H, Tq]; parameter: [1, H, 1].
+  at::Tensor (*factor)(const at::Tensor& keys, const at::Tensor& parameter,
+                       const std::optional<double>& number) = nullptr;
   Draws draws = Draws::nothing;
   Training training = Training::gradient;
   double first_offset = 0;  // initial value of a trained offset that is added to every score
@@ -103,18 +130,31 @@ const std::vector<NormaliserRow>& normaliser_table();
 // A row of the table, written in its syntax: "softmax", "temperature:0.5". Error on an unknown name
 // (with the nearest one) and on an invalid number. Draws of hard and gumbel depend only on the
 // seed; attention() and attention_weights() agree. With seed 0 they take the key of the largest
-// score, as at inference.
+// score, as at inference. `parameter`: the row's parameter, [H] or one number, differentiable;
+// undefined: the row's first value. Error if the row takes no parameter, or if the text fixes it.
 class Normaliser {
  public:
-  Normaliser(std::string_view text = "softmax", uint64_t seed = 0);
+  Normaliser(std::string_view text = "softmax", uint64_t seed = 0,
+             const at::Tensor& parameter = {});
   Normaliser(const char* text, uint64_t seed = 0) : Normaliser(std::string_view(text), seed) {}
 
   const NormaliserRow& row() const { return *row_; }
+  // Without the parameter, which depends on the number of heads.
   const NormaliserOptions& options() const { return options_; }
+
+  const at::Tensor& parameter() const { return parameter_; }
+  Normaliser with_parameter(const at::Tensor& parameter) const;
 
  private:
   const NormaliserRow* row_;
   NormaliserOptions options_;
+  at::Tensor parameter_;
 };
+
+// Whether training may choose the row's parameter: the row has one that the text does not fix.
+bool has_free_parameter(const Normaliser& normaliser);
+
+// The row's parameter if it is not given. Requires a row with a parameter.
+double parameter_if_absent(const Normaliser& normaliser);
 
 }  // namespace attend

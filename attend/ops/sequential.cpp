@@ -31,6 +31,7 @@ Lowered step_of(const Lowered& whole, int64_t i, const PastWeights& past) {
   for (const auto index :
        {part::query, part::dense, part::relative, part::centres, part::widths, part::query_sums})
     step.parts[index] = row_of(step.parts[index], 2, i);
+  step.parts[part::factors] = row_of(step.parts[part::factors], 2, i);
   add_past(whole.parameters, past, step.parts, spec);
   return step;
 }

@@ -23,6 +23,9 @@ void visit_tensors(AttentionSpec& spec, Visit visit_defined) {
     term = term->with_tensors(tensors);
   }
   visit(spec.sink);
+  Tensor parameter = spec.normaliser.parameter();
+  visit(parameter);
+  spec.normaliser = spec.normaliser.with_parameter(parameter);
   visit(spec.past.previous);
   visit(spec.past.total);
 }

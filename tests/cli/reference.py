@@ -110,13 +110,14 @@ def first_stop(p, before):
     return one_hot(stops[0] if stops else -1, len(p))
 
 
-def normalise(name, scores, before, sink=None):
+def normalise(name, scores, before, sink=None, parameter=1.5):
     """Returns the weights of a row of scores (-inf: out of scope) and its log-normaliser."""
     name, _, number = name.partition(":")
     alive = [s for s in scores if s != -math.inf]
     if sink is None and not alive:
         return [0.0] * len(scores), -math.inf
-    if name in ("softmax", "temperature"):
+    if name in ("softmax", "temperature", "scalable"):
+        number = number if name == "temperature" else 1
         scores = [s / float(number or 1) for s in scores]
         total = sum(map(math.exp, scores)) + (math.exp(sink) if sink is not None else 0.0)
         return [math.exp(s) / total for s in scores], math.log(total)
@@ -132,6 +133,21 @@ def normalise(name, scores, before, sink=None):
                  else (lambda s, t: max(0.0, (s - t) / 2) ** 2))
         t = threshold(lambda t: sum(weigh(s, t) for s in alive))
         return [weigh(s, t) for s in scores], t
+    if name == "entmax":
+        a = float(number or 0) or parameter
+        weigh = lambda s, t: max(0.0, (a - 1) * (s - t)) ** (1 / (a - 1))
+        t = threshold(lambda t: sum(weigh(s, t) for s in alive))
+        return [weigh(s, t) if s != -math.inf else 0.0 for s in scores], t
+    if name == "softpick":
+        total = sum(abs(math.exp(s) - 1) for s in alive) + 1e-8
+        return [max(0.0, math.exp(s) - 1) / total for s in scores], math.log(total)
+    if name == "stick_breaking":
+        p = [sigmoid(s) if s != -math.inf else 0.0 for s in scores]
+        return [x * math.prod(1 - y for y in p[j + 1:]) for j, x in enumerate(p)], 0.0
+    if name == "top_k":
+        least = sorted(alive, reverse=True)[:int(number or 8)][-1]
+        total = sum(math.exp(s) for s in alive if s >= least)
+        return [math.exp(s) / total if s >= least else 0.0 for s in scores], math.log(total)
     if name in ("hard", "gumbel"):
         best = max(range(len(scores)), key=lambda j: scores[j])
         return one_hot(best, len(scores)), math.log(sum(map(math.exp, alive)))
@@ -257,6 +273,15 @@ def allowed(scope, i, j, q, keys, p):
     return any(all(map(one, clause.split("&"))) for clause in scope.split("|"))
 
 
+def score_factor(normaliser, keys, p):
+    """Nakanishi 2025; with a length as in Llama 4."""
+    name, _, length = normaliser.partition(":")
+    if name != "scalable":
+        return 1.0
+    s = p.get("scalable_scale", 0.43)
+    return 1 + s * math.log(1 + keys // float(length)) if length else s * math.log(max(keys, 1))
+
+
 def attend(query, key, value, score="scaled_dot", parameters=None, allows=lambda i, j: True,
            bias=lambda i, j, q: 0.0, normaliser="softmax", soft_cap=0.0):
     """Returns the output of `attend compute --scores --weights` as nested lists."""
@@ -266,12 +291,14 @@ def attend(query, key, value, score="scaled_dot", parameters=None, allows=lambda
     before = one_hot(0, len(key))
     for i, q in enumerate(query):
         scores = []
+        factor = score_factor(normaliser, sum(allows(i, j) for j in range(len(key))), p)
         for j, k in enumerate(key):
-            s = score_of(score, q, k, j, p, previous, total)
+            s = factor * score_of(score, q, k, j, p, previous, total)
             if soft_cap:
                 s = soft_cap * math.tanh(s / soft_cap)
             scores.append(s + bias(i, j, q) if allows(i, j) else -math.inf)
-        weights, lse = normalise(normaliser, scores, before, p.get("sink"))
+        weights, lse = normalise(normaliser, scores, before, p.get("sink"),
+                                 p.get("entmax_alpha", 1.5))
         previous = before = weights
         total = plus(total, weights)
         result["scores"].append(scores)

@@ -12,12 +12,14 @@ from compute_case import DEPTHS, DIFFERENCE_TOLERANCE, TABLES
 # sizes. Five queries and keys of depth 4, values of depth 4.
 SHAPES = {"alibi_slopes": (), "buckets_table": (32,), "relative_keys_table": (33, 4),
           "grid_table": (15, 15), "offset": (), "sink": (), "centre_W_p": (3, 4),
-          "centre_v_p": (3,), "Delta": (2,), "alpha": (), "sandwich_factors": (),
+          "centre_v_p": (3,), "Delta": (2,), "alpha": (), "sandwich_factors": (), "scalable_scale": (),
           "forget_gates": (5,), "cope_table": (16, 4), "fire_W_1": (32,), "fire_b_1": (32,),
           "fire_W_2": (32,), "fire_b_2": ()}
 # Numbers that must be positive.
 POSITIVE = {"kerple_log_p": 0.7, "kerple_log_a": 1.3, "kerple_power_p": 1.4,
             "kerple_power_a": 0.3, "fire_c": 0.4, "fire_threshold": 2.5}
+# Parameters with a range.
+WITHIN = {"entmax_alpha": 1.6}
 # A length between the bounds of yarn and llama3 for one of the frequencies.
 GIVEN = {"width": 5.0, "block": 2.0, "count": 2.0, "window": 2.0, "share": 0.5, "factor": 4.0, "length": 1000.0,
          "layout": [[1.0, 0.0, 1.0], [1.0, 1.0, 0.0], [0.0, 1.0, 1.0]]}
@@ -26,7 +28,7 @@ DIFFERENTIATED = ["local_p", "location_sensitive", "coverage", "monotonic", "con
                   "shaw", "rope", "linformer", "learned_positions", "temperature", "sink",
                   "sigmoid", "sparsemax", "entmax", "linear", "differential", "latent", "nsa",
                   "forget", "kerple_log", "kerple_power", "sandwich", "cope", "fire", "yarn",
-                  "partial_rope"]
+                  "partial_rope", "adaptive_entmax", "softpick", "scalable_softmax", "stick_breaking"]
 
 # Texts that the steps of a row must contain.
 STEPS = {"local_p": ["Centres p", "Bias gaussian B"], "coverage": ["Query 2",
@@ -46,8 +48,8 @@ class MechanismsTest(compute_case.ComputeCase):
         parameters = {}
         for parameter in row["parameters"]:
             name = parameter["name"]
-            if name in GIVEN or name in POSITIVE:
-                parameters[name] = {**GIVEN, **POSITIVE}[name]
+            if name in GIVEN or name in POSITIVE or name in WITHIN:
+                parameters[name] = {**GIVEN, **POSITIVE, **WITHIN}[name]
             elif name in SHAPES:
                 parameters[name] = self.numbers(*SHAPES[name])
             elif not name.startswith("gaussian_"):  # these are predicted

@@ -76,8 +76,7 @@ TYPED_TEST(OneQuery, OfHeadsThatShareKeysAndHaveTheirOwn) {
     for (const NormaliserChoice& normaliser : kNormalisers) {
       SCOPED_TRACE(std::string(bias.name) + ", " + normaliser.name);
       auto c = random_case<TypeParam>({2, 8, 2, 1, 37, 20, 9}, Family::dot, 1, 6);
-      c.normaliser = normaliser.normaliser;
-      if (normaliser.sinks) add_sinks(c);
+      set_normaliser(normaliser, c);
       add_bias(c, bias);
       expect_all(c);
     }

@@ -38,8 +38,7 @@ TEST(BFloat16, FollowsTheRuleWithEveryBiasAndNormaliser) {
     for (const NormaliserChoice& normaliser : kNormalisers) {
       SCOPED_TRACE(std::string(bias.name) + ", " + normaliser.name);
       auto c = bf16_case(kShapes[0]);
-      c.normaliser = normaliser.normaliser;
-      if (normaliser.sinks) add_sinks(c);
+      set_normaliser(normaliser, c);
       add_bias(c, bias);
       c.scope = causal(60);
       expect_all(c);

@@ -119,7 +119,8 @@ struct Case {
   Normaliser normaliser = Normaliser::softmax;
   Dropout dropout;
   std::vector<S> query, key, value, grad_context;
-  std::vector<C> vector, grad_lse, dense, slopes, sinks, relative, centres, widths, edges;
+  std::vector<C> vector, grad_lse, dense, slopes, sinks, relative, centres, widths, edges, alphas;
+  int64_t top = 0;
   std::vector<double> query_sums, key_sums;
   Axes dense_axes, relative_axes, edge_axes;
   int64_t slope_offset = 0, relative_count = 0, relative_offset = 0;
@@ -175,6 +176,8 @@ struct PlacedCase {
     }
     p.sinks = pointer(c.sinks);
     p.normaliser = c.normaliser;
+    p.alphas = pointer(c.alphas);
+    p.top = c.top;
     p.dropout = c.dropout;
     p.query = query.input();
     p.key = key.input();

@@ -31,12 +31,16 @@ struct NormaliserChoice {
   const char* name;
   Normaliser normaliser;
   bool sinks = false;
+  double alpha = 0;  // alpha of the first head; the next heads have more
+  int64_t top = 0;
 };
 
 inline constexpr NormaliserChoice kNormalisers[] = {
-    {"softmax", Normaliser::softmax},     {"sinks", Normaliser::softmax, true},
-    {"sigmoid", Normaliser::sigmoid},     {"none", Normaliser::none},
-    {"sparsemax", Normaliser::sparsemax}, {"entmax15", Normaliser::entmax15},
+    {"softmax", Normaliser::softmax},           {"sinks", Normaliser::softmax, true},
+    {"sigmoid", Normaliser::sigmoid},           {"none", Normaliser::none},
+    {"sparsemax", Normaliser::sparsemax},       {"entmax15", Normaliser::entmax15},
+    {"entmax", Normaliser::entmax, false, 1.2}, {"softpick", Normaliser::softpick},
+    {"top_k", Normaliser::top_k, false, 0, 5},
 };
 
 // Arrays that the conditions of a scope point to.
@@ -214,6 +218,16 @@ void add_bias(Case<S>& c, const BiasChoice& choice) {
 template <class S>
 void add_sinks(Case<S>& c) {
   for (int64_t h = 0; h < c.shape.heads; ++h) c.sinks.push_back(Compute<S>(h % 3) - 1);
+}
+
+// After the shape.
+template <class S>
+void set_normaliser(const NormaliserChoice& choice, Case<S>& c) {
+  c.normaliser = choice.normaliser;
+  c.top = choice.top;
+  if (choice.sinks) add_sinks(c);
+  for (int64_t h = 0; choice.alpha > 0 && h < c.shape.heads; ++h)
+    c.alphas.push_back(Compute<S>(choice.alpha + 0.45 * double(h % 4)));
 }
 
 }  // namespace attend::kernels::testing

@@ -19,8 +19,7 @@ void on_every_normaliser(const Check& check) {
       c.score.activation = Activation::leaky_relu;
       ScopeArrays arrays;
       c.scope = edges(kShape, arrays, of_heads);
-      c.normaliser = normaliser.normaliser;
-      if (normaliser.sinks) add_sinks(c);
+      set_normaliser(normaliser, c);
       add_bias(c, {"all", true, true, true, true, {false, true, true}, true, true});
       check(c, edge_scope(c.scope)->lists);
     }

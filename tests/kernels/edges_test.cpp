@@ -240,8 +240,7 @@ TYPED_TEST(Edges, NanReachesContextAndLse) {
       for (const NormaliserChoice& normaliser : kNormalisers) {
         auto whole = random_case<T>({1, 1, 1, queries, 70, 9, 1}, family.family);
         whole.score.activation = family.activation;
-        whole.normaliser = normaliser.normaliser;
-        if (normaliser.sinks) add_sinks(whole);
+        set_normaliser(normaliser, whole);
         add_bias(whole, {"all", true, true, true, true, {true, true, true}});
         const auto expect_nan = [&](const char* what, auto spoil, bool every_row) {
           SCOPED_TRACE(std::string(what) + ", " + family.name + ", " + normaliser.name);
@@ -317,8 +316,7 @@ TYPED_TEST(Edges, NanThatNobodySeesChangesNothing) {
       SCOPED_TRACE(std::string(family.name) + ", " + normaliser.name);
       auto c = random_case<T>(shape, family.family);
       c.score.activation = family.activation;
-      c.normaliser = normaliser.normaliser;
-      if (normaliser.sinks) add_sinks(c);
+      set_normaliser(normaliser, c);
       c.scope = {{{KeyLengths{lengths}}}};
       auto hidden = c;
       for (int64_t row = 0; row < shape.batch * shape.keys; ++row) {

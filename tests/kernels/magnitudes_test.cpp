@@ -69,8 +69,7 @@ Case<S> make(const FamilyChoice& family, const NormaliserChoice& normaliser, con
   place(pattern, magnitude, shape.queries, shape.depth, false, c.query);
   place(pattern, magnitude, shape.keys, shape.depth, true, c.key);
   c.score.activation = family.activation;
-  c.normaliser = normaliser.normaliser;
-  if (normaliser.sinks) add_sinks(c);
+  set_normaliser(normaliser, c);
   constexpr int kCount = std::size(kBiases);
   const int bias = turn % (kCount + 1);
   add_bias(c, kBiases[bias < kCount ? bias : 1]);

@@ -107,8 +107,7 @@ void check(const Choice& choice) {
   c.score.activation = row.activation;
   if (row.family == Family::squared_distance) c.score.scale /= 2;
   add_bias(c, kBiases[choice[bias]]);
-  c.normaliser = kNormalisers[choice[normaliser]].normaliser;
-  if (kNormalisers[choice[normaliser]].sinks) add_sinks(c);
+  set_normaliser(kNormalisers[choice[normaliser]], c);
   if (choice[extra] & 1) c.dropout = {0.3, 99};
   if (choice[extra] & 2) c.score.soft_cap = 1.25;
   c.shared_vector = choice[extra] & 8;

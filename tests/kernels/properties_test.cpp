@@ -33,8 +33,7 @@ Case<double> any_case() {
   auto c = random_case<double>(any_shape(), family.family, 1, any_seed());
   c.score.activation = family.activation;
   c.score.soft_cap = any_bool() ? 2 : 0;
-  c.normaliser = normaliser.normaliser;
-  if (normaliser.sinks) add_sinks(c);
+  set_normaliser(normaliser, c);
   return c;
 }
 
@@ -95,6 +94,7 @@ TEST(KernelProperties, NormalisedWeightsDoNotSeeAShift) {
     auto c = any_case();
     RC_PRE(c.normaliser != Normaliser::sigmoid);
     RC_PRE(c.normaliser != Normaliser::none);
+    RC_PRE(c.normaliser != Normaliser::softpick);
     RC_PRE(c.sinks.empty());
     const double shift = *rc::gen::inRange<int>(-50, 50);
     c.dense_axes = {false, true, true};
@@ -205,6 +205,8 @@ TEST(KernelProperties, ThreadsAndRepetitionChangeNothing) {
                                         c.score.family, 1, any_seed());
       longer.score = c.score;
       longer.normaliser = c.normaliser;
+      longer.alphas = c.alphas;
+      longer.top = c.top;
       longer.sinks = c.sinks;
       return longer;
     }();

@@ -46,7 +46,7 @@ struct Output {
 template <class S>
 struct GradientOutput {
   std::vector<S> query, key, value;
-  std::vector<Compute<S>> vector, dense, slopes, sinks, relative, centres, widths, edges;
+  std::vector<Compute<S>> vector, dense, slopes, sinks, relative, centres, widths, edges, alphas;
   std::vector<double> query_sums, key_sums;
 };
 
@@ -96,12 +96,14 @@ GradientOutput<S> run_backward(const Case<S>& c, const Output<S>& forward,
   g.edges = like(c.edges);
   g.query_sums.assign(c.query_sums.size(), 7);
   g.key_sums.assign(c.key_sums.size(), 7);
-  attention_backward<S>(
-      placed.problem(), {context.input(), forward.lse.data(), grad.input(), pointer(c.grad_lse)},
-      {query.view(), key.view(), value.view(), pointer(g.vector), pointer(g.dense),
-       pointer(g.slopes), pointer(g.sinks), pointer(g.relative), pointer(g.centres),
-       pointer(g.widths), pointer(g.edges), pointer(g.query_sums), pointer(g.key_sums)},
-      run.threads);
+  g.alphas = like(c.alphas);
+  attention_backward<S>(placed.problem(),
+                        {context.input(), forward.lse.data(), grad.input(), pointer(c.grad_lse)},
+                        {query.view(), key.view(), value.view(), pointer(g.vector),
+                         pointer(g.dense), pointer(g.slopes), pointer(g.sinks), pointer(g.relative),
+                         pointer(g.centres), pointer(g.widths), pointer(g.edges),
+                         pointer(g.query_sums), pointer(g.key_sums), pointer(g.alphas)},
+                        run.threads);
   g.query = query.numbers();
   g.key = key.numbers();
   g.value = value.numbers();
@@ -166,7 +168,7 @@ class Expected {
     const double unit = unit_roundoff<C>();
     composed_.push_back(reference<C>(c));
     // Several draws estimate the largest error of an array with one number per head.
-    const uint64_t draws = c.sinks.empty() && c.slopes.empty() ? 2 : 6;
+    const uint64_t draws = c.sinks.empty() && c.slopes.empty() && c.alphas.empty() ? 2 : 6;
     for (uint64_t seed = 1; seed <= draws; ++seed)
       composed_.push_back(reference<C>(c, {unit, seed}));
     if (std::is_same_v<S, BFloat16> && c.score.family == Family::dot && rounds_operands()) {
@@ -212,6 +214,8 @@ class Expected {
             3);
     compare("grad centres", got.centres, &NaiveResults<R>::centres, &NaiveResults<C>::centres, 3);
     compare("grad widths", got.widths, &NaiveResults<R>::widths, &NaiveResults<C>::widths, 3);
+    compare("grad alphas", got.alphas, &NaiveResults<R>::alphas, &NaiveResults<C>::alphas, 3, false,
+            want_.alpha_terms);
     compare("grad edges", got.edges, &NaiveResults<R>::edges, &NaiveResults<C>::edges, 3);
     compare("grad query sums", got.query_sums, &NaiveResults<R>::query_sums,
             &NaiveResults<C>::query_sums, 3, false, want_.query_sum_terms);

@@ -38,8 +38,7 @@ void on_every_choice(const Check& check) {
       SCOPED_TRACE(std::string(family.name) + " " + normaliser.name);
       auto c = random_case<S>({2, 4, 2, 75, 80, 9, 3}, family.family);
       c.score.activation = family.activation;
-      c.normaliser = normaliser.normaliser;
-      if (normaliser.sinks) add_sinks(c);
+      set_normaliser(normaliser, c);
       add_bias(c, {"all", true, true, true, true, {false, true, true}, true});
       c.scope = causal(-3);
       check(c);

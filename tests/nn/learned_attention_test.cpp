@@ -48,9 +48,7 @@ class EveryLearnedAttention : public testing::TestWithParam<MechanismRow> {
     disturb(*trained);
     return trained;
   }
-  Placement whole() const {
-    return {.keys = keys, .key_lengths = lengths, .key_numbers = numbers};
-  }
+  Placement whole() const { return {.keys = keys, .key_lengths = lengths, .key_numbers = numbers}; }
 
   Tensor query, key, value, lengths, numbers;
 };
@@ -195,6 +193,28 @@ TEST(LearnedAttention, BeginsWithPublishedValues) {
   EXPECT_TRUE(torch::equal(parameters["alibi_slopes"], alibi_slopes(2)));
   EXPECT_TRUE(torch::equal(parameters["offset"], torch::full({2}, -1.0)));
   EXPECT_EQ(parameters["buckets_table"].sizes(), (at::IntArrayRef{2, 8}));
+}
+
+// Correia et al. 2019 keep alpha between 1 and 2 by a sigmoid; Nakanishi 2025 begins with s = 0.43.
+TEST(LearnedAttention, TrainsTheParameterOfItsNormaliser) {
+  const Tensor query = torch::randn({1, 2, 3, 4}), key = torch::randn({1, 2, 5, 4});
+  const Placement whole = {.keys = 5};
+  LearnedAttention entmax({.normaliser = "entmax"}, sizes, 2);
+  const auto alpha = [&] { return entmax.spec(query, whole).normaliser.parameter(); };
+  EXPECT_TRUE(torch::allclose(alpha(), torch::full({2}, 1.5)));
+  Tensor trained = entmax.named_parameters()["entmax_alpha"];
+  for (const double far : {-100.0, 100.0}) {
+    torch::NoGradGuard no_gradient;
+    trained.fill_(far);
+    EXPECT_TRUE(torch::allclose(alpha(), torch::full({2}, far < 0 ? 1.001 : 2.0)));
+    EXPECT_FALSE(
+        attention(query, key, key, entmax.spec(query, whole)).context.isnan().any().item<bool>());
+  }
+  const LearnedAttention scalable({.normaliser = "scalable:8"}, sizes, 2);
+  EXPECT_TRUE(
+      torch::equal(scalable.spec(query, whole).normaliser.parameter(), torch::full({2}, 0.43F)));
+  for (const char* fixed : {"entmax:1.5", "top_k:2"})
+    EXPECT_EQ(LearnedAttention({.normaliser = fixed}, sizes, 2).parameters().size(), 0U) << fixed;
 }
 
 TEST(LearnedAttention, KeepsNoBucketsForLaterKeysWhereThereAreNone) {

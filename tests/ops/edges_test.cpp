@@ -105,7 +105,8 @@ TEST(Edges, AllWeightsAndScoresKnowTheBias) {
   const Tensor dense = at::zeros({4, 63}, at::kDouble).index_copy(1, places, bias).view({4, 7, 9});
   const Tensor mask =
       at::zeros({63}, at::kBool).index_fill_(0, places, at::ones({}, at::kBool)).view({7, 9});
-  for (const char* normaliser : {"softmax", "sparsemax", "sigmoid", "hard", "gumbel"})
+  for (const char* normaliser : {"softmax", "sparsemax", "sigmoid", "hard", "gumbel", "entmax:1.3",
+                                 "softpick", "scalable", "stick_breaking", "top_k:2"})
     for (const Path path : {Path::automatic, Path::composed}) {
       AttentionSpec wanted = {.scope = dense_mask(mask),
                               .bias = dense_bias(dense),
@@ -156,7 +157,8 @@ TEST(Edges, WeightsByEdgeAreThoseOfTheRows) {
   const Tensor offsets = numbers({0, 2, 4, 4, 4, 9}).view({2, 1, 3});
   const Tensor keys = numbers({1, 4, 0, 2, 0, 1, 2, 3, 4});
   const Inputs inputs(2, 5);
-  for (const char* normaliser : {"softmax", "sparsemax", "hard"}) {
+  for (const char* normaliser :
+       {"softmax", "sparsemax", "hard", "entmax:1.3", "softpick", "top_k:2"}) {
     const AttentionSpec spec = {.scope = edges(offsets, keys), .normaliser = normaliser};
     const auto result = attention(inputs.query, inputs.key, inputs.value, spec);
     const Tensor all = attention_weights(inputs.query, inputs.key, result.lse, spec);

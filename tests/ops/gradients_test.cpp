@@ -245,7 +245,8 @@ TEST_P(GradientsOfEverything, AreDifferencesOnceAndTwice) {
 
 INSTANTIATE_TEST_SUITE_P(
     Normalisers, GradientsOfEverything,
-    testing::Values("softmax", "temperature:0.7", "sigmoid", "none", "sparsemax", "entmax15"),
+    testing::Values("softmax", "temperature:0.7", "sigmoid", "none", "sparsemax", "entmax15",
+                    "entmax:1.3", "softpick", "top_k:2"),
     [](const auto& info) {
       return std::string(info.param).substr(0, std::string(info.param).find(':'));
     });

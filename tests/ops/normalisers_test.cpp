@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <functional>
 #include <limits>
 
 #include "attend/base/error.h"
@@ -21,12 +22,23 @@ double weight_of(std::string_view normaliser, double score, double threshold) {
   if (normaliser == "softmax" || normaliser == "temperature") return std::exp(score - threshold);
   if (normaliser == "sigmoid") return 1 / (1 + std::exp(-score));
   if (normaliser == "none") return std::isinf(score) ? 0 : score;
+  if (normaliser == "softpick")
+    return score <= 0  ? 0
+           : score < 1 ? std::expm1(score) * std::exp(-threshold)
+                       : std::exp(score - threshold) - std::exp(-threshold);
   const double above = std::max(0.0, score - threshold);
-  return normaliser == "sparsemax" ? above : above * above / 4;
+  return normaliser == "sparsemax" ? above : above * above / 4;  // entmax: A = 1.5 by default
+}
+
+double softpick_divisor(const std::vector<double>& scores) {
+  double sum = 1e-8;
+  for (const double score : scores) sum += std::isinf(score) ? 0 : std::abs(std::expm1(score));
+  return std::log(sum);
 }
 
 // The threshold for which the weights sum to 1, by bisection.
 double threshold_of(std::string_view normaliser, const std::vector<double>& scores) {
+  if (normaliser == "softpick") return softpick_divisor(scores);
   double low = *std::max_element(scores.begin(), scores.end()) - 4, high = low + 104;
   for (int step = 0; step < 200; ++step) {
     const double middle = (low + high) / 2;
@@ -37,10 +49,22 @@ double threshold_of(std::string_view normaliser, const std::vector<double>& scor
   return low;
 }
 
+void keep_largest(std::vector<double>& scores, size_t count) {
+  std::vector<double> sorted = scores;
+  std::sort(sorted.begin(), sorted.end(), std::greater<>());
+  const double least = sorted[std::min(count, sorted.size()) - 1];
+  for (double& score : scores)
+    if (score < least) score = -infinity;
+}
+
 class EveryNormaliser : public testing::TestWithParam<NormaliserRow> {};
 
 TEST_P(EveryNormaliser, IsItsFormula) {
   const bool sums_to_one = GetParam().name != "sigmoid" && GetParam().name != "none";
+  const bool is_top = GetParam().name == "top_k";
+  // On its scores a row with factors is a softmax.
+  const std::string_view name =
+      is_top || GetParam().factor != nullptr ? std::string_view("softmax") : GetParam().name;
   for (const int64_t keys : {1, 2, 3, 17, 59}) {
     for (const double spread : {0.01, 1.0, 30.0}) {
       Tensor scores = at::randn({2, 1, 4, keys}, at::kDouble) * spread;
@@ -49,21 +73,21 @@ TEST_P(EveryNormaliser, IsItsFormula) {
       const auto [weights, normaliser] = GetParam().normalise(scores, {}, {});
       for (int64_t row = 0; row < 8; ++row) {
         const Tensor own = scores[row / 4][0][row % 4];
-        const std::vector<double> numbers(own.data_ptr<double>(), own.data_ptr<double>() + keys);
-        const double threshold = sums_to_one ? threshold_of(GetParam().name, numbers) : 0;
+        std::vector<double> numbers(own.data_ptr<double>(), own.data_ptr<double>() + keys);
+        if (is_top) keep_largest(numbers, 8);
+        const double threshold = sums_to_one ? threshold_of(name, numbers) : 0;
         // Bisection ends within a few roundings of numbers up to 100.
         EXPECT_NEAR(normaliser[row / 4][0][row % 4].item<double>(), threshold, 1e-12);
         for (int64_t j = 0; j < keys; ++j)
           EXPECT_NEAR(weights[row / 4][0][row % 4][j].item<double>(),
-                      weight_of(GetParam().name, numbers[static_cast<size_t>(j)], threshold),
-                      1e-11);
+                      weight_of(name, numbers[static_cast<size_t>(j)], threshold), 1e-11);
       }
     }
   }
 }
 
 TEST_P(EveryNormaliser, GivesRowsWithoutKeysNothing) {
-  const Tensor x = at::randn({3, 2}, at::kDouble);
+  const Tensor x = at::rand({3, 2}, at::kDouble) + 0.1;  // softpick needs a positive score
   for (const Path path : {Path::composed, Path::fused}) {
     for (const bool no_keys : {false, true}) {
       const Tensors inputs = leaves({x, no_keys ? x.narrow(0, 0, 0) : x});
@@ -87,6 +111,7 @@ TEST_P(EveryNormaliser, GivesRowsWithoutKeysNothing) {
 
 // A bias of only -inf acts as a mask.
 TEST_P(EveryNormaliser, GivesRowsOfInfiniteBiasesNothing) {
+  if (GetParam().factor != nullptr) return;  // it counts the keys of the scope
   const Tensors given = {at::randn({2, 2, 3, 2}, at::kDouble), at::randn({2, 1, 4, 2}, at::kDouble),
                          at::randn({2, 1, 4, 2}, at::kDouble),
                          at::randn({2, 1, 3, 4}, at::kDouble)};
@@ -352,10 +377,10 @@ TEST(Normalisers, DoWhatTheirRowsSay) {
 TEST(Normalisers, AreFoundByName) {
   EXPECT_EQ(Normaliser().row().name, "softmax");
   try {
-    Normaliser("entmax");
+    Normaliser("entmx");
     ADD_FAILURE();
   } catch (const Error& error) {
-    EXPECT_STREQ(error.what(), "no normaliser is called 'entmax'; did you mean entmax15?");
+    EXPECT_STREQ(error.what(), "no normaliser is called 'entmx'; did you mean entmax?");
   }
   EXPECT_THROW(Normaliser("a normaliser nobody knows"), Error);
 }

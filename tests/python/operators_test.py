@@ -175,7 +175,8 @@ class OperatorsTest(unittest.TestCase):
                 ATTEND.attention_weights(self.query, self.key, lse, **graph), wanted_weights)
 
     def test_every_normaliser_is_reachable(self):
-        for normaliser in ("softmax", "sigmoid", "none", "sparsemax", "entmax15"):
+        for normaliser in ("softmax", "sigmoid", "none", "sparsemax", "entmax15", "entmax:1.3",
+                           "softpick", "scalable", "stick_breaking", "top_k:2"):
             context, lse = ATTEND.attention(self.query, self.key, self.value, normaliser=normaliser)
             weights = ATTEND.attention_weights(self.query, self.key, lse, normaliser=normaliser)
             self.expect_close(weights @ self.value.repeat_interleave(2, dim=1), context)

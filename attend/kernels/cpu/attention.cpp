@@ -58,6 +58,15 @@ SplitLse<T> add_row(const SplitLse<T>& mine, const SplitLse<T>& theirs, int64_t 
   return {std::max(mine.reference, theirs.reference), mine.offset + theirs.offset};
 }
 
+// Adds the floor of softpick to the divisor of a row.
+template <class T>
+void add_floor(SplitLse<T>& lse, int64_t depth, T* context) {
+  if (lse.sum() == -std::numeric_limits<T>::infinity()) return;
+  const T more = T(kSoftpickFloor) * std::exp(-lse.reference - lse.offset);
+  for (int64_t e = 0; e < depth; ++e) context[e] /= 1 + more;
+  lse.offset += std::log1p(more);
+}
+
 // Calls work(b, h, i, row) for each row of queries.
 template <class Work>
 void each_row(const Shape& s, const Work& work) {
@@ -69,7 +78,8 @@ void each_row(const Shape& s, const Work& work) {
 template <class T>
 void merge_splits(const ForwardPlan<T>& plan) {
   const Shape& s = plan.problem->shape;
-  const auto join = plan.problem->normaliser == Normaliser::softmax ? merge_row<T> : add_row<T>;
+  const Normaliser normaliser = plan.problem->normaliser;
+  const auto join = sums_exponentials(normaliser) ? merge_row<T> : add_row<T>;
   each_row(s, [&](int64_t b, int64_t h, int64_t i, int64_t row) {
     const auto lse_of = [&](int64_t split) -> SplitLse<T> {
       const RowShifts<T> lse = plan.split_lse(split);
@@ -80,6 +90,8 @@ void merge_splits(const ForwardPlan<T>& plan) {
       lse = join(lse, lse_of(split), s.value_depth, plan.split_context(split).row(b, h, i),
                  plan.result.context.row(b, h, i));
     }
+    if (normaliser == Normaliser::softpick)
+      add_floor(lse, s.value_depth, plan.result.context.row(b, h, i));
     if (plan.result.lse != nullptr) plan.result.lse[row] = lse.sum();
   });
 }
@@ -142,9 +154,9 @@ class SharedKeys {
   static int64_t heads_together(const Problem<S>& p) {
     const auto& bias = p.bias;
     if (p.shape.queries != 1 || p.shape.heads <= p.shape.key_heads ||
-        p.score.family != Family::dot || p.sinks != nullptr || p.dropout.probability > 0 ||
-        bias.dense.data != nullptr || bias.slopes != nullptr || bias.relative.data != nullptr ||
-        bias.centres != nullptr || bias.query_sums != nullptr)
+        p.score.family != Family::dot || p.sinks != nullptr || p.alphas != nullptr ||
+        p.dropout.probability > 0 || bias.dense.data != nullptr || bias.slopes != nullptr ||
+        bias.relative.data != nullptr || bias.centres != nullptr || bias.query_sums != nullptr)
       return 1;
     int64_t together = kFewQueries;
     while (p.shape.heads / p.shape.key_heads % together != 0) --together;

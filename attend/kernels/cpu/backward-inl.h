@@ -73,12 +73,12 @@ class UpstreamPanel {
   const T* delta() const { return delta_; }
 
  private:
-  // Number subtracted from each dp of the row: for softmax sum_j p_ij dp_ij = dc_i . c_i, less
-  // dlse.
+  // Number subtracted from each dp of the row: for softmax and softpick sum_j p_ij dp_ij = dc_i .
+  // c_i, less dlse.
   T delta(const Row& row, int64_t index) const {
     const Normaliser normaliser = plan_.problem->normaliser;
     if (is_sparse(normaliser)) return plan_.deltas == nullptr ? T(0) : plan_.deltas[index];
-    if (normaliser != Normaliser::softmax) return 0;
+    if (!sums_exponentials(normaliser)) return 0;
     const T* grad = plan_.upstream.grad_context.row(row.batch, row.head, row.query);
     const T* context = plan_.upstream.context.row(row.batch, row.head, row.query);
     const T all = DotProduct(grad, context, depth_);
@@ -179,7 +179,7 @@ class BackwardChunk {
     if (after) {
       add_queries(problem_.query, *after, shape_.depth);
       add_queries(plan_.upstream.grad_context, *after, shape_.value_depth);
-      if (problem_.normaliser == Normaliser::softmax)
+      if (sums_exponentials(problem_.normaliser))
         add_queries(plan_.upstream.context, *after, shape_.value_depth);
     }
     if (after && !is_other_key_head(shape_, first, *after)) return;
@@ -236,8 +236,8 @@ class BackwardChunk {
     upstream_.multiply(first, key, keys, width, tile_, &ahead_);
     // c_i = sum_j m_ij p_ij v_j with dropout factors m.
     dropout_.apply(first, key, keys, width, tile_);
-    DifferentiateTile(problem_.normaliser, upstream_.shifts(), upstream_.delta(), keys, width,
-                      weights_, tile_);
+    DifferentiateTile(RowNormaliser<T>(problem_, first.head), upstream_.shifts(), upstream_.delta(),
+                      keys, width, weights_, tile_);
     dropout_.apply(first, key, keys, width, weights_);
     add_value_gradient(key, keys, panel.rows, width);
     scorer_.bias().differentiate(bias, first, panel.rows, key, keys, width, tile_);
@@ -307,13 +307,16 @@ void Deltas(const BackwardPlan<T>& plan, int64_t task, Arena<T>& arena) {
   const Panel<T> panel = scorer.load(first, rows, scorer.scope(first, rows),
                                      arena.take(scorer.panel_size(kBackwardRows)));
   const int64_t width = panel.width;
+  const RowNormaliser<T> normaliser(problem, first.head);
   T* scores = arena.take(s.keys * kBackwardRows);
   T* gradients = arena.take(kTileKeys * kBackwardRows);
+  std::optional<AlphaSums<T>> sums;
+  if (plan.by_alpha != nullptr) sums.emplace(width, arena);
   T* moment = arena.take(kBackwardRows);
   T* mass = arena.take(kBackwardRows);
   std::fill_n(moment, width, T(0));
   std::fill_n(mass, width, T(0));
-  StoreSparseShifts(scorer, panel, problem.normaliser, scores, head * s.queries + begin, arena,
+  StoreSparseShifts(scorer, panel, normaliser, scores, head * s.queries + begin, arena,
                     plan.shifts);
   upstream.load(first, rows, width);
   const KeyRange hull = panel.scope.hull();
@@ -322,13 +325,18 @@ void Deltas(const BackwardPlan<T>& plan, int64_t task, Arena<T>& arena) {
     const T* tile = scores + (key - hull.begin) * width;
     upstream.multiply(first, key, keys, width, gradients);
     dropout.apply(first, key, keys, width, gradients);
-    AddSlopes(problem.normaliser, upstream.shifts(), keys, width, tile, gradients, moment, mass);
+    AddSlopes(normaliser, upstream.shifts(), keys, width, tile, gradients, moment, mass);
+    if (sums)
+      AddAlphaSums(normaliser.alpha, upstream.shifts(), keys, width, tile, gradients, *sums);
   }
   const T* grad_lse = plan.upstream.grad_lse;
   for (int64_t r = 0; r < rows; ++r) {
     const int64_t index = head * s.queries + begin + r;
     const T all = grad_lse == nullptr ? moment[r] : moment[r] - grad_lse[index];
     plan.deltas[index] = mass[r] == 0 ? T(0) : all / mass[r];
+    const T by_lse = grad_lse == nullptr ? T(0) : grad_lse[index];
+    if (sums)
+      plan.by_alpha[index] = mass[r] == 0 ? T(0) : sums->gradient(r, normaliser.alpha - 1, by_lse);
   }
 }
 

@@ -148,6 +148,8 @@ Problem<float> without_rows(const Problem<S>& from) {
   to.bias = from.bias;
   to.sinks = from.sinks;
   to.normaliser = from.normaliser;
+  to.alphas = from.alphas;
+  to.top = from.top;
   to.dropout = from.dropout;
   return to;
 }

@@ -137,10 +137,12 @@ void edge_backward(const Problem<T>& given, const EdgeScope& scope, const Upstre
   const int64_t parts = s.batch * plan.blocks(), rows = s.batch * s.heads * s.queries;
   if (gradients.vector != nullptr) plan.vector_sums = arena.take(parts * s.heads * s.depth);
   if (gradients.sinks != nullptr) plan.shifts = {arena.take(rows), arena.take(rows)};
+  if (gradients.alphas != nullptr) plan.by_alpha = arena.take(rows);
   run_edge_tasks(plan, edge_query_task<T>(), plan.tasks(), threads);
   run_edge_tasks(plan, edge_key_task<T>(), plan.key_tasks(), threads);
   add_parts(plan.vector_sums, parts, s.heads * s.depth, gradients.vector);
   if (gradients.sinks != nullptr) add_sink_gradients(given, upstream, plan.shifts, gradients.sinks);
+  add_rows_of_heads(s, plan.by_alpha, gradients.alphas);
   clear_bias_gradients(plan);
   if (EdgeBias<T>(given).any()) add_bias_gradients(plan, threads);
 }

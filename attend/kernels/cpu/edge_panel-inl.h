@@ -70,12 +70,13 @@ class EdgePanel {
   // Finds the shifts of the rows from the scores in tile() and, if exact enough, from their lse;
   // `scratch` has room for a tile.
   void find_shifts(const T* lse, T* scratch) {
-    const Normaliser normaliser = problem_.normaliser;
+    const RowNormaliser<T> normaliser(problem_, first_.head);
     LoadShifts<T>({}, 0, 0, kWidth, shifts_);
-    if (!needs_shifts(normaliser)) return;
-    if (is_sparse(normaliser)) return FindThresholds(normaliser, tile_, count_, kWidth, shifts_);
+    if (!needs_shifts(normaliser.kind)) return;
+    if (is_sparse(normaliser.kind))
+      return FindThresholds(normaliser, tile_, count_, kWidth, shifts_);
     const T* own = lse + plan_.index(first_);
-    if (ConvertShifts(own, 0, rows_, shifts_)) return;
+    if (ConvertShifts(normaliser.kind, own, 0, rows_, shifts_)) return;
     HWY_ALIGN T reference[kWidth];
     HWY_ALIGN T sum[kWidth];
     const OnlineNormaliser<T> online{normaliser, reference, sum};

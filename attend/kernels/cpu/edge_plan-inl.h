@@ -29,6 +29,7 @@ struct EdgePlan {
   Gradients<T> gradients;
   const EdgesByKey* by_key = nullptr;
   RowShifts<T> shifts;       // [batch, heads, queries], if backward needs them afterwards
+  T* by_alpha = nullptr;     // [batch, heads, queries], if alphas have a gradient
   T* by_value = nullptr;     // [batch, heads, columns] factor of dc_i in dv_j, per edge
   T* by_score = nullptr;     // [batch, heads, columns] ds
   T* by_product = nullptr;   // the same before the soft cap

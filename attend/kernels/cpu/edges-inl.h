@@ -8,6 +8,7 @@
 #include <algorithm>
 #include <cmath>
 #include <memory>
+#include <optional>
 
 #include "attend/kernels/cpu/backward-inl.h"
 #include "attend/kernels/cpu/edge_panel-inl.h"
@@ -24,22 +25,22 @@ struct EdgeWeights {
   HWY_ALIGN T offset[kLanes<T>];
   HWY_ALIGN T factor[kLanes<T>];
 
-  void normalise(Normaliser normaliser, const EdgePanel<T>& panel) {
+  void normalise(const RowNormaliser<T>& normaliser, const EdgePanel<T>& panel) {
     constexpr int64_t kWidth = kLanes<T>;
     constexpr T kInfinity = std::numeric_limits<T>::infinity();
     std::fill_n(factor, kWidth, T(1));
-    if (is_sparse(normaliser)) {
+    if (is_sparse(normaliser.kind)) {
       const RowShifts<T> shifts{reference, offset};
       FindThresholds(normaliser, panel.tile(), panel.count(), kWidth, shifts);
       WeighTile(normaliser, shifts, panel.count(), kWidth, panel.tile());
-      for (T& x : offset) x = x == kInfinity ? -kInfinity : x;
+      for (T& x : offset) x = x == kInfinity ? -kInfinity : normaliser.threshold(x);
       return;
     }
     const OnlineNormaliser<T> online{normaliser, reference, offset};
     panel.start(online);
     online.update(panel.tile(), panel.count(), kWidth, nullptr, 0);
-    if (normaliser == Normaliser::softmax)
-      std::transform(offset, offset + kWidth, factor, [](T sum) { return sum == 0 ? 0 : 1 / sum; });
+    for (int64_t r = 0; sums_exponentials(normaliser.kind) && r < kWidth; ++r)
+      factor[r] = offset[r] == 0 ? T(0) : 1 / online.divisor(r);
     online.finish(nullptr, 0, kWidth);
   }
 };
@@ -56,7 +57,7 @@ void EdgeForward(const EdgePlan<T>& plan, int64_t task, Arena<T>& arena) {
   EachEdgePanel(panel, first, rows, [&] {
     EdgeWeights<T> weights;
     panel.score();
-    weights.normalise(problem.normaliser, panel);
+    weights.normalise({problem, first.head}, panel);
     panel.drop(panel.tile());
     for (int64_t r = 0; r < panel.rows(); ++r) {
       const Row row = panel.row(r);
@@ -90,6 +91,7 @@ class EdgeQueries {
         sum_(arena.take(padded_)),
         vector_(arena.take(padded_)) {
     if (problem_.score.soft_cap > 0) cap_slope_ = arena.take(panel_.room());
+    if (plan.by_alpha != nullptr) alpha_sums_.emplace(kLanes<T>, arena);
     std::fill_n(vector_, padded_, T(0));
   }
 
@@ -112,8 +114,8 @@ class EdgeQueries {
     multiply_values();
     panel_.drop(gradients_);
     find_delta();
-    DifferentiateTile(problem_.normaliser, panel_.shifts(), delta_, count, kWidth, panel_.tile(),
-                      gradients_);
+    DifferentiateTile(RowNormaliser<T>(problem_, first_.head), panel_.shifts(), delta_, count,
+                      kWidth, panel_.tile(), gradients_);
     panel_.drop(panel_.tile());
     const int64_t list = plan_.list(first_.batch, first_.head);
     panel_.each_edge([&](int64_t, int64_t, int64_t number, int64_t place) {
@@ -145,28 +147,41 @@ class EdgeQueries {
       panel_.products().score(grad_context(r), panel_.values(r), gradients_ + r, kLanes<T>);
   }
 
-  // Number subtracted from each dp of a row: for softmax sum_j p_ij dp_ij = dc_i . c_i, less dlse;
-  // for sparse normalisers see Deltas.
+  // Number subtracted from each dp of a row: for softmax and softpick sum_j p_ij dp_ij = dc_i .
+  // c_i, less dlse; for sparse normalisers see Deltas.
   void find_delta() {
-    const Normaliser normaliser = problem_.normaliser;
+    const RowNormaliser<T> normaliser(problem_, first_.head);
     HWY_ALIGN T mass[kLanes<T>] = {};
     std::fill_n(delta_, kLanes<T>, T(0));
-    if (is_sparse(normaliser)) {
+    if (is_sparse(normaliser.kind)) {
       AddSlopes(normaliser, panel_.shifts(), panel_.count(), kLanes<T>, panel_.tile(), gradients_,
                 delta_, mass);
-    } else if (normaliser != Normaliser::softmax) {
+      if (plan_.by_alpha != nullptr) find_by_alpha(normaliser.alpha, mass);
+    } else if (!sums_exponentials(normaliser.kind)) {
       return;
     }
     const T* grad_lse = plan_.upstream.grad_lse;
     for (int64_t r = 0; r < panel_.rows(); ++r) {
       const Row row = panel_.row(r);
-      if (normaliser == Normaliser::softmax) {
+      if (sums_exponentials(normaliser.kind)) {
         const T* context = plan_.upstream.context.row(row.batch, row.head, row.query);
         delta_[r] = DotProduct(grad_context(r), context, problem_.shape.value_depth);
         mass[r] = 1;
       }
       if (grad_lse != nullptr) delta_[r] -= grad_lse[plan_.index(row)];
       delta_[r] = mass[r] == 0 ? T(0) : delta_[r] / mass[r];
+    }
+  }
+
+  // Gradients by the alpha of each row.
+  void find_by_alpha(T alpha, const T* mass) {
+    const T* grad_lse = plan_.upstream.grad_lse;
+    AddAlphaSums(alpha, panel_.shifts(), panel_.count(), kLanes<T>, panel_.tile(), gradients_,
+                 alpha_sums_->clear(kLanes<T>));
+    for (int64_t r = 0; r < panel_.rows(); ++r) {
+      const int64_t index = plan_.index(panel_.row(r));
+      const T by_lse = grad_lse == nullptr ? T(0) : grad_lse[index];
+      plan_.by_alpha[index] = mass[r] == 0 ? T(0) : alpha_sums_->gradient(r, alpha - 1, by_lse);
     }
   }
 
@@ -192,6 +207,7 @@ class EdgeQueries {
   T* sum_;        // [padded]
   T* vector_;     // [padded] sum_ij ds_ij f
   T* cap_slope_ = nullptr;
+  std::optional<AlphaSums<T>> alpha_sums_;
 };
 
 template <class T>
@@ -325,7 +341,8 @@ void EdgeSummary(const EdgePlan<T>& plan, int64_t task, Arena<T>& arena) {
   EachEdgePanel(panel, first, rows, [&] {
     panel.score();
     panel.find_shifts(wanted.lse, scratch);
-    WeighTile(plan.problem->normaliser, panel.shifts(), panel.count(), panel.kWidth, panel.tile());
+    WeighTile(RowNormaliser<T>(*plan.problem, first.head), panel.shifts(), panel.count(),
+              panel.kWidth, panel.tile());
     const int64_t row = panel.first().query - wanted.selection.first_row;
     panel.each_edge([&](int64_t r, int64_t key, int64_t number, int64_t place) {
       const T weight = panel.tile()[place];

@@ -81,8 +81,8 @@ class ForwardBlock {
 
   void add_panel(const Row& first, int64_t rows, Arena<T>& arena) {
     BlockScope scope = scorer_.scope(first, rows);
-    const OnlineNormaliser<T> online{problem_.normaliser, arena.take(kPanel<T>),
-                                     arena.take(kPanel<T>)};
+    const OnlineNormaliser<T> online{
+        {problem_, first.head}, arena.take(kPanel<T>), arena.take(kPanel<T>)};
     T* queries = arena.take(scorer_.panel_size(kPanel<T>));
     T* context = arena.take(BFloat16Plan::padded(problem_.shape.value_depth) * kPanel<T>);
     const Context& state = panels_[count_++].emplace(
@@ -151,14 +151,16 @@ class ForwardBlock {
     const Panel<T>& panel = state.panel;
     const KeyRange hull = panel.scope.hull();
     const int64_t keys = std::max<int64_t>(0, hull.end - hull.begin), width = panel.width;
+    const RowNormaliser<T>& normaliser = state.online.normaliser;
     const RowShifts<T> shifts{state.online.reference, state.online.sum};
     ScoreRows(scorer_, panel, tile_);
-    FindThresholds(problem_.normaliser, tile_, keys, width, shifts);
-    WeighTile(problem_.normaliser, shifts, keys, width, tile_);
+    FindThresholds(normaliser, tile_, keys, width, shifts);
+    WeighTile(normaliser, shifts, keys, width, tile_);
     dropout_.apply(panel.first, hull.begin, keys, width, tile_);
     for (int64_t j = 0; j < keys; j += kTileKeys)
       add_values(state, hull.begin + j, std::min(kTileKeys, keys - j), tile_ + j * width);
     for (int64_t r = 0; r < width; ++r) {
+      shifts.offset[r] = normaliser.threshold(shifts.offset[r]);
       if (shifts.offset[r] == std::numeric_limits<T>::infinity()) shifts.offset[r] *= -1;
     }
     store(state);
@@ -201,7 +203,8 @@ class ForwardBlock {
   }
 
   void finish(Context& state) {
-    state.online.finish(state.context, problem_.shape.value_depth, state.panel.width);
+    state.online.finish(state.context, problem_.shape.value_depth, state.panel.width,
+                        plan_.splits == 1);
     store(state);
   }
 

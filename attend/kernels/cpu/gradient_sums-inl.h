@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <vector>
 
 #include "attend/kernels/cpu/plan-inl.h"
 
@@ -34,6 +35,16 @@ void add_sink_gradients(const Problem<T>& problem, const Upstream<T>& upstream,
     const T sink = problem.sinks[h] * T(kLog4E);
     gradient[h] += std::exp2(2 * (sink - shifts.reference[row] - shifts.offset[row])) * slope;
   }
+}
+
+// sum[h] = the sum of rows [batch, heads, queries] of head h.
+template <class T>
+void add_rows_of_heads(const Shape& s, const T* rows, T* sum) {
+  if (sum == nullptr) return;
+  std::vector<double> sums(static_cast<size_t>(s.heads));
+  for (int64_t row = 0; row < s.batch * s.heads * s.queries; ++row)
+    sums[static_cast<size_t>(row / s.queries % s.heads)] += rows[row];
+  std::transform(sums.begin(), sums.end(), sum, [](double x) { return static_cast<T>(x); });
 }
 
 // Sets all elements that the strides of a bias reach to 0.

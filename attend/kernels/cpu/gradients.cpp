@@ -142,6 +142,18 @@ void take_partials(BackwardPlan<T>& plan, Arena<T>& arena) {
 }
 
 template <class T>
+void add_all_parts(const BackwardPlan<T>& plan) {
+  const Shape& s = plan.problem->shape;
+  const Gradients<T>& to = plan.gradients;
+  const int64_t parts = s.batch * plan.chunks;
+  add_parts(plan.partial_vector, parts, s.heads * s.depth, to.vector);
+  add_parts(plan.partial_slopes, parts, s.heads, to.slopes);
+  add_parts(plan.partial_centres, plan.chunks, delta_count(s), to.centres);
+  add_parts(plan.partial_widths, plan.chunks, delta_count(s), to.widths);
+  add_parts(plan.partial_query_sums, plan.chunks, delta_count(s), to.query_sums);
+}
+
+template <class T>
 void run_backward(const Problem<T>& problem, const Upstream<T>& upstream,
                   const Gradients<T>& gradients, const BFloat16Plan& bfloat16, int threads) {
   if (const auto scope = edge_scope(problem.scope))
@@ -175,6 +187,7 @@ void run_backward(const Problem<T>& problem, const Upstream<T>& upstream,
   if (is_sparse(problem.normaliser)) {
     plan.deltas = partial.take(delta_count(s));
     plan.shifts = {partial.take(delta_count(s)), partial.take(delta_count(s))};
+    if (gradients.alphas != nullptr) plan.by_alpha = partial.take(delta_count(s));
     const BackwardPlan<T> first = plan;
     const BackwardTask<T> deltas = delta_task<T>();
     const int64_t blocks = (s.queries + kBackwardRows - 1) / kBackwardRows;
@@ -192,14 +205,10 @@ void run_backward(const Problem<T>& problem, const Upstream<T>& upstream,
   run_backward_tasks(plan, threads);
   add_partial_gradients(plan, threads);
   if (plan.relative_size > 0) add_relative(plan);
-  const int64_t parts = s.batch * plan.chunks;
-  add_parts(plan.partial_vector, parts, s.heads * s.depth, gradients.vector);
-  add_parts(plan.partial_slopes, parts, s.heads, gradients.slopes);
-  add_parts(plan.partial_centres, plan.chunks, delta_count(s), gradients.centres);
-  add_parts(plan.partial_widths, plan.chunks, delta_count(s), gradients.widths);
-  add_parts(plan.partial_query_sums, plan.chunks, delta_count(s), gradients.query_sums);
+  add_all_parts(plan);
   if (gradients.sinks != nullptr)
     add_sink_gradients(problem, upstream, plan.shifts, gradients.sinks);
+  add_rows_of_heads(s, plan.by_alpha, gradients.alphas);
 }
 
 }  // namespace
@@ -223,7 +232,7 @@ void attention_backward(const Problem<S>& problem, const Upstream<S>& upstream,
                                  gradients.vector,    gradients.bias,     gradients.slopes,
                                  gradients.sinks,     gradients.relative, gradients.centres,
                                  gradients.widths,    gradients.edges,    gradients.query_sums,
-                                 gradients.key_sums};
+                                 gradients.key_sums,  gradients.alphas};
     run_backward(wide, above, below, bfloat16.plan(), threads);
     narrow_rows(query_rows(s), below.query, gradients.query, threads);
     narrow_rows(key_rows(s), below.key, gradients.key, threads);

@@ -43,12 +43,13 @@ struct NaiveResults {
   std::vector<R> context, lse, weights;  // weights before dropout, 0 outside the scope
   std::vector<R> query, key, value, vector, dense, slopes, sinks, relative, centres, widths, edges;
   std::vector<R> query_sums, key_sums;
+  std::vector<R> alphas;
   // Sums of the absolute values of the terms, for sums over all rows that may nearly cancel.
-  std::vector<R> vector_terms, slope_terms, sink_terms, query_sum_terms, key_sum_terms;
+  std::vector<R> vector_terms, slope_terms, sink_terms, alpha_terms, query_sum_terms, key_sum_terms;
   // Contribution of each row to the slopes and sinks of its head.
   std::vector<R> slope_rows, sink_rows;
-  // Least distance of the scores of each row to the threshold of sparsemax, at which the gradient
-  // jumps; infinite for other normalisers.
+  // Least distance of the scores of each row to a jump of the gradient, which sparsemax, softpick
+  // and entmax from alpha 1.9 on have, or of the weights of top_k; infinite for other normalisers.
   std::vector<R> margin;
 };
 
@@ -180,6 +181,7 @@ class NaiveAttention {
       r_.sinks = r_.sink_terms = std::vector<R>(s_.heads, 0);
       r_.sink_rows = std::vector<R>(r_.lse.size(), 0);
     }
+    if (p_.alphas) r_.alphas = r_.alpha_terms = std::vector<R>(s_.heads, 0);
     by_sum_of_row_.assign(rows, 0);
     by_sum_of_key_.assign(keys, 0);
     if (p_.dropout.probability > 0) {
@@ -298,16 +300,24 @@ class NaiveAttention {
       scores_[j] = biased(j, capped(plain_[j]));
       allowed_[j] = scores_[j] != none;
     }
-    shift_ = normalise<R>(p_.normaliser, scores_, p_.sinks ? R(p_.sinks[row_.head]) : none);
+    rule_ = NaiveRule<R>(p_, row_.head);
+    shift_ = normalise<R>(rule_, scores_, p_.sinks ? R(p_.sinks[row_.head]) : none);
+    least_ = least_kept(rule_, scores_);
     r_.lse[index] = shift_.top + shift_.offset;
-    if (p_.normaliser == Normaliser::sparsemax) {
-      for (const R s : scores_) {
-        const R away = std::abs(s - shift_.top - shift_.offset);
-        r_.margin[index] = std::min(r_.margin[index], away);
-      }
-    }
+    for (const R s : scores_) r_.margin[index] = std::min(r_.margin[index], margin(s));
     // The kernels use the rounded value of an lse up to 256.
     shift_.offset += noise_.of(2 + 2 * std::min<R>(256, std::abs(shift_.top)));
+  }
+
+  // Distance of a score to the jump of its gradient.
+  R margin(R score) const {
+    if (rule_.is(Normaliser::softpick)) return std::abs(score);
+    if (rule_.is(Normaliser::top_k))
+      return score < least_ ? least_ - score : std::numeric_limits<R>::infinity();
+    const bool jumps =
+        rule_.is(Normaliser::sparsemax) || (rule_.is(Normaliser::entmax) && rule_.alpha > R(1.9));
+    return jumps ? std::abs(score - shift_.top - shift_.offset)
+                 : std::numeric_limits<R>::infinity();
   }
 
   void read_values() {
@@ -315,7 +325,7 @@ class NaiveAttention {
     by_weight_.assign(s_.keys, 0);
     for (int64_t j = 0; j < s_.keys; ++j) {
       if (!allowed_[j]) continue;
-      R w = weight<R>(p_.normaliser, scores_[j], shift_);
+      R w = weight<R>(rule_, scores_[j], shift_, least_);
       w += noise_.of(4 * w);
       r_.weights[at_pair(j)] = weights_[j] = w;
       const R used = w * kept(j) + noise_.of_operand(w * kept(j));
@@ -344,8 +354,12 @@ class NaiveAttention {
 
   void differentiate() {
     const R error = mean_error(), by_lse = grad_lse_ ? R(grad_lse_[index_]) : R(0);
-    const std::vector<R> gradient =
-        score_gradients<R>(p_.normaliser, weights_, by_weight_, allowed_, error, by_lse);
+    const std::vector<R> gradient = by_scores(error, by_lse);
+    if (p_.alphas) {
+      const R by_alpha = alpha_gradient(rule_.alpha, weights_, by_weight_, by_lse);
+      r_.alphas[row_.head] += by_alpha;
+      r_.alpha_terms[row_.head] += std::abs(by_alpha);
+    }
     if (p_.sinks) {
       R mean = error;
       for (int64_t j = 0; j < s_.keys; ++j) mean += weights_[j] * by_weight_[j];
@@ -358,6 +372,14 @@ class NaiveAttention {
     for (int64_t j = 0; j < s_.keys; ++j) {
       if (allowed_[j]) differentiate_pair(j, gradient[j] + noise_.of(4 * gradient[j]));
     }
+  }
+
+  std::vector<R> by_scores(R error, R by_lse) const {
+    if (!rule_.is(Normaliser::softpick))
+      return score_gradients<R>(rule_, weights_, by_weight_, allowed_, error, by_lse);
+    R mean = error;
+    for (int64_t j = 0; j < s_.keys; ++j) mean += weights_[j] * by_weight_[j];
+    return softpick_gradients(scores_, shift_, by_weight_, mean - by_lse);
   }
 
   void differentiate_pair(int64_t j, R ds) {
@@ -418,7 +440,9 @@ class NaiveAttention {
   std::vector<Compute<S>> mask_;
   int64_t index_ = 0, key_head_ = 0;  // of the current row
   Row row_;
+  NaiveRule<R> rule_{p_, 0};
   NaiveShift<R> shift_ = {};
+  R least_ = 0;   // least score that top_k keeps
   R by_sum_ = 0;  // sums of the gradients by uncapped scores: all, per row, per key
   std::vector<R> by_sum_of_row_, by_sum_of_key_;
   std::vector<R> plain_, scores_, weights_, by_weight_;

@@ -69,34 +69,122 @@ R entmax_threshold(const std::vector<R>& sorted) {
   return threshold;
 }
 
+// The normaliser of one head, with its numbers.
+template <class R>
+struct NaiveRule {
+  Normaliser kind;
+  R alpha;
+  int64_t top;
+
+  template <class S>
+  NaiveRule(const Problem<S>& problem, int64_t head)
+      : kind(problem.normaliser),
+        alpha(problem.alphas == nullptr ? R(2) : R(problem.alphas[head])),
+        top(problem.top) {}
+
+  bool is(Normaliser other) const { return kind == other; }
+  bool sums_to_one() const {
+    return !is(Normaliser::sigmoid) && !is(Normaliser::none) && !is(Normaliser::softpick);
+  }
+  bool depends() const { return sums_to_one() || is(Normaliser::softpick); }
+};
+
+// max(0, (alpha - 1) x)^(1 / (alpha - 1))
+template <class R>
+R alpha_power(R alpha, R x) {
+  return x <= 0 ? R(0) : std::pow((alpha - 1) * x, 1 / (alpha - 1));
+}
+
+// Peters 2019, algorithm 1: bisection for the threshold of alpha_power.
+template <class R>
+R alpha_threshold(R alpha, const std::vector<R>& sorted) {
+  R low = -1 / (alpha - 1);
+  R high = -std::pow(R(sorted.size()), 1 - alpha) / (alpha - 1);
+  for (int step = 0; step < std::numeric_limits<R>::digits + 4; ++step) {
+    const R middle = (low + high) / 2;
+    R sum = 0;
+    for (const R x : sorted) {
+      if (x <= middle) break;
+      sum += alpha_power(alpha, x - middle);
+    }
+    (sum < 1 ? high : low) = middle;
+  }
+  return low;
+}
+
+// ln of the sum of exp over the scores from the `top`-th largest on, equal ones included.
+template <class R>
+R top_log_sum(int64_t top, const std::vector<R>& sorted) {
+  const R least = sorted[std::min<size_t>(top, sorted.size()) - 1];
+  R sum = 0;
+  for (const R x : sorted) sum += x < least ? R(0) : std::exp(x);
+  return std::log(sum);
+}
+
+// ln (sum_j |e^s_j - 1| + 1e-8) less the largest score, or 0; -inf if the sum is 0.
+template <class R>
+R softpick_log_sum(const std::vector<R>& scores, R top) {
+  R sum = 0;
+  for (const R x : scores) {
+    if (std::isinf(x) && x < 0) continue;
+    sum += x < 1 ? std::abs(std::expm1(x)) * std::exp(-top) : std::exp(x - top) - std::exp(-top);
+  }
+  return sum == 0 ? -std::numeric_limits<R>::infinity() : std::log(sum + R(1e-8) * std::exp(-top));
+}
+
+// The normaliser of a row with a finite score.
+template <class R>
+NaiveShift<R> shift_of(const NaiveRule<R>& rule, const std::vector<R>& scores, R sink, R top) {
+  switch (rule.kind) {
+    case Normaliser::softmax:
+      return {top, log_sum_exp(scores, sink, top)};
+    case Normaliser::softpick:
+      return {std::max<R>(top, 0), softpick_log_sum(scores, std::max<R>(top, 0))};
+    case Normaliser::sparsemax:
+      return {top, sparsemax_threshold(sorted(scores, top))};
+    case Normaliser::entmax15:
+      return {top, entmax_threshold(sorted(scores, top))};
+    case Normaliser::entmax:
+      return {top, alpha_threshold(rule.alpha, sorted(scores, top))};
+    case Normaliser::top_k:
+      return {top, top_log_sum(rule.top, sorted(scores, top))};
+    case Normaliser::sigmoid:
+    case Normaliser::none:
+      break;
+  }
+  return {0, 0};
+}
+
 // The sum of a row without keys is -inf. NaN among the scores makes it NaN; so does +inf if the
 // weights depend on each other.
 template <class R>
-NaiveShift<R> normalise(Normaliser normaliser, const std::vector<R>& scores, R sink) {
-  const bool sparse = normaliser == Normaliser::sparsemax || normaliser == Normaliser::entmax15;
-  const bool depends = sparse || normaliser == Normaliser::softmax;
+NaiveShift<R> normalise(const NaiveRule<R>& rule, const std::vector<R>& scores, R sink) {
   R top = -std::numeric_limits<R>::infinity(), poison = 0;
   for (const R x : scores) {
     top = std::max(top, x);
-    if (std::isnan(x) || (depends && std::isinf(x) && x > 0))
+    if (std::isnan(x) || (rule.depends() && std::isinf(x) && x > 0))
       poison = std::numeric_limits<R>::quiet_NaN();
   }
-  if (normaliser == Normaliser::softmax) top = std::max(top, sink);
-  if (std::isinf(top) && top < 0 && poison == 0) return {top, 0};
-  if (normaliser == Normaliser::softmax) return {top, log_sum_exp(scores, sink, top) + poison};
-  if (!sparse) return {0, poison};
-  if (poison != 0) return {top, poison};
-  const std::vector<R> order = sorted(scores, top);
-  return {top, normaliser == Normaliser::sparsemax ? sparsemax_threshold(order)
-                                                   : entmax_threshold(order)};
+  if (rule.is(Normaliser::softmax)) top = std::max(top, sink);
+  if (poison != 0) return {rule.depends() ? top : R(0), poison};
+  if (std::isinf(top) && top < 0) return {top, 0};
+  return shift_of(rule, scores, sink, top);
+}
+
+// The least score that top_k keeps; -inf for other normalisers.
+template <class R>
+R least_kept(const NaiveRule<R>& rule, const std::vector<R>& scores) {
+  if (!rule.is(Normaliser::top_k)) return -std::numeric_limits<R>::infinity();
+  const std::vector<R> order = sorted(scores, R(0));
+  return order.empty() ? R(0) : order[std::min<size_t>(rule.top, order.size()) - 1];
 }
 
 template <class R>
-R weight(Normaliser normaliser, R score, const NaiveShift<R>& shift) {
+R weight(const NaiveRule<R>& rule, R score, const NaiveShift<R>& shift, R least) {
   if (std::isinf(score) && score < 0) return 0;
   const R from_top = score - shift.top - shift.offset;
   const R above = from_top < 0 ? R(0) : from_top;  // NaN stays NaN
-  switch (normaliser) {
+  switch (rule.kind) {
     case Normaliser::softmax:
       return std::exp(from_top);
     case Normaliser::sigmoid:
@@ -107,8 +195,53 @@ R weight(Normaliser normaliser, R score, const NaiveShift<R>& shift) {
       return above;
     case Normaliser::entmax15:
       return above * above / 4;
+    case Normaliser::entmax:
+      return std::isnan(from_top) ? from_top : alpha_power(rule.alpha, from_top);
+    case Normaliser::softpick:
+      if (score <= 0) return 0;
+      return score < 1 ? std::expm1(score) * std::exp(-shift.top - shift.offset)
+                       : std::exp(from_top) - std::exp(-shift.top - shift.offset);
+    case Normaliser::top_k:
+      return score < least ? R(0) : std::exp(from_top);
   }
   return 0;
+}
+
+// dw/ds at a fixed threshold.
+template <class R>
+R slope_of(const NaiveRule<R>& rule, R w, bool allowed) {
+  switch (rule.kind) {
+    case Normaliser::softmax:
+    case Normaliser::top_k:
+      return w;
+    case Normaliser::sigmoid:
+      return w * (1 - w);
+    case Normaliser::none:
+      return R(allowed);
+    case Normaliser::sparsemax:
+      return w > 0 ? R(1) : w;
+    case Normaliser::entmax15:
+      return std::sqrt(w);
+    case Normaliser::entmax:
+      return w > 0 ? std::pow(w, 2 - rule.alpha) : w;
+    case Normaliser::softpick:
+      break;
+  }
+  return 0;
+}
+
+// With S the divisor: dw_j/ds_k = e^s_k / S ([j = k] [s_k > 0] - sign(s_k) w_j).
+template <class R>
+std::vector<R> softpick_gradients(const std::vector<R>& scores, const NaiveShift<R>& shift,
+                                  const std::vector<R>& by_weight, R common) {
+  std::vector<R> gradient(scores.size());
+  for (size_t k = 0; k < scores.size(); ++k) {
+    const R s = scores[k];
+    const R by_own = s > 0 ? by_weight[k] : R(0), sign = R(s > 0) - R(s < 0);
+    const bool counts = !(std::isinf(s) && s < 0) && s != 0;
+    if (counts) gradient[k] = std::exp(s - shift.top - shift.offset) * (by_own - sign * common);
+  }
+  return gradient;
 }
 
 // Gradients by the scores, from the weights, the gradients by the weights and the gradient by the
@@ -116,28 +249,46 @@ R weight(Normaliser normaliser, R score, const NaiveShift<R>& shift) {
 // 1: ds_j = u_j (dw_j - sum_k u_k dw_k / sum_k u_k) and dlse / ds_j = u_j / sum_k u_k; a sink only
 // adds to the sum.
 template <class R>
-std::vector<R> score_gradients(Normaliser normaliser, const std::vector<R>& weights,
+std::vector<R> score_gradients(const NaiveRule<R>& rule, const std::vector<R>& weights,
                                const std::vector<R>& by_weight, const std::vector<uint8_t>& allowed,
                                R mean_error, R by_lse) {
   std::vector<R> slope(weights.size()), gradient(weights.size());
   R total = 0, mean = 0;
   for (size_t j = 0; j < weights.size(); ++j) {
-    const R w = weights[j];
-    slope[j] = normaliser == Normaliser::softmax     ? w
-               : normaliser == Normaliser::sigmoid   ? w * (1 - w)
-               : normaliser == Normaliser::none      ? R(allowed[j])
-               : normaliser == Normaliser::sparsemax ? (w > 0 ? R(1) : w)
-                                                     : std::sqrt(w);
+    slope[j] = slope_of(rule, weights[j], allowed[j] != 0);
     total += slope[j];
     mean += slope[j] * by_weight[j];
   }
-  const bool sums_to_one = normaliser != Normaliser::sigmoid && normaliser != Normaliser::none;
-  if (normaliser == Normaliser::softmax) total = 1;
+  if (rule.is(Normaliser::softmax)) total = 1;
   for (size_t j = 0; j < weights.size(); ++j) {
-    const R shared = sums_to_one && slope[j] > 0 ? (by_lse - mean - mean_error) / total : R(0);
+    const R shared =
+        rule.sums_to_one() && slope[j] > 0 ? (by_lse - mean - mean_error) / total : R(0);
     gradient[j] = slope[j] * (by_weight[j] + shared);
   }
   return gradient;
+}
+
+// The gradient by alpha (Correia et al. 2019, proposition 1), plus the threshold's gradient times
+// by_lse.
+template <class R>
+R alpha_gradient(R alpha, const std::vector<R>& weights, const std::vector<R>& by_weight,
+                 R by_lse) {
+  const R rate = alpha - 1;
+  R total = 0, entropy = 0, found = 0;
+  for (const R w : weights) {
+    if (w <= 0) continue;
+    total += std::pow(w, 2 - alpha);
+    entropy -= w * std::log(w);
+  }
+  if (total == 0) return 0;
+  for (size_t j = 0; j < weights.size(); ++j) {
+    const R w = weights[j];
+    if (w <= 0) continue;
+    const R share = std::pow(w, 2 - alpha) / total;
+    found +=
+        by_weight[j] * ((w - share) / (rate * rate) - (w * std::log(w) + share * entropy) / rate);
+  }
+  return found + by_lse * (1 / (rate * rate) + entropy / rate) / total;
 }
 
 }  // namespace attend::kernels

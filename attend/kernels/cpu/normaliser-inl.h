@@ -5,6 +5,8 @@
 #define ATTEND_KERNELS_NORMALISER_INL_H_
 #endif
 
+#include <hwy/contrib/math/math-inl.h>
+
 #include <algorithm>
 
 #include "attend/kernels/cpu/plan-inl.h"
@@ -15,7 +17,7 @@ namespace attend::kernels::HWY_NAMESPACE {
 
 // Normalisers with a known shift per row: weights from scores and, in backward, score gradients
 // from weight gradients. A rule takes vectors of scores less the row's reference, and the row's
-// offset; see RowShifts.
+// offset; see RowShifts. slope is dp/ds at a fixed offset.
 
 // p = 4^(s - lse), ds = p (dp - delta)
 template <class T>
@@ -72,20 +74,145 @@ struct EntmaxRule {
   static HWY_INLINE Vec<T> slope(Vec<T> s, Vec<T>, Vec<T> offset) { return root(s, offset); }
 };
 
+// p = x^(1 / (a - 1)), x = max(0, 1 + (a - 1)(s - c)), ds = p^(2 - a) (dp - delta). The offset c is
+// 1 / (a - 1) above the threshold: 1 + .. keeps its digits as a goes to 1, and p goes to e^(s - c).
+template <class T>
+class AlphaRule {
+ public:
+  explicit AlphaRule(T alpha) : rate_(alpha - 1), unit_(T(kLog4E) / rate_) {}
+
+  HWY_INLINE Vec<T> weight(Vec<T> s, Vec<T> offset) const { return power(rise(s, offset)); }
+
+  HWY_INLINE Vec<T> slope(Vec<T> s, Vec<T> p, Vec<T> offset) const {
+    return over_base(p, rise(s, offset));
+  }
+
+  // Adds weights and slopes to two sums.
+  HWY_INLINE void add(Vec<T> s, Vec<T> offset, Vec<T>& weights, Vec<T>& slopes) const {
+    const auto x = rise(s, offset), p = power(x);
+    weights = hn::Add(weights, p);
+    slopes = hn::Add(slopes, over_base(p, x));
+  }
+
+  T rate() const { return rate_; }
+
+ private:
+  // x - 1; infinite scores stay infinite
+  HWY_INLINE Vec<T> rise(Vec<T> s, Vec<T> offset) const {
+    return hn::Mul(hn::Sub(s, offset), Set<T>(rate_));
+  }
+
+  HWY_INLINE Vec<T> power(Vec<T> rise) const {
+    const Tag<T> d;
+    const auto inside = hn::Gt(rise, Set<T>(-1));
+    const auto log = hn::Log1p(d, hn::IfThenElseZero(inside, rise));
+    const auto outside = hn::IfThenZeroElse(hn::Le(rise, Set<T>(-1)), rise);  // 0, or NaN
+    return hn::IfThenElse(inside, Exp4<T>(hn::Mul(log, Set<T>(unit_))), outside);
+  }
+
+  static HWY_INLINE Vec<T> over_base(Vec<T> p, Vec<T> rise) {
+    return hn::IfThenElse(hn::Gt(p, hn::Zero(Tag<T>())), hn::Div(p, hn::Add(rise, Set<T>(1))), p);
+  }
+
+  T rate_, unit_;
+};
+
+// p = e^(s - offset) from the reference on, which is the least score that is kept.
+template <class T>
+struct TopRule {
+  static HWY_INLINE Vec<T> weight(Vec<T> s, Vec<T> offset) {
+    const auto power = Exp4<T>(hn::Mul(hn::Sub(s, offset), Set<T>(T(kLog4E))));
+    return hn::IfThenZeroElse(hn::Lt(s, hn::Zero(Tag<T>())), power);
+  }
+  static HWY_INLINE Vec<T> slope(Vec<T>, Vec<T> p, Vec<T>) { return p; }
+};
+
+// A rule on one row per lane.
+template <class T, class Rule>
+struct RuledRow {
+  Rule rule;
+  Vec<T> offset;
+
+  HWY_INLINE Vec<T> weight(Vec<T> s) const { return rule.weight(s, offset); }
+  // ds from the weights p, dp and delta; `score` still has its reference.
+  HWY_INLINE Vec<T> gradient(Vec<T>, Vec<T> s, Vec<T> p, Vec<T> dp, Vec<T> delta) const {
+    return hn::Mul(rule.slope(s, p, offset), hn::Sub(dp, delta));
+  }
+};
+
+// p = max(0, 4^s - 1) / 4^offset, ds = 4^(s - offset) ([s > 0] dp - sign(s) delta), for scores that
+// already lack the whole number `reference`. Powers of 4 with whole exponents are exact; p keeps
+// its digits for scores near 0.
+template <class T>
+class SoftpickRow {
+ public:
+  SoftpickRow(Vec<T> reference, Vec<T> offset)
+      : less_(WholePowerOf4<T>(hn::Neg(reference))), factor_(Exp4<T>(hn::Neg(offset))) {}
+
+  HWY_INLINE Vec<T> weight(Vec<T> s) const {
+    const auto raw = Exp4Less<T>(s, less_);
+    return scaled(hn::IfThenZeroElse(hn::Lt(raw, hn::Zero(Tag<T>())), raw));
+  }
+
+  HWY_INLINE Vec<T> gradient(Vec<T> score, Vec<T> s, Vec<T>, Vec<T> dp, Vec<T> delta) const {
+    const auto zero = hn::Zero(Tag<T>());
+    const auto below = hn::IfThenElseZero(hn::Lt(score, zero), delta);
+    const auto slope = hn::IfThenElse(hn::Gt(score, zero), hn::Sub(dp, delta), below);
+    return hn::Mul(scaled(hn::IfThenElse(hn::IsNaN(s), s, Exp4<T>(s))), slope);
+  }
+
+ private:
+  // Rows without keys have factor 0; powers of their scores may be infinite.
+  HWY_INLINE Vec<T> scaled(Vec<T> x) const {
+    return hn::IfThenZeroElse(hn::Eq(factor_, hn::Zero(Tag<T>())), hn::Mul(x, factor_));
+  }
+
+  Vec<T> less_, factor_;
+};
+
+template <class T>
+struct SoftpickRule {};
+
+template <class T, class Rule>
+HWY_INLINE auto RowOf(const Rule& rule, Vec<T> reference, Vec<T> offset) {
+  if constexpr (std::is_same_v<Rule, SoftpickRule<T>>) {
+    return SoftpickRow<T>(reference, offset);
+  } else {
+    return RuledRow<T, Rule>{rule, offset};
+  }
+}
+
+// Calls body with the rule of a sparse normaliser.
+template <class T, class Body>
+HWY_INLINE void WithSparseRule(const RowNormaliser<T>& normaliser, const Body& body) {
+  switch (normaliser.kind) {
+    case Normaliser::sparsemax:
+      return body(SparsemaxRule<T>());
+    case Normaliser::entmax15:
+      return body(EntmaxRule<T>());
+    case Normaliser::entmax:
+      return body(AlphaRule<T>(normaliser.alpha));
+    case Normaliser::top_k:
+      return body(TopRule<T>());
+    default:
+      return;
+  }
+}
+
 // Calls body with the rule of the normaliser.
 template <class T, class Body>
-HWY_INLINE void WithRule(Normaliser normaliser, const Body& body) {
-  switch (normaliser) {
+HWY_INLINE void WithRule(const RowNormaliser<T>& normaliser, const Body& body) {
+  switch (normaliser.kind) {
     case Normaliser::softmax:
       return body(SoftmaxRule<T>());
     case Normaliser::sigmoid:
       return body(SigmoidRule<T>());
     case Normaliser::none:
       return body(PlainRule<T>());
-    case Normaliser::sparsemax:
-      return body(SparsemaxRule<T>());
-    case Normaliser::entmax15:
-      return body(EntmaxRule<T>());
+    case Normaliser::softpick:
+      return body(SoftpickRule<T>());
+    default:
+      return WithSparseRule<T>(normaliser, body);
   }
 }
 
@@ -103,16 +230,16 @@ void LoadShifts(const RowShifts<T>& from, int64_t index, int64_t rows, int64_t w
 
 // Turns scores [keys][width] into weights, in place.
 template <class T>
-void WeighTile(Normaliser normaliser, const RowShifts<T>& shifts, int64_t keys, int64_t width,
-               T* tile) {
+void WeighTile(const RowNormaliser<T>& normaliser, const RowShifts<T>& shifts, int64_t keys,
+               int64_t width, T* tile) {
   const Tag<T> d;
   WithRule<T>(normaliser, [&](auto rule) HWY_ATTR {
     for (int64_t lane = 0; lane < width; lane += kLanes<T>) {
       const auto reference = hn::Load(d, shifts.reference + lane);
-      const auto offset = hn::Load(d, shifts.offset + lane);
+      const auto row = RowOf<T>(rule, reference, hn::Load(d, shifts.offset + lane));
       for (int64_t j = 0; j < keys; ++j) {
         T* cell = tile + j * width + lane;
-        hn::Store(rule.weight(hn::Sub(hn::Load(d, cell), reference), offset), d, cell);
+        hn::Store(row.weight(hn::Sub(hn::Load(d, cell), reference)), d, cell);
       }
     }
   });
@@ -120,20 +247,20 @@ void WeighTile(Normaliser normaliser, const RowShifts<T>& shifts, int64_t keys, 
 
 // Turns scores into weights and weight gradients into score gradients, both in place.
 template <class T>
-void DifferentiateTile(Normaliser normaliser, const RowShifts<T>& shifts, const T* delta,
-                       int64_t keys, int64_t width, T* scores, T* gradients) {
+void DifferentiateTile(const RowNormaliser<T>& normaliser, const RowShifts<T>& shifts,
+                       const T* delta, int64_t keys, int64_t width, T* scores, T* gradients) {
   const Tag<T> d;
   WithRule<T>(normaliser, [&](auto rule) HWY_ATTR {
     for (int64_t lane = 0; lane < width; lane += kLanes<T>) {
       const auto reference = hn::Load(d, shifts.reference + lane);
-      const auto offset = hn::Load(d, shifts.offset + lane), less = hn::Load(d, delta + lane);
+      const auto row = RowOf<T>(rule, reference, hn::Load(d, shifts.offset + lane));
+      const auto less = hn::Load(d, delta + lane);
       for (int64_t j = 0; j < keys; ++j) {
-        const auto s = hn::Sub(hn::Load(d, scores + j * width + lane), reference);
+        const auto score = hn::Load(d, scores + j * width + lane), s = hn::Sub(score, reference);
         T* gradient = gradients + j * width + lane;
-        const auto p = rule.weight(s, offset);
-        const auto slope = rule.slope(s, p, offset);
+        const auto p = row.weight(s);
         hn::Store(p, d, scores + j * width + lane);
-        hn::Store(hn::Mul(slope, hn::Sub(hn::Load(d, gradient), less)), d, gradient);
+        hn::Store(row.gradient(score, s, p, hn::Load(d, gradient), less), d, gradient);
       }
     }
   });
@@ -142,10 +269,10 @@ void DifferentiateTile(Normaliser normaliser, const RowShifts<T>& shifts, const 
 // With g = dp/ds at a fixed threshold: moment_i += sum_j g_ij dp_ij, mass_i += sum_j g_ij, for
 // scores and gradients dp [keys][width].
 template <class T>
-void AddSlopes(Normaliser normaliser, const RowShifts<T>& shifts, int64_t keys, int64_t width,
-               const T* scores, const T* gradients, T* moment, T* mass) {
+void AddSlopes(const RowNormaliser<T>& normaliser, const RowShifts<T>& shifts, int64_t keys,
+               int64_t width, const T* scores, const T* gradients, T* moment, T* mass) {
   const Tag<T> d;
-  WithRule<T>(normaliser, [&](auto rule) HWY_ATTR {
+  WithSparseRule<T>(normaliser, [&](auto rule) HWY_ATTR {
     for (int64_t i = 0; i < keys * width; i += kLanes<T>) {
       const int64_t lane = i % width;
       const auto offset = hn::Load(d, shifts.offset + lane);

@@ -22,20 +22,23 @@ HWY_INLINE Vec<T> Finite0(Vec<T> x) {
 }
 
 // State of a normaliser for a panel of queries while tiles of keys pass: the maximum and the sum
-// for softmax. Normalisers without a sum only record whether a row has seen a key.
+// for softmax and softpick. Normalisers without a sum only record whether a row has seen a key.
 template <class T>
 struct OnlineNormaliser {
   // A row is rescaled only if its maximum grows by more than this: weights stay below 2^8.
   static constexpr T kSlack = 4;
 
-  Normaliser normaliser;
-  T* reference;  // [width] subtracted from the scores: near the largest for softmax, otherwise 0
-  T* sum;  // [width] of 4^(score - reference) for softmax; otherwise 1 if a key was seen; NaN after
-           // a NaN
+  RowNormaliser<T> normaliser;
+  // [width] subtracted from the scores: near the largest for softmax, for softpick the whole number
+  // below the largest or 0, otherwise 0
+  T* reference;
+  // [width] of 4^(score - reference) for softmax, of |4^(score - reference) - 4^-reference| for
+  // softpick; otherwise 1 if a key was seen; NaN after a NaN
+  T* sum;
 
   void start(int64_t width) const {
     const T lowest = -std::numeric_limits<T>::infinity();
-    std::fill_n(reference, width, normaliser == Normaliser::softmax ? lowest : T(0));
+    std::fill_n(reference, width, normaliser.kind == Normaliser::softmax ? lowest : T(0));
     std::fill_n(sum, width, T(0));
   }
 
@@ -47,7 +50,9 @@ struct OnlineNormaliser {
 
   // Turns scores into weights in place; rescales context [value_depth][width] if necessary.
   void update(T* tile, int64_t keys, int64_t width, T* context, int64_t value_depth) const {
-    if (normaliser != Normaliser::softmax) {
+    if (normaliser.kind == Normaliser::softpick)
+      return update_picked(tile, keys, width, context, value_depth);
+    if (normaliser.kind != Normaliser::softmax) {
       note_keys(tile, keys, width);
       return WeighTile(normaliser, {reference, reference}, keys, width, tile);
     }
@@ -87,11 +92,18 @@ struct OnlineNormaliser {
     }
   }
 
+  // The divisor of a row over 4^reference; 0 without keys.
+  T divisor(int64_t r) const {
+    if (normaliser.kind != Normaliser::softpick || sum[r] == 0) return sum[r];
+    return sum[r] + T(kSoftpickFloor) * std::exp2(-2 * reference[r]);
+  }
+
   // Turns the context into averages in place, and reference and sum into two summands of the lse,
-  // in natural units.
-  void finish(T* context, int64_t value_depth, int64_t width) const {
+  // in natural units. of_all: false if the result is merged with others, by sums of exponentials.
+  void finish(T* context, int64_t value_depth, int64_t width, bool of_all = true) const {
     const Tag<T> d;
-    const bool sums = normaliser == Normaliser::softmax;
+    const bool sums = sums_exponentials(normaliser.kind);
+    for (int64_t r = 0; of_all && r < width; ++r) sum[r] = divisor(r);
     for (int64_t lane = 0; sums && lane < width; lane += kLanes<T>) {
       const auto total = hn::Load(d, sum + lane);
       const auto inverse =
@@ -123,6 +135,35 @@ struct OnlineNormaliser {
         poison = hn::IfThenElse(hn::IsNaN(s), s, poison);
       }
       hn::Store(MaxOrSecond<T>(seen, poison), d, sum + lane);
+    }
+  }
+
+  void update_picked(T* tile, int64_t keys, int64_t width, T* context, int64_t value_depth) const {
+    const Tag<T> d;
+    const auto outside = Set<T>(-std::numeric_limits<T>::infinity()), zero = hn::Zero(d);
+    for (int64_t lane = 0; lane < width; lane += kLanes<T>) {
+      const auto before = hn::Load(d, reference + lane);
+      auto top = before;
+      for (int64_t j = 0; j < keys; ++j)
+        top = MaxOrSecond<T>(hn::Load(d, tile + j * width + lane), top);
+      auto total = hn::Load(d, sum + lane);
+      // Scores up to 1 are not moved, which would round them.
+      top = MaxOrSecond<T>(hn::Floor(top), before);
+      if (!hn::AllFalse(d, hn::Gt(top, before))) {
+        hn::Store(top, d, reference + lane);
+        const auto factor = WholePowerOf4<T>(hn::Sub(before, top));
+        total = hn::Mul(total, factor);
+        scale_columns(context, value_depth, width, lane, factor);
+      }
+      const auto less = WholePowerOf4<T>(hn::Neg(top));
+      for (int64_t j = 0; j < keys; ++j) {
+        T* const cell = tile + j * width + lane;
+        const auto s = hn::Load(d, cell);
+        const auto raw = Exp4Less<T>(hn::Sub(s, top), less);
+        total = hn::Add(total, hn::IfThenZeroElse(hn::Eq(s, outside), hn::Abs(raw)));
+        hn::Store(hn::IfThenZeroElse(hn::Lt(raw, zero), raw), d, cell);
+      }
+      hn::Store(total, d, sum + lane);
     }
   }
 

@@ -69,19 +69,46 @@ inline constexpr double kLog2E = 1.4426950408889634;
 inline constexpr double kLog4E = kLog2E / 2;
 inline constexpr double kLn4 = 1.3862943611198906;
 
-inline double score_unit(Normaliser normaliser) {
-  return normaliser == Normaliser::softmax || normaliser == Normaliser::sigmoid ? kLog4E : 1.0;
+// Whether weights are divided by a sum that grows tile by tile, and lse is its logarithm.
+inline bool sums_exponentials(Normaliser normaliser) {
+  return normaliser == Normaliser::softmax || normaliser == Normaliser::softpick;
 }
 
-// Sparsemax and entmax need whole rows for their thresholds.
+inline double score_unit(Normaliser normaliser) {
+  return sums_exponentials(normaliser) || normaliser == Normaliser::sigmoid ? kLog4E : 1.0;
+}
+
+// Sparsemax, entmax and top_k need whole rows for their thresholds.
 inline bool is_sparse(Normaliser normaliser) {
-  return normaliser == Normaliser::sparsemax || normaliser == Normaliser::entmax15;
+  return normaliser == Normaliser::sparsemax || normaliser == Normaliser::entmax15 ||
+         normaliser == Normaliser::entmax || normaliser == Normaliser::top_k;
 }
 
 // Whether a weight depends on the other scores of its row.
 inline bool needs_shifts(Normaliser normaliser) {
-  return normaliser == Normaliser::softmax || is_sparse(normaliser);
+  return sums_exponentials(normaliser) || is_sparse(normaliser);
 }
+
+// Added to the sum of softpick (Zuhri 2025).
+inline constexpr double kSoftpickFloor = 1e-8;
+
+// The normaliser of the rows of one head, with its numbers.
+template <class T>
+struct RowNormaliser {
+  RowNormaliser(const Problem<T>& problem, int64_t head)
+      : kind(problem.normaliser),
+        alpha(problem.alphas == nullptr ? T(2) : problem.alphas[head]),
+        top(problem.top) {}
+
+  // Threshold of a row from its shift: weights of entmax have a shift 1 / (alpha - 1) above it.
+  T threshold(T offset) const {
+    return kind == Normaliser::entmax ? offset - 1 / (alpha - 1) : offset;
+  }
+
+  Normaliser kind;
+  T alpha;
+  int64_t top;
+};
 
 // The two activations of the form 1 - magnitude / (1 + e^(2 rate x)), computed by exponentials.
 inline bool is_exponential(Activation a) {
@@ -288,6 +315,7 @@ struct BackwardPlan {
   int64_t chunk_keys;
   RowShifts<T> shifts;  // [batch, heads, queries], null if the normaliser needs none
   T* deltas;            // [batch, heads, queries], for sparse normalisers
+  T* by_alpha;          // [batch, heads, queries], if alphas have a gradient
   T* partial;           // [chunks - 1, batch, heads, queries, depth]; valid if set in `sees`
   uint8_t* sees;      // [chunks, batch, heads, blocks of kBackwardRows queries] whether a chunk has
                       // keys of their scopes

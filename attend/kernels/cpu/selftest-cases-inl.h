@@ -36,12 +36,20 @@ struct NormaliserChoice {
   std::string_view name;
   Normaliser normaliser;
   bool sink = false;
+  double alpha = 0;  // alpha of the first head, for entmax; the next heads have more
+  int64_t top = 0;
 };
 
 inline constexpr NormaliserChoice kNormalisers[] = {
-    {"softmax", Normaliser::softmax},     {"softmax with a sink", Normaliser::softmax, true},
-    {"sigmoid", Normaliser::sigmoid},     {"no normaliser", Normaliser::none},
-    {"sparsemax", Normaliser::sparsemax}, {"entmax-1.5", Normaliser::entmax15},
+    {"softmax", Normaliser::softmax},
+    {"softmax with a sink", Normaliser::softmax, true},
+    {"sigmoid", Normaliser::sigmoid},
+    {"no normaliser", Normaliser::none},
+    {"sparsemax", Normaliser::sparsemax},
+    {"entmax-1.5", Normaliser::entmax15},
+    {"entmax-1.2, ..", Normaliser::entmax, false, 1.2},
+    {"softpick", Normaliser::softpick},
+    {"top 5", Normaliser::top_k, false, 0, 5},
 };
 
 // Several rows and a single one, whole tiles and parts.
@@ -103,7 +111,7 @@ template <class S>
 struct SelftestInputs {
   using T = Compute<S>;
   std::vector<S> query, key, value, grad_context;
-  std::vector<T> vector, grad_lse, dense, slopes, sinks, relative, centres, widths;
+  std::vector<T> vector, grad_lse, dense, slopes, sinks, relative, centres, widths, alphas;
   std::vector<double> query_sums, key_sums;
 };
 
@@ -172,6 +180,7 @@ SelftestInputs<S> random_inputs(const Shape& s, uint64_t seed, double magnitude)
   in.centres = normal<T>(rows, engine, static_cast<double>(s.keys) / 2);
   in.widths = normal<T>(rows, engine, 20);
   add_gate_sums(s, engine, in);
+  for (int64_t h = 0; h < s.heads; ++h) in.alphas.push_back(T(1.2 + 0.45 * static_cast<double>(h)));
   if (magnitude == 1) return in;
   scale(magnitude, in.query);
   scale(magnitude, in.key);
@@ -243,6 +252,8 @@ Problem<S> make_problem(const SelftestInputs<S>& in, const Shape& s, const Famil
              .activation = family.activation};
   p.normaliser = normaliser.normaliser;
   if (normaliser.sink) p.sinks = in.sinks.data();
+  if (normaliser.alpha > 0) p.alphas = in.alphas.data();
+  p.top = normaliser.top;
   p.query = contiguous(in.query.data(), s.heads, s.queries, s.depth);
   p.key = contiguous(in.key.data(), s.key_heads, s.keys, s.depth);
   p.value = contiguous(in.value.data(), s.key_heads, s.keys, s.value_depth);

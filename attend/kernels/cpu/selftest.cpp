@@ -36,7 +36,7 @@ template <class S>
 struct KernelResults {
   using T = Compute<S>;
   std::vector<S> context, query, key, value;
-  std::vector<T> lse, vector, dense, slopes, sinks, relative, centres, widths;
+  std::vector<T> lse, vector, dense, slopes, sinks, relative, centres, widths, alphas;
   std::vector<double> query_sums, key_sums;
   std::vector<T> unrounded;  // if S has 16 bits
 };
@@ -63,21 +63,15 @@ template <class S, class T>
 KernelResults<S> run_kernels(const Question<S>& question, const NaiveResults<T>& like,
                              const SelftestPasses& passes) {
   const Shape& s = question.problem.shape;
-  KernelResults<S> r{unwritten<S>(like.context.size()),
-                     unwritten<S>(like.query.size()),
-                     unwritten<S>(like.key.size()),
-                     unwritten<S>(like.value.size()),
-                     unwritten<T>(like.lse.size()),
-                     unwritten<T>(like.vector.size()),
-                     unwritten<T>(like.dense.size()),
-                     unwritten<T>(like.slopes.size()),
-                     unwritten<T>(like.sinks.size()),
-                     unwritten<T>(like.relative.size()),
-                     unwritten<T>(like.centres.size()),
-                     unwritten<T>(like.widths.size()),
-                     unwritten<double>(like.query_sums.size()),
-                     unwritten<double>(like.key_sums.size()),
-                     unwritten<T>(kIsHalf<S> ? like.context.size() : 0)};
+  KernelResults<S> r{
+      unwritten<S>(like.context.size()),       unwritten<S>(like.query.size()),
+      unwritten<S>(like.key.size()),           unwritten<S>(like.value.size()),
+      unwritten<T>(like.lse.size()),           unwritten<T>(like.vector.size()),
+      unwritten<T>(like.dense.size()),         unwritten<T>(like.slopes.size()),
+      unwritten<T>(like.sinks.size()),         unwritten<T>(like.relative.size()),
+      unwritten<T>(like.centres.size()),       unwritten<T>(like.widths.size()),
+      unwritten<T>(like.alphas.size()),        unwritten<double>(like.query_sums.size()),
+      unwritten<double>(like.key_sums.size()), unwritten<T>(kIsHalf<S> ? like.context.size() : 0)};
   const auto context_rows = [&](auto* data) {
     return contiguous(data, s.heads, s.queries, s.value_depth);
   };
@@ -102,7 +96,8 @@ KernelResults<S> run_kernels(const Question<S>& question, const NaiveResults<T>&
                                wanted(r.widths),
                                nullptr,
                                wanted(r.query_sums),
-                               wanted(r.key_sums)};
+                               wanted(r.key_sums),
+                               wanted(r.alphas)};
   if constexpr (std::is_same_v<S, float>) {
     passes.forward(question.problem, result, 1);
     passes.backward(question.problem, upstream, gradients, 1);
@@ -212,21 +207,33 @@ void compare(Comparison& comparison, const Problem<S>& problem, const KernelResu
                    want.query_sum_terms);
   comparison.array("gradient of key sums", 3, got.key_sums, rounded.key_sums, want.key_sums,
                    want.key_sum_terms);
+  comparison.array("gradient of alphas", 3, got.alphas, rounded.alphas, want.alphas,
+                   want.alpha_terms);
 }
 
-// Zeroes the upstream gradient of rows in which rounding decides whether a key has weight.
+// Zeroes the upstream gradient of rows in which rounding decides whether a key has weight. If it
+// decides which keys top_k keeps, every key is kept.
 template <class S>
-void leave_out_undecided(SelftestInputs<S>& in, const Question<S>& question) {
+void leave_out_undecided(SelftestInputs<S>& in, Question<S>& question) {
   using T = Compute<S>;
-  if (question.problem.normaliser != Normaliser::sparsemax) return;
+  const Normaliser normaliser = question.problem.normaliser;
+  if (normaliser != Normaliser::sparsemax && normaliser != Normaliser::entmax &&
+      normaliser != Normaliser::softpick && normaliser != Normaliser::top_k)
+    return;
   const auto found =
       NaiveAttention<Wider<T>, S>(question.problem, question.grad_context, nullptr).run();
   const double least = 1000 * std::numeric_limits<T>::epsilon();
   const int64_t depth = question.problem.shape.value_depth;
   for (size_t row = 0; row < found.margin.size(); ++row) {
     if (found.margin[row] > least * std::max<Wider<T>>(1, std::abs(found.lse[row]))) continue;
+    if (normaliser == Normaliser::top_k) question.problem.top = question.problem.shape.keys;
     std::fill_n(in.grad_context.begin() + static_cast<int64_t>(row) * depth, depth, stored<S>(0));
   }
+}
+
+bool differentiates_lse(Normaliser normaliser) {
+  return normaliser == Normaliser::softmax || normaliser == Normaliser::entmax ||
+         normaliser == Normaliser::softpick || normaliser == Normaliser::top_k;
 }
 
 struct Choices {
@@ -267,7 +274,7 @@ class EveryTarget {
     Question<S> question{
         make_problem(in, shape, family, normaliser),
         contiguous<const S>(in.grad_context.data(), shape.heads, shape.queries, shape.value_depth),
-        normaliser.normaliser == Normaliser::softmax ? in.grad_lse.data() : nullptr};
+        differentiates_lse(normaliser.normaliser) ? in.grad_lse.data() : nullptr};
     question.problem.scope = scope.scope;
     bias.apply(in, question.problem);
     leave_out_undecided(in, question);

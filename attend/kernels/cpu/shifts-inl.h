@@ -25,8 +25,9 @@ inline constexpr double kCoarseLse = 256;
 // Finds the shifts of a sparse normaliser. `scores` has room for all keys of the panel; `index` is
 // the index of the panel's first row.
 template <class T>
-void StoreSparseShifts(TileScorer<T>& scorer, const Panel<T>& panel, Normaliser normaliser,
-                       T* scores, int64_t index, Arena<T>& arena, const RowShifts<T>& to) {
+void StoreSparseShifts(TileScorer<T>& scorer, const Panel<T>& panel,
+                       const RowNormaliser<T>& normaliser, T* scores, int64_t index,
+                       Arena<T>& arena, const RowShifts<T>& to) {
   const RowShifts<T> found{arena.take(panel.width), arena.take(panel.width)};
   const KeyRange hull = panel.scope.hull();
   ScoreRows(scorer, panel, scores);
@@ -36,9 +37,9 @@ void StoreSparseShifts(TileScorer<T>& scorer, const Panel<T>& panel, Normaliser 
   std::copy_n(found.offset, panel.rows, to.offset + index);
 }
 
-// Shifts of softmax from the scores of all keys. The given lse may cover more keys, as after merge.
-// It is used if it exceeds the lse of these keys by more than the rounding differences between
-// panels.
+// Shifts of softmax or softpick from the scores of all keys. The given lse may cover more keys, as
+// after merge. It is used if it exceeds the lse of these keys by more than the rounding differences
+// between panels.
 template <class T>
 void StoreOnlineShifts(const OnlineNormaliser<T>& online, const T* lse, int64_t index, int64_t rows,
                        const RowShifts<T>& to) {
@@ -47,19 +48,20 @@ void StoreOnlineShifts(const OnlineNormaliser<T>& online, const T* lse, int64_t 
   for (int64_t r = 0; r < rows; ++r) {
     const bool empty = online.sum[r] == 0;
     to.reference[index + r] = empty ? T(0) : online.reference[r];
-    to.offset[index + r] = empty ? kInfinity : std::log2(online.sum[r]) / 2;
+    to.offset[index + r] = empty ? kInfinity : std::log2(online.divisor(r)) / 2;
     const T given = lse[index + r] * T(kLog4E), offset = given - to.reference[index + r];
     if (offset - to.offset[index + r] > kRounding * std::abs(given)) to.offset[index + r] = offset;
   }
 }
 
-// Finds the shifts of softmax from its scores.
+// Finds the shifts of softmax or softpick from its scores.
 template <class T>
-void StoreSoftmaxShifts(TileScorer<T>& scorer, const Panel<T>& panel, const T* sinks, const T* lse,
-                        const BFloat16Plan& bfloat16, T* tile, int64_t index, Arena<T>& arena,
-                        const RowShifts<T>& to) {
-  const OnlineNormaliser<T> online{Normaliser::softmax, arena.take(panel.width),
-                                   arena.take(panel.width)};
+void StoreSummedShifts(TileScorer<T>& scorer, const Panel<T>& panel, const Problem<T>& problem,
+                       const T* lse, const BFloat16Plan& bfloat16, T* tile, int64_t index,
+                       Arena<T>& arena, const RowShifts<T>& to) {
+  const T* const sinks = problem.sinks;
+  const OnlineNormaliser<T> online{
+      {problem, panel.first.head}, arena.take(panel.width), arena.take(panel.width)};
   sinks == nullptr ? online.start(panel.width)
                    : online.start_with_sink(panel.width, sinks[panel.first.head] * T(kLog4E));
   const KeyRange hull = panel.scope.hull();
@@ -71,15 +73,20 @@ void StoreSoftmaxShifts(TileScorer<T>& scorer, const Panel<T>& panel, const T* s
   StoreOnlineShifts(online, lse, index, panel.rows, to);
 }
 
-// Finds the shifts of softmax from the lse only; returns false if an lse is too coarse.
+// Finds the shifts of softmax or softpick from the lse only; returns false if an lse is too coarse.
 template <class T>
-bool ConvertShifts(const T* lse, int64_t index, int64_t rows, const RowShifts<T>& to) {
+bool ConvertShifts(Normaliser normaliser, const T* lse, int64_t index, int64_t rows,
+                   const RowShifts<T>& to) {
+  const bool whole = normaliser == Normaliser::softpick;
+  constexpr T kPlain = 16;
   constexpr T kInfinity = std::numeric_limits<T>::infinity();
   for (int64_t r = index; r < index + rows; ++r) {
     const bool empty = lse[r] == -kInfinity;
     if (!empty && std::abs(lse[r]) > T(kCoarseLse)) return false;
-    to.reference[r] = empty ? T(0) : lse[r] * T(kLog4E);
-    to.offset[r] = empty ? kInfinity : T(0);
+    const T scaled = empty ? T(0) : lse[r] * T(kLog4E);
+    // For softpick whole, and 0 if powers of the scores stay small: moved scores would be rounded.
+    to.reference[r] = !whole ? scaled : scaled <= kPlain ? T(0) : std::round(scaled);
+    to.offset[r] = empty ? kInfinity : scaled - to.reference[r];
   }
   return true;
 }
@@ -95,15 +102,16 @@ void FindShifts(const SummaryPlan<T>& plan, int64_t task, Arena<T>& arena) {
   const Row first{batch, plan.head(n), plan.selection.first_row + begin};
   const int64_t index = (batch * s.heads + first.head) * s.queries + first.query;
   const bool sparse = is_sparse(problem.normaliser);
-  if (!sparse && ConvertShifts(plan.lse, index, rows, plan.shifts)) return;
+  if (!sparse && ConvertShifts(problem.normaliser, plan.lse, index, rows, plan.shifts)) return;
   const BFloat16Thread thread(plan.bfloat16.kernels);
   TileScorer<T> scorer(problem, plan.additive, kBackwardRows, arena, few_keys(s), &plan.bfloat16);
   const Panel<T> panel = scorer.load(first, rows, scorer.scope(first, rows),
                                      arena.take(scorer.panel_size(kBackwardRows)));
   T* scores = arena.take((sparse ? s.keys : kTileKeys) * kBackwardRows);
-  sparse ? StoreSparseShifts(scorer, panel, problem.normaliser, scores, index, arena, plan.shifts)
-         : StoreSoftmaxShifts(scorer, panel, problem.sinks, plan.lse, plan.bfloat16, scores, index,
-                              arena, plan.shifts);
+  sparse ? StoreSparseShifts(scorer, panel, RowNormaliser<T>(problem, first.head), scores, index,
+                             arena, plan.shifts)
+         : StoreSummedShifts(scorer, panel, problem, plan.lse, plan.bfloat16, scores, index, arena,
+                             plan.shifts);
 }
 
 // NOLINTNEXTLINE(google-readability-namespace-comments)

@@ -147,6 +147,24 @@ HWY_INLINE Vec<T> Exp4(Vec<T> x) {
                             PowerOfSum<T>(shifted, r));
 }
 
+// 4^n for whole n up to 0; 0 below the smallest normal number.
+template <class T>
+HWY_INLINE Vec<T> WholePowerOf4(Vec<T> n) {
+  const auto power = WholePower<T>(hn::MulAdd(n, Set<T>(2), Set<T>(Exp2Traits<T>::kMagic)));
+  return hn::IfThenElseZero(hn::Not(hn::Lt(n, Set<T>(Exp2Traits<T>::kLowest / 2))), power);
+}
+
+// 4^x - less, with `less` a power of 4: exact in all digits also if both are nearly equal.
+template <class T>
+HWY_INLINE Vec<T> Exp4Less(Vec<T> x, Vec<T> less) {
+  const auto magic = Set<T>(Exp2Traits<T>::kMagic), two = Set<T>(2);
+  const auto shifted = hn::MulAdd(x, two, magic), power = WholePower<T>(shifted);
+  const auto r = hn::MulSub(x, two, hn::Sub(shifted, magic));
+  const auto rise = hn::Mul(r, Polynomial<T>(r, Exp2Traits<T>::kRise));  // 2^r - 1
+  const auto low = hn::Lt(x, Set<T>(Exp2Traits<T>::kLowest / 2));
+  return hn::IfThenElse(low, hn::Neg(less), hn::MulAdd(power, rise, hn::Sub(power, less)));
+}
+
 // e^(2x) - less for |x| well inside the range, with `less` 0 or 1. Both are exact in all digits,
 // also near 0. 2 log2(e) is split into two parts: the product of a large x with one rounded
 // constant would lose the last bits of the result.

@@ -37,7 +37,7 @@ class WeightTiles {
   // tile()[j][i] = p_ij; false if all keys are outside the scope.
   bool weigh(const Panel<T>& panel, int64_t key, int64_t keys) {
     if (!scorer_.score(panel, key, keys, tile_)) return false;
-    WeighTile(problem_.normaliser, shifts_, keys, panel.width, tile_);
+    WeighTile(RowNormaliser<T>(problem_, panel.first.head), shifts_, keys, panel.width, tile_);
     return true;
   }
 

@@ -157,12 +157,13 @@ std::tuple<Tensor, Tensor> operator_attention(
     double soft_cap, double dropout, int64_t seed, const std::string& path,
     const OptionalTensor& lengths_of_queries, const OptionalTensor& query_offsets,
     const std::string& align, const OptionalTensor& edge_offsets, const OptionalTensor& edge_keys,
-    const OptionalTensor& edge_terms) {
+    const OptionalTensor& edge_terms, const OptionalTensor& of_normaliser) {
   const auto drawn_by = static_cast<uint64_t>(seed);
   AttentionSpec spec =
       spec_of(score, parameters,
               scope_of(scope, lengths, lengths_of_queries, mask, starts, edge_offsets, edge_keys),
-              bias, edge_terms, Normaliser(normaliser, drawn_by), sink, query_offsets, align);
+              bias, edge_terms, Normaliser(normaliser, drawn_by, of_normaliser.value_or(Tensor())),
+              sink, query_offsets, align);
   spec.soft_cap = soft_cap;
   spec.dropout = {dropout, drawn_by};
   spec.path = path_of(path);
@@ -181,11 +182,13 @@ Tensor operator_weights(const Tensor& query, const Tensor& key, const Tensor& ls
                         const OptionalTensor& lengths_of_queries,
                         const OptionalTensor& query_offsets, const std::string& align,
                         const OptionalTensor& edge_offsets, const OptionalTensor& edge_keys,
-                        const OptionalTensor& edge_terms) {
-  AttentionSpec spec = spec_of(
-      score, parameters,
-      scope_of(scope, lengths, lengths_of_queries, mask, starts, edge_offsets, edge_keys), bias,
-      edge_terms, Normaliser(normaliser, static_cast<uint64_t>(seed)), sink, query_offsets, align);
+                        const OptionalTensor& edge_terms, const OptionalTensor& of_normaliser) {
+  AttentionSpec spec =
+      spec_of(score, parameters,
+              scope_of(scope, lengths, lengths_of_queries, mask, starts, edge_offsets, edge_keys),
+              bias, edge_terms,
+              Normaliser(normaliser, static_cast<uint64_t>(seed), of_normaliser.value_or(Tensor())),
+              sink, query_offsets, align);
   spec.soft_cap = soft_cap;
   spec.path = path_of(path);
   Selection selection{.heads = heads.value_or(std::vector<int64_t>()), .first_row = first_row};
@@ -221,7 +224,7 @@ TORCH_LIBRARY(attend, library) {
       "str normaliser='softmax', Tensor? sink=None, float soft_cap=0.0, float dropout=0.0, "
       "int seed=0, str path='automatic', Tensor? query_lengths=None, Tensor? query_offsets=None, "
       "str align='first', Tensor? edge_offsets=None, Tensor? edge_keys=None, Tensor? "
-      "edge_bias=None) -> (Tensor context, Tensor lse)",
+      "edge_bias=None, Tensor? normaliser_parameter=None) -> (Tensor context, Tensor lse)",
       operator_attention);
   library.def(
       "attention_weights(Tensor query, Tensor key, Tensor lse, *, str score='scaled_dot', "
@@ -230,7 +233,8 @@ TORCH_LIBRARY(attend, library) {
       "str normaliser='softmax', Tensor? sink=None, float soft_cap=0.0, int[]? heads=None, "
       "int first_row=0, int? rows=None, str path='automatic', int seed=0, "
       "Tensor? query_lengths=None, Tensor? query_offsets=None, str align='first', Tensor? "
-      "edge_offsets=None, Tensor? edge_keys=None, Tensor? edge_bias=None) -> Tensor",
+      "edge_offsets=None, Tensor? edge_keys=None, Tensor? edge_bias=None, "
+      "Tensor? normaliser_parameter=None) -> Tensor",
       operator_weights);
   library.def(
       "linear_recurrence(Tensor query, Tensor key, Tensor value, *, Tensor? decay=None, "
