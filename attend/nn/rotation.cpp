@@ -151,7 +151,7 @@ Tensor rotary_frequencies(const Rotation& rotation, int64_t depth, int64_t posit
   const double base = rotation.scaling.rule == RotaryRule::dynamic
                           ? grown_base(rotation, columns, positions)
                           : rotation.base;
-  const Tensor plain = (at::arange(count, at::kDouble) * (-2 * std::log(base) / columns)).exp();
+  Tensor plain = (at::arange(count, at::kDouble) * (-2 * std::log(base) / columns)).exp();
   const double factor = rotation.scaling.factor;
   switch (rotation.scaling.rule) {
     case RotaryRule::none:

@@ -229,9 +229,11 @@ TEST_P(EveryRow, IsTheOperator) {
   Parameters of_score;
   for (const ParameterRow& row : score_row(group.choices.score).parameters)
     of_score.emplace(row.name, parameters["group0." + std::string(row.name)]);
-  const AttentionSpec spec{.score = Score(group.choices.score, of_score),
-                           .scope = parse_scope(group.choices.scope),
-                           .normaliser = Normaliser(group.choices.normaliser)};
+  AttentionSpec spec{.score = Score(group.choices.score, of_score),
+                     .scope = parse_scope(group.choices.scope),
+                     .normaliser = Normaliser(group.choices.normaliser)};
+  if (const Tensor* scale = parameters.find("group0.scalable_scale"))
+    spec.normaliser = spec.normaliser.with_parameter(*scale);
   const auto [context, lse] = attention(heads("query"), heads("key"), heads("value"), spec);
   const Tensor expected =
       at::matmul(context.transpose(1, 2).flatten(2), parameters["output.weight"].t()) +

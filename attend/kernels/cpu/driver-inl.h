@@ -1,15 +1,15 @@
 #pragma once
 
-#include <omp.h>
-
 #include <algorithm>
 #include <atomic>
 #include <exception>
+#include <mutex>
 #include <type_traits>
 #include <vector>
 
 #include "attend/kernels/cpu/half_rows-inl.h"
 #include "attend/kernels/cpu/plan-inl.h"
+#include "attend/kernels/parallel.h"
 
 // Shared by the drivers of the passes.
 
@@ -18,25 +18,32 @@ namespace attend::kernels {
 // Runs task(i, arena) for every i on up to `threads` threads. The first exception is rethrown.
 template <class T, class Task>
 void run_tasks(int64_t tasks, int threads, const Task& task) {
-  std::exception_ptr failure;
-  const int count = static_cast<int>(std::min<int64_t>(
-      threads > 0 ? threads : omp_get_max_threads(), std::max<int64_t>(1, tasks)));
+  const Threads& loop = current_threads();
+  const int count = static_cast<int>(
+      std::min<int64_t>(threads > 0 ? threads : loop.most(), std::max<int64_t>(1, tasks)));
   // With many tasks, a thread runs several in turn: each fetches data of the next one.
-  const int64_t run = std::clamp<int64_t>(tasks / (count * 32), 1, 8);
-#pragma omp parallel num_threads(count) if (count > 1)
-  {
+  const int64_t run = std::clamp<int64_t>(tasks / (int64_t{count} * 32), 1, 8);
+  std::exception_ptr failure;
+  std::mutex failing;
+  std::atomic<int64_t> next = 0;
+  const auto work = [&] {
     Arena<T> arena;
-#pragma omp for schedule(dynamic, run)
-    for (int64_t i = 0; i < tasks; ++i) {
-      try {
-        arena.restart();
-        task(i, arena);
-      } catch (...) {
-#pragma omp critical(attend_kernels_failure)
-        if (!failure) failure = std::current_exception();
+    for (int64_t begin; (begin = next.fetch_add(run, std::memory_order_relaxed)) < tasks;) {
+      for (int64_t i = begin; i < std::min(begin + run, tasks); ++i) {
+        try {
+          arena.restart();
+          task(i, arena);
+        } catch (...) {
+          const std::lock_guard lock(failing);
+          if (!failure) failure = std::current_exception();
+        }
       }
     }
-  }
+  };
+  if (count == 1)
+    work();
+  else
+    loop.each(count, &work, [](const void* each) { (*static_cast<decltype(&work)>(each))(); });
   if (failure) std::rethrow_exception(failure);
 }
 

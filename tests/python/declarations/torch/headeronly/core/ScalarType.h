@@ -1,0 +1,7 @@
+#pragma once
+
+namespace torch::headeronly {
+
+enum class ScalarType { Byte, Long, Half, Float, Double, Bool, BFloat16 };
+
+}  // namespace torch::headeronly
