@@ -15,9 +15,11 @@ import os
 import pathlib
 import platform
 import subprocess
+import tomllib
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 PROGRAM = os.environ.get("ATTEND_PROGRAM") or ROOT / "build" / "release" / "attend"
+RECIPE = ROOT / "recipes" / "mechanisms.toml"
 TRAINED = 1003854  # bytes; the rest is for validation
 
 
@@ -47,7 +49,7 @@ def trained(key, name, data, folder, steps):
     """Trains unless the model exists; returns the reason if the program refuses."""
     if (folder / "metrics.jsonl").exists():
         return ""
-    done = attend("train", "--config", ROOT / "recipes" / "mechanisms.toml", "--data", data[0], "--valid", data[1],
+    done = attend("train", "--config", RECIPE, "--data", data[0], "--valid", data[1],
                   "--out", folder, "--set", f"{key}={name}", "--set", f"train.steps={steps}",
                   "--set", "train.replicas=1")
     if done.returncode == 2:
@@ -61,7 +63,8 @@ def measured(folder):
     """Nats per character, characters per second in training, and the number of weights."""
     model = json.loads(attend("inspect", folder, "--json").stdout)
     last = model["history"][-1]
-    characters = last["step"] * model["config"]["train.batch"] * model["config"]["model.context"]
+    recipe = tomllib.loads(RECIPE.read_text())
+    characters = last["step"] * recipe["train"]["batch"] * recipe["model"]["context"]
     return last["valid_loss"], characters / last["seconds"], model["parameter_count"]
 
 

@@ -11,8 +11,8 @@ namespace attend {
 // One linear recurrence with its inputs, as read by `attend recurrence`.
 struct RecurrenceProblem {
   std::string name;  // a row of recurrence_table()
-  // query, key, value and, if the row has them, decay, strength and bonus; optional are initial and grad,
-  // the gradient of the output. Shapes as in RecurrenceSpec.
+  // query, key, value and, if the row has them, decay, strength and bonus; optional are initial and
+  // grad, the gradient of the output. Shapes as in RecurrenceSpec.
   std::map<std::string, at::Tensor> arrays;
   std::optional<double> scale;  // absent: depth^-1/2
   bool l2_normalise = false;

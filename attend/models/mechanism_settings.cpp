@@ -54,6 +54,8 @@ std::string MechanismSettings::not_shared_reason(const std::string& prefix) cons
     if (choice.row->is_of_source)
       return fmt::format("{}bias is {}, and its gates are summed over positions of all processes",
                          prefix, choice.row->name);
+  if (has_bias(parse_biases(choices().bias), BiasKind::cope))
+    return fmt::format("{}bias is {}, which counts keys of all processes", prefix, choices().bias);
   const std::string scope = choices().scope;
   if (around_reach(scope))
     return fmt::format("{}scope is {}, which predicts centres from queries of all processes",

@@ -68,8 +68,9 @@ std::vector<Mechanism> functions_of_distance() {
        .year = 2023,
        .change = Change::bias,
        .parent = "sinusoidal",
-       .formula = "s_ij = q_i . k_j / sqrt(d) + f p_i . p_j = .. + f sum_a cos((i - j) / "
-                  "10000^(2a/D)), f = H / (8 h) of head h",
+       .formula =
+           "s_ij = q_i . k_j / sqrt(d) + f sum_a (cos((i - j) / 10000^(2a/N)) - 1), a = 1 .. "
+           "N/2, f = H / (8 h) of head h",
        .queries = sequence_positions,
        .memory = own_sequence_keys,
        .relation = Relation::same,

@@ -55,7 +55,7 @@ std::vector<BiasRow> distance_rows() {
       {.kind = BiasKind::sandwich,
        .name = "sandwich",
        .syntax = "sandwich:N",
-       .formula = "f sum_a cos((i - j) / 10000^(2a/N)), a < N/2",
+       .formula = "f sum_a (cos((i - j) / 10000^(2a/N)) - 1), a = 1 .. N/2",
        .source = "Chi et al. 2023, 5",
        .parameters = {{"factors", "[heads]", "f, a factor per head", 0, "heads / (8 h), h = 1 .."}},
        .numbers = {.count = 1, .least = 2, .sizes_table = false}},

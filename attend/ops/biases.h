@@ -35,9 +35,10 @@ Bias alibi(at::Tensor slopes, int64_t offset = 0, at::Tensor offsets = {});
 Bias kerple_log(at::Tensor p, at::Tensor a, int64_t offset = 0, at::Tensor offsets = {});
 Bias kerple_power(at::Tensor p, at::Tensor a, int64_t offset = 0, at::Tensor offsets = {});
 
-// factors[h] p_i . p_j for sinusoidal positions p of `depth` columns (Chi et al. 2023, Sandwich),
-// that is, factors[h] sum_a cos((i + offset - j) 10000^(-2 a / depth)), a < depth / 2. factors: [H]
-// or one number. Error if the depth is odd or below 2.
+// factors[h] (p_i . p_j - depth / 2) for sinusoidal positions p of `depth` columns (Chi et al.
+// 2023, Sandwich), that is, factors[h] sum_a (cos((i + offset - j) 10000^(-2 a / depth)) - 1), a =
+// 1 .. depth / 2. It is 0 at distance 0. factors: [H] or one number. Error if the depth is odd or
+// below 2.
 Bias sandwich(at::Tensor factors, int64_t depth = 128, int64_t offset = 0, at::Tensor offsets = {});
 
 // Factors of Chi et al. 2023: heads / (8 h), h = 1 ... heads. float32 [heads].

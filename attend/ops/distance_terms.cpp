@@ -141,11 +141,11 @@ class SandwichTerm : public DistanceTerm<SandwichTerm> {
   void add_to(BiasParts& parts) const override {
     const Tensor factors = parts.number_per_head(table_, "the factors of sandwich");
     const Tensor far = distance_.all(parts, "sandwich", factors).to(at::kDouble);
-    const Tensor frequencies =
-        (at::arange(0, depth_, 2, far.options()) * (-std::log(1e4) / static_cast<double>(depth_)))
-            .exp();
+    const Tensor frequencies = (at::arange(2, depth_ + 1, 2, far.options()) *
+                                (-std::log(1e4) / static_cast<double>(depth_)))
+                                   .exp();
     const Tensor product =
-        (far.unsqueeze(-1) * frequencies).cos_().sum(-1).to(factors.scalar_type());
+        ((far.unsqueeze(-1) * frequencies).cos_().sum(-1) - depth_ / 2).to(factors.scalar_type());
     parts.add_relative(factors.view({1, -1, 1, 1}) * product.unsqueeze(1).unsqueeze(1),
                        parts.last_query());
   }

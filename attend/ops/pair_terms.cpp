@@ -67,9 +67,7 @@ class CopeTerm : public PlacedTerm<CopeTerm> {
     parts.add_dense(products.gather(3, below) * (1 - share) + products.gather(3, above) * share);
   }
   BiasTermPointer shifted_keys(int64_t, int64_t) const override {
-    fail(
-        "[shifted_keys] cope counts from each key to the query; compute all keys in one call, as "
-        "exchange gather does");
+    fail("[shifted_keys] cope counts from each key to the query; compute all keys in one call");
   }
   bool needs_all_keys() const override { return true; }
 

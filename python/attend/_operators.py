@@ -28,11 +28,31 @@ def attention(*arguments: Any) -> tuple[Tensor, Tensor]:
     if _is_forward_mode():
         scope = TENSORS - SCOPE_TENSORS
         return composed_attention(*arguments[:scope], list(arguments[scope:TENSORS]), *arguments[TENSORS:])
-    if not torch.is_grad_enabled() and not torch.compiler.is_compiling():
-        # Without the layer that records gradients, a call takes half the time.
-        with torch._C._AutoDispatchBelowAutograd():
-            return kernels.attention.default(*arguments)[:2]
-    return kernels.attention.default(*arguments)[:2]
+    if torch.compiler.is_compiling() or torch._C._are_functorch_transforms_active():
+        return kernels.attention.default(*arguments)[:2]
+    if torch.is_grad_enabled():
+        return _Recorded.apply(*arguments)[:2]
+    return _unrecorded(kernels.attention.default, arguments)[:2]
+
+
+def _unrecorded(operator: Any, arguments: Any) -> Any:
+    """Calls an operator without the layer that records gradients, which takes half the time of a call."""
+    with torch._C._AutoDispatchBelowAutograd():
+        return operator(*arguments)
+
+
+class _Recorded(torch.autograd.Function):
+    """The registered gradient, without the time that PyTorch takes for the defaults of many arguments."""
+
+    @staticmethod
+    def forward(ctx, *arguments):
+        results = _unrecorded(kernels.attention.default, arguments)
+        _attention_setup(ctx, arguments, results)
+        return results
+
+    @staticmethod
+    def backward(ctx, *gradients):
+        return _attention_backward(ctx, *gradients)
 
 
 def recurrence(*arguments: Any) -> tuple[Tensor, Tensor]:
@@ -198,7 +218,11 @@ def _attention_backward(ctx, grad_context, grad_lse, _):
     if grad_context is None:
         grad_context = torch.zeros_like(context, dtype=problem[0].dtype)
     wanted = sum(1 << n for n in range(PARTS) if ctx.needs_input_grad[n])
-    found = kernels.attention_backward(*problem, *ctx.rest, context, lse, grad_context, grad_lse, wanted)
+    arguments = (*problem, *ctx.rest, context, lse, grad_context, grad_lse, wanted)
+    if torch.is_grad_enabled() or torch._C._are_functorch_transforms_active():
+        found = kernels.attention_backward.default(*arguments)
+    else:
+        found = _unrecorded(kernels.attention_backward.default, arguments)
     gradients = [g if wanted >> n & 1 else None for n, g in enumerate(found)]
     if gradients[3] is not None and problem[3].dim() == 1:
         gradients[3] = gradients[3].sum(0)

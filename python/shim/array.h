@@ -25,7 +25,8 @@ struct Array {
   bool given = false;  // data is also null if a given array has no elements
 
   int64_t size(int64_t axis) const { return sizes[static_cast<size_t>(axis)]; }
-  int64_t last() const { return size(axes - 1); }
+  // Length of the last axis; 0 without axes, as of an absent argument.
+  int64_t last() const { return axes == 0 ? 0 : size(axes - 1); }
   // The stride of an axis; 0 for an axis of length 1, which broadcasts.
   int64_t stride(int64_t axis) const {
     return size(axis) == 1 ? 0 : strides[static_cast<size_t>(axis)];

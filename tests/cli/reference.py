@@ -203,8 +203,8 @@ def bias_term(part, scope):
 
     def sandwich(i, j, q, keys, p):
         columns = int(size)
-        return p["sandwich_factors"] * sum(math.cos((i - j) / 10000 ** (a / columns))
-                                           for a in range(0, columns, 2))
+        return p["sandwich_factors"] * sum(math.cos((i - j) / 10000 ** (a / columns)) - 1
+                                           for a in range(2, columns + 1, 2))
 
     def forget(i, j, q, keys, p):
         between = p["forget_gates"][min(i, j) + 1:max(i, j) + 1]

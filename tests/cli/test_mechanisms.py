@@ -47,7 +47,8 @@ class MechanismsTest(unittest.TestCase):
         for row in table["scopes"]:
             self.assertEqual(set(row), {"name", "syntax", "meaning"})
         self.assertEqual([row["name"] for row in table["biases"]],
-                         ["dense", "alibi", "buckets", "relative_keys", "gaussian", "grid", "offset",
+                         ["dense", "alibi", "kerple_log", "kerple_power", "sandwich", "forget",
+                          "cope", "fire", "buckets", "relative_keys", "gaussian", "grid", "offset",
                           "sink"])
         for row in table["biases"]:
             self.assertEqual(set(row), {"name", "formula", "source", "parameters"})

@@ -1,4 +1,5 @@
 // Draws a problem from the input, runs both passes and compares them with the reference.
+#include <algorithm>
 #include <array>
 #include <cmath>
 #include <string_view>
@@ -74,7 +75,7 @@ Case<S> draw_case(Draw& draw, std::array<ScopeArrays, 10>& arrays) {
   c.score.scale *= draw.flag() ? -1 : 1;
   c.shared_vector = draw.flag();
   const NormaliserChoice& normaliser = draw.of(kNormalisers);
-  c.normaliser = normaliser.normaliser;
+  set_normaliser(normaliser, c);
   c.scope = draw_scope(draw, s, arrays);
   const uint8_t biases = draw.byte();
   const bool dense = biases & 1, slopes = biases & 2, relative = biases & 4, gauss = biases & 8;
@@ -86,7 +87,6 @@ Case<S> draw_case(Draw& draw, std::array<ScopeArrays, 10>& arrays) {
                {bool(biases & 16), bool(biases & 32), bool(biases & 64)},
                bool(biases & 128),
                true});
-  if (normaliser.sinks) add_sinks(c);
   if (draw.flag()) c.dropout = {0.004 * draw.byte() / 1.03, draw.byte()};
   return c;
 }
@@ -112,6 +112,13 @@ double largest(const std::vector<double>& numbers) {
   return top;
 }
 
+// Whether rounding cannot decide which keys top_k keeps.
+bool is_decided(Normaliser normaliser, const NaiveResults<double>& want, double size) {
+  return normaliser != Normaliser::top_k ||
+         std::all_of(want.margin.begin(), want.margin.end(),
+                     [size](double margin) { return margin > size; });
+}
+
 template <class S>
 void compare(const Case<S>& c, Layout layout, int threads) {
   using C = Compute<S>;
@@ -123,14 +130,17 @@ void compare(const Case<S>& c, Layout layout, int threads) {
   const auto want = reference<double>(c);
   // Wide scores leave few digits to weights; a sparse weight may then enter or leave the support.
   const double wide = 1e-3 * (1 + largest(want.lse)) + (kIsHalf<S> ? 0.02 : 0);
-  expect_close(context.numbers(), want.context, wide * (1 + 30 * largest(want.context)));
-  expect_close(lse, want.lse, wide * (1 + largest(want.lse)));
+  const bool decided = is_decided(c.normaliser, want, wide);
+  if (decided) {
+    expect_close(context.numbers(), want.context, wide * (1 + 30 * largest(want.context)));
+    expect_close(lse, want.lse, wide * (1 + largest(want.lse)));
+  }
 
   Placed<S> query(s.batch, s.heads, s.queries, s.depth, layout);
   Placed<S> key(s.batch, s.key_heads, s.keys, s.depth, layout);
   Placed<S> value(s.batch, s.key_heads, s.keys, s.value_depth, layout);
   std::vector<C> vector(s.heads * s.depth), dense(c.dense), slopes(c.slopes), sinks(c.sinks),
-      relative(c.relative), centres(c.centres), widths(c.widths);
+      relative(c.relative), centres(c.centres), widths(c.widths), alphas(c.alphas);
   const Placed<C> exact(kIsHalf<S> ? unrounded : converted<C>(context.numbers()), s.batch, s.heads,
                         s.queries, s.value_depth, layout);
   const Placed<S> grad(c.grad_context, s.batch, s.heads, s.queries, s.value_depth, layout);
@@ -138,10 +148,11 @@ void compare(const Case<S>& c, Layout layout, int threads) {
       placed.problem(), {exact.input(), lse.data(), grad.input(), c.grad_lse.data()},
       {query.view(), key.view(), value.view(), c.vector.empty() ? nullptr : vector.data(),
        pointer(dense), pointer(slopes), pointer(sinks), pointer(relative), pointer(centres),
-       pointer(widths)},
+       pointer(widths), nullptr, nullptr, nullptr, pointer(alphas)},
       threads);
-  expect_close(value.numbers(), want.value, wide * (1 + 30 * largest(want.value)));
-  for (const auto* gradient : {&vector, &dense, &slopes, &sinks, &relative, &centres, &widths}) {
+  if (decided) expect_close(value.numbers(), want.value, wide * (1 + 30 * largest(want.value)));
+  for (const auto* gradient :
+       {&vector, &dense, &slopes, &sinks, &relative, &centres, &widths, &alphas}) {
     for (const C x : *gradient) fuzz::expect(!std::isnan(x));
   }
   for (const auto& rows : {query.numbers(), key.numbers()}) {

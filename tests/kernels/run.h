@@ -176,6 +176,7 @@ class Expected {
         rounded_.push_back(reference<C>(c, {unit, seed, unit_roundoff<S>()}));
     }
     find_lost();
+    if (c.normaliser == Normaliser::top_k) leave_out_undecided();
     // A weight below the least normal number is lost, together with its products.
     double largest = 4;
     for (const auto* numbers : {&c.query, &c.key, &c.value, &c.grad_context}) {
@@ -297,6 +298,15 @@ class Expected {
         if (!std::isfinite(want_.weights[i]) || std::isfinite(other.weights[i])) continue;
         lost_[i / keys] = lost_[rows_] = 1;
       }
+    }
+  }
+
+  // Marks rows in which rounding decides which keys top_k keeps.
+  void leave_out_undecided() {
+    constexpr double least = 1000 * unit_roundoff<C>();
+    for (size_t row = 0; row < want_.margin.size(); ++row) {
+      const auto size = std::max<double>(1, std::abs(static_cast<double>(want_.lse[row])));
+      if (want_.margin[row] <= least * size) lost_[row] = lost_[rows_] = 1;
     }
   }
 

@@ -405,14 +405,15 @@ TEST(Classifier, PoolsByNormalisersThatTrainIt) {
     ClassifierConfig config = small(Pooling::fixed_mlp);
     assign(config.settings(), "model.pooling_normaliser=" + std::string(row.name));
     const std::string refusal = test::error_of([&] { config.check(); });
-    const bool refused = row.name == "hard" || row.name == "linear" || row.sequential;
+    const bool refused = row.name == "hard" || row.name == "linear" || row.order_dependent;
     EXPECT_EQ(refusal.empty(), !refused) << refusal;
     if (refused) {
       EXPECT_THAT(refusal, HasSubstr("model.pooling_normaliser is " + std::string(row.name)));
       EXPECT_THAT(refusal, HasSubstr("take softmax, temperature:T"));
       continue;
     }
-    torch::manual_seed(4);
+    // Softpick passes gradients to positive scores only, and this seed draws some.
+    torch::manual_seed(3);
     Classifier network(config, words, targets);
     network.objective(make_batch({{{5, 6, 7, 8}, {5}}, {{9, 4}, {6}}}, {0, 1}), {}, 0).backward();
     for (const char* name : {"fixed.query", "fixed.v", "fixed.keys.weight"})

@@ -135,9 +135,9 @@ TEST_P(EveryLanguageModel, StepsGiveTheTeacherForcedProbabilities) {
 
 // Also beyond the context, when half of it is read again.
 TEST_P(EveryLanguageModel, PackedStepsAreThoseOfLibTorch) {
-  const std::vector<std::string> packed = {"plain",       "post_norm",      "relu",
-                                           "untied",      "without_start",  "sinusoidal",
-                                           "shared_keys", "gated_attention"};
+  const std::vector<std::string> packed = {
+      "plain",       "post_norm",       "relu",      "untied", "without_start", "sinusoidal",
+      "shared_keys", "gated_attention", "retention", "mamba2", "gla",           "gated_delta"};
   reference::expect_packed_steps(
       *network, make_batch(pairs, {0, 1}), /*steps=*/20,
       std::find(packed.begin(), packed.end(), GetParam().name) != packed.end());

@@ -29,7 +29,6 @@ std::vector<SomeNetwork> networks() {
       {"lm_alibi", {"model.bias=alibi", "model.tied=false", "model.positions=none"}},
       {"lm_rotary", {"model.positions=rotary", "model.key_heads=1"}},
       {"lm_kerple", {"model.bias=kerple_log + fire:4", "model.positions=none"}},
-      {"lm_cope", {"model.bias=cope:4", "model.positions=none"}},
       {"lm_yarn",
        {"model.positions=rotary", "model.rotary_scaling=yarn:4,8", "model.rotary_pairs=halves"}},
       {"lm_window", {"model.mechanism=sliding_window", "model.positions=sinusoidal"}},

@@ -136,8 +136,8 @@ class Cases {
             [](const Tensors& x) { return sandwich(x[0], 6, 2); },
             [=](const Tensor&, N, N h, N i, N j) {
               double sum = 0;
-              for (int a = 0; a < 3; ++a)
-                sum += std::cos(static_cast<double>(i + 2 - j) * std::pow(1e4, -a / 3.0));
+              for (int a = 1; a <= 3; ++a)
+                sum += std::cos(static_cast<double>(i + 2 - j) * std::pow(1e4, -a / 3.0)) - 1;
               return number(factors, {h}) * sum;
             }};
   }

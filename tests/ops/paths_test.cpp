@@ -150,7 +150,12 @@ TEST_P(PathsOfScore, Agree) {
                                    turn % 2 == 0, at::kDouble, 100 + turn);
     const auto scopes = scope_cases(sizes);
     const auto biases = bias_cases(sizes, p.score.map_query(p.query).size(-1), 200 + turn);
-    const auto normalisers = fused_normalisers();
+    auto normalisers = fused_normalisers();
+    // Factors keep only the dot family fused. Softpick divides roundings by a sum that may be near
+    // 0, for which `room` has no bound. later_normalisers_test.cpp compares both.
+    std::erase_if(normalisers, [](const NormaliserRow& row) {
+      return row.factor != nullptr || row.name == "softpick";
+    });
     for (size_t n = 0; n < scopes.size() * (biases.size() + 1); ++n) {
       // Scores that look back need one pass per query.
       if ((n + turn) % (row.map_past ? 47 : std::size(lengths)) != 0) continue;
