@@ -63,8 +63,9 @@ def by_gla(x):
 
 def by_rwkv6(x):
     module = naive("rwkv6", "recurrent_naive.py")
-    return module.naive_recurrent_rwkv6(x["query"], x["key"], x["value"], x["decay"], x["bonus"],
-                                        initial_state=x["initial"], output_final_state=True)
+    output, state = module.naive_recurrent_rwkv6(x["query"], x["key"], x["value"], x["decay"], x["bonus"],
+                                                 initial_state=x["initial"], output_final_state=True)
+    return output.transpose(1, 2), state
 
 
 def by_delta(x):
