@@ -48,8 +48,9 @@ struct PairFiles {
 // or CRLF. In two files, pairs with an empty or blank side are skipped. Errors name file and line:
 // a missing file, no TAB, more than one TAB, an empty or blank source, an empty or blank target
 // unless PairFiles::takes_empty_targets, invalid UTF-8, a NUL or a lone carriage return, a line
-// over `maximum_line` bytes, two files of different lengths. Further errors are those of
-// ByteReader, ConllReader, CsvReader and, with file and line, of PairFiles::check.
+// over `maximum_line` bytes, two files of different lengths. ByteReader,
+// ConllReader and CsvReader report further errors; the errors of PairFiles::check name file and
+// line, too.
 // PairFiles::leave_out receives the errors of lines.
 class PairReader {
  public:

@@ -18,7 +18,7 @@ using at::Tensor;
 struct RuleRow {
   std::string_view name;
   RotaryRule rule;
-  size_t least_numbers, most_numbers;
+  size_t min_numbers, max_numbers;
 };
 
 constexpr RuleRow kRules[] = {{"none", RotaryRule::none, 0, 0},
@@ -109,8 +109,7 @@ RotaryScaling parse_rotary_scaling(std::string_view text) {
   const std::vector<double> numbers = colon == std::string_view::npos
                                           ? std::vector<double>()
                                           : numbers_in(whole.substr(colon + 1), text);
-  if (numbers.size() < row->least_numbers || numbers.size() > row->most_numbers ||
-      numbers.size() == 3)
+  if (numbers.size() < row->min_numbers || numbers.size() > row->max_numbers || numbers.size() == 3)
     refuse(text);
   if (!numbers.empty()) scaling.factor = numbers[0];
   if (numbers.size() > 1) {

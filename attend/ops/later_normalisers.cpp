@@ -38,8 +38,8 @@ Tensor alpha_offset(const Tensor& scores, const Tensor& rate) {
   const double keys = std::log(static_cast<double>(scores.size(-1)));
   Tensor low = at::zeros_like(scores.narrow(-1, 0, 1)), t = low;
   Tensor high = (-(rate * -keys).expm1() / rate).expand_as(low);
-  constexpr int most_steps = 100;
-  for (int step = 0; step < most_steps; ++step) {
+  constexpr int max_steps = 100;
+  for (int step = 0; step < max_steps; ++step) {
     const AlphaWeights at_t(scores, t, rate);
     const Tensor sum = at_t.weights.sum(-1, true), slope = at_t.slopes.sum(-1, true);
     const Tensor above = sum >= 1;
