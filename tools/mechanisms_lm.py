@@ -3,8 +3,9 @@
 
     tools/mechanisms_lm.py [NAME ...] [--data ../shared/data/tinyshakespeare] [--out build/mechanisms] [--steps 1000]
 
-Every model reads the same batches by recipes/mechanisms.toml. Columns: nats per character of the validation text,
-characters per second in training, weights, and the numbers that decoding keeps per token and head. A mechanism that a
+Every model reads the same batches by recipes/mechanisms.toml and has about as many weights as masked_self: its
+feed-forward layer is wider or narrower. Columns: nats per character of the validation text, characters per processor
+second of the whole training, weights, and the numbers that decoding keeps per token and head. A mechanism that a
 language model cannot use gets a line with the reason. Models in --out are not trained again.
 """
 
@@ -13,13 +14,17 @@ import json
 import lzma
 import os
 import pathlib
-import platform
+import resource
+import shutil
 import subprocess
 import tomllib
+
+from conform import processor
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 PROGRAM = os.environ.get("ATTEND_PROGRAM") or ROOT / "build" / "release" / "attend"
 RECIPE = ROOT / "recipes" / "mechanisms.toml"
+BASE = "masked_self"  # the others get about as many weights
 TRAINED = 1003854  # bytes; the rest is for validation
 
 
@@ -45,13 +50,11 @@ def rows():
     return sorted(found, key=lambda row: row[0])
 
 
-def trained(key, name, data, folder, steps):
-    """Trains unless the model exists; returns the reason if the program refuses."""
-    if (folder / "metrics.jsonl").exists():
-        return ""
-    done = attend("train", "--config", RECIPE, "--data", data[0], "--valid", data[1],
-                  "--out", folder, "--set", f"{key}={name}", "--set", f"train.steps={steps}",
-                  "--set", "train.replicas=1")
+def train(key, name, data, folder, steps, feed_forward):
+    """Trains a model; returns the reason if the program refuses."""
+    done = attend("train", "--config", RECIPE, "--data", data[0], "--valid", data[1], "--out", folder,
+                  "--set", f"{key}={name}", "--set", f"model.feed_forward={feed_forward}",
+                  "--set", f"train.steps={steps}", "--set", "train.replicas=1")
     if done.returncode == 2:
         return done.stderr.strip().splitlines()[-1]
     if done.returncode:
@@ -59,13 +62,37 @@ def trained(key, name, data, folder, steps):
     return ""
 
 
-def measured(folder):
-    """Nats per character, characters per second in training, and the number of weights."""
-    model = json.loads(attend("inspect", folder, "--json").stdout)
-    last = model["history"][-1]
-    recipe = tomllib.loads(RECIPE.read_text())
-    characters = last["step"] * recipe["train"]["batch"] * recipe["model"]["context"]
-    return last["valid_loss"], characters / last["seconds"], model["parameter_count"]
+def inspected(folder):
+    return json.loads(attend("inspect", folder, "--json").stdout)
+
+
+def fitting_feed_forward(key, name, data, folder, weights):
+    """Width of the feed-forward layers with which this model has about so many weights, or the reason if it is
+    refused. `data` may be short."""
+    model = tomllib.loads(RECIPE.read_text())["model"]
+    shutil.rmtree(folder, ignore_errors=True)
+    if reason := train(key, name, data, folder, 1, model["feed_forward"]):
+        return None, reason
+    surplus = inspected(folder)["parameter_count"] - weights
+    shutil.rmtree(folder)
+    return model["feed_forward"] - round(surplus / (model["layers"] * (2 * model["depth"] + 1))), ""
+
+
+def measured(key, name, data, folder, steps, feed_forward):
+    """Nats per character, characters per processor second, and the number of weights; trains unless the model exists."""
+    figures = folder / "figures.json"
+    if not figures.exists():
+        shutil.rmtree(folder, ignore_errors=True)
+        before = resource.getrusage(resource.RUSAGE_CHILDREN).ru_utime
+        if reason := train(key, name, data, folder, steps, feed_forward):
+            raise SystemExit(f"{name}: {reason}")
+        seconds = resource.getrusage(resource.RUSAGE_CHILDREN).ru_utime - before
+        model = inspected(folder)
+        recipe = tomllib.loads(RECIPE.read_text())
+        characters = model["history"][-1]["step"] * recipe["train"]["batch"] * recipe["model"]["context"]
+        figures.write_text(json.dumps([model["history"][-1]["valid_loss"], characters / seconds,
+                                       model["parameter_count"]]))
+    return json.loads(figures.read_text())
 
 
 def main():
@@ -77,19 +104,25 @@ def main():
     options = parser.parse_args()
     options.out.mkdir(parents=True, exist_ok=True)
     data = texts(options.data, options.out)
-    print(f"{options.steps} steps, one thread, {platform.machine()}")
+    short = options.out / "short.txt"
+    short.write_bytes(data[1].read_bytes()[:20000])
+    trial = options.out / "trial"
+    print(f"{options.steps} steps, one thread, {processor()}")
     print("| mechanism | year | nats per character | characters per second | weights | cache |")
     print("|---|---|---|---|---|---|")
+    train("model.mechanism", BASE, (short, short), trial, 1, tomllib.loads(RECIPE.read_text())["model"]["feed_forward"])
+    weights = inspected(trial)["parameter_count"]
     refused = []
     for year, name, key, cache in rows():
         if options.names and name not in options.names:
             continue
         folder = options.out / f"{key.split('.')[1]}-{name}"
-        if reason := trained(key, name, data, folder, options.steps):
+        feed_forward, reason = fitting_feed_forward(key, name, (short, short), trial, weights)
+        if reason:
             refused.append(f"{name}: {reason}")
             continue
-        nats, speed, weights = measured(folder)
-        print(f"| {name} | {year} | {nats:.3f} | {speed:,.0f} | {weights:,} | {cache} |", flush=True)
+        nats, speed, count = measured(key, name, data, folder, options.steps, feed_forward)
+        print(f"| {name} | {year} | {nats:.3f} | {speed:,.0f} | {count:,} | {cache} |", flush=True)
     print("\n".join(refused))
 
 

@@ -48,10 +48,11 @@ void run(const MechanismsOptions& options) {
 constexpr const char* mechanisms_footer =
     R"(--json prints one object: mechanisms (name, title, source, year, changes, parent, used_by, formula,
 queries, memory, choices with score, scope, bias and normaliser, decoder_query, parameters, time,
-space, carries, cache, paths, module, refusal, command), scores (name, formula, source, family, looks_back, parameters), scopes (name,
-syntax, meaning), biases (name, formula, source, parameters), normalisers (name, syntax, formula,
-source, looks_back), recurrences (name, title, formula, source, year, parent, used_by, decay,
-delta, bonus, strength, unit_keys). For one mechanism: its entry of mechanisms.
+space, carries, cache, paths, module, refusal, command), scores (name, formula, source, family,
+looks_back, parameters), scopes (name, syntax, meaning), biases (name, formula, source,
+parameters), normalisers (name, syntax, formula, source, looks_back), recurrences (name, title,
+formula, source, year, parent, used_by, decay, delta, bonus, strength, unit_keys). For one
+mechanism: its entry of mechanisms.
 
 Examples:
   attend mechanisms

@@ -12,14 +12,8 @@ namespace {
 using at::Tensor;
 using kernels::PackedMatrix;
 
-int64_t key_heads_in(const HeadGroup& group) {
-  return group.key_heads == 0 ? group.heads : group.key_heads;
-}
-
 bool takes_heads(const std::vector<HeadGroup>& groups, bool itself) {
-  if (groups.size() != 1 || groups[0].rotary || groups[0].differential ||
-      groups[0].latent_depth > 0 || groups[0].branches.block > 0 || groups[0].indexer.keys > 0)
-    return false;
+  if (groups.size() != 1 || groups[0].rotary || !groups[0].is_plain()) return false;
   const AttentionChoices& choices = groups[0].choices;
   const ScoreRow& score = score_row(choices.score);
   const bool plain_score = score.family == Family::dot && score.parameters.empty() &&
@@ -77,7 +71,7 @@ PackedStack::Heads PackedStack::pack_heads(const Parameters& all, const std::str
   constexpr int64_t whole = 16;  // cached_attention() requires multiples of it
   Heads heads;
   heads.heads = group.heads;
-  heads.key_heads = key_heads_in(group);
+  heads.key_heads = group.key_head_count();
   const auto parameter = [&](const char* part) { return all[name + part]; };
   const int64_t depth = parameter(".query.weight").size(0) / group.heads;
   heads.depth = up_to(depth, whole);
@@ -104,9 +98,7 @@ PackedStack::Heads PackedStack::pack_heads(const Parameters& all, const std::str
 void PackedStack::pack_self(const Parameters& all, int64_t index, WeightType weights,
                             bool round_rows, Layer& layer) const {
   const std::string name = fmt::format("layer{}_", index);
-  const auto& rows = config_.recurrences;
-  const RecurrenceRow* row =
-      rows.empty() ? nullptr : rows[static_cast<size_t>(index) % rows.size()];
+  const RecurrenceRow* row = config_.recurrence(index);
   if (row == nullptr) {
     layer.self = pack_heads(all, name + "self", config_.self[0], weights, round_rows);
     return;

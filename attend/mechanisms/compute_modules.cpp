@@ -134,18 +134,11 @@ void add_blocks(const Parameters& parameters, Attended& given) {
   given.spec.scope = given.spec.scope & block_sparse(in_scope, count_of(parameters, "block"));
 }
 
-// The weights become queries, and rows of the identity keys: their products are the weights.
 void take_weights(const Tensor& weights, Attended& given) {
-  const int64_t keys = given.key.size(-2);
-  std::vector<int64_t> shape = given.key.sizes().vec();
-  shape.back() = keys;
-  given.query = weights;
-  given.key = at::eye(keys, given.key.options()).expand(shape);
-  given.spec.score = Score("dot");
-  given.spec.normaliser = Normaliser("none");
-  given.spec.bias = {};
-  given.spec.sink = Tensor();
-  given.spec.soft_cap = 0;
+  const AttentionCall call = weights_call(weights, given.value, given.spec);
+  given.query = call.query;
+  given.key = call.key;
+  given.spec = call.spec;
 }
 
 void subtract_weights(const Parameters& parameters, Attended& given) {

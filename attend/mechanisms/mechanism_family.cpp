@@ -17,9 +17,6 @@ constexpr ChangeName every_change[] = {
     {Change::module, "module", "Modules around the operator"},
 };
 
-// The row that the first recurrence changes.
-constexpr std::string_view before_recurrences = "linear";
-
 }  // namespace
 
 std::span<const ChangeName> change_names() { return every_change; }
@@ -52,7 +49,7 @@ std::string mechanisms_family_svg() {
   for (const RecurrenceRow& row : recurrence_table())
     tree.members.push_back(
         {std::string(row.title), row.year,
-         row.parent.empty() ? mechanisms.at(before_recurrences) : recurrences.at(row.parent),
+         row.parent.empty() ? mechanisms.at(row.parent_mechanism) : recurrences.at(row.parent),
          tree.kinds.size() - 1});
   return family_tree_svg(tree);
 }

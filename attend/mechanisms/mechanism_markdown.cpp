@@ -82,8 +82,7 @@ std::string overview() {
   std::string text =
       "## All of them\n\nOrdered by what they change, then by year. Time and memory are for n "
       "queries over m keys of depth d;\nthe cache is in numbers per head and token. The table "
-      "omits "
-      "the choices\n`scaled_dot`, `all` and `softmax`.\n";
+      "omits the choices\n`scaled_dot`, `all` and `softmax`.\n";
   for (const ChangeName& one : change_names()) {
     text += fmt::format(
         "\n**{}**\n\n| mechanism | year | choices | time | memory | cache | used by |\n"

@@ -100,10 +100,8 @@ void check_positions(const Mechanism& row, Positions positions) {
          name_of(positions));
 }
 
-}  // namespace
-
 // The heads of a row, with the form of its module.
-HeadGroup heads_of(const MechanismSettings& settings, int64_t heads, int64_t key_heads) {
+HeadGroup group_of(const MechanismSettings& settings, int64_t heads, int64_t key_heads) {
   HeadGroup group{settings.choices(), heads, key_heads};
   const ModuleKind kind = mechanism(settings.mechanism).module_kind;
   group.rotary = kind == ModuleKind::rotation;
@@ -111,6 +109,8 @@ HeadGroup heads_of(const MechanismSettings& settings, int64_t heads, int64_t key
   group.differential = kind == ModuleKind::difference;
   return group;
 }
+
+}  // namespace
 
 Settings embedding_settings(bool& output_bias, bool& scale_embedding) {
   return {{"model.output_bias", &output_bias,
@@ -157,8 +157,8 @@ Settings LayersConfig::weight_settings() {
        "layers"},
       {"model.rotary_scaling", &rotary_scaling,
        "frequencies of positions rotary for longer sequences than in training: none, "
-       "linear:FACTOR, "
-       "yarn:FACTOR,LENGTH[,FAST,SLOW] or llama3:FACTOR,LENGTH[,LOW,HIGH], with the LENGTH in "
+       "linear:FACTOR, yarn:FACTOR,LENGTH[,FAST,SLOW] or llama3:FACTOR,LENGTH[,LOW,HIGH], with the "
+       "LENGTH in "
        "training; several, separated by ;, alternate over the layers"},
       {"model.rotary_share", &rotary_share,
        "share of the columns of each head that positions rotary rotates, the first ones", 1e-3, 1},
@@ -191,7 +191,7 @@ Settings LayersConfig::settings() {
 }
 
 std::vector<HeadGroup> LayersConfig::heads_in_turn(bool causal) const {
-  HeadGroup group = heads_of(self, heads, key_heads);
+  HeadGroup group = group_of(self, heads, key_heads);
   if (mechanism(self.mechanism).module_kind == ModuleKind::indexer)
     group.indexer = {index_keys, index_heads, index_depth};
   if (has_branches()) group.branches = {sparse_block, sparse_blocks, sparse_window};
@@ -287,7 +287,7 @@ TransformerStackConfig LayersConfig::stack(int64_t layers, bool causal,
   config.recurrences = recurrences();
   config.both_ways = !causal;
   if (source != nullptr) {
-    config.cross = {heads_of(*source, heads, key_heads)};
+    config.cross = {group_of(*source, heads, key_heads)};
     config.cross[0].rotary = false;  // positions of two sequences
   }
   config.feed_forward = feed_forward;
@@ -337,8 +337,11 @@ void LayersConfig::check() const {
         "model.first_norm is false, and so is model.normalise_first, so no layer normalises its "
         "input; take true");
   check_latent();
-  recurrences();  // throws on an unknown name
   const Mechanism& row = mechanism(self.mechanism);
+  if (row.module_kind == ModuleKind::difference && (heads % 2 != 0 || key_heads % 2 != 0))
+    fail("model.heads is {} and model.key_heads {}, and {} subtracts in pairs; take even numbers",
+         heads, key_heads, row.name);
+  recurrences();  // throws on an unknown name
   check_row("model.mechanism", row);
   self.check("model.");
   check_turns();
@@ -365,10 +368,6 @@ void LayersConfig::check_latent() const {
          latent_rotary);
   if (is_latent() && key_heads != 0)
     fail("model.key_heads is {}, and latent heads share one vector per token; take 0", key_heads);
-  if (mechanism(self.mechanism).module_kind == ModuleKind::difference &&
-      (heads % 2 != 0 || key_heads % 2 != 0))
-    fail("model.heads is {} and model.key_heads {}, and {} subtracts in pairs; take even numbers",
-         heads, key_heads, self.mechanism);
 }
 
 void LayersConfig::check_both_ways() const {

@@ -1,7 +1,5 @@
 #include "attend/nn/head_forms.h"
 
-#include <torch/nn/init.h>
-
 #include <cmath>
 
 #include "attend/base/error.h"
@@ -17,13 +15,6 @@ Tensor alternate(const Tensor& x, int64_t first) { return x.slice(1, first, c10:
 // (mean square + epsilon)^-1/2 of the last axis.
 Tensor inverse_size(const Tensor& x, double epsilon) {
   return (x.square().mean(-1, /*keepdim=*/true) + epsilon).rsqrt();
-}
-
-Linear map_of(int64_t from, int64_t to, bool bias) {
-  Linear made(torch::nn::LinearOptions(from, to).bias(bias));
-  torch::nn::init::xavier_uniform_(made->weight);
-  if (bias) torch::nn::init::zeros_(made->bias);
-  return made;
 }
 
 }  // namespace
@@ -56,17 +47,10 @@ Tensor HeadDifference::attend(const Tensor& query, const Tensor& key, const Tens
     return alternate(x, 0) - factor() * alternate(x, 1);
   };
   const Tensor values = value.repeat_interleave(2, 1);
-  Pass unseen = pass;
-  unseen.watch = nullptr;
-  const auto [contexts, lse] = unseen.attention(query, key, values, spec);
+  const auto [contexts, lse] = pass.unseen().attention(query, key, values, spec);
   if (pass.watch == nullptr) return difference(contexts);
-  // The weights as queries, the rows of the identity as keys: their products are the weights.
   const Tensor weights = difference(attention_weights(query, key, lse, spec));
-  const Tensor identity = at::eye(key.size(2), key.options())
-                              .expand({key.size(0), value.size(1), key.size(2), key.size(2)});
-  AttentionSpec seen{.score = Score("dot"), .scope = spec.scope, .normaliser = Normaliser("none")};
-  seen.dropout = spec.dropout;
-  return pass.attention(weights, identity, value, seen, output).context;
+  return pass.apply_weights(weights, value, spec, output);
 }
 
 Tensor HeadDifference::norm_factors(const Tensor& contexts) const {
@@ -82,13 +66,12 @@ LatentHeads::LatentHeads(const LatentSizes& sizes, double epsilon)
         "be 1 or more, the last even and 0 or more",
         sizes.heads, sizes.head_depth, sizes.latent_depth, sizes.rotary_depth);
   compress_ = register_module(
-      "compress",
-      map_of(sizes.source_depth, sizes.latent_depth + sizes.rotary_depth, /*bias=*/true));
+      "compress", xavier_linear(sizes.source_depth, sizes.latent_depth + sizes.rotary_depth));
   norm_ = register_parameter("norm", torch::ones({sizes.latent_depth}));
   const int64_t width = sizes.heads * sizes.head_depth;
   // Without biases, so that the absorbed form needs only products.
-  key_ = register_module("key", map_of(sizes.latent_depth, width, /*bias=*/false));
-  value_ = register_module("value", map_of(sizes.latent_depth, width, /*bias=*/false));
+  key_ = register_module("key", xavier_linear(sizes.latent_depth, width, /*has_bias=*/false));
+  value_ = register_module("value", xavier_linear(sizes.latent_depth, width, /*has_bias=*/false));
 }
 
 Tensor LatentHeads::compressed(const Tensor& source, const Pass& pass) {

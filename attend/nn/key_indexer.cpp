@@ -1,7 +1,5 @@
 #include "attend/nn/key_indexer.h"
 
-#include <torch/nn/init.h>
-
 #include <algorithm>
 #include <cmath>
 
@@ -35,10 +33,7 @@ KeyIndexer::KeyIndexer(const KeyIndexerSizes& sizes, int64_t query_depth, int64_
     fail("[key indexer] got {} keys per query, {} heads of depth {}; each must be 1 or more",
          sizes.keys, sizes.heads, sizes.depth);
   const auto add = [&](const char* name, int64_t from, int64_t to) {
-    auto layer = register_module(name, Linear(from, to));
-    torch::nn::init::xavier_uniform_(layer->weight);
-    torch::nn::init::zeros_(layer->bias);
-    return layer;
+    return register_module(name, xavier_linear(from, to));
   };
   query_ = add("query", query_depth, sizes.heads * sizes.depth);
   key_ = add("key", source_depth, sizes.depth);

@@ -115,7 +115,7 @@ void LearnedAttention::register_score(const AttentionSizes& sizes) {
   }
   // These vectors are compared with mapped queries, so they need the mapped depth.
   for (const BiasChoice& bias : biases_) {
-    if (bias.row->kind != BiasKind::relative_keys && bias.row->kind != BiasKind::cope) continue;
+    if (!bias.row->reads_queries) continue;
     const Tensor query = torch::zeros({1, heads_, 1, sizes.query_depth});
     const int64_t depth = score().map_query(query).size(-1);
     register_parameter(only_parameter(*bias.row), for_heads(heads_, [&] {

@@ -2,6 +2,7 @@
 
 #include <ATen/core/grad_mode.h>
 #include <torch/csrc/autograd/custom_function.h>
+#include <torch/nn/init.h>
 
 #include "attend/base/error.h"
 #include "attend/ops/kernel_tensors.h"
@@ -179,6 +180,13 @@ Tensor linear(const Tensor& x, const Tensor& weight, const Tensor& bias, const P
     return at::linear(x, weight, bias);
   if (recurs) return pass.recurrence->linear(x, weight, bias, half);
   return Recurrence::Weight(weight, bias, half).product(x);
+}
+
+Linear xavier_linear(int64_t from, int64_t to, bool has_bias) {
+  Linear made(torch::nn::LinearOptions(from, to).bias(has_bias));
+  torch::nn::init::xavier_uniform_(made->weight);
+  if (has_bias) torch::nn::init::zeros_(made->bias);
+  return made;
 }
 
 }  // namespace attend

@@ -60,4 +60,7 @@ class LinearImpl : public torch::nn::LinearImpl {
 };
 TORCH_MODULE(Linear);
 
+// A linear map with Xavier weights (Glorot & Bengio 2010, uniform) and a bias of zeros.
+Linear xavier_linear(int64_t from, int64_t to, bool has_bias = true);
+
 }  // namespace attend

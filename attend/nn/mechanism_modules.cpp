@@ -3,8 +3,6 @@
 namespace attend {
 namespace {
 
-constexpr std::string_view own_positions = "positions of a sequence",
-                           same_sequence = "the same sequence";
 constexpr std::string_view reads_its_sequence =
     "its queries are the sequence that it reads, and a decoder's queries are its states; take "
     "cross";
@@ -20,7 +18,7 @@ std::vector<Mechanism> head_forms() {
        .parent = "self",
        .used_by = "Qwen3-Next",
        .formula = "c_i = sigmoid(W_g x_i) * sum_j w_ij v_j, w_ij = softmax_j(q_i . k_j / sqrt(d))",
-       .queries = own_positions,
+       .queries = sequence_positions,
        .memory = same_sequence,
        .relation = Relation::same,
        .module = "HeadGroup::gated of MultiHeadAttention; the gate does not change the weights",
@@ -35,7 +33,7 @@ std::vector<Mechanism> head_forms() {
        .used_by = "DiffLlama, Motif 2.6B",
        .formula = "w_ij = softmax_j(q_i . k_j / sqrt(d)) - l softmax_j(q'_i . k'_j / sqrt(d)), "
                   "l = exp(a . b) - exp(e . f) + l_0",
-       .queries = own_positions,
+       .queries = sequence_positions,
        .memory = same_sequence,
        .relation = Relation::same,
        .module = "HeadGroup::differential of MultiHeadAttention: heads in pairs, and a norm of "
@@ -51,7 +49,7 @@ std::vector<Mechanism> head_forms() {
        .used_by = "DeepSeek-V2, DeepSeek-V3, Kimi K2",
        .formula = "k_j = [K c_j; R_j r_j], v_j = V c_j, c_j = RMS norm(W x_j), r_j of all heads: "
                   "w_ij = softmax_j(q_i . k_j / sqrt(d + d_r))",
-       .queries = own_positions,
+       .queries = sequence_positions,
        .memory = "a vector of d_c numbers per token",
        .relation = Relation::same,
        .carries = "c_j and R_j r_j so far",
@@ -74,7 +72,7 @@ std::vector<Mechanism> chosen_keys() {
        .used_by = "Kimi",
        .formula = "w_ij = softmax_j(q_i . k_j / sqrt(d)) over j <= i in the own block and in the "
                   "past blocks with the largest q_i . mean(k)",
-       .queries = own_positions,
+       .queries = sequence_positions,
        .memory = same_sequence,
        .relation = Relation::same,
        .choices = {.scope = "causal & top_blocks:64,3"},
@@ -91,7 +89,7 @@ std::vector<Mechanism> chosen_keys() {
        .parent = "masked_self",
        .formula = "c_i = g_i c_i(means of past blocks) + g'_i c_i(selected blocks) + g''_i "
                   "c_i(window), each by softmax_j(q_i . k_j / sqrt(d))",
-       .queries = own_positions,
+       .queries = sequence_positions,
        .memory = same_sequence,
        .relation = Relation::same,
        .choices = {.scope = "causal"},
@@ -110,7 +108,7 @@ std::vector<Mechanism> chosen_keys() {
        .used_by = "DeepSeek-V3.2",
        .formula = "w_ij = softmax_j(q_i . k_j / sqrt(d)) over the keys with the largest I_ij = "
                   "sum_h w_ih max(0, q'_ih . k'_j)",
-       .queries = own_positions,
+       .queries = sequence_positions,
        .memory = same_sequence,
        .relation = Relation::same,
        .time = "n k d + n m d'",

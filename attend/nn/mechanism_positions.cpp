@@ -3,8 +3,6 @@
 namespace attend {
 namespace {
 
-constexpr std::string_view sequence_positions = "positions of a sequence";
-constexpr std::string_view own_sequence_keys = "the same sequence";
 constexpr std::string_view not_states =
     "it rotates positions of one sequence, not a decoder's states and annotations; take shaw";
 
@@ -20,7 +18,7 @@ std::vector<Mechanism> gated_positions() {
        .formula = "s_ij = q_i . k_j / sqrt(d) + sum_(j<t<=i) ln f_t, f_t = sigmoid(w . x_t + b): a "
                   "gate per head forgets the keys before it",
        .queries = sequence_positions,
-       .memory = own_sequence_keys,
+       .memory = same_sequence,
        .relation = Relation::same,
        .choices = {.scope = "causal", .bias = "forget"},
        .time = "n m d / 2",
@@ -44,7 +42,7 @@ std::vector<Mechanism> functions_of_distance() {
        .parent = "alibi",
        .formula = "s_ij = q_i . k_j / sqrt(d) - p ln(1 + a |i - j|)",
        .queries = sequence_positions,
-       .memory = own_sequence_keys,
+       .memory = same_sequence,
        .relation = Relation::same,
        .choices = {.bias = "kerple_log"},
        .decoder_query = "state",
@@ -57,7 +55,7 @@ std::vector<Mechanism> functions_of_distance() {
        .parent = "alibi",
        .formula = "s_ij = q_i . k_j / sqrt(d) - a |i - j|^p, 0 < p <= 2",
        .queries = sequence_positions,
-       .memory = own_sequence_keys,
+       .memory = same_sequence,
        .relation = Relation::same,
        .choices = {.bias = "kerple_power"},
        .decoder_query = "state",
@@ -72,7 +70,7 @@ std::vector<Mechanism> functions_of_distance() {
            "s_ij = q_i . k_j / sqrt(d) + f sum_a (cos((i - j) / 10000^(2a/N)) - 1), a = 1 .. "
            "N/2, f = H / (8 h) of head h",
        .queries = sequence_positions,
-       .memory = own_sequence_keys,
+       .memory = same_sequence,
        .relation = Relation::same,
        .choices = {.bias = "sandwich:128"},
        .decoder_query = "state",
@@ -93,7 +91,7 @@ std::vector<Mechanism> functions_of_pairs() {
            "s_ij = q_i . (k_j + e[p_ij]) / sqrt(d), p_ij = sum_(j<=t<=i) sigmoid(q_i . k_t / "
            "sqrt(d)): keys that match are counted",
        .queries = sequence_positions,
-       .memory = own_sequence_keys,
+       .memory = same_sequence,
        .relation = Relation::same,
        .choices = {.scope = "causal", .bias = "cope:16"},
        .decoder_query = "state",
@@ -110,7 +108,7 @@ std::vector<Mechanism> functions_of_pairs() {
            "s_ij = q_i . k_j / sqrt(d) + W_2 relu(W_1 x + b_1) + b_2, x = ln(c |i - j| + 1) / "
            "ln(c max(L, i) + 1)",
        .queries = sequence_positions,
-       .memory = own_sequence_keys,
+       .memory = same_sequence,
        .relation = Relation::same,
        .choices = {.bias = "fire:32"},
        .decoder_query = "state",

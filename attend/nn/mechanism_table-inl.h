@@ -9,6 +9,8 @@ namespace attend {
 
 constexpr std::string_view decoder_state = "decoder state";
 constexpr std::string_view any_vectors = "any vectors", any_set = "any set of vectors";
+constexpr std::string_view sequence_positions = "positions of a sequence",
+                           same_sequence = "the same sequence";
 
 // The rows for one sequence, for positions and for normalisers.
 std::vector<Mechanism> sequence_mechanisms();

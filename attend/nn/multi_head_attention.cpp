@@ -1,7 +1,6 @@
 #include "attend/nn/multi_head_attention.h"
 
 #include <ATen/core/grad_mode.h>
-#include <torch/nn/init.h>
 
 #include <algorithm>
 #include <cmath>
@@ -24,12 +23,8 @@ void check_sequence(const Tensor& x, const char* name, int64_t depth) {
          x.defined() ? shape_of(x) : "undefined", depth);
 }
 
-int64_t key_heads_of(const HeadGroup& group) {
-  return group.key_heads == 0 ? group.heads : group.key_heads;
-}
-
 void check_group(const HeadGroup& group, int64_t head_depth) {
-  if (group.heads < 1 || group.key_heads < 0 || group.heads % key_heads_of(group) != 0)
+  if (group.heads < 1 || group.key_heads < 0 || group.heads % group.key_head_count() != 0)
     fail(
         "[multi-head attention] {} heads share {} heads of keys; the second must divide the first "
         "and be 1 or more",
@@ -41,8 +36,8 @@ void check_group(const HeadGroup& group, int64_t head_depth) {
   if (group.rotation.scaling.rule == RotaryRule::dynamic)
     fail(
         "[multi-head attention] rotary scaling dynamic changes the angles of earlier keys with "
-        "each "
-        "position, so that steps would differ from whole sequences; take yarn, linear or llama3");
+        "each position, so that steps would differ from whole sequences; take yarn, linear or "
+        "llama3");
   rotary_frequencies(group.rotation, head_depth);  // throws on numbers out of range
 }
 
@@ -52,13 +47,13 @@ void check_form(const HeadGroup& group, size_t groups) {
   const NormaliserRow& normaliser = Normaliser(group.choices.normaliser).row();
   const bool looks_back = score.map_past != nullptr || normaliser.sequential;
   if (group.differential &&
-      (group.heads % 2 != 0 || key_heads_of(group) % 2 != 0 || group.latent_depth > 0 ||
+      (group.heads % 2 != 0 || group.key_head_count() % 2 != 0 || group.latent_depth > 0 ||
        looks_back || normaliser.running_sums || around_reach(group.choices.scope)))
     fail(
         "[multi-head attention] {} heads subtract their weights in pairs, over {} heads of keys "
         "with score {}, scope {} and normaliser {}; take even numbers, no latent depth, and "
         "choices that form all weights and neither look back nor predict centres",
-        group.heads, key_heads_of(group), score.name, group.choices.scope, normaliser.name);
+        group.heads, group.key_head_count(), score.name, group.choices.scope, normaliser.name);
   if (group.branches.block > 0 &&
       (group.differential || group.latent_depth > 0 || !group.choices.bias.empty() || looks_back ||
        !normaliser.takes_sink || around_reach(group.choices.scope) ||
@@ -72,8 +67,8 @@ void check_form(const HeadGroup& group, size_t groups) {
                                  group.branches.block > 0 || looks_back || normaliser.running_sums))
     fail(
         "[multi-head attention] an indexer chooses keys for plain heads with a normaliser that "
-        "does "
-        "not look back; got normaliser {}, or a second form of heads; take one form and softmax",
+        "does not look back; got normaliser {}, or a second form of heads; take one form and "
+        "softmax",
         normaliser.name);
   if (group.latent_depth == 0) return;
   const bool plain = score.family == Family::dot && score.parameters.empty() &&
@@ -84,13 +79,6 @@ void check_form(const HeadGroup& group, size_t groups) {
         "rotation, score dot or scaled_dot and a normaliser that does not look back; got {} "
         "groups, key_heads {}, score {} and normaliser {}",
         groups, group.key_heads, score.name, normaliser.name);
-}
-
-Linear new_linear(int64_t from, int64_t to) {
-  Linear layer(from, to);
-  torch::nn::init::xavier_uniform_(layer->weight);
-  torch::nn::init::zeros_(layer->bias);
-  return layer;
 }
 
 // Depth of a group's queries and keys.
@@ -213,10 +201,10 @@ MultiHeadAttention::MultiHeadAttention(const MultiHeadConfig& config)
                        .first_key_head = key_heads,
                        .spec = std::move(spec)});
     heads += group.heads;
-    key_heads += key_heads_of(group);
+    key_heads += group.key_head_count();
   }
   const auto linear = [&](const std::string& name, int64_t from, int64_t to) {
-    return register_module(name, new_linear(from, to));
+    return register_module(name, xavier_linear(from, to));
   };
   query_ = linear("query", config.depth, queries);
   if (config.groups[0].latent_depth == 0) {
@@ -227,10 +215,10 @@ MultiHeadAttention::MultiHeadAttention(const MultiHeadConfig& config)
   make_forms(config);
   for (Group& group : groups_) {
     if (!group.spec->reads_source()) continue;
-    group.gates = linear("gates" + std::to_string(&group - groups_.data()), source_depth_,
-                         group.config.heads);
+    group.key_gates = linear("gates" + std::to_string(&group - groups_.data()), source_depth_,
+                             group.config.heads);
     const torch::NoGradGuard no_gradients;
-    group.gates->bias.copy_(initial_gates(group.config.heads));
+    group.key_gates->bias.copy_(initial_gates(group.config.heads));
   }
   if (config.neighbour_kinds == 0) return;
   if (is_positional())
@@ -266,7 +254,7 @@ void MultiHeadAttention::make_forms(const MultiHeadConfig& config) {
           std::make_shared<KeyIndexer>(group.config.indexer, config.depth, source_depth_));
     if (group.config.gated)
       group.gate = register_module("gate" + number,
-                                   new_linear(config.depth, group.config.heads * head_depth_));
+                                   xavier_linear(config.depth, group.config.heads * head_depth_));
   }
 }
 
@@ -279,7 +267,7 @@ bool MultiHeadAttention::is_positional() const {
 // Appends keys and values [B, key heads, T, .] of new positions to the state of a group.
 void MultiHeadAttention::append_group(const Group& group, const Tensor& key, const Tensor& value,
                                       const Runs& positions, MultiHeadState& state) {
-  const int64_t key_heads = key_heads_of(group.config);
+  const int64_t key_heads = group.config.key_head_count();
   Tensor keys = group.config.rotary ? rotated(key, positions, group.config.rotation) : key;
   Tensor values = value;
   if (group.difference)
@@ -305,9 +293,9 @@ void MultiHeadAttention::append(const Tensor& source, MultiHeadState& state, con
                                                   : Runs{{state.keys_, source.size(1)}};
   state.groups_.resize(groups_.size());
   for (size_t i = 0; i < groups_.size(); ++i)
-    if (Group& group = groups_[i]; group.gates)
-      state.groups_[i].gates =
-          appended(state.groups_[i].gates, gates_of(*group.gates, source, pass), state.keys_);
+    if (Group& group = groups_[i]; group.key_gates)
+      state.groups_[i].key_gates = appended(state.groups_[i].key_gates,
+                                            gates_of(*group.key_gates, source, pass), state.keys_);
   if (const Group& group = groups_[0]; group.latent) {
     Tensor kept = group.latent->compressed(source, pass);
     if (const int64_t depth = group.config.rotary_depth; depth > 0)
@@ -317,7 +305,7 @@ void MultiHeadAttention::append(const Tensor& source, MultiHeadState& state, con
     const Tensor keys = split_heads(key_->forward(source, pass), head_depth_);
     const Tensor values = split_heads(value_->forward(source, pass), head_depth_);
     for (const Group& each : groups_) {
-      const int64_t key_heads = key_heads_of(each.config);
+      const int64_t key_heads = each.config.key_head_count();
       if (each.indexer) {
         Tensor& held = state.groups_[static_cast<size_t>(&each - groups_.data())].index_keys;
         held = appended(held, each.indexer->keys(source, pass), state.keys_);
@@ -337,8 +325,9 @@ Bias MultiHeadAttention::neighbour_bias(const Group& group, const Neighbours& ne
 Tensor MultiHeadAttention::latent_contexts(const Group& group, const Tensor& query,
                                            const Tensor& kept, const AttentionSpec& spec,
                                            const Pass& pass) const {
-  const bool reads_queries =
-      has_bias(parse_biases(group.config.choices.bias), BiasKind::relative_keys);
+  const std::vector<BiasChoice> biases = parse_biases(group.config.choices.bias);
+  const bool reads_queries = std::any_of(
+      biases.begin(), biases.end(), [](const BiasChoice& bias) { return bias.row->reads_queries; });
   if (pass.watch != nullptr || reads_queries || !group.latent->absorbs(query.size(2))) {
     const auto [key, value] = group.latent->expanded(kept, pass);
     return pass.attention(query, key, value, spec, output_->weight).context;
@@ -385,7 +374,7 @@ Tensor MultiHeadAttention::contexts(const Group& group, const Tensor& query, Mul
   }
   placement.past = {with_keys(held.past.previous, state.keys_),
                     with_keys(held.past.total, state.keys_)};
-  if (group.gates) placement.key_numbers = held.gates.narrow(2, 0, state.keys_).squeeze(3);
+  if (group.key_gates) placement.key_numbers = held.key_gates.narrow(2, 0, state.keys_).squeeze(3);
   placement.seed = group.spec->draws() ? pass.draw_seed() : 0;
   AttentionSpec spec = group.spec->spec(query, placement);
   if (call.neighbours != nullptr) {

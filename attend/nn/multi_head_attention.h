@@ -40,6 +40,12 @@ struct HeadGroup {
   // If keys is above 0, each query reads few keys: KeyIndexer in key_indexer.h. Not with latent or
   // differential heads or sparse branches.
   KeyIndexerSizes indexer = {};
+
+  int64_t key_head_count() const { return key_heads == 0 ? heads : key_heads; }
+  // Whether each head attends by itself to all keys of its scope, made directly from the source.
+  bool is_plain() const {
+    return !differential && latent_depth == 0 && branches.block == 0 && indexer.keys == 0;
+  }
 };
 
 // Which positions may attend to which, for example bonded atoms of a molecule.
@@ -106,7 +112,7 @@ class MultiHeadAttention : public torch::nn::Module {
     std::shared_ptr<SparseBranches> branches = nullptr;    // null without sparse branches
     std::shared_ptr<KeyIndexer> indexer = nullptr;         // null if all keys are read
     Linear gate{nullptr};                                  // null unless gated
-    Linear gates{nullptr};  // a number per head and key; null unless the bias reads the source
+    Linear key_gates{nullptr};  // a number per head and key; null unless the bias reads the source
   };
   void make_forms(const MultiHeadConfig& config);
   void append_group(const Group& group, const at::Tensor& key, const at::Tensor& value,

@@ -33,7 +33,7 @@ void MultiHeadState::reorder(const Tensor& rows, bool same_keys) {
     group.keys = selected_keys(group.keys, rows, keys_);
     group.values = selected_keys(group.values, rows, keys_);
     group.index_keys = selected_keys(group.index_keys, rows, keys_);
-    if (group.gates.defined()) group.gates = selected_keys(group.gates, rows, keys_);
+    group.key_gates = selected_keys(group.key_gates, rows, keys_);
   }
   if (!same_keys) key_lengths_ = selected_rows(key_lengths_, rows);
 }

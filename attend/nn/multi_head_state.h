@@ -37,7 +37,7 @@ class MultiHeadState {
     // [B, key heads, room, .]; the first keys_ are used. Latent heads keep only `keys`.
     at::Tensor keys, values;
     at::Tensor index_keys;  // [B, 1, room, .] of an indexer; may be undefined
-    at::Tensor gates;       // [B, heads, room, 1], numbers per key of a bias; may be undefined
+    at::Tensor key_gates;   // [B, heads, room, 1], numbers per key of a bias; may be undefined
     PastWeights past;
   };
   std::vector<Group> groups_;

@@ -21,6 +21,12 @@ Pass Pass::watched_by(Watch& other) const {
   return pass;
 }
 
+Pass Pass::unseen() const {
+  Pass pass = *this;
+  pass.watch = nullptr;
+  return pass;
+}
+
 Pass Pass::over(const SharedSequence& other) const {
   Pass pass = *this;
   pass.sequence = other.is_whole() ? nullptr : &other;
@@ -48,6 +54,25 @@ Pass Pass::unwatched() const {
   Pass pass = *this;
   pass.watch = watch->outer_;
   return pass;
+}
+
+Tensor Pass::apply_weights(const Tensor& weights, const Tensor& value, const AttentionSpec& spec,
+                           const Tensor& output) const {
+  const AttentionCall call = weights_call(weights, value, spec);
+  return attention(call.query, call.key, call.value, call.spec, output).context;
+}
+
+AttentionCall weights_call(const Tensor& weights, const Tensor& value, AttentionSpec spec) {
+  spec.score = Score("dot");
+  spec.bias = {};
+  spec.normaliser = Normaliser("none");
+  spec.sink = Tensor();
+  spec.soft_cap = 0;
+  spec.past = {};
+  const int64_t keys = value.size(-2);
+  std::vector<int64_t> shape = value.sizes().vec();
+  shape.back() = keys;
+  return {weights, at::eye(keys, value.options()).expand(shape), value, std::move(spec)};
 }
 
 }  // namespace attend

@@ -81,9 +81,10 @@ struct Pass {
   // per target token. Null outside of training.
   std::vector<at::Tensor>* penalties = nullptr;
 
-  // Copies of this pass with another site, watch, sequence or recurrence.
+  // Copies of this pass with another site, watch, sequence or recurrence, or without a watch.
   Pass at_site(const Site& other) const;
   Pass watched_by(Watch& other) const;
+  Pass unseen() const;
   Pass over(const SharedSequence& other) const;
   Pass in(Recurrence& other) const;
 
@@ -92,6 +93,11 @@ struct Pass {
   // contexts, used by watches; may be undefined.
   AttentionResult attention(const at::Tensor& query, const at::Tensor& key, const at::Tensor& value,
                             const AttentionSpec& spec, const at::Tensor& output = {}) const;
+
+  // The context [B, heads, Tq, Dv] of weights [B, heads, Tq, Tk] that the caller has computed, for
+  // value [B, key heads, Tk, Dv]. A watch sees weights_call(); `spec` as there.
+  at::Tensor apply_weights(const at::Tensor& weights, const at::Tensor& value,
+                           const AttentionSpec& spec, const at::Tensor& output = {}) const;
 
   // attention_weights() of such a call, as the watch returns them.
   at::Tensor weights(const at::Tensor& query, const at::Tensor& key, const at::Tensor& lse,
@@ -123,6 +129,11 @@ struct AttentionCall {
 
   int64_t heads() const { return query.dim() == 4 ? query.size(1) : 1; }
 };
+
+// A call with the given weights [.., Tq, Tk] for value [.., Tk, Dv]: the weights are its queries,
+// and rows of the identity its keys, so that their products are the weights. `spec` gives scope,
+// alignment, dropout and path; the rest of it is replaced.
+AttentionCall weights_call(const at::Tensor& weights, const at::Tensor& value, AttentionSpec spec);
 
 // Observes the calls that the networks of a pass report, and may replace their results. `rest` is
 // the caller's pass without this watch; use its results to leave a call unchanged.

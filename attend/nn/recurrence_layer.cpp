@@ -21,13 +21,6 @@ using at::Tensor;
 constexpr double initial_bonus = 0.5;      // the current token counts half at first
 constexpr int64_t longest_watched = 2048;  // a watched recurrence has all T x T weights
 
-Linear linear_map(int64_t from, int64_t to) {
-  Linear made(from, to);
-  torch::nn::init::xavier_uniform_(made->weight);
-  torch::nn::init::zeros_(made->bias);
-  return made;
-}
-
 // Steps of 0.001 to 0.1, as in Mamba: the softplus of the result.
 Tensor drawn_steps(int64_t heads) {
   const Tensor steps = at::exp(at::rand({heads}) * std::log(100.0) + std::log(1e-3));
@@ -67,7 +60,7 @@ RecurrenceLayer::RecurrenceLayer(const RecurrenceLayerConfig& config) : config_(
   if (config.both_ways && heads % 2 != 0)
     fail("[recurrence layer] got {} heads, and half of them read from the end; take an even number",
          heads);
-  projection_ = register_module("projection", linear_map(depth, 3 * depth));
+  projection_ = register_module("projection", xavier_linear(depth, 3 * depth));
   for (const int64_t part : {0, 1, 2})
     torch::nn::init::xavier_uniform_(projection_->weight.narrow(0, part * depth, depth));
   if (row.convolution) {
@@ -76,19 +69,19 @@ RecurrenceLayer::RecurrenceLayer(const RecurrenceLayerConfig& config) : config_(
         "convolution", (torch::rand({3 * depth, convolution_width}) * 2 - 1) * bound);
   }
   if (row.decay == DecayKind::token) {
-    decay_ = register_module("decay", linear_map(depth, heads));
+    decay_ = register_module("decay", xavier_linear(depth, heads));
     const at::NoGradGuard no_gradient;
     decay_->bias.copy_(drawn_steps(heads));
     rate_ = register_parameter("rate", (torch::rand({heads}) * 15 + 1).log());
   }
-  if (row.decay == DecayKind::row) decay_ = register_module("decay", linear_map(depth, depth));
+  if (row.decay == DecayKind::row) decay_ = register_module("decay", xavier_linear(depth, depth));
   if (row.strength && !row.step_sizes)
-    strength_ = register_module("strength", linear_map(depth, heads));
+    strength_ = register_module("strength", xavier_linear(depth, heads));
   if (row.bonus)
     bonus_ = register_parameter("bonus", torch::full({heads, depth / heads}, initial_bonus));
   norm_ = register_parameter("norm", torch::ones({depth / heads}));
-  gate_ = register_module("gate", linear_map(depth, depth));
-  output_ = register_module("output", linear_map(depth, depth));
+  gate_ = register_module("gate", xavier_linear(depth, depth));
+  output_ = register_module("output", xavier_linear(depth, depth));
 }
 
 RecurrenceLayer::Heads RecurrenceLayer::heads_of(const Tensor& in) {
@@ -158,17 +151,11 @@ Tensor RecurrenceLayer::watched(const Heads& in, RecurrenceSpec spec, Recurrence
       const Tensor part = x.narrow(1, first, together);
       return turns ? part.flip(axes) : part;
     };
-    AttentionSpec attention;
-    attention.score = Score("dot");
-    attention.scope = turns ? window(0, tokens) : causal();
-    attention.normaliser = Normaliser("none");
-    attention.align = Align::last;
+    const AttentionSpec read{.scope = turns ? window(0, tokens) : causal(), .align = Align::last};
     const int64_t depth = in.value.size(3);
     const Tensor context =
-        pass.attention(own(weights, {2, 3}), identity.expand({batch, together, -1, -1}),
-                       own(state.values, {2}), attention,
-                       output_->weight.narrow(1, first * depth, together * depth))
-            .context;
+        pass.apply_weights(own(weights, {2, 3}), own(state.values, {2}), read,
+                           output_->weight.narrow(1, first * depth, together * depth));
     contexts.push_back(turns ? context.flip(2) : context);
   }
   return contexts.size() == 1 ? contexts[0] : at::cat(contexts, 1);

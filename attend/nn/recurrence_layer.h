@@ -50,8 +50,8 @@ class RecurrenceLayer : public torch::nn::Module {
 
   // x [B, T, depth] -> the same shape. `present` [B, T] bool: false at padding, which changes no
   // other token; undefined: no padding. Over a SharedSequence, x has the positions of this process.
-  // Otherwise, up to 2,048 tokens, a watch sees the recurrence as
-  // attention() with the weights that it applies to the values: one call, or one per direction.
+  // Otherwise, up to 2,048 tokens, a watch sees the recurrence as attention() with the weights that
+  // it applies to the values: one call, or one per direction.
   at::Tensor forward(const at::Tensor& x, const at::Tensor& present = {}, const Pass& pass = {});
 
   // The next positions x [B, T, depth] of a sequence. Results equal forward over the whole

@@ -1,7 +1,5 @@
 #include "attend/nn/sparse_branches.h"
 
-#include <torch/nn/init.h>
-
 #include <algorithm>
 #include <array>
 
@@ -117,9 +115,7 @@ Tensor sparse_weights(const SparseBranchSizes& sizes, const SparseHeads& heads,
 SparseBranches::SparseBranches(const SparseBranchSizes& sizes, int64_t depth, int64_t heads)
     : sizes_(sizes), heads_(heads) {
   check_sizes(sizes);
-  gate_ = register_module("gate", Linear(depth, branch_count * heads));
-  torch::nn::init::xavier_uniform_(gate_->weight);
-  torch::nn::init::zeros_(gate_->bias);
+  gate_ = register_module("gate", xavier_linear(depth, branch_count * heads));
 }
 
 Tensor SparseBranches::attend(const SparseHeads& heads, const AttentionSpec& spec,
@@ -128,16 +124,9 @@ Tensor SparseBranches::attend(const SparseHeads& heads, const AttentionSpec& spe
                            .unflatten(2, {branch_count, heads_})
                            .permute({2, 0, 3, 1})
                            .unsqueeze(4);
-  Pass unseen = pass;
-  unseen.watch = nullptr;
-  if (pass.watch == nullptr) return sparse_contexts(sizes_, heads, spec, gates, unseen);
-  const Tensor weights = sparse_weights(sizes_, heads, spec, gates, unseen);
-  const int64_t keys = heads.key.size(2);
-  const Tensor identity =
-      at::eye(keys, heads.key.options()).expand({weights.size(0), heads.key.size(1), keys, keys});
-  const AttentionSpec seen{
-      .score = Score("dot"), .scope = spec.scope, .normaliser = Normaliser("none")};
-  return pass.attention(weights, identity, heads.value, seen, output).context;
+  if (pass.watch == nullptr) return sparse_contexts(sizes_, heads, spec, gates, pass);
+  const Tensor weights = sparse_weights(sizes_, heads, spec, gates, pass.unseen());
+  return pass.apply_weights(weights, heads.value, spec, output);
 }
 
 }  // namespace attend

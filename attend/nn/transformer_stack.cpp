@@ -58,9 +58,7 @@ void TransformerStack::make_self(const TransformerStackConfig& config, int64_t i
   const auto& turns = config.self_in_turn;
   const std::vector<HeadGroup>& self =
       turns.empty() ? config.self : turns[static_cast<size_t>(index) % turns.size()];
-  const auto& rows = config.recurrences;
-  const RecurrenceRow* row =
-      rows.empty() ? nullptr : rows[static_cast<size_t>(index) % rows.size()];
+  const RecurrenceRow* row = config.recurrence(index);
   if (row == nullptr) {
     MultiHeadConfig heads = heads_of(config, self, index);
     heads.neighbour_kinds = config.neighbour_kinds;
@@ -182,8 +180,7 @@ Tensor TransformerStack::read_self(Layer& layer, const Tensor& x, const Padding&
   const Tensor& lengths = padding.lengths;
   if (layer.recurrence) return layer.recurrence->forward(x, padding.present, pass);
   if (!layer.points) return layer.self->forward(x, x, lengths, pass, neighbours);
-  Pass unseen = pass;
-  unseen.watch = nullptr;
+  const Pass unseen = pass.unseen();
   return layer.self->forward(x, layer.points->forward(x, lengths, unseen), {}, unseen);
 }
 

@@ -50,6 +50,12 @@ struct TransformerStackConfig {
   int64_t neighbour_kinds = 0;     // see MultiHeadConfig
   double dropout = 0.1;            // applies to each sublayer's output and to the hidden units
   double attention_dropout = 0.0;  // applies to the weights
+
+  // The recurrence of that layer, from 0; null: it attends.
+  const RecurrenceRow* recurrence(int64_t layer) const {
+    return recurrences.empty() ? nullptr
+                               : recurrences[static_cast<size_t>(layer) % recurrences.size()];
+  }
 };
 
 // The source for the heads that read it.

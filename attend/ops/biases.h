@@ -175,8 +175,9 @@ struct BiasRow {
   std::string_view source;
   std::vector<BiasParameter> parameters;
   BiasNumbers numbers = {};
-  bool is_trained = true;     // false: a model cannot train it; it is only given by the caller
-  bool is_positional = true;  // depends on the position of the query
+  bool is_trained = true;      // false: a model cannot train it; it is only given by the caller
+  bool is_positional = true;   // depends on the position of the query
+  bool reads_queries = false;  // its tensor holds vectors that are compared with queries
   // Its tensor has a number per key, which MultiHeadAttention computes from the source by a linear
   // map. Other modules do not support it.
   bool is_of_source = false;

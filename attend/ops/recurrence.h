@@ -28,9 +28,10 @@ struct RecurrenceRow {
   std::string_view title;
   std::string_view formula;  // the state
   std::string_view source;
-  int year = 0;                   // year of the publication
-  std::string_view parent = {};   // recurrence that this row changes; empty: linear attention
-  std::string_view used_by = {};  // released models, joined by commas
+  int year = 0;                            // year of the publication
+  std::string_view parent = {};            // recurrence that this row changes; empty: a mechanism
+  std::string_view parent_mechanism = {};  // mechanism that this row changes, without a parent
+  std::string_view used_by = {};           // released models, joined by commas
   DecayKind decay = DecayKind::none;
   bool delta = false;      // u_t has the term of the decayed state
   bool strength = false;   // b_t is an input; otherwise 1

@@ -185,6 +185,9 @@ std::vector<Row> causal_rows() {
   add("differential rotary", {.choices = {.bias = "alibi"}, .rotary = true, .differential = true});
   add("latent", {.latent_depth = 3, .rotary_depth = 2});
   add("latent of large vectors", {.choices = {.bias = "alibi"}, .latent_depth = 7});
+  for (const char* bias : {"relative_keys:2", "cope:5"})
+    add(std::string("latent with ") + bias,
+        {.choices = {.bias = bias}, .latent_depth = 3, .rotary_depth = 2});
   add("sparse branches",
       {.choices = {.scope = "causal"}, .branches = {.block = 2, .count = 2, .window = 3}});
   add("indexer", {.key_heads = 1, .indexer = {.keys = 3, .heads = 2, .depth = 4}});
