@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Trains a small language model with each mechanism and recurrence and prints one table.
 
-    tools/mechanisms_lm.py [NAME ...] [--data ../shared/data/tinyshakespeare] [--out build/mechanisms] [--steps 1000]
+    tools/mechanisms_lm.py [NAME ...] [--data ../shared/data/tinyshakespeare] [--out build/mechanisms]
 
 Every model reads the same batches by recipes/mechanisms.toml and has about as many weights as masked_self: its
 feed-forward layer is wider or narrower. Columns: nats per character of the validation text, characters per processor
@@ -24,7 +24,9 @@ from conform import processor
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 PROGRAM = os.environ.get("ATTEND_PROGRAM") or ROOT / "build" / "release" / "attend"
 RECIPE = ROOT / "recipes" / "mechanisms.toml"
+SETTINGS = tomllib.loads(RECIPE.read_text())
 BASE = "masked_self"  # the others get about as many weights
+ONE_STEP = "--set", "train.steps=1"
 TRAINED = 1003854  # bytes; the rest is for validation
 
 
@@ -50,11 +52,11 @@ def rows():
     return sorted(found, key=lambda row: row[0])
 
 
-def train(key, name, data, folder, steps, feed_forward):
+def train(key, name, data, folder, feed_forward, *more):
     """Trains a model; returns the reason if the program refuses."""
     done = attend("train", "--config", RECIPE, "--data", data[0], "--valid", data[1], "--out", folder,
                   "--set", f"{key}={name}", "--set", f"model.feed_forward={feed_forward}",
-                  "--set", f"train.steps={steps}", "--set", "train.replicas=1")
+                  "--set", "train.replicas=1", *more)
     if done.returncode == 2:
         return done.stderr.strip().splitlines()[-1]
     if done.returncode:
@@ -69,27 +71,26 @@ def inspected(folder):
 def fitting_feed_forward(key, name, data, folder, weights):
     """Width of the feed-forward layers with which this model has about so many weights, or the reason if it is
     refused. `data` may be short."""
-    model = tomllib.loads(RECIPE.read_text())["model"]
+    model = SETTINGS["model"]
     shutil.rmtree(folder, ignore_errors=True)
-    if reason := train(key, name, data, folder, 1, model["feed_forward"]):
+    if reason := train(key, name, data, folder, model["feed_forward"], *ONE_STEP):
         return None, reason
     surplus = inspected(folder)["parameter_count"] - weights
     shutil.rmtree(folder)
     return model["feed_forward"] - round(surplus / (model["layers"] * (2 * model["depth"] + 1))), ""
 
 
-def measured(key, name, data, folder, steps, feed_forward):
+def measured(key, name, data, folder, feed_forward):
     """Nats per character, characters per processor second, and the number of weights; trains unless the model exists."""
     figures = folder / "figures.json"
     if not figures.exists():
         shutil.rmtree(folder, ignore_errors=True)
         before = resource.getrusage(resource.RUSAGE_CHILDREN).ru_utime
-        if reason := train(key, name, data, folder, steps, feed_forward):
+        if reason := train(key, name, data, folder, feed_forward):
             raise SystemExit(f"{name}: {reason}")
         seconds = resource.getrusage(resource.RUSAGE_CHILDREN).ru_utime - before
         model = inspected(folder)
-        recipe = tomllib.loads(RECIPE.read_text())
-        characters = model["history"][-1]["step"] * recipe["train"]["batch"] * recipe["model"]["context"]
+        characters = model["history"][-1]["step"] * SETTINGS["train"]["batch"] * SETTINGS["model"]["context"]
         figures.write_text(json.dumps([model["history"][-1]["valid_loss"], characters / seconds,
                                        model["parameter_count"]]))
     return json.loads(figures.read_text())
@@ -100,17 +101,16 @@ def main():
     parser.add_argument("names", nargs="*", metavar="NAME", help="mechanisms and recurrences; all if absent")
     parser.add_argument("--data", type=pathlib.Path, default=ROOT.parent / "shared" / "data" / "tinyshakespeare")
     parser.add_argument("--out", type=pathlib.Path, default=ROOT / "build" / "mechanisms")
-    parser.add_argument("--steps", type=int, default=1000)
     options = parser.parse_args()
     options.out.mkdir(parents=True, exist_ok=True)
     data = texts(options.data, options.out)
     short = options.out / "short.txt"
     short.write_bytes(data[1].read_bytes()[:20000])
     trial = options.out / "trial"
-    print(f"{options.steps} steps, one thread, {processor()}")
+    print(f"One epoch, one thread, {processor()}")
     print("| mechanism | year | nats per character | characters per second | weights | cache |")
     print("|---|---|---|---|---|---|")
-    train("model.mechanism", BASE, (short, short), trial, 1, tomllib.loads(RECIPE.read_text())["model"]["feed_forward"])
+    train("model.mechanism", BASE, (short, short), trial, SETTINGS["model"]["feed_forward"], *ONE_STEP)
     weights = inspected(trial)["parameter_count"]
     refused = []
     for year, name, key, cache in rows():
@@ -121,7 +121,7 @@ def main():
         if reason:
             refused.append(f"{name}: {reason}")
             continue
-        nats, speed, count = measured(key, name, data, folder, options.steps, feed_forward)
+        nats, speed, count = measured(key, name, data, folder, feed_forward)
         print(f"| {name} | {year} | {nats:.3f} | {speed:,.0f} | {count:,} | {cache} |", flush=True)
     print("\n".join(refused))
 
