@@ -12,6 +12,7 @@
 #include <functional>
 #include <optional>
 
+#include "attend/base/memory.h"
 #include "attend/kernels/peak.h"
 #include "attend/ops/attention.h"
 #include "attend/ops/recurrence.h"
@@ -192,15 +193,15 @@ int main(int argc, char** argv) {
   using namespace attend::bench;
   CLI::App app{
       "Linear recurrences, 16 heads, batch 1, float32: the share of the multiply-add peak, "
-      "counting "
-      "the products with the state; the exponent of the length; threads; memory; a step of "
-      "decoding; and the length from which they are cheaper than exact attention. Figures are "
-      "medians. "
-      "Alternatives take turns on one thread, timed by its processor time."};
+      "counting the products with the state; the exponent of the length; threads; memory; a step "
+      "of decoding; and the length from which they are cheaper than exact attention. Figures are "
+      "medians. Alternatives take turns on one thread, timed by its processor time."};
   bool quick = false, json = false;
   app.add_flag("--quick", quick, "shorter sequences and fewer turns");
   app.add_flag("--json", json, "one array of {case, metric, value, bar, met}");
   CLI11_PARSE(app, argc, argv);
+  attend::keep_memory();  // as `attend train` does
+  attend::keep_large_memory();
   at::set_num_threads(1);
   at::manual_seed(1);
   Report report(json);

@@ -229,6 +229,7 @@ Task words() {
 int main(int argc, char** argv) {
   attend::bench::prepare_blas(argv);
   attend::keep_memory();  // as `attend train` does
+  attend::keep_large_memory();
   using namespace attend;
   Options options;
   CLI::App app("Training throughput against a plain LibTorch loop");

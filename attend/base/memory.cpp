@@ -70,4 +70,6 @@ void keep_memory() {
   mallopt(M_TOP_PAD, 16 << 20);
 }
 
+void keep_large_memory() { mallopt(M_MMAP_MAX, 0); }
+
 }  // namespace attend

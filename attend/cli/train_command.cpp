@@ -7,6 +7,7 @@
 #include <stdexcept>
 
 #include "attend/base/error.h"
+#include "attend/base/memory.h"
 #include "attend/cli/commands.h"
 #include "attend/cli/decode_options.h"
 #include "attend/cli/named_option.h"
@@ -94,6 +95,7 @@ void run_train(const TrainOptions& options, const CommandOptions& command,
     fmt::print("{}", training_config(options));
     return;
   }
+  keep_large_memory();
   const Trained trained = train_together(options, processes);
   if (rank_of_environment().rank > 0) return;
   const auto& [outcome, metric] = trained;

@@ -67,7 +67,7 @@ std::vector<Example> read_test(const TrainOptions& options, const std::string& p
 // Trains a model in folder options.out. With options.resume, training of a model there continues;
 // if it has finished, nothing happens. Error if another process is training there.
 //
-// A program that mainly trains should call keep_memory (base/memory.h) first.
+// A program that mainly trains should call keep_memory and keep_large_memory (base/memory.h) first.
 //
 // Every process of options.world must make this call, with the same options and data. Only rank 0
 // writes, and reports its progress to `watch`. Any process may be stopped.
