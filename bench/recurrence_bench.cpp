@@ -200,7 +200,7 @@ int main(int argc, char** argv) {
   app.add_flag("--quick", quick, "shorter sequences and fewer turns");
   app.add_flag("--json", json, "one array of {case, metric, value, bar, met}");
   CLI11_PARSE(app, argc, argv);
-  attend::keep_memory();  // as `attend train` does
+  attend::keep_memory();  // `attend train` does the same
   attend::keep_large_memory();
   at::set_num_threads(1);
   at::manual_seed(1);

@@ -3,7 +3,7 @@
 
     tools/mechanisms_lm.py [NAME ...] [--data ../shared/data/tinyshakespeare] [--out build/mechanisms]
 
-Every model reads the same batches by recipes/mechanisms.toml and has about as many weights as masked_self: its
+Every model reads the same batches by recipes/mechanisms.toml and has nearly the weight count of masked_self: its
 feed-forward layer is wider or narrower. Columns: nats per character of the validation text, characters per processor
 second of the whole training, weights, and the numbers that decoding keeps per token and head. A mechanism that a
 language model cannot use gets a line with the reason. Models in --out are not trained again.
@@ -25,7 +25,7 @@ ROOT = pathlib.Path(__file__).resolve().parent.parent
 PROGRAM = os.environ.get("ATTEND_PROGRAM") or ROOT / "build" / "release" / "attend"
 RECIPE = ROOT / "recipes" / "mechanisms.toml"
 SETTINGS = tomllib.loads(RECIPE.read_text())
-BASE = "masked_self"  # the others get about as many weights
+BASE = "masked_self"  # the others get nearly its number of weights
 ONE_STEP = "--set", "train.steps=1"
 TRAINED = 1003854  # bytes; the rest is for validation
 
@@ -69,7 +69,7 @@ def inspected(folder):
 
 
 def fitting_feed_forward(key, name, data, folder, weights):
-    """Width of the feed-forward layers with which this model has about so many weights, or the reason if it is
+    """Width of the feed-forward layers with which this model has nearly that number of weights, or the reason if it is
     refused. `data` may be short."""
     model = SETTINGS["model"]
     shutil.rmtree(folder, ignore_errors=True)

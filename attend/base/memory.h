@@ -20,9 +20,9 @@ int64_t group_memory_limit(std::string_view groups, const std::string& mounted);
 // pages again would take a tenth of the time.
 void keep_memory();
 
-// Also keeps memory of more than 32 MB, which otherwise returns to the system at once. For programs
-// whose large arrays are all activations and gradients; weights that are read, converted and freed
-// would stay resident.
+// Also keeps freed arrays of more than 32 MB, which otherwise return to the system at once. Call
+// this only if all large arrays are activations and gradients: buffers of weights that are read
+// once would stay resident.
 void keep_large_memory();
 
 }  // namespace attend
