@@ -156,8 +156,8 @@ Settings LayersConfig::weight_settings() {
        "base of the angles of positions rotary; several, separated by ;, alternate over the "
        "layers"},
       {"model.rotary_scaling", &rotary_scaling,
-       "frequencies of positions rotary for longer sequences than in training: none, "
-       "linear:FACTOR, "
+       "frequencies of positions rotary: none, float16 (rounded to it), or for longer sequences "
+       "than in training linear:FACTOR, "
        "yarn:FACTOR,LENGTH[,FAST,SLOW] or llama3:FACTOR,LENGTH[,LOW,HIGH], with the LENGTH in "
        "training; several, separated by ;, alternate over the layers"},
       {"model.rotary_share", &rotary_share,
