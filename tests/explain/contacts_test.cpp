@@ -67,7 +67,8 @@ TEST(Contacts, AreTheRegressionOfCorrectedMaps) {
 }
 
 TEST(Contacts, AreAViewAndAMapOfThePage) {
-  const Explanation explanation(small().subject());
+  const test::SmallModel model = small();
+  const Explanation explanation(model.subject());
   const Shown shown = show(explanation, {.view = ExplanationView::contacts});
   ASSERT_EQ(shown.maps.size(), 1U);
   EXPECT_EQ(shown.maps[0].title, "contacts");
@@ -85,7 +86,8 @@ TEST(Contacts, NeedAHeadForTheSameLayers) {
   const test::SmallModel without = test::small_model("encoder");
   EXPECT_THAT(test::error_of([&] { contact_map(Explanation(without.subject())); }),
               testing::HasSubstr("the model has no contact head; import"));
-  const Explanation explanation(small().subject());
+  const test::SmallModel model = small();
+  const Explanation explanation(model.subject());
   const ContactHead other(2, 2);
   EXPECT_THAT(
       test::error_of([&] { contact_probabilities(other, explanation.trace().attentions, 0, 5); }),

@@ -80,8 +80,11 @@ TEST(SourceEncoder, ScalesTokensByTheShareOfHiddenOnes) {
   SourceEncoderConfig config = small(Positions::none);
   config.token_dropout = 0.12;
   const auto encoder = make(SourceShape(9), config);
+  constexpr int64_t unknown = Vocabulary::unknown;
   const Tensor source =
-      torch::tensor({{4, mask_token, 5, 6}, {Vocabulary::unknown, mask_token, 0, 0}, {7, 8, 4, 0}});
+      torch::tensor({int64_t{4}, mask_token, int64_t{5}, int64_t{6}, unknown, mask_token,
+                     int64_t{0}, int64_t{0}, int64_t{7}, int64_t{8}, int64_t{4}, int64_t{0}})
+          .view({3, 4});
   const Tensor found = encoder->forward(source, torch::tensor({4, 2, 3}), {}).vectors;
   EXPECT_EQ(found[0][1].abs().max().item<double>(), 0);
   EXPECT_EQ(found[1].slice(0, 0, 2).abs().max().item<double>(), 0);
