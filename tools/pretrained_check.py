@@ -50,9 +50,11 @@ import conform_report
 from pretrained_exports import export_rows
 from pretrained_golden import write_golden
 from pretrained_heads import dense_differ, numbers_differ, tags_differ
-from pretrained_models import CONTINUING, FAMILIES, IMAGE_FAMILIES, Draws, draw_weights, drawn_images, drawn_texts
+from pretrained_models import (CONTINUING, FAMILIES, IMAGE_FAMILIES, Draws, draw_weights, drawn_images, drawn_texts,
+                               sources_of)
 from pretrained_older import older_rows
-from pretrained_texts import continuations_differ, difference, encoded, maps_differ, shown, texts_differ
+from pretrained_texts import (contacts_differ, continuations_differ, difference, encoded, maps_differ, shown,
+                              texts_differ)
 from pretrained_translators import TRANSLATORS, tokenizing_rows, translator_rows
 
 BAR = 1e-5
@@ -136,7 +138,8 @@ def masked_differ(program, model, tokenizer, texts):
         place = batch["input_ids"][0].tolist().index(tokenizer.mask_token_id)
         best = theirs[place].argmax().item()
         found = line["predictions"][0]
-        token = tokenizer.convert_ids_to_tokens(best)
+        # A row after the tokenizer's has no other name.
+        token = tokenizer.convert_ids_to_tokens(best) if best < len(tokenizer) else f"<token:{best}>"
         if best != tokenizer.mask_token_id and found["tokens"][place].strip("[]") != shown(tokenizer, [token])[0].strip("[]"):
             return math.inf
         worst = max(worst, difference(found["log_probabilities"][place], theirs[place, best]))
@@ -207,7 +210,7 @@ def continuing_rows(program, family):
 def family_rows(program, family):
     name, make_config, values, make_tokenizer = family
     tokenizer = make_tokenizer()
-    texts = drawn_texts(20, 2, 12)
+    texts = sources_of(name)(20, 2, 12)
     rows = []
 
     def config(**more):
@@ -231,6 +234,8 @@ def family_rows(program, family):
 
     add("ForSequenceClassification", "log probabilities of labels", labels_differ,
         **named([f"label {i}" for i in range(5)]))
+    if name == "Esm":
+        add("ForMaskedLM", "probabilities of contacts", contacts_differ)
     add("ForSequenceClassification", "the number of a regression, of the largest", numbers_differ, **named(["score"]))
     add("ForTokenClassification", "log probabilities of each token's label", tags_differ, **named(list("OBI")))
     return rows

@@ -7,7 +7,7 @@ import torch
 import transformers
 from PIL import Image
 
-from pretrained_models import CONTINUING, FAMILIES, IMAGE_FAMILIES, draw_weights, drawn_texts
+from pretrained_models import CONTINUING, ESM, FAMILIES, IMAGE_FAMILIES, draw_weights, drawn_texts, sources_of
 from pretrained_texts import difference, encoded
 from pretrained_translators import TRANSLATORS, drawn_translator, translating_tokenizer
 
@@ -22,6 +22,8 @@ EXPORTS = [
     (FAMILIES[5], ("Model", *LABELS), {}),
     (FAMILIES[6], ("Model", *LABELS), {}),
     (FAMILIES[6], ("ForSequenceClassification",), {"num_labels": 1}),
+    (ESM[0], ("Model", *LABELS), {}),
+    (ESM[1], ("Model", "ForMaskedLM"), {}),
     (CONTINUING[0], ("LMHeadModel",), {}),
     (CONTINUING[1], ("LMHeadModel",), {}),
 ]
@@ -51,7 +53,7 @@ def text_row(program, family, kind, more):
     out, written, again = exported(program, model, tokenizer)
     their_tokenizer = transformers.AutoTokenizer.from_pretrained(out)
     worst = max(difference(answer_of(again, encoded(their_tokenizer, text)),
-                           answer_of(model, encoded(tokenizer, text))) for text in drawn_texts(20, 2, 12))
+                           answer_of(model, encoded(tokenizer, text))) for text in sources_of(name)(20, 2, 12))
     return config.model_type, name + kind, f"export as {written}", worst
 
 

@@ -13,7 +13,7 @@ import torch
 import transformers
 from PIL import Image
 
-from pretrained_models import CONTINUING, FAMILIES, IMAGE_FAMILIES, is_norm_weight
+from pretrained_models import CONTINUING, ESM, FAMILIES, IMAGE_FAMILIES, is_norm_weight
 from pretrained_texts import behind, continued, encoded
 from pretrained_translators import TRANSLATORS, logs_of, translated, translating_config, translating_tokenizer
 
@@ -29,10 +29,12 @@ def with_formula(model, folder):
     """The model with weights by the formula, also written to the folder, and their shapes."""
     model.save_pretrained(folder)
     weights = folder / "model.safetensors"
+    saved = safetensors.torch.load_file(weights)
+    frequencies = {key: saved.pop(key) for key in list(saved) if key.endswith("inv_freq")}  # not part of a case
     drawn = {}
-    for number, (key, tensor) in enumerate(sorted(safetensors.torch.load_file(weights).items())):
+    for number, (key, tensor) in enumerate(sorted(saved.items())):
         drawn[key] = formula(number, list(tensor.shape), is_norm_weight(key))
-    safetensors.torch.save_file(drawn, weights, {"format": "pt"})
+    safetensors.torch.save_file(drawn | frequencies, weights, {"format": "pt"})
     shapes = {key: list(tensor.shape) for key, tensor in drawn.items()}
     return type(model).from_pretrained(folder).eval(), shapes
 
@@ -88,7 +90,9 @@ def golden_case(folder, family, kind, what):
     model, shapes = with_formula(getattr(transformers, name + kind)(config), folder)
     tokenizer.save_pretrained(folder)
     texts = ["the cat sees", f"Paris is the {tokenizer.mask_token or 'Grüße'} of France", "don't"]
-    answers = []
+    if name == "Esm":
+        texts = ["MKTAYIAKQR", "MK<mask>AYI AJQ<mask>", "L-a.X"]
+    answers, more = [], {}
     for text in texts:
         batch = encoded(tokenizer, text)
         with torch.no_grad():
@@ -104,10 +108,17 @@ def golden_case(folder, family, kind, what):
             places = [i for i, each in enumerate(ids) if each == tokenizer.mask_token_id]
             numbers = torch.cat([output.logits[0, i].softmax(-1).topk(3).values for i in places] or [torch.empty(0)])
         answers.append(with_digits(numbers))
+        if hasattr(model, "predict_contacts"):
+            model.set_attn_implementation("eager")
+            with torch.no_grad():
+                contacts = model.predict_contacts(batch["input_ids"], batch["attention_mask"])[0]
+            more.setdefault("contacts", []).append([with_digits(row) for row in contacts.tolist()])
     files = {file: json.loads((folder / file).read_text())
-             for file in ("config.json", "tokenizer.json", "tokenizer_config.json")}
+             for file in ("config.json", "tokenizer.json", "tokenizer_config.json") if (folder / file).exists()}
+    if name == "Esm":
+        files["vocab.txt"] = (folder / "vocab.txt").read_text()
     return {"name": name + kind, "what": what, "files": files, "mask": tokenizer.mask_token,
-            "tensors": shapes, "texts": texts, "answers": answers}
+            "tensors": shapes, "texts": texts, "answers": answers, **more}
 
 
 def golden_translation(folder):
@@ -145,6 +156,9 @@ def write_golden(path):
         cases.append(golden_translation(pathlib.Path(folder) / "translation"))
         for index in (0, 2):
             cases.append(golden_images(pathlib.Path(folder) / str(len(cases)), IMAGE_FAMILIES[index]))
+        for index, kind, what in ((0, "ForMaskedLM", "masked"), (1, "Model", "vector"),
+                                  (0, "ForSequenceClassification", "labels")):
+            cases.append(golden_case(pathlib.Path(folder) / str(len(cases)), ESM[index], kind, what))
     versions = {name: importlib.metadata.version(name) for name in ("transformers", "tokenizers", "torch", "pillow",
                                                                          "sentencepiece")}
     pathlib.Path(path).write_text(json.dumps({"versions": versions, "cases": cases, "resizing": golden_resizing()},

@@ -1,6 +1,8 @@
 """Tiny models of each type with random weights, their tokenizers, and texts and images for them; for pretrained_check.py."""
 
+import pathlib
 import random
+import tempfile
 
 import torch
 import transformers
@@ -81,6 +83,29 @@ def end_of_text_pairs():
         eos_token="<|endoftext|>")
 
 
+# Tokens of ESM-2, in the order of its vocab.txt.
+PROTEIN_TOKENS = ["<cls>", "<pad>", "<eos>", "<unk>", *"LAGVSERTIDPKQNFYMHWCXBUZO.-", "<null_1>", "<mask>"]
+
+
+def protein_tokens():
+    with tempfile.TemporaryDirectory() as folder:
+        path = pathlib.Path(folder) / "vocab.txt"
+        path.write_text("\n".join(PROTEIN_TOKENS))
+        return transformers.EsmTokenizer(str(path))
+
+
+def drawn_proteins(count, seed, longest=24):
+    """Proteins with a space here and there, and with other letters than residues."""
+    draw = random.Random(seed + Draws.shift)
+    letters = 10 * "LAGVSERTIDPKQNFYMHWC" + "XBUZO.-Jjy" + 20 * " "
+    return ["M" + "".join(draw.choices(letters, k=draw.randint(1, longest))) for _ in range(count)]
+
+
+def sources_of(name):
+    """The function that draws texts for models with this prefix."""
+    return drawn_proteins if name == "Esm" else drawn_texts
+
+
 SIZES = {"hidden_size": 24, "num_hidden_layers": 3, "num_attention_heads": 4, "intermediate_size": 40,
          "max_position_embeddings": 128}
 DISTIL_SIZES = {"dim": 24, "n_layers": 3, "n_heads": 4, "hidden_dim": 40, "max_position_embeddings": 128}
@@ -102,6 +127,14 @@ FAMILIES = [
       "rope_parameters": {"full_attention": {"rope_type": "default", "rope_theta": 500.0},
                           "sliding_attention": {"rope_type": "default", "rope_theta": 20.0}}}, byte_pairs),
 ]
+# ESM-2 with the settings of released models, and with others.
+ESM_SIZES = {**SIZES, "mask_token_id": 32, "pad_token_id": 1, "position_embedding_type": "rotary"}
+ESM = [
+    ("Esm", transformers.EsmConfig, {**ESM_SIZES, "token_dropout": True, "layer_norm_eps": 1e-5}, protein_tokens),
+    ("Esm", transformers.EsmConfig, {**ESM_SIZES, "emb_layer_norm_before": True, "rope_theta": 500.0,
+                                     "layer_norm_eps": 1e-3}, protein_tokens),
+]
+FAMILIES += ESM
 # The same for models that continue a text.
 GPT2_SIZES = {"n_embd": 24, "n_layer": 3, "n_head": 4, "n_positions": 128, "bos_token_id": 0, "eos_token_id": 0}
 CONTINUING = [
@@ -155,4 +188,8 @@ def draw_weights(model, seed):
             is_norm = is_norm_weight(name)
             parameter.copy_(1 + drawn / 3 if is_norm else drawn)
     model.tie_weights()
+    # Released models of ESM-2 have frequencies that were rounded to float16.
+    for name, buffer in model.named_buffers():
+        if name.endswith("inv_freq") and getattr(model.config, "token_dropout", False):
+            buffer.copy_(buffer.half())
     return model.eval()

@@ -1,11 +1,13 @@
 """Compares with `transformers` how files older than tokenizer.json split texts; for pretrained_check.py."""
 
 import json
+import random
 
 import sentencepiece
 import transformers
 
-from pretrained_models import byte_pairs, draw_weights, drawn_texts, end_of_text_pairs
+from pretrained_models import (ESM, PROTEIN_TOKENS, Draws, byte_pairs, draw_weights, drawn_texts, end_of_text_pairs,
+                               protein_tokens)
 from pretrained_texts import shown
 from pretrained_translators import drawn_texts_of_scripts
 
@@ -69,5 +71,23 @@ def older_row(program, count, kind):
     return (config.model_type, type(tokenizer).__name__, f"texts of {count} with other tokens; older files", wrong)
 
 
+def protein_row(program, count):
+    """The same for vocab.txt of ESM-2, with texts of its tokens and of other characters."""
+    tokenizer = protein_tokens()
+    name, make_config, values, _ = ESM[1]
+    model = draw_weights(transformers.EsmModel(make_config(vocab_size=len(tokenizer), **values)), 4)
+    draw = random.Random(3 + Draws.shift)
+    parts = [*PROTEIN_TOKENS, *"abj <>_1\t", *"éß猫", " ", "  "]
+    texts = ["M" + "".join(draw.choices(parts, k=draw.randint(1, 30))) for _ in range(count)]
+    wrong = 0
+    for text, found in zip(texts, split_texts(program, program.imported(model, tokenizer), name + "Model", texts),
+                           strict=True):
+        # The program writes the names of its own special tokens in brackets.
+        named = ["[<pad>]" if token == "<pad>" else "[<unk>]" if token == "<unk>" else token
+                 for token in tokenizer.convert_ids_to_tokens(tokenizer(text).input_ids)]
+        wrong += found != named
+    return ("esm", "EsmTokenizer", f"texts of {count} with other tokens; older files", wrong)
+
+
 def older_rows(program, count):
-    return [older_row(program, count, kind) for kind in OLDER]
+    return [older_row(program, count, kind) for kind in OLDER] + [protein_row(program, count)]

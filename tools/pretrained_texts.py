@@ -18,7 +18,8 @@ SPELLED = {**{chr(byte): byte for byte in PLAIN},
 
 def shown(tokenizer, tokens):
     """Tokens as the program shows them: byte-level tokens as all characters that share a byte with them."""
-    if "ByteLevel" not in str(tokenizer.backend_tokenizer.pre_tokenizer):
+    backend = getattr(tokenizer, "backend_tokenizer", None)  # None for a tokenizer in Python
+    if backend is None or "ByteLevel" not in str(backend.pre_tokenizer):
         return tokens
     added = tokenizer.get_added_vocab()
     parts = [token.encode() if token in added else bytes(SPELLED[character] for character in token) for token in tokens]
@@ -104,6 +105,21 @@ def maps_differ(program, model, tokenizer, texts):
             for head, weights in enumerate(theirs[0], 1):
                 name = next(name for name in maps.files if name.endswith(f"head_{head}"))
                 worst = max(worst, difference(maps[name], weights))
+    return worst
+
+
+def contacts_differ(program, model, tokenizer, texts):
+    """Compares the probabilities that residues of proteins touch."""
+    worst = 0
+    out = program.imported(model, tokenizer)
+    model.set_attn_implementation("eager")
+    path = program.folder / "contacts.npz"
+    for text in texts:
+        batch = encoded(tokenizer, text)
+        with torch.no_grad():
+            theirs = model.predict_contacts(batch["input_ids"], batch["attention_mask"])[0]
+        program.run("explain", out, text, "--view", "contacts", "--out", path)
+        worst = max(worst, difference(numpy.load(path)["contacts"], theirs))
     return worst
 
 

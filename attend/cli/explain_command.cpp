@@ -187,6 +187,7 @@ std::string footer() {
          "\n"
          "  lens        the answer read off each layer (logit lens, nostalgebraist 2020)\n"
          "  effects     loss of log probability, in nats, without each head\n"
+         "  contacts    probability that two tokens touch, from all heads (ESM-2)\n"
          "Heads, for --without: encoder.1.head.2, decoder.1.self, decoder.1-3.source.head.4, "
          "layer.2, pooling\n"
          "Edges of heads, for --without: encoder.1.head.2.query.3.key.1-2, layer.2.key.1\n"

@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 
 #include "attend/base/error.h"
+#include "attend/explain/contacts.h"
 #include "attend/explain/knock_out.h"
 #include "attend/explain/layer_maps.h"
 #include "attend/explain/vector_groups-inl.h"
@@ -56,6 +57,21 @@ void add_maps(const Explanation& explanation, const PageDetail& detail, TokenLis
     }
     maps.push_back(std::move(shown));
   }
+}
+
+// Adds the contacts after the maps that they result from.
+void add_contacts(const Explanation& explanation, const PageDetail& detail, TokenLists& lists,
+                  std::vector<PageMap>& maps) {
+  const Subject& subject = explanation.subject();
+  if (subject.network().contact_head() == nullptr || !text_tokens(subject).any().item<bool>())
+    return;
+  const ContactMap contacts = contact_map(explanation);
+  PageMap shown;
+  shown.name = "contacts";
+  shown.rows = shown.columns = lists.place(Sequence::source, "text", contacts.tokens);
+  shown.heads = {page_head(contacts.probabilities, detail)};
+  shown.notes = {"all heads"};
+  maps.push_back(std::move(shown));
 }
 
 // Detail for a page of these methods and of all attentions with weights.
@@ -140,6 +156,7 @@ ExplanationPage answer_page(const Explanation& explanation, const TestedMethods&
     page.methods.push_back(std::move(shown));
   }
   add_maps(explanation, detail, lists, page.maps);
+  add_contacts(explanation, detail, lists, page.maps);
   page.lens = explanation.lens();
   if (page.lens) page.lens->columns = lists.place(Sequence::answer, "answer", subject.target);
   return page;

@@ -17,9 +17,10 @@ enum class ExplanationView {
   graph,      // all layers as one graph of tokens
   lens,       // predictions after each layer
   effects,    // loss of the answer without each head
+  contacts,   // contacts of the source's tokens (contact_map())
 };
 inline EnumNames names_of(ExplanationView) {
-  return {"alignment", "heads", "model", "graph", "lens", "effects"};
+  return {"alignment", "heads", "model", "graph", "lens", "effects", "contacts"};
 }
 
 // Restricts a method. A number below 1 or one that does not exist is an Error.

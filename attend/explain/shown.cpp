@@ -9,6 +9,7 @@
 #include <utility>
 
 #include "attend/base/error.h"
+#include "attend/explain/contacts.h"
 #include "attend/explain/explanation_json.h"
 #include "attend/explain/knock_out.h"
 #include "attend/explain/layer_answers.h"
@@ -168,6 +169,15 @@ void show_lens(const ShowOptions& options, const Explanation& explanation, Shown
   }
 }
 
+void show_contacts(const ShowOptions& options, const Explanation& explanation, Shown& shown) {
+  if (!options.method.empty() || options.choice.layer || options.choice.head)
+    fail("view contacts: reads all heads without a method; leave method, layer and head out");
+  const ContactMap contacts = contact_map(explanation);
+  shown.is_one_sequence = true;
+  shown.maps.push_back({contacts.tokens, contacts.tokens,
+                        grid_of(contacts.probabilities.to(at::kFloat)), "contacts"});
+}
+
 // Adds a map with a row per attention and a column per head. Missing heads are NaN.
 void show_effects(const ShowOptions& options, const Explanation& explanation, Shown& shown) {
   if (!options.method.empty() || options.choice.layer || options.choice.head)
@@ -225,6 +235,9 @@ Shown show(const Explanation& explanation, const ShowOptions& options) {
       break;
     case ExplanationView::effects:
       show_effects(options, explanation, shown);
+      break;
+    case ExplanationView::contacts:
+      show_contacts(options, explanation, shown);
       break;
   }
   return shown;

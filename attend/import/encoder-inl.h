@@ -36,6 +36,10 @@ struct LayerKeys {
 void read_layer_sizes(const JsonPosition& config, const LayerKeys& keys,
                       SourceEncoderConfig& encoder);
 
+// Error if rotation by positions cannot pair the columns of a head.
+void check_rotated_heads(const JsonPosition& config, const LayerKeys& keys,
+                         const SourceEncoderConfig& encoder);
+
 // Type whose models have BERT's encoder (Devlin et al. 2019): post-norm layers, learned positions,
 // a norm of the embeddings. The first members are keys of its config.json.
 struct EncoderType {
@@ -46,15 +50,21 @@ struct EncoderType {
   const char* epsilon;  // null: it is 1e-12
   // The first position comes after the padding position (RoBERTa).
   bool positions_behind_padding = false;
+  // Pre-norm layers with rotary positions instead (ESM-2).
+  bool rotary = false;
   std::string prefix;
   std::vector<ConfigKey> keys;
   std::vector<TensorRow> tensors;
   std::vector<EncoderArchitecture> architectures;
+  // Reads what only this type has; null: nothing.
+  void (*read_more)(const JsonPosition& config, ForeignModel& model) = nullptr;
 };
 
 // Our type with such a head, and the settings of its encoder.
 const char* type_of(EncoderHead head);
 SourceEncoderConfig& encoder_of(ModelConfig& config, EncoderHead head);
+// The settings of the model's encoder; null if its type is none of type_of().
+SourceEncoderConfig* find_encoder(ModelConfig& config);
 // Limits an encoder to `most` tokens; leaves other models unchanged.
 void limit_source(int64_t maximum, ModelConfig& config);
 
@@ -74,6 +84,12 @@ std::vector<ForeignClass> classes_of(const std::vector<EncoderArchitecture>& arc
 
 const EncoderType& bert_type();
 const EncoderType& distilbert_type();
+const EncoderType& esm_type();
+
+// Adds the contact head of ESM-2 to the settings and tensors of a model.
+void add_contact_head(ForeignModel& model);
+// Name of the tensor with the frequencies of layer {} in a file of ESM-2.
+extern const char* const esm_frequencies;
 
 // Returns ModernBERT's class for one of our types; null if there is none.
 const EncoderArchitecture* find_modernbert(const std::string& type);

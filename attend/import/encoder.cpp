@@ -16,9 +16,10 @@ void read_sizes(const JsonPosition& config, const EncoderType& type, SourceEncod
   encoder.epsilon =
       type.epsilon == nullptr ? 1e-12 : real_in(config, type.epsilon, 1e-12, 1e-15, 1);
   encoder.self.bias = MechanismSettings::no_bias;
-  encoder.positions = Positions::learned;
-  encoder.normalise_first = false;
-  encoder.normalise_input = true;
+  encoder.positions = type.rotary ? Positions::rotary : Positions::learned;
+  encoder.normalise_first = type.rotary;
+  encoder.normalise_input = !type.rotary;
+  if (type.rotary) check_rotated_heads(config, type.sizes, encoder);
 }
 
 void read_positions(const JsonPosition& config, const EncoderType& type, ForeignModel& model,
@@ -63,11 +64,16 @@ SourceEncoderConfig& encoder_of(ModelConfig& config, EncoderHead head) {
   return config.of<EmbedderConfig>();
 }
 
-void limit_source(int64_t maximum, ModelConfig& config) {
-  const auto limit = [&](int64_t& length) { length = std::min(length, maximum); };
+SourceEncoderConfig* find_encoder(ModelConfig& config) {
   for (const EncoderHead head : {EncoderHead::none, EncoderHead::masked_words, EncoderHead::labels,
                                  EncoderHead::token_labels})
-    if (config.type == type_of(head)) limit(encoder_of(config, head).maximum_source_length);
+    if (config.type == type_of(head)) return &encoder_of(config, head);
+  return nullptr;
+}
+
+void limit_source(int64_t maximum, ModelConfig& config) {
+  if (SourceEncoderConfig* encoder = find_encoder(config))
+    encoder->maximum_source_length = std::min(encoder->maximum_source_length, maximum);
 }
 
 const char* type_of(EncoderHead head) {
@@ -93,6 +99,14 @@ void read_layer_sizes(const JsonPosition& config, const LayerKeys& keys,
     config.member(keys.heads)
         .refuse("is {}, which does not divide {}, {}", encoder.heads, keys.depth, encoder.depth);
   encoder.activation = activation_in(config, keys.activation);
+}
+
+void check_rotated_heads(const JsonPosition& config, const LayerKeys& keys,
+                         const SourceEncoderConfig& encoder) {
+  if (encoder.depth / encoder.heads % 2 != 0)
+    config.member(keys.heads)
+        .refuse("is {}, which gives heads an odd depth of {}, {}; rotation takes pairs",
+                encoder.heads, keys.depth, encoder.depth);
 }
 
 void read_answers(const JsonPosition& config, ForeignModel& model) {
@@ -154,9 +168,11 @@ ForeignModel read_encoder(const JsonPosition& config, const EncoderType& type) {
   read_sizes(config, type, encoder);
   read_positions(config, type, model, encoder);
   model.layers = encoder.layers;
+  model.heads = encoder.heads;
   model.tokens = size_in(config, "vocab_size", max_tokens);
   model.tied = config.flag("tie_word_embeddings", true);
   read_head(config, type, architecture, model);
+  if (type.read_more != nullptr) type.read_more(config, model);
   return model;
 }
 

@@ -17,6 +17,31 @@ struct ExportTarget {
   const EncoderArchitecture& architecture;
 };
 
+Rotation rotation_of(const SourceEncoderConfig& encoder) {
+  return encoder.stack(encoder.layers, /*causal=*/false).self[0].rotation;
+}
+
+void add_rotary_keys(const SourceEncoderConfig& encoder, Json& config) {
+  config["position_embedding_type"] = "rotary";
+  config["rope_theta"] = rotation_of(encoder).base;
+  config["emb_layer_norm_before"] = encoder.normalise_input;
+  config["token_dropout"] = encoder.token_dropout > 0;
+  config["mask_token_id"] = nullptr;
+}
+
+// Adds what is only in the tensors of a type with rotary positions.
+void add_rotary_tensors(const SourceEncoderConfig& ours, ExportedFolder& made) {
+  if (ours.contact_head) add_contact_head(made.again);
+  const Rotation rotation = rotation_of(ours);
+  if (rotation.scaling.rule != RotaryRule::float16) return;
+  find_encoder(made.again.config)->rotary_scaling = ours.rotary_scaling;
+  const at::Tensor frequencies =
+      rotary_frequencies(rotation, ours.depth / ours.heads).to(at::kFloat);
+  for (int64_t layer = 0; layer < ours.layers; ++layer)
+    made.file.tensors[made.again.prefix + fmt::format(fmt::runtime(esm_frequencies), layer)] =
+        frequencies;
+}
+
 // Returns the config.json that read_encoder reads.
 Json config_of(const PairModel& model, const ExportTarget& target, int64_t tokens) {
   ModelConfig ours = model.config;
@@ -36,6 +61,7 @@ Json config_of(const PairModel& model, const ExportTarget& target, int64_t token
                  {"pad_token_id", 0},
                  {"max_position_embeddings", encoder.maximum_source_length}};
   if (type.epsilon != nullptr) config[type.epsilon] = encoder.epsilon;
+  if (type.rotary) add_rotary_keys(encoder, config);
   for (const TensorRow& row : type.tensors)
     if (row.use == TensorUse::first_row_added) config["type_vocab_size"] = 1;
   if (head == EncoderHead::labels || head == EncoderHead::token_labels) {
@@ -48,18 +74,18 @@ Json config_of(const PairModel& model, const ExportTarget& target, int64_t token
 }
 
 bool is_gated(ModelConfig config) {
-  for (const EncoderHead head : {EncoderHead::none, EncoderHead::masked_words, EncoderHead::labels,
-                                 EncoderHead::token_labels})
-    if (config.type == type_of(head)) return encoder_of(config, head).gated;
-  return false;
+  const SourceEncoderConfig* encoder = find_encoder(config);
+  return encoder != nullptr && encoder->gated;
 }
 
-std::optional<ExportTarget> find_target(const ModelConfig& config) {
-  const std::pair<const char*, const EncoderType&> types[] = {{"bert", bert_type()},
-                                                              {"distilbert", distilbert_type()}};
+std::optional<ExportTarget> find_target(ModelConfig config) {
+  const std::pair<const char*, const EncoderType&> types[] = {
+      {"bert", bert_type()}, {"distilbert", distilbert_type()}, {"esm", esm_type()}};
+  const SourceEncoderConfig* encoder = find_encoder(config);
+  const bool is_rotary = encoder != nullptr && encoder->positions == Positions::rotary;
   for (const auto& [name, type] : types)
     for (const EncoderArchitecture& row : type.architectures) {
-      if (type_of(row.head) != config.type) continue;
+      if (type_of(row.head) != config.type || type.rotary != is_rotary) continue;
       if (row.head == EncoderHead::labels &&
           row.pooled != config.of<ClassifierConfig>().hidden_activation)
         continue;
@@ -84,6 +110,8 @@ ExportedFolder exported_encoder(const PairModel& model, const std::string& folde
   made.again = read_again(
       made.config, [&](const JsonPosition& config) { return read_encoder(config, target->type); });
   if (target->architecture.head == EncoderHead::none) made.again.prefix = "";
+  ModelConfig ours = model.config;
+  if (target->type.rotary) add_rotary_tensors(*find_encoder(ours), made);
   add_exported(model, tokens, made);
   add_tokenizer_config(model, tokens, made);
   return made;

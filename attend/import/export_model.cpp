@@ -190,6 +190,8 @@ void add_tokenizer_config(const PairModel& model, const ExportedTokens& tokens,
   config["pad_token"] = spelled(padding);
   if (made.config.contains("pad_token_id")) made.config["pad_token_id"] = padding;
   if (tokens.mask) config["mask_token"] = spelled(*tokens.mask);
+  if (tokens.mask && made.config.contains("mask_token_id"))
+    made.config["mask_token_id"] = *tokens.mask;
   if (made.end) config["eos_token"] = config["bos_token"] = spelled(*made.end);
 }
 

@@ -8,6 +8,7 @@
 
 #include "attend/data/frame_config.h"
 #include "attend/decode/search_options.h"
+#include "attend/files/safetensors.h"
 #include "attend/import/config_keys-inl.h"
 #include "attend/models/model_config.h"
 #include "attend/tokenizers/json.h"
@@ -62,6 +63,7 @@ struct OlderNames {
   SpecialTokenNames special = WordPieceFiles{}.tokens.special;
   std::vector<std::string> first_pieces = {};  // replace the first pieces of a SentencePiece model
   size_t replaced_pieces = 0;                  // number of replaced pieces
+  bool lists_tokens = false;  // vocab.txt has the form of TokenListFiles, not of WordPieceFiles
 };
 
 // The foreign model reads gain (x - zero) for a channel's pixel x, 0 .. 1.
@@ -97,6 +99,8 @@ struct ForeignModel {
   std::string output = {};  // foreign output tensor that repeats the embedding; may be ""
   bool tied = true;         // if `output` is missing, the embedding is the output
   SearchOptions decode = {};
+  // Completes the model from the tensors of its folder; null: config.json describes all of it.
+  void (*complete)(const TensorFile& theirs, ForeignModel& model) = nullptr;
   Notes notes = {};  // for the user
 };
 
@@ -131,6 +135,7 @@ ForeignModel read_camembert(const JsonPosition& config);
 ForeignModel read_vit(const JsonPosition& config);
 ForeignModel read_deit(const JsonPosition& config);
 ForeignModel read_gpt2(const JsonPosition& config);
+ForeignModel read_esm(const JsonPosition& config);
 ForeignModel read_modernbert(const JsonPosition& config);
 ForeignModel read_marian(const JsonPosition& config);
 
@@ -140,6 +145,7 @@ std::vector<ForeignClass> roberta_classes();
 std::vector<ForeignClass> vit_classes();
 std::vector<ForeignClass> deit_classes();
 std::vector<ForeignClass> gpt2_classes();
+std::vector<ForeignClass> esm_classes();
 std::vector<ForeignClass> modernbert_classes();
 std::vector<ForeignClass> marian_classes();
 

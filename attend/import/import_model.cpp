@@ -39,6 +39,7 @@ const std::vector<ForeignType>& foreign_types() {
        read_modernbert,
        modernbert_classes,
        {"embeddings.tok_embeddings.weight", "model.embeddings.tok_embeddings.weight"}},
+      {"esm", read_esm, esm_classes, {"esm.embeddings.word_embeddings.weight"}},
       {"marian", read_marian, marian_classes, {}, true, {"bart"}}};
   return table;
 }
@@ -178,6 +179,8 @@ ImportedModel import_model(const std::string& folder, const std::string& out) {
   std::optional<TensorFile> tensors;
   std::vector<ForeignClass> classes;
   ForeignModel foreign = read_model(folder, config, tensors, classes);
+  if (!tensors && foreign.complete != nullptr) tensors = read_foreign_tensors(folder);
+  if (foreign.complete != nullptr) foreign.complete(*tensors, foreign);
   std::optional<ForeignTokenizer> tokenizer;
   PairModel model;
   FixedTokens fixed;

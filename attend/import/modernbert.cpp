@@ -117,11 +117,9 @@ void read_turns(const JsonPosition& config, SourceEncoderConfig& encoder) {
 }
 
 void read_layers(const JsonPosition& config, SourceEncoderConfig& encoder) {
-  read_layer_sizes(config, {.activation = "hidden_activation"}, encoder);
-  if (encoder.depth / encoder.heads % 2 != 0)
-    config.member("num_attention_heads")
-        .refuse("is {}, which gives heads an odd depth of hidden_size, {}; rotation takes pairs",
-                encoder.heads, encoder.depth);
+  const LayerKeys keys = {.activation = "hidden_activation"};
+  read_layer_sizes(config, keys, encoder);
+  check_rotated_heads(config, keys, encoder);
   read_turns(config, encoder);
   encoder.self.bias = MechanismSettings::no_bias;
   encoder.positions = Positions::rotary;

@@ -210,6 +210,10 @@ std::string older_tokenizer(const std::string& folder, const TokenizerSettings& 
   const std::string words = folder + "/vocab.txt", ids = folder + "/vocab.json",
                     pieces = folder + "/sentencepiece.bpe.model";
   OlderTokens tokens = tokens_of(settings, names);
+  if (fs::exists(words) && names.lists_tokens)
+    return tokenizer_json(read_file(words, maximum_vocabulary_bytes),
+                          TokenListFiles{.vocabulary = words, .tokens = std::move(tokens)})
+        .dump();
   if (fs::exists(words)) return read_words(words, settings, std::move(tokens));
   if (fs::exists(ids)) return read_byte_pairs(ids, settings, std::move(tokens));
   if (fs::exists(pieces) && !names.first_pieces.empty()) {

@@ -74,6 +74,7 @@ class Classifier : public PairNetwork {
   std::unique_ptr<DecodingState> start(const at::Tensor& source, const at::Tensor& lengths,
                                        const Pass& pass) override;
   bool attends() const override { return attends_; }
+  const ContactHead* contact_head() const override { return encoder_->contact_head(); }
 
  private:
   struct State;

@@ -48,6 +48,7 @@ class Embedder : public PairNetwork {
   at::Tensor text_vector(const at::Tensor& vectors) const override;
   bool pack(WeightType weights) override { return encoder_->pack(weights); }
   bool attends() const override { return true; }
+  const ContactHead* contact_head() const override { return encoder_->contact_head(); }
 
   // These throw an Error that suggests an alternative.
   at::Tensor objective(const Batch& batch, const Pass& pass, double smoothing) override;

@@ -29,9 +29,6 @@ struct MaskedTokens {
   at::Tensor shown, asked;
 };
 
-// Replaces hidden tokens; it does not occur in texts.
-constexpr int64_t mask_token = Vocabulary::bos;
-
 // Chooses the given share of the known tokens of each row of source [B, S] with lengths [B],
 // rounded, at least one if there is a known token. Unknown tokens are never chosen. Of the chosen
 // tokens, 80 % are hidden, 10 % are replaced by another token and 10 % stay unchanged (Devlin et

@@ -16,6 +16,8 @@
 
 namespace attend {
 
+class ContactHead;
+
 // Relation of tokens to the top vectors that predict the answer, for tracing. By default it is
 // unknown.
 struct TopVectors {
@@ -80,6 +82,9 @@ class PairNetwork : public torch::nn::Module {
   // The vector [depth] of a text with token vectors [S, depth], S at least 1. By default their
   // mean.
   virtual at::Tensor text_vector(const at::Tensor& vectors) const { return vectors.mean(0); }
+
+  // The regression of contacts (models/source_encoder.h); null if there is none.
+  virtual const ContactHead* contact_head() const { return nullptr; }
 
   // Moves the network to one device, or its parts to several devices. Inputs stay on the CPU; log
   // probabilities, objectives and weights are on the device that computes them. Error for several

@@ -21,10 +21,21 @@ SourceEncoderConfig::SourceEncoderConfig() {
   positions = Positions::none;
 }
 
-Setting SourceEncoderConfig::input_setting() {
-  return {"model.normalise_input", &normalise_input,
-          "whether the input of the layers, with its positions, is normalised"};
+Settings SourceEncoderConfig::own_settings() {
+  return {{"model.normalise_input", &normalise_input,
+           "whether the input of the layers, with its positions, is normalised"},
+          {"model.token_dropout", &token_dropout,
+           "share of hidden tokens in training, for which vectors of other tokens are scaled; "
+           "hidden tokens then have the vector 0; 0: neither",
+           0, 0.95},
+          {"model.contact_head", &contact_head,
+           "whether the model has a logistic regression from all attention maps to contacts of "
+           "tokens, which import reads and training does not change"}};
 }
+
+ContactHead::ContactHead(int64_t layers, int64_t heads)
+    : weight(register_parameter("weight", torch::zeros({1, layers * heads}), false)),
+      bias(register_parameter("bias", torch::zeros({1}), false)) {}
 
 Setting SourceEncoderConfig::length_setting() {
   return {"model.maximum_source_length", &maximum_source_length,
@@ -33,7 +44,7 @@ Setting SourceEncoderConfig::length_setting() {
 
 Settings SourceEncoderConfig::weight_settings() {
   Settings all = LayersConfig::weight_settings();
-  all.push_back(input_setting());
+  append(all, own_settings());
   if (positions == Positions::learned) all.push_back(length_setting());
   return all;
 }
@@ -50,8 +61,8 @@ Settings SourceEncoderConfig::settings() {
        {"model.inducing_points", &inducing_points,
         "number of learned vectors per layer that summarise the source (Set Transformer); 0: none",
         0, 4096},
-       input_setting(),
        length_setting()});
+  append(all, own_settings());
   return all;
 }
 
@@ -68,6 +79,9 @@ void SourceEncoderConfig::check() const {
   if (layers == 0 && inducing_points > 0)
     fail("model.inducing_points is {}, and model.layers 0; take layers, or 0 points",
          inducing_points);
+  if (contact_head && (layers == 0 || inducing_points > 0 || !attends_everywhere()))
+    fail(
+        "model.contact_head is true, and not every layer has attention between tokens; take false");
   if (recurrent_layers > 0 && depth % 2 != 0)
     fail("model.depth is {}, and each direction of a recurrent layer needs half; make it even",
          depth);
@@ -78,6 +92,7 @@ SourceEncoder::SourceEncoder(const SourceShape& shape, const SourceEncoderConfig
     : shape_(shape),
       sinusoids_(sinusoid_order(config.positions)),
       dropout_(config.layers > 0 || config.recurrent_layers > 0 ? config.dropout : 0),
+      token_dropout_(config.token_dropout),
       input_(register_module("input",
                              std::make_shared<SourceInput>(shape, config.depth, config.image))) {
   config.check();
@@ -109,6 +124,9 @@ SourceEncoder::SourceEncoder(const SourceShape& shape, const SourceEncoderConfig
     stack.neighbour_kinds = bound == nullptr ? 0 : bound->kinds;
     layers_ = register_module("layers", std::make_shared<TransformerStack>(stack));
   }
+  if (config.contact_head)
+    contacts_ =
+        register_module("contacts", std::make_shared<ContactHead>(config.layers, config.heads));
 }
 
 Tensor SourceEncoder::positioned(const Tensor& vectors) const {
@@ -126,7 +144,10 @@ Tensor SourceEncoder::positioned(const Tensor& vectors) const {
 }
 
 StackSource SourceEncoder::forward(const Tensor& source, const Tensor& lengths, const Pass& pass) {
-  StackSource result{positioned(input_->forward(source, pass)), lengths};
+  Tensor factors;
+  if (token_dropout_ > 0 && !shape_.is_frames())
+    factors = token_factors(source, lengths, token_dropout_, weight().options());
+  StackSource result{positioned(input_->forward(source, pass, factors)), lengths};
   if (recurrent_)
     result.vectors =
         recurrent_->forward(attend::dropout(result.vectors, dropout_, pass), lengths.cpu(), pass);
@@ -155,6 +176,15 @@ bool SourceEncoder::pack(WeightType weights) {
       PackedStack::encodes(*layers_))
     packed_ = std::make_shared<const PackedStack>(*layers_, weights);
   return packed_ != nullptr;
+}
+
+Tensor token_factors(const Tensor& source, const Tensor& lengths, double share,
+                     const at::TensorOptions& like) {
+  const Tensor hidden = (source == Vocabulary::unknown).logical_or(source == mask_token).to(like);
+  const Tensor all = lengths.to(like).unsqueeze(1);
+  // A source of only hidden tokens has vectors of 0, whatever their factor.
+  const Tensor shown = (all - hidden.sum(1, true)).clamp_min(1);
+  return ((1 - hidden) * (1 - share) * all / shown).unsqueeze(2);
 }
 
 Tensor drop_words(const Tensor& source, double share, const Pass& pass) {

@@ -13,6 +13,7 @@
 #include "attend/nn/attention_trace.h"
 #include "attend/nn/recurrent.h"
 #include "attend/nn/transformer_stack.h"
+#include "attend/text/vocabulary.h"
 
 namespace attend {
 
@@ -28,6 +29,11 @@ struct SourceEncoderConfig : LayersConfig {
   int64_t inducing_points = 0;   // learned vectors per layer through which positions interact; 0:
                                  // positions read each other (TransformerStackConfig)
   bool normalise_input = false;  // normalises the input of the layers after adding positions
+  // Hidden and unknown tokens have the vector 0. If they have the share m of a source, vectors of
+  // the other tokens are multiplied by (1 - token_dropout) / (1 - m) (ESM-2, Lin et al. 2023). 0:
+  // neither.
+  double token_dropout = 0;
+  bool contact_head = false;  // see ContactHead
   ImageInputConfig image;
   int64_t maximum_source_length = 512;
 
@@ -39,8 +45,19 @@ struct SourceEncoderConfig : LayersConfig {
   void check() const;
 
  private:
-  Setting input_setting();
+  Settings own_settings();
   Setting length_setting();
+};
+
+// Logistic regression that predicts from the attention weights of all heads which tokens of a
+// source touch, such as residues of a folded protein (Rao et al. 2021). Import sets its weights;
+// training of a network leaves them unchanged.
+class ContactHead : public torch::nn::Module {
+ public:
+  ContactHead(int64_t layers, int64_t heads);
+
+  at::Tensor weight;  // [1, layers heads], in the order of layers, then of heads
+  at::Tensor bias;    // [1]
 };
 
 // Encodes tokens, images or sounds (BERT, Devlin et al. 2019; the Vision Transformer, Dosovitskiy
@@ -61,6 +78,9 @@ class SourceEncoder : public torch::nn::Module {
   // the packed weights for layers over sequences that are short enough.
   bool pack(WeightType weights);
 
+  // Null unless SourceEncoderConfig::contact_head.
+  const ContactHead* contact_head() const { return contacts_.get(); }
+
   // The token vectors [tokens, depth], for sharing.
   const at::Tensor& weight() const { return input_->weight(); }
 
@@ -69,15 +89,24 @@ class SourceEncoder : public torch::nn::Module {
 
   SourceShape shape_;
   std::optional<SinusoidOrder> sinusoids_;
-  double dropout_;
+  double dropout_, token_dropout_;
   std::shared_ptr<SourceInput> input_;
   std::shared_ptr<LearnedPositions> positions_;      // null unless positions are learned
   std::shared_ptr<BidirectionalEncoder> recurrent_;  // null without recurrent layers
   at::Tensor class_token_;                           // [1, n, depth]; undefined: none
   torch::nn::LayerNorm norm_{nullptr};               // null unless the input is normalised
   std::shared_ptr<TransformerStack> layers_;         // null without layers
+  std::shared_ptr<ContactHead> contacts_;            // null without a contact head
   std::shared_ptr<const PackedStack> packed_;        // null until pack(), or if it is not supported
 };
+
+// Replaces hidden tokens; it does not occur in texts.
+constexpr int64_t mask_token = Vocabulary::bos;
+
+// Factors [B, S, 1] of token vectors, in the options of `like`; see
+// SourceEncoderConfig::token_dropout. `share` is that setting.
+at::Tensor token_factors(const at::Tensor& source, const at::Tensor& lengths, double share,
+                         const at::TensorOptions& like);
 
 // Replaces this share of the tokens by the unknown token, which trains its vector and the absence
 // of tokens. Returns frames, and any source without a generator, unchanged.

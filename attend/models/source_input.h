@@ -37,8 +37,9 @@ class SourceInput : public torch::nn::Module {
   SourceInput(const SourceShape& shape, int64_t depth, const ImageInputConfig& image = {});
 
   // [B, S] int64 or [B, S, F] -> [B, S, depth]. Error if the source is of the wrong kind, or if
-  // frames have another depth or an image another number of patches.
-  at::Tensor forward(const at::Tensor& source, const Pass& pass);
+  // frames have another depth or an image another number of patches. Multiplies vectors of tokens
+  // by `factors` [B, S, 1] if defined.
+  at::Tensor forward(const at::Tensor& source, const Pass& pass, const at::Tensor& factors = {});
 
   // The embedding matrix [tokens, depth], for sharing; for frames the linear map [depth, ..].
   const at::Tensor& weight() const { return weight_; }

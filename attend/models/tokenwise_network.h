@@ -22,6 +22,7 @@ class TokenwiseNetwork : public PairNetwork {
   std::unique_ptr<DecodingState> start(const at::Tensor& source, const at::Tensor& lengths,
                                        const Pass& pass) override;
   bool attends() const override { return attends_; }
+  const ContactHead* contact_head() const override { return encoder_->contact_head(); }
 
  protected:
   // Optional parts before and after the layers.

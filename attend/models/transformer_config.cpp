@@ -156,10 +156,10 @@ Settings LayersConfig::weight_settings() {
        "base of the angles of positions rotary; several, separated by ;, alternate over the "
        "layers"},
       {"model.rotary_scaling", &rotary_scaling,
-       "frequencies of positions rotary for longer sequences than in training: none, "
-       "linear:FACTOR, yarn:FACTOR,LENGTH[,FAST,SLOW] or llama3:FACTOR,LENGTH[,LOW,HIGH], with the "
-       "LENGTH in "
-       "training; several, separated by ;, alternate over the layers"},
+       "frequencies of positions rotary: none, float16 (rounded to it), or for longer sequences "
+       "than in training linear:FACTOR, yarn:FACTOR,LENGTH[,FAST,SLOW] or "
+       "llama3:FACTOR,LENGTH[,LOW,HIGH], with the LENGTH in training; several, separated by ;, "
+       "alternate over the layers"},
       {"model.rotary_share", &rotary_share,
        "share of the columns of each head that positions rotary rotates, the first ones", 1e-3, 1},
       {"model.rotary_pairs", &rotary_pairs,

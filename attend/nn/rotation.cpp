@@ -21,17 +21,16 @@ struct RuleRow {
   size_t min_numbers, max_numbers;
 };
 
-constexpr RuleRow kRules[] = {{"none", RotaryRule::none, 0, 0},
-                              {"linear", RotaryRule::linear, 1, 1},
-                              {"dynamic", RotaryRule::dynamic, 2, 2},
-                              {"yarn", RotaryRule::yarn, 2, 4},
-                              {"llama3", RotaryRule::llama3, 2, 4}};
+constexpr RuleRow kRules[] = {
+    {"none", RotaryRule::none, 0, 0},     {"float16", RotaryRule::float16, 0, 0},
+    {"linear", RotaryRule::linear, 1, 1}, {"dynamic", RotaryRule::dynamic, 2, 2},
+    {"yarn", RotaryRule::yarn, 2, 4},     {"llama3", RotaryRule::llama3, 2, 4}};
 
 constexpr double largest_number = 0x1p40;
 
 [[noreturn]] void refuse(std::string_view text) {
   fail(
-      "rotary scaling {}: write none, linear:FACTOR, dynamic:FACTOR,LENGTH, "
+      "rotary scaling {}: write none, float16, linear:FACTOR, dynamic:FACTOR,LENGTH, "
       "yarn:FACTOR,LENGTH[,FAST,SLOW] or llama3:FACTOR,LENGTH[,LOW,HIGH], such as yarn:4,2048; a "
       "FACTOR is 1 or more (linear: above 0), a LENGTH whole, FAST above SLOW, HIGH above LOW",
       in_quotes(text));
@@ -39,7 +38,9 @@ constexpr double largest_number = 0x1p40;
 
 bool is_valid(const RotaryScaling& scaling) {
   if (!(scaling.factor > 0 && scaling.factor <= 1e6)) return false;
-  if (scaling.rule == RotaryRule::none || scaling.rule == RotaryRule::linear) return true;
+  if (scaling.rule == RotaryRule::none || scaling.rule == RotaryRule::float16 ||
+      scaling.rule == RotaryRule::linear)
+    return true;
   return scaling.factor >= 1 && scaling.length >= 1 && scaling.slow > 0 &&
          scaling.fast > scaling.slow && scaling.low > 0 && scaling.high > scaling.low &&
          scaling.fast <= largest_number && scaling.high <= largest_number;
@@ -156,6 +157,8 @@ Tensor rotary_frequencies(const Rotation& rotation, int64_t depth, int64_t posit
     case RotaryRule::none:
     case RotaryRule::dynamic:
       break;
+    case RotaryRule::float16:
+      return plain.to(at::kFloat).to(at::kHalf).to(at::kDouble);
     case RotaryRule::linear:
       return plain / factor;
     case RotaryRule::yarn: {

@@ -15,7 +15,8 @@ namespace attend {
 enum class RotaryPairs { adjacent, halves };
 inline EnumNames names_of(RotaryPairs) { return {"adjacent", "halves"}; }
 
-// How frequencies change for sequences longer than in training.
+// How frequencies differ from powers of the base; most rules are for sequences longer than in
+// training.
 enum class RotaryRule {
   none,
   linear,   // f / factor (Chen et al. 2023)
@@ -24,6 +25,7 @@ enum class RotaryRule {
             // 2024, 3.2 and 3.4); sines and cosines times 0.1 ln(factor) + 1
   llama3,   // f / factor for wavelengths above length / low, f for wavelengths below length / high,
             // between them interpolated (Grattafiori et al. 2024; Llama 3.1's configuration)
+  float16,  // f rounded to float16, as in models that were trained with such frequencies (ESM-2)
 };
 
 struct RotaryScaling {
@@ -38,8 +40,9 @@ struct RotaryScaling {
   bool operator==(const RotaryScaling&) const = default;
 };
 
-// Parses "none", "linear:FACTOR", "dynamic:FACTOR,LENGTH", "yarn:FACTOR,LENGTH[,FAST,SLOW]" or
-// "llama3:FACTOR,LENGTH[,LOW,HIGH]"; empty is none. Error otherwise, and on numbers out of range.
+// Parses "none", "float16", "linear:FACTOR", "dynamic:FACTOR,LENGTH",
+// "yarn:FACTOR,LENGTH[,FAST,SLOW]" or "llama3:FACTOR,LENGTH[,LOW,HIGH]"; empty is none. Error
+// otherwise, and on numbers out of range.
 RotaryScaling parse_rotary_scaling(std::string_view text);
 
 // A rotation of pairs of columns by angles that grow with the position.

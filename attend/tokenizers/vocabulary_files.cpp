@@ -1,6 +1,7 @@
 #include "attend/tokenizers/vocabulary_files.h"
 
 #include <algorithm>
+#include <set>
 #include <unordered_set>
 #include <utility>
 
@@ -48,6 +49,12 @@ Json entry_of(const std::string& content, bool strip_left) {
           {"rstrip", false},    {"normalized", false},  {"special", true}};
 }
 
+Json sorted_by_id(Json added) {
+  std::stable_sort(added.begin(), added.end(),
+                   [](const Json& one, const Json& other) { return one["id"] < other["id"]; });
+  return added;
+}
+
 Json added_tokens(const OlderTokens& older, const TokenTable& tokens, bool strip_mask,
                   const std::string& file) {
   Json added = older.added;
@@ -68,9 +75,21 @@ Json added_tokens(const OlderTokens& older, const TokenTable& tokens, bool strip
       fail("{}: has no special token {}; name the existing ones in tokenizer_config.json", file,
            in_quotes(content));
   }
-  std::stable_sort(added.begin(), added.end(),
-                   [](const Json& one, const Json& other) { return one["id"] < other["id"]; });
-  return added;
+  return sorted_by_id(std::move(added));
+}
+
+// Adds the other tokens of the vocabulary, so that texts are split at them.
+Json with_all(Json added, const TokenTable& tokens) {
+  std::set<int32_t> there;
+  for (const Json& entry : added) there.insert(entry["id"].get<int32_t>());
+  for (int32_t id = 0; id < tokens.size(); ++id) {
+    if (there.contains(id)) continue;
+    Json entry = entry_of(tokens.token(id), /*strip_left=*/false);
+    entry["id"] = id;
+    entry["special"] = false;
+    added.push_back(std::move(entry));
+  }
+  return sorted_by_id(std::move(added));
 }
 
 // [token, id]
@@ -101,6 +120,20 @@ Json merges_of(std::string_view bytes, const std::string& file, const TokenTable
     }
   }
   return merges;
+}
+
+Json word_pieces(const SpecialTokenNames& special, const TokenTable& tokens) {
+  return {{"type", "WordPiece"},
+          {"unk_token", special.unknown},
+          {"continuing_subword_prefix", internal::continuation_prefix},
+          {"max_input_chars_per_word", 100},
+          {"vocab", ids_of(tokens)}};
+}
+
+Json bert_sequence(const SpecialTokenNames& special, const Json& added) {
+  return {{"type", "BertProcessing"},
+          {"sep", with_id(special.end, added)},
+          {"cls", with_id(special.begin, added)}};
 }
 
 Json roberta_sequence(const SpecialTokenNames& special, const Json& added, bool prefix_space) {
@@ -137,6 +170,20 @@ std::vector<std::pair<std::string, double>> scored_tokens(const internal::Senten
 
 }  // namespace
 
+Json tokenizer_json(std::string_view vocabulary, const TokenListFiles& files) {
+  const TokenTable tokens = words_of(vocabulary, files.vocabulary);
+  const SpecialTokenNames& special = files.tokens.special;
+  const Json added = with_all(added_tokens(files.tokens, tokens, false, files.vocabulary), tokens);
+  return {{"version", "1.0"},
+          {"added_tokens", added},
+          {"normalizer", nullptr},
+          {"pre_tokenizer", {{"type", "WhitespaceSplit"}}},
+          {"post_processor", bert_sequence(special, added)},
+          // Joins tokens without spaces.
+          {"decoder", {{"type", "BPEDecoder"}, {"suffix", "</w>"}}},
+          {"model", word_pieces(special, tokens)}};
+}
+
 Json tokenizer_json(std::string_view vocabulary, const WordPieceFiles& files) {
   const TokenTable tokens = words_of(vocabulary, files.vocabulary);
   const SpecialTokenNames& special = files.tokens.special;
@@ -152,18 +199,10 @@ Json tokenizer_json(std::string_view vocabulary, const WordPieceFiles& files) {
             {"strip_accents", strip},
             {"lowercase", files.lowercase}}},
           {"pre_tokenizer", {{"type", "BertPreTokenizer"}}},
-          {"post_processor",
-           {{"type", "BertProcessing"},
-            {"sep", with_id(special.end, added)},
-            {"cls", with_id(special.begin, added)}}},
+          {"post_processor", bert_sequence(special, added)},
           {"decoder",
            {{"type", "WordPiece"}, {"prefix", internal::continuation_prefix}, {"cleanup", true}}},
-          {"model",
-           {{"type", "WordPiece"},
-            {"unk_token", special.unknown},
-            {"continuing_subword_prefix", internal::continuation_prefix},
-            {"max_input_chars_per_word", 100},
-            {"vocab", ids_of(tokens)}}}};
+          {"model", word_pieces(special, tokens)}};
 }
 
 Json tokenizer_json(std::string_view vocabulary, std::string_view merges,

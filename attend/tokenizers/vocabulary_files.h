@@ -39,6 +39,14 @@ struct WordPieceFiles {
 };
 Json tokenizer_json(std::string_view vocabulary, const WordPieceFiles& files);
 
+// ESM-2: vocab.txt, one token per line. A text is split at all of them, the longest first, and at
+// white space; other characters are unknown. Decoding concatenates tokens.
+struct TokenListFiles {
+  std::string vocabulary = {};  // path, for messages
+  OlderTokens tokens = {.special = {"<unk>", "<cls>", "<eos>", "<pad>", "<mask>"}};
+};
+Json tokenizer_json(std::string_view vocabulary, const TokenListFiles& files);
+
 // GPT-2: vocab.json, an object of ids, and merges.txt, two tokens per line, the earliest merge
 // first. RoBERTa has the same files, with <s> and </s> around texts.
 struct ByteLevelFiles {

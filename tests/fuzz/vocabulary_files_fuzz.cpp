@@ -15,13 +15,17 @@ Tokenizer read(const Json& made) {
 }  // namespace
 }  // namespace attend::fuzz
 
-// A vocab.txt, merges of the tokens a, b and ab, and SentencePiece pieces.
+// A vocab.txt of two kinds, merges of the tokens a, b and ab, and SentencePiece pieces.
 int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   using namespace attend;
   const std::string_view text = fuzz::text(data, size);
   fuzz::accept_errors([&] {
     fuzz::read(tokenizer_json(
         text, WordPieceFiles{.vocabulary = "input", .tokens = {.special = {"a", "a", "a"}}}));
+  });
+  fuzz::accept_errors([&] {
+    fuzz::read(tokenizer_json(
+        text, TokenListFiles{.vocabulary = "input", .tokens = {.special = {"a", "a", "a"}}}));
   });
   fuzz::accept_errors([&] {
     fuzz::read(tokenizer_json(

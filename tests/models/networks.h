@@ -132,6 +132,16 @@ inline std::vector<SomeNetwork> some_transformers() {
             "model.positions=sinusoidal_halves", "model.activation=swish"}}};
 }
 
+inline std::vector<SomeNetwork> some_encoders() {
+  return {{"encoder", {}},
+          {"encoder_layer",
+           {"model.output_layer=true", "model.class_token=false", "model.activation=gelu"}},
+          {"encoder_recurrence", {"model.layer=delta"}},
+          {"encoder_contacts",
+           {"model.token_dropout=0.12", "model.contact_head=true", "model.positions=rotary",
+            "model.rotary_scaling=float16", "model.bias=none"}}};
+}
+
 inline std::vector<SomeNetwork> some_networks() {
   const SourceShape image = ImageForm{4, 3, 4};
   std::vector<SomeNetwork> all = {
@@ -183,12 +193,9 @@ inline std::vector<SomeNetwork> some_networks() {
        /*mixes_tokens=*/true},
       {"graph_labels", {"model.layers=1"}, ring_source(12), {12, /*is_set=*/true}},
       {"graph_number", {"model.layers=1"}, ring_source(12), number_targets},
-      {"encoder", {}},
-      {"encoder_layer",
-       {"model.output_layer=true", "model.class_token=false", "model.activation=gelu"}},
-      {"encoder_recurrence", {"model.layer=delta"}},
       {"classifier_hybrid", {"model.layer=linear,attention", "model.pooling=first"}}};
-  for (const auto& more : {some_classifiers(), some_language_models(), some_transformers()})
+  for (const auto& more :
+       {some_encoders(), some_classifiers(), some_language_models(), some_transformers()})
     all.insert(all.end(), more.begin(), more.end());
   return all;
 }

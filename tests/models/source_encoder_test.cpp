@@ -75,6 +75,39 @@ TEST(SourceEncoder, PutsItsTokenFirst) {
   for (int64_t i = 0; i < 2; ++i) EXPECT_TRUE(torch::equal(found.vectors[i][0], token.view({6})));
 }
 
+// Rows of 4, 2 and 3 tokens, with 1, 2 and 0 hidden or unknown ones.
+TEST(SourceEncoder, ScalesTokensByTheShareOfHiddenOnes) {
+  SourceEncoderConfig config = small(Positions::none);
+  config.token_dropout = 0.12;
+  const auto encoder = make(SourceShape(9), config);
+  constexpr int64_t unknown = Vocabulary::unknown;
+  const Tensor source =
+      torch::tensor({int64_t{4}, mask_token, int64_t{5}, int64_t{6}, unknown, mask_token,
+                     int64_t{0}, int64_t{0}, int64_t{7}, int64_t{8}, int64_t{4}, int64_t{0}})
+          .view({3, 4});
+  const Tensor found = encoder->forward(source, torch::tensor({4, 2, 3}), {}).vectors;
+  EXPECT_EQ(found[0][1].abs().max().item<double>(), 0);
+  EXPECT_EQ(found[1].slice(0, 0, 2).abs().max().item<double>(), 0);
+  const auto is_scaled = [&](int64_t row, int64_t place, double factor) {
+    const Tensor expected = encoder->weight()[source[row][place]] * factor;
+    return torch::allclose(found[row][place], expected, 1e-14, 0);
+  };
+  for (const int64_t place : {0, 2, 3}) EXPECT_TRUE(is_scaled(0, place, 0.88 / (3.0 / 4)));
+  for (const int64_t place : {0, 1, 2}) EXPECT_TRUE(is_scaled(2, place, 0.88));
+}
+
+TEST(SourceEncoder, RefusesAContactHeadWithoutMaps) {
+  SourceEncoderConfig config = small(Positions::none);
+  config.contact_head = true;
+  EXPECT_THAT(test::error_of([&] { config.check(); }),
+              testing::HasSubstr("model.contact_head is true"));
+  config.layers = 2;
+  config.check();
+  config.layer = "delta";
+  EXPECT_THAT(test::error_of([&] { config.check(); }),
+              testing::HasSubstr("not every layer has attention"));
+}
+
 TEST(SourceEncoder, RefusesMorePositionsThanItLearned) {
   const auto encoder = make(SourceShape(9), small(Positions::learned));
   EXPECT_THAT(test::error_of([&] {
