@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import inspect
 import sys
 from collections.abc import Callable
 from typing import Any
@@ -108,33 +109,31 @@ def convolution_step(hidden_states: Tensor, conv_state: Tensor, weight: Tensor, 
     return found.transpose(1, 2)
 
 
-def _has_activation(_: tuple, options: dict[str, Any]) -> bool:
-    return options.get("activation") is None or options["activation"] in SILU
+def _is_silu(activation: str | None = None, **_: Any) -> bool:
+    return activation is None or activation in SILU
 
 
-def _is_step(given: tuple, options: dict[str, Any]) -> bool:
-    state, weight = given[1], given[2] if len(given) > 2 else options["weight"]
-    activation = given[4] if len(given) > 4 else options.get("activation")
-    return (activation is None or activation in SILU) and state.shape[-1] >= weight.shape[-1] - 1
+def _is_step(conv_state: Tensor, weight: Tensor, activation: str | None = None, **_: Any) -> bool:
+    return _is_silu(activation) and conv_state.shape[-1] >= weight.shape[-1] - 1
 
 
-def _is_per_head(given: tuple, options: dict[str, Any]) -> bool:
-    return len(given) >= 4 and given[3].stride()[1:] == (0, 0) and given[2].stride(2) == 0
+def _is_per_head(dt: Tensor, A: Tensor, **_: Any) -> bool:
+    return A.stride()[1:] == (0, 0) and dt.stride(2) == 0
 
 
-def _always(given: tuple, options: dict[str, Any]) -> bool:
+def _always(**_: Any) -> bool:
     return True
 
 
 # By the names of transformers: our function, and whether it takes the arguments.
-REPLACEMENTS: dict[str, tuple[Callable, Callable[[tuple, dict[str, Any]], bool]]] = {
+REPLACEMENTS: dict[str, tuple[Callable, Callable[..., bool]]] = {
     "torch_chunk_gated_delta_rule": (delta_rule, _always),
     "torch_recurrent_gated_delta_rule": (delta_rule, _always),
     "chunk_kimi_delta_attention": (delta_rule, _always),
     "recurrent_kimi_delta_attention": (delta_rule, _always),
     "mamba2_chunk_scan": (mamba2_scan, _always),
     "mamba2_selective_state_update": (mamba2_step, _is_per_head),
-    "causal_conv1d_fn": (convolution, _has_activation),
+    "causal_conv1d_fn": (convolution, _is_silu),
     "causal_conv1d_update": (convolution_step, _is_step),
 }
 
@@ -142,13 +141,15 @@ REPLACEMENTS: dict[str, tuple[Callable, Callable[[tuple, dict[str, Any]], bool]]
 def replacement(original: Callable) -> Callable:
     """Our function for one of transformers, which takes the calls that ours does not."""
     ours, fits = REPLACEMENTS[original.__name__]
+    names = list(inspect.signature(original).parameters)
 
     @functools.wraps(original)
     def replaced(*given: Any, **options: Any) -> Any:
-        tensors = [x for x in (*given, *options.values()) if isinstance(x, Tensor) and x.dtype.is_floating_point]
+        named = {**dict(zip(names, given)), **options}
+        tensors = [x for x in named.values() if isinstance(x, Tensor) and x.dtype.is_floating_point]
         on_cpu = all(x.device.type == "cpu" and x.dtype in STORED for x in tensors)
-        if on_cpu and fits(given, options) and not torch.jit.is_tracing():
-            return ours(*given, **options)
+        if on_cpu and fits(**named) and not torch.jit.is_tracing():
+            return ours(**named)
         return original(*given, **options)
 
     replaced.original = original  # type: ignore[attr-defined]

@@ -6,7 +6,7 @@ Importing this module does not import transformers.
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import torch
@@ -37,6 +37,45 @@ class PatternMask(Deferred):
                  scope: Scope) -> None:
         super().__init__(sizes, dtype, compute)
         self.scope = scope
+
+
+Part = Callable[[range, range], Tensor]
+Chosen = tuple["range | int", ...]
+
+
+class Weights(Deferred):
+    """Weights [batch, heads, queries, keys]. If heads and queries are chosen by numbers or slices, only these are
+    computed. `part` computes ranges of heads and queries, for all batch entries and keys."""
+
+    def __init__(self, sizes: Sequence[int], dtype: torch.dtype, compute: Callable[[], Tensor], *, part: Part,
+                 chosen: Chosen) -> None:
+        super().__init__(sizes, dtype, compute)
+        self.part, self.chosen = part, chosen
+
+    @classmethod
+    def of(cls, part: Part, chosen: Chosen, dtype: torch.dtype) -> Weights:
+        ranges = [x if isinstance(x, range) else range(x, x + 1) for x in chosen]
+
+        def compute() -> Tensor:
+            batch, heads, rows, keys = ranges
+            found = part(heads, rows)[batch.start:batch.stop, :, :, keys.start:keys.stop]
+            return found.reshape([len(x) for x in chosen if isinstance(x, range)])
+
+        return cls([len(x) for x in chosen if isinstance(x, range)], dtype, compute, part=part, chosen=chosen)
+
+    @classmethod
+    def __torch_dispatch__(cls, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        aten = torch.ops.aten
+        if func in (aten.select.int, aten.slice.Tensor):
+            x, axis, *bounds = args
+            axes = [n for n, own in enumerate(x.chosen) if isinstance(own, range)]
+            axis = axes[axis]
+            own = x.chosen[axis]
+            found = own[bounds[0]] if func is aten.select.int else own[slice(*bounds)]
+            # A step would leave out rows of a range.
+            if isinstance(found, int) or found.step == 1:
+                return cls.of(x.part, (*x.chosen[:axis], found, *x.chosen[axis + 1:]), x.dtype)
+        return super().__torch_dispatch__(func, types, args, kwargs)
 
 
 def _reach(mask_function: Callable) -> tuple[int, int] | None:
@@ -243,15 +282,18 @@ def attention_forward(module: torch.nn.Module, query: Tensor, key: Tensor, value
     context, lse = attention(query, key, value, dropout=dropout, return_lse=True, **choices)
     q, k, of_rows = query.detach(), key.detach(), lse.detach()
 
-    def weights() -> Tensor:
-        return attention_weights(q, k, of_rows, **choices).to(q.dtype)
+    def part(of_heads: range, rows: range) -> Tensor:
+        if len(of_heads) == 0 or len(rows) == 0:
+            return q.new_empty(q.shape[0], len(of_heads), len(rows), keys)
+        return attention_weights(q, k, of_rows, heads=list(of_heads), first_row=rows.start, rows=len(rows),
+                                 **choices).to(q.dtype)
 
-    found = None
-    if _is_traced():
-        found = weights() if output_attentions else None
-    else:
-        found = Deferred((query.shape[0], heads, queries, keys), query.dtype, weights)
-    return context.transpose(1, 2).contiguous(), found
+    weights: Tensor | None = None
+    if not _is_traced():
+        weights = Weights.of(part, (range(q.shape[0]), range(heads), range(queries), range(keys)), q.dtype)
+    elif output_attentions:
+        weights = part(range(heads), range(queries))
+    return context.transpose(1, 2).contiguous(), weights
 
 
 def register_with_transformers(*, recurrences: bool = True) -> None:

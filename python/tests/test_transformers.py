@@ -143,6 +143,21 @@ def test_weights(name):
         assert b.detach().numpy().shape == tuple(a.shape)
 
 
+def test_a_part_of_the_weights_is_computed():
+    q, k = torch.randn(3, 4, 6, 8), torch.randn(3, 2, 9, 8)
+    weights = attention_forward(torch.nn.Module(), q, k, k, None, is_causal=False)[1]
+    whole = (q @ k.repeat_interleave(2, 1).mT / 8**0.5).softmax(-1)
+    for part in ((1,), (1, 2), (-1, -1, -1, -1), (slice(1, 3), slice(2), 3), (slice(None), slice(None, None, 2)),
+                 (0, slice(1, 1)), (..., slice(2, 5)), (slice(None), 1, None, slice(2, 4))):
+        found = weights[part]
+        assert found.shape == whole[part].shape
+        torch.testing.assert_close(found + 0, whole[part], rtol=0, atol=1e-6)
+    counted = []
+    computed = weights.part
+    weights.part = lambda heads, rows: counted.append((heads, rows)) or computed(heads, rows)
+    assert len(weights[1, 2, 3:5].tolist()) == 2 and counted == [(range(2, 3), range(3, 5))]
+
+
 def test_packed_sequences_have_the_dense_form():
     eager, ours = pair(*DECODERS["llama"])
     packed = {"input_ids": torch.randint(1, 61, (1, TOKENS)), "use_cache": False,

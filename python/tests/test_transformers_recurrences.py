@@ -150,6 +150,7 @@ def test_other_arguments_go_to_the_function_of_transformers():
         ours = module.causal_conv1d_fn(x, w, activation=activation)
         theirs = module.causal_conv1d_fn.original(x, w, activation=activation)
         torch.testing.assert_close(ours, theirs, rtol=0, atol=1e-5)
+        torch.testing.assert_close(module.causal_conv1d_fn(x, w, None, activation), theirs, rtol=0, atol=1e-5)
     state = torch.randn(2, 6, 4)
     other = state.clone()
     ours = module.causal_conv1d_update(x[..., :1], state, w, None, "silu")
