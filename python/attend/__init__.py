@@ -7,8 +7,9 @@ from . import biases, normalisers, scopes, scores
 from .functional import attention, attention_weights, column_sums, entropy, top
 from .modules import AdditiveAttention, MultiHeadAttention
 from .recurrence import causal_convolution, linear_recurrence
+from .transformers import register_with_transformers
 
 __version__ = "0.1.0"
 __all__ = ["AdditiveAttention", "MultiHeadAttention", "attention", "attention_weights", "biases",
-           "causal_convolution", "column_sums", "entropy", "linear_recurrence", "normalisers", "scopes", "scores",
-           "top"]
+           "causal_convolution", "column_sums", "entropy", "linear_recurrence", "normalisers",
+           "register_with_transformers", "scopes", "scores", "top"]

@@ -129,6 +129,20 @@ def key_lengths(lengths: Tensor) -> Scope:
     return _one(condition)
 
 
+def key_starts(starts: Tensor) -> Scope:
+    """Keys j >= starts[b]: batches padded on the left. int64 [batch]."""
+    check_integers("key_starts", starts)
+
+    def condition(codes: Codes) -> None:
+        e = codes.extent
+        own = check_integers("key_starts", starts, [e.batch])
+        # No key is further than `keys` from the key that is `keys` after the first one.
+        centres = (own + e.keys).to(torch.float64).view(-1, 1, 1)
+        codes.numbers += [AROUND, codes.tensor(centres), e.keys]
+
+    return _one(condition)
+
+
 def query_lengths(lengths: Tensor) -> Scope:
     """Queries i < lengths[b]; later queries see no key. int64 [batch]."""
     check_integers("query_lengths", lengths)

@@ -122,6 +122,8 @@ def scope_cases(queries, keys):
         "prefix": (scopes.causal() | scopes.prefix(4), (j <= i) | (j < 4)),
         "global": (scopes.window(2) | scopes.global_tokens(2), ((j - i).abs() <= 2) | (j < 2) | (i < 2)),
         "lengths": (scopes.key_lengths(lengths), j < own),
+        "starts": (scopes.key_starts(torch.tensor([0, keys // 2 + 1])),
+                   j >= torch.tensor([0, keys // 2 + 1]).view(-1, 1, 1, 1)),
         "queries": (scopes.query_lengths(torch.tensor([2, queries])) & scopes.causal(),
                     (i < torch.tensor([2, queries]).view(-1, 1, 1, 1)) & (j <= i)),
         "mask": (scopes.mask(mask), mask),

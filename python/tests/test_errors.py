@@ -39,6 +39,7 @@ BAD = [
     ("layout has shape", lambda: attend.attention(q, k, v, scope=scopes.blocks(torch.ones(9, 9) > 0, 4))),
     ("key_lengths has dtype", lambda: attend.attention(q, k, v, key_lengths=torch.ones(2))),
     ("key_lengths has shape", lambda: attend.attention(q, k, v, key_lengths=torch.ones(3, dtype=torch.int64))),
+    ("key_starts has shape", lambda: attend.attention(q, k, v, scope=scopes.key_starts(torch.zeros(3, dtype=torch.int64)))),
     ("scope has 9 tensors", lambda: attend.attention(q, k, v, scope=_nine_masks())),
     ("left is -1", lambda: scopes.window(-1)),
     ("dilation is 0", lambda: scopes.window(3, dilation=0)),
