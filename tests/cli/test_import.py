@@ -62,6 +62,10 @@ class Import(program.Case):
         self.assertEqual(len(record["vectors"]), len(record["tokens"]))
         self.refuse("predict", "model", stdin=text, names=["attend embed"])
         self.refuse("embed", "model", "--tokens", stdin=text, names=["--json"])
+        checked = self.succeed("embed", "model", "--check", stdin=f"{text}\n\n{text} {text}\n{text}\n").stdout
+        self.assertEqual(checked.splitlines()[0].split(" texts")[0], "3")
+        self.assertEqual([line.split()[0] for line in checked.splitlines()[1:]], ["0", "0", "0"])
+        self.refuse("embed", "model", "--check", "--json", stdin=text, names=["--check"])
 
     def test_what_cannot_be_read_whole_is_told(self):
         text = self.imported("BertModel")["texts"][0]
