@@ -3,6 +3,7 @@
 #include "attend/base/error.h"
 #include "attend/import/encoder-inl.h"
 #include "attend/import/export-inl.h"
+#include "attend/import/text_pairs-inl.h"
 #include "attend/models/classifier.h"
 #include "attend/models/embedder.h"
 #include "attend/models/tagger.h"
@@ -16,6 +17,10 @@ struct ExportTarget {
   const EncoderType& type;
   const EncoderArchitecture& architecture;
 };
+
+bool has_side_vectors(const PairModel& model) {
+  return model.network->named_parameters().contains(side_vectors_name);
+}
 
 // Returns the config.json that read_encoder reads.
 Json config_of(const PairModel& model, const ExportTarget& target, int64_t tokens) {
@@ -37,7 +42,8 @@ Json config_of(const PairModel& model, const ExportTarget& target, int64_t token
                  {"max_position_embeddings", encoder.maximum_source_length}};
   if (type.epsilon != nullptr) config[type.epsilon] = encoder.epsilon;
   for (const TensorRow& row : type.tensors)
-    if (row.use == TensorUse::first_row_added) config["type_vocab_size"] = 1;
+    if (row.use == TensorUse::first_row_added)
+      config["type_vocab_size"] = has_side_vectors(model) ? 2 : 1;
   if (head == EncoderHead::labels || head == EncoderHead::token_labels) {
     config[type.label_dropout] = head == EncoderHead::labels
                                      ? ours.of<ClassifierConfig>().output_dropout
@@ -68,10 +74,26 @@ std::optional<ExportTarget> find_target(const ModelConfig& config) {
   return std::nullopt;
 }
 
+[[noreturn]] void refuse_side_vectors(std::string_view reason) {
+  fail("model.side_vectors is true, and {}; train with false to export", reason);
+}
+
+// Exports the vectors of the two texts as token types 0 and 1.
+void export_side_vectors(const PairModel& model, ExportedFolder& made) {
+  if (!made.config.contains("type_vocab_size"))
+    refuse_side_vectors(made.architecture + " has no types of tokens");
+  if (model.codecs.source.tokenizer->pair_types() != PairTypes::by_text)
+    refuse_side_vectors("the tokenizer does not give the second text the type 1");
+  keep_token_types(made.again);
+}
+
 }  // namespace
 
 ExportedFolder exported_encoder(const PairModel& model, const std::string& folder) {
-  if (is_gated(model.config)) return exported_modernbert(model, folder);
+  if (is_gated(model.config)) {
+    if (has_side_vectors(model)) refuse_side_vectors("ModernBERT has no types of tokens");
+    return exported_modernbert(model, folder);
+  }
   const ExportedTokens tokens = exported_tokens(model, folder);
   const std::optional<ExportTarget> target = find_target(model.config);
   if (!target)
@@ -83,6 +105,7 @@ ExportedFolder exported_encoder(const PairModel& model, const std::string& folde
                       .config = config_of(model, *target, std::ssize(tokens.vectors))};
   made.again = read_again(
       made.config, [&](const JsonPosition& config) { return read_encoder(config, target->type); });
+  if (has_side_vectors(model)) export_side_vectors(model, made);
   if (target->architecture.head == EncoderHead::none) made.again.prefix = "";
   add_exported(model, tokens, made);
   add_tokenizer_config(model, tokens, made);

@@ -87,6 +87,9 @@ SourceEncoder::SourceEncoder(const SourceShape& shape, const SourceEncoderConfig
         "positions",
         std::make_shared<LearnedPositions>(
             image ? image->rows * image->columns : config.maximum_source_length, config.depth));
+  // Small, like learned positions.
+  if (shape.as<PairForm>() != nullptr && config.side_vectors)
+    sides_ = register_parameter("sides", torch::randn({2, config.depth}) * 0.02);
   if (config.recurrent_layers > 0)
     recurrent_ = register_module(
         "recurrent", std::make_shared<BidirectionalEncoder>(
@@ -125,8 +128,13 @@ Tensor SourceEncoder::positioned(const Tensor& vectors) const {
          positions;
 }
 
+Tensor SourceEncoder::with_sides(const Tensor& vectors, const Tensor& source) const {
+  if (!sides_.defined()) return vectors;
+  return vectors + at::embedding(sides_, source.div(shape_.tokens(), "floor"));
+}
+
 StackSource SourceEncoder::forward(const Tensor& source, const Tensor& lengths, const Pass& pass) {
-  StackSource result{positioned(input_->forward(source, pass)), lengths};
+  StackSource result{with_sides(positioned(input_->forward(source, pass)), source), lengths};
   if (recurrent_)
     result.vectors =
         recurrent_->forward(attend::dropout(result.vectors, dropout_, pass), lengths.cpu(), pass);
@@ -157,9 +165,11 @@ bool SourceEncoder::pack(WeightType weights) {
   return packed_ != nullptr;
 }
 
-Tensor drop_words(const Tensor& source, double share, const Pass& pass) {
+Tensor drop_words(const Tensor& source, double share, const Pass& pass, int64_t pair_tokens) {
   if (!pass.generator || share == 0 || source.is_floating_point()) return source;
-  return source.masked_fill(at::rand(source.sizes(), pass.generator) < share, Vocabulary::unknown);
+  const Tensor dropped = at::rand(source.sizes(), pass.generator) < share;
+  if (pair_tokens == 0) return source.masked_fill(dropped, Vocabulary::unknown);
+  return at::where(dropped, source - source.remainder(pair_tokens) + Vocabulary::unknown, source);
 }
 
 Tensor rolled_out(Tensor weights, const AttentionTrace& trace) {

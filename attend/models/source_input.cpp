@@ -137,7 +137,8 @@ Tensor SourceInput::convolved(Tensor image) {
 Tensor SourceInput::forward(const Tensor& source, const Pass& pass) {
   if (!shape_.is_frames()) {
     if (source.is_floating_point()) fail("[source] got frames; this network reads tokens");
-    return pass.watched(WatchedVectors::input, at::embedding(weight_, source));
+    const Tensor ids = shape_.as<PairForm>() ? source.remainder(shape_.tokens()) : source;
+    return pass.watched(WatchedVectors::input, at::embedding(weight_, ids));
   }
   if (source.dim() != 3 || source.size(2) != shape_.depth())
     fail("[source] got shape [{}]; this network reads frames [.., .., {}]",

@@ -16,7 +16,7 @@ from test_serving_docs import indented_blocks
 PAGE = pathlib.Path(__file__).resolve().parents[2] / "docs/pretrained.md"
 # Folders that commands import, and ready models.
 FOREIGN = {"all-MiniLM-L6-v2": "BertModel", "vit-base-patch16-224": "ViTForImageClassification",
-           "opus-mt-en-roa": "MarianMTModel"}
+           "opus-mt-en-roa": "MarianMTModel", "ms-marco-MiniLM-L-6-v2": "RobertaForSequenceClassification"}
 IMPORTED = {"bert": "BertForMaskedLM", "gpt2": "GPT2LMHeadModel",
             "reviews": "DistilBertForSequenceClassification"}
 TEXTS = ["the cat sat on the mat", "a dog ran", "Paris is the capital", "of France", "hello world", "a mat"]
@@ -33,6 +33,8 @@ class PretrainedDocs(program.Case):
         self.write("text.txt", "\n".join(TEXTS) + "\n")
         self.write("reviews.tsv", "".join(f"{text} {number}\t{number % 2}\n" for number, text in enumerate(TEXTS * 50)))
         self.write("pairs.tsv", "".join(f"{text} {number}\t{text}\n" for number, text in enumerate(TEXTS * 20)))
+        self.write("judged.tsv", "".join(f"{text} {number}\t{text}\t{number % 2}\n"
+                                         for number, text in enumerate(TEXTS * 20)))
         image = golden_case("ViTForImageClassification")["texts"][0]
         self.write("cat.png", base64.b64decode(image.partition(",")[2]))
 
