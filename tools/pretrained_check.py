@@ -4,7 +4,7 @@
     python3 -m venv build/pretrained
     build/pretrained/bin/pip install torch==2.15.0
     build/pretrained/bin/pip install transformers==5.24.0 tokenizers==0.23.3 pillow==11.3.0 sentencepiece==0.2.3 \
-        protobuf==7.36.2
+        protobuf==7.36.2 sentence-transformers==6.2.0
     build/pretrained/bin/python tools/pretrained_check.py [--program build/release/attend] [--real] [--images FOLDER]
 
 Makes tiny models of each type and class with random weights and imports them with `attend import`. Compares on the same
@@ -12,6 +12,7 @@ texts:
 
 - vectors of every layer (by models with fewer layers) and weights of every head;
 - probabilities of masked words, of labels and of texts;
+- labels and scores of pairs of texts, also by CrossEncoder of sentence-transformers;
 - continuations and translations by greedy and by beam search;
 - tokens of 10,000 random lines for a translator, and of 2,000 lines for the files before tokenizer.json.
 
@@ -53,6 +54,7 @@ from pretrained_heads import dense_differ, numbers_differ, tags_differ
 from pretrained_models import (CONTINUING, FAMILIES, IMAGE_FAMILIES, Draws, draw_weights, drawn_images, drawn_texts,
                                sources_of)
 from pretrained_older import older_rows
+from pretrained_pairs import pair_rows
 from pretrained_texts import (contacts_differ, continuations_differ, difference, encoded, maps_differ, shown,
                               texts_differ)
 from pretrained_translators import TRANSLATORS, tokenizing_rows, translator_rows
@@ -345,6 +347,7 @@ def main():
         speed = []
         for family in FAMILIES:
             show(family_rows(program, family))
+        show(pair_rows(program))
         images = drawn_images(program.folder)
         show(export_rows(program, images))
         if options.images:

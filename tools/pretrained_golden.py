@@ -14,6 +14,7 @@ import transformers
 from PIL import Image
 
 from pretrained_models import CONTINUING, ESM, FAMILIES, IMAGE_FAMILIES, is_norm_weight
+from pretrained_pairs import with_types
 from pretrained_texts import behind, continued, encoded
 from pretrained_translators import TRANSLATORS, logs_of, translated, translating_config, translating_tokenizer
 
@@ -121,6 +122,32 @@ def golden_case(folder, family, kind, what):
             "tensors": shapes, "texts": texts, "answers": answers, **more}
 
 
+def golden_pairs(folder, family, activation=None):
+    """As golden_case(), for pairs of texts: labels, or the scores of a cross-encoder with this activation."""
+    name, make_config, values, make_tokenizer = family
+    tokenizer = with_types(make_tokenizer()) if name == "Bert" else make_tokenizer()
+    tokenizer.model_max_length = 14
+    small = {key: {24: 8, 40: 12, 3: 2, 4: 2, 128: 40}.get(value, value) for key, value in values.items()}
+    config = make_config(vocab_size=len(tokenizer) + 3, **small, num_labels=1 if activation else 3)
+    if activation:
+        config.sentence_transformers = {"activation_fn": f"torch.nn.modules.{activation}"}
+    kind = "ForSequenceClassification"
+    model, shapes = with_formula(getattr(transformers, name + kind)(config), folder)
+    tokenizer.save_pretrained(folder)
+    texts = ["the cat sees\ta dog", "Paris is\tthe capital of France", "a b c d e f g h i j\tk",
+             "the cat sees a bird and runs\ta dog sits on the old house slowly"]
+    answers = []
+    for text in texts:
+        batch = tokenizer(*text.split("\t"), return_tensors="pt", truncation="longest_first")
+        with torch.no_grad():
+            logits = model(**batch).logits[0]
+        answers.append(with_digits(logits.sigmoid() if activation else logits.log_softmax(-1)))
+    files = {file: json.loads((folder / file).read_text())
+             for file in ("config.json", "tokenizer.json", "tokenizer_config.json")}
+    return {"name": name + kind, "what": "score" if activation else "labels", "files": files, "tensors": shapes,
+            "texts": texts, "answers": answers}
+
+
 def golden_translation(folder):
     """A small translator, its answers and the probability of each token."""
     tokenizer = translating_tokenizer(folder, rules="identity", size=50)
@@ -159,6 +186,8 @@ def write_golden(path):
         for index, kind, what in ((0, "ForMaskedLM", "masked"), (1, "Model", "vector"),
                                   (0, "ForSequenceClassification", "labels")):
             cases.append(golden_case(pathlib.Path(folder) / str(len(cases)), ESM[index], kind, what))
+        cases.append(golden_pairs(pathlib.Path(folder) / "pairs", FAMILIES[0]))
+        cases.append(golden_pairs(pathlib.Path(folder) / "scores", FAMILIES[3], "activation.Sigmoid"))
     versions = {name: importlib.metadata.version(name) for name in ("transformers", "tokenizers", "torch", "pillow",
                                                                          "sentencepiece")}
     pathlib.Path(path).write_text(json.dumps({"versions": versions, "cases": cases, "resizing": golden_resizing()},

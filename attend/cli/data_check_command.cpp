@@ -171,6 +171,8 @@ TextConfig text_of(const CheckOptions& options, const std::string& path) {
     known = text.settings();
   else if (text.source_kind() != nullptr)
     append(known, text.frames.settings());
+  else
+    known.push_back(text.pairs_setting());
   for (const std::string& assignment : options.assignments) assign(known, assignment);
   return text;
 }

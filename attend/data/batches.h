@@ -10,7 +10,9 @@ namespace attend {
 
 // A source and a target as ids, without start and end tokens.
 struct EncodedPair {
-  std::vector<int64_t> source;  // empty if the source is missing or consists of frames
+  // As the SourceShape says, such as PairForm; empty if the source is missing or consists of
+  // frames.
+  std::vector<int64_t> source;
   std::vector<int64_t> target;
   at::Tensor frames = {};  // [S, F] float, if the source is an image, a sound or the like
   bool no_eos = false;     // no EOS after the target: its length, or its continuation, is known

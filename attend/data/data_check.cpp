@@ -45,7 +45,7 @@ struct Lengths {
 // Reads one file or two, and continues after invalid lines.
 class Rows {
  public:
-  explicit Rows(const PairFiles& files) {
+  Rows(const PairFiles& files, PairTexts pairs) : pairs_(pairs) {
     if (files.is_conll())
       sentences_.emplace(ByteReader(files.source), files.source_column, files.target_column,
                          longest_line);
@@ -123,12 +123,17 @@ class Rows {
     const auto tabs = std::count(row.source.begin(), row.source.end(), '\t');
     if (number() == 1) tabs_ = tabs > 0;
     if (!tabs_) return;
-    if (tabs != 1) {
+    if (tabs != 1 && pairs_ == PairTexts::never) {
       row.problem = fmt::format("{}: {} TABs; one is wanted, between source and target",
                                 source_->where(), tabs);
       return;
     }
-    const size_t tab = row.source.find('\t');
+    // pair_check() reports missing and further texts of the source.
+    const size_t tab = std::min(row.source.rfind('\t'), row.source.size());
+    if (tab == row.source.size()) {
+      row.problem = fmt::format("{}: no TAB", source_->where());
+      return;
+    }
     row.target = row.source.substr(tab + 1);
     row.source.resize(tab);
   }
@@ -137,6 +142,7 @@ class Rows {
   std::optional<CsvReader> table_;
   std::string text_;  // of a FASTA file, one sequence per line
   std::optional<internal::Lines> source_, target_;
+  PairTexts pairs_;
   bool tabs_ = false;
   int64_t count_ = 0;
 };
@@ -188,7 +194,7 @@ class FileCheck {
         check_(pair_check(text)),
         is_prose_(kind_ == nullptr && !refusing_units(text.source_units)) {
     summary_.path = files.source;
-    Rows rows(files);
+    Rows rows(files, text.pairs);
     summary_.columns = rows.columns();
     text_ = text;
     Row row;
@@ -387,9 +393,9 @@ class FileCheck {
 };
 
 Overlap compare(const FileCheck& first, const FileCheck& other, const FileSummary& first_summary,
-                const FileSummary& summary, const PairFiles& files) {
+                const FileSummary& summary, const PairFiles& files, PairTexts pairs) {
   Overlap overlap{.path = summary.path};
-  Rows rows(files);
+  Rows rows(files, pairs);
   Row row;
   while (rows.next(row)) {
     const auto found = first.sources().find(first.key_of(row.source));
@@ -415,7 +421,8 @@ DataSummary check_data(const std::vector<PairFiles>& files, const TextConfig& te
   for (size_t i = 1; i < files.size(); ++i) {
     FileCheck other(files[i], text);
     summary.files.push_back(other.finish());
-    summary.overlaps.push_back(compare(first, other, summary.files[0], summary.files[i], files[i]));
+    summary.overlaps.push_back(
+        compare(first, other, summary.files[0], summary.files[i], files[i], text.pairs));
   }
   return summary;
 }

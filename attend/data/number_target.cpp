@@ -58,6 +58,14 @@ double target_number(std::string_view text) {
   return *number;
 }
 
+double target_probability(std::string_view text) {
+  const auto number = parse_number<double>(trimmed(text));
+  if (!number || !(*number >= 0 && *number <= 1))
+    fail("target {} is not a number from 0 to 1, which data.target = probability needs",
+         in_quotes(text));
+  return *number;
+}
+
 std::string number_text(double number, double deviation) {
   constexpr int float_digits = 7, double_digits = std::numeric_limits<double>::max_digits10;
   const auto decade = [](double size) { return static_cast<int>(std::floor(std::log10(size))); };

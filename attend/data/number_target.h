@@ -9,9 +9,10 @@
 
 namespace attend {
 
-// Kind of target: a text, a number to approximate, or any number of labels.
-enum class TargetKind { text, number, labels };
-inline EnumNames names_of(TargetKind) { return {"text", "number", "labels"}; }
+// Kind of target: a text, a number to approximate, any number of labels, or a number from 0 to 1
+// such as the relevance of a passage.
+enum class TargetKind { text, number, labels, probability };
+inline EnumNames names_of(TargetKind) { return {"text", "number", "labels", "probability"}; }
 
 // Standardisation of numeric targets, with which a network learns numbers around 0.
 struct NumberScale {
@@ -32,6 +33,9 @@ NumberScale scale_of(const std::unordered_map<std::string, int64_t>& targets);
 
 // Parses a numeric target. Error if it is not a finite number.
 double target_number(std::string_view text);
+
+// Parses a target of the kind probability. Error if it is not a number from 0 to 1.
+double target_probability(std::string_view text);
 
 // Formats a number as an answer. A network computes the standardised number in float32. Hence the
 // text has digits down to a millionth of the leading digit of the deviation, but at least seven and

@@ -22,24 +22,38 @@ namespace {
 
 bool is_blank(std::string_view text) { return split_words(text).empty(); }
 
+constexpr std::string_view wanted_lines = "each line is a source, a TAB and a target";
+
+// Forms of lines, by PairTexts.
+std::string_view wanted(PairTexts pairs) {
+  constexpr std::string_view forms[] = {
+      wanted_lines, "each line is a source, perhaps of two texts with a TAB, a TAB and a target",
+      "each line is a text, a TAB, a second text, a TAB and a target"};
+  return forms[static_cast<size_t>(pairs)];
+}
+
+void check_tabs(std::string_view line, PairTexts pairs) {
+  const auto tabs = std::count(line.begin(), line.end(), '\t');
+  if (tabs == 0) fail("no TAB; {}", wanted(pairs));
+  if (tabs == 1 && pairs == PairTexts::always) fail("only one TAB; {}", wanted(pairs));
+  if (pairs == PairTexts::never ? tabs > 1 : tabs > 2)
+    fail("more than {} TAB{}; {}", pairs == PairTexts::never ? "one" : "two",
+         pairs == PairTexts::never ? "" : "s", wanted(pairs));
+}
+
 std::pair<std::string_view, std::string_view> parse_line(std::string_view line,
-                                                         bool takes_empty_target = false) {
-  const size_t tab = line.find('\t');
-  if (tab == std::string_view::npos) {
-    fail("no TAB; each line is a source, a TAB and a target");
-  }
-  if (line.find('\t', tab + 1) != std::string_view::npos) {
-    fail("more than one TAB; each line is a source, a TAB and a target");
-  }
+                                                         const PairFiles& files = {}) {
+  check_tabs(line, files.pairs);
+  const size_t tab = line.rfind('\t');
   // Checks the whole line: the position of a bad byte counts from its start.
   internal::check_characters(line);
   const std::pair pair{line.substr(0, tab), line.substr(tab + 1)};
   if (is_blank(pair.first)) fail("the source, before the TAB, is empty");
-  if (!takes_empty_target && is_blank(pair.second)) fail("the target, after the TAB, is empty");
+  if (!files.takes_empty_targets && is_blank(pair.second))
+    fail("the target, after the TAB, is empty");
+  if (files.pairs != PairTexts::never) source_texts(pair.first, files.pairs);
   return pair;
 }
-
-constexpr std::string_view wanted_lines = "each line is a source, a TAB and a target";
 
 }  // namespace
 
@@ -122,8 +136,8 @@ int64_t PairReader::line() const {
 bool PairReader::next_line(std::string& source, std::string& target) {
   std::string_view line;
   if (!streams_->source->next(line)) return false;
-  std::tie(source, target) = internal::at_line(
-      *streams_->source, [&] { return parse_line(line, files_.takes_empty_targets); });
+  std::tie(source, target) =
+      internal::at_line(*streams_->source, [&] { return parse_line(line, files_); });
   return true;
 }
 
@@ -231,7 +245,7 @@ std::vector<Example> read_pairs(const PairFiles& files, const Tell& tell, int64_
       files, [&](Example&& example) { examples.push_back(std::move(example)); }, tell, bad);
   if (examples.empty())
     fail("{}: is empty; {}", files.source,
-         files.target.empty() ? wanted_lines : "line i of both files must be a pair");
+         files.target.empty() ? wanted(files.pairs) : "line i of both files must be a pair");
   return examples;
 }
 

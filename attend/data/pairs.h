@@ -7,6 +7,7 @@
 #include <string_view>
 #include <vector>
 
+#include "attend/data/source_texts.h"
 #include "attend/text/line_reader.h"
 #include "attend/text/units.h"
 
@@ -36,6 +37,8 @@ struct PairFiles {
   PairCheck check = {};
   // Whether a target may be empty, except in two files and in CoNLL columns.
   bool takes_empty_targets = false;
+  // Whether sources are pairs of texts; a line of one file is then text TAB text TAB target.
+  PairTexts pairs = PairTexts::never;
   // If set, called with the error of each unreadable line, which is then left out. A file that
   // cannot be read is still an Error.
   Tell leave_out = {};
@@ -46,9 +49,9 @@ struct PairFiles {
 
 // Reads the pairs of files one at a time, unchanged. UTF-8, with or without a byte order mark; LF
 // or CRLF. In two files, pairs with an empty or blank side are skipped. Errors name file and line:
-// a missing file, no TAB, more than one TAB, an empty or blank source, an empty or blank target
-// unless PairFiles::takes_empty_targets, invalid UTF-8, a NUL or a lone carriage return, a line
-// over `maximum_line` bytes, two files of different lengths. ByteReader,
+// a missing file, no TAB, more TABs than PairFiles::pairs allows, an empty or blank source, an
+// empty or blank target unless PairFiles::takes_empty_targets, invalid UTF-8, a NUL or a lone
+// carriage return, a line over `maximum_line` bytes, two files of different lengths. ByteReader,
 // ConllReader and CsvReader report further errors; the errors of PairFiles::check name file and
 // line, too.
 // PairFiles::leave_out receives the errors of lines.

@@ -15,6 +15,11 @@ struct TokenForm {
   int64_t tokens = 0;
 };
 
+// One text or a pair of texts. A token of the second text has the id of a vocabulary plus `tokens`.
+struct PairForm {
+  int64_t tokens = 0;
+};
+
 // Ids of a vocabulary. The tokens after the fixed ones name the nodes of a graph, in order.
 struct NodeForm {
   int64_t tokens = 0;
@@ -45,7 +50,7 @@ struct NeighbourForm {
 };
 
 using SourceForm =
-    std::variant<TokenForm, NodeForm, FrameForm, ImageForm, ImageSetForm, NeighbourForm>;
+    std::variant<TokenForm, PairForm, NodeForm, FrameForm, ImageForm, ImageSetForm, NeighbourForm>;
 
 template <class One>
 concept IsSourceForm = std::is_constructible_v<SourceForm, One>;

@@ -29,6 +29,7 @@ std::vector<Example> read_examples(const PairFiles& files, const TextConfig& tex
   if (std::filesystem::is_directory(files.source)) checked.source += "/test.tsv";
   checked.check = both_checks(files.check, pair_check(text));
   checked.takes_empty_targets = text.wants_labels();
+  checked.pairs = text.pairs;
   std::vector<Example> examples = read_pairs(checked, tell, bad);
   if (const SourceKind* kind = text.source_kind(); kind != nullptr)
     place_sources(examples, *kind, checked.source);
@@ -67,17 +68,25 @@ PairCheck pair_check(const TextConfig& text) {
   const auto target = is_text ? refusing_units(text.target_units) : std::nullopt;
   const SourceKind* kind = text.source_kind();
   if (kind != nullptr && kind->placed != nullptr) kind = nullptr;  // files are read later
-  if (!source && !target && kind == nullptr && is_text) return nullptr;
-  return [source, target, kind, frames = text.frames, wanted = text.target,
+  const bool is_pair = text.pairs != PairTexts::never;
+  if (!source && !target && kind == nullptr && is_text && !is_pair) return nullptr;
+  return [source, target, kind, pairs = text.pairs, frames = text.frames, wanted = text.target,
           separator = text.label_separator](const std::string& source_text,
                                             const std::string& target_text) mutable {
-    if (source) split_units(source_text, *source);
+    if (pairs != PairTexts::never) {
+      const SourceTexts texts = source_texts(source_text, pairs);
+      for (const std::string_view one : {texts.first, texts.second.value_or("")})
+        if (source) split_units(one, *source);
+    } else if (source) {
+      split_units(source_text, *source);
+    }
     if (kind != nullptr) {
       kind->measure(source_text, frames);
       kind->reader(frames)->read(source_text);
     }
     if (target) split_units(target_text, *target);
     if (wanted == TargetKind::number) target_number(target_text);
+    if (wanted == TargetKind::probability) target_probability(target_text);
     if (wanted == TargetKind::labels) split_labels(target_text, separator);
   };
 }

@@ -72,6 +72,29 @@ bool is_language_token(std::string_view token) {
 }
 
 std::vector<std::string> TextCodec::split(std::string_view text) const {
+  return pairs == PairTexts::never ? split_one(text) : split_source(text).names;
+}
+
+SourceTokens TextCodec::split_source(std::string_view text) const {
+  const SourceTexts texts =
+      pairs == PairTexts::never ? SourceTexts{text} : source_texts(text, pairs);
+  if (texts.second && tokenizer)
+    return tokenizer->split(prepared(texts.first), prepared(*texts.second));
+  SourceTokens tokens{split_one(texts.first)};
+  if (texts.second) tokens.names.emplace_back(pair_separator);
+  tokens.second = std::ssize(tokens.names);
+  if (texts.second)
+    for (std::string& token : split_one(*texts.second)) tokens.names.push_back(std::move(token));
+  return tokens;
+}
+
+TextMargins TextCodec::margins(bool is_pair) const {
+  if (is_pair) return tokenizer ? tokenizer->pair_margins() : TextMargins{.between = 1};
+  if (!tokenizer) return {};
+  return {.before = tokenizer->opening_tokens(), .after = tokenizer->closing_tokens()};
+}
+
+std::vector<std::string> TextCodec::split_one(std::string_view text) const {
   if (!language_token) return split_rest(text);
   constexpr std::string_view spaces = " \t";
   const size_t begin = std::min(text.find_first_not_of(spaces), text.size());
@@ -142,7 +165,16 @@ std::string TextCodec::join_line(const std::vector<std::string>& tokens) const {
 }
 
 std::vector<TokenSpan> TextCodec::places(std::string_view text) const {
-  return tokenizer ? tokenizer->places(text) : std::vector<TokenSpan>();
+  if (!tokenizer) return {};
+  const SourceTexts texts =
+      pairs == PairTexts::never ? SourceTexts{text} : source_texts(text, pairs);
+  if (!texts.second) return tokenizer->places(text);
+  std::vector<TokenSpan> all = tokenizer->places(texts.first, *texts.second);
+  const auto begin = static_cast<size_t>(texts.second->data() - text.data());
+  const auto first_of_second = static_cast<size_t>(split_source(text).second);
+  for (size_t i = first_of_second; i < all.size(); ++i)
+    if (all[i].end > 0) all[i] = {all[i].begin + begin, all[i].end + begin};
+  return all;
 }
 
 std::vector<std::string> TextCodec::texts(const std::vector<std::string>& tokens) const {
@@ -188,6 +220,10 @@ TextCodecs make_codecs(const TextConfig& text) {
   if (text.language_token && text.source_kind() != nullptr)
     fail("data.language_token = true: but data.source_units is {}, and its sources are names",
          text.source_units);
+  if (text.pairs != PairTexts::never && (text.language_token || text.source_kind() != nullptr))
+    fail("data.pairs is {}, and {}; set data.pairs = never", name_of(text.pairs),
+         text.language_token ? "data.language_token is true"
+                             : "data.source_units is " + text.source_units);
   check_tokenizers(text);
   std::optional<TextTokenizer> tokenizer, target_tokenizer;
   if (!text.tokenizer.empty()) {
@@ -202,6 +238,7 @@ TextCodecs make_codecs(const TextConfig& text) {
       make_codec(text, "source", text.source_units, text.source_bpe, tokenizer),
       make_codec(text, "target", text.target_units, text.target_bpe, target_tokenizer)};
   codecs.source.language_token = text.language_token;
+  codecs.source.pairs = text.pairs;
   if (text.wants_labels()) codecs.target.label_separator = text.label_separator;
   return codecs;
 }

@@ -15,6 +15,9 @@
 
 namespace attend {
 
+// Token between the texts of a pair, unless a tokenizer splits them. No text contains it.
+constexpr const char* pair_separator = "\t";
+
 // Converts the texts of one side to tokens and back.
 struct TextCodec {
   Units units = Units::character;
@@ -25,6 +28,7 @@ struct TextCodec {
   bool language_token = false;
   bool names_file = false;                      // a text is a name and has no tokens
   std::optional<TextTokenizer> tokenizer = {};  // replaces units
+  PairTexts pairs = PairTexts::never;           // whether a text is two texts
   std::string label_separator = {};             // replaces units; empty: a text is not labels
 
   // Returns the text normalised, lower-cased and tokenised, in this order. Error on invalid UTF-8.
@@ -33,6 +37,8 @@ struct TextCodec {
   // token (Johnson et al. 2017), and the rest is split. Errors as prepared and split_labels;
   // also if that word does not have the form <..>.
   std::vector<std::string> split(std::string_view text) const;
+  // As split(), with the place of the second text of a pair. Errors also as source_texts().
+  SourceTokens split_source(std::string_view text) const;
   // Splits a text of several lines in the same way. A line break is a separate token, except if a
   // tokenizer splits the text as a whole.
   std::vector<std::string> split_lines(std::string_view text) const;
@@ -54,10 +60,8 @@ struct TextCodec {
   // Returns the tokens that exist independently of the texts: all bytes if these are the units,
   // otherwise none.
   std::vector<std::string> alphabet() const;
-  // Number of tokens that a tokenizer puts before each text, such as [CLS].
-  int64_t opening_tokens() const { return tokenizer ? tokenizer->opening_tokens() : 0; }
-  // Number of tokens that a tokenizer appends to each text, such as [SEP].
-  int64_t closing_tokens() const { return tokenizer ? tokenizer->closing_tokens() : 0; }
+  // Numbers of tokens that are put around the texts of a source, such as [CLS] and [SEP].
+  TextMargins margins(bool is_pair) const;
   // Returns whether a text that is too long loses its beginning.
   bool cuts_left() const { return tokenizer && tokenizer->cuts_left(); }
 
@@ -77,6 +81,7 @@ struct TextCodec {
 
  private:
   std::string join_line(const std::vector<std::string>& tokens) const;
+  std::vector<std::string> split_one(std::string_view text) const;
   std::vector<std::string> split_rest(std::string_view text) const;
 };
 

@@ -47,7 +47,13 @@ Setting TextConfig::target_setting() {
   return {"data.target", &target,
           "text: answers are texts or labels; number: answers are one number, for model types that "
           "otherwise answer with a label; labels: answers are any number of labels, for the same "
-          "types"};
+          "types; probability: answers are a number from 0 to 1, also for these types"};
+}
+
+Setting TextConfig::pairs_setting() {
+  return {"data.pairs", &pairs,
+          "whether a source is two texts with a TAB between them: never; optional: if it has a "
+          "TAB; always. Only model.type classifier reads pairs"};
 }
 
 Setting TextConfig::label_separator_setting() {
@@ -108,6 +114,7 @@ Settings TextConfig::pair_settings() {
       {"data.language_token", &language_token,
        "whether a source begins with the language of the answer, such as <2de>, as one token for "
        "any units"},
+      pairs_setting(),
   };
   if (source_kind() != nullptr) append(all, frames.settings());
   return all;

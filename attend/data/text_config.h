@@ -9,6 +9,7 @@
 #include "attend/data/graph_config.h"
 #include "attend/data/interaction_config.h"
 #include "attend/data/number_target.h"
+#include "attend/data/source_texts.h"
 #include "attend/text/normalise.h"
 
 namespace attend {
@@ -51,7 +52,8 @@ struct TextConfig {
   References references = References::each;
   bool lowercase = false;
   bool tokenise = false;
-  bool language_token = false;  // a source begins with a language token, such as <2de>
+  bool language_token = false;         // a source begins with a language token, such as <2de>
+  PairTexts pairs = PairTexts::never;  // whether sources are pairs of texts
 
   TargetKind target = TargetKind::text;
   NumberScale target_scale = {};      // only for numeric targets
@@ -70,6 +72,7 @@ struct TextConfig {
   Setting format_setting();
   Setting source_units_setting();
   Setting target_setting();
+  Setting pairs_setting();            // a key for pairs only
   Setting label_separator_setting();  // a key if targets are labels
   // Keys data.*: of the format; of frames if the source units need them; of numbers or labels as
   // the targets are.

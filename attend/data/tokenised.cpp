@@ -45,7 +45,11 @@ TokenisedExamples tokenise_examples(std::vector<Example> examples, const TextCod
       kept.push_back(std::move(target));
     }
     if (kept.empty()) continue;
-    if (!codecs.source.names_file) result.sources.add(codecs.source.split(example.source));
+    if (!codecs.source.names_file) {
+      const SourceTokens tokens = codecs.source.split_source(example.source);
+      result.sources.add(tokens.names);
+      result.seconds.push_back(tokens.second);
+    }
     result.examples.push_back({std::move(example.source), std::move(kept), example.line});
   }
   return result;

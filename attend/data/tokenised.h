@@ -33,9 +33,10 @@ class TokenisedTexts {
 // Examples and the tokens of their texts; each text is split once.
 struct TokenisedExamples {
   std::vector<Example> examples;
-  TokenisedTexts sources;  // one per example; empty if sources are files
-  TokenisedTexts targets;  // targets of the first example, then of the second, ...
-  int64_t left_out = 0;    // number of targets that were too long
+  TokenisedTexts sources;        // one per example; empty if sources are files
+  std::vector<int64_t> seconds;  // SourceTokens::second of each source
+  TokenisedTexts targets;        // targets of the first example, then of the second, ...
+  int64_t left_out = 0;          // number of targets that were too long
 };
 
 constexpr int64_t no_limit = std::numeric_limits<int64_t>::max();

@@ -39,6 +39,38 @@ class TokenLists {
   std::vector<Sequence> sequences_;
 };
 
+using Tokens = std::vector<std::string>;
+
+// A text of a pair among the tokens of a map.
+struct TextRange {
+  std::string name;
+  int64_t begin, end;
+
+  Tokens of(const Tokens& all) const { return {all.begin() + begin, all.begin() + end}; }
+};
+
+// Adds the parts of an encoder's map in which the tokens of one text of a pair read the other text.
+void add_maps_between_texts(const Subject& subject, const LayerMap& map, const PageDetail& detail,
+                            TokenLists& lists, std::vector<PageMap>& maps) {
+  const int64_t length = subject.source_length(), second = subject.second_text();
+  const bool reads_itself =
+      map.row_sequence() == Sequence::source && map.column_sequence() == Sequence::source;
+  if (second == length || !reads_itself) return;
+  const int64_t count = std::ssize(map.columns), begin = count - length + second;
+  const TextRange texts[] = {{"first text", 0, begin}, {"second text", begin, count}};
+  for (const auto& [reader, read] : {std::pair{texts[1], texts[0]}, {texts[0], texts[1]}}) {
+    PageMap shown;
+    shown.name = fmt::format("{}, {} over the {}", map.name, reader.name, read.name);
+    shown.rows = lists.place(Sequence::source, reader.name, reader.of(map.rows));
+    shown.columns = lists.place(Sequence::source, read.name, read.of(map.columns));
+    for (const at::Tensor& head : map.weights.unbind())
+      shown.heads.push_back(page_head(
+          head.slice(0, reader.begin, reader.end).slice(1, read.begin, read.end), detail));
+    shown.notes.resize(shown.heads.size());
+    maps.push_back(std::move(shown));
+  }
+}
+
 // Adds a map for each attention with weights. Only one map's weights are in memory at a time.
 void add_maps(const Explanation& explanation, const PageDetail& detail, TokenLists& lists,
               std::vector<PageMap>& maps) {
@@ -56,6 +88,7 @@ void add_maps(const Explanation& explanation, const PageDetail& detail, TokenLis
       shown.notes.push_back(named_pattern(patterns_of(explanation.patterns(), map.site, head)));
     }
     maps.push_back(std::move(shown));
+    add_maps_between_texts(subject, map, detail, lists, maps);
   }
 }
 

@@ -145,9 +145,8 @@ Tensor by_token(const Subject& subject, const MethodChoice& choice,
 // unsuitable: a layer that normalises them is discontinuous there.
 std::pair<Tensor, Tensor> blank_source(const Subject& subject) {
   Batch blank = subject.batch;
-  blank.source = blank.source.is_floating_point()
-                     ? at::zeros_like(blank.source)
-                     : blank.source.masked_fill(text_tokens(subject), unknown_token(subject.model));
+  blank.source = blank.source.is_floating_point() ? at::zeros_like(blank.source)
+                                                  : with_unknown(subject, text_tokens(subject));
   const NetworkTrace trace =
       trace_network(subject.network(), blank, {.keeps = TraceParts::vectors});
   return {of_source(subject, trace.input).detach(),

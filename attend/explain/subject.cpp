@@ -108,6 +108,11 @@ void show_texts(Subject& subject) {
 
 }  // namespace
 
+int64_t Subject::second_text() const {
+  if (batch.source.is_floating_point()) return source_length();
+  return batch.source[0].lt(model.source_vocabulary.size()).sum().item<int64_t>();
+}
+
 Subject make_subject(const PairModel& model, const EncodedPair& given) {
   if (given.source_length() == 0) fail("the text is empty; give one to explain");
   EncodedPair encoded = given;
@@ -115,7 +120,7 @@ Subject make_subject(const PairModel& model, const EncodedPair& given) {
   Subject subject{model, make_batch({encoded}, {0}), {}, {}};
   if (encoded.target_length() == 0) fail("the answer is empty; give a target");
   for (const int64_t id : encoded.source)
-    subject.source.push_back(model.source_vocabulary.token(id));
+    subject.source.push_back(model.source_vocabulary.token(model.vocabulary_id(id)));
   for (int64_t i = 0; i < encoded.source_length() && encoded.frames.defined(); ++i)
     subject.source.push_back(std::to_string(i + 1));
   for (const int64_t id : encoded.target)
@@ -237,12 +242,12 @@ std::vector<int64_t> asked_places(const Subject& subject, int64_t maximum) {
 }
 
 TokensAround special_tokens(const Subject& subject) {
-  const TextCodec& codec = subject.model.codecs.source;
   const int64_t length = subject.source_length();
+  const TextMargins margins = subject.model.codecs.source.margins(subject.second_text() < length);
   // A truncated source of a model that reads the end lacks its opening tokens.
   const bool is_cut = subject.truncated && subject.model.answer_kind().keeps_end();
-  const int64_t after = std::min(codec.closing_tokens(), length);
-  return {is_cut ? 0 : std::min(codec.opening_tokens(), length - after), after};
+  const int64_t after = std::min(margins.after, length);
+  return {is_cut ? 0 : std::min(margins.before, length - after), after};
 }
 
 Tensor text_tokens(const Subject& subject) {
@@ -250,7 +255,17 @@ Tensor text_tokens(const Subject& subject) {
   Tensor is_text = at::ones({subject.source_length()}, at::kBool);
   is_text.slice(0, 0, before).fill_(false);
   is_text.slice(0, subject.source_length() - after).fill_(false);
+  if (const int64_t second = subject.second_text(); second < subject.source_length()) {
+    const int64_t between = subject.model.codecs.source.margins(true).between;
+    is_text.slice(0, std::max<int64_t>(0, second - between), second).fill_(false);
+  }
   return is_text;
+}
+
+Tensor with_unknown(const Subject& subject, const Tensor& places) {
+  const Tensor& source = subject.batch.source;
+  const Tensor ids = source.remainder(subject.model.source_vocabulary.size());
+  return at::where(places, source - ids + unknown_token(subject.model), source);
 }
 
 int64_t unknown_token(const PairModel& model) {

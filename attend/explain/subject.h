@@ -34,6 +34,8 @@ struct Subject {
   PairNetwork& network() const { return *model.network; }
   int64_t source_length() const { return batch.source.size(1); }
   int64_t target_length() const { return batch.target.size(1); }  // EOS included
+  // Index of the first token of the second text; source_length() if the source is not a pair.
+  int64_t second_text() const;
 };
 
 // Makes the subject of a pair of the model. Error if it has no source or no target.
@@ -78,8 +80,12 @@ struct TokensAround {
 };
 TokensAround special_tokens(const Subject& subject);
 
-// Bool [source length]: false for special_tokens().
+// Bool [source length]: false for special_tokens() and for special tokens between the texts of a
+// pair.
 at::Tensor text_tokens(const Subject& subject);
+
+// Returns the source [1, S] with unknown_token() at `places`, bool [S].
+at::Tensor with_unknown(const Subject& subject, const at::Tensor& places);
 
 // Returns the source token of an unknown word: the tokenizer's if it has one, else
 // Vocabulary::unknown.

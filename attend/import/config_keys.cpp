@@ -119,7 +119,6 @@ constexpr std::string_view keys_without_effect[] = {"_attn_implementation",
 
 // Keys that change the results of every type.
 const std::vector<ConfigKey>& common_keys() {
-  static const std::string pairs = "pairs of texts, as cross-encoders score them, are not read yet";
   static const std::vector<ConfigKey> table = {
       {"is_decoder", "false"},
       {"is_encoder_decoder", "false"},
@@ -131,8 +130,8 @@ const std::vector<ConfigKey>& common_keys() {
        "computes the same"},
       {"quantization_config", "{}",
        "quantised weights are not read; fetch the model with its weights as numbers"},
-      {"sbert_ce_default_activation_function", "null", pairs},
-      {"sentence_transformers", "{}", pairs},
+      {"sbert_ce_default_activation_function"},  // read by read_pairs()
+      {"sentence_transformers"},
   };
   return table;
 }

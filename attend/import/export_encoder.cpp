@@ -3,6 +3,7 @@
 #include "attend/base/error.h"
 #include "attend/import/encoder-inl.h"
 #include "attend/import/export-inl.h"
+#include "attend/import/text_pairs-inl.h"
 #include "attend/models/classifier.h"
 #include "attend/models/embedder.h"
 #include "attend/models/tagger.h"
@@ -42,6 +43,10 @@ void add_rotary_tensors(const SourceEncoderConfig& ours, ExportedFolder& made) {
         frequencies;
 }
 
+bool has_side_vectors(const PairModel& model) {
+  return model.network->named_parameters().contains(side_vectors_name);
+}
+
 // Returns the config.json that read_encoder reads.
 Json config_of(const PairModel& model, const ExportTarget& target, int64_t tokens) {
   ModelConfig ours = model.config;
@@ -63,7 +68,8 @@ Json config_of(const PairModel& model, const ExportTarget& target, int64_t token
   if (type.epsilon != nullptr) config[type.epsilon] = encoder.epsilon;
   if (type.rotary) add_rotary_keys(encoder, config);
   for (const TensorRow& row : type.tensors)
-    if (row.use == TensorUse::first_row_added) config["type_vocab_size"] = 1;
+    if (row.use == TensorUse::first_row_added)
+      config["type_vocab_size"] = has_side_vectors(model) ? 2 : 1;
   if (head == EncoderHead::labels || head == EncoderHead::token_labels) {
     config[type.label_dropout] = head == EncoderHead::labels
                                      ? ours.of<ClassifierConfig>().output_dropout
@@ -94,10 +100,26 @@ std::optional<ExportTarget> find_target(ModelConfig config) {
   return std::nullopt;
 }
 
+[[noreturn]] void refuse_side_vectors(std::string_view reason) {
+  fail("model.side_vectors is true, and {}; train with false to export", reason);
+}
+
+// Exports the vectors of the two texts as token types 0 and 1.
+void export_side_vectors(const PairModel& model, ExportedFolder& made) {
+  if (!made.config.contains("type_vocab_size"))
+    refuse_side_vectors(made.architecture + " has no types of tokens");
+  if (model.codecs.source.tokenizer->pair_types() != PairTypes::by_text)
+    refuse_side_vectors("the tokenizer does not give the second text the type 1");
+  keep_token_types(made.again);
+}
+
 }  // namespace
 
 ExportedFolder exported_encoder(const PairModel& model, const std::string& folder) {
-  if (is_gated(model.config)) return exported_modernbert(model, folder);
+  if (is_gated(model.config)) {
+    if (has_side_vectors(model)) refuse_side_vectors("ModernBERT has no types of tokens");
+    return exported_modernbert(model, folder);
+  }
   const ExportedTokens tokens = exported_tokens(model, folder);
   const std::optional<ExportTarget> target = find_target(model.config);
   if (!target)
@@ -109,6 +131,7 @@ ExportedFolder exported_encoder(const PairModel& model, const std::string& folde
                       .config = config_of(model, *target, std::ssize(tokens.vectors))};
   made.again = read_again(
       made.config, [&](const JsonPosition& config) { return read_encoder(config, target->type); });
+  if (has_side_vectors(model)) export_side_vectors(model, made);
   if (target->architecture.head == EncoderHead::none) made.again.prefix = "";
   ModelConfig ours = model.config;
   if (target->type.rotary) add_rotary_tensors(*find_encoder(ours), made);

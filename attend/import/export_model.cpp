@@ -10,6 +10,7 @@
 #include "attend/import/export-inl.h"
 #include "attend/import/foreign_tokenizer-inl.h"
 #include "attend/import/hub_folder-inl.h"
+#include "attend/import/text_pairs-inl.h"
 #include "attend/models/model_folder.h"
 #include "attend/runs/out_folder.h"
 #include "attend/tokenizers/marian_tokenizer.h"
@@ -46,7 +47,7 @@ ExportedFolder exported_folder(const PairModel& model, const std::string& folder
 
 // Whether the setting is only used in training, or is in the files of sentence-transformers.
 bool is_elsewhere(std::string_view line) {
-  for (const std::string_view key : {"word_dropout", "text_", "unit_length"})
+  for (const std::string_view key : {"word_dropout", "text_", "unit_length", "side_vectors"})
     if (line.starts_with(key)) return true;
   return false;
 }
@@ -137,6 +138,10 @@ void add_labels(const PairModel& model, Json& config) {
     labels.push_back(model.target_vocabulary.token(id));
   const bool is_number = !model.answer_kind().has_probabilities();
   if (is_number) labels = {"LABEL_0"};
+  const bool is_probability = model.answer_kind().is_probability();
+  if (is_probability || model.text.pairs == PairTexts::always)
+    config[cross_encoder_key] = {
+        {activation_key, is_probability ? sigmoid_activation : no_activation}};
   config["problem_type"] = is_number                            ? "regression"
                            : model.answer_kind().is_label_set() ? "multi_label_classification"
                                                                 : "single_label_classification";
@@ -160,8 +165,10 @@ int64_t padding_of(const Json& tokenizer) {
 Json settings_of(const PairModel& model, const Json& tokenizer) {
   // Without model_input_names, transformers 4 adds the vector of a type to each token of GPT-2.
   Json config = {{"tokenizer_class", "PreTrainedTokenizerFast"},
-                 {"model_input_names", {"input_ids", "attention_mask"}},
+                 {inputs_key, {"input_ids", "attention_mask"}},
                  {"model_max_length", model.maximum_source_length()}};
+  if (model.network->named_parameters().contains(side_vectors_name))
+    config[inputs_key].push_back(types_input);
   const Json splitter = tokenizer.value("pre_tokenizer", Json());
   // transformers 4 assumes false if the key is missing.
   if (splitter.is_object() && splitter.value("type", "") == "ByteLevel")

@@ -87,7 +87,7 @@ void add_exported(const PairModel& model, const ExportedTokens& tokens, Exported
 }
 
 void add_unit(const PairModel& model, ExportedFolder& made) {
-  if (model.answer_kind().has_probabilities()) return;
+  if (!model.text.wants_numbers()) return;
   const NumberScale& scale = model.text.target_scale;
   for (const TensorRow& row : made.again.tensors) {
     if (row.ours != "output.weight" && row.ours != "output.bias") continue;

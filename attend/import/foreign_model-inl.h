@@ -93,6 +93,7 @@ struct ForeignModel {
   std::optional<ForeignImages> images = {};  // empty: sources are texts
   std::vector<std::string> labels;           // by number; may be empty
   TargetKind target = TargetKind::text;      // text: a label
+  PairTexts pairs = PairTexts::never;        // whether sources are pairs of texts
   std::optional<FixedTokens> fixed = {};     // empty: all stand for the mask
   TokenizerFiles tokenizer = TokenizerFiles::one;
   OlderNames older = {};    // if there is no tokenizer.json

@@ -15,6 +15,7 @@
 #include "attend/import/model_class-inl.h"
 #include "attend/import/pronouncer-inl.h"
 #include "attend/import/sentence_encoder-inl.h"
+#include "attend/import/text_pairs-inl.h"
 #include "attend/models/model_folder.h"
 #include "attend/models/model_size.h"
 
@@ -83,6 +84,7 @@ PairModel description_of_texts(const ForeignModel& foreign, const ForeignTokeniz
   model.text.tokenizer = tokenizer.target ? "source.spm" : "tokenizer.json";
   if (tokenizer.target) model.text.target_tokenizer = "target.spm";
   model.text.target = foreign.target;
+  model.text.pairs = foreign.pairs;
   if (model.text.wants_numbers()) model.text.target_scale = {.mean = 0, .deviation = 1};
   if (tokenizer.size() > foreign.tokens)
     fail("{}: the tokenizer has {} tokens, and vocab_size of config.json is {}", folder,
@@ -193,15 +195,16 @@ ImportedModel import_model(const std::string& folder, const std::string& out) {
     std::optional<int64_t> longest = longest_text(settings);
     if (!foreign.config.row().answers->has_answers()) {
       layer = read_sentence_encoder(folder, foreign.config.of<EmbedderConfig>());
-      settings.lowercase = layer.lowercase;
-      if (layer.longest) longest = layer.longest;
     } else {
-      refuse_pairs(folder);
+      layer = read_cross_encoder(folder, config.place(), foreign);
     }
+    settings.lowercase = layer.lowercase;
+    if (layer.longest) longest = layer.longest;
     if (longest) limit_source(*longest, foreign.config);
     foreign.tensors.insert(foreign.tensors.end(), layer.rows.begin(), layer.rows.end());
     tokenizer.emplace(read_tokenizer(foreign, settings, folder));
     if (!tokenizer->mask) tokenizer->mask = usual_mask(*tokenizer, foreign.older.special.mask);
+    read_pairs(folder, config.place(), settings, tokenizer->tokenizer, foreign);
     model = description_of_texts(foreign, *tokenizer, folder);
     fixed = fixed_of(foreign, *tokenizer);
   }

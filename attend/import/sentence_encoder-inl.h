@@ -29,7 +29,11 @@ std::vector<TensorRow> dense_rows(bool has_bias);
 // modules, orders of modules and pooling methods, by their names.
 TextLayer read_sentence_encoder(const std::string& folder, EmbedderConfig& config);
 
-// Error if the folder holds a cross-encoder, which reads pairs of texts.
-void refuse_pairs(const std::string& folder);
+// Reads sentence_bert_config.json. Error on an unsupported setting, and if it is for another task,
+// as transformers calls it.
+void read_text_settings(const std::string& folder, const char* task, TextLayer& layer);
+
+// Error if config_sentence_transformers.json puts a default prompt before each text.
+void refuse_prompt(const JsonPosition& settings);
 
 }  // namespace attend::internal

@@ -59,22 +59,14 @@ void check_only(const JsonPosition& place, const char* key, const Json& only) {
 }
 
 void read_transformer(const std::string& folder, TextLayer& layer) {
+  read_text_settings(folder, "feature-extraction", layer);
   const std::optional<JsonFile> file = find_json_file(folder + "/sentence_bert_config.json");
   if (!file) return;
   const JsonPosition place = file->place();
-  check_only(place, "transformer_task", "feature-extraction");
   check_only(place, "module_output_name", "token_embeddings");
-  for (const char* key : {"processing_kwargs", "model_args", "tokenizer_args", "processor_kwargs"})
-    check_only(place, key, Json::object());
   if (place.has("modality_config") && place.member("modality_config").has("text"))
     check_only(place.member("modality_config").member("text"), "method_output_name",
                "last_hidden_state");
-  for (const char* key : {"query_length", "document_length", "query_expansion"})
-    if (place.has(key)) place.member(key).refuse("is set, which is not supported; only null is");
-  layer.lowercase = place.flag("do_lower_case", false);
-  if (!place.has("max_seq_length")) return;
-  layer.longest = place.member("max_seq_length").number();
-  if (*layer.longest < 1) place.member("max_seq_length").refuse("is 0; set 1 or more");
 }
 
 // Reads a layer after the pooling.
@@ -149,14 +141,7 @@ void read_whole(const std::string& folder, EmbedderConfig& config) {
   if (!file) return;
   const JsonPosition place = file->place();
   check_only(place, "model_type", "SentenceTransformer");
-  if (place.has("default_prompt_name")) {
-    const JsonPosition name = place.member("default_prompt_name");
-    const Json prompts = place.has("prompts") ? place.member("prompts").value() : Json();
-    const std::string chosen = name.text();
-    const Json no_prompt = "";
-    if (!prompts.is_object() || !prompts.contains(chosen) || prompts[chosen] != no_prompt)
-      name.refuse("is set, so a prompt would precede each text, which is not supported");
-  }
+  refuse_prompt(place);
   if (!place.has("truncate_dim")) return;
   const int64_t kept = size_in(place, "truncate_dim", 65536);
   const int64_t all = config.text_depth > 0 ? config.text_depth : config.depth;
@@ -169,6 +154,31 @@ std::vector<TensorRow> dense_rows(bool has_bias) {
   const std::string prefix = dense_prefix;
   return {{prefix + "linear.weight", "text_layer.weight"},
           {has_bias ? prefix + "linear.bias" : "", "text_layer.bias"}};
+}
+
+void refuse_prompt(const JsonPosition& settings) {
+  if (!settings.has("default_prompt_name")) return;
+  const JsonPosition name = settings.member("default_prompt_name");
+  const Json prompts = settings.has("prompts") ? settings.member("prompts").value() : Json();
+  const std::string chosen = name.text();
+  const Json no_prompt = "";
+  if (!prompts.is_object() || !prompts.contains(chosen) || prompts[chosen] != no_prompt)
+    name.refuse("is set, so a prompt would precede each text, which is not supported");
+}
+
+void read_text_settings(const std::string& folder, const char* task, TextLayer& layer) {
+  const std::optional<JsonFile> file = find_json_file(folder + "/sentence_bert_config.json");
+  if (!file) return;
+  const JsonPosition place = file->place();
+  check_only(place, "transformer_task", task);
+  for (const char* key : {"processing_kwargs", "model_args", "tokenizer_args", "processor_kwargs"})
+    check_only(place, key, Json::object());
+  for (const char* key : {"query_length", "document_length", "query_expansion"})
+    if (place.has(key)) place.member(key).refuse("is set, which is not supported; only null is");
+  layer.lowercase = place.flag("do_lower_case", false);
+  if (!place.has("max_seq_length")) return;
+  layer.longest = place.member("max_seq_length").number();
+  if (*layer.longest < 1) place.member("max_seq_length").refuse("is 0; set 1 or more");
 }
 
 TextLayer read_sentence_encoder(const std::string& folder, EmbedderConfig& config) {
@@ -187,15 +197,6 @@ TextLayer read_sentence_encoder(const std::string& folder, EmbedderConfig& confi
   }
   read_whole(folder, config);
   return layer;
-}
-
-void refuse_pairs(const std::string& folder) {
-  const std::optional<JsonFile> file =
-      find_json_file(folder + "/config_sentence_transformers.json");
-  if (!file || file->place().text("model_type", "") != "CrossEncoder") return;
-  file->place()
-      .member("model_type")
-      .refuse("is CrossEncoder, which reads pairs of texts; pairs are not read");
 }
 
 }  // namespace attend::internal

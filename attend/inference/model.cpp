@@ -81,7 +81,7 @@ std::unique_ptr<Predictor> load_predictor(const std::vector<std::string>& folder
     const PairModel other = load_pair_model(folders[i]);
     if (!same_tokens(other.source_vocabulary, model.source_vocabulary) ||
         !same_tokens(other.target_vocabulary, model.target_vocabulary) ||
-        other.text.target != model.text.target ||
+        other.text.target != model.text.target || other.text.pairs != model.text.pairs ||
         !(other.text.target_scale == model.text.target_scale))
       fail(
           "{}: has other vocabularies or targets than the first model; an ensemble needs models "
@@ -232,16 +232,19 @@ std::vector<SourceToken> Model::tokenise(const std::string& text) const {
   if (parts().text.source_kind() != nullptr) fail("[tokenise] the model's sources are not texts");
   const Vocabulary& vocabulary = parts().source_vocabulary;
   const TextCodec& codec = parts().codecs.source;
-  std::vector<std::string> names = codec.split(text);
-  const auto closing_from = std::ssize(names) - codec.closing_tokens();
+  SourceTokens names = codec.split_source(text);
+  const int64_t count = std::ssize(names.names);
+  const auto [before, between, after] = codec.margins(names.second < count);
   std::vector<SourceToken> tokens;
-  tokens.reserve(names.size());
-  for (std::string& name : names) {
+  tokens.reserve(names.names.size());
+  for (std::string& name : names.names) {
     const int64_t i = std::ssize(tokens);
     SourceToken& token = tokens.emplace_back();
     token.id = codec.outer_id(name, vocabulary);
     token.is_known = codec.knows(name, vocabulary);
-    token.is_special = i < codec.opening_tokens() || i >= closing_from;
+    token.is_special = i < before || i >= count - after ||
+                       (i < names.second && i >= names.second - between && between > 0);
+    token.is_second = i >= names.second;
     token.text = std::move(name);
   }
   return tokens;
@@ -251,7 +254,9 @@ std::vector<SourceToken> Model::tokens_read(const std::string& text) const {
   std::vector<SourceToken> tokens = tokenise(text);
   const std::vector<TokenSpan> places = parts().codecs.source.places(text);
   for (size_t i = 0; i < std::min(tokens.size(), places.size()); ++i) tokens[i].place = places[i];
-  parts().truncate_source(tokens);
+  int64_t second = std::count_if(tokens.begin(), tokens.end(),
+                                 [](const SourceToken& token) { return !token.is_second; });
+  parts().truncate_source(tokens, second);
   return tokens;
 }
 

@@ -50,6 +50,7 @@ struct SourceToken {
   std::string text;
   bool is_known = true;     // false: the model reads it as unknown
   bool is_special = false;  // added to every text by the tokenizer, such as [CLS]
+  bool is_second = false;   // in the second text of a pair, or after it
   TokenSpan place = {};     // range in the text; set by tokens_read()
 };
 

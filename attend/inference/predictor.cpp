@@ -105,17 +105,18 @@ bool Predictor::may_pad(int64_t length, const SearchOptions& options) const {
 }
 
 void Predictor::read_text(const std::string& text, Answer& answer, EncodedPair& encoded) const {
-  auto tokens = model_.codecs.source.split(text);
-  answer.truncated = model_.truncate_source(tokens);
+  SourceTokens tokens = model_.codecs.source.split_source(text);
+  answer.truncated = model_.truncate_source(tokens.names, tokens.second);
   encoded.source = model_.source_ids(tokens);
-  for (size_t i = 0; i < tokens.size(); ++i)
-    if (encoded.source[i] == Vocabulary::unknown && !is_asked(model_, tokens[i]))
-      answer.unknown.push_back(tokens[i]);
+  for (size_t i = 0; i < tokens.names.size(); ++i)
+    if (model_.vocabulary_id(encoded.source[i]) == Vocabulary::unknown &&
+        !is_asked(model_, tokens.names[i]))
+      answer.unknown.push_back(tokens.names[i]);
   const std::string_view known = model_.config.row().known_source;
   if (!known.empty() && !answer.unknown.empty())
     fail("{} {} was not in training; leave it out, or train a model with it", known,
          in_quotes(answer.unknown[0]));
-  answer.source = std::move(tokens);
+  answer.source = std::move(tokens.names);
 }
 
 Predictor::Reading Predictor::read(const std::vector<std::string>& texts) const {

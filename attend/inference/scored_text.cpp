@@ -46,7 +46,8 @@ std::vector<Predictor::ScoredStep> Predictor::scored(const std::vector<int64_t>&
 std::vector<ScoredToken> Model::scored(const std::string& text, int64_t alternatives) const {
   if (!answer_kind().continues())
     fail("[score] a model of type {} does not continue texts; take a language model", type());
-  const std::vector<std::string> tokens = parts().codecs.source.split(text);
+  const SourceTokens read = parts().codecs.source.split_source(text);
+  const std::vector<std::string>& tokens = read.names;
   if (std::ssize(tokens) > maximum_source_length())
     fail("[score] the text has {} tokens, over the {} that the model reads", tokens.size(),
          maximum_source_length());
@@ -58,7 +59,7 @@ std::vector<ScoredToken> Model::scored(const std::string& text, int64_t alternat
     scored.push_back({.token = token, .offset = offset});
     offset = character_count(spelled.add(token));
   }
-  const auto steps = predictor_->scored(parts().source_ids(tokens), alternatives);
+  const auto steps = predictor_->scored(parts().source_ids(read), alternatives);
   for (size_t i = 0; i < steps.size(); ++i) {
     scored[i + 1].log_probability = steps[i].log_probability;
     scored[i + 1].alternatives = steps[i].alternatives;

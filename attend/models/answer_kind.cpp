@@ -21,7 +21,7 @@ class Sequence final : public AnswerKind {
 };
 
 // The only token of a target is a placeholder.
-class Number final : public AnswerKind {
+class Number : public AnswerKind {
  public:
   std::string_view name() const override { return "number"; }
   int64_t length(int64_t) const override { return 1; }
@@ -31,8 +31,9 @@ class Number final : public AnswerKind {
   void check_text(const TextConfig& text, const std::string&) const override {
     if (text.joint_vocabulary || text.target_units != name_of(Units::line))
       fail(
-          "data.target is number, which is one whole line; leave data.joint_vocabulary and "
-          "data.target_units out");
+          "data.target is {}, which is one whole line; leave data.joint_vocabulary and "
+          "data.target_units out",
+          name_of(text.target));
   }
   void check_stored(const TextConfig& text, const std::string& type,
                     const std::string& file) const override {
@@ -81,6 +82,36 @@ class Number final : public AnswerKind {
   }
   bool is_pooled() const override { return true; }
   std::string_view own_answer_only() const override { return "a number, its own"; }
+};
+
+class Probability final : public Number {
+ public:
+  std::string_view name() const override { return "probability"; }
+  bool is_probability() const override { return true; }
+
+  void check_stored(const TextConfig& text, const std::string& type,
+                    const std::string&) const override {
+    check_text(text, type);
+  }
+  void measure(const WordCounts&, TextConfig&) const override {}
+  void encode_target(const PairModel&, GivenTarget given, EncodedPair& pair) const override {
+    pair.number = target_probability(given.text);
+    pair.target = {0};
+    pair.no_eos = true;
+  }
+  std::string described_targets(const PairModel&) const override {
+    return " tokens, targets from 0 to 1";
+  }
+  std::optional<StepAnswer> read_step(const PairModel& model,
+                                      std::span<const double> step) const override {
+    const double number = in_unit(step[0], model.text);
+    if (!std::isfinite(number)) return std::nullopt;
+    return StepAnswer{.ids = {0}, .tokens = {number_text(number, 0)}, .number = number};
+  }
+  double in_unit(double value, const TextConfig&) const override {
+    return 1 / (1 + std::exp(-value));
+  }
+  std::string_view own_answer_only() const override { return "a probability, its own"; }
 };
 
 // The only token of a target is a placeholder.
@@ -164,7 +195,9 @@ class Label final : public AnswerKind {
   const AnswerKind* for_targets(TargetKind target) const override {
     static const Number numbers;
     static const LabelSet sets;
+    static const Probability probabilities;
     if (target == TargetKind::number) return &numbers;
+    if (target == TargetKind::probability) return &probabilities;
     if (target == TargetKind::labels) return &sets;
     return this;
   }

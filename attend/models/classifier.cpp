@@ -34,6 +34,17 @@ Tensor word_mask(const StackSource& words) {
 
 }  // namespace
 
+Setting ClassifierConfig::sides_setting() {
+  return {"model.side_vectors", &side_vectors,
+          "if data.pairs reads pairs of texts: whether their tokens get a vector per text"};
+}
+
+Settings ClassifierConfig::weight_settings() {
+  Settings all = SourceEncoderConfig::weight_settings();
+  all.push_back(sides_setting());
+  return all;
+}
+
 Settings ClassifierConfig::settings() {
   Settings all = {
       {"model.pooling", &pooling,
@@ -55,6 +66,7 @@ Settings ClassifierConfig::settings() {
       {"model.word_dropout", &word_dropout, "share of words made unknown in training", 0, 0.95},
       {"model.output_dropout", &output_dropout,
        "share of the pooled vector and of hidden units dropped in training", 0, 0.95},
+      sides_setting(),
   };
   append(all, SourceEncoderConfig::settings());
   return all;
@@ -95,6 +107,7 @@ Classifier::Classifier(const ClassifierConfig& config, const SourceShape& source
                        const TargetShape& target)
     : pooling_(config.pooling),
       class_tokens_(config.class_tokens()),
+      pair_tokens_(source.as<PairForm>() != nullptr ? source.tokens() : 0),
       hidden_activation_(config.hidden_activation),
       target_(target),
       word_dropout_(config.word_dropout),
@@ -154,8 +167,9 @@ Tensor Classifier::pooled(const StackSource& words, const Pass& pass) const {
 }
 
 Tensor Classifier::logits(const Tensor& source, const Tensor& lengths, const Pass& pass) {
-  const StackSource words = encoder_->forward(to_device(drop_words(source, word_dropout_, pass)),
-                                              lengths, pass.at_site({NetworkPart::encoder}));
+  const StackSource words =
+      encoder_->forward(to_device(drop_words(source, word_dropout_, pass, pair_tokens_)), lengths,
+                        pass.at_site({NetworkPart::encoder}));
   Tensor vector = attend::dropout(pooled(words, pass), output_dropout_, pass);
   if (hidden_) {
     vector = activated(hidden_->forward(vector), hidden_activation_, pass);

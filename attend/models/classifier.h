@@ -36,11 +36,15 @@ struct ClassifierConfig : SourceEncoderConfig {
   double word_dropout = 0.1;
   double output_dropout = 0.5;
 
-  Settings settings();  // keys model.*
-  void check() const;   // Error if settings contradict each other
+  Settings settings();         // keys model.*
+  Settings weight_settings();  // see NetworkConfig::weight_settings()
+  void check() const;          // Error if settings contradict each other
   int64_t class_tokens() const { return pooling == Pooling::class_token ? 1 + registers : 0; }
   // The setting that disables attention, for a network without attention.
   std::string no_weights_reason() const;
+
+ private:
+  Setting sides_setting();
 };
 
 // A label for a text, an image or a sound. The vectors of its words, patches or frames are encoded
@@ -83,6 +87,7 @@ class Classifier : public PairNetwork {
 
   Pooling pooling_;
   int64_t class_tokens_;
+  int64_t pair_tokens_;  // PairForm::tokens; 0 for other sources
   HiddenActivation hidden_activation_;
   TargetShape target_;
   bool attends_;

@@ -73,6 +73,9 @@ inline at::Tensor target_log_probabilities(const at::Tensor& scores, const Batch
 // PairNetwork::objective for the scores [B, labels], or [B, 1] of numbers.
 inline at::Tensor label_objective(const at::Tensor& scores, const Batch& batch,
                                   const TargetShape& target, double smoothing) {
+  if (target.is_probability)
+    return at::binary_cross_entropy_with_logits(
+        scores.squeeze(1), batch.numbers.to(scores.device()), {}, {}, at::Reduction::Sum);
   if (target.is_number())
     return at::mse_loss(scores.squeeze(1), batch.numbers.to(scores.device()), at::Reduction::Sum);
   if (target.is_label_set)

@@ -130,6 +130,7 @@ struct ModelType {
   // Name of a source token in the error for a token that was not in training; empty: it is
   // read as unknown.
   std::string_view known_source = {};
+  bool reads_pairs = false;  // sources may be pairs of texts (PairForm)
   // Defaults for reading texts and for training.
   TextConfig text = {};
   double label_smoothing = 0.1;                          // train.label_smoothing

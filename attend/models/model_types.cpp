@@ -75,6 +75,7 @@ struct Types {
       {.name = "classifier",
        .summary = "answers with a label",
        .answers = &label_answers(),
+       .reads_pairs = true,
        .text = {.source_units = "space", .target_units = "line"},
        .config = pairs<ClassifierConfig, Classifier>},
       {.name = "vit",

@@ -27,9 +27,44 @@ std::shared_ptr<FrameReader> PairModel::frame_reader() const {
   return kind == nullptr ? nullptr : kind->reader(text.frames);
 }
 
-std::vector<int64_t> PairModel::source_ids(const std::vector<std::string>& tokens) const {
-  std::vector<int64_t> ids = source_vocabulary.encode(tokens);
-  if (!ids.empty()) check_language(tokens[0], ids[0]);
+std::vector<PairModel::TokenRange> PairModel::excess_tokens(int64_t tokens, int64_t second) const {
+  const int64_t maximum = maximum_source_length();
+  const int64_t over = tokens - maximum;
+  if (over <= 0) return {};
+  const bool is_pair = second < tokens;
+  const auto [before, between, after] = codecs.source.margins(is_pair);
+  const bool left = codecs.source.cuts_left();
+  if (!is_pair) {
+    const int64_t begin =
+        left ? std::min(before, maximum) : tokens - std::min(after, maximum) - over;
+    if (answer_kind().keeps_end()) return {{0, over}};
+    return {{begin, begin + over}};
+  }
+  const KeptTokens all{second - between - before, tokens - after - second};
+  const int64_t room = maximum - before - between - after;
+  if (room < 2)
+    fail("model.maximum_source_length is {}, and a pair has {} special tokens; take {} or more",
+         maximum, before + between + after, before + between + after + 2);
+  const KeptTokens kept = kept_of_two(all, room);
+  std::vector<TokenRange> excess;
+  const auto drop = [&](int64_t begin, int64_t count, int64_t keep) {
+    if (left && keep < count) excess.push_back({begin, begin + count - keep});
+    if (!left && keep < count) excess.push_back({begin + keep, begin + count});
+  };
+  drop(before, all.first, kept.first);
+  drop(second, all.second, kept.second);
+  return excess;
+}
+
+void PairModel::mark_second_text(std::vector<int64_t>& ids, int64_t second) const {
+  for (auto i = static_cast<size_t>(second); i < ids.size(); ++i)
+    ids[i] += source_vocabulary.size();
+}
+
+std::vector<int64_t> PairModel::source_ids(const SourceTokens& tokens) const {
+  std::vector<int64_t> ids = source_vocabulary.encode(tokens.names);
+  if (!ids.empty()) check_language(tokens.names[0], ids[0]);
+  mark_second_text(ids, tokens.second);
   return ids;
 }
 
@@ -57,8 +92,10 @@ std::vector<EncodedPair> PairModel::encode(const TokenisedExamples& tokenised, i
       pair.source = looked_up(numbers, sources);
       if (!numbers.empty())
         check_language(tokenised.sources.tokens()[static_cast<size_t>(numbers[0])], pair.source[0]);
-      kind.clean_source(pair.source);
-      truncate_source(pair.source);
+      kind.clean_source(pair.source);  // not of pairs
+      int64_t second = std::min(tokenised.seconds[i], std::ssize(pair.source));
+      truncate_source(pair.source, second);
+      mark_second_text(pair.source, second);
     }
     for (const std::string& target : example.targets) {
       const auto index = static_cast<int64_t>(pairs.size());

@@ -48,7 +48,10 @@ struct PairModel {
   int64_t target_tokens() const {
     return answer_kind().has_probabilities() ? target_vocabulary.size() : number_targets;
   }
-  TargetShape target_shape() const { return {target_tokens(), answer_kind().is_label_set()}; }
+  TargetShape target_shape() const {
+    if (answer_kind().is_probability()) return TargetShape::probability();
+    return {target_tokens(), answer_kind().is_label_set()};
+  }
 
   // Shape of the network's sources.
   SourceShape source_shape() const;
@@ -61,22 +64,28 @@ struct PairModel {
   // Truncates a source to maximum_source_length() tokens; returns whether it was longer. Drops the
   // last tokens, except the closing tokens of each text. If the tokenizer truncates on the left,
   // drops the first tokens, except the opening tokens of each text. If
-  // AnswerKind::keeps_end(), drops the very first tokens.
+  // AnswerKind::keeps_end(), drops the very first tokens. The longer text of a pair is cut first
+  // (kept_of_two). Updates `second`, as in SourceTokens. Error if a pair's special tokens leave no
+  // room.
+  template <class Token>
+  bool truncate_source(std::vector<Token>& tokens, int64_t& second) const {
+    const std::vector<TokenRange> excess = excess_tokens(std::ssize(tokens), second);
+    for (auto range = excess.rbegin(); range != excess.rend(); ++range)
+      tokens.erase(tokens.begin() + range->begin, tokens.begin() + range->end);
+    for (const auto& [begin, end] : excess)
+      if (begin < second) second -= end - begin;
+    return !excess.empty();
+  }
+  // As above, for a source of one text.
   template <class Token>
   bool truncate_source(std::vector<Token>& tokens) const {
-    const int64_t over = std::ssize(tokens) - maximum_source_length();
-    if (over <= 0) return false;
-    const int64_t maximum = maximum_source_length();
-    const int64_t opening = std::min(codecs.source.opening_tokens(), maximum);
-    const int64_t closing = std::min(codecs.source.closing_tokens(), maximum);
-    const bool left = codecs.source.cuts_left();
-    auto first = left ? tokens.begin() + opening : tokens.end() - closing - over;
-    if (answer_kind().keeps_end()) first = tokens.begin();
-    tokens.erase(first, first + over);
-    return true;
+    int64_t second = std::ssize(tokens);
+    return truncate_source(tokens, second);
   }
   // Ids of source tokens. Error if a language token was not in training.
-  std::vector<int64_t> source_ids(const std::vector<std::string>& tokens) const;
+  std::vector<int64_t> source_ids(const SourceTokens& tokens) const;
+  // Id in the source vocabulary of an id of a source; they differ in the second text of a pair.
+  int64_t vocabulary_id(int64_t source_id) const { return source_id % source_vocabulary.size(); }
   // Truncates frames [S, F] to the first maximum_source_length(); returns whether there were more.
   bool truncate_frames(at::Tensor& source) const;
   // Reader of sources that name files; null if sources are texts.
@@ -95,6 +104,12 @@ struct PairModel {
   std::vector<int64_t> encode_text(const std::string& text) const;
 
  private:
+  struct TokenRange {
+    int64_t begin, end;
+  };
+  // Ranges of tokens that truncate_source() drops, in order.
+  std::vector<TokenRange> excess_tokens(int64_t tokens, int64_t second) const;
+  void mark_second_text(std::vector<int64_t>& ids, int64_t second) const;
   void check_language(const std::string& token, int64_t id) const;
 };
 

@@ -102,6 +102,9 @@ SourceEncoder::SourceEncoder(const SourceShape& shape, const SourceEncoderConfig
         "positions",
         std::make_shared<LearnedPositions>(
             image ? image->rows * image->columns : config.maximum_source_length, config.depth));
+  // Small, like learned positions.
+  if (shape.as<PairForm>() != nullptr && config.side_vectors)
+    sides_ = register_parameter("sides", torch::randn({2, config.depth}) * 0.02);
   if (config.recurrent_layers > 0)
     recurrent_ = register_module(
         "recurrent", std::make_shared<BidirectionalEncoder>(
@@ -143,11 +146,17 @@ Tensor SourceEncoder::positioned(const Tensor& vectors) const {
          positions;
 }
 
+Tensor SourceEncoder::with_sides(const Tensor& vectors, const Tensor& source) const {
+  if (!sides_.defined()) return vectors;
+  return vectors + at::embedding(sides_, source.div(shape_.tokens(), "floor"));
+}
+
 StackSource SourceEncoder::forward(const Tensor& source, const Tensor& lengths, const Pass& pass) {
   Tensor factors;
   if (token_dropout_ > 0 && !shape_.is_frames())
-    factors = token_factors(source, lengths, token_dropout_, weight().options());
-  StackSource result{positioned(input_->forward(source, pass, factors)), lengths};
+    factors = token_factors(token_ids(shape_, source), lengths, token_dropout_, weight().options());
+  StackSource result{with_sides(positioned(input_->forward(source, pass, factors)), source),
+                     lengths};
   if (recurrent_)
     result.vectors =
         recurrent_->forward(attend::dropout(result.vectors, dropout_, pass), lengths.cpu(), pass);
@@ -187,9 +196,11 @@ Tensor token_factors(const Tensor& source, const Tensor& lengths, double share,
   return ((1 - hidden) * (1 - share) * all / shown).unsqueeze(2);
 }
 
-Tensor drop_words(const Tensor& source, double share, const Pass& pass) {
+Tensor drop_words(const Tensor& source, double share, const Pass& pass, int64_t pair_tokens) {
   if (!pass.generator || share == 0 || source.is_floating_point()) return source;
-  return source.masked_fill(at::rand(source.sizes(), pass.generator) < share, Vocabulary::unknown);
+  const Tensor dropped = at::rand(source.sizes(), pass.generator) < share;
+  if (pair_tokens == 0) return source.masked_fill(dropped, Vocabulary::unknown);
+  return at::where(dropped, source - source.remainder(pair_tokens) + Vocabulary::unknown, source);
 }
 
 Tensor rolled_out(Tensor weights, const AttentionTrace& trace) {

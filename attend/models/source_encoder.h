@@ -28,6 +28,7 @@ struct SourceEncoderConfig : LayersConfig {
                        // interact, as in a bag of words
   int64_t inducing_points = 0;   // learned vectors per layer through which positions interact; 0:
                                  // positions read each other (TransformerStackConfig)
+  bool side_vectors = true;      // adds a learned vector per text to the tokens of pairs
   bool normalise_input = false;  // normalises the input of the layers after adding positions
   // Hidden and unknown tokens have the vector 0. If they have the share m of a source, vectors of
   // the other tokens are multiplied by (1 - token_dropout) / (1 - m) (ESM-2, Lin et al. 2023). 0:
@@ -86,6 +87,8 @@ class SourceEncoder : public torch::nn::Module {
 
  private:
   at::Tensor positioned(const at::Tensor& vectors) const;
+  // Adds the vector of its text to each token of a pair.
+  at::Tensor with_sides(const at::Tensor& vectors, const at::Tensor& source) const;
 
   SourceShape shape_;
   std::optional<SinusoidOrder> sinusoids_;
@@ -93,6 +96,7 @@ class SourceEncoder : public torch::nn::Module {
   std::shared_ptr<SourceInput> input_;
   std::shared_ptr<LearnedPositions> positions_;      // null unless positions are learned
   std::shared_ptr<BidirectionalEncoder> recurrent_;  // null without recurrent layers
+  at::Tensor sides_;                                 // [2, depth]; undefined unless read
   at::Tensor class_token_;                           // [1, n, depth]; undefined: none
   torch::nn::LayerNorm norm_{nullptr};               // null unless the input is normalised
   std::shared_ptr<TransformerStack> layers_;         // null without layers
@@ -109,8 +113,10 @@ at::Tensor token_factors(const at::Tensor& source, const at::Tensor& lengths, do
                          const at::TensorOptions& like);
 
 // Replaces this share of the tokens by the unknown token, which trains its vector and the absence
-// of tokens. Returns frames, and any source without a generator, unchanged.
-at::Tensor drop_words(const at::Tensor& source, double share, const Pass& pass);
+// of tokens. Returns frames, and any source without a generator, unchanged. `pair_tokens`:
+// PairForm::tokens; 0 for single texts.
+at::Tensor drop_words(const at::Tensor& source, double share, const Pass& pass,
+                      int64_t pair_tokens = 0);
 
 // The share of each source token in a vector pooled with `weights` [B, S], after the layers whose
 // self-attention the trace holds. Each layer spreads half of a weight by the mean of its heads and

@@ -134,10 +134,14 @@ Tensor SourceInput::convolved(Tensor image) {
   return image.flatten(2).transpose(1, 2);
 }
 
+Tensor token_ids(const SourceShape& shape, const Tensor& source) {
+  return shape.as<PairForm>() != nullptr ? source.remainder(shape.tokens()) : source;
+}
+
 Tensor SourceInput::forward(const Tensor& source, const Pass& pass, const Tensor& factors) {
   if (!shape_.is_frames()) {
     if (source.is_floating_point()) fail("[source] got frames; this network reads tokens");
-    const Tensor vectors = at::embedding(weight_, source);
+    const Tensor vectors = at::embedding(weight_, token_ids(shape_, source));
     return pass.watched(WatchedVectors::input, factors.defined() ? vectors * factors : vectors);
   }
   if (source.dim() != 3 || source.size(2) != shape_.depth())

@@ -29,6 +29,9 @@ struct ImageInputConfig {
   void check(const SourceShape& shape) const;
 };
 
+// Ids of the vocabulary in a source [B, S] of tokens: without the side of each token of a pair.
+at::Tensor token_ids(const SourceShape& shape, const at::Tensor& source);
+
 // Maps a source to vectors, without positions: tokens by an embedding; frames by a linear map,
 // after optional convolutions for images.
 class SourceInput : public torch::nn::Module {

@@ -22,7 +22,8 @@ void check_names_in_environment() {
   const auto add = [&](const Settings& settings) {
     for (const Setting& setting : settings) keys.push_back(setting.key);
   };
-  for (const TargetKind target : {TargetKind::number, TargetKind::labels}) {
+  for (const TargetKind target :
+       {TargetKind::number, TargetKind::labels, TargetKind::probability}) {
     config.text.target = target;
     add(config.text.settings());
   }
@@ -191,6 +192,7 @@ void check_initial(RunConfig& config, PairModel& initial, const std::string& fol
   take_targets(config.text, takes_target_tokens(initial, config.model), theirs);
   theirs.references = config.text.references;
   theirs.minimum_count = config.text.minimum_count;
+  theirs.pairs = config.text.pairs;  // a pair is read as a longer text
   check_as_initial(config.text.settings(), theirs.settings(), folder);
 }
 

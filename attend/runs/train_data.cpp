@@ -27,6 +27,7 @@ namespace fs = std::filesystem;
 PairFiles checked(PairFiles files, const TrainOptions& options, const RunConfig& config) {
   if (options.skip_bad) files.check = label_check(config.text, config.model);
   files.takes_empty_targets = config.text.wants_labels();
+  files.pairs = config.text.pairs;
   return files;
 }
 

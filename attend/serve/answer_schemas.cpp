@@ -115,6 +115,14 @@ void add_of_openai(json& all) {
               {"choices", list(schema_reference("Choice"))},
               {"usage", nullable(usage({"prompt_tokens", "completion_tokens", "total_tokens"}))}},
              {"usage"});
+  all["RankedDocument"] = object({{"index", whole()},
+                                  {"relevance_score", any_number()},
+                                  {"document", object({{"text", text()}})}},
+                                 {"document"});
+  all["RankedDocuments"] = object({{"model", text()},
+                                   {"object", text()},
+                                   {"results", list(schema_reference("RankedDocument"))},
+                                   {"usage", usage({"total_tokens"})}});
   all["Error"] = object({{"error", object({{"message", text()},
                                            {"type", text()},
                                            {"param", nullable(text())},
@@ -127,6 +135,9 @@ void add_of_tei(json& all) {
   all["Similarities"] = list(any_number());
   all["Label"] = object({{"label", text()}, {"score", nullable(any_number())}});
   all["Labels"] = either({list(schema_reference("Label")), list(list(schema_reference("Label")))});
+  all["RankedText"] =
+      object({{"index", whole()}, {"score", nullable(any_number())}, {"text", text()}}, {"text"});
+  all["RankedTexts"] = list(schema_reference("RankedText"));
   all["VectorsOrLabels"] = either({schema_reference("Vectors"), schema_reference("Labels")});
   all["Token"] = object({{"id", whole()},
                          {"text", text()},

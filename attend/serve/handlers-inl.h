@@ -4,6 +4,7 @@
 #include <string>
 #include <vector>
 
+#include "attend/base/enum_names.h"
 #include "attend/decode/request.h"
 #include "attend/inference/model.h"
 #include "attend/serve/routes.h"
@@ -40,6 +41,12 @@ RouteFields predict_fields;
 RouteAnswer answer_classify;
 RouteFields classify_fields;
 
+// POST /v1/rerank as Jina's and Cohere's clients send it: {"model", "query", "documents", "top_n",
+// "return_documents"} to {"results": [{"index", "relevance_score", "document"}]}, the most relevant
+// document first, for classifiers of pairs that answer one number. Long documents are cut.
+RouteAnswer answer_rerank;
+RouteFields rerank_fields;
+
 // POST /v1/embeddings in OpenAI's format: for each input the mean of its token vectors, scaled to
 // length 1. Inputs without tokens and inputs longer than the model reads are refused.
 RouteAnswer answer_embeddings;
@@ -73,6 +80,13 @@ RouteFields score_fields;
 // {"error", "error_type"}
 HttpResponse tei_error(const RequestError& error);
 
+// End at which a long text is cut.
+enum class CutEnd { right };
+inline EnumNames names_of(CutEnd) { return {"right"}; }
+
+// The named model; clients usually name none, which means the first.
+const ServedModel& tei_model(const Service& service, const std::string& name);
+
 // POST /: as /embed, or as /predict if the model answers labels.
 RouteAnswer answer_tei_root;
 RouteFields tei_root_fields;
@@ -90,6 +104,11 @@ RouteFields tei_similarity_fields;
 // classifiers. Inputs [["a"], ["b"]] give an array of such arrays.
 RouteAnswer answer_tei_predict;
 RouteFields tei_predict_fields;
+// POST /rerank: {"query", "texts", "raw_scores", "return_text", "truncate"} to [{"index", "score",
+// "text"}], the most relevant text first, for the same models as /v1/rerank. Scores are
+// probabilities, or with raw_scores logits.
+RouteAnswer answer_tei_rerank;
+RouteFields tei_rerank_fields;
 // POST /tokenize: {"inputs", "add_special_tokens"} to an array of [{"id", "text", "special",
 // "start", "stop"}]. Runs on a thread of the model.
 RouteAnswer answer_tei_tokenize;

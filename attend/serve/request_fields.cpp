@@ -83,6 +83,14 @@ void take_text_rows(const json& value, RequestInputs& inputs) {
   for (const json& row : value) inputs.texts.push_back(row[0].get<std::string>());
 }
 
+bool has_text(const json& value) {
+  return value.is_object() && value.size() == 1 && value.contains("text") && is_text(value["text"]);
+}
+
+void take_text_objects(const json& value, RequestInputs& inputs) {
+  for (const json& object : value) inputs.texts.push_back(object["text"].get<std::string>());
+}
+
 void take_id_rows(const json& value, RequestInputs& inputs) {
   inputs.ids = value.get<std::vector<std::vector<int64_t>>>();
 }
@@ -99,6 +107,13 @@ json text_schema() { return {{"type", "string"}}; }
 
 json one_text_schema() {
   return {{"type", "array"}, {"items", text_schema()}, {"minItems", 1}, {"maxItems", 1}};
+}
+
+json text_object_schema() {
+  return {{"type", "object"},
+          {"properties", {{"text", text_schema()}}},
+          {"required", {"text"}},
+          {"additionalProperties", false}};
 }
 
 json ids_schema() {
@@ -121,6 +136,9 @@ const std::vector<InputFormRow>& input_forms() {
       {InputForm::text_rows, "an array of arrays of one string", is_row<has_one_text>,
        take_text_rows,
        [](const RequestField& field) { return array_schema(field, one_text_schema()); }},
+      {InputForm::text_objects, "an array of objects with a text", is_row<has_text>,
+       take_text_objects,
+       [](const RequestField& field) { return array_schema(field, text_object_schema()); }},
       {InputForm::ids, "an array of token ids", has_ids,
        [](const json& value, RequestInputs& inputs) {
          inputs.ids = {value.get<std::vector<int64_t>>()};

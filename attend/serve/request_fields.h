@@ -47,9 +47,9 @@ constexpr double max_labels = 10000, max_dimensions = 1e6, max_token_id = 214748
 constexpr size_t max_text_bytes = 1 << 20;        // per text
 constexpr double max_seed = 9223372036854775807;  // maximum of int64_t
 
-// Forms of a request's inputs: "a", ["a", "b"], rows [["a"], ["b"]] of one text each, or token ids,
-// [5, 6] or [[5, 6], [7]].
-enum class InputForm { text, texts, text_rows, ids, id_rows };
+// Forms of a request's inputs: "a", ["a", "b"], rows [["a"], ["b"]] of one text each, token
+// ids, [5, 6] or [[5, 6], [7]], or objects [{"text": "a"}, {"text": "b"}].
+enum class InputForm { text, texts, text_rows, ids, id_rows, text_objects };
 
 struct RequestInputs {
   std::vector<InputForm> forms = {};  // accepted forms

@@ -81,6 +81,7 @@ std::vector<Route> own_routes() {
       get("/v1/models/{model}", "model", answer_model, "Model"),
       post("/v1/predict", "predict", answer_predict, predict_fields, "Predictions"),
       post("/v1/classify", "classify", answer_classify, classify_fields, "Classifications"),
+      post("/v1/rerank", "rerank", answer_rerank, rerank_fields, "RankedDocuments"),
       post("/v1/embeddings", "embeddings", answer_embeddings, embeddings_fields, "Embeddings"),
       with_types(post("/v1/explain", "explain", answer_explain, explain_fields, "Explanations",
                       RouteNeeds::models),
@@ -102,6 +103,8 @@ std::vector<Route> tei_routes() {
                            tei_similarity_fields, "Similarities")),
       with_tei_errors(
           post("/predict", "tei_predict", answer_tei_predict, tei_predict_fields, "Labels")),
+      with_tei_errors(
+          post("/rerank", "tei_rerank", answer_tei_rerank, tei_rerank_fields, "RankedTexts")),
       with_tei_errors(post("/tokenize", "tei_tokenize", answer_tei_tokenize, tei_tokenize_fields,
                            "Tokens", RouteNeeds::models)),
       with_tei_errors(post("/decode", "tei_decode", answer_tei_decode, tei_decode_fields, "Texts",

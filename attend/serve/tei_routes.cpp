@@ -5,7 +5,6 @@
 #include <string>
 #include <utility>
 
-#include "attend/base/enum_names.h"
 #include "attend/serve/asking.h"
 #include "attend/serve/handlers-inl.h"
 
@@ -19,10 +18,6 @@ constexpr size_t max_token_numbers = 1 << 22;
 
 // The answer is about 60 times as long as the texts.
 constexpr size_t max_tokenised_bytes = 1 << 18;
-
-// End at which a long text is cut.
-enum class CutEnd { right };
-EnumNames names_of(CutEnd) { return {"right"}; }
 
 // Fields common to several requests.
 struct TeiRequest {
@@ -146,12 +141,6 @@ Request read_tei(const HttpRequest& request) {
   return asked;
 }
 
-// Clients do not name the model; the default is the first.
-const ServedModel& tei_model(const Service& service, const std::string& name) {
-  return service.model_named(
-      name.empty() && !service.models().empty() ? service.models().front().name : name);
-}
-
 VectorForm vector_form(const TeiRequest& asked) {
   return {asked.dimensions, asked.is_normalised, asked.is_cut, "inputs"};
 }
@@ -237,6 +226,11 @@ json model_type_json(const Model& model) {
 }
 
 }  // namespace
+
+const ServedModel& tei_model(const Service& service, const std::string& name) {
+  return service.model_named(
+      name.empty() && !service.models().empty() ? service.models().front().name : name);
+}
 
 HttpResponse tei_error(const RequestError& error) {
   const char* type = error.status() == 429   ? "Overloaded"

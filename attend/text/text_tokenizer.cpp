@@ -7,6 +7,7 @@
 #include <unordered_map>
 #include <utility>
 
+#include "attend/base/error.h"
 #include "attend/base/files.h"
 #include "attend/base/suffix.h"
 #include "attend/text/vocabulary.h"
@@ -42,10 +43,14 @@ struct TextTokenizer::Parts {
   virtual int32_t size() const = 0;
   virtual std::string name(int32_t id) const = 0;  // of an id below size()
   virtual std::vector<std::string> split(std::string_view text, bool special_tokens) const = 0;
+  virtual SourceTokens split_pair(std::string_view first, std::string_view second) const = 0;
   virtual std::string join(const std::vector<std::string>& tokens) const = 0;
   virtual std::optional<int32_t> id(const std::string& name) const = 0;
   virtual std::vector<TokenSpan> places(std::string_view text) const = 0;
+  virtual std::vector<TokenSpan> places(std::string_view first, std::string_view second) const = 0;
   virtual std::vector<std::string> texts(const std::vector<std::string>& names) const = 0;
+  virtual TextMargins pair_margins() const = 0;
+  virtual PairTypes pair_types() const = 0;
   virtual int64_t opening_tokens() const = 0;
   virtual int64_t closing_tokens() const = 0;
   virtual bool cuts_left() const = 0;
@@ -72,11 +77,13 @@ class JsonParts final : public TextTokenizer::Parts {
   std::vector<std::string> split(std::string_view text, bool special_tokens) const override {
     const EncodeOptions whole = {.special_tokens = special_tokens,
                                  .maximum = std::numeric_limits<int64_t>::max()};
-    const Encoding encoding = tokenizer_.encode(text, whole);
-    std::vector<std::string> tokens;
-    tokens.reserve(encoding.ids.size());
-    for (const int32_t id : encoding.ids) tokens.push_back(name(id));
-    return tokens;
+    return names_of(tokenizer_.encode(text, whole));
+  }
+
+  SourceTokens split_pair(std::string_view first, std::string_view second) const override {
+    const Encoding encoding =
+        tokenizer_.encode(first, second, {.maximum = std::numeric_limits<int64_t>::max()});
+    return {names_of(encoding), encoding.second};
   }
 
   std::string join(const std::vector<std::string>& tokens) const override {
@@ -94,6 +101,9 @@ class JsonParts final : public TextTokenizer::Parts {
 
   std::vector<TokenSpan> places(std::string_view text) const override {
     return tokenizer_.places(text);
+  }
+  std::vector<TokenSpan> places(std::string_view first, std::string_view second) const override {
+    return tokenizer_.places(first, second);
   }
 
   // Consecutive tokens of the tokenizer may share characters.
@@ -116,6 +126,8 @@ class JsonParts final : public TextTokenizer::Parts {
     return result;
   }
 
+  TextMargins pair_margins() const override { return tokenizer_.pair_margins(); }
+  PairTypes pair_types() const override { return tokenizer_.pair_types(); }
   int64_t opening_tokens() const override { return tokenizer_.opening_tokens(); }
   int64_t closing_tokens() const override { return tokenizer_.closing_tokens(); }
   bool cuts_left() const override { return tokenizer_.cuts_left(); }
@@ -125,6 +137,13 @@ class JsonParts final : public TextTokenizer::Parts {
   }
 
  private:
+  std::vector<std::string> names_of(const Encoding& encoding) const {
+    std::vector<std::string> tokens;
+    tokens.reserve(encoding.ids.size());
+    for (const int32_t id : encoding.ids) tokens.push_back(name(id));
+    return tokens;
+  }
+
   Tokenizer tokenizer_;
   std::vector<std::string> names_;  // by id
   std::unordered_map<std::string, int32_t> ids_;
@@ -149,6 +168,13 @@ class PieceParts final : public TextTokenizer::Parts {
     for (std::string& token : tokens) token = vocabulary_name(token, -1);
     return tokens;
   }
+
+  SourceTokens split_pair(std::string_view, std::string_view) const override { refuse_pairs(); }
+  std::vector<TokenSpan> places(std::string_view, std::string_view) const override {
+    refuse_pairs();
+  }
+  TextMargins pair_margins() const override { refuse_pairs(); }
+  PairTypes pair_types() const override { return PairTypes::same; }
 
   std::string join(const std::vector<std::string>& tokens) const override {
     std::vector<std::string> spelled;
@@ -180,6 +206,10 @@ class PieceParts final : public TextTokenizer::Parts {
   }
 
  private:
+  [[noreturn]] static void refuse_pairs() {
+    fail("the tokenizer is a .spm, which reads no pairs of texts; set data.pairs = never");
+  }
+
   MarianTokenizer tokenizer_;
   std::unordered_map<std::string, std::string> spellings_;  // of tokens with another name
 };
@@ -214,6 +244,19 @@ std::vector<std::string> TextTokenizer::split(std::string_view text) const {
   if (text.empty()) return {};
   return parts_->split(text, special_tokens_);
 }
+
+SourceTokens TextTokenizer::split(std::string_view first, std::string_view second) const {
+  return parts_->split_pair(first, second);
+}
+
+std::vector<TokenSpan> TextTokenizer::places(std::string_view first,
+                                             std::string_view second) const {
+  return parts_->places(first, second);
+}
+
+TextMargins TextTokenizer::pair_margins() const { return parts_->pair_margins(); }
+
+PairTypes TextTokenizer::pair_types() const { return parts_->pair_types(); }
 
 std::vector<TokenSpan> TextTokenizer::places(std::string_view text) const {
   if (text.empty()) return {};

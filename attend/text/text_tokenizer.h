@@ -11,6 +11,12 @@
 
 namespace attend {
 
+// Tokens of a source, which is one text or two.
+struct SourceTokens {
+  std::vector<std::string> names;
+  int64_t second = 0;  // index of the second text's first token; names.size() for one text
+};
+
 // A pretrained tokenizer. It splits texts into named tokens and adds its special tokens. Copies
 // share the data.
 class TextTokenizer {
@@ -38,8 +44,11 @@ class TextTokenizer {
 
   // Returns no tokens for an empty text. Ignores a limit in the file.
   std::vector<std::string> split(std::string_view text) const;
+  // Splits two texts as one sequence. Error for a .spm, which has no form of pairs.
+  SourceTokens split(std::string_view first, std::string_view second) const;
   // Returns the part of the text for each token of split(), as Tokenizer::places().
   std::vector<TokenSpan> places(std::string_view text) const;
+  std::vector<TokenSpan> places(std::string_view first, std::string_view second) const;
   // Returns a readable text per token name, as Tokenizer::texts(); unknown names stay unchanged.
   std::vector<std::string> texts(const std::vector<std::string>& names) const;
   // Returns the text of tokens by their names. Omits special tokens and, for a tokenizer.json,
@@ -49,6 +58,9 @@ class TextTokenizer {
   // Number of tokens that split() puts before and after a text.
   int64_t opening_tokens() const;
   int64_t closing_tokens() const;
+  // Special tokens around two texts. Errors as Tokenizer::pair_margins(), and for a .spm.
+  TextMargins pair_margins() const;
+  PairTypes pair_types() const;
   bool cuts_left() const;  // whether a text that is too long loses its beginning
 
   // Returns the name of the token for unknown parts of a text; empty if there is none.

@@ -122,16 +122,10 @@ void cut(Ids& ids, int64_t maximum, bool from_left) {
   }
 }
 
-// Shortens the longer of the two first, until both together have at most `maximum` ids.
 void cut_both(Ids& first, Ids& second, int64_t maximum, bool from_left) {
-  Ids& shorter = first.size() > second.size() ? second : first;
-  Ids& longer = first.size() > second.size() ? first : second;
-  const auto least = static_cast<int64_t>(shorter.size());
-  if (least + static_cast<int64_t>(longer.size()) <= maximum) return;
-  // If half is enough for the shorter, it stays whole; otherwise each gets a half.
-  const int64_t half = std::min(least, maximum / 2);
-  cut(shorter, half, from_left);
-  cut(longer, maximum - half, from_left);
+  const KeptTokens kept = kept_of_two({std::ssize(first), std::ssize(second)}, maximum);
+  cut(first, kept.first, from_left);
+  cut(second, kept.second, from_left);
 }
 
 // Number of ids that the template adds.
@@ -147,11 +141,36 @@ Encoding put_together(const std::vector<TemplatePart>& sequence, const Ids& firs
   for (const TemplatePart& part : sequence) {
     const bool special = part.kind == TemplatePart::Kind::special;
     if (special && !special_tokens) continue;
+    if (part.kind == TemplatePart::Kind::second) encoding.second = std::ssize(encoding.ids);
     const Ids& ids = special ? part.ids : part.kind == TemplatePart::Kind::first ? first : second;
     encoding.ids.insert(encoding.ids.end(), ids.begin(), ids.end());
     encoding.types.insert(encoding.types.end(), ids.size(), part.type);
   }
   return encoding;
+}
+
+// Places of a text's ids; empty ones if it is not well-formed.
+std::vector<TokenSpan> places_of(const TokenizerParts& parts, std::string_view text) {
+  std::string changed;
+  std::vector<TokenSpan> places;
+  if (internal::well_formed(text, changed) == text)
+    append_places(parts, text, places);
+  else
+    places.resize(ids_of(parts, text).size());
+  return places;
+}
+
+std::vector<TokenSpan> places_of(const TokenizerParts& parts,
+                                 const std::vector<TemplatePart>& sequence, std::string_view first,
+                                 std::string_view second) {
+  std::vector<TokenSpan> places;
+  for (const TemplatePart& part : sequence) {
+    std::vector<TokenSpan> more(part.ids.size(), {.is_added = true});
+    if (part.kind != TemplatePart::Kind::special)
+      more = places_of(parts, part.kind == TemplatePart::Kind::first ? first : second);
+    places.insert(places.end(), more.begin(), more.end());
+  }
+  return places;
 }
 
 // Number of ids left for texts; none if there is no limit.
@@ -167,6 +186,14 @@ std::optional<int64_t> room_in(const TokenizerParts& parts, const EncodeOptions&
 }
 
 }  // namespace
+
+KeptTokens kept_of_two(KeptTokens tokens, int64_t maximum) {
+  if (tokens.first + tokens.second <= maximum) return tokens;
+  const bool first_is_longer = tokens.first > tokens.second;
+  const int64_t shorter = std::min({tokens.first, tokens.second, maximum / 2});
+  return first_is_longer ? KeptTokens{maximum - shorter, shorter}
+                         : KeptTokens{shorter, maximum - shorter};
+}
 
 Tokenizer::Tokenizer(std::shared_ptr<const TokenizerParts> parts) : parts_(std::move(parts)) {}
 
@@ -188,17 +215,11 @@ Encoding Tokenizer::encode(std::string_view first, std::string_view second,
 }
 
 std::vector<TokenSpan> Tokenizer::places(std::string_view text) const {
-  std::string changed;
-  if (internal::well_formed(text, changed) != text)
-    return std::vector<TokenSpan>(encode(text, {.maximum = without_limit}).ids.size());
-  std::vector<TokenSpan> places;
-  for (const TemplatePart& part : parts_->sequence.single) {
-    if (part.kind == TemplatePart::Kind::first)
-      append_places(*parts_, text, places);
-    else
-      places.insert(places.end(), part.ids.size(), {.is_added = true});
-  }
-  return places;
+  return places_of(*parts_, parts_->sequence.single, text, {});
+}
+
+std::vector<TokenSpan> Tokenizer::places(std::string_view first, std::string_view second) const {
+  return places_of(*parts_, parts_->sequence.pair, first, second);
 }
 
 std::vector<std::string> Tokenizer::texts(std::span<const int32_t> ids) const {
@@ -241,6 +262,35 @@ int64_t Tokenizer::closing_tokens() const {
     count =
         part.kind == TemplatePart::Kind::first ? 0 : count + static_cast<int64_t>(part.ids.size());
   return count;
+}
+
+TextMargins Tokenizer::pair_margins() const {
+  TextMargins margins;
+  int64_t texts = 0;
+  for (const TemplatePart& part : parts_->sequence.pair) {
+    if (part.kind == TemplatePart::Kind::special) {
+      int64_t& count = texts == 0 ? margins.before : texts == 1 ? margins.between : margins.after;
+      count += std::ssize(part.ids);
+      continue;
+    }
+    const auto expected = texts == 0 ? TemplatePart::Kind::first : TemplatePart::Kind::second;
+    if (++texts > 2 || part.kind != expected)
+      fail("the tokenizer does not put two texts once each and in order; such pairs are not read");
+  }
+  if (texts != 2) fail("the tokenizer leaves out one of two texts; such pairs are not read");
+  return margins;
+}
+
+PairTypes Tokenizer::pair_types() const {
+  int32_t by_text = 0;
+  bool are_same = true, are_by_text = true;
+  for (const TemplatePart& part : parts_->sequence.pair) {
+    if (part.kind == TemplatePart::Kind::second) by_text = 1;
+    are_same = are_same && part.type == 0;
+    are_by_text = are_by_text && part.type == by_text;
+  }
+  if (are_same) return PairTypes::same;
+  return are_by_text ? PairTypes::by_text : PairTypes::other;
 }
 
 int32_t Tokenizer::size() const {

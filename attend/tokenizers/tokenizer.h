@@ -18,6 +18,7 @@ struct TokenizerParts;
 struct Encoding {
   std::vector<int32_t> ids = {};
   std::vector<int32_t> types = {};  // per id
+  int64_t second = 0;               // index of the second text's first id; 0 for one text
 };
 
 // The part of a text that a token represents, in bytes; contains whole characters. Empty (0 to 0)
@@ -30,6 +31,24 @@ struct TokenSpan {
 // Member of a tokenizer.json that transformers keeps in tokenizer_config.json instead. If true,
 // special tokens that a text spells are split like other text.
 constexpr const char* splits_special_key = "split_special_tokens";
+
+// Numbers of tokens of two texts.
+struct KeptTokens {
+  int64_t first = 0, second = 0;
+};
+// Returns the numbers of tokens to keep, at most `maximum` together. The longer text is cut first;
+// if both are longer than half of the maximum, each keeps a half.
+KeptTokens kept_of_two(KeptTokens tokens, int64_t maximum);
+
+// Numbers of special tokens that encode() puts before, between and after two texts, or before and
+// after one.
+struct TextMargins {
+  int64_t before = 0, between = 0, after = 0;
+};
+
+// Types of the tokens of two texts: 0 for all; 0 before the second text and 1 from its first token
+// on; or others.
+enum class PairTypes { same, by_text, other };
 
 struct EncodeOptions {
   bool special_tokens = true;  // adds special tokens around a text, such as [CLS] and [SEP]
@@ -58,6 +77,9 @@ class Tokenizer {
   // Returns the place of each id of encode(text), without a limit. Places are estimates if the
   // normaliser changes the text beyond single characters.
   std::vector<TokenSpan> places(std::string_view text) const;
+  // Returns the places of the ids of encode(first, second); places in `second` count from its
+  // begin.
+  std::vector<TokenSpan> places(std::string_view first, std::string_view second) const;
   // Returns a readable text per id: the token, or, if the tokenizer represents bytes by other
   // characters, the characters that the token's bytes belong to. A character that several tokens
   // share is in the text of each.
@@ -70,6 +92,10 @@ class Tokenizer {
   // Number of special tokens that encode() puts before and after a text.
   int64_t opening_tokens() const;
   int64_t closing_tokens() const;
+  // Special tokens around two texts. Error, naming the cause, if the second text comes first or one
+  // of them occurs several times.
+  TextMargins pair_margins() const;
+  PairTypes pair_types() const;
   // Returns whether a limit drops the first tokens of a text instead of the last.
   bool cuts_left() const;
 

@@ -16,7 +16,8 @@ from test_serving_docs import indented_blocks
 PAGE = pathlib.Path(__file__).resolve().parents[2] / "docs/pretrained.md"
 # Folders that commands import, and ready models.
 FOREIGN = {"all-MiniLM-L6-v2": "BertModel", "vit-base-patch16-224": "ViTForImageClassification",
-           "opus-mt-en-roa": "MarianMTModel", "esm2_t6_8M_UR50D": "EsmForMaskedLM"}
+           "opus-mt-en-roa": "MarianMTModel", "esm2_t6_8M_UR50D": "EsmForMaskedLM",
+           "ms-marco-MiniLM-L-6-v2": "RobertaForSequenceClassification"}
 IMPORTED = {"bert": "BertForMaskedLM", "gpt2": "GPT2LMHeadModel",
             "reviews": "DistilBertForSequenceClassification"}
 TEXTS = ["the cat sat on the mat", "a dog ran", "Paris is the capital", "of France", "hello world", "a mat"]
@@ -36,6 +37,8 @@ class PretrainedDocs(program.Case):
         proteins = golden_case("EsmForMaskedLM")["texts"]
         self.write("proteins.txt", "\n".join(proteins) + "\n")
         self.write("folds.tsv", "".join(f"{protein}\t{number % 2}\n" for number, protein in enumerate(proteins * 50)))
+        self.write("judged.tsv", "".join(f"{text} {number}\t{text}\t{number % 2}\n"
+                                         for number, text in enumerate(TEXTS * 20)))
         image = golden_case("ViTForImageClassification")["texts"][0]
         self.write("cat.png", base64.b64decode(image.partition(",")[2]))
 

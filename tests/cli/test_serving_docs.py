@@ -13,8 +13,11 @@ from test_serve import Server
 from test_serve_routes import MODELS
 
 PAGE = pathlib.Path(__file__).resolve().parents[2] / "docs/serving.md"
+JUDGED = "".join(f"who won? {number}\tthe red team\t{number % 2}\n" for number in range(40))
 # Trained for an epoch: other tests check learning.
-TRAINED = MODELS | {"words": ("pairs.tsv", PAIRS, SMALL), "sentences": ("pairs.tsv", PAIRS, SMALL)}
+TRAINED = MODELS | {"ranker": ("judged.tsv", JUDGED, {"model.type": "classifier", "model.depth": 8,
+                                                     "data.pairs": "always", "data.target": "probability"}),
+                    "words": ("pairs.tsv", PAIRS, SMALL), "sentences": ("pairs.tsv", PAIRS, SMALL)}
 
 
 def indented_blocks(page):

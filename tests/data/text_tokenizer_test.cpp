@@ -50,10 +50,10 @@ TEST(TextTokenizer, SplitsTextsOfACodecAsTheyStand) {
   const TextCodecs codecs = make_codecs(text);
   EXPECT_THAT(codecs.source.split(" CAT\tcats "),
               ElementsAre("[<s>]", "cat", "cat", "##s", "[</s>]"));
-  EXPECT_EQ(codecs.source.opening_tokens(), 1);
-  EXPECT_EQ(codecs.source.closing_tokens(), 1);
-  EXPECT_EQ(codecs.target.opening_tokens(), 0);
-  EXPECT_EQ(codecs.target.closing_tokens(), 0);
+  EXPECT_EQ(codecs.source.margins(false).before, 1);
+  EXPECT_EQ(codecs.source.margins(false).after, 1);
+  EXPECT_EQ(codecs.target.margins(false).before, 0);
+  EXPECT_EQ(codecs.target.margins(false).after, 0);
   EXPECT_THAT(test::error_of([&] { codecs.source.split("\xff"); }), HasSubstr("UTF-8"));
   const TextConfig stored = with_codes_in(folder / "model", text);
   std::filesystem::create_directory(folder / "model");

@@ -21,7 +21,8 @@ struct SmallModel {
   bool frames = false;
 
   SmallModel(std::string given_name, const std::string& type,
-             const std::vector<std::string>& settings, TargetKind kind = TargetKind::text)
+             const std::vector<std::string>& settings, TargetKind kind = TargetKind::text,
+             PairTexts pairs = PairTexts::never)
       : name(std::move(given_name)) {
     at::manual_seed(7);
     ModelConfig config;
@@ -30,10 +31,11 @@ struct SmallModel {
     TextConfig text;
     text.source_units = text.target_units = "space";
     text.target = kind;
+    text.pairs = pairs;
     if (kind != TargetKind::text) text.target_units = "line";
     const AnswerKind& answers = config.answer_kind(text);
     text.joint_vocabulary = answers.is_text() || config.chosen().wants_joint_vocabulary();
-    source = "a b c d e";
+    source = pairs == PairTexts::never ? "a b c d e" : "a b\tc d e";
     const bool number = text.wants_numbers(), tags = answers.is_tags();
     const bool label = answers.is_label() || answers.is_label_set();
     target = number            ? "1.5"
@@ -55,19 +57,31 @@ struct SmallModel {
   }
 };
 
+// Classifiers with other targets than a label, or other sources than one text.
+inline std::vector<SmallModel> other_classifiers() {
+  const std::vector<std::string> two = {"model.depth=8", "model.heads=2", "model.feed_forward=10",
+                                        "model.layers=2"};
+  std::vector<std::string> first = two;
+  first.emplace_back("model.pooling=first");
+  std::vector<SmallModel> models;
+  models.emplace_back("classifier_number", "classifier", two, TargetKind::number);
+  models.emplace_back("classifier_labels", "classifier", two, TargetKind::labels);
+  models.emplace_back("classifier_pairs", "classifier", first, TargetKind::text,
+                      PairTexts::optional);
+  return models;
+}
+
 // Every type of model for texts, with each kind of attention that methods treat differently.
 inline std::vector<SmallModel> small_models() {
-  const std::vector<std::string> seq2seq = {"model.hidden=8", "model.embedding=6",
-                                            "model.attention_depth=5"};
-  const std::vector<std::string> layers = {"model.depth=8", "model.heads=2",
-                                           "model.feed_forward=10"};
-  const auto with = [](std::vector<std::string> all, std::vector<std::string> more) {
+  using Assignments = std::vector<std::string>;
+  const Assignments seq2seq = {"model.hidden=8", "model.embedding=6", "model.attention_depth=5"};
+  const Assignments layers = {"model.depth=8", "model.heads=2", "model.feed_forward=10"};
+  const auto with = [](Assignments all, Assignments more) {
     all.insert(all.end(), more.begin(), more.end());
     return all;
   };
   std::vector<SmallModel> models;
-  const auto add = [&](const char* name, const char* type,
-                       const std::vector<std::string>& settings) {
+  const auto add = [&](const char* name, const char* type, const Assignments& settings) {
     models.emplace_back(name, type, settings);
   };
   add("seq2seq", "seq2seq", seq2seq);
@@ -110,10 +124,7 @@ inline std::vector<SmallModel> small_models() {
       with(layers, {"model.layers=3", "model.gated=true", "model.first_norm=false",
                     "model.normalise_input=true", "model.bias=none", "model.positions=rotary",
                     "model.scopes=all; window:1", "model.hidden=7", "model.hidden_norm=true"}));
-  models.emplace_back("classifier_number", "classifier", with(layers, {"model.layers=2"}),
-                      TargetKind::number);
-  models.emplace_back("classifier_labels", "classifier", with(layers, {"model.layers=1"}),
-                      TargetKind::labels);
+  for (SmallModel& other : other_classifiers()) models.push_back(std::move(other));
   return models;
 }
 

@@ -40,6 +40,7 @@ std::vector<double> numbers_of(const json& one, const Model& model, const std::s
       by_label[each.token] = std::log(each.probability);
     for (const std::string& label : model.labels()) numbers.push_back(by_label.at(label));
   }
+  if (what == "score") numbers.push_back(model.numbers({text}).at(0).value());
   if (what == "continuation" || what == "translation") {
     const Answer answer = answer_of_five(model, text);
     for (const double logarithm : answer.best().log_probabilities)

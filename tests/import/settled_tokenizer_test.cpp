@@ -220,16 +220,6 @@ TEST(SentenceEncoder, NamesWhatItDoesNotHonour) {
               HasSubstr("transformer_task is"));
 }
 
-TEST(CrossEncoder, IsRefusedByName) {
-  EXPECT_THAT(
-      refused(
-          "DistilBertForSequenceClassification",
-          [](ForeignFolder& foreign) {
-            foreign.files["config_sentence_transformers.json"] = {{"model_type", "CrossEncoder"}};
-          }),
-      HasSubstr("model_type is CrossEncoder, which reads pairs of texts"));
-}
-
 TEST(Decoders, AreNotNeededByModelsThatAnswerNoText) {
   const Change change = [](ForeignFolder& foreign) {
     tokenizer(foreign)["decoder"] = {{"type", "Sequence"}, {"decoders", json::array()}};

@@ -81,10 +81,6 @@ TEST(WorldFolders, AreRefusedForWhatChangesResults) {
   };
   EXPECT_THAT(with("auto_map", {{"AutoModel", "code.Model"}}), HasSubstr("has its own code"));
   EXPECT_THAT(with("quantization_config", {{"bits", 4}}), HasSubstr("quantised weights are not"));
-  EXPECT_THAT(with("sbert_ce_default_activation_function", "torch.nn.Identity"),
-              HasSubstr("pairs of texts, as cross-encoders score them, are not read yet"));
-  EXPECT_THAT(with("sentence_transformers", {{"activation_fn", "torch.nn.Sigmoid"}}),
-              HasSubstr("pairs of texts"));
   EXPECT_THAT(
       with("architectures", json::array({"BertForQuestionAnswering"})),
       HasSubstr("(answers a question with a part of a text), which is not read; BertModel"));

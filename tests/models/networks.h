@@ -40,6 +40,8 @@ inline SourceShape bound_source() { return NeighbourForm{6, 2, 4}; }
 // Random sources of one length: `tokens` tokens, or 12 frames (patches in 3 rows and 4 columns).
 // Frames with neighbours see the previous and the next frame.
 inline at::Tensor some_sources(const SourceShape& shape, int64_t count, int64_t tokens) {
+  if (shape.as<PairForm>() != nullptr)
+    return at::randint(Vocabulary::unknown + 1, 2 * shape.tokens(), {count, tokens}, at::kLong);
   if (!shape.is_frames())
     return at::randint(Vocabulary::unknown + 1, shape.tokens(), {count, tokens}, at::kLong);
   at::Tensor frames = at::rand({count, 12, shape.depth()});
@@ -99,6 +101,14 @@ inline std::vector<SomeNetwork> some_classifiers() {
        {"model.hidden=7", "model.hidden_norm=true", "model.gated=true", "model.bias=none",
         "model.positions=rotary", "model.rotary_bases=160000; 10000",
         "model.scopes=all; window:2"}}};
+}
+
+// Classifiers with other targets than a label, or other sources than one text.
+inline std::vector<SomeNetwork> other_classifiers() {
+  return {{"classifier_number", {"model.recurrent_layers=1"}, {12}, number_targets},
+          {"classifier_labels", {"model.layers=1"}, {12}, {12, /*is_set=*/true}},
+          {"classifier_pairs", {"model.layers=1"}, PairForm{12}},
+          {"classifier_probability", {}, PairForm{12}, TargetShape::probability()}};
 }
 
 inline std::vector<SomeNetwork> some_language_models() {
@@ -175,8 +185,6 @@ inline std::vector<SomeNetwork> some_networks() {
       {"tagger_recurrent", {"model.layers=0", "model.recurrent_layers=2", "model.cell=gru"}},
       {"tagger_layers", {"model.recurrent_layers=0", "model.class_token=false"}},
       {"tagger_bag", {"model.layers=0", "model.recurrent_layers=0"}},
-      {"classifier_number", {"model.recurrent_layers=1"}, {12}, number_targets},
-      {"classifier_labels", {"model.layers=1"}, {12}, {12, /*is_set=*/true}},
       {"vit", {"model.convolutions=1"}, image},
       {"vit_number", {}, image, number_targets},
       {"vit_registers", {"model.registers=2", "model.layers=2"}, image},
@@ -194,8 +202,8 @@ inline std::vector<SomeNetwork> some_networks() {
       {"graph_labels", {"model.layers=1"}, ring_source(12), {12, /*is_set=*/true}},
       {"graph_number", {"model.layers=1"}, ring_source(12), number_targets},
       {"classifier_hybrid", {"model.layer=linear,attention", "model.pooling=first"}}};
-  for (const auto& more :
-       {some_encoders(), some_classifiers(), some_language_models(), some_transformers()})
+  for (const auto& more : {some_encoders(), some_classifiers(), other_classifiers(),
+                           some_language_models(), some_transformers()})
     all.insert(all.end(), more.begin(), more.end());
   return all;
 }

@@ -58,7 +58,7 @@ TEST_F(PairModelTest, KnowsTheLanguagesOfTraining) {
   text.language_token = true;
   const std::vector<Example> translated = {{"<2de> cab", {"K AE B"}}, {"<2fr> cab", {"B AE"}}};
   const PairModel joint = make_pair_model(text, model.config, translated);
-  const auto ids = joint.source_ids(joint.codecs.source.split("<2fr> bac"));
+  const auto ids = joint.source_ids(joint.codecs.source.split_source("<2fr> bac"));
   EXPECT_EQ(joint.source_vocabulary.decode(ids),
             (std::vector<std::string>{"<2fr>", "b", "a", "c"}));
   const auto refused = [&](const std::string& source) {

@@ -169,7 +169,7 @@ TEST(RequestFields, ALongNameIsToldByItsBeginning) {
 // The form that was read, with the texts and the ids.
 std::string inputs_of(const std::string& json) {
   RequestInputs inputs{{InputForm::text, InputForm::texts, InputForm::text_rows, InputForm::ids,
-                        InputForm::id_rows}};
+                        InputForm::id_rows, InputForm::text_objects}};
   try {
     read_request("{\"input\": " + json + "}", {{"input", &inputs, 1, 2, true}});
   } catch (const RequestError& error) {
@@ -184,10 +184,12 @@ TEST(RequestFields, InputsHaveSeveralForms) {
   EXPECT_EQ(inputs_of(R"([["a"],["b"]])"), R"([2,["a","b"],[]])");
   EXPECT_EQ(inputs_of("[5,2147483647]"), "[3,[],[[5,2147483647]]]");
   EXPECT_EQ(inputs_of("[[5],[6,7]]"), "[4,[],[[5],[6,7]]]");
+  EXPECT_EQ(inputs_of(R"([{"text":"a"},{"text":"b"}])"), R"([5,["a","b"],[]])");
   EXPECT_THAT(inputs_of("[]"), HasSubstr("0 inputs; it must be from 1 to 2"));
   EXPECT_THAT(inputs_of("[[1],[2],[3]]"), HasSubstr("3 inputs"));
-  for (const char* wrong : {"[-1]", "[2147483648]", "[18446744073709551615]", "[1.5]", "[1,\"a\"]",
-                            R"([["a","b"]])", "{}", "null", "[[[1]]]", "[true]"})
+  for (const char* wrong :
+       {"[-1]", "[2147483648]", "[18446744073709551615]", "[1.5]", "[1,\"a\"]", R"([["a","b"]])",
+        R"([{"text":1}])", R"([{"text":"a","id":1}])", "{}", "null", "[[[1]]]", "[true]"})
     EXPECT_THAT(inputs_of(wrong), HasSubstr("must be a string or an array of strings or")) << wrong;
 }
 
