@@ -50,7 +50,7 @@ from PIL import Image
 import conform_report
 from pretrained_exports import export_rows
 from pretrained_golden import write_golden
-from pretrained_heads import dense_differ, numbers_differ, tags_differ
+from pretrained_heads import dense_differ, module_list, numbers_differ, poolings_differ, tags_differ
 from pretrained_models import (CONTINUING, FAMILIES, IMAGE_FAMILIES, Draws, draw_weights, drawn_images, drawn_texts,
                                sources_of)
 from pretrained_older import older_rows
@@ -110,9 +110,8 @@ def vectors_differ(program, model, tokenizer, texts):
 
 def pooled_differ(program, model, tokenizer, texts):
     """Compares a sentence encoder that pools the first token and scales its vector to length 1."""
-    more = [("modules.json", [{"idx": i, "name": str(i), "path": path, "type": f"sentence_transformers.models.{kind}"}
-                              for i, (path, kind) in enumerate([("", "Transformer"), ("1_Pooling", "Pooling"),
-                                                                ("2_Normalize", "Normalize")])]),
+    kinds = [("", "Transformer"), ("1_Pooling", "Pooling"), ("2_Normalize", "Normalize")]
+    more = [("modules.json", module_list(kinds)),
             ("1_Pooling/config.json", {"word_embedding_dimension": 24, "pooling_mode_cls_token": True,
                                        "pooling_mode_mean_tokens": False}),
             ("sentence_bert_config.json", {"max_seq_length": 16, "do_lower_case": False})]
@@ -230,6 +229,7 @@ def family_rows(program, family):
     add("ForMaskedLM", "log probabilities of masked words", masked_differ)
     add("ForMaskedLM", "attention maps of all layers and heads", maps_differ)
     add("Model", "behind a layer with tanh", dense_differ)
+    add("Model", "all poolings", poolings_differ)
 
     def named(names):
         return {"id2label": dict(enumerate(names)), "label2id": {name: i for i, name in enumerate(names)}}

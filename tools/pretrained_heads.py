@@ -35,6 +35,40 @@ def numbers_differ(program, model, tokenizer, texts):
     return difference(ours, theirs) / max(1, theirs.abs().max().item())
 
 
+def module_list(kinds):
+    """The modules.json of a sentence encoder with modules of these folders and kinds."""
+    return [{"idx": i, "name": str(i), "path": path, "type": f"sentence_transformers.models.{kind}"}
+            for i, (path, kind) in enumerate(kinds)]
+
+
+def weighted_mean(vectors):
+    weights = torch.arange(1, len(vectors) + 1).double()
+    return weights @ vectors / weights.sum()
+
+
+POOLINGS = {
+    "lasttoken": lambda vectors: vectors[-1],
+    "max": lambda vectors: vectors.max(0).values,
+    "weightedmean": weighted_mean,
+    "cls": lambda vectors: vectors[0],
+    "mean_sqrt_len_tokens": lambda vectors: vectors.sum(0) / math.sqrt(len(vectors)),
+    "mean": lambda vectors: vectors.mean(0),
+}
+
+
+def poolings_differ(program, model, tokenizer, texts):
+    """Compares a sentence encoder that concatenates all poolings."""
+    more = [("modules.json", module_list([("", "Transformer"), ("1_Pooling", "Pooling")])),
+            ("1_Pooling/config.json", {"embedding_dimension": model.config.hidden_size,
+                                       "pooling_mode": list(POOLINGS)})]
+    worst = 0
+    for text, line in zip(texts, program.lines("embed", program.imported(model, tokenizer, more), texts), strict=True):
+        with torch.no_grad():
+            vectors = model(**encoded(tokenizer, text)).last_hidden_state[0]
+        worst = max(worst, difference(line["vector"], torch.cat([pool(vectors) for pool in POOLINGS.values()])))
+    return worst
+
+
 def dense_differ(program, model, tokenizer, texts):
     """Compares a sentence encoder with a dense layer after the mean of its vectors."""
     depth = model.config.hidden_size
@@ -43,9 +77,7 @@ def dense_differ(program, model, tokenizer, texts):
     with torch.no_grad():
         for parameter in layer.parameters():
             parameter.copy_(torch.randn(parameter.shape, generator=generator) * 0.3)
-    kinds = [("", "Transformer"), ("1_Pooling", "Pooling"), ("2_Dense", "Dense")]
-    more = [("modules.json", [{"idx": i, "name": str(i), "path": path, "type": f"sentence_transformers.models.{kind}"}
-                              for i, (path, kind) in enumerate(kinds)]),
+    more = [("modules.json", module_list([("", "Transformer"), ("1_Pooling", "Pooling"), ("2_Dense", "Dense")])),
             ("1_Pooling/config.json", {"word_embedding_dimension": depth, "pooling_mode_mean_tokens": True}),
             ("2_Dense/config.json", {"in_features": depth, "out_features": 10, "bias": True,
                                      "activation_function": "torch.nn.modules.activation.Tanh"})]

@@ -165,6 +165,7 @@ class AblatedNetwork : public PairNetwork {
   Tensor text_vector(const Tensor& vectors) const override {
     return network_->text_vector(vectors);
   }
+  const ContactHead* contact_head() const override { return network_->contact_head(); }
   void place(const Devices& devices) override { network_->place(devices); }
   bool attends() const override { return network_->attends(); }
   bool copies() const override { return network_->copies(); }

@@ -1,3 +1,5 @@
+#include <algorithm>
+
 #include "attend/import/export-inl.h"
 #include "attend/import/sentence_encoder-inl.h"
 #include "attend/models/embedder.h"
@@ -5,12 +7,29 @@
 namespace attend::internal {
 namespace {
 
+// Flags, which all versions read, or a list if its order is another one than that of flags.
+Json pooling_of(const EmbedderConfig& config) {
+  Json flags = {{"word_embedding_dimension", config.depth}};
+  Json list = flags;
+  std::vector<TextVector> in_order;
+  const std::vector<TextVector> all = config.text_vectors();
+  for (const PoolingName& row : pooling_names()) {
+    flags[row.flag] = std::find(all.begin(), all.end(), row.vector) != all.end();
+    if (flags[row.flag] == true) in_order.push_back(row.vector);
+  }
+  if (in_order == all) return flags;
+  for (const TextVector each : all)
+    for (const PoolingName& row : pooling_names())
+      if (row.vector == each) list["pooling_mode"].push_back(row.name);
+  return list;
+}
+
 // The layer after the pooling, in a folder of its own.
 void add_dense(const PairModel& model, const EmbedderConfig& config, const std::string& folder,
                ExportedFolder& made) {
   const bool is_tanh = config.text_activation == TextActivation::tanh;
   made.documents[folder + "/config.json"] = {
-      {"in_features", config.depth},
+      {"in_features", config.pooled_depth()},
       {"out_features", config.text_depth},
       {"bias", true},
       {"activation_function",
@@ -38,10 +57,7 @@ void add_sentence_encoder(const PairModel& model, ExportedFolder& made) {
     return folder;
   };
   add("Transformer", /*has_folder=*/false);
-  const bool first = config.text_vector == TextVector::first;
-  made.documents[add("Pooling") + "/config.json"] = {{"word_embedding_dimension", config.depth},
-                                                     {"pooling_mode_cls_token", first},
-                                                     {"pooling_mode_mean_tokens", !first}};
+  made.documents[add("Pooling") + "/config.json"] = pooling_of(config);
   if (config.text_depth > 0) add_dense(model, config, add("Dense"), made);
   if (config.unit_length) add("Normalize");
   made.documents["sentence_bert_config.json"] = {{"max_seq_length", config.maximum_source_length},

@@ -20,6 +20,14 @@ struct TextLayer {
   bool lowercase = false;               // texts are first converted to lower case
 };
 
+// A pooling of sentence-transformers and ours.
+struct PoolingName {
+  std::string flag;  // key of older files
+  std::string name;  // in newer ones
+  TextVector vector;
+};
+const std::vector<PoolingName>& pooling_names();
+
 // Prefix of the tensors of that layer, to distinguish them from the encoder's.
 constexpr const char* dense_prefix = "text_layer.";
 std::vector<TensorRow> dense_rows(bool has_bias);

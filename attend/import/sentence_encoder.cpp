@@ -11,44 +11,48 @@
 namespace attend::internal {
 namespace {
 
-struct PoolingName {
-  std::string name;  // after pooling_mode_
-  std::string short_name;
-  TextVector vector;
-};
-
-const std::vector<PoolingName>& pooling_names() {
-  static const std::vector<PoolingName> table = {{"mean_tokens", "mean", TextVector::mean},
-                                                 {"cls_token", "cls", TextVector::first}};
-  return table;
+const PoolingName& find_pooling(const JsonPosition& place) {
+  const std::string name = place.text();
+  std::string known;
+  for (const PoolingName& row : pooling_names()) {
+    if (row.name == name) return row;
+    known += (known.empty() ? "" : ", ") + row.name;
+  }
+  place.refuse("is the pooling {}, which is not read; {} are", in_quotes(name), known);
 }
 
-void refuse_pooling(const JsonPosition& place, const std::string& name) {
-  place.refuse("is the pooling {}, which is not read; only mean and cls are", in_quotes(name));
-}
-
-// Older files have a flag per method, one of which must be set; newer ones name the method.
-void read_pooling(const JsonFile& file, EmbedderConfig& config) {
-  const JsonPosition place = file.place();
-  std::vector<std::string> chosen;
+// Older files have a flag per pooling; newer ones name them.
+std::vector<PoolingName> chosen_poolings(const JsonPosition& place) {
+  std::vector<PoolingName> chosen;
   if (place.has("pooling_mode")) {
     const JsonPosition mode = place.member("pooling_mode");
-    if (!mode.value().is_array())
-      chosen.push_back(mode.text());
-    else
-      for (const JsonPosition& each : mode.list()) chosen.push_back(each.text());
+    if (!mode.value().is_array()) return {find_pooling(mode)};
+    for (const JsonPosition& each : mode.list()) chosen.push_back(find_pooling(each));
+    return chosen;
   }
-  constexpr std::string_view flag = "pooling_mode_";
-  for (const auto& [key, value] : place.value().items())
-    if (key.starts_with(flag) && place.flag(key.c_str(), false))
-      chosen.push_back(key.substr(flag.size()));
-  if (chosen.size() != 1) place.refuse("has {} ways to pool; one is read", chosen.size());
+  for (const PoolingName& row : pooling_names())
+    if (place.flag(row.flag.c_str(), false)) chosen.push_back(row);
+  return chosen;
+}
+
+void check_flags(const JsonPosition& place) {
   const auto& table = pooling_names();
-  const auto found = std::find_if(table.begin(), table.end(), [&](const PoolingName& row) {
-    return row.name == chosen[0] || row.short_name == chosen[0];
-  });
-  if (found == table.end()) refuse_pooling(place, chosen[0]);
-  config.text_vector = found->vector;
+  for (const auto& [key, value] : place.value().items())
+    if (key.starts_with("pooling_mode_") &&
+        std::none_of(table.begin(), table.end(),
+                     [&](const PoolingName& row) { return row.flag == key; }))
+      place.member(key.c_str()).refuse("is a pooling that is not read");
+}
+
+void read_pooling(const JsonFile& file, EmbedderConfig& config) {
+  const JsonPosition place = file.place();
+  check_flags(place);
+  const std::vector<PoolingName> chosen = chosen_poolings(place);
+  if (chosen.empty()) place.refuse("names no pooling; one or more are read");
+  config.text_vector.clear();
+  for (const PoolingName& row : chosen)
+    config.text_vector += (config.text_vector.empty() ? "" : ", ") + name_of(row.vector);
+  config.text_vectors();
 }
 
 // Error if the member is present and has another value.
@@ -81,8 +85,9 @@ void read_dense(const std::string& folder, EmbedderConfig& config, TextLayer& la
                      {"module_output_name", R"("sentence_embedding")"},
                      {"use_residual", "false"}});
   const int64_t read = size_in(place, "in_features", 65536);
-  if (read != config.depth)
-    place.member("in_features").refuse("is {}, and vectors have depth {}", read, config.depth);
+  if (read != config.pooled_depth())
+    place.member("in_features")
+        .refuse("is {}, and vectors have depth {}", read, config.pooled_depth());
   config.text_depth = size_in(place, "out_features", 65536);
   const std::string activation = place.member("activation_function").text();
   const std::string kind = activation.substr(activation.rfind('.') + 1);
@@ -144,11 +149,23 @@ void read_whole(const std::string& folder, EmbedderConfig& config) {
   refuse_prompt(place);
   if (!place.has("truncate_dim")) return;
   const int64_t kept = size_in(place, "truncate_dim", 65536);
-  const int64_t all = config.text_depth > 0 ? config.text_depth : config.depth;
+  const int64_t all = config.text_depth > 0 ? config.text_depth : config.pooled_depth();
   if (kept < all) config.text_cut = kept;
 }
 
 }  // namespace
+
+// In the order in which older files concatenate them.
+const std::vector<PoolingName>& pooling_names() {
+  static const std::vector<PoolingName> table = {
+      {"pooling_mode_cls_token", "cls", TextVector::first},
+      {"pooling_mode_max_tokens", "max", TextVector::maximum},
+      {"pooling_mode_mean_tokens", "mean", TextVector::mean},
+      {"pooling_mode_mean_sqrt_len_tokens", "mean_sqrt_len_tokens", TextVector::mean_by_root},
+      {"pooling_mode_weightedmean_tokens", "weightedmean", TextVector::weighted_mean},
+      {"pooling_mode_lasttoken", "lasttoken", TextVector::last}};
+  return table;
+}
 
 std::vector<TensorRow> dense_rows(bool has_bias) {
   const std::string prefix = dense_prefix;

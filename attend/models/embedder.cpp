@@ -1,11 +1,40 @@
 #include "attend/models/embedder.h"
 
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <cmath>
+#include <string_view>
+
 #include "attend/base/error.h"
+#include "attend/base/trimmed.h"
 
 namespace attend {
 namespace {
 
 using at::Tensor;
+
+// [depth] of token vectors [S, depth].
+Tensor pooled(TextVector how, const Tensor& vectors) {
+  const int64_t tokens = vectors.size(0);
+  switch (how) {
+    case TextVector::mean:
+      break;
+    case TextVector::first:
+      return vectors[0];
+    case TextVector::last:
+      return vectors[tokens - 1];
+    case TextVector::maximum:
+      return vectors.amax(0);
+    case TextVector::weighted_mean: {
+      const Tensor weights = at::arange(1, tokens + 1, vectors.options()).unsqueeze(1);
+      return (vectors * weights).sum(0) / weights.sum();
+    }
+    case TextVector::mean_by_root:
+      return vectors.sum(0) / std::sqrt(static_cast<double>(tokens));
+  }
+  return vectors.mean(0);
+}
 
 }  // namespace
 
@@ -14,7 +43,9 @@ EmbedderConfig::EmbedderConfig() { layers = 4; }
 Settings EmbedderConfig::settings() {
   Settings all = {
       {"model.text_vector", &text_vector,
-       "how the vector of a text is made from its token vectors"},
+       fmt::format("how the vector of a text is made from its token vectors: {}; several, "
+                   "separated by commas, are concatenated",
+                   fmt::join(names_of(TextVector{}), ", "))},
       {"model.text_depth", &text_depth, "depth of a layer on top of the text vector; 0: no layer",
        0, 65536},
       {"model.text_activation", &text_activation,
@@ -26,12 +57,27 @@ Settings EmbedderConfig::settings() {
   return all;
 }
 
+std::vector<TextVector> EmbedderConfig::text_vectors() const {
+  std::vector<TextVector> all;
+  for (size_t begin = 0; begin <= text_vector.size();) {
+    const size_t end = std::min(text_vector.find(',', begin), text_vector.size());
+    const std::string_view name = trimmed(std::string_view(text_vector).substr(begin, end - begin));
+    all.push_back(value_of<TextVector>(name, "model.text_vector"));
+    begin = end + 1;
+  }
+  if (all.size() > names_of(TextVector{}).size())
+    fail("model.text_vector has {} parts; name each way once", all.size());
+  return all;
+}
+
+int64_t EmbedderConfig::pooled_depth() const { return depth * std::ssize(text_vectors()); }
+
 void EmbedderConfig::check() const {
   SourceEncoderConfig::check();
   if (text_depth == 0 && text_activation != TextActivation::none)
     fail("model.text_activation is {}, and model.text_depth 0; take a depth, or none",
          name_of(text_activation));
-  const int64_t all = text_depth > 0 ? text_depth : depth;
+  const int64_t all = text_depth > 0 ? text_depth : pooled_depth();
   if (text_cut > all)
     fail("model.text_cut is {}, and the vector of a text has {} numbers; lower it", text_cut, all);
   if (layers == 0)
@@ -39,7 +85,7 @@ void EmbedderConfig::check() const {
 }
 
 Embedder::Embedder(const EmbedderConfig& config, const SourceShape& source)
-    : text_vector_(config.text_vector),
+    : text_vectors_(config.text_vectors()),
       text_activation_(config.text_activation),
       unit_length_(config.unit_length),
       text_cut_(config.text_cut) {
@@ -49,7 +95,8 @@ Embedder::Embedder(const EmbedderConfig& config, const SourceShape& source)
   encoder_ = register_module("encoder",
                              std::make_shared<SourceEncoder>(source, config, /*class_tokens=*/0));
   if (config.text_depth > 0)
-    text_layer_ = register_module("text_layer", torch::nn::Linear(config.depth, config.text_depth));
+    text_layer_ =
+        register_module("text_layer", torch::nn::Linear(config.pooled_depth(), config.text_depth));
 }
 
 Tensor Embedder::encodings(const Tensor& source, const Tensor& lengths, const Pass& pass) {
@@ -58,8 +105,9 @@ Tensor Embedder::encodings(const Tensor& source, const Tensor& lengths, const Pa
 }
 
 Tensor Embedder::text_vector(const Tensor& vectors) const {
-  Tensor vector =
-      text_vector_ == TextVector::first ? vectors[0] : PairNetwork::text_vector(vectors);
+  std::vector<Tensor> parts;
+  for (const TextVector how : text_vectors_) parts.push_back(pooled(how, vectors));
+  Tensor vector = parts.size() == 1 ? parts[0] : at::cat(parts);
   if (text_layer_) vector = at::linear(vector, text_layer_->weight, text_layer_->bias);
   if (text_activation_ == TextActivation::tanh) vector = vector.tanh();
   // Epsilon of torch.nn.functional.normalize.

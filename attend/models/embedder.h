@@ -3,6 +3,8 @@
 #include <torch/nn/modules/linear.h>
 
 #include <memory>
+#include <string>
+#include <vector>
 
 #include "attend/base/enum_names.h"
 #include "attend/models/pair_network.h"
@@ -10,9 +12,18 @@
 
 namespace attend {
 
-// The vector of a text: the mean of its token vectors, or the vector of the first token.
-enum class TextVector { mean, first };
-inline EnumNames names_of(TextVector) { return {"mean", "first"}; }
+// How token vectors become the vector of a text.
+enum class TextVector {
+  mean,
+  first,          // vector of the first token
+  last,           // vector of the last token
+  maximum,        // maximum of each number over all tokens
+  weighted_mean,  // mean with weights 1, 2, .. in the order of tokens (Muennighoff 2022)
+  mean_by_root,   // sum divided by the square root of the number of tokens
+};
+inline EnumNames names_of(TextVector) {
+  return {"mean", "first", "last", "maximum", "weighted_mean", "mean_by_root"};
+}
 
 // Activation after the optional layer on the text vector.
 enum class TextActivation { none, tanh };
@@ -20,15 +31,19 @@ inline EnumNames names_of(TextActivation) { return {"none", "tanh"}; }
 
 // A source encoder with layers; its vectors are the answer.
 struct EmbedderConfig : SourceEncoderConfig {
-  TextVector text_vector = TextVector::mean;
-  int64_t text_depth = 0;  // size of an additional layer on the text vector; 0: no layer
+  std::string text_vector = "mean";  // TextVector, or several, separated by commas: concatenated
+  int64_t text_depth = 0;            // size of an additional layer on the text vector; 0: no layer
   TextActivation text_activation = TextActivation::none;  // activation of that layer
   bool unit_length = false;                               // normalises the text vector to length 1
   int64_t text_cut = 0;  // how many leading numbers of the text vector are kept; 0: all
 
   EmbedderConfig();
 
-  bool takes_first_vector() const { return text_vector == TextVector::first; }
+  std::vector<TextVector> text_vectors() const;  // Error on an unknown name
+  int64_t pooled_depth() const;                  // depth of all these vectors together
+  bool takes_first_vector() const {
+    return text_vectors() == std::vector<TextVector>{TextVector::first};
+  }
 
   Settings settings();  // keys model.*
   // Error as SourceEncoderConfig, without layers, or if text_cut exceeds the size of the vector.
@@ -56,7 +71,7 @@ class Embedder : public PairNetwork {
                                        const Pass& pass) override;
 
  private:
-  TextVector text_vector_;
+  std::vector<TextVector> text_vectors_;
   TextActivation text_activation_;
   bool unit_length_;
   int64_t text_cut_;

@@ -36,7 +36,9 @@ class PretrainedDocs(program.Case):
         self.write("pairs.tsv", "".join(f"{text} {number}\t{text}\n" for number, text in enumerate(TEXTS * 20)))
         proteins = golden_case("EsmForMaskedLM")["texts"]
         self.write("proteins.txt", "\n".join(proteins) + "\n")
-        self.write("folds.tsv", "".join(f"{protein}\t{number % 2}\n" for number, protein in enumerate(proteins * 50)))
+        residues = "ACDEFGHIKLMNPQRSTVWY"
+        self.write("folds.tsv", "".join(f"{protein}{residues[number % 20]}{residues[number // 20]}\t{number % 2}\n"
+                                        for number, protein in enumerate(proteins * 100)))
         self.write("judged.tsv", "".join(f"{text} {number}\t{text}\t{number % 2}\n"
                                          for number, text in enumerate(TEXTS * 20)))
         image = golden_case("ViTForImageClassification")["texts"][0]

@@ -136,6 +136,33 @@ TEST(ImportedHeads, GiveSeveralLabels) {
   }
 }
 
+TEST(ImportedHeads, PoolInSeveralWays) {
+  const test::TemporaryFolder folder;
+  ForeignFolder foreign("BertModel");
+  foreign.files["modules.json"] = {{{"path", ""}, {"type", "models.Transformer"}},
+                                   {{"path", "1_Pooling"}, {"type", "models.Pooling"}}};
+  const auto vector_of = [&](const json& pooling, const std::string& name) {
+    foreign.files["1_Pooling/config.json"] = pooling;
+    foreign.write(folder / name);
+    import_model(folder / name, folder / (name + "-ours"));
+    export_model(folder / (name + "-ours"), folder / (name + "-written"));
+    import_model(folder / (name + "-written"), folder / (name + "-again"));
+    const auto embedded = [&](const char* kind) {
+      return Model(folder / (name + kind)).embed({"the cat sees"}).at(0);
+    };
+    const Embedding found = embedded("-ours");
+    EXPECT_EQ(embedded("-again").whole, found.whole);
+    const Tensor tokens = at::tensor(found.vectors).view({-1, found.depth});
+    return std::pair{at::tensor(found.whole), tokens};
+  };
+  // Flags have a fixed order.
+  const auto [flags, tokens] =
+      vector_of({{"pooling_mode_max_tokens", true}, {"pooling_mode_cls_token", true}}, "flags");
+  EXPECT_TRUE(flags.equal(at::cat({tokens[0], tokens.amax(0)})));
+  const auto [listed, same] = vector_of({{"pooling_mode", {"lasttoken", "cls"}}}, "listed");
+  EXPECT_TRUE(listed.equal(at::cat({same[-1], same[0]})));
+}
+
 // In the layout of sentence-transformers.
 TEST(ImportedHeads, ReadTheVectorOfAText) {
   const test::TemporaryFolder folder;

@@ -237,8 +237,12 @@ TEST(ImportModel, NamesWhatALabelOrAPoolingLacks) {
       foreign.files["1_Pooling/config.json"] = pooling;
     });
   };
-  EXPECT_THAT(pooled({{"pooling_mode_max_tokens", true}}, "models.Normalize"),
-              HasSubstr("pooling 'max_tokens', which is not read"));
+  EXPECT_THAT(pooled({{"pooling_mode_median_tokens", true}}, "models.Normalize"),
+              HasSubstr("pooling_mode_median_tokens is a pooling that is not read"));
+  EXPECT_THAT(pooled({{"pooling_mode", "median"}}, "models.Normalize"),
+              HasSubstr("is the pooling 'median', which is not read; cls, max, mean"));
+  EXPECT_THAT(pooled({{"pooling_mode", json::array()}}, "models.Normalize"),
+              HasSubstr("names no pooling"));
   EXPECT_THAT(pooled({{"pooling_mode_cls_token", true}}, "models.LSTM"),
               HasSubstr("'models.LSTM'"));
   EXPECT_THAT(pooled({{"pooling_mode_cls_token", true}}, "models.Pooling"),

@@ -3,6 +3,8 @@
 #include <ATen/core/grad_mode.h>
 #include <gmock/gmock.h>
 
+#include <cmath>
+
 #include "attend/text/vocabulary.h"
 #include "tests/support/files.h"
 
@@ -57,9 +59,32 @@ TEST(Embedder, MakesAVectorOfATextAsItsSettingsSay) {
   config.unit_length = true;
   const Tensor mean = vectors.mean(0);
   EXPECT_TRUE(make(config)->text_vector(vectors).allclose(mean / mean.square().sum().sqrt()));
-  config.text_vector = TextVector::first;
+  config.text_vector = "first";
   config.unit_length = false;
   EXPECT_TRUE(make(config)->text_vector(vectors).equal(vectors[0]));
+}
+
+TEST(Embedder, PoolsInEachWayAndInSeveral) {
+  const Tensor vectors = at::randn({3, 20});
+  const auto pooled = [&](const std::string& ways) {
+    EmbedderConfig config = small();
+    config.text_vector = ways;
+    return make(config)->text_vector(vectors);
+  };
+  EXPECT_TRUE(pooled("last").equal(vectors[2]));
+  EXPECT_TRUE(pooled("maximum").equal(std::get<0>(vectors.max(0))));
+  EXPECT_TRUE(pooled("weighted_mean")
+                  .allclose((vectors[0] + 2 * vectors[1] + 3 * vectors[2]) / 6, 0, 1e-6));
+  EXPECT_TRUE(pooled("mean_by_root").allclose(vectors.sum(0) / std::sqrt(3), 0, 1e-6));
+  EXPECT_TRUE(pooled("last, first,mean").equal(at::cat({vectors[2], vectors[0], vectors.mean(0)})));
+  EmbedderConfig config = small();
+  config.text_vector = "first, last";
+  config.text_cut = 40;
+  config.check();
+  config.text_cut = 41;
+  EXPECT_THAT(test::error_of([&] { config.check(); }), HasSubstr("has 40 numbers"));
+  config.text_vector = "first, median";
+  EXPECT_THAT(test::error_of([&] { config.check(); }), HasSubstr("median"));
 }
 
 TEST(Embedder, SaysWhatToDoWhereItIsAskedForMore) {
