@@ -29,7 +29,7 @@ from conform_folders import WORDS, head_of, make_folder
 BAR = 1e-4
 TYPES = {"bert", "distilbert", "roberta", "xlm-roberta", "camembert", "modernbert", "vit", "deit", "gpt2", "marian"}
 # Parts of error messages that are right for these types.
-REFUSED = ["answers a question", "several labels at once", "pairs of texts", "vectors of images", "model_type is 'mymodernbert'",
+REFUSED = ["answers a question", "several labels at once", "vectors of images", "model_type is 'mymodernbert'",
            "'RobertaForRegression', which is not read", "modules.json: is not an array"]
 
 
@@ -93,6 +93,16 @@ class Peer:
         encoding = Tokenizer.from_file(str(folder / "tokenizer.json")).encode(text)
         return self.torch.tensor([encoding.ids]), encoding.tokens
 
+    def inputs(self, folder, text, model):
+        """Inputs of a text, or of two with a TAB between them; BERT also reads their types."""
+        from tokenizers import Tokenizer
+
+        encoding = Tokenizer.from_file(str(folder / "tokenizer.json")).encode(*text.split("\t"))
+        found = {"input_ids": self.torch.tensor([encoding.ids])}
+        if getattr(model.config, "type_vocab_size", 0) == 2:
+            found["token_type_ids"] = self.torch.tensor([encoding.type_ids])
+        return found
+
     def asked(self, program, command, out, texts, *options):
         code, answers, errors = run(program, command, out, "--json", *options, text="".join(text + "\n" for text in texts))
         if code != 0:
@@ -113,10 +123,16 @@ class Peer:
     def labels(self, program, folder, out, model):
         count = model.config.num_labels
         texts = drawn_lines(2)
+        settings = (out / "config.toml").read_text()
+        if '\npairs = "always"' in settings:
+            texts = [f"{first}\t{second}" for first, second in zip(texts, reversed(texts))]
+        is_probability = '\ntarget = "probability"' in settings
         options = ("--beam", count, "--nbest", count) if count > 1 else ()
         worst = 0
         for text, line in zip(texts, self.asked(program, "predict", out, texts, *options), strict=True):
-            theirs = model(input_ids=self.ids(folder, text)[0]).logits[0]
+            theirs = model(**self.inputs(folder, text, model)).logits[0]
+            if is_probability:
+                theirs = theirs.sigmoid()
             if count == 1:
                 worst = max(worst, self.far(line["predictions"][0]["number"], theirs[0]))
                 continue
