@@ -8,6 +8,7 @@
 
 #include "attend/data/frame_config.h"
 #include "attend/decode/search_options.h"
+#include "attend/files/safetensors.h"
 #include "attend/import/config_keys-inl.h"
 #include "attend/models/model_config.h"
 #include "attend/tokenizers/json.h"
@@ -62,6 +63,11 @@ struct OlderNames {
   SpecialTokenNames special = WordPieceFiles{}.tokens.special;
   std::vector<std::string> first_pieces = {};  // replace the first pieces of a SentencePiece model
   size_t replaced_pieces = 0;                  // number of replaced pieces
+  std::string pieces = "sentencepiece.bpe.model";  // name of the SentencePiece model
+  // Number of tokens <extra_id_N> after the pieces, the highest N first; extra_ids of
+  // tokenizer_config.json replaces it.
+  int64_t sentinels = 0;
+  std::string bytes = {};  // tokenizer_class for bytes as tokens, without a file
 };
 
 // The foreign model reads gain (x - zero) for a channel's pixel x, 0 .. 1.
@@ -96,6 +102,9 @@ struct ForeignModel {
   OlderNames older = {};    // if there is no tokenizer.json
   std::string output = {};  // foreign output tensor that repeats the embedding; may be ""
   bool tied = true;         // if `output` is missing, the embedding is the output
+  bool forces_end = false;  // whether forced_eos_token_id is the end if config.json lacks it
+  // Reads settings off the tensors; null: there are none.
+  void (*settle)(const TensorFile& theirs, ForeignModel& model) = nullptr;
   SearchOptions decode = {};
   Notes notes = {};  // for the user
 };
@@ -133,6 +142,8 @@ ForeignModel read_deit(const JsonPosition& config);
 ForeignModel read_gpt2(const JsonPosition& config);
 ForeignModel read_modernbert(const JsonPosition& config);
 ForeignModel read_marian(const JsonPosition& config);
+ForeignModel read_t5(const JsonPosition& config);
+ForeignModel read_mt5(const JsonPosition& config);
 
 std::vector<ForeignClass> bert_classes();
 std::vector<ForeignClass> distilbert_classes();
@@ -142,5 +153,7 @@ std::vector<ForeignClass> deit_classes();
 std::vector<ForeignClass> gpt2_classes();
 std::vector<ForeignClass> modernbert_classes();
 std::vector<ForeignClass> marian_classes();
+std::vector<ForeignClass> t5_classes();
+std::vector<ForeignClass> mt5_classes();
 
 }  // namespace attend::internal

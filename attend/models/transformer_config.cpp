@@ -119,8 +119,21 @@ Settings embedding_settings(bool& output_bias, bool& scale_embedding) {
            "whether token vectors are multiplied by the square root of model.depth"}};
 }
 
-Settings LayersConfig::weight_settings() {
+Settings LayersConfig::norm_settings() {
   return {
+      {"model.normalise_first", &normalise_first,
+       "whether layers normalise their input (true) or their output (false)"},
+      {"model.first_norm", &first_norm,
+       "whether the first layer's attention normalises its input, as the other layers do"},
+      {"model.norm", &norm,
+       "norm of the layers: layer normalisation, or division by the root mean square (rms)"},
+      {"model.epsilon", &epsilon, "number added to the variance in layer normalisation", 1e-15, 1},
+      {"model.shared_bias", &shared_bias,
+       "whether all layers of a stack share the parameters of model.bias"}};
+}
+
+Settings LayersConfig::weight_settings() {
+  Settings all = {
       {"model.positions", &positions, "encoding of positions"},
       {"model.depth", &depth, "depth of the vectors between the layers", 1, 65536},
       {"model.feed_forward", &feed_forward, "number of hidden units of the feed-forward network", 1,
@@ -172,16 +185,9 @@ Settings LayersConfig::weight_settings() {
        "number of feed-forward networks (experts) per layer; a position uses model.chosen_experts; "
        "0: one network",
        0, 1024},
-      {"model.chosen_experts", &chosen_experts, "number of experts that a position uses", 1, 1024},
-      {"model.normalise_first", &normalise_first,
-       "whether layers normalise their input (true) or their output (false)"},
-      {"model.first_norm", &first_norm,
-       "whether the first layer's attention normalises its input, as the other layers do"},
-      {"model.norm", &norm,
-       "norm of the layers: layer normalisation, or division by the root mean square (rms)"},
-      {"model.epsilon", &epsilon, "number added to the variance in layer normalisation", 1e-15, 1},
-      {"model.shared_bias", &shared_bias,
-       "whether all layers of a stack share the parameters of model.bias"}};
+      {"model.chosen_experts", &chosen_experts, "number of experts that a position uses", 1, 1024}};
+  append(all, norm_settings());
+  return all;
 }
 
 Settings LayersConfig::settings() {

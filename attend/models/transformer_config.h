@@ -74,6 +74,7 @@ struct LayersConfig {
   void check_both_ways() const;
 
  private:
+  Settings norm_settings();  // part of weight_settings()
   // The recurrences of the layers, in turn, null for attention; empty if all layers attend.
   std::vector<const RecurrenceRow*> recurrences() const;
   int64_t depth_per_head() const { return head_depth > 0 ? head_depth : depth / heads; }

@@ -89,9 +89,10 @@ LearnedAttention::LearnedAttention(const AttentionChoices& choices, const Attent
   check_sizes(choices, sizes);
   if (heads < 1) fail("[learned attention] got {} heads; take 1 or more", heads);
   if (bias_owner_ && (bias_owner_->heads_ != heads || bias_owner_->choices_.bias != choices.bias))
-    fail("[learned attention] {} heads with bias {} share that of {} heads with {}; take the same",
-         heads, in_quotes(choices.bias), bias_owner_->heads_,
-         in_quotes(bias_owner_->choices_.bias));
+    fail(
+        "[learned attention] {} heads with bias {} share the bias {} of {} heads; take equal heads "
+        "and bias",
+        heads, in_quotes(choices.bias), in_quotes(bias_owner_->choices_.bias), bias_owner_->heads_);
   reach_ = around_reach(choices.scope);
   if (!reach_) scope_ = parse_scope(choices.scope);
   biases_ = parse_biases(choices.bias);

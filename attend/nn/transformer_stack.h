@@ -17,7 +17,7 @@ namespace attend {
 struct TransformerStackConfig {
   int64_t layers = 4;
   int64_t depth = 128;               // depth of the vectors between the layers
-  int64_t head_depth = 0;            // of all heads: see MultiHeadConfig
+  int64_t head_depth = 0;            // depth of the heads: see MultiHeadConfig
   std::vector<HeadGroup> self = {};  // heads that read the sequence itself
   // If not empty, layer i uses the heads i % size of these instead of `self`. For example, most
   // layers may attend only to a window.

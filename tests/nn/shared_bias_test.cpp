@@ -127,14 +127,15 @@ TEST(SharedBias, StepsAreTheWhole) {
 }
 
 TEST(SharedBias, IsTheSameInAllLayers) {
-  EXPECT_EQ(test::error_of([] {
-              const AttentionSizes sizes{.query_depth = 2, .key_depth = 2, .attention_depth = 2};
-              const auto owner =
-                  std::make_shared<LearnedAttention>(AttentionChoices{.bias = "alibi"}, sizes, 2);
-              LearnedAttention(AttentionChoices{}, sizes, 2, owner);
-            }),
-            "[learned attention] 2 heads with bias '' share that of 2 heads with 'alibi'; take the "
-            "same");
+  EXPECT_EQ(
+      test::error_of([] {
+        const AttentionSizes sizes{.query_depth = 2, .key_depth = 2, .attention_depth = 2};
+        const auto owner =
+            std::make_shared<LearnedAttention>(AttentionChoices{.bias = "alibi"}, sizes, 2);
+        LearnedAttention(AttentionChoices{}, sizes, 2, owner);
+      }),
+      "[learned attention] 2 heads with bias '' share the bias 'alibi' of 2 heads; take equal "
+      "heads and bias");
 }
 
 }  // namespace shared_bias_test
