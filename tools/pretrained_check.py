@@ -55,6 +55,7 @@ from pretrained_models import (CONTINUING, FAMILIES, IMAGE_FAMILIES, Draws, draw
                                sources_of)
 from pretrained_older import older_rows
 from pretrained_pairs import pair_rows
+from pretrained_t5 import T5_FAMILIES, byte_rows, t5_rows, t5_tokenizing_rows
 from pretrained_texts import (contacts_differ, continuations_differ, difference, encoded, maps_differ, shown,
                               texts_differ)
 from pretrained_translators import TRANSLATORS, tokenizing_rows, translator_rows
@@ -359,6 +360,10 @@ def main():
         for family in TRANSLATORS:
             show(translator_rows(program, family))
         show(tokenizing_rows(program, 10_000))
+        for family in T5_FAMILIES:
+            show(t5_rows(program, family))
+        show(t5_tokenizing_rows(program, 2_000))
+        show(byte_rows(program, 1_000))
         show(older_rows(program, 2_000))
         if options.real:
             rows, speed = real_rows(program, options.sentences, options.turns)

@@ -15,6 +15,7 @@ from PIL import Image
 
 from pretrained_models import CONTINUING, ESM, FAMILIES, IMAGE_FAMILIES, is_norm_weight
 from pretrained_pairs import with_types
+from pretrained_t5 import SIZES as T5_SIZES, sentinel_tokenizer
 from pretrained_texts import behind, continued, encoded
 from pretrained_translators import TRANSLATORS, logs_of, translated, translating_config, translating_tokenizer
 
@@ -169,6 +170,25 @@ def golden_translation(folder):
             "answers": answers, "said": said}
 
 
+def golden_t5(folder):
+    """A small T5, its answers and the probability of each token."""
+    tokenizer = sentinel_tokenizer(folder, "identity")
+    values = {**T5_SIZES, "d_model": 8, "d_kv": 3, "d_ff": 6, "num_layers": 2, "num_decoder_layers": 2, "num_heads": 2,
+              "feed_forward_proj": "gated-gelu"}
+    config = transformers.T5Config(vocab_size=len(tokenizer), **values)
+    model, shapes = with_formula(transformers.T5ForConditionalGeneration(config), folder)
+    texts = ["the cat sees", "Paris is <extra_id_0> Grüße </s> of France", "don't"]
+    answers, said = [], []
+    for text in texts:
+        ids = translated(model, tokenizer, text, 5)
+        answers.append(with_digits(logs_of(model, tokenizer, text, ids).exp()))
+        said.append(tokenizer.decode(ids, skip_special_tokens=True))
+    files = {file: json.loads((folder / file).read_text()) for file in ("config.json", "tokenizer_config.json")}
+    files["spiece.model"] = base64.b64encode((folder / "spiece.model").read_bytes()).decode()
+    return {"name": "T5ForConditionalGeneration", "what": "translation", "files": files, "tensors": shapes,
+            "texts": texts, "answers": answers, "said": said}
+
+
 def write_golden(path):
     cases = []
     with tempfile.TemporaryDirectory() as folder:
@@ -188,6 +208,7 @@ def write_golden(path):
             cases.append(golden_case(pathlib.Path(folder) / str(len(cases)), ESM[index], kind, what))
         cases.append(golden_pairs(pathlib.Path(folder) / "pairs", FAMILIES[0]))
         cases.append(golden_pairs(pathlib.Path(folder) / "scores", FAMILIES[3], "activation.Sigmoid"))
+        cases.append(golden_t5(pathlib.Path(folder) / "t5"))
     versions = {name: importlib.metadata.version(name) for name in ("transformers", "tokenizers", "torch", "pillow",
                                                                          "sentencepiece")}
     pathlib.Path(path).write_text(json.dumps({"versions": versions, "cases": cases, "resizing": golden_resizing()},

@@ -67,9 +67,10 @@ def drawn_translator(tokenizer, seed=4, **more):
 
 def translated(model, tokenizer, text, tokens, beam=1):
     """The ids that `generate` returns, without the start."""
+    never = getattr(model.config, "bad_words_ids", None)
     with torch.no_grad():
         return model.generate(**encoded(tokenizer, text), max_new_tokens=tokens, do_sample=False, num_beams=beam,
-                              bad_words_ids=[[tokenizer.pad_token_id]])[0][1:]
+                              bad_words_ids=never)[0][1:]
 
 
 def logs_of(model, tokenizer, text, answer):
@@ -87,7 +88,7 @@ def names_of(tokenizer, ids, of_source=False):
     return [f"[{name}]" if name in special else name for name in named]
 
 
-def translations_differ(program, model, tokenizer, texts, beam=1):
+def translations_differ(program, model, tokenizer, texts, beam=1, names=names_of, readable=str):
     """Compares log probabilities; the best answers must be equal."""
     worst, tokens = 0, 12
     lines = program.lines("predict", program.imported(model, tokenizer), texts, "--details", "--beam", str(beam),
@@ -96,9 +97,9 @@ def translations_differ(program, model, tokenizer, texts, beam=1):
         answer = translated(model, tokenizer, text, tokens, beam)
         found = line["predictions"][0]
         said = [id for id in answer.tolist() if id != tokenizer.eos_token_id]
-        if found["tokens"] != names_of(tokenizer, said):
+        if found["tokens"] != names(tokenizer, said):
             return math.inf
-        if found["target"] != tokenizer.decode(said, skip_special_tokens=True):
+        if readable(found["target"]) != readable(tokenizer.decode(said, skip_special_tokens=True)):
             return math.inf
         logs = found["log_probabilities"][:len(answer)]
         worst = max(worst, difference(logs, logs_of(model, tokenizer, text, answer)[:len(logs)]))
@@ -125,7 +126,7 @@ def encodings_differ(program, model, tokenizer, texts):
     for text, line in zip(texts, program.lines("embed", program.imported(model, tokenizer), texts, "--tokens"),
                           strict=True):
         with torch.no_grad():
-            theirs = model.model.encoder(**encoded(tokenizer, text)).last_hidden_state[0]
+            theirs = model.get_encoder()(**encoded(tokenizer, text)).last_hidden_state[0]
         worst = max(worst, difference(line["vectors"], theirs))
     return worst
 

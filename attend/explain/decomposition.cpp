@@ -37,11 +37,11 @@ class Decomposer : public Watch {
   Tensor normalised(const NormCall& call, const Pass& rest) override {
     if (!is_of_copies(call.x)) return Watch::normalised(call, rest);
     const Tensor whole = whole_of(call.x);
-    const Tensor variance = whole.var(-1, /*unbiased=*/false, /*keepdim=*/true);
     Tensor all = share_out(call.x.clone());  // a copy: in pre-norm layers, the sum is read again
-    all.sub_(all.mean(-1, true)).mul_(call.weight * (variance + call.epsilon).rsqrt());
-    all[0].copy_(rest.normalised({whole, call.weight, call.bias, call.epsilon})[0]);
-    add_shares(all, call.bias);
+    if (call.centred) all.sub_(all.mean(-1, true));
+    all.mul_(call.factors(whole));
+    all[0].copy_(rest.normalised({whole, call.weight, call.bias, call.epsilon, call.centred})[0]);
+    if (call.bias.defined()) add_shares(all, call.bias);
     return all;
   }
 

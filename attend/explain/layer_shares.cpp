@@ -30,7 +30,8 @@ Contributions contributions_of(const TracedBlock& block, const Tensor& weights,
   // Ferrando et al. 2022, eq. 7: how much nearer to the whole a part is than zero.
   const auto amounts = [&](const Tensor& vectors) {
     const Tensor part = block.scale.defined()
-                            ? (vectors - vectors.mean(-1, true)) * rows_of(block.scale).unsqueeze(1)
+                            ? (block.centred ? vectors - vectors.mean(-1, true) : vectors) *
+                                  rows_of(block.scale).unsqueeze(1)
                             : vectors;
     return (made.abs().sum(-1) - (made - part).abs().sum(-1)).relu();
   };

@@ -105,8 +105,8 @@ class Recorder : public AttentionTrace {
   void keep_block(const Site& site, const Tensor& x) {
     TracedBlock block{site, added_to_, x.detach(), {}};
     if (norm_.x.defined()) {
-      const Tensor variance = norm_.x.detach().var(-1, /*unbiased=*/false, /*keepdim=*/true);
-      block.scale = norm_.weight.detach() * (variance + norm_.epsilon).rsqrt();
+      block.scale = norm_.factors(norm_.x).detach();
+      block.centred = norm_.centred;
     }
     added_to_ = block.output;
     trace_.blocks.push_back(std::move(block));

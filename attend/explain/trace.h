@@ -27,9 +27,10 @@ at::Tensor with_heads(const at::Tensor& x);
 struct TracedBlock {
   Site site;                 // of the attention
   at::Tensor input, output;  // [B, rows, depth]
-  // Factor of the norm after the sum, applied to the centred sum: [B, rows, depth]. Undefined:
-  // there is no such norm.
+  // Factor of the norm after the sum, [B, rows, depth], applied to the sum, less its mean if
+  // `centred`. Undefined: there is no such norm.
   at::Tensor scale;
+  bool centred = true;
 };
 
 // Vectors of the stack of layers that is read last: a decoder's if it has layers.

@@ -64,6 +64,11 @@ struct OlderNames {
   std::vector<std::string> first_pieces = {};  // replace the first pieces of a SentencePiece model
   size_t replaced_pieces = 0;                  // number of replaced pieces
   bool lists_tokens = false;  // vocab.txt has the form of TokenListFiles, not of WordPieceFiles
+  std::string pieces = "sentencepiece.bpe.model";  // name of the SentencePiece model
+  // Number of tokens <extra_id_N> after the pieces, the highest N first; extra_ids of
+  // tokenizer_config.json replaces it.
+  int64_t sentinels = 0;
+  std::string bytes = {};  // tokenizer_class for bytes as tokens, without a file
 };
 
 // The foreign model reads gain (x - zero) for a channel's pixel x, 0 .. 1.
@@ -99,6 +104,7 @@ struct ForeignModel {
   OlderNames older = {};    // if there is no tokenizer.json
   std::string output = {};  // foreign output tensor that repeats the embedding; may be ""
   bool tied = true;         // if `output` is missing, the embedding is the output
+  bool forces_end = false;  // whether forced_eos_token_id is the end if config.json lacks it
   SearchOptions decode = {};
   // Completes the model from the tensors of its folder; null: config.json describes all of it.
   void (*complete)(const TensorFile& theirs, ForeignModel& model) = nullptr;
@@ -139,6 +145,8 @@ ForeignModel read_gpt2(const JsonPosition& config);
 ForeignModel read_esm(const JsonPosition& config);
 ForeignModel read_modernbert(const JsonPosition& config);
 ForeignModel read_marian(const JsonPosition& config);
+ForeignModel read_t5(const JsonPosition& config);
+ForeignModel read_mt5(const JsonPosition& config);
 
 std::vector<ForeignClass> bert_classes();
 std::vector<ForeignClass> distilbert_classes();
@@ -149,5 +157,7 @@ std::vector<ForeignClass> gpt2_classes();
 std::vector<ForeignClass> esm_classes();
 std::vector<ForeignClass> modernbert_classes();
 std::vector<ForeignClass> marian_classes();
+std::vector<ForeignClass> t5_classes();
+std::vector<ForeignClass> mt5_classes();
 
 }  // namespace attend::internal

@@ -109,11 +109,11 @@ class GenerationReader {
       if (!value.is_null() && !is_known(name)) add(unhonoured_, name);
   }
 
-  // Configurations of translators have this key by default.
+  // Configurations of some types have this key by default.
   bool has_forced_end() const {
     constexpr const char* key = "forced_eos_token_id";
     if (settings_.value().contains(key)) return settings_.has(key);
-    return !is_own_file_ && !continues();
+    return !is_own_file_ && model_.forces_end;
   }
 
   bool continues() const { return model_.config.row().answers->continues(); }

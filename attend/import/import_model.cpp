@@ -41,7 +41,9 @@ const std::vector<ForeignType>& foreign_types() {
        modernbert_classes,
        {"embeddings.tok_embeddings.weight", "model.embeddings.tok_embeddings.weight"}},
       {"esm", read_esm, esm_classes, {"esm.embeddings.word_embeddings.weight"}},
-      {"marian", read_marian, marian_classes, {}, true, {"bart"}}};
+      {"marian", read_marian, marian_classes, {}, true, {"bart"}},
+      {"t5", read_t5, t5_classes, {"encoder.block.0.layer.0.SelfAttention.q.weight"}, true},
+      {"mt5", read_mt5, mt5_classes, {}, true}};
   return table;
 }
 
@@ -81,8 +83,10 @@ PairModel description_of_texts(const ForeignModel& foreign, const ForeignTokeniz
   if (is_one) tokenizer.tokenizer.join({});
   if (is_one) model.text.target_units = tokenizer_units;
   model.text.joint_vocabulary = tokenizer.target || model.text.joint_vocabulary;
-  model.text.tokenizer = tokenizer.target ? "source.spm" : "tokenizer.json";
-  if (tokenizer.target) model.text.target_tokenizer = "target.spm";
+  const bool has_pieces = foreign.tokenizer == TokenizerFiles::sides;
+  model.text.tokenizer = has_pieces ? "source.spm" : "tokenizer.json";
+  if (tokenizer.target)
+    model.text.target_tokenizer = has_pieces ? "target.spm" : "target_tokenizer.json";
   model.text.target = foreign.target;
   model.text.pairs = foreign.pairs;
   if (model.text.wants_numbers()) model.text.target_scale = {.mean = 0, .deviation = 1};
@@ -110,9 +114,12 @@ FixedTokens fixed_of(const ForeignModel& foreign, const ForeignTokenizer& tokeni
 
 ForeignTokenizer read_tokenizer(const ForeignModel& foreign, const TokenizerSettings& settings,
                                 const std::string& folder) {
-  return foreign.tokenizer == TokenizerFiles::sides
-             ? read_side_tokenizers(folder, settings)
-             : read_foreign_tokenizer(folder, settings, foreign.older);
+  if (foreign.tokenizer == TokenizerFiles::sides) return read_side_tokenizers(folder, settings);
+  ForeignTokenizer tokenizer = read_foreign_tokenizer(folder, settings, foreign.older);
+  // A network ends answers itself.
+  if (foreign.config.chosen().wants_joint_vocabulary())
+    tokenizer.target = tokenizer.tokenizer.without_special_tokens();
+  return tokenizer;
 }
 
 // Default mask of the class of a type, for folders that name none.
@@ -125,8 +132,8 @@ std::optional<int32_t> usual_mask(const ForeignTokenizer& tokenizer, const std::
 
 // Accepts what a killed import leaves: config.toml is written last.
 FolderLock take_new(const std::string& out) {
-  return take_unused(out, {"tokenizer.json", "source.spm", "target.spm", "weights.safetensors",
-                           "source.vocab", "target.vocab"});
+  return take_unused(out, {"tokenizer.json", "target_tokenizer.json", "source.spm", "target.spm",
+                           "weights.safetensors", "source.vocab", "target.vocab"});
 }
 
 // Writes the folder, config.toml last.
@@ -146,7 +153,7 @@ ImportedModel written(const std::string& architecture, PairModel& model,
 }
 
 // Finds the type and reads config.json and, if the model answers with texts,
-// generation_config.json.
+// generation_config.json. `tensors` are read if they settle the type or a setting.
 ForeignModel read_model(const std::string& folder, JsonFile& config,
                         std::optional<TensorFile>& tensors, std::vector<ForeignClass>& classes) {
   Notes notes;
@@ -160,6 +167,10 @@ ForeignModel read_model(const std::string& folder, JsonFile& config,
   if (type.answers_texts)
     read_generation(generation ? generation->place() : config.place(), generation.has_value(),
                     model);
+  if (model.complete != nullptr) {
+    if (!tensors) tensors = read_foreign_tensors(folder);
+    model.complete(*tensors, model);
+  }
   return model;
 }
 
@@ -181,8 +192,6 @@ ImportedModel import_model(const std::string& folder, const std::string& out) {
   std::optional<TensorFile> tensors;
   std::vector<ForeignClass> classes;
   ForeignModel foreign = read_model(folder, config, tensors, classes);
-  if (!tensors && foreign.complete != nullptr) tensors = read_foreign_tensors(folder);
-  if (foreign.complete != nullptr) foreign.complete(*tensors, foreign);
   std::optional<ForeignTokenizer> tokenizer;
   PairModel model;
   FixedTokens fixed;

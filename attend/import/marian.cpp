@@ -155,6 +155,7 @@ ForeignModel read_marian(const JsonPosition& config) {
     config.member("eos_token_id")
         .refuse("is the padding token, {}, which never ends an answer", end);
   model.tokenizer = TokenizerFiles::sides;
+  model.forces_end = true;
   model.fixed = {.rows = {padding, begin, end, end}, .scores = {{padding, {}, end, {}}}};
   return model;
 }

@@ -1,3 +1,4 @@
+#include <algorithm>
 #include <array>
 #include <filesystem>
 #include <unordered_map>
@@ -155,6 +156,20 @@ bool flag(const TokenizerSettings& settings, const char* key, bool otherwise) {
   return settings.config ? settings.config->place().flag(key, otherwise) : otherwise;
 }
 
+std::vector<std::string> sentinels_of(const TokenizerSettings& settings, int64_t usual,
+                                      bool rising) {
+  constexpr const char* key = "extra_ids";
+  constexpr int64_t most = 100'000;
+  int64_t count = usual;
+  if (settings.config) count = settings.config->place().number(key, usual);
+  if (count < 0 || count > most)
+    settings.config->place().member(key).refuse("is {}; 0 to {} are read", count, most);
+  std::vector<std::string> tokens;
+  while (count > 0) tokens.push_back(fmt::format("<extra_id_{}>", --count));
+  if (rising) std::reverse(tokens.begin(), tokens.end());
+  return tokens;
+}
+
 std::string read_words(const std::string& path, const TokenizerSettings& settings,
                        OlderTokens tokens) {
   WordPieceFiles files{.vocabulary = path,
@@ -208,27 +223,35 @@ std::string special_token(const TokenizerSettings& settings, const char* key) {
 std::string older_tokenizer(const std::string& folder, const TokenizerSettings& settings,
                             const OlderNames& names) {
   const std::string words = folder + "/vocab.txt", ids = folder + "/vocab.json",
-                    pieces = folder + "/sentencepiece.bpe.model";
+                    pieces = folder + "/" + names.pieces;
   OlderTokens tokens = tokens_of(settings, names);
   if (fs::exists(words) && names.lists_tokens)
     return tokenizer_json(read_file(words, maximum_vocabulary_bytes),
                           TokenListFiles{.vocabulary = words, .tokens = std::move(tokens)})
         .dump();
+  const std::string made_by =
+      settings.config ? settings.config->place().text("tokenizer_class", "") : "";
+  if (!names.bytes.empty() && made_by == names.bytes)
+    return tokenizer_json(ByteFiles{.name = folder,
+                                    .last = sentinels_of(settings, 125, /*rising=*/true),
+                                    .tokens = std::move(tokens)})
+        .dump();
   if (fs::exists(words)) return read_words(words, settings, std::move(tokens));
   if (fs::exists(ids)) return read_byte_pairs(ids, settings, std::move(tokens));
-  if (fs::exists(pieces) && !names.first_pieces.empty()) {
+  if (fs::exists(pieces) && (!names.first_pieces.empty() || names.sentinels > 0)) {
     const PieceFiles files{.model = pieces,
                            .first = names.first_pieces,
                            .replaced = names.replaced_pieces,
+                           .last = sentinels_of(settings, names.sentinels, /*rising=*/false),
                            .prefix_space = flag(settings, "add_prefix_space", true),
                            .tokens = std::move(tokens)};
     return tokenizer_json(read_file(pieces, maximum_vocabulary_bytes), files).dump();
   }
   fail(
       "{}: holds neither tokenizer.json nor older files, which are vocab.txt, vocab.json and "
-      "merges.txt, or sentencepiece.bpe.model; write the first by Python: "
+      "merges.txt, or {}; write the first by Python: "
       "AutoTokenizer.from_pretrained(FOLDER).save_pretrained(FOLDER) of transformers",
-      folder);
+      folder, names.pieces);
 }
 
 }  // namespace attend::internal

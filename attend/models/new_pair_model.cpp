@@ -64,7 +64,7 @@ PairModel make_pair_model(const TextConfig& text, const ModelConfig& model,
   // Equal sizes do not imply equal vocabularies.
   if (model.chosen().wants_joint_vocabulary() && !text.joint_vocabulary)
     fail(
-        "model.tied is all, or model.copy true, which takes one vocabulary; set "
+        "model.tied is all or inputs, or model.copy true, which takes one vocabulary; set "
         "data.joint_vocabulary = true");
   kind.check_text(text, model.type);
   PairModel result{text, make_codecs(text), model, {}, {}, {}, nullptr};

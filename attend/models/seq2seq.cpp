@@ -75,7 +75,7 @@ Seq2Seq::Seq2Seq(const Seq2SeqConfig& config, const SourceShape& source, int64_t
   source_embedding_ =
       register_module("source_embedding",
                       std::make_shared<SourceInput>(source, config.source_depth(), config.image));
-  if (config.tied != Tied::all)
+  if (!shares_inputs(config.tied))
     target_embedding_ =
         register_module("target_embedding", embedding(target_tokens, config.embedding));
   if (config.encoder == Annotations::recurrent)
@@ -113,7 +113,7 @@ void Seq2Seq::make_decoder(const Seq2SeqConfig& config) {
 
 void Seq2Seq::make_readout(const Seq2SeqConfig& config, int64_t target_tokens) {
   const int64_t hidden = config.hidden, read = 2 * hidden + config.embedding;
-  const bool tied = config.tied != Tied::none;
+  const bool tied = shares_output(config.tied);
   const int64_t depth = tied ? config.embedding : hidden;
   if (config.intra_decoder)
     past_ = register_module("past", std::make_shared<IntraDecoderAttention>(hidden));
@@ -131,7 +131,7 @@ void Seq2Seq::make_readout(const Seq2SeqConfig& config, int64_t target_tokens) {
 
 void Seq2Seq::place(const Devices& devices) {
   if (!target_embedding_ && devices.encoder != devices.decoder)
-    fail("model.tied is all, so that encoder and decoder share an embedding; place both on {}",
+    fail("encoder and decoder share an embedding by model.tied; place both on {}",
          devices.decoder.str());
   devices_ = devices;
   to(devices.decoder);

@@ -37,7 +37,8 @@ Settings readout_settings(Seq2SeqConfig& config) {
        "whether the decoder begins with the last state of a forward encoder, and tokens are read "
        "off its state (Sutskever et al. 2014); needs model.score = none"},
       {"model.tied", &config.tied,
-       "embeddings that the output shares; all needs data.joint_vocabulary"},
+       "embeddings that the output shares, or inputs: source and target share theirs; all and "
+       "inputs need data.joint_vocabulary"},
       {"model.copy", &config.copy,
        "whether tokens of the source may be copied (See et al. 2017); needs data.joint_vocabulary"},
       {"model.coverage_weight", &config.coverage_weight,
@@ -204,11 +205,11 @@ void Seq2SeqConfig::check() const {
   if (self_layers > 0 && hidden % heads != 0)
     fail("model.heads is {}, which does not divide model.hidden, {}; take one that does", heads,
          hidden);
-  if (tied == Tied::all && source_depth() != embedding)
+  if (shares_inputs(tied) && source_depth() != embedding)
     fail(
-        "model.tied is all, and without a recurrent encoder a source is embedded with {} numbers, "
+        "model.tied is {}, and without a recurrent encoder a source is embedded with {} numbers, "
         "not {}; set model.embedding = model.hidden",
-        source_depth(), embedding);
+        name_of(tied), source_depth(), embedding);
   if (!attends()) {
     check_needs_attention(*this);
     return;

@@ -68,7 +68,7 @@ struct Seq2SeqConfig : MechanismSettings {
   int64_t source_depth() const { return encoder == Annotations::recurrent ? embedding : hidden; }
 
   // Whether sources and targets must share one vocabulary.
-  bool wants_joint_vocabulary() const { return copy || tied == Tied::all; }
+  bool wants_joint_vocabulary() const { return copy || shares_inputs(tied); }
 
   // Settings of the stack of self_layers.
   TransformerStackConfig self_stack() const;

@@ -4,8 +4,12 @@
 
 namespace attend {
 
-// Which embeddings share the output matrix: none, only the target's, or also the source's.
-enum class Tied { none, target, all };
-inline EnumNames names_of(Tied) { return {"none", "target", "all"}; }
+// Which matrices are one: none; target: the output and the target's embedding; all: also the
+// source's embedding; inputs: the two embeddings, and not the output.
+enum class Tied { none, target, all, inputs };
+inline EnumNames names_of(Tied) { return {"none", "target", "all", "inputs"}; }
+
+constexpr bool shares_inputs(Tied tied) { return tied == Tied::all || tied == Tied::inputs; }
+constexpr bool shares_output(Tied tied) { return tied == Tied::all || tied == Tied::target; }
 
 }  // namespace attend

@@ -1,5 +1,6 @@
 #include "attend/models/transformer.h"
 
+#include <cmath>
 #include <utility>
 #include <vector>
 
@@ -30,14 +31,15 @@ SourceEncoderConfig encoder_config(const TransformerConfig& config) {
 }
 
 void check_tied(const TransformerConfig& config, const SourceShape& source, int64_t target_tokens) {
-  if (config.tied != Tied::all) return;
+  if (!shares_inputs(config.tied)) return;
   if (source.is_frames())
-    fail("model.tied is all, and images or sounds have no tokens to share; take target");
+    fail("model.tied is {}, and images or sounds have no tokens to share; take target",
+         name_of(config.tied));
   if (source.tokens() != target_tokens)
     fail(
-        "model.tied is all, with {} source and {} target tokens; one embedding for both takes "
+        "model.tied is {}, with {} source and {} target tokens; one embedding for both takes "
         "data.joint_vocabulary = true",
-        source.tokens(), target_tokens);
+        name_of(config.tied), source.tokens(), target_tokens);
 }
 
 }  // namespace
@@ -47,7 +49,7 @@ Transformer::Transformer(const TransformerConfig& config, const SourceShape& sou
     : dropout_(config.dropout) {
   config.check();
   check_tied(config, source, target_tokens);
-  const bool shared = config.tied == Tied::all;
+  const bool shared = shares_inputs(config.tied);
   const int64_t longest = longest_target(config.maximum_source_length);
   if (source.is_frames()) {
     frames_ = register_module(
@@ -67,10 +69,11 @@ Transformer::Transformer(const TransformerConfig& config, const SourceShape& sou
                                                std::make_shared<PositionedEmbedding>(
                                                    target_tokens, config.depth, config.positions,
                                                    longest, config.scale_embedding));
-  decoder_ =
-      register_module("decoder", std::make_shared<TransformerStack>(config.stack(
-                                     config.decoder_layers, /*causal=*/true, &config.source)));
-  if (config.tied == Tied::none)
+  TransformerStackConfig decoder =
+      config.stack(config.decoder_layers, /*causal=*/true, &config.source);
+  if (config.scale_output) decoder.output_scale = 1 / std::sqrt(static_cast<double>(config.depth));
+  decoder_ = register_module("decoder", std::make_shared<TransformerStack>(decoder));
+  if (!shares_output(config.tied))
     output_ = register_module("output", torch::nn::Linear(config.depth, target_tokens));
   else if (config.output_bias)
     output_bias_ = register_parameter("output_bias", at::zeros(target_tokens));
@@ -83,8 +86,7 @@ void Transformer::place(const Devices& devices) {
         "the layers of a Transformer hold their attention; place it with the decoder: attention={}",
         rest.str());
   if (devices.encoder != rest && source_embedding_ == target_embedding_)
-    fail("model.tied is all, so that encoder and decoder share an embedding; place both on {}",
-         rest.str());
+    fail("encoder and decoder share an embedding by model.tied; place both on {}", rest.str());
   PairNetwork::place({rest, rest, rest});
   encoder_device_ = devices.encoder;
   if (frames_) frames_->to(encoder_device_);

@@ -119,8 +119,21 @@ Settings embedding_settings(bool& output_bias, bool& scale_embedding) {
            "whether token vectors are multiplied by the square root of model.depth"}};
 }
 
-Settings LayersConfig::weight_settings() {
+Settings LayersConfig::norm_settings() {
   return {
+      {"model.normalise_first", &normalise_first,
+       "whether layers normalise their input (true) or their output (false)"},
+      {"model.first_norm", &first_norm,
+       "whether the first layer's attention normalises its input, as the other layers do"},
+      {"model.norm", &norm,
+       "norm of the layers: layer normalisation, or division by the root mean square (rms)"},
+      {"model.epsilon", &epsilon, "number added to the variance in layer normalisation", 1e-15, 1},
+      {"model.shared_bias", &shared_bias,
+       "whether all layers of a stack share the parameters of model.bias"}};
+}
+
+Settings LayersConfig::weight_settings() {
+  Settings all = {
       {"model.positions", &positions, "encoding of positions"},
       {"model.depth", &depth, "depth of the vectors between the layers", 1, 65536},
       {"model.feed_forward", &feed_forward, "number of hidden units of the feed-forward network", 1,
@@ -130,6 +143,8 @@ Settings LayersConfig::weight_settings() {
                    "the layers; in encoders half of the heads of a recurrence read from the end",
                    layer_names())},
       {"model.heads", &heads, "number of attention heads; divides model.depth", 1, 1024},
+      {"model.head_depth", &head_depth,
+       "depth of queries, keys and values of a head; 0: model.depth / model.heads", 0, 65536},
       {"model.key_heads", &key_heads,
        "number of heads of keys and values, shared by the attention heads; 0: one per head", 0,
        1024},
@@ -170,12 +185,9 @@ Settings LayersConfig::weight_settings() {
        "number of feed-forward networks (experts) per layer; a position uses model.chosen_experts; "
        "0: one network",
        0, 1024},
-      {"model.chosen_experts", &chosen_experts, "number of experts that a position uses", 1, 1024},
-      {"model.normalise_first", &normalise_first,
-       "whether layers normalise their input (true) or their output (false)"},
-      {"model.first_norm", &first_norm,
-       "whether the first layer's attention normalises its input, as the other layers do"},
-      {"model.epsilon", &epsilon, "number added to the variance in layer normalisation", 1e-15, 1}};
+      {"model.chosen_experts", &chosen_experts, "number of experts that a position uses", 1, 1024}};
+  append(all, norm_settings());
+  return all;
 }
 
 Settings LayersConfig::settings() {
@@ -196,10 +208,10 @@ std::vector<HeadGroup> LayersConfig::heads_in_turn(bool causal) const {
     group.indexer = {index_keys, index_heads, index_depth};
   if (has_branches()) group.branches = {sparse_block, sparse_blocks, sparse_window};
   if (is_latent()) {
-    const int64_t head_depth = depth / heads;
+    const int64_t own_depth = depth_per_head();
     // The default sizes of DeepSeek-AI 2024, 3.1.2.
-    group.latent_depth = latent_depth > 0 ? latent_depth : 4 * head_depth;
-    group.rotary_depth = latent_rotary >= 0 ? latent_rotary : (head_depth + 3) / 4 * 2;
+    group.latent_depth = latent_depth > 0 ? latent_depth : 4 * own_depth;
+    group.rotary_depth = latent_rotary >= 0 ? latent_rotary : (own_depth + 3) / 4 * 2;
   } else {
     group.rotary = rotates();
   }
@@ -254,7 +266,7 @@ void LayersConfig::check_rotation() const {
           "model.rotary_scaling is {}: dynamic changes the angles of earlier tokens with each "
           "token, so that answers would differ from training; take yarn:FACTOR,LENGTH",
           rotary_scaling);
-    rotary_frequencies({.share = rotary_share, .scaling = one}, depth / heads);
+    rotary_frequencies({.share = rotary_share, .scaling = one}, depth_per_head());
   }
 }
 
@@ -297,6 +309,9 @@ TransformerStackConfig LayersConfig::stack(int64_t layers, bool causal,
   config.chosen_experts = chosen_experts;
   config.normalise_first = normalise_first;
   config.first_norm = first_norm;
+  config.head_depth = head_depth;
+  config.shared_bias = shared_bias;
+  config.norm = norm;
   config.epsilon = epsilon;
   config.dropout = dropout;
   config.attention_dropout = attention_dropout;
@@ -323,12 +338,7 @@ void LayersConfig::check() const {
   if (experts > 0 && chosen_experts > experts)
     fail("model.chosen_experts is {}, model.experts {}; take at most that many", chosen_experts,
          experts);
-  if (depth % heads != 0)
-    fail("model.heads is {}, which does not divide model.depth, {}; take one that does", heads,
-         depth);
-  if (key_heads > 0 && heads % key_heads != 0)
-    fail("model.key_heads is {}, which does not divide model.heads, {}; take one that does",
-         key_heads, heads);
+  check_heads();
   if (gated && experts > 0)
     fail("model.gated is true, and model.experts {}, which do not support gates; take false or 0",
          experts);
@@ -344,9 +354,25 @@ void LayersConfig::check() const {
   recurrences();  // throws on an unknown name
   check_row("model.mechanism", row);
   self.check("model.");
+  if (shared_bias && self.choices().bias.empty())
+    fail("model.shared_bias is true, and the layers have no bias; set model.bias, or take false");
   check_turns();
   check_rotation();
   check_positions(row, positions);
+}
+
+void LayersConfig::check_heads() const {
+  if (head_depth == 0 && depth % heads != 0)
+    fail(
+        "model.heads is {}, which does not divide model.depth, {}; take one that does, or set "
+        "model.head_depth",
+        heads, depth);
+  if (head_depth > 0 && !attends_everywhere())
+    fail("model.head_depth is {}, and the heads of model.layer = {} divide model.depth; take 0",
+         head_depth, layer);
+  if (key_heads > 0 && heads % key_heads != 0)
+    fail("model.key_heads is {}, which does not divide model.heads, {}; take one that does",
+         key_heads, heads);
 }
 
 bool LayersConfig::has_branches() const {
@@ -397,9 +423,16 @@ Setting TransformerConfig::length_setting() {
           "maximum number of tokens of a source; the rest is cut", 1, 1 << 20};
 }
 
+Setting TransformerConfig::scale_setting() {
+  return {"model.scale_output", &scale_output,
+          "whether the decoder's vectors are divided by the square root of model.depth before the "
+          "output"};
+}
+
 Settings TransformerConfig::weight_settings() {
   Settings all = LayersConfig::weight_settings();
   append(all, embedding_settings(output_bias, scale_embedding));
+  all.push_back(scale_setting());
   if (positions == Positions::learned) all.push_back(length_setting());
   return all;
 }
@@ -411,14 +444,19 @@ Settings TransformerConfig::settings() {
   append(all, {{"model.encoder_layers", &encoder_layers, "number of layers of the encoder", 1, 256},
                {"model.decoder_layers", &decoder_layers, "number of layers of the decoder", 1, 256},
                {"model.tied", &tied,
-                "embeddings that the output shares; all needs data.joint_vocabulary"},
+                "embeddings that the output shares, or inputs: source and target share theirs; all "
+                "and inputs "
+                "need data.joint_vocabulary"},
                length_setting()});
   append(all, embedding_settings(output_bias, scale_embedding));
+  all.push_back(scale_setting());
   return all;
 }
 
 void TransformerConfig::check() const {
   LayersConfig::check();
+  if (scale_output && !normalise_first)
+    fail("model.scale_output is true, and model.normalise_first false; take true, or false");
   check_both_ways();
   const Mechanism& row = mechanism(source.mechanism);
   check_row("model.source_mechanism", row);

@@ -35,6 +35,7 @@ struct LayersConfig {
   int64_t depth = 128;
   int64_t feed_forward = 256;
   int64_t heads = 4;
+  int64_t head_depth = 0;                        // 0: depth / heads
   int64_t key_heads = 0;                         // 0: heads
   int64_t latent_depth = 0, latent_rotary = -1;  // see settings(); for mechanism latent
   int64_t sparse_block = 64, sparse_blocks = 16, sparse_window = 512;
@@ -45,7 +46,9 @@ struct LayersConfig {
   int64_t chosen_experts = 2;  // experts per position
   bool normalise_first = true;
   bool first_norm = true;  // see TransformerStackConfig
-  double epsilon = 1e-5;   // epsilon of the layers' norms
+  NormKind norm = NormKind::layer;
+  double epsilon = 1e-5;     // epsilon of the layers' norms
+  bool shared_bias = false;  // see TransformerStackConfig
   double dropout = 0.1;
   double attention_dropout = 0;
 
@@ -71,11 +74,14 @@ struct LayersConfig {
   void check_both_ways() const;
 
  private:
+  Settings norm_settings();  // part of weight_settings()
   // The recurrences of the layers, in turn, null for attention; empty if all layers attend.
   std::vector<const RecurrenceRow*> recurrences() const;
+  int64_t depth_per_head() const { return head_depth > 0 ? head_depth : depth / heads; }
   bool is_latent() const;
   bool has_branches() const;
   void check_latent() const;
+  void check_heads() const;
   // Heads of the layers, in turn; `causal` as in stack().
   std::vector<HeadGroup> heads_in_turn(bool causal) const;
   void check_turns() const;
@@ -95,9 +101,10 @@ struct TransformerConfig : LayersConfig {
   Tied tied = Tied::target;
   bool output_bias = false;     // bias per token, if the output shares an embedding
   bool scale_embedding = true;  // by sqrt(depth)
+  bool scale_output = false;    // by 1 / sqrt(depth)
   int64_t maximum_source_length = 256;
 
-  bool wants_joint_vocabulary() const { return tied == Tied::all; }
+  bool wants_joint_vocabulary() const { return shares_inputs(tied); }
   std::string not_shared_reason() const;
 
   Settings settings();
@@ -106,6 +113,7 @@ struct TransformerConfig : LayersConfig {
 
  private:
   Setting length_setting();
+  Setting scale_setting();
 };
 
 }  // namespace attend

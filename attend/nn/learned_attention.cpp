@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <utility>
 
 #include "attend/base/error.h"
 #include "attend/nn/choice_parameters.h"
@@ -82,16 +83,23 @@ void check_sizes(const AttentionChoices& choices, const AttentionSizes& sizes) {
 }
 
 LearnedAttention::LearnedAttention(const AttentionChoices& choices, const AttentionSizes& sizes,
-                                   int64_t heads)
-    : choices_(choices), heads_(heads) {
+                                   int64_t heads,
+                                   std::shared_ptr<const LearnedAttention> bias_owner)
+    : choices_(choices), heads_(heads), bias_owner_(std::move(bias_owner)) {
   check_sizes(choices, sizes);
   if (heads < 1) fail("[learned attention] got {} heads; take 1 or more", heads);
+  if (bias_owner_ && (bias_owner_->heads_ != heads || bias_owner_->choices_.bias != choices.bias))
+    fail(
+        "[learned attention] {} heads with bias {} share the bias {} of {} heads; take equal heads "
+        "and bias",
+        heads, in_quotes(choices.bias), in_quotes(bias_owner_->choices_.bias), bias_owner_->heads_);
   reach_ = around_reach(choices.scope);
   if (!reach_) scope_ = parse_scope(choices.scope);
   biases_ = parse_biases(choices.bias);
   normaliser_ = &Normaliser(choices.normaliser).row();
   register_score(sizes);
-  for (const BiasChoice& bias : biases_) register_bias(bias);
+  if (!bias_owner_)
+    for (const BiasChoice& bias : biases_) register_bias(bias);
   register_normaliser();
   if (!reach_) return;
   const int64_t hidden = sizes.attention_depth, depth = sizes.query_depth;
@@ -115,7 +123,7 @@ void LearnedAttention::register_score(const AttentionSizes& sizes) {
   }
   // These vectors are compared with mapped queries, so they need the mapped depth.
   for (const BiasChoice& bias : biases_) {
-    if (!bias.row->reads_queries) continue;
+    if (bias_owner_ || !bias.row->reads_queries) continue;
     const Tensor query = torch::zeros({1, heads_, 1, sizes.query_depth});
     const int64_t depth = score().map_query(query).size(-1);
     register_parameter(only_parameter(*bias.row), for_heads(heads_, [&] {
@@ -179,6 +187,10 @@ void LearnedAttention::register_fire(const BiasChoice& bias) {
     register_parameter(parameter_name(*bias.row, one), first[index++]);
 }
 
+torch::OrderedDict<std::string, Tensor> LearnedAttention::bias_parameters() const {
+  return (bias_owner_ ? *bias_owner_ : *this).named_parameters(false);
+}
+
 bool LearnedAttention::reads_source() const {
   return std::any_of(biases_.begin(), biases_.end(),
                      [](const BiasChoice& bias) { return bias.row->is_of_source; });
@@ -238,7 +250,7 @@ Tensor LearnedAttention::predicted_centres(const Tensor& query, const Placement&
 
 Bias LearnedAttention::bias(const BiasChoice& choice, const Tensor& centres,
                             const Tensor& key_numbers, int64_t query_axes) const {
-  const auto all = named_parameters(false);
+  const auto all = bias_parameters();
   const std::vector<BiasParameter>& rows = choice.row->parameters;
   Parameters tensors;
   if (choice.row->kind == BiasKind::gaussian) {
@@ -277,7 +289,7 @@ AttentionSpec LearnedAttention::spec(const Tensor& query, const Placement& place
   if (placement.key_lengths.defined()) spec.scope = spec.scope & key_lengths(placement.key_lengths);
   for (const BiasChoice& choice : biases_) {
     if (choice.row->kind == BiasKind::sink)
-      spec.sink = named_parameters(false)[only_parameter(*choice.row)];
+      spec.sink = bias_parameters()[only_parameter(*choice.row)];
     spec.bias = spec.bias + bias(choice, centres, placement.key_numbers, query.dim());
   }
   spec.bias = shifted(spec.bias, placement.offset);

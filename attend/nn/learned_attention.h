@@ -3,6 +3,7 @@
 #include <torch/nn/module.h>
 
 #include <cstdint>
+#include <memory>
 #include <optional>
 #include <string>
 #include <vector>
@@ -50,8 +51,10 @@ void check_sizes(const AttentionChoices& choices, const AttentionSizes& sizes);
 // 2.2).
 class LearnedAttention : public torch::nn::Module {
  public:
-  // Error as check_sizes.
-  LearnedAttention(const AttentionChoices& choices, const AttentionSizes& sizes, int64_t heads = 1);
+  // `bias_owner`: attention with the same heads and bias, and with the parameters of the bias;
+  // null: this module has them. Error as check_sizes, and if the biases differ.
+  LearnedAttention(const AttentionChoices& choices, const AttentionSizes& sizes, int64_t heads = 1,
+                   std::shared_ptr<const LearnedAttention> bias_owner = nullptr);
 
   // The spec for queries [B, H, T, query_depth]; with one head, three or two axes are valid too.
   AttentionSpec spec(const at::Tensor& query, const Placement& placement) const;
@@ -68,6 +71,8 @@ class LearnedAttention : public torch::nn::Module {
   bool reads_source() const;  // key_numbers
 
  private:
+  // The parameters of the bias, by name.
+  torch::OrderedDict<std::string, at::Tensor> bias_parameters() const;
   void register_score(const AttentionSizes& sizes);
   void register_bias(const BiasChoice& bias);
   void register_fire(const BiasChoice& bias);
@@ -80,8 +85,9 @@ class LearnedAttention : public torch::nn::Module {
 
   AttentionChoices choices_;
   int64_t heads_;
-  std::optional<int64_t> reach_;  // set for a predicted centre
-  Scope scope_;                   // unused with a predicted centre
+  std::shared_ptr<const LearnedAttention> bias_owner_;  // null: this
+  std::optional<int64_t> reach_;                        // set for a predicted centre
+  Scope scope_;                                         // unused with a predicted centre
   std::vector<BiasChoice> biases_;
   const NormaliserRow* normaliser_ = nullptr;
 };

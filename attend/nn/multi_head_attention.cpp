@@ -193,9 +193,12 @@ MultiHeadAttention::MultiHeadAttention(const MultiHeadConfig& config)
     check_form(group, config.groups.size());
     sizes.query_depth = sizes.key_depth = query_depth_of(group, head_depth_);
     queries += group.heads * sizes.query_depth;
-    auto spec =
-        register_module("group" + std::to_string(groups_.size()),
-                        std::make_shared<LearnedAttention>(group.choices, sizes, group.heads));
+    const size_t number = groups_.size();
+    std::shared_ptr<const LearnedAttention> owner;
+    if (config.bias_owner != nullptr) owner = config.bias_owner->groups_.at(number).spec;
+    auto spec = register_module(
+        "group" + std::to_string(number),
+        std::make_shared<LearnedAttention>(group.choices, sizes, group.heads, std::move(owner)));
     groups_.push_back({.config = group,
                        .first_head = heads,
                        .first_key_head = key_heads,

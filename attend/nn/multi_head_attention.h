@@ -54,6 +54,8 @@ struct Neighbours {
   at::Tensor kinds;  // int64 [B, E], edge kinds in list order; E: length of the longest list
 };
 
+class MultiHeadAttention;
+
 struct MultiHeadConfig {
   int64_t depth = 0;         // depth of queries and of the output
   int64_t source_depth = 0;  // depth of the vectors that keys and values are made from; 0: depth
@@ -63,6 +65,9 @@ struct MultiHeadConfig {
   int64_t keys = 0;                    // see AttentionSizes: positions of the location score
   double dropout = 0;                  // applies to the weights; only with a generator
   int64_t layer = 0;                   // number of the layer, from 0: see HeadDifference
+  // Attention with the same heads, scopes aside, that has the parameters of the biases. Null: these
+  // heads have their own.
+  const MultiHeadAttention* bias_owner = nullptr;
   int64_t neighbour_kinds = 0;  // number of edge kinds in Neighbours. Every head learns a bias per
                                 // kind, initially 0. 0: no Neighbours
 };

@@ -48,8 +48,12 @@ enum class WatchedVectors {
 
 // Arguments of Pass::normalised(): (x - mean) / sqrt(variance + epsilon) * weight + bias.
 struct NormCall {
-  at::Tensor x, weight, bias;  // [.., depth], [depth], [depth]
+  at::Tensor x, weight, bias;  // [.., depth], [depth], [depth]; an undefined bias is 0
   double epsilon;
+  bool centred = true;  // if false, the mean counts as 0, also in the variance
+
+  // weight / sqrt(variance + epsilon) of other vectors [.., depth].
+  at::Tensor factors(const at::Tensor& vectors) const;
 };
 
 // Settings of one forward computation. Modules and networks pass it to everything they call:
@@ -103,7 +107,8 @@ struct Pass {
   at::Tensor weights(const at::Tensor& query, const at::Tensor& key, const at::Tensor& lse,
                      const AttentionSpec& spec) const;
 
-  // Layer normalisation (Ba et al. 2016) of the last axis, as the watch returns it.
+  // Normalisation of the last axis (Ba et al. 2016; if not centred, Zhang & Sennrich 2019), as the
+  // watch returns it.
   at::Tensor normalised(const NormCall& call) const;
 
   // f(x) for an elementwise function f, as the watch returns it.

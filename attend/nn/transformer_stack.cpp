@@ -19,15 +19,22 @@ Tensor present_positions(const Tensor& x, const Tensor& lengths, const Pass& pas
   return at::cat(positions).unsqueeze(0).lt(lengths.unsqueeze(1)).to(x.device());
 }
 
-torch::nn::LayerNorm layer_norm(const TransformerStackConfig& config) {
-  return torch::nn::LayerNorm(torch::nn::LayerNormOptions({config.depth}).eps(config.epsilon));
+std::shared_ptr<Norm> new_norm(const TransformerStackConfig& config) {
+  return std::make_shared<Norm>(config.depth, config.norm, config.epsilon);
+}
+
+Tensor normalised(const Tensor& x, const Norm* norm, const Pass& pass) {
+  return norm == nullptr ? x : norm->forward(x, pass);
 }
 
 // `index`: the layer, from 0.
 MultiHeadConfig heads_of(const TransformerStackConfig& config, const std::vector<HeadGroup>& groups,
                          int64_t index) {
-  return {
-      .depth = config.depth, .groups = groups, .dropout = config.attention_dropout, .layer = index};
+  return {.depth = config.depth,
+          .groups = groups,
+          .head_depth = config.head_depth,
+          .dropout = config.attention_dropout,
+          .layer = index};
 }
 
 std::string part_name(int64_t layer, const char* part) {
@@ -49,7 +56,7 @@ TransformerStack::TransformerStack(const TransformerStackConfig& config) : confi
          config.experts);
   layers_.reserve(static_cast<size_t>(config.layers));
   for (int64_t i = 0; i < config.layers; ++i) layers_.push_back(make_layer(config, i));
-  if (config.normalise_first) final_norm_ = register_module("norm", layer_norm(config));
+  if (config.normalise_first) final_norm_ = register_module("norm", new_norm(config));
 }
 
 // The part of a layer that reads the sequence itself.
@@ -62,6 +69,10 @@ void TransformerStack::make_self(const TransformerStackConfig& config, int64_t i
   if (row == nullptr) {
     MultiHeadConfig heads = heads_of(config, self, index);
     heads.neighbour_kinds = config.neighbour_kinds;
+    if (config.shared_bias)
+      for (const Layer& earlier : layers_)
+        if (earlier.self != nullptr && heads.bias_owner == nullptr)
+          heads.bias_owner = earlier.self.get();
     layer.self =
         register_module(part_name(index, "self"), std::make_shared<MultiHeadAttention>(heads));
     if (config.inducing_points > 0) make_points(config, index, self, layer);
@@ -89,6 +100,11 @@ void TransformerStack::make_points(const TransformerStackConfig& config, int64_t
     fail(
         "[transformer] inducing points lack positions, which the heads depend on; take scope "
         "all, no bias of positions (as model.bias = none) and no rotation");
+  if (config.norm != NormKind::layer || config.head_depth > 0)
+    fail(
+        "[transformer] inducing points use norm layer and heads that divide the depth; got norm {} "
+        "and head depth {}; take layer and 0",
+        name_of(config.norm), config.head_depth);
   if (config.neighbour_kinds > 0)
     fail(
         "[transformer] inducing points read all positions, and neighbours read only each other; "
@@ -110,12 +126,12 @@ TransformerStack::Layer TransformerStack::make_layer(const TransformerStackConfi
   Layer layer;
   make_self(config, index, layer);
   if (index > 0 || config.first_norm)
-    layer.self_norm = register_module(name("self_norm"), layer_norm(config));
+    layer.self_norm = register_module(name("self_norm"), new_norm(config));
   if (!config.cross.empty()) {
     MultiHeadConfig heads = heads_of(config, config.cross, index);
     heads.source_depth = config.source_depth;
     layer.cross = register_module(name("cross"), std::make_shared<MultiHeadAttention>(heads));
-    layer.cross_norm = register_module(name("cross_norm"), layer_norm(config));
+    layer.cross_norm = register_module(name("cross_norm"), new_norm(config));
   }
   if (config.experts > 0)
     layer.experts = register_module(
@@ -131,17 +147,12 @@ TransformerStack::Layer TransformerStack::make_layer(const TransformerStackConfi
         name("feed_forward"),
         std::make_shared<FeedForward>(config.depth, config.feed_forward, config.dropout,
                                       config.activation, config.gated));
-  layer.feed_forward_norm = register_module(name("feed_forward_norm"), layer_norm(config));
+  layer.feed_forward_norm = register_module(name("feed_forward_norm"), new_norm(config));
   return layer;
 }
 
-Tensor TransformerStack::normalised(const Tensor& x, const torch::nn::LayerNorm& norm,
-                                    const Pass& pass) const {
-  return norm ? pass.normalised({x, norm->weight, norm->bias, config_.epsilon}) : x;
-}
-
 template <class Sublayer>
-Tensor TransformerStack::added(const Tensor& x, torch::nn::LayerNorm& norm, const Pass& pass,
+Tensor TransformerStack::added(const Tensor& x, const Norm* norm, const Pass& pass,
                                Sublayer sublayer) {
   const Tensor made = sublayer(config_.normalise_first ? normalised(x, norm, pass) : x);
   Tensor sum = x + attend::dropout(made, config_.dropout, pass);
@@ -155,24 +166,24 @@ Tensor TransformerStack::through(Tensor x, const Tensor& present, const Pass& pa
     Layer& layer = layers_[i];
     Site site{pass.site.part, static_cast<int64_t>(i) + 1, false};
     const Pass self = pass.at_site(site);
-    x = added(self.watched(WatchedVectors::layer, x), layer.self_norm, self,
+    x = added(self.watched(WatchedVectors::layer, x), layer.self_norm.get(), self,
               [&](const Tensor& in) { return read_self(i, in, self); });
     x = self.watched(WatchedVectors::attended, x);
     if (layer.cross) {
       site.reads_source = true;
       const Pass cross = pass.at_site(site);
-      x = added(x, layer.cross_norm, cross,
+      x = added(x, layer.cross_norm.get(), cross,
                 [&](const Tensor& in) { return read_cross(i, in, cross); });
       x = cross.watched(WatchedVectors::attended, x);
     }
-    x = added(x, layer.feed_forward_norm, self, [&](const Tensor& in) {
+    x = added(x, layer.feed_forward_norm.get(), self, [&](const Tensor& in) {
       return self.watched(WatchedVectors::feed_forward,
                           layer.experts ? layer.experts->forward(in, self, present)
                                         : layer.feed_forward->forward(in, self));
     });
   }
   x = pass.watched(WatchedVectors::top, x);
-  return final_norm_ ? normalised(x, final_norm_, pass) : x;
+  return final_norm_ ? final_norm_->forward(x, pass, config_.output_scale) : x;
 }
 
 Tensor TransformerStack::read_self(Layer& layer, const Tensor& x, const Padding& padding,

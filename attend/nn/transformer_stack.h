@@ -1,7 +1,5 @@
 #pragma once
 
-#include <torch/nn/modules/normalization.h>
-
 #include <memory>
 #include <string>
 #include <vector>
@@ -11,6 +9,7 @@
 #include "attend/nn/learned_queries.h"
 #include "attend/nn/mixture_of_experts.h"
 #include "attend/nn/multi_head_attention.h"
+#include "attend/nn/norm.h"
 #include "attend/nn/recurrence_layer.h"
 
 namespace attend {
@@ -18,6 +17,7 @@ namespace attend {
 struct TransformerStackConfig {
   int64_t layers = 4;
   int64_t depth = 128;               // depth of the vectors between the layers
+  int64_t head_depth = 0;            // depth of the heads: see MultiHeadConfig
   std::vector<HeadGroup> self = {};  // heads that read the sequence itself
   // If not empty, layer i uses the heads i % size of these instead of `self`. For example, most
   // layers may attend only to a window.
@@ -25,7 +25,9 @@ struct TransformerStackConfig {
   // If not empty, layer i reads the sequence by the linear recurrence i % size of these, with as
   // many heads as `self`; null: by attention.
   std::vector<const RecurrenceRow*> recurrences = {};
-  bool both_ways = false;             // half of the heads of a recurrence read from the end
+  bool both_ways = false;  // half of the heads of a recurrence read from the end
+  // Whether all layers use the bias of the first layer with attention, which has its parameters.
+  bool shared_bias = false;
   std::vector<HeadGroup> cross = {};  // heads that read a source; empty: no source
   int64_t source_depth = 0;           // 0: depth
   int64_t feed_forward = 512;         // hidden units of each layer's feed-forward network
@@ -46,7 +48,9 @@ struct TransformerStackConfig {
   // If false, with normalise_first, the first layer's attention reads the stack's input without a
   // norm.
   bool first_norm = true;
+  NormKind norm = NormKind::layer;
   double epsilon = 1e-5;           // added to the variance in a norm
+  double output_scale = 1;         // factor of the stack's output, with normalise_first
   int64_t neighbour_kinds = 0;     // see MultiHeadConfig
   double dropout = 0.1;            // applies to each sublayer's output and to the hidden units
   double attention_dropout = 0.0;  // applies to the weights
@@ -80,7 +84,8 @@ struct StackCaches {
 class TransformerStack : public torch::nn::Module {
  public:
   // Error as MultiHeadAttention and RecurrenceLayer, without layers, or if experts are combined
-  // with gating. Inducing points do not support heads that depend on positions or edges.
+  // with gating. Inducing points do not support heads that depend on positions or edges, another
+  // norm than layer, or a head depth.
   // Recurrences support neither inducing points nor edges.
   explicit TransformerStack(const TransformerStackConfig& config);
 
@@ -109,7 +114,7 @@ class TransformerStack : public torch::nn::Module {
     std::shared_ptr<FeedForward> feed_forward;        // null with experts
     std::shared_ptr<MixtureOfExperts> experts;        // null if there are no experts
     // self_norm is null if the layer reads its input without a norm; cross_norm without a source.
-    torch::nn::LayerNorm self_norm{nullptr}, cross_norm{nullptr}, feed_forward_norm{nullptr};
+    std::shared_ptr<Norm> self_norm, cross_norm, feed_forward_norm;
   };
 
   Layer make_layer(const TransformerStackConfig& config, int64_t index);
@@ -125,13 +130,9 @@ class TransformerStack : public torch::nn::Module {
   static at::Tensor read_self(Layer& layer, const at::Tensor& x, const Padding& padding,
                               const Neighbours* neighbours, const Pass& pass);
 
-  at::Tensor normalised(const at::Tensor& x, const torch::nn::LayerNorm& norm,
-                        const Pass& pass) const;
-
   // x + sublayer, normalised before or after the sum.
   template <class Sublayer>
-  at::Tensor added(const at::Tensor& x, torch::nn::LayerNorm& norm, const Pass& pass,
-                   Sublayer sublayer);
+  at::Tensor added(const at::Tensor& x, const Norm* norm, const Pass& pass, Sublayer sublayer);
 
   // Applies all layers, with attention computed by read_self and read_cross(index, input, pass).
   // `present` [B, T] bool; undefined: no padding.
@@ -141,7 +142,7 @@ class TransformerStack : public torch::nn::Module {
 
   TransformerStackConfig config_;
   std::vector<Layer> layers_;
-  torch::nn::LayerNorm final_norm_{nullptr};  // null unless normalise_first
+  std::shared_ptr<Norm> final_norm_;  // null unless normalise_first
 };
 
 }  // namespace attend

@@ -21,9 +21,18 @@ Tensor Pass::weights(const Tensor& query, const Tensor& key, const Tensor& lse,
   return attention_weights(query, key, lse, spec);
 }
 
+Tensor NormCall::factors(const Tensor& vectors) const {
+  const Tensor variance = centred ? vectors.var(-1, /*unbiased=*/false, /*keepdim=*/true)
+                                  : vectors.square().mean(-1, /*keepdim=*/true);
+  return weight * (variance + epsilon).rsqrt();
+}
+
 Tensor Pass::normalised(const NormCall& call) const {
   if (watch != nullptr) return watch->normalised(call, unwatched());
-  return at::layer_norm(call.x, {call.x.size(-1)}, call.weight, call.bias, call.epsilon);
+  if (call.centred)
+    return at::layer_norm(call.x, {call.x.size(-1)}, call.weight, call.bias, call.epsilon);
+  const Tensor made = call.x * call.factors(call.x);
+  return call.bias.defined() ? made + call.bias : made;
 }
 
 Tensor Pass::activated(const Tensor& x, Tensor (*f)(const Tensor& x)) const {

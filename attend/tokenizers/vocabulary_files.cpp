@@ -10,6 +10,7 @@
 #include "attend/tokenizers/characters-inl.h"
 #include "attend/tokenizers/read_parts-inl.h"
 #include "attend/tokenizers/sentence_piece_model-inl.h"
+#include "attend/tokenizers/splitter-inl.h"
 
 namespace attend {
 namespace {
@@ -92,6 +93,16 @@ Json with_all(Json added, const TokenTable& tokens) {
   return sorted_by_id(std::move(added));
 }
 
+OlderTokens with_special(OlderTokens tokens, const std::vector<std::string>& more) {
+  for (const std::string& content : more) {
+    const bool is_there =
+        std::any_of(tokens.added.begin(), tokens.added.end(),
+                    [&](const Json& entry) { return entry["content"] == content; });
+    if (!is_there) tokens.added.push_back(entry_of(content, false));
+  }
+  return tokens;
+}
+
 // [token, id]
 Json with_id(const std::string& token, const Json& added) {
   for (const Json& entry : added)
@@ -144,6 +155,22 @@ Json roberta_sequence(const SpecialTokenNames& special, const Json& added, bool 
           {"add_prefix_space", prefix_space}};
 }
 
+// Puts the token after each text.
+Json end_sequence(const std::string& end, const Json& added) {
+  const Json last = {{"SpecialToken", {{"id", end}, {"type_id", 0}}}};
+  const auto text = [](const char* id) -> Json {
+    return {{"Sequence", {{"id", id}, {"type_id", 0}}}};
+  };
+  return {{"type", "TemplateProcessing"},
+          {"single", {text("A"), last}},
+          {"pair", {text("A"), last, text("B"), last}},
+          {"special_tokens",
+           {{end,
+             {{"id", end},
+              {"ids", Json::array({with_id(end, added)[1]})},
+              {"tokens", Json::array({end})}}}}}};
+}
+
 Json metaspace(bool prefix_space) {
   return {{"type", "Metaspace"},
           {"replacement", internal::space_mark},
@@ -164,6 +191,7 @@ std::vector<std::pair<std::string, double>> scored_tokens(const internal::Senten
   for (const std::string& token : files.first) tokens.emplace_back(token, 0);
   for (size_t i = files.replaced; i < pieces.pieces.size(); ++i)
     tokens.emplace_back(pieces.pieces[i], pieces.scores[i]);
+  for (const std::string& token : files.last) tokens.emplace_back(token, 0);
   if (!files.tokens.special.mask.empty()) tokens.emplace_back(files.tokens.special.mask, 0);
   return tokens;
 }
@@ -235,6 +263,37 @@ Json tokenizer_json(std::string_view vocabulary, std::string_view merges,
             {"merges", merges_of(merges, files.merges, tokens)}}}};
 }
 
+Json tokenizer_json(const ByteFiles& files) {
+  const SpecialTokenNames& special = files.tokens.special;
+  std::vector<std::string> names = {special.padding, special.end, special.unknown};
+  for (int byte = 0; byte < 256; ++byte)
+    names.push_back(internal::byte_spelling(static_cast<uint8_t>(byte)));
+  names.insert(names.end(), files.last.begin(), files.last.end());
+  const TokenTable tokens(std::move(names), files.name);
+  const Json added =
+      added_tokens(with_special(files.tokens, files.last), tokens, false, files.name);
+  const Json bytes = {{"type", "ByteLevel"},
+                      {"add_prefix_space", false},
+                      {"trim_offsets", true},
+                      {"use_regex", false}};
+  return {{"version", "1.0"},
+          {"added_tokens", added},
+          {"normalizer", nullptr},
+          {"pre_tokenizer", bytes},
+          {"post_processor", end_sequence(special.end, added)},
+          {"decoder", bytes},
+          {"model",
+           {{"type", "BPE"},
+            {"dropout", nullptr},
+            {"unk_token", special.unknown},
+            {"continuing_subword_prefix", ""},
+            {"end_of_word_suffix", ""},
+            {"fuse_unk", false},
+            {"byte_fallback", false},
+            {"vocab", ids_of(tokens)},
+            {"merges", Json::array()}}}};
+}
+
 Json tokenizer_json(std::string_view model, const PieceFiles& files) {
   const internal::SentencePieceFile pieces = internal::parse_sentence_piece(model, files.model);
   const auto scored = scored_tokens(pieces, files);
@@ -243,7 +302,8 @@ Json tokenizer_json(std::string_view model, const PieceFiles& files) {
   for (const auto& [name, score] : scored) names.push_back(name);
   const TokenTable tokens(std::move(names), files.model);
   const SpecialTokenNames& special = files.tokens.special;
-  const Json added = added_tokens(files.tokens, tokens, true, files.model);
+  const Json added =
+      added_tokens(with_special(files.tokens, files.last), tokens, true, files.model);
   Json rules = nullptr;
   if (!pieces.charsmap.empty())
     rules = {{"type", "Precompiled"}, {"precompiled_charsmap", base64_text(pieces.charsmap)}};
@@ -253,7 +313,9 @@ Json tokenizer_json(std::string_view model, const PieceFiles& files) {
           {"pre_tokenizer",
            {{"type", "Sequence"},
             {"pretokenizers", {{{"type", "WhitespaceSplit"}}, metaspace(files.prefix_space)}}}},
-          {"post_processor", roberta_sequence(special, added, files.prefix_space)},
+          {"post_processor", special.begin.empty()
+                                 ? end_sequence(special.end, added)
+                                 : roberta_sequence(special, added, files.prefix_space)},
           {"decoder", metaspace(files.prefix_space)},
           {"model",
            {{"type", "Unigram"},

@@ -59,16 +59,26 @@ struct ByteLevelFiles {
 Json tokenizer_json(std::string_view vocabulary, std::string_view merges,
                     const ByteLevelFiles& files);
 
-// XLM-R and CamemBERT: a unigram model of SentencePiece, with other ids for the pieces. Unlike
-// SentencePiece, the tokenizer normalises by graphemes.
+// XLM-R and CamemBERT: a unigram model of SentencePiece, with other ids for the pieces; T5, with
+// more tokens after them. Unlike SentencePiece, the tokenizer normalises by graphemes.
 struct PieceFiles {
   std::string model;
   std::vector<std::string> first = {};  // tokens that replace the first pieces
   size_t replaced = 0;                  // number of pieces they replace
+  std::vector<std::string> last = {};   // special tokens that follow the pieces
   bool prefix_space = true;
   OlderTokens tokens = {};  // the mask follows the pieces
 };
 // Errors also as SentencePiece::parse, on byte pairs, and on fewer pieces than are replaced.
 Json tokenizer_json(std::string_view model, const PieceFiles& files);
+
+// ByT5: the tokens are bytes. Their ids follow padding, end and unknown; the tokens of `last`
+// follow them.
+struct ByteFiles {
+  std::string name;  // name of the folder, for messages
+  std::vector<std::string> last = {};
+  OlderTokens tokens = {};
+};
+Json tokenizer_json(const ByteFiles& files);
 
 }  // namespace attend

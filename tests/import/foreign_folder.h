@@ -63,7 +63,7 @@ struct ForeignFolder {
       const std::filesystem::path path = std::filesystem::path(folder) / name;
       std::filesystem::create_directories(path.parent_path());
       std::string bytes = document.is_string() ? document.get<std::string>() : document.dump();
-      if (path.extension() == ".spm") bytes = base64_bytes(bytes);
+      if (path.extension() == ".spm" || path.extension() == ".model") bytes = base64_bytes(bytes);
       std::ofstream(path) << bytes;
     }
     if (!tensors.empty()) write_safetensors(folder + "/model.safetensors", {tensors, {}});
@@ -71,7 +71,7 @@ struct ForeignFolder {
 
   json& config() { return files["config.json"]; }
 
-  json files;  // texts as they are (.spm in base64), other files as JSON
+  json files;  // texts as they are (.spm and .model in base64), other files as JSON
   std::map<std::string, at::Tensor> tensors;
 };
 

@@ -49,6 +49,15 @@ std::vector<Variant> variants() {
           {"rotary", [](auto& c) { c.positions = Positions::rotary; }},
           {"alibi", [](auto& c) { c.positions = Positions::none, c.self.mechanism = "alibi"; }},
           {"t5", [](auto& c) { c.positions = Positions::none, c.self.mechanism = "t5"; }},
+          {"t5_whole",
+           [](auto& c) {
+             c.positions = Positions::none, c.self.mechanism = "t5", c.source.score = "dot";
+             c.shared_bias = true, c.norm = NormKind::rms, c.epsilon = 1e-6, c.gated = true;
+             c.activation = HiddenActivation::gelu_tanh, c.head_depth = 3,
+             c.scale_embedding = false;
+             c.tied = Tied::all, c.scale_output = true, c.output_bias = true;
+           }},
+          {"tied_inputs", [](auto& c) { c.tied = Tied::inputs, c.norm = NormKind::rms; }},
           {"forget", [](auto& c) { c.positions = Positions::none, c.self.bias = "forget"; }},
           {"forget_causal", [](auto& c) { c.self.mechanism = "forget"; }},
           {"kerple_power",
