@@ -56,13 +56,14 @@ def with_own_output(model, seed):
 
 def drawn_t5(tokenizer, family, seed=4, **more):
     _, make_config, make_model, values, is_untied = family
-    config = make_config(vocab_size=len(tokenizer) + 3, **{**values, **more})
+    config = make_config(**{"vocab_size": len(tokenizer) + 3, **values, **more})
     model = draw_weights(make_model(config), seed)
     return with_own_output(model, seed + 1) if is_untied else model
 
 
 def answered(tokenizer, ids):
-    return tokenizer.convert_ids_to_tokens(ids)
+    """Names of ids in answers; rows after the tokenizer's tokens have no name there."""
+    return [tokenizer.convert_ids_to_tokens(id) or f"<token:{id}>" for id in ids]
 
 
 def t5_rows(program, family):
@@ -122,7 +123,7 @@ def t5_tokenizing_rows(program, count):
 def byte_rows(program, count):
     """ByT5: texts of many scripts, and answers. transformers leaves out bytes that are not UTF-8."""
     tokenizer = transformers.ByT5Tokenizer()
-    model = drawn_t5(tokenizer, T5_FAMILIES[3])
+    model = drawn_t5(tokenizer, T5_FAMILIES[3], vocab_size=len(tokenizer))
     out = program.imported(model, tokenizer)
     spelled = transformers.PreTrainedTokenizerFast(tokenizer_file=str(out / "tokenizer.json"))
 
