@@ -195,7 +195,7 @@ def _fallback(reason: str, arguments: tuple, options: dict[str, Any]) -> tuple[T
     return sdpa_attention_forward(*rows, mask, **options)
 
 
-def _checked_mask(mask: object, queries: int, keys: int) -> tuple[Scope, Tensor | None]:
+def _checked_mask(mask: object, batch: int, queries: int, keys: int) -> tuple[Scope, Tensor | None]:
     """A mask as a scope, or as numbers that are added to the scores."""
     if not isinstance(mask, Tensor):
         raise ValueError(f"attention_mask is {type(mask).__name__}; it must be a tensor")
@@ -203,7 +203,8 @@ def _checked_mask(mask: object, queries: int, keys: int) -> tuple[Scope, Tensor 
         raise ValueError(f"attention_mask has shape {shape(mask)}; it must have shape [batch, heads or 1, {queries}, "
                          f"{keys}]")
     if isinstance(mask, PatternMask):
-        return mask.scope, None
+        # Lengths are per batch entry; one mask may serve several.
+        return mask.scope if mask.shape[0] == batch else scopes.mask(mask.computed()), None
     if mask.dtype == torch.bool:
         return scopes.mask(mask), None
     if not mask.dtype.is_floating_point:
@@ -228,14 +229,13 @@ def _unmasked(queries: int, keys: int, causal: bool, sliding_window: int | None)
     return _window(left, 0, keys - queries, queries, keys)
 
 
-def _segments(starts: tuple[Tensor | None, Tensor | None], queries: int, keys: int, causal: bool) -> Scope:
-    """Packed sequences (cu_seq_lens)."""
-    of_queries, of_keys = starts
-    if of_queries is None:
-        return Scope()
-    of_keys = of_queries if of_keys is None else of_keys
-    if causal and queries != keys:
-        raise ValueError(f"cu_seq_lens_q is given with {queries} queries and {keys} keys; a causal call must have as many")
+def _segments(of_queries: Tensor, of_keys: Tensor | None, query: Tensor, key: Tensor, causal: bool) -> Scope:
+    """Packed sequences."""
+    if query.shape[0] != 1:
+        raise ValueError(f"cu_seq_lens_q is given with {query.shape[0]} batch entries; packed sequences must be in one")
+    if causal and query.shape[2] != key.shape[2]:
+        raise ValueError(f"cu_seq_lens_q is given with {query.shape[2]} queries and {key.shape[2]} keys; a causal call "
+                         "must have as many")
     return scopes.segments(of_queries, of_keys)
 
 
@@ -272,10 +272,11 @@ def attention_forward(module: torch.nn.Module, query: Tensor, key: Tensor, value
     if attention_mask is None:
         scope, numbers = _unmasked(queries, keys, may_be_causal, sliding_window), None
     else:
-        scope, numbers = _checked_mask(attention_mask, queries, keys)
-    scope = scope & _segments((cu_seq_lens_q, cu_seq_lens_k), queries, keys, may_be_causal)
+        scope, numbers = _checked_mask(attention_mask, key.shape[0], queries, keys)
     if query.shape[0] == 1 < key.shape[0]:
         query = query.expand(key.shape[0], -1, -1, -1)
+    if cu_seq_lens_q is not None:
+        scope = scope & _segments(cu_seq_lens_q, cu_seq_lens_k, query, key, may_be_causal)
     choices = {"score": "scaled_dot" if scaling is None else scores.dot(float(scaling)), "scope": scope,
                "bias": _sum(position_bias, numbers, arithmetic(query.dtype)), "soft_cap": softcap or 0.0,
                "sink": _sink(s_aux if sinks is None else sinks, heads)}

@@ -20,6 +20,11 @@ GROUPED = SMALL | {"num_key_value_heads": 2, "head_dim": 8, "pad_token_id": 0}
 GPT2 = {"vocab_size": 61, "n_embd": 32, "n_layer": 2, "n_head": 4, "attn_pdrop": 0.0, "resid_pdrop": 0.0, "embd_pdrop": 0.0}
 T5 = {"vocab_size": 61, "d_model": 32, "d_kv": 8, "d_ff": 48, "num_layers": 2, "num_heads": 4, "dropout_rate": 0.0,
       "decoder_start_token_id": 0}
+WHISPER = {
+    "vocab_size": 61, "num_mel_bins": 8, "d_model": 32, "encoder_layers": 2, "decoder_layers": 2,
+    "encoder_attention_heads": 4, "decoder_attention_heads": 4, "encoder_ffn_dim": 48, "decoder_ffn_dim": 48,
+    "max_source_positions": 20, "max_target_positions": 20, "pad_token_id": 0, "bos_token_id": 1, "eos_token_id": 2,
+    "decoder_start_token_id": 1}
 ENCODERS = {"bert": ("BertModel", "BertConfig", SMALL | {"hidden_dropout_prob": 0.0, "attention_probs_dropout_prob": 0.0})}
 DECODERS = {
     "gpt2": ("GPT2LMHeadModel", "GPT2Config", GPT2),
@@ -102,11 +107,7 @@ def test_images():
 
 
 def test_speech():
-    eager, ours = pair("WhisperForConditionalGeneration", "WhisperConfig", {
-        "vocab_size": 61, "num_mel_bins": 8, "d_model": 32, "encoder_layers": 2, "decoder_layers": 2,
-        "encoder_attention_heads": 4, "decoder_attention_heads": 4, "encoder_ffn_dim": 48, "decoder_ffn_dim": 48,
-        "max_source_positions": 20, "max_target_positions": 20, "pad_token_id": 0, "bos_token_id": 1, "eos_token_id": 2,
-        "decoder_start_token_id": 1})
+    eager, ours = pair("WhisperForConditionalGeneration", "WhisperConfig", WHISPER)
     assert_same(eager, ours, torch.ones(2, 6) > 0, input_features=torch.randn(2, 8, 40),
                 decoder_input_ids=torch.randint(1, 61, (2, 6)))
 
@@ -128,6 +129,26 @@ def test_decoding(name, side, cache):
     theirs, mine = found
     assert torch.equal(theirs.sequences, mine.sequences)
     for a, b in zip(theirs.scores, mine.scores):
+        torch.testing.assert_close(a, b, rtol=0, atol=1e-5)
+
+
+@pytest.mark.parametrize("cache", ["dynamic", "static"])
+@pytest.mark.parametrize("name", ["t5", "whisper"])
+def test_decoding_after_an_encoder(name, cache):
+    described, inputs = {
+        "t5": (("T5ForConditionalGeneration", "T5Config", T5), {
+            "input_ids": torch.randint(1, 61, (2, TOKENS)), "attention_mask": padding("right")}),
+        "whisper": (("WhisperForConditionalGeneration", "WhisperConfig", WHISPER), {
+            "input_features": torch.randn(2, 8, 40)})}[name]
+    given = {} if cache == "dynamic" else {"cache_implementation": "static", "disable_compile": True}
+    found = []
+    for model in pair(*described):
+        generate = super(type(model), model).generate if name == "whisper" else model.generate
+        with torch.no_grad():
+            found.append(generate(**inputs, max_new_tokens=6, min_new_tokens=6, do_sample=False, output_scores=True,
+                                  return_dict_in_generate=True, **given))
+    assert torch.equal(found[0].sequences, found[1].sequences)
+    for a, b in zip(found[0].scores, found[1].scores):
         torch.testing.assert_close(a, b, rtol=0, atol=1e-5)
 
 
@@ -225,6 +246,15 @@ def test_other_patterns_have_the_dense_form():
                              allow_is_bidirectional_skip=True) is None
 
 
+def test_one_mask_for_several_entries():
+    q = torch.randn(3, 2, 6, 8)
+    padded = torch.tensor([[False, True, True, True, True, False]])
+    mask = attention_mask_of(batch_size=1, q_length=6, kv_length=6, attention_mask=padded)
+    found = attention_forward(torch.nn.Module(), q, q, q, mask)[0]
+    exact = attention_forward(torch.nn.Module(), q, q, q, mask.expand(3, 1, 6, 6) + 0 > 0)[0]
+    torch.testing.assert_close(found, exact, rtol=0, atol=1e-6)
+
+
 def test_windows_without_a_mask():
     q, k = torch.randn(1, 2, 6, 8), torch.randn(1, 2, 6, 8)
     mask = masking_utils.sdpa_mask(1, 6, 6, mask_function=WINDOW, local_size=3)
@@ -269,6 +299,9 @@ BAD = [
     ("attention_mask is list", lambda: call(mask=[1])),
     ("sinks has shape", lambda: call(sinks=torch.ones(2, 2, 5, 1))),
     ("dense bias has shape", lambda: call(position_bias=torch.ones(2, 3, 5, 5))),
+    ("cu_seq_lens_q is given with 2 batch", lambda: call(cu_seq_lens_q=torch.tensor([0, 5]))),
+    ("cu_seq_lens_q is given with 1 queries", lambda: attention_forward(
+        torch.nn.Module(), Q[:1, :, :1], Q[:1], Q[:1], None, cu_seq_lens_q=torch.tensor([0, 1]))),
     ("soft_cap is -1", lambda: call(softcap=-1.0)),
     ("query [2, 5, 8]; all must", lambda: attention_forward(torch.nn.Module(), Q[0], Q, Q, None)),
     ("sdpa, which would take its place, has no softcap", lambda: call(query=Q.as_subclass(Elsewhere), softcap=1.0)),
