@@ -27,6 +27,7 @@ RECIPE = ROOT / "recipes" / "mechanisms.toml"
 SETTINGS = tomllib.loads(RECIPE.read_text())
 BASE = "masked_self"  # the others get nearly its number of weights
 ONE_STEP = "--set", "train.steps=1"
+NUMBERS = {"partial_rope": ("--set", "model.rotary_share=0.5")}  # of mechanisms that take numbers
 TRAINED = 1003854  # bytes; the rest is for validation
 
 
@@ -56,7 +57,7 @@ def train(key, name, data, folder, feed_forward, *more):
     """Trains a model; returns the reason if the program refuses."""
     done = attend("train", "--config", RECIPE, "--data", data[0], "--valid", data[1], "--out", folder,
                   "--set", f"{key}={name}", "--set", f"model.feed_forward={feed_forward}",
-                  "--set", "train.replicas=1", *more)
+                  "--set", "train.replicas=1", *NUMBERS.get(name, ()), *more)
     if done.returncode == 2:
         return done.stderr.strip().splitlines()[-1]
     if done.returncode:

@@ -59,15 +59,18 @@ Json sorted_by_id(Json added) {
 Json added_tokens(const OlderTokens& older, const TokenTable& tokens, bool strip_mask,
                   const std::string& file) {
   Json added = older.added;
-  const auto is_there = [&](const std::string& content) {
-    return std::any_of(added.begin(), added.end(),
-                       [&](const Json& entry) { return entry["content"] == content; });
-  };
   const SpecialTokenNames& special = older.special;
   for (const std::string* content :
-       {&special.unknown, &special.begin, &special.end, &special.padding, &special.mask})
-    if (!content->empty() && !is_there(*content))
+       {&special.unknown, &special.begin, &special.end, &special.padding, &special.mask}) {
+    if (content->empty()) continue;
+    const auto there = std::find_if(added.begin(), added.end(), [&](const Json& entry) {
+      return entry["content"] == *content;
+    });
+    if (there == added.end())
       added.push_back(entry_of(*content, strip_mask && content == &special.mask));
+    else
+      (*there)["special"] = true;  // files of ByT5 deny it
+  }
   for (Json& entry : added) {
     const std::string content = entry["content"];
     if (const std::optional<int32_t> id = tokens.id(content))

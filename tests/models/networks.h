@@ -104,7 +104,7 @@ inline std::vector<SomeNetwork> some_classifiers() {
 }
 
 // Classifiers with other targets than a label, or other sources than one text.
-inline std::vector<SomeNetwork> other_classifiers() {
+inline std::vector<SomeNetwork> classifiers_without_label() {
   return {{"classifier_number", {"model.recurrent_layers=1"}, {12}, number_targets},
           {"classifier_labels", {"model.layers=1"}, {12}, {12, /*is_set=*/true}},
           {"classifier_pairs", {"model.layers=1"}, PairForm{12}},
@@ -202,7 +202,7 @@ inline std::vector<SomeNetwork> some_networks() {
       {"graph_labels", {"model.layers=1"}, ring_source(12), {12, /*is_set=*/true}},
       {"graph_number", {"model.layers=1"}, ring_source(12), number_targets},
       {"classifier_hybrid", {"model.layer=linear,attention", "model.pooling=first"}}};
-  for (const auto& more : {some_encoders(), some_classifiers(), other_classifiers(),
+  for (const auto& more : {some_encoders(), some_classifiers(), classifiers_without_label(),
                            some_language_models(), some_transformers()})
     all.insert(all.end(), more.begin(), more.end());
   return all;
