@@ -27,7 +27,7 @@ RECIPE = ROOT / "recipes" / "mechanisms.toml"
 SETTINGS = tomllib.loads(RECIPE.read_text())
 BASE = "masked_self"  # the others get nearly its number of weights
 ONE_STEP = "--set", "train.steps=1"
-NUMBERS = {"partial_rope": ("--set", "model.rotary_share=0.5")}  # of mechanisms that take numbers
+NUMBERS = {"partial_rope": ("--set", "model.rotary_share=0.5")}  # settings without a useful default
 TRAINED = 1003854  # bytes; the rest is for validation
 
 

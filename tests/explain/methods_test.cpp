@@ -154,7 +154,7 @@ TEST(Methods, IntegratedGradientsAddUpToTheWholeDifference) {
     SCOPED_TRACE(small.name);
     const Subject subject = small.subject();
     Batch blank = subject.batch;
-    blank.source = at::full_like(blank.source, Vocabulary::unknown);
+    blank.source = with_unknown(subject, text_tokens(subject));
     // For a fill-in model an unknown token and a hidden token are different inputs.
     if (small.model.answer_kind().fills()) continue;
     const Tensor difference = (traced(subject).log_probabilities -

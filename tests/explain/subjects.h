@@ -61,8 +61,9 @@ struct SmallModel {
 inline std::vector<SmallModel> other_classifiers() {
   const std::vector<std::string> two = {"model.depth=8", "model.heads=2", "model.feed_forward=10",
                                         "model.layers=2"};
+  // Smooth, so that few steps integrate gradients.
   std::vector<std::string> first = two;
-  first.emplace_back("model.pooling=first");
+  first.insert(first.end(), {"model.pooling=first", "model.activation=gelu"});
   std::vector<SmallModel> models;
   models.emplace_back("classifier_number", "classifier", two, TargetKind::number);
   models.emplace_back("classifier_labels", "classifier", two, TargetKind::labels);
