@@ -36,9 +36,9 @@ void check_tabs(std::string_view line, PairTexts pairs) {
   const auto tabs = std::count(line.begin(), line.end(), '\t');
   if (tabs == 0) fail("no TAB; {}", wanted(pairs));
   if (tabs == 1 && pairs == PairTexts::always) fail("only one TAB; {}", wanted(pairs));
-  if (pairs == PairTexts::never ? tabs > 1 : tabs > 2)
-    fail("more than {} TAB{}; {}", pairs == PairTexts::never ? "one" : "two",
-         pairs == PairTexts::never ? "" : "s", wanted(pairs));
+  if (pairs == PairTexts::never && tabs > 1)
+    fail("more than one TAB; {}; if sources are two texts, set data.pairs = always", wanted(pairs));
+  if (tabs > 2) fail("more than two TABs; {}", wanted(pairs));
 }
 
 std::pair<std::string_view, std::string_view> parse_line(std::string_view line,

@@ -38,10 +38,12 @@ bool is_bidi_control(int32_t c) {
 }
 
 int32_t visible_code_point(int32_t c) {
+  // Arrows, which most fonts have, unlike the control pictures.
+  if (c == '\t') return 0x21E5;
+  if (c == '\n' || c == 0x2028 || c == 0x2029) return 0x21B5;
   if (c < 0x20) return 0x2400 + c;  // the block of control pictures
   if (c == 0x7F) return 0x2421;
   if (c >= 0x80 && c < 0xA0) return kReplacement;
-  if (c == 0x2028 || c == 0x2029) return 0x2424;
   if ((c & 0xFFFE) == 0xFFFE || (c >= 0xFDD0 && c <= 0xFDEF)) return kReplacement;
   if (is_bidi_control(c)) return kReplacement;
   return c;

@@ -81,8 +81,10 @@ TEST(Pairs, NameTheLine) {
   EXPECT_EQ(pairs_error("a\tb\nab\n"),
             "p.tsv:2: no TAB; each line is a source, a TAB and a target");
   EXPECT_EQ(pairs_error("a\tb\n\n"), "p.tsv:2: no TAB; each line is a source, a TAB and a target");
-  EXPECT_EQ(pairs_error("a\tb\tc\n"),
-            "p.tsv:1: more than one TAB; each line is a source, a TAB and a target");
+  EXPECT_EQ(
+      pairs_error("a\tb\tc\n"),
+      "p.tsv:1: more than one TAB; each line is a source, a TAB and a target; if sources are two "
+      "texts, set data.pairs = always");
   EXPECT_EQ(pairs_error("\tb\n"), "p.tsv:1: the source, before the TAB, is empty");
   EXPECT_EQ(pairs_error(" \tb\n"), "p.tsv:1: the source, before the TAB, is empty");
   EXPECT_EQ(pairs_error("a\t\n"), "p.tsv:1: the target, after the TAB, is empty");

@@ -297,7 +297,7 @@ TEST(MapPage, ShowsSpacesControlCharactersAndBytesThatAreNoText) {
   ExplanationPage page = page_of({.rows = 1, .columns = 4, .weights = {1, 2, 3, 4}});
   page.tokens[1].tokens = {" a", "\n", "\xff", "\u202Eb"};
   EXPECT_THAT(json::parse(script_of(written(page), "page"))["lists"][1]["tokens"],
-              ElementsAre("␣a", "␊", "\uFFFD", "\uFFFDb"));
+              ElementsAre("␣a", "↵", "\uFFFD", "\uFFFDb"));
 }
 
 TEST(MapPage, LoadsNothingAndWritesTextsAsTexts) {

@@ -15,7 +15,7 @@ TEST(Tokens, ShowsWhatCannotBeSeen) {
   EXPECT_EQ(visible_token(" "), "␣");
   EXPECT_EQ(visible_token(" a b "), "␣a b␣");
   EXPECT_EQ(visible_token("\xC2\xA0"), "␣");
-  EXPECT_EQ(visible_token("\t\n"), "␉␊");
+  EXPECT_EQ(visible_token("\t\n"), "⇥↵");
   EXPECT_EQ(visible_token(std::string_view("\0", 1)), "␀");
   EXPECT_EQ(visible_token("\x1b[31m"), "␛[31m");
   EXPECT_EQ(visible_token("\x7f"), "␡");
