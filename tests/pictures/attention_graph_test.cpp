@@ -177,7 +177,7 @@ TEST(AttentionGraph, ReadsBackWithHostileLabels) {
                                           "&amp;",
                                           "]]>",
                                           "\xC3\xA9 \xE2\x82\xAC",
-                                          "new\xE2\x90\x8Aline",
+                                          "new\xE2\x86\xB5line",
                                           "\xE2\x90\x81\xEF\xBF\xBD",
                                           "",
                                           "<b>",
