@@ -21,7 +21,7 @@ namespace {
 struct Clocks {
   double wall =
       std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
-  double processor = static_cast<double>(std::clock()) / CLOCKS_PER_SEC;  // of all threads
+  double processor = static_cast<double>(std::clock()) / CLOCKS_PER_SEC;  // sum of all threads
 };
 
 // Appends the time of each call to `seconds`.

@@ -22,7 +22,7 @@ inline Bar at_most(double value) { return {value, true}; }
 // One line of the report.
 struct Figure {
   std::string name;             // name of the case
-  std::string metric;           // what was measured, with its unit
+  std::string metric;           // measured quantity, with its unit
   std::optional<double> value;  // empty: the case could not run; metric says why
   std::optional<Bar> bar;
 
@@ -31,7 +31,7 @@ struct Figure {
 
 struct ChartSample {
   int64_t length;
-  double fraction;  // of the multiply-add peak
+  double fraction;  // fraction of the multiply-add peak
 };
 
 // Settings of a case and the target of its reports.
@@ -42,7 +42,7 @@ struct Bench {
   // The samples of the picture, by family.
   std::map<std::string, std::vector<ChartSample>> forward_samples = {}, backward_samples = {};
 
-  std::string slow_products = {};  // why the composed path is no valid measure here; else empty
+  std::string slow_products = {};  // why the composed path is not a valid measure; else empty
 
   void add(const std::string& metric, double value, std::optional<Bar> bar = {}) const {
     report({name, metric, value, bar});

@@ -29,7 +29,7 @@ class Caches {
     }
   }
 
-  static constexpr int64_t kBytes =  // of the keys, or of the values
+  static constexpr int64_t kBytes =  // size of the keys, or of the values
       kShape.key_heads * kShape.keys * kShape.depth * static_cast<int64_t>(sizeof(S));
 
   size_t count() const { return caches_.size(); }

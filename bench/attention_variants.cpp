@@ -14,7 +14,7 @@ using kernels::Normaliser;
 using Inputs = KernelInputs<float>;
 
 constexpr int64_t kHeads = 4, kLength = 1024, kGrid = 32;  // 1024 positions, or a grid of 32 x 32
-constexpr int64_t kReach = 128;  // of the relative tables; larger distances count as this one
+constexpr int64_t kReach = 128;  // limit of the relative tables; larger distances count as this one
 
 struct Variant {
   std::string_view name;

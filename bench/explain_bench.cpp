@@ -52,7 +52,7 @@ PairModel demo_model(const std::vector<Example>& examples) {
                    examples);
 }
 
-// Has as many different tokens as a pronouncing dictionary of English.
+// Has the vocabulary sizes of an English pronouncing dictionary.
 std::vector<Example> examples() {
   std::string letters = "abcdefghijklmnopqrstuvwxyz'-.", sounds;
   for (int i = 0; i < 39; ++i) sounds += fmt::format("{}S{}", i == 0 ? "" : " ", i);
@@ -86,7 +86,7 @@ void test_method(const Explanation& explanation, EvidenceTester& tester, const M
 
 struct Bar {
   const char* workload;
-  const char* unit;  // of the figures
+  const char* unit;  // unit of the figures
   double maximum;
 };
 

@@ -37,7 +37,7 @@ Score features_score(int64_t features, const at::Generator& generator) {
   return Score("positive_features", {{"omega", orthogonal_features(features, depth, generator)}});
 }
 
-// A mechanism that attends to as many keys as there are queries.
+// A mechanism for equal numbers of queries and keys.
 struct Mechanism {
   std::string name;
   int64_t longest;

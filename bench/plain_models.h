@@ -15,11 +15,11 @@ namespace attend {
 struct PlainSizes {
   int64_t source_tokens = 0;
   int64_t target_tokens = 0;
-  int64_t depth = 128;  // of the Transformer's vectors, and of the recurrent model's embeddings
+  int64_t depth = 128;  // size of the Transformer's vectors and the recurrent model's embeddings
   int64_t heads = 4;
   int64_t layers = 4;  // on each side
   int64_t feed_forward = 256;
-  int64_t hidden = 256;  // of the recurrent model
+  int64_t hidden = 256;  // recurrent model only
   double dropout = 0.1;
 };
 

@@ -93,7 +93,7 @@ double processor_seconds() {
 struct Run {
   double steps_per_second = 0;
   double pairs_per_second = 0;
-  double processor_seconds = 0;  // of this process, per step
+  double processor_seconds = 0;  // per step, in this process
 };
 
 // Trains the network of `attend train` in batches of 4,096 tokens for about `seconds`.
@@ -154,7 +154,7 @@ double all_reduce(Communicator& world, int64_t floats) {
 }
 
 // Prints the predicted efficiency of many machines for two kinds of all-reduce: all gradients after
-// backward, or buckets, all but the last of which are sent in the `ahead` seconds before its end.
+// backward, or buckets. Buckets before the last are sent in the last `ahead` seconds of backward.
 void predict(double step, double ahead, const std::vector<double>& buckets) {
   constexpr double latency = 50e-6;
   const double bytes = std::reduce(buckets.begin(), buckets.end()), last = buckets.back();

@@ -54,8 +54,8 @@ struct Task {
   ModelConfig model;
   int64_t source_tokens, target_tokens;
   std::vector<EncodedPair> pairs;
-  std::function<at::Tensor(const Batch&)> logits = {};  // of the plain model, [T, B, V]
-  std::vector<at::Tensor> parameters = {};              // of the plain model
+  std::function<at::Tensor(const Batch&)> logits = {};  // [T, B, V] of the plain model
+  std::vector<at::Tensor> parameters = {};              // parameters of the plain model
 
   double tokens_per_pair() const {
     double tokens = 0;

@@ -91,14 +91,15 @@ def cpp_prose(file, text):
 
 
 def python_prose(file, text):
-    """Comments and docstrings."""
+    """Comments, and docstrings without their commands."""
     found = []
     for token in tokenize.generate_tokens(io.StringIO(text).readline):
         if token.type == tokenize.COMMENT and not token.string.startswith("#!"):
             found.append(Prose(file, token.start[0], token.string.lstrip("# ")))
     for node in ast.walk(ast.parse(text)):
         if isinstance(node, (ast.Module, ast.ClassDef, ast.FunctionDef)) and (words := ast.get_docstring(node)):
-            found += [Prose(file, node.body[0].lineno, part) for part in re.split(r"\n\s*\n", words)]
+            found += [Prose(file, node.body[0].lineno, part) for part in re.split(r"\n\s*\n", words)
+                      if not part.startswith("    ")]
     return found
 
 

@@ -12,7 +12,7 @@ int64_t memory_limit();
 
 // Returns the lowest memory limit of the control groups in `groups`, a text like /proc/self/cgroup,
 // and of their parents. Reads groups of version 1 and 2 below the folder `mounted`. Returns the
-// largest number if there is no limit.
+// largest number without a limit.
 int64_t group_memory_limit(std::string_view groups, const std::string& mounted);
 
 // Keeps freed memory in the process; call this at the start of a program that trains. Each step

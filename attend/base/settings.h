@@ -75,7 +75,8 @@ void read_environment(const Settings& settings);
 // matches no key. The message suggests the nearest name.
 void check_environment(const std::vector<std::string>& keys);
 
-// Error if a variable has a value that its setting does not allow. The message begins with `where`.
+// Error if a variable has a value that its setting does not allow. The message begins with the
+// second argument.
 void check_values(const Settings& settings, const std::string& where);
 
 // Returns the settings as a TOML document, one table per prefix. With `with_help`, the help

@@ -11,10 +11,10 @@ namespace attend {
 struct ComputeFiles {
   std::string query, key, value;  // .npy or .json
   std::string mechanism;          // a row of mechanism_table(); "" for none
-  std::string score, normaliser;  // "": of the mechanism, else scaled_dot and softmax
-  // As for parse_scope(), or around:D. Scopes intersect. Empty: of the mechanism.
+  std::string score, normaliser;  // "": the mechanism's, else scaled_dot and softmax
+  // As for parse_scope(), or around:D. Scopes intersect. Empty: the mechanism's.
   std::vector<std::string> scopes;
-  // As for parse_biases(). Biases are added. Empty: of the mechanism.
+  // As for parse_biases(). Biases are added. Empty: the mechanism's.
   std::vector<std::string> biases;
   std::vector<std::string> parameters;  // NAME=FILE or NAME=NUMBER
   std::string key_lengths, mask;        // "" for none
@@ -27,8 +27,8 @@ struct ComputeFiles {
   int64_t seed = 0;  // random seed of the normaliser; 0: no draws
 };
 
-// Reads the files. All numbers get the dtype of the .npy files, which must agree; float64 if there
-// are no such files. Errors name the file or option.
+// Reads the files. All numbers get the dtype of the .npy files, which must agree; float64 without
+// such files. Errors name the file or option.
 ComputeProblem read_problem(const ComputeFiles& files);
 
 }  // namespace attend

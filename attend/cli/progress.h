@@ -26,7 +26,7 @@ class ProgressPrinter {
   void show_on_terminal(const std::string& line, bool stays);
 
   bool terminal_;
-  int64_t lines_below_ = 0;  // of the plot, under the cursor
+  int64_t lines_below_ = 0;  // lines of the plot under the cursor
   double loss_sum_ = 0;      // over the steps since the last point of the plot
   int64_t loss_steps_ = 0;
   std::vector<double> losses_, valid_losses_;

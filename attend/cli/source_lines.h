@@ -52,7 +52,7 @@ class UnknownCount {
 
  private:
   int64_t tokens_ = 0, unknown_ = 0;
-  int64_t line_ = 0;  // of the first unknown token; 0: no line number
+  int64_t line_ = 0;  // line of the first unknown token; 0: no line number
   std::string first_;
 };
 

@@ -53,8 +53,8 @@ std::vector<std::vector<int64_t>> batches_by_length(const std::vector<EncodedPai
 std::vector<std::vector<int64_t>> batches_by_tokens(const std::vector<EncodedPair>& pairs,
                                                     int64_t tokens, uint64_t seed, int64_t epoch);
 
-// Returns the batch of the pairs with those indices, padded to the longest. Error if there are no
-// indices, one is out of range, or frames are missing or differ in depth.
+// Returns the batch of the pairs at `indices`, padded to the longest pair. Error if `indices` is
+// empty or out of range, or frames are missing or differ in depth.
 Batch make_batch(const std::vector<EncodedPair>& pairs, const std::vector<int64_t>& indices);
 
 }  // namespace attend

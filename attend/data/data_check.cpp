@@ -140,7 +140,7 @@ class Rows {
 
   std::optional<ConllReader> sentences_;
   std::optional<CsvReader> table_;
-  std::string text_;  // of a FASTA file, one sequence per line
+  std::string text_;  // FASTA file, converted to one sequence per line
   std::optional<internal::Lines> source_, target_;
   PairTexts pairs_;
   bool tabs_ = false;
@@ -178,7 +178,7 @@ LengthSummary summarise(const std::vector<Lengths>& rows, int64_t Lengths::*leng
   return {percentile(50), percentile(90), percentile(99), sorted.back(), longest->line};
 }
 
-// A line whose source may name an image or a sound.
+// A line with a source that may name an image or a sound.
 struct NamedFile {
   int64_t line;
   const std::string* source;

@@ -12,7 +12,7 @@ namespace attend {
 
 struct LengthSummary {
   int64_t median = 0, percent_90 = 0, percent_99 = 0, longest = 0;
-  int64_t longest_line = 0;  // number from 1; 0 if there is no line
+  int64_t longest_line = 0;  // number from 1; 0 without lines
 };
 
 struct SideSummary {
@@ -49,7 +49,7 @@ struct FileSummary {
 struct Overlap {
   std::string path;
   int64_t sources = 0;  // lines with a source of the first file
-  int64_t pairs = 0;    // of these, lines with a target of that source in the first file
+  int64_t pairs = 0;    // lines with source and target of a pair of the first file
   std::vector<std::string> examples = {};
   std::vector<std::string> new_labels = {};  // labels missing in the first file
 };
@@ -61,10 +61,10 @@ struct DataSummary {
 
 // Examines files of pairs or of plain text (no TAB in the first line). Targets count as labels if
 // there are at most 100 of them, with ten lines each on average. Unreadable lines count as
-// malformed; CSV is not read beyond unpaired quotes. If most sources look like names of images or
-// sounds, or `text` says so, those files are read. Lines that training with `text` would reject,
-// such as invalid molecules or numbers, are malformed. Errors: a file that cannot be read at all,
-// two files of different lengths, no file.
+// malformed; CSV is not read beyond unpaired quotes. Named images and sounds are read if most
+// sources look like such names, or if the source units of `text` are names. Lines that training
+// with `text` would reject, such as invalid molecules or numbers, are malformed. Errors: a file
+// that cannot be read at all, two files of different lengths, no file.
 DataSummary check_data(const std::vector<PairFiles>& files, const TextConfig& text = {});
 
 // Summary of data that specifies itself what its examples are for (DataFormatRow::is_split).
@@ -72,8 +72,8 @@ struct FormatSummary {
   std::string path;
   std::vector<std::pair<std::string, int64_t>> counts = {};  // as DataFormatRow::counts
   int64_t malformed = 0;                                     // unreadable lines
-  // Each remark names such a line, or states what is left out. Of many remarks, the first and the
-  // last are kept.
+  // Each remark names an unreadable line, or states what is left out. If there are many remarks,
+  // the first and the last are kept.
   std::vector<std::string> remarks = {};
 };
 

@@ -21,7 +21,8 @@ Settings graph_settings(TextConfig& text) {
 SplitData read_items(const std::string& path, const TextConfig& text, const Tell& tell,
                      int64_t* bad) {
   const std::vector<ItemSequence> sequences = read_interactions(path, text.interactions, tell, bad);
-  return {items_to_learn(sequences), next_items(sequences, /*behind=*/1), next_items(sequences)};
+  // The item before the last one is for validation.
+  return {items_to_learn(sequences), next_items(sequences, 1), next_items(sequences)};
 }
 
 // Counts the test examples, which contain all items of each user.

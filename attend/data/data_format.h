@@ -19,7 +19,7 @@ struct DataFormatRow {
   DataFormat format;
   // Keys data.* of this format only.
   Settings (*settings)(TextConfig& text);
-  // Reads all data, as read_split; null for pairs, whose parts are separate files.
+  // Reads all data, as read_split; null for pairs: their parts are separate files.
   SplitData (*read)(const std::string& path, const TextConfig& text, const Tell& tell,
                     int64_t* bad) = nullptr;
   // Returns counts of the data, such as "nodes", 2708.

@@ -16,7 +16,7 @@ inline EnumNames names_of(Resizing) { return {"none", "bilinear", "bicubic"}; }
 // How images, sounds, sets and molecules are converted to frames.
 struct FrameConfig {
   int64_t patch = 4;         // pixels per side
-  int64_t image_height = 0;  // of all images; 0: size of the first training image
+  int64_t image_height = 0;  // common to all images; 0: size of the first training image
   int64_t image_width = 0;
   bool colours = false;  // images have red, green and blue channels; otherwise grey
   Resizing resize = Resizing::none;

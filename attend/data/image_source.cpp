@@ -18,7 +18,7 @@ int64_t limit_of(const FrameConfig& config) {
   return config.resize == Resizing::none ? maximum_pixels : maximum_pixels_to_resize;
 }
 
-// Splits "file:17"; index -1 if there is no number.
+// Splits "file:17"; the index is -1 without a number.
 std::pair<std::string, int64_t> file_and_index(const std::string& name) {
   const size_t colon = name.rfind(':');
   int64_t index = 0;

@@ -237,7 +237,7 @@ class Sequences {
     user.items.push_back(std::move(interaction.item));
   }
 
-  // Adds the number of users with one item to `alone`.
+  // Adds the number of users with one item to the parameter.
   std::vector<ItemSequence> all(int64_t& alone) {
     std::vector<ItemSequence> sequences;
     sequences.reserve(users_.size());
@@ -283,8 +283,7 @@ class Sequences {
   const InteractionConfig& config_;
   std::vector<User> users_;
   std::set<Time> values_;         // distinct times, until there are too many
-  int64_t timed_ = 0, tied_ = 0;  // items with times; of these, items with an equal time for the
-                                  // user
+  int64_t timed_ = 0, tied_ = 0;  // items with times; items with equal times of one user
   std::unordered_map<std::string, size_t> places_;
 };
 

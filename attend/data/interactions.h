@@ -24,13 +24,13 @@ struct ItemSequence {
 // are sorted by time; items with equal or no times keep the order of their lines. Times are
 // compared with all their digits. A CSV file (.csv, .csv.gz or .csv.xz) has a header, and the
 // configuration names its columns. In other files, fields are separated by TABs, else white space,
-// else ::. Any file may be packed by gzip or xz. Users with one item are left out. `tell` is called
-// with the fields or columns that are read, with the number of users left out, and if times look
-// like ratings. `bad` as in read_pairs. Errors name file and line: another number of fields than in
-// the first line; an empty user or item; an item with white space; a time that is not a finite
-// number, or has an exponent and is 2^53 or more; with `in_order`, a time before that of the user's
-// last line; errors of PairReader on invalid text. Error, naming the file, if no user has two
-// items.
+// else ::. Any file may be packed by gzip or xz. Users with one item are left out. Remarks
+// name the fields or columns that are read, give the number of users left out, and warn if times
+// look like ratings. `bad` as in read_pairs. Errors name file and line: another number of fields
+// than in the first line; an empty user or item; an item with white space; a time that is not a
+// finite number, or has an exponent and is 2^53 or more; with `in_order`, a time before the time of
+// the user's previous line; errors of PairReader on invalid text. Error, naming the file, if no
+// user has two items.
 std::vector<ItemSequence> read_interactions(const std::string& path,
                                             const InteractionConfig& config, const Tell& tell = {},
                                             int64_t* bad = nullptr);
@@ -47,8 +47,9 @@ std::vector<ItemSequence> parse_interactions(std::string_view bytes, const std::
 // fewer than three items.
 std::vector<Example> items_to_learn(const std::vector<ItemSequence>& sequences);
 
-// Returns for each sequence the item with `behind` items after it, as the target of the items
-// before it, joined by blanks. Skips sequences that are too short.
+// Returns an example per sequence. The target is the item that has the given number of items after
+// it. The source is all items before the target, joined by blanks. Skips sequences that are too
+// short.
 std::vector<Example> next_items(const std::vector<ItemSequence>& sequences, int64_t behind = 0);
 
 }  // namespace attend

@@ -17,7 +17,7 @@ namespace attend {
 struct Example {
   std::string source;
   std::vector<std::string> targets;  // at least one
-  int64_t line = 0;                  // of its file, from 1; of the first if merged; 0: no file
+  int64_t line = 0;                  // number in its file, from 1; the first if merged; 0: no file
 };
 
 // Throws an Error if a source or a target cannot be learned from.
@@ -28,7 +28,7 @@ using Tell = std::function<void(const std::string& remark)>;
 
 // Files of pairs: one file of lines source TAB target; a file in CoNLL columns, if its name ends in
 // .conll or .conllu; a CSV file with a header, if its name ends in .csv or columns are named; or,
-// with a `target`, two files whose lines with equal numbers are pairs. Any file may be packed by
+// with a `target`, two files (lines with equal numbers are pairs). Any file may be packed by
 // gzip or xz; its name then ends in .gz or .xz.
 struct PairFiles {
   std::string source;
@@ -49,9 +49,9 @@ struct PairFiles {
 
 // Reads the pairs of files one at a time, unchanged. UTF-8, with or without a byte order mark; LF
 // or CRLF. In two files, pairs with an empty or blank side are skipped. Errors name file and line:
-// a missing file, no TAB, more TABs than PairFiles::pairs allows, an empty or blank source, an
-// empty or blank target unless PairFiles::takes_empty_targets, invalid UTF-8, a NUL or a lone
-// carriage return, a line over `maximum_line` bytes, two files of different lengths. ByteReader,
+// a missing file; no TAB; more TABs than PairFiles::pairs allows; an empty or blank source; an
+// empty or blank target unless PairFiles::takes_empty_targets; invalid UTF-8; a NUL or a lone
+// carriage return; a line over `maximum_line` bytes; two files of different lengths. ByteReader,
 // ConllReader and CsvReader report further errors; the errors of PairFiles::check name file and
 // line, too.
 // PairFiles::leave_out receives the errors of lines.
@@ -86,7 +86,7 @@ class PairReader {
 };
 
 // Calls `take` with each pair as a separate example, in order. With `bad`, unreadable lines are
-// reported to `tell`, left out and counted in it; a file that cannot be read is still an Error.
+// reported as remarks, left out and counted in `bad`; a file that cannot be read is still an Error.
 void each_pair(PairFiles files, const std::function<void(Example&&)>& take, const Tell& tell = {},
                int64_t* bad = nullptr);
 
@@ -98,7 +98,7 @@ std::vector<Example> read_pairs(const PairFiles& files, const Tell& tell = {},
 std::vector<Example> parse_pairs(std::string_view bytes, const std::string& name,
                                  int64_t maximum_line = longest_line);
 
-// Merges the examples whose sources are equal in NFC to one example with all their targets, in
+// Merges the examples that have equal sources in NFC to one example with all their targets, in
 // order of first appearance. Repeated targets are kept.
 std::vector<Example> merge_references(std::vector<Example> examples);
 
@@ -111,7 +111,7 @@ ExampleCounts count_examples(const std::vector<Example>& examples);
 // Reads a whole text with LF line ends, packed by gzip or xz or not. A FASTA file, by its name
 // (is_fasta), gives its sequences, one per line, as parse_fasta. Error, naming file and line, on an
 // empty file, invalid UTF-8, a NUL or a lone carriage return. With `bad`, unreadable lines and
-// sequences are reported to `tell`, left out and counted in it.
+// sequences are reported as remarks, left out and counted in `bad`.
 std::string read_text(const std::string& path, const Tell& tell = {}, int64_t* bad = nullptr);
 // Like read_text for bytes; `leave_out` as in PairFiles.
 std::string parse_text(std::string_view bytes, const std::string& name, const Tell& leave_out = {});

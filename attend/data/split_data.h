@@ -13,7 +13,7 @@ struct NodeGraph;
 // Examples of data that specifies itself what each of them is for.
 struct SplitData {
   std::vector<Example> train, valid, test;
-  std::shared_ptr<const NodeGraph> graph = nullptr;  // graph whose nodes are the sources, if any
+  std::shared_ptr<const NodeGraph> graph = nullptr;  // graph that has the sources as nodes, if any
   std::vector<std::string> names = {};               // names of its nodes, in order
 };
 

@@ -93,9 +93,9 @@ struct TextCodecs {
   TextCodec target;
 };
 
-// Reads the byte-pair codes and the tokenizer of the configuration. A side whose units keep
-// letters, such as a tokenizer, is neither lower-cased nor tokenised. Error if codes or a tokenizer
-// are missing, unused by both sides or unreadable.
+// Reads the byte-pair codes and the tokenizer of the configuration. If the units of a side keep
+// letters, as a tokenizer does, the side is neither lower-cased nor tokenised. Error if codes or a
+// tokenizer are missing, unused by both sides or unreadable.
 TextCodecs make_codecs(const TextConfig& text);
 
 // with_codes_in returns the configuration with the paths of its codes in a model folder: bpe.codes,

@@ -74,8 +74,8 @@ struct TextConfig {
   Setting target_setting();
   Setting pairs_setting();            // a key for pairs only
   Setting label_separator_setting();  // a key if targets are labels
-  // Keys data.*: of the format; of frames if the source units need them; of numbers or labels as
-  // the targets are.
+  // Returns the keys data.* for the format, for frames if the source units need them, and for
+  // numbers or labels if these are the targets.
   Settings settings();
   Settings pair_settings();  // keys of pairs
 };

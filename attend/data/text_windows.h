@@ -19,8 +19,8 @@ struct TextWindow {
 std::vector<TextWindow> shuffled_windows(int64_t tokens, int64_t length, uint64_t seed,
                                          int64_t epoch);
 
-// Returns a pair whose target is a window, without EOS, and whose source is up to `before` tokens
-// before it.
+// Returns a pair. Its target is a window, without EOS; its source is up to `before` tokens before
+// the window.
 EncodedPair window_pair(const std::vector<int64_t>& text, TextWindow window, int64_t before);
 
 // Returns windows of `length` that cover a text in order, each with up to `before` tokens before

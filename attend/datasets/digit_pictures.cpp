@@ -111,7 +111,7 @@ std::string in_words(int64_t number) {
 
 struct Operation {
   std::string_view word;
-  int64_t factor;   // of the second number before the addition
+  int64_t factor;   // multiplies the second number before the addition
   bool is_crossed;  // the sign has a vertical bar, too
 };
 

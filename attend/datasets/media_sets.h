@@ -8,7 +8,7 @@
 
 namespace attend {
 
-// Training data whose sources are images or sounds: tables of lines "file TAB target", with file
+// Training data with images or sounds as sources: tables of lines "file TAB target", with file
 // names relative to the table's folder.
 
 struct WrittenTable {

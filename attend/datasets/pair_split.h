@@ -19,10 +19,10 @@ struct PairSplit {
   TextConfig text = {};     // source_units determine which sources are equal
 };
 
-// Writes the three tables, each in the order of the files. If parts are drawn, all pairs whose
-// sources have equal keys (source_key) are in one part. Calls `tell` if sources that are split as
-// texts are several spellings of molecules. Errors, before anything is written: as read_pairs with
-// pair_check, a part without pairs, another word in the column, a text with a TAB.
+// Writes the three tables, each in the order of the files. If parts are drawn, all pairs with
+// sources of equal keys (source_key) are in one part. A remark reports sources that are split as
+// texts and are several spellings of molecules. Errors, before anything is written: as read_pairs
+// with pair_check, a part without pairs, another word in the column, a text with a TAB.
 std::vector<WrittenTable> split_pairs(const PairSplit& split, const Tell& tell = {});
 
 }  // namespace attend

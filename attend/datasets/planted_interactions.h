@@ -5,7 +5,7 @@
 
 namespace attend {
 
-// Users whose items follow a Markov chain. Ten items, drawn once per item, follow it with
+// The items of each user follow a Markov chain. Ten items, drawn once per item, follow it with
 // probability 0.09 each; otherwise the next item is drawn uniformly.
 struct PlantedInteractions {
   int64_t users = 2000;

@@ -18,8 +18,8 @@ using at::Tensor;
 // breaks if
 // - another library in the process registers operators under the key (torchdistx does);
 // - LibTorch drops the key, which does not compile, or moves it after the backends;
-// - a layer computes its products by an operator other than those below, for example one that fuses
-//   a whole recurrence.
+// - a layer computes its products by an operator that is not registered below, for example one that
+//   fuses a whole recurrence.
 // tests/decode/batch_invariance_test.cpp detects each case.
 constexpr auto invariant_key = c10::DispatchKey::DeferredInit;
 

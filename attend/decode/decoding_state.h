@@ -67,9 +67,9 @@ class DecodingState {
   // steps return no weights.
   virtual void append(DecodingState& other);
 
-  // Returns a copy with the hypotheses of `others`, states of the same network, appended. For a
-  // step whose source weights come from a watch: the copy cannot compute them itself. Null if
-  // states cannot be copied or their size depends on the position.
+  // Returns a copy with the hypotheses of `others`, states of the same network, appended. The
+  // copy cannot compute source weights: a watch must set them in its steps. Null if states cannot
+  // be copied or their size depends on the position.
   virtual std::unique_ptr<DecodingState> joined(const std::vector<DecodingState*>& others) const;
 };
 

@@ -11,7 +11,7 @@ namespace attend {
 // the networks.
 class Ensemble : public DecodingState {
  public:
-  // Error if there are no members.
+  // Error without members.
   explicit Ensemble(std::vector<std::unique_ptr<DecodingState>> members);
 
   StepResult step(const at::Tensor& tokens, bool with_weights, const Pass& pass) override;

@@ -90,7 +90,7 @@ class PackedRecurrent {
   int64_t depths_[4] = {};
   std::vector<Layer> layers_;
   Map query_, readout_;
-  int64_t key_depth_ = 0, readout_depth_ = 0;  // of a key and a piece, multiples of 16
+  int64_t key_depth_ = 0, readout_depth_ = 0;  // depths of a key and a piece, multiples of 16
   std::vector<float> vector_;                  // v of additive attention
   PackedOutput output_;
 };

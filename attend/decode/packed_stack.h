@@ -33,7 +33,7 @@ class PackedStack {
   struct State;
 
   // Empty state with the keys and values of the source; vectors float32 on the CPU. `rows`: number
-  // of hypotheses if there is no source.
+  // of hypotheses without a source.
   std::shared_ptr<State> start(const StackSource& source, int64_t rows = 0) const;
 
   // Reads the next position x [N, depth] of each hypothesis, or several [N, T, depth]; float32 on

@@ -9,8 +9,8 @@
 
 namespace attend {
 
-// State of a packed stack during a search. Keys and values are never moved: hypotheses share those
-// of their common prefix, and only lists of places are copied.
+// State of a packed stack during a search. Keys and values are never moved: hypotheses with a
+// common prefix share its keys and values, and only lists of places are copied.
 struct PackedStack::State {
   // Keys and values of consecutive positions: [layers][rows][key and value][positions][width]. Each
   // row is contiguous, since sequential memory access is fastest.

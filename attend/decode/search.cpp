@@ -54,7 +54,7 @@ class Search::Steps {
 
   struct Live {
     int64_t node = -1;
-    double log_probability = 0;  // of all tokens so far
+    double log_probability = 0;  // sum over all tokens so far
     int64_t answer = 0;          // index of the sampled answer
   };
 
@@ -449,7 +449,7 @@ class Search::Steps {
   std::vector<int64_t> owners_;  // sentence of each row of the state
   std::vector<Tensor> weights_;  // [rows, S] per step
   std::vector<std::vector<Alternative>>
-      alternatives_;  // of the sentence in advance(), by hypothesis
+      alternatives_;  // for the sentence in advance(), by hypothesis
 };
 
 Search::Search(const SpecialTokens& special, const SearchOptions& options) {

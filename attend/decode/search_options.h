@@ -64,7 +64,8 @@ struct SearchOptions {
   // The options that a model folder may have: beam, length_penalty, minimum_length, maximum_length.
   Settings folder_settings();
 
-  // Takes the lengths that were not given from `own`, as far as those that were given allow.
+  // Takes the lengths that were not given from `own`. If the minimum would exceed the maximum, the
+  // length that was not given becomes equal to the given one.
   void take_lengths(const SearchOptions& own, bool has_minimum, bool has_maximum);
 
   void check() const;  // Error on a value out of range

@@ -105,7 +105,7 @@ class SwitchedOff : public Watch {
 
   const std::vector<SwitchedOffHead>& off_;
   int64_t steps_;
-  Site site_;  // of the last call
+  Site site_;  // site of the last call
   int64_t first_head_ = 0, heads_ = 0, first_query_ = 0;
   Tensor query_;
   std::vector<std::pair<Site, int64_t>> seen_;  // rows of earlier calls in this pass

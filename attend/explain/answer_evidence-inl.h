@@ -53,8 +53,8 @@ class AnswerEvidence {
   const std::vector<int64_t>& rows() const { return rows_; }  // tested rows of the answer
 
  private:
-  // Source tokens that remain, in order: all but the chosen ones (`without`), or the chosen ones
-  // and those out of scope (`with`).
+  // Source tokens that remain, in order. `without`: all except the chosen tokens. `with`: the
+  // chosen tokens and the tokens out of scope.
   struct Erasure {
     std::vector<int64_t> without, with;
   };

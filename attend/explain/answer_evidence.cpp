@@ -45,8 +45,8 @@ std::vector<int64_t> erased_counts(int64_t keys) {
   return counts;
 }
 
-// Returns the sets of `count` keys: all of them if there are at most as many as rows of `ranks`
-// [orders, S], else the first `count` keys of each of these orders.
+// Returns sets of `count` keys. `ranks` [orders, S] holds ranks of keys. If at most `orders` sets
+// are possible, returns all of them, otherwise the first `count` keys of each order.
 std::vector<Tensor> removed_sets(const Tensor& keys, int64_t count, const Tensor& ranks) {
   const int64_t size = keys.size(0), orders = ranks.size(0);
   double possible = 1;

@@ -226,7 +226,8 @@ Tensor answer_scope(const Subject& subject, const NetworkTrace& trace, const Met
   return source_columns(subject, attention, read_by_answer(subject, attention, scope.mean(0))) > 0;
 }
 
-// Chen et al. 2020: a token's alignment is where the decoder looks after it has read the token.
+// Chen et al. 2020: the alignment of a token is the attention of the decoder's next step, which has
+// read the token.
 Tensor shifted_alignment(const Subject& subject, const NetworkTrace& trace,
                          const MethodChoice& choice) {
   return next_rows(raw_weights(subject, trace, choice));

@@ -18,8 +18,8 @@ struct LogitParts {
 // after the others; its part is zero without a decoder. Requires an empty no_parts_reason().
 LogitParts logit_parts(const Subject& subject, const VectorGroups& groups);
 
-// Returns groups whose parts take about half a minute and some hundred megabytes. Each group is one
-// vector if that is cheap enough.
+// Returns groups of vectors. Their number keeps logit_parts() to about half a minute and some
+// hundred megabytes. Each group is one vector if that is cheap enough.
 VectorGroups logit_groups(const Subject& subject, const NetworkTrace& trace,
                           const MethodChoice& choice = {});
 

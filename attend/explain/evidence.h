@@ -15,7 +15,7 @@ namespace attend {
 struct FigureValue {
   double value = 0;
   double other = 0;
-  const char* missing = nullptr;  // why there is no value; null: there is one
+  const char* missing = nullptr;  // why the value is missing; null: there is a value
 };
 
 class AnswerEvidence;
@@ -33,7 +33,7 @@ struct FigureRow {
   const char* name;
   const char* meaning;
   const char* paper;
-  const char* bar;  // what a trustworthy map reaches; empty: unknown
+  const char* bar;  // level that a trustworthy map reaches; empty: unknown
   bool compares;    // FigureValue::other is used
   bool (*passes)(const FigureValue& figure);
   // Measures a map; empty if the figure does not apply to its method.
@@ -44,7 +44,7 @@ struct FigureRow {
 
 const std::vector<FigureRow>& figure_table();
 
-// Error with the nearest name if there is no such figure.
+// Error with the nearest name if `name` is not a figure.
 const FigureRow& find_figure(const std::string& name);
 
 // Figure of one map.

@@ -127,7 +127,7 @@ std::string molecule_drawing(const Shown& shown) {
 
 std::string molecule_png(const Shown& shown) { return render_png(molecule_drawing(shown)); }
 
-// Requires sources whose elements are points of a plane.
+// Requires a source of points in a plane.
 std::string points_drawing(const Shown& shown) {
   const Alignment& map = one_row(shown);
   PointsDrawing drawing;

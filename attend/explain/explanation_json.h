@@ -16,7 +16,7 @@ namespace attend {
 // {"title": "...", "source": [...], "target": [...], "weights": [[...], ...]} of any size. If
 // present, also "scores", "evidence", a list of {"name", "value", "bar", "passed"}, and "patterns",
 // the share per row of head_pattern_table(). Weights are bit-exact when read back in their type;
-// those that are not finite are null. A figure that was not computed has a null value and the
+// weights that are not finite are null. A figure that was not computed has a null value and the
 // reason in "missing".
 std::string alignment_json(const Alignment& alignment,
                            const std::vector<EvidenceFigure>& evidence = {},

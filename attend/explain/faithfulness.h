@@ -31,10 +31,10 @@ struct FaithfulnessFigure {
   double other = 0;  // mean of the baseline, if the figure compares
   // Interval of the mean difference to the baseline, from the same samples; 0 without a baseline.
   double difference_low = 0, difference_high = 0;
-  // Both ends of the interval meet the bar: of the difference if there is a baseline, else of the
-  // mean.
+  // Whether both ends of an interval meet the bar. It is the interval of the difference if there is
+  // a baseline, otherwise the interval of the mean.
   bool passed = false;
-  std::string missing = {};  // why the first example without a value has none; empty: all have
+  std::string missing = {};  // reason for the first missing value; empty: all have values
 };
 
 // Examples that could not be explained at all, or not by one method.

@@ -21,7 +21,7 @@ constexpr int64_t least_integration_steps = 8;
 constexpr int64_t copies_at_once = 64;
 constexpr int64_t vectors_recorded = 1024;  // enough to fill the processor
 constexpr int64_t noisy_copies = 32, least_noisy_copies = 8;
-constexpr double noise_share = 0.15;   // of the range of the input (Smilkov et al. 2017, 4.1)
+constexpr double noise_share = 0.15;   // share of the input's range (Smilkov et al. 2017, 4.1)
 constexpr int64_t exact_outputs = 64;  // more are estimated from this many random directions
 
 Tensor derivative(const Tensor& output, const Tensor& input) {
@@ -30,7 +30,7 @@ Tensor derivative(const Tensor& output, const Tensor& input) {
   return result.defined() ? result : at::zeros_like(input);
 }
 
-// Returns the vectors of the source's tokens among those that enter the network.
+// Returns the vectors of the source's tokens. `vectors`: all vectors that enter the network.
 Tensor of_source(const Subject& subject, const Tensor& vectors) {
   const int64_t before =
       subject.network().top_vectors(subject.source_length(), subject.target_length()).before_source;
@@ -254,7 +254,7 @@ Tensor relevant_source(const Subject& subject, const NetworkTrace& trace, const 
   const auto own_of = [](const Tensor& relevance, const Tensor& map) {
     return relevance.defined() ? relevance : at::eye(map.size(2), map.options()).expand_as(map);
   };
-  Tensor encoder, decoder, read;  // within encoder and decoder; of the encoder to the decoder
+  Tensor encoder, decoder, read;  // within encoder and decoder; from encoder to decoder
   for (size_t i = 0; i < maps.size(); ++i) {
     const Tensor& map = maps[i];
     const Site& site = trace.attentions[i].site;

@@ -13,9 +13,9 @@
 namespace attend {
 
 // Attention heads and edges that are switched off. The context of such a head is zeros or its mean,
-// as Ablation says, whatever it attends to. This works for every mechanism, also for those that
-// form no weights. An edge from a query to a key carries nothing while it is off; other edges keep
-// their weights. Switching off all edges equals switching off the head (zero).
+// as Ablation says, whatever it attends to. This works for every mechanism, even if it forms no
+// weights. An edge from a query to a key carries nothing while it is off; other edges keep their
+// weights. Switching off all edges equals switching off the head (zero).
 
 // Numbers from 1.
 struct NumberRange {
@@ -53,14 +53,14 @@ struct KnockOut {
   // Log probability of the whole answer, EOS included, with all heads and without the named ones.
   // With a comparison, the difference to the other answer's; for a number, the number itself.
   double before = 0, after = 0;
-  int64_t changed = 0;     // positions whose most probable token changes
+  int64_t changed = 0;     // positions at which the most probable token changes
   int64_t places = 0;      // EOS included
   std::string new_answer;  // the model's answer without the heads
 };
 
 // Errors as named_heads() and Model, and on edges of an attention that forms no weights, on edges
-// between positions that do not exist, and on the mean of edges. `text` and `search` are those that
-// the subject was made from.
+// between positions that do not exist, and on the mean of edges. The subject must have been made
+// from `text` and `search`.
 KnockOut knock_out(const Explanation& explanation, const std::string& text,
                    const SearchOptions& search, const std::vector<std::string>& names,
                    Ablation ablation = Ablation::zero);

@@ -13,7 +13,7 @@ enum class Sequence {
   source,
   answer,    // the answer, one token per row
   answered,  // the part of the answer that a decoder has read
-  text,      // of a language model: the source, then the answer
+  text,      // a language model's text: the source, then the answer
 };
 
 // Map of one attention of a network, with readable names.

@@ -10,7 +10,7 @@ using at::Tensor;
 
 constexpr int64_t numbers_at_once = int64_t{1} << 22;
 
-// Contributions to a block's output: of the keys [rows, keys], and of the residual input [rows].
+// Contributions of the keys [rows, keys] and of the residual input [rows] to a block's output.
 struct Contributions {
   Tensor keys, rows;
 };

@@ -10,7 +10,7 @@
 
 namespace attend {
 
-// What a method requires.
+// Requirement of a method.
 enum class MethodNeeds {
   nothing,   // any network
   vectors,   // the source's vectors, to differentiate by
@@ -25,7 +25,7 @@ enum class MethodNeeds {
 
 // Object of the scores. Only `answer` supports a comparison of two answers.
 enum class ScoresOf {
-  network,  // what it looks at or passes on, whatever the token
+  network,  // its attention or flow of information, whatever the token
   answer,   // log p_t; with a comparison, the difference of both answers'
   answers,  // the whole distribution
 };
@@ -40,7 +40,7 @@ enum class ScoreScale {
 // Answers for which a method is the default.
 enum class DefaultFor {
   nothing,
-  answers,       // of networks with attention
+  answers,       // default for networks with attention
   comparisons,   // compared with another answer
   mixed_layers,  // labels and numbers, if layers add to their input
 };
@@ -73,8 +73,8 @@ struct MethodRow {
   // [T, S] of the target's tokens, EOS included.
   at::Tensor (*scores)(const Subject& subject, const NetworkTrace& trace,
                        const MethodChoice& choice);
-  // Keys whose score may differ from 0 for some weights, bool [T, S]; null: all that the answer
-  // depends on.
+  // Keys with scores that may differ from 0 for some weights, bool [T, S]; null: all keys that the
+  // answer depends on.
   at::Tensor (*scope)(const Subject& subject, const NetworkTrace& trace,
                       const MethodChoice& choice) = nullptr;
   DefaultFor default_for = DefaultFor::nothing;
@@ -82,7 +82,7 @@ struct MethodRow {
 
 const std::vector<MethodRow>& method_table();
 
-// Error with the nearest name if there is no such method.
+// Error with the nearest name if `name` is not a method.
 const MethodRow& find_method(const std::string& name);
 
 // Returns the method that is shown by default; null if the network has no attention.
@@ -103,10 +103,10 @@ at::Tensor method_scores(const MethodRow& method, const Subject& subject, const 
 at::Tensor method_scores(const MethodRow& method, const Explanation& explanation,
                          const MethodChoice& choice = {});
 
-// Returns the source tokens that the method can score, bool [T, S] on the CPU: those in scope of
-// the weights that it reads. For methods that read none: those that the answer depends on, or all
-// if the network does not report its vectors. With choice.tokens, rows of other tokens may be
-// false.
+// Returns the source tokens that the method can score, bool [T, S] on the CPU: the tokens in scope
+// of the weights that it reads. Methods that read no weights can score the tokens that the answer
+// depends on, or all tokens if the network does not report its vectors. With choice.tokens, rows of
+// other tokens may be false.
 at::Tensor method_scope(const MethodRow& method, const Subject& subject, const NetworkTrace& trace,
                         const MethodChoice& choice = {});
 

@@ -31,7 +31,7 @@ struct MethodChoice {
   // scores of other positions are 0.
   std::vector<int64_t> tokens = {};
   // Maximum forward passes for per-token methods. For longer sources, neighbours form groups, and
-  // each token gets an even share. 0: as many as take about half a minute on two cores.
+  // each token gets an even share. 0: the number that takes about half a minute on two cores.
   int64_t max_passes = 0;
 };
 

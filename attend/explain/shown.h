@@ -17,7 +17,7 @@ namespace attend {
 struct Shown {
   std::vector<Alignment> maps = {};
   bool is_one_sequence = false;            // rows and columns of the first map are one sequence
-  std::vector<TestedMethod> methods = {};  // of the first maps, in their order
+  std::vector<TestedMethod> methods = {};  // methods of the first maps, in their order
   // Per map of a head; without shares if the head is not of self-attention.
   std::vector<HeadPatterns> patterns = {};
   std::string text = {};  // the source as given

@@ -12,11 +12,11 @@
 
 namespace attend {
 
-// Answer that is explained: one source and one target, whose tokens the network is forced to give.
-// `source` and `target` are texts to show, as Model::source_texts().
+// Answer that is explained: one source and one target. The network is forced to give the target's
+// tokens. `source` and `target` are texts to show, as Model::source_texts().
 struct Subject {
   const PairModel& model;
-  Batch batch;                      // of only this pair
+  Batch batch;                      // only this pair
   std::vector<std::string> source;  // tokens; for an image or a sound, their positions from 1
   std::vector<std::string> target;  // without the EOS that batch.target may end in
   std::string source_text = {};     // as given, or joined from tokens; empty for images and sounds
@@ -55,8 +55,8 @@ Subject answered_subject(const Model& model, const std::string& source, const Se
 Subject compared_with(Subject subject, const std::string& other);
 
 // Returns the quantity that methods explain, from log probabilities [B, T, V], or [B, V] at
-// position t: those of the target's tokens, [B, T] or [B]. With a comparison, their difference to
-// those of the other tokens.
+// position t: the log probabilities of the target's tokens, [B, T] or [B]. With a comparison,
+// returns their difference to the log probabilities of the other tokens.
 at::Tensor preferences(const Subject& subject, const at::Tensor& distributions);
 at::Tensor preferences_at(const Subject& subject, int64_t t, const at::Tensor& distributions);
 
@@ -66,11 +66,11 @@ at::Tensor considered(const Subject& subject, const at::Tensor& distributions);
 at::Tensor considered_at(const Subject& subject, const at::Tensor& places,
                          const at::Tensor& distributions);
 
-// Returns at most `most` whole numbers below `count`, evenly spaced from 0.
+// Returns at most `maximum` whole numbers below `count`, evenly spaced from 0.
 std::vector<int64_t> evenly_spaced(int64_t count, int64_t maximum);
 
-// Returns at most `most` positions of the answer, evenly spaced. With a comparison, only those
-// whose tokens differ.
+// Returns at most `maximum` positions of the answer, evenly spaced. With a comparison, the two
+// answers have different tokens at each of these positions.
 std::vector<int64_t> asked_places(const Subject& subject, int64_t maximum);
 
 // Number of tokens at both ends of the source that its tokenizer puts around every text, such as

@@ -12,8 +12,8 @@
 
 namespace attend {
 
-// Returns the weights [heads, rows, columns] of one pair, in the network's dtype. Computes only
-// those of `heads`, or all if it is empty. Error if the attention forms no weights.
+// Returns the weights [heads, rows, columns] of one pair, in the network's dtype. Computes only the
+// weights of `heads`, or all weights if `heads` is empty. Error if the attention forms no weights.
 at::Tensor traced_weights(const TracedAttention& attention, const std::vector<int64_t>& heads = {});
 
 // Returns which keys the weights may fall on: bool [heads, rows, columns], true if the score is not
@@ -25,10 +25,10 @@ at::Tensor with_heads(const at::Tensor& x);
 
 // Input and output of a residual sum around an attention of a layer.
 struct TracedBlock {
-  Site site;                 // of the attention
+  Site site;                 // site of the attention
   at::Tensor input, output;  // [B, rows, depth]
   // Factor of the norm after the sum, [B, rows, depth], applied to the sum, less its mean if
-  // `centred`. Undefined: there is no such norm.
+  // `centred`. Undefined without such a norm.
   at::Tensor scale;
   bool centred = true;
 };
@@ -63,8 +63,8 @@ enum class TraceParts {
 struct TraceOptions {
   bool gradients = false;     // makes `input`, `layers` and contexts differentiable variables
   bool hold_weights = false;  // treats attention weights as constants, if there are some
-  // Records gradients by the tensors that `weights` returns. What precedes them is not recorded,
-  // which takes far less memory.
+  // Records gradients by the tensors that `weights` returns, but not the operations before them.
+  // This takes far less memory.
   bool weight_gradients = false;
   TraceParts keeps = TraceParts::blocks;
   // Replaces the source's vectors before they enter the network; empty: leaves them.

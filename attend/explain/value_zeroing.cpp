@@ -15,8 +15,8 @@ using at::Tensor;
 constexpr int64_t vectors_at_once = 4096;
 
 // Runs copies of one pair. Copy 0 is unchanged. In each other copy, every layer reads the input of
-// copy 0, with the values of one group of vectors set to 0. Groups are numbered from 0: first those
-// of the encoder or only stack, then a decoder's.
+// copy 0, with the values of one group of vectors set to 0. Groups are numbered from 0: first the
+// groups of the encoder or only stack, then a decoder's groups.
 class ZeroedValues : public Watch {
  public:
   ZeroedValues(const VectorGroups& encoder, const VectorGroups& decoder, int64_t first)

@@ -8,9 +8,9 @@
 
 namespace attend {
 
-// Per-token methods would take many minutes for a long source. They then compute groups of
-// neighbours, as many as take about half a minute, and each token gets an even share of its group's
-// score.
+// Per-token methods would take many minutes for a long source. They then score groups of
+// neighbours, and each token gets an even share of its group's score. The number of groups keeps
+// the time to about half a minute.
 
 // Returns choice.max_passes, or the default for this answer if it is 0.
 int64_t affordable_passes(const Subject& subject, const MethodChoice& choice);
@@ -21,12 +21,12 @@ bool is_long(const Subject& subject, const MethodChoice& choice);
 // Vectors of a layer in groups of neighbours.
 class VectorGroups {
  public:
-  // Forms groups of `size` or fewer vectors, separately among those before the source, those of the
-  // source and those after it.
+  // Forms groups of `size` or fewer vectors. Vectors before the source, of the source and after it
+  // are in separate groups.
   VectorGroups(int64_t before, int64_t source, int64_t vectors, int64_t size);
 
   int64_t count() const { return count_; }
-  int64_t size() const { return size_; }                      // of the largest group
+  int64_t size() const { return size_; }                      // size of the largest group
   const at::Tensor& by_vector() const { return by_vector_; }  // int64 [vectors]
   std::vector<int64_t> members(int64_t group) const;
   std::vector<int64_t> others(int64_t group) const;

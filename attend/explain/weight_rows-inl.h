@@ -23,7 +23,7 @@ class WeightRows {
   const at::Tensor& weights() const { return weights_; }
 
   // The key of the largest weight by magnitude, summed over heads, and a random other key in scope:
-  // bool [tokens, 1, rows, keys]. All false if there is no other.
+  // bool [tokens, 1, rows, keys]. another() is all false without such a key.
   at::Tensor largest() const;
   at::Tensor another(const at::Generator& draws) const;
 
@@ -34,7 +34,7 @@ class WeightRows {
   at::Tensor permuted(const at::Tensor& which, const at::Generator& draws) const;
 
   // of_variables() maps unbounded variables [tokens, heads, rows, keys or keys + 1] smoothly to
-  // weights that the normaliser allows. near() draws variables of weights near those of the answer.
+  // weights that the normaliser allows. near() draws variables of weights close to the answer's.
   at::Tensor near(const at::Generator& draws) const;
   at::Tensor of_variables(const at::Tensor& variables) const;
 

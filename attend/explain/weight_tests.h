@@ -13,11 +13,11 @@ namespace attend {
 struct WeightTestOptions {
   int64_t permutations = 100;
   int64_t rows = 8;
-  int64_t steps = 30;          // of the search for adversarial weights
+  int64_t steps = 30;          // steps of the search for adversarial weights
   double nearly_equal = 0.01;  // largest total variation of the answer under such weights
   int64_t networks = 4;        // untrained ones, to compare maps with
   int64_t orders = 50;         // drawn orders of a source's tokens, as a map's baseline
-  uint64_t seed = 1;           // of all draws; the figures depend on no other seed
+  uint64_t seed = 1;           // seed of all draws; the figures depend on no other seed
 };
 
 struct WeightTests {

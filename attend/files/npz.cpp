@@ -107,7 +107,7 @@ std::pair<std::string, at::Tensor> read_array(zip_t* archive, zip_uint64_t index
   return {entry.substr(0, entry.size() - extension.size()), parse_npy(bytes, where)};
 }
 
-// Returns the bytes written to `source`, whose archive is closed.
+// Returns the bytes written to `source`. The archive must be closed.
 std::string written_bytes(zip_source_t* source) {
   zip_stat_t status;
   zip_stat_init(&status);

@@ -118,7 +118,7 @@ class TensorBuilder : public nlohmann::json_sax<json> {
   std::optional<size_t> position_;
 };
 
-// Counts the bytes read by the parser, which gives the position where the builder stopped it.
+// Counts the bytes that the parser reads, to locate the byte at which the builder stops it.
 struct CountingIterator {
   using value_type = char;
   using difference_type = std::ptrdiff_t;

@@ -48,7 +48,7 @@ struct HttpShared {
   std::unordered_map<uint64_t, std::shared_ptr<HttpConnection>> connections;
   std::function<void()> closed;  // called after a connection was removed
   uint64_t last_connection = 0, last_exchange = 0;
-  std::string request_prefix;  // of request ids; differs between runs of the program
+  std::string request_prefix;  // prefix of request ids; differs between runs of the program
   std::shared_ptr<ByteBudget> bodies, answers;  // memory of all connections
   bool drains = false;
 };

@@ -20,11 +20,11 @@ struct HttpRules {
   // refused, because a foreign site may point its own name at this server (DNS rebinding).
   std::vector<std::string> hosts;
   std::vector<std::string> names = {};       // further hosts; without a port: with any port
-  std::string default_port = ":80";          // of a Host without a port
+  std::string default_port = ":80";          // port of a Host without a port
   std::vector<std::string> open_paths = {};  // paths that accept any Host, such as "/health"
   bool takes_any_host = false;               // accept every Host
-  // Sites, in lower case, such as "https://example.org", whose pages may send requests and read the
-  // answers. Pages of other sites are refused, except those of this server's hosts.
+  // Sites, in lower case, such as "https://example.org". Pages of these sites and of this server's
+  // hosts may send requests and read the answers. Pages of other sites are refused.
   std::vector<std::string> origins = {};
   int64_t body_bytes = 16 << 20;  // maximum size of a request's body
 };
@@ -53,7 +53,7 @@ struct HttpHead {
 struct HttpRefusal {
   int status = 400;
   std::string message;
-  std::vector<std::pair<std::string, std::string>> fields = {};  // of the answer: printable ASCII
+  std::vector<std::pair<std::string, std::string>> fields = {};  // answer fields: printable ASCII
   HttpHead head = {};                                            // the part read before the error
 };
 

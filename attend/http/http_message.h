@@ -36,7 +36,7 @@ struct HttpFraming {
   bool has_length = true;  // false: chunked, or until the connection closes
   bool takes_chunks = true;
   bool keeps_alive = true;
-  std::string origin = {};  // foreign site whose page may read the response
+  std::string origin = {};  // foreign site; its pages may read the response
 };
 
 // Status line and fields of a response, with the date and the final empty line. std::logic_error on

@@ -32,14 +32,14 @@ struct HttpOptions {
 
   size_t connections = 512;         // maximum; more get 503
   int64_t body_bytes = 16 << 20;    // per request
-  int64_t all_bodies = 64 << 20;    // of all unanswered requests; more get 503
-  int64_t all_answers = 256 << 20;  // of all unread answers; beyond it, over 64 KiB become 503
+  int64_t all_bodies = 64 << 20;    // for all unanswered requests; more get 503
+  int64_t all_answers = 256 << 20;  // for all unread answers; then answers over 64 KiB become 503
   int64_t stream_bytes = 1 << 20;   // waiting for a slow client, per answer in parts
 
   using Time = std::chrono::milliseconds;
   Time idle_time{20000};     // between two requests of a connection
   Time head_time{10000};     // from the first to the last byte of a head
-  Time body_time{30000};     // of a whole body
+  Time body_time{30000};     // for a whole body
   Time answer_time{60000};   // from a request's last byte to the start of its answer; then 504
   Time stream_time{600000};  // from the start to the end of an answer in parts; then it is cut
   Time write_time{20000};    // per 256 KiB of an answer

@@ -6,7 +6,7 @@ namespace {
 using Use = TensorUse;
 
 // BertForPreTraining also has a head for pairs of texts, a layer on top of the pooler. Its other
-// head is that of BertForMaskedLM.
+// head equals BertForMaskedLM's.
 EncoderArchitecture masked_words(const std::string& name) {
   return {name,
           EncoderHead::masked_words,

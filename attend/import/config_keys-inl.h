@@ -25,8 +25,8 @@ struct ConfigKey {
 // Returns the value as JSON, cut to one short line for a message.
 std::string shown(const Json& value);
 
-// Checks an object whose keys all change results. Error, naming the key, if it is not in `known` or
-// has an unsupported value. Null counts as missing.
+// Checks an object in which all keys change results. Error, naming the key, if it is not in `known`
+// or has an unsupported value. Null counts as missing.
 void check_keys(const JsonPosition& object, const std::vector<ConfigKey>& known);
 
 // Checks a config.json. Error on an unsupported value of a key in `own` or of a key that every type
@@ -84,7 +84,7 @@ int64_t end_token_in(const JsonPosition& config, int64_t tokens, Notes& notes);
 // equals an earlier one or a fixed token of a Vocabulary gets its number appended, with a note.
 std::vector<std::string> answers_in(const JsonPosition& config, Notes& notes);
 
-// Like answers_in(). Error if there is only one label, which stands for a number.
+// Like answers_in(). Error on a single label: the model then answers with a number.
 std::vector<std::string> labels_in(const JsonPosition& config, Notes& notes);
 
 // Like labels_in(), for labels that white space separates in an answer: white space in a label

@@ -168,7 +168,7 @@ class Conversion {
     return theirs.unflatten(0, {model_.heads, 2, -1}).transpose(1, 2).flatten(0, 2).contiguous();
   }
 
-  // Scores by our ids: those of FixedTokens::scores move to fixed tokens.
+  // Returns scores by our ids; scores of tokens in FixedTokens::scores move to fixed tokens.
   Tensor token_biases(const Tensor& theirs) const {
     Tensor made = theirs.index_select(0, rows_);
     for (int64_t id = 0; id < first_rows; ++id) {

@@ -40,7 +40,7 @@ void read_layer_sizes(const JsonPosition& config, const LayerKeys& keys,
 void check_rotated_heads(const JsonPosition& config, const LayerKeys& keys,
                          const SourceEncoderConfig& encoder);
 
-// Type whose models have BERT's encoder (Devlin et al. 2019): post-norm layers, learned positions,
+// Type of models with BERT's encoder (Devlin et al. 2019): post-norm layers, learned positions,
 // a norm of the embeddings. The first members are keys of its config.json.
 struct EncoderType {
   LayerKeys sizes = {};

@@ -30,7 +30,7 @@ struct ExportedFolder {
   std::map<std::string, TensorFile> more = {};  // further tensor files, by name
 };
 
-// Returns the tokens of a model whose texts are split by a single tokenizer.json. Error on other
+// Returns the tokens of a model that splits texts by a single tokenizer.json. Error on other
 // models.
 ExportedTokens exported_tokens(const PairModel& model, const std::string& folder);
 

@@ -70,7 +70,7 @@ Json config_of(const TransformerConfig& ours, int64_t tokens) {
           {"decoder_vocab_size", tokens}};
 }
 
-// Describes the added tokens. Those with the last ids move from `ids` to added_tokens.json.
+// Describes the added tokens. Tokens with the last ids move from `ids` to added_tokens.json.
 void add_pieces(const std::vector<AddedPiece>& added, Json& ids, ExportedFolder& made) {
   if (added.empty()) return;
   Json &config = made.documents["tokenizer_config.json"], special = Json::array(),

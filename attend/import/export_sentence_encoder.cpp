@@ -7,7 +7,7 @@
 namespace attend::internal {
 namespace {
 
-// Flags, which all versions read, or a list if its order is another one than that of flags.
+// Returns flags, which all versions read, or a list if its order differs from the flags' order.
 Json pooling_of(const EmbedderConfig& config) {
   Json flags = {{"word_embedding_dimension", config.depth}};
   Json list = flags;

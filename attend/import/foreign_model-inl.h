@@ -19,18 +19,18 @@ namespace attend::internal {
 // Conversion of a foreign tensor to a parameter of ours.
 enum class TensorUse {
   copied,
-  transposed,       // a layer whose weight has a row per input number (Conv1D)
-  rotary_rows,      // queries or keys whose heads rotate their first half with their second
+  transposed,       // a layer; its weight has a row per input number (Conv1D)
+  rotary_rows,      // queries or keys; heads rotate their first half with their second
   token_rows,       // one row per foreign token
   token_biases,     // one score per foreign token
   token_bias_row,   // the same as [1, tokens]; optional
   position_rows,    // rows from ForeignModel::first_position on
   first_row_added,  // its first row is added to all rows of the parameter, made earlier
-  class_tokens,     // [1, 1, depth], appended to those of earlier table rows
+  class_tokens,     // [1, 1, depth], appended to class tokens of earlier table rows
   class_positions,  // [1, positions, depth]; positions of class tokens are added to these tokens
   grid_positions,   // the same; the other positions are copied
-  patch_weights,    // of a convolution over pixels, scaled to our pixels
-  patch_biases,     // of the same convolution
+  patch_weights,    // weights of a convolution over pixels, scaled to our pixels
+  patch_biases,     // biases of the same convolution
   repeated,         // repeats the parameter; optional
   unused,           // optional
 };
@@ -44,11 +44,11 @@ struct TensorRow {
   int64_t part = 0, parts = 1;
 };
 
-// Foreign tokens that our fixed tokens stand for, by our ids.
+// Foreign tokens that correspond to our fixed tokens, by our ids.
 struct FixedTokens {
-  std::array<int64_t, 4> rows = {};  // tokens whose vectors are used
-  // Token whose output score moves to our fixed token, such as the end of answers to EOS; that
-  // token itself is then never answered. Empty: the fixed token is never answered.
+  std::array<int64_t, 4> rows = {};  // foreign tokens that provide the vectors
+  // The output score of this token moves to our fixed token, such as the end of answers to EOS; the
+  // foreign token itself is then never answered. Empty: the fixed token is never answered.
   std::array<std::optional<int64_t>, 4> scores = {};
 };
 
@@ -89,7 +89,7 @@ struct ForeignModel {
   ModelConfig config;  // with the equivalent type of ours
   std::string prefix;  // optional prefix of tensor names
   std::vector<TensorRow> tensors;
-  size_t head_tensors = 0;  // number of last `tensors`, whose names lack the prefix
+  size_t head_tensors = 0;  // number of last `tensors`; their names lack the prefix
   int64_t layers = 0;
   int64_t heads = 0;                         // per layer; set if a tensor is converted by heads
   int64_t tokens = 0;                        // rows of the embedding
@@ -99,9 +99,9 @@ struct ForeignModel {
   std::vector<std::string> labels;           // by number; may be empty
   TargetKind target = TargetKind::text;      // text: a label
   PairTexts pairs = PairTexts::never;        // whether sources are pairs of texts
-  std::optional<FixedTokens> fixed = {};     // empty: all stand for the mask
+  std::optional<FixedTokens> fixed = {};     // empty: all have the mask's vector
   TokenizerFiles tokenizer = TokenizerFiles::one;
-  OlderNames older = {};    // if there is no tokenizer.json
+  OlderNames older = {};    // if tokenizer.json is missing
   std::string output = {};  // foreign output tensor that repeats the embedding; may be ""
   bool tied = true;         // if `output` is missing, the embedding is the output
   bool forces_end = false;  // whether forced_eos_token_id is the end if config.json lacks it

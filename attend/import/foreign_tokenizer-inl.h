@@ -42,8 +42,8 @@ std::optional<JsonPosition> special_place(const TokenizerSettings& settings, con
 std::string special_token(const TokenizerSettings& settings, const char* key);
 
 // Return the tokens that these files describe, as entries of "added_tokens" of a tokenizer.json;
-// `id` is set only if a file contains it. The first returns those of added_tokens_decoder, the
-// second all, special tokens included.
+// `id` is set only if a file contains it. The first returns the tokens of added_tokens_decoder,
+// the second all, special tokens included.
 Json described_tokens(const TokenizerSettings& settings);
 Json named_tokens(const TokenizerSettings& settings);
 

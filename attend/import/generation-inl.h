@@ -16,8 +16,8 @@ void take_generation_tokens(const std::optional<JsonFile>& generation, JsonFile&
 // unsupported settings. Error on values of a wrong type.
 void read_generation(const JsonPosition& settings, bool is_own_file, ForeignModel& model);
 
-// The keys from which read_generation() makes `decode`; `end` is their id of the token that ends
-// answers. Continuations are those of a language model.
+// Returns the keys from which read_generation() makes `decode`. `end` is their id of the token that
+// ends answers. `continues` is true for a language model.
 Json exported_generation(const SearchOptions& decode, bool continues, int64_t end);
 
 }  // namespace attend::internal

@@ -20,7 +20,7 @@ struct JsonFile {
 
 // Reads a JSON file. Error if it is missing, over 16 MiB or not JSON.
 JsonFile read_json_file(const std::string& path);
-// Like read_json_file(); empty if there is no such file.
+// Like read_json_file(); empty if the file is missing.
 std::optional<JsonFile> find_json_file(const std::string& path);
 
 // Reads config.json. Error, with the remedy, if the folder or the file is missing.

@@ -102,7 +102,8 @@ PairModel description_of_texts(const ForeignModel& foreign, const ForeignTokeniz
   return model;
 }
 
-// If the type does not set them, unknown stands for the mask, and no text contains the others.
+// If the type does not set them, all get the mask's vector. The tokenizer may set unknown; no text
+// contains the others.
 FixedTokens fixed_of(const ForeignModel& foreign, const ForeignTokenizer& tokenizer) {
   FixedTokens fixed;
   fixed.rows.fill(tokenizer.mask.value_or(0));

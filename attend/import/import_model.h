@@ -11,7 +11,7 @@ struct ImportedModel {
   std::string architecture;  // name of the foreign class, such as BertForMaskedLM
   std::string type;          // model.type of the new folder
   int64_t weights = 0;       // number of weights
-  int64_t tokens = 0;        // of the tokenizer; 0 for images
+  int64_t tokens = 0;        // tokens of the tokenizer; 0 for images
   // Notes for the user, one line each: ignored keys and tensors, renamed labels, unsupported
   // settings of generation_config.json.
   std::vector<std::string> notes = {};
@@ -24,8 +24,8 @@ struct ImportedModel {
 // - a translator: source.spm, target.spm and vocab.json;
 // - a model of images: preprocessor_config.json instead of a tokenizer;
 // - a model that answers with texts: generation_config.json, if there is one.
-// Answers equal those of transformers; docs/pretrained.md lists the supported types. A path that
-// ends with .npz names the weights of g2p-en.
+// Answers equal the answers of transformers; docs/pretrained.md lists the supported types. A path
+// that ends with .npz names the weights of g2p-en.
 //
 // Checks everything in the folder before writing. After a kill, the same call continues. Errors
 // name the file:

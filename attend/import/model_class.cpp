@@ -62,7 +62,7 @@ bool has_more(const ForeignClass& other, const ForeignClass& row) {
   });
 }
 
-// Returns the class whose head is in the tensors; the first of equal ones.
+// Returns the class with a head that the tensors contain; the first of equal classes.
 std::string class_of_tensors(const JsonPosition& config, const ForeignType& type,
                              const TensorFile& tensors) {
   std::vector<ForeignClass> fitting;

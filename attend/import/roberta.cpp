@@ -55,8 +55,8 @@ const EncoderType& roberta_type() {
   return type;
 }
 
-// A type like RoBERTa whose older tokenizer is a SentencePiece file: its tokens are `first_pieces`,
-// then the pieces of the file without the first `replaced_pieces`.
+// Reads a type like RoBERTa with a SentencePiece file as older tokenizer: its tokens are
+// `first_pieces`, then the pieces of the file without the first `replaced_pieces`.
 ForeignModel read_with(const JsonPosition& config, const std::vector<std::string>& first_pieces,
                        size_t replaced_pieces) {
   ForeignModel model = read_encoder(config, roberta_type());

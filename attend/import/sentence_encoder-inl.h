@@ -33,7 +33,7 @@ constexpr const char* dense_prefix = "text_layer.";
 std::vector<TensorRow> dense_rows(bool has_bias);
 
 // Reads modules.json and the files that it names, which define the vector of a text
-// (sentence-transformers). Returns an empty layer if there is no modules.json. Error on unsupported
+// (sentence-transformers). Returns an empty layer if modules.json is missing. Error on unsupported
 // modules, orders of modules and pooling methods, by their names.
 TextLayer read_sentence_encoder(const std::string& folder, EmbedderConfig& config);
 

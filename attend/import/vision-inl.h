@@ -11,7 +11,7 @@ namespace attend::internal {
 // The answer is read from the first token.
 struct VisionType {
   std::string model_type;
-  std::string name;  // of its class
+  std::string name;  // name of the class
   std::string prefix;
   std::string processor;  // class that reads images for it
   std::vector<std::string> class_tokens;

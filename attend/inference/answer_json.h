@@ -45,7 +45,7 @@ struct Measurement {
 
   nlohmann::json report(const Metric& metric) const;
   std::optional<FigureInterval> interval(
-      const Metric& metric) const;  // empty if the metric has none
+      const Metric& metric) const;  // empty if the metric lacks one
 };
 
 // {report of each metric under its key, known_loss, unknown_tokens, examples, sources, references,

@@ -22,7 +22,7 @@ struct Evaluation {
   int64_t truncated = 0;              // sources longer than the model reads
   int64_t converted_to_grey = 0;      // sources with colour images that were read in grey
   int64_t cut = 0;                    // answers cut at the maximum length
-  int64_t unread = 0;  // reference tokens of a tagger whose source tokens were cut off
+  int64_t unread = 0;  // reference tokens of a tagger for source tokens that were cut off
   std::vector<ScoredAnswer> scores = {};  // result of class_scores(), for metrics of scores
 
   const std::vector<ScoredAnswer>& measured_by(const Metric& metric) const;

@@ -68,7 +68,7 @@ struct Embedding {
   int64_t depth = 0;
   std::vector<float> vectors;  // [tokens, depth]
   // [depth], [model.text_depth] or [model.text_cut]: the mean over the tokens, or the text vector
-  // that the model was trained for; empty if there are no tokens.
+  // that the model was trained for; empty without tokens.
   std::vector<float> whole;
   bool truncated = false;    // the source was longer than the model reads
   std::string error = {};    // reason for no vectors, with ModelOptions::skip_bad
@@ -94,8 +94,8 @@ class SourceError : public Error {
   std::string reason_;
 };
 
-// A model for inference. A source is a text, a set, a molecule or, if the model reads images or
-// sounds, the name of an image file (or "images.idx:17") or of a sound file.
+// A model for inference. A source is a text, a set or a molecule. If the model reads images or
+// sounds, a source is the name of an image file (or "images.idx:17") or of a sound file.
 //
 // Thread-safe: calls only read the weights, and share the model's threads in turn. On the CPU an
 // answer is bit-identical, with its scores and weights, whatever the other sources, their order,
@@ -133,7 +133,8 @@ class Model {
   // As above, with search_options().
   std::vector<Answer> answer(const std::vector<std::string>& sources) const;
 
-  // Options of the model's folder (decode.* of config.toml); of an ensemble: of its first model.
+  // Options of the model's folder (decode.* of config.toml). An ensemble has the options of
+  // its first model.
   SearchOptions search_options() const;
 
   // Answers requests with equal options. Calls Sink::done with each answer as soon as it and all
@@ -188,7 +189,7 @@ class Model {
   // ensembles, and on vectors that are not finite.
   std::vector<Embedding> embed(const std::vector<std::string>& sources) const;
 
-  // Tokens of a text, including those after maximum_source_length(). Error if the text is not
+  // Tokens of a text, including tokens after maximum_source_length(). Error if the text is not
   // UTF-8, and if sources are not texts.
   std::vector<SourceToken> tokenise(const std::string& text) const;
   // The text with these token ids, as tokenise() returns them. Error on an unknown id, and if the

@@ -26,7 +26,7 @@ struct EncodedText {
 };
 
 // Answers texts with networks: batches them by length, distributes them over threads, and returns
-// answers in order. Calls, errors and guarantees are those of Model, which owns one.
+// answers in order. Calls, errors and guarantees are as in Model, which owns a Predictor.
 class Predictor {
  public:
   // `others` decode together with the model's network: probabilities are means over the networks.
@@ -78,8 +78,8 @@ class Predictor {
 
   using BatchWork = std::function<void(const std::vector<int64_t>& batch)>;
   // Calls `take` for each pair i with (i, log probabilities [V] of the token after its source,
-  // float32 on the CPU), from several threads. The calling thread calls `tell` with the pairs of
-  // each finished batch.
+  // float32 on the CPU), from several threads. After each batch the calling thread calls the last
+  // argument with the pairs of the batch.
   using TakeStep = std::function<void(size_t pair, const at::Tensor& log_probabilities)>;
   void each_first_step(const std::vector<EncodedPair>& pairs, const TakeStep& take,
                        const BatchWork& tell = {});
@@ -127,9 +127,9 @@ class Predictor {
   void each_first_step(const std::vector<EncodedPair>& pairs, const std::vector<int64_t>& order,
                        const TakeStep& take, const BatchWork& tell = {});
 
-  // Calls `work` in parallel with the length_batches() of the pairs, of up to `most` pairs. Batches
-  // with an earlier first pair start earlier. The calling thread calls `tell` with each finished
-  // batch.
+  // Calls `work` in parallel with the length_batches() of the pairs, of up to `maximum` pairs.
+  // Batches with an earlier first pair start earlier. The calling thread calls the second function
+  // with each finished batch.
   void in_batches(
       const std::vector<EncodedPair>& pairs, const std::vector<int64_t>& order, int64_t maximum,
       const BatchWork& work, const BatchWork& tell = {},

@@ -31,14 +31,14 @@ Function* loaded(const char* name) {
   return reinterpret_cast<Function*>(dlsym(RTLD_DEFAULT, name));
 }
 
-// OpenBLAS cores whose kernels stop at 128-bit vectors. OpenBLAS falls back to one of them on an
-// unknown processor. Unlisted cores, such as those of later releases, count as well chosen.
+// OpenBLAS cores with kernels of at most 128-bit vectors. OpenBLAS falls back to one of them on an
+// unknown processor. Unlisted cores, such as cores of later releases, count as well chosen.
 constexpr std::array kNarrowCores = {"Katmai",       "Coppermine", "Northwood", "Prescott",
                                      "Banias",       "Atom",       "Core2",     "Penryn",
                                      "Nehalem",      "Dunnington", "Athlon",    "Opteron",
                                      "Opteron_SSE3", "Barcelona",  "Bobcat",    "Nano"};
 
-// Core whose kernels use the widest vectors of the processor; empty if these have 128 bits.
+// Core with kernels for the widest vectors of the processor; empty if these have 128 bits.
 std::string widest_core(const Cpu& cpu) {
   const auto runs = [&](std::string_view target) {
     return std::find(cpu.targets.begin(), cpu.targets.end(), target) != cpu.targets.end();

@@ -11,7 +11,7 @@ struct Blas {
   // or "unknown"
   std::string kind;
   std::string file;  // path of the shared library
-  std::string core;  // core type whose kernels OpenBLAS chose; empty for other libraries
+  std::string core;  // core type of the kernels that OpenBLAS chose; empty for other libraries
   // OPENBLAS_CORETYPE that suits this processor, if OpenBLAS did not recognise it and chose kernels
   // that leave its wide vectors unused; otherwise empty.
   std::string better_core;
@@ -33,7 +33,7 @@ int libtorch_threads();
 
 // Speed of one core in operations per second. A multiply-add counts as two.
 struct ProductSpeed {
-  double product = 0;  // of LibTorch's float32 matrix product, 384 x 384
+  double product = 0;  // LibTorch's float32 matrix product, 384 x 384
   double peak = 0;     // from kernels::multiply_add_peak
   bool slow() const { return product < 0.5 * peak; }
 };

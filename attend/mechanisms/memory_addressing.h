@@ -45,7 +45,7 @@ at::Tensor erase_and_add(const at::Tensor& memory, const at::Tensor& weights,
 at::Tensor retention(const at::Tensor& free_gates, const at::Tensor& read_weights);
 
 // u' = (u + w - u w) psi, [B, N]: usage grows for rows written in the previous step and shrinks for
-// rows whose reads were freed.
+// rows that were freed after a read.
 at::Tensor next_usage(const at::Tensor& usage, const at::Tensor& write_weights,
                       const at::Tensor& retained);
 

@@ -33,7 +33,7 @@ struct BleuCounts {
   std::array<int64_t, orders> matches{};  // n-grams that are also in a reference, clipped
   std::array<int64_t, orders> ngrams{};   // n-grams of the hypothesis
   int64_t hypothesis_length = 0;          // in tokens
-  int64_t reference_length = 0;           // of the reference nearest in length, the shorter if tied
+  int64_t reference_length = 0;           // the nearest length of a reference, the shorter if tied
 
   BleuCounts& operator+=(const BleuCounts& other);
 };

@@ -8,7 +8,7 @@ namespace attend {
 struct Likelihood {
   double nats = 0;     // negative log-likelihood of all tokens, with ends
   int64_t tokens = 0;  // with ends
-  int64_t bytes = 0;   // of the texts in UTF-8, plus one per end
+  int64_t bytes = 0;   // UTF-8 bytes of the texts, plus one per end
   // Unknown tokens. The model does not distinguish them from each other, so their probability also
   // covers other texts.
   double unknown_nats = 0;

@@ -24,7 +24,7 @@ std::vector<std::string> ranking_names();
 std::optional<Metric> ranking_row(std::string_view name, int64_t number);
 
 // Tokens of the reference that agrees with the answer at the most positions; the first if tied.
-// Error if there are no references.
+// Error without a reference.
 const std::vector<std::string>& best_reference(const ScoredAnswer& answer);
 
 inline double number_of(const MetricCounts& counts, const std::string& name) {

@@ -119,7 +119,7 @@ std::string lower_case(std::string_view text) {
     if (c == capital_sigma)
       append(lower, ends_word(characters, i) ? final_sigma : sigma);
     else if (c == dotted_capital_i)
-      lower += "i\xCC\x87";  // the only character whose lower case has two code points
+      lower += "i\xCC\x87";  // no other lower case has two code points
     else
       append(lower, utf8proc_tolower(c));
   }

@@ -63,7 +63,7 @@ class AnswerKind {
   // Whether an answer is any number of labels, with Candidate::labels, and EncodedPair::labels are
   // the target.
   virtual bool is_label_set() const { return false; }
-  // Whether an answer is a number from 0 to 1, whose logit the network gives.
+  // Whether an answer is a number from 0 to 1. The network gives its logit.
   virtual bool is_probability() const { return false; }
   // Whether an answer continues its source; it then has no end of its own.
   virtual bool continues() const { return false; }

@@ -55,7 +55,8 @@ class GraphNetwork : public PairNetwork {
   // Input of the last layer, [B, S, depth].
   at::Tensor encodings(const at::Tensor& source, const at::Tensor& lengths,
                        const Pass& pass) override;
-  // The source and all nodes within as many edges of it as there are layers, the nearest first.
+  // The source and all nodes that are at most L edges away from it, the nearest first. L: the
+  // number of layers.
   std::vector<int64_t> with_surroundings(std::vector<int64_t> source) const override;
   std::unique_ptr<DecodingState> start(const at::Tensor& source, const at::Tensor& lengths,
                                        const Pass& pass) override;

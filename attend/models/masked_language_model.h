@@ -30,8 +30,8 @@ struct MaskedTokens {
 };
 
 // Chooses the given share of the known tokens of each row of source [B, S] with lengths [B],
-// rounded, at least one if there is a known token. Unknown tokens are never chosen. Of the chosen
-// tokens, 80 % are hidden, 10 % are replaced by another token and 10 % stay unchanged (Devlin et
+// rounded, at least one if there is a known token. Unknown tokens are never chosen. 80 % of the
+// chosen tokens are hidden, 10 % are replaced by another token and 10 % stay unchanged (Devlin et
 // al. 2019, 3.1 and A.2).
 MaskedTokens mask_tokens(const at::Tensor& source, const at::Tensor& lengths, double share,
                          int64_t tokens, const at::Generator& generator);

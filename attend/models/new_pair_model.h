@@ -36,9 +36,9 @@ PairCheck label_check(const TextConfig& text, const ModelConfig& model);
 
 // Checks the targets of a model that answers labels: one label per source, or per source token.
 // Error if the number of labels is wrong, or if a label is unknown to the model. With `remark`,
-// unknown labels are no Error; `remark` is called once with a summary of them, as no answer can
-// equal them. `name` is the file name in messages. Returns true if the model knows at least one
-// label, or if there are no labels.
+// unknown labels cause no Error; `remark` is called once with a summary of them, as no answer can
+// equal them. `name` is the file name in messages. Returns false only if the targets have labels
+// and the model's vocabulary lacks all of them.
 bool check_labels(const PairModel& model, const TokenisedExamples& tokenised,
                   const std::string& name, const Tell& remark = nullptr);
 

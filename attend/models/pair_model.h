@@ -95,8 +95,8 @@ struct PairModel {
   // One pair per target of each example; for a masked language model the source is the target.
   // Truncates sounds and texts to maximum_source_length() and adds the number of truncated sounds
   // to `cut`. Items of a history that were not in training are dropped. Error if a text is not
-  // UTF-8, an image or sound is unreadable, a tagger's labels differ in number from the source
-  // tokens, or a number target is not a number.
+  // UTF-8, an image or sound is unreadable, or a number target is not a number. Error if the number
+  // of a tagger's labels differs from the number of source tokens.
   std::vector<EncodedPair> encode(const TokenisedExamples& tokenised, int64_t* cut = nullptr) const;
   std::vector<EncodedPair> encode(const std::vector<Example>& examples) const;
 

@@ -29,7 +29,7 @@ struct TopVectors {
 };
 
 // A network from one sequence of tokens to another. A label is a target of one token. A number is
-// also a target of one token, whose id is ignored: Batch::numbers holds the standardised value.
+// also a target of one token. Its id is ignored: Batch::numbers holds the standardised value.
 // Each "log probability" below is then the predicted number, the only value at its position. A set
 // of labels is one prediction, too, with the ids in Batch::labels; labels-inl.h has its form. The
 // Pass holds the settings of a computation, and explanations observe what the network reports to
@@ -104,7 +104,7 @@ class PairNetwork : public torch::nn::Module {
   // Whether steps return attention weights.
   virtual bool attends() const = 0;
 
-  // Whether the unknown token in an answer stands for a source token that the network copies. Such
+  // Whether the unknown token in an answer represents a source token that the network copies. Such
   // a network attends.
   virtual bool copies() const { return false; }
 

@@ -75,8 +75,8 @@ class SourceEncoder : public torch::nn::Module {
   // SourceInput and LearnedPositions.
   StackSource forward(const at::Tensor& source, const at::Tensor& lengths, const Pass& pass);
 
-  // As PairNetwork::pack(), for networks whose other parts have no packed form. forward() then uses
-  // the packed weights for layers over sequences that are short enough.
+  // As PairNetwork::pack(), for networks that can pack no other part. forward() then uses the
+  // packed weights for layers over sequences that are short enough.
   bool pack(WeightType weights);
 
   // Null unless SourceEncoderConfig::contact_head.
@@ -118,10 +118,10 @@ at::Tensor token_factors(const at::Tensor& source, const at::Tensor& lengths, do
 at::Tensor drop_words(const at::Tensor& source, double share, const Pass& pass,
                       int64_t pair_tokens = 0);
 
-// The share of each source token in a vector pooled with `weights` [B, S], after the layers whose
-// self-attention the trace holds. Each layer spreads half of a weight by the mean of its heads and
-// keeps the other half, because of its residual connection (attention roll-out, Abnar & Zuidema
-// 2020).
+// The share of each source token in a vector pooled with `weights` [B, S]. The pooling follows
+// layers with the self-attention in `trace`. Each layer spreads half of a weight by the mean of its
+// heads and keeps the other half, because of its residual connection (attention roll-out, Abnar &
+// Zuidema 2020).
 at::Tensor rolled_out(at::Tensor weights, const AttentionTrace& trace);
 
 }  // namespace attend

@@ -9,7 +9,7 @@
 
 namespace attend {
 
-// A network whose answer has one token per source token, at the same position. It consists of a
+// A network that answers one token per source token, at the same position. It consists of a
 // SourceEncoder with an optional class token, and a readout of each token's vector that the type
 // defines.
 class TokenwiseNetwork : public PairNetwork {

@@ -25,7 +25,7 @@ void activate(at::Tensor& x, HiddenActivation activation);
 // 2020).
 class FeedForward : public torch::nn::Module {
  public:
-  // `depth`: of input and output; `hidden`: number of hidden units.
+  // `depth`: size of input and output vectors; `hidden`: number of hidden units.
   FeedForward(int64_t depth, int64_t hidden, double dropout = 0,
               HiddenActivation activation = HiddenActivation::relu, bool gated = false);
 

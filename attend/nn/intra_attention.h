@@ -23,9 +23,9 @@ struct PastSteps {
 // states on a tape. At each step the input and the previous read h~ query the hidden states h on
 // the tape. The weighted sums h~ and c~ of past hidden and memory states replace the last state of
 // the LSTM:
-//   h~, c~ = sum_{i<t} w_i h_i, sum_{i<t} w_i c_i          w = softmax of the scores
-//   c = sigmoid(f) c~ + sigmoid(i) tanh(g)                 i, f, o, g linear in h~ and the input
-//   h = sigmoid(o) tanh(c)
+//   h~, c~ = sum_{i<t} w_i h_i, sum_{i<t} w_i c_i;         w = softmax of the scores;
+//   c = sigmoid(f) c~ + sigmoid(i) tanh(g);                i, f, o, g linear in h~ and the input;
+//   h = sigmoid(o) tanh(c).
 class IntraAttentionCell : public torch::nn::Module {
  public:
   struct State {

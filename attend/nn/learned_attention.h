@@ -20,8 +20,8 @@ struct AttentionSizes {
   int64_t attention_depth = 0;  // hidden units of additive scores and of the predicted centre;
                                 // number of random features
   int64_t keys = 0;             // number of positions of the location score
-  int64_t filters = 8;          // of the location-sensitive score, over the previous weights
-  int64_t filter_width = 7;     // odd
+  int64_t filters = 8;       // filters of the location-sensitive score, over the previous weights
+  int64_t filter_width = 7;  // odd
 };
 
 // Positions of the queries and keys of one call.

@@ -60,9 +60,8 @@ struct NormCall {
 //   Tensor Layer::forward(const Tensor& x, const Pass& pass) {
 //     return dropout(linear_->forward(x, pass), 0.1, pass);
 //   }
-// With {}, nothing is dropped or drawn, there is no watch, every position is here, and products
-// have the precision of the weights. A pass is cheap to copy. Objects that it points to must
-// outlive it.
+// With {}, nothing is dropped, drawn or watched, every position is here, and products have the
+// precision of the weights. A pass is cheap to copy. Objects that it points to must outlive it.
 struct Pass {
   // Source of random numbers for dropout, hard attention and the like; none at inference. Each
   // replica of a model has its own generator, so draws do not depend on thread timing.

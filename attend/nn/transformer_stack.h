@@ -112,7 +112,7 @@ class TransformerStack : public torch::nn::Module {
     std::shared_ptr<RecurrenceLayer> recurrence;      // null with attention
     std::shared_ptr<LearnedQueries> points;           // inducing points; may be null
     std::shared_ptr<FeedForward> feed_forward;        // null with experts
-    std::shared_ptr<MixtureOfExperts> experts;        // null if there are no experts
+    std::shared_ptr<MixtureOfExperts> experts;        // null without experts
     // self_norm is null if the layer reads its input without a norm; cross_norm without a source.
     std::shared_ptr<Norm> self_norm, cross_norm, feed_forward_norm;
   };

@@ -36,9 +36,9 @@ class WorkerThreads {
   // ended. Several threads may call run() at once; their jobs take turns. If jobs throw, no further
   // jobs of this call begin, and the exception of the job with the lowest number is rethrown.
   //
-  // `tell`, if set, is called in the calling thread after each successful job, while others run. It
-  // may call run(). An exception from it ends the call like an exception from a job and is
-  // rethrown; `tell` is not called again.
+  // The last argument, if set, is called in the calling thread after each successful job, while
+  // others run. It may call run(). An exception from it ends the call like an exception from a job
+  // and is rethrown; the argument is not called again.
   //
   // A job may call run() too. Its thread then runs the jobs of that call itself, one after another:
   // waiting for other threads could deadlock.

@@ -91,7 +91,7 @@ struct AttentionResult {
 //
 // The linear normaliser requires non-negative scores and supports no bias. Small scores keep their
 // ratios: features are divided by the largest feature of their query or key, and a row by the
-// largest visible key. A row whose scaled sum is below 2^-100 (float64: 2^-1000) is treated as a
+// largest visible key. A row with a scaled sum below 2^-100 (float64: 2^-1000) is treated as a
 // row without keys. If all queries see the same keys, each exponential feature (elu_features,
 // positive_features) is divided by its maximum over the keys, and no row is lost. With a soft cap
 // the undivided sum is compared.

@@ -62,7 +62,7 @@ class BackendRegistration {
 // The first backend that supports a problem, or the reason why none does.
 struct BackendChoice {
   const Backend* backend = nullptr;
-  std::string obstacle = {};  // of the first registered backend; empty if one was found
+  std::string obstacle = {};  // reason of the first registered backend; empty if one was found
 };
 BackendChoice choose_backend(const Parts& parts, const LoweredSpec& spec);
 

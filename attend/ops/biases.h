@@ -194,7 +194,7 @@ std::string parameter_name(const BiasRow& row, const BiasParameter& parameter);
 // One part of a bias in text form.
 struct BiasChoice {
   const BiasRow* row;
-  std::vector<int64_t> numbers = {};  // as many as the row has; empty if omitted
+  std::vector<int64_t> numbers = {};  // numbers of the row; empty if omitted
 };
 
 // Parses "alibi + buckets:32" into its parts; an empty text has no parts. Numbers are 0 to

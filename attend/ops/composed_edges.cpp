@@ -18,8 +18,8 @@ using at::Tensor;
 // The edges of each query, padded: [B or 1, H or 1, Tq, D] with D the longest row.
 struct PaddedRows {
   Tensor present;  // whether there is an edge
-  Tensor keys;     // 0 if there is no edge
-  Tensor numbers;  // index of the edge in its list; 0 if there is none
+  Tensor keys;     // 0 without an edge
+  Tensor numbers;  // index of the edge in its list; 0 without an edge
 };
 
 void check_room(double numbers, int64_t longest) {
@@ -158,7 +158,7 @@ class QueriesAsEntries {
   const LoweredSpec& whole_;
   PaddedRows rows_;
   std::vector<int64_t> shape_;  // [B, H, Tq, D]
-  Tensor keys_;                 // of that shape
+  Tensor keys_;                 // [B, H, Tq, D]
 };
 
 // Converts weights [B, H, Tq, D] of padded rows to [B, H, edges of the longest list]; 0 for queries

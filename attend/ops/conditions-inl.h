@@ -19,7 +19,8 @@ Scope one_condition(Arguments&&... arguments) {
   return {{{std::make_shared<Kind>(std::forward<Arguments>(arguments)...)}}};
 }
 
-// Limit of offsets; no sequence has so many keys. An unbounded reach stays unbounded from there.
+// Limit of offsets, beyond the length of any sequence. It is half of `unbounded`, so that an
+// unbounded reach stays unbounded at such an offset.
 inline constexpr int64_t farthest_offset = unbounded / 2;
 
 inline int64_t bounded(int64_t offset) {

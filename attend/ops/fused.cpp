@@ -77,7 +77,7 @@ struct FusedFunction : torch::autograd::Function<FusedFunction> {
     const variable_list saved = context->get_saved_variables();
     const auto spec = context->saved_data["spec"].toCapsule();
     const Parts parts = parts_of(saved);
-    variable_list gradients(2);  // backend and spec have none
+    variable_list gradients(2);  // undefined for backend and spec
     if (!upstream[0].defined() && !upstream[1].defined()) {
       gradients.resize(2 + part::factors);
       return gradients;

@@ -10,7 +10,7 @@
 namespace attend {
 
 // A graph in the form that the scope `edges` takes. `order` sorts E edge features from the order of
-// the pairs to that of the edges: features.index_select(0, order).
+// the pairs to the order of the edges: features.index_select(0, order).
 struct Graph {
   at::Tensor offsets;     // int64 [queries + 1]
   at::Tensor keys;        // int64 [E]

@@ -14,10 +14,11 @@ struct LinearState {
   at::Tensor shift;  // [B, Hkv, 1, 1]: logarithm of the largest feature of a key so far, without a
                      // gradient
 
-  // Computes attention for T new positions, each of which sees itself and all positions before it;
-  // then adds them to the state. The result equals attention() with scope causal() and normaliser
-  // linear for these positions at the end of the sequence. Shapes, dtypes and errors as there.
-  // Requires as many queries as keys, and the same score parameters at every step. Differentiable.
+  // Computes attention for T new positions, then adds them to the state. Each new position sees
+  // itself and all positions before it. The result equals attention() with scope causal() and
+  // normaliser linear for these positions at the end of the sequence. Shapes, dtypes and errors are
+  // as there. Requires equal numbers of queries and keys, and the same score parameters at every
+  // step. Differentiable.
   AttentionResult step(const at::Tensor& query, const at::Tensor& key, const at::Tensor& value,
                        const Score& score);
 };

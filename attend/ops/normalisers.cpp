@@ -205,7 +205,7 @@ const NormaliserRow& normaliser_row(std::string_view name) {
   return find_row(normaliser_table(), "normaliser", name);
 }
 
-// Scores whose square is finite in float remain finite after division by a T in this range.
+// Scores with a finite square in float remain finite after division by a T in this range.
 constexpr double largest_temperature = 1e18;
 
 double parse_temperature(std::string_view digits, const NormaliserRow& row) {

@@ -18,7 +18,7 @@ enum class Exchange {
 // Positions of a call in sequences that the ranks share.
 struct SharedSequences {
   Sharding queries;
-  Sharding keys = {};  // of keys and values; empty: as the queries
+  Sharding keys = {};  // keys and values; as the queries if empty
   Exchange exchange = Exchange::automatic;
   // If false, gradients of the spec's tensors stay partial per rank, for callers that sum the
   // gradients of all parameters.

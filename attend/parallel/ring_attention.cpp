@@ -103,8 +103,8 @@ class RingGradients {
     }
   }
 
-  // Adds the gradients from the shard of `rank`: of its keys and values to `shard_gradients`,
-  // others to this object.
+  // Adds the gradients from the shard of `rank`. Gradients of its keys and values are added to
+  // `shard_gradients`, other gradients to this object.
   void visit(int64_t rank, const std::pair<Tensor, Tensor>& shard,
              const std::pair<Tensor, Tensor>& shard_gradients, const AttentionResult& whole,
              const AttentionResult& upstream) {

@@ -21,7 +21,8 @@ using Sharding = std::vector<Runs>;
 // One run per rank, in rank order; lengths differ by at most 1.
 Sharding contiguous_sharding(int64_t length, int64_t ranks);
 
-// Two runs per rank: of 2 N pieces, rank r has the r-th from the front and the r-th from the back.
+// Two runs per rank. N ranks divide the sequence into 2 N pieces; rank r has the pieces r and
+// 2 N - 1 - r.
 // Causal attention then costs the same on each rank, in total and in each step of a ring.
 Sharding zigzag_sharding(int64_t length, int64_t ranks);
 

@@ -25,8 +25,8 @@ void check_grid(const Alignment& alignment, const WeightGrid& grid);
 
 // All functions below throw Error if the size of `weights` differs from the numbers of tokens. A
 // weight that is not finite is drawn hatched, a negative one as 0. The colour scale runs from 0 to
-// the first of ..., 0.1, 0.2, 0.5, 1, 2, 5, ... that is at least the largest weight. The legend
-// shows the end of the scale.
+// the least number of the form 1, 2 or 5 times a power of ten that is at least the largest weight.
+// The legend shows the end of the scale.
 
 // Maximum number of source or target tokens in a picture; more is an Error.
 inline constexpr int64_t kMaximumPictureTokens = 2000;

@@ -61,7 +61,7 @@ struct PictureLayout {
   double cell_width, cell_height;
   double width, height;        // the whole picture
   double font;                 // size of the labels
-  double angle;                // of the source labels: 0, -45 or -90 degrees
+  double angle;                // rotation of the source labels: 0, -45 or -90 degrees
   int64_t label_every_column;  // every n-th token has a label
   int64_t label_every_row;
 };

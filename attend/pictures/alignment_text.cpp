@@ -125,7 +125,7 @@ std::string narrow_cell(const Sheet& sheet, double weight) {
   return painted(sheet, weight, two_digits ? text.substr(1) : repeat(" ", kNarrowCell));
 }
 
-// Prints a map whose headings and numbers fit into the width.
+// Prints a map with headings and numbers that fit into the width.
 void append_wide(std::string& out, const Sheet& sheet, int cell) {
   const std::string gap = sheet.options.color ? "" : " ";
   std::string heading = repeat(" ", sheet.label_width + 1);

@@ -32,8 +32,9 @@ struct GraphOptions {
   bool undirected = false;
 };
 
-// Makes a graph from a grid [T, T] per head, whose row i holds what labels[i] attended to. A token
-// that attends to itself is an edge; weights that are not finite are no edges.
+// Makes a graph from a grid [T, T] of weights per head; row i has the weights of the query
+// labels[i]. A token that attends to itself is an edge. Weights that are not finite make no
+// edges.
 //
 // If queries and keys share their projection, scores are symmetric: one number says that i and j
 // belong together. Each row's softmax still has a sum of its own, so that w_ij and w_ji differ. The

@@ -135,7 +135,7 @@ void check(const Chart& chart) {
   }
 }
 
-// Rows of the legend: as many names per row as fit.
+// Distributes the series over rows of the legend that fit into the width.
 std::vector<std::vector<size_t>> legend_rows(const Chart& chart, double width) {
   std::vector<std::vector<size_t>> rows;
   double used = 0;

@@ -12,8 +12,8 @@ const WeightGrid& checked_grid(const Alignment& alignment);
 // Like checked_grid(), for a picture: also an Error if there are too many tokens.
 const WeightGrid& checked_picture_grid(const Alignment& alignment);
 
-// Returns the first of ..., 0.1, 0.2, 0.5, 1, 2, 5, ... that is at least the largest weight; 1 if
-// no weight is positive.
+// Returns the least number of the form 1, 2 or 5 times a power of ten that is at least the largest
+// weight; 1 if no weight is positive.
 double scale_end(const WeightGrid& grid);
 
 // Writes a weight in about four columns at most: "" if it rounds to 0, ".87", "1.0", "12", "-.25".

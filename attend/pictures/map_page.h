@@ -66,7 +66,7 @@ class HeadReducer {
   bool whole_;
   int64_t next_ = 0;             // row
   std::vector<int64_t> starts_;  // first column of each block of the overview, and the end
-  std::vector<Kept> largest_;    // of the current row, in descending order
+  std::vector<Kept> largest_;    // weights of the current row, in descending order
 };
 
 // Tokens along a side of maps, such as "source". UTF-8; spaces and control characters are shown as
@@ -84,7 +84,7 @@ struct PageMap {
   size_t rows = 0;
   size_t columns = 0;
   std::vector<PageHead> heads;
-  std::vector<std::string> notes = {};  // what each head does, in a word or two; may be empty
+  std::vector<std::string> notes = {};  // function of each head in a word or two; may be empty
   std::string key = {};  // name of the attention in requests to a server: "encoder.1"; may be empty
 };
 
@@ -99,7 +99,7 @@ struct EvidenceFigure {
   double high = 0;
   std::string bar;  // "at least 0.5"
   bool passed = false;
-  std::string missing = {};  // why there is no value; empty: there is one
+  std::string missing = {};  // reason for a missing value; otherwise empty
 };
 
 // An explanation of each target token: a map of the page's token lists `rows` (target) by `columns`
@@ -118,8 +118,8 @@ struct PageMethod {
 struct PageLens {
   struct Cell {
     std::string token;       // most probable token
-    double probability = 0;  // of that token
-    double own = 0;          // of the answer's token
+    double probability = 0;  // probability of `token`
+    double own = 0;          // probability of the answer's token
   };
   std::vector<std::string> layers;  // in order, from the first
   size_t columns = 0;               // index of the answer's token list

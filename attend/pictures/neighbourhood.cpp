@@ -29,7 +29,7 @@ struct RingToken {
 
 struct Rings {
   std::vector<RingToken> tokens;
-  std::vector<LayerGraph::Edge> edges;  // that contributed to the first token's vector
+  std::vector<LayerGraph::Edge> edges;  // edges that contributed to the first token's vector
   int64_t last = 0;
   double radius = 0;
 };

@@ -12,7 +12,7 @@ namespace attend {
 // Maximum rows and columns of a thumbnail.
 inline constexpr int64_t kPageThumbnail = 64;
 
-// Orders floats by magnitude; what is not finite is above every number.
+// Orders floats by magnitude; infinity and NaN are above every number.
 int32_t magnitude_of(float weight);
 
 // rows x columns weights, each the largest by magnitude in its block.

@@ -19,7 +19,7 @@ struct PointsDrawing {
 inline constexpr int64_t max_drawn_points = 2000;
 
 // Returns a self-contained SVG document with equal scales of both axes: light, or dark if the
-// viewer prefers that. Error if there are no points or more than max_drawn_points, and if a
+// viewer prefers that. Error without points or with more than max_drawn_points, and if a
 // coordinate is not finite or beyond 1e100 in magnitude.
 std::string points_svg(const PointsDrawing& drawing);
 

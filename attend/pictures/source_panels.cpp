@@ -38,7 +38,7 @@ void check(const Alignment& alignment, const SourcePicture& picture) {
 
 // Positions of the panels of one picture.
 struct PanelLayout {
-  double width, height;  // of a panel without its label
+  double width, height;  // size of a panel without its label
   int64_t across;
   double left(int64_t panel) const {
     return padding + static_cast<double>(panel % across) * (width + gap);

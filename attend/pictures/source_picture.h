@@ -5,12 +5,12 @@
 
 namespace attend {
 
-// A source with a picture: an image, whose tokens are its patches, row by row, or the spectrogram
-// of a sound, whose tokens are its columns.
+// A source with a picture: an image with its patches as tokens, row by row, or the spectrogram of a
+// sound with its columns as tokens.
 struct SourcePicture {
   std::string png;                // a PNG document
-  int64_t height = 0, width = 0;  // of the picture, in pixels
-  int64_t rows = 1, columns = 1;  // of tokens, which divide the picture evenly
+  int64_t height = 0, width = 0;  // size of the picture in pixels
+  int64_t rows = 1, columns = 1;  // grid of tokens; divides the picture evenly
 };
 
 }  // namespace attend

@@ -83,7 +83,7 @@ struct ThumbnailLayout {
 };
 
 ThumbnailLayout thumbnail_layout(const Alignment& alignment, const WeightGrid& grid) {
-  constexpr double kSine = 0.766, kCosine = 0.643;  // of 50 degrees
+  constexpr double kSine = 0.766, kCosine = 0.643;  // angle: 50 degrees
   const double left = std::round(kThumbnailPadding + widest_label(alignment.target) + 5);
   const double top = std::round(kThumbnailPadding + widest_label(alignment.source) * kSine + kFont);
   double right = static_cast<double>(grid.columns) * kCell;

@@ -16,9 +16,10 @@ struct InitialModel {
   PairModel model;
 };
 
-// Rebuilds the network of `model`, whose vocabularies come from its data, with the tokens and
-// weights of the initial model. With --init-vocabulary extend, further tokens of the data follow.
-// Reports the numbers of new tokens and copied weights. Error if no weight fits.
+// Rebuilds the network of `model` with the tokens and weights of the initial model. Before the
+// call, the vocabularies of `model` come from its data. With --init-vocabulary extend, further
+// tokens of the data follow. Reports the numbers of new tokens and copied weights. Error if no
+// weight fits.
 void begin_from(const InitialModel& initial, const TrainOptions& options, PairModel& model,
                 const Say& say);
 

@@ -27,13 +27,13 @@ struct PairData {
 
 // Reads the data of --data and --valid: a folder with train.tsv and valid.tsv, one TSV file, or two
 // files of sources and targets. Without --valid, data that is not a folder is split by a hash of
-// the source. Of a text, the last tenth is set aside; of interactions, the last two items of each
-// user. A graph's folder assigns its nodes itself. Targets that are too long for an answer are
+// the source. The last tenth of a text and, in interactions, the last two items of each user are
+// set aside. A graph's folder assigns its nodes itself. Targets that are too long for an answer are
 // skipped.
 //
-// `tell` is called with remarks on skipped targets, truncated sources, a header that became a
-// label, colours and targets in another normal form than answers. It also gets PairReader::remarks
-// and, with options.skip_bad, unreadable lines, images and sounds. Error if nothing can be learned.
+// Remarks report skipped targets, truncated sources, a header that became a label, colours, and
+// targets in another normal form than answers. They include PairReader::remarks and, with
+// options.skip_bad, unreadable lines, images and sounds. Error if nothing can be learned.
 // With train.shuffle_buffer, training examples are not read here, and are neither split nor
 // reported.
 PairData read_training_data(const TrainOptions& options, const RunConfig& config, const Tell& tell);

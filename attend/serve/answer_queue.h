@@ -86,7 +86,7 @@ class AnswerQueue {
     ClientRequests client;
     std::chrono::steady_clock::time_point since;
     size_t taken = 0;             // number of requests
-    size_t weight = 0;            // of the requests taken since it was last requeued
+    size_t weight = 0;            // weight of the requests taken since the last requeue
     const Call* owner = nullptr;  // the call that answers a long client
 
     size_t left() const { return client.requests.size() - taken; }

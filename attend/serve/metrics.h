@@ -36,7 +36,7 @@ class ServerMetrics {
   // `queued_seconds`: queue time of each request that joined a thread's work; `together`: number of
   // texts that the thread was then answering.
   void count_batch(const std::vector<double>& queued_seconds, size_t together);
-  void count_tokens(int64_t tokens);  // of sources and answers
+  void count_tokens(int64_t tokens);  // adds tokens of sources and answers
 
   // Text format 0.0.4. `queue_size`: requests waiting for a model; `lost_log_lines`: lines that
   // could not be logged.

@@ -296,7 +296,7 @@ struct FieldSchema {
     return schema;
   }
 
-  // A default out of range stands for the model's own value.
+  // A default out of range means that the model's own value is used.
   bool has_in_range(double usual) const { return usual >= field.minimum && usual <= field.maximum; }
 
   json operator()(const int64_t* number) const {

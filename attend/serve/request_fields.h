@@ -64,7 +64,7 @@ struct RequestField {
   std::variant<int64_t*, double*, bool*, std::string*, std::vector<std::string>*, RequestInputs*,
                NamedVariable, std::vector<RequestField>>  // the last: fields of a nested object
       value;
-  double minimum = 0, maximum = 0;  // of numbers; of arrays and inputs: of their size
+  double minimum = 0, maximum = 0;  // range of a number, or of the size of an array or inputs
   bool is_required = false;
   bool is_nullable = false;  // null: as if the field were absent
   // Whether the variable's initial value has the same effect as an absent field. If not, the schema

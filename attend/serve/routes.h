@@ -34,7 +34,7 @@ struct Route {
   RouteFields* fields = nullptr;                          // null: the body is not read
   ErrorForm error = openai_error;                         // form of errors after routing
   std::vector<std::string> types = {"application/json"};  // content types of the answer
-  std::string schema = {};  // of an answer in JSON: a name of answer_schemas()
+  std::string schema = {};  // schema of a JSON answer: a name of answer_schemas()
   // For probes, which call by address; the answer must not contain secrets.
   bool takes_any_host = false;
 };

@@ -35,9 +35,9 @@ struct ServedModel {
 };
 
 struct ServiceOptions {
-  std::vector<ModelFolder> folders = {};  // of the models
-  ModelOptions model = {};                // skip_bad is set
-  size_t queue = 256;  // waiting requests per model, and without a model; more get 429
+  std::vector<ModelFolder> folders = {};
+  ModelOptions model = {};  // skip_bad is set
+  size_t queue = 256;       // waiting requests per model, and without a model; more get 429
   // Time limit of a streamed answer, from the request to its end.
   std::chrono::milliseconds stream_time{600000};
   std::vector<std::string> examples = {};  // example texts of the page

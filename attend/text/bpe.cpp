@@ -75,7 +75,7 @@ BytePairEncoding::BytePairEncoding(std::vector<Merge> merges, bool end_is_piece)
   int64_t rank = 0;
   for (const auto& [left, right] : merges_) {
     const uint64_t key = key_of(add(left), add(right));
-    // Of duplicate merges the first counts.
+    // The first of duplicate merges counts.
     joined_.emplace(key, Joined{rank++, add(left + right)});
   }
 }

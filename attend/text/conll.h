@@ -16,13 +16,13 @@ bool names_conll(std::string_view path);
 // token and its label, and a blank line ends a sentence. TABs separate columns if the line has one,
 // otherwise white space does. A line of -DOCSTART- counts as blank.
 //
-// A line that begins with # before the first token of a sentence is a comment. If it has as many
-// columns as the tokens, separated in the same way, it is a token, such as a hashtag. With columns
-// between blanks, a line whose first column is just # is always a comment.
+// A line that begins with # before the first token of a sentence is a comment, unless it has the
+// separator and the number of columns of the tokens. Then it is a token, such as a hashtag. With
+// columns between blanks, a line that has just # as its first column is always a comment.
 //
 // A file is CoNLL-U if its name ends in .conllu or its tokens have ten columns between TABs. There,
-// lines whose first column is a range (1-2) or a decimal number (5.1) are skipped, unless tokens
-// are in the first column, and blanks in a token become _.
+// lines with a range (1-2) or a decimal number (5.1) in the first column are skipped, unless tokens
+// are in the first column. Blanks in a token become _.
 class ConllReader {
  public:
   // Columns are given by number, from 1. By default, tokens are in the first column and labels in

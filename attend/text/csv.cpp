@@ -154,10 +154,10 @@ struct CsvReader::State {
   ByteReader bytes;
   int64_t maximum_line;
   csv_parser parser = {};
-  std::vector<std::string> fields;  // of the current row
+  std::vector<std::string> fields;  // current row
   std::deque<Row> rows;
   int64_t next_line = 1, row_line = 1, row_bytes = 0;
-  int64_t line = 1;  // of the row returned last, or of an invalid row
+  int64_t line = 1;  // line of the row returned last, or of an invalid row
   bool is_new_row = true, ended = false;
   bool is_passing = false;  // the rest of the line belongs to an invalid row
   std::vector<std::string> header;

@@ -35,7 +35,7 @@ std::optional<std::vector<Ring>> relevant_rings(const Molecule& molecule);
 bool is_element(const Atom& atom);
 // 0 for "*".
 int64_t atomic_number(const Atom& atom);
-// Returns the usual valences of the element, ascending; empty if it has none.
+// Returns the usual valences of the element, ascending; empty if it lacks them.
 std::vector<int64_t> usual_valences(int64_t atomic_number);
 // Number of electrons outside the noble gas core and full d and f shells.
 int64_t outer_electrons(int64_t atomic_number);

@@ -40,8 +40,8 @@ struct Molecule {
 // Returns the number of lines that draw a bond: 1 to 4; 1 for aromatic, dative and any.
 int64_t lines_of(BondType type);
 
-// Reads SMILES (Weininger 1988; opensmiles.org) into a form that does not depend on the spelling of
-// the molecule, except for the order of atoms and bonds, `text`, `direction` and the turn named by
+// Reads SMILES (Weininger 1988; opensmiles.org). The result does not depend on the spelling of the
+// molecule, except for the order of atoms and bonds, `text`, `direction` and the turn named by
 // `chirality`:
 // - A hydrogen atom with one bond, without isotope and charge, becomes a hydrogen of the atom that
 //   it is bound to, unless that is a hydrogen or "*".

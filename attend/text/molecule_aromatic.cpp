@@ -59,7 +59,7 @@ class AromaticSearch {
     return all.empty() ? -1 : all.front();
   }
 
-  // Unpaired electrons of an atom in brackets, whose hydrogens are written.
+  // Unpaired electrons of an atom in brackets, which state its hydrogens; 0 without brackets.
   int64_t radicals_of(size_t atom) const {
     const Atom& own = atom_of(atom);
     if (own.text.front() != '[') return 0;

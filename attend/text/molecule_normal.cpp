@@ -91,7 +91,7 @@ std::vector<int64_t> usual_valences(int64_t atomic_number) {
 }
 
 int64_t outer_electrons(int64_t atomic_number) {
-  // Noble gases, each with the first element after it whose d and f shells are full.
+  // Noble gases, each with the first element after it that has full d and f shells.
   constexpr std::array<std::array<int64_t, 2>, 7> rows = {
       {{0, 0}, {2, 0}, {10, 0}, {18, 31}, {36, 49}, {54, 81}, {86, 113}}};
   for (size_t i = rows.size(); i-- > 1;) {

@@ -41,7 +41,7 @@ struct TextTokenizer::Parts {
   Parts& operator=(const Parts&) = delete;
 
   virtual int32_t size() const = 0;
-  virtual std::string name(int32_t id) const = 0;  // of an id below size()
+  virtual std::string name(int32_t id) const = 0;  // requires an id below size()
   virtual std::vector<std::string> split(std::string_view text, bool special_tokens) const = 0;
   virtual SourceTokens split_pair(std::string_view first, std::string_view second) const = 0;
   virtual std::string join(const std::vector<std::string>& tokens) const = 0;
@@ -211,7 +211,7 @@ class PieceParts final : public TextTokenizer::Parts {
   }
 
   MarianTokenizer tokenizer_;
-  std::unordered_map<std::string, std::string> spellings_;  // of tokens with another name
+  std::unordered_map<std::string, std::string> spellings_;  // only of tokens with another name
 };
 
 }  // namespace

@@ -29,8 +29,8 @@ class TextTokenizer {
 
   void save(const std::string& path) const;  // writes the bytes that were read
 
-  // Returns a tokenizer whose split() adds no special tokens; used for targets, because networks
-  // add EOS themselves.
+  // Returns a tokenizer that splits without adding special tokens. It is used for targets, because
+  // networks add EOS themselves.
   TextTokenizer without_special_tokens() const;
 
   int32_t size() const;  // the largest id + 1
@@ -38,8 +38,8 @@ class TextTokenizer {
   // that spelling. It is derived from the id if a vocabulary cannot contain the token or there is
   // none.
   std::string name(int32_t id) const;
-  // Returns the id of the token with that name; none for a .spm, whose token ids are in a
-  // vocabulary.
+  // Returns the id of the token with that name; empty for a .spm, because a vocabulary has
+  // its token ids.
   std::optional<int32_t> id(const std::string& name) const;
 
   // Returns no tokens for an empty text. Ignores a limit in the file.

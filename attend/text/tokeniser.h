@@ -6,9 +6,9 @@
 namespace attend {
 
 // Separates words and punctuation, with one space between tokens. A run of letters and digits is a
-// token; any other character is a token by itself. Each includes the combining marks after it. If
-// two tokens were adjacent, the one that is not a word (the right one of two such) has the mark
-// U+FFED on that side, which allows restoring the text:
+// token; any other character is a token by itself. Each includes the combining marks after it. Two
+// tokens that were adjacent share a mark, U+FFED, which allows restoring the text. The token that
+// is not a word has it on the side of the other; if neither is a word, the right token has it:
 //   Don't stop!  ->  Don ￭'￭ t stop ￭!
 // A U+FFED of the text is written U+FFEC 1, and a U+FFEC is written U+FFEC 0. Error on invalid
 // UTF-8.

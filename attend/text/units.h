@@ -9,10 +9,12 @@
 
 namespace attend {
 
-// Unit of one token: a character (a Unicode code point), a run of text between ASCII white space,
-// the whole text without the white space around it, a byte of its UTF-8, or a symbol of a molecule
-// (split_smiles). The name of a byte is the byte itself if it is printable ASCII, otherwise of the
-// form "<0xC3>".
+// Unit of one token:
+// - character: a Unicode code point;
+// - space: a run of text between ASCII white space;
+// - line: the whole text without the white space around it;
+// - byte: a byte of its UTF-8, named by itself if it is printable ASCII, otherwise as "<0xC3>";
+// - smiles: a symbol of a molecule (split_smiles).
 enum class Units { character, space, line, byte, smiles };
 inline EnumNames names_of(Units) { return {"char", "space", "line", "byte", "smiles"}; }
 

@@ -55,7 +55,7 @@ class TokenSearch {
 
  private:
   struct Match {
-    size_t begin, end;  // end is 0 if there is no match
+    size_t begin, end;  // end is 0 without a match
   };
 
   // Returns the next position at which a token may begin, or the end.

@@ -36,7 +36,7 @@ class BytePairModel : public CachedModel {
       : CachedModel(std::move(tokens)), options_(std::move(options)), byte_tokens_(this->tokens()) {
     merges_.reserve(merges.size());
     int32_t rank = 0;
-    // Of duplicate pairs the last rank counts.
+    // The last rank of a duplicate pair counts.
     for (const TokenMerge& merge : merges)
       merges_[key_of(merge.left, merge.right)] = {rank++, merge.joined};
   }

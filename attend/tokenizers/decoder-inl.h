@@ -19,7 +19,7 @@ using TokenDecoderPointer = std::shared_ptr<const TokenDecoder>;
 // prefix. With `clean_up`, no space is put before punctuation and endings such as 's.
 TokenDecoderPointer word_piece_decoder(std::string prefix, bool clean_up);
 TokenDecoderPointer byte_level_decoder();  // invalid UTF-8 becomes U+FFFD
-// Replaces marks by spaces. With `drop_first`, those of the first token are dropped.
+// Replaces marks by spaces. With `drop_first`, drops marks of the first token.
 TokenDecoderPointer metaspace_decoder(std::string mark, bool drop_first);
 TokenDecoderPointer suffix_decoder(std::string suffix);  // BPEDecoder: the suffix ends a word
 TokenDecoderPointer spaces_decoder();                    // joins tokens with spaces

@@ -10,7 +10,7 @@
 namespace attend::internal {
 namespace {
 
-// The longest decomposition is that of U+FDFA: 18 code points.
+// U+FDFA has the longest decomposition: 18 code points.
 constexpr size_t longest_decomposition = 32;
 
 }  // namespace

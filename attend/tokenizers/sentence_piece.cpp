@@ -122,7 +122,7 @@ bool keeps_to_words(const SentencePieceFile& file) {
 }
 
 // Appends the ids of a text word by word, because the model caches words. Returns whether the ids
-// are certain to equal those of the whole text.
+// are certain to equal the ids of the whole text.
 bool append_words(const SentencePieceParts& parts, std::string_view text,
                   std::vector<int32_t>& ids) {
   for (size_t begin = 0; begin < text.size();) {

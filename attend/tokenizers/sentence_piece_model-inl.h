@@ -11,7 +11,7 @@
 
 namespace attend::internal {
 
-// Kind of a piece; the numbers are those of the file format.
+// Kind of a piece, with the numbers of the file format.
 enum class PieceKind {
   normal = 1,
   unknown = 2,

@@ -21,7 +21,7 @@ const std::array<uint16_t, 128>& ascii_cuts() {
   return table;
 }
 
-// Splits at characters of the classes `cuts`; of these, all but white space become pieces.
+// Splits at characters of the classes `cuts`. These characters become pieces, except white space.
 class CutSplitter : public Splitter {
  public:
   explicit CutSplitter(uint16_t cuts) : cuts_(cuts) {}

@@ -96,7 +96,7 @@ struct UnigramOptions {
   bool look_up_unknown = true;    // a run of unknown characters may be a token
   bool single_precision = false;  // sums are rounded to float32
 };
-// Difference between the lowest score and that of an unknown character.
+// Difference between the lowest score and the score of an unknown character.
 constexpr double unknown_penalty = 10;
 TokenModelPointer unigram_model(TokenTable tokens, std::vector<double> scores,
                                 UnigramOptions options);

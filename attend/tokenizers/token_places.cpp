@@ -73,8 +73,8 @@ size_t blanks_size(std::string_view text) {
   return size;
 }
 
-// Returns the size of the token at the start of a text, where all white space is equivalent; 0 if
-// it is not there.
+// Returns the size of the token at the start of a text, or 0 if the text does not start with it.
+// All white space is equivalent.
 size_t size_at_front(std::string_view text, std::string_view token) {
   const size_t whole = text.size();
   while (!token.empty()) {
@@ -258,7 +258,7 @@ std::vector<std::string> whole_characters(const std::vector<std::string>& parts)
   std::string whole;
   for (const std::string& part : parts) whole += part;
   std::vector<std::string> result;
-  size_t begin = 0, position = 0;  // of the part; of the character with its first byte
+  size_t begin = 0, position = 0;  // start of the part, and of the character with its first byte
   for (const std::string& part : parts) {
     const size_t end = begin + part.size();
     std::string characters, changed;

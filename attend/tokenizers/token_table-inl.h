@@ -14,8 +14,8 @@ namespace attend::internal {
 class TokenTable {
  public:
   TokenTable() = default;
-  // Error if a token is a duplicate, empty, not UTF-8 or over 4096 bytes, or if there are no tokens
-  // or over 4 million. `name` is the file's name.
+  // Error if a token is a duplicate, empty, not UTF-8 or over 4096 bytes. Error if the number of
+  // tokens is 0 or over 4 million. `name` is the file's name.
   TokenTable(std::vector<std::string> tokens, const std::string& name);
 
   int32_t size() const { return static_cast<int32_t>(tokens_.size()); }

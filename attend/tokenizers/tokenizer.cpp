@@ -173,7 +173,7 @@ std::vector<TokenSpan> places_of(const TokenizerParts& parts,
   return places;
 }
 
-// Number of ids left for texts; none if there is no limit.
+// Number of ids left for texts; empty without a limit.
 std::optional<int64_t> room_in(const TokenizerParts& parts, const EncodeOptions& options,
                                const std::vector<TemplatePart>& sequence) {
   const std::optional<int64_t> maximum = options.maximum ? options.maximum : parts.maximum;

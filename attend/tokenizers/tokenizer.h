@@ -52,8 +52,8 @@ enum class PairTypes { same, by_text, other };
 
 struct EncodeOptions {
   bool special_tokens = true;  // adds special tokens around a text, such as [CLS] and [SEP]
-  // Maximum number of ids, including special ones; if unset, the limit of the tokenizer's file. Of
-  // two texts, the longer is cut first.
+  // Maximum number of ids, including special ones; if unset, the limit of the tokenizer's file.
+  // The longer of two texts is cut first.
   std::optional<int64_t> maximum = {};
 };
 
@@ -61,10 +61,10 @@ struct EncodeOptions {
 // ill-formed UTF-8 sequence counts as one U+FFFD. Threads may share a tokenizer.
 class Tokenizer {
  public:
-  // Loads a tokenizer.json. Errors name the file: invalid JSON, nested over 64 deep, over 256 MiB,
-  // a part that is missing or has the wrong type, missing or duplicate ids, a merge of strings that
-  // are not tokens, unsupported parts or settings, by name. An unsupported decoder is an Error of
-  // decode() only.
+  // Loads a tokenizer.json. Errors name the file. Error for invalid JSON, nesting over 64 deep, or
+  // a file over 256 MiB. Error if a part is missing or has the wrong type, if ids are missing or
+  // duplicate, or if strings of a merge are not tokens. Error for unsupported parts or settings, by
+  // name. An unsupported decoder is an Error of decode() only.
   static Tokenizer load(const std::string& path);
   // Parses the bytes of a file; messages call it `name`.
   static Tokenizer parse(std::string_view bytes, const std::string& name);

@@ -5,7 +5,7 @@
 namespace attend::internal {
 namespace {
 
-// The sorted entries whose strings begin with the path to a node.
+// The sorted entries with strings that begin with the path to a node.
 struct Through {
   size_t begin, end;
 };

@@ -26,8 +26,8 @@ extern const std::span<const PointStep> bert_punctuation_steps, white_space_step
 // \p{L}, \p{N} and \s of GPT-2's expression; \w, for neighbours of single-word tokens.
 extern const std::span<const PointStep> letter_steps, number_steps, regex_space_steps,
     word_character_steps;
-// Code points that StripAccents removes; that change or move in normal form D; that only utf8proc
-// would change or move.
+// Code points that StripAccents removes, code points that change or move in normal form D, and code
+// points that only utf8proc would change or move.
 extern const std::span<const PointStep> combining_steps, nfd_changes_steps, untouched_steps;
 // U+0130 is missing: its lower case is two code points, i and U+0307.
 extern const std::span<const LowerRange> lower_ranges;

@@ -41,7 +41,7 @@ class UnigramModel : public CachedModel {
   std::optional<int32_t> unknown() const override { return options_.unknown; }
 
   uint32_t append_anew(std::string_view piece, std::vector<int32_t>& ids) const override {
-    // Reuses their memory between calls, of which there is one per word.
+    // Their memory is reused by later calls. There is one call per word.
     thread_local std::vector<Way> ways;
     thread_local std::vector<Part> parts;
     find_best_ways(piece, ways);
@@ -96,10 +96,10 @@ class UnigramModel : public CachedModel {
   }
 
   // Returns the maximum length of text in which rounding cannot change the best way. Any other way
-  // joins the best one at some byte, where it is behind by at least that byte's lead. A way has at
-  // most one sum per byte of the piece. The rounding error of a sum is at most `epsilon` times the
-  // largest score times the bytes of the text. The factor 4 covers two ways, each rounded here and
-  // in the text.
+  // joins the best one at some byte. Its score there is lower by at least that byte's lead. A way
+  // has at most one sum per byte of the piece. The rounding error of a sum is at most `epsilon`
+  // times the largest score times the bytes of the text. The factor 4 covers two ways, each rounded
+  // here and in the text.
   uint32_t longest_text(const std::vector<Way>& ways) const {
     double lead = std::numeric_limits<double>::infinity();
     for (size_t end = ways.size() - 1; end > 0; end = ways[end].begin)

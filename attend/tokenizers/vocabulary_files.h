@@ -25,7 +25,7 @@ struct SpecialTokenNames {
 struct OlderTokens {
   SpecialTokenNames special = {};
   // Entries as in "added_tokens" of a tokenizer.json. They may describe special tokens further.
-  // They need an id if the vocabulary has none for them.
+  // They need an id if the vocabulary lacks them.
   Json added = Json::array();
 };
 

@@ -78,7 +78,7 @@ class PairGroups {
 // Pairs in memory, grouped by length.
 class PairBatches : public BatchSource {
  public:
-  // Error if there are no pairs. `pairs` must outlive this object.
+  // Error if `pairs` is empty. `pairs` must outlive this object.
   PairBatches(const std::vector<EncodedPair>& pairs, const TrainConfig& config);
 
   void regroup(const BatchSize& size) override { groups_.regroup(size); }

@@ -70,7 +70,7 @@ struct TrainTask {
 // next finite step. After 10 such steps in a row, training returns to the last checkpoint with half
 // the rate, at most train.rollbacks times. The step of that checkpoint depends on the clock. If
 // training still diverges, throws an Error that names a tensor that is not finite; the checkpoint
-// is kept. A validation whose metric is not finite is no improvement.
+// is kept. A metric that is not finite does not count as an improvement.
 //
 // Error also if training ends without weights from a validation, or if data or model do not match
 // the checkpoint. Error if a file cannot be written, or if the configuration has values that

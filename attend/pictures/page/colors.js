@@ -30,8 +30,8 @@ function readColors(ramps) {
   for (const name of ['card', 'text', 'soft', 'line', 'mark', 'bad', 'on'])
     colors[name] = style.getPropertyValue('--' + name).trim();
   colors.words = new Uint32Array(256);
-  colors.greys = new Uint32Array(256);  // with a trace of colour, that signs can be told apart
-  colors.isLight = [];  // black can be read on it better than white
+  colors.greys = new Uint32Array(256);  // with a trace of colour, to distinguish signs
+  colors.isLight = [];  // black is easier to read on it than white
   for (let code = -128; code < 128; ++code) {
     const color = codeColor(ramp, code);
     const grey = 0.3 * color[0] + 0.59 * color[1] + 0.11 * color[2];

@@ -13,7 +13,7 @@ function pointIn(canvas, event) {
   return {x: event.clientX - box.left, y: event.clientY - box.top};
 }
 
-// One pointer pans and two pinch; a tap or a mouse that hovers tells the weight.
+// One pointer pans and two pinch; a tap or a mouse that hovers shows the weight.
 function attachPointers(matrix) {
   const {canvas} = matrix;
   const pointers = new Map();
@@ -68,7 +68,7 @@ function matrixWheel(matrix, event) {
   matrix.zoom(Math.exp(-clamp(y, -200, 200) * (event.ctrlKey ? 0.01 : 0.002)), at.x, at.y);
 }
 
-// Where a key leads from a cell; null for other keys.
+// Returns the cell that a key leads to; null for other keys.
 function cellAfter(matrix, [row, column], key) {
   const page = Math.max(1, Math.floor(matrix.bodyHeight / matrix.scaleY) - 1);
   const steps = {ArrowUp: [-1, 0], ArrowDown: [1, 0], ArrowLeft: [0, -1], ArrowRight: [0, 1],

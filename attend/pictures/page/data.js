@@ -1,6 +1,6 @@
 'use strict';
-// A page is what page_texts() of map_page.cpp wrote, with read(block), the promise of the text that holds a block of
-// its data: that of a map, by number, or 'thumbnails'.
+// A page is the result of page_texts() in map_page.cpp with a function read(block). This function returns a promise of
+// the text of a block of data. `block` is the number of a map, or 'thumbnails'.
 
 function bytesOf(text) {
   if (Uint8Array.fromBase64) return Uint8Array.fromBase64(text);
@@ -16,7 +16,7 @@ async function unpack(text) {
   return new Uint8Array(await new Response(stream).arrayBuffer());
 }
 
-// The floats whose four bytes are stored in planes.
+// Reads floats from four planes, one per byte of a float.
 function floatsOf(bytes, start, count) {
   const floats = new Float32Array(count);
   const target = new Uint8Array(floats.buffer);
@@ -89,7 +89,7 @@ class Head {
     return {rows, columns, codes};
   }
 
-  // {weight}, or {bound} where the weight is not held: its magnitude is at most that.
+  // Returns {weight}, or {bound} if the page lacks the weight: its magnitude is at most `bound`.
   at(row, column) {
     if (this.whole) return {weight: this.weights[row * this.columns + column]};
     let bound = Infinity;
@@ -129,7 +129,7 @@ class Head {
   }
 }
 
-// What was used last stays decoded.
+// The heads that were used last stay decoded, up to `decodedBytes`.
 const decoded = new Map();
 const decodedBytes = 96 * 1024 * 1024;
 

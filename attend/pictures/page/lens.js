@@ -1,4 +1,4 @@
-// What the answer would be if the layers ended early: a table of layers by places, the last layer on top.
+// Shows the answer if the layers ended early: a table of layers by positions, the last layer on top.
 function makeLensView(host, page) {
   const {layers, columns, cells} = page.lens, {tokens} = page.lists[columns];
   host.append(element('p', {class: 'soft'},

@@ -1,8 +1,8 @@
-// Lines between tokens: who looks on the left, what is looked at on the right. Both lists scroll.
+// Lines between tokens: queries on the left, keys on the right. Both lists scroll.
 const pitch = 22;
 const shades = 10;
 const mostLines = 1500;
-const movingLines = 300;  // of a frame while the lists move: more take longer than a frame lasts
+const movingLines = 300;  // maximum number per frame during scrolling; more take longer than a frame lasts
 const restAfter = 120;  // milliseconds
 
 class Lines {
@@ -147,7 +147,7 @@ class Lines {
     if (this.heads.length) mapDrawn();
   }
 
-  // The lines of a head as [row, column, row, column, ...] by strength, beside the focus and in it.
+  // Returns the lines of a head outside the focus and in it, per shade, as [row, column, row, column, ...].
   pathsOf(head) {
     const strong = Array.from({length: shades}, () => []), faint = Array.from({length: shades}, () => []);
     const [first, last] = this.visible(0);
@@ -231,7 +231,8 @@ class Lines {
   }
 }
 
-// The lowest strength from which on at most so many lines are left; the strongest are always drawn.
+// Returns the lowest shade for which at most `most` lines have this shade or a stronger one. The strongest shade is
+// always drawn.
 function leastShade(paths, most) {
   let left = most;
   for (let shade = shades - 1; shade > 0; --shade) {
@@ -278,7 +279,7 @@ function hoverLines(lines, event) {
   else hush();
 }
 
-// Over a list it moves alone, between them both move.
+// The wheel scrolls the list under the pointer, or both lists if the pointer is between them.
 function wheelLines(lines, event) {
   if (!lines.lists || event.ctrlKey || lines.most(0) + lines.most(1) === 0) return;
   event.preventDefault();

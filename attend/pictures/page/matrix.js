@@ -100,7 +100,7 @@ class Matrix {
     return label;
   }
 
-  // A map that is narrower than the room for it stands in its middle.
+  // A map that is narrower than the available width is centred.
   get left() {
     const spare = this.width - this.gutter - rim - this.head.columns * this.scaleX;
     return this.gutter + Math.max(0, Math.round(spare / 2));
@@ -163,7 +163,7 @@ class Matrix {
     this.settle();
   }
 
-  // The cell under the point (in pixels of the canvas) stays where it is.
+  // The cell under the point (in pixels of the canvas) keeps its place.
   zoom(factor, pointX, pointY) {
     const [fitX, fitY] = this.fitScales();
     const largest = Math.max(largestCell, fitX, fitY);
@@ -189,7 +189,7 @@ class Matrix {
     return {x: this.left + (column + 0.5 - this.x) * this.scaleX, y: this.top + (row + 0.5 - this.y) * this.scaleY};
   }
 
-  // What is under a point of the canvas: [row, column], either null where the point is beside the cells.
+  // Returns [row, column] of the cell under a point of the canvas. Either is null if the point is outside the cells.
   cellAt(pointX, pointY) {
     const column = Math.floor(this.x + (pointX - this.left) / this.scaleX);
     const row = Math.floor(this.y + (pointY - this.top) / this.scaleY);
@@ -197,7 +197,7 @@ class Matrix {
             pointX >= this.left && column < this.head.columns ? column : null];
   }
 
-  // A cell beside those in sight is moved to, one farther away comes to the middle.
+  // Scrolls to a cell. A cell near the visible cells appears at the edge, a farther one in the middle.
   reveal([row, column]) {
     const nearest = (start, shown, cell) => {
       if (cell >= start && cell + 1 <= start + shown) return start;
@@ -315,7 +315,7 @@ function labelStep(scale, room) {
     for (const factor of [1, 2, 5]) if (step * factor * scale >= room) return step * factor;
 }
 
-// Tokens where cells are large enough, positions where they are not. Along the top labels stand upright.
+// Labels are tokens if cells are large enough, otherwise positions. Tokens along the top are vertical if they are wide.
 function drawAxis(matrix, context, alongTop) {
   const {left, top} = matrix;
   const scale = alongTop ? matrix.scaleX : matrix.scaleY;

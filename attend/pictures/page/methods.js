@@ -1,4 +1,4 @@
-// What each target token came from, by one method at a time, with the evidence for it.
+// Shows the origins of each target token by one method at a time, with the evidence for it.
 function makeMethodsView(host, page, prefix) {
   const choice = element('fieldset', {class: 'choice'}, element('legend', {}, 'Method'));
   const failed = element('p', {class: 'failed'});

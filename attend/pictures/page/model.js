@@ -1,5 +1,5 @@
-// All layers and heads as thumbnails; one opens as a matrix. `parts`, where there are some, has an element `above` them
-// and makes those `below` a head.
+// Shows the heads of all layers as thumbnails; a click opens one as a matrix. `parts` is optional. It has an element
+// `above` the thumbnails and a function that returns the elements `below` a head.
 async function makeModelView(host, page, open, parts) {
   if (parts) host.append(parts.above);
   host.append(element('p', {class: 'soft'},

@@ -1,6 +1,6 @@
-// What each row of a map looks at, over the picture whose parts are the columns of the map.
+// Shows the weights of each row of a map over a picture. The columns of the map are the parts of the picture.
 const panelsAtOnce = 100;
-const strongestTint = 0.8;  // the opacity of the largest weight: what it covers is still seen
+const strongestTint = 0.8;  // the opacity of the largest weight; the picture below remains visible
 const weakestTint = 0.01;   // share of the largest weight below which nothing is drawn
 const tints = {positive: [255, 138, 31], negative: [47, 141, 255]};
 
@@ -8,7 +8,7 @@ function pictureOf(page, map) {
   return page.lists[map.columns].picture;
 }
 
-// The methods, and the heads of layers, whose columns are parts of a picture.
+// Returns the methods and the heads of layers with parts of a picture as columns.
 function picturedMaps(page) {
   const isPictured = map => pictureOf(page, map);
   return [
@@ -29,7 +29,7 @@ function tintOf(weight, grey) {
   return `rgb(${(grey ? color.map(value => 0.85 * plain + 0.15 * value) : color).map(Math.round)})`;
 }
 
-// One row of a map over the picture; without a row the picture alone.
+// One row of a map over the picture; without a row only the picture.
 class Panel {
   constructor(content, row, width) {
     this.content = content;  // {head, rows, columns, image, grey, name}
@@ -81,7 +81,7 @@ class Panel {
       context.fillRect(...this.boxOf(part));
     }
     context.globalAlpha = 1;
-    // Where the parts look at each other, the one that looks.
+    // If the parts of the picture attend to each other, outlines the query.
     if (rows === columns) this.outline(context, row, colors.on, ratio);
     if (this.cursor !== null) this.outline(context, this.cursor, colors.mark, 2 * ratio);
   }
@@ -104,7 +104,7 @@ class Panel {
   }
 }
 
-// Where a key leads from a part; null for other keys.
+// Returns the part that a key leads to; null for other keys.
 function partAfter({cursor, row, content: {head, columns: {picture}}}, key) {
   if (key === 'Enter') return (head.strongest(row)[0] || [cursor || 0])[0];
   const step = {ArrowLeft: -1, ArrowRight: 1, ArrowUp: -picture.columns, ArrowDown: picture.columns,

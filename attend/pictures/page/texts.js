@@ -1,4 +1,4 @@
-// Texts reach the page as textContent alone, never as markup.
+// Texts reach the page only as textContent, never as markup.
 function element(name, attributes = {}, ...children) {
   const made = document.createElement(name);
   for (const [key, value] of Object.entries(attributes)) {
@@ -10,7 +10,7 @@ function element(name, attributes = {}, ...children) {
   return made;
 }
 
-// As high as asked for, where the window has that much below it.
+// Sets the height, limited to the room in the window below the frame or 360 pixels, if that is more.
 function setHeight(frame, pixels) {
   const room = innerHeight - 100 - frame.getBoundingClientRect().top - scrollY;
   frame.style.height = `${Math.round(Math.max(120, Math.min(pixels, Math.max(360, room))))}px`;
@@ -66,7 +66,7 @@ function cellLines(head, rows, columns, row, column) {
           ['weight', text]];
 }
 
-// Shows lines of text beside a point of the window.
+// Shows lines of text next to a point of the window.
 function tell(lines, x, y) {
   const table = element('table');
   for (const line of lines) {
@@ -92,7 +92,7 @@ function hush() {
   part('tip').hidden = true;
 }
 
-// For readers who hear the page; who sees it has the tip.
+// Announces lines to screen readers; the tip shows the lines on screen.
 function say(lines) {
   part('said').textContent = lines.map(line => line.join(' ')).join(', ');
 }

@@ -1,6 +1,5 @@
-// The cells of a matrix as images of 256 x 256 pixels, each of one cell, or of the largest of 2 x 2, 4 x 4,
-// ... cells where the matrix is seen from afar. A frame makes tiles for some milliseconds; what is not
-// there yet is drawn from the overview.
+// The cells of a matrix as images of 256 x 256 pixels. A pixel is one cell or, after zooming out, the largest of 2 x 2,
+// 4 x 4, ... cells. A frame makes tiles for `tileTime` milliseconds and draws missing tiles from the overview.
 const tileSide = 256;
 const tilesHeld = 128;
 const tileTime = 7;
@@ -42,7 +41,7 @@ class Tiles {
     for (const [tile, row, column] of found) this.drawTile(context, tile, row, column, span);
   }
 
-  // Not where the overview is all there is, or has a pixel of the screen, or less, for each of its own.
+  // Returns false if the overview has all cells, or about one pixel or more for each pixel of the screen.
   needed() {
     const {head, scaleX, scaleY, ratio} = this.matrix;
     const {rows, columns} = head.overview;

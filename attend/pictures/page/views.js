@@ -1,7 +1,7 @@
 // The views of an explanation, the tabs that lead to them, and what is chosen in them.
 class Explanation {
-  // `tabs` and `main` are elements to fill. Ids begin with `prefix`, by which explanations of one document differ.
-  // `changed` is told the name of a view that is shown; `parts` is for makeModelView().
+  // `tabs` and `main` are elements to fill. Ids begin with `prefix`, which is unique in a document.
+  // `changed` is called with the name of a view that is shown; `parts` is for makeModelView().
   constructor(page, tabs, main, {prefix = '', changed = () => {}, parts = null} = {}) {
     Object.assign(this, {page, tabs, main, prefix, changed});
     this.chosen = {map: Math.max(0, page.maps.findIndex(map => map.heads.length > 0)), head: 0};
@@ -52,7 +52,7 @@ class Explanation {
     });
   }
 
-  // The view of that name, or the first where there is none. Views are made when they are first shown.
+  // Shows the view of that name, or the first if the name is unknown. Views are made when they are first shown.
   show(asked) {
     const {names} = this;
     if (!names.length) return;

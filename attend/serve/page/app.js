@@ -9,7 +9,7 @@ function chosenModel() {
   return asking.models.find(model => model.id === part('model').value);
 }
 
-// Models beside each other read the same.
+// Models that are shown side by side read the same kind of source.
 function fillOthers() {
   const {reads_text: readsText} = chosenModel();
   const others = asking.models.filter(model => model.reads_text === readsText);

@@ -1,6 +1,6 @@
-// A switch for each head: without those that are off the model answers otherwise, or the same.
+// A switch for each head. It shows what the model answers without the heads that are off.
 class HeadSwitches {
-  // `ask` has the server explain with those fields besides; `against`: the answer to compare with, if any.
+  // `ask` requests an explanation with additional fields; `against`: the answer to compare with, if any.
   constructor(ask, model, against) {
     Object.assign(this, {ask, model, against, off: new Set(), effects: new Map(), shows: new Map(), order: []});
     const every = element('button', {type: 'button'}, 'Effect of every head');
@@ -61,7 +61,7 @@ class HeadSwitches {
       element('p', {class: 'soft'}, line));
   }
 
-  // What the answer loses without each head, below it.
+  // Shows below each head what the answer loses without it.
   async measure() {
     const {target: keys, scores} = await this.first({view: 'effects'});
     const losses = new Map();

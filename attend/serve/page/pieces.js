@@ -14,7 +14,8 @@ function spansOfNames(text, tokens) {
   return spans;
 }
 
-// The same of spans that count characters; null ones stand for no text. Tokens that share a character are one span.
+// Returns the same kind of spans from spans that count characters. Null means no text. Tokens that share a character
+// are one span.
 function spansOfCharacters(text, counted) {
   const places = [0];
   for (const character of text) places.push(places.at(-1) + character.length);
@@ -37,7 +38,8 @@ function piecesOf(text, tokens, counted) {
   }));
 }
 
-// The text without some of its pieces. What was between a piece and those that follow it goes where none follows.
+// Returns the text without some of its pieces. The text after the last kept piece is dropped, unless that piece is the
+// last of the text.
 function textWithout(pieces, off) {
   const kept = pieces.filter((_, i) => !off.has(i));
   const last = pieces.at(-1);

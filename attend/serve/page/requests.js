@@ -1,4 +1,4 @@
-// What the page asks of its server, and what goes wrong in people's words.
+// Requests of the page to its server, and errors in plain words.
 class Refusal extends Error {
   constructor(message, status) {
     super(message);
@@ -61,7 +61,7 @@ function forgetProblem() {
   part('problem').hidden = true;
 }
 
-// What a page of explanations reads, as page_json() of map_page.cpp wrote it.
+// Returns the data of a page of explanations, as page_json() of map_page.cpp wrote it.
 async function askPage(fields, signal) {
   const {texts, thumbnails, blocks} = await (await ask('v1/explain', {...fields, format: 'page'}, signal)).json();
   texts.read = async block => block === 'thumbnails' ? thumbnails : blocks[block];

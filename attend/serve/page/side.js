@@ -1,4 +1,4 @@
-// What one model answers, and why.
+// One model's answer and its explanation.
 class Side {
   constructor(host, model, prefix) {
     Object.assign(this, {model, prefix});
@@ -26,7 +26,7 @@ class Side {
     this.busy('Waiting for the answer');
     try {
       const grown = beam === 1 ? await this.grow(text) : '';
-      // A whole answer is not computed twice: one token tells how the text was read.
+      // A whole answer is not computed twice: one token is enough to learn how the text was read.
       this.first = await this.predict(text, beam, grown ? {maximum_length: 1} : {});
       if (grown) this.first.predictions = [{target: grown}];
       this.showAnswers(this.first);
@@ -62,7 +62,7 @@ class Side {
     }
   }
 
-  // Has the explanation compare the answer with another one, or with none where the field is empty.
+  // Makes the form that compares the answer with another one. An empty field removes the comparison.
   makeWhyNot() {
     const other = element('input', {type: 'text', size: '12', spellcheck: 'false', autocomplete: 'off'});
     this.whyNot = element('form', {class: 'why-not', hidden: ''},
@@ -78,8 +78,8 @@ class Side {
     });
   }
 
-  // The answer of the most probable tokens, shown while it grows. What cannot be told so, and then is
-  // empty, predict() tells.
+  // Shows the answer of the most probable tokens while it grows, and returns it. Returns '' if the answer cannot be
+  // streamed; predict() then gives it.
   async grow(text) {
     if (!this.model.reads_text || this.hasOneAnswer()) return '';
     let whole = '';
@@ -129,7 +129,7 @@ class Side {
     this.notes.hidden = !notes.length;
   }
 
-  // A button a token. Each switches its token off, and the model answers the text without those.
+  // Makes one button per token. It switches the token off, and the model answers the text without such tokens.
   makeWhatIf(text, {source_tokens: tokens, source_spans: spans}) {
     const pieces = piecesOf(text, tokens, spans);
     this.whatIf.replaceChildren();
@@ -169,7 +169,7 @@ class Side {
       take);
   }
 
-  // Those of before stay until these are there; the view that was chosen stays chosen.
+  // Replaces the old views, which stay until the new page is there. The chosen view stays chosen.
   showViews(page) {
     const name = this.view, before = this.explanation;
     const held = [this.tabs, this.views].some(host => host.contains(document.activeElement));

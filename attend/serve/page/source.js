@@ -1,4 +1,4 @@
-// What is asked: a text, or the file of an image or a sound, as the chosen model reads it.
+// The source: a text, or the file of an image or a sound, as the chosen model reads it.
 const mostFileBytes = 750000;  // a request has a megabyte, and a file in it grows by a third
 const given = {file: ''};
 
@@ -11,7 +11,7 @@ function fileUrl(file) {
   });
 }
 
-// The image, or the sound where the browser can play it.
+// Shows the image, or the sound if the browser can play it.
 function preview(file) {
   const image = part('preview'), sound = part('player');
   image.hidden = !file.type.startsWith('image/');
@@ -36,7 +36,7 @@ function showSource(readsText) {
   part('file-part').hidden = readsText;
 }
 
-// Empty where there is none yet.
+// Returns the source; empty if nothing was given yet.
 function sourceGiven(readsText) {
   return readsText ? part('text').value.trim() : given.file;
 }
