@@ -25,7 +25,7 @@ def write_foreign(name, folder, is_written=lambda tensor: True):
     case = golden_case(name)
     folder.mkdir()
     for file, document in case["files"].items():
-        if file.endswith(".spm"):
+        if file.endswith((".spm", ".model")):
             (folder / file).write_bytes(base64.b64decode(document))
         else:
             (folder / file).write_text(document if isinstance(document, str) else json.dumps(document))
