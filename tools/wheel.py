@@ -3,8 +3,9 @@
 
 It gathers the sources of the sdist in build/wheel/source and makes the sdist. The wheel is built from the sdist with
 the oldest PyTorch. auditwheel adds Highway, but not libtorch, and names the platform. The wheel is installed into one
-environment per PyTorch, and python/tests runs in each. The last line counts the tests. The environments come from PyPI
-and are kept. Each takes 6 GB, most of it for CUDA; --fresh makes them again.
+environment per PyTorch, and python/tests runs in each. The tests of attend.Model need the program in build/release.
+The last line counts the tests. The environments come from PyPI and are kept. Each takes 6 GB, most of it for CUDA;
+--fresh makes them again.
 """
 
 import argparse
@@ -109,9 +110,11 @@ def tested(python, version, wheel, arguments):
     # An empty folder, so that the package is imported from the environment.
     outside = BUILD / "outside"
     outside.mkdir(exist_ok=True)
+    program = ROOT / "build" / "release" / "attend"
+    found = {"ATTEND_PROGRAM": str(program)} if program.exists() else {}
     subprocess.run([python, "-m", "pytest", "-q", "-rs", "-p", "no:cacheprovider", "--import-mode=importlib",
                     f"--junitxml={report}", *arguments, ROOT / "python" / "tests"], cwd=outside, stdout=sys.stderr,
-                   env=os.environ | {"PYTHONDONTWRITEBYTECODE": "1"})
+                   env=found | os.environ | {"PYTHONDONTWRITEBYTECODE": "1"})
     if not report.exists():
         return 0, 1
     counts = [suite.attrib for suite in xml.parse(report).getroot().iter("testsuite")]
