@@ -53,7 +53,7 @@ std::vector<std::string> all_texts() {
 }
 
 void run_check(const EmbedOptions& options) {
-  if (options.json || options.model.skip_bad)
+  if (options.json || options.tokens || options.model.skip_bad)
     fail("--check prints three counts; leave --json, --tokens and --skip-bad out");
   const Model model(options.folder, options.model);
   ModelOptions more = options.model;

@@ -72,8 +72,8 @@ struct FormatSummary {
   std::string path;
   std::vector<std::pair<std::string, int64_t>> counts = {};  // as DataFormatRow::counts
   int64_t malformed = 0;                                     // unreadable lines
-  // Each remark names an unreadable line, or states what is left out. If there are many remarks,
-  // the first and the last are kept.
+  // A remark names an unreadable line or the lines that are left out. Only the first and the last
+  // of many remarks are kept.
   std::vector<std::string> remarks = {};
 };
 

@@ -51,7 +51,7 @@ std::pair<std::string_view, std::string_view> parse_line(std::string_view line,
   if (is_blank(pair.first)) fail("the source, before the TAB, is empty");
   if (!files.takes_empty_targets && is_blank(pair.second))
     fail("the target, after the TAB, is empty");
-  if (files.pairs != PairTexts::never) source_texts(pair.first, files.pairs);
+  source_texts(pair.first, files.pairs);  // throws
   return pair;
 }
 

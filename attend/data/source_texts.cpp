@@ -14,6 +14,7 @@ void check_text(std::string_view text, const char* which) {
 }  // namespace
 
 SourceTexts source_texts(std::string_view source, PairTexts pairs) {
+  if (pairs == PairTexts::never) return {source};
   const size_t tab = source.find('\t');
   if (tab == std::string_view::npos) {
     if (pairs == PairTexts::always)

@@ -18,8 +18,8 @@ struct SourceTexts {
   std::optional<std::string_view> second = {};
 };
 
-// Returns the texts of a source. Error on several TABs, on a pair with a blank text, and on a
-// missing TAB if `pairs` is always. Not for PairTexts::never.
+// Returns the texts of a source: the whole source if `pairs` is never. Otherwise Error on several
+// TABs, on a pair with a blank text, and on a missing TAB if `pairs` is always.
 SourceTexts source_texts(std::string_view source, PairTexts pairs);
 
 }  // namespace attend

@@ -73,13 +73,9 @@ PairCheck pair_check(const TextConfig& text) {
   return [source, target, kind, pairs = text.pairs, frames = text.frames, wanted = text.target,
           separator = text.label_separator](const std::string& source_text,
                                             const std::string& target_text) mutable {
-    if (pairs != PairTexts::never) {
-      const SourceTexts texts = source_texts(source_text, pairs);
-      for (const std::string_view one : {texts.first, texts.second.value_or("")})
-        if (source) split_units(one, *source);
-    } else if (source) {
-      split_units(source_text, *source);
-    }
+    const SourceTexts texts = source_texts(source_text, pairs);
+    if (source) split_units(texts.first, *source);
+    if (source && texts.second) split_units(*texts.second, *source);
     if (kind != nullptr) {
       kind->measure(source_text, frames);
       kind->reader(frames)->read(source_text);

@@ -76,8 +76,7 @@ std::vector<std::string> TextCodec::split(std::string_view text) const {
 }
 
 SourceTokens TextCodec::split_source(std::string_view text) const {
-  const SourceTexts texts =
-      pairs == PairTexts::never ? SourceTexts{text} : source_texts(text, pairs);
+  const SourceTexts texts = source_texts(text, pairs);
   if (texts.second && tokenizer)
     return tokenizer->split(prepared(texts.first), prepared(*texts.second));
   SourceTokens tokens{split_one(texts.first)};
@@ -166,8 +165,7 @@ std::string TextCodec::join_line(const std::vector<std::string>& tokens) const {
 
 std::vector<TokenSpan> TextCodec::places(std::string_view text) const {
   if (!tokenizer) return {};
-  const SourceTexts texts =
-      pairs == PairTexts::never ? SourceTexts{text} : source_texts(text, pairs);
+  const SourceTexts texts = source_texts(text, pairs);
   if (!texts.second) return tokenizer->places(text);
   std::vector<TokenSpan> all = tokenizer->places(texts.first, *texts.second);
   const auto begin = static_cast<size_t>(texts.second->data() - text.data());

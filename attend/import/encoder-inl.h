@@ -63,9 +63,9 @@ struct EncoderType {
 // Our type with such a head, and the settings of its encoder.
 const char* type_of(EncoderHead head);
 SourceEncoderConfig& encoder_of(ModelConfig& config, EncoderHead head);
-// The settings of the model's encoder; null if its type is none of type_of().
+// The settings of the model's encoder; null for other types than type_of() returns.
 SourceEncoderConfig* find_encoder(ModelConfig& config);
-// Limits an encoder to `most` tokens; leaves other models unchanged.
+// Limits an encoder to `maximum` tokens; leaves other models unchanged.
 void limit_source(int64_t maximum, ModelConfig& config);
 
 // Reads the labels of a classifier; a single label means that it answers with a number

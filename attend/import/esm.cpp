@@ -106,17 +106,16 @@ void insert(ForeignModel& model, const std::vector<TensorRow>& rows) {
 
 // Reads from the angles per position which rule gives them. Released files may hold them rounded to
 // float16, as they were in training.
-void read_frequencies(const TensorFile& theirs, const SourceEncoderConfig& like,
-                      SourceEncoderConfig& encoder) {
+void read_frequencies(const TensorFile& theirs, SourceEncoderConfig& encoder) {
   constexpr std::string_view ending = "rotary_embeddings.inv_freq";
   std::string rule;
   for (const auto& [name, tensor] : theirs.tensors) {
     if (!name.ends_with(ending)) continue;
     std::string own;
     for (const char* each : {"none", "float16"}) {
-      Rotation rotation = like.stack(like.layers, /*causal=*/false).self[0].rotation;
+      Rotation rotation = encoder.stack(encoder.layers, /*causal=*/false).self[0].rotation;
       rotation.scaling = parse_rotary_scaling(each);
-      const at::Tensor wanted = rotary_frequencies(rotation, like.depth / like.heads);
+      const at::Tensor wanted = rotary_frequencies(rotation, encoder.depth / encoder.heads);
       // Powers of float32 numbers have relative errors of a few 2^-24 times the logarithm.
       if (own.empty() && tensor.sizes() == wanted.sizes() &&
           at::allclose(tensor.to(at::kDouble), wanted, 4e-6, 0))
@@ -134,8 +133,7 @@ void read_frequencies(const TensorFile& theirs, const SourceEncoderConfig& like,
 
 void complete_esm(const TensorFile& theirs, ForeignModel& model) {
   SourceEncoderConfig& encoder = *find_encoder(model.config);
-  const SourceEncoderConfig like = encoder;
-  read_frequencies(theirs, like, encoder);
+  read_frequencies(theirs, encoder);
   for (const std::string& name : {model.prefix + contact_weight, std::string(contact_weight)})
     if (theirs.tensors.contains(name) && !encoder.contact_head) add_contact_head(model);
 }

@@ -30,7 +30,8 @@ void add_rotary_keys(const SourceEncoderConfig& encoder, Json& config) {
   config["mask_token_id"] = nullptr;
 }
 
-// Adds what is only in the tensors of a type with rotary positions.
+// Adds the tensors that replace settings of a type with rotary positions: the contact head, and
+// frequencies in float16.
 void add_rotary_tensors(const SourceEncoderConfig& ours, ExportedFolder& made) {
   if (ours.contact_head) add_contact_head(made.again);
   const Rotation rotation = rotation_of(ours);

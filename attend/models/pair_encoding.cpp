@@ -92,7 +92,7 @@ std::vector<EncodedPair> PairModel::encode(const TokenisedExamples& tokenised, i
       pair.source = looked_up(numbers, sources);
       if (!numbers.empty())
         check_language(tokenised.sources.tokens()[static_cast<size_t>(numbers[0])], pair.source[0]);
-      kind.clean_source(pair.source);  // not of pairs
+      kind.clean_source(pair.source);  // changes no pair of texts
       int64_t second = std::min(tokenised.seconds[i], std::ssize(pair.source));
       truncate_source(pair.source, second);
       mark_second_text(pair.source, second);

@@ -445,8 +445,7 @@ Settings TransformerConfig::settings() {
                {"model.decoder_layers", &decoder_layers, "number of layers of the decoder", 1, 256},
                {"model.tied", &tied,
                 "embeddings that the output shares, or inputs: source and target share theirs; all "
-                "and inputs "
-                "need data.joint_vocabulary"},
+                "and inputs need data.joint_vocabulary"},
                length_setting()});
   append(all, embedding_settings(output_bias, scale_embedding));
   all.push_back(scale_setting());

@@ -50,6 +50,16 @@ Json entry_of(const std::string& content, bool strip_left) {
           {"rstrip", false},    {"normalized", false},  {"special", true}};
 }
 
+// Adds the token unless it is there; it is special in any case, although files of ByT5 deny it.
+void make_special(Json& added, const std::string& content, bool strip_left) {
+  const auto there = std::find_if(added.begin(), added.end(),
+                                  [&](const Json& entry) { return entry["content"] == content; });
+  if (there == added.end())
+    added.push_back(entry_of(content, strip_left));
+  else
+    (*there)["special"] = true;
+}
+
 Json sorted_by_id(Json added) {
   std::stable_sort(added.begin(), added.end(),
                    [](const Json& one, const Json& other) { return one["id"] < other["id"]; });
@@ -61,16 +71,8 @@ Json added_tokens(const OlderTokens& older, const TokenTable& tokens, bool strip
   Json added = older.added;
   const SpecialTokenNames& special = older.special;
   for (const std::string* content :
-       {&special.unknown, &special.begin, &special.end, &special.padding, &special.mask}) {
-    if (content->empty()) continue;
-    const auto there = std::find_if(added.begin(), added.end(), [&](const Json& entry) {
-      return entry["content"] == *content;
-    });
-    if (there == added.end())
-      added.push_back(entry_of(*content, strip_mask && content == &special.mask));
-    else
-      (*there)["special"] = true;  // files of ByT5 deny it
-  }
+       {&special.unknown, &special.begin, &special.end, &special.padding, &special.mask})
+    if (!content->empty()) make_special(added, *content, strip_mask && content == &special.mask);
   for (Json& entry : added) {
     const std::string content = entry["content"];
     if (const std::optional<int32_t> id = tokens.id(content))
@@ -97,12 +99,7 @@ Json with_all(Json added, const TokenTable& tokens) {
 }
 
 OlderTokens with_special(OlderTokens tokens, const std::vector<std::string>& more) {
-  for (const std::string& content : more) {
-    const bool is_there =
-        std::any_of(tokens.added.begin(), tokens.added.end(),
-                    [&](const Json& entry) { return entry["content"] == content; });
-    if (!is_there) tokens.added.push_back(entry_of(content, false));
-  }
+  for (const std::string& content : more) make_special(tokens.added, content, false);
   return tokens;
 }
 
