@@ -47,6 +47,18 @@ class Server:
         answer = connection.getresponse()
         return answer.status, dict(answer.headers), answer.read().decode()
 
+    def answer(self, path, **fields):
+        """Returns the JSON of an answer with status 200."""
+        status, _, body = self.ask("POST", path, fields)
+        assert status == 200, body
+        return json.loads(body)
+
+    def refusal(self, path, status, **fields):
+        """Returns the body of an answer with this status."""
+        found, _, body = self.ask("POST", path, fields)
+        assert found == status, body
+        return body
+
     def predict(self, **fields):
         status, _, body = self.ask("POST", "/v1/predict", fields)
         return status, body

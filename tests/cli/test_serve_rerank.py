@@ -19,57 +19,47 @@ class Ranked(program.Case):
         self.server = Server("ranker", "labels", "--port", 0, cwd=self.folder)
         self.addCleanup(self.server.end)
 
-    def answer(self, path, **fields):
-        status, _, body = self.server.ask("POST", path, fields)
-        self.assertEqual(status, 200, body)
-        return json.loads(body)
-
-    def refusal(self, path, status, **fields):
-        found, _, body = self.server.ask("POST", path, fields)
-        self.assertEqual(found, status, body)
-        return body
-
     def scores(self):
         lines = self.succeed("predict", "ranker", "--json", stdin="".join(f"{QUERY}\t{text}\n" for text in TEXTS))
         return [json.loads(line)["predictions"][0]["number"] for line in lines.stdout.splitlines()]
 
     def test_ranks_as_text_embeddings_inference(self):
         scores = self.scores()
-        ranked = self.answer("/rerank", query=QUERY, texts=TEXTS, return_text=True)
+        ranked = self.server.answer("/rerank", query=QUERY, texts=TEXTS, return_text=True)
         order = sorted(range(3), key=lambda i: -scores[i])
         self.assertEqual(ranked, [{"index": i, "score": scores[i], "text": TEXTS[i]} for i in order])
-        for one in self.answer("/rerank", query=QUERY, texts=TEXTS, raw_scores=True):
+        for one in self.server.answer("/rerank", query=QUERY, texts=TEXTS, raw_scores=True):
             self.assertEqual(set(one), {"index", "score"})
             self.assertAlmostEqual(1 / (1 + math.exp(-one["score"])), scores[one["index"]], 12)
 
     def test_ranks_as_jina_and_cohere(self):
         scores = self.scores()
         best = max(range(3), key=lambda i: scores[i])
-        found = self.answer("/v1/rerank", model="ranker", query=QUERY, documents=TEXTS, top_n=1, return_documents=True)
+        found = self.server.answer("/v1/rerank", model="ranker", query=QUERY, documents=TEXTS, top_n=1, return_documents=True)
         self.assertEqual(found["results"], [{"index": best, "relevance_score": scores[best],
                                              "document": {"text": TEXTS[best]}}])
         self.assertGreater(found["usage"]["total_tokens"], 20)
-        objects = self.answer("/v1/rerank", model="ranker", query=QUERY, documents=[{"text": text} for text in TEXTS])
+        objects = self.server.answer("/v1/rerank", model="ranker", query=QUERY, documents=[{"text": text} for text in TEXTS])
         self.assertEqual({one["index"]: one["relevance_score"] for one in objects["results"]}, dict(enumerate(scores)))
 
     def test_reads_a_tab_as_a_blank(self):
-        tabs, blanks = (self.answer("/rerank", query=f"the{space}cat", texts=[f"a{space}dog"]) for space in "\t ")
+        tabs, blanks = (self.server.answer("/rerank", query=f"the{space}cat", texts=[f"a{space}dog"]) for space in "\t ")
         self.assertEqual(tabs, blanks)
 
     def test_cuts_only_if_asked(self):
         long = ["a dog " * 20]
-        self.refusal("/rerank", 413, query=QUERY, texts=long)
-        self.assertEqual(len(self.answer("/rerank", query=QUERY, texts=long, truncate=True)), 1)
-        self.assertEqual(len(self.answer("/v1/rerank", model="ranker", query=QUERY, documents=long)["results"]), 1)
+        self.server.refusal("/rerank", 413, query=QUERY, texts=long)
+        self.assertEqual(len(self.server.answer("/rerank", query=QUERY, texts=long, truncate=True)), 1)
+        self.assertEqual(len(self.server.answer("/v1/rerank", model="ranker", query=QUERY, documents=long)["results"]), 1)
 
     def test_refuses_what_it_cannot_rank(self):
-        self.assertIn("does not score pairs", self.refusal("/rerank", 422, model="labels", query=QUERY, texts=TEXTS))
-        self.assertIn("query is blank", self.refusal("/rerank", 422, query=" ", texts=TEXTS))
-        self.assertIn("second text of the pair is empty", self.refusal("/rerank", 422, query=QUERY, texts=["a", " "]))
-        self.assertIn("from 1 to 128", self.refusal("/rerank", 422, query=QUERY, texts=["a"] * 129))
+        self.assertIn("does not score pairs", self.server.refusal("/rerank", 422, model="labels", query=QUERY, texts=TEXTS))
+        self.assertIn("query is blank", self.server.refusal("/rerank", 422, query=" ", texts=TEXTS))
+        self.assertIn("second text of the pair is empty", self.server.refusal("/rerank", 422, query=QUERY, texts=["a", " "]))
+        self.assertIn("from 1 to 128", self.server.refusal("/rerank", 422, query=QUERY, texts=["a"] * 129))
         self.assertIn("an array of strings or an array of objects with a text",
-                      self.refusal("/v1/rerank", 422, model="ranker", query=QUERY, documents=[{"title": "a"}]))
-        self.assertIn("top_n", self.refusal("/v1/rerank", 422, model="ranker", query=QUERY, documents=TEXTS, top_n=0))
+                      self.server.refusal("/v1/rerank", 422, model="ranker", query=QUERY, documents=[{"title": "a"}]))
+        self.assertIn("top_n", self.server.refusal("/v1/rerank", 422, model="ranker", query=QUERY, documents=TEXTS, top_n=0))
 
 
 if __name__ == "__main__":

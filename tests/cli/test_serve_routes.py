@@ -39,16 +39,9 @@ class Routes(program.Case):
         cls.server = Server(*MODELS, "--port", 0, "--threads", 1, cwd=cls.shared)
         cls.addClassCleanup(cls.server.end)
 
-    def answer(self, path, **fields):
-        status, _, body = self.server.ask("POST", path, fields)
-        self.assertEqual(status, 200, body)
-        return json.loads(body)
-
     def refusal(self, path, status, **fields):
         """Returns the error of a refusal."""
-        found, _, body = self.server.ask("POST", path, fields)
-        self.assertEqual(found, status, body)
-        return json.loads(body)["error"]
+        return json.loads(self.server.refusal(path, status, **fields))["error"]
 
     def predicted(self, model, texts, *options):
         """Returns the output of predict --json for the texts."""
@@ -59,7 +52,7 @@ class Routes(program.Case):
 
     def test_labels_of_texts(self):
         texts = ["the film was great", "dull plot", "zzz", ""]
-        answers = self.answer("/v1/classify", model="reviews", texts=texts)
+        answers = self.server.answer("/v1/classify", model="reviews", texts=texts)
         self.assertEqual(answers["model"], "reviews")
         printed = self.predicted("reviews", texts, "--beam", 2, "--nbest", 2)
         for found, told in zip(answers["answers"], printed, strict=True):
@@ -72,12 +65,12 @@ class Routes(program.Case):
         self.assertEqual(answers["answers"][3]["predictions"], [])
         first = answers["answers"][0]["predictions"]
         self.assertAlmostEqual(sum(one["probability"] for one in first), 1, 5)
-        best = self.answer("/v1/classify", model="reviews", texts=texts[:1], nbest=1)
+        best = self.server.answer("/v1/classify", model="reviews", texts=texts[:1], nbest=1)
         self.assertEqual(best["answers"][0]["predictions"], first[:1])
 
     def test_labels_of_tokens(self):
         (line,), (answer,) = (self.predicted("places", ["in Oslo again"], "--details"),
-                              self.answer("/v1/classify", model="places",
+                              self.server.answer("/v1/classify", model="places",
                                           texts=["in Oslo again"])["answers"])
         (told,) = line["predictions"]
         self.assertEqual(
@@ -94,17 +87,17 @@ class Routes(program.Case):
         self.assertIn("/v1/predict", error["message"])
 
     def vectors(self, **fields):
-        body = self.answer("/v1/embeddings", model="text", encoding_format="float", **fields)
+        body = self.server.answer("/v1/embeddings", model="text", encoding_format="float", **fields)
         self.assertEqual([one["index"] for one in body["data"]], list(range(len(body["data"]))))
         return [one["embedding"] for one in body["data"]]
 
     def tokens(self, texts):
         return [[token["id"] for token in tokens]
-                for tokens in self.answer("/tokenize", model="text", inputs=texts)]
+                for tokens in self.server.answer("/tokenize", model="text", inputs=texts)]
 
     def test_vectors_as_clients_of_openai_read_them(self):
         texts = ["the cat sat", "my dog"]
-        body = self.answer("/v1/embeddings", model="text", input=texts)
+        body = self.server.answer("/v1/embeddings", model="text", input=texts)
         self.assertEqual((body["object"], body["model"]), ("list", "text"))
         self.assertEqual(body["usage"], {"prompt_tokens": 17, "total_tokens": 17})
         first, second = [one["embedding"] for one in body["data"]]
@@ -115,7 +108,7 @@ class Routes(program.Case):
         ids = self.tokens(texts)
         self.assertEqual(self.vectors(input=ids), [first, second])
         self.assertEqual(self.vectors(input=ids[0]), [first])
-        packed = self.answer("/v1/embeddings", model="text", input="my dog", encoding_format="base64")
+        packed = self.server.answer("/v1/embeddings", model="text", input="my dog", encoding_format="base64")
         self.assertEqual(packed["data"][0]["embedding"],
                          base64.b64encode(struct.pack("<32f", *second)).decode())
 
@@ -151,7 +144,7 @@ class Routes(program.Case):
         self.assertEqual(len(self.vectors(input=[ids] * 1000)), 1000)  # 11,000 values
 
     def complete(self, model="text", **fields):
-        body = self.answer("/v1/completions", model=model, **fields)
+        body = self.server.answer("/v1/completions", model=model, **fields)
         self.assertEqual((body["object"], body["model"]), ("text_completion", model))
         self.assertEqual([one["index"] for one in body["choices"]],
                          list(range(len(body["choices"]))))
@@ -364,48 +357,48 @@ class Routes(program.Case):
 
     def test_clients_of_text_embeddings_inference(self):
         first, second = self.vectors(input=["the cat sat", "my dog"])
-        self.assertEqual(self.answer("/embed", model="text", inputs="the cat sat"), [first])
-        self.assertEqual(self.answer("/embed", model="text", inputs=["the cat sat", "my dog"],
+        self.assertEqual(self.server.answer("/embed", model="text", inputs="the cat sat"), [first])
+        self.assertEqual(self.server.answer("/embed", model="text", inputs=["the cat sat", "my dog"],
                                      normalize=True, truncate=None), [first, second])
-        (raw,) = self.answer("/embed", model="text", inputs="my dog", normalize=False)
+        (raw,) = self.server.answer("/embed", model="text", inputs="my dog", normalize=False)
         length = math.sqrt(sum(number * number for number in raw))
         for number, other in zip(raw, second, strict=True):
             self.assertAlmostEqual(number / length, other, 6)
-        self.assertEqual(len(self.answer("/embed", model="text", inputs="the " * 9,
+        self.assertEqual(len(self.server.answer("/embed", model="text", inputs="the " * 9,
                                          truncate=True)[0]), 32)
-        (classified,) = self.answer("/v1/classify", model="reviews", texts=["dull plot"])["answers"]
-        labels = self.answer("/predict", model="reviews", inputs="dull plot", parameters={})
+        (classified,) = self.server.answer("/v1/classify", model="reviews", texts=["dull plot"])["answers"]
+        labels = self.server.answer("/predict", model="reviews", inputs="dull plot", parameters={})
         self.assertEqual(labels, [{"label": one["target"], "score": one["probability"]}
                                   for one in classified["predictions"]])
-        self.assertEqual(self.answer("/predict", model="reviews", inputs=[["dull plot"]] * 2),
+        self.assertEqual(self.server.answer("/predict", model="reviews", inputs=[["dull plot"]] * 2),
                          [labels] * 2)
         # At the root the answer depends on the model, as with such a server.
-        self.assertEqual(self.answer("/", model="text", inputs=["the cat sat", "my dog"]), [first, second])
-        self.assertEqual(self.answer("/", model="reviews", inputs="dull plot", raw_scores=False), labels)
-        self.assertEqual(self.answer("/", model="reviews", inputs=[["dull plot"]]), [labels])
+        self.assertEqual(self.server.answer("/", model="text", inputs=["the cat sat", "my dog"]), [first, second])
+        self.assertEqual(self.server.answer("/", model="reviews", inputs="dull plot", raw_scores=False), labels)
+        self.assertEqual(self.server.answer("/", model="reviews", inputs=[["dull plot"]]), [labels])
         self.assertEqual(self.refusal("/", 422, model="text", inputs=[["a"]])[:19], "the model gives vec")
-        self.assertEqual(self.answer("/embed", model="text", inputs="my dog", truncation_direction="right",
+        self.assertEqual(self.server.answer("/embed", model="text", inputs="my dog", truncation_direction="right",
                                      prompt_name=None), [second])
-        (close,) = self.answer("/similarity", model="text", inputs={"source_sentence": "the cat sat",
+        (close,) = self.server.answer("/similarity", model="text", inputs={"source_sentence": "the cat sat",
                                                                     "sentences": ["my dog"]}, parameters={})
         self.assertAlmostEqual(close, sum(a * b for a, b in zip(first, second)), 6)
-        (rows,) = self.answer("/embed_all", model="text", inputs="my dog")
+        (rows,) = self.server.answer("/embed_all", model="text", inputs="my dog")
         self.assertEqual((len(rows), len(rows[0])), (6, 32))
         for column, number in enumerate(raw):  # the vector of a text is the mean of its token vectors
             self.assertAlmostEqual(sum(row[column] for row in rows) / 6, number, 5)
         ids = self.tokens(["my dog", "the"])
-        self.assertEqual(self.answer("/decode", model="text", ids=ids), ["my dog", "the"])
-        self.assertEqual(self.answer("/decode", model="text", ids=ids[1]), ["the"])
+        self.assertEqual(self.server.answer("/decode", model="text", ids=ids), ["my dog", "the"])
+        self.assertEqual(self.server.answer("/decode", model="text", ids=ids[1]), ["the"])
         self.assertEqual(json.loads(self.server.ask("GET", "/ping")[2]), {"status": "alive"})
-        ((token, *_),) = self.answer("/tokenize", model="reviews", inputs="plot zzz")
+        ((token, *_),) = self.server.answer("/tokenize", model="reviews", inputs="plot zzz")
         self.assertEqual({key: token[key] for key in ("text", "special", "start", "stop")},
                          {"text": "plot", "special": False, "start": None, "stop": None})
 
     def test_clients_of_text_embeddings_inference_name_no_model(self):
         first = json.loads(self.server.ask("GET", "/v1/models")[2])["data"][0]["id"]
         self.assertEqual(json.loads(self.server.ask("GET", "/info")[2])["model_id"], first)
-        self.assertEqual(self.answer("/embed", inputs="my dog"),
-                         self.answer("/embed", model=first, inputs="my dog"))
+        self.assertEqual(self.server.answer("/embed", inputs="my dog"),
+                         self.server.answer("/embed", model=first, inputs="my dog"))
 
     def test_errors_of_text_embeddings_inference(self):
         for path, status, fields in (("/embed", 413, {"inputs": "the " * 9}),
