@@ -149,6 +149,16 @@ def golden_pairs(folder, family, activation=None):
             "texts": texts, "answers": answers}
 
 
+def five_tokens(model, tokenizer, texts):
+    """Answers of up to five tokens: the probabilities of their tokens, and their texts."""
+    answers, said = [], []
+    for text in texts:
+        ids = translated(model, tokenizer, text, 5)
+        answers.append(with_digits(logs_of(model, tokenizer, text, ids).exp()))
+        said.append(tokenizer.decode(ids, skip_special_tokens=True))
+    return answers, said
+
+
 def golden_translation(folder):
     """A small translator, its answers and the probability of each token."""
     tokenizer = translating_tokenizer(folder, rules="identity", size=50)
@@ -158,11 +168,7 @@ def golden_translation(folder):
     model, shapes = with_formula(transformers.MarianMTModel(translating_config(tokenizer, **values)), folder)
     tokenizer.save_pretrained(folder)
     texts = ["the cat sees", ">>fra<< Paris is the Grüße </s> of France", "don't"]
-    answers, said = [], []
-    for text in texts:
-        ids = translated(model, tokenizer, text, 5)
-        answers.append(with_digits(logs_of(model, tokenizer, text, ids).exp()))
-        said.append(tokenizer.decode(ids, skip_special_tokens=True))
+    answers, said = five_tokens(model, tokenizer, texts)
     files = {file: json.loads((folder / file).read_text())
              for file in ("config.json", "vocab.json", "tokenizer_config.json")}
     files |= {file: base64.b64encode((folder / file).read_bytes()).decode() for file in ("source.spm", "target.spm")}
@@ -178,11 +184,7 @@ def golden_t5(folder):
     config = transformers.T5Config(vocab_size=len(tokenizer), **values)
     model, shapes = with_formula(transformers.T5ForConditionalGeneration(config), folder)
     texts = ["the cat sees", "Paris is <extra_id_0> Grüße </s> of France", "don't"]
-    answers, said = [], []
-    for text in texts:
-        ids = translated(model, tokenizer, text, 5)
-        answers.append(with_digits(logs_of(model, tokenizer, text, ids).exp()))
-        said.append(tokenizer.decode(ids, skip_special_tokens=True))
+    answers, said = five_tokens(model, tokenizer, texts)
     files = {file: json.loads((folder / file).read_text()) for file in ("config.json", "tokenizer_config.json")}
     files["spiece.model"] = base64.b64encode((folder / "spiece.model").read_bytes()).decode()
     return {"name": "T5ForConditionalGeneration", "what": "translation", "files": files, "tensors": shapes,

@@ -35,15 +35,18 @@ class Ranked(program.Case):
     def test_ranks_as_jina_and_cohere(self):
         scores = self.scores()
         best = max(range(3), key=lambda i: scores[i])
-        found = self.server.answer("/v1/rerank", model="ranker", query=QUERY, documents=TEXTS, top_n=1, return_documents=True)
+        found = self.server.answer("/v1/rerank", model="ranker", query=QUERY, documents=TEXTS, top_n=1,
+                                   return_documents=True)
         self.assertEqual(found["results"], [{"index": best, "relevance_score": scores[best],
                                              "document": {"text": TEXTS[best]}}])
         self.assertGreater(found["usage"]["total_tokens"], 20)
-        objects = self.server.answer("/v1/rerank", model="ranker", query=QUERY, documents=[{"text": text} for text in TEXTS])
+        objects = self.server.answer("/v1/rerank", model="ranker", query=QUERY,
+                                     documents=[{"text": text} for text in TEXTS])
         self.assertEqual({one["index"]: one["relevance_score"] for one in objects["results"]}, dict(enumerate(scores)))
 
     def test_reads_a_tab_as_a_blank(self):
-        tabs, blanks = (self.server.answer("/rerank", query=f"the{space}cat", texts=[f"a{space}dog"]) for space in "\t ")
+        tabs, blanks = (self.server.answer("/rerank", query=f"the{space}cat", texts=[f"a{space}dog"])
+                        for space in "\t ")
         self.assertEqual(tabs, blanks)
 
     def test_cuts_only_if_asked(self):
