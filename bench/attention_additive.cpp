@@ -81,7 +81,7 @@ void run_memory_case(Bench& bench) {
   const bool received = read(ends[0], &megabytes, sizeof megabytes) == sizeof megabytes;
   close(ends[0]);
   if (child > 0) waitpid(child, nullptr, 0);
-  if (!received) throw std::runtime_error("the process whose memory is measured failed");
+  if (!received) throw std::runtime_error("the measured process failed");
   bench.add("both, MB above inputs and outputs", megabytes, at_most(300));
 }
 

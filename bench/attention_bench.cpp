@@ -195,13 +195,13 @@ int main(int argc, char** argv) {
   attend::bench::Options options;
   options.picture =
       std::filesystem::absolute(argv[0]).parent_path().append("attention_bench.svg").string();
-  app.add_option("--only,cases", options.only, "cases whose name contains one of these");
+  app.add_option("--only,cases", options.only, "only cases with one of these words in their names");
   app.add_flag("--quick", options.quick, "a subset that takes a minute");
   app.add_flag("--list", options.list, "print the names of the cases and stop");
   app.add_flag("--json", options.json,
                "one array of {case, metric, value, bar, met}; value null: the case could not run, "
                "and metric says why; bar null: there is none");
-  app.add_option("--svg", options.picture, "where to write the picture: fraction of peak, length")
+  app.add_option("--svg", options.picture, "file of the picture: fraction of peak by length")
       ->capture_default_str();
   CLI11_PARSE(app, argc, argv);
   attend::bench::run(options, slow_products);

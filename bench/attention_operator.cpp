@@ -52,11 +52,11 @@ void run_short_case(Bench& bench, int64_t length, int64_t depth) {
       bench.seconds);
   bench.add_over_composed("both, ", rounds.ratio(1, 0), at_least(1.5));
   // The difference is the overhead of the operator and its tensors.
-  bench.add_over_composed("both, the kernels alone, ", rounds.ratio(1, 2));
+  bench.add_over_composed("both, only the kernels, ", rounds.ratio(1, 2));
   const double operations = forward_operations(shape) + backward_operations(shape);
-  bench.add("both, the kernels alone, fraction of the peak",
+  bench.add("both, only the kernels, fraction of the peak",
             rounds.median([=](const Round& r) { return operations / r[2] / r[3]; }));
-  bench.add("time to read as many bytes, of that of the kernels", rounds.ratio(4, 2));
+  bench.add("time to read the same bytes over time of the kernels", rounds.ratio(4, 2));
 }
 
 }  // namespace

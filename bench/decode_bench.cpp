@@ -292,7 +292,7 @@ int main(int argc, char** argv) {
   bool json = false;
   std::string only;
   CLI::App app("Decoding, batched and with caches");
-  app.add_option("--seconds", seconds, "of each probe");
+  app.add_option("--seconds", seconds, "seconds per measurement");
   app.add_flag("--json", json, "print the figures as JSON, too");
   app.add_option("--only", only, "one part")
       ->check(CLI::IsMember({"words", "transformer", "steps"}));

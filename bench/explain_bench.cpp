@@ -179,12 +179,12 @@ int main(int argc, char** argv) {
   using namespace attend::bench;
   bool as_json = false, quick = false, is_long = false;
   std::string only;
-  CLI::App app("What evidence for one answer costs");
+  CLI::App app("The cost of evidence for one answer");
   app.add_flag("--json", as_json, "print {case, metric, value, bar, met} of each figure");
-  app.add_flag("--quick", quick, "three turns alone");
+  app.add_flag("--quick", quick, "only three turns");
   app.add_flag("--long", is_long,
                "each method on 512 tokens of a model of BERT-base's size, and the page");
-  app.add_option("--method", only, "this method, or page, alone, on the same");
+  app.add_option("--method", only, "only this method, or `page`, on the same model");
   CLI11_PARSE(app, argc, argv);
   if (is_long) return measure_all_long(argv, as_json) ? 0 : 1;
   if (!only.empty()) {

@@ -198,7 +198,7 @@ int main(int argc, char** argv) {
   using namespace attend::bench;
   CLI::App app{
       "Linear-time attention, one head of depth 64: microseconds a token from 1,024 to 65,536 with "
-      "the exponent of the length, exact fused attention beside it, and the error of the context "
+      "the exponent of the length, the same of exact fused attention, and the error of the context "
       "against exact attention, |difference| / |exact|. Medians; what is compared takes turns on "
       "one thread, timed by its processor time."};
   Options options;

@@ -161,7 +161,7 @@ void predict(double step, double ahead, const std::vector<double>& buckets) {
   const auto before = static_cast<double>(buckets.size() - 1);
   fmt::print(
       "\npredicted efficiency t / (t + c) of t = {:.0f} ms, {:.1f} MB and {:.0f} us, by a ring:\n"
-      "one sum after backward / {} buckets, {:.1f} MB of which within {:.0f} ms of backward\n"
+      "one sum after backward / {} buckets, {:.1f} MB of them within {:.0f} ms of backward\n"
       "| machines | 10 Gb/s | 100 Gb/s |\n|---|---|---|\n",
       1e3 * step, bytes / 1e6, 1e6 * latency, buckets.size(), (bytes - last) / 1e6, 1e3 * ahead);
   for (const double machines : {8.0, 64.0, 512.0}) {
@@ -233,8 +233,8 @@ int main(int argc, char** argv) {
   using namespace attend;
   Options options;
   CLI::App app("Training in two processes on this machine");
-  app.add_option("--seconds", options.seconds, "of each turn");
-  app.add_option("--turns", options.turns, "of each");
+  app.add_option("--seconds", options.seconds, "seconds per turn");
+  app.add_option("--turns", options.turns, "turns per row");
   CLI11_PARSE(app, argc, argv);
   std::unique_ptr<Communicator> world;
   std::optional<ChildProcesses> other;

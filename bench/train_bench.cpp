@@ -233,8 +233,8 @@ int main(int argc, char** argv) {
   using namespace attend;
   Options options;
   CLI::App app("Training throughput against a plain LibTorch loop");
-  app.add_option("--seconds", options.seconds, "of each turn");
-  app.add_option("--turns", options.turns, "of each row");
+  app.add_option("--seconds", options.seconds, "seconds per turn");
+  app.add_option("--turns", options.turns, "turns per row");
   app.add_option("--only", options.only, "Transformer, recurrent or words");
   app.add_option("--batches", options.batches,
                  "write the batches there, as JSON, and time nothing");

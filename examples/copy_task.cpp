@@ -262,7 +262,7 @@ int main(int argc, char** argv) {
   app.add_option("--batch", options.batch, "sequences of one length that train together");
   app.add_option("--lstm-hidden", options.lstm_hidden, "depth of the LSTM");
   app.add_option("--rate", options.rate, "learning rate of Adam");
-  app.add_option("--seed", options.seed, "of the weights and the sequences");
+  app.add_option("--seed", options.seed, "seed of the weights and the sequences");
   app.add_option("--out", options.out, "beginning of the names of the pictures");
   CLI11_PARSE(app, argc, argv);
   try {

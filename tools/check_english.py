@@ -54,6 +54,7 @@ PATTERNS = (
 SENTENCE = Pattern(f"over {LONGEST_SENTENCE} words", re.compile(""), "several sentences")
 CPP_TOKEN = re.compile(r'R"([^()\s]*)\((?:.|\n)*?\)\1"|"(?:\\.|[^"\\\n])*"|\'(?:\\.|[^\'\\\n])*\'|//[^\n]*'
                        r"|/\*(?:.|\n)*?\*/")
+CONTINUED_TEXT = re.compile(r'(?<=[^\\\n(])"\n\s*"(?=[^\n])')  # between two literals of one text
 TOOL_COMMENT = re.compile(r"NOLINT|clang-format|namespace|IWYU")
 
 
@@ -71,8 +72,9 @@ def line_of(text, place):
 
 
 def cpp_prose(file, text):
-    """Comments, of which whole lines that follow each other are one, and string literals of three words or more."""
+    """Comments, of which whole lines that follow each other are one, and texts of three words or more."""
     found = []
+    text = CONTINUED_TEXT.sub(" \n", text)
     for match in CPP_TOKEN.finditer(text):
         token, line = match.group(), line_of(text, match.start())
         if token.startswith(("//", "/*")):

@@ -123,7 +123,8 @@ void write_scores(const std::string& path, const Model& model,
 // Items that were not in training have no likelihood.
 void leave_likelihood_out(const EvaluateOptions& options, Measurement& result) {
   std::erase_if(result.metrics, [](const Metric* metric) { return !metric->of_answers(); });
-  print_remark(fmt::format("{}: no last item was in training, so there is no loss", options.data));
+  print_remark(fmt::format("{}: the training data lack every last item, so loss is not computed",
+                           options.data));
 }
 
 std::string unread_part(int64_t tokens) {

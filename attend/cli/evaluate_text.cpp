@@ -38,8 +38,8 @@ void evaluate_text(const Model& model, const std::string& data, bool as_json, in
              : likelihood_json(likelihood_of_text(model, read_text(path, print_remark, bad)));
   if (figures["tokens"] == figures["unknown_tokens"])
     fail(
-        "{}: the model knows none of its {} tokens, so there is no loss; give data of the model's "
-        "kind",
+        "{}: the model's vocabulary lacks all of its {} tokens, so loss is not computed; give data "
+        "of the model's kind",
         path, figures["tokens"].get<int64_t>());
   if (as_json) {
     fmt::print("{}\n", figures.dump());

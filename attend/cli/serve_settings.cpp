@@ -159,7 +159,7 @@ Settings ServeOptions::settings() {
        "accepted Host names besides the address and localhost, separated by commas; without a "
        "port, any port is accepted"},
       {"serve.cors_origin", &origins,
-       "sites whose pages may send requests, such as https://example.org, separated by commas"},
+       "origins of pages that may send requests, as https://example.org, separated by commas"},
       {.key = "serve.certificate",
        .value = &http.certificate_file,
        .help = "use TLS: PEM file with the certificate and its chain",

@@ -70,8 +70,8 @@ Trained train_together(TrainOptions options, const ProcessOptions& processes) {
 std::string shown_ending(const TrainOutcome& outcome, const Metric& metric) {
   const std::string setting = fmt::format("{} = {:g}", outcome.ended_by, outcome.limit);
   if (outcome.ended_by != "train.patience") return "ended by " + setting;
-  return fmt::format("ended by {}: that many validations after the warm-up did not improve {}",
-                     setting, metric.title);
+  return fmt::format("ended by {}: validations after the warm-up no longer improved {}", setting,
+                     metric.title);
 }
 
 void print_outcome(const Trained& trained, const std::string& folder) {

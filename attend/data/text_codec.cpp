@@ -195,7 +195,7 @@ std::string TextCodec::token_of(int64_t outer_id, const Vocabulary& vocabulary) 
   const int64_t first = first_outer - shift;
   const int64_t last = by_tokenizer ? tokenizer->size() : vocabulary.size() - shift;
   if (outer_id < first || outer_id >= last)
-    fail("there is no token {}; token ids of texts are {} to {}", outer_id, first, last - 1);
+    fail("token id {} does not exist; token ids of texts are {} to {}", outer_id, first, last - 1);
   return by_tokenizer ? tokenizer->name(static_cast<int32_t>(outer_id))
                       : vocabulary.token(outer_id + shift);
 }

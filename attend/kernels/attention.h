@@ -25,7 +25,7 @@ struct View {
   int64_t head_stride = 0;
   int64_t row_stride = 0;
 
-  // Returns null if there is no data, as for an array without elements.
+  // Returns null for an array without elements.
   T* row(int64_t batch, int64_t head, int64_t row) const {
     if (data == nullptr) return nullptr;
     return data + batch * batch_stride + head * head_stride + row * row_stride;

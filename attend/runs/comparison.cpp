@@ -80,7 +80,7 @@ std::string comparison_table(const std::vector<ComparedRow>& rows, const Metric&
   std::vector<std::string> head = {"mechanism"};
   for (const Metric* each : metrics) head.push_back(each->title + (each->is_share ? ", %" : ""));
   for (size_t i = 0; i < ranges.size(); ++i)
-    head.push_back((i == 0 ? "of sources " : "") +
+    head.push_back((i == 0 ? "sources " : "") +
                    range_name(ranges[i], i > 0 && i + 1 == ranges.size()) +
                    (i == 0 ? " long" : ""));
   head.emplace_back("minutes");

@@ -401,7 +401,7 @@ struct Named {
   std::string word = "one", note;
 
   Settings settings() {
-    return {{"a.shape", &shape, "of the figure"},
+    return {{"a.shape", &shape, "shape of the figure"},
             {.key = "a.word", .value = &word, .choices = {"one", "two"}},
             {"a.note", &note}};
   }

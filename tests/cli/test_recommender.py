@@ -99,7 +99,7 @@ class Recommender(program.Case):
     def test_figures_of_nothing(self):
         self.write("new.tsv", "u\tx\nu\ty\nu\tz\n")
         run = self.succeed("evaluate", self.model, "--data", "new.tsv")
-        self.assertIn("no last item was in training, so there is no loss", run.stderr)
+        self.assertIn("the training data lack every last item, so loss is not computed", run.stderr)
         self.assertIn("2 of 2 source tokens are unknown to the model, the first is: 'x'", run.stderr)
         self.assertRegex(run.stdout, r"not in training +1 of the last items, which are misses")
         self.assertNotIn("loss", run.stdout)

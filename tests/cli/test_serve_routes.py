@@ -124,7 +124,8 @@ class Routes(program.Case):
 
     def test_what_has_no_vector(self):
         for value, words in (("", "no tokens"), ([], "0 inputs"), (7, "must be"),
-                             ([3], "no token 3"), ([[5], [9999]], "input[1]: there is no token 9999"),
+                             ([3], "token id 3 does not exist"),
+                             ([[5], [9999]], "input[1]: token id 9999 does not exist"),
                              (["the", "a", ["b"]], "must be"), ("a" * 1048577, "at most 1048576")):
             error = self.refusal("/v1/embeddings", 422, model="text", input=value)
             self.assertIn(words, error["message"])

@@ -158,8 +158,8 @@ class Options(program.Case):
         # A rate too small to learn anything.
         run = self.succeed(*train(**{"train.patience": 1, "train.learning_rate": 1e-9,
                                      "train.epochs": 9}))
-        self.assertIn("ended by train.patience = 1: that many validations after the warm-up did not "
-                      "improve token error", run.stderr)
+        self.assertIn("ended by train.patience = 1: validations after the warm-up no longer improved "
+                      "token error", run.stderr)
 
     def test_a_dump_changes_nothing(self):
         """For a training that resumes, and for one initialised from another model."""

@@ -57,7 +57,7 @@ TEST(BatchesByLength, HoldEachIndexOnce) {
 }
 
 TEST(BatchesByTokens, HoldEachIndexOnceAndFewEnoughTokens) {
-  EXPECT_TRUE(rc::check("a partition whose padded batches fit", [] {
+  EXPECT_TRUE(rc::check("a partition into padded batches that fit", [] {
     const auto count = *rc::gen::inRange<int64_t>(0, 400);
     const auto tokens = *rc::gen::inRange<int64_t>(1, 600);
     const auto seed = *rc::gen::arbitrary<uint64_t>();

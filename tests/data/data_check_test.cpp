@@ -155,7 +155,7 @@ TEST_F(DataCheck, ReadsTheSoundsThatSourcesName) {
   ASSERT_EQ(file.odd.size(), 1u);
   EXPECT_EQ(file.odd[0].kind, "unreadable");
   EXPECT_EQ(file.odd[0].count, 2);
-  EXPECT_THAT(check("a.wav\tx\nwords\ty\n").odd, IsEmpty()) << "texts, one of which names a sound";
+  EXPECT_THAT(check("a.wav\tx\nwords\ty\n").odd, IsEmpty()) << "texts; one names a sound";
 }
 
 TEST_F(DataCheck, ReadsImagesBesideALineThatNamesNone) {
@@ -252,7 +252,7 @@ TEST_F(DataCheck, PointsOutAHeader) {
   EXPECT_EQ(file.odd[0].kind, "header");
   EXPECT_THAT(file.odd[0].lines, ElementsAre(1));
   EXPECT_THAT(check(text + "another\tlabel\n").odd, IsEmpty());
-  EXPECT_THAT(check(text + "another\tfair\n").odd, IsEmpty()) << "rare labels are no header";
+  EXPECT_THAT(check(text + "another\tfair\n").odd, IsEmpty()) << "rare labels are not a header";
 }
 
 // Also for a line longer than one read: later lines keep their numbers.

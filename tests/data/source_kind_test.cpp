@@ -302,7 +302,7 @@ TEST(PictureSets, AreInTheOrderOfTheirNames) {
   };
   FrameConfig config{.patch = 2};
   EXPECT_TRUE(kind.names(set({2, 0})));
-  EXPECT_FALSE(kind.names(folder / "i.idx:2")) << "that is an image";
+  EXPECT_FALSE(kind.names(folder / "i.idx:2")) << "an image";
   kind.measure(set({2, 0}), config);
   EXPECT_EQ(kind.shape(config).depth(), 4) << "a patch with a row of zeros";
   const at::Tensor frames = kind.reader(config)->read(set({2, 0}));

@@ -268,8 +268,8 @@ TEST(BeamSearch, ExcludedTokensComeInNoAnswer) {
     for (const Candidate& hypothesis : found[b])
       for (size_t t = b == 1 ? 1 : 0; t < hypothesis.ids.size(); ++t)
         EXPECT_EQ(hypothesis.ids[t], 2);
-  EXPECT_EQ(found[1][0].ids[0], 3) << "told to begin with it";
-  EXPECT_EQ(found[0].size(), 5U) << "of 0 to 4 tokens";
+  EXPECT_EQ(found[1][0].ids[0], 3) << "it is the given prefix";
+  EXPECT_EQ(found[0].size(), 5U) << "lengths 0 to 4";
 }
 
 TEST(BeamSearch, NoSentencesGiveNoAnswers) {

@@ -177,7 +177,7 @@ TEST(HttpHead, ABodyThatIsEncodedIsRefusedByName) {
     EXPECT_NE(refusal->message.find(value), std::string::npos) << refusal->message;
   }
   EXPECT_EQ(status(post("Content-Length: 5\r\nContent-Encoding: Identity\r\n")), 0);
-  EXPECT_EQ(status(get("Content-Encoding: gzip\r\n")), 0) << "there is no body";
+  EXPECT_EQ(status(get("Content-Encoding: gzip\r\n")), 0) << "the request lacks a body";
 }
 
 TEST(HttpHead, ATargetIsAPathOfVisibleCharacters) {

@@ -308,7 +308,7 @@ TEST(TokenIds, AreThoseOfTheModelsOwnTokenizer) {
     }
     EXPECT_EQ(model.source_text(ids), "the cat sees") << name;
     EXPECT_THAT(test::error_of([&] { model.source_text({1'000'000}); }),
-                HasSubstr("there is no token 1000000; token ids of texts are 0 to"));
+                HasSubstr("token id 1000000 does not exist; token ids of texts are 0 to"));
   }
   // A mask is known, because its own vector is read.
   for (const SourceToken& token : Model(folder / "BertForMaskedLM").tokenise("[MASK]"))

@@ -295,7 +295,8 @@ TEST_F(ModelTest, TellsTokensOfTextsAndTextsOfTokens) {
     EXPECT_EQ(token.is_known, token.text != "x");
     ids.push_back(token.id);
   }
-  EXPECT_THAT([&] { model.source_text(ids); }, ThrowsMessage<Error>(HasSubstr("no token 3")));
+  EXPECT_THAT([&] { model.source_text(ids); },
+              ThrowsMessage<Error>(HasSubstr("token id 3 does not exist")));
   ids.erase(ids.begin() + 2);
   EXPECT_EQ(model.source_text(ids), "cab");
   EXPECT_EQ(model.source_text({}), "");

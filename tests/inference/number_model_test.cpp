@@ -59,7 +59,7 @@ TEST_F(NumberModels, AnswerInTheUnitOfTraining) {
     EXPECT_EQ(target_number(answers[i].best().text), *numbers[i]);
     ASSERT_EQ(answers[i].best().weights.size(), 1U);
     EXPECT_EQ(answers[i].best().weights[0].size(), texts[i].size());
-    EXPECT_EQ(model.numbers({texts[i]})[0], numbers[i]) << "alone as in company";
+    EXPECT_EQ(model.numbers({texts[i]})[0], numbers[i]) << "the same in a batch and by itself";
   }
   const auto json = answer_json(model, "cab", answers[0], /*details=*/true);
   EXPECT_EQ(json["predictions"][0]["number"].get<double>(), *numbers[0]);

@@ -143,7 +143,7 @@ TEST_F(Ranking, TellsHowFarItIsOnTheCallingThread) {
       throw std::runtime_error("enough");
     };
     EXPECT_THROW(rank_next(model, examples, {}, stop), std::runtime_error);
-    EXPECT_EQ(told, 199) << "what was thrown ended the call";
+    EXPECT_EQ(told, 199) << "the exception ended the call";
   }
 }
 

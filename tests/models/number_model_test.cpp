@@ -50,7 +50,7 @@ TEST(NumberModel, LearnsStandardisedTargets) {
   for (int64_t i = 0; i < 4; ++i)
     EXPECT_NEAR(model.text.target_scale.number(batch.numbers[i].item<double>()),
                 target_number(examples[static_cast<size_t>(i)].targets[0]), 1e-5);
-  EXPECT_EQ(make_batch({{{4}, {4}}}, {0}).numbers.defined(), false) << "of labels there are none";
+  EXPECT_EQ(make_batch({{{4}, {4}}}, {0}).numbers.defined(), false) << "labels are not numbers";
 }
 
 TEST(NumberModel, ItsObjectiveIsTheSquaredErrorAndItsStepTheNumber) {

@@ -186,7 +186,7 @@ class TaggerModelTest : public testing::Test {
 };
 
 TEST_F(TaggerModelTest, KeepsAllLabelsAndCutsThemWithTheirTokens) {
-  EXPECT_EQ(model.source_vocabulary.size(), first_label + 1) << "'in' alone is there twice";
+  EXPECT_EQ(model.source_vocabulary.size(), first_label + 1) << "only 'in' occurs twice";
   EXPECT_EQ(model.target_vocabulary.size(), first_label + 4);
   EXPECT_EQ(refusal(examples[0]), "");
   const auto pairs = model.encode({Example{"in in New York in", {"O O B I O"}}});

@@ -105,7 +105,7 @@ TEST_P(EveryLearnedAttention, ThreeAxesAreOneHead) {
 
 TEST_P(EveryLearnedAttention, GradientsAreDifferences) {
   if (Normaliser(GetParam().choices.normaliser).row().draws == Draws::keys)
-    GTEST_SKIP() << "its gradient is an estimate, tested where the estimator is";
+    GTEST_SKIP() << "its gradient is an estimate; the estimator has its own test";
   const auto trained = make(1);
   const Tensor weight = torch::randn({batch, 1, queries, 2}, torch::kDouble);
   const auto loss = [&] {

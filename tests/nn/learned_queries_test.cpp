@@ -69,7 +69,7 @@ TEST(LearnedQueries, AreThePapersBlock) {
     EXPECT_TRUE(torch::allclose(result[0], written_out(p, "", sets[0], heads), 1e-10, 1e-10));
     EXPECT_TRUE(
         torch::allclose(result[1], written_out(p, "", sets[1].slice(0, 0, 2), heads), 1e-10, 1e-10))
-        << "padding is no element";
+        << "padding is not an element";
   }
 }
 

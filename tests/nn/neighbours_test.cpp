@@ -102,7 +102,7 @@ TEST(Neighbours, AreAMaskWithABias) {
   const auto expected = reference::gradients((wanted * shares).sum(), inputs, false);
   for (size_t i = 0; i < inputs.size(); ++i)
     EXPECT_TRUE(at::allclose(gradients[i], expected[i], 1e-10, 1e-11)) << i;
-  EXPECT_GT(gradients[0].abs().max().item<double>(), 0) << "of the biases";
+  EXPECT_GT(gradients[0].abs().max().item<double>(), 0) << "gradient of the biases";
 }
 
 TEST(Neighbours, GradientsAreThoseOfDifferences) {

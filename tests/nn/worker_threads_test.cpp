@@ -56,7 +56,7 @@ TEST(WorkerThreads, SeveralCallersShareThem) {
 TEST(WorkerThreads, ThoseWithoutAJobHelp) {
   const Cpu cpu = probe_cpu();
   if (cpu.cores < 2 || (cpu.quota > 0 && cpu.quota < 2))
-    GTEST_SKIP() << "SKIPPED: there is no core for a helper";
+    GTEST_SKIP() << "SKIPPED: a helper needs a second core";
   WorkerThreads threads(2);
   threads.run(1, [](int64_t) {
     const std::thread::id mine = std::this_thread::get_id();
@@ -154,7 +154,7 @@ TEST(WorkerThreads, WhatTellingThrowsEndsTheCall) {
   };
   EXPECT_THROW(WorkerThreads(1).run(9, fail_at_two, [&](int64_t job) { told.push_back(job); }),
                std::runtime_error);
-  EXPECT_EQ(told, (std::vector<int64_t>{0, 1})) << "those that ended well";
+  EXPECT_EQ(told, (std::vector<int64_t>{0, 1})) << "indexes without an exception";
 }
 
 TEST(WorkerThreads, ComputeWithOneThreadAndLeaveTheCallersAlone) {

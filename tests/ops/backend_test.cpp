@@ -21,10 +21,10 @@ using testing::ThrowsMessage;
 class PlainBackend : public Backend {
  public:
   std::string refusal_reason(const Parts& parts, const LoweredSpec& spec) const override {
-    if (parts[part::query].scalar_type() != at::kDouble) return "it takes float64 alone";
+    if (parts[part::query].scalar_type() != at::kDouble) return "it takes only float64";
     if (spec.score->family != Family::dot ||
         spec.normaliser->kernel != kernels::Normaliser::softmax)
-      return "it takes a softmax over dot products alone";
+      return "it takes only a softmax over dot products";
     for (size_t index = part::vector; index < part::count; ++index)
       if (parts[index].defined()) return "it takes no bias";
     return spec.scope.any_of.empty() ? "" : "it takes no scope";

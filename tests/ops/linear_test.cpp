@@ -354,7 +354,8 @@ TEST(PositiveFeatures, AreUnbiased) {
   const Tensor error = (scores.mean(1) - wanted.select(1, 0)).abs();
   const Tensor allowed = 4 * scores.std(1) / std::sqrt(static_cast<double>(draws));
   EXPECT_TRUE((error <= allowed).all().item<bool>()) << error << allowed;
-  EXPECT_TRUE((allowed < 0.2 * wanted.select(1, 0)).all().item<bool>()) << "too few draws to tell";
+  EXPECT_TRUE((allowed < 0.2 * wanted.select(1, 0)).all().item<bool>())
+      << "too few draws for a verdict";
 }
 
 TEST(Linear, SoftCapAndDropoutTakeTheComposedPath) {

@@ -382,7 +382,7 @@ TEST(Normalisers, AreFoundByName) {
   } catch (const Error& error) {
     EXPECT_STREQ(error.what(), "no normaliser is called 'entmx'; did you mean entmax?");
   }
-  EXPECT_THROW(Normaliser("a normaliser nobody knows"), Error);
+  EXPECT_THROW(Normaliser("an unknown normaliser"), Error);
 }
 
 }  // namespace normalisers_test

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # Installs the packages of a folder into a fresh Debian, from the mirrors that apt takes here, and uses them
-# there: `tests/packages/test.sh build/package`. Nothing of this system can stand in for a missing dependency.
+# there: `tests/packages/test.sh build/package`. Nothing of this system can replace a missing dependency.
 set -euo pipefail
 packages=("$(realpath "$1")"/*.deb)
 cd "$(dirname "${BASH_SOURCE[0]}")/../.."

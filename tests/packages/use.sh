@@ -1,9 +1,9 @@
 #!/usr/bin/env bash
-# Run by test.sh as root of a fresh Debian: what a newcomer does with the packages, in small.
+# Run by test.sh as root of a fresh Debian: the first steps of a new user, in small.
 set -euxo pipefail
 cd /attend
 export DEBIAN_FRONTEND=noninteractive
-# What is recommended must not be needed.
+# The packages must work without the recommended ones.
 install=(apt-get install -qq -y --no-install-recommends)
 "${install[@]}" ./attend_*.deb pocketsphinx-en-us man-db >/dev/null
 

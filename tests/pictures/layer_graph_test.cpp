@@ -21,7 +21,7 @@ TEST(LayerGraph, IsAPicture) {
   const std::string svg = layer_graph_svg(two_levels());
   EXPECT_THAT(svg, HasSubstr(">encoder 1</text>"));
   EXPECT_THAT(svg, HasSubstr(">&lt;s&gt;</text>"));
-  EXPECT_EQ(count(svg, "<path d=\"M"), 2) << "a weight below 0.01 is no line";
+  EXPECT_EQ(count(svg, "<path d=\"M"), 2) << "a weight below 0.01 has no line";
   EXPECT_GT(decode_png(render_png(svg)).width, 0);
 }
 

@@ -75,7 +75,7 @@ TEST(MoleculeDrawing, BondsAreOfOneLengthAndAtomsApart) {
         1, 0.3);
   for (size_t i = 0; i < places.size(); ++i)
     for (size_t j = 0; j < i; ++j) EXPECT_GT(between(places[i], places[j]), 0.7) << i << " " << j;
-  EXPECT_GT(places.back().x, places[11].x + 0.7) << "a part of its own stands beside";
+  EXPECT_GT(places.back().x, places[11].x + 0.7) << "a separate part is drawn next to the others";
 }
 
 TEST(MoleculeDrawing, SizesAtTheEdges) {

@@ -45,7 +45,7 @@ TEST(Tokens, CountsTerminalColumns) {
 TEST(Tokens, ShortensBetweenClusters) {
   EXPECT_EQ(shorten("abcdef", 6), "abcdef");
   EXPECT_EQ(shorten("abcdefg", 6), "abcde…");
-  EXPECT_EQ(shorten("天気予報", 6), "天気…") << "half a wide character is no character";
+  EXPECT_EQ(shorten("天気予報", 6), "天気…") << "half a wide character is not shown";
   EXPECT_EQ(shorten("e\u0301e\u0301e\u0301", 2), "e\u0301…");
   EXPECT_EQ(shorten("abc", 1), "…");
 }

@@ -148,7 +148,7 @@ TEST(OwnType, IsTrainedAndAnswers) {
   const Subject subject = answered_subject(model, "dab", {});
   const std::set<std::string> refused = refused_methods(subject);
   EXPECT_EQ(refused.size(), method_table().size() - 1);
-  EXPECT_EQ(refused.count("occlusion"), 0) << "the type tells neither vectors nor attention";
+  EXPECT_EQ(refused.count("occlusion"), 0) << "the type gives neither vectors nor attention";
   EXPECT_THAT([&] { method_scores(find_method("gradient"), subject); },
               ThrowsMessage<Error>(HasSubstr("do not report the vectors")));
   EXPECT_THAT([&] { model.embed({"dab"}); }, ThrowsMessage<Error>(HasSubstr("has no encoder")));

@@ -36,7 +36,7 @@ TEST(OneText, IsCutWhereALineBegins) {
       read(folder, "a.txt", std::string(88, 'a') + "\n" + std::string(8, 'b') + "\nc\n");
   EXPECT_EQ(early.valid_text, "bbbbbbbb\nc\n");
   const PairData long_last = read(folder, "a.txt", "a\n" + std::string(98, 'b') + "\n");
-  EXPECT_EQ(long_last.text, "a\n") << "there is one place where a line begins";
+  EXPECT_EQ(long_last.text, "a\n") << "a line begins at one place only";
 }
 
 TEST(OneText, OfOneLineIsCutBeforeACharacter) {

@@ -253,9 +253,9 @@ TEST_F(ServiceTest, AModelThatCannotBeLoadedIsAnError) {
 
 TEST(Asking, TellsWhoseFaultAFailureIs) {
   EXPECT_EQ(failure_of(RequestError(413, "long")).status(), 413);
-  EXPECT_EQ(failure_of(Error("of the text")).status(), 422);
-  EXPECT_EQ(failure_of(NotANumber("of the weights")).status(), 500);
-  EXPECT_EQ(failure_of(std::runtime_error("of the system")).status(), 500);
+  EXPECT_EQ(failure_of(Error("a fault of the text")).status(), 422);
+  EXPECT_EQ(failure_of(NotANumber("a fault of the weights")).status(), 500);
+  EXPECT_EQ(failure_of(std::runtime_error("a fault of the system")).status(), 500);
 }
 
 TEST(Metrics, AHistogramCountsUpToEachBound) {

@@ -1,7 +1,7 @@
 // A library for LD_PRELOAD. It counts the events that change the contents of a folder: a file or a
 // folder is created, written, renamed or removed. A killed program leaves the state between two
 // events; fsync does not change that state. At the event of a write, the first half of the bytes is
-// written. Changes by other calls than those below are not seen. Environment variables select what
+// written. Other calls are not seen. Environment variables select what
 // happens at an event:
 //
 //   EVENTS_BELOW   the folder; nothing is counted without it

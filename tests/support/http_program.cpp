@@ -71,9 +71,9 @@ class Program {
     }
     const bool is_post = request.head.method == "POST";
     if (request.head.path != (is_post ? "/v1/predict" : "/health"))
-      return reply.send(http_error(404, "there is no such path"));
+      return reply.send(http_error(404, "unknown path"));
     if (!is_post && request.head.method != "GET" && request.head.method != "HEAD")
-      return reply.send(http_error(405, "there is no such method"));
+      return reply.send(http_error(405, "method not allowed"));
     reply.send({.body = "{\"status\":\"ok\"}"});
   }
 

@@ -31,7 +31,7 @@ class Random {
   uint32_t state_;
 };
 
-// Rows like those of trained heads: a band next to the diagonal, the first token, a repeated
+// Rows like the rows of trained heads: a band next to the diagonal, the first token, a repeated
 // distance, and noise, in shares that differ per head.
 class HeadRows {
  public:

@@ -34,7 +34,7 @@ def wheel(browser, place, pixels, times):
 
 
 CIRCLE = [(6, 3)] * 20 + [(-3, 5)] * 20 + [(-5, -6)] * 20
-MATRIX_GESTURES = {  # what one does to a matrix, in this order: browser, middle of the canvas
+MATRIX_GESTURES = {  # gestures on a matrix; arguments: browser, middle of the canvas
     "zoom in": lambda browser, place: wheel(browser, place, -60, 20),
     "pan": lambda browser, place: drag(browser, place, CIRCLE),
     "zoom in further": lambda browser, place: wheel(browser, place, -60, 20),

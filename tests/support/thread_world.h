@@ -61,7 +61,7 @@ class ThreadWorld {
       tensors.clear();
     }
 
-    std::vector<at::Tensor> tensors;  // of each rank
+    std::vector<at::Tensor> tensors;  // per rank
     int64_t arrived = 0;
     at::Tensor total = {};
   };
@@ -118,7 +118,7 @@ class ThreadWorld {
         auto& mail = world_.mail_[own];
         world_.wait(lock, [&] { return !mail.empty(); });
         if (mail.front().size() != to.nbytes())
-          throw std::logic_error("what arrives is not what is waited for");
+          throw std::logic_error("the message has another size than expected");
         std::memcpy(to.data_ptr(), mail.front().data(), to.nbytes());
         mail.pop_front();
       };
@@ -149,8 +149,8 @@ class ThreadWorld {
 
   const int64_t size_;
   std::vector<at::Tensor*> tensors_;                // one per rank, during a broadcast
-  std::map<int64_t, std::shared_ptr<Sum>> sums_;    // by number, not yet begun by all ranks
-  std::vector<std::list<std::vector<char>>> mail_;  // of each rank, from the previous one
+  std::map<int64_t, std::shared_ptr<Sum>> sums_;    // by number; some ranks have not begun them
+  std::vector<std::list<std::vector<char>>> mail_;  // per rank, from the previous rank
   std::vector<int64_t> sent_;
   int64_t arrived_ = 0, meeting_ = 0;
   std::mutex mutex_;

@@ -1,4 +1,4 @@
-"""A headless Chromium, driven over WebDriver by the standard library alone."""
+"""A headless Chromium, driven over WebDriver by the standard library."""
 
 import base64
 import json
@@ -89,7 +89,7 @@ class Browser:
         self.call("POST", "/url", {"url": url})
 
     def run(self, script, *arguments):
-        """What the body of a function returns, or the promise that it returns."""
+        """Returns the result of a function body, after its promise if it returns one."""
         return self.call("POST", "/execute/sync", {"script": script, "args": list(arguments)})
 
     def wait(self, condition):

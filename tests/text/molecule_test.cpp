@@ -155,7 +155,7 @@ TEST(Molecule, BondsRingsBranchesAndParts) {
   EXPECT_EQ(bonds_of("C(C(C)C)O"), "1-2 2-3 2-4 1-5");
   EXPECT_EQ(bonds_of("C1CC1C"), "1-2r 2-3r 1-3r 3-4");
   EXPECT_EQ(bonds_of("C=1CCC=1"), "1-2r 2-3r 3-4r 1=4r");
-  EXPECT_EQ(bonds_of("C1CCC=%01"), "1-2r 2-3r 3-4r 1=4r") << "the bond where the ring ends";
+  EXPECT_EQ(bonds_of("C1CCC=%01"), "1-2r 2-3r 3-4r 1=4r") << "the bond at the end of the ring";
   EXPECT_EQ(bonds_of("C12CC1C2"), "1-2r 2-3r 1-3r 3-4r 1-4r");
   EXPECT_EQ(bonds_of("C(CC1)1"), "1-2r 2-3r 1-3r") << "the ring begins in the branch";
   EXPECT_EQ(bonds_of("C.C"), "");

@@ -269,7 +269,7 @@ TEST(HostileSentencePiece, IsRefusedInOneLine) {
   EXPECT_THAT(refusal("\x0B"), HasSubstr("a field of kind 3"));
   EXPECT_THAT(refusal("\x08\x01"), HasSubstr("field 1 is of kind 0, not 2"));
   EXPECT_THAT(refusal(unigram().piece("er", -1).text()), HasSubstr("'er' is token 3 and token 8"));
-  EXPECT_THAT(refusal(unigram().piece("x", -1, 9).text()), HasSubstr("of kind 9"));
+  EXPECT_THAT(refusal(unigram().piece("x", -1, 9).text()), HasSubstr("kind 9"));
   EXPECT_THAT(refusal(unigram().piece("x", -1, byte).text()), HasSubstr("is not a byte such as"));
   EXPECT_THAT(refusal(unigram().piece("x", std::numeric_limits<float>::quiet_NaN()).text()),
               HasSubstr("a score that is not a number"));

@@ -304,7 +304,7 @@ TEST(GradientBuckets, AFailureInBackwardEndsAllRanks) {
   };
   try {
     ThreadWorld(2).run(backward);
-    FAIL() << "one rank failed, and nobody says so";
+    FAIL() << "one rank failed without an error";
   } catch (const std::exception& error) {
     EXPECT_STREQ(error.what(), "no memory");
   }

@@ -9,7 +9,7 @@
 HWY_BEFORE_NAMESPACE();
 namespace attend::kernels::HWY_NAMESPACE {
 
-// Updates as many numbers as `d` has lanes, from index i on.
+// Updates Lanes(d) numbers from index i on.
 template <class D>
 HWY_INLINE void AdamAt(D d, const Adam& step, const AdamVectors& v, int64_t i) {
   const auto g = hn::Mul(hn::Set(d, step.scale), hn::LoadU(d, v.gradient + i));

@@ -53,7 +53,7 @@ class EdgePanel {
     }
   }
 
-  // Writes scores in the unit of the normaliser to tile(), -inf if there is no edge; cap_slope as
+  // Writes scores in the unit of the normaliser to tile(), -inf without an edge; cap_slope as
   // in CapScores.
   void score(T* cap_slope = nullptr) {
     for (int64_t r = 0; r < rows_; ++r) scores_->score(query(r), keys(r), tile_ + r, kWidth);

@@ -438,7 +438,7 @@ class NaiveAttention {
   NaiveResults<R> r_;
   EdgeLists lists_;  // set if edges have a bias
   std::vector<Compute<S>> mask_;
-  int64_t index_ = 0, key_head_ = 0;  // of the current row
+  int64_t index_ = 0, key_head_ = 0;  // current row
   Row row_;
   NaiveRule<R> rule_{p_, 0};
   NaiveShift<R> shift_ = {};

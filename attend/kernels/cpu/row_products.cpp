@@ -23,7 +23,7 @@ constexpr int kBlockRows = 2;
 // Rows of `a` read again for each block of columns; for common depths they stay in L1.
 constexpr int64_t kCachedRows = 32;
 
-// kR rows with four columns, of which `columns` exist; both run along the depth.
+// kR rows with four columns; only the first `columns` exist. Both run along the depth.
 template <int kR>
 HWY_INLINE void DotBlock(const RowProducts& p, int64_t row, int64_t column, int64_t columns) {
   const Tag<float> d;

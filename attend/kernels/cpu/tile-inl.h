@@ -66,7 +66,7 @@ class TileScorer {
     return BlockScope(problem_.scope, first, rows, problem_.shape.keys);
   }
 
-  // queries: room for panel_size numbers; scope: of the same rows.
+  // queries: room for panel_size numbers; scope: the scope of these rows.
   Panel<T> load(const Row& first, int64_t rows, BlockScope scope, T* queries) const {
     const int64_t width = RoundUpToLanes<T>(rows);
     scores_->load_queries(first, rows, width, queries);
