@@ -1,5 +1,6 @@
-// Times how long a model folder takes to answer the lines of a file, once per line of standard
-// input. tools/peers_decode.py alternates it with other libraries.
+// Times how long a model folder takes to answer the lines of a file, or to embed them, once per
+// line of standard input. tools/peers_decode.py and tools/peers_encoders.py alternate it with other
+// libraries.
 
 #include <fmt/format.h>
 
@@ -24,36 +25,47 @@ struct Clocks {
   double processor = static_cast<double>(std::clock()) / CLOCKS_PER_SEC;  // sum of all threads
 };
 
-// Appends the time of each call to `seconds`.
-std::vector<Answer> answer(const Model& model, const std::vector<std::string>& lines,
-                           const SearchOptions& search, bool one_by_one,
-                           std::vector<double>& seconds) {
-  std::vector<Answer> answers;
-  const auto ask = [&](const std::vector<std::string>& sources) {
+using Lines = std::vector<std::string>;
+
+// Calls ask(sources) with all lines or one by one, and returns the times, in total and per call.
+template <class Ask>
+nlohmann::json timed(const Lines& lines, bool one_by_one, Ask ask) {
+  std::vector<double> seconds;
+  const auto ask_timed = [&](const Lines& sources) {
     const Clocks begin;
-    for (Answer& each : model.answer(sources, search)) answers.push_back(std::move(each));
+    ask(sources);
     seconds.push_back(Clocks().wall - begin.wall);
   };
-  if (!one_by_one) ask(lines);
-  for (size_t i = 0; one_by_one && i < lines.size(); ++i) ask({lines[i]});
-  return answers;
+  const Clocks begin;
+  if (!one_by_one) ask_timed(lines);
+  for (size_t i = 0; one_by_one && i < lines.size(); ++i) ask_timed({lines[i]});
+  const Clocks end;
+  return {{"wall", end.wall - begin.wall},
+          {"processor", end.processor - begin.processor},
+          {"seconds", seconds}};
 }
 
-// Prints one object per turn: the times, in total and per call, and the best answers.
-void take_turn(const Model& model, const std::vector<std::string>& lines,
-               const SearchOptions& search, bool one_by_one) {
-  std::vector<double> seconds;
-  const Clocks begin;
-  const std::vector<Answer> answers = answer(model, lines, search, one_by_one, seconds);
-  const Clocks end;
-  nlohmann::json found = {{"wall", end.wall - begin.wall},
-                          {"processor", end.processor - begin.processor},
-                          {"seconds", seconds},
-                          {"answers", nlohmann::json::array()}};
+// One object per turn: the times and the best answers.
+nlohmann::json answer_turn(const Model& model, const Lines& lines, const SearchOptions& search,
+                           bool one_by_one) {
+  std::vector<Answer> answers;
+  nlohmann::json found = timed(lines, one_by_one, [&](const Lines& sources) {
+    for (Answer& each : model.answer(sources, search)) answers.push_back(std::move(each));
+  });
   for (const Answer& each : answers)
     found["answers"].push_back(
         {{"text", each.best().text}, {"log_probability", each.best().log_probability}});
-  std::cout << found.dump() << std::endl;
+  return found;
+}
+
+// One object per turn: the times and the vectors of the texts.
+nlohmann::json embed_turn(const Model& model, const Lines& lines, bool one_by_one) {
+  std::vector<Embedding> embeddings;
+  nlohmann::json found = timed(lines, one_by_one, [&](const Lines& sources) {
+    for (Embedding& each : model.embed(sources)) embeddings.push_back(std::move(each));
+  });
+  for (const Embedding& each : embeddings) found["vectors"].push_back(each.whole);
+  return found;
 }
 
 }  // namespace
@@ -66,7 +78,7 @@ int main(int argc, char** argv) {
   std::string folder, file;
   ModelOptions options{.threads = 1};
   SearchOptions search{.beam = 5};
-  bool one_by_one = false;
+  bool one_by_one = false, embeds = false;
   CLI::App app("Answers the lines of a file, in turns");
   app.add_option("model", folder, "the folder")->required();
   app.add_option("lines", file, "the file, a source a line")->required();
@@ -80,11 +92,16 @@ int main(int argc, char** argv) {
   app.add_option("--beam", search.beam, "hypotheses a source");
   app.add_option("--length", search.maximum_length, "tokens of every answer; 0: to its end");
   app.add_flag("--one-by-one", one_by_one, "each line by a call of its own");
+  app.add_flag("--embed", embeds, "compute the vectors of the lines");
   CLI11_PARSE(app, argc, argv);
   search.minimum_length = search.maximum_length;
   const Model model(folder, options);
   std::vector<std::string> lines;
   std::istringstream text(read_file(file));
   for (std::string line; std::getline(text, line);) lines.push_back(line);
-  for (std::string turn; std::getline(std::cin, turn);) take_turn(model, lines, search, one_by_one);
+  for (std::string turn; std::getline(std::cin, turn);)
+    std::cout << (embeds ? embed_turn(model, lines, one_by_one)
+                         : answer_turn(model, lines, search, one_by_one))
+                     .dump()
+              << std::endl;
 }

@@ -2,7 +2,7 @@
 """Measures Attend against PyTorch, PyTorch Geometric, KeOps, ONNX Runtime, CTranslate2 and transformers.
 
     tools/peers.py                    # everything: about an hour on two idle cores
-    tools/peers.py --part attention   # or training, decoding, recurrence
+    tools/peers.py --part attention   # or training, decoding, recurrence, encoders
     tools/peers.py --write            # also writes the rows and their table
 
 Makes a virtual environment with the peers' newest versions, and builds the benchmarks and the registered operator
@@ -99,8 +99,12 @@ def recurrence_rows(python, folder):
     yield from rows_of([python, ROOT / "tools/peers_recurrence.py", built_operators(python, folder / "torch")])
 
 
+def encoder_rows(python, _):
+    yield from rows_of([python, ROOT / "tools/peers_encoders.py", build_programs()])
+
+
 PARTS = {"attention": attention_rows, "training": training_rows, "decoding": decoding_rows,
-         "recurrence": recurrence_rows}
+         "recurrence": recurrence_rows, "encoders": encoder_rows}
 
 
 def number(value):
