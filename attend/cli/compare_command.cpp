@@ -1,5 +1,6 @@
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <chrono>
 #include <filesystem>
 #include <memory>
@@ -78,9 +79,24 @@ TrainOptions options_of_run(const CompareOptions& options, const Choice& choice,
   return run;
 }
 
+// Error if the rows with mechanisms would all be the same model.
+void check_mechanism(const CompareOptions& options, const std::string& name) {
+  ModelConfig model = training_model(options.train);
+  if (name != no_mechanism) {
+    const std::string reason = model.chosen().unused_mechanism_reason();
+    if (reason.empty()) return;
+    fail("--mechanisms {}: {}, so model.type {} uses no mechanism; set another value", name, reason,
+         model.type);
+  }
+  for (const Setting& setting : model.settings())
+    if (setting.key == "model.score" && !std::ranges::count(setting.choices, no_mechanism))
+      fail("--mechanisms none: model.type {} always has attention; leave out none", model.type);
+}
+
 // Checks every row before the first training, so that a spelling mistake is found at once.
 void check_rows(const CompareOptions& options, const std::vector<Choice>& choices) {
   for (const Choice& choice : choices) {
+    if (choice.config.empty()) check_mechanism(options, choice.name);
     TrainOptions run = options_of_run(options, choice, 1);
     // Existing runs began with these settings, or compare.toml differs.
     run.resume = false;

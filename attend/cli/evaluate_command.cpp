@@ -120,11 +120,12 @@ void write_scores(const std::string& path, const Model& model,
   fmt::print(stderr, "wrote {}\n", path);
 }
 
-// Items that were not in training have no likelihood.
+// Items and labels that were not in training have no likelihood.
 void leave_likelihood_out(const EvaluateOptions& options, Measurement& result) {
   std::erase_if(result.metrics, [](const Metric* metric) { return !metric->of_answers(); });
-  print_remark(fmt::format("{}: the training data lack every last item, so loss is not computed",
-                           options.data));
+  print_remark(fmt::format(
+      "{}: the training data lack every {}, so loss is not computed", options.data,
+      result.popular.answers.empty() ? "target; check the column of the targets" : "last item"));
 }
 
 std::string unread_part(int64_t tokens) {
@@ -181,7 +182,7 @@ Measurement measure_model(const EvaluateOptions& options, const Model& model, in
   for (const Example& example : examples) unknown.add(model, example.source, example.line);
   unknown.tell(options.data + ": ");
   if (kind.has_probabilities()) result.likelihood = likelihood(model, examples);
-  if (result.likelihood.tokens == 0 && !result.popular.answers.empty())
+  if (kind.has_probabilities() && result.likelihood.tokens == 0)
     leave_likelihood_out(options, result);
   if (std::any_of(result.metrics.begin(), result.metrics.end(),
                   [](const Metric* metric) { return metric->of_scores(); }))

@@ -29,12 +29,13 @@ std::string misuse(const CLI::App* app, const CLI::Error& error) {
     command += ' ' + called->get_name();
   }
   const std::vector<std::string> rest = app->remaining();
-  if (app->get_subcommands().empty() && !rest.empty()) {
+  if (!rest.empty() && !rest[0].starts_with('-')) {
     std::vector<std::string> names;
     for (const CLI::App* each : attend::visible_commands(*app)) names.push_back(each->get_name());
     const std::string meant = attend::nearest(rest[0], names);
     problem = fmt::format("unknown command {}{}", attend::in_quotes(rest[0]),
                           meant.empty() ? "" : fmt::format("; did you mean {}?", meant));
+    command = app->get_name();
   }
   std::replace(problem.begin(), problem.end(), '\n', ' ');
   return fmt::format("attend: {} (see {} --help)\n", problem, command);

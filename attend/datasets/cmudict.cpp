@@ -11,6 +11,7 @@
 #include "attend/base/error.h"
 #include "attend/base/files.h"
 #include "attend/data/split.h"
+#include "attend/datasets/new_files.h"
 #include "attend/files/compressed.h"
 #include "attend/text/lines.h"
 #include "attend/text/units.h"
@@ -124,9 +125,9 @@ SplitCounts split_cmudict(const std::string& dictionary, const std::string& fold
   create_folder(folder, folder);
   remove_temporary_files(folder);
   const std::filesystem::path place = folder;
-  write_file((place / "train.tsv").string(), train);
-  write_file((place / "valid.tsv").string(), valid);
-  write_file((place / "test.tsv").string(), test);
+  write_new_files({{(place / "train.tsv").string(), train},
+                   {(place / "valid.tsv").string(), valid},
+                   {(place / "test.tsv").string(), test}});
   return counts;
 }
 

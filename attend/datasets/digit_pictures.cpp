@@ -12,6 +12,7 @@
 #include "attend/base/files.h"
 #include "attend/base/random.h"
 #include "attend/datasets/media_sets-inl.h"
+#include "attend/datasets/new_files.h"
 #include "attend/files/image.h"
 
 namespace attend {
@@ -78,7 +79,7 @@ WrittenTable write_pictures(
     lines.push_back(name + '\t' + draw(name, picture));
     pictures.bytes += picture.pixels;
   }
-  write_file((fs::path(folder) / (part.name + ".idx")).string(), idx_bytes(pictures));
+  write_new_files({{(fs::path(folder) / (part.name + ".idx")).string(), idx_bytes(pictures)}});
   return internal::write_table(folder, part.name, lines);
 }
 

@@ -3,8 +3,8 @@
 #include <algorithm>
 
 #include "attend/base/error.h"
-#include "attend/base/files.h"
 #include "attend/base/random.h"
+#include "attend/datasets/new_files.h"
 
 namespace attend {
 
@@ -31,7 +31,7 @@ void write_integer_sets(const std::string& path, const IntegerSets& sets) {
     }
     text += fmt::format("\t{}\n", maximum);
   }
-  write_file(path, text);
+  write_new_files({{path, text}});
 }
 
 }  // namespace attend

@@ -12,6 +12,7 @@
 #include "attend/base/random.h"
 #include "attend/base/suffix.h"
 #include "attend/datasets/media_sets-inl.h"
+#include "attend/datasets/new_files.h"
 
 namespace attend {
 namespace {
@@ -86,7 +87,7 @@ WrittenTable write_table(const std::string& folder, const std::string& name,
   const std::string path = (fs::path(folder) / (name + ".tsv")).string();
   std::string text;
   for (const std::string& line : lines) text += line + '\n';
-  write_file(path, text);
+  write_new_files({{path, text}});
   return {name, path, static_cast<int64_t>(lines.size())};
 }
 

@@ -10,6 +10,7 @@
 #include "attend/data/source_key.h"
 #include "attend/data/split.h"
 #include "attend/data/tables.h"
+#include "attend/datasets/new_files.h"
 
 namespace attend {
 namespace {
@@ -92,7 +93,10 @@ std::vector<WrittenTable> split_pairs(const PairSplit& split, const Tell& tell) 
       fail("{}: {} pairs leave {} empty; more are needed", name, pairs.size(), table.name);
   create_folder(split.folder, split.folder);
   remove_temporary_files(split.folder);
-  for (size_t part = 0; part < lines.size(); ++part) write_file(tables[part].path, lines[part]);
+  std::vector<NewFile> written;
+  for (size_t part = 0; part < lines.size(); ++part)
+    written.push_back({tables[part].path, lines[part]});
+  write_new_files(written);
   return tables;
 }
 

@@ -8,6 +8,7 @@
 #include "attend/base/error.h"
 #include "attend/base/files.h"
 #include "attend/base/random.h"
+#include "attend/datasets/new_files.h"
 
 namespace attend {
 namespace {
@@ -128,12 +129,13 @@ std::vector<Contact> write_planted_contacts(const std::string& folder,
   const auto path = [&](const char* name) {
     return (std::filesystem::path(folder) / name).string();
   };
-  write_file(path("train.fasta"), family.proteins(planted.count, "train"));
-  write_file(path("valid.fasta"), family.proteins(planted.valid, "valid"));
+  const std::string train = family.proteins(planted.count, "train");
+  const std::string valid = family.proteins(planted.valid, "valid");
   std::vector<Contact> contacts = family.contacts();
   std::string lines;
   for (const auto& [first, second] : contacts) lines += fmt::format("{}\t{}\n", first, second);
-  write_file(path("contacts.tsv"), lines);
+  write_new_files(
+      {{path("train.fasta"), train}, {path("valid.fasta"), valid}, {path("contacts.tsv"), lines}});
   return contacts;
 }
 

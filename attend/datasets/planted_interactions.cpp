@@ -5,8 +5,8 @@
 #include <vector>
 
 #include "attend/base/error.h"
-#include "attend/base/files.h"
 #include "attend/base/random.h"
+#include "attend/datasets/new_files.h"
 
 namespace attend {
 namespace {
@@ -72,7 +72,7 @@ PlantedSummary write_planted(const std::string& path, const PlantedInteractions&
       text += fmt::format("u{}\ti{}\t{}\n", user, last[user], time);
     }
   }
-  write_file(path, text);
+  write_new_files({{path, text}});
   return {planted.users * planted.length,
           static_cast<double>(hits) / static_cast<double>(planted.users)};
 }

@@ -4,8 +4,8 @@
 #include <vector>
 
 #include "attend/base/error.h"
-#include "attend/base/files.h"
 #include "attend/base/random.h"
+#include "attend/datasets/new_files.h"
 
 namespace attend {
 namespace {
@@ -53,7 +53,7 @@ void write_recall(const std::string& path, const Recall& recall) {
     }
     text += '\n';
   }
-  write_file(path, text);
+  write_new_files({{path, text}});
 }
 
 }  // namespace attend

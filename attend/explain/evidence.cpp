@@ -16,14 +16,29 @@ using at::Tensor;
 using Figure = std::optional<FigureValue>;
 
 constexpr const char* too_few_keys = "no token has two keys in scope";
+constexpr const char* no_order = "the map has no order";
 
 bool above(const FigureValue& figure) { return figure.value > figure.other; }
 bool below(const FigureValue& figure) { return figure.value < figure.other; }
 bool any_value(const FigureValue&) { return true; }
 bool at_least_5_hundredths(const FigureValue& figure) { return figure.value >= 0.05; }
 
+// Whether all scores in scope of each row are equal up to rounding, so that the largest is chance.
+bool is_flat(const AnswerEvidence& evidence, const MappedScores& map) {
+  bool flat = false;
+  for (const int64_t row : evidence.rows()) {
+    const Tensor own = map.scores[row].index({map.scope[row]}).to(at::kDouble);
+    if (own.numel() < 2) continue;
+    const double largest = own.abs().max().item<double>();
+    if ((own.max() - own.min()).item<double>() > 1e-5 * largest) return false;
+    flat = true;
+  }
+  return flat;
+}
+
 Figure erased(AnswerEvidence& evidence, const MappedScores& map,
               double AnswerEvidence::Erased::*member) {
+  if (is_flat(evidence, map)) return FigureValue{.missing = no_order};
   const auto best = evidence.erase(map.scores, map.scope);
   const auto random = evidence.erase_in_random_order(map.scope);
   if (!best || !random) return FigureValue{.missing = too_few_keys};
@@ -39,6 +54,7 @@ Figure sufficiency(AnswerEvidence& evidence, const MappedScores& map) {
 }
 
 Figure flips_by_token(AnswerEvidence& evidence, const MappedScores& map) {
+  if (is_flat(evidence, map)) return FigureValue{.missing = no_order};
   return evidence.flips_by_token(map.scores, map.scope);
 }
 

@@ -31,7 +31,11 @@ AttentionChoices MechanismSettings::choices() const {
   AttentionChoices choices = attend::mechanism(mechanism).choices;
   if (!score.empty()) choices.score = score;
   if (!scope.empty()) choices.scope = scope;
-  if (!bias.empty()) choices.bias = bias == no_bias ? "" : bias;
+  if (bias == automatic_bias) {
+    if (choices == AttentionChoices()) choices.bias = "buckets:32";
+  } else if (!bias.empty()) {
+    choices.bias = bias == no_bias ? "" : bias;
+  }
   if (!normaliser.empty()) choices.normaliser = normaliser;
   return choices;
 }
@@ -86,7 +90,8 @@ Settings MechanismSettings::settings(const std::string& prefix, const std::strin
       {prefix + "scope", &scope,
        "scope: keys that a query may attend to, such as window:5; empty: the mechanism's own"},
       {prefix + "bias", &bias,
-       "bias of the scores, such as alibi + sink; none: no bias; empty: the mechanism's own"},
+       "bias of the scores, such as alibi + sink; none: no bias; empty: the mechanism's own; auto: "
+       "the same, or buckets:32 if the mechanism is plain attention"},
       {prefix + "normaliser", &normaliser,
        "normaliser of the scores, such as sparsemax; empty: the mechanism's own"},
   };

@@ -13,6 +13,9 @@ namespace attend {
 // of its choices.
 struct MechanismSettings {
   static constexpr std::string_view no_bias = "none";
+  // The mechanism's own bias; if it is the softmax of scaled dot products over all keys without a
+  // bias, which does not depend on positions, buckets:32.
+  static constexpr std::string_view automatic_bias = "auto";
 
   std::string mechanism;
   std::string score = {};  // empty, here and in the next three: the mechanism's own choice

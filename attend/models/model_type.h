@@ -39,6 +39,8 @@ class NetworkConfig {
   virtual bool takes_first_vector() const = 0;
   // The setting that disables attention, for a network without attention.
   virtual std::string no_weights_reason() const = 0;
+  // The setting by which model.mechanism has no effect; empty if it has one.
+  virtual std::string unused_mechanism_reason() const = 0;
   // Why processes cannot share the sequences of its objective (Pass::world); empty if they can.
   virtual std::string not_shared_reason() const = 0;
   // A new network with weights drawn from LibTorch's default generator. Targets are tokens, unless
@@ -104,6 +106,12 @@ class NetworkConfigOf final : public NetworkConfig {
       return config.no_weights_reason();
     else
       return "model.score = none";
+  }
+  std::string unused_mechanism_reason() const override {
+    if constexpr (requires { config.unused_mechanism_reason(); })
+      return config.unused_mechanism_reason();
+    else
+      return "";
   }
   std::string not_shared_reason() const override {
     if constexpr (requires { config.not_shared_reason(); })

@@ -14,13 +14,13 @@ std::string shown_labels(const Vocabulary& labels) {
   return shown_tokens(labels, [](const std::string&) { return true; });
 }
 
-// For example "x.tsv: 3 targets are of 2 labels that training does not have ..".
+// For example "x.tsv: training lacks 2 labels of 3 targets ..".
 std::string unknown_labels_remark(const std::string& name, int64_t count, int64_t labels,
                                   const std::string& first) {
   return fmt::format(
-      "{}: {} target{} of {} label{} that training does not have (first {}); every answer to them "
-      "is wrong, and the loss leaves them out",
-      name, count, count == 1 ? " is" : "s are", labels, labels == 1 ? "" : "s", first);
+      "{}: training lacks {} label{} of {} target{} (first {}); every answer to them is wrong, and "
+      "the loss leaves them out",
+      name, labels, labels == 1 ? "" : "s", count, count == 1 ? "" : "s", first);
 }
 
 }  // namespace

@@ -17,7 +17,7 @@ using at::Tensor;
 }  // namespace
 
 SourceEncoderConfig::SourceEncoderConfig() {
-  self.bias = "buckets:32";
+  self.bias = MechanismSettings::automatic_bias;
   positions = Positions::none;
 }
 
@@ -69,6 +69,10 @@ Settings SourceEncoderConfig::settings() {
 std::string SourceEncoderConfig::no_weights_reason() const {
   if (layers == 0) return "model.layers = 0";
   return attends(layers - 1) ? "model.normaliser = linear" : "model.layer = " + layer;
+}
+
+std::string SourceEncoderConfig::unused_mechanism_reason() const {
+  return layers == 0 ? "model.layers = 0" : LayersConfig::unused_mechanism_reason();
 }
 
 void SourceEncoderConfig::check() const {

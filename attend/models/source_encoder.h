@@ -42,6 +42,8 @@ struct SourceEncoderConfig : LayersConfig {
   Settings weight_settings();  // see NetworkConfig::weight_settings()
   // The setting that disables attention, for a network without attention.
   std::string no_weights_reason() const;
+  // See NetworkConfig::unused_mechanism_reason().
+  std::string unused_mechanism_reason() const;
   // Error as LayersConfig::check if there are layers, and if recurrent layers have an odd depth.
   void check() const;
 

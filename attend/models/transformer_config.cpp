@@ -287,6 +287,12 @@ bool LayersConfig::attends(int64_t index) const {
   return rows.empty() || rows[static_cast<size_t>(index) % rows.size()] == nullptr;
 }
 
+std::string LayersConfig::unused_mechanism_reason() const {
+  const std::vector<const RecurrenceRow*> rows = recurrences();
+  const bool none = !rows.empty() && std::count(rows.begin(), rows.end(), nullptr) == 0;
+  return none ? "model.layer = " + layer : "";
+}
+
 TransformerStackConfig LayersConfig::stack(int64_t layers, bool causal,
                                            const MechanismSettings* source) const {
   if (has_branches() && !causal)

@@ -58,6 +58,8 @@ struct LayersConfig {
   // Whether a layer, from 0, and whether all layers read the sequence by attention.
   bool attends(int64_t index) const;
   bool attends_everywhere() const { return recurrences().empty(); }
+  // See NetworkConfig::unused_mechanism_reason().
+  std::string unused_mechanism_reason() const;
 
   // Settings of a stack of such layers. `causal`: positions do not attend to later ones. `source`:
   // cross-attention to a source of the same depth, if not null.

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <filesystem>
+#include <iterator>
 #include <utility>
 
 #include "attend/base/error.h"
@@ -70,15 +71,28 @@ struct Texts {
   std::vector<Example> train, valid;
 };
 
-// Splits by a hash of the source's key, as the dictionary does.
+// Moves the examples with the source of the last line to validation.
+void hold_out_last(const TextConfig& text, Texts& parts) {
+  if (parts.train.empty()) return;
+  const std::string last = source_key(parts.train.back().source, text);
+  const auto held = std::stable_partition(
+      parts.train.begin(), parts.train.end(),
+      [&](const Example& example) { return source_key(example.source, text) != last; });
+  std::move(held, parts.train.end(), std::back_inserter(parts.valid));
+  parts.train.erase(held, parts.train.end());
+}
+
+// Splits by a hash of the source's key, as the dictionary does. Few sources may all fall into
+// training.
 Texts split(std::vector<Example> all, const TextConfig& text, const std::string& name) {
   Texts parts;
   const size_t count = all.size();
   for (Example& example : all)
     (part_of(source_key(example.source, text)) == Part::valid ? parts.valid : parts.train)
         .push_back(std::move(example));
+  if (parts.valid.empty()) hold_out_last(text, parts);
   if (parts.valid.empty() || parts.train.empty())
-    fail("{}: {} sources are too few to set some aside for validation; give --valid FILE", name,
+    fail("{}: {} examples are too few to set some aside for validation; give --valid FILE", name,
          count);
   return parts;
 }

@@ -67,14 +67,19 @@ void tell_unknown(const PairData& data, const PairModel& model, const Tell& tell
     count(data.valid.targets.counts(), model.target_vocabulary, "target ");
 }
 
+RunConfig config_of(const TrainOptions& options) {
+  const bool resumes = options.resume && std::filesystem::is_directory(options.out) &&
+                       internal::holds_model(options.out);
+  return resumes ? stored_config(options) : new_config(options);
+}
+
 }  // namespace
 
 std::string training_config(const TrainOptions& options) {
-  const bool resumes = options.resume && std::filesystem::is_directory(options.out) &&
-                       internal::holds_model(options.out);
-  RunConfig config = resumes ? stored_config(options) : new_config(options);
-  return to_toml(config.settings(), /*with_help=*/true);
+  return to_toml(config_of(options).settings(), /*with_help=*/true);
 }
+
+ModelConfig training_model(const TrainOptions& options) { return config_of(options).model; }
 
 std::vector<Example> read_test(const TrainOptions& options, const std::string& path,
                                const Tell& tell) {

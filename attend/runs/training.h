@@ -8,6 +8,7 @@
 #include "attend/base/enum_names.h"
 #include "attend/data/pairs.h"
 #include "attend/metrics/metric.h"
+#include "attend/models/model_config.h"
 #include "attend/nn/device_placement.h"
 #include "attend/train/train_progress.h"
 
@@ -58,6 +59,9 @@ struct Trained {
 // options.resume and a model in options.out, the model's settings are the defaults. Error if
 // settings do not fit.
 std::string training_config(const TrainOptions& options);
+
+// The model of this configuration.
+ModelConfig training_model(const TrainOptions& options);
 
 // Reads the pairs of a TSV file as a model with these options would in a test. Error if settings do
 // not fit, and as read_pairs.

@@ -130,6 +130,7 @@ class Settings(program.Case):
 
     def test_unknown_command_and_options(self):
         self.refuse("tran", names=["'tran'", "did you mean train?"])
+        self.refuse("tran", "--data", "data", names=["'tran'", "did you mean train?"])
         self.refuse(names=["--help"])
         self.refuse("train", "--dat", "x", names=["--dat", "--help"])
         self.refuse("predict", names=["model", "--help"])

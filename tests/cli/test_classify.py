@@ -127,7 +127,7 @@ class Reviews(program.Case):
         self.write("train.tsv", as_tsv(reviews(20, 4)))
         self.write("odd.tsv", "a film\tmiddling\n")
         self.write("valid.tsv", as_tsv(reviews(10, 5)) + "a film\tmiddling\n")
-        odd = r"odd.tsv: 1 target is of 1 label that training does not have \(first 'middling' in odd.tsv:1\)"
+        odd = r"odd.tsv: training lacks 1 label of 1 target \(first 'middling' in odd.tsv:1\)"
         run = self.succeed("train", "--data", "train.tsv", "--valid", "valid.tsv", "--out", "model",
                            *settings(SMALL | {"train.epochs": 1}))
         self.assertRegex(run.stderr, odd.replace("odd.tsv:1", "valid.tsv:11").replace("odd", "valid"))

@@ -102,6 +102,13 @@ class Compare(program.Case):
         self.refuse(*options, "--mechanisms", "performer", names=["performer"])
         self.refuse(*options, "--set", "model.hiden=3", names=["model.hidden"])
         self.refuse(*options, "--seeds", "0", names=["--seeds"])
+        labels = [*options, "--set", "model.type=classifier"]
+        self.refuse(*labels, "--mechanisms", "self,linear",
+                    names=["--mechanisms self", "model.layers = 0", "uses no mechanism"])
+        self.refuse(*labels, "--set", "model.layers=1", "--mechanisms", "self,none",
+                    names=["--mechanisms none", "classifier", "leave out none"])
+        self.refuse(*options, "--set", "model.type=lm", "--set", "model.layer=gla", "--mechanisms", "self,alibi",
+                    names=["model.layer = gla"])
         self.refuse("compare", "--data", "nowhere", "--out", "runs", names=["nowhere"])
         self.refuse("compare", "--data", "data", "--out", "data", names=["data", "new folder"])
         self.refuse("gradients", "nowhere", "--data", "data", names=["nowhere"])

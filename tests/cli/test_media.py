@@ -224,7 +224,7 @@ class Images(program.Case):
         self.write("t.tsv", f"{self.image}\t5\n")
         run = self.succeed("evaluate", self.model, "--data", "t.tsv", "--json")
         self.assertEqual(json.loads(run.stdout)["accuracy"], 0)
-        self.assertIn("1 label that training does not have (first '5' in t.tsv:1)", run.stderr)
+        self.assertIn("training lacks 1 label of 1 target (first '5' in t.tsv:1)", run.stderr)
 
 
 class Rows(program.Case):

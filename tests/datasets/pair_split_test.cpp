@@ -91,6 +91,22 @@ TEST(PairSplit, ReadsPartsFromAColumn) {
   EXPECT_EQ(contents(folder / "out/test.tsv"), "a\t1\n");
 }
 
+TEST(PairSplit, ReplacesNoFileOfTheUser) {
+  const test::TemporaryFolder folder;
+  const std::string table = folder.write("t.csv", "part,y,x\ntest,1,a\ntrain,2,b\nvalid,3,c\n");
+  std::filesystem::create_directory(folder / "out");
+  const std::string own = folder.write("out/valid.tsv", "my own\tline\n");
+  PairSplit split{.files = {table, "", "x", "y"}, .folder = folder / "out", .column = "part"};
+  EXPECT_THAT(error_of([&] { split_pairs(split); }),
+              HasSubstr("out/valid.tsv: exists with other contents"));
+  EXPECT_EQ(contents(own), "my own\tline\n");
+  EXPECT_FALSE(std::filesystem::exists(folder / "out/train.tsv"));
+  std::filesystem::remove(own);
+  split_pairs(split);
+  split_pairs(split);  // the same contents again
+  EXPECT_EQ(contents(own), "c\t3\n");
+}
+
 TEST(PairSplit, WritesNothingOfWhatCannotBeSplit) {
   const test::TemporaryFolder folder;
   const auto reason = [&](const std::string& bytes, const std::string& column) {

@@ -215,6 +215,24 @@ TEST(Evidence, ATieAtZeroIsNotComputed) {
   EXPECT_EQ(figures["comprehensiveness"].missing, "");
 }
 
+// The largest of equal scores is chance.
+TEST(Evidence, AMapWithoutOrderIsNotComputed) {
+  const SmallModel small = small_model("classifier_fixed");
+  const Subject subject = small.subject();
+  const Explanation explanation(subject);
+  EvidenceTester tester(explanation, {.permutations = 5, .steps = 3, .networks = 1});
+  const MethodRow& method = find_method("gradient");
+  const at::Tensor scores = method_scores(method, subject);
+  const at::Tensor flat = at::full_like(scores, 0.2) * (1 + 1e-7 * at::rand_like(scores));
+  const std::vector<const FigureRow*> rows = {&find_figure("comprehensiveness"),
+                                              &find_figure("sufficiency"),
+                                              &find_figure("flips_by_token")};
+  for (const EvidenceFigure& one : evidence_card(tester.measure(method, flat, rows)))
+    EXPECT_EQ(one.missing, "the map has no order") << one.name;
+  for (const EvidenceFigure& one : evidence_card(tester.measure(method, scores, rows)))
+    EXPECT_NE(one.missing, "the map has no order") << one.name;
+}
+
 TEST(Evidence, HasAFigureForEveryRowThatApplies) {
   for (const char* name : {"seq2seq", "classifier_class", "lm"}) {
     SCOPED_TRACE(name);

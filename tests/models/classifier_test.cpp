@@ -41,6 +41,17 @@ ClassifierConfig small(Pooling pooling = Pooling::mean) {
   return config;
 }
 
+TEST(ClassifierBias, DependsOnTheMechanism) {
+  ClassifierConfig config;
+  EXPECT_EQ(config.self.choices().bias, "buckets:32");
+  config.self.mechanism = "alibi";
+  EXPECT_EQ(config.self.choices().bias, "alibi");
+  config.self.mechanism = "linear";
+  EXPECT_EQ(config.self.choices().bias, "");
+  config.self.bias = "sink";
+  EXPECT_EQ(config.self.choices().bias, "sink");
+}
+
 std::vector<Variant> variants() {
   std::vector<Variant> all;
   const auto add = [&](const std::string& name, Pooling pooling, auto&& change) {

@@ -183,9 +183,9 @@ TEST_F(ClassifierModelTest, RefusesALabelThatTrainingDidNotHave) {
   std::vector<std::string> remarks;
   check_labels(model, tokenise_examples({{"was", {"poor", "bad", "poor"}}}, model.codecs),
                "test.tsv", [&](const std::string& line) { remarks.push_back(line); });
-  EXPECT_THAT(remarks, testing::ElementsAre(HasSubstr(
-                           "test.tsv: 2 targets are of 1 label that training does not have "
-                           "(first 'poor' in test.tsv)")));
+  EXPECT_THAT(remarks,
+              testing::ElementsAre(HasSubstr("test.tsv: training lacks 1 label of 2 targets "
+                                             "(first 'poor' in test.tsv)")));
   model.text.target_units = "space";
   model.codecs = make_codecs(model.text);
   EXPECT_THAT(refusal("very good"), HasSubstr("'very good' is 2 tokens of data.target_units"));

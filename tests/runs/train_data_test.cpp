@@ -56,5 +56,23 @@ TEST(OneText, OfFastaKeepsSequencesWhole) {
               HasSubstr("q.fasta: is too short to set some aside for validation"));
 }
 
+// The hash of none of these sources chooses validation.
+TEST(FewPairs, HoldOutTheSourceOfTheLastLine) {
+  const test::TemporaryFolder folder;
+  TrainOptions options;
+  options.data = folder.write("pairs.tsv", "a\t1\nb\t2\nc\t3\na\t4\n");
+  options.out = folder / "model";
+  const auto read_pairs = [&] {
+    return read_training_data(options, new_config(options), [](const std::string&) {});
+  };
+  const PairData data = read_pairs();
+  EXPECT_EQ(data.train.examples.size(), 2U);
+  ASSERT_EQ(data.valid.examples.size(), 2U);
+  for (const Example& example : data.valid.examples) EXPECT_EQ(example.source, "a");
+  folder.write("pairs.tsv", "a\t1\na\t4\n");
+  EXPECT_THAT(test::error_of([&] { read_pairs(); }),
+              HasSubstr("pairs.tsv: 2 examples are too few to set some aside"));
+}
+
 }  // namespace train_data_test
 }  // namespace attend

@@ -130,7 +130,7 @@ TEST_F(TrainingTest, LabelsOfValidationThatTrainingLacksAreWrong) {
                          "train.steps=2"};
   watch.progress = nullptr;
   EXPECT_LE(train_model(options, watch).outcome.best_metric, 0.5);
-  EXPECT_THAT(said, Contains(HasSubstr("1 target is of 1 label that training does not have")));
+  EXPECT_THAT(said, Contains(HasSubstr("training lacks 1 label of 1 target")));
   options.valid = folder.write("none.tsv", "a x\tother\n");
   options.out = folder / "none";
   EXPECT_THAT(
