@@ -50,7 +50,7 @@ from PIL import Image
 import conform_report
 from pretrained_exports import export_rows
 from pretrained_golden import write_golden
-from pretrained_heads import dense_differ, module_list, numbers_differ, poolings_differ, tags_differ
+from pretrained_heads import dense_differ, module_list, numbers_differ, poolings_differ, replaced_differ, tags_differ
 from pretrained_models import (CONTINUING, FAMILIES, IMAGE_FAMILIES, Draws, draw_weights, drawn_images, drawn_texts,
                                sources_of)
 from pretrained_older import older_rows
@@ -224,7 +224,7 @@ def family_rows(program, family):
                                                                        texts)))
 
     layers = "n_layers" if "n_layers" in values else "num_hidden_layers"
-    for count in range(1, values[layers] + 1):
+    for count in range(values.get("num_hidden_groups", 1), values[layers] + 1):
         add("Model", f"vectors of layer {count}", vectors_differ, **{layers: count})
     add("Model", "first token, length 1, cut at 16", pooled_differ)
     add("ForMaskedLM", "log probabilities of masked words", masked_differ)
@@ -239,6 +239,8 @@ def family_rows(program, family):
         **named([f"label {i}" for i in range(5)]))
     if name == "Esm":
         add("ForMaskedLM", "probabilities of contacts", contacts_differ)
+    if name == "Electra":
+        add("ForPreTraining", "log probabilities of replaced tokens", replaced_differ)
     add("ForSequenceClassification", "the number of a regression, of the largest", numbers_differ, **named(["score"]))
     add("ForTokenClassification", "log probabilities of each token's label", tags_differ, **named(list("OBI")))
     return rows

@@ -7,7 +7,8 @@ import torch
 import transformers
 from PIL import Image
 
-from pretrained_models import CONTINUING, ESM, FAMILIES, IMAGE_FAMILIES, draw_weights, drawn_texts, sources_of
+from pretrained_models import (ALBERT, CONTINUING, ELECTRA, ESM, FAMILIES, IMAGE_FAMILIES, MPNET, draw_weights,
+                               drawn_texts, sources_of)
 from pretrained_texts import difference, encoded
 from pretrained_translators import TRANSLATORS, drawn_translator, translating_tokenizer
 
@@ -24,6 +25,11 @@ EXPORTS = [
     (FAMILIES[6], ("ForSequenceClassification",), {"num_labels": 1}),
     (ESM[0], ("Model", *LABELS), {}),
     (ESM[1], ("Model", "ForMaskedLM"), {}),
+    (ELECTRA[0], ("Model", "ForPreTraining", *LABELS), {}),
+    (ELECTRA[1], ("ForPreTraining", *LABELS), {}),
+    (ALBERT[0], ("Model", *LABELS), {}),
+    (ALBERT[1], ("Model", "ForMaskedLM"), {}),
+    (MPNET[0], ("Model", *LABELS), {}),
     (CONTINUING[0], ("LMHeadModel",), {}),
     (CONTINUING[1], ("LMHeadModel",), {}),
 ]

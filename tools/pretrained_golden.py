@@ -13,7 +13,7 @@ import torch
 import transformers
 from PIL import Image
 
-from pretrained_models import CONTINUING, ESM, FAMILIES, IMAGE_FAMILIES, is_norm_weight
+from pretrained_models import ALBERT, CONTINUING, ELECTRA, ESM, FAMILIES, IMAGE_FAMILIES, MPNET, is_norm_weight
 from pretrained_pairs import with_types
 from pretrained_t5 import SIZES as T5_SIZES, sentinel_tokenizer
 from pretrained_texts import behind, continued, encoded
@@ -105,6 +105,8 @@ def golden_case(folder, family, kind, what):
             numbers = output.last_hidden_state[0].mean(0)
         elif what == "labels":
             numbers = output.logits[0].log_softmax(-1)
+        elif what == "replaced":
+            numbers = output.logits[0].abs().sigmoid()
         else:
             ids = batch["input_ids"][0].tolist()
             places = [i for i, each in enumerate(ids) if each == tokenizer.mask_token_id]
@@ -191,6 +193,17 @@ def golden_t5(folder):
             "texts": texts, "answers": answers, "said": said}
 
 
+def golden_encoders(folder):
+    """ELECTRA, ALBERT and MPNet."""
+    cases = []
+    for family, kind, what in (
+            (ELECTRA[0], "ForMaskedLM", "masked"), (ELECTRA[0], "ForSequenceClassification", "labels"),
+            (ELECTRA[0], "ForPreTraining", "replaced"), (ALBERT[0], "ForMaskedLM", "masked"),
+            (ALBERT[1], "Model", "vector"), (MPNET[0], "Model", "vector"), (MPNET[0], "ForMaskedLM", "masked")):
+        cases.append(golden_case(folder / f"encoder{len(cases)}", family, kind, what))
+    return cases
+
+
 def write_golden(path):
     cases = []
     with tempfile.TemporaryDirectory() as folder:
@@ -211,6 +224,7 @@ def write_golden(path):
         cases.append(golden_pairs(pathlib.Path(folder) / "pairs", FAMILIES[0]))
         cases.append(golden_pairs(pathlib.Path(folder) / "scores", FAMILIES[3], "activation.Sigmoid"))
         cases.append(golden_t5(pathlib.Path(folder) / "t5"))
+        cases += golden_encoders(pathlib.Path(folder))
     versions = {name: importlib.metadata.version(name) for name in ("transformers", "tokenizers", "torch", "pillow",
                                                                          "sentencepiece")}
     pathlib.Path(path).write_text(json.dumps({"versions": versions, "cases": cases, "resizing": golden_resizing()},

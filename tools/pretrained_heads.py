@@ -26,6 +26,20 @@ def tags_differ(program, model, tokenizer, texts):
     return worst
 
 
+def replaced_differ(program, model, tokenizer, texts):
+    """Compares for every token whether ELECTRA takes it as replaced, and the log probability."""
+    worst = 0
+    lines = program.lines("predict", program.imported(model, tokenizer), texts, "--details")
+    for text, line in zip(texts, lines, strict=True):
+        with torch.no_grad():
+            scores = model(**encoded(tokenizer, text)).logits[0]
+        found = line["predictions"][0]
+        if found["tokens"] != ["replaced" if score > 0 else "original" for score in scores.tolist()]:
+            return math.inf
+        worst = max(worst, difference(found["log_probabilities"], torch.nn.functional.logsigmoid(scores.abs())))
+    return worst
+
+
 def numbers_differ(program, model, tokenizer, texts):
     """Relative to the largest number, since answers have seven digits."""
     lines = program.lines("predict", program.imported(model, tokenizer), texts)

@@ -7,7 +7,7 @@ import tempfile
 import torch
 import transformers
 from PIL import Image
-from tokenizers import (Tokenizer, decoders, models, normalizers, pre_tokenizers, processors,
+from tokenizers import (AddedToken, Tokenizer, decoders, models, normalizers, pre_tokenizers, processors,
                         trainers)
 
 WORDS = ("the a cat dog bird house river sits runs sees and or not on under over quickly slowly green old "
@@ -41,13 +41,24 @@ def word_pieces():
         sep_token="[SEP]", mask_token="[MASK]")
 
 
-def with_roberta_marks(tokenizer):
+def with_roberta_marks(tokenizer, **tokens):
     tokenizer.post_processor = processors.TemplateProcessing(
         single="<s> $A </s>", pair="<s> $A </s> </s> $B </s>",
         special_tokens=[(token, tokenizer.token_to_id(token)) for token in ("<s>", "</s>")])
     return transformers.PreTrainedTokenizerFast(
-        tokenizer_object=tokenizer, unk_token="<unk>", pad_token="<pad>", cls_token="<s>", sep_token="</s>",
-        bos_token="<s>", eos_token="</s>", mask_token="<mask>")
+        tokenizer_object=tokenizer, pad_token="<pad>", cls_token="<s>", sep_token="</s>", bos_token="<s>",
+        eos_token="</s>", **{"unk_token": "<unk>", "mask_token": "<mask>", **tokens})
+
+
+def padded_word_pieces():
+    """Word pieces with MPNet's special tokens; padding has the id 1, and the mask takes the space before it."""
+    tokenizer = Tokenizer(models.WordPiece(unk_token="[UNK]"))
+    tokenizer.normalizer = normalizers.BertNormalizer(lowercase=True)
+    tokenizer.pre_tokenizer = pre_tokenizers.BertPreTokenizer()
+    tokenizer.train_from_iterator(drawn_texts(200, 1), trainers.WordPieceTrainer(
+        vocab_size=200, special_tokens=["<s>", "<pad>", "</s>", "<unk>", "<mask>", "[UNK]"], show_progress=False))
+    tokenizer.decoder = decoders.WordPiece()
+    return with_roberta_marks(tokenizer, unk_token="[UNK]", mask_token=AddedToken("<mask>", lstrip=True))
 
 
 def byte_pairs():
@@ -68,6 +79,24 @@ def unigram():
         show_progress=False))
     tokenizer.decoder = decoders.Metaspace()
     return with_roberta_marks(tokenizer)
+
+
+def typed_unigram():
+    """Pieces with ALBERT's rules and special tokens."""
+    special = ["<pad>", "<unk>", "[CLS]", "[SEP]", "[MASK]"]
+    tokenizer = Tokenizer(models.Unigram())
+    tokenizer.normalizer = normalizers.Sequence([normalizers.Replace("``", '"'), normalizers.NFKD(),
+                                                 normalizers.StripAccents(), normalizers.Lowercase()])
+    tokenizer.pre_tokenizer = pre_tokenizers.Sequence([pre_tokenizers.WhitespaceSplit(), pre_tokenizers.Metaspace()])
+    tokenizer.train_from_iterator(drawn_texts(200, 1), trainers.UnigramTrainer(
+        vocab_size=120, special_tokens=special, unk_token="<unk>", show_progress=False))
+    tokenizer.decoder = decoders.Metaspace()
+    tokenizer.post_processor = processors.TemplateProcessing(
+        single="[CLS] $A [SEP]", pair="[CLS] $A [SEP] $B:1 [SEP]:1",
+        special_tokens=[(token, tokenizer.token_to_id(token)) for token in ("[CLS]", "[SEP]")])
+    return transformers.PreTrainedTokenizerFast(
+        tokenizer_object=tokenizer, unk_token="<unk>", pad_token="<pad>", cls_token="[CLS]", sep_token="[SEP]",
+        mask_token="[MASK]")
 
 
 def end_of_text_pairs():
@@ -135,6 +164,23 @@ ESM = [
                                      "layer_norm_eps": 1e-3}, protein_tokens),
 ]
 FAMILIES += ESM
+# With a map after smaller vectors of tokens, and without one.
+ELECTRA = [
+    ("Electra", transformers.ElectraConfig, {**SIZES, "embedding_size": 12}, word_pieces),
+    ("Electra", transformers.ElectraConfig, {**SIZES, "embedding_size": 24, "layer_norm_eps": 1e-3}, byte_pairs),
+]
+# As released models: all layers are one. Then two groups of two layers, and token vectors as deep as the layers.
+ALBERT = [
+    ("Albert", transformers.AlbertConfig, {**SIZES, "embedding_size": 12}, typed_unigram),
+    ("Albert", transformers.AlbertConfig,
+     {**SIZES, "embedding_size": 24, "num_hidden_layers": 3, "num_hidden_groups": 2, "inner_group_num": 2,
+      "hidden_act": "relu", "layer_norm_eps": 1e-3}, word_pieces),
+]
+MPNET = [
+    ("MPNet", transformers.MPNetConfig, SIZES, padded_word_pieces),
+    ("MPNet", transformers.MPNetConfig, {**SIZES, "layer_norm_eps": 1e-3}, byte_pairs),
+]
+FAMILIES += ELECTRA + ALBERT + MPNET
 # The same for models that continue a text.
 GPT2_SIZES = {"n_embd": 24, "n_layer": 3, "n_head": 4, "n_positions": 128, "bos_token_id": 0, "eos_token_id": 0}
 CONTINUING = [

@@ -29,6 +29,15 @@ def write_pieces(folder):
     (folder / "sentencepiece.bpe.model").chmod(0o644)
 
 
+def write_typed_pieces(folder):
+    """The same with ALBERT's special tokens among the pieces."""
+    sentencepiece.SentencePieceTrainer.train(
+        sentence_iterator=iter(drawn_texts(300, 1)), model_prefix=str(folder / "spiece"), vocab_size=75,
+        hard_vocab_limit=False, minloglevel=2, pad_id=0, unk_id=1, bos_id=-1, eos_id=-1,
+        control_symbols="[CLS],[SEP],[MASK]")
+    (folder / "spiece.model").chmod(0o644)
+
+
 # Configuration, class, sizes, writer of the files, further files about tokens.
 OLDER = [
     (transformers.GPT2Config, "GPT2LMHeadModel", GPT2_SIZES, lambda folder: write_pairs(folder, end_of_text_pairs()), {}),
@@ -37,6 +46,8 @@ OLDER = [
     (transformers.XLMRobertaConfig, "XLMRobertaModel", SIZES, write_pieces,
      {"special_tokens_map.json": {"mask_token": MASK}}),
     (transformers.CamembertConfig, "CamembertModel", SIZES, write_pieces, {}),
+    (transformers.AlbertConfig, "AlbertModel", {**SIZES, "embedding_size": 4, "pad_token_id": 0}, write_typed_pieces,
+     {}),
 ]
 
 

@@ -87,7 +87,8 @@ def pair_rows(program):
                 (1, "scores of pairs, sigmoid, cut at 16", cross_encoder_differ("activation.Sigmoid")),
                 (1, "scores of pairs, as logits, of the largest", cross_encoder_differ("linear.Identity")),
                 (5, "export of a classifier of pairs", exported_pairs_differ)):
-            tokenizer = with_types(make_tokenizer()) if index == 0 else make_tokenizer()
+            has_types = index == 0 or name in ("Electra", "Albert")
+            tokenizer = with_types(make_tokenizer()) if has_types else make_tokenizer()
             config = make_config(vocab_size=len(tokenizer) + 3, **values, num_labels=labels)
             model = draw_weights(getattr(transformers, name + "ForSequenceClassification")(config), 4)
             rows.append((config.model_type, name + "ForSequenceClassification", what,

@@ -16,8 +16,10 @@ void add_import_command(CLI::App& app) {
       ->add_option(
           "folder", *folder,
           "folder with config.json, model.safetensors or its shards, and tokenizer.json or older "
-          "files (vocab.txt, vocab.json and merges.txt, sentencepiece.bpe.model); for translators "
-          "source.spm, target.spm and vocab.json, for images preprocessor_config.json; or the "
+          "files (vocab.txt, vocab.json and merges.txt, sentencepiece.bpe.model, spiece.model); "
+          "for "
+          "translators source.spm, target.spm and vocab.json, for images preprocessor_config.json; "
+          "or the "
           "checkpoint20.npz of g2p-en")
       ->required();
   command->add_option("--out", *out, "model folder to write")->required();
@@ -25,10 +27,10 @@ void add_import_command(CLI::App& app) {
       "Examples:\n"
       "  attend import all-MiniLM-L6-v2 --out minilm\n"
       "  attend embed minilm < sentences.txt\n"
-      "Types: bert, distilbert, roberta, xlm-roberta, camembert, modernbert: encoders (type\n"
-      "embedder), masked words (encoder), labels (classifier) and labels of tokens (tagger);\n"
-      "vit, deit: labels of images (vit); gpt2: continuations (lm); marian: translations\n"
-      "(transformer).\n"
+      "Types: bert, distilbert, roberta, xlm-roberta, camembert, modernbert, electra, albert,\n"
+      "mpnet, esm: encoders (type embedder), masked words (encoder), labels (classifier) and\n"
+      "labels of tokens (tagger); vit, deit: labels of images (vit); gpt2: continuations (lm);\n"
+      "marian, t5, mt5: answers to lines (transformer).\n"
       "If a setting or a tensor changes results and is not supported, the command names it and\n"
       "writes nothing. Notes on standard error name ignored settings. The search options of\n"
       "generation_config.json become decode.* of config.toml.");

@@ -48,6 +48,10 @@ Tensor without_padding(const Tensor& x, const std::vector<int64_t>& lengths) {
 constexpr int64_t longest_encoded = 128;
 
 bool PackedStack::takes(const TransformerStack& stack) {
+  return takes_layers(stack) && stack.config().owners.empty();
+}
+
+bool PackedStack::takes_layers(const TransformerStack& stack) {
   const TransformerStackConfig& config = stack.config();
   for (const Tensor& each : stack.parameters())
     if (!each.is_cpu() || each.scalar_type() != at::kFloat) return false;
@@ -127,10 +131,14 @@ int64_t PackedStack::cached_width() const {
 
 PackedStack::PackedStack(const TransformerStack& stack, WeightType weights)
     : config_(stack.config()), cache_type_(cache_type(weights)) {
-  if (!takes(stack)) fail("[packed stack] these layers have no packed form; step the stack itself");
+  if (!takes(stack) && !encodes(stack))
+    fail("[packed stack] these layers have no packed form; step the stack itself");
   const Parameters all = stack.named_parameters();
   const bool round_rows = encodes(stack);  // an encoder always has many rows
   for (int64_t i = 0; i < config_.layers; ++i) {
+    const int64_t owner = config_.owner(i);
+    order_.push_back(owner == i ? layers_.size() : order_[static_cast<size_t>(owner)]);
+    if (owner != i) continue;
     const std::string name = fmt::format("layer{}_", i);
     Layer layer;
     layer.cached = cached_layers();
@@ -338,7 +346,7 @@ void PackedStack::feed_forward(State& state, const Layer& layer, const float* in
 // Runs all layers; `attention` adds the attention sublayers of a layer.
 template <class Attention>
 void PackedStack::pass(State& state, const Attention& attention) const {
-  for (size_t i = 0; i < layers_.size(); ++i) {
+  for (const size_t i : order_) {
     attention(i);
     add(state, layers_[i].feed_forward_norm,
         [&](const float* in) { feed_forward(state, layers_[i], in); });
@@ -378,7 +386,8 @@ PackedStack::Vectors PackedStack::step(const Tensor& x, State& state, bool with_
 }
 
 bool PackedStack::encodes(const TransformerStack& stack) {
-  return takes(stack) && stack.config().cross.empty() && stack.config().recurrences.empty() &&
+  return takes_layers(stack) && stack.config().cross.empty() &&
+         stack.config().recurrences.empty() &&
          reads_all_by_softmax(stack.config().self[0].choices, /*itself=*/false);
 }
 

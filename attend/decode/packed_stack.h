@@ -23,11 +23,11 @@ class PackedStack {
   // takes. The heads need a dot-product score and softmax over all keys so far, or over all keys of
   // a source, without a bias or rotation. Their contexts may be gated. Differential and latent
   // heads have no packed form: a cache of packed steps holds one key and one value of equal depth
-  // per head of keys.
+  // per head of keys. Layers that share parameters have a packed form only for encode().
   static bool takes(const TransformerStack& stack);
 
-  // Error unless takes(). With bfloat16 weights, layers of an encoder (see encodes()) also round
-  // the rows that they multiply to bfloat16, if the processor multiplies bfloat16.
+  // Error unless takes() or encodes(). With bfloat16 weights, layers of an encoder (see encodes())
+  // also round the rows that they multiply to bfloat16, if the processor multiplies bfloat16.
   explicit PackedStack(const TransformerStack& stack, WeightType weights = WeightType::float32);
 
   struct State;
@@ -79,6 +79,8 @@ class PackedStack {
     Norm feed_forward_norm;
   };
 
+  // As takes(), if layers may share parameters.
+  static bool takes_layers(const TransformerStack& stack);
   static Norm pack_norm(const Parameters& all, const std::string& name);
   static Heads pack_heads(const Parameters& all, const std::string& name, const HeadGroup& group,
                           WeightType weights, bool round_rows);
@@ -107,7 +109,8 @@ class PackedStack {
 
   TransformerStackConfig config_;
   kernels::CacheType cache_type_;
-  std::vector<Layer> layers_;
+  std::vector<Layer> layers_;  // layers with parameters of their own
+  std::vector<size_t> order_;  // their indices, in the order of the stack's layers
   Norm final_norm_;
 };
 

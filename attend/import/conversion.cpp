@@ -130,6 +130,7 @@ class Conversion {
                                 row.use == TensorUse::token_biases ||
                                 (row.use == TensorUse::repeated && shape[0] == rows_.size(0));
     if (has_token_rows) shape[0] = model_.tokens;
+    if (row.use == TensorUse::second_row) shape[0] = 1;
     shape[0] *= row.parts;
     if (row.use == TensorUse::transposed) std::reverse(shape.begin(), shape.end());
     if (row.use == TensorUse::token_bias_row) shape = {1, model_.tokens};
@@ -199,6 +200,9 @@ class Conversion {
         return;
       case TensorUse::token_biases:
         made = token_biases(tensor);
+        return;
+      case TensorUse::second_row:
+        made = at::cat({at::zeros_like(tensor), tensor});
         return;
       case TensorUse::token_bias_row:
         made = token_biases(tensor[0]);

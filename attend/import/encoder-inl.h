@@ -21,6 +21,9 @@ struct EncoderArchitecture {
   HiddenActivation pooled = HiddenActivation::tanh;  // activation of the layer below the labels
   // The layer below the masked words always has gelu, whatever the other layers have.
   bool gelu_below_words = false;
+  // Names of the labels of tokens if config.json lacks them; the output then has one number, the
+  // score of the second label, on top of a layer without a norm. Empty: a number per label.
+  std::vector<std::string> two_labels = {};
 };
 
 // Keys of the sizes of layers in config.json.
@@ -52,12 +55,17 @@ struct EncoderType {
   bool positions_behind_padding = false;
   // Pre-norm layers with rotary positions instead (ESM-2).
   bool rotary = false;
+  const char* embedding = nullptr;  // depth of token vectors; null: the depth of the layers
+  bool shares_layers = false;       // layers share parameters
+  bool shares_bias = false;         // layers share a bias of distances
   std::string prefix;
   std::vector<ConfigKey> keys;
   std::vector<TensorRow> tensors;
   std::vector<EncoderArchitecture> architectures;
   // Reads what only this type has; null: nothing.
   void (*read_more)(const JsonPosition& config, ForeignModel& model) = nullptr;
+  // Writes its keys, for an export.
+  void (*write_more)(const SourceEncoderConfig& encoder, Json& config) = nullptr;
 };
 
 // Our type with such a head, and the settings of its encoder.
@@ -84,7 +92,13 @@ std::vector<ForeignClass> classes_of(const std::vector<EncoderArchitecture>& arc
 
 const EncoderType& bert_type();
 const EncoderType& distilbert_type();
+const EncoderType& albert_type();
+const EncoderType& electra_type();
 const EncoderType& esm_type();
+const EncoderType& mpnet_type();
+
+// Inserts rows with the prefix; rows of the head stay last.
+void insert_rows(ForeignModel& model, const std::vector<TensorRow>& rows);
 
 // Adds the contact head of ESM-2 to the settings and tensors of a model.
 void add_contact_head(ForeignModel& model);

@@ -32,6 +32,17 @@ void read_positions(const JsonPosition& config, const EncoderType& type, Foreign
         .refuse("is {}, and the first position is {}", model.positions, model.first_position);
 }
 
+void read_two_labels(const JsonPosition& config, const EncoderArchitecture& architecture,
+                     ForeignModel& model) {
+  auto& ours = model.config.of<TaggerConfig>();
+  ours.output_layer = true;
+  ours.output_norm = false;
+  if (!config.has("id2label")) model.labels = architecture.two_labels;
+  if (model.labels.size() != 2)
+    config.member("id2label")
+        .refuse("has {} labels; {} has 2", model.labels.size(), architecture.name);
+}
+
 void read_head(const JsonPosition& config, const EncoderType& type,
                const EncoderArchitecture& architecture, ForeignModel& model) {
   const SourceEncoderConfig& encoder = encoder_of(model.config, architecture.head);
@@ -43,8 +54,10 @@ void read_head(const JsonPosition& config, const EncoderType& type,
       config.member(type.sizes.activation)
           .refuse("is not gelu, which the layer below masked words of {} has", architecture.name);
   }
-  if (architecture.head == EncoderHead::token_labels)
+  if (architecture.head == EncoderHead::token_labels) {
     read_token_labels(config, type.label_dropout, encoder.dropout, model);
+    if (!architecture.two_labels.empty()) read_two_labels(config, architecture, model);
+  }
   if (architecture.head != EncoderHead::labels) return;
   auto& ours = model.config.of<ClassifierConfig>();
   ours.pooling = Pooling::first_token;
@@ -148,6 +161,10 @@ std::vector<ForeignClass> classes_of(const std::vector<EncoderArchitecture>& arc
     }
   }
   return classes;
+}
+
+void insert_rows(ForeignModel& model, const std::vector<TensorRow>& rows) {
+  model.tensors.insert(model.tensors.begin(), rows.begin(), rows.end());
 }
 
 ForeignModel read_encoder(const JsonPosition& config, const EncoderType& type) {

@@ -99,11 +99,6 @@ std::vector<EncoderArchitecture> esm_architectures() {
        more_tensors({{"classifier.weight", "output.weight"}, {"classifier.bias", "output.bias"}})}};
 }
 
-// Inserts rows with the prefix; rows of the head stay last.
-void insert(ForeignModel& model, const std::vector<TensorRow>& rows) {
-  model.tensors.insert(model.tensors.begin(), rows.begin(), rows.end());
-}
-
 // Reads from the angles per position which rule gives them. Released files may hold them rounded to
 // float16, as they were in training.
 void read_frequencies(const TensorFile& theirs, SourceEncoderConfig& encoder) {
@@ -144,19 +139,27 @@ void read_esm_more(const JsonPosition& config, ForeignModel& model) {
   if (config.flag("token_dropout", false)) encoder.token_dropout = hidden_in_training;
   encoder.normalise_input = config.flag("emb_layer_norm_before", false);
   if (encoder.normalise_input)
-    insert(model, {{"embeddings.layer_norm.weight", "encoder.norm.weight"},
-                   {"embeddings.layer_norm.bias", "encoder.norm.bias"}});
+    insert_rows(model, {{"embeddings.layer_norm.weight", "encoder.norm.weight"},
+                        {"embeddings.layer_norm.bias", "encoder.norm.bias"}});
   model.older.special = TokenListFiles{}.tokens.special;
   model.older.lists_tokens = true;
   model.complete = complete_esm;
+}
+
+void write_esm_more(const SourceEncoderConfig& encoder, Json& config) {
+  config["position_embedding_type"] = "rotary";
+  config["rope_theta"] = encoder.stack(encoder.layers, /*causal=*/false).self[0].rotation.base;
+  config["emb_layer_norm_before"] = encoder.normalise_input;
+  config["token_dropout"] = encoder.token_dropout > 0;
+  config["mask_token_id"] = nullptr;
 }
 
 }  // namespace
 
 void add_contact_head(ForeignModel& model) {
   find_encoder(model.config)->contact_head = true;
-  insert(model,
-         {{contact_weight, "encoder.contacts.weight"}, {contact_bias, "encoder.contacts.bias"}});
+  insert_rows(model, {{contact_weight, "encoder.contacts.weight"},
+                      {contact_bias, "encoder.contacts.bias"}});
 }
 
 // ESM-2 (Lin et al. 2023), which reads proteins.
@@ -170,7 +173,8 @@ const EncoderType& esm_type() {
                                    .keys = esm_keys(),
                                    .tensors = esm_tensors(),
                                    .architectures = esm_architectures(),
-                                   .read_more = read_esm_more};
+                                   .read_more = read_esm_more,
+                                   .write_more = write_esm_more};
   return type;
 }
 

@@ -22,14 +22,6 @@ Rotation rotation_of(const SourceEncoderConfig& encoder) {
   return encoder.stack(encoder.layers, /*causal=*/false).self[0].rotation;
 }
 
-void add_rotary_keys(const SourceEncoderConfig& encoder, Json& config) {
-  config["position_embedding_type"] = "rotary";
-  config["rope_theta"] = rotation_of(encoder).base;
-  config["emb_layer_norm_before"] = encoder.normalise_input;
-  config["token_dropout"] = encoder.token_dropout > 0;
-  config["mask_token_id"] = nullptr;
-}
-
 // Adds the tensors that replace settings of a type with rotary positions: the contact head, and
 // frequencies in float16.
 void add_rotary_tensors(const SourceEncoderConfig& ours, ExportedFolder& made) {
@@ -67,7 +59,8 @@ Json config_of(const PairModel& model, const ExportTarget& target, int64_t token
                  {"pad_token_id", 0},
                  {"max_position_embeddings", encoder.maximum_source_length}};
   if (type.epsilon != nullptr) config[type.epsilon] = encoder.epsilon;
-  if (type.rotary) add_rotary_keys(encoder, config);
+  if (type.write_more != nullptr) type.write_more(encoder, config);
+  if (type.embedding != nullptr) config[type.embedding] = encoder.input_depth();
   for (const TensorRow& row : type.tensors)
     if (row.use == TensorUse::first_row_added)
       config["type_vocab_size"] = has_side_vectors(model) ? 2 : 1;
@@ -80,6 +73,23 @@ Json config_of(const PairModel& model, const ExportTarget& target, int64_t token
   return config;
 }
 
+// Whether the type has the parts of our encoder that not every type has.
+bool has_parts(const EncoderType& type, const SourceEncoderConfig& encoder) {
+  const bool is_rotary = encoder.positions == Positions::rotary;
+  return type.rotary == is_rotary && type.shares_bias == encoder.shared_bias &&
+         type.shares_layers != encoder.shared_layers.empty() &&
+         (type.embedding != nullptr || encoder.embedding_depth == 0);
+}
+
+// Whether the class has the layer below its labels that our model has.
+bool has_head(const EncoderArchitecture& row, ModelConfig config) {
+  if (type_of(row.head) != config.type) return false;
+  if (row.head == EncoderHead::labels)
+    return row.pooled == config.of<ClassifierConfig>().hidden_activation;
+  return row.head != EncoderHead::token_labels ||
+         row.two_labels.empty() != config.of<TaggerConfig>().output_layer;
+}
+
 bool is_gated(ModelConfig config) {
   const SourceEncoderConfig* encoder = find_encoder(config);
   return encoder != nullptr && encoder->gated;
@@ -87,17 +97,13 @@ bool is_gated(ModelConfig config) {
 
 std::optional<ExportTarget> find_target(ModelConfig config) {
   const std::pair<const char*, const EncoderType&> types[] = {
-      {"bert", bert_type()}, {"distilbert", distilbert_type()}, {"esm", esm_type()}};
+      {"bert", bert_type()},       {"distilbert", distilbert_type()}, {"esm", esm_type()},
+      {"electra", electra_type()}, {"albert", albert_type()},         {"mpnet", mpnet_type()}};
   const SourceEncoderConfig* encoder = find_encoder(config);
-  const bool is_rotary = encoder != nullptr && encoder->positions == Positions::rotary;
   for (const auto& [name, type] : types)
-    for (const EncoderArchitecture& row : type.architectures) {
-      if (type_of(row.head) != config.type || type.rotary != is_rotary) continue;
-      if (row.head == EncoderHead::labels &&
-          row.pooled != config.of<ClassifierConfig>().hidden_activation)
-        continue;
-      return ExportTarget{name, type, row};
-    }
+    for (const EncoderArchitecture& row : type.architectures)
+      if (encoder != nullptr && has_parts(type, *encoder) && has_head(row, config))
+        return ExportTarget{name, type, row};
   return std::nullopt;
 }
 
@@ -125,7 +131,7 @@ ExportedFolder exported_encoder(const PairModel& model, const std::string& folde
   const std::optional<ExportTarget> target = find_target(model.config);
   if (!target)
     fail(
-        "{}: the activation before its labels is neither tanh nor relu; such models are not "
+        "{}: no class of transformers has the layers before its labels; such models are not "
         "exported",
         folder);
   ExportedFolder made{.architecture = target->architecture.name,
@@ -138,6 +144,10 @@ ExportedFolder exported_encoder(const PairModel& model, const std::string& folde
   if (target->type.rotary) add_rotary_tensors(*find_encoder(ours), made);
   add_exported(model, tokens, made);
   add_tokenizer_config(model, tokens, made);
+  const int64_t first = made.again.first_position;
+  if (first > 0 && made.config["pad_token_id"] != first - 1)
+    fail("{}: its tokenizer pads with token {}, and {} takes {}; such models are not exported",
+         folder, made.config["pad_token_id"].get<int64_t>(), made.architecture, first - 1);
   return made;
 }
 

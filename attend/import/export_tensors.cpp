@@ -26,12 +26,17 @@ Tensor exported(const TensorRow& row, const Tensor& ours, const ExportedTokens& 
       return ours.index_select(0, at::tensor(tokens.vectors, at::kLong));
     case TensorUse::token_biases:
       return ours.index_select(0, at::tensor(tokens.biases, at::kLong));
+    case TensorUse::second_row:
+      // Only their difference changes probabilities.
+      return ours.slice(0, 1, 2) - ours.slice(0, 0, 1);
     case TensorUse::token_bias_row:
       return token_bias_row(ours, theirs);
     case TensorUse::first_row_added:
       return at::zeros({1, ours.size(1)});
     case TensorUse::transposed:
       return ours.t();
+    case TensorUse::position_rows:
+      return at::cat({at::zeros({theirs.first_position, ours.size(1)}), ours});
     case TensorUse::rotary_rows:
       return ours.unflatten(0, {theirs.heads, -1, 2}).transpose(1, 2).flatten(0, 2);
     case TensorUse::class_tokens:

@@ -23,6 +23,7 @@ enum class TensorUse {
   rotary_rows,      // queries or keys; heads rotate their first half with their second
   token_rows,       // one row per foreign token
   token_biases,     // one score per foreign token
+  second_row,       // the second of two rows; the first is 0
   token_bias_row,   // the same as [1, tokens]; optional
   position_rows,    // rows from ForeignModel::first_position on
   first_row_added,  // its first row is added to all rows of the parameter, made earlier
@@ -63,8 +64,10 @@ struct OlderNames {
   SpecialTokenNames special = WordPieceFiles{}.tokens.special;
   std::vector<std::string> first_pieces = {};  // replace the first pieces of a SentencePiece model
   size_t replaced_pieces = 0;                  // number of replaced pieces
-  bool lists_tokens = false;  // vocab.txt has the form of TokenListFiles, not of WordPieceFiles
-  std::string pieces = "sentencepiece.bpe.model";  // name of the SentencePiece model
+  bool lists_tokens = false;   // vocab.txt has the form of TokenListFiles, not of WordPieceFiles
+  bool two_ends = false;       // two texts have two ends between them
+  std::string pieces = {};     // name of the SentencePiece model; empty: there is none
+  bool changes_texts = false;  // by TextRules, before the pieces
   // Number of tokens <extra_id_N> after the pieces, the highest N first; extra_ids of
   // tokenizer_config.json replaces it.
   int64_t sentinels = 0;
@@ -136,9 +139,12 @@ const std::vector<ForeignType>& foreign_types();
 
 ForeignModel read_bert(const JsonPosition& config);
 ForeignModel read_distilbert(const JsonPosition& config);
+ForeignModel read_electra(const JsonPosition& config);
 ForeignModel read_roberta(const JsonPosition& config);
 ForeignModel read_xlm_roberta(const JsonPosition& config);
 ForeignModel read_camembert(const JsonPosition& config);
+ForeignModel read_albert(const JsonPosition& config);
+ForeignModel read_mpnet(const JsonPosition& config);
 ForeignModel read_vit(const JsonPosition& config);
 ForeignModel read_deit(const JsonPosition& config);
 ForeignModel read_gpt2(const JsonPosition& config);
@@ -150,7 +156,10 @@ ForeignModel read_mt5(const JsonPosition& config);
 
 std::vector<ForeignClass> bert_classes();
 std::vector<ForeignClass> distilbert_classes();
+std::vector<ForeignClass> electra_classes();
 std::vector<ForeignClass> roberta_classes();
+std::vector<ForeignClass> albert_classes();
+std::vector<ForeignClass> mpnet_classes();
 std::vector<ForeignClass> vit_classes();
 std::vector<ForeignClass> deit_classes();
 std::vector<ForeignClass> gpt2_classes();

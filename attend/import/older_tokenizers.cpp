@@ -170,11 +170,12 @@ std::vector<std::string> sentinels_of(const TokenizerSettings& settings, int64_t
   return tokens;
 }
 
-std::string read_words(const std::string& path, const TokenizerSettings& settings,
+std::string read_words(const std::string& path, const TokenizerSettings& settings, bool two_ends,
                        OlderTokens tokens) {
   WordPieceFiles files{.vocabulary = path,
                        .lowercase = flag(settings, "do_lower_case", true),
                        .separate_cjk = flag(settings, "tokenize_chinese_chars", true),
+                       .two_ends = two_ends,
                        .tokens = std::move(tokens)};
   if (settings.config && settings.config->place().has("strip_accents"))
     files.strip_accents = flag(settings, "strip_accents", true);
@@ -236,22 +237,26 @@ std::string older_tokenizer(const std::string& folder, const TokenizerSettings& 
                                     .last = sentinels_of(settings, 125, /*rising=*/true),
                                     .tokens = std::move(tokens)})
         .dump();
-  if (fs::exists(words)) return read_words(words, settings, std::move(tokens));
+  if (fs::exists(words)) return read_words(words, settings, names.two_ends, std::move(tokens));
   if (fs::exists(ids)) return read_byte_pairs(ids, settings, std::move(tokens));
-  if (fs::exists(pieces) && (!names.first_pieces.empty() || names.sentinels > 0)) {
+  if (!names.pieces.empty() && fs::exists(pieces)) {
+    std::optional<TextRules> rules;
+    if (names.changes_texts)
+      rules = {flag(settings, "do_lower_case", true), flag(settings, "keep_accents", false)};
     const PieceFiles files{.model = pieces,
                            .first = names.first_pieces,
                            .replaced = names.replaced_pieces,
                            .last = sentinels_of(settings, names.sentinels, /*rising=*/false),
                            .prefix_space = flag(settings, "add_prefix_space", true),
+                           .rules = rules,
                            .tokens = std::move(tokens)};
     return tokenizer_json(read_file(pieces, maximum_vocabulary_bytes), files).dump();
   }
   fail(
       "{}: holds neither tokenizer.json nor older files, which are vocab.txt, vocab.json and "
-      "merges.txt, or {}; write the first by Python: "
+      "merges.txt{}; write the first by Python: "
       "AutoTokenizer.from_pretrained(FOLDER).save_pretrained(FOLDER) of transformers",
-      folder, names.pieces);
+      folder, names.pieces.empty() ? "" : ", or " + names.pieces);
 }
 
 }  // namespace attend::internal

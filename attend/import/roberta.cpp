@@ -62,7 +62,8 @@ ForeignModel read_with(const JsonPosition& config, const std::vector<std::string
   ForeignModel model = read_encoder(config, roberta_type());
   model.older = {.special = {"<unk>", "<s>", "</s>", "<pad>", "<mask>"},
                  .first_pieces = first_pieces,
-                 .replaced_pieces = replaced_pieces};
+                 .replaced_pieces = replaced_pieces,
+                 .pieces = first_pieces.empty() ? "" : "sentencepiece.bpe.model"};
   return model;
 }
 

@@ -62,6 +62,8 @@ std::optional<bool> passes_types(const TokenizerSettings& settings) {
   const std::string name = config.text("tokenizer_class", "BertTokenizer");
   for (const auto& [begin, passes] : {std::pair{"Bert", true},
                                       {"DistilBert", false},
+                                      {"Electra", true},
+                                      {"MPNet", false},
                                       {"Roberta", false},
                                       {"XLMRoberta", false},
                                       {"Camembert", false},

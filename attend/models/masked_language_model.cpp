@@ -37,6 +37,11 @@ Settings MaskedLanguageModelConfig::settings() {
 void MaskedLanguageModelConfig::check() const {
   SourceEncoderConfig::check();
   if (layers == 0) fail("model.layers is 0; predicting masked tokens needs layers: set 1 or more");
+  if (!output_layer && input_depth() != depth)
+    fail(
+        "model.embedding_depth is {}, and the output, which shares the token vectors, reads "
+        "model.depth, {}; take model.output_layer = true",
+        embedding_depth, depth);
 }
 
 // Computed in float32, as LibTorch multiplies integers by a share.
@@ -91,7 +96,9 @@ MaskedTokens mask_tokens(const Tensor& source, const Tensor& lengths, double sha
 MaskedLanguageModel::MaskedLanguageModel(const MaskedLanguageModelConfig& config,
                                          const SourceShape& source)
     : TokenwiseNetwork(config, source,
-                       {.class_token = config.class_token, .output_layer = config.output_layer}),
+                       {.class_token = config.class_token,
+                        .output_layer = config.output_layer,
+                        .output_depth = config.input_depth()}),
       masked_share_(config.masked_share) {
   config.check();
   bias_ = register_parameter("bias", torch::zeros({source.tokens()}));

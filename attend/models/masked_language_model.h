@@ -20,7 +20,8 @@ struct MaskedLanguageModelConfig : SourceEncoderConfig {
   MaskedLanguageModelConfig();
 
   Settings settings();  // keys model.*
-  void check() const;   // Error as SourceEncoderConfig, and without layers
+  // Error as SourceEncoderConfig, without layers, or if the output does not fit the token vectors.
+  void check() const;
 };
 
 // Input `shown` [B, S] of a masked language model and its targets `asked`: the true token at

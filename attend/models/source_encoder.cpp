@@ -1,9 +1,11 @@
 #include "attend/models/source_encoder.h"
 
+#include <charconv>
 #include <cmath>
 #include <optional>
 
 #include "attend/base/error.h"
+#include "attend/base/trimmed_parts.h"
 #include "attend/decode/packed_output.h"
 #include "attend/models/frame_neighbours.h"
 #include "attend/nn/positions.h"
@@ -22,15 +24,37 @@ SourceEncoderConfig::SourceEncoderConfig() {
 }
 
 Settings SourceEncoderConfig::own_settings() {
-  return {{"model.normalise_input", &normalise_input,
-           "whether the input of the layers, with its positions, is normalised"},
-          {"model.token_dropout", &token_dropout,
-           "share of hidden tokens in training, for which vectors of other tokens are scaled; "
-           "hidden tokens then have the vector 0; 0: neither",
-           0, 0.95},
-          {"model.contact_head", &contact_head,
-           "whether the model has a logistic regression from all attention maps to contacts of "
-           "tokens, which import reads and training does not change"}};
+  return {
+      {"model.shared_layers", &shared_layers,
+       "for each layer the number of the layer with its parameters, such as 1, 1, 1, 4, 4, 4; "
+       "empty: each layer has its own"},
+      {"model.embedding_depth", &embedding_depth,
+       "depth of the vectors of tokens and positions, which a linear map brings to model.depth; "
+       "0: model.depth, without a map",
+       0, 65536},
+      {"model.normalise_input", &normalise_input,
+       "whether the input of the layers, with its positions, is normalised"},
+      {"model.token_dropout", &token_dropout,
+       "share of hidden tokens in training, for which vectors of other tokens are scaled; "
+       "hidden tokens then have the vector 0; 0: neither",
+       0, 0.95},
+      {"model.contact_head", &contact_head,
+       "whether the model has a logistic regression from all attention maps to contacts of "
+       "tokens, which import reads and training does not change"}};
+}
+
+std::vector<int64_t> SourceEncoderConfig::layer_owners() const {
+  std::vector<int64_t> owners;
+  if (trimmed(shared_layers).empty()) return owners;
+  for (const std::string& text : trimmed_parts(shared_layers, ',')) {
+    int64_t number = 0;
+    const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
+    if (error != std::errc() || end != text.data() + text.size() || number < 1)
+      fail("model.shared_layers has {}; write numbers of layers, from 1, such as 1, 1, 3, 3",
+           in_quotes(text));
+    owners.push_back(number - 1);
+  }
+  return owners;
 }
 
 ContactHead::ContactHead(int64_t layers, int64_t heads)
@@ -80,6 +104,9 @@ void SourceEncoderConfig::check() const {
     LayersConfig::check();
     check_both_ways();
   }
+  if (layers == 0 && !layer_owners().empty())
+    fail("model.shared_layers is {}, and model.layers 0; take layers, or an empty list",
+         shared_layers);
   if (layers == 0 && inducing_points > 0)
     fail("model.inducing_points is {}, and model.layers 0; take layers, or 0 points",
          inducing_points);
@@ -89,6 +116,9 @@ void SourceEncoderConfig::check() const {
   if (recurrent_layers > 0 && depth % 2 != 0)
     fail("model.depth is {}, and each direction of a recurrent layer needs half; make it even",
          depth);
+  if (recurrent_layers > 0 && embedding_depth > 0)
+    fail("model.embedding_depth is {}, and recurrent layers read vectors of model.depth; take 0",
+         embedding_depth);
 }
 
 SourceEncoder::SourceEncoder(const SourceShape& shape, const SourceEncoderConfig& config,
@@ -97,18 +127,18 @@ SourceEncoder::SourceEncoder(const SourceShape& shape, const SourceEncoderConfig
       sinusoids_(sinusoid_order(config.positions)),
       dropout_(config.layers > 0 || config.recurrent_layers > 0 ? config.dropout : 0),
       token_dropout_(config.token_dropout),
-      input_(register_module("input",
-                             std::make_shared<SourceInput>(shape, config.depth, config.image))) {
+      input_(register_module(
+          "input", std::make_shared<SourceInput>(shape, config.input_depth(), config.image))) {
   config.check();
   const auto* image = shape.as<ImageForm>();
   if (config.positions == Positions::learned)
     positions_ = register_module(
-        "positions",
-        std::make_shared<LearnedPositions>(
-            image ? image->rows * image->columns : config.maximum_source_length, config.depth));
+        "positions", std::make_shared<LearnedPositions>(
+                         image ? image->rows * image->columns : config.maximum_source_length,
+                         config.input_depth()));
   // Small, like learned positions.
   if (shape.as<PairForm>() != nullptr && config.side_vectors)
-    sides_ = register_parameter("sides", torch::randn({2, config.depth}) * 0.02);
+    sides_ = register_parameter("sides", torch::randn({2, config.input_depth()}) * 0.02);
   if (config.recurrent_layers > 0)
     recurrent_ = register_module(
         "recurrent", std::make_shared<BidirectionalEncoder>(
@@ -119,14 +149,17 @@ SourceEncoder::SourceEncoder(const SourceShape& shape, const SourceEncoderConfig
     fail("model.pooling is class, and its token has no bonds; take mean, sum or multi_head");
   // Small, like learned positions.
   if (class_tokens > 0)
-    class_token_ =
-        register_parameter("class_token", torch::randn({1, class_tokens, config.depth}) * 0.02);
+    class_token_ = register_parameter("class_token",
+                                      torch::randn({1, class_tokens, config.input_depth()}) * 0.02);
   if (config.normalise_input)
     norm_ = register_module(
-        "norm",
-        torch::nn::LayerNorm(torch::nn::LayerNormOptions({config.depth}).eps(config.epsilon)));
+        "norm", torch::nn::LayerNorm(
+                    torch::nn::LayerNormOptions({config.input_depth()}).eps(config.epsilon)));
+  if (config.embedding_depth > 0)
+    projection_ = register_module("projection", Linear(config.embedding_depth, config.depth));
   if (config.layers > 0) {
     TransformerStackConfig stack = config.stack(config.layers, /*causal=*/false);
+    stack.owners = config.layer_owners();
     stack.inducing_points = config.inducing_points;
     stack.neighbour_kinds = bound == nullptr ? 0 : bound->kinds;
     layers_ = register_module("layers", std::make_shared<TransformerStack>(stack));
@@ -170,6 +203,7 @@ StackSource SourceEncoder::forward(const Tensor& source, const Tensor& lengths, 
   }
   if (norm_) result.vectors = norm_->forward(result.vectors);
   result.vectors = attend::dropout(result.vectors, dropout_, pass);
+  if (projection_) result.vectors = projection_->forward(result.vectors, pass);
   if (!layers_) return result;
   if (packed_ && may_step_packed(pass) && PackedStack::encodes_length(result.vectors.size(1))) {
     result.vectors = packed_->encode(result.vectors, result.lengths);

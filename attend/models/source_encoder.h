@@ -11,6 +11,7 @@
 #include "attend/models/source_input.h"
 #include "attend/models/transformer_config.h"
 #include "attend/nn/attention_trace.h"
+#include "attend/nn/linear.h"
 #include "attend/nn/recurrent.h"
 #include "attend/nn/transformer_stack.h"
 #include "attend/text/vocabulary.h"
@@ -26,8 +27,13 @@ struct SourceEncoderConfig : LayersConfig {
   Cell cell = Cell::lstm;        // cell of these layers
   int64_t layers = 0;  // self-attention layers. With no layers of either kind, vectors do not
                        // interact, as in a bag of words
+  // Layers with the parameters of each layer, from 1, such as "1, 1, 1, 4, 4, 4"; empty: all layers
+  // have their own.
+  std::string shared_layers = {};
   int64_t inducing_points = 0;   // learned vectors per layer through which positions interact; 0:
                                  // positions read each other (TransformerStackConfig)
+  int64_t embedding_depth = 0;   // depth of the vectors of tokens and positions, which a linear map
+                                 // brings to `depth`; 0: `depth`, without a map
   bool side_vectors = true;      // adds a learned vector per text to the tokens of pairs
   bool normalise_input = false;  // normalises the input of the layers after adding positions
   // Hidden and unknown tokens have the vector 0. If they have the share m of a source, vectors of
@@ -38,13 +44,19 @@ struct SourceEncoderConfig : LayersConfig {
   ImageInputConfig image;
   int64_t maximum_source_length = 512;
 
+  // TransformerStackConfig::owners by `shared_layers`. Error if the text is not a list of numbers.
+  std::vector<int64_t> layer_owners() const;
+  // Depth of the vectors of tokens and positions.
+  int64_t input_depth() const { return embedding_depth > 0 ? embedding_depth : depth; }
+
   Settings settings();         // keys model.*
   Settings weight_settings();  // see NetworkConfig::weight_settings()
   // The setting that disables attention, for a network without attention.
   std::string no_weights_reason() const;
   // See NetworkConfig::unused_mechanism_reason().
   std::string unused_mechanism_reason() const;
-  // Error as LayersConfig::check if there are layers, and if recurrent layers have an odd depth.
+  // Error as LayersConfig::check if there are layers, and if recurrent layers have an odd depth or
+  // embeddings of another depth.
   void check() const;
 
  private:
@@ -65,7 +77,8 @@ class ContactHead : public torch::nn::Module {
 
 // Encodes tokens, images or sounds (BERT, Devlin et al. 2019; the Vision Transformer, Dosovitskiy
 // et al. 2021). It applies SourceInput, positions, optional bidirectional recurrent layers,
-// optional class tokens, an optional norm, and an optional TransformerStack. If frames have
+// optional class tokens, an optional norm, an optional map to
+// another depth, and an optional TransformerStack. If frames have
 // neighbours, as atoms of a molecule do, each frame attends only to itself and its neighbours
 // (graph attention), with a learned bias per kind of edge.
 class SourceEncoder : public torch::nn::Module {
@@ -84,7 +97,7 @@ class SourceEncoder : public torch::nn::Module {
   // Null unless SourceEncoderConfig::contact_head.
   const ContactHead* contact_head() const { return contacts_.get(); }
 
-  // The token vectors [tokens, depth], for sharing.
+  // The token vectors [tokens, input_depth()], for sharing.
   const at::Tensor& weight() const { return input_->weight(); }
 
  private:
@@ -98,9 +111,10 @@ class SourceEncoder : public torch::nn::Module {
   std::shared_ptr<SourceInput> input_;
   std::shared_ptr<LearnedPositions> positions_;      // null unless positions are learned
   std::shared_ptr<BidirectionalEncoder> recurrent_;  // null without recurrent layers
-  at::Tensor sides_;                                 // [2, depth]; undefined unless read
-  at::Tensor class_token_;                           // [1, n, depth]; undefined: none
+  at::Tensor sides_;                                 // [2, input_depth()]; undefined unless read
+  at::Tensor class_token_;                           // [1, n, input_depth()]; undefined: none
   torch::nn::LayerNorm norm_{nullptr};               // null unless the input is normalised
+  Linear projection_{nullptr};                       // null without embedding_depth
   std::shared_ptr<TransformerStack> layers_;         // null without layers
   std::shared_ptr<ContactHead> contacts_;            // null without a contact head
   std::shared_ptr<const PackedStack> packed_;        // null until pack(), or if it is not supported

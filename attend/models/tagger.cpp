@@ -28,7 +28,8 @@ Settings TaggerConfig::settings() {
        "dropout probability of the vectors before the output", 0, 0.95},
       {"model.class_token", &class_token,
        "whether layers read an additional class vector, as in type encoder"},
-      {"model.output_layer", &output_layer, "whether a layer and a norm precede the output"}};
+      {"model.output_layer", &output_layer, "whether a layer and a norm precede the output"},
+      {"model.output_norm", &output_norm, "whether that layer has a norm"}};
   append(all, SourceEncoderConfig::settings());
   return all;
 }
@@ -36,7 +37,8 @@ Settings TaggerConfig::settings() {
 Tagger::Tagger(const TaggerConfig& config, const SourceShape& source, int64_t target_tokens)
     : TokenwiseNetwork(config, source,
                        {.class_token = config.class_token && config.layers > 0,
-                        .output_layer = config.output_layer}),
+                        .output_layer = config.output_layer,
+                        .output_norm = config.output_norm}),
       word_dropout_(config.word_dropout),
       output_dropout_(config.output_dropout),
       output_(register_module("output", Linear(config.depth, target_tokens - first_label))) {}

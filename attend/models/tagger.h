@@ -16,6 +16,7 @@ struct TaggerConfig : SourceEncoderConfig {
   // See MaskedLanguageModelConfig; unused without self-attention layers.
   bool class_token = true;
   bool output_layer = false;  // as in ModernBERT (Warner et al. 2024)
+  bool output_norm = true;    // a norm after this layer; not in ELECTRA (Clark et al. 2020)
 
   TaggerConfig();
 

@@ -26,10 +26,11 @@ TokenwiseNetwork::TokenwiseNetwork(const SourceEncoderConfig& config, const Sour
   encoder_ =
       register_module("encoder", std::make_shared<SourceEncoder>(source, config, before_source_));
   if (!parts.output_layer) return;
-  layer_ = register_module("layer", Linear(config.depth, config.depth));
+  const int64_t depth = parts.output_depth > 0 ? parts.output_depth : config.depth;
+  layer_ = register_module("layer", Linear(config.depth, depth));
+  if (!parts.output_norm) return;
   layer_norm_ = register_module(
-      "layer_norm",
-      torch::nn::LayerNorm(torch::nn::LayerNormOptions({config.depth}).eps(config.epsilon)));
+      "layer_norm", torch::nn::LayerNorm(torch::nn::LayerNormOptions({depth}).eps(config.epsilon)));
 }
 
 Tensor TokenwiseNetwork::vectors(const Tensor& source, const Tensor& lengths, const Pass& pass) {
@@ -39,8 +40,10 @@ Tensor TokenwiseNetwork::vectors(const Tensor& source, const Tensor& lengths, co
 
 Tensor TokenwiseNetwork::read_off(const Tensor& vectors, const Pass& pass) {
   if (!layer_) return vectors;
-  return pass.normalised({activated(layer_->forward(vectors, pass), activation_, pass),
-                          layer_norm_->weight, layer_norm_->bias, layer_norm_->options.eps()});
+  const Tensor made = activated(layer_->forward(vectors, pass), activation_, pass);
+  if (!layer_norm_) return made;
+  return pass.normalised(
+      {made, layer_norm_->weight, layer_norm_->bias, layer_norm_->options.eps()});
 }
 
 TopVectors TokenwiseNetwork::top_vectors(int64_t source_length, int64_t /*target_length*/) const {

@@ -28,7 +28,9 @@ class TokenwiseNetwork : public PairNetwork {
   // Optional parts before and after the layers.
   struct Parts {
     bool class_token = false;
-    bool output_layer = false;  // a layer with the model's activation and a norm, before the output
+    bool output_layer = false;  // a layer with the model's activation, before the output
+    bool output_norm = true;    // a norm after this layer
+    int64_t output_depth = 0;   // depth of this layer's output; 0: the encoder's
   };
   // Error as SourceEncoderConfig::check, and for frames, which are not supported.
   TokenwiseNetwork(const SourceEncoderConfig& config, const SourceShape& source, Parts parts);
@@ -51,8 +53,8 @@ class TokenwiseNetwork : public PairNetwork {
   int64_t before_source_;  // number of vectors before the source
   HiddenActivation activation_;
   std::shared_ptr<SourceEncoder> encoder_;
-  Linear layer_{nullptr};  // null without an output layer, as layer_norm_
-  torch::nn::LayerNorm layer_norm_{nullptr};
+  Linear layer_{nullptr};                     // null without an output layer
+  torch::nn::LayerNorm layer_norm_{nullptr};  // null without a norm after it
 };
 
 }  // namespace attend

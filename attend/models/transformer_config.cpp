@@ -6,7 +6,7 @@
 
 #include "attend/base/error.h"
 #include "attend/base/find_row.h"
-#include "attend/base/trimmed.h"
+#include "attend/base/trimmed_parts.h"
 #include "attend/nn/mechanism_table.h"
 
 namespace attend {
@@ -19,13 +19,7 @@ std::vector<std::string> in_turn(const char* key, std::string_view text, char se
   if (std::count(text.begin(), text.end(), separator) >= max_layers)
     fail("{} has over {} parts, more than the maximum number of layers; write fewer", key,
          max_layers);
-  std::vector<std::string> parts;
-  for (size_t begin = 0; begin <= text.size();) {
-    const size_t end = std::min(text.find(separator, begin), text.size());
-    parts.emplace_back(trimmed(text.substr(begin, end - begin)));
-    begin = end + 1;
-  }
-  return parts;
+  return trimmed_parts(text, separator);
 }
 
 double rotary_base(const std::string& text) {

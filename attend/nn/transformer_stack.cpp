@@ -1,5 +1,6 @@
 #include "attend/nn/transformer_stack.h"
 
+#include <algorithm>
 #include <utility>
 
 #include "attend/base/error.h"
@@ -37,6 +38,31 @@ MultiHeadConfig heads_of(const TransformerStackConfig& config, const std::vector
           .layer = index};
 }
 
+void check_owners(const TransformerStackConfig& config) {
+  if (config.owners.empty()) return;
+  if (std::ssize(config.owners) != config.layers)
+    fail(
+        "[transformer] got the owners of the parameters of {} layers, and there are {} (as "
+        "model.shared_layers and model.layers); name one per layer",
+        config.owners.size(), config.layers);
+  const auto turns = static_cast<int64_t>(std::max<size_t>(1, config.self_in_turn.size()) *
+                                          std::max<size_t>(1, config.recurrences.size()));
+  for (int64_t layer = 0; layer < config.layers; ++layer) {
+    const int64_t owner = config.owner(layer);
+    if (owner < 0 || owner > layer || config.owner(owner) != owner)
+      fail(
+          "[transformer] layer {} takes the parameters of layer {}; take its own, or an earlier "
+          "layer with parameters of its own",
+          layer + 1, owner + 1);
+    if ((layer - owner) % turns != 0)
+      fail(
+          "[transformer] layers {} and {} share parameters, and layers differ in turn; let layers "
+          "of "
+          "equal kind share",
+          owner + 1, layer + 1);
+  }
+}
+
 std::string part_name(int64_t layer, const char* part) {
   return fmt::format("layer{}_{}", layer, part);
 }
@@ -55,7 +81,10 @@ TransformerStack::TransformerStack(const TransformerStackConfig& config) : confi
     fail("[transformer] got {} experts, which do not support gates; take one or the other",
          config.experts);
   layers_.reserve(static_cast<size_t>(config.layers));
-  for (int64_t i = 0; i < config.layers; ++i) layers_.push_back(make_layer(config, i));
+  check_owners(config);
+  for (int64_t i = 0; i < config.layers; ++i)
+    layers_.push_back(config.owner(i) == i ? make_layer(config, i)
+                                           : layers_[static_cast<size_t>(config.owner(i))]);
   if (config.normalise_first) final_norm_ = register_module("norm", new_norm(config));
 }
 

@@ -26,6 +26,9 @@ struct TransformerStackConfig {
   // many heads as `self`; null: by attention.
   std::vector<const RecurrenceRow*> recurrences = {};
   bool both_ways = false;  // half of the heads of a recurrence read from the end
+  // If not empty, layer i has the parameters of layer owners[i], which is i or an earlier layer
+  // with parameters of its own (ALBERT, Lan et al. 2020).
+  std::vector<int64_t> owners = {};
   // Whether all layers use the bias of the first layer with attention, which has its parameters.
   bool shared_bias = false;
   std::vector<HeadGroup> cross = {};  // heads that read a source; empty: no source
@@ -55,6 +58,10 @@ struct TransformerStackConfig {
   double dropout = 0.1;            // applies to each sublayer's output and to the hidden units
   double attention_dropout = 0.0;  // applies to the weights
 
+  // The layer with the parameters of that layer, both from 0.
+  int64_t owner(int64_t layer) const {
+    return owners.empty() ? layer : owners[static_cast<size_t>(layer)];
+  }
   // The recurrence of that layer, from 0; null: it attends.
   const RecurrenceRow* recurrence(int64_t layer) const {
     return recurrences.empty() ? nullptr
@@ -83,10 +90,10 @@ struct StackCaches {
 // all, a language model with scope causal, or a decoder with causal self-attention and a source.
 class TransformerStack : public torch::nn::Module {
  public:
-  // Error as MultiHeadAttention and RecurrenceLayer, without layers, or if experts are combined
-  // with gating. Inducing points do not support heads that depend on positions or edges, another
-  // norm than layer, or a head depth.
-  // Recurrences support neither inducing points nor edges.
+  // Error as MultiHeadAttention and RecurrenceLayer, without layers, if experts are combined with
+  // gating, or if owners are not one earlier layer per layer with heads of the same kind. Inducing
+  // points do not support heads that depend on positions or edges, another norm than layer, or a
+  // head depth. Recurrences support neither inducing points nor edges.
   explicit TransformerStack(const TransformerStackConfig& config);
 
   // x [B, T, depth] with lengths [B] (undefined: no padding) -> the same shape. `neighbours`: see

@@ -1,6 +1,7 @@
 #include "attend/tokenizers/vocabulary_files.h"
 
 #include <algorithm>
+#include <cctype>
 #include <set>
 #include <unordered_set>
 #include <utility>
@@ -189,11 +190,44 @@ std::vector<std::pair<std::string, double>> scored_tokens(const internal::Senten
          pieces.pieces.size(), files.replaced);
   std::vector<std::pair<std::string, double>> tokens;
   for (const std::string& token : files.first) tokens.emplace_back(token, 0);
-  for (size_t i = files.replaced; i < pieces.pieces.size(); ++i)
-    tokens.emplace_back(pieces.pieces[i], pieces.scores[i]);
+  // As transformers 4: ALBERT never takes a digit and the comma after it as one piece.
+  constexpr double never = -100;
+  for (size_t i = files.replaced; i < pieces.pieces.size(); ++i) {
+    const std::string& piece = pieces.pieces[i];
+    const bool ends_number = piece.size() > 1 && piece.ends_with(',') &&
+                             std::isdigit(static_cast<unsigned char>(piece[piece.size() - 2]));
+    tokens.emplace_back(piece, pieces.scores[i] + (files.rules && ends_number ? never : 0));
+  }
   for (const std::string& token : files.last) tokens.emplace_back(token, 0);
-  if (!files.tokens.special.mask.empty()) tokens.emplace_back(files.tokens.special.mask, 0);
+  const std::string& mask = files.tokens.special.mask;
+  const bool is_piece = std::any_of(tokens.begin(), tokens.end(),
+                                    [&](const auto& token) { return token.first == mask; });
+  if (!mask.empty() && !is_piece) tokens.emplace_back(mask, 0);
   return tokens;
+}
+
+Json replacement(const char* pattern, const char* content) {
+  return {{"type", "Replace"}, {"pattern", {{"String", pattern}}}, {"content", content}};
+}
+
+Json normaliser_of(const internal::SentencePieceFile& pieces, const PieceFiles& files) {
+  Json charsmap = nullptr;
+  if (!pieces.charsmap.empty())
+    charsmap = {{"type", "Precompiled"}, {"precompiled_charsmap", base64_text(pieces.charsmap)}};
+  if (!files.rules) return charsmap;
+  Json all = {replacement("``", "\""), replacement("''", "\"")};
+  if (!files.rules->keep_accents)
+    for (const char* type : {"NFKD", "StripAccents"}) all.push_back({{"type", type}});
+  if (files.rules->lowercase) all.push_back({{"type", "Lowercase"}});
+  if (!charsmap.is_null()) all.push_back(charsmap);
+  return {{"type", "Sequence"}, {"normalizers", all}};
+}
+
+Json sequence_of(const PieceFiles& files, const Json& added) {
+  const SpecialTokenNames& special = files.tokens.special;
+  if (files.rules) return bert_sequence(special, added);
+  if (special.begin.empty()) return end_sequence(special.end, added);
+  return roberta_sequence(special, added, files.prefix_space);
 }
 
 }  // namespace
@@ -215,7 +249,7 @@ Json tokenizer_json(std::string_view vocabulary, const TokenListFiles& files) {
 Json tokenizer_json(std::string_view vocabulary, const WordPieceFiles& files) {
   const TokenTable tokens = words_of(vocabulary, files.vocabulary);
   const SpecialTokenNames& special = files.tokens.special;
-  const Json added = added_tokens(files.tokens, tokens, false, files.vocabulary);
+  const Json added = added_tokens(files.tokens, tokens, files.two_ends, files.vocabulary);
   Json strip = nullptr;
   if (files.strip_accents) strip = *files.strip_accents;
   return {{"version", "1.0"},
@@ -227,7 +261,8 @@ Json tokenizer_json(std::string_view vocabulary, const WordPieceFiles& files) {
             {"strip_accents", strip},
             {"lowercase", files.lowercase}}},
           {"pre_tokenizer", {{"type", "BertPreTokenizer"}}},
-          {"post_processor", bert_sequence(special, added)},
+          {"post_processor", files.two_ends ? roberta_sequence(special, added, false)
+                                            : bert_sequence(special, added)},
           {"decoder",
            {{"type", "WordPiece"}, {"prefix", internal::continuation_prefix}, {"cleanup", true}}},
           {"model", word_pieces(special, tokens)}};
@@ -304,18 +339,13 @@ Json tokenizer_json(std::string_view model, const PieceFiles& files) {
   const SpecialTokenNames& special = files.tokens.special;
   const Json added =
       added_tokens(with_special(files.tokens, files.last), tokens, true, files.model);
-  Json rules = nullptr;
-  if (!pieces.charsmap.empty())
-    rules = {{"type", "Precompiled"}, {"precompiled_charsmap", base64_text(pieces.charsmap)}};
   return {{"version", "1.0"},
           {"added_tokens", added},
-          {"normalizer", rules},
+          {"normalizer", normaliser_of(pieces, files)},
           {"pre_tokenizer",
            {{"type", "Sequence"},
             {"pretokenizers", {{{"type", "WhitespaceSplit"}}, metaspace(files.prefix_space)}}}},
-          {"post_processor", special.begin.empty()
-                                 ? end_sequence(special.end, added)
-                                 : roberta_sequence(special, added, files.prefix_space)},
+          {"post_processor", sequence_of(files, added)},
           {"decoder", metaspace(files.prefix_space)},
           {"model",
            {{"type", "Unigram"},

@@ -35,6 +35,7 @@ struct WordPieceFiles {
   bool lowercase = true;
   std::optional<bool> strip_accents = {};  // if unset, as `lowercase`
   bool separate_cjk = true;
+  bool two_ends = false;  // MPNet: two texts have two ends between them, and the mask takes a space
   OlderTokens tokens = {.special = {"[UNK]", "[CLS]", "[SEP]", "[PAD]", "[MASK]"}};
 };
 Json tokenizer_json(std::string_view vocabulary, const WordPieceFiles& files);
@@ -59,15 +60,23 @@ struct ByteLevelFiles {
 Json tokenizer_json(std::string_view vocabulary, std::string_view merges,
                     const ByteLevelFiles& files);
 
+// ALBERT changes texts before it splits them into pieces.
+struct TextRules {
+  bool lowercase = true;
+  bool keep_accents = false;
+};
+
 // XLM-R and CamemBERT: a unigram model of SentencePiece, with other ids for the pieces; T5, with
-// more tokens after them. Unlike SentencePiece, the tokenizer normalises by graphemes.
+// more tokens after them; ALBERT, with rules of its own for texts. Unlike SentencePiece, the
+// tokenizer normalises by graphemes.
 struct PieceFiles {
   std::string model;
   std::vector<std::string> first = {};  // tokens that replace the first pieces
   size_t replaced = 0;                  // number of pieces they replace
   std::vector<std::string> last = {};   // special tokens that follow the pieces
   bool prefix_space = true;
-  OlderTokens tokens = {};  // the mask follows the pieces
+  std::optional<TextRules> rules = {};  // ALBERT's; two texts then have types of tokens
+  OlderTokens tokens = {};              // the mask follows the pieces unless it is one of them
 };
 // Errors also as SentencePiece::parse, on byte pairs, and on fewer pieces than are replaced.
 Json tokenizer_json(std::string_view model, const PieceFiles& files);

@@ -147,6 +147,10 @@ inline std::vector<SomeNetwork> some_encoders() {
           {"encoder_layer",
            {"model.output_layer=true", "model.class_token=false", "model.activation=gelu"}},
           {"encoder_recurrence", {"model.layer=delta"}},
+          {"encoder_albert",
+           {"model.output_layer=true", "model.class_token=false", "model.bias=none",
+            "model.normalise_first=false", "model.normalise_input=true", "model.layers=3",
+            "model.shared_layers=1, 2, 1", "model.embedding_depth=7"}},
           {"encoder_contacts",
            {"model.token_dropout=0.12", "model.contact_head=true", "model.positions=rotary",
             "model.rotary_scaling=float16", "model.bias=none"}}};
