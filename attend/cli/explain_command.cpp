@@ -99,6 +99,9 @@ void print(const ExplainOptions& options, const Shown& shown) {
     for (const Alignment& map : titled_maps(shown))
       fmt::print("{}", alignment_text(map, terminal_options()));
   for (const TestedMethod& method : shown.methods) fmt::print("{}", evidence_text(method.card));
+  if (!shown.sum) return;
+  if (options.out.empty()) fmt::print("{}", sum_text(*shown.sum));
+  fmt::print("{}", evidence_text(shown.sum->card));
 }
 
 void print_knock_out(const ExplainOptions& options, const Model& model, const KnockOut& told) {
@@ -198,6 +201,7 @@ std::string footer() {
          "  attend explain model attention --against 'T' --method integrated_gradients\n"
          "  attend explain model attention --without decoder.1.source.head.2,encoder.1\n"
          "  attend explain model attention --view heads --layer 1 --out heads.png\n"
+         "  attend explain minilm 'A cat sat down.' --pair 'Two kittens rest.' --out pair.html\n"
          "  attend explain model attention --view graph --out graph.svg\n"
          "  attend explain model attention --target 'AH0 T' --out attention.align\n"
          "  attend explain model images.idx:17 --method grad_cam --out image.png\n"
@@ -223,6 +227,10 @@ void add_explain_command(CLI::App& app) {
   command->add_option("--against", options->request.against,
                       "explain why the answer and not this one: one token for every position, or "
                       "one token per position");
+  command->add_option_function<std::string>(
+      "--pair", [options](const std::string& text) { options->request.pair = text; },
+      "explain why the model finds the text and this one alike, instead of an answer (sentence "
+      "encoders)");
   command
       ->add_option(
           "--without", options->request.without,
@@ -246,7 +254,8 @@ void add_explain_command(CLI::App& app) {
   command->add_flag(
       "--json", options->json,
       "print {title, source, target, weights, scores, evidence: [{name, value, bar, passed, "
-      "missing}], patterns}, or with --without {without, before, after, changed, places, answer}");
+      "missing}], patterns}, with --pair also {measure, similarity}, or with --without "
+      "{without, before, after, changed, places, answer}");
   command->add_flag_callback(
       "--markdown",
       [] {

@@ -260,6 +260,7 @@ std::vector<Alignment> titled_maps(const Shown& shown) {
 }
 
 std::string shown_json(const Shown& shown) {
+  if (shown.sum) return sum_json(shown.maps[0], *shown.sum) + '\n';
   std::string lines;
   for (size_t i = 0; i < shown.maps.size(); ++i) {
     lines += alignment_json(
