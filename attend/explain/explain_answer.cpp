@@ -62,7 +62,8 @@ void check_pair(const ExplanationRequest& request) {
                                                  {!show.method.empty(), "method"},
                                                  {show.choice.layer.has_value(), "layer"},
                                                  {show.choice.head.has_value(), "head"},
-                                                 {show.words, "words"}};
+                                                 {show.words, "words"},
+                                                 {!show.edge.empty(), "at"}};
   for (const auto& [is_set, name] : others)
     if (is_set) fail("pair: compares two texts, and explains no answer; leave {} out", name);
 }

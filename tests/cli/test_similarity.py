@@ -1,4 +1,4 @@
-"""attend explain --pair: why a sentence encoder finds two texts alike."""
+"""attend explain --pair: why a sentence encoder finds two texts alike; and the scores of heads, by its layers."""
 
 import json
 import math
@@ -12,7 +12,7 @@ from foreign import write_foreign
 from test_serve import Server
 
 PAGE = pathlib.Path(__file__).resolve().parents[2] / "docs/explanation.md"
-SECTIONS = {"Why are these two texts alike": "BertModel"}
+SECTIONS = {"Why are these two texts alike": "BertModel", "Why does a head look there": "BertForMaskedLM"}
 
 
 def total(rows):
@@ -120,6 +120,38 @@ class Similarity(program.Case):
                               ("without", ["--without", "encoder"]), ("view", ["--view", "heads"]),
                               ("method", ["--method", "norms"]), ("words", ["--words"]), ("head", ["--head", 1])):
             self.refuse("explain", "model", "the", "--pair", "is", *options, names=["pair: ", f"leave {name} out"])
+
+
+class Scores(program.Case):
+    def test_a_score_is_the_sum_of_its_parts(self):
+        write_foreign("BertForMaskedLM", self.folder / "theirs")
+        self.succeed("import", "theirs", "--out", "model")
+
+        def explain(*options):
+            return self.succeed("explain", "model", "Paris is the [MASK] of France", "--view", "scores",
+                                "--at", "encoder.2.head.1.query.5.key.2", *options).stdout
+
+        record = json.loads(explain("--json"))
+        self.assertAlmostEqual(total(record["scores"]), record["score"], places=5)
+        self.assertEqual(record["target"], ["token", "position", "biases", "encoder.1.head.1", "encoder.1.head.2",
+                                            "encoder.1.feed_forward"])
+        self.assertEqual(record["source"], record["target"])
+        heads, = (json.loads(line) for line in self.succeed(
+            "explain", "model", "Paris is the [MASK] of France", "--view", "heads", "--layer", 2, "--head", 1,
+            "--json").stdout.splitlines())
+        self.assertAlmostEqual(record["weight"], heads["weights"][4][1], places=6)
+        text = explain()
+        self.assertRegex(text, r"\Aencoder\.2\.head\.1, '\[MASK\]' on '[^']+': score -?\d+\.\d{4}, "
+                               r"weight 0\.\d{4} is the sum of\n( +-?\d+\.\d{4}  '[^']+' +'[^']+'\n){10} +-?\d+\.\d{4}  "
+                               r"all other pairs\n\Z")
+        for file, sign in (("s.svg", b"<svg"), ("s.npz", b"PK")):
+            explain("--out", file)
+            self.assertIn(sign, (self.folder / file).read_bytes())
+        for options, names in ((("--view", "scores"), ["query.2.key.1"]),
+                               (("--view", "scores", "--at", "encoder.9.head.1.query.1.key.1"), ["no such heads"]),
+                               (("--view", "scores", "--at", "encoder.1.head.1.query.99.key.1"), ["no such positions"]),
+                               (("--at", "encoder.1.head.1.query.1.key.1"), ["view scores"])):
+            self.refuse("explain", "model", "Paris is the [MASK]", *options, names=names)
 
 
 class Docs(program.Case):
