@@ -93,12 +93,16 @@ void print(const ExplainOptions& options, const Shown& shown) {
     fmt::print("{}", shown_json(shown));
     return;
   }
-  if (options.out.empty() && options.request.show.view == ExplanationView::effects)
+  const ExplanationView view = options.request.show.view;
+  if (options.out.empty() && view == ExplanationView::effects)
     print_effects(shown.maps[0]);
-  else if (options.out.empty())
+  else if (options.out.empty() && view != ExplanationView::scores)
     for (const Alignment& map : titled_maps(shown))
       fmt::print("{}", alignment_text(map, terminal_options()));
   for (const TestedMethod& method : shown.methods) fmt::print("{}", evidence_text(method.card));
+  if (!shown.sum) return;
+  if (options.out.empty()) fmt::print("{}", sum_text(*shown.sum));
+  fmt::print("{}", evidence_text(shown.sum->card));
 }
 
 void print_knock_out(const ExplainOptions& options, const Model& model, const KnockOut& told) {
@@ -188,9 +192,10 @@ std::string footer() {
          "  lens        the answer read off each layer (logit lens, nostalgebraist 2020)\n"
          "  effects     loss of log probability, in nats, without each head\n"
          "  contacts    probability that two tokens touch, from all heads (ESM-2)\n"
+         "  scores      one score of a head, named by --at, as a sum over pairs of components\n"
          "Heads, for --without: encoder.1.head.2, decoder.1.self, decoder.1-3.source.head.4, "
          "layer.2, pooling\n"
-         "Edges of heads, for --without: encoder.1.head.2.query.3.key.1-2, layer.2.key.1\n"
+         "Edges of heads, for --without and --at: encoder.1.head.2.query.3.key.1-2, layer.2.key.1\n"
          "Examples:\n"
          "  attend explain model attention\n"
          "  attend explain model attention --out attention.html\n"
@@ -198,7 +203,9 @@ std::string footer() {
          "  attend explain model attention --against 'T' --method integrated_gradients\n"
          "  attend explain model attention --without decoder.1.source.head.2,encoder.1\n"
          "  attend explain model attention --view heads --layer 1 --out heads.png\n"
+         "  attend explain minilm 'A cat sat down.' --pair 'Two kittens rest.' --out pair.html\n"
          "  attend explain model attention --view graph --out graph.svg\n"
+         "  attend explain model attention --view scores --at encoder.2.head.1.query.3.key.1\n"
          "  attend explain model attention --target 'AH0 T' --out attention.align\n"
          "  attend explain model images.idx:17 --method grad_cam --out image.png\n"
          "  attend explain model 'CC(=O)N' --view heads --layer 1 --head 2 --out x.molecule.svg";
@@ -223,6 +230,10 @@ void add_explain_command(CLI::App& app) {
   command->add_option("--against", options->request.against,
                       "explain why the answer and not this one: one token for every position, or "
                       "one token per position");
+  command->add_option_function<std::string>(
+      "--pair", [options](const std::string& text) { options->request.pair = text; },
+      "explain why the model finds the text and this one alike, instead of an answer (sentence "
+      "encoders)");
   command
       ->add_option(
           "--without", options->request.without,
@@ -234,6 +245,8 @@ void add_explain_command(CLI::App& app) {
                       "method, see below; default: the attention weights");
   add_named_option<ExplanationView>(*command, "--view", options->request.show.view,
                                     "view, see below");
+  command->add_option("--at", options->request.show.edge,
+                      "the score to show with --view scores: encoder.3.head.5.query.7.key.2");
   command->add_option("--layer", options->request.show.choice.layer,
                       "layer, from 1; default: the last");
   command->add_option("--head", options->request.show.choice.head,
@@ -246,7 +259,9 @@ void add_explain_command(CLI::App& app) {
   command->add_flag(
       "--json", options->json,
       "print {title, source, target, weights, scores, evidence: [{name, value, bar, passed, "
-      "missing}], patterns}, or with --without {without, before, after, changed, places, answer}");
+      "missing}], patterns}, with --pair also {measure, similarity}, with --view scores also "
+      "{measure, score, weight}, or with --without {without, before, after, changed, places, "
+      "answer}");
   command->add_flag_callback(
       "--markdown",
       [] {

@@ -8,16 +8,10 @@
 #include "attend/explain/knock_out.h"
 #include "attend/explain/layer_maps.h"
 #include "attend/explain/vector_groups-inl.h"
+#include "attend/explain/weight_grids.h"
 
 namespace attend {
 namespace {
-
-PageHead page_head(const at::Tensor& map, const PageDetail& detail) {
-  const at::Tensor rows = map.to(at::kFloat).contiguous();
-  HeadReducer reducer(rows.size(0), rows.size(1), detail);
-  reducer.add(rows.data_ptr<float>(), rows.size(0));
-  return reducer.finish();
-}
 
 // Token lists of a page. A sequence has one list per variant of its tokens, such as with a start
 // token.

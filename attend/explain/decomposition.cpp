@@ -4,6 +4,7 @@
 #include <utility>
 #include <vector>
 
+#include "attend/base/error.h"
 #include "attend/explain/attention_methods-inl.h"
 #include "attend/explain/decomposition-inl.h"
 #include "attend/explain/stopping-inl.h"
@@ -22,8 +23,9 @@ constexpr int64_t max_numbers = 9'000'000;
 // activations become slopes through 0 (Modarressi et al. 2023, 3).
 class Decomposer : public Watch {
  public:
-  explicit Decomposer(const VectorGroups& vectors)
-      : vectors_(vectors), groups_(vectors.count() + 1) {}
+  // `has_decoder`: adds the group of all that a decoder reads.
+  Decomposer(const VectorGroups& vectors, bool has_decoder)
+      : vectors_(vectors), groups_(vectors.count() + (has_decoder ? 1 : 0)) {}
 
   int64_t copies() const { return groups_ + 2; }
 
@@ -65,14 +67,19 @@ class Decomposer : public Watch {
       case WatchedVectors::feed_forward:
         return share_out(x);
       case WatchedVectors::logits:
-        made_ = {share_out(x.clone()).slice(0, 2), x[0]};
+        finish(x);
         return x;
       default:
         return x;
     }
   }
 
-  LogitParts take() { return std::move(made_); }
+  // Keeps the parts of these outputs for take().
+  void finish(const Tensor& outputs) {
+    made_ = {share_out(outputs.clone()).slice(0, 2), outputs[0]};
+  }
+
+  OutputParts take() { return std::move(made_); }
 
  private:
   // False before the first layer, when all copies are equal, and in experts, which read single
@@ -113,18 +120,24 @@ class Decomposer : public Watch {
   const VectorGroups& vectors_;
   int64_t groups_;
   bool has_begun_ = false;
-  LogitParts made_;
+  OutputParts made_;
 };
+
+// Whether the parts add up. A function that the pass does not see is not linear.
+bool is_sum(const OutputParts& made) {
+  const double off = (made.parts.sum(0) - made.whole).abs().max().item<double>();
+  return off <= 1e-3 * made.parts.abs().max().item<double>();
+}
 
 }  // namespace
 
-LogitParts logit_parts(const Subject& subject, const VectorGroups& groups) {
+OutputParts logit_parts(const Subject& subject, const VectorGroups& groups) {
   const at::NoGradGuard not_recorded;
   check_stopped();
-  Decomposer watch(groups);
+  Decomposer watch(groups, /*has_decoder=*/true);
   subject.network().log_probabilities(repeated(subject.batch, watch.copies()),
                                       Pass{}.watched_by(watch));
-  LogitParts made = watch.take();
+  OutputParts made = watch.take();
   if (made.whole.dim() == 1) made = {made.parts.unsqueeze(1), made.whole.unsqueeze(0)};
   return made;
 }
@@ -142,19 +155,35 @@ std::string no_parts_reason(const Subject& subject, const NetworkTrace& trace) {
            "integrated_gradients";
   if (trace.layers.empty())
     return "the model has no layers of self-attention; take integrated_gradients";
-  // Two groups show whether parts add up: a function that the pass does not see is not linear.
   const int64_t vectors = trace.layers[0].size(1);
-  const LogitParts two = logit_parts(subject, {0, vectors, vectors, (vectors + 1) / 2});
-  const double off = (two.parts.sum(0) - two.whole).abs().max().item<double>();
-  const double scale = two.parts.abs().max().item<double>();
-  return off <= 1e-3 * scale
+  return is_sum(logit_parts(subject, {0, vectors, vectors, (vectors + 1) / 2}))
              ? ""
              : "a part of the network is not a sum over its inputs; take integrated_gradients";
 }
 
+OutputParts text_vector_parts(const Subject& subject, const TextComparison& comparison,
+                              const VectorGroups& groups) {
+  const at::NoGradGuard not_recorded;
+  check_stopped();
+  Decomposer watch(groups, /*has_decoder=*/false);
+  const Pass pass = Pass{}.watched_by(watch);
+  const Batch copies = repeated(subject.batch, watch.copies());
+  const Tensor vectors = subject.network().encodings(copies.source, copies.source_lengths, pass);
+  watch.finish(comparison.text_vectors(vectors, pass));
+  OutputParts made = watch.take();
+  if (!is_sum(made))
+    fail("a part of the network is not a sum over its inputs, so the vector of a text cannot be split");
+  return made;
+}
+
+VectorGroups text_groups(const Subject& subject, int64_t depth, const MethodChoice& choice) {
+  return source_groups(subject, std::min(affordable_passes(subject, choice),
+                                         max_numbers / (depth * subject.source_length())));
+}
+
 Tensor token_parts(const Subject& subject, const NetworkTrace& trace, const MethodChoice& choice) {
   const VectorGroups groups = logit_groups(subject, trace, choice);
-  const LogitParts made = logit_parts(subject, groups);
+  const OutputParts made = logit_parts(subject, groups);
   const int64_t others = trace.distributions.size(2) - made.whole.size(1);
   const auto parts_of = [&](const Tensor& tokens) {  // [1, T]
     const Tensor logit = (tokens - others).to(made.parts.device());

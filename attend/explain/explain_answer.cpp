@@ -6,8 +6,11 @@
 #include "attend/explain/answer_page.h"
 #include "attend/explain/explained_answer.h"
 #include "attend/explain/explanation.h"
+#include "attend/explain/shown_similarity.h"
+#include "attend/explain/similarity.h"
 #include "attend/explain/stopping-inl.h"
 #include "attend/inference/model.h"
+#include "attend/inference/predictor.h"
 #include "attend/pictures/layer_graph.h"
 
 namespace attend {
@@ -50,12 +53,47 @@ KnockOut knock_out_of(const Explanation& explanation, const ExplanationRequest& 
                    request.show.ablation);
 }
 
+void check_pair(const ExplanationRequest& request) {
+  const ShowOptions& show = request.show;
+  const std::pair<bool, const char*> others[] = {{!request.target.empty(), "target"},
+                                                 {!request.against.empty(), "against"},
+                                                 {!request.without.empty(), "without"},
+                                                 {show.view != ShowOptions{}.view, "view"},
+                                                 {!show.method.empty(), "method"},
+                                                 {show.choice.layer.has_value(), "layer"},
+                                                 {show.choice.head.has_value(), "head"},
+                                                 {show.words, "words"},
+                                                 {!show.edge.empty(), "at"}};
+  for (const auto& [is_set, name] : others)
+    if (is_set) fail("pair: compares two texts, and explains no answer; leave {} out", name);
+}
+
+std::shared_ptr<const ExplainedAnswer> explain_similarity(const Model& model,
+                                                          const ExplanationRequest& request,
+                                                          const ExplanationWatch& watch) {
+  check_pair(request);
+  const PairModel& parts = Predictor::of(model).model();
+  SimilarityParts similarity = similarity_parts(text_subject(parts, request.text, "the text"),
+                                                text_subject(parts, *request.pair, "pair"));
+  if (watch.answered)
+    for (const Subject* each : {&similarity.first, &similarity.second}) watch.answered(*each);
+  const bool is_page = request.file != nullptr && request.file->page;
+  const bool is_tested = request.show.evidence || (is_page && request.file->always_tested);
+  const std::vector<EvidenceFigure> card =
+      is_tested ? evidence_card(similarity_figures(similarity)) : std::vector<EvidenceFigure>{};
+  ExplainedAnswer explained{similarity.first};
+  if (is_page) explained.page = similarity_page(similarity, card);
+  if (!is_page || request.with_maps) explained.shown = shown_similarity(similarity, card);
+  return std::make_shared<const ExplainedAnswer>(std::move(explained));
+}
+
 }  // namespace
 
 std::shared_ptr<const ExplainedAnswer> explain_answer(const Model& model,
                                                       const ExplanationRequest& request,
                                                       const ExplanationWatch& watch) {
   const StopGuard stopping(watch.is_stopped);
+  if (request.pair) return explain_similarity(model, request, watch);
   const Explanation explanation = compared_with(
       answered_subject(model, request.text, request.search, request.target), request.against);
   if (watch.answered) watch.answered(explanation.subject());

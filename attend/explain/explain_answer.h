@@ -2,6 +2,7 @@
 
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -18,8 +19,11 @@ struct Subject;
 // Answer to explain, and the form of the result.
 struct ExplanationRequest {
   std::string text = {};
-  std::string target = {};    // replaces the model's answer
-  std::string against = {};   // other answer to compare with; empty: none
+  std::string target = {};   // replaces the model's answer
+  std::string against = {};  // other answer to compare with; empty: none
+  // Other text, for a model that compares texts: explains their similarity instead of an answer.
+  // In `show`, only `evidence` may be set.
+  std::optional<std::string> pair = {};
   SearchOptions search = {};  // for the model's answer
   // Heads to switch off, as for named_heads(). The result then describes the changed answer instead
   // of a map. In `show`, only the ablation may be set.
@@ -39,7 +43,8 @@ struct ExplanationWatch {
 };
 
 // Explains an answer, over the picture of its source if it has one. Errors as answered_subject(),
-// compared_with(), knock_out(), show() and method_scores(). Thread-safe for one model. Not null.
+// compared_with(), knock_out(), similarity_parts(), show() and method_scores(). Thread-safe for one
+// model. Not null.
 std::shared_ptr<const ExplainedAnswer> explain_answer(const Model& model,
                                                       const ExplanationRequest& request,
                                                       const ExplanationWatch& watch = {});

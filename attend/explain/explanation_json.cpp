@@ -42,10 +42,7 @@ ordered_json measured_json(const EvidenceFigure& figure) {
   return result;
 }
 
-}  // namespace
-
-std::string alignment_json(const Alignment& alignment, const std::vector<EvidenceFigure>& evidence,
-                           const HeadPatterns& patterns) {
+ordered_json map_json(const Alignment& alignment, const std::vector<EvidenceFigure>& evidence) {
   check_grid(alignment, alignment.weights);
   ordered_json document{{"title", alignment.title},
                         {"source", alignment.source},
@@ -57,8 +54,23 @@ std::string alignment_json(const Alignment& alignment, const std::vector<Evidenc
   }
   for (const EvidenceFigure& figure : evidence)
     document["evidence"].push_back(measured_json(figure));
+  return document;
+}
+
+}  // namespace
+
+std::string alignment_json(const Alignment& alignment, const std::vector<EvidenceFigure>& evidence,
+                           const HeadPatterns& patterns) {
+  ordered_json document = map_json(alignment, evidence);
   for (size_t i = 0; i < patterns.shares.size(); ++i)
     document["patterns"][head_pattern_table()[i].name] = patterns.shares[i];
+  return json_line(document);
+}
+
+std::string sum_json(const Alignment& alignment, const ShownSum& sum) {
+  ordered_json document = map_json(alignment, sum.card);
+  document["measure"] = sum.measure;
+  for (const auto& [name, value] : sum.figures) document[name] = value;
   return json_line(document);
 }
 

@@ -5,6 +5,7 @@
 
 #include "attend/explain/faithfulness.h"
 #include "attend/explain/head_patterns.h"
+#include "attend/explain/shown_sum.h"
 #include "attend/pictures/alignment.h"
 #include "attend/pictures/map_page.h"
 
@@ -21,6 +22,10 @@ namespace attend {
 std::string alignment_json(const Alignment& alignment,
                            const std::vector<EvidenceFigure>& evidence = {},
                            const HeadPatterns& patterns = {});
+
+// The same with the evidence, the "measure" and the figures of a sum. The scores add up to the
+// first figure.
+std::string sum_json(const Alignment& alignment, const ShownSum& sum);
 
 // {examples, methods: {METHOD: {FIGURE: {examples, mean, low, high, compared_with, bar, passed,
 // missing}}}, left_out: [{method, examples, why}]}.

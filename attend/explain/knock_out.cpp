@@ -203,7 +203,7 @@ std::vector<AttentionHead> heads_of(const NetworkTrace& trace) {
 }
 
 std::vector<AttentionHead> named_heads(const std::vector<std::string>& names,
-                                       const std::vector<AttentionHead>& all) {
+                                       const std::vector<AttentionHead>& all, const char* option) {
   std::vector<AttentionHead> named;
   for (const std::string& name : names) {
     const std::optional<HeadSelector> selector = head_selector(name);
@@ -215,7 +215,7 @@ std::vector<AttentionHead> named_heads(const std::vector<std::string>& names,
     const Site& first = all.front().site;
     const auto heads = std::count_if(all.begin(), all.end(),
                                      [&](const AttentionHead& one) { return one.site == first; });
-    fail("without {}: the model has no such heads; it has {}; write {}.head.{}", in_quotes(name),
+    fail("{} {}: the model has no such heads; it has {}; write {}.head.{}", option, in_quotes(name),
          listed_heads(all), attention_key(first), heads);
   }
   return named;
@@ -245,6 +245,7 @@ void check_takes_no_map(const ShowOptions& options) {
                                                  {options.choice.layer.has_value(), "layer"},
                                                  {options.choice.head.has_value(), "head"},
                                                  {options.words, "words"},
+                                                 {!options.edge.empty(), "at"},
                                                  {options.evidence, "evidence"}};
   for (const auto& [is_set, name] : others)
     if (is_set)

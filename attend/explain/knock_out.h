@@ -43,9 +43,10 @@ std::vector<AttentionHead> heads_of(const NetworkTrace& trace);
 // from 1 or ranges such as "1-3". Omitted parts mean all: "decoder.2.head.3" is head 3 of both
 // attentions of that layer, "encoder" the whole encoder. An appended ".query.2.key.1-3" selects
 // only edges; without ".query" from all queries, without ".key" to all keys. Error on a name that
-// matches nothing.
+// matches nothing; it begins with `option`.
 std::vector<AttentionHead> named_heads(const std::vector<std::string>& names,
-                                       const std::vector<AttentionHead>& all);
+                                       const std::vector<AttentionHead>& all,
+                                       const char* option = "without");
 
 // Effect of switching off some heads on an answer.
 struct KnockOut {

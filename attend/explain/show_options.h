@@ -18,9 +18,10 @@ enum class ExplanationView {
   lens,       // predictions after each layer
   effects,    // loss of the answer without each head
   contacts,   // contacts of the source's tokens (contact_map())
+  scores,     // one score of a head, as a sum over pairs of components (score_parts())
 };
 inline EnumNames names_of(ExplanationView) {
-  return {"alignment", "heads", "model", "graph", "lens", "effects", "contacts"};
+  return {"alignment", "heads", "model", "graph", "lens", "effects", "contacts", "scores"};
 }
 
 // Restricts a method. A number below 1 or one that does not exist is an Error.
@@ -47,8 +48,10 @@ struct ShowOptions {
   ExplanationView view = ExplanationView::alignment;
   std::string method = {};  // a name of method_table(); empty: default_method()
   MethodChoice choice = {};
-  bool words = false;                  // join pieces of words, written with @@
-  bool evidence = false;               // test the map of the method
+  bool words = false;     // join pieces of words, written with @@
+  bool evidence = false;  // test the map of the method
+  // For the view of scores: an edge of a head of self-attention, "encoder.3.head.5.query.7.key.2".
+  std::string edge = {};
   Ablation ablation = Ablation::zero;  // for switched-off heads
 };
 

@@ -14,6 +14,7 @@
 #include "attend/explain/knock_out.h"
 #include "attend/explain/layer_answers.h"
 #include "attend/explain/map_graph.h"
+#include "attend/explain/score_parts.h"
 #include "attend/explain/weight_grids.h"
 #include "attend/files/image.h"
 #include "attend/pictures/source_panels.h"
@@ -178,6 +179,18 @@ void show_contacts(const ShowOptions& options, const Explanation& explanation, S
                         grid_of(contacts.probabilities.to(at::kFloat)), "contacts"});
 }
 
+void show_scores(const ShowOptions& options, const Explanation& explanation, Shown& shown) {
+  if (!options.method.empty() || options.choice.layer || options.choice.head || options.words)
+    fail("view scores: at names the head; leave method, layer, head and words out");
+  const ScoreParts made = score_parts(explanation, options.edge);
+  const std::string title =
+      fmt::format("{}, {} on {}: score {:.4f}, weight {:.4f}", made.head, in_quotes(made.query),
+                  in_quotes(made.key), made.score, made.weight);
+  shown.sum = {title, "score", {{"score", made.score}, {"weight", made.weight}}, {}};
+  add_largest(made.parts, made.queries, made.keys, *shown.sum);
+  shown.maps.push_back(sum_map(made.parts, made.queries, made.keys, title));
+}
+
 // Adds a map with a row per attention and a column per head. Missing heads are NaN.
 void show_effects(const ShowOptions& options, const Explanation& explanation, Shown& shown) {
   if (!options.method.empty() || options.choice.layer || options.choice.head)
@@ -218,6 +231,8 @@ std::optional<SourcePicture> source_picture(const Model& model, const std::strin
 Shown show(const Explanation& explanation, const ShowOptions& options) {
   if (options.evidence && options.view != ExplanationView::alignment)
     fail("evidence: needs the map of a method; leave the view {} out", name_of(options.view));
+  if (!options.edge.empty() && options.view != ExplanationView::scores)
+    fail("at: names a score for the view scores; take that view");
   Shown shown;
   switch (options.view) {
     case ExplanationView::alignment:
@@ -238,6 +253,9 @@ Shown show(const Explanation& explanation, const ShowOptions& options) {
       break;
     case ExplanationView::contacts:
       show_contacts(options, explanation, shown);
+      break;
+    case ExplanationView::scores:
+      show_scores(options, explanation, shown);
       break;
   }
   return shown;
@@ -260,6 +278,7 @@ std::vector<Alignment> titled_maps(const Shown& shown) {
 }
 
 std::string shown_json(const Shown& shown) {
+  if (shown.sum) return sum_json(shown.maps[0], *shown.sum) + '\n';
   std::string lines;
   for (size_t i = 0; i < shown.maps.size(); ++i) {
     lines += alignment_json(

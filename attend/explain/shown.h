@@ -7,6 +7,7 @@
 #include "attend/explain/answer_page.h"
 #include "attend/explain/head_patterns.h"
 #include "attend/explain/show_options.h"
+#include "attend/explain/shown_sum.h"
 #include "attend/pictures/alignment.h"
 #include "attend/pictures/layer_graph.h"
 #include "attend/pictures/source_picture.h"
@@ -23,6 +24,7 @@ struct Shown {
   std::string text = {};  // the source as given
   std::optional<SourcePicture> picture = {};
   std::optional<LayerGraph> graph = {};  // replaces the maps
+  std::optional<ShownSum> sum = {};      // describes the only map
 };
 
 // Returns the picture of a source as the model reads it; empty if the model reads neither images

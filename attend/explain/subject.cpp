@@ -168,6 +168,25 @@ Subject answered_subject(const Model& model, const std::string& source, const Se
   return subject;
 }
 
+Subject text_subject(const PairModel& model, const std::string& text, const std::string& name) {
+  if (model.text.source_kind() != nullptr)
+    fail("{}: the model does not read texts; take a model of texts", name);
+  if (split_words(text).empty()) fail("{} is empty; give one to explain", name);
+  try {
+    SourceTokens tokens = model.codecs.source.split_source(text);
+    const bool truncated = model.truncate_source(tokens.names, tokens.second);
+    const EncodedPair pair{
+        .source = model.source_ids(tokens), .target = {Vocabulary::bos}, .no_eos = true};
+    Subject subject{model, make_batch({pair}, {0}), std::move(tokens.names), {}};
+    show_texts(subject);
+    subject.source_text = text;
+    subject.truncated = truncated;
+    return subject;
+  } catch (const Error& error) {
+    fail("{}: {}", name, error.what());
+  }
+}
+
 Subject compared_with(Subject subject, const std::string& other) {
   if (other.empty()) return subject;
   if (const AnswerKind& kind = subject.model.answer_kind(); !kind.shares_probability())

@@ -49,6 +49,11 @@ Subject make_subject(const PairModel& model, const EncodedPair& encoded);
 Subject answered_subject(const Model& model, const std::string& source, const SearchOptions& search,
                          const std::string& target = "");
 
+// Returns a text for a model that only gives vectors, with a target that means nothing. Errors
+// begin with `name`, such as "the first text": if the text is empty or not UTF-8, and if sources
+// are not texts.
+Subject text_subject(const PairModel& model, const std::string& text, const std::string& name);
+
 // Compares the subject's answer with another one: a single token, used at each position, or one
 // token per token of the answer. Empty: no comparison. Error on a token that the model lacks, on
 // another number of tokens, on the answer itself, and if answers are numbers.

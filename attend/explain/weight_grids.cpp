@@ -26,4 +26,11 @@ at::Tensor tensor_of(const WeightGrid& grid) {
       .to(grid.single ? at::kFloat : at::kDouble);
 }
 
+PageHead page_head(const at::Tensor& map, const PageDetail& detail) {
+  const at::Tensor rows = map.to(at::kFloat).contiguous();
+  HeadReducer reducer(rows.size(0), rows.size(1), detail);
+  reducer.add(rows.data_ptr<float>(), rows.size(0));
+  return reducer.finish();
+}
+
 }  // namespace attend

@@ -2,6 +2,7 @@
 
 #include <ATen/ATen.h>
 
+#include "attend/pictures/map_page.h"
 #include "attend/pictures/weight_grid.h"
 
 namespace attend {
@@ -11,5 +12,8 @@ WeightGrid grid_of(const at::Tensor& map);
 
 // Converts back to a tensor: float32 if grid.single, else float64.
 at::Tensor tensor_of(const WeightGrid& grid);
+
+// Reduces a map [rows, columns] for a page.
+PageHead page_head(const at::Tensor& map, const PageDetail& detail);
 
 }  // namespace attend

@@ -62,9 +62,10 @@ void add_sentence_encoder(const PairModel& model, ExportedFolder& made) {
   if (config.unit_length) add("Normalize");
   made.documents["sentence_bert_config.json"] = {{"max_seq_length", config.maximum_source_length},
                                                  {"do_lower_case", false}};
-  if (config.text_cut > 0)
-    made.documents["config_sentence_transformers.json"] = {{"model_type", "SentenceTransformer"},
-                                                           {"truncate_dim", config.text_cut}};
+  Json& whole_document = made.documents["config_sentence_transformers.json"];
+  whole_document = {{"model_type", "SentenceTransformer"},
+                    {"similarity_fn_name", name_of(config.text_similarity)}};
+  if (config.text_cut > 0) whole_document["truncate_dim"] = config.text_cut;
   made.documents["modules.json"] = modules;
 }
 

@@ -1,3 +1,5 @@
+#include <fmt/ranges.h>
+
 #include <algorithm>
 #include <optional>
 #include <utility>
@@ -139,6 +141,17 @@ void read_module(Module module, const std::string& folder, const std::string& pa
   }
 }
 
+void read_similarity(const JsonPosition& place, EmbedderConfig& config) {
+  if (!place.has("similarity_fn_name")) return;
+  const JsonPosition measure = place.member("similarity_fn_name");
+  const std::string name = measure.text();
+  const EnumNames names = names_of(TextSimilarity{});
+  const auto found = std::find(names.begin(), names.end(), name);
+  if (found == names.end())
+    measure.refuse("is {}, which is not read; {} are", in_quotes(name), fmt::join(names, ", "));
+  config.text_similarity = static_cast<TextSimilarity>(found - names.begin());
+}
+
 // Reads the settings that apply to all modules.
 void read_whole(const std::string& folder, EmbedderConfig& config) {
   const std::optional<JsonFile> file =
@@ -147,6 +160,7 @@ void read_whole(const std::string& folder, EmbedderConfig& config) {
   const JsonPosition place = file->place();
   check_only(place, "model_type", "SentenceTransformer");
   refuse_prompt(place);
+  read_similarity(place, config);
   if (!place.has("truncate_dim")) return;
   const int64_t kept = size_in(place, "truncate_dim", 65536);
   const int64_t all = config.text_depth > 0 ? config.text_depth : config.pooled_depth();

@@ -14,26 +14,28 @@ namespace {
 
 using at::Tensor;
 
-// [depth] of token vectors [S, depth].
-Tensor pooled(TextVector how, const Tensor& vectors) {
-  const int64_t tokens = vectors.size(0);
+// [.., depth] of token vectors [.., S, depth].
+Tensor pooled(TextVector how, const Tensor& vectors, const Pass& pass) {
+  const int64_t tokens = vectors.size(-2);
   switch (how) {
     case TextVector::mean:
       break;
     case TextVector::first:
-      return vectors[0];
+      return vectors.select(-2, 0);
     case TextVector::last:
-      return vectors[tokens - 1];
-    case TextVector::maximum:
-      return vectors.amax(0);
+      return vectors.select(-2, tokens - 1);
+    case TextVector::maximum: {
+      const Tensor largest = at::zeros_like(vectors).scatter_(-2, vectors.argmax(-2, true), 1);
+      return (vectors * pass.watched(WatchedVectors::gate, largest)).sum(-2);
+    }
     case TextVector::weighted_mean: {
       const Tensor weights = at::arange(1, tokens + 1, vectors.options()).unsqueeze(1);
-      return (vectors * weights).sum(0) / weights.sum();
+      return (vectors * weights).sum(-2) / weights.sum();
     }
     case TextVector::mean_by_root:
-      return vectors.sum(0) / std::sqrt(static_cast<double>(tokens));
+      return vectors.sum(-2) / std::sqrt(static_cast<double>(tokens));
   }
-  return vectors.mean(0);
+  return vectors.mean(-2);
 }
 
 }  // namespace
@@ -52,7 +54,8 @@ Settings EmbedderConfig::settings() {
        "activation of the layer on top of the text vector"},
       {"model.unit_length", &unit_length, "whether the text vector is scaled to length 1"},
       {"model.text_cut", &text_cut, "number of leading numbers of the text vector to keep; 0: all",
-       0, 65536}};
+       0, 65536},
+      {"model.text_similarity", &text_similarity, "how the vectors of two texts are compared"}};
   append(all, SourceEncoderConfig::settings());
   return all;
 }
@@ -88,7 +91,8 @@ Embedder::Embedder(const EmbedderConfig& config, const SourceShape& source)
     : text_vectors_(config.text_vectors()),
       text_activation_(config.text_activation),
       unit_length_(config.unit_length),
-      text_cut_(config.text_cut) {
+      text_cut_(config.text_cut),
+      similarity_(config.text_similarity) {
   config.check();
   if (source.is_frames())
     fail("a model of type embedder reads only texts, not images, sounds, sets or molecules");
@@ -104,15 +108,18 @@ Tensor Embedder::encodings(const Tensor& source, const Tensor& lengths, const Pa
       .vectors;
 }
 
-Tensor Embedder::text_vector(const Tensor& vectors) const {
+Tensor Embedder::text_vectors(const Tensor& vectors, const Pass& pass) const {
   std::vector<Tensor> parts;
-  for (const TextVector how : text_vectors_) parts.push_back(pooled(how, vectors));
-  Tensor vector = parts.size() == 1 ? parts[0] : at::cat(parts);
+  for (const TextVector how : text_vectors_) parts.push_back(pooled(how, vectors, pass));
+  Tensor vector = parts.size() == 1 ? parts[0] : at::cat(parts, -1);
   if (text_layer_) vector = at::linear(vector, text_layer_->weight, text_layer_->bias);
-  if (text_activation_ == TextActivation::tanh) vector = vector.tanh();
+  if (text_activation_ == TextActivation::tanh)
+    vector = pass.activated(vector, [](const Tensor& x) { return x.tanh(); });
   // Epsilon of torch.nn.functional.normalize.
-  if (unit_length_) vector = vector / vector.norm().clamp_min(1e-12);
-  return text_cut_ > 0 ? vector.slice(0, 0, text_cut_) : vector;
+  if (unit_length_)
+    vector = vector / pass.watched(WatchedVectors::gate,
+                                   vector.norm(2, -1, /*keepdim=*/true).clamp_min(1e-12));
+  return text_cut_ > 0 ? vector.slice(-1, 0, text_cut_) : vector;
 }
 
 Tensor Embedder::objective(const Batch& /*batch*/, const Pass& /*pass*/, double /*smoothing*/) {
@@ -125,7 +132,9 @@ std::unique_ptr<DecodingState> Embedder::start(const Tensor& /*source*/, const T
                                                const Pass& /*pass*/) {
   fail(
       "a model of type embedder gives vectors and answers nothing; ask for them with attend embed, "
-      "or begin a classifier with its weights: attend train --init FOLDER");
+      "compare two texts with attend explain --pair, or begin a classifier with its weights: "
+      "attend "
+      "train --init FOLDER");
 }
 
 }  // namespace attend

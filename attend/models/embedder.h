@@ -9,6 +9,7 @@
 #include "attend/base/enum_names.h"
 #include "attend/models/pair_network.h"
 #include "attend/models/source_encoder.h"
+#include "attend/models/text_comparison.h"
 
 namespace attend {
 
@@ -36,6 +37,7 @@ struct EmbedderConfig : SourceEncoderConfig {
   TextActivation text_activation = TextActivation::none;  // activation of that layer
   bool unit_length = false;                               // normalises the text vector to length 1
   int64_t text_cut = 0;  // how many leading numbers of the text vector are kept; 0: all
+  TextSimilarity text_similarity = TextSimilarity::cosine;  // how texts are compared
 
   EmbedderConfig();
 
@@ -53,14 +55,18 @@ struct EmbedderConfig : SourceEncoderConfig {
 // A sentence encoder (Reimers & Gurevych 2019) or an encoder without a head. It returns vectors of
 // tokens and texts, gives no answers and cannot be trained by itself. Other types can start from
 // its weights.
-class Embedder : public PairNetwork {
+class Embedder : public PairNetwork, public TextComparison {
  public:
   // Error as EmbedderConfig::check, and for frames.
   Embedder(const EmbedderConfig& config, const SourceShape& source);
 
   at::Tensor encodings(const at::Tensor& source, const at::Tensor& lengths,
                        const Pass& pass) override;
-  at::Tensor text_vector(const at::Tensor& vectors) const override;
+  at::Tensor text_vector(const at::Tensor& vectors) const override {
+    return text_vectors(vectors, {});
+  }
+  at::Tensor text_vectors(const at::Tensor& vectors, const Pass& pass) const override;
+  TextSimilarity similarity() const override { return similarity_; }
   bool pack(WeightType weights) override { return encoder_->pack(weights); }
   bool attends() const override { return true; }
   const ContactHead* contact_head() const override { return encoder_->contact_head(); }
@@ -75,6 +81,7 @@ class Embedder : public PairNetwork {
   TextActivation text_activation_;
   bool unit_length_;
   int64_t text_cut_;
+  TextSimilarity similarity_;
   torch::nn::Linear text_layer_{nullptr};  // null without that layer
   std::shared_ptr<SourceEncoder> encoder_;
 };

@@ -201,7 +201,9 @@ StackSource SourceEncoder::forward(const Tensor& source, const Tensor& lengths, 
     result.vectors = at::cat({class_token_.expand({source.size(0), -1, -1}), result.vectors}, 1);
     result.lengths = lengths + class_token_.size(1);
   }
-  if (norm_) result.vectors = norm_->forward(result.vectors);
+  if (norm_)
+    result.vectors = pass.normalised(
+        {result.vectors, norm_->weight, norm_->bias, norm_->options.eps(), /*centred=*/true});
   result.vectors = attend::dropout(result.vectors, dropout_, pass);
   if (projection_) result.vectors = projection_->forward(result.vectors, pass);
   if (!layers_) return result;

@@ -20,7 +20,7 @@ constexpr size_t max_explained_bytes = 4096;
 constexpr double max_numbered = 10000, max_explained_beam = 64, max_named_heads = 1000;
 
 struct ExplainRequest {
-  std::string model;
+  std::string model, pair;
   int64_t layer = 0, head = 0;
   ExplainFormat format = value_of<ExplainFormat>("json", "format");
   ExplanationRequest asked;
@@ -31,12 +31,19 @@ struct ExplainRequest {
             {"text", &asked.text, 0, 0, true},
             {"target", &asked.target},
             {"against", &asked.against},
+            {.name = "pair",
+             .value = &pair,
+             .has_default = false,
+             .help = "other text: explains why the model finds both alike"},
             {"without", &asked.without, 1, max_named_heads},
             {"ablation", &show.ablation},
             // Without the field, the model's folder decides.
             request_field(setting_of(asked.search.settings(), "beam"), max_explained_beam, false),
             {"view", &show.view},
             {"method", &show.method},
+            {.name = "at",
+             .value = &show.edge,
+             .help = "the score of the view scores: encoder.3.head.5.query.7.key.2"},
             {"layer", &layer, 1, max_numbered},
             {"head", &head, 1, max_numbered},
             {"words", &show.words},
@@ -60,11 +67,13 @@ ExplainRequest read_explain(const Service& service, const std::string& body) {
   request.asked.search = service.model_named(request.model).model->search_options();
   if (present.contains("beam")) request.asked.search.beam = beam;
   MethodChoice& choice = request.asked.show.choice;
+  if (present.contains("pair")) request.asked.pair = request.pair;
   if (present.contains("layer")) choice.layer = request.layer;
   if (present.contains("head")) choice.head = request.head;
   request.asked.file = &file_of(request.format);
   check_explained_size(request.asked.target, "target");
   check_explained_size(request.asked.against, "against");
+  check_explained_size(request.pair, "pair");
   return request;
 }
 

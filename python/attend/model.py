@@ -62,9 +62,7 @@ class Explanation(Map):
             return out.read_text(encoding="utf-8")
 
     def _repr_html_(self) -> str:
-        # The document of a frame lacks an address, which the page would set to its tab.
-        page = "<script>history.replaceState = () => {};</script>" + self.page
-        return (f'<iframe srcdoc="{html.escape(page)}" sandbox="allow-scripts" '
+        return (f'<iframe srcdoc="{html.escape(self.page)}" sandbox="allow-scripts" '
                 'style="width: 100%; height: 640px; border: 0"></iframe>')
 
 

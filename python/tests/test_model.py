@@ -110,7 +110,7 @@ def test_a_notebook_shows_the_page(model, tmp_path):
     assert explanation.page == (tmp_path / "x.html").read_text(encoding="utf-8")
     shown = explanation._repr_html_()
     srcdoc = shown.split('srcdoc="')[1].split('"')[0]
-    assert shown.startswith("<iframe ") and html.unescape(srcdoc).endswith("</script>" + explanation.page)
+    assert shown.startswith("<iframe ") and html.unescape(srcdoc) == explanation.page
 
 
 @pytest.mark.parametrize("texts, message", [

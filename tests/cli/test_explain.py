@@ -306,7 +306,7 @@ class Page(program.Case):
     def test_page_has_the_tables_that_the_program_prints(self):
         page = (DOCS / "explanation.md").read_text(encoding="utf-8")
         tables = self.succeed("explain", "--markdown").stdout.split("\n\n")
-        self.assertEqual(len(tables), 2)
+        self.assertEqual(len(tables), 3)
         for table in tables:
             self.assertIn(f"\n\n{table.strip()}\n\n", page, "take what attend explain --markdown prints")
 

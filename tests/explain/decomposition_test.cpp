@@ -30,7 +30,7 @@ TEST(DecompX, PartsAddUpToTheLogits) {
     const MethodRow& row = find_method("decompx");
     if (!refusal_reason(row, subject, trace).empty()) continue;
     ++answered;
-    const LogitParts made = logit_parts(subject, logit_groups(subject, trace));
+    const OutputParts made = logit_parts(subject, logit_groups(subject, trace));
     EXPECT_LE((made.parts.sum(0) - made.whole).abs().max().item<double>(), 1e-9);
     EXPECT_TRUE(made.whole.allclose(trace.logits.view_as(made.whole), 1e-9, 1e-9));
     // Scores exclude parts of inputs outside the source: a class token, a start or an answer.
@@ -59,7 +59,7 @@ TEST(DecompX, PartsOfNeighboursAddUpToTheLogits) {
     const MethodChoice choice{.max_passes = 3};
     const VectorGroups groups = logit_groups(subject, trace, choice);
     EXPECT_LT(groups.count(), trace.layers[0].size(1));
-    const LogitParts made = logit_parts(subject, groups);
+    const OutputParts made = logit_parts(subject, groups);
     EXPECT_LE((made.parts.sum(0) - made.whole).abs().max().item<double>(), 1e-9);
     const Tensor scores = method_scores(find_method("decompx"), subject, trace, choice);
     EXPECT_TRUE(scores.select(1, 0).equal(scores.select(1, 1)));
@@ -149,7 +149,7 @@ TEST(DecompX, IsWhatTheRulesSay) {
   const Tensor hidden =
       Rules::slope(rules.linear(parts[0], "hidden"), [](const Tensor& x) { return x.tanh(); });
   const Tensor wanted = rules.linear(hidden, "output");  // [tokens, labels]
-  const LogitParts made = logit_parts(subject, logit_groups(subject, trace));
+  const OutputParts made = logit_parts(subject, logit_groups(subject, trace));
   EXPECT_EQ(made.parts[-1].abs().max().item<double>(), 0);  // no decoder: its part is 0
   EXPECT_LE((made.parts.slice(0, 0, -1).squeeze(1) - wanted).abs().max().item<double>(), 1e-9);
 }

@@ -4,6 +4,7 @@ bench/page_bench.py measures its speed and memory.
 """
 
 import base64
+import html
 import json
 import pathlib
 import re
@@ -423,6 +424,16 @@ class Use(PageCase):
         self.assertEqual(browser.run("return document.getElementById('title').textContent"), title)
         self.assertFalse(browser.run("return document.querySelectorAll('main b, main i, main u, img').length"))
         self.assertTrue(browser.run("return document.getElementById('problem').hidden"))
+        self.assertEqual([entry for entry in browser.logs("browser") if entry["level"] == "SEVERE"], [])
+
+    def test_a_frame_without_an_address_shows_the_page(self):
+        frame = html.escape(self.small.read_text(encoding="utf-8"))
+        path = pathlib.Path(self.folder.name, "frame.html")
+        path.write_text(f'<iframe srcdoc="{frame}" width="1000" height="800"></iframe>', encoding="utf-8")
+        browser = self.browse(path)
+        browser.wait(f"document.querySelector('iframe').contentWindow.{SHOWN}")
+        browser.run("document.querySelector('iframe').contentDocument.getElementById('tab-matrix').click()")
+        browser.wait("document.querySelector('iframe').contentDocument.querySelector('#view-matrix canvas')")
         self.assertEqual([entry for entry in browser.logs("browser") if entry["level"] == "SEVERE"], [])
 
     def test_an_empty_page_says_so(self):

@@ -24,8 +24,12 @@ page.read = async block => {
 readColors(page.ramps);
 part('title').textContent = page.title;
 part('note').textContent = page.note;
+// A frame with the page as its text (srcdoc) lacks an address that could name the view.
+const hasAddress = location.protocol !== 'about:';
 const explanation = new Explanation(page, part('tabs'), part('main'), {
-  changed: name => history.replaceState(null, '', '#' + name),
+  changed: name => {
+    if (hasAddress) history.replaceState(null, '', '#' + name);
+  },
 });
 const {views} = explanation;
 explanation.show(location.hash.slice(1));
