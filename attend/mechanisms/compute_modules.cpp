@@ -11,6 +11,7 @@
 #include "attend/mechanisms/convolution_attention.h"
 #include "attend/nn/key_indexer.h"
 #include "attend/nn/positions.h"
+#include "attend/nn/selective_bias.h"
 #include "attend/nn/sparse_branches.h"
 #include "attend/ops/shape_text.h"
 
@@ -153,20 +154,36 @@ void subtract_weights(const Parameters& parameters, Attended& given) {
   take_weights(weights_of(given.query, given.key) - parameters.at("factor") * second, given);
 }
 
+Tensor with_four_axes(const Tensor& x) {
+  return x.dim() == 2 ? x.unsqueeze(0).unsqueeze(0) : x.dim() == 3 ? x.unsqueeze(1) : x;
+}
+
+void check_begins_at_first(const AttentionSpec& spec, std::string_view what) {
+  if (spec.align != Align::first || spec.query_offsets.defined())
+    fail("{} begins at the first key; leave out --align and query_offsets", what);
+}
+
+void lower_scores(const Parameters&, Attended& given) {
+  check_begins_at_first(given.spec, "selective attention");
+  const auto first_head = [](const Tensor& x) { return with_four_axes(x).narrow(1, 0, 1); };
+  const Tensor bias = selective_bias(first_head(given.query), first_head(given.key),
+                                     given.spec.score, given.spec.scope, 0, {})
+                          .bias;
+  given.spec.bias =
+      given.spec.bias + dense_bias(given.query.dim() == 4 ? bias : bias.squeeze(1));
+}
+
 // The sum of the three branches' weights.
 void add_branches(const Parameters& parameters, Attended& given) {
   const Tensor& gates = parameters.at("gates");
   const std::vector<int64_t> shape = {given.query.size(-2), 3};
   if (gates.sizes() != at::IntArrayRef(shape))
     fail("gates has shape {}; {} queries need [{}, 3]", shape_of(gates), shape[0], shape[0]);
-  if (given.spec.align != Align::first || given.spec.query_offsets.defined())
-    fail("sparse branches begin at the first key; leave out --align and query_offsets");
-  const auto four_axes = [](const Tensor& x) {
-    return x.dim() == 2 ? x.unsqueeze(0).unsqueeze(0) : x.dim() == 3 ? x.unsqueeze(1) : x;
-  };
+  check_begins_at_first(given.spec, "each sparse branch");
   const SparseBranchSizes sizes{count_of(parameters, "block"), count_of(parameters, "count"),
                                 count_of(parameters, "window")};
-  const SparseHeads heads{four_axes(given.query), four_axes(given.key), four_axes(given.value)};
+  const SparseHeads heads{with_four_axes(given.query), with_four_axes(given.key),
+                          with_four_axes(given.value)};
   std::vector<int64_t> whole = given.query.sizes().vec();
   whole.back() = given.key.size(-2);
   take_weights(
@@ -273,6 +290,10 @@ std::vector<ComputeModule> key_modules() {
        {{"index", "queries, keys", "I_ij of the indexer", 2, true, false},
         {"count", "", "keys per query", 0, true, false}},
        keep_indexed_keys},
+      {ModuleKind::selection,
+       "s_ij - F_ij, F_ij = sum_{j < t < i} max(0, s_tj) of the first head, F_i0 = 0",
+       {},
+       lower_scores},
       {ModuleKind::latent,
        "K c and V c of the latent vectors c that --key and --value give",
        {{"K", "query_depth, key_depth", "the map to keys", 2, true},

@@ -83,11 +83,17 @@ void check_row(const char* key, const Mechanism& row) {
     case ModuleKind::latent:
     case ModuleKind::branches:
     case ModuleKind::indexer:
+    case ModuleKind::selection:
       return;
     default:
       fail("{} is {}, which takes {}; take self, or another row without a module", key, row.name,
            row.module);
   }
+}
+
+// Whether a module reads only earlier positions of its own sequence.
+bool reads_earlier(ModuleKind kind) {
+  return kind == ModuleKind::branches || kind == ModuleKind::selection;
 }
 
 // Error if the row implies other positions than the setting.
@@ -107,6 +113,7 @@ HeadGroup group_of(const MechanismSettings& settings, int64_t heads, int64_t key
   group.rotary = kind == ModuleKind::rotation;
   group.gated = kind == ModuleKind::output_gate;
   group.differential = kind == ModuleKind::difference;
+  group.selective = kind == ModuleKind::selection;
   return group;
 }
 
@@ -289,7 +296,7 @@ bool LayersConfig::attends(int64_t index) const {
 
 TransformerStackConfig LayersConfig::stack(int64_t layers, bool causal,
                                            const MechanismSettings* source) const {
-  if (has_branches() && !causal)
+  if (reads_earlier(mechanism(self.mechanism).module_kind) && !causal)
     fail("model.mechanism is {}, which reads only earlier positions; take self, or model.type = lm",
          self.mechanism);
   const std::vector<HeadGroup> turns = heads_in_turn(causal);
@@ -323,8 +330,8 @@ std::string LayersConfig::not_shared_reason() const {
     return fmt::format("model.experts is {}, and its gates draw random numbers for whole sequences",
                        experts);
   const ModuleKind kind = mechanism(self.mechanism).module_kind;
-  if (kind == ModuleKind::branches || kind == ModuleKind::indexer)
-    return fmt::format("model.mechanism is {}, which selects among the keys of all processes",
+  if (reads_earlier(kind) || kind == ModuleKind::indexer)
+    return fmt::format("model.mechanism is {}, which combines the keys of all processes",
                        self.mechanism);
   for (const HeadGroup& group : heads_in_turn(/*causal=*/false))
     if (const std::string& scope = group.choices.scope;
@@ -460,7 +467,7 @@ void TransformerConfig::check() const {
   const Mechanism& row = mechanism(source.mechanism);
   check_row("model.source_mechanism", row);
   const ModuleKind kind = row.module_kind;
-  if (kind == ModuleKind::latent || kind == ModuleKind::branches || kind == ModuleKind::indexer)
+  if (kind == ModuleKind::latent || kind == ModuleKind::indexer || reads_earlier(kind))
     fail("model.source_mechanism is {}, which reads its own sequence; take cross", row.name);
   source.check("model.source_");
 }

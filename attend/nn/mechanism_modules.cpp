@@ -121,12 +121,37 @@ std::vector<Mechanism> chosen_keys() {
   };
 }
 
+// Scores that depend on other queries.
+std::vector<Mechanism> scores_of_others() {
+  return {
+      {.name = "selective",
+       .title = "Selective attention",
+       .source = "Leviathan et al. 2024, 3",
+       .year = 2024,
+       .change = Change::bias,
+       .parent = "masked_self",
+       .formula = "w_ij = softmax_j(q_i . k_j / sqrt(d) - F_ij), F_ij = sum_{j < t < i} max(0, "
+                  "s_tj), s the scores of the first head, F_i0 = 0",
+       .queries = sequence_positions,
+       .memory = same_sequence,
+       .relation = Relation::same,
+       .choices = {.scope = "causal"},
+       .space = "(n + m) d, and n m for F of all heads",
+       .carries = "keys, values and F so far",
+       .cache = "2 d, and 1 for all heads",
+       .module = "HeadGroup::selective of MultiHeadAttention; F is no part of the kernels, since it "
+                 "adds up all rows before",
+       .module_kind = ModuleKind::selection,
+       .refusal = reads_its_sequence},
+  };
+}
+
 }  // namespace
 
 std::vector<Mechanism> module_mechanisms() {
   std::vector<Mechanism> all = head_forms();
-  const std::vector<Mechanism> more = chosen_keys();
-  all.insert(all.end(), more.begin(), more.end());
+  for (const std::vector<Mechanism>& more : {chosen_keys(), scores_of_others()})
+    all.insert(all.end(), more.begin(), more.end());
   return all;
 }
 

@@ -35,6 +35,7 @@ enum class ModuleKind {
   latent,       // HeadGroup::latent_depth
   branches,     // HeadGroup::branches
   indexer,      // HeadGroup::indexer
+  selection,    // HeadGroup::selective
   other,        // anything else
 };
 

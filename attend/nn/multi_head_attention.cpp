@@ -7,6 +7,7 @@
 
 #include "attend/base/error.h"
 #include "attend/nn/positions.h"
+#include "attend/nn/selective_bias.h"
 #include "attend/nn/shared_sequence.h"
 #include "attend/ops/shape_text.h"
 
@@ -41,6 +42,25 @@ void check_group(const HeadGroup& group, int64_t head_depth) {
   rotary_frequencies(group.rotation, head_depth);  // throws on numbers out of range
 }
 
+bool compares_vectors(const ScoreRow& score) {
+  return score.family == Family::dot && score.parameters.empty() && score.map_query == nullptr &&
+         score.map_key == nullptr && score.map_past == nullptr;
+}
+
+void check_selective(const HeadGroup& group) {
+  const ScoreRow& score = score_row(group.choices.score);
+  const NormaliserRow& normaliser = Normaliser(group.choices.normaliser).row();
+  if (group.differential || group.latent_depth > 0 || group.branches.block > 0 ||
+      group.indexer.keys > 0 || !compares_vectors(score) || normaliser.sequential ||
+      normaliser.running_sums || around_reach(group.choices.scope) ||
+      !is_causal(parse_scope(group.choices.scope)))
+    fail(
+        "[multi-head attention] selective heads lower scores for later queries; got score {}, "
+        "scope {} and normaliser {}, or a second form of heads; take scaled_dot, causal, softmax "
+        "and one form",
+        score.name, group.choices.scope, normaliser.name);
+}
+
 // Error if the group's form does not support its other fields.
 void check_form(const HeadGroup& group, size_t groups) {
   const ScoreRow& score = score_row(group.choices.score);
@@ -70,9 +90,9 @@ void check_form(const HeadGroup& group, size_t groups) {
         "does not look back; got normaliser {}, or a second form of heads; take one form and "
         "softmax",
         normaliser.name);
+  if (group.selective) check_selective(group);
   if (group.latent_depth == 0) return;
-  const bool plain = score.family == Family::dot && score.parameters.empty() &&
-                     score.map_query == nullptr && score.map_key == nullptr && !looks_back;
+  const bool plain = compares_vectors(score) && !looks_back;
   if (groups != 1 || group.key_heads != 0 || group.rotary || !plain || normaliser.running_sums)
     fail(
         "[multi-head attention] latent heads are the only group, with key_heads 0, no other "
@@ -164,7 +184,8 @@ Tensor gates_of(LinearImpl& map, const Tensor& source, Pass pass) {
         "[multi-head attention] the gates of a bias are summed over all positions, and processes "
         "share the sequence; take another bias, such as alibi");
   pass.bfloat16 = false;
-  return map.forward(source, pass).transpose(1, 2).unsqueeze(3);
+  return pass.watched(WatchedVectors::bias,
+                      map.forward(source, pass).transpose(1, 2).unsqueeze(3));
 }
 
 // New keys have weight 0 so far.
@@ -365,6 +386,18 @@ Tensor MultiHeadAttention::indexed_contexts(const Group& group, const AttentionC
   return context;
 }
 
+Tensor MultiHeadAttention::selective_contexts(const AttentionCall& given,
+                                              MultiHeadState::Group& held, int64_t offset,
+                                              const HeadCall& call) {
+  const SelectiveBias made =
+      selective_bias(given.query.narrow(1, 0, 1), given.key.narrow(1, 0, 1), given.spec.score,
+                     given.spec.scope, offset, with_keys(held.selected, given.key.size(2)));
+  if (call.others_follow) held.selected = made.total;
+  AttentionSpec spec = given.spec;
+  spec.bias = spec.bias + dense_bias(call.pass.watched(WatchedVectors::bias, made.bias));
+  return call.pass.attention(given.query, given.key, given.value, spec, given.output).context;
+}
+
 Tensor MultiHeadAttention::contexts(const Group& group, const Tensor& query, MultiHeadState& state,
                                     const HeadCall& call) {
   const Pass& pass = call.pass;
@@ -404,6 +437,8 @@ Tensor MultiHeadAttention::contexts(const Group& group, const Tensor& query, Mul
                                   pass);
   if (group.indexer)
     return indexed_contexts(group, {asking, key, value, spec, output}, state, call);
+  if (group.config.selective)
+    return selective_contexts({asking, key, value, spec, output}, held, state.queries_, call);
   const auto [context, lse] = pass.attention(asking, key, value, spec, output);
   if (call.others_follow && group.spec->looks_back())
     held.past = past_after(spec.past, pass.weights(asking, key, lse, spec));

@@ -40,11 +40,15 @@ struct HeadGroup {
   // If keys is above 0, each query reads few keys: KeyIndexer in key_indexer.h. Not with latent or
   // differential heads or sparse branches.
   KeyIndexerSizes indexer = {};
+  // Each query lowers the scores of keys for later queries: SelectiveBias in selective_bias.h. Only
+  // as the only form, with a causal scope and a dot-product score.
+  bool selective = false;
 
   int64_t key_head_count() const { return key_heads == 0 ? heads : key_heads; }
   // Whether each head attends by itself to all keys of its scope, made directly from the source.
   bool is_plain() const {
-    return !differential && latent_depth == 0 && branches.block == 0 && indexer.keys == 0;
+    return !differential && latent_depth == 0 && branches.block == 0 && indexer.keys == 0 &&
+           !selective;
   }
 };
 
@@ -138,6 +142,9 @@ class MultiHeadAttention : public torch::nn::Module {
   // Chooses the keys of an indexer, and adds its objective to the pass, if it collects them.
   at::Tensor indexed_contexts(const Group& group, const AttentionCall& given,
                               const MultiHeadState& state, const HeadCall& call);
+  // Contexts with the bias of selective heads, which depends on earlier queries.
+  static at::Tensor selective_contexts(const AttentionCall& given, MultiHeadState::Group& held,
+                                       int64_t offset, const HeadCall& call);
   at::Tensor latent_contexts(const Group& group, const at::Tensor& query, const at::Tensor& kept,
                              const AttentionSpec& spec, const Pass& pass) const;
   // The contexts [B, Tq, heads Dv] for the output map; `input` [B, Tq, depth]: the vectors of

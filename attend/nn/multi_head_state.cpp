@@ -29,6 +29,7 @@ Tensor selected_keys(const Tensor& held, const Tensor& rows, int64_t keys) {
 void MultiHeadState::reorder(const Tensor& rows, bool same_keys) {
   for (Group& group : groups_) {
     group.past = {selected_rows(group.past.previous, rows), selected_rows(group.past.total, rows)};
+    group.selected = selected_rows(group.selected, rows);
     if (same_keys) continue;
     group.keys = selected_keys(group.keys, rows, keys_);
     group.values = selected_keys(group.values, rows, keys_);

@@ -38,6 +38,7 @@ class MultiHeadState {
     at::Tensor keys, values;
     at::Tensor index_keys;  // [B, 1, room, .] of an indexer; may be undefined
     at::Tensor key_gates;   // [B, heads, room, 1], numbers per key of a bias; may be undefined
+    at::Tensor selected;    // [B, 1, 1, keys], SelectiveBias::total; may be undefined
     PastWeights past;
   };
   std::vector<Group> groups_;

@@ -400,6 +400,13 @@ def branches(query, key, p):
     return rows, [one_hot(j, len(key)) for j in range(len(key))]
 
 
+def faded(query, key):
+    """Leviathan et al. 2024, 3: F of all rows."""
+    scores = [[max(0.0, dot(q, k) / math.sqrt(len(q))) for k in key] for q in query]
+    return [[sum(scores[t][j] for t in range(j + 1, i)) if j > 0 else 0.0
+             for j in range(len(key))] for i in range(len(query))]
+
+
 # Changes of a mechanism to queries, keys and values before its choices apply.
 MODULES = {
     "rope": lambda q, k, v, p: (rotated(q), rotated(k), v),
@@ -432,12 +439,15 @@ def mechanism(name, choices, query, key, value, parameters, **more):
         choices = {**choices, "score": "dot", "normaliser": "none"}
     if name in MODULES:
         query, key, value = MODULES[name](query, key, value, p)
+    lowered = faded(query, key) if name == "selective" else []
     parts = [bias_term(part.strip(), choices["scope"])
              for part in choices["bias"].split("+") if part.strip()]
 
     def bias(i, j, q):
         if name == "convolution":
             return convolution_bias(i, j, p)
+        if name == "selective":
+            return -lowered[i][j]
         return sum(part(i, j, q, len(key), dict(p, keys=key)) for part in parts)
 
     def allows(i, j):

@@ -26,7 +26,7 @@ GIVEN = {"width": 5.0, "block": 2.0, "count": 2.0, "window": 2.0, "share": 0.5, 
 # Mechanisms that are smooth, so that finite differences apply: one of each kind.
 DIFFERENTIATED = ["local_p", "location_sensitive", "coverage", "monotonic", "convolution", "t5",
                   "shaw", "rope", "linformer", "learned_positions", "temperature", "sink",
-                  "sigmoid", "sparsemax", "entmax", "linear", "differential", "latent", "nsa",
+                  "sigmoid", "sparsemax", "entmax", "linear", "differential", "latent", "nsa", "selective",
                   "forget", "kerple_log", "kerple_power", "sandwich", "cope", "fire", "yarn",
                   "partial_rope", "adaptive_entmax", "softpick", "scalable_softmax", "stick_breaking"]
 

@@ -232,7 +232,7 @@ TEST(Methods, FlowIsAtLeastRollOut) {
 TEST(Methods, PartsOfTheNormsAddUpToTheOutputOfTheLayer) {
   for (const char* name :
        {"transformer", "classifier_class", "lm", "classifier_fixed", "seq2seq", "lm_gated",
-        "transformer_differential", "encoder_latent", "lm_sparse", "lm_blocks", "lm_indexed"}) {
+        "transformer_differential", "encoder_latent", "lm_selective", "lm_sparse", "lm_blocks", "lm_indexed"}) {
     SCOPED_TRACE(name);
     const SmallModel small = small_model(name);
     const Subject subject = small.subject();

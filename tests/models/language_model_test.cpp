@@ -103,6 +103,7 @@ std::vector<Variant> variants() {
        [](auto& c) {
          c.self.mechanism = "nsa", c.sparse_block = 2, c.sparse_blocks = 2, c.sparse_window = 2;
        }},
+      {"selective", [](auto& c) { c.self.mechanism = "selective"; }},
       {"dsa", [](auto& c) { c.self.mechanism = "dsa", c.index_keys = 2; }},
       {"retention", [](auto& c) { c.layer = "retention"; }},
       {"mamba2", [](auto& c) { c.layer = "mamba2"; }},
