@@ -9,6 +9,7 @@
 
 #include "attend/base/error.h"
 #include "attend/mechanisms/convolution_attention.h"
+#include "attend/nn/depth_attention.h"
 #include "attend/nn/key_indexer.h"
 #include "attend/nn/positions.h"
 #include "attend/nn/selective_bias.h"
@@ -154,6 +155,8 @@ void subtract_weights(const Parameters& parameters, Attended& given) {
   take_weights(weights_of(given.query, given.key) - parameters.at("factor") * second, given);
 }
 
+void normalise_keys(const Parameters&, Attended& given) { given.key = depth_keys(given.key); }
+
 Tensor with_four_axes(const Tensor& x) {
   return x.dim() == 2 ? x.unsqueeze(0).unsqueeze(0) : x.dim() == 3 ? x.unsqueeze(1) : x;
 }
@@ -294,6 +297,7 @@ std::vector<ComputeModule> key_modules() {
        "s_ij - F_ij, F_ij = sum_{j < t < i} max(0, s_tj) of the first head, F_i0 = 0",
        {},
        lower_scores},
+      {ModuleKind::depth, "keys v_j / rms(v_j) of the outputs v_j", {}, normalise_keys},
       {ModuleKind::latent,
        "K c and V c of the latent vectors c that --key and --value give",
        {{"K", "query_depth, key_depth", "the map to keys", 2, true},

@@ -46,6 +46,11 @@ FitTask task_of(const Mechanism& row) {
   return FitTask::translate;
 }
 
+// A sublayer reads the outputs of the sublayers before, so that there are as many as keys.
+int64_t learned_queries(const Mechanism& row, int64_t words) {
+  return row.module_kind == ModuleKind::depth ? words : kLearnedQueries;
+}
+
 // Parameters of compute_module() of the row.
 Parameters module_parameters(const Mechanism& row, int64_t words, int64_t depth) {
   switch (row.module_kind) {
@@ -101,7 +106,7 @@ class Fit {
     queries_ = memory_;
     if (task_ == FitTask::translate) queries_ = pair.states;
     if (task_ == FitTask::summarise)
-      queries_ = (torch::randn({kLearnedQueries, depth}) * 0.3).requires_grad_();
+      queries_ = (torch::randn({learned_queries(row, words), depth}) * 0.3).requires_grad_();
     target_ = task_ == FitTask::translate ? at::matmul(pair.weights, pair.annotations) : memory_;
     AttentionSizes sizes{depth, depth, depth, memory_.size(0)};
     sizes.filter_width = 3;
@@ -222,6 +227,10 @@ FittedMap fitted_map(const Mechanism& row, const SentencePair& pair) {
   if (task == FitTask::translate) map.queries = pair.target;
   if (task == FitTask::summarise) map.queries = numbered("query", kLearnedQueries);
   if (row.module_kind == ModuleKind::intra_decoder) map.queries = map.keys = pair.target;
+  if (row.module_kind == ModuleKind::depth) {
+    map.queries = numbered("sublayer", map.weights.size(0));
+    map.keys = numbered("output", map.weights.size(1));
+  }
   if (row.module_kind == ModuleKind::length_projection) map.keys = numbered("E", kShortened);
   return map;
 }

@@ -132,6 +132,12 @@ Settings LayersConfig::norm_settings() {
        "whether layers normalise their input (true) or their output (false)"},
       {"model.first_norm", &first_norm,
        "whether the first layer's attention normalises its input, as the other layers do"},
+      {"model.residual", &residual,
+       "what a sublayer reads: the sum of all earlier outputs, or their mean with learned attention "
+       "(attention residuals; Kimi Team 2026)"},
+      {"model.residual_block", &residual_block,
+       "number of sublayers whose outputs are summed before model.residual = attention reads them",
+       1, 1024},
       {"model.norm", &norm,
        "norm of the layers: layer normalisation, or division by the root mean square (rms)"},
       {"model.epsilon", &epsilon, "number added to the variance in layer normalisation", 1e-15, 1},
@@ -316,6 +322,7 @@ TransformerStackConfig LayersConfig::stack(int64_t layers, bool causal,
   config.chosen_experts = chosen_experts;
   config.normalise_first = normalise_first;
   config.first_norm = first_norm;
+  config.depth_block = residual == Residual::attention ? residual_block : 0;
   config.head_depth = head_depth;
   config.shared_bias = shared_bias;
   config.norm = norm;
@@ -353,6 +360,7 @@ void LayersConfig::check() const {
     fail(
         "model.first_norm is false, and so is model.normalise_first, so no layer normalises its "
         "input; take true");
+  check_residual();
   check_latent();
   const Mechanism& row = mechanism(self.mechanism);
   if (row.module_kind == ModuleKind::difference && (heads % 2 != 0 || key_heads % 2 != 0))
@@ -380,6 +388,16 @@ void LayersConfig::check_heads() const {
   if (key_heads > 0 && heads % key_heads != 0)
     fail("model.key_heads is {}, which does not divide model.heads, {}; take one that does",
          key_heads, heads);
+}
+
+void LayersConfig::check_residual() const {
+  if (residual == Residual::attention && !normalise_first)
+    fail(
+        "model.residual is attention, which reads outputs before any norm, and "
+        "model.normalise_first false; take true");
+  if (residual == Residual::sum && residual_block != 1)
+    fail("model.residual_block is {}, and model.residual sum; take attention, or 1",
+         residual_block);
 }
 
 bool LayersConfig::has_branches() const {

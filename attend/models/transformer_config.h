@@ -20,6 +20,11 @@ Settings embedding_settings(bool& output_bias, bool& scale_embedding);
 // The name in LayersConfig::layer of layers that read by attention.
 constexpr std::string_view attention_layer = "attention";
 
+// What a sublayer reads: the sum of the input and of all outputs before, or their weighted mean
+// (DepthAttention).
+enum class Residual { sum, attention };
+inline EnumNames names_of(Residual) { return {"sum", "attention"}; }
+
 // Settings that all kinds of Transformers share.
 struct LayersConfig {
   MechanismSettings self = {.mechanism = "self"};  // self-attention
@@ -46,6 +51,8 @@ struct LayersConfig {
   int64_t chosen_experts = 2;  // experts per position
   bool normalise_first = true;
   bool first_norm = true;  // see TransformerStackConfig
+  Residual residual = Residual::sum;
+  int64_t residual_block = 1;  // TransformerStackConfig::depth_block, for Residual::attention
   NormKind norm = NormKind::layer;
   double epsilon = 1e-5;     // epsilon of the layers' norms
   bool shared_bias = false;  // see TransformerStackConfig
@@ -82,6 +89,7 @@ struct LayersConfig {
   bool has_branches() const;
   void check_latent() const;
   void check_heads() const;
+  void check_residual() const;
   // Heads of the layers, in turn; `causal` as in stack().
   std::vector<HeadGroup> heads_in_turn(bool causal) const;
   void check_turns() const;

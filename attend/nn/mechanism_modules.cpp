@@ -146,11 +146,35 @@ std::vector<Mechanism> scores_of_others() {
   };
 }
 
+// Layers that attend to layers.
+std::vector<Mechanism> over_depth() {
+  return {
+      {.name = "attention_residuals",
+       .title = "Attention residuals",
+       .source = "Kimi Team 2026",
+       .year = 2026,
+       .change = Change::inputs,
+       .parent = "fixed_dot",
+       .formula = "x_i = sum_{j < i} w_ij v_j of sublayer i, w_ij = softmax_j(u_i . v_j / rms(v_j))",
+       .queries = "a learned vector per sublayer",
+       .memory = "the input and the outputs of the sublayers before, of the same position",
+       .relation = Relation::learned,
+       .choices = {.score = "dot", .scope = "causal"},
+       .time = "L^2 n d for L sublayers",
+       .space = "L n d",
+       .cache = "0",
+       .paths = "composed",
+       .module = "DepthAttention of TransformerStack, by model.residual = attention",
+       .module_kind = ModuleKind::depth,
+       .refusal = "it reads the sublayers of a Transformer; take cross"},
+  };
+}
+
 }  // namespace
 
 std::vector<Mechanism> module_mechanisms() {
   std::vector<Mechanism> all = head_forms();
-  for (const std::vector<Mechanism>& more : {chosen_keys(), scores_of_others()})
+  for (const std::vector<Mechanism>& more : {chosen_keys(), scores_of_others(), over_depth()})
     all.insert(all.end(), more.begin(), more.end());
   return all;
 }

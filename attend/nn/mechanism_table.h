@@ -36,6 +36,7 @@ enum class ModuleKind {
   branches,     // HeadGroup::branches
   indexer,      // HeadGroup::indexer
   selection,    // HeadGroup::selective
+  depth,        // DepthAttention
   other,        // anything else
 };
 

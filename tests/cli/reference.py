@@ -417,6 +417,8 @@ MODULES = {
     "learned_positions": lambda q, k, v, p: tuple(
         with_positions(x, p["positions"]) for x in (q, k, v)),
     "latent": lambda q, k, v, p: (q, mapped(p["K"], k), mapped(p["V"], v)),
+    "attention_residuals": lambda q, k, v, p: (q, [
+        [x / math.sqrt(dot(row, row) / len(row) + 1e-6) for x in row] for row in k], v),
     "linformer": lambda q, k, v, p: (q, shortened(p["E"], k), shortened(p.get("F", p["E"]), v)),
 }
 

@@ -27,6 +27,7 @@ GIVEN = {"width": 5.0, "block": 2.0, "count": 2.0, "window": 2.0, "share": 0.5, 
 DIFFERENTIATED = ["local_p", "location_sensitive", "coverage", "monotonic", "convolution", "t5",
                   "shaw", "rope", "linformer", "learned_positions", "temperature", "sink",
                   "sigmoid", "sparsemax", "entmax", "linear", "differential", "latent", "nsa", "selective",
+                  "attention_residuals",
                   "forget", "kerple_log", "kerple_power", "sandwich", "cope", "fire", "yarn",
                   "partial_rope", "adaptive_entmax", "softpick", "scalable_softmax", "stick_breaking"]
 

@@ -103,6 +103,9 @@ std::vector<Variant> variants() {
        [](auto& c) {
          c.self.mechanism = "nsa", c.sparse_block = 2, c.sparse_blocks = 2, c.sparse_window = 2;
        }},
+      {"attention_residuals", [](auto& c) { c.residual = Residual::attention; }},
+      {"block_residuals",
+       [](auto& c) { c.residual = Residual::attention, c.residual_block = 2, c.layers = 3; }},
       {"selective", [](auto& c) { c.self.mechanism = "selective"; }},
       {"dsa", [](auto& c) { c.self.mechanism = "dsa", c.index_keys = 2; }},
       {"retention", [](auto& c) { c.layer = "retention"; }},

@@ -80,6 +80,7 @@ std::vector<Variant> variants() {
           {"differential", [](auto& c) { c.self.mechanism = c.source.mechanism = "differential"; }},
           {"latent", [](auto& c) { c.self.mechanism = "latent", c.positions = Positions::none; }},
           {"dsa", [](auto& c) { c.self.mechanism = "dsa", c.index_keys = 2; }},
+          {"attention_residuals", [](auto& c) { c.residual = Residual::attention; }},
           {"sparsemax", [](auto& c) { c.self.normaliser = "sparsemax"; }},
           {"additive_source", [](auto& c) { c.source.mechanism = "bahdanau"; }},
           {"sink", [](auto& c) { c.source.mechanism = "sink"; }},
