@@ -18,12 +18,12 @@ namespace attend {
 // threads may step concurrently, each with its own state.
 class PackedStack {
  public:
-  // Whether a stack has a packed form. Requires float32 on the CPU, no experts or gates, sums of the
-  // sublayers' outputs, a norm in each sublayer, the same heads in all layers that attend, and recurrences that PackedRecurrence
-  // takes. The heads need a dot-product score and softmax over all keys so far, or over all keys of
-  // a source, without a bias or rotation. Their contexts may be gated. Differential and latent
-  // heads have no packed form: a cache of packed steps holds one key and one value of equal depth
-  // per head of keys.
+  // Whether a stack has a packed form. Requires float32 on the CPU, no experts or gates, sums of
+  // the sublayers' outputs, a norm in each sublayer, the same heads in all layers that attend, and
+  // recurrences that PackedRecurrence takes. The heads need a dot-product score and softmax over
+  // all keys so far, or over all keys of a source, without a bias or rotation. Their contexts may
+  // be gated. Differential and latent heads have no packed form: a cache of packed steps holds one
+  // key and one value of equal depth per head of keys.
   static bool takes(const TransformerStack& stack);
 
   // Error unless takes(). With bfloat16 weights, layers of an encoder (see encodes()) also round

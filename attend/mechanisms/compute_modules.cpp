@@ -12,6 +12,8 @@
 #include "attend/nn/depth_attention.h"
 #include "attend/nn/key_indexer.h"
 #include "attend/nn/positions.h"
+#include "attend/nn/score_mixer.h"
+#include "attend/nn/segment_memory.h"
 #include "attend/nn/selective_bias.h"
 #include "attend/nn/sparse_branches.h"
 #include "attend/ops/shape_text.h"
@@ -169,11 +171,44 @@ void check_begins_at_first(const AttentionSpec& spec, std::string_view what) {
 void lower_scores(const Parameters&, Attended& given) {
   check_begins_at_first(given.spec, "selective attention");
   const auto first_head = [](const Tensor& x) { return with_four_axes(x).narrow(1, 0, 1); };
-  const Tensor bias = selective_bias(first_head(given.query), first_head(given.key),
-                                     given.spec.score, given.spec.scope, 0, {})
-                          .bias;
-  given.spec.bias =
-      given.spec.bias + dense_bias(given.query.dim() == 4 ? bias : bias.squeeze(1));
+  const Tensor bias =
+      selective_bias(first_head(given.query), first_head(given.key), given.spec.score,
+                     with_four_axes(given.spec.scope, given.query.dim()), 0, {})
+          .bias;
+  given.spec.bias = given.spec.bias + dense_bias(given.query.dim() == 4 ? bias : bias.squeeze(1));
+}
+
+// Takes weights [B, heads, queries, keys] for inputs of any number of axes.
+void take_all_weights(const Tensor& weights, Attended& given) {
+  std::vector<int64_t> whole = given.query.sizes().vec();
+  whole.back() = given.key.size(-2);
+  take_weights(weights.view(whole), given);
+}
+
+void remember_segments(const Parameters& parameters, Attended& given) {
+  check_begins_at_first(given.spec, "a memory of segments");
+  const Tensor query = with_four_axes(given.query), key = with_four_axes(given.key);
+  const Tensor gate = at::sigmoid(parameters.at("beta")).view({-1, 1, 1});
+  if (gate.size(0) != 1 && gate.size(0) != query.size(1))
+    fail("beta has {} numbers; {} heads need one, or one each", gate.size(0), query.size(1));
+  take_all_weights(
+      memory_weights(count_of(parameters, "segment"),
+                     {query, key, with_four_axes(given.value), query, key}, given.spec, gate),
+      given);
+}
+
+void mix_scores(const Parameters& parameters, Attended& given) {
+  check_begins_at_first(given.spec, "a kernel over scores");
+  const Tensor query = with_four_axes(given.query), key = with_four_axes(given.key);
+  const Tensor& kernel = parameters.at("kernel");
+  const auto found = parameters.find("mix");
+  const Tensor scores = attention_scores(
+      query, key,
+      {.score = given.spec.score, .scope = with_four_axes(given.spec.scope, given.query.dim())});
+  const Tensor all = kernel.dim() == 2 ? kernel.expand({query.size(1), -1, -1}) : kernel;
+  take_all_weights(mixed_weights(scores, query.size(2), all,
+                                 found == parameters.end() ? Tensor() : found->second),
+                   given);
 }
 
 // The sum of the three branches' weights.
@@ -187,11 +222,8 @@ void add_branches(const Parameters& parameters, Attended& given) {
                                 count_of(parameters, "window")};
   const SparseHeads heads{with_four_axes(given.query), with_four_axes(given.key),
                           with_four_axes(given.value)};
-  std::vector<int64_t> whole = given.query.sizes().vec();
-  whole.back() = given.key.size(-2);
-  take_weights(
-      sparse_weights(sizes, heads, given.spec, gates.t().view({3, 1, 1, -1, 1}), {}).view(whole),
-      given);
+  take_all_weights(sparse_weights(sizes, heads, given.spec, gates.t().view({3, 1, 1, -1, 1}), {}),
+                   given);
 }
 
 void keep_indexed_keys(const Parameters& parameters, Attended& given) {
@@ -297,6 +329,21 @@ std::vector<ComputeModule> key_modules() {
        "s_ij - F_ij, F_ij = sum_{j < t < i} max(0, s_tj) of the first head, F_i0 = 0",
        {},
        lower_scores},
+      {ModuleKind::memory,
+       "(1 - g) softmax_j(s_ij) in the own segment + g f(q_i) . f(k_j) / sum_j of the segments "
+       "before, g = sigmoid(beta)",
+       {{"beta", "", "the gate before its sigmoid, a number or [heads]", 0, true},
+        {"segment", "", "keys per segment", 0, true, false}},
+       remember_segments},
+      {ModuleKind::score_mix,
+       "softmax_j(sum_ab kernel_ab s_(i - A + 1 + a, j - B / 2 + b)), the last row of the kernel "
+       "for "
+       "the query itself",
+       {{"kernel", "A, B", "factors of the scores of A last queries and B keys; or [heads, A, B]",
+         2, true},
+        {"mix", "groups, g, g", "factors [from, to] of the weights of each g heads; absent: none",
+         3, false}},
+       mix_scores},
       {ModuleKind::depth, "keys v_j / rms(v_j) of the outputs v_j", {}, normalise_keys},
       {ModuleKind::latent,
        "K c and V c of the latent vectors c that --key and --value give",

@@ -67,6 +67,13 @@ Parameters module_parameters(const Mechanism& row, int64_t words, int64_t depth)
               {"block", torch::tensor(2.0)},
               {"count", torch::tensor(2.0)},
               {"window", torch::tensor(2.0)}};
+    case ModuleKind::memory:
+      return {{"beta", torch::tensor(0.0)}, {"segment", torch::tensor(3.0)}};
+    case ModuleKind::score_mix: {
+      Tensor kernel = torch::zeros({2, 3});
+      kernel[1][1] = 1.0;
+      return {{"kernel", kernel}};
+    }
     case ModuleKind::latent: {
       const int64_t few = (depth + 1) / 2;
       const Tensor both = torch::randn({depth, few}) / std::sqrt(static_cast<double>(few));

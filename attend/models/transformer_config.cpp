@@ -84,6 +84,8 @@ void check_row(const char* key, const Mechanism& row) {
     case ModuleKind::branches:
     case ModuleKind::indexer:
     case ModuleKind::selection:
+    case ModuleKind::memory:
+    case ModuleKind::score_mix:
       return;
     default:
       fail("{} is {}, which takes {}; take self, or another row without a module", key, row.name,
@@ -93,7 +95,8 @@ void check_row(const char* key, const Mechanism& row) {
 
 // Whether a module reads only earlier positions of its own sequence.
 bool reads_earlier(ModuleKind kind) {
-  return kind == ModuleKind::branches || kind == ModuleKind::selection;
+  return kind == ModuleKind::branches || kind == ModuleKind::selection ||
+         kind == ModuleKind::memory || kind == ModuleKind::score_mix;
 }
 
 // Error if the row implies other positions than the setting.
@@ -133,7 +136,8 @@ Settings LayersConfig::norm_settings() {
       {"model.first_norm", &first_norm,
        "whether the first layer's attention normalises its input, as the other layers do"},
       {"model.residual", &residual,
-       "what a sublayer reads: the sum of all earlier outputs, or their mean with learned attention "
+       "what a sublayer reads: the sum of all earlier outputs, or their mean with learned "
+       "attention "
        "(attention residuals; Kimi Team 2026)"},
       {"model.residual_block", &residual_block,
        "number of sublayers whose outputs are summed before model.residual = attention reads them",
@@ -180,6 +184,14 @@ Settings LayersConfig::weight_settings() {
        1024},
       {"model.index_depth", &index_depth,
        "depth of queries and keys of the indexer of mechanism dsa", 1, 65536},
+      {"model.memory_segment", &memory_segment, "number of keys per segment of mechanism infini", 1,
+       1 << 20},
+      {"model.mixed_queries", &mixed_queries,
+       "number of last queries whose scores mechanism multi_token mixes", 1, 64},
+      {"model.mixed_keys", &mixed_keys,
+       "number of keys whose scores mechanism multi_token mixes; odd", 1, 255},
+      {"model.mixed_heads", &mixed_heads,
+       "number of heads whose weights mechanism multi_token mixes; divides model.heads", 1, 1024},
       {"model.rotary_bases", &rotary_bases,
        "base of the angles of positions rotary; several, separated by ;, alternate over the "
        "layers"},
@@ -217,8 +229,10 @@ Settings LayersConfig::settings() {
 
 std::vector<HeadGroup> LayersConfig::heads_in_turn(bool causal) const {
   HeadGroup group = group_of(self, heads, key_heads);
-  if (mechanism(self.mechanism).module_kind == ModuleKind::indexer)
-    group.indexer = {index_keys, index_heads, index_depth};
+  const ModuleKind kind = mechanism(self.mechanism).module_kind;
+  if (kind == ModuleKind::indexer) group.indexer = {index_keys, index_heads, index_depth};
+  if (kind == ModuleKind::memory) group.memory_segment = memory_segment;
+  if (kind == ModuleKind::score_mix) group.mix = {mixed_queries, mixed_keys, mixed_heads};
   if (has_branches()) group.branches = {sparse_block, sparse_blocks, sparse_window};
   if (is_latent()) {
     const int64_t own_depth = depth_per_head();
@@ -366,6 +380,11 @@ void LayersConfig::check() const {
   if (row.module_kind == ModuleKind::difference && (heads % 2 != 0 || key_heads % 2 != 0))
     fail("model.heads is {} and model.key_heads {}, and {} subtracts in pairs; take even numbers",
          heads, key_heads, row.name);
+  if (row.module_kind == ModuleKind::score_mix && (heads % mixed_heads != 0 || mixed_keys % 2 == 0))
+    fail(
+        "model.mixed_heads is {} and model.mixed_keys {}; take a number that divides model.heads, "
+        "{}, and an odd one",
+        mixed_heads, mixed_keys, heads);
   recurrences();  // throws on an unknown name
   check_row("model.mechanism", row);
   self.check("model.");

@@ -44,6 +44,8 @@ struct LayersConfig {
   int64_t key_heads = 0;                         // 0: heads
   int64_t latent_depth = 0, latent_rotary = -1;  // see settings(); for mechanism latent
   int64_t sparse_block = 64, sparse_blocks = 16, sparse_window = 512;
+  int64_t memory_segment = 64;
+  int64_t mixed_queries = 6, mixed_keys = 11, mixed_heads = 2;
   int64_t index_keys = 256, index_heads = 4, index_depth = 32;
   HiddenActivation activation = HiddenActivation::relu;
   bool gated = false;          // see FeedForward

@@ -40,8 +40,8 @@ class DepthAttention : public torch::nn::Module {
     void keep(const at::Tensor& sum);
 
     const DepthAttention& reader_;
-    int64_t sublayers_ = 0;                  // number so far
-    std::vector<at::Tensor> sums_, keys_;    // whole blocks and the open one
+    int64_t sublayers_ = 0;                // number so far
+    std::vector<at::Tensor> sums_, keys_;  // whole blocks and the open one
   };
 
  private:

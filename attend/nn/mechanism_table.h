@@ -37,6 +37,8 @@ enum class ModuleKind {
   indexer,      // HeadGroup::indexer
   selection,    // HeadGroup::selective
   depth,        // DepthAttention
+  memory,       // HeadGroup::memory_segment
+  score_mix,    // HeadGroup::mix
   other,        // anything else
 };
 

@@ -175,9 +175,9 @@ void TransformerStack::added(DepthAttention::Outputs& outputs, const Tensor& x, 
 
 Tensor TransformerStack::fed_forward(Layer& layer, const Tensor& x, const Tensor& present,
                                      const Pass& pass) {
-  return pass.watched(WatchedVectors::feed_forward,
-                      layer.experts ? layer.experts->forward(x, pass, present)
-                                    : layer.feed_forward->forward(x, pass));
+  return pass.watched(WatchedVectors::feed_forward, layer.experts
+                                                        ? layer.experts->forward(x, pass, present)
+                                                        : layer.feed_forward->forward(x, pass));
 }
 
 // No watch sees the vectors after the attention, since they are no sums with its output.
@@ -190,8 +190,8 @@ Tensor TransformerStack::through_depth(const Tensor& x, const Tensor& present, c
     Layer& layer = layers_[i];
     const Pass self = pass.at_site({pass.site.part, static_cast<int64_t>(i) + 1, false});
     const Tensor read = outputs.read(self);
-    added(outputs, i == 0 ? read : self.watched(WatchedVectors::layer, read),
-          layer.self_norm.get(), self, [&](const Tensor& in) { return read_self(i, in, self); });
+    added(outputs, i == 0 ? read : self.watched(WatchedVectors::layer, read), layer.self_norm.get(),
+          self, [&](const Tensor& in) { return read_self(i, in, self); });
     if (layer.cross) {
       const Pass cross = pass.at_site({pass.site.part, self.site.layer, true});
       added(outputs, outputs.read(cross), layer.cross_norm.get(), cross,

@@ -49,8 +49,8 @@ struct TransformerStackConfig {
   // If false, with normalise_first, the first layer's attention reads the stack's input without a
   // norm.
   bool first_norm = true;
-  // If above 0, sublayers attend to the earlier outputs instead of their sum, in blocks of this many
-  // sublayers: DepthAttention. Requires normalise_first.
+  // If above 0, sublayers attend to the earlier outputs instead of their sum, in blocks of this
+  // many sublayers: DepthAttention. Requires normalise_first.
   int64_t depth_block = 0;
   NormKind norm = NormKind::layer;
   double epsilon = 1e-5;           // added to the variance in a norm
@@ -106,8 +106,12 @@ class TransformerStack : public torch::nn::Module {
   at::Tensor step(const at::Tensor& x, StackCaches& caches, const Pass& pass);
 
   int64_t layers() const { return static_cast<int64_t>(layers_.size()); }
-  // Whether a layer, from 0, reads the sequence by attention.
-  bool attends(int64_t layer) const { return layers_[static_cast<size_t>(layer)].self != nullptr; }
+  // Whether a layer, from 0, reads the sequence by attention over all keys, so that steps have
+  // weights.
+  bool attends(int64_t layer) const {
+    const Layer& one = layers_[static_cast<size_t>(layer)];
+    return one.self != nullptr && one.self->keeps_keys();
+  }
   const TransformerStackConfig& config() const { return config_; }
 
  private:
@@ -158,7 +162,7 @@ class TransformerStack : public torch::nn::Module {
 
   TransformerStackConfig config_;
   std::vector<Layer> layers_;
-  std::shared_ptr<Norm> final_norm_;  // null unless normalise_first
+  std::shared_ptr<Norm> final_norm_;                 // null unless normalise_first
   std::shared_ptr<DepthAttention> depth_attention_;  // null without a depth block
 };
 

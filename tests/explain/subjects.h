@@ -103,8 +103,13 @@ inline std::vector<SmallModel> small_models() {
       with(layers, {"model.layers=2", "model.mechanism=nsa", "model.sparse_block=2",
                     "model.sparse_blocks=2", "model.sparse_window=2"}));
   add("transformer_residuals", "transformer",
-      with(layers, {"model.encoder_layers=2", "model.decoder_layers=2",
-                    "model.residual=attention"}));
+      with(layers,
+           {"model.encoder_layers=2", "model.decoder_layers=2", "model.residual=attention"}));
+  add("lm_segments", "lm",
+      with(layers, {"model.layers=2", "model.mechanism=infini", "model.memory_segment=2"}));
+  add("lm_mixed", "lm",
+      with(layers, {"model.layers=2", "model.mechanism=multi_token", "model.mixed_queries=2",
+                    "model.mixed_keys=3"}));
   add("lm_selective", "lm", with(layers, {"model.layers=2", "model.mechanism=selective"}));
   add("lm_blocks", "lm",
       with(layers, {"model.layers=2", "model.mechanism=moba", "model.scope=top_blocks:2,2"}));

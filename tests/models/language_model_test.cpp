@@ -106,6 +106,12 @@ std::vector<Variant> variants() {
       {"attention_residuals", [](auto& c) { c.residual = Residual::attention; }},
       {"block_residuals",
        [](auto& c) { c.residual = Residual::attention, c.residual_block = 2, c.layers = 3; }},
+      {"infini", [](auto& c) { c.self.mechanism = "infini", c.memory_segment = 2; }},
+      {"multi_token",
+       [](auto& c) {
+         c.self.mechanism = "multi_token", c.mixed_queries = 2, c.mixed_keys = 3;
+         c.positions = Positions::rotary;
+       }},
       {"selective", [](auto& c) { c.self.mechanism = "selective"; }},
       {"dsa", [](auto& c) { c.self.mechanism = "dsa", c.index_keys = 2; }},
       {"retention", [](auto& c) { c.layer = "retention"; }},

@@ -74,8 +74,7 @@ TEST(DepthAttention, IsTheFormula) {
       const Tensor read = outputs.read({}).detach();
       std::vector<Row> rows;
       for (const Tensor& each : given) rows.push_back(row_of(each[1][2]));
-      const Row expected =
-          read_by_loops(rows, static_cast<size_t>(block), row_of(queries[l]));
+      const Row expected = read_by_loops(rows, static_cast<size_t>(block), row_of(queries[l]));
       EXPECT_TRUE(close(read[1][2], torch::tensor(expected, torch::kDouble))) << block << ' ' << l;
     }
   }
@@ -111,9 +110,8 @@ TEST(DepthAttention, JoinsTheSublayersOfAStack) {
   const auto read = [&] {
     std::vector<Tensor> scores;
     for (const Tensor& each : outputs)
-      scores.push_back(
-          at::matmul(each / (each.square().mean(-1, true) + 1e-6).sqrt(),
-                     queries[static_cast<int64_t>(outputs.size()) - 2].unsqueeze(1)));
+      scores.push_back(at::matmul(each / (each.square().mean(-1, true) + 1e-6).sqrt(),
+                                  queries[static_cast<int64_t>(outputs.size()) - 2].unsqueeze(1)));
     const Tensor weights = at::cat(scores, -1).softmax(-1);
     return at::einsum("btn,nbtd->btd", {weights, at::stack(outputs)});
   };

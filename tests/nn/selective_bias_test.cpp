@@ -74,8 +74,7 @@ TEST(SelectiveHeads, ShareTheBiasOfTheFirst) {
     for (int64_t i = 0; i < 9; ++i)
       for (int64_t j = 0; j < 9; ++j)
         lowered[0][h][i][j] =
-            j > i ? -INFINITY
-                  : scores[0][h][i][j].item<double>() - faded(scores[0][0], i, j);
+            j > i ? -INFINITY : scores[0][h][i][j].item<double>() - faded(scores[0][0], i, j);
   const Tensor context = at::matmul(lowered.softmax(-1), heads("value").repeat_interleave(2, 1));
   const Tensor expected =
       at::matmul(context.transpose(1, 2).flatten(2), parameters["output.weight"].t()) +
