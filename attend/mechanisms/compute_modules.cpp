@@ -159,7 +159,7 @@ void subtract_weights(const Parameters& parameters, Attended& given) {
 
 void normalise_keys(const Parameters&, Attended& given) { given.key = depth_keys(given.key); }
 
-Tensor with_four_axes(const Tensor& x) {
+Tensor four_axes_of(const Tensor& x) {
   return x.dim() == 2 ? x.unsqueeze(0).unsqueeze(0) : x.dim() == 3 ? x.unsqueeze(1) : x;
 }
 
@@ -170,7 +170,7 @@ void check_begins_at_first(const AttentionSpec& spec, std::string_view what) {
 
 void lower_scores(const Parameters&, Attended& given) {
   check_begins_at_first(given.spec, "selective attention");
-  const auto first_head = [](const Tensor& x) { return with_four_axes(x).narrow(1, 0, 1); };
+  const auto first_head = [](const Tensor& x) { return four_axes_of(x).narrow(1, 0, 1); };
   const Tensor bias =
       selective_bias(first_head(given.query), first_head(given.key), given.spec.score,
                      with_four_axes(given.spec.scope, given.query.dim()), 0, {})
@@ -187,19 +187,19 @@ void take_all_weights(const Tensor& weights, Attended& given) {
 
 void remember_segments(const Parameters& parameters, Attended& given) {
   check_begins_at_first(given.spec, "a memory of segments");
-  const Tensor query = with_four_axes(given.query), key = with_four_axes(given.key);
+  const Tensor query = four_axes_of(given.query), key = four_axes_of(given.key);
   const Tensor gate = at::sigmoid(parameters.at("beta")).view({-1, 1, 1});
   if (gate.size(0) != 1 && gate.size(0) != query.size(1))
     fail("beta has {} numbers; {} heads need one, or one each", gate.size(0), query.size(1));
   take_all_weights(
       memory_weights(count_of(parameters, "segment"),
-                     {query, key, with_four_axes(given.value), query, key}, given.spec, gate),
+                     {query, key, four_axes_of(given.value), query, key}, given.spec, gate),
       given);
 }
 
 void mix_scores(const Parameters& parameters, Attended& given) {
   check_begins_at_first(given.spec, "a kernel over scores");
-  const Tensor query = with_four_axes(given.query), key = with_four_axes(given.key);
+  const Tensor query = four_axes_of(given.query), key = four_axes_of(given.key);
   const Tensor& kernel = parameters.at("kernel");
   const auto found = parameters.find("mix");
   const Tensor scores = attention_scores(
@@ -220,8 +220,8 @@ void add_branches(const Parameters& parameters, Attended& given) {
   check_begins_at_first(given.spec, "each sparse branch");
   const SparseBranchSizes sizes{count_of(parameters, "block"), count_of(parameters, "count"),
                                 count_of(parameters, "window")};
-  const SparseHeads heads{with_four_axes(given.query), with_four_axes(given.key),
-                          with_four_axes(given.value)};
+  const SparseHeads heads{four_axes_of(given.query), four_axes_of(given.key),
+                          four_axes_of(given.value)};
   take_all_weights(sparse_weights(sizes, heads, given.spec, gates.t().view({3, 1, 1, -1, 1}), {}),
                    given);
 }

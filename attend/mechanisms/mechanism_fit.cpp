@@ -46,7 +46,7 @@ FitTask task_of(const Mechanism& row) {
   return FitTask::translate;
 }
 
-// A sublayer reads the outputs of the sublayers before, so that there are as many as keys.
+// One query per key: a sublayer reads the outputs of the sublayers before.
 int64_t learned_queries(const Mechanism& row, int64_t words) {
   return row.module_kind == ModuleKind::depth ? words : kLearnedQueries;
 }

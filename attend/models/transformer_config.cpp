@@ -136,12 +136,11 @@ Settings LayersConfig::norm_settings() {
       {"model.first_norm", &first_norm,
        "whether the first layer's attention normalises its input, as the other layers do"},
       {"model.residual", &residual,
-       "what a sublayer reads: the sum of all earlier outputs, or their mean with learned "
-       "attention "
-       "(attention residuals; Kimi Team 2026)"},
+       "input of a sublayer: the sum of all earlier outputs, or their mean with weights from "
+       "learned "
+       "queries (attention residuals; Kimi Team 2026)"},
       {"model.residual_block", &residual_block,
-       "number of sublayers whose outputs are summed before model.residual = attention reads them",
-       1, 1024},
+       "number of sublayers that are summed before model.residual = attention reads them", 1, 1024},
       {"model.norm", &norm,
        "norm of the layers: layer normalisation, or division by the root mean square (rms)"},
       {"model.epsilon", &epsilon, "number added to the variance in layer normalisation", 1e-15, 1},
@@ -149,22 +148,8 @@ Settings LayersConfig::norm_settings() {
        "whether all layers of a stack share the parameters of model.bias"}};
 }
 
-Settings LayersConfig::weight_settings() {
-  Settings all = {
-      {"model.positions", &positions, "encoding of positions"},
-      {"model.depth", &depth, "depth of the vectors between the layers", 1, 65536},
-      {"model.feed_forward", &feed_forward, "number of hidden units of the feed-forward network", 1,
-       262144},
-      {"model.layer", &layer,
-       fmt::format("how layers read the sequence: {}; several, separated by commas, alternate over "
-                   "the layers; in encoders half of the heads of a recurrence read from the end",
-                   layer_names())},
-      {"model.heads", &heads, "number of attention heads; divides model.depth", 1, 1024},
-      {"model.head_depth", &head_depth,
-       "depth of queries, keys and values of a head; 0: model.depth / model.heads", 0, 65536},
-      {"model.key_heads", &key_heads,
-       "number of heads of keys and values, shared by the attention heads; 0: one per head", 0,
-       1024},
+Settings LayersConfig::mechanism_settings() {
+  return {
       {"model.latent_depth", &latent_depth,
        "numbers that decoding keeps per token for keys and values of all heads, with mechanism "
        "latent; 0: 4 times the depth of a head",
@@ -187,11 +172,29 @@ Settings LayersConfig::weight_settings() {
       {"model.memory_segment", &memory_segment, "number of keys per segment of mechanism infini", 1,
        1 << 20},
       {"model.mixed_queries", &mixed_queries,
-       "number of last queries whose scores mechanism multi_token mixes", 1, 64},
+       "number of last queries in the kernel of mechanism multi_token", 1, 64},
       {"model.mixed_keys", &mixed_keys,
-       "number of keys whose scores mechanism multi_token mixes; odd", 1, 255},
+       "number of keys in the kernel of mechanism multi_token; odd", 1, 255},
       {"model.mixed_heads", &mixed_heads,
-       "number of heads whose weights mechanism multi_token mixes; divides model.heads", 1, 1024},
+       "number of heads that mechanism multi_token mixes; divides model.heads", 1, 1024}};
+}
+
+Settings LayersConfig::weight_settings() {
+  Settings all = {
+      {"model.positions", &positions, "encoding of positions"},
+      {"model.depth", &depth, "depth of the vectors between the layers", 1, 65536},
+      {"model.feed_forward", &feed_forward, "number of hidden units of the feed-forward network", 1,
+       262144},
+      {"model.layer", &layer,
+       fmt::format("how layers read the sequence: {}; several, separated by commas, alternate over "
+                   "the layers; in encoders half of the heads of a recurrence read from the end",
+                   layer_names())},
+      {"model.heads", &heads, "number of attention heads; divides model.depth", 1, 1024},
+      {"model.head_depth", &head_depth,
+       "depth of queries, keys and values of a head; 0: model.depth / model.heads", 0, 65536},
+      {"model.key_heads", &key_heads,
+       "number of heads of keys and values, shared by the attention heads; 0: one per head", 0,
+       1024},
       {"model.rotary_bases", &rotary_bases,
        "base of the angles of positions rotary; several, separated by ;, alternate over the "
        "layers"},
@@ -211,6 +214,7 @@ Settings LayersConfig::weight_settings() {
        "0: one network",
        0, 1024},
       {"model.chosen_experts", &chosen_experts, "number of experts that a position uses", 1, 1024}};
+  append(all, mechanism_settings());
   append(all, norm_settings());
   return all;
 }

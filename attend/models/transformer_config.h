@@ -20,8 +20,8 @@ Settings embedding_settings(bool& output_bias, bool& scale_embedding);
 // The name in LayersConfig::layer of layers that read by attention.
 constexpr std::string_view attention_layer = "attention";
 
-// What a sublayer reads: the sum of the input and of all outputs before, or their weighted mean
-// (DepthAttention).
+// Input of a sublayer: the sum of the stack's input and of all earlier outputs, or their weighted
+// mean (DepthAttention).
 enum class Residual { sum, attention };
 inline EnumNames names_of(Residual) { return {"sum", "attention"}; }
 
@@ -83,7 +83,8 @@ struct LayersConfig {
   void check_both_ways() const;
 
  private:
-  Settings norm_settings();  // part of weight_settings()
+  Settings norm_settings();       // parts of weight_settings()
+  Settings mechanism_settings();  // sizes of some mechanisms
   // The recurrences of the layers, in turn, null for attention; empty if all layers attend.
   std::vector<const RecurrenceRow*> recurrences() const;
   int64_t depth_per_head() const { return head_depth > 0 ? head_depth : depth / heads; }

@@ -33,7 +33,8 @@ class DepthAttention : public torch::nn::Module {
 
     // Adds the output of the next sublayer.
     void add(const at::Tensor& output);
-    // What the next sublayer reads, or after the last one the output of all: [B, T, depth].
+    // Returns the input of the next sublayer, or after the last one the output of all: [B, T,
+    // depth].
     at::Tensor read(const Pass& pass) const;
 
    private:

@@ -139,9 +139,8 @@ std::vector<Mechanism> scores_of_others() {
        .space = "(n + m) d, and n m for F of all heads",
        .carries = "keys, values and F so far",
        .cache = "2 d, and 1 for all heads",
-       .module =
-           "HeadGroup::selective of MultiHeadAttention; F is no part of the kernels, since it "
-           "adds up all rows before",
+       .module = "HeadGroup::selective of MultiHeadAttention; the kernels do not form F, since it "
+                 "adds up all rows before",
        .module_kind = ModuleKind::selection,
        .refusal = reads_its_sequence},
       {.name = "multi_token",
@@ -168,7 +167,7 @@ std::vector<Mechanism> scores_of_others() {
 }
 
 // Segments with a memory of earlier ones.
-std::vector<Mechanism> memories() {
+std::vector<Mechanism> segment_memories() {
   return {
       {.name = "infini",
        .title = "Infini-attention",
@@ -224,7 +223,7 @@ std::vector<Mechanism> over_depth() {
 std::vector<Mechanism> module_mechanisms() {
   std::vector<Mechanism> all = head_forms();
   for (const std::vector<Mechanism>& more :
-       {chosen_keys(), scores_of_others(), memories(), over_depth()})
+       {chosen_keys(), scores_of_others(), segment_memories(), over_depth()})
     all.insert(all.end(), more.begin(), more.end());
   return all;
 }

@@ -163,7 +163,7 @@ class MultiHeadAttention : public torch::nn::Module {
   static at::Tensor memory_contexts(const Group& group, const AttentionCall& given,
                                     const at::Tensor& query, MultiHeadState& state,
                                     const HeadCall& call);
-  // Contexts of mixed scores, with the queries before those given.
+  // Contexts of mixed scores of the given queries and the ones before.
   at::Tensor mixed_contexts(const Group& group, const AttentionCall& given, MultiHeadState& state,
                             const HeadCall& call) const;
   at::Tensor latent_contexts(const Group& group, const at::Tensor& query, const at::Tensor& kept,

@@ -10,8 +10,8 @@ namespace attend {
 
 // Sizes of a convolution over scores; queries 0: not used.
 struct ScoreMixSizes {
-  int64_t queries = 0;  // a score reads the rows of so many last queries
-  int64_t keys = 11;    // and so many keys around its own; odd
+  int64_t queries = 0;  // number of last queries, with the own one
+  int64_t keys = 11;    // number of keys around the own one; odd
   int64_t heads = 2;    // heads that mix their weights; divides the number of heads
 };
 
@@ -24,8 +24,8 @@ struct ScoreMixSizes {
 // tile of the kernels does not hold.
 //
 // scores [B, heads, rows, Tk], -inf out of scope; the last `queries` rows are the queries of the
-// call, the others those before. kernel [heads, a, b]; mix [heads / g, g, g], undefined: none.
-// Returns the weights [B, heads, queries, Tk]. Error on shapes that do not fit.
+// call, the others are earlier queries. kernel [heads, a, b]; mix [heads / g, g, g], undefined:
+// none. Returns the weights [B, heads, queries, Tk]. Error on shapes that do not fit.
 at::Tensor mixed_weights(const at::Tensor& scores, int64_t queries, const at::Tensor& kernel,
                          const at::Tensor& mix);
 
@@ -42,7 +42,8 @@ class ScoreMixer : public torch::nn::Module {
                     const at::Tensor& value, const AttentionSpec& spec, const at::Tensor& output,
                     const Pass& pass) const;
 
-  int64_t rows_before() const { return sizes_.queries - 1; }  // that a query reads
+  // Number of earlier queries that a query needs.
+  int64_t rows_before() const { return sizes_.queries - 1; }
 
  private:
   ScoreMixSizes sizes_;

@@ -15,7 +15,7 @@ Tensor features(const Tensor& x) { return at::where(x > 0, x + 1, x.clamp_max(0)
 // Features may be too small for their type.
 Tensor not_zero(const Tensor& sum) { return sum.clamp_min(1e-30); }
 
-// Of all heads that share keys.
+// Repeats x for the heads that share keys.
 Tensor shared(const Tensor& x, int64_t heads) { return x.repeat_interleave(heads / x.size(1), 1); }
 
 void add_segment(MemorySums& sums, const Tensor& key, const Tensor& value) {

@@ -23,10 +23,11 @@ struct MemorySums {
   at::Tensor total;   // [B, key heads, D, 1]: f(k)
 };
 
-// Infini-attention (Munkhdalai et al. 2024, eq. 2-7 and 10, with the linear update): a query reads
+// Infini-attention (Munkhdalai et al. 2024, eq. 2-7 and 10, with the linear update). A query reads
 // its own segment up to its position by softmax, and all segments before by linear attention over
-// their sums, in time and memory linear in the length.
-//   c_i = (1 - g) softmax(q_i k_j / sqrt(D)) v_j + g f(q_i) M / f(q_i) z,  M = f(k)^T v, z = f(k)
+// their sums, with f(x) = elu(x) + 1, M = f(k)^T v and z = f(k). Time and memory are linear in the
+// length.
+//   c_i = (1 - g) softmax(q_i k_j / sqrt(D)) v_j + g f(q_i) M / f(q_i) z
 // g is a sigmoid of one number per head. Without a segment before, the second part is 0.
 //
 // Contexts [B, heads, Tq, Dv] with segments of `segment` keys. gate: g, broadcasts to [B, heads,
@@ -35,7 +36,8 @@ struct MemorySums {
 at::Tensor memory_contexts(int64_t segment, const SegmentHeads& heads, const AttentionSpec& spec,
                            const at::Tensor& gate, MemorySums& sums, const Pass& pass);
 
-// The weights [B, heads, Tq, Tk] that give these contexts, if there are no sums before the keys.
+// The weights [B, heads, Tq, Tk] that give these contexts, if the keys begin with the first
+// segment.
 at::Tensor memory_weights(int64_t segment, const SegmentHeads& heads, const AttentionSpec& spec,
                           const at::Tensor& gate);
 

@@ -180,7 +180,7 @@ Tensor TransformerStack::fed_forward(Layer& layer, const Tensor& x, const Tensor
                                                         : layer.feed_forward->forward(x, pass));
 }
 
-// No watch sees the vectors after the attention, since they are no sums with its output.
+// Watches do not see the vectors after the attention: these are not sums with its output.
 template <class Self, class Cross>
 Tensor TransformerStack::through_depth(const Tensor& x, const Tensor& present, const Pass& pass,
                                        Self read_self, Cross read_cross) {

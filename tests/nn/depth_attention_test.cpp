@@ -37,7 +37,7 @@ Row row_of(const Tensor& x) {
   return {plain.data_ptr<double>(), plain.data_ptr<double>() + plain.numel()};
 }
 
-// Kimi Team 2026: what is read after all of `outputs`, for one position, by loops.
+// Kimi Team 2026: reads all of `outputs`, for one position, by loops.
 Row read_by_loops(const std::vector<Row>& outputs, size_t block, const Row& query) {
   std::vector<Row> sums = {outputs[0]};
   for (size_t i = 1; i < outputs.size(); ++i) {

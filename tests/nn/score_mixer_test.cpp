@@ -54,7 +54,7 @@ TEST(ScoreMixer, IsTheFormula) {
                         row_by_loops(all[0][h / 2 * 2 + g], kernel[h / 2 * 2 + g], i);
           EXPECT_TRUE(close(weights[0][h][i], expected)) << length << ' ' << rows << ' ' << i;
         }
-      // The last queries, with those before.
+      // The last queries, with the ones before.
       const int64_t few = (length + 1) / 2;
       EXPECT_TRUE(close(mixed_weights(seen, few, kernel, mix), weights.slice(2, length - few)));
     }
