@@ -156,9 +156,8 @@ std::vector<Mechanism> scores_of_others() {
        .relation = Relation::same,
        .choices = {.scope = "causal"},
        .time = "n m (d + 66)",
-       .space = "n m",
+       .space = "(n + m) d, and n m for all weights",
        .carries = "keys, values and the last 5 queries",
-       .paths = "composed",
        .module = "HeadGroup::mix of MultiHeadAttention, ScoreMixer; not fused: a weight depends on "
                  "scores of other rows, which a tile of the kernels does not hold",
        .module_kind = ModuleKind::score_mix,
@@ -211,7 +210,6 @@ std::vector<Mechanism> over_depth() {
        .time = "L^2 n d for L sublayers",
        .space = "L n d",
        .cache = "0",
-       .paths = "composed",
        .module = "DepthAttention of TransformerStack, by model.residual = attention",
        .module_kind = ModuleKind::depth,
        .refusal = "it reads the sublayers of a Transformer; take cross"},
