@@ -55,7 +55,8 @@ ENVIRONMENTS = {
                          "matplotlib==3.11.2", "pandas==3.1.1", "jaxtyping==0.3.11", "einops==0.8.2",
                          "fancy_einsum==0.0.3", "typeguard==4.6.1", "beartype==0.23.1",
                          "torch-geometric==2.8.1", "onnx==1.23.2"),
-                        ("captum==0.9.0", "transformer_lens==4.3.0", "fla-core==0.6.0")),
+                        ("captum==0.9.0", "transformer_lens==4.3.0", "fla-core==0.6.0", "entmax==1.3",
+                         "x-transformers==2.31.10")),
     "four": Environment(("torch==2.15.0", "transformers==4.57.6", "sentence-transformers==5.7.0",
                          "sentencepiece==0.2.3", "pillow==11.3.0", "protobuf==7.36.2")),
     "files": Environment(("pillow==13.0.0", "conllu==6.0.0", "biopython==1.88", "soundfile==0.14.0", "numpy==2.4.6")),
@@ -75,6 +76,8 @@ HUB = ("transformers", "sentence-transformers", "tokenizers", "sentencepiece")
 ROWS = (
     Row("attention", "contexts and weights of `compute` with ONNX's reference: random shapes, masks, caches, heads",
         "conform_attention.py", "attention", ("onnx",)),
+    Row("mechanisms", "contexts and gradients of `compute` with forgetting and selective attention and entmax",
+        "conform_mechanisms.py", "five", ("fla-core", "x-transformers", "entmax")),
     Row("recurrence", "outputs, states and gradients of `recurrence` with ONNX's reference and plain loops",
         "conform_recurrence.py", "five", ("onnx", "fla-core")),
     Row("processors", "kernels with their reference (self-test) under QEMU: Arm with several widths of SVE, s390x",

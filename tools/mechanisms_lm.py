@@ -28,6 +28,8 @@ SETTINGS = tomllib.loads(RECIPE.read_text())
 BASE = "masked_self"  # the others get nearly its number of weights
 ONE_STEP = "--set", "train.steps=1"
 NUMBERS = {"partial_rope": ("--set", "model.rotary_share=0.5")}  # settings without a useful default
+# Rows that have a setting of their own instead of model.mechanism.
+SETTING = {"attention_residuals": ("model.residual", "attention")}
 TRAINED = 1003854  # bytes; the rest is for validation
 
 
@@ -55,8 +57,9 @@ def rows():
 
 def train(key, name, data, folder, feed_forward, *more):
     """Trains a model; returns the reason if the program refuses."""
+    key, value = SETTING.get(name, (key, name))
     done = attend("train", "--config", RECIPE, "--data", data[0], "--valid", data[1], "--out", folder,
-                  "--set", f"{key}={name}", "--set", f"model.feed_forward={feed_forward}",
+                  "--set", f"{key}={value}", "--set", f"model.feed_forward={feed_forward}",
                   "--set", "train.replicas=1", *NUMBERS.get(name, ()), *more)
     if done.returncode == 2:
         return done.stderr.strip().splitlines()[-1]

@@ -12,9 +12,12 @@ namespace {
 using at::Tensor;
 using kernels::PackedMatrix;
 
+// Heads that read a source have neither rotation nor bias.
 bool takes_heads(const std::vector<HeadGroup>& groups, bool itself) {
-  if (groups.size() != 1 || groups[0].rotary || !groups[0].is_plain()) return false;
-  const AttentionChoices& choices = groups[0].choices;
+  if (groups.size() != 1 || !groups[0].is_plain()) return false;
+  AttentionChoices choices = groups[0].choices;
+  if (itself && PackedBias::takes(choices.bias)) choices.bias.clear();
+  if (!itself && groups[0].rotary) return false;
   const ScoreRow& score = score_row(choices.score);
   const bool plain_score = score.family == Family::dot && score.parameters.empty() &&
                            score.map_query == nullptr && score.map_key == nullptr &&
@@ -55,8 +58,8 @@ bool PackedStack::takes_layers(const TransformerStack& stack) {
   const TransformerStackConfig& config = stack.config();
   for (const Tensor& each : stack.parameters())
     if (!each.is_cpu() || each.scalar_type() != at::kFloat) return false;
-  if (config.experts > 0 || config.gated || !config.first_norm || !config.self_in_turn.empty() ||
-      config.norm != NormKind::layer || config.output_scale != 1)
+  if (config.experts > 0 || !config.first_norm || !config.self_in_turn.empty() ||
+      config.depth_block > 0)
     return false;
   const auto packs = [](const RecurrenceRow* row) {
     return row == nullptr || PackedRecurrence::takes(*row);
@@ -67,7 +70,10 @@ bool PackedStack::takes_layers(const TransformerStack& stack) {
 }
 
 PackedStack::Norm PackedStack::pack_norm(const Parameters& all, const std::string& name) {
-  return {numbers(all[name + ".weight"]), numbers(all[name + ".bias"])};
+  Norm norm{numbers(all[name + ".weight"]), {}};
+  const Tensor* bias = all.find(name + ".bias");  // absent for rms
+  norm.bias = bias == nullptr ? std::vector<float>(norm.weight.size(), 0.0F) : numbers(*bias);
+  return norm;
 }
 
 PackedStack::Heads PackedStack::pack_heads(const Parameters& all, const std::string& name,
@@ -97,6 +103,7 @@ PackedStack::Heads PackedStack::pack_heads(const Parameters& all, const std::str
     heads.gate = packed(padded(".gate0.weight", heads.heads), padded(".gate0.bias", heads.heads),
                         weights, round_rows);
   heads.norm = pack_norm(all, name + "_norm");
+  if (group.rotary) heads.rotation = PackedRotation(group.rotation, depth);
   return heads;
 }
 
@@ -105,7 +112,13 @@ void PackedStack::pack_self(const Parameters& all, int64_t index, WeightType wei
   const std::string name = fmt::format("layer{}_", index);
   const RecurrenceRow* row = config_.recurrence(index);
   if (row == nullptr) {
-    layer.self = pack_heads(all, name + "self", config_.self[0], weights, round_rows);
+    const HeadGroup& group = config_.self[0];
+    layer.self = pack_heads(all, name + "self", group, weights, round_rows);
+    const bool has_own = !config_.shared_bias || layer.cached == 0;
+    if (has_own && !group.choices.bias.empty())
+      layer.self.bias = PackedBias(group.choices, group.heads,
+                                   all[name + "self.query.weight"].size(0) / group.heads,
+                                   layer.self.scale, all, name + "self.group0.");
     return;
   }
   layer.recurrence =
@@ -151,10 +164,14 @@ PackedStack::PackedStack(const TransformerStack& stack, WeightType weights)
     };
     layer.hidden = map(part + ".hidden");
     layer.output = map(part + ".output");
+    if (config_.gated) layer.gate = map(part + ".gate");
     layer.feed_forward_norm = pack_norm(all, part + "_norm");
     layers_.push_back(std::move(layer));
   }
-  if (config_.normalise_first) final_norm_ = pack_norm(all, "norm");
+  if (!config_.normalise_first) return;
+  final_norm_ = pack_norm(all, "norm");
+  for (std::vector<float>* each : {&final_norm_.weight, &final_norm_.bias})
+    for (float& number : *each) number *= static_cast<float>(config_.output_scale);
 }
 
 std::shared_ptr<PackedStack::State> PackedStack::start(const StackSource& source,
@@ -197,6 +214,7 @@ void PackedStack::normalise(const State& state, const Norm& norm, float* out) co
                            .weight = norm.weight.data(),
                            .bias = norm.bias.data(),
                            .epsilon = static_cast<float>(config_.epsilon),
+                           .centred = config_.norm == NormKind::layer,
                            .out = out});
 }
 
@@ -221,6 +239,9 @@ void PackedStack::attend(State& state, const Heads& heads, const float* in,
                             .a_stride = stride,
                             .out = with_room(state.query, state.rows * wide),
                             .out_stride = wide});
+  if (!heads.rotation.empty())
+    heads.rotation.rotate({state.rows, heads.heads, heads.depth, wide, state.query.data()},
+                          state.turns);
   float* context = with_room(state.context, state.rows * wide);
   int64_t first = 0;
   for (const State::Group& group : state.groups) {
@@ -257,8 +278,8 @@ void PackedStack::attend(State& state, const Heads& heads, const float* in,
                             .out_stride = stride});
 }
 
-const float* PackedStack::keys_and_values(State& state, const Heads& heads, const float* in,
-                                          int64_t rows, int64_t stride) {
+float* PackedStack::keys_and_values(State& state, const Heads& heads, const float* in, int64_t rows,
+                                    int64_t stride) {
   const int64_t slot = 2 * heads.width();
   float* fresh = with_room(state.fresh, rows * slot);
   kernels::packed_products({.rows = rows,
@@ -274,7 +295,12 @@ void PackedStack::read_self(State& state, size_t index, const float* in, float* 
   const Heads& heads = layers_[index].self;
   const int64_t stride = up_to(config_.depth, PackedMatrix::panel);
   const int64_t positions = state.rows / state.count, slot = 2 * heads.width();
-  const float* fresh = keys_and_values(state, heads, in, state.rows, stride);
+  float* fresh = keys_and_values(state, heads, in, state.rows, stride);
+  if (!heads.rotation.empty())
+    heads.rotation.rotate({state.rows, heads.key_heads, heads.depth, slot, fresh}, state.turns);
+  const Tensor bias = state.biases.empty()  ? Tensor()
+                      : config_.shared_bias ? state.biases[0]
+                                            : state.biases[layers_[index].cached];
   const auto& newest = state.groups[0].steps;  // the same for all groups
   for (auto step = newest.end() - positions; step != newest.end(); ++step, fresh += slot)
     step->block->keep(layers_[index].cached, step->position, state.count, fresh, positions * slot);
@@ -286,6 +312,9 @@ void PackedStack::read_self(State& state, size_t index, const float* in, float* 
     return kernels::CachedAttention{
         .keys = group.positions(),
         .lengths = several ? state.reader_lengths.data() + first : nullptr,
+        .bias = bias.defined() ? bias.data_ptr<float>() : nullptr,
+        .bias_stride = 2 * state.bias_room - 1,
+        .bias_offsets = state.bias_offsets.data() + first,
         .type = cache_type_,
         .slots = state.slots.data(),
         .places = (several ? state.reader_places : state.places).data() + first * state.room,
@@ -334,6 +363,17 @@ void PackedStack::feed_forward(State& state, const Layer& layer, const float* in
     Tensor hidden = at::from_blob(state.hidden.data(), {state.rows, wide}, at::kFloat);
     activate(hidden, config_.activation);
   }
+  if (layer.gate.columns() > 0) {
+    float* gate = with_room(state.context, state.rows * wide);
+    kernels::packed_products({.rows = state.rows,
+                              .matrix = &layer.gate,
+                              .a = in,
+                              .a_stride = stride,
+                              .out = gate,
+                              .out_stride = wide});
+    float* hidden = state.hidden.data();
+    for (int64_t i = 0; i < state.rows * wide; ++i) hidden[i] *= gate[i];
+  }
   kernels::packed_products({.rows = state.rows,
                             .matrix = &layer.output,
                             .a = state.hidden.data(),
@@ -354,6 +394,27 @@ void PackedStack::pass(State& state, const Attention& attention) const {
   if (config_.normalise_first) normalise(state, final_norm_, state.x.data());
 }
 
+void PackedStack::place_rows(State& state, int64_t positions) const {
+  const auto attends = [](const Layer& layer) { return layer.recurrence == nullptr; };
+  const auto first = std::find_if(layers_.begin(), layers_.end(), attends);
+  if (first == layers_.end()) return;
+  const Heads& heads = first->self;
+  if (heads.rotation.empty() && heads.bias.empty()) return;
+  const std::vector<int64_t> rows = state.row_positions(positions);
+  if (!heads.rotation.empty()) heads.rotation.turns(rows, state.turns);
+  if (heads.bias.empty()) return;
+  constexpr int64_t least_room = 64;
+  const int64_t wanted = *std::max_element(rows.begin(), rows.end()) + 1;
+  if (wanted > state.bias_room) {
+    state.bias_room = std::max(least_room, 2 * wanted);
+    state.biases.clear();
+    for (const Layer& layer : layers_)
+      if (!layer.self.bias.empty()) state.biases.push_back(layer.self.bias.table(state.bias_room));
+  }
+  state.bias_offsets.clear();
+  for (const int64_t row : rows) state.bias_offsets.push_back(state.bias_room - 1 - row);
+}
+
 PackedStack::Vectors PackedStack::step(const Tensor& x, State& state, bool with_weights) const {
   const int64_t stride = up_to(config_.depth, PackedMatrix::panel);
   const int64_t positions = x.dim() == 3 ? x.size(1) : 1;
@@ -361,6 +422,7 @@ PackedStack::Vectors PackedStack::step(const Tensor& x, State& state, bool with_
   for (int64_t t = 0; t < positions; ++t)
     state.add_step(cache_type_, cached_layers(), cached_width());
   state.set_readers(positions);
+  place_rows(state, positions);
   const bool has_source = !config_.cross.empty();
   Vectors result{nullptr, stride, {}};
   with_weights &= !state.appended && (has_source || layers_.back().recurrence == nullptr);
@@ -387,7 +449,7 @@ PackedStack::Vectors PackedStack::step(const Tensor& x, State& state, bool with_
 
 bool PackedStack::encodes(const TransformerStack& stack) {
   return takes_layers(stack) && stack.config().cross.empty() &&
-         stack.config().recurrences.empty() &&
+         stack.config().recurrences.empty() && !stack.config().self[0].rotary &&
          reads_all_by_softmax(stack.config().self[0].choices, /*itself=*/false);
 }
 

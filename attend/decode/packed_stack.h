@@ -3,6 +3,7 @@
 #include <memory>
 #include <vector>
 
+#include "attend/decode/packed_positions.h"
 #include "attend/decode/packed_recurrence.h"
 #include "attend/decode/weight_type.h"
 #include "attend/kernels/cached_attention.h"
@@ -18,10 +19,11 @@ namespace attend {
 // threads may step concurrently, each with its own state.
 class PackedStack {
  public:
-  // Whether a stack has a packed form. Requires float32 on the CPU, no experts or gates, a norm in
-  // each sublayer, the same heads in all layers that attend, and recurrences that PackedRecurrence
-  // takes. The heads need a dot-product score and softmax over all keys so far, or over all keys of
-  // a source, without a bias or rotation. Their contexts may be gated. Differential and latent
+  // Whether a stack has a packed form. Requires float32 on the CPU, no experts, sums of the
+  // sublayers' outputs, a norm in each sublayer, the same heads in all layers that attend, and
+  // recurrences that PackedRecurrence takes. The heads need a dot-product score and softmax over
+  // all keys so far, or over all keys of a source. Heads that read the sequence may have a bias
+  // that PackedBias takes, and a rotation. Their contexts may be gated. Differential and latent
   // heads have no packed form: a cache of packed steps holds one key and one value of equal depth
   // per head of keys. Layers that share parameters have a packed form only for encode().
   static bool takes(const TransformerStack& stack);
@@ -48,8 +50,8 @@ class PackedStack {
   };
   Vectors step(const at::Tensor& x, State& state, bool with_weights) const;
 
-  // Whether encode() supports the stack (no source, each position reads all) and sequences of this
-  // length.
+  // Whether encode() supports the stack (no source, bias or rotation, each position reads all) and
+  // sequences of this length.
   static bool encodes(const TransformerStack& stack);
   static bool encodes_length(int64_t length);
 
@@ -68,6 +70,8 @@ class PackedStack {
     int64_t heads = 0, key_heads = 0, depth = 0;  // depth of a head, padded to a multiple of 16
     float scale = 1;
     Norm norm;
+    PackedBias bias;          // may be empty
+    PackedRotation rotation;  // may be empty
 
     int64_t width() const { return key_heads * depth; }  // keys, or values, of a position
   };
@@ -76,6 +80,7 @@ class PackedStack {
     std::unique_ptr<const PackedRecurrence> recurrence;  // null: the layer attends
     size_t cached = 0;  // index of the layer among the layers that attend
     kernels::PackedMatrix hidden, output;
+    kernels::PackedMatrix gate;  // factors of the hidden units; may be empty
     Norm feed_forward_norm;
   };
 
@@ -87,6 +92,8 @@ class PackedStack {
 
   void pack_self(const Parameters& all, int64_t index, WeightType weights, bool round_rows,
                  Layer& layer) const;
+  // Sets biases and turns of the rows of a step.
+  void place_rows(State& state, int64_t positions) const;
   void start_recurrences(State& state) const;
   template <class Sublayer>
   void add(State& state, const Norm& norm, const Sublayer& sublayer) const;
@@ -94,8 +101,8 @@ class PackedStack {
   template <class Keys>
   void attend(State& state, const Heads& heads, const float* in, const Keys& keys) const;
   // Computes the keys and values [rows, 2 width] of rows of vectors, in scratch memory.
-  static const float* keys_and_values(State& state, const Heads& heads, const float* in,
-                                      int64_t rows, int64_t stride);
+  static float* keys_and_values(State& state, const Heads& heads, const float* in, int64_t rows,
+                                int64_t stride);
   void read_self(State& state, size_t layer, const float* in, float* weights) const;
   void read_source(State& state, const Heads& heads, size_t layer, const float* in,
                    float* weights) const;

@@ -127,6 +127,15 @@ struct PackedStack::State {
     }
   }
 
+  // Positions of rows [count, positions] of new positions.
+  std::vector<int64_t> row_positions(int64_t positions) const {
+    std::vector<int64_t> all;
+    for (const Group& group : groups)
+      for (int64_t r = 0; r < group.count; ++r)
+        for (int64_t t = 0; t < positions; ++t) all.push_back(group.positions() - positions + t);
+    return all;
+  }
+
   // As DecodingState::reorder, for any same_sources.
   void reorder(const at::Tensor& order) {
     const at::Tensor plain = contiguous_numbers(order);
@@ -221,6 +230,10 @@ struct PackedStack::State {
   PackedRecurrence::Scratch recurrence_scratch;
   std::vector<float> x, normed, query, fresh, context, hidden;
   std::vector<const void*> slots;
+  std::vector<float> turns;        // PackedRotation::turns() of the rows
+  std::vector<at::Tensor> biases;  // PackedBias::table(bias_room) per layer that has its own
+  int64_t bias_room = 0;
+  std::vector<int64_t> bias_offsets;    // [rows]: column of key 0 in these tables
   std::vector<int32_t> reader_places;   // [rows][room]; empty: as `places`
   std::vector<int64_t> reader_lengths;  // [rows]: number of keys that each row reads; empty: all
 };

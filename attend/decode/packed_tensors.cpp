@@ -14,11 +14,8 @@ bool reads_all(const std::string& text, bool itself) {
 }  // namespace
 
 bool reads_all_by_softmax(const AttentionChoices& choices, bool itself) {
-  const NormaliserRow& normaliser = Normaliser(choices.normaliser).row();
-  return normaliser.kernel == kernels::Normaliser::softmax &&
-         normaliser.temperature == Temperature::none && normaliser.draws == Draws::nothing &&
-         normaliser.in_evaluation.empty() && normaliser.factor == nullptr &&
-         reads_all(choices.scope, itself) && parse_biases(choices.bias).empty();
+  return is_plain_softmax(choices) && reads_all(choices.scope, itself) &&
+         parse_biases(choices.bias).empty();
 }
 
 }  // namespace attend

@@ -64,6 +64,8 @@ class Decomposer : public Watch {
       case WatchedVectors::gate:
       case WatchedVectors::context_gate:
         return is_of_copies(x) ? whole_of(x) : x;
+      case WatchedVectors::bias:
+        return is_of_copies(x) ? whole_of(x).expand_as(x) : x;
       case WatchedVectors::feed_forward:
         return share_out(x);
       case WatchedVectors::logits:

@@ -65,6 +65,8 @@ class Recorder : public AttentionTrace {
       case WatchedVectors::context_gate:
         if (options_.keeps >= TraceParts::attentions) attentions_.back().calls.back().factors = x;
         return x;
+      case WatchedVectors::bias:
+        return options_.hold_weights ? x.detach() : x;
       case WatchedVectors::gate:
       case WatchedVectors::feed_forward:
         return x;

@@ -8,11 +8,11 @@ namespace attend::kernels {
 // scores, weights and contexts are float.
 enum class CacheType { float32, bfloat16 };
 
-// Attention of one query per row over keys at scattered addresses: w_rhj = softmax_j(scale s(q_rh,
-// k_rhj)), c_rh = sum_j w_rhj v_rhj. s(q, k) = q . k or, with a vector u, sum_a u_a tanh(q_a + k_a)
-// (Bahdanau et al. 2015). A slot holds one key and one value for all heads, [key_heads, depth] and
-// [key_heads, value_depth]. Hypotheses of a search share the slots of their common prefix;
-// reordering them moves no slot. The bits of a row do not depend on other rows.
+// Attention of one query per row over keys at scattered addresses: w_rhj = softmax_j(scale (s(q_rh,
+// k_rhj) + b_rhj)), c_rh = sum_j w_rhj v_rhj. s(q, k) = q . k or, with a vector u, sum_a u_a
+// tanh(q_a + k_a) (Bahdanau et al. 2015). A slot holds one key and one value for all heads,
+// [key_heads, depth] and [key_heads, value_depth]. Hypotheses of a search share the slots of their
+// common prefix; reordering them moves no slot. The bits of a row do not depend on other rows.
 struct CachedAttention {
   int64_t rows = 0;
   int64_t heads = 1;
@@ -24,7 +24,11 @@ struct CachedAttention {
   const int64_t* lengths = nullptr;
   float scale = 1;
   const float* vector = nullptr;  // u [depth]; null: q . k
-  const float* query = nullptr;   // head h of row r at query + r * query_stride + h * depth
+  // b_rhj at bias + h * bias_stride + bias_offsets[r] + j; null: 0.
+  const float* bias = nullptr;
+  int64_t bias_stride = 0;
+  const int64_t* bias_offsets = nullptr;  // [rows]
+  const float* query = nullptr;           // head h of row r at query + r * query_stride + h * depth
   int64_t query_stride = 0;
   CacheType type = CacheType::float32;
   // Key j of row r starts places[r * row_stride + j * key_stride] * place_stride numbers after

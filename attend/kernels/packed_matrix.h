@@ -106,7 +106,8 @@ struct PackedProducts {
 void packed_products(const PackedProducts& problem);
 
 // Layer normalisation (Ba et al. 2016): y_r = (x_r - mean) / sqrt(variance + epsilon) * weight +
-// bias, over `depth` numbers of each row. out may be x.
+// bias, over `depth` numbers of each row. If not centred (Zhang & Sennrich 2019), the mean counts
+// as 0, also in the variance. out may be x.
 struct NormalisedRows {
   int64_t rows = 0;
   int64_t depth = 0;
@@ -115,6 +116,7 @@ struct NormalisedRows {
   const float* weight = nullptr;  // [depth]
   const float* bias = nullptr;    // [depth]
   float epsilon = 1e-5F;
+  bool centred = true;
   float* out = nullptr;
 };
 

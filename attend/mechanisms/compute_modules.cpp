@@ -9,8 +9,12 @@
 
 #include "attend/base/error.h"
 #include "attend/mechanisms/convolution_attention.h"
+#include "attend/nn/depth_attention.h"
 #include "attend/nn/key_indexer.h"
 #include "attend/nn/positions.h"
+#include "attend/nn/score_mixer.h"
+#include "attend/nn/segment_memory.h"
+#include "attend/nn/selective_bias.h"
 #include "attend/nn/sparse_branches.h"
 #include "attend/ops/shape_text.h"
 
@@ -153,25 +157,73 @@ void subtract_weights(const Parameters& parameters, Attended& given) {
   take_weights(weights_of(given.query, given.key) - parameters.at("factor") * second, given);
 }
 
+void normalise_keys(const Parameters&, Attended& given) { given.key = depth_keys(given.key); }
+
+Tensor four_axes_of(const Tensor& x) {
+  return x.dim() == 2 ? x.unsqueeze(0).unsqueeze(0) : x.dim() == 3 ? x.unsqueeze(1) : x;
+}
+
+void check_begins_at_first(const AttentionSpec& spec, std::string_view what) {
+  if (spec.align != Align::first || spec.query_offsets.defined())
+    fail("{} begins at the first key; leave out --align and query_offsets", what);
+}
+
+void lower_scores(const Parameters&, Attended& given) {
+  check_begins_at_first(given.spec, "selective attention");
+  const auto first_head = [](const Tensor& x) { return four_axes_of(x).narrow(1, 0, 1); };
+  const Tensor bias =
+      selective_bias(first_head(given.query), first_head(given.key), given.spec.score,
+                     with_four_axes(given.spec.scope, given.query.dim()), 0, {})
+          .bias;
+  given.spec.bias = given.spec.bias + dense_bias(given.query.dim() == 4 ? bias : bias.squeeze(1));
+}
+
+// Takes weights [B, heads, queries, keys] for inputs of any number of axes.
+void take_all_weights(const Tensor& weights, Attended& given) {
+  std::vector<int64_t> whole = given.query.sizes().vec();
+  whole.back() = given.key.size(-2);
+  take_weights(weights.view(whole), given);
+}
+
+void remember_segments(const Parameters& parameters, Attended& given) {
+  check_begins_at_first(given.spec, "a memory of segments");
+  const Tensor query = four_axes_of(given.query), key = four_axes_of(given.key);
+  const Tensor gate = at::sigmoid(parameters.at("beta")).view({-1, 1, 1});
+  if (gate.size(0) != 1 && gate.size(0) != query.size(1))
+    fail("beta has {} numbers; {} heads need one, or one each", gate.size(0), query.size(1));
+  take_all_weights(
+      memory_weights(count_of(parameters, "segment"),
+                     {query, key, four_axes_of(given.value), query, key}, given.spec, gate),
+      given);
+}
+
+void mix_scores(const Parameters& parameters, Attended& given) {
+  check_begins_at_first(given.spec, "a kernel over scores");
+  const Tensor query = four_axes_of(given.query), key = four_axes_of(given.key);
+  const Tensor& kernel = parameters.at("kernel");
+  const auto found = parameters.find("mix");
+  const Tensor scores = attention_scores(
+      query, key,
+      {.score = given.spec.score, .scope = with_four_axes(given.spec.scope, given.query.dim())});
+  const Tensor all = kernel.dim() == 2 ? kernel.expand({query.size(1), -1, -1}) : kernel;
+  take_all_weights(mixed_weights(scores, query.size(2), all,
+                                 found == parameters.end() ? Tensor() : found->second),
+                   given);
+}
+
 // The sum of the three branches' weights.
 void add_branches(const Parameters& parameters, Attended& given) {
   const Tensor& gates = parameters.at("gates");
   const std::vector<int64_t> shape = {given.query.size(-2), 3};
   if (gates.sizes() != at::IntArrayRef(shape))
     fail("gates has shape {}; {} queries need [{}, 3]", shape_of(gates), shape[0], shape[0]);
-  if (given.spec.align != Align::first || given.spec.query_offsets.defined())
-    fail("sparse branches begin at the first key; leave out --align and query_offsets");
-  const auto four_axes = [](const Tensor& x) {
-    return x.dim() == 2 ? x.unsqueeze(0).unsqueeze(0) : x.dim() == 3 ? x.unsqueeze(1) : x;
-  };
+  check_begins_at_first(given.spec, "each sparse branch");
   const SparseBranchSizes sizes{count_of(parameters, "block"), count_of(parameters, "count"),
                                 count_of(parameters, "window")};
-  const SparseHeads heads{four_axes(given.query), four_axes(given.key), four_axes(given.value)};
-  std::vector<int64_t> whole = given.query.sizes().vec();
-  whole.back() = given.key.size(-2);
-  take_weights(
-      sparse_weights(sizes, heads, given.spec, gates.t().view({3, 1, 1, -1, 1}), {}).view(whole),
-      given);
+  const SparseHeads heads{four_axes_of(given.query), four_axes_of(given.key),
+                          four_axes_of(given.value)};
+  take_all_weights(sparse_weights(sizes, heads, given.spec, gates.t().view({3, 1, 1, -1, 1}), {}),
+                   given);
 }
 
 void keep_indexed_keys(const Parameters& parameters, Attended& given) {
@@ -273,6 +325,26 @@ std::vector<ComputeModule> key_modules() {
        {{"index", "queries, keys", "I_ij of the indexer", 2, true, false},
         {"count", "", "keys per query", 0, true, false}},
        keep_indexed_keys},
+      {ModuleKind::selection,
+       "s_ij - F_ij, F_ij = sum_{j < t < i} max(0, s_tj) of the first head, F_i0 = 0",
+       {},
+       lower_scores},
+      {ModuleKind::memory,
+       "(1 - g) softmax_j(s_ij) in the own segment + g f(q_i) . f(k_j) / sum_j of the segments "
+       "before, g = sigmoid(beta)",
+       {{"beta", "", "the gate before its sigmoid, a number or [heads]", 0, true},
+        {"segment", "", "keys per segment", 0, true, false}},
+       remember_segments},
+      {ModuleKind::score_mix,
+       "softmax_j(sum_ab kernel_ab s_(i - A + 1 + a, j - B / 2 + b)), the last row of the kernel "
+       "for "
+       "the query itself",
+       {{"kernel", "A, B", "factors of the scores of A last queries and B keys; or [heads, A, B]",
+         2, true},
+        {"mix", "groups, g, g", "factors [from, to] of the weights of each g heads; absent: none",
+         3, false}},
+       mix_scores},
+      {ModuleKind::depth, "keys v_j / rms(v_j) of the outputs v_j", {}, normalise_keys},
       {ModuleKind::latent,
        "K c and V c of the latent vectors c that --key and --value give",
        {{"K", "query_depth, key_depth", "the map to keys", 2, true},

@@ -46,6 +46,11 @@ FitTask task_of(const Mechanism& row) {
   return FitTask::translate;
 }
 
+// One query per key: a sublayer reads the outputs of the sublayers before.
+int64_t learned_queries(const Mechanism& row, int64_t words) {
+  return row.module_kind == ModuleKind::depth ? words : kLearnedQueries;
+}
+
 // Parameters of compute_module() of the row.
 Parameters module_parameters(const Mechanism& row, int64_t words, int64_t depth) {
   switch (row.module_kind) {
@@ -62,6 +67,13 @@ Parameters module_parameters(const Mechanism& row, int64_t words, int64_t depth)
               {"block", torch::tensor(2.0)},
               {"count", torch::tensor(2.0)},
               {"window", torch::tensor(2.0)}};
+    case ModuleKind::memory:
+      return {{"beta", torch::tensor(0.0)}, {"segment", torch::tensor(3.0)}};
+    case ModuleKind::score_mix: {
+      Tensor kernel = torch::zeros({2, 3});
+      kernel[1][1] = 1.0;
+      return {{"kernel", kernel}};
+    }
     case ModuleKind::latent: {
       const int64_t few = (depth + 1) / 2;
       const Tensor both = torch::randn({depth, few}) / std::sqrt(static_cast<double>(few));
@@ -101,7 +113,7 @@ class Fit {
     queries_ = memory_;
     if (task_ == FitTask::translate) queries_ = pair.states;
     if (task_ == FitTask::summarise)
-      queries_ = (torch::randn({kLearnedQueries, depth}) * 0.3).requires_grad_();
+      queries_ = (torch::randn({learned_queries(row, words), depth}) * 0.3).requires_grad_();
     target_ = task_ == FitTask::translate ? at::matmul(pair.weights, pair.annotations) : memory_;
     AttentionSizes sizes{depth, depth, depth, memory_.size(0)};
     sizes.filter_width = 3;
@@ -222,6 +234,10 @@ FittedMap fitted_map(const Mechanism& row, const SentencePair& pair) {
   if (task == FitTask::translate) map.queries = pair.target;
   if (task == FitTask::summarise) map.queries = numbered("query", kLearnedQueries);
   if (row.module_kind == ModuleKind::intra_decoder) map.queries = map.keys = pair.target;
+  if (row.module_kind == ModuleKind::depth) {
+    map.queries = numbered("sublayer", map.weights.size(0));
+    map.keys = numbered("output", map.weights.size(1));
+  }
   if (row.module_kind == ModuleKind::length_projection) map.keys = numbered("E", kShortened);
   return map;
 }

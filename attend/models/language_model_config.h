@@ -28,7 +28,10 @@ struct LanguageModelConfig : LayersConfig {
 
   Settings settings();
   Settings weight_settings();
-  std::string no_weights_reason() const { return "model.layer = " + layer; }
+  std::string no_weights_reason() const {
+    return LayersConfig::attends(layers - 1) ? "model.mechanism = " + self.mechanism
+                                             : "model.layer = " + layer;
+  }
 
  private:
   Setting context_setting();

@@ -77,11 +77,20 @@ void check_row(const char* key, const Mechanism& row) {
     case ModuleKind::latent:
     case ModuleKind::branches:
     case ModuleKind::indexer:
+    case ModuleKind::selection:
+    case ModuleKind::memory:
+    case ModuleKind::score_mix:
       return;
     default:
       fail("{} is {}, which takes {}; take self, or another row without a module", key, row.name,
            row.module);
   }
+}
+
+// Whether a module reads only earlier positions of its own sequence.
+bool reads_earlier(ModuleKind kind) {
+  return kind == ModuleKind::branches || kind == ModuleKind::selection ||
+         kind == ModuleKind::memory || kind == ModuleKind::score_mix;
 }
 
 // Error if the row implies other positions than the setting.
@@ -101,6 +110,7 @@ HeadGroup group_of(const MechanismSettings& settings, int64_t heads, int64_t key
   group.rotary = kind == ModuleKind::rotation;
   group.gated = kind == ModuleKind::output_gate;
   group.differential = kind == ModuleKind::difference;
+  group.selective = kind == ModuleKind::selection;
   return group;
 }
 
@@ -119,6 +129,12 @@ Settings LayersConfig::norm_settings() {
        "whether layers normalise their input (true) or their output (false)"},
       {"model.first_norm", &first_norm,
        "whether the first layer's attention normalises its input, as the other layers do"},
+      {"model.residual", &residual,
+       "input of a sublayer: the sum of all earlier outputs, or their mean with weights from "
+       "learned "
+       "queries (attention residuals; Kimi Team 2026)"},
+      {"model.residual_block", &residual_block,
+       "number of sublayers that are summed before model.residual = attention reads them", 1, 1024},
       {"model.norm", &norm,
        "norm of the layers: layer normalisation, or division by the root mean square (rms)"},
       {"model.epsilon", &epsilon, "number added to the variance in layer normalisation", 1e-15, 1},
@@ -126,22 +142,8 @@ Settings LayersConfig::norm_settings() {
        "whether all layers of a stack share the parameters of model.bias"}};
 }
 
-Settings LayersConfig::weight_settings() {
-  Settings all = {
-      {"model.positions", &positions, "encoding of positions"},
-      {"model.depth", &depth, "depth of the vectors between the layers", 1, 65536},
-      {"model.feed_forward", &feed_forward, "number of hidden units of the feed-forward network", 1,
-       262144},
-      {"model.layer", &layer,
-       fmt::format("how layers read the sequence: {}; several, separated by commas, alternate over "
-                   "the layers; in encoders half of the heads of a recurrence read from the end",
-                   layer_names())},
-      {"model.heads", &heads, "number of attention heads; divides model.depth", 1, 1024},
-      {"model.head_depth", &head_depth,
-       "depth of queries, keys and values of a head; 0: model.depth / model.heads", 0, 65536},
-      {"model.key_heads", &key_heads,
-       "number of heads of keys and values, shared by the attention heads; 0: one per head", 0,
-       1024},
+Settings LayersConfig::mechanism_settings() {
+  return {
       {"model.latent_depth", &latent_depth,
        "numbers that decoding keeps per token for keys and values of all heads, with mechanism "
        "latent; 0: 4 times the depth of a head",
@@ -161,6 +163,32 @@ Settings LayersConfig::weight_settings() {
        1024},
       {"model.index_depth", &index_depth,
        "depth of queries and keys of the indexer of mechanism dsa", 1, 65536},
+      {"model.memory_segment", &memory_segment, "number of keys per segment of mechanism infini", 1,
+       1 << 20},
+      {"model.mixed_queries", &mixed_queries,
+       "number of last queries in the kernel of mechanism multi_token", 1, 64},
+      {"model.mixed_keys", &mixed_keys,
+       "number of keys in the kernel of mechanism multi_token; odd", 1, 255},
+      {"model.mixed_heads", &mixed_heads,
+       "number of heads that mechanism multi_token mixes; divides model.heads", 1, 1024}};
+}
+
+Settings LayersConfig::weight_settings() {
+  Settings all = {
+      {"model.positions", &positions, "encoding of positions"},
+      {"model.depth", &depth, "depth of the vectors between the layers", 1, 65536},
+      {"model.feed_forward", &feed_forward, "number of hidden units of the feed-forward network", 1,
+       262144},
+      {"model.layer", &layer,
+       fmt::format("how layers read the sequence: {}; several, separated by commas, alternate over "
+                   "the layers; in encoders half of the heads of a recurrence read from the end",
+                   layer_names())},
+      {"model.heads", &heads, "number of attention heads; divides model.depth", 1, 1024},
+      {"model.head_depth", &head_depth,
+       "depth of queries, keys and values of a head; 0: model.depth / model.heads", 0, 65536},
+      {"model.key_heads", &key_heads,
+       "number of heads of keys and values, shared by the attention heads; 0: one per head", 0,
+       1024},
       {"model.rotary_bases", &rotary_bases,
        "base of the angles of positions rotary; several, separated by ;, alternate over the "
        "layers"},
@@ -180,6 +208,7 @@ Settings LayersConfig::weight_settings() {
        "0: one network",
        0, 1024},
       {"model.chosen_experts", &chosen_experts, "number of experts that a position uses", 1, 1024}};
+  append(all, mechanism_settings());
   append(all, norm_settings());
   return all;
 }
@@ -198,8 +227,10 @@ Settings LayersConfig::settings() {
 
 std::vector<HeadGroup> LayersConfig::heads_in_turn(bool causal) const {
   HeadGroup group = group_of(self, heads, key_heads);
-  if (mechanism(self.mechanism).module_kind == ModuleKind::indexer)
-    group.indexer = {index_keys, index_heads, index_depth};
+  const ModuleKind kind = mechanism(self.mechanism).module_kind;
+  if (kind == ModuleKind::indexer) group.indexer = {index_keys, index_heads, index_depth};
+  if (kind == ModuleKind::memory) group.memory_segment = memory_segment;
+  if (kind == ModuleKind::score_mix) group.mix = {mixed_queries, mixed_keys, mixed_heads};
   if (has_branches()) group.branches = {sparse_block, sparse_blocks, sparse_window};
   if (is_latent()) {
     const int64_t own_depth = depth_per_head();
@@ -289,7 +320,7 @@ std::string LayersConfig::unused_mechanism_reason() const {
 
 TransformerStackConfig LayersConfig::stack(int64_t layers, bool causal,
                                            const MechanismSettings* source) const {
-  if (has_branches() && !causal)
+  if (reads_earlier(mechanism(self.mechanism).module_kind) && !causal)
     fail("model.mechanism is {}, which reads only earlier positions; take self, or model.type = lm",
          self.mechanism);
   const std::vector<HeadGroup> turns = heads_in_turn(causal);
@@ -309,6 +340,7 @@ TransformerStackConfig LayersConfig::stack(int64_t layers, bool causal,
   config.chosen_experts = chosen_experts;
   config.normalise_first = normalise_first;
   config.first_norm = first_norm;
+  config.depth_block = residual == Residual::attention ? residual_block : 0;
   config.head_depth = head_depth;
   config.shared_bias = shared_bias;
   config.norm = norm;
@@ -323,8 +355,8 @@ std::string LayersConfig::not_shared_reason() const {
     return fmt::format("model.experts is {}, and its gates draw random numbers for whole sequences",
                        experts);
   const ModuleKind kind = mechanism(self.mechanism).module_kind;
-  if (kind == ModuleKind::branches || kind == ModuleKind::indexer)
-    return fmt::format("model.mechanism is {}, which selects among the keys of all processes",
+  if (reads_earlier(kind) || kind == ModuleKind::indexer)
+    return fmt::format("model.mechanism is {}, which combines the keys of all processes",
                        self.mechanism);
   for (const HeadGroup& group : heads_in_turn(/*causal=*/false))
     if (const std::string& scope = group.choices.scope;
@@ -346,11 +378,17 @@ void LayersConfig::check() const {
     fail(
         "model.first_norm is false, and so is model.normalise_first, so no layer normalises its "
         "input; take true");
+  check_residual();
   check_latent();
   const Mechanism& row = mechanism(self.mechanism);
   if (row.module_kind == ModuleKind::difference && (heads % 2 != 0 || key_heads % 2 != 0))
     fail("model.heads is {} and model.key_heads {}, and {} subtracts in pairs; take even numbers",
          heads, key_heads, row.name);
+  if (row.module_kind == ModuleKind::score_mix && (heads % mixed_heads != 0 || mixed_keys % 2 == 0))
+    fail(
+        "model.mixed_heads is {} and model.mixed_keys {}; take a number that divides model.heads, "
+        "{}, and an odd one",
+        mixed_heads, mixed_keys, heads);
   recurrences();  // throws on an unknown name
   check_row("model.mechanism", row);
   self.check("model.");
@@ -373,6 +411,16 @@ void LayersConfig::check_heads() const {
   if (key_heads > 0 && heads % key_heads != 0)
     fail("model.key_heads is {}, which does not divide model.heads, {}; take one that does",
          key_heads, heads);
+}
+
+void LayersConfig::check_residual() const {
+  if (residual == Residual::attention && !normalise_first)
+    fail(
+        "model.residual is attention, which reads outputs before any norm, and "
+        "model.normalise_first false; take true");
+  if (residual == Residual::sum && residual_block != 1)
+    fail("model.residual_block is {}, and model.residual sum; take attention, or 1",
+         residual_block);
 }
 
 bool LayersConfig::has_branches() const {
@@ -460,7 +508,7 @@ void TransformerConfig::check() const {
   const Mechanism& row = mechanism(source.mechanism);
   check_row("model.source_mechanism", row);
   const ModuleKind kind = row.module_kind;
-  if (kind == ModuleKind::latent || kind == ModuleKind::branches || kind == ModuleKind::indexer)
+  if (kind == ModuleKind::latent || kind == ModuleKind::indexer || reads_earlier(kind))
     fail("model.source_mechanism is {}, which reads its own sequence; take cross", row.name);
   source.check("model.source_");
 }

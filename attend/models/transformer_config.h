@@ -20,6 +20,11 @@ Settings embedding_settings(bool& output_bias, bool& scale_embedding);
 // The name in LayersConfig::layer of layers that read by attention.
 constexpr std::string_view attention_layer = "attention";
 
+// Input of a sublayer: the sum of the stack's input and of all earlier outputs, or their weighted
+// mean (DepthAttention).
+enum class Residual { sum, attention };
+inline EnumNames names_of(Residual) { return {"sum", "attention"}; }
+
 // Settings that all kinds of Transformers share.
 struct LayersConfig {
   MechanismSettings self = {.mechanism = "self"};  // self-attention
@@ -39,6 +44,8 @@ struct LayersConfig {
   int64_t key_heads = 0;                         // 0: heads
   int64_t latent_depth = 0, latent_rotary = -1;  // see settings(); for mechanism latent
   int64_t sparse_block = 64, sparse_blocks = 16, sparse_window = 512;
+  int64_t memory_segment = 64;
+  int64_t mixed_queries = 6, mixed_keys = 11, mixed_heads = 2;
   int64_t index_keys = 256, index_heads = 4, index_depth = 32;
   HiddenActivation activation = HiddenActivation::relu;
   bool gated = false;          // see FeedForward
@@ -46,6 +53,8 @@ struct LayersConfig {
   int64_t chosen_experts = 2;  // experts per position
   bool normalise_first = true;
   bool first_norm = true;  // see TransformerStackConfig
+  Residual residual = Residual::sum;
+  int64_t residual_block = 1;  // TransformerStackConfig::depth_block, for Residual::attention
   NormKind norm = NormKind::layer;
   double epsilon = 1e-5;     // epsilon of the layers' norms
   bool shared_bias = false;  // see TransformerStackConfig
@@ -76,7 +85,8 @@ struct LayersConfig {
   void check_both_ways() const;
 
  private:
-  Settings norm_settings();  // part of weight_settings()
+  Settings norm_settings();       // parts of weight_settings()
+  Settings mechanism_settings();  // sizes of some mechanisms
   // The recurrences of the layers, in turn, null for attention; empty if all layers attend.
   std::vector<const RecurrenceRow*> recurrences() const;
   int64_t depth_per_head() const { return head_depth > 0 ? head_depth : depth / heads; }
@@ -84,6 +94,7 @@ struct LayersConfig {
   bool has_branches() const;
   void check_latent() const;
   void check_heads() const;
+  void check_residual() const;
   // Heads of the layers, in turn; `causal` as in stack().
   std::vector<HeadGroup> heads_in_turn(bool causal) const;
   void check_turns() const;

@@ -70,4 +70,10 @@ void check_choices(const AttentionChoices& choices) {
   check_biases(choices, predicts_centre);
 }
 
+bool is_plain_softmax(const AttentionChoices& choices) {
+  const NormaliserRow& row = Normaliser(choices.normaliser).row();
+  return row.kernel == kernels::Normaliser::softmax && row.temperature == Temperature::none &&
+         row.draws == Draws::nothing && row.in_evaluation.empty() && row.factor == nullptr;
+}
+
 }  // namespace attend

@@ -20,4 +20,7 @@ struct AttentionChoices {
 // negative contradict a normaliser that divides by their sum.
 void check_choices(const AttentionChoices& choices);
 
+// Whether weights are the softmax of the scores, without a temperature, factors or draws.
+bool is_plain_softmax(const AttentionChoices& choices);
+
 }  // namespace attend

@@ -121,12 +121,108 @@ std::vector<Mechanism> chosen_keys() {
   };
 }
 
+// Scores that depend on other queries.
+std::vector<Mechanism> scores_of_others() {
+  return {
+      {.name = "selective",
+       .title = "Selective attention",
+       .source = "Leviathan et al. 2024, 3",
+       .year = 2024,
+       .change = Change::bias,
+       .parent = "masked_self",
+       .formula = "w_ij = softmax_j(q_i . k_j / sqrt(d) - F_ij), F_ij = sum_{j < t < i} max(0, "
+                  "s_tj), s the scores of the first head, F_i0 = 0",
+       .queries = sequence_positions,
+       .memory = same_sequence,
+       .relation = Relation::same,
+       .choices = {.scope = "causal"},
+       .space = "(n + m) d, and n m for F of all heads",
+       .carries = "keys, values and F so far",
+       .cache = "2 d, and 1 for all heads",
+       .module = "HeadGroup::selective of MultiHeadAttention; the kernels do not form F, since it "
+                 "adds up all rows before",
+       .module_kind = ModuleKind::selection,
+       .refusal = reads_its_sequence},
+      {.name = "multi_token",
+       .title = "Multi-token attention",
+       .source = "Golovneva et al. 2025, 3",
+       .year = 2025,
+       .change = Change::score,
+       .parent = "masked_self",
+       .formula = "w_ij = softmax_j(sum_ab K_ab s_(i-a, j-b)), s_ij = q_i . k_j / sqrt(d), 0 for j "
+                  "> i, a from 0 to 5, b from -5 to 5; then heads in pairs mix their weights",
+       .queries = sequence_positions,
+       .memory = same_sequence,
+       .relation = Relation::same,
+       .choices = {.scope = "causal"},
+       .time = "n m (d + 66)",
+       .space = "(n + m) d, and n m for all weights",
+       .carries = "keys, values and the last 5 queries",
+       .module = "HeadGroup::mix of MultiHeadAttention, ScoreMixer; not fused: a weight depends on "
+                 "scores of other rows, which a tile of the kernels does not hold",
+       .module_kind = ModuleKind::score_mix,
+       .refusal = reads_its_sequence},
+  };
+}
+
+// Segments with a memory of earlier ones.
+std::vector<Mechanism> segment_memories() {
+  return {
+      {.name = "infini",
+       .title = "Infini-attention",
+       .source = "Munkhdalai et al. 2024, eq. 2-7 and 10",
+       .year = 2024,
+       .change = Change::module,
+       .parent = "masked_self",
+       .formula =
+           "w_ij = (1 - g) softmax_j(q_i . k_j / sqrt(d)) over j <= i of the own segment, and "
+           "g f(q_i) . f(k_j) / sum_j f(q_i) . f(k_j) over the segments before, f(x) = "
+           "elu(x) + 1",
+       .queries = sequence_positions,
+       .memory = same_sequence,
+       .relation = Relation::same,
+       .choices = {.scope = "causal"},
+       .time = "n (S + d) d for segments of S tokens",
+       .space = "(n + m) d, and n d^2 / S",
+       .carries = "the own segment, and the sums of f(k)^T v and f(k)",
+       .cache = "d^2 + d in all, and 2 d of at most S tokens",
+       .module = "HeadGroup::memory_segment of MultiHeadAttention, SegmentMemory",
+       .module_kind = ModuleKind::memory,
+       .refusal = reads_its_sequence},
+  };
+}
+
+// Layers that attend to layers.
+std::vector<Mechanism> over_depth() {
+  return {
+      {.name = "attention_residuals",
+       .title = "Attention residuals",
+       .source = "Kimi Team 2026",
+       .year = 2026,
+       .change = Change::inputs,
+       .parent = "fixed_dot",
+       .formula =
+           "x_i = sum_{j < i} w_ij v_j of sublayer i, w_ij = softmax_j(u_i . v_j / rms(v_j))",
+       .queries = "a learned vector per sublayer",
+       .memory = "the input and the outputs of the sublayers before, of the same position",
+       .relation = Relation::learned,
+       .choices = {.score = "dot", .scope = "causal"},
+       .time = "L^2 n d for L sublayers",
+       .space = "L n d",
+       .cache = "0",
+       .module = "DepthAttention of TransformerStack, by model.residual = attention",
+       .module_kind = ModuleKind::depth,
+       .refusal = "it reads the sublayers of a Transformer; take cross"},
+  };
+}
+
 }  // namespace
 
 std::vector<Mechanism> module_mechanisms() {
   std::vector<Mechanism> all = head_forms();
-  const std::vector<Mechanism> more = chosen_keys();
-  all.insert(all.end(), more.begin(), more.end());
+  for (const std::vector<Mechanism>& more :
+       {chosen_keys(), scores_of_others(), segment_memories(), over_depth()})
+    all.insert(all.end(), more.begin(), more.end());
   return all;
 }
 

@@ -35,6 +35,10 @@ enum class ModuleKind {
   latent,       // HeadGroup::latent_depth
   branches,     // HeadGroup::branches
   indexer,      // HeadGroup::indexer
+  selection,    // HeadGroup::selective
+  depth,        // DepthAttention
+  memory,       // HeadGroup::memory_segment
+  score_mix,    // HeadGroup::mix
   other,        // anything else
 };
 

@@ -7,6 +7,7 @@
 
 #include "attend/base/error.h"
 #include "attend/nn/positions.h"
+#include "attend/nn/selective_bias.h"
 #include "attend/nn/shared_sequence.h"
 #include "attend/ops/shape_text.h"
 
@@ -41,6 +42,52 @@ void check_group(const HeadGroup& group, int64_t head_depth) {
   rotary_frequencies(group.rotation, head_depth);  // throws on numbers out of range
 }
 
+bool compares_vectors(const ScoreRow& score) {
+  return score.family == Family::dot && score.parameters.empty() && score.map_query == nullptr &&
+         score.map_key == nullptr && score.map_past == nullptr;
+}
+
+bool is_causal_text(const std::string& scope) {
+  return !around_reach(scope) && is_causal(parse_scope(scope));
+}
+
+// Number of forms of heads that exclude each other.
+int forms_of(const HeadGroup& group) {
+  return int{group.differential} + int{group.latent_depth > 0} + int{group.branches.block > 0} +
+         int{group.indexer.keys > 0} + int{group.selective} + int{group.memory_segment > 0} +
+         int{group.mix.queries > 0};
+}
+
+// Error if heads with segments or mixed scores have other choices.
+void check_softmax_form(const HeadGroup& group, size_t groups) {
+  const ScoreRow& score = score_row(group.choices.score);
+  const bool has_segments = group.memory_segment > 0;
+  const bool reads_earlier = is_causal_text(group.choices.scope) &&
+                             (!has_segments || last_key(parse_scope(group.choices.scope)) == 0);
+  if (forms_of(group) == 1 && compares_vectors(score) && reads_earlier &&
+      group.choices.bias.empty() && is_plain_softmax(group.choices) &&
+      (!has_segments || groups == 1))
+    return;
+  fail(
+      "[multi-head attention] {} read earlier keys by softmax without a bias; got score {}, scope "
+      "{}, bias {} and normaliser {}, or a second form of heads; take scaled_dot, causal, none and "
+      "softmax",
+      has_segments ? "segments with a memory" : "mixed scores", score.name, group.choices.scope,
+      in_quotes(group.choices.bias), group.choices.normaliser);
+}
+
+void check_selective(const HeadGroup& group) {
+  const ScoreRow& score = score_row(group.choices.score);
+  const NormaliserRow& normaliser = Normaliser(group.choices.normaliser).row();
+  if (forms_of(group) > 1 || !compares_vectors(score) || normaliser.sequential ||
+      normaliser.running_sums || !is_causal_text(group.choices.scope))
+    fail(
+        "[multi-head attention] selective heads lower scores for later queries; got score {}, "
+        "scope {} and normaliser {}, or a second form of heads; take scaled_dot, causal, softmax "
+        "and one form",
+        score.name, group.choices.scope, normaliser.name);
+}
+
 // Error if the group's form does not support its other fields.
 void check_form(const HeadGroup& group, size_t groups) {
   const ScoreRow& score = score_row(group.choices.score);
@@ -70,9 +117,10 @@ void check_form(const HeadGroup& group, size_t groups) {
         "does not look back; got normaliser {}, or a second form of heads; take one form and "
         "softmax",
         normaliser.name);
+  if (group.selective) check_selective(group);
+  if (group.memory_segment > 0 || group.mix.queries > 0) check_softmax_form(group, groups);
   if (group.latent_depth == 0) return;
-  const bool plain = score.family == Family::dot && score.parameters.empty() &&
-                     score.map_query == nullptr && score.map_key == nullptr && !looks_back;
+  const bool plain = compares_vectors(score) && !looks_back;
   if (groups != 1 || group.key_heads != 0 || group.rotary || !plain || normaliser.running_sums)
     fail(
         "[multi-head attention] latent heads are the only group, with key_heads 0, no other "
@@ -164,7 +212,7 @@ Tensor gates_of(LinearImpl& map, const Tensor& source, Pass pass) {
         "[multi-head attention] the gates of a bias are summed over all positions, and processes "
         "share the sequence; take another bias, such as alibi");
   pass.bfloat16 = false;
-  return map.forward(source, pass).transpose(1, 2).unsqueeze(3);
+  return pass.watched(WatchedVectors::bias, map.forward(source, pass).transpose(1, 2).unsqueeze(3));
 }
 
 // New keys have weight 0 so far.
@@ -255,10 +303,22 @@ void MultiHeadAttention::make_forms(const MultiHeadConfig& config) {
       group.indexer = register_module(
           "indexer" + number,
           std::make_shared<KeyIndexer>(group.config.indexer, config.depth, source_depth_));
+    if (group.config.memory_segment > 0)
+      group.memory = register_module(
+          "memory" + number,
+          std::make_shared<SegmentMemory>(group.config.memory_segment, group.config.heads));
+    if (group.config.mix.queries > 0)
+      group.mixer = register_module(
+          "mixer" + number, std::make_shared<ScoreMixer>(group.config.mix, group.config.heads));
     if (group.config.gated)
       group.gate = register_module("gate" + number,
                                    xavier_linear(config.depth, group.config.heads * head_depth_));
   }
+}
+
+bool MultiHeadAttention::keeps_keys() const {
+  return std::all_of(groups_.begin(), groups_.end(),
+                     [](const Group& group) { return group.memory == nullptr; });
 }
 
 bool MultiHeadAttention::is_positional() const {
@@ -283,8 +343,10 @@ void MultiHeadAttention::append_group(const Group& group, const Tensor& key, con
   }
   MultiHeadState::Group& held = state.groups_[static_cast<size_t>(&group - groups_.data())];
   if (maps_early(*group.spec)) keys = score.map_key(keys);
-  held.keys = appended(held.keys, keys, state.keys_);
-  held.values = appended(held.values, values, state.keys_);
+  const int64_t length = state.keys_ - held.first;
+  held.keys = appended(held.keys, keys, length);
+  held.values = appended(held.values, values, length);
+  if (group.memory && group.config.rotary) held.plain_keys = appended(held.plain_keys, key, length);
 }
 
 void MultiHeadAttention::append(const Tensor& source, MultiHeadState& state, const Pass& pass) {
@@ -365,6 +427,55 @@ Tensor MultiHeadAttention::indexed_contexts(const Group& group, const AttentionC
   return context;
 }
 
+Tensor MultiHeadAttention::selective_contexts(const AttentionCall& given,
+                                              MultiHeadState::Group& held, int64_t offset,
+                                              const HeadCall& call) {
+  const SelectiveBias made =
+      selective_bias(given.query.narrow(1, 0, 1), given.key.narrow(1, 0, 1), given.spec.score,
+                     given.spec.scope, offset, with_keys(held.selected, given.key.size(2)));
+  if (call.others_follow) held.selected = made.total;
+  AttentionSpec spec = given.spec;
+  spec.bias = spec.bias + dense_bias(call.pass.watched(WatchedVectors::bias, made.bias));
+  return call.pass.attention(given.query, given.key, given.value, spec, given.output).context;
+}
+
+Tensor MultiHeadAttention::memory_contexts(const Group& group, const AttentionCall& given,
+                                           const Tensor& query, MultiHeadState& state,
+                                           const HeadCall& call) {
+  MultiHeadState::Group& held = state.groups_[0];
+  const int64_t length = state.keys_ - held.first, offset = state.queries_ - held.first;
+  const Tensor plain = held.plain_keys.defined() ? held.plain_keys.narrow(2, 0, length) : given.key;
+  MemorySums sums = held.sums;
+  const Tensor contexts =
+      group.memory->attend({given.query, given.key, given.value, query, plain, offset}, given.spec,
+                           sums, given.output, call.pass);
+  if (!call.others_follow) return contexts;
+  const int64_t segment = group.memory->segment();
+  const int64_t left = (offset + query.size(2) - 1) / segment * segment;
+  held.sums = sums;
+  held.first += left;
+  for (Tensor* each : {&held.keys, &held.values, &held.plain_keys})
+    if (each->defined()) *each = each->slice(2, left);
+  return contexts;
+}
+
+Tensor MultiHeadAttention::mixed_contexts(const Group& group, const AttentionCall& given,
+                                          MultiHeadState& state, const HeadCall& call) const {
+  MultiHeadState::Group& held = state.groups_[static_cast<size_t>(&group - groups_.data())];
+  const int64_t queries = given.query.size(2);
+  const Tensor all = held.queries.defined() ? at::cat({held.queries, given.query}, 2) : given.query;
+  const int64_t before = all.size(2) - queries;
+  AttentionSpec spec = given.spec;
+  spec.scope = group.spec
+                   ->spec(all, {.offset = state.queries_ - before,
+                                .keys = state.keys_,
+                                .key_lengths = state.key_lengths_})
+                   .scope;
+  if (call.others_follow)
+    held.queries = all.slice(2, std::max<int64_t>(0, all.size(2) - group.mixer->rows_before()));
+  return group.mixer->attend(all, queries, given.key, given.value, spec, given.output, call.pass);
+}
+
 Tensor MultiHeadAttention::contexts(const Group& group, const Tensor& query, MultiHeadState& state,
                                     const HeadCall& call) {
   const Pass& pass = call.pass;
@@ -393,9 +504,9 @@ Tensor MultiHeadAttention::contexts(const Group& group, const Tensor& query, Mul
     spec.score = spec.score.mapped();
   }
   if (pass.generator && dropout_ > 0) spec.dropout = {dropout_, pass.draw_seed()};
-  const Tensor key = held.keys.narrow(2, 0, state.keys_);
+  const Tensor key = held.keys.narrow(2, 0, state.keys_ - held.first);
   if (group.latent) return latent_contexts(group, asking, key, spec, pass);
-  const Tensor value = held.values.narrow(2, 0, state.keys_);
+  const Tensor value = held.values.narrow(2, 0, state.keys_ - held.first);
   const Tensor output =
       output_->weight.narrow(1, group.first_head * head_depth_, group.config.heads * head_depth_);
   if (group.difference) return group.difference->attend(asking, key, value, spec, output, pass);
@@ -404,6 +515,11 @@ Tensor MultiHeadAttention::contexts(const Group& group, const Tensor& query, Mul
                                   pass);
   if (group.indexer)
     return indexed_contexts(group, {asking, key, value, spec, output}, state, call);
+  if (group.memory)
+    return memory_contexts(group, {asking, key, value, spec, output}, query, state, call);
+  if (group.mixer) return mixed_contexts(group, {asking, key, value, spec, output}, state, call);
+  if (group.config.selective)
+    return selective_contexts({asking, key, value, spec, output}, held, state.queries_, call);
   const auto [context, lse] = pass.attention(asking, key, value, spec, output);
   if (call.others_follow && group.spec->looks_back())
     held.past = past_after(spec.past, pass.weights(asking, key, lse, spec));

@@ -12,6 +12,8 @@
 #include "attend/nn/multi_head_state.h"
 #include "attend/nn/pass.h"
 #include "attend/nn/rotation.h"
+#include "attend/nn/score_mixer.h"
+#include "attend/nn/segment_memory.h"
 #include "attend/nn/shared_sequence.h"
 #include "attend/nn/sparse_branches.h"
 
@@ -40,11 +42,22 @@ struct HeadGroup {
   // If keys is above 0, each query reads few keys: KeyIndexer in key_indexer.h. Not with latent or
   // differential heads or sparse branches.
   KeyIndexerSizes indexer = {};
+  // Each query lowers the scores of keys for later queries: SelectiveBias in selective_bias.h. Only
+  // as the only form, with a causal scope and a dot-product score.
+  bool selective = false;
+  // If above 0, queries read segments of this many keys by softmax and earlier ones by a memory:
+  // SegmentMemory in segment_memory.h. Only as the only group and form, with score scaled_dot or
+  // dot, scope causal and softmax without a bias.
+  int64_t memory_segment = 0;
+  // If queries is above 0, scores are mixed: ScoreMixer in score_mixer.h. Only as the only form,
+  // with a causal scope, a dot-product score, and softmax without a bias.
+  ScoreMixSizes mix = {};
 
   int64_t key_head_count() const { return key_heads == 0 ? heads : key_heads; }
   // Whether each head attends by itself to all keys of its scope, made directly from the source.
   bool is_plain() const {
-    return !differential && latent_depth == 0 && branches.block == 0 && indexer.keys == 0;
+    return !differential && latent_depth == 0 && branches.block == 0 && indexer.keys == 0 &&
+           !selective && memory_segment == 0 && mix.queries == 0;
   }
 };
 
@@ -104,6 +117,9 @@ class MultiHeadAttention : public torch::nn::Module {
   // through the state, and each step copies the state.
   at::Tensor step(const at::Tensor& x, MultiHeadState& state, const Pass& pass = {});
 
+  // Whether states keep all keys, so that each step has weights.
+  bool keeps_keys() const;
+
   // Whether the weights of any head depend on positions.
   bool is_positional() const;
 
@@ -116,6 +132,8 @@ class MultiHeadAttention : public torch::nn::Module {
     std::shared_ptr<LatentHeads> latent = nullptr;         // null without a latent depth
     std::shared_ptr<SparseBranches> branches = nullptr;    // null without sparse branches
     std::shared_ptr<KeyIndexer> indexer = nullptr;         // null if all keys are read
+    std::shared_ptr<SegmentMemory> memory = nullptr;       // null without segments
+    std::shared_ptr<ScoreMixer> mixer = nullptr;           // null if scores are not mixed
     Linear gate{nullptr};                                  // null unless gated
     Linear key_gates{nullptr};  // a number per head and key; null unless the bias reads the source
   };
@@ -138,6 +156,16 @@ class MultiHeadAttention : public torch::nn::Module {
   // Chooses the keys of an indexer, and adds its objective to the pass, if it collects them.
   at::Tensor indexed_contexts(const Group& group, const AttentionCall& given,
                               const MultiHeadState& state, const HeadCall& call);
+  // Contexts with the bias of selective heads, which depends on earlier queries.
+  static at::Tensor selective_contexts(const AttentionCall& given, MultiHeadState::Group& held,
+                                       int64_t offset, const HeadCall& call);
+  // Contexts of the group's own segment and memory; `query` is not rotated.
+  static at::Tensor memory_contexts(const Group& group, const AttentionCall& given,
+                                    const at::Tensor& query, MultiHeadState& state,
+                                    const HeadCall& call);
+  // Contexts of mixed scores of the given queries and the ones before.
+  at::Tensor mixed_contexts(const Group& group, const AttentionCall& given, MultiHeadState& state,
+                            const HeadCall& call) const;
   at::Tensor latent_contexts(const Group& group, const at::Tensor& query, const at::Tensor& kept,
                              const AttentionSpec& spec, const Pass& pass) const;
   // The contexts [B, Tq, heads Dv] for the output map; `input` [B, Tq, depth]: the vectors of

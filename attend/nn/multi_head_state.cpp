@@ -29,9 +29,11 @@ Tensor selected_keys(const Tensor& held, const Tensor& rows, int64_t keys) {
 void MultiHeadState::reorder(const Tensor& rows, bool same_keys) {
   for (Group& group : groups_) {
     group.past = {selected_rows(group.past.previous, rows), selected_rows(group.past.total, rows)};
+    for (Tensor* each : {&group.selected, &group.queries, &group.sums.values, &group.sums.total})
+      *each = selected_rows(*each, rows);
     if (same_keys) continue;
-    group.keys = selected_keys(group.keys, rows, keys_);
-    group.values = selected_keys(group.values, rows, keys_);
+    for (Tensor* each : {&group.keys, &group.values, &group.plain_keys})
+      *each = selected_keys(*each, rows, keys_ - group.first);
     group.index_keys = selected_keys(group.index_keys, rows, keys_);
     group.key_gates = selected_keys(group.key_gates, rows, keys_);
   }

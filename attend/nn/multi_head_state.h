@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <vector>
 
+#include "attend/nn/segment_memory.h"
 #include "attend/ops/attention.h"
 
 namespace attend {
@@ -23,7 +24,9 @@ class MultiHeadState {
   MultiHeadState(const MultiHeadState&) = delete;
   MultiHeadState& operator=(const MultiHeadState&) = delete;
 
-  int64_t keys() const { return keys_; }        // number of keys
+  int64_t keys() const { return keys_; }  // number of keys
+  // Number of keys that the first heads hold; fewer than keys() with a memory of earlier ones.
+  int64_t held_keys() const { return groups_.empty() ? 0 : keys_ - groups_[0].first; }
   int64_t queries() const { return queries_; }  // number so far: position of the next query
 
   // Replaces the rows of the batch by the given rows, int64 [rows], in that order. A row may occur
@@ -34,10 +37,15 @@ class MultiHeadState {
  private:
   friend class MultiHeadAttention;
   struct Group {
-    // [B, key heads, room, .]; the first keys_ are used. Latent heads keep only `keys`.
-    at::Tensor keys, values;
+    // [B, key heads, room, .], from key `first` to keys_. Latent heads keep only `keys`. Heads with
+    // a memory keep the last segment, and the sums before it; plain_keys: not rotated.
+    at::Tensor keys, values, plain_keys;
+    int64_t first = 0;
+    MemorySums sums;
     at::Tensor index_keys;  // [B, 1, room, .] of an indexer; may be undefined
     at::Tensor key_gates;   // [B, heads, room, 1], numbers per key of a bias; may be undefined
+    at::Tensor selected;    // [B, 1, 1, keys], SelectiveBias::total; may be undefined
+    at::Tensor queries;     // [B, heads, ., .], the last ones of mixed scores; may be undefined
     PastWeights past;
   };
   std::vector<Group> groups_;

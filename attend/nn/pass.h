@@ -37,6 +37,7 @@ enum class WatchedVectors {
   layer,         // input of a layer
   attended,      // sublayer output after self-attention, and again after cross-attention
   gate,          // factor of other vectors, such as the hidden units of the feed-forward network
+  bias,          // numbers [B, ..] that a bias of the scores is made of, such as gates per key
   context_gate,  // factor [B, T, heads Dv] of the contexts of the attention before, in its layout
   feed_forward,  // output of the feed-forward network
   top,           // output of the last layer, before a final norm

@@ -86,6 +86,14 @@ TransformerStack::TransformerStack(const TransformerStackConfig& config) : confi
     layers_.push_back(config.owner(i) == i ? make_layer(config, i)
                                            : layers_[static_cast<size_t>(config.owner(i))]);
   if (config.normalise_first) final_norm_ = register_module("norm", new_norm(config));
+  if (config.depth_block <= 0) return;
+  if (!config.normalise_first)
+    fail(
+        "[transformer] attention over depth needs norms before the sublayers; take normalise_first "
+        "= true");
+  const int64_t sublayers = config.layers * (config.cross.empty() ? 2 : 3);
+  depth_attention_ = register_module(
+      "depth", std::make_shared<DepthAttention>(config.depth, sublayers, config.depth_block));
 }
 
 // The part of a layer that reads the sequence itself.
@@ -188,9 +196,47 @@ Tensor TransformerStack::added(const Tensor& x, const Norm* norm, const Pass& pa
   return config_.normalise_first ? sum : normalised(sum, norm, pass);
 }
 
+template <class Sublayer>
+void TransformerStack::added(DepthAttention::Outputs& outputs, const Tensor& x, const Norm* norm,
+                             const Pass& pass, Sublayer sublayer) {
+  outputs.add(attend::dropout(sublayer(normalised(x, norm, pass)), config_.dropout, pass));
+}
+
+Tensor TransformerStack::fed_forward(Layer& layer, const Tensor& x, const Tensor& present,
+                                     const Pass& pass) {
+  return pass.watched(WatchedVectors::feed_forward, layer.experts
+                                                        ? layer.experts->forward(x, pass, present)
+                                                        : layer.feed_forward->forward(x, pass));
+}
+
+// Watches do not see the vectors after the attention: these are not sums with its output.
+template <class Self, class Cross>
+Tensor TransformerStack::through_depth(const Tensor& x, const Tensor& present, const Pass& pass,
+                                       Self read_self, Cross read_cross) {
+  const Pass first = pass.at_site({pass.site.part, 1, false});
+  DepthAttention::Outputs outputs(*depth_attention_, first.watched(WatchedVectors::layer, x));
+  for (size_t i = 0; i < layers_.size(); ++i) {
+    Layer& layer = layers_[i];
+    const Pass self = pass.at_site({pass.site.part, static_cast<int64_t>(i) + 1, false});
+    const Tensor read = outputs.read(self);
+    added(outputs, i == 0 ? read : self.watched(WatchedVectors::layer, read), layer.self_norm.get(),
+          self, [&](const Tensor& in) { return read_self(i, in, self); });
+    if (layer.cross) {
+      const Pass cross = pass.at_site({pass.site.part, self.site.layer, true});
+      added(outputs, outputs.read(cross), layer.cross_norm.get(), cross,
+            [&](const Tensor& in) { return read_cross(i, in, cross); });
+    }
+    added(outputs, outputs.read(self), layer.feed_forward_norm.get(), self,
+          [&](const Tensor& in) { return fed_forward(layer, in, present, self); });
+  }
+  const Tensor top = pass.watched(WatchedVectors::top, outputs.read(pass));
+  return final_norm_->forward(top, pass, config_.output_scale);
+}
+
 template <class Self, class Cross>
 Tensor TransformerStack::through(Tensor x, const Tensor& present, const Pass& pass, Self read_self,
                                  Cross read_cross) {
+  if (depth_attention_) return through_depth(x, present, pass, read_self, read_cross);
   for (size_t i = 0; i < layers_.size(); ++i) {
     Layer& layer = layers_[i];
     Site site{pass.site.part, static_cast<int64_t>(i) + 1, false};
@@ -205,11 +251,8 @@ Tensor TransformerStack::through(Tensor x, const Tensor& present, const Pass& pa
                 [&](const Tensor& in) { return read_cross(i, in, cross); });
       x = cross.watched(WatchedVectors::attended, x);
     }
-    x = added(x, layer.feed_forward_norm.get(), self, [&](const Tensor& in) {
-      return self.watched(WatchedVectors::feed_forward,
-                          layer.experts ? layer.experts->forward(in, self, present)
-                                        : layer.feed_forward->forward(in, self));
-    });
+    x = added(x, layer.feed_forward_norm.get(), self,
+              [&](const Tensor& in) { return fed_forward(layer, in, present, self); });
   }
   x = pass.watched(WatchedVectors::top, x);
   return final_norm_ ? final_norm_->forward(x, pass, config_.output_scale) : x;

@@ -4,6 +4,7 @@
 #include <string>
 #include <vector>
 
+#include "attend/nn/depth_attention.h"
 #include "attend/nn/dropout.h"
 #include "attend/nn/feed_forward.h"
 #include "attend/nn/learned_queries.h"
@@ -51,6 +52,9 @@ struct TransformerStackConfig {
   // If false, with normalise_first, the first layer's attention reads the stack's input without a
   // norm.
   bool first_norm = true;
+  // If above 0, sublayers attend to the earlier outputs instead of their sum, in blocks of this
+  // many sublayers: DepthAttention. Requires normalise_first.
+  int64_t depth_block = 0;
   NormKind norm = NormKind::layer;
   double epsilon = 1e-5;           // added to the variance in a norm
   double output_scale = 1;         // factor of the stack's output, with normalise_first
@@ -109,8 +113,12 @@ class TransformerStack : public torch::nn::Module {
   at::Tensor step(const at::Tensor& x, StackCaches& caches, const Pass& pass);
 
   int64_t layers() const { return static_cast<int64_t>(layers_.size()); }
-  // Whether a layer, from 0, reads the sequence by attention.
-  bool attends(int64_t layer) const { return layers_[static_cast<size_t>(layer)].self != nullptr; }
+  // Whether a layer, from 0, reads the sequence by attention over all keys, so that steps have
+  // weights.
+  bool attends(int64_t layer) const {
+    const Layer& one = layers_[static_cast<size_t>(layer)];
+    return one.self != nullptr && one.self->keeps_keys();
+  }
   const TransformerStackConfig& config() const { return config_; }
 
  private:
@@ -141,15 +149,28 @@ class TransformerStack : public torch::nn::Module {
   template <class Sublayer>
   at::Tensor added(const at::Tensor& x, const Norm* norm, const Pass& pass, Sublayer sublayer);
 
+  // The same, reading by depth_attention_; adds the sublayer's output to `outputs`.
+  template <class Sublayer>
+  void added(DepthAttention::Outputs& outputs, const at::Tensor& x, const Norm* norm,
+             const Pass& pass, Sublayer sublayer);
+
+  // Output of a layer's feed-forward network or experts.
+  static at::Tensor fed_forward(Layer& layer, const at::Tensor& x, const at::Tensor& present,
+                                const Pass& pass);
+
   // Applies all layers, with attention computed by read_self and read_cross(index, input, pass).
   // `present` [B, T] bool; undefined: no padding.
   template <class Self, class Cross>
   at::Tensor through(at::Tensor x, const at::Tensor& present, const Pass& pass, Self read_self,
                      Cross read_cross);
+  template <class Self, class Cross>
+  at::Tensor through_depth(const at::Tensor& x, const at::Tensor& present, const Pass& pass,
+                           Self read_self, Cross read_cross);
 
   TransformerStackConfig config_;
   std::vector<Layer> layers_;
-  std::shared_ptr<Norm> final_norm_;  // null unless normalise_first
+  std::shared_ptr<Norm> final_norm_;                 // null unless normalise_first
+  std::shared_ptr<DepthAttention> depth_attention_;  // null without a depth block
 };
 
 }  // namespace attend

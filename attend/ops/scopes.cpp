@@ -118,8 +118,14 @@ bool depends_on_data(const Scope& scope) {
 }
 
 std::optional<int64_t> last_key(const Scope& scope) {
-  if (scope.any_of.size() != 1 || scope.any_of[0].size() != 1) return std::nullopt;
-  return scope.any_of[0][0]->last_key(unbounded);
+  if (scope.any_of.size() != 1 || scope.any_of[0].empty()) return std::nullopt;
+  std::optional<int64_t> last;
+  for (const ConditionPointer& condition : scope.any_of[0]) {
+    const std::optional<int64_t> one = condition->last_key(unbounded);
+    if (!one) return std::nullopt;
+    last = last ? std::min(*last, *one) : one;
+  }
+  return last;
 }
 
 void check_scope(const Scope& scope, int64_t batch, int64_t heads, int64_t queries, int64_t keys) {

@@ -400,6 +400,49 @@ def branches(query, key, p):
     return rows, [one_hot(j, len(key)) for j in range(len(key))]
 
 
+def softmax(scores):
+    top = max(scores)
+    powers = [math.exp(s - top) for s in scores]
+    return [x / sum(powers) for x in powers]
+
+
+def remembered(query, key, p):
+    """Munkhdalai et al. 2024, eq. 2-7 and 10, for one head."""
+    segment, gate = int(p["segment"]), sigmoid(p["beta"])
+    rows = []
+    for i, q in enumerate(query):
+        begin = i // segment * segment
+        near = softmax([dot(q, key[j]) / math.sqrt(len(q)) for j in range(begin, i + 1)])
+        far = [dot(elu_features(q), elu_features(key[j])) for j in range(begin)]
+        rows.append([gate * x / sum(far) for x in far] + [(1 - gate) * x for x in near]
+                    + [0.0] * (len(key) - i - 1))
+    return rows, [one_hot(j, len(key)) for j in range(len(key))]
+
+
+def mixed(query, key, p):
+    """Golovneva et al. 2025, 3, for one head."""
+    kernel = p["kernel"]
+
+    def score(i, j):
+        seen = 0 <= j <= i
+        return dot(query[i], key[j]) / math.sqrt(len(query[i])) if seen and j < len(key) else 0.0
+
+    rows = []
+    for i in range(len(query)):
+        row = softmax([sum(kernel[a][b] * score(i - len(kernel) + 1 + a, j - len(kernel[0]) // 2 + b)
+                           for a in range(len(kernel)) for b in range(len(kernel[0])))
+                       for j in range(i + 1)])
+        rows.append([p["mix"][0][0][0] * w for w in row] + [0.0] * (len(key) - i - 1))
+    return rows, [one_hot(j, len(key)) for j in range(len(key))]
+
+
+def faded(query, key):
+    """Leviathan et al. 2024, 3: F of all rows."""
+    scores = [[max(0.0, dot(q, k) / math.sqrt(len(q))) for k in key] for q in query]
+    return [[sum(scores[t][j] for t in range(j + 1, i)) if j > 0 else 0.0
+             for j in range(len(key))] for i in range(len(query))]
+
+
 # Changes of a mechanism to queries, keys and values before its choices apply.
 MODULES = {
     "rope": lambda q, k, v, p: (rotated(q), rotated(k), v),
@@ -410,6 +453,8 @@ MODULES = {
     "learned_positions": lambda q, k, v, p: tuple(
         with_positions(x, p["positions"]) for x in (q, k, v)),
     "latent": lambda q, k, v, p: (q, mapped(p["K"], k), mapped(p["V"], v)),
+    "attention_residuals": lambda q, k, v, p: (q, [
+        [x / math.sqrt(dot(row, row) / len(row) + 1e-6) for x in row] for row in k], v),
     "linformer": lambda q, k, v, p: (q, shortened(p["E"], k), shortened(p.get("F", p["E"]), v)),
 }
 
@@ -430,14 +475,21 @@ def mechanism(name, choices, query, key, value, parameters, **more):
     if name == "nsa":
         query, key = branches(query, key, p)
         choices = {**choices, "score": "dot", "normaliser": "none"}
+    for form, weights_of in (("infini", remembered), ("multi_token", mixed)):
+        if name == form:
+            query, key = weights_of(query, key, p)
+            choices = {**choices, "score": "dot", "normaliser": "none"}
     if name in MODULES:
         query, key, value = MODULES[name](query, key, value, p)
+    lowered = faded(query, key) if name == "selective" else []
     parts = [bias_term(part.strip(), choices["scope"])
              for part in choices["bias"].split("+") if part.strip()]
 
     def bias(i, j, q):
         if name == "convolution":
             return convolution_bias(i, j, p)
+        if name == "selective":
+            return -lowered[i][j]
         return sum(part(i, j, q, len(key), dict(p, keys=key)) for part in parts)
 
     def allows(i, j):

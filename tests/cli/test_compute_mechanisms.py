@@ -14,19 +14,20 @@ SHAPES = {"alibi_slopes": (), "buckets_table": (32,), "relative_keys_table": (33
           "grid_table": (15, 15), "offset": (), "sink": (), "centre_W_p": (3, 4),
           "centre_v_p": (3,), "Delta": (2,), "alpha": (), "sandwich_factors": (), "scalable_scale": (),
           "forget_gates": (5,), "cope_table": (16, 4), "fire_W_1": (32,), "fire_b_1": (32,),
-          "fire_W_2": (32,), "fire_b_2": ()}
+          "fire_W_2": (32,), "fire_b_2": (), "kernel": (3, 5), "mix": (1, 1, 1)}
 # Numbers that must be positive.
 POSITIVE = {"kerple_log_p": 0.7, "kerple_log_a": 1.3, "kerple_power_p": 1.4,
             "kerple_power_a": 0.3, "fire_c": 0.4, "fire_threshold": 2.5}
 # Parameters with a range.
 WITHIN = {"entmax_alpha": 1.6}
 # A length between the bounds of yarn and llama3 for one of the frequencies.
-GIVEN = {"width": 5.0, "block": 2.0, "count": 2.0, "window": 2.0, "share": 0.5, "factor": 4.0, "length": 1000.0,
+GIVEN = {"width": 5.0, "block": 2.0, "count": 2.0, "window": 2.0, "segment": 2.0, "share": 0.5, "factor": 4.0, "length": 1000.0,
          "layout": [[1.0, 0.0, 1.0], [1.0, 1.0, 0.0], [0.0, 1.0, 1.0]]}
 # Mechanisms that are smooth, so that finite differences apply: one of each kind.
 DIFFERENTIATED = ["local_p", "location_sensitive", "coverage", "monotonic", "convolution", "t5",
                   "shaw", "rope", "linformer", "learned_positions", "temperature", "sink",
-                  "sigmoid", "sparsemax", "entmax", "linear", "differential", "latent", "nsa",
+                  "sigmoid", "sparsemax", "entmax", "linear", "differential", "latent", "nsa", "selective",
+                  "attention_residuals", "infini", "multi_token",
                   "forget", "kerple_log", "kerple_power", "sandwich", "cope", "fire", "yarn",
                   "partial_rope", "adaptive_entmax", "softpick", "scalable_softmax", "stick_breaking"]
 

@@ -230,9 +230,9 @@ TEST(Methods, FlowIsAtLeastRollOut) {
 
 // The vectors used for norms sum to the layer's output without bias.
 TEST(Methods, PartsOfTheNormsAddUpToTheOutputOfTheLayer) {
-  for (const char* name :
-       {"transformer", "classifier_class", "lm", "classifier_fixed", "seq2seq", "lm_gated",
-        "transformer_differential", "encoder_latent", "lm_sparse", "lm_blocks", "lm_indexed"}) {
+  for (const char* name : {"transformer", "classifier_class", "lm", "classifier_fixed", "seq2seq",
+                           "lm_gated", "transformer_differential", "encoder_latent", "lm_selective",
+                           "lm_segments", "lm_mixed", "lm_sparse", "lm_blocks", "lm_indexed"}) {
     SCOPED_TRACE(name);
     const SmallModel small = small_model(name);
     const Subject subject = small.subject();

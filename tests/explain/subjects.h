@@ -72,6 +72,40 @@ inline std::vector<SmallModel> other_classifiers() {
   return models;
 }
 
+// Models with mechanisms around the operator. `layers`: settings of all of them.
+inline void add_mechanisms(const std::vector<std::string>& layers,
+                           std::vector<SmallModel>& models) {
+  const auto with = [](std::vector<std::string> all, const std::vector<std::string>& more) {
+    all.insert(all.end(), more.begin(), more.end());
+    return all;
+  };
+  const auto add = [&](const char* name, const char* type,
+                       const std::vector<std::string>& settings) {
+    models.emplace_back(name, type, settings);
+  };
+  add("lm_gated", "lm", with(layers, {"model.layers=2", "model.mechanism=gated_attention"}));
+  add("transformer_differential", "transformer",
+      with(layers, {"model.encoder_layers=1", "model.decoder_layers=1",
+                    "model.mechanism=differential", "model.source_mechanism=differential"}));
+  add("encoder_latent", "encoder", with(layers, {"model.layers=2", "model.mechanism=latent"}));
+  add("lm_sparse", "lm",
+      with(layers, {"model.layers=2", "model.mechanism=nsa", "model.sparse_block=2",
+                    "model.sparse_blocks=2", "model.sparse_window=2"}));
+  add("transformer_residuals", "transformer",
+      with(layers,
+           {"model.encoder_layers=2", "model.decoder_layers=2", "model.residual=attention"}));
+  add("lm_segments", "lm",
+      with(layers, {"model.layers=2", "model.mechanism=infini", "model.memory_segment=2"}));
+  add("lm_mixed", "lm",
+      with(layers, {"model.layers=2", "model.mechanism=multi_token", "model.mixed_queries=2",
+                    "model.mixed_keys=3"}));
+  add("lm_selective", "lm", with(layers, {"model.layers=2", "model.mechanism=selective"}));
+  add("lm_blocks", "lm",
+      with(layers, {"model.layers=2", "model.mechanism=moba", "model.scope=top_blocks:2,2"}));
+  add("lm_indexed", "lm",
+      with(layers, {"model.layers=2", "model.mechanism=dsa", "model.index_keys=3"}));
+}
+
 // Every type of model for texts, with each kind of attention that methods treat differently.
 inline std::vector<SmallModel> small_models() {
   using Assignments = std::vector<std::string>;
@@ -94,18 +128,7 @@ inline std::vector<SmallModel> small_models() {
   add("transformer_linear", "transformer",
       with(layers, {"model.encoder_layers=1", "model.decoder_layers=1", "model.mechanism=linear"}));
   add("lm", "lm", with(layers, {"model.layers=2"}));
-  add("lm_gated", "lm", with(layers, {"model.layers=2", "model.mechanism=gated_attention"}));
-  add("transformer_differential", "transformer",
-      with(layers, {"model.encoder_layers=1", "model.decoder_layers=1",
-                    "model.mechanism=differential", "model.source_mechanism=differential"}));
-  add("encoder_latent", "encoder", with(layers, {"model.layers=2", "model.mechanism=latent"}));
-  add("lm_sparse", "lm",
-      with(layers, {"model.layers=2", "model.mechanism=nsa", "model.sparse_block=2",
-                    "model.sparse_blocks=2", "model.sparse_window=2"}));
-  add("lm_blocks", "lm",
-      with(layers, {"model.layers=2", "model.mechanism=moba", "model.scope=top_blocks:2,2"}));
-  add("lm_indexed", "lm",
-      with(layers, {"model.layers=2", "model.mechanism=dsa", "model.index_keys=3"}));
+  add_mechanisms(layers, models);
   add("lm_recurrence", "lm", with(layers, {"model.layers=2", "model.layer=gated_delta"}));
   add("lm_hybrid", "lm", with(layers, {"model.layers=2", "model.layer=attention,gla"}));
   add("encoder_recurrence", "encoder", with(layers, {"model.layers=2", "model.layer=mamba2"}));

@@ -24,6 +24,10 @@ struct Caches {
   std::vector<int32_t> places = {};
   std::vector<int64_t> lengths = {};
   std::vector<float> query = {}, vector = {};
+  std::vector<float> bias = {};  // [heads][rows + keys]; empty: none
+  std::vector<int64_t> bias_offsets = {};
+
+  int64_t bias_stride() const { return rows + keys; }
 
   // With a gap between a key and its value, and another after the value.
   int64_t value_offset() const { return key_heads * depth + 16; }
@@ -55,6 +59,9 @@ struct Caches {
     for (int64_t r = 0; r < rows; ++r) lengths.push_back(std::max<int64_t>(0, keys - r));
     query = numbers(rows * heads * depth);
     vector = numbers(depth);
+    if (keys % 2 == 0) return;  // these have no bias
+    bias = numbers(heads * bias_stride());
+    for (int64_t r = 0; r < rows; ++r) bias_offsets.push_back(rows - r);
   }
 
   const float* key(int64_t row, int64_t j, int64_t head) const {
@@ -83,6 +90,9 @@ struct Caches {
                       .lengths = with_lengths ? lengths.data() + first : nullptr,
                       .scale = 0.4F,
                       .vector = additive ? vector.data() : nullptr,
+                      .bias = bias.empty() ? nullptr : bias.data(),
+                      .bias_stride = bias_stride(),
+                      .bias_offsets = bias_offsets.data() + (bias.empty() ? 0 : first),
                       .query = query.data() + first * heads * depth,
                       .query_stride = heads * depth,
                       .type = type,
@@ -109,6 +119,9 @@ struct Caches {
                      own = key(row, j, head)[k];
         score += additive ? vector[static_cast<size_t>(k)] * std::tanh(q + own) : q * own;
       }
+      if (!bias.empty())
+        score += bias[static_cast<size_t>(head * bias_stride() +
+                                          bias_offsets[static_cast<size_t>(row)] + j)];
       sum += all[static_cast<size_t>(j)] = std::exp(0.4F * score);
     }
     for (double& each : all) each /= length == 0 ? 1 : sum;

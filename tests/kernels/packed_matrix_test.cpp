@@ -319,7 +319,12 @@ TEST(BytePackedMatrix, RefusesADepthWhoseSumsItCannotHold) {
 
 TEST(NormalisedRows, HaveTheMeanAndDeviationOfTheLayer) {
   on_every_target([] {
-    for (const int64_t depth : {1, 20, 128, 131}) {
+    for (const auto& [depth, centred] : {std::pair<int64_t, bool>{1, true},
+                                         {20, true},
+                                         {128, true},
+                                         {131, true},
+                                         {20, false},
+                                         {131, false}}) {
       const int64_t rows = 3, stride = depth + 2;
       const auto x = drawn(rows * stride, 5), weight = drawn(depth, 6), bias = drawn(depth, 7);
       std::vector<float> got(x.size());
@@ -329,11 +334,12 @@ TEST(NormalisedRows, HaveTheMeanAndDeviationOfTheLayer) {
                       .x = x.data(),
                       .weight = weight.data(),
                       .bias = bias.data(),
+                      .centred = centred,
                       .out = got.data()});
       for (int64_t r = 0; r < rows; ++r) {
         const float* row = x.data() + r * stride;
         double mean = 0, variance = 0;
-        for (int64_t k = 0; k < depth; ++k) mean += row[k] / static_cast<double>(depth);
+        for (int64_t k = 0; centred && k < depth; ++k) mean += row[k] / static_cast<double>(depth);
         for (int64_t k = 0; k < depth; ++k)
           variance += (row[k] - mean) * (row[k] - mean) / static_cast<double>(depth);
         for (int64_t k = 0; k < depth; ++k) {

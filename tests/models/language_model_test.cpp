@@ -56,8 +56,35 @@ struct Variant {
 // For the names of the test cases in GoogleTest.
 void PrintTo(const Variant& variant, std::ostream* out) { *out << variant.name; }
 
+// Mechanisms around the operator.
+std::vector<Variant> mechanism_variants() {
+  return {{"gated_attention", [](auto& c) { c.self.mechanism = "gated_attention"; }},
+          {"differential", [](auto& c) { c.self.mechanism = "differential"; }},
+          {"latent", [](auto& c) { c.self.mechanism = "latent", c.positions = Positions::none; }},
+          {"moba",
+           [](auto& c) {
+             c.self.mechanism = "moba", c.self.scope = "top_blocks:2,2";
+             c.positions = Positions::rotary;
+           }},
+          {"nsa",
+           [](auto& c) {
+             c.self.mechanism = "nsa", c.sparse_block = 2, c.sparse_blocks = 2, c.sparse_window = 2;
+           }},
+          {"attention_residuals", [](auto& c) { c.residual = Residual::attention; }},
+          {"block_residuals",
+           [](auto& c) { c.residual = Residual::attention, c.residual_block = 2, c.layers = 3; }},
+          {"infini", [](auto& c) { c.self.mechanism = "infini", c.memory_segment = 2; }},
+          {"multi_token",
+           [](auto& c) {
+             c.self.mechanism = "multi_token", c.mixed_queries = 2, c.mixed_keys = 3;
+             c.positions = Positions::rotary;
+           }},
+          {"selective", [](auto& c) { c.self.mechanism = "selective"; }},
+          {"dsa", [](auto& c) { c.self.mechanism = "dsa", c.index_keys = 2; }}};
+}
+
 std::vector<Variant> variants() {
-  return {
+  std::vector<Variant> all = {
       {"plain", [](auto&) {}},
       {"post_norm", [](auto& c) { c.normalise_first = false; }},
       {"relu", [](auto& c) { c.activation = HiddenActivation::relu; }},
@@ -91,24 +118,13 @@ std::vector<Variant> variants() {
       {"sparsemax", [](auto& c) { c.self.normaliser = "sparsemax"; }},
       {"additive", [](auto& c) { c.self.score = "additive"; }},
       {"sink", [](auto& c) { c.self.mechanism = "sink"; }},
-      {"gated_attention", [](auto& c) { c.self.mechanism = "gated_attention"; }},
-      {"differential", [](auto& c) { c.self.mechanism = "differential"; }},
-      {"latent", [](auto& c) { c.self.mechanism = "latent", c.positions = Positions::none; }},
-      {"moba",
-       [](auto& c) {
-         c.self.mechanism = "moba", c.self.scope = "top_blocks:2,2";
-         c.positions = Positions::rotary;
-       }},
-      {"nsa",
-       [](auto& c) {
-         c.self.mechanism = "nsa", c.sparse_block = 2, c.sparse_blocks = 2, c.sparse_window = 2;
-       }},
-      {"dsa", [](auto& c) { c.self.mechanism = "dsa", c.index_keys = 2; }},
       {"retention", [](auto& c) { c.layer = "retention"; }},
       {"mamba2", [](auto& c) { c.layer = "mamba2"; }},
       {"gla", [](auto& c) { c.layer = "gla", c.positions = Positions::none; }},
       {"gated_delta", [](auto& c) { c.layer = "gated_delta"; }},
       {"hybrid", [](auto& c) { c.layer = "kda,attention", c.positions = Positions::rotary; }}};
+  for (Variant& each : mechanism_variants()) all.push_back(std::move(each));
+  return all;
 }
 
 class EveryLanguageModel : public testing::TestWithParam<Variant> {
@@ -136,8 +152,10 @@ TEST_P(EveryLanguageModel, StepsGiveTheTeacherForcedProbabilities) {
 // Also beyond the context, when half of it is read again.
 TEST_P(EveryLanguageModel, PackedStepsAreThoseOfLibTorch) {
   const std::vector<std::string> packed = {
-      "plain",       "post_norm",       "relu",      "untied", "without_start", "sinusoidal",
-      "shared_keys", "gated_attention", "retention", "mamba2", "gla",           "gated_delta"};
+      "plain",       "post_norm",       "relu",      "untied",     "without_start", "sinusoidal",
+      "shared_keys", "gated_attention", "retention", "mamba2",     "gla",           "gated_delta",
+      "rotary",      "alibi",           "t5",        "kerple_log", "kerple_power",  "sandwich",
+      "hybrid",      "llama3",          "partial"};
   reference::expect_packed_steps(
       *network, make_batch(pairs, {0, 1}), /*steps=*/20,
       std::find(packed.begin(), packed.end(), GetParam().name) != packed.end());

@@ -80,6 +80,7 @@ std::vector<Variant> variants() {
           {"differential", [](auto& c) { c.self.mechanism = c.source.mechanism = "differential"; }},
           {"latent", [](auto& c) { c.self.mechanism = "latent", c.positions = Positions::none; }},
           {"dsa", [](auto& c) { c.self.mechanism = "dsa", c.index_keys = 2; }},
+          {"attention_residuals", [](auto& c) { c.residual = Residual::attention; }},
           {"sparsemax", [](auto& c) { c.self.normaliser = "sparsemax"; }},
           {"additive_source", [](auto& c) { c.source.mechanism = "bahdanau"; }},
           {"sink", [](auto& c) { c.source.mechanism = "sink"; }},
@@ -122,9 +123,10 @@ TEST_P(EveryTransformer, StepsGiveTheTeacherForcedProbabilities) {
 TEST_P(EveryTransformer, BeamsReorderItsCaches) { reference::expect_reordering(*network, batch); }
 
 bool has_packed_steps(const std::string& variant) {
-  const std::vector<std::string> packed = {"plain",    "post_norm",         "gelu",        "untied",
-                                           "all_tied", "learned_positions", "shared_keys", "marian",
-                                           "unscaled", "gated_attention"};
+  const std::vector<std::string> packed = {
+      "plain",       "post_norm", "gelu",        "untied",          "all_tied", "learned_positions",
+      "shared_keys", "marian",    "unscaled",    "gated_attention", "rotary",   "alibi",
+      "t5",          "t5_whole",  "tied_inputs", "kerple_power",    "yarn"};
   return std::find(packed.begin(), packed.end(), variant) != packed.end();
 }
 

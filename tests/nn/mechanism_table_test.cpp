@@ -100,7 +100,8 @@ TEST(MechanismTable, HasEveryMechanismOnce) {
 }
 
 TEST(MechanismTable, HasModulesAroundTheOperator) {
-  for (const char* name : {"gated_attention", "differential", "latent", "moba", "nsa", "dsa"}) {
+  for (const char* name : {"gated_attention", "differential", "latent", "moba", "nsa", "dsa",
+                           "selective", "attention_residuals", "infini", "multi_token"}) {
     const Mechanism& row = mechanism(name);
     EXPECT_GE(row.year, 2024) << name;
     EXPECT_NO_THROW(mechanism(row.parent)) << name;

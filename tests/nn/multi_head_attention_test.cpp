@@ -190,6 +190,16 @@ std::vector<Row> causal_rows() {
         {.choices = {.bias = bias}, .latent_depth = 3, .rotary_depth = 2});
   add("sparse branches",
       {.choices = {.scope = "causal"}, .branches = {.block = 2, .count = 2, .window = 3}});
+  add("selective", {.choices = {.scope = "causal", .bias = "alibi"},
+                    .key_heads = 1,
+                    .rotary = true,
+                    .selective = true});
+  add("segments",
+      {.choices = {.scope = "causal"}, .key_heads = 1, .rotary = true, .memory_segment = 3});
+  add("mixed scores", {.choices = {.scope = "causal"},
+                       .key_heads = 1,
+                       .rotary = true,
+                       .mix = {.queries = 3, .keys = 5, .heads = 2}});
   add("indexer", {.key_heads = 1, .indexer = {.keys = 3, .heads = 2, .depth = 4}});
   add("top blocks", {.choices = {.scope = "top_blocks:3,2"}, .key_heads = 1, .rotary = true});
   add("halves", {.rotary = true, .rotation = {.pairs = RotaryPairs::halves}});

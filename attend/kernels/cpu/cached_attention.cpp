@@ -38,6 +38,7 @@ class CacheReader {
       const int64_t count = std::min<int64_t>(4, keys_ - j);
       p_.vector == nullptr ? score<false>(j, count) : score<true>(j, count);
     }
+    if (p_.bias != nullptr) add_bias();
     if (p_.weights != nullptr) std::fill_n(p_.weights + row_ * p_.keys, p_.keys, 0.0F);
     float* context = p_.context + row_ * p_.context_stride;
     std::fill_n(context, p_.heads * p_.value_depth, 0.0F);
@@ -116,6 +117,14 @@ class CacheReader {
         }
       }
       SumFour(sum, scores(h) + first);
+    }
+  }
+
+  void add_bias() {
+    for (int64_t h = 0; h < p_.heads; ++h) {
+      const float* bias = p_.bias + h * p_.bias_stride + p_.bias_offsets[row_];
+      float* own = scores(h);
+      for (int64_t j = 0; j < keys_; ++j) own[j] += bias[j];
     }
   }
 

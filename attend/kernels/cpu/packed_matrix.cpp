@@ -124,10 +124,12 @@ void NormaliseAll(const NormalisedRows& p) {
   for (int64_t r = 0; r < p.rows; ++r) {
     const float* x = p.x + r * p.stride;
     float* out = p.out + r * p.stride;
-    const float mean = SumOver(
-                           p.depth, [&](int64_t k) HWY_ATTR { return hn::LoadU(d, x + k); },
-                           [&](int64_t k) { return x[k]; }) /
-                       count;
+    const float mean = p.centred
+                           ? SumOver(
+                                 p.depth, [&](int64_t k) HWY_ATTR { return hn::LoadU(d, x + k); },
+                                 [&](int64_t k) { return x[k]; }) /
+                                 count
+                           : 0.0F;
     const auto centre = hn::Set(d, mean);
     const float variance = SumOver(
                                p.depth,
