@@ -1,12 +1,12 @@
 #!/usr/bin/env python3
 """Compares mechanisms of `attend compute` with the code of their authors or maintainers.
 
-A row of `./dev conform`. Draws lengths, depths, heads and parameters. Contexts, and gradients of all inputs and trained
-parameters, must agree within the precision of float32, relative to the largest number:
+A row of `./dev conform`. Draws lengths, depths, heads and parameters. Contexts and gradients must agree within the
+precision of float32, relative to the largest number:
 
 - forget (FoX) with the loops of flash-linear-attention, with and without a window. They are read from their file, since
   the package itself imports Triton.
-- selective attention with x-transformers, whose file is read for the same reason.
+- selective attention with the function in x-transformers, also read from its file.
 - entmax with a fixed and a trained alpha per head, with the bisection of the package entmax.
 """
 

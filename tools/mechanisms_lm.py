@@ -29,7 +29,7 @@ BASE = "masked_self"  # the others get nearly its number of weights
 ONE_STEP = "--set", "train.steps=1"
 NUMBERS = {"partial_rope": ("--set", "model.rotary_share=0.5")}  # settings without a useful default
 # Rows that have a setting of their own instead of model.mechanism.
-SETTING = {"attention_residuals": ("model.residual", "attention")}
+SETTING = {"attention_residuals": ("model.sublayer_input", "attention")}
 TRAINED = 1003854  # bytes; the rest is for validation
 
 

@@ -129,12 +129,13 @@ Settings LayersConfig::norm_settings() {
        "whether layers normalise their input (true) or their output (false)"},
       {"model.first_norm", &first_norm,
        "whether the first layer's attention normalises its input, as the other layers do"},
-      {"model.residual", &residual,
+      {"model.sublayer_input", &residual,
        "input of a sublayer: the sum of all earlier outputs, or their mean with weights from "
        "learned "
        "queries (attention residuals; Kimi Team 2026)"},
-      {"model.residual_block", &residual_block,
-       "number of sublayers that are summed before model.residual = attention reads them", 1, 1024},
+      {"model.sublayer_block", &residual_block,
+       "number of sublayers that are summed before model.sublayer_input = attention reads them", 1,
+       1024},
       {"model.norm", &norm,
        "norm of the layers: layer normalisation, or division by the root mean square (rms)"},
       {"model.epsilon", &epsilon, "number added to the variance in layer normalisation", 1e-15, 1},
@@ -416,10 +417,10 @@ void LayersConfig::check_heads() const {
 void LayersConfig::check_residual() const {
   if (residual == Residual::attention && !normalise_first)
     fail(
-        "model.residual is attention, which reads outputs before any norm, and "
+        "model.sublayer_input is attention, which reads outputs before any norm, and "
         "model.normalise_first false; take true");
   if (residual == Residual::sum && residual_block != 1)
-    fail("model.residual_block is {}, and model.residual sum; take attention, or 1",
+    fail("model.sublayer_block is {}, and model.sublayer_input sum; take attention, or 1",
          residual_block);
 }
 

@@ -210,7 +210,9 @@ std::vector<Mechanism> over_depth() {
        .time = "L^2 n d for L sublayers",
        .space = "L n d",
        .cache = "0",
-       .module = "DepthAttention of TransformerStack, by model.residual = attention",
+       .module =
+           "DepthAttention of TransformerStack, by model.sublayer_input = attention; composed of "
+           "tensor operations",
        .module_kind = ModuleKind::depth,
        .refusal = "it reads the sublayers of a Transformer; take cross"},
   };

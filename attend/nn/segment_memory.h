@@ -23,12 +23,14 @@ struct MemorySums {
   at::Tensor total;   // [B, key heads, D, 1]: f(k)
 };
 
-// Infini-attention (Munkhdalai et al. 2024, eq. 2-7 and 10, with the linear update). A query reads
-// its own segment up to its position by softmax, and all segments before by linear attention over
-// their sums, with f(x) = elu(x) + 1, M = f(k)^T v and z = f(k). Time and memory are linear in the
-// length.
-//   c_i = (1 - g) softmax(q_i k_j / sqrt(D)) v_j + g f(q_i) M / f(q_i) z
-// g is a sigmoid of one number per head. Without a segment before, the second part is 0.
+// Infini-attention by Munkhdalai et al. 2024, eq. 2-7 and 10, with the linear update. A query reads
+// its own segment up to its position by softmax. It reads all segments before by linear attention
+// over their sums. Time and memory are linear in the length.
+//
+//   c_i = (1 - g) softmax(q_i k_j / sqrt(D)) v_j + g f(q_i) M / f(q_i) z.
+//
+// Here f(x) = elu(x) + 1, M = f(k)^T v and z = f(k). g is a sigmoid of one number per head. Without
+// a segment before, the second part is 0.
 //
 // Contexts [B, heads, Tq, Dv] with segments of `segment` keys. gate: g, broadcasts to [B, heads,
 // Tq, 1]. `sums` are the sums of the segments before the keys, and become the sums of the segments

@@ -93,7 +93,7 @@ inline void add_mechanisms(const std::vector<std::string>& layers,
                     "model.sparse_blocks=2", "model.sparse_window=2"}));
   add("transformer_residuals", "transformer",
       with(layers,
-           {"model.encoder_layers=2", "model.decoder_layers=2", "model.residual=attention"}));
+           {"model.encoder_layers=2", "model.decoder_layers=2", "model.sublayer_input=attention"}));
   add("lm_segments", "lm",
       with(layers, {"model.layers=2", "model.mechanism=infini", "model.memory_segment=2"}));
   add("lm_mixed", "lm",
