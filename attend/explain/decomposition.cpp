@@ -174,7 +174,9 @@ OutputParts text_vector_parts(const Subject& subject, const TextComparison& comp
   watch.finish(comparison.text_vectors(vectors, pass));
   OutputParts made = watch.take();
   if (!is_sum(made))
-    fail("a part of the network is not a sum over its inputs, so the vector of a text cannot be split");
+    fail(
+        "a part of the network is not a sum over its inputs, so the vector of a text cannot be "
+        "split");
   return made;
 }
 

@@ -24,8 +24,8 @@ struct SimilarityParts {
   at::Tensor parts = {};
 };
 
-// Compares two texts of one model by its own measure. Error if its network is not a TextComparison, if
-// the measure is not bilinear, and if a vector is not a sum over tokens.
+// Compares two texts of one model by its own measure. Error if its network is not a TextComparison,
+// if the measure is not bilinear, and if a vector is not a sum over tokens.
 SimilarityParts similarity_parts(Subject first, Subject second, const MethodChoice& choice = {});
 
 // Tests whether the similarity depends on the pairs with the largest parts: tokens of both texts
