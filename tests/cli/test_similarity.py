@@ -142,8 +142,8 @@ class Scores(program.Case):
         self.assertAlmostEqual(record["weight"], heads["weights"][4][1], places=6)
         text = explain()
         self.assertRegex(text, r"\Aencoder\.2\.head\.1, '\[MASK\]' on '[^']+': score -?\d+\.\d{4}, "
-                               r"weight 0\.\d{4} is the sum of\n( +-?\d+\.\d{4}  '[^']+' +'[^']+'\n){10} +-?\d+\.\d{4}  "
-                               r"all other pairs\n\Z")
+                               r"weight 0\.\d{4} is the sum of\n( +-?\d+\.\d{4}  '[^']+' +'[^']+'\n){10} +-?\d+\.\d{4} "
+                               r" all other pairs\n\Z")
         for file, sign in (("s.svg", b"<svg"), ("s.npz", b"PK")):
             explain("--out", file)
             self.assertIn(sign, (self.folder / file).read_bytes())

@@ -156,7 +156,7 @@ TEST(ScoreParts, HaveTheBiasOfTheAttentionAsALastPart) {
   EXPECT_EQ(made.parts[-1].slice(0, 0, -1).abs().max().item<double>(), 0);
 }
 
-// What recurrent layers read from the tokens is one part.
+// The output of recurrent layers is one part.
 TEST(ScoreParts, AddUpAboveRecurrentLayers) {
   const SmallModel small("recurrent", "classifier",
                          {"model.depth=8", "model.heads=2", "model.layers=2",
