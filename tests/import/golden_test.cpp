@@ -46,9 +46,11 @@ std::vector<double> numbers_of(const json& one, const Model& model, const std::s
     for (const double logarithm : answer.best().log_probabilities)
       if (numbers.size() < 5) numbers.push_back(std::exp(logarithm));
   }
-  if (what == "replaced")
-    for (const double logarithm : model.answer({text}).at(0).best().log_probabilities)
+  if (what == "replaced") {
+    const Answer answer = model.answer({text}).at(0);
+    for (const double logarithm : answer.best().log_probabilities)
       numbers.push_back(std::exp(logarithm));
+  }
   if (what == "masked")
     for (const auto& guesses : model.fill(text, one["mask"], 3))
       for (const TokenProbability& guess : guesses) numbers.push_back(guess.probability);
