@@ -52,7 +52,7 @@ bool PackedStack::takes(const TransformerStack& stack) {
   for (const Tensor& each : stack.parameters())
     if (!each.is_cpu() || each.scalar_type() != at::kFloat) return false;
   if (config.experts > 0 || config.gated || !config.first_norm || !config.self_in_turn.empty() ||
-      config.norm != NormKind::layer || config.output_scale != 1)
+      config.convolution > 0 || config.norm != NormKind::layer || config.output_scale != 1)
     return false;
   const auto packs = [](const RecurrenceRow* row) {
     return row == nullptr || PackedRecurrence::takes(*row);

@@ -22,15 +22,21 @@ SourceEncoderConfig::SourceEncoderConfig() {
 }
 
 Settings SourceEncoderConfig::own_settings() {
-  return {{"model.normalise_input", &normalise_input,
-           "whether the input of the layers, with its positions, is normalised"},
-          {"model.token_dropout", &token_dropout,
-           "share of hidden tokens in training, for which vectors of other tokens are scaled; "
-           "hidden tokens then have the vector 0; 0: neither",
-           0, 0.95},
-          {"model.contact_head", &contact_head,
-           "whether the model has a logistic regression from all attention maps to contacts of "
-           "tokens, which import reads and training does not change"}};
+  return {
+      {"model.convolution", &convolution,
+       "width of a convolution over neighbouring tokens, added to the output of the first "
+       "layer; odd; 0: none",
+       0, 255},
+      {"model.convolution_activation", &convolution_activation, "activation of this convolution"},
+      {"model.normalise_input", &normalise_input,
+       "whether the input of the layers, with its positions, is normalised"},
+      {"model.token_dropout", &token_dropout,
+       "share of hidden tokens in training, for which vectors of other tokens are scaled; "
+       "hidden tokens then have the vector 0; 0: neither",
+       0, 0.95},
+      {"model.contact_head", &contact_head,
+       "whether the model has a logistic regression from all attention maps to contacts of "
+       "tokens, which import reads and training does not change"}};
 }
 
 ContactHead::ContactHead(int64_t layers, int64_t heads)
@@ -71,6 +77,13 @@ std::string SourceEncoderConfig::no_weights_reason() const {
   return attends(layers - 1) ? "model.normaliser = linear" : "model.layer = " + layer;
 }
 
+std::string SourceEncoderConfig::not_shared_reason() const {
+  if (convolution > 0)
+    return fmt::format("model.convolution is {}, which reads tokens of other processes",
+                       convolution);
+  return LayersConfig::not_shared_reason();
+}
+
 void SourceEncoderConfig::check() const {
   if (layers > 0) {
     LayersConfig::check();
@@ -79,6 +92,8 @@ void SourceEncoderConfig::check() const {
   if (layers == 0 && inducing_points > 0)
     fail("model.inducing_points is {}, and model.layers 0; take layers, or 0 points",
          inducing_points);
+  if (convolution > 0 && (convolution % 2 == 0 || layers == 0))
+    fail("model.convolution is {}; take an odd width and layers, or 0", convolution);
   if (contact_head && (layers == 0 || inducing_points > 0 || !attends_everywhere()))
     fail(
         "model.contact_head is true, and not every layer has attention between tokens; take false");
@@ -124,6 +139,8 @@ SourceEncoder::SourceEncoder(const SourceShape& shape, const SourceEncoderConfig
   if (config.layers > 0) {
     TransformerStackConfig stack = config.stack(config.layers, /*causal=*/false);
     stack.inducing_points = config.inducing_points;
+    stack.convolution = config.convolution;
+    stack.convolution_activation = config.convolution_activation;
     stack.neighbour_kinds = bound == nullptr ? 0 : bound->kinds;
     layers_ = register_module("layers", std::make_shared<TransformerStack>(stack));
   }

@@ -26,9 +26,11 @@ struct SourceEncoderConfig : LayersConfig {
   Cell cell = Cell::lstm;        // cell of these layers
   int64_t layers = 0;  // self-attention layers. With no layers of either kind, vectors do not
                        // interact, as in a bag of words
-  int64_t inducing_points = 0;   // learned vectors per layer through which positions interact; 0:
-                                 // positions read each other (TransformerStackConfig)
-  bool side_vectors = true;      // adds a learned vector per text to the tokens of pairs
+  int64_t inducing_points = 0;  // learned vectors per layer through which positions interact; 0:
+                                // positions read each other (TransformerStackConfig)
+  bool side_vectors = true;     // adds a learned vector per text to the tokens of pairs
+  int64_t convolution = 0;      // width of a NearConvolution; see TransformerStackConfig
+  HiddenActivation convolution_activation = HiddenActivation::tanh;
   bool normalise_input = false;  // normalises the input of the layers after adding positions
   // Hidden and unknown tokens have the vector 0. If they have the share m of a source, vectors of
   // the other tokens are multiplied by (1 - token_dropout) / (1 - m) (ESM-2, Lin et al. 2023). 0:
@@ -42,6 +44,7 @@ struct SourceEncoderConfig : LayersConfig {
   Settings weight_settings();  // see NetworkConfig::weight_settings()
   // The setting that disables attention, for a network without attention.
   std::string no_weights_reason() const;
+  std::string not_shared_reason() const;
   // Error as LayersConfig::check if there are layers, and if recurrent layers have an odd depth.
   void check() const;
 
