@@ -7,7 +7,7 @@ import torch
 import transformers
 from PIL import Image
 
-from pretrained_models import CONTINUING, ESM, FAMILIES, IMAGE_FAMILIES, draw_weights, drawn_texts, sources_of
+from pretrained_models import CONTINUING, DEBERTA, ESM, FAMILIES, IMAGE_FAMILIES, draw_weights, drawn_texts, sources_of
 from pretrained_texts import difference, encoded
 from pretrained_translators import TRANSLATORS, drawn_translator, translating_tokenizer
 
@@ -24,6 +24,10 @@ EXPORTS = [
     (FAMILIES[6], ("ForSequenceClassification",), {"num_labels": 1}),
     (ESM[0], ("Model", *LABELS), {}),
     (ESM[1], ("Model", "ForMaskedLM"), {}),
+    (DEBERTA[0], ("Model", *LABELS), {}),
+    (DEBERTA[1], ("Model", *LABELS), {}),
+    (DEBERTA[2], ("Model", *LABELS), {}),
+    (DEBERTA[2], ("ForSequenceClassification",), {"num_labels": 1}),
     (CONTINUING[0], ("LMHeadModel",), {}),
     (CONTINUING[1], ("LMHeadModel",), {}),
 ]

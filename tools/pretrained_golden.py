@@ -13,7 +13,7 @@ import torch
 import transformers
 from PIL import Image
 
-from pretrained_models import CONTINUING, ESM, FAMILIES, IMAGE_FAMILIES, is_norm_weight
+from pretrained_models import CONTINUING, DEBERTA, ESM, FAMILIES, IMAGE_FAMILIES, is_norm_weight
 from pretrained_pairs import with_types
 from pretrained_t5 import SIZES as T5_SIZES, sentinel_tokenizer
 from pretrained_texts import behind, continued, encoded
@@ -191,6 +191,12 @@ def golden_t5(folder):
             "texts": texts, "answers": answers, "said": said}
 
 
+def golden_deberta(folder):
+    return [golden_case(folder / "distances", DEBERTA[1], "Model", "vector"),
+            golden_case(folder / "words", DEBERTA[0], "ForMaskedLM", "masked"),
+            golden_pairs(folder / "deberta-pairs", DEBERTA[2])]
+
+
 def write_golden(path):
     cases = []
     with tempfile.TemporaryDirectory() as folder:
@@ -211,6 +217,7 @@ def write_golden(path):
         cases.append(golden_pairs(pathlib.Path(folder) / "pairs", FAMILIES[0]))
         cases.append(golden_pairs(pathlib.Path(folder) / "scores", FAMILIES[3], "activation.Sigmoid"))
         cases.append(golden_t5(pathlib.Path(folder) / "t5"))
+        cases += golden_deberta(pathlib.Path(folder))
     versions = {name: importlib.metadata.version(name) for name in ("transformers", "tokenizers", "torch", "pillow",
                                                                          "sentencepiece")}
     pathlib.Path(path).write_text(json.dumps({"versions": versions, "cases": cases, "resizing": golden_resizing()},

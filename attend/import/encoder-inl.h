@@ -17,8 +17,9 @@ enum class EncoderHead { none, masked_words, labels, token_labels };
 struct EncoderArchitecture {
   std::string name;
   EncoderHead head = EncoderHead::none;
-  std::vector<TensorRow> tensors = {};               // in addition to the encoder's
-  HiddenActivation pooled = HiddenActivation::tanh;  // activation of the layer below the labels
+  std::vector<TensorRow> tensors = {};  // in addition to the encoder's
+  // Activation of the layer below the labels; empty: read_more reads it.
+  std::optional<HiddenActivation> pooled = HiddenActivation::tanh;
   // The layer below the masked words always has gelu, whatever the other layers have.
   bool gelu_below_words = false;
 };
@@ -52,12 +53,16 @@ struct EncoderType {
   bool positions_behind_padding = false;
   // Pre-norm layers with rotary positions instead (ESM-2).
   bool rotary = false;
+  // Layers share vectors of distances, by which they add terms to the scores (DeBERTa).
+  bool relative = false;
   std::string prefix;
   std::vector<ConfigKey> keys;
   std::vector<TensorRow> tensors;
   std::vector<EncoderArchitecture> architectures;
   // Reads what only this type has; null: nothing.
   void (*read_more)(const JsonPosition& config, ForeignModel& model) = nullptr;
+  // Writes the keys that read_more reads, for a model of ours; null: nothing.
+  void (*write_more)(ModelConfig& ours, Json& config) = nullptr;
 };
 
 // Our type with such a head, and the settings of its encoder.
@@ -77,6 +82,9 @@ void read_answers(const JsonPosition& config, ForeignModel& model);
 void read_token_labels(const JsonPosition& config, const char* dropout_key, double otherwise,
                        ForeignModel& model);
 
+// Inserts rows of tensors with the prefix; rows of the head stay last.
+void insert(ForeignModel& model, const std::vector<TensorRow>& rows);
+
 ForeignModel read_encoder(const JsonPosition& config, const EncoderType& type);
 
 // Returns the classes of the table with the tensors of their heads.
@@ -85,6 +93,7 @@ std::vector<ForeignClass> classes_of(const std::vector<EncoderArchitecture>& arc
 const EncoderType& bert_type();
 const EncoderType& distilbert_type();
 const EncoderType& esm_type();
+const EncoderType& deberta_type();
 
 // Adds the contact head of ESM-2 to the settings and tensors of a model.
 void add_contact_head(ForeignModel& model);

@@ -99,11 +99,6 @@ std::vector<EncoderArchitecture> esm_architectures() {
        more_tensors({{"classifier.weight", "output.weight"}, {"classifier.bias", "output.bias"}})}};
 }
 
-// Inserts rows with the prefix; rows of the head stay last.
-void insert(ForeignModel& model, const std::vector<TensorRow>& rows) {
-  model.tensors.insert(model.tensors.begin(), rows.begin(), rows.end());
-}
-
 // Reads from the angles per position which rule gives them. Released files may hold them rounded to
 // float16, as they were in training.
 void read_frequencies(const TensorFile& theirs, SourceEncoderConfig& encoder) {

@@ -68,6 +68,7 @@ Json config_of(const PairModel& model, const ExportTarget& target, int64_t token
                  {"max_position_embeddings", encoder.maximum_source_length}};
   if (type.epsilon != nullptr) config[type.epsilon] = encoder.epsilon;
   if (type.rotary) add_rotary_keys(encoder, config);
+  if (type.write_more != nullptr) type.write_more(ours, config);
   for (const TensorRow& row : type.tensors)
     if (row.use == TensorUse::first_row_added)
       config["type_vocab_size"] = has_side_vectors(model) ? 2 : 1;
@@ -86,15 +87,20 @@ bool is_gated(ModelConfig config) {
 }
 
 std::optional<ExportTarget> find_target(ModelConfig config) {
-  const std::pair<const char*, const EncoderType&> types[] = {
-      {"bert", bert_type()}, {"distilbert", distilbert_type()}, {"esm", esm_type()}};
+  const std::pair<const char*, const EncoderType&> types[] = {{"bert", bert_type()},
+                                                              {"distilbert", distilbert_type()},
+                                                              {"esm", esm_type()},
+                                                              {"deberta-v2", deberta_type()}};
   const SourceEncoderConfig* encoder = find_encoder(config);
   const bool is_rotary = encoder != nullptr && encoder->positions == Positions::rotary;
+  const bool is_relative = encoder != nullptr && encoder->distances != DistanceSource::own;
   for (const auto& [name, type] : types)
     for (const EncoderArchitecture& row : type.architectures) {
-      if (type_of(row.head) != config.type || type.rotary != is_rotary) continue;
-      if (row.head == EncoderHead::labels &&
-          row.pooled != config.of<ClassifierConfig>().hidden_activation)
+      if (type_of(row.head) != config.type || type.rotary != is_rotary ||
+          type.relative != is_relative)
+        continue;
+      if (row.head == EncoderHead::labels && row.pooled &&
+          *row.pooled != config.of<ClassifierConfig>().hidden_activation)
         continue;
       return ExportTarget{name, type, row};
     }
@@ -132,9 +138,11 @@ ExportedFolder exported_encoder(const PairModel& model, const std::string& folde
                       .config = config_of(model, *target, std::ssize(tokens.vectors))};
   made.again = read_again(
       made.config, [&](const JsonPosition& config) { return read_encoder(config, target->type); });
+  // The length is in tokenizer_config.json, too.
+  ModelConfig ours = model.config;
+  limit_source(find_encoder(ours)->maximum_source_length, made.again.config);
   if (has_side_vectors(model)) export_side_vectors(model, made);
   if (target->architecture.head == EncoderHead::none) made.again.prefix = "";
-  ModelConfig ours = model.config;
   if (target->type.rotary) add_rotary_tensors(*find_encoder(ours), made);
   add_exported(model, tokens, made);
   add_tokenizer_config(model, tokens, made);

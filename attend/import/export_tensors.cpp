@@ -32,6 +32,8 @@ Tensor exported(const TensorRow& row, const Tensor& ours, const ExportedTokens& 
       return at::zeros({1, ours.size(1)});
     case TensorUse::transposed:
       return ours.t();
+    case TensorUse::convolution:
+      return ours.unflatten(1, {-1, ours.size(0)}).transpose(1, 2);
     case TensorUse::rotary_rows:
       return ours.unflatten(0, {theirs.heads, -1, 2}).transpose(1, 2).flatten(0, 2);
     case TensorUse::class_tokens:

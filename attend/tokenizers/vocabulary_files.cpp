@@ -178,6 +178,27 @@ Json metaspace(bool prefix_space) {
           {"split", true}};
 }
 
+// Rules of normalisation; null if there are none.
+Json piece_rules(const internal::SentencePieceFile& pieces, const PieceFiles& files) {
+  Json rules = nullptr;
+  if (!pieces.charsmap.empty())
+    rules = {{"type", "Precompiled"}, {"precompiled_charsmap", base64_text(pieces.charsmap)}};
+  if (!files.like_bert) return rules;
+  Json all = Json::array();
+  if (files.lowercase) all.push_back({{"type", "Lowercase"}});
+  all.push_back({{"type", "Strip"}, {"strip_left", true}, {"strip_right", true}});
+  if (!rules.is_null()) all.push_back(rules);
+  all.push_back({{"type", "Replace"}, {"pattern", {{"Regex", " {2,}"}}}, {"content", " "}});
+  return {{"type", "Sequence"}, {"normalizers", all}};
+}
+
+Json piece_sequence(const PieceFiles& files, const Json& added) {
+  const SpecialTokenNames& special = files.tokens.special;
+  if (files.like_bert) return bert_sequence(special, added);
+  return special.begin.empty() ? end_sequence(special.end, added)
+                               : roberta_sequence(special, added, files.prefix_space);
+}
+
 // Returns the tokens with the scores of their pieces.
 std::vector<std::pair<std::string, double>> scored_tokens(const internal::SentencePieceFile& pieces,
                                                           const PieceFiles& files) {
@@ -303,19 +324,15 @@ Json tokenizer_json(std::string_view model, const PieceFiles& files) {
   const TokenTable tokens(std::move(names), files.model);
   const SpecialTokenNames& special = files.tokens.special;
   const Json added =
-      added_tokens(with_special(files.tokens, files.last), tokens, true, files.model);
-  Json rules = nullptr;
-  if (!pieces.charsmap.empty())
-    rules = {{"type", "Precompiled"}, {"precompiled_charsmap", base64_text(pieces.charsmap)}};
+      added_tokens(with_special(files.tokens, files.last), tokens, !files.like_bert, files.model);
+  Json splitter = metaspace(files.prefix_space);
+  if (!files.like_bert)
+    splitter = {{"type", "Sequence"}, {"pretokenizers", {{{"type", "WhitespaceSplit"}}, splitter}}};
   return {{"version", "1.0"},
           {"added_tokens", added},
-          {"normalizer", rules},
-          {"pre_tokenizer",
-           {{"type", "Sequence"},
-            {"pretokenizers", {{{"type", "WhitespaceSplit"}}, metaspace(files.prefix_space)}}}},
-          {"post_processor", special.begin.empty()
-                                 ? end_sequence(special.end, added)
-                                 : roberta_sequence(special, added, files.prefix_space)},
+          {"normalizer", piece_rules(pieces, files)},
+          {"pre_tokenizer", splitter},
+          {"post_processor", piece_sequence(files, added)},
           {"decoder", metaspace(files.prefix_space)},
           {"model",
            {{"type", "Unigram"},

@@ -59,14 +59,18 @@ struct ByteLevelFiles {
 Json tokenizer_json(std::string_view vocabulary, std::string_view merges,
                     const ByteLevelFiles& files);
 
-// XLM-R and CamemBERT: a unigram model of SentencePiece, with other ids for the pieces; T5, with
-// more tokens after them. Unlike SentencePiece, the tokenizer normalises by graphemes.
+// XLM-R, CamemBERT and DeBERTa-v2: a unigram model of SentencePiece, with other ids for the pieces;
+// T5, with more tokens after them. Unlike SentencePiece, the tokenizer normalises by graphemes.
 struct PieceFiles {
   std::string model;
   std::vector<std::string> first = {};  // tokens that replace the first pieces
   size_t replaced = 0;                  // number of pieces they replace
   std::vector<std::string> last = {};   // special tokens that follow the pieces
   bool prefix_space = true;
+  // As DeBERTa-v2's: tokens around texts and pairs as BERT's; the mask keeps the space before it;
+  // spaces at the ends are removed, and runs of spaces become one.
+  bool like_bert = false;
+  bool lowercase = false;   // only with like_bert
   OlderTokens tokens = {};  // the mask follows the pieces
 };
 // Errors also as SentencePiece::parse, on byte pairs, and on fewer pieces than are replaced.

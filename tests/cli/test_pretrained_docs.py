@@ -18,7 +18,7 @@ PAGE = pathlib.Path(__file__).resolve().parents[2] / "docs/pretrained.md"
 FOREIGN = {"all-MiniLM-L6-v2": "BertModel", "vit-base-patch16-224": "ViTForImageClassification",
            "opus-mt-en-roa": "MarianMTModel", "esm2_t6_8M_UR50D": "EsmForMaskedLM",
            "ms-marco-MiniLM-L-6-v2": "RobertaForSequenceClassification",
-           "flan-t5-small": "T5ForConditionalGeneration"}
+           "flan-t5-small": "T5ForConditionalGeneration", "deberta-v3-small": "DebertaV2ForMaskedLM"}
 IMPORTED = {"bert": "BertForMaskedLM", "gpt2": "GPT2LMHeadModel",
             "reviews": "DistilBertForSequenceClassification"}
 TEXTS = ["the cat sat on the mat", "a dog ran", "Paris is the capital", "of France", "hello world", "a mat"]
