@@ -7,8 +7,8 @@ import torch
 import transformers
 from PIL import Image
 
-from pretrained_models import (ALBERT, CONTINUING, ELECTRA, ESM, FAMILIES, IMAGE_FAMILIES, MPNET, draw_weights,
-                               drawn_texts, sources_of)
+from pretrained_models import (ALBERT, CONTINUING, DEBERTA, ELECTRA, ESM, FAMILIES, IMAGE_FAMILIES, MPNET,
+                               draw_weights, drawn_texts, sources_of)
 from pretrained_texts import difference, encoded
 from pretrained_translators import TRANSLATORS, drawn_translator, translating_tokenizer
 
@@ -30,6 +30,10 @@ EXPORTS = [
     (ALBERT[0], ("Model", *LABELS), {}),
     (ALBERT[1], ("Model", "ForMaskedLM"), {}),
     (MPNET[0], ("Model", *LABELS), {}),
+    (DEBERTA[0], ("Model", *LABELS), {}),
+    (DEBERTA[1], ("Model", *LABELS), {}),
+    (DEBERTA[2], ("Model", *LABELS), {}),
+    (DEBERTA[2], ("ForSequenceClassification",), {"num_labels": 1}),
     (CONTINUING[0], ("LMHeadModel",), {}),
     (CONTINUING[1], ("LMHeadModel",), {}),
 ]

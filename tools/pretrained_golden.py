@@ -13,7 +13,8 @@ import torch
 import transformers
 from PIL import Image
 
-from pretrained_models import ALBERT, CONTINUING, ELECTRA, ESM, FAMILIES, IMAGE_FAMILIES, MPNET, is_norm_weight
+from pretrained_models import (ALBERT, CONTINUING, DEBERTA, ELECTRA, ESM, FAMILIES, IMAGE_FAMILIES, MPNET,
+                               is_norm_weight)
 from pretrained_pairs import with_types
 from pretrained_t5 import SIZES as T5_SIZES, sentinel_tokenizer
 from pretrained_texts import behind, continued, encoded
@@ -204,6 +205,12 @@ def golden_encoders(folder):
     return cases
 
 
+def golden_deberta(folder):
+    return [golden_case(folder / "distances", DEBERTA[1], "Model", "vector"),
+            golden_case(folder / "words", DEBERTA[0], "ForMaskedLM", "masked"),
+            golden_pairs(folder / "deberta-pairs", DEBERTA[2])]
+
+
 def write_golden(path):
     cases = []
     with tempfile.TemporaryDirectory() as folder:
@@ -225,6 +232,7 @@ def write_golden(path):
         cases.append(golden_pairs(pathlib.Path(folder) / "scores", FAMILIES[3], "activation.Sigmoid"))
         cases.append(golden_t5(pathlib.Path(folder) / "t5"))
         cases += golden_encoders(pathlib.Path(folder))
+        cases += golden_deberta(pathlib.Path(folder))
     versions = {name: importlib.metadata.version(name) for name in ("transformers", "tokenizers", "torch", "pillow",
                                                                          "sentencepiece")}
     pathlib.Path(path).write_text(json.dumps({"versions": versions, "cases": cases, "resizing": golden_resizing()},

@@ -1,5 +1,6 @@
 """Tiny models of each type with random weights, their tokenizers, and texts and images for them; for pretrained_check.py."""
 
+import json
 import pathlib
 import random
 import tempfile
@@ -99,6 +100,16 @@ def typed_unigram():
         mask_token="[MASK]")
 
 
+def deberta_pieces():
+    """Pieces with the order of special tokens of released models; the mask follows them."""
+    tokenizer = Tokenizer(models.Unigram())
+    tokenizer.pre_tokenizer = pre_tokenizers.Metaspace()
+    tokenizer.train_from_iterator(drawn_texts(200, 1), trainers.UnigramTrainer(
+        vocab_size=120, special_tokens=["[PAD]", "[CLS]", "[SEP]", "[UNK]"], unk_token="[UNK]", show_progress=False))
+    pieces = json.loads(tokenizer.to_str())["model"]["vocab"]
+    return transformers.DebertaV2Tokenizer(vocab=[tuple(piece) for piece in pieces])
+
+
 def end_of_text_pairs():
     tokenizer = Tokenizer(models.BPE())
     tokenizer.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
@@ -181,6 +192,19 @@ MPNET = [
     ("MPNet", transformers.MPNetConfig, {**SIZES, "layer_norm_eps": 1e-3}, byte_pairs),
 ]
 FAMILIES += ELECTRA + ALBERT + MPNET
+# DeBERTa-v3; v2 with the convolution and the older head; all that released models lack.
+DEBERTA_SIZES = {**SIZES, "relative_attention": True, "pos_att_type": "p2c|c2p", "position_buckets": 8,
+                 "norm_rel_ebd": "layer_norm", "share_att_key": True, "position_biased_input": False}
+DEBERTA = [
+    ("DebertaV2", transformers.DebertaV2Config, {**DEBERTA_SIZES, "legacy": False}, deberta_pieces),
+    ("DebertaV2", transformers.DebertaV2Config, {**DEBERTA_SIZES, "conv_kernel_size": 5, "conv_act": "gelu"},
+     deberta_pieces),
+    ("DebertaV2", transformers.DebertaV2Config,
+     {**DEBERTA_SIZES, "share_att_key": False, "position_buckets": -1, "max_relative_positions": 6,
+      "norm_rel_ebd": "none", "position_biased_input": True, "conv_kernel_size": 1, "pooler_hidden_act": "tanh",
+      "hidden_act": "gelu_new", "layer_norm_eps": 1e-3}, deberta_pieces),
+]
+FAMILIES += DEBERTA
 # The same for models that continue a text.
 GPT2_SIZES = {"n_embd": 24, "n_layer": 3, "n_head": 4, "n_positions": 128, "bos_token_id": 0, "eos_token_id": 0}
 CONTINUING = [

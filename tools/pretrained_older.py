@@ -38,6 +38,15 @@ def write_typed_pieces(folder):
     (folder / "spiece.model").chmod(0o644)
 
 
+def write_deberta_pieces(folder):
+    """Pieces with the special tokens of released models."""
+    sentencepiece.SentencePieceTrainer.train(
+        sentence_iterator=iter(drawn_texts(300, 1)), model_prefix=str(folder / "spm"), vocab_size=70,
+        hard_vocab_limit=False, minloglevel=2, pad_id=0, bos_id=1, eos_id=2, unk_id=3, pad_piece="[PAD]",
+        bos_piece="[CLS]", eos_piece="[SEP]", unk_piece="[UNK]")
+    (folder / "spm.model").chmod(0o644)
+
+
 # Configuration, class, sizes, writer of the files, further files about tokens.
 OLDER = [
     (transformers.GPT2Config, "GPT2LMHeadModel", GPT2_SIZES, lambda folder: write_pairs(folder, end_of_text_pairs()), {}),
@@ -100,5 +109,23 @@ def protein_row(program, count):
     return ("esm", "EsmTokenizer", f"texts of {count} with other tokens; older files", wrong)
 
 
+def deberta_row(program, count):
+    """Compares spm.model with SentencePiece itself: transformers 5 replaces its rules of normalisation by NFC."""
+    folder = program.folder / "older-deberta"
+    folder.mkdir()
+    write_deberta_pieces(folder)
+    config = transformers.DebertaV2Config(**SIZES | {"type_vocab_size": 0, "pad_token_id": 0}, vocab_size=500)
+    draw_weights(transformers.DebertaV2Model(config), 4).save_pretrained(folder)
+    out = program.folder / "older-deberta-ours"
+    program.run("import", folder, "--out", out)
+    pieces = sentencepiece.SentencePieceProcessor(model_file=str(folder / "spm.model"))
+    texts = drawn_texts_of_scripts(count)
+    wrong = 0
+    for text, found in zip(texts, split_texts(program, out, "DebertaV2Model", texts), strict=True):
+        named = ["[CLS]", *(pieces.id_to_piece(each) for each in pieces.encode(text)), "[SEP]"]
+        wrong += found != named
+    return ("deberta-v2", "DebertaV2Tokenizer", f"texts of {count} with other tokens; spm.model", wrong)
+
+
 def older_rows(program, count):
-    return [older_row(program, count, kind) for kind in OLDER] + [protein_row(program, count)]
+    return [older_row(program, count, kind) for kind in OLDER] + [protein_row(program, count), deberta_row(program, count)]

@@ -267,6 +267,9 @@ KINDS = [
         [normalizers.NFKD(), normalizers.StripAccents(), normalizers.Lowercase()])), False),
     ("strip, prepend", bytes_behind(normalizers.Sequence(
         [normalizers.Strip(), normalizers.Replace("``", '"'), normalizers.Prepend("\u2581")])), False),
+    ("white space, NFC", bytes_behind(normalizers.Sequence(
+        [normalizers.Replace(Regex(r"\s{2,}|[\n\r\t]"), " "), normalizers.NFC(),
+         normalizers.Strip(left=False, right=True)])), False),
 ]
 
 

@@ -59,7 +59,7 @@ bool PackedStack::takes_layers(const TransformerStack& stack) {
   for (const Tensor& each : stack.parameters())
     if (!each.is_cpu() || each.scalar_type() != at::kFloat) return false;
   if (config.experts > 0 || !config.first_norm || !config.self_in_turn.empty() ||
-      config.depth_block > 0)
+      config.depth_block > 0 || config.convolution > 0)
     return false;
   const auto packs = [](const RecurrenceRow* row) {
     return row == nullptr || PackedRecurrence::takes(*row);

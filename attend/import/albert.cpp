@@ -163,7 +163,8 @@ void read_albert_more(const JsonPosition& config, ForeignModel& model) {
 }
 
 // Their sizes that give our list of layers: the fewest layers per group.
-void write_groups(const SourceEncoderConfig& encoder, Json& config) {
+void write_groups(ModelConfig& ours, Json& config) {
+  const SourceEncoderConfig& encoder = *find_encoder(ours);
   const std::vector<int64_t> owners = encoder.layer_owners();
   const int64_t owned = std::ssize(std::set<int64_t>(owners.begin(), owners.end()));
   for (int64_t inner = 1; inner <= owned; ++inner) {

@@ -133,6 +133,7 @@ class Conversion {
     if (row.use == TensorUse::second_row) shape[0] = 1;
     shape[0] *= row.parts;
     if (row.use == TensorUse::transposed) std::reverse(shape.begin(), shape.end());
+    if (row.use == TensorUse::convolution) shape = {shape[0], shape[0], shape[1] / shape[0]};
     if (row.use == TensorUse::token_bias_row) shape = {1, model_.tokens};
     if (row.use == TensorUse::position_rows) shape[0] = model_.positions;
     if (row.use == TensorUse::class_tokens) shape = {1, 1, shape.back()};
@@ -191,6 +192,9 @@ class Conversion {
         return;
       case TensorUse::transposed:
         made = part_of(row, tensor, 1).t().contiguous();
+        return;
+      case TensorUse::convolution:
+        made = tensor.transpose(1, 2).flatten(1).contiguous();
         return;
       case TensorUse::rotary_rows:
         made = rotary_rows(part_of(row, tensor, 0));

@@ -17,8 +17,9 @@ enum class EncoderHead { none, masked_words, labels, token_labels };
 struct EncoderArchitecture {
   std::string name;
   EncoderHead head = EncoderHead::none;
-  std::vector<TensorRow> tensors = {};               // in addition to the encoder's
-  HiddenActivation pooled = HiddenActivation::tanh;  // activation of the layer below the labels
+  std::vector<TensorRow> tensors = {};  // in addition to the encoder's
+  // Activation of the layer below the labels; empty: read_more reads it.
+  std::optional<HiddenActivation> pooled = HiddenActivation::tanh;
   // The layer below the masked words always has gelu, whatever the other layers have.
   bool gelu_below_words = false;
   // Names of the labels of tokens if config.json lacks them; the output then has one number, the
@@ -58,14 +59,16 @@ struct EncoderType {
   const char* embedding = nullptr;  // depth of token vectors; null: the depth of the layers
   bool shares_layers = false;       // layers share parameters
   bool shares_bias = false;         // layers share a bias of distances
+  // Layers share vectors of distances, by which they add terms to the scores (DeBERTa).
+  bool relative = false;
   std::string prefix;
   std::vector<ConfigKey> keys;
   std::vector<TensorRow> tensors;
   std::vector<EncoderArchitecture> architectures;
   // Reads what only this type has; null: nothing.
   void (*read_more)(const JsonPosition& config, ForeignModel& model) = nullptr;
-  // Writes its keys, for an export.
-  void (*write_more)(const SourceEncoderConfig& encoder, Json& config) = nullptr;
+  // Writes the keys that read_more reads, for a model of ours; null: nothing.
+  void (*write_more)(ModelConfig& ours, Json& config) = nullptr;
 };
 
 // Our type with such a head, and the settings of its encoder.
@@ -85,6 +88,9 @@ void read_answers(const JsonPosition& config, ForeignModel& model);
 void read_token_labels(const JsonPosition& config, const char* dropout_key, double otherwise,
                        ForeignModel& model);
 
+// Inserts rows of tensors with the prefix; rows of the head stay last.
+void insert(ForeignModel& model, const std::vector<TensorRow>& rows);
+
 ForeignModel read_encoder(const JsonPosition& config, const EncoderType& type);
 
 // Returns the classes of the table with the tensors of their heads.
@@ -96,6 +102,7 @@ const EncoderType& albert_type();
 const EncoderType& electra_type();
 const EncoderType& esm_type();
 const EncoderType& mpnet_type();
+const EncoderType& deberta_type();
 
 // Inserts rows with the prefix; rows of the head stay last.
 void insert_rows(ForeignModel& model, const std::vector<TensorRow>& rows);

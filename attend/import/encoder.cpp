@@ -62,7 +62,7 @@ void read_head(const JsonPosition& config, const EncoderType& type,
   auto& ours = model.config.of<ClassifierConfig>();
   ours.pooling = Pooling::first_token;
   ours.hidden = encoder.depth;
-  ours.hidden_activation = architecture.pooled;
+  if (architecture.pooled) ours.hidden_activation = *architecture.pooled;
   ours.word_dropout = 0;
   ours.output_dropout = real_in(config, type.label_dropout, encoder.dropout, 0, max_dropout);
   read_answers(config, model);
@@ -148,6 +148,10 @@ void read_token_labels(const JsonPosition& config, const char* dropout_key, doub
   ours.word_dropout = 0;
   ours.output_dropout = real_in(config, dropout_key, otherwise, 0, max_dropout);
   model.labels = words_in(config, model.notes);
+}
+
+void insert(ForeignModel& model, const std::vector<TensorRow>& rows) {
+  model.tensors.insert(model.tensors.begin(), rows.begin(), rows.end());
 }
 
 std::vector<ForeignClass> classes_of(const std::vector<EncoderArchitecture>& architectures) {

@@ -146,7 +146,8 @@ void read_esm_more(const JsonPosition& config, ForeignModel& model) {
   model.complete = complete_esm;
 }
 
-void write_esm_more(const SourceEncoderConfig& encoder, Json& config) {
+void write_esm_more(ModelConfig& ours, Json& config) {
+  const SourceEncoderConfig& encoder = *find_encoder(ours);
   config["position_embedding_type"] = "rotary";
   config["rope_theta"] = encoder.stack(encoder.layers, /*causal=*/false).self[0].rotation.base;
   config["emb_layer_norm_before"] = encoder.normalise_input;

@@ -59,7 +59,7 @@ Json config_of(const PairModel& model, const ExportTarget& target, int64_t token
                  {"pad_token_id", 0},
                  {"max_position_embeddings", encoder.maximum_source_length}};
   if (type.epsilon != nullptr) config[type.epsilon] = encoder.epsilon;
-  if (type.write_more != nullptr) type.write_more(encoder, config);
+  if (type.write_more != nullptr) type.write_more(ours, config);
   if (type.embedding != nullptr) config[type.embedding] = encoder.input_depth();
   for (const TensorRow& row : type.tensors)
     if (row.use == TensorUse::first_row_added)
@@ -76,7 +76,9 @@ Json config_of(const PairModel& model, const ExportTarget& target, int64_t token
 // Whether the type has the parts of our encoder that not every type has.
 bool has_parts(const EncoderType& type, const SourceEncoderConfig& encoder) {
   const bool is_rotary = encoder.positions == Positions::rotary;
-  return type.rotary == is_rotary && type.shares_bias == encoder.shared_bias &&
+  const bool is_relative = encoder.distances != DistanceSource::own;
+  return type.rotary == is_rotary && type.relative == is_relative &&
+         type.shares_bias == encoder.shared_bias &&
          type.shares_layers != encoder.shared_layers.empty() &&
          (type.embedding != nullptr || encoder.embedding_depth == 0);
 }
@@ -85,7 +87,7 @@ bool has_parts(const EncoderType& type, const SourceEncoderConfig& encoder) {
 bool has_head(const EncoderArchitecture& row, ModelConfig config) {
   if (type_of(row.head) != config.type) return false;
   if (row.head == EncoderHead::labels)
-    return row.pooled == config.of<ClassifierConfig>().hidden_activation;
+    return !row.pooled || *row.pooled == config.of<ClassifierConfig>().hidden_activation;
   return row.head != EncoderHead::token_labels ||
          row.two_labels.empty() != config.of<TaggerConfig>().output_layer;
 }
@@ -97,8 +99,9 @@ bool is_gated(ModelConfig config) {
 
 std::optional<ExportTarget> find_target(ModelConfig config) {
   const std::pair<const char*, const EncoderType&> types[] = {
-      {"bert", bert_type()},       {"distilbert", distilbert_type()}, {"esm", esm_type()},
-      {"electra", electra_type()}, {"albert", albert_type()},         {"mpnet", mpnet_type()}};
+      {"bert", bert_type()},         {"distilbert", distilbert_type()}, {"esm", esm_type()},
+      {"electra", electra_type()},   {"albert", albert_type()},         {"mpnet", mpnet_type()},
+      {"deberta-v2", deberta_type()}};
   const SourceEncoderConfig* encoder = find_encoder(config);
   for (const auto& [name, type] : types)
     for (const EncoderArchitecture& row : type.architectures)
@@ -138,9 +141,11 @@ ExportedFolder exported_encoder(const PairModel& model, const std::string& folde
                       .config = config_of(model, *target, std::ssize(tokens.vectors))};
   made.again = read_again(
       made.config, [&](const JsonPosition& config) { return read_encoder(config, target->type); });
+  // The length is in tokenizer_config.json, too.
+  ModelConfig ours = model.config;
+  limit_source(find_encoder(ours)->maximum_source_length, made.again.config);
   if (has_side_vectors(model)) export_side_vectors(model, made);
   if (target->architecture.head == EncoderHead::none) made.again.prefix = "";
-  ModelConfig ours = model.config;
   if (target->type.rotary) add_rotary_tensors(*find_encoder(ours), made);
   add_exported(model, tokens, made);
   add_tokenizer_config(model, tokens, made);

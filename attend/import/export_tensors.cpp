@@ -37,6 +37,8 @@ Tensor exported(const TensorRow& row, const Tensor& ours, const ExportedTokens& 
       return ours.t();
     case TensorUse::position_rows:
       return at::cat({at::zeros({theirs.first_position, ours.size(1)}), ours});
+    case TensorUse::convolution:
+      return ours.unflatten(1, {-1, ours.size(0)}).transpose(1, 2);
     case TensorUse::rotary_rows:
       return ours.unflatten(0, {theirs.heads, -1, 2}).transpose(1, 2).flatten(0, 2);
     case TensorUse::class_tokens:

@@ -20,6 +20,7 @@ namespace attend::internal {
 enum class TensorUse {
   copied,
   transposed,       // a layer; its weight has a row per input number (Conv1D)
+  convolution,      // [depth, depth, width], to a map of `width` neighbours, the first one first
   rotary_rows,      // queries or keys; heads rotate their first half with their second
   token_rows,       // one row per foreign token
   token_biases,     // one score per foreign token
@@ -64,10 +65,11 @@ struct OlderNames {
   SpecialTokenNames special = WordPieceFiles{}.tokens.special;
   std::vector<std::string> first_pieces = {};  // replace the first pieces of a SentencePiece model
   size_t replaced_pieces = 0;                  // number of replaced pieces
-  bool lists_tokens = false;   // vocab.txt has the form of TokenListFiles, not of WordPieceFiles
-  bool two_ends = false;       // two texts have two ends between them
-  std::string pieces = {};     // name of the SentencePiece model; empty: there is none
-  bool changes_texts = false;  // by TextRules, before the pieces
+  bool lists_tokens = false;      // vocab.txt has the form of TokenListFiles, not of WordPieceFiles
+  bool two_ends = false;          // two texts have two ends between them
+  std::string pieces = {};        // name of the SentencePiece model; empty: there is none
+  bool changes_texts = false;     // by TextRules, before the pieces
+  bool pieces_like_bert = false;  // see PieceFiles
   // Number of tokens <extra_id_N> after the pieces, the highest N first; extra_ids of
   // tokenizer_config.json replaces it.
   int64_t sentinels = 0;
@@ -149,6 +151,7 @@ ForeignModel read_vit(const JsonPosition& config);
 ForeignModel read_deit(const JsonPosition& config);
 ForeignModel read_gpt2(const JsonPosition& config);
 ForeignModel read_esm(const JsonPosition& config);
+ForeignModel read_deberta(const JsonPosition& config);
 ForeignModel read_modernbert(const JsonPosition& config);
 ForeignModel read_marian(const JsonPosition& config);
 ForeignModel read_t5(const JsonPosition& config);
@@ -164,6 +167,7 @@ std::vector<ForeignClass> vit_classes();
 std::vector<ForeignClass> deit_classes();
 std::vector<ForeignClass> gpt2_classes();
 std::vector<ForeignClass> esm_classes();
+std::vector<ForeignClass> deberta_classes();
 std::vector<ForeignClass> modernbert_classes();
 std::vector<ForeignClass> marian_classes();
 std::vector<ForeignClass> t5_classes();

@@ -51,6 +51,10 @@ const std::vector<ForeignType>& foreign_types() {
        modernbert_classes,
        {"embeddings.tok_embeddings.weight", "model.embeddings.tok_embeddings.weight"}},
       {"esm", read_esm, esm_classes, {"esm.embeddings.word_embeddings.weight"}},
+      {"deberta-v2",
+       read_deberta,
+       deberta_classes,
+       {"deberta.encoder.layer.0.attention.self.query_proj.weight"}},
       {"marian", read_marian, marian_classes, {}, true, {"bart"}},
       {"t5", read_t5, t5_classes, {"encoder.block.0.layer.0.SelfAttention.q.weight"}, true},
       {"mt5", read_mt5, mt5_classes, {}, true}};

@@ -89,7 +89,8 @@ void read_mpnet_more(const JsonPosition& config, ForeignModel& model) {
                  .two_ends = true};
 }
 
-void write_mpnet_more(const SourceEncoderConfig& encoder, Json& config) {
+void write_mpnet_more(ModelConfig& ours, Json& config) {
+  const SourceEncoderConfig& encoder = *find_encoder(ours);
   config[buckets_key] = 32;
   config["pad_token_id"] = mpnet_padding;
   config["max_position_embeddings"] = encoder.maximum_source_length + mpnet_padding + 1;

@@ -239,6 +239,11 @@ std::string older_tokenizer(const std::string& folder, const TokenizerSettings& 
         .dump();
   if (fs::exists(words)) return read_words(words, settings, names.two_ends, std::move(tokens));
   if (fs::exists(ids)) return read_byte_pairs(ids, settings, std::move(tokens));
+  constexpr const char* by_punctuation = "split_by_punct";
+  if (names.pieces_like_bert && flag(settings, by_punctuation, false))
+    settings.config->place()
+        .member(by_punctuation)
+        .refuse("is true, which is not read from older files; write tokenizer.json by Python");
   if (!names.pieces.empty() && fs::exists(pieces)) {
     std::optional<TextRules> rules;
     if (names.changes_texts)
@@ -249,6 +254,8 @@ std::string older_tokenizer(const std::string& folder, const TokenizerSettings& 
                            .last = sentinels_of(settings, names.sentinels, /*rising=*/false),
                            .prefix_space = flag(settings, "add_prefix_space", true),
                            .rules = rules,
+                           .like_bert = names.pieces_like_bert,
+                           .lowercase = flag(settings, "do_lower_case", false),
                            .tokens = std::move(tokens)};
     return tokenizer_json(read_file(pieces, maximum_vocabulary_bytes), files).dump();
   }

@@ -101,6 +101,15 @@ struct Bias {
   // exact. Both or none.
   const double* query_sums = nullptr;  // [batch, heads, queries]
   const double* key_sums = nullptr;    // [batch, heads, keys]
+  // query_products[b][h][i][c] + key_products[b][h][j][c], c = columns[b][j - i + queries - 1]:
+  // products of a query, and of a key, with a vector per distance or bucket of distances (He et al.
+  // 2021, disentangled attention). Contiguous; each may be null. Columns are 0 to product_columns -
+  // 1.
+  const T* query_products = nullptr;  // [batch, heads, queries, product_columns]
+  const T* key_products = nullptr;    // [batch, heads, keys, product_columns]
+  int64_t product_columns = 0;        // up to 2^20
+  const int32_t* columns = nullptr;   // [batch, queries + keys - 1]
+  int64_t columns_stride = 0;         // queries + keys - 1; 0: the same for all batch entries
   // [batch, heads, 1, edges of the longest list]: one number per edge, in the order of its list. A
   // stride of 0 broadcasts. Requires a scope of one clause with one condition of edges.
   View<const T> edges;
@@ -187,6 +196,8 @@ struct Gradients {
   double* query_sums = nullptr;  // [batch, heads, queries]
   double* key_sums = nullptr;    // [batch, heads, keys]
   Compute<S>* alphas = nullptr;  // [heads]
+  Compute<S>* query_products = nullptr;
+  Compute<S>* key_products = nullptr;
 };
 
 // threads: 0 uses the number of OpenMP. Results are bit-identical for any number. Throws

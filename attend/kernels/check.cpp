@@ -38,7 +38,28 @@ void check_score(const Shape& s, const Score<T>& score) {
 }
 
 template <class T>
+void check_columns(const Shape& s, const Bias<T>& bias) {
+  if (bias.query_products == nullptr && bias.key_products == nullptr) return;
+  constexpr int64_t kMost = 1 << 20;
+  if (bias.product_columns < 1 || bias.product_columns > kMost)
+    fail("[attention] bias.product_columns is {}; it must be from 1 to {}", bias.product_columns,
+         kMost);
+  if (row_count(s) == 0 || s.keys == 0) return;
+  const int64_t count = s.queries + s.keys - 1;
+  check_array("bias.columns", bias.columns, count);
+  if (bias.columns_stride != 0 && bias.columns_stride != count)
+    fail("[attention] bias.columns_stride is {}; it must be 0 or queries + keys - 1, {}",
+         bias.columns_stride, count);
+  for (int64_t n = 0; n < (bias.columns_stride == 0 ? count : s.batch * count); ++n) {
+    if (bias.columns[n] < 0 || bias.columns[n] >= bias.product_columns)
+      fail("[attention] bias.columns[{}] is {}; it must be 0 to {}", n, bias.columns[n],
+           bias.product_columns - 1);
+  }
+}
+
+template <class T>
 void check_bias(const Shape& s, const Bias<T>& bias) {
+  check_columns(s, bias);
   if (bias.relative.data != nullptr && bias.relative_count < 1)
     fail("[attention] bias.relative_count is {}; a table must have at least 1 entry",
          bias.relative_count);
@@ -136,6 +157,9 @@ void check(const Problem<S>& problem, const Upstream<S>& upstream, const Gradien
   check_wanted("bias.edges", gradients.edges, problem.bias.edges.data != nullptr);
   check_wanted("bias.query_sums", gradients.query_sums, problem.bias.query_sums != nullptr);
   check_wanted("bias.key_sums", gradients.key_sums, problem.bias.key_sums != nullptr);
+  check_wanted("bias.query_products", gradients.query_products,
+               problem.bias.query_products != nullptr);
+  check_wanted("bias.key_products", gradients.key_products, problem.bias.key_products != nullptr);
   check_wanted("sinks", gradients.sinks, problem.sinks != nullptr);
   check_wanted("alphas", gradients.alphas, problem.alphas != nullptr);
 }

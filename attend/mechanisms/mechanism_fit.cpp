@@ -212,12 +212,15 @@ std::vector<std::string> numbered(std::string_view name, int64_t count) {
 AttentionChoices choices_for_sentence(const Mechanism& row, int64_t words) {
   AttentionChoices choices = row.choices;
   if (!row.short_scope.empty()) choices.scope = row.short_scope;
+  std::string shorter;
   for (const BiasChoice& bias : parse_biases(row.choices.bias)) {
-    if (bias.row->kind == BiasKind::grid)
-      choices.bias = fmt::format("{}:1x{}", bias.row->name, words);
-    if (bias.row->kind == BiasKind::relative_keys)
-      choices.bias = fmt::format("{}:4", bias.row->name);
+    std::string part;
+    if (bias.row->kind == BiasKind::grid) part = fmt::format("{}:1x{}", bias.row->name, words);
+    if (const int64_t number = bias.row->numbers.for_sentence; number > 0)
+      part = fmt::format("{}:{}", bias.row->name, number);
+    if (!part.empty()) shorter += (shorter.empty() ? "" : " + ") + part;
   }
+  if (!shorter.empty()) choices.bias = shorter;
   return choices;
 }
 

@@ -32,6 +32,11 @@ Settings SourceEncoderConfig::own_settings() {
        "depth of the vectors of tokens and positions, which a linear map brings to model.depth; "
        "0: model.depth, without a map",
        0, 65536},
+      {"model.convolution", &convolution,
+       "width of a convolution over neighbouring tokens, added to the output of the first "
+       "layer; odd; 0: none",
+       0, 255},
+      {"model.convolution_activation", &convolution_activation, "activation of this convolution"},
       {"model.normalise_input", &normalise_input,
        "whether the input of the layers, with its positions, is normalised"},
       {"model.token_dropout", &token_dropout,
@@ -99,6 +104,13 @@ std::string SourceEncoderConfig::unused_mechanism_reason() const {
   return layers == 0 ? "model.layers = 0" : LayersConfig::unused_mechanism_reason();
 }
 
+std::string SourceEncoderConfig::not_shared_reason() const {
+  if (convolution > 0)
+    return fmt::format("model.convolution is {}, which reads tokens of other processes",
+                       convolution);
+  return LayersConfig::not_shared_reason();
+}
+
 void SourceEncoderConfig::check() const {
   if (layers > 0) {
     LayersConfig::check();
@@ -110,6 +122,8 @@ void SourceEncoderConfig::check() const {
   if (layers == 0 && inducing_points > 0)
     fail("model.inducing_points is {}, and model.layers 0; take layers, or 0 points",
          inducing_points);
+  if (convolution > 0 && (convolution % 2 == 0 || layers == 0))
+    fail("model.convolution is {}; take an odd width and layers, or 0", convolution);
   if (contact_head && (layers == 0 || inducing_points > 0 || !attends_everywhere()))
     fail(
         "model.contact_head is true, and not every layer has attention between tokens; take false");
@@ -161,6 +175,8 @@ SourceEncoder::SourceEncoder(const SourceShape& shape, const SourceEncoderConfig
     TransformerStackConfig stack = config.stack(config.layers, /*causal=*/false);
     stack.owners = config.layer_owners();
     stack.inducing_points = config.inducing_points;
+    stack.convolution = config.convolution;
+    stack.convolution_activation = config.convolution_activation;
     stack.neighbour_kinds = bound == nullptr ? 0 : bound->kinds;
     layers_ = register_module("layers", std::make_shared<TransformerStack>(stack));
   }

@@ -30,11 +30,13 @@ struct SourceEncoderConfig : LayersConfig {
   // Layers with the parameters of each layer, from 1, such as "1, 1, 1, 4, 4, 4"; empty: all layers
   // have their own.
   std::string shared_layers = {};
-  int64_t inducing_points = 0;   // learned vectors per layer through which positions interact; 0:
-                                 // positions read each other (TransformerStackConfig)
-  int64_t embedding_depth = 0;   // depth of the vectors of tokens and positions, which a linear map
-                                 // brings to `depth`; 0: `depth`, without a map
-  bool side_vectors = true;      // adds a learned vector per text to the tokens of pairs
+  int64_t inducing_points = 0;  // learned vectors per layer through which positions interact; 0:
+                                // positions read each other (TransformerStackConfig)
+  int64_t embedding_depth = 0;  // depth of the vectors of tokens and positions, which a linear map
+                                // brings to `depth`; 0: `depth`, without a map
+  bool side_vectors = true;     // adds a learned vector per text to the tokens of pairs
+  int64_t convolution = 0;      // width of a NearConvolution; see TransformerStackConfig
+  HiddenActivation convolution_activation = HiddenActivation::tanh;
   bool normalise_input = false;  // normalises the input of the layers after adding positions
   // Hidden and unknown tokens have the vector 0. If they have the share m of a source, vectors of
   // the other tokens are multiplied by (1 - token_dropout) / (1 - m) (ESM-2, Lin et al. 2023). 0:
@@ -55,6 +57,7 @@ struct SourceEncoderConfig : LayersConfig {
   std::string no_weights_reason() const;
   // See NetworkConfig::unused_mechanism_reason().
   std::string unused_mechanism_reason() const;
+  std::string not_shared_reason() const;
   // Error as LayersConfig::check if there are layers, and if recurrent layers have an odd depth or
   // embeddings of another depth.
   void check() const;

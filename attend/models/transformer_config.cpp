@@ -140,7 +140,13 @@ Settings LayersConfig::norm_settings() {
        "norm of the layers: layer normalisation, or division by the root mean square (rms)"},
       {"model.epsilon", &epsilon, "number added to the variance in layer normalisation", 1e-15, 1},
       {"model.shared_bias", &shared_bias,
-       "whether all layers of a stack share the parameters of model.bias"}};
+       "whether all layers of a stack share the parameters of model.bias"},
+      {"model.distances", &distances,
+       "vectors of distances that model.bias compares with queries or keys: each layer's own, "
+       "shared ones that the maps of keys and queries of each layer map, or shared ones that "
+       "additional maps map (mapped)"},
+      {"model.normalise_distances", &normalise_distances,
+       "whether shared vectors of distances are normalised"}};
 }
 
 Settings LayersConfig::mechanism_settings() {
@@ -344,6 +350,8 @@ TransformerStackConfig LayersConfig::stack(int64_t layers, bool causal,
   config.depth_block = residual == Residual::attention ? residual_block : 0;
   config.head_depth = head_depth;
   config.shared_bias = shared_bias;
+  config.distances = distances;
+  config.normalise_distances = normalise_distances;
   config.norm = norm;
   config.epsilon = epsilon;
   config.dropout = dropout;
@@ -395,9 +403,33 @@ void LayersConfig::check() const {
   self.check("model.");
   if (shared_bias && self.choices().bias.empty())
     fail("model.shared_bias is true, and the layers have no bias; set model.bias, or take false");
+  check_distances();
   check_turns();
   check_rotation();
   check_positions(row, positions);
+}
+
+void LayersConfig::check_distances() const {
+  if (distances == DistanceSource::own) {
+    if (normalise_distances)
+      fail("model.normalise_distances is true, and model.distances is own; take false, or shared");
+    return;
+  }
+  const std::vector<BiasChoice> biases = parse_biases(self.choices().bias);
+  if (std::none_of(biases.begin(), biases.end(),
+                   [](const BiasChoice& bias) { return bias.row->compares(); }))
+    fail(
+        "model.distances is {}, and model.bias has no vectors of distances; take own, or a bias "
+        "such as content_to_position:64",
+        name_of(distances));
+  if (key_heads > 0 && key_heads != heads)
+    fail("model.distances is {}, and model.key_heads {}; take own, or 0", name_of(distances),
+         key_heads);
+  if (is_latent() || shared_bias)
+    fail(
+        "model.distances is {}, which neither mechanism latent nor model.shared_bias supports; "
+        "take own",
+        name_of(distances));
 }
 
 void LayersConfig::check_heads() const {

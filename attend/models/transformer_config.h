@@ -56,8 +56,10 @@ struct LayersConfig {
   Residual residual = Residual::sum;
   int64_t residual_block = 1;  // TransformerStackConfig::depth_block, for Residual::attention
   NormKind norm = NormKind::layer;
-  double epsilon = 1e-5;     // epsilon of the layers' norms
-  bool shared_bias = false;  // see TransformerStackConfig
+  double epsilon = 1e-5;                           // epsilon of the layers' norms
+  bool shared_bias = false;                        // see TransformerStackConfig
+  DistanceSource distances = DistanceSource::own;  // see DistanceSource
+  bool normalise_distances = false;
   double dropout = 0.1;
   double attention_dropout = 0;
 
@@ -95,6 +97,7 @@ struct LayersConfig {
   void check_latent() const;
   void check_heads() const;
   void check_residual() const;
+  void check_distances() const;
   // Heads of the layers, in turn; `causal` as in stack().
   std::vector<HeadGroup> heads_in_turn(bool causal) const;
   void check_turns() const;

@@ -96,6 +96,13 @@ int64_t first_number(const BiasChoice& choice) {
   return choice.numbers.empty() ? 0 : choice.numbers.front();
 }
 
+bool needs_scale(const AttentionChoices& choices) {
+  const std::vector<BiasChoice> biases = parse_biases(choices.bias);
+  return score_row(choices.score).scale != nullptr &&
+         std::any_of(biases.begin(), biases.end(),
+                     [](const BiasChoice& bias) { return bias.row->reads_keys; });
+}
+
 Bias bias_of(const BiasRow& row, const Parameters& tensors, const BiasQueries& queries) {
   const auto tensor = [&](size_t i) { return tensors.find(row.parameters[i].name)->second; };
   switch (row.kind) {
@@ -124,6 +131,12 @@ Bias bias_of(const BiasRow& row, const Parameters& tensors, const BiasQueries& q
       return bucket_bias(tensor(0), queries);
     case BiasKind::relative_keys:
       return relative_keys(tensor(0));
+    case BiasKind::content_to_position:
+      return content_to_position(
+          {.table = tensor(0), .maximum_distance = queries.largest_distance});
+    case BiasKind::position_to_content:
+      return position_to_content(
+          {.table = tensor(0), .maximum_distance = queries.largest_distance});
     case BiasKind::gaussian:
       return gaussian(tensor(0), tensor(1));
     case BiasKind::grid:

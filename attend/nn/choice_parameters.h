@@ -32,15 +32,19 @@ std::string parameter_name(const NormaliserRow& row);
 struct BiasQueries {
   int64_t axes = 4;  // axes of the query tensor
   bool look_ahead = true;
-  int64_t largest_distance = 0;  // for buckets; 0: T5's 128
+  int64_t largest_distance = 0;  // for buckets of distances; 0: not given
   int64_t number = 0;            // first number of the choice; 0 if absent
 };
 
 // The first number of a choice; 0 if absent.
 int64_t first_number(const BiasChoice& choice);
 
-// The largest distance that buckets:N,DISTANCE names; 0 if it names none.
+// The largest distance that a choice such as buckets:N,DISTANCE names; 0 if it names none.
 int64_t largest_distance(const BiasChoice& choice);
+
+// Whether a bias multiplies products of keys by the scale of the score. Queries must then not be
+// mapped before the call of attention(): mapped queries include the scale.
+bool needs_scale(const AttentionChoices& choices);
 
 // The bias that a row of bias_table() adds to the scores. `tensors` are keyed by parameter name.
 // Returns no bias for the sink, which does not change the scores.

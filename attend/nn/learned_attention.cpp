@@ -85,7 +85,10 @@ void check_sizes(const AttentionChoices& choices, const AttentionSizes& sizes) {
 LearnedAttention::LearnedAttention(const AttentionChoices& choices, const AttentionSizes& sizes,
                                    int64_t heads,
                                    std::shared_ptr<const LearnedAttention> bias_owner)
-    : choices_(choices), heads_(heads), bias_owner_(std::move(bias_owner)) {
+    : choices_(choices),
+      heads_(heads),
+      given_vectors_(sizes.given_vectors),
+      bias_owner_(std::move(bias_owner)) {
   check_sizes(choices, sizes);
   if (heads < 1) fail("[learned attention] got {} heads; take 1 or more", heads);
   if (bias_owner_ && (bias_owner_->heads_ != heads || bias_owner_->choices_.bias != choices.bias))
@@ -121,11 +124,13 @@ void LearnedAttention::register_score(const AttentionSizes& sizes) {
                   [&] { return row.trained ? initial_value(shape) : initial_features(shape); }),
         row.trained);
   }
-  // These vectors are compared with mapped queries, so they need the mapped depth.
+  // These vectors are compared with mapped queries or keys, so they need the mapped depth.
   for (const BiasChoice& bias : biases_) {
-    if (bias_owner_ || !bias.row->reads_queries) continue;
-    const Tensor query = torch::zeros({1, heads_, 1, sizes.query_depth});
-    const int64_t depth = score().map_query(query).size(-1);
+    if (bias_owner_ || given_vectors_ || !bias.row->compares()) continue;
+    const auto zeros = [&](int64_t depth) { return torch::zeros({1, heads_, 1, depth}); };
+    const Tensor mapped = bias.row->reads_queries ? score().map_query(zeros(sizes.query_depth))
+                                                  : score().map_key(zeros(sizes.key_depth));
+    const int64_t depth = mapped.size(-1);
     register_parameter(only_parameter(*bias.row), for_heads(heads_, [&] {
                          return initial_value({table_axes(bias)[0], depth});
                        }));
@@ -166,8 +171,10 @@ void LearnedAttention::register_bias(const BiasChoice& bias) {
     case BiasKind::dense:
     case BiasKind::forget:  // a number per key of the source
     case BiasKind::cope:
-    case BiasKind::relative_keys:  // registered with the score
-    case BiasKind::gaussian:       // predicted
+    case BiasKind::relative_keys:
+    case BiasKind::content_to_position:
+    case BiasKind::position_to_content:  // registered with the score
+    case BiasKind::gaussian:             // predicted
       return;
   }
 }
@@ -249,7 +256,7 @@ Tensor LearnedAttention::predicted_centres(const Tensor& query, const Placement&
 }
 
 Bias LearnedAttention::bias(const BiasChoice& choice, const Tensor& centres,
-                            const Tensor& key_numbers, int64_t query_axes) const {
+                            const Placement& placement, int64_t query_axes) const {
   const auto all = bias_parameters();
   const std::vector<BiasParameter>& rows = choice.row->parameters;
   Parameters tensors;
@@ -257,12 +264,14 @@ Bias LearnedAttention::bias(const BiasChoice& choice, const Tensor& centres,
     tensors.emplace(rows[0].name, centres);
     tensors.emplace(rows[1].name, at::full_like(centres, static_cast<double>(*reach_) / 2));
   } else if (choice.row->is_of_source) {
-    if (!key_numbers.defined())
+    if (!placement.key_numbers.defined())
       fail(
           "[learned attention] bias {} has a number per key of a sequence, which only "
           "MultiHeadAttention computes; take MultiHeadAttention, or another bias",
           choice.row->name);
-    tensors.emplace(rows[0].name, key_numbers);
+    tensors.emplace(rows[0].name, placement.key_numbers);
+  } else if (choice.row->compares() && given_vectors_) {
+    tensors.emplace(rows[0].name, placement.vectors.at(choice.row->kind));
   } else {
     for (const BiasParameter& one : rows) {
       const Tensor trained = all[parameter_name(*choice.row, one)];
@@ -290,7 +299,7 @@ AttentionSpec LearnedAttention::spec(const Tensor& query, const Placement& place
   for (const BiasChoice& choice : biases_) {
     if (choice.row->kind == BiasKind::sink)
       spec.sink = bias_parameters()[only_parameter(*choice.row)];
-    spec.bias = spec.bias + bias(choice, centres, placement.key_numbers, query.dim());
+    spec.bias = spec.bias + bias(choice, centres, placement, query.dim());
   }
   spec.bias = shifted(spec.bias, placement.offset);
   if (normaliser_->draws == Draws::noise && is_training() && placement.seed != 0) {

@@ -3,6 +3,7 @@
 #include <torch/nn/module.h>
 
 #include <cstdint>
+#include <map>
 #include <memory>
 #include <optional>
 #include <string>
@@ -22,6 +23,9 @@ struct AttentionSizes {
   int64_t keys = 0;             // number of positions of the location score
   int64_t filters = 8;       // filters of the location-sensitive score, over the previous weights
   int64_t filter_width = 7;  // odd
+  // Whether vectors that biases compare with queries or keys come with each Placement, instead of
+  // being parameters.
+  bool given_vectors = false;
 };
 
 // Positions of the queries and keys of one call.
@@ -34,6 +38,8 @@ struct Placement {
   PastWeights past = {};        // state from earlier queries
   uint64_t seed = 0;            // seed of random draws in training; 0: nothing is drawn
   at::Tensor key_numbers = {};  // [B, heads, keys], if reads_source(): a linear map of the source
+  // [heads, rows, depth] by bias, if AttentionSizes::given_vectors.
+  std::map<BiasKind, at::Tensor> vectors = {};
 };
 
 // Error as check_choices, if the score compares vectors of different depths, or if a score with a
@@ -79,12 +85,13 @@ class LearnedAttention : public torch::nn::Module {
   void register_normaliser();
   at::Tensor normaliser_parameter() const;
   at::Tensor predicted_centres(const at::Tensor& query, const Placement& placement) const;
-  Bias bias(const BiasChoice& choice, const at::Tensor& centres, const at::Tensor& key_numbers,
+  Bias bias(const BiasChoice& choice, const at::Tensor& centres, const Placement& placement,
             int64_t query_axes) const;
   Normaliser normaliser(uint64_t seed) const;
 
   AttentionChoices choices_;
   int64_t heads_;
+  bool given_vectors_;
   std::shared_ptr<const LearnedAttention> bias_owner_;  // null: this
   std::optional<int64_t> reach_;                        // set for a predicted centre
   Scope scope_;                                         // unused with a predicted centre

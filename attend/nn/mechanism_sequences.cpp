@@ -305,6 +305,29 @@ Mechanisms relative_positions() {
   };
 }
 
+// Vectors of distances.
+Mechanisms distance_vectors() {
+  return {
+      {.name = "disentangled",
+       .title = "Disentangled attention (DeBERTa)",
+       .source = "He et al. 2021, eq. 4",
+       .year = 2021,
+       .change = Change::bias,
+       .parent = "shaw",
+       .used_by = "DeBERTa, DeBERTa-v2, DeBERTa-v3",
+       .formula = "s_ij = (q_i . k_j + q_i . r[c_ij] + k_j . p[c_ij]) / sqrt(3 d), "
+                  "c_ij = clip(i - j + K, 0, 2 K - 1)",
+       .queries = sequence_positions,
+       .memory = same_sequence,
+       .relation = Relation::same,
+       .choices = {.score = "disentangled_dot",
+                   .bias = "content_to_position:16 + position_to_content:16"},
+       .decoder_query = "state",
+       .space = "(n + m) (d + 2 K)",
+       .carries = "the position"},
+  };
+}
+
 // Positions in queries and keys.
 Mechanisms input_positions() {
   return {
@@ -435,9 +458,10 @@ Mechanisms sparse_normalisers() {
 std::vector<Mechanism> sequence_mechanisms() {
   Mechanisms all;
   all.reserve(32);
-  for (const auto& part : {own_sequence(), earlier_states(), sparse(), some_pairs(), linear_time(),
-                           shortened(), relative_positions(), recent_positions(), input_positions(),
-                           recent_rotations(), normalisers(), sparse_normalisers()})
+  for (const auto& part :
+       {own_sequence(), earlier_states(), sparse(), some_pairs(), linear_time(), shortened(),
+        relative_positions(), distance_vectors(), recent_positions(), input_positions(),
+        recent_rotations(), normalisers(), sparse_normalisers()})
     all.insert(all.end(), part.begin(), part.end());
   return all;
 }

@@ -6,6 +6,7 @@
 #include <cmath>
 
 #include "attend/base/error.h"
+#include "attend/nn/choice_parameters.h"
 #include "attend/nn/positions.h"
 #include "attend/nn/selective_bias.h"
 #include "attend/nn/shared_sequence.h"
@@ -176,7 +177,7 @@ Tensor with_last_rotated(const Tensor& x, int64_t count, const Runs& runs,
 // Keys are mapped once for all later queries. Linear attention maps them itself, because it
 // exponentiates features relative to the largest one.
 bool maps_early(const LearnedAttention& spec) {
-  return !Normaliser(spec.choices().normaliser).row().running_sums;
+  return !Normaliser(spec.choices().normaliser).row().running_sums && !needs_scale(spec.choices());
 }
 
 // Appends `added` after the first `length` keys of `held`. Writes in place if there is room and no
@@ -234,6 +235,7 @@ MultiHeadAttention::MultiHeadAttention(const MultiHeadConfig& config)
   AttentionSizes sizes;
   sizes.attention_depth = config.attention_depth == 0 ? head_depth_ : config.attention_depth;
   sizes.keys = config.keys;
+  sizes.given_vectors = config.distances != nullptr;
   int64_t heads = 0, key_heads = 0, queries = 0;
   groups_.reserve(config.groups.size());
   for (const HeadGroup& group : config.groups) {
@@ -264,6 +266,7 @@ MultiHeadAttention::MultiHeadAttention(const MultiHeadConfig& config)
   }
   output_ = linear("output", heads * head_depth_, config.depth);
   make_forms(config);
+  make_distances(config);
   for (Group& group : groups_) {
     if (!group.spec->reads_source()) continue;
     group.key_gates = linear("gates" + std::to_string(&group - groups_.data()), source_depth_,
@@ -319,6 +322,48 @@ void MultiHeadAttention::make_forms(const MultiHeadConfig& config) {
 bool MultiHeadAttention::keeps_keys() const {
   return std::all_of(groups_.begin(), groups_.end(),
                      [](const Group& group) { return group.memory == nullptr; });
+}
+
+void MultiHeadAttention::make_distances(const MultiHeadConfig& config) {
+  distances_ = config.distances;
+  if (!distances_) return;
+  bool of_queries = false, of_keys = false;
+  int64_t heads = 0;
+  for (const HeadGroup& group : config.groups) {
+    heads += group.heads;
+    if (group.latent_depth > 0 || group.key_head_count() != group.heads)
+      fail(
+          "[multi-head attention] {} heads with {} heads of keys map vectors of distances; take as "
+          "many heads of keys, and no latent depth",
+          group.heads, group.key_head_count());
+    for (const BiasChoice& bias : parse_biases(group.choices.bias)) {
+      of_queries |= bias.row->reads_queries;
+      of_keys |= bias.row->reads_keys;
+      if (bias.row->compares() && table_axes(bias)[0] != distances_->rows())
+        fail(
+            "[multi-head attention] bias {} reads {} vectors of distances, and all biases share "
+            "{}; take equal numbers",
+            bias.row->name, table_axes(bias)[0], distances_->rows());
+    }
+  }
+  if (!config.maps_distances) return;
+  const auto linear = [&] { return xavier_linear(config.depth, heads * head_depth_); };
+  if (of_queries) distance_key_ = register_module("distance_key", linear());
+  if (of_keys) distance_query_ = register_module("distance_query", linear());
+}
+
+std::map<BiasKind, Tensor> MultiHeadAttention::distance_vectors(const Group& group,
+                                                                const Pass& pass) {
+  std::map<BiasKind, Tensor> all;
+  for (const BiasChoice& bias : parse_biases(group.config.choices.bias)) {
+    if (!bias.row->compares()) continue;
+    Linear& own = bias.row->reads_queries ? distance_key_ : distance_query_;
+    Linear& map = own ? own : bias.row->reads_queries ? key_ : query_;
+    all[bias.row->kind] =
+        split_heads(map->forward(distances_->vectors(pass), pass), head_depth_)[0].narrow(
+            0, group.first_head, group.config.heads);
+  }
+  return all;
 }
 
 bool MultiHeadAttention::is_positional() const {
@@ -391,9 +436,9 @@ Tensor MultiHeadAttention::latent_contexts(const Group& group, const Tensor& que
                                            const Tensor& kept, const AttentionSpec& spec,
                                            const Pass& pass) const {
   const std::vector<BiasChoice> biases = parse_biases(group.config.choices.bias);
-  const bool reads_queries = std::any_of(
-      biases.begin(), biases.end(), [](const BiasChoice& bias) { return bias.row->reads_queries; });
-  if (pass.watch != nullptr || reads_queries || !group.latent->absorbs(query.size(2))) {
+  const bool compares = std::any_of(biases.begin(), biases.end(),
+                                    [](const BiasChoice& bias) { return bias.row->compares(); });
+  if (pass.watch != nullptr || compares || !group.latent->absorbs(query.size(2))) {
     const auto [key, value] = group.latent->expanded(kept, pass);
     return pass.attention(query, key, value, spec, output_->weight).context;
   }
@@ -489,6 +534,7 @@ Tensor MultiHeadAttention::contexts(const Group& group, const Tensor& query, Mul
   placement.past = {with_keys(held.past.previous, state.keys_),
                     with_keys(held.past.total, state.keys_)};
   if (group.key_gates) placement.key_numbers = held.key_gates.narrow(2, 0, state.keys_).squeeze(3);
+  if (distances_) placement.vectors = distance_vectors(group, pass);
   placement.seed = group.spec->draws() ? pass.draw_seed() : 0;
   AttentionSpec spec = group.spec->spec(query, placement);
   if (call.neighbours != nullptr) {

@@ -5,6 +5,7 @@
 #include <memory>
 #include <vector>
 
+#include "attend/nn/distance_vectors.h"
 #include "attend/nn/head_forms.h"
 #include "attend/nn/key_indexer.h"
 #include "attend/nn/learned_attention.h"
@@ -81,6 +82,11 @@ struct MultiHeadConfig {
   // Attention with the same heads, scopes aside, that has the parameters of the biases. Null: these
   // heads have their own.
   const MultiHeadAttention* bias_owner = nullptr;
+  // If not null, biases compare queries with these vectors after the map of keys. They compare keys
+  // with these vectors after the map of queries. maps_distances: after separate maps. Each head
+  // needs its own keys; latent heads are not supported.
+  std::shared_ptr<DistanceVectors> distances = nullptr;
+  bool maps_distances = false;
   int64_t neighbour_kinds = 0;  // number of edge kinds in Neighbours. Every head learns a bias per
                                 // kind, initially 0. 0: no Neighbours
 };
@@ -138,6 +144,9 @@ class MultiHeadAttention : public torch::nn::Module {
     Linear key_gates{nullptr};  // a number per head and key; null unless the bias reads the source
   };
   void make_forms(const MultiHeadConfig& config);
+  void make_distances(const MultiHeadConfig& config);
+  // The vectors of the biases of a group, as in Placement.
+  std::map<BiasKind, at::Tensor> distance_vectors(const Group& group, const Pass& pass);
   void append_group(const Group& group, const at::Tensor& key, const at::Tensor& value,
                     const Runs& positions, MultiHeadState& state);
   void append(const at::Tensor& source, MultiHeadState& state, const Pass& pass);
@@ -178,6 +187,8 @@ class MultiHeadAttention : public torch::nn::Module {
   double dropout_;
   std::vector<Group> groups_;
   Linear query_{nullptr}, key_{nullptr}, value_{nullptr}, output_{nullptr};
+  std::shared_ptr<DistanceVectors> distances_;              // null: each group has its own vectors
+  Linear distance_query_{nullptr}, distance_key_{nullptr};  // null: query_ and key_ map distances
   at::Tensor neighbour_bias_;  // [neighbour_kinds, heads]; undefined: none
 };
 

@@ -1,6 +1,7 @@
 #include "attend/nn/step_attention.h"
 
 #include "attend/base/error.h"
+#include "attend/nn/choice_parameters.h"
 
 namespace attend {
 
@@ -41,8 +42,11 @@ AttentionStep StepAttention::forward(const Tensor& query, const AttentionMemory&
   if (!carried.empty() && looks_back()) placement.past = {carried.end()[-2], carried.end()[-1]};
   AttentionStep step;
   step.spec = spec(one, placement);
-  step.query = step.spec.score.map_query(one);
-  step.spec.score = step.spec.score.mapped();
+  step.query = one;
+  if (!needs_scale(choices())) {
+    step.query = step.spec.score.map_query(one);
+    step.spec.score = step.spec.score.mapped();
+  }
   const auto [context, lse] = pass.attention(step.query, memory.keys, memory.values, step.spec);
   step.context = context.squeeze(1);
   step.lse = lse.squeeze(1);

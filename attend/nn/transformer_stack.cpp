@@ -80,6 +80,15 @@ TransformerStack::TransformerStack(const TransformerStackConfig& config) : confi
   if (config.gated && config.experts > 0)
     fail("[transformer] got {} experts, which do not support gates; take one or the other",
          config.experts);
+  make_distances(config);
+  if (config.convolution > 0)
+    convolution_ =
+        register_module("convolution", std::make_shared<NearConvolution>(NearConvolutionConfig{
+                                           .depth = config.depth,
+                                           .width = config.convolution,
+                                           .activation = config.convolution_activation,
+                                           .epsilon = config.epsilon,
+                                           .dropout = config.dropout}));
   layers_.reserve(static_cast<size_t>(config.layers));
   check_owners(config);
   for (int64_t i = 0; i < config.layers; ++i)
@@ -96,6 +105,24 @@ TransformerStack::TransformerStack(const TransformerStackConfig& config) : confi
       "depth", std::make_shared<DepthAttention>(config.depth, sublayers, config.depth_block));
 }
 
+void TransformerStack::make_distances(const TransformerStackConfig& config) {
+  if (config.distances == DistanceSource::own) return;
+  int64_t rows = 0;
+  for (const HeadGroup& group : config.self)
+    for (const BiasChoice& bias : parse_biases(group.choices.bias))
+      if (bias.row->compares() && rows == 0) rows = table_axes(bias)[0];
+  if (rows == 0)
+    fail(
+        "[transformer] the layers share vectors of distances, and no bias reads them; take a bias "
+        "such as content_to_position:K, or distances own");
+  distances_ = register_module("distances", std::make_shared<DistanceVectors>(DistanceVectorsConfig{
+                                                .rows = rows,
+                                                .depth = config.depth,
+                                                .normalised = config.normalise_distances,
+                                                .epsilon = config.epsilon,
+                                                .dropout = config.dropout}));
+}
+
 // The part of a layer that reads the sequence itself.
 void TransformerStack::make_self(const TransformerStackConfig& config, int64_t index,
                                  Layer& layer) {
@@ -106,6 +133,8 @@ void TransformerStack::make_self(const TransformerStackConfig& config, int64_t i
   if (row == nullptr) {
     MultiHeadConfig heads = heads_of(config, self, index);
     heads.neighbour_kinds = config.neighbour_kinds;
+    heads.distances = distances_;
+    heads.maps_distances = config.distances == DistanceSource::mapped;
     if (config.shared_bias)
       for (const Layer& earlier : layers_)
         if (earlier.self != nullptr && heads.bias_owner == nullptr)
@@ -237,6 +266,7 @@ template <class Self, class Cross>
 Tensor TransformerStack::through(Tensor x, const Tensor& present, const Pass& pass, Self read_self,
                                  Cross read_cross) {
   if (depth_attention_) return through_depth(x, present, pass, read_self, read_cross);
+  const Tensor input = x;
   for (size_t i = 0; i < layers_.size(); ++i) {
     Layer& layer = layers_[i];
     Site site{pass.site.part, static_cast<int64_t>(i) + 1, false};
@@ -253,6 +283,7 @@ Tensor TransformerStack::through(Tensor x, const Tensor& present, const Pass& pa
     }
     x = added(x, layer.feed_forward_norm.get(), self,
               [&](const Tensor& in) { return fed_forward(layer, in, present, self); });
+    if (i == 0 && convolution_) x = convolution_->forward(input, x, present, self);
   }
   x = pass.watched(WatchedVectors::top, x);
   return final_norm_ ? final_norm_->forward(x, pass, config_.output_scale) : x;
@@ -269,7 +300,8 @@ Tensor TransformerStack::read_self(Layer& layer, const Tensor& x, const Padding&
 
 Tensor TransformerStack::forward(const Tensor& x, const Tensor& lengths, const StackSource& source,
                                  const Pass& pass, const Neighbours* neighbours) {
-  const bool asks_presence = config_.experts > 0 || !config_.recurrences.empty();
+  const bool asks_presence =
+      config_.experts > 0 || !config_.recurrences.empty() || convolution_ != nullptr;
   const Padding padding{lengths, asks_presence ? present_positions(x, lengths, pass) : Tensor()};
   return through(
       x, padding.present, pass,
@@ -284,6 +316,8 @@ Tensor TransformerStack::forward(const Tensor& x, const Tensor& lengths, const S
 StackCaches TransformerStack::start(const StackSource& source, const Pass& pass) {
   if (config_.inducing_points > 0)
     fail("[transformer] inducing points read whole sequences, not steps; call forward");
+  if (convolution_)
+    fail("[transformer] a convolution reads later positions, which steps lack; call forward");
   StackCaches caches;
   for (Layer& layer : layers_) {
     caches.self.emplace_back();

@@ -10,6 +10,7 @@
 #include "attend/nn/learned_queries.h"
 #include "attend/nn/mixture_of_experts.h"
 #include "attend/nn/multi_head_attention.h"
+#include "attend/nn/near_convolution.h"
 #include "attend/nn/norm.h"
 #include "attend/nn/recurrence_layer.h"
 
@@ -32,6 +33,13 @@ struct TransformerStackConfig {
   std::vector<int64_t> owners = {};
   // Whether all layers use the bias of the first layer with attention, which has its parameters.
   bool shared_bias = false;
+  // Vectors of distances that the biases of `self` read; see MultiHeadConfig.
+  DistanceSource distances = DistanceSource::own;
+  bool normalise_distances = false;  // see DistanceVectorsConfig; not if own
+  // Width of a NearConvolution that is added to the output of the first layer and reads its input;
+  // 0: none. Such a stack supports whole sequences only, not steps.
+  int64_t convolution = 0;
+  HiddenActivation convolution_activation = HiddenActivation::tanh;
   std::vector<HeadGroup> cross = {};  // heads that read a source; empty: no source
   int64_t source_depth = 0;           // 0: depth
   int64_t feed_forward = 512;         // hidden units of each layer's feed-forward network
@@ -132,6 +140,7 @@ class TransformerStack : public torch::nn::Module {
     std::shared_ptr<Norm> self_norm, cross_norm, feed_forward_norm;
   };
 
+  void make_distances(const TransformerStackConfig& config);
   Layer make_layer(const TransformerStackConfig& config, int64_t index);
   void make_self(const TransformerStackConfig& config, int64_t index, Layer& layer);
   void make_points(const TransformerStackConfig& config, int64_t index,
@@ -168,6 +177,8 @@ class TransformerStack : public torch::nn::Module {
                            Self read_self, Cross read_cross);
 
   TransformerStackConfig config_;
+  std::shared_ptr<DistanceVectors> distances_;    // null if each layer has its own
+  std::shared_ptr<NearConvolution> convolution_;  // null without a convolution
   std::vector<Layer> layers_;
   std::shared_ptr<Norm> final_norm_;                 // null unless normalise_first
   std::shared_ptr<DepthAttention> depth_attention_;  // null without a depth block

@@ -128,6 +128,27 @@ void BiasParts::add_sums(const Tensor& query_sums, const Tensor& key_sums) {
   parts_[part::key_sums] = key_sums;
 }
 
+void BiasParts::add_products(const Tensor& query_products, const Tensor& key_products,
+                             const Tensor& columns) {
+  Tensor &queries = parts_[part::query_products], &keys = parts_[part::key_products];
+  const Tensor& given = query_products.defined() ? query_products : key_products;
+  const Tensor& kept = queries.defined() ? queries : keys;
+  const bool fits = !kept.defined() ||
+                    (kept.size(3) == given.size(3) && spec_.columns.sizes() == columns.sizes() &&
+                     spec_.columns.equal(columns.to(at::kInt)));
+  if (!fits) {
+    LoweredSpec own;
+    own.queries = spec_.queries;
+    own.keys = spec_.keys;
+    own.columns = columns;
+    return add_dense(dense_of_products(query_products, key_products, own));
+  }
+  spec_.columns = columns.to(at::kInt);
+  if (query_products.defined())
+    queries = queries.defined() ? queries + query_products : query_products;
+  if (key_products.defined()) keys = keys.defined() ? keys + key_products : key_products;
+}
+
 Tensor dense_of_slopes(const Tensor& slopes, int64_t offset, int64_t queries, int64_t keys) {
   const Tensor distance =
       all_positions(keys, slopes).unsqueeze(0) - all_positions(queries, slopes).unsqueeze(1);
@@ -157,6 +178,24 @@ Tensor dense_of_sums(const Tensor& query_sums, const Tensor& key_sums, at::Scala
   const Tensor difference = query_sums.unsqueeze(-1) - key_sums.unsqueeze(-2);
   // At 0 the slope is the one of a key before the query, as in the kernels.
   return at::where(difference.detach().gt(0), -difference, difference).to(type);
+}
+
+Tensor dense_of_products(const Tensor& query_products, const Tensor& key_products,
+                         const LoweredSpec& spec) {
+  const Tensor& one = query_products.defined() ? query_products : key_products;
+  // The windows of the columns are the rows of the last query, of the query before it, and so on.
+  const Tensor chosen = spec.columns.to(at::kLong)
+                            .unfold(1, std::max<int64_t>(spec.keys, 1), 1)
+                            .flip(1)
+                            .narrow(1, 0, spec.queries)
+                            .narrow(2, 0, spec.keys)
+                            .unsqueeze(1)
+                            .expand({one.size(0), one.size(1), spec.queries, spec.keys});
+  Tensor sum;
+  if (query_products.defined()) sum = query_products.gather(3, chosen);
+  if (!key_products.defined()) return sum;
+  const Tensor by_key = key_products.gather(3, chosen.transpose(2, 3)).transpose(2, 3);
+  return sum.defined() ? sum + by_key : by_key;
 }
 
 }  // namespace attend

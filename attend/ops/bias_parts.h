@@ -47,6 +47,10 @@ class BiasParts {
   void add_gaussian(const at::Tensor& centres, const at::Tensor& widths);
   // -|query_sums - key_sums|, float64 [B, H, Tq] and [B, H, Tk].
   void add_sums(const at::Tensor& query_sums, const at::Tensor& key_sums);
+  // query_products[i][c] + key_products[j][c], c = columns[j - i + Tq - 1]. Products [B, H, Tq,
+  // count] and [B, H, Tk, count]; one may be undefined. columns: int64 [B or 1, Tq + Tk - 1].
+  void add_products(const at::Tensor& query_products, const at::Tensor& key_products,
+                    const at::Tensor& columns);
 
  private:
   int64_t query_axes_;
@@ -58,6 +62,8 @@ class BiasParts {
 at::Tensor dense_of_slopes(const at::Tensor& slopes, int64_t offset, int64_t queries, int64_t keys);
 at::Tensor dense_of_relative(const at::Tensor& relative, const LoweredSpec& spec);
 at::Tensor dense_of_gaussian(const at::Tensor& centres, const at::Tensor& widths, int64_t keys);
+at::Tensor dense_of_products(const at::Tensor& query_products, const at::Tensor& key_products,
+                             const LoweredSpec& spec);
 at::Tensor dense_of_sums(const at::Tensor& query_sums, const at::Tensor& key_sums,
                          at::ScalarType type);
 

@@ -105,6 +105,31 @@ std::vector<BiasRow> position_rows() {
   };
 }
 
+// The two terms of disentangled attention, which differ in what the vectors are compared with.
+std::vector<BiasRow> disentangled_rows() {
+  const BiasNumbers numbers = {
+      .count = 1, .least = 1, .factor = 2, .for_sentence = 4, .takes_distance = true};
+  const std::vector<BiasParameter> parameters = {
+      {"table", "[heads, 2 K, attention_depth] or without heads",
+       "r, a vector per distance or bucket of distances", 2}};
+  return {{.kind = BiasKind::content_to_position,
+           .name = "content_to_position",
+           .syntax = "content_to_position:K[,DISTANCE]",
+           .formula = "q_i . r[clip(bucket(i - j) + K, 0, 2 K - 1)]",
+           .source = "He et al. 2021, eq. 4",
+           .parameters = parameters,
+           .numbers = numbers,
+           .reads_queries = true},
+          {.kind = BiasKind::position_to_content,
+           .name = "position_to_content",
+           .syntax = "position_to_content:K[,DISTANCE]",
+           .formula = "k_j . r[clip(bucket(i - j) + K, 0, 2 K - 1)]",
+           .source = "He et al. 2021, eq. 4",
+           .parameters = parameters,
+           .numbers = numbers,
+           .reads_keys = true}};
+}
+
 // Tables of distances, and a centre per query.
 std::vector<BiasRow> table_rows() {
   return {
@@ -115,7 +140,7 @@ std::vector<BiasRow> table_rows() {
        .source = "Raffel et al. 2020, 2.1",
        .parameters = {{"table", "[heads, buckets] or [buckets]",
                        "t, a number per bucket of distances", 1}},
-       .numbers = {.count = 1, .least = 4}},
+       .numbers = {.count = 1, .least = 4, .takes_distance = true}},
       {.kind = BiasKind::relative_keys,
        .name = "relative_keys",
        .syntax = "relative_keys:L",
@@ -123,7 +148,7 @@ std::vector<BiasRow> table_rows() {
        .source = "Shaw et al. 2018, eq. 4",
        .parameters = {{"table", "[heads, 2 L + 1, attention_depth] or without heads",
                        "r, a vector per distance", 2}},
-       .numbers = {.count = 1, .least = 1, .factor = 2, .shift = 1},
+       .numbers = {.count = 1, .least = 1, .factor = 2, .shift = 1, .for_sentence = 4},
        .reads_queries = true},
       {.kind = BiasKind::gaussian,
        .name = "gaussian",
@@ -178,11 +203,10 @@ int64_t digits_value(std::string_view digits) {
   return error == std::errc() && stop == end && fits ? number : -1;
 }
 
-// buckets may have one number more than its table has axes: the largest distance.
 bool has_all_numbers(const BiasChoice& choice) {
-  const size_t count = choice.row->numbers.count;
-  return choice.numbers.size() == count ||
-         (choice.row->kind == BiasKind::buckets && choice.numbers.size() == count + 1);
+  const BiasNumbers& numbers = choice.row->numbers;
+  return choice.numbers.size() == numbers.count ||
+         (numbers.takes_distance && choice.numbers.size() == numbers.count + 1);
 }
 
 BiasChoice parse_bias(std::string_view part) {
@@ -190,7 +214,7 @@ BiasChoice parse_bias(std::string_view part) {
   BiasChoice choice{&bias_row(part.substr(0, colon))};
   if (colon == std::string_view::npos) return choice;
   for (size_t begin = colon + 1; begin <= part.size();) {
-    const char between = choice.row->kind == BiasKind::buckets ? ',' : 'x';
+    const char between = choice.row->numbers.takes_distance ? ',' : 'x';
     const size_t end = std::min(part.find(between, begin), part.size());
     choice.numbers.push_back(digits_value(part.substr(begin, end - begin)));
     begin = end + 1;
@@ -206,8 +230,8 @@ BiasChoice parse_bias(std::string_view part) {
 const std::vector<BiasRow>& bias_table() {
   static const std::vector<BiasRow> table = [] {
     std::vector<BiasRow> all;
-    for (const auto& part :
-         {given_rows(), distance_rows(), position_rows(), table_rows(), constant_rows()})
+    for (const auto& part : {given_rows(), distance_rows(), position_rows(), disentangled_rows(),
+                             table_rows(), constant_rows()})
       all.insert(all.end(), part.begin(), part.end());
     return all;
   }();

@@ -89,6 +89,25 @@ Bias buckets(const BucketBias& bias);
 // score. table: [2 L + 1, A] or [H, 2 L + 1, A].
 Bias relative_keys(at::Tensor table, int64_t offset = 0, at::Tensor offsets = {});
 
+// The terms of disentangled attention (He et al. 2021, eq. 4): scale q_i . table[c_ij] with the
+// mapped query q, and scale k_j . table[c_ij] with the mapped key k and the scale of the score;
+// c_ij is the column of position_columns() for the distance i + offset - j. table: [2 K, A] or [H,
+// 2 K, A]. Memory is linear: products of each query or key with the columns that occur.
+struct DisentangledBias {
+  at::Tensor table;
+  int64_t maximum_distance = 0;  // 0: each distance within K has its own column
+  int64_t offset = 0;
+  at::Tensor offsets = {};
+};
+Bias content_to_position(const DisentangledBias& bias);
+Bias position_to_content(const DisentangledBias& bias);
+
+// Columns of distances i - j (int64, any shape) in tables of 2 K columns: clip(d + K, 0, 2 K - 1),
+// with d the distance. With a maximum_distance above K / 2, distances above K / 2 get wider and
+// wider steps, up to K - 1 for maximum_distance - 1 (DeBERTa-v2). Error on fewer than 2 columns, an
+// odd number, and a maximum_distance other than 0 that is too small.
+at::Tensor position_columns(const at::Tensor& distance, int64_t columns, int64_t maximum_distance);
+
 // -(j - centres_i)^2 / (2 widths_i^2). Both broadcast to [B, H, Tq]; for queries of three axes [B,
 // Tq]. Widths must be positive; widths below 2e-13 (float64: 3e-103) are raised to it.
 Bias gaussian(at::Tensor centres, at::Tensor widths);
@@ -137,6 +156,8 @@ enum class BiasKind {
   fire,
   buckets,
   relative_keys,
+  content_to_position,
+  position_to_content,
   gaussian,
   grid,
   offset,
@@ -160,7 +181,10 @@ struct BiasNumbers {
   int64_t least = 0;  // minimum of each number if the table is trained
   int64_t factor = 1;
   int64_t shift = 0;
-  bool sizes_table = true;  // false: the numbers give no axis of a table
+  bool sizes_table = true;   // false: the numbers give no axis of a table
+  int64_t for_sentence = 0;  // a number that suits a sentence of a picture; 0: the given ones do
+  // The largest distance may follow after a comma; also separates further numbers.
+  bool takes_distance = false;
 };
 
 // Upper limit of these numbers; no trained table is larger.
@@ -178,10 +202,14 @@ struct BiasRow {
   bool is_trained = true;      // false: a model cannot train it; it is only given by the caller
   bool is_positional = true;   // depends on the position of the query
   bool reads_queries = false;  // its tensor holds vectors that are compared with queries
+  bool reads_keys = false;     // the same for keys
   // Its tensor has a number per key, which MultiHeadAttention computes from the source by a linear
   // map. Other modules do not support it.
   bool is_of_source = false;
   bool is_dense = false;  // takes a number per query and key of memory
+
+  // Whether the first parameter holds vectors that are compared with queries or keys.
+  bool compares() const { return reads_queries || reads_keys; }
 };
 
 // All biases, in the order of the documentation. The offset is one number per head, added to all

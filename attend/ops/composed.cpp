@@ -33,6 +33,9 @@ Tensor unscoped_scores(const Parts& parts, const LoweredSpec& spec) {
     scores = scores + dense_of_relative(parts[part::relative], spec);
   if (parts[part::centres].defined())
     scores = scores + dense_of_gaussian(parts[part::centres], parts[part::widths], spec.keys);
+  if (const Tensor& queries = parts[part::query_products], &keys = parts[part::key_products];
+      queries.defined() || keys.defined())
+    scores = scores + dense_of_products(queries, keys, spec);
   if (parts[part::edges].defined()) scores = scores + dense_of_edges(parts[part::edges], spec);
   if (parts[part::query_sums].defined())
     scores = scores +

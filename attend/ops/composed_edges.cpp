@@ -140,9 +140,24 @@ class QueriesAsEntries {
       add(at::where(away.detach().gt(0), -away, away)
               .to(at::toOpMathType(given_[part::query].scalar_type())));
     }
+    if (const Tensor& products = given_[part::query_products]; products.defined())
+      add(products.gather(3, columns(query)));
+    if (const Tensor& products = given_[part::key_products]; products.defined())
+      add(products.flatten(2)
+              .gather(2, (keys_ * products.size(3) + columns(query)).flatten(2))
+              .view(shape_));
     if (const Tensor& edges = given_[part::edges]; edges.defined())
       add(wide(edges).gather(3, rows_.numbers.expand(shape_)));
     return sum;
+  }
+
+  // Column of the products for each edge.
+  Tensor columns(const Tensor& query) const {
+    const Tensor place = keys_ - query + shape_[2] - 1;
+    return whole_.columns.to(at::kLong)
+        .expand({shape_[0], -1})
+        .gather(1, place.reshape({shape_[0], -1}))
+        .view(shape_);
   }
 
   Tensor places_in(const Tensor& relative, const Tensor& query) const {

@@ -100,7 +100,8 @@ class CpuBackend : public Backend {
            view_of<S, S>(gradients[part::value]), data(part::vector), data(part::dense),
            data(part::slopes), data(part::sinks), data(part::relative), data(part::centres),
            data(part::widths), data(part::edges), pointer_of<double>(gradients[part::query_sums]),
-           pointer_of<double>(gradients[part::key_sums]), data(part::alphas)},
+           pointer_of<double>(gradients[part::key_sums]), data(part::alphas),
+           data(part::query_products), data(part::key_products)},
           at::get_num_threads());
       if (shared) vector = vector.sum(0);
       return gradients;

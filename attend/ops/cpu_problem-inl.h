@@ -40,7 +40,7 @@ at::Tensor keys_in_scope(const LoweredSpec& spec);
 // scope alive, since the problem points to all of them.
 struct KernelInputs {
   Parts parts;
-  at::Tensor query_positions, key_positions;
+  at::Tensor query_positions, key_positions, columns;
   std::vector<at::Tensor> scope_tensors;
   kernels::Scope scope;
 
@@ -79,6 +79,13 @@ kernels::Problem<S> KernelInputs::problem(const LoweredSpec& spec) const {
   p.bias.edges = view_of<T>(parts[part::edges]);
   p.bias.query_sums = pointer_of<const double>(parts[part::query_sums]);
   p.bias.key_sums = pointer_of<const double>(parts[part::key_sums]);
+  const at::Tensor& products =
+      parts[parts[part::query_products].defined() ? part::query_products : part::key_products];
+  p.bias.query_products = pointer_of<const T>(parts[part::query_products]);
+  p.bias.key_products = pointer_of<const T>(parts[part::key_products]);
+  p.bias.product_columns = products.defined() ? products.size(3) : 0;
+  p.bias.columns = columns.defined() ? columns.data_ptr<int32_t>() : nullptr;
+  p.bias.columns_stride = columns.defined() && columns.size(0) > 1 ? columns.size(1) : 0;
   p.sinks = pointer_of<const T>(parts[part::sinks]);
   p.normaliser = spec.normaliser->kernel.value();
   p.alphas = pointer_of<const T>(parts[part::alphas]);

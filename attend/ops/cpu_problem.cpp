@@ -71,7 +71,10 @@ Tensor with_contiguous_rows(const Tensor& x) {
 
 KernelInputs::KernelInputs(const Parts& given, const LoweredSpec& spec,
                            const std::array<bool, part::count>& differentiated)
-    : parts(given), query_positions(spec.query_positions), key_positions(spec.key_positions) {
+    : parts(given),
+      query_positions(spec.query_positions),
+      key_positions(spec.key_positions),
+      columns(spec.columns.defined() ? spec.columns.contiguous() : at::Tensor()) {
   for (size_t index = 0; index < part::count; ++index) {
     if (!parts[index].defined()) continue;
     // Expanded axes are read in place. Their gradients are not summed here: autograd expects one

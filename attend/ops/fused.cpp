@@ -48,11 +48,13 @@ struct FusedFunction : torch::autograd::Function<FusedFunction> {
                                const Optional& relative, const Optional& centres,
                                const Optional& widths, const Optional& edges,
                                const Optional& query_sums, const Optional& key_sums,
-                               const Optional& alphas) {
+                               const Optional& alphas, const Optional& query_products,
+                               const Optional& key_products) {
     variable_list saved = {query, key, value};
     saved.reserve(part::count + 2);
-    for (const Optional* x : {&vector, &dense, &slopes, &sinks, &relative, &centres, &widths,
-                              &edges, &query_sums, &key_sums, &alphas})
+    for (const Optional* x :
+         {&vector, &dense, &slopes, &sinks, &relative, &centres, &widths, &edges, &query_sums,
+          &key_sums, &alphas, &query_products, &key_products})
       saved.push_back(x->value_or(Tensor()));
     saved.emplace_back();  // no backend takes factors
     const bool keeps = std::any_of(saved.begin(), saved.end(), [](const Tensor& x) {
@@ -124,7 +126,7 @@ AttentionResult fused_attention(const Backend& backend, const Parts& parts,
       optional(part::vector), optional(part::dense), optional(part::slopes), optional(part::sinks),
       optional(part::relative), optional(part::centres), optional(part::widths),
       optional(part::edges), optional(part::query_sums), optional(part::key_sums),
-      optional(part::alphas));
+      optional(part::alphas), optional(part::query_products), optional(part::key_products));
   return {results[0], results[1]};
 }
 

@@ -203,8 +203,9 @@ void fold_temperature(Parts& parts, LoweredSpec& lowered_spec) {
   if (temperature == 1) return;
   lowered_spec.scale /= temperature;
   lowered_spec.soft_cap /= temperature;
-  for (const auto index : {part::dense, part::slopes, part::relative, part::sinks, part::edges,
-                           part::query_sums, part::key_sums})
+  for (const auto index :
+       {part::dense, part::slopes, part::relative, part::sinks, part::edges, part::query_sums,
+        part::key_sums, part::query_products, part::key_products})
     if (parts[index].defined()) parts[index] = parts[index] / temperature;
   if (parts[part::widths].defined())
     parts[part::widths] = parts[part::widths] * std::sqrt(temperature);

@@ -15,21 +15,23 @@ namespace attend {
 
 namespace part {
 enum Index : size_t {
-  query,       // [B, H, Tq, A], mapped
-  key,         // [B, Hkv, Tk, A], mapped
-  value,       // [B, Hkv, Tk, Dv]
-  vector,      // [A] or [H, A]: v of the additive family
-  dense,       // [B or 1, H or 1, Tq or 1, Tk]
-  slopes,      // [H]
-  sinks,       // [H]
-  relative,    // [B or 1, H or 1, Tq or 1, distances]
-  centres,     // [B, H, Tq]
-  widths,      // [B, H, Tq]
-  edges,       // [B or 1, H or 1, 1, edges of the longest list]
-  query_sums,  // float64 [B, H, Tq]
-  key_sums,    // float64 [B, H, Tk]
-  alphas,      // [H]: parameter of the normaliser
-  factors,     // [B, H, Tq]: multiply the scores before the soft cap and the bias
+  query,           // [B, H, Tq, A], mapped
+  key,             // [B, Hkv, Tk, A], mapped
+  value,           // [B, Hkv, Tk, Dv]
+  vector,          // [A] or [H, A]: v of the additive family
+  dense,           // [B or 1, H or 1, Tq or 1, Tk]
+  slopes,          // [H]
+  sinks,           // [H]
+  relative,        // [B or 1, H or 1, Tq or 1, distances]
+  centres,         // [B, H, Tq]
+  widths,          // [B, H, Tq]
+  edges,           // [B or 1, H or 1, 1, edges of the longest list]
+  query_sums,      // float64 [B, H, Tq]
+  key_sums,        // float64 [B, H, Tk]
+  alphas,          // [H]: parameter of the normaliser
+  query_products,  // [B, H, Tq, columns]: products of queries with vectors of distances
+  key_products,    // [B, H, Tk, columns]: products of keys with such vectors
+  factors,         // [B, H, Tq]: multiply the scores before the soft cap and the bias
   count
 };
 }  // namespace part
@@ -48,6 +50,8 @@ struct LoweredSpec : torch::CustomClassHolder {
   int64_t slope_offset = 0;     // -slopes |i + slope_offset - j|
   int64_t relative_offset = 0;  // relative[key position - query position + relative_offset]
   at::Tensor query_positions, key_positions;  // int64 [Tq] and [Tk]; undefined: i and j themselves
+  // int32 [B or 1, Tq + Tk - 1]: column of the products for the distance j - i = n - Tq + 1.
+  at::Tensor columns;
   // For the linear normaliser: logarithms of the factors by which features have been divided to
   // avoid underflow; otherwise undefined. [B, H, Tq, 1] and [B, Hkv, Tk, 1], or 1 for Tk if all
   // queries see the same keys; without a gradient. Scores are exp(query_shift + key_shift) times

@@ -86,6 +86,15 @@ ScoreRow scaled_dot_row() {
           .scale = scale_by_depth};
 }
 
+// The sum of three products with equal variances.
+ScoreRow disentangled_dot_row() {
+  return {.name = "disentangled_dot",
+          .formula = "q . k / sqrt(3 D)",
+          .source = "He et al. 2021, eq. 4",
+          .family = Family::dot,
+          .scale = [](int64_t depth) { return scale_by_depth(3 * depth); }};
+}
+
 ScoreRow general_row() {
   return {.name = "general",
           .formula = "q . W k",
@@ -222,6 +231,7 @@ const std::vector<ScoreRow>& score_table() {
   static const std::vector<ScoreRow> table = {
       dot_row(),
       scaled_dot_row(),
+      disentangled_dot_row(),
       general_row(),
       additive_row("additive", "v . tanh(W_q q + W_k k + b)",
                    "Bahdanau et al. 2015, A.1.2; concat in Luong et al. 2015, eq. 8",

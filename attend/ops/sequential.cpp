@@ -24,12 +24,14 @@ Lowered step_of(const Lowered& whole, int64_t i, const PastWeights& past) {
     spec.query_positions = spec.query_positions.narrow(0, i, 1);
   else
     spec.relative_offset -= i;
+  if (spec.columns.defined())
+    spec.columns = spec.columns.narrow(1, whole.spec->queries - 1 - i, spec.keys);
   // Large steps: the seeds of the queries of one call do not coincide with the next seed's.
   const auto draw = static_cast<uint64_t>(i) * split_mix_step;
   spec.dropout.seed += draw;
   if (spec.options.seed != 0) spec.options.seed += draw;
-  for (const auto index :
-       {part::query, part::dense, part::relative, part::centres, part::widths, part::query_sums})
+  for (const auto index : {part::query, part::dense, part::relative, part::centres, part::widths,
+                           part::query_sums, part::query_products})
     step.parts[index] = row_of(step.parts[index], 2, i);
   step.parts[part::factors] = row_of(step.parts[part::factors], 2, i);
   add_past(whole.parameters, past, step.parts, spec);

@@ -37,7 +37,9 @@ NormaliserPointer strip_normaliser(bool left, bool right);  // white space at th
 // Replaces each occurrence of `searched`, which must not be empty.
 NormaliserPointer replace_normaliser(std::string searched, std::string replacement);
 NormaliserPointer spaces_normaliser(std::string replacement);  // each run of two or more
-NormaliserPointer prepend_normaliser(std::string text);        // before each non-empty text
+// Replaces each run of two or more characters of white space, and each single TAB, LF and CR.
+NormaliserPointer white_space_normaliser(std::string replacement);
+NormaliserPointer prepend_normaliser(std::string text);  // before each non-empty text
 NormaliserPointer sequence_normaliser(std::vector<NormaliserPointer> parts);
 
 }  // namespace attend::internal

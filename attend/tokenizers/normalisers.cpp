@@ -125,6 +125,30 @@ class SpacesNormaliser : public Normaliser {
   std::string replacement_;
 };
 
+class WhiteSpaceNormaliser : public Normaliser {
+ public:
+  explicit WhiteSpaceNormaliser(std::string replacement) : replacement_(std::move(replacement)) {}
+
+  void apply(std::string_view text, std::string& result) const override {
+    for (size_t position = 0; position < text.size();) {
+      const size_t first = position;
+      size_t count = 0;
+      for (size_t next = first; next < text.size() && is(next_point(text, next), white_space);
+           position = next)
+        ++count;
+      const bool breaks = count == 1 && std::string_view("\t\n\r").find(text[first]) != text.npos;
+      if (count == 0) next_point(text, position);
+      if (count > 1 || breaks)
+        result += replacement_;
+      else
+        result += text.substr(first, position - first);
+    }
+  }
+
+ private:
+  std::string replacement_;
+};
+
 class PrependNormaliser : public Normaliser {
  public:
   explicit PrependNormaliser(std::string text) : text_(std::move(text)) {}
@@ -181,6 +205,10 @@ NormaliserPointer replace_normaliser(std::string searched, std::string replaceme
 
 NormaliserPointer spaces_normaliser(std::string replacement) {
   return std::make_shared<SpacesNormaliser>(std::move(replacement));
+}
+
+NormaliserPointer white_space_normaliser(std::string replacement) {
+  return std::make_shared<WhiteSpaceNormaliser>(std::move(replacement));
 }
 
 NormaliserPointer prepend_normaliser(std::string text) {

@@ -30,18 +30,25 @@ std::string read_short(const JsonPosition& place, const char* key) {
   return text;
 }
 
-// Reads a replacement of a text or of a regular expression; " {2,}" is the only one supported.
+// Regular expression of a replacement.
+struct Expression {
+  std::string_view pattern;
+  NormaliserPointer (*make)(std::string replacement);
+};
+constexpr Expression expressions[] = {{" {2,}", spaces_normaliser},
+                                      {R"(\s{2,}|[\n\r\t])", white_space_normaliser}};
+
+// Reads a replacement of a text or of a regular expression.
 NormaliserPointer read_replace(const JsonPosition& place) {
   const JsonPosition pattern = place.member("pattern");
   std::string content = read_short(place, "content");
   if (pattern.has("String"))
     return replace_normaliser(read_filled(pattern, "String", ""), std::move(content));
   const std::string expression = pattern.member("Regex").text();
-  constexpr std::string_view several_spaces = " {2,}";
-  if (expression != several_spaces)
-    pattern.refuse("is the expression {}, which is not read; {} is", in_quotes(expression),
-                   in_quotes(several_spaces));
-  return spaces_normaliser(std::move(content));
+  for (const Expression& one : expressions)
+    if (one.pattern == expression) return one.make(std::move(content));
+  pattern.refuse("is the expression {}, which is not read; {} and {} are", in_quotes(expression),
+                 in_quotes(expressions[0].pattern), in_quotes(expressions[1].pattern));
 }
 
 std::string from_base64(const JsonPosition& place) {

@@ -210,22 +210,31 @@ Json replacement(const char* pattern, const char* content) {
   return {{"type", "Replace"}, {"pattern", {{"String", pattern}}}, {"content", content}};
 }
 
+// Rules before the pieces; null if there are none.
 Json normaliser_of(const internal::SentencePieceFile& pieces, const PieceFiles& files) {
   Json charsmap = nullptr;
   if (!pieces.charsmap.empty())
     charsmap = {{"type", "Precompiled"}, {"precompiled_charsmap", base64_text(pieces.charsmap)}};
-  if (!files.rules) return charsmap;
-  Json all = {replacement("``", "\""), replacement("''", "\"")};
-  if (!files.rules->keep_accents)
-    for (const char* type : {"NFKD", "StripAccents"}) all.push_back({{"type", type}});
-  if (files.rules->lowercase) all.push_back({{"type", "Lowercase"}});
+  if (!files.rules && !files.like_bert) return charsmap;
+  Json all = Json::array();
+  if (files.rules) {
+    all = {replacement("``", "\""), replacement("''", "\"")};
+    if (!files.rules->keep_accents)
+      for (const char* type : {"NFKD", "StripAccents"}) all.push_back({{"type", type}});
+  }
+  if (files.rules ? files.rules->lowercase : files.lowercase)
+    all.push_back({{"type", "Lowercase"}});
+  if (files.like_bert)
+    all.push_back({{"type", "Strip"}, {"strip_left", true}, {"strip_right", true}});
   if (!charsmap.is_null()) all.push_back(charsmap);
+  if (files.like_bert)
+    all.push_back({{"type", "Replace"}, {"pattern", {{"Regex", " {2,}"}}}, {"content", " "}});
   return {{"type", "Sequence"}, {"normalizers", all}};
 }
 
 Json sequence_of(const PieceFiles& files, const Json& added) {
   const SpecialTokenNames& special = files.tokens.special;
-  if (files.rules) return bert_sequence(special, added);
+  if (files.rules || files.like_bert) return bert_sequence(special, added);
   if (special.begin.empty()) return end_sequence(special.end, added);
   return roberta_sequence(special, added, files.prefix_space);
 }
@@ -338,13 +347,14 @@ Json tokenizer_json(std::string_view model, const PieceFiles& files) {
   const TokenTable tokens(std::move(names), files.model);
   const SpecialTokenNames& special = files.tokens.special;
   const Json added =
-      added_tokens(with_special(files.tokens, files.last), tokens, true, files.model);
+      added_tokens(with_special(files.tokens, files.last), tokens, !files.like_bert, files.model);
+  Json splitter = metaspace(files.prefix_space);
+  if (!files.like_bert)
+    splitter = {{"type", "Sequence"}, {"pretokenizers", {{{"type", "WhitespaceSplit"}}, splitter}}};
   return {{"version", "1.0"},
           {"added_tokens", added},
           {"normalizer", normaliser_of(pieces, files)},
-          {"pre_tokenizer",
-           {{"type", "Sequence"},
-            {"pretokenizers", {{{"type", "WhitespaceSplit"}}, metaspace(files.prefix_space)}}}},
+          {"pre_tokenizer", splitter},
           {"post_processor", sequence_of(files, added)},
           {"decoder", metaspace(files.prefix_space)},
           {"model",

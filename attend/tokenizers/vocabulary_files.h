@@ -66,9 +66,9 @@ struct TextRules {
   bool keep_accents = false;
 };
 
-// XLM-R and CamemBERT: a unigram model of SentencePiece, with other ids for the pieces; T5, with
-// more tokens after them; ALBERT, with rules of its own for texts. Unlike SentencePiece, the
-// tokenizer normalises by graphemes.
+// XLM-R, CamemBERT and DeBERTa-v2: a unigram model of SentencePiece, with other ids for the pieces;
+// T5, with more tokens after them; ALBERT, with rules of its own for texts. Unlike SentencePiece,
+// the tokenizer normalises by graphemes.
 struct PieceFiles {
   std::string model;
   std::vector<std::string> first = {};  // tokens that replace the first pieces
@@ -76,7 +76,11 @@ struct PieceFiles {
   std::vector<std::string> last = {};   // special tokens that follow the pieces
   bool prefix_space = true;
   std::optional<TextRules> rules = {};  // ALBERT's; two texts then have types of tokens
-  OlderTokens tokens = {};              // the mask follows the pieces unless it is one of them
+  // As DeBERTa-v2's: tokens around texts and pairs as BERT's; the mask keeps the space before it;
+  // spaces at the ends are removed, and runs of spaces become one.
+  bool like_bert = false;
+  bool lowercase = false;   // only with like_bert
+  OlderTokens tokens = {};  // the mask follows the pieces unless it is one of them
 };
 // Errors also as SentencePiece::parse, on byte pairs, and on fewer pieces than are replaced.
 Json tokenizer_json(std::string_view model, const PieceFiles& files);

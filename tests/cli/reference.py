@@ -48,6 +48,7 @@ def positive_features(x, omega):
 SCORES = {
     "dot": lambda q, k, j, p: dot(q, k),
     "scaled_dot": lambda q, k, j, p: dot(q, k) / math.sqrt(len(q)),
+    "disentangled_dot": lambda q, k, j, p: dot(q, k) / math.sqrt(3 * len(q)),
     "general": lambda q, k, j, p: dot(q, times(p["W"], k)),
     "additive": lambda q, k, j, p: additive(q, k, p, math.tanh),
     "additive_sigmoid": lambda q, k, j, p: additive(q, k, p, sigmoid),
@@ -201,6 +202,10 @@ def bias_term(part, scope):
         longest = (len(p["relative_keys_table"]) - 1) // 2
         return dot(q, p["relative_keys_table"][clip(j - i, longest) + longest]) / math.sqrt(len(q))
 
+    def by_distance(table, x, i, j):
+        reach = len(table) // 2
+        return dot(x, table[min(max(i - j + reach, 0), 2 * reach - 1)]) / math.sqrt(3 * len(x))
+
     def sandwich(i, j, q, keys, p):
         columns = int(size)
         return p["sandwich_factors"] * sum(math.cos((i - j) / 10000 ** (a / columns)) - 1
@@ -240,6 +245,11 @@ def bias_term(part, scope):
         "buckets": lambda i, j, q, keys, p: p["buckets_table"][
             bucket(j - i, len(p["buckets_table"]), "causal" not in scope)],
         "relative_keys": relative,  # part of the scaled dot score
+        # parts of the disentangled dot score
+        "content_to_position": lambda i, j, q, keys, p: by_distance(
+            p["content_to_position_table"], q, i, j),
+        "position_to_content": lambda i, j, q, keys, p: by_distance(
+            p["position_to_content_table"], p["keys"][j], i, j),
         "gaussian": gaussian,
         "grid": grid,
         "offset": lambda i, j, q, keys, p: p["offset"],

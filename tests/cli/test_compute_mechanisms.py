@@ -11,6 +11,7 @@ from compute_case import DEPTHS, DIFFERENCE_TOLERANCE, TABLES
 # Tensors of biases and modules for one head, with shapes that do not follow from the problem's
 # sizes. Five queries and keys of depth 4, values of depth 4.
 SHAPES = {"alibi_slopes": (), "buckets_table": (32,), "relative_keys_table": (33, 4),
+          "content_to_position_table": (32, 4), "position_to_content_table": (32, 4),
           "grid_table": (15, 15), "offset": (), "sink": (), "centre_W_p": (3, 4),
           "centre_v_p": (3,), "Delta": (2,), "alpha": (), "sandwich_factors": (), "scalable_scale": (),
           "forget_gates": (5,), "cope_table": (16, 4), "fire_W_1": (32,), "fire_b_1": (32,),
@@ -25,7 +26,7 @@ GIVEN = {"width": 5.0, "block": 2.0, "count": 2.0, "window": 2.0, "segment": 2.0
          "layout": [[1.0, 0.0, 1.0], [1.0, 1.0, 0.0], [0.0, 1.0, 1.0]]}
 # Mechanisms that are smooth, so that finite differences apply: one of each kind.
 DIFFERENTIATED = ["local_p", "location_sensitive", "coverage", "monotonic", "convolution", "t5",
-                  "shaw", "rope", "linformer", "learned_positions", "temperature", "sink",
+                  "shaw", "disentangled", "rope", "linformer", "learned_positions", "temperature", "sink",
                   "sigmoid", "sparsemax", "entmax", "linear", "differential", "latent", "nsa", "selective",
                   "attention_residuals", "infini", "multi_token",
                   "forget", "kerple_log", "kerple_power", "sandwich", "cope", "fire", "yarn",

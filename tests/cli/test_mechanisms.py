@@ -48,8 +48,8 @@ class MechanismsTest(unittest.TestCase):
             self.assertEqual(set(row), {"name", "syntax", "meaning"})
         self.assertEqual([row["name"] for row in table["biases"]],
                          ["dense", "alibi", "kerple_log", "kerple_power", "sandwich", "forget",
-                          "cope", "fire", "buckets", "relative_keys", "gaussian", "grid", "offset",
-                          "sink"])
+                          "cope", "fire", "content_to_position", "position_to_content", "buckets",
+                          "relative_keys", "gaussian", "grid", "offset", "sink"])
         for row in table["biases"]:
             self.assertEqual(set(row), {"name", "formula", "source", "parameters"})
             for parameter in row["parameters"]:

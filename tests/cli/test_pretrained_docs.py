@@ -19,7 +19,8 @@ FOREIGN = {"all-MiniLM-L6-v2": "BertModel", "vit-base-patch16-224": "ViTForImage
            "opus-mt-en-roa": "MarianMTModel", "esm2_t6_8M_UR50D": "EsmForMaskedLM",
            "ms-marco-MiniLM-L-6-v2": "RobertaForSequenceClassification",
            "flan-t5-small": "T5ForConditionalGeneration", "electra-small-discriminator": "ElectraForPreTraining",
-           "albert-base-v2": "AlbertForMaskedLM", "all-mpnet-base-v2": "MPNetModel"}
+           "albert-base-v2": "AlbertForMaskedLM", "all-mpnet-base-v2": "MPNetModel",
+           "deberta-v3-small": "DebertaV2ForMaskedLM"}
 IMPORTED = {"bert": "BertForMaskedLM", "gpt2": "GPT2LMHeadModel",
             "reviews": "DistilBertForSequenceClassification"}
 TEXTS = ["the cat sat on the mat", "a dog ran", "Paris is the capital", "of France", "hello world", "a mat"]

@@ -87,6 +87,28 @@ const Bad kBad[] = {
        static const double sums = 0;
        f.problem.bias.query_sums = &sums;
      }},
+    {"product_columns is 0", "1 to 1048576",
+     [](Fitting& f) { f.problem.bias.key_products = kWidths; }},
+    {"columns is null", "11 numbers",
+     [](Fitting& f) {
+       f.problem.bias.key_products = kWidths;
+       f.problem.bias.product_columns = 2;
+     }},
+    {"columns[1] is 2", "0 to 1",
+     [](Fitting& f) {
+       static const int32_t columns[] = {0, 2, 0, 0, 0, 0, 0, 0, 0, 0, 0};
+       f.problem.bias.key_products = kWidths;
+       f.problem.bias.product_columns = 2;
+       f.problem.bias.columns = columns;
+     }},
+    {"columns_stride is 3", "queries + keys - 1, 11",
+     [](Fitting& f) {
+       static const int32_t columns[11] = {};
+       f.problem.bias.query_products = kWidths;
+       f.problem.bias.product_columns = 2;
+       f.problem.bias.columns = columns;
+       f.problem.bias.columns_stride = 3;
+     }},
     {"widths[3] is 0", "positive", [](Fitting& f) { f.problem.bias.widths = kWidths; }},
     {"probability is 1", "below 1", [](Fitting& f) { f.problem.dropout.probability = 1; }},
     {"probability is -0.1", "below 1", [](Fitting& f) { f.problem.dropout.probability = -0.1; }},
@@ -212,6 +234,10 @@ TEST(BadInput, WhatBackwardReadsAndWrites) {
          static double sums = 0;
          f.gradients.key_sums = &sums;
        }},
+      {"bias.key_products", "lacks it",
+       [](Fitting& f) { f.gradients.key_products = f.query.data(); }},
+      {"bias.query_products", "lacks it",
+       [](Fitting& f) { f.gradients.query_products = f.query.data(); }},
       {"sinks", "lacks it",
        [](Fitting& f) {
          f.gradients.sinks = f.query.data();

@@ -122,6 +122,9 @@ struct Case {
   std::vector<C> vector, grad_lse, dense, slopes, sinks, relative, centres, widths, edges, alphas;
   int64_t top = 0;
   std::vector<double> query_sums, key_sums;
+  std::vector<C> query_products, key_products;
+  std::vector<int32_t> columns;  // [queries + keys - 1], or a row per batch entry
+  int64_t product_columns = 0;
   Axes dense_axes, relative_axes, edge_axes;
   int64_t slope_offset = 0, relative_count = 0, relative_offset = 0;
   std::vector<int64_t> query_positions, key_positions;
@@ -170,6 +173,12 @@ struct PlacedCase {
     p.bias.widths = pointer(c.widths);
     p.bias.query_sums = pointer(c.query_sums);
     p.bias.key_sums = pointer(c.key_sums);
+    p.bias.query_products = pointer(c.query_products);
+    p.bias.key_products = pointer(c.key_products);
+    p.bias.columns = pointer(c.columns);
+    p.bias.product_columns = c.product_columns;
+    const int64_t distances = c.shape.queries + c.shape.keys - 1;
+    if (std::ssize(c.columns) > distances) p.bias.columns_stride = distances;
     if (!c.edges.empty()) {
       const int64_t columns = edge_scope(c.scope)->lists.longest(c.shape);
       p.bias.edges = c.edge_axes.view(c.shape, columns, c.edges.data());

@@ -153,6 +153,7 @@ struct BiasChoice {
   bool positions = false;
   bool edges = false;  // if the scope has edges
   bool gates = false;
+  bool products = false;  // axes.batch: columns of each batch entry
 };
 
 inline constexpr BiasChoice kBiases[] = {
@@ -168,7 +169,18 @@ inline constexpr BiasChoice kBiases[] = {
     {"edges", false, false, false, false, {false, true, false}, false, true},
     {"edges_of_entries", false, false, false, false, {true, false, false}, false, true},
     {"gates", false, false, false, false, {}, false, false, true},
-    {"all", true, true, true, true, {false, true, true}, true, true, true},
+    {"products", false, false, false, false, {}, false, false, false, true},
+    {"products_of_entries",
+     false,
+     false,
+     false,
+     false,
+     {true, false, false},
+     false,
+     false,
+     false,
+     true},
+    {"all", true, true, true, true, {false, true, true}, true, true, true, true},
 };
 
 // Sums that fall by up to 1 from key to key, far from 0; a query has the sum of a key nearby, so
@@ -184,6 +196,23 @@ void add_gates(Case<S>& c) {
     for (int64_t j = 0; j < s.keys; ++j) sums[j] = sum -= std::abs(sums[j]);
     for (int64_t i = 0; i < s.queries; ++i)
       c.query_sums[head * s.queries + i] = sums[std::min(i + 1, s.keys - 1)];
+  }
+}
+
+// Distances up to 2 have their own columns, larger distances share them in pairs.
+template <class S>
+void add_products(Case<S>& c, bool of_entries) {
+  using C = Compute<S>;
+  const Shape& s = c.shape;
+  c.product_columns = 9;
+  c.query_products = random_numbers<C>(c.rows() * c.product_columns, 1, 28);
+  c.key_products = random_numbers<C>(s.batch * s.heads * s.keys * c.product_columns, 1, 29);
+  for (int64_t b = 0; b < (of_entries ? s.batch : 1); ++b) {
+    for (int64_t n = 0; n < s.queries + s.keys - 1; ++n) {
+      const int64_t far = n - s.queries + 1 + b;
+      const int64_t column = std::abs(far) <= 2 ? far : far / 2 + (far > 0 ? 1 : -1);
+      c.columns.push_back(static_cast<int32_t>(std::clamp<int64_t>(column, -4, 4) + 4));
+    }
   }
 }
 
@@ -209,6 +238,7 @@ void add_bias(Case<S>& c, const BiasChoice& choice) {
   if (const auto scope = edge_scope(c.scope); scope && choice.edges)
     c.edges = random_numbers<C>(c.edge_axes.count(s, scope->lists.longest(s)), 1, 26);
   if (choice.gates) add_gates(c);
+  if (choice.products) add_products(c, choice.axes.batch);
   if (!choice.gauss) return;
   c.centres = random_numbers<C>(c.rows(), 0.5 * static_cast<double>(s.keys), 24);
   c.widths = random_numbers<C>(c.rows(), 8, 25);

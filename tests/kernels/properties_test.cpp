@@ -228,6 +228,8 @@ TEST(KernelProperties, ThreadsAndRepetitionChangeNothing) {
     RC_ASSERT(g.widths == h.widths);
     RC_ASSERT(g.query_sums == h.query_sums);
     RC_ASSERT(g.key_sums == h.key_sums);
+    RC_ASSERT(g.query_products == h.query_products);
+    RC_ASSERT(g.key_products == h.key_products);
   }));
 }
 

@@ -36,6 +36,10 @@ void add_every_bias(Inputs& c) {
   for (double& w : c.widths) w = 1 + std::abs(w);
   c.query_sums = random_numbers<double>(c.rows(), 1, 26);
   c.key_sums = random_numbers<double>(s.batch * s.heads * s.keys, 1, 27);
+  c.product_columns = 3;
+  c.query_products = random_numbers<double>(c.rows() * 3, 1, 28);
+  c.key_products = random_numbers<double>(s.batch * s.heads * s.keys * 3, 1, 29);
+  c.columns = {0, 1, 1, 2, 0, 2, 1, 2, 0, 0, 1, 2, 0, 1};
 }
 
 R loss(const Inputs& c) {
@@ -79,6 +83,8 @@ void expect_derivatives(const Inputs& c) {
   expect_derivative(c, &Inputs::widths, r.widths);
   expect_derivative(c, &Inputs::query_sums, r.query_sums);
   expect_derivative(c, &Inputs::key_sums, r.key_sums);
+  expect_derivative(c, &Inputs::query_products, r.query_products);
+  expect_derivative(c, &Inputs::key_products, r.key_products);
   expect_derivative(c, &Inputs::alphas, r.alphas);
 }
 

@@ -48,6 +48,7 @@ struct GradientOutput {
   std::vector<S> query, key, value;
   std::vector<Compute<S>> vector, dense, slopes, sinks, relative, centres, widths, edges, alphas;
   std::vector<double> query_sums, key_sums;
+  std::vector<Compute<S>> query_products, key_products;
 };
 
 struct RunOptions {
@@ -97,13 +98,15 @@ GradientOutput<S> run_backward(const Case<S>& c, const Output<S>& forward,
   g.query_sums.assign(c.query_sums.size(), 7);
   g.key_sums.assign(c.key_sums.size(), 7);
   g.alphas = like(c.alphas);
-  attention_backward<S>(placed.problem(),
-                        {context.input(), forward.lse.data(), grad.input(), pointer(c.grad_lse)},
-                        {query.view(), key.view(), value.view(), pointer(g.vector),
-                         pointer(g.dense), pointer(g.slopes), pointer(g.sinks), pointer(g.relative),
-                         pointer(g.centres), pointer(g.widths), pointer(g.edges),
-                         pointer(g.query_sums), pointer(g.key_sums), pointer(g.alphas)},
-                        run.threads);
+  g.query_products = like(c.query_products);
+  g.key_products = like(c.key_products);
+  attention_backward<S>(
+      placed.problem(), {context.input(), forward.lse.data(), grad.input(), pointer(c.grad_lse)},
+      {query.view(), key.view(), value.view(), pointer(g.vector), pointer(g.dense),
+       pointer(g.slopes), pointer(g.sinks), pointer(g.relative), pointer(g.centres),
+       pointer(g.widths), pointer(g.edges), pointer(g.query_sums), pointer(g.key_sums),
+       pointer(g.alphas), pointer(g.query_products), pointer(g.key_products)},
+      run.threads);
   g.query = query.numbers();
   g.key = key.numbers();
   g.value = value.numbers();
@@ -218,6 +221,10 @@ class Expected {
     compare("grad alphas", got.alphas, &NaiveResults<R>::alphas, &NaiveResults<C>::alphas, 3, false,
             want_.alpha_terms);
     compare("grad edges", got.edges, &NaiveResults<R>::edges, &NaiveResults<C>::edges, 3);
+    compare("grad query products", got.query_products, &NaiveResults<R>::query_products,
+            &NaiveResults<C>::query_products, 3);
+    compare("grad key products", got.key_products, &NaiveResults<R>::key_products,
+            &NaiveResults<C>::key_products, 3);
     compare("grad query sums", got.query_sums, &NaiveResults<R>::query_sums,
             &NaiveResults<C>::query_sums, 3, false, want_.query_sum_terms);
     compare("grad key sums", got.key_sums, &NaiveResults<R>::key_sums, &NaiveResults<C>::key_sums,

@@ -156,6 +156,18 @@ inline std::vector<SomeNetwork> some_encoders() {
             "model.rotary_scaling=float16", "model.bias=none"}}};
 }
 
+inline std::vector<SomeNetwork> networks_with_distances() {
+  return {
+      {"transformer_distances",
+       {"model.mechanism=disentangled", "model.bias=content_to_position:3 + position_to_content:3",
+        "model.distances=shared", "model.normalise_distances=true"}},
+      {"tagger_distances",
+       {"model.recurrent_layers=0", "model.mechanism=disentangled",
+        "model.bias=content_to_position:4,12 + position_to_content:4,12", "model.distances=mapped",
+        "model.convolution=3", "model.convolution_activation=gelu",
+        "model.normalise_first=false"}}};
+}
+
 inline std::vector<SomeNetwork> some_networks() {
   const SourceShape image = ImageForm{4, 3, 4};
   std::vector<SomeNetwork> all = {
@@ -206,8 +218,9 @@ inline std::vector<SomeNetwork> some_networks() {
       {"graph_labels", {"model.layers=1"}, ring_source(12), {12, /*is_set=*/true}},
       {"graph_number", {"model.layers=1"}, ring_source(12), number_targets},
       {"classifier_hybrid", {"model.layer=linear,attention", "model.pooling=first"}}};
-  for (const auto& more : {some_encoders(), some_classifiers(), classifiers_without_label(),
-                           some_language_models(), some_transformers()})
+  for (const auto& more :
+       {some_encoders(), networks_with_distances(), some_classifiers(), classifiers_without_label(),
+        some_language_models(), some_transformers()})
     all.insert(all.end(), more.begin(), more.end());
   return all;
 }

@@ -174,7 +174,8 @@ std::vector<Row> causal_rows() {
   }
   for (const char* bias :
        {"alibi", "buckets:8", "relative_keys:2", "sink", "alibi + buckets:4", "kerple_log",
-        "kerple_power", "sandwich:8", "forget", "cope:5", "fire:6", "forget + alibi + sink"})
+        "kerple_power", "sandwich:8", "forget", "cope:5", "fire:6", "forget + alibi + sink",
+        "content_to_position:3 + position_to_content:2,9"})
     add(bias, {.choices = {.bias = bias}});
   add("additive and relative keys", {.choices = {.score = "additive", .bias = "relative_keys:2"}});
   for (const char* scope : {"window:2", "window:3 & prefix:9", "global:2"})
@@ -185,7 +186,7 @@ std::vector<Row> causal_rows() {
   add("differential rotary", {.choices = {.bias = "alibi"}, .rotary = true, .differential = true});
   add("latent", {.latent_depth = 3, .rotary_depth = 2});
   add("latent of large vectors", {.choices = {.bias = "alibi"}, .latent_depth = 7});
-  for (const char* bias : {"relative_keys:2", "cope:5"})
+  for (const char* bias : {"relative_keys:2", "cope:5", "position_to_content:2"})
     add(std::string("latent with ") + bias,
         {.choices = {.bias = bias}, .latent_depth = 3, .rotary_depth = 2});
   add("sparse branches",

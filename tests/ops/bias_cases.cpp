@@ -65,6 +65,7 @@ class Cases {
     cases.push_back(relative_by_entry());
     cases.push_back(sum("by_entry", {relative(false, 1), slopes_by_entry(true)}));
     for (const bool power : {false, true}) cases.push_back(kerple(power));
+    for (const bool by_entry : {false, true}) cases.push_back(by_distance(by_entry));
     cases.push_back(sinusoids());
     cases.push_back(forgetting(0, false));
     cases.push_back(forgetting(-1, true));
@@ -111,6 +112,22 @@ class Cases {
             [moved = offsets()](const Tensors& x) { return relative_keys(x[0], 1, moved); },
             [=](const Tensor& query, N b, N h, N i, N j) {
               const N place = std::clamp(j - i - 1 - offset_of(b), -reach, reach) + reach;
+              return (query[b][h][i] * table[h][place]).sum().item<double>();
+            }};
+  }
+
+  BiasCase by_distance(bool by_entry) {
+    constexpr N reach = 2;
+    const Tensor table = random({s_.heads, 2 * reach, depth_});
+    const Tensor moved = by_entry ? offsets() : Tensor();
+    return {by_entry ? "content_to_position_by_entry" : "content_to_position",
+            {table},
+            [=](const Tensors& x) {
+              return content_to_position({.table = x[0], .offset = 1, .offsets = moved});
+            },
+            [=](const Tensor& query, N b, N h, N i, N j) {
+              const N own = by_entry ? offset_of(b) : 0;
+              const N place = std::clamp<N>(i + 1 + own - j + reach, 0, 2 * reach - 1);
               return (query[b][h][i] * table[h][place]).sum().item<double>();
             }};
   }

@@ -16,7 +16,7 @@ Tensor ones(at::IntArrayRef shape) { return at::ones(shape); }
 TEST(ScoreErrors, NameWhatIsWrong) {
   expect_errors({
       {[] { Score("scaled_dit"); }, "no score is called 'scaled_dit'; did you mean scaled_dot?"},
-      {[] { Score("zzzzzzzzzzzzzzzz"); }, "there are dot, scaled_dot, general"},
+      {[] { Score("zzzzzzzzzzzzzzzz"); }, "there are dot, scaled_dot, disentangled_dot"},
       {[] {
          Score("dot", {{"W", ones({2, 2})}});
        },

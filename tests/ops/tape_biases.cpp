@@ -21,6 +21,15 @@ Number relative_key(const Arrays& in, const Vector& query, int64_t i, int64_t j)
   return sum;
 }
 
+// q_i . r_c, with c the distance from the key on, clamped to -2..1
+Number by_distance(const Arrays& in, const Vector& query, int64_t i, int64_t j) {
+  const int64_t place = std::min<int64_t>(std::max<int64_t>(i - j + 2, 0), 3);
+  Number sum(0);
+  for (size_t a = 0; a < query.size(); ++a)
+    sum = sum + query[a] * get(in, "by_distance")(place, static_cast<int64_t>(a));
+  return sum;
+}
+
 }  // namespace
 
 // For up to 6 queries and 5 keys.
@@ -56,6 +65,12 @@ const std::vector<TapeBias>& tape_biases() {
          return Shapes{{"relative_keys", {5, depth}}};
        },
        [](const Named& x) { return relative_keys(get(x, "relative_keys")); }, relative_key},
+      {"content_to_position",
+       [](int64_t, int64_t depth) {
+         return Shapes{{"by_distance", {4, depth}}};
+       },
+       [](const Named& x) { return content_to_position({.table = get(x, "by_distance")}); },
+       by_distance},
       {"gaussian",
        [](int64_t queries, int64_t) {
          return Shapes{{"centres", {queries}}, {"widths", {queries}}};

@@ -198,7 +198,9 @@ Vector mapped_key(std::string_view score, const Pair& p) {
 Number score_of(const TapeProblem& problem, const Pair& p, Real temperature) {
   Vector q = mapped_query(problem.score, p);
   const Real depth = static_cast<Real>(p.get("query").size(1));
-  const Number scale(problem.score == "scaled_dot" ? 1 / std::sqrt(depth) : 1);
+  const Number scale(problem.score == "scaled_dot"         ? 1 / std::sqrt(depth)
+                     : problem.score == "disentangled_dot" ? 1 / std::sqrt(3 * depth)
+                                                           : 1);
   Number score = problem.score == "location"
                      ? q[static_cast<size_t>(p.j)]
                      : scale * compared(problem.score, q, mapped_key(problem.score, p), p);

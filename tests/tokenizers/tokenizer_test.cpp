@@ -266,5 +266,16 @@ TEST(Metaspace, PutsNoMarkWhereTheFirstCharacterIsDropped) {
               ElementsAre(2, 1));
 }
 
+// The expression of DeBERTa-v2 in transformers 5: runs, and single breaks and TABs.
+TEST(Normaliser, ReplacesRunsOfWhiteSpace) {
+  const Tokenizer tokenizer = Tokenizer::parse(
+      R"({"model": {"type": "BPE", "merges": [], "unk_token": "?", "vocab": {"?": 0, "a": 1, " ": 2,
+          "\u00a0": 3}}, "normalizer": {"type": "Replace", "content": " ",
+          "pattern": {"Regex": "\\s{2,}|[\\n\\r\\t]"}}})",
+      "white space");
+  EXPECT_THAT(tokenizer.encode("a \t\u00a0a\na\u00a0a a\r\n").ids,
+              ElementsAre(1, 2, 1, 2, 1, 3, 1, 2, 1, 2));
+}
+
 }  // namespace tokenizer_test
 }  // namespace attend

@@ -156,7 +156,8 @@ class SharedKeys {
     if (p.shape.queries != 1 || p.shape.heads <= p.shape.key_heads ||
         p.score.family != Family::dot || p.sinks != nullptr || p.alphas != nullptr ||
         p.dropout.probability > 0 || bias.dense.data != nullptr || bias.slopes != nullptr ||
-        bias.relative.data != nullptr || bias.centres != nullptr || bias.query_sums != nullptr)
+        bias.relative.data != nullptr || bias.centres != nullptr || bias.query_sums != nullptr ||
+        bias.query_products != nullptr || bias.key_products != nullptr)
       return 1;
     int64_t together = kFewQueries;
     while (p.shape.heads / p.shape.key_heads % together != 0) --together;

@@ -157,6 +157,9 @@ class BackwardChunk {
     if (plan_.partial_widths != nullptr) to.widths = plan_.partial_widths + rows;
     if (plan_.partial_query_sums != nullptr) to.query_sums = plan_.partial_query_sums + rows;
     to.key_sums = plan_.gradients.key_sums;
+    if (plan_.gradients.query_products != nullptr)
+      to.query_products = plan_.product_gradient(chunk_);
+    to.key_products = plan_.gradients.key_products;
     if (plan_.partial_slopes != nullptr) {
       to.slope = plan_.partial_slopes + (batch_ * plan_.chunks + chunk_) * shape_.heads + head;
     }

@@ -9,6 +9,7 @@
 #include <limits>
 #include <optional>
 
+#include "attend/kernels/cpu/columns-inl.h"
 #include "attend/kernels/cpu/gate_sums-inl.h"
 #include "attend/kernels/cpu/relative-inl.h"
 
@@ -25,6 +26,8 @@ struct BiasGradients {
   T* slope = nullptr;            // one number
   double* query_sums = nullptr;  // [batch, heads, queries]
   double* key_sums = nullptr;    // [batch, heads, keys]
+  T* query_products = nullptr;   // as Bias::query_products
+  T* key_products = nullptr;
 };
 
 // Biases of a problem on tiles [keys][width] of one block of rows.
@@ -37,6 +40,8 @@ class TileBias {
     if (bias.dense.data != nullptr) scratch_ = arena.take(kTileKeys * width);
     if (bias.relative.data != nullptr) relative_.emplace(problem, width, arena);
     if (bias.query_sums != nullptr) gates_.emplace(problem, width, arena);
+    if (bias.query_products != nullptr || bias.key_products != nullptr)
+      columns_.emplace(problem, width, arena);
     if (bias.centres != nullptr) {
       centre_ = arena.take(width);
       inverse_ = arena.take(width);
@@ -51,6 +56,7 @@ class TileBias {
     if (relative_) relative_->add(first, rows, key, keys, width, unit_, tile);
     if (bias.centres != nullptr) add_gaussian(first, rows, key, keys, width, tile);
     if (gates_) gates_->add(first, rows, key, keys, width, unit_, tile);
+    if (columns_) columns_->add(first, rows, key, keys, width, unit_, tile);
   }
 
   // tile[j][i] = ds_ij
@@ -67,6 +73,9 @@ class TileBias {
     if (gradients.query_sums != nullptr || gradients.key_sums != nullptr)
       gates_->differentiate(gradients.query_sums, gradients.key_sums, first, rows, key, keys, width,
                             tile);
+    if (gradients.query_products != nullptr || gradients.key_products != nullptr)
+      columns_->differentiate(gradients.query_products, gradients.key_products, first, rows, key,
+                              keys, width, tile);
   }
 
  private:
@@ -188,6 +197,7 @@ class TileBias {
   T* scratch_ = nullptr;
   std::optional<RelativeBias<T>> relative_;
   std::optional<GateSums<T>> gates_;
+  std::optional<ColumnBias<T>> columns_;
   T* centre_ = nullptr;   // [width]
   T* inverse_ = nullptr;  // [width]
 };

@@ -77,6 +77,10 @@ void clear_bias_gradients(const EdgePlan<T>& plan) {
   if (to.widths != nullptr) std::fill_n(to.widths, rows, T(0));
   if (to.query_sums != nullptr) std::fill_n(to.query_sums, rows, 0.0);
   if (to.key_sums != nullptr) std::fill_n(to.key_sums, s.batch * s.heads * s.keys, 0.0);
+  if (to.query_products != nullptr)
+    std::fill_n(to.query_products, rows * bias.product_columns, T(0));
+  if (to.key_products != nullptr)
+    std::fill_n(to.key_products, s.batch * s.heads * s.keys * bias.product_columns, T(0));
 }
 
 // Sums ds for the biases, one edge after another. A thread processes all entries of a head, or all

@@ -77,7 +77,8 @@ class EdgeBias {
   bool any() const {
     return bias_.dense.data != nullptr || bias_.slopes != nullptr ||
            bias_.relative.data != nullptr || bias_.centres != nullptr ||
-           bias_.edges.data != nullptr || bias_.query_sums != nullptr;
+           bias_.edges.data != nullptr || bias_.query_sums != nullptr ||
+           bias_.query_products != nullptr || bias_.key_products != nullptr;
   }
 
   // Adds the biases to a score, times `unit`; `edge` is the index of the edge in its list.
@@ -92,6 +93,9 @@ class EdgeBias {
     if (bias_.edges.data != nullptr) score += unit * *of_edge(row, edge);
     if (bias_.query_sums != nullptr)
       score -= unit * static_cast<T>(std::abs(sum_difference(row, key)));
+    if (bias_.query_products != nullptr)
+      score += unit * bias_.query_products[query_product(row, key)];
+    if (bias_.key_products != nullptr) score += unit * bias_.key_products[key_product(row, key)];
     return score;
   }
 
@@ -102,6 +106,8 @@ class EdgeBias {
     if (to.bias != nullptr) to.bias[dense(row, key) - bias_.dense.data] += ds;
     if (to.relative != nullptr) to.relative[relative(row, key) - bias_.relative.data] += ds;
     if (to.edges != nullptr) to.edges[of_edge(row, edge) - bias_.edges.data] += ds;
+    if (to.query_products != nullptr) to.query_products[query_product(row, key)] += ds;
+    if (to.key_products != nullptr) to.key_products[key_product(row, key)] += ds;
     if (to.query_sums != nullptr || to.key_sums != nullptr) {
       const double slope = sum_difference(row, key) > 0 ? -double{ds} : double{ds};
       if (to.query_sums != nullptr) to.query_sums[index(row)] += slope;
@@ -126,6 +132,16 @@ class EdgeBias {
   }
   int64_t key_index(const Row& row, int64_t key) const {
     return (row.batch * shape_.heads + row.head) * shape_.keys + key;
+  }
+  // Indices of the products of a pair.
+  int64_t query_product(const Row& row, int64_t key) const {
+    return index(row) * bias_.product_columns + column(row, key);
+  }
+  int64_t key_product(const Row& row, int64_t key) const {
+    return key_index(row, key) * bias_.product_columns + column(row, key);
+  }
+  int64_t column(const Row& row, int64_t key) const {
+    return bias_.columns[row.batch * bias_.columns_stride + key - row.query + shape_.queries - 1];
   }
   double sum_difference(const Row& row, int64_t key) const {
     return bias_.query_sums[index(row)] - bias_.key_sums[key_index(row, key)];

@@ -95,6 +95,20 @@ void add_relative(const BackwardPlan<T>& plan) {
   }
 }
 
+template <class T>
+void add_products(const BackwardPlan<T>& plan, int threads) {
+  const int64_t heads = plan.problem->shape.batch * plan.problem->shape.heads;
+  if (plan.gradients.query_products == nullptr || heads == 0) return;
+  const int64_t size = plan.product_size() / heads;
+  run_tasks<T>(heads, threads, [&](int64_t head, Arena<T>&) {
+    T* const sum = plan.gradients.query_products + head * size;
+    for (int64_t chunk = 1; chunk < plan.chunks; ++chunk) {
+      const T* from = plan.product_gradient(chunk) + head * size;
+      for (int64_t n = 0; n < size; ++n) sum[n] += from[n];
+    }
+  });
+}
+
 // A thread processes everything that must take turns, in order.
 template <class T>
 void run_backward_tasks(const BackwardPlan<T>& plan, int threads) {
@@ -131,6 +145,14 @@ void take_partials(BackwardPlan<T>& plan, Arena<T>& arena) {
   if (plan.partial_centres != nullptr) std::fill_n(plan.partial_centres, rows, T(0));
   if (plan.partial_widths != nullptr) std::fill_n(plan.partial_widths, rows, T(0));
   if (to.bias != nullptr) clear_gradient(s, bias.dense, s.keys, to.bias);
+  if (to.query_products != nullptr) {
+    plan.partial_products = arena.take((plan.chunks - 1) * plan.product_size());
+    for (int64_t chunk = 0; chunk < plan.chunks; ++chunk)
+      std::fill_n(plan.product_gradient(chunk), plan.product_size(), T(0));
+  }
+  // A chunk adds to the products of its own keys only.
+  if (to.key_products != nullptr)
+    std::fill_n(to.key_products, s.batch * s.heads * s.keys * bias.product_columns, T(0));
   if (to.relative == nullptr) return;
   const View<const T>& view = bias.relative;
   const auto last = [](int64_t size) { return std::max<int64_t>(size, 1) - 1; };
@@ -205,6 +227,7 @@ void run_backward(const Problem<T>& problem, const Upstream<T>& upstream,
   run_backward_tasks(plan, threads);
   add_partial_gradients(plan, threads);
   if (plan.relative_size > 0) add_relative(plan);
+  add_products(plan, threads);
   add_all_parts(plan);
   if (gradients.sinks != nullptr)
     add_sink_gradients(problem, upstream, plan.shifts, gradients.sinks);
@@ -228,11 +251,11 @@ void attention_backward(const Problem<S>& problem, const Upstream<S>& upstream,
     const auto room = [&](const RowsOf& rows) {
       return contiguous(arena.take(rows.size()), rows.heads, rows.rows, rows.depth);
     };
-    const Gradients<float> below{room(query_rows(s)), room(key_rows(s)),  room(value_rows(s)),
-                                 gradients.vector,    gradients.bias,     gradients.slopes,
-                                 gradients.sinks,     gradients.relative, gradients.centres,
-                                 gradients.widths,    gradients.edges,    gradients.query_sums,
-                                 gradients.key_sums,  gradients.alphas};
+    const Gradients<float> below{
+        room(query_rows(s)), room(key_rows(s)), room(value_rows(s)),      gradients.vector,
+        gradients.bias,      gradients.slopes,  gradients.sinks,          gradients.relative,
+        gradients.centres,   gradients.widths,  gradients.edges,          gradients.query_sums,
+        gradients.key_sums,  gradients.alphas,  gradients.query_products, gradients.key_products};
     run_backward(wide, above, below, bfloat16.plan(), threads);
     narrow_rows(query_rows(s), below.query, gradients.query, threads);
     narrow_rows(key_rows(s), below.key, gradients.key, threads);

@@ -42,7 +42,7 @@ template <class R>
 struct NaiveResults {
   std::vector<R> context, lse, weights;  // weights before dropout, 0 outside the scope
   std::vector<R> query, key, value, vector, dense, slopes, sinks, relative, centres, widths, edges;
-  std::vector<R> query_sums, key_sums;
+  std::vector<R> query_sums, key_sums, query_products, key_products;
   std::vector<R> alphas;
   // Sums of the absolute values of the terms, for sums over all rows that may nearly cancel.
   std::vector<R> vector_terms, slope_terms, sink_terms, alpha_terms, query_sum_terms, key_sum_terms;
@@ -173,6 +173,9 @@ class NaiveAttention {
       r_.query_sums = r_.query_sum_terms = std::vector<R>(rows, 0);
       r_.key_sums = r_.key_sum_terms = std::vector<R>(s_.batch * s_.heads * s_.keys, 0);
     }
+    if (b_.query_products) r_.query_products.assign(rows * b_.product_columns, 0);
+    if (b_.key_products)
+      r_.key_products.assign(s_.batch * s_.heads * s_.keys * b_.product_columns, 0);
     if (b_.edges.data) {
       lists_ = edge_scope(p_.scope)->lists;
       r_.edges.assign(extent(b_.edges, lists_.longest(s_)), 0);
@@ -225,6 +228,11 @@ class NaiveAttention {
     return b_.edges.row(row_.batch, row_.head, 0) + (place - lists_.keys) - ends[-row_.query];
   }
   int64_t at_key_sum(int64_t j) const { return (row_.batch * s_.heads + row_.head) * s_.keys + j; }
+  int64_t column(int64_t j) const {
+    return b_.columns[row_.batch * b_.columns_stride + j - row_.query + s_.queries - 1];
+  }
+  int64_t query_product(int64_t j) const { return index_ * b_.product_columns + column(j); }
+  int64_t key_product(int64_t j) const { return at_key_sum(j) * b_.product_columns + column(j); }
   double sum_difference(int64_t j) const {
     return b_.query_sums[index_] - b_.key_sums[at_key_sum(j)];
   }
@@ -281,6 +289,8 @@ class NaiveAttention {
       add(-off * off / 2);
     }
     if (b_.query_sums) add(-R(std::abs(sum_difference(j))));
+    if (b_.query_products) add(b_.query_products[query_product(j)]);
+    if (b_.key_products) add(b_.key_products[key_product(j)]);
     return score + noise_.of(4 * size);
   }
 
@@ -391,6 +401,8 @@ class NaiveAttention {
     }
     if (b_.relative.data) r_.relative[relative(j) - b_.relative.data] += ds;
     if (b_.edges.data) r_.edges[edge(j) - b_.edges.data] += ds;
+    if (b_.query_products) r_.query_products[query_product(j)] += ds;
+    if (b_.key_products) r_.key_products[key_product(j)] += ds;
     if (b_.query_sums) {
       const R slope = sum_difference(j) > 0 ? -ds : ds;
       r_.query_sums[index_] += slope;

@@ -326,6 +326,7 @@ struct BackwardPlan {
   T* partial_relative;         // [chunks - 1, relative_size]
   double* partial_query_sums;  // as partial_centres, if sums of queries have a gradient
   int64_t relative_size;       // extent of Bias::relative by its strides, in numbers
+  T* partial_products;         // [chunks - 1] of Bias::query_products, if they have a gradient
 
   int64_t tasks() const { return problem->shape.batch * problem->shape.key_heads * chunks; }
 
@@ -350,6 +351,15 @@ struct BackwardPlan {
 
   T* relative_gradient(int64_t chunk) const {
     return chunk == 0 ? gradients.relative : partial_relative + (chunk - 1) * relative_size;
+  }
+
+  int64_t product_size() const {
+    const Shape& s = problem->shape;
+    return s.batch * s.heads * s.queries * problem->bias.product_columns;
+  }
+  // Gradient of Bias::query_products by a chunk.
+  T* product_gradient(int64_t chunk) const {
+    return chunk == 0 ? gradients.query_products : partial_products + (chunk - 1) * product_size();
   }
 };
 

@@ -39,6 +39,7 @@ struct KernelResults {
   std::vector<T> lse, vector, dense, slopes, sinks, relative, centres, widths, alphas;
   std::vector<double> query_sums, key_sums;
   std::vector<T> unrounded;  // if S has 16 bits
+  std::vector<T> query_products, key_products;
 };
 
 // Arrays start as NaN, which reveals unwritten numbers.
@@ -63,15 +64,24 @@ template <class S, class T>
 KernelResults<S> run_kernels(const Question<S>& question, const NaiveResults<T>& like,
                              const SelftestPasses& passes) {
   const Shape& s = question.problem.shape;
-  KernelResults<S> r{
-      unwritten<S>(like.context.size()),       unwritten<S>(like.query.size()),
-      unwritten<S>(like.key.size()),           unwritten<S>(like.value.size()),
-      unwritten<T>(like.lse.size()),           unwritten<T>(like.vector.size()),
-      unwritten<T>(like.dense.size()),         unwritten<T>(like.slopes.size()),
-      unwritten<T>(like.sinks.size()),         unwritten<T>(like.relative.size()),
-      unwritten<T>(like.centres.size()),       unwritten<T>(like.widths.size()),
-      unwritten<T>(like.alphas.size()),        unwritten<double>(like.query_sums.size()),
-      unwritten<double>(like.key_sums.size()), unwritten<T>(kIsHalf<S> ? like.context.size() : 0)};
+  KernelResults<S> r{unwritten<S>(like.context.size()),
+                     unwritten<S>(like.query.size()),
+                     unwritten<S>(like.key.size()),
+                     unwritten<S>(like.value.size()),
+                     unwritten<T>(like.lse.size()),
+                     unwritten<T>(like.vector.size()),
+                     unwritten<T>(like.dense.size()),
+                     unwritten<T>(like.slopes.size()),
+                     unwritten<T>(like.sinks.size()),
+                     unwritten<T>(like.relative.size()),
+                     unwritten<T>(like.centres.size()),
+                     unwritten<T>(like.widths.size()),
+                     unwritten<T>(like.alphas.size()),
+                     unwritten<double>(like.query_sums.size()),
+                     unwritten<double>(like.key_sums.size()),
+                     unwritten<T>(kIsHalf<S> ? like.context.size() : 0),
+                     unwritten<T>(like.query_products.size()),
+                     unwritten<T>(like.key_products.size())};
   const auto context_rows = [&](auto* data) {
     return contiguous(data, s.heads, s.queries, s.value_depth);
   };
@@ -97,7 +107,9 @@ KernelResults<S> run_kernels(const Question<S>& question, const NaiveResults<T>&
                                nullptr,
                                wanted(r.query_sums),
                                wanted(r.key_sums),
-                               wanted(r.alphas)};
+                               wanted(r.alphas),
+                               wanted(r.query_products),
+                               wanted(r.key_products)};
   if constexpr (std::is_same_v<S, float>) {
     passes.forward(question.problem, result, 1);
     passes.backward(question.problem, upstream, gradients, 1);
@@ -207,6 +219,10 @@ void compare(Comparison& comparison, const Problem<S>& problem, const KernelResu
                    want.query_sum_terms);
   comparison.array("gradient of key sums", 3, got.key_sums, rounded.key_sums, want.key_sums,
                    want.key_sum_terms);
+  comparison.array("gradient of query products", 3, got.query_products, rounded.query_products,
+                   want.query_products);
+  comparison.array("gradient of key products", 3, got.key_products, rounded.key_products,
+                   want.key_products);
   comparison.array("gradient of alphas", 3, got.alphas, rounded.alphas, want.alphas,
                    want.alpha_terms);
 }

@@ -101,6 +101,10 @@ Bias bias_of(const BiasRow& row, const Tensors& given, const Scope& scope) {
       return bucket_bias(first, !is_causal(scope));
     case BiasKind::relative_keys:
       return relative_keys(first);
+    case BiasKind::content_to_position:
+      return content_to_position({.table = first});
+    case BiasKind::position_to_content:
+      return position_to_content({.table = first});
     case BiasKind::gaussian:
       return gaussian(first, tensor(1));
     case BiasKind::grid:
