@@ -15,7 +15,7 @@ from PIL import Image
 
 from pretrained_models import CONTINUING, ESM, FAMILIES, IMAGE_FAMILIES, is_norm_weight
 from pretrained_pairs import with_types
-from pretrained_readers import found_spans
+from pretrained_readers import found_spans, reading_tokenizer
 from pretrained_t5 import SIZES as T5_SIZES, sentinel_tokenizer
 from pretrained_texts import behind, continued, encoded
 from pretrained_translators import TRANSLATORS, logs_of, translated, translating_config, translating_tokenizer
@@ -153,7 +153,7 @@ def golden_pairs(folder, family, activation=None):
 def golden_answers(folder, family):
     """As golden_case(), for questions and passages: the place of the best answer, and log probabilities of five."""
     name, make_config, values, make_tokenizer = family
-    tokenizer = with_types(make_tokenizer()) if name == "Bert" else make_tokenizer()
+    tokenizer = reading_tokenizer(name, make_tokenizer)
     tokenizer.model_max_length = 20
     small = {key: {24: 8, 40: 12, 3: 2, 4: 2, 128: 40}.get(value, value) for key, value in values.items()}
     kind = "ForQuestionAnswering"

@@ -9,6 +9,7 @@ import math
 
 import torch
 import transformers
+from tokenizers import processors
 
 from pretrained_models import FAMILIES, SIZES, draw_weights, drawn_texts, unigram
 from pretrained_pairs import lines_of, with_types
@@ -16,6 +17,19 @@ from pretrained_texts import difference
 
 LONGEST, OVERLAP, COUNT = 15, 128, 20
 CAMEMBERT = ("Camembert", transformers.CamembertConfig, {**SIZES, "type_vocab_size": 1, "pad_token_id": 1}, unigram)
+
+
+def with_trimmed_places(tokenizer):
+    """A tokenizer of bytes whose tokens do not include the space before them, as RoBERTa's."""
+    marks = [(mark, tokenizer.convert_tokens_to_ids(mark)) for mark in ("</s>", "<s>")]
+    tokenizer.backend_tokenizer.post_processor = processors.RobertaProcessing(*marks, add_prefix_space=False)
+    return tokenizer
+
+
+def reading_tokenizer(name, make_tokenizer):
+    """The tokenizer of a model with this prefix, as released models have it."""
+    change = {"Bert": with_types, "Roberta": with_trimmed_places}.get(name)
+    return change(make_tokenizer()) if change else make_tokenizer()
 
 
 def logs_of(model, tokenizer, batch, row):
@@ -46,8 +60,6 @@ def found_spans(model, tokenizer, question, passage, no_answer=False):
         for first in places:
             for last in range(first, min(first + LONGEST, places[-1] + 1)):
                 start, end = texts[first], texts[last]
-                if start[0] == start[1] or end[0] == end[1]:
-                    continue
                 tokens = (row * (room - overlap) + first, row * (room - overlap) + last)
                 best = max(firsts[first] + lasts[last], spans.get(tokens, (-math.inf,))[0])
                 spans[tokens] = (best, start[0], end[1])
@@ -98,12 +110,12 @@ def reader_rows(program):
     rows = []
     pairs = list(zip(drawn_texts(12, 2, 6), drawn_texts(12, 5, 24), strict=True))
     families = [family for family in FAMILIES if hasattr(transformers, family[0] + "ForQuestionAnswering")]
-    for index, (name, make_config, values, make_tokenizer) in enumerate([*families, CAMEMBERT]):
+    for name, make_config, values, make_tokenizer in [*families, CAMEMBERT]:
         kind = name + "ForQuestionAnswering"
         for what, differ in (("20 best answers in a passage", answers_differ(128, False)),
                              ("20 best answers in windows of 36 tokens, or none", answers_differ(36, True)),
                              ("export of a reader", exported_readers_differ)):
-            tokenizer = with_types(make_tokenizer()) if index == 0 else make_tokenizer()
+            tokenizer = reading_tokenizer(name, make_tokenizer)
             config = make_config(vocab_size=len(tokenizer) + 3, **values)
             model = draw_weights(getattr(transformers, kind)(config), 4)
             rows.append((config.model_type, kind, what, differ(program, model, tokenizer, pairs)))
