@@ -13,6 +13,7 @@ texts:
 - vectors of every layer (by models with fewer layers) and weights of every head;
 - probabilities of masked words, of labels and of texts;
 - labels and scores of pairs of texts, also by CrossEncoder of sentence-transformers;
+- answers to questions in passages, also in windows of them;
 - continuations and translations by greedy and by beam search;
 - tokens of 10,000 random lines for a translator, and of 2,000 lines for the files before tokenizer.json.
 
@@ -55,6 +56,7 @@ from pretrained_models import (CONTINUING, FAMILIES, IMAGE_FAMILIES, Draws, draw
                                sources_of)
 from pretrained_older import older_rows
 from pretrained_pairs import pair_rows
+from pretrained_readers import reader_rows
 from pretrained_t5 import T5_FAMILIES, byte_rows, t5_rows, t5_tokenizing_rows
 from pretrained_texts import (contacts_differ, continuations_differ, difference, encoded, maps_differ, shown,
                               texts_differ)
@@ -351,6 +353,7 @@ def main():
         for family in FAMILIES:
             show(family_rows(program, family))
         show(pair_rows(program))
+        show(reader_rows(program))
         images = drawn_images(program.folder)
         show(export_rows(program, images))
         if options.images:

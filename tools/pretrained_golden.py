@@ -16,6 +16,7 @@ from PIL import Image
 from pretrained_models import (ALBERT, CONTINUING, DEBERTA, ELECTRA, ESM, FAMILIES, IMAGE_FAMILIES, MPNET,
                                is_norm_weight)
 from pretrained_pairs import with_types
+from pretrained_readers import found_spans, reading_tokenizer
 from pretrained_t5 import SIZES as T5_SIZES, sentinel_tokenizer
 from pretrained_texts import behind, continued, encoded
 from pretrained_translators import TRANSLATORS, logs_of, translated, translating_config, translating_tokenizer
@@ -152,6 +153,30 @@ def golden_pairs(folder, family, activation=None):
             "texts": texts, "answers": answers}
 
 
+def golden_answers(folder, family):
+    """As golden_case(), for questions and passages: the place of the best answer, and log probabilities of five."""
+    name, make_config, values, make_tokenizer = family
+    tokenizer = reading_tokenizer(name, make_tokenizer)
+    tokenizer.model_max_length = 20
+    small = {key: {24: 8, 40: 12, 3: 2, 4: 2, 128: 40}.get(value, value) for key, value in values.items()}
+    kind = "ForQuestionAnswering"
+    model, shapes = with_formula(getattr(transformers, name + kind)(make_config(vocab_size=len(tokenizer) + 3, **small)),
+                                 folder)
+    tokenizer.save_pretrained(folder)
+    texts = ["the cat sees\ta dog", "Paris is\tthe capital of Frañce, naïve",
+             "the cat\t" + "a bird and a dog or the old house of Paris " * 3]
+    answers, said = [], []
+    for text in texts:
+        question, passage = text.split("\t")
+        spans = found_spans(model, tokenizer, question, passage, no_answer=True)[:5]
+        answers.append(with_digits([*spans[0][1:], *(math.log(score) for score, _, _ in spans)]))
+        said.append(passage[spans[0][1]:spans[0][2]])
+    files = {file: json.loads((folder / file).read_text())
+             for file in ("config.json", "tokenizer.json", "tokenizer_config.json")}
+    return {"name": name + kind, "what": "spans", "files": files, "tensors": shapes, "texts": texts,
+            "answers": answers, "said": said}
+
+
 def five_tokens(model, tokenizer, texts):
     """Answers of up to five tokens: the probabilities of their tokens, and their texts."""
     answers, said = [], []
@@ -233,6 +258,8 @@ def write_golden(path):
         cases.append(golden_t5(pathlib.Path(folder) / "t5"))
         cases += golden_encoders(pathlib.Path(folder))
         cases += golden_deberta(pathlib.Path(folder))
+        for index in (0, 2, 3, 5):
+            cases.append(golden_answers(pathlib.Path(folder) / str(len(cases)), FAMILIES[index]))
     versions = {name: importlib.metadata.version(name) for name in ("transformers", "tokenizers", "torch", "pillow",
                                                                          "sentencepiece")}
     pathlib.Path(path).write_text(json.dumps({"versions": versions, "cases": cases, "resizing": golden_resizing()},

@@ -38,8 +38,9 @@ CLI::Option* add_folder_option(CLI::App& command, const Setting& setting,
                                         setting.key, otherwise));
 }
 
-void add_model_option(CLI::App& command, DecodeOptions& options, const Setting& setting) {
-  const CLI::Option* option = add_folder_option(command, setting, "1");
+void add_model_option(CLI::App& command, DecodeOptions& options, const Setting& setting,
+                      std::string_view otherwise = "1") {
+  const CLI::Option* option = add_folder_option(command, setting, otherwise);
   options.defaults.push_back([option, setting](SearchOptions&, SearchOptions& own) {
     if (option->count() == 0) take_value(setting, setting_of(own.settings(), setting.key));
   });
@@ -69,6 +70,7 @@ void add_search_options(CLI::App& command, DecodeOptions& options) {
   const Setting& coverage = setting_of(settings, "coverage_penalty");
   add_setting_option(command, coverage, coverage.help)->capture_default_str();
   add_length_options(command, options, settings);
+  add_model_option(command, options, setting_of(settings, "no_answer"), "false");
   add_named_option<UnknownTokens>(
       command, "--unknown", search.unknown,
       "replacement for unknown tokens: forbid, the next best known token; copy, the source token "
@@ -104,6 +106,9 @@ void check_decode_options(const DecodeOptions& options, const Model& model) {
   if (options.search.keep_seen && !model.answer_kind().ranks())
     fail("--keep-seen: needs a model that ranks items; {} is of type {}", options.models[0],
          model.type());
+  if (options.search.no_answer && !model.answer_kind().is_span())
+    fail("--no-answer: needs a model that answers with parts of passages; {} is of type {}",
+         options.models[0], model.type());
 }
 
 }  // namespace attend

@@ -294,7 +294,8 @@ token_accuracy, perplexity, bits_per_byte; bleu {name, score, signature, precisi
 brevity_penalty, hypothesis_length,
 reference_length} with bleu_by_length: [{first, last, mean, examples, bleu}]; chrf, chrf++ {name,
 score, signature}; f1 {precision, recall, f1, micro_f1, labels}. For several labels micro_f1,
-macro_f1 {f1, labels} and exact_match; the loss is per source. For a classifier also confusion:
+macro_f1 {f1, labels} and exact_match; the loss is per source. For parts of passages
+squad_exact_match and squad_f1, as SQuAD counts them; the loss is per end of an answer. For a classifier also confusion:
 {right label: {answer: examples}}. roc_auc and average_precision need a classifier
 with two labels; they use the probability of the label that is second in alphabetical order (1 of
 0 and 1). A model of numbers has mse, rmse, mae and r2, in the unit of the targets, and neither

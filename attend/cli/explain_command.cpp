@@ -160,7 +160,11 @@ void run_explain(ExplainOptions& options) {
     fmt::print(stderr, "wrote {}\n", options.out);
   }
   const Subject& subject = explained->subject;
-  if (subject.is_part)
+  if (subject.is_part && model.answer_kind().is_span())
+    fmt::print(stderr,
+               "attend: the passage is long; only the {} tokens around the answer are shown\n",
+               subject.source.size());
+  else if (subject.is_part)
     fmt::print(stderr,
                "attend: only the first {} tokens of the answer are explained; the context of the "
                "model has no room for more\n",

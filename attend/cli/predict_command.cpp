@@ -114,6 +114,7 @@ void run_predict(PredictOptions& options) {
   if (options.details && !options.json) fail("--details needs --json; add it");
   const Model model = Model::ensemble(options.models, options.model);
   take_search_defaults(options, model);
+  model.answer_kind().fit(options.search);
   check_search(options.search);
   check_decode_options(options, model);
   SourceLines lines(options.model.skip_bad);
@@ -169,6 +170,7 @@ void add_predict_command(CLI::App& app) {
       "  attend predict model --beam 5 --nbest 3 < words.txt\n"
       "  attend predict run-1 run-2 run-3 --beam 5 < words.txt\n"
       "  attend predict model --samples 3 --top-p 0.9 --seed 7 < words.txt\n"
+      "  attend predict reader --nbest 3 --json < questions.tsv   # question TAB passage\n"
       "  attend predict shop --beam 10 --nbest 10 < histories.txt   # the next items\n"
       "Output: one answer per line; with --nbest or --samples of N, lines of source TAB answer\n"
       "TAB score; with --json,\n"
@@ -176,7 +178,9 @@ void add_predict_command(CLI::App& app) {
       "\"complete\"}], \"cut\",\n"
       "  \"unknown\": [source tokens that the model does not know], with --skip-bad \"error\"};\n"
       "a prediction that is a number has only target and number, one of several labels also\n"
-      "labels: [{label, probability}]; with --details also source_tokens, source_spans of imported "
+      "labels: [{label, probability}], a span also start and end, in characters of the second "
+      "text,\nand its probability as score; with --details also source_tokens, source_spans of "
+      "imported "
       "models ([first, end] in characters of the\n"
       "source, or null), and for each prediction tokens, log_probabilities (the last is the end\n"
       "token's; labels lack it) and weights [tokens, source_tokens].\n"

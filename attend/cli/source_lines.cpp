@@ -40,6 +40,10 @@ void SourceLines::ask(const std::function<void()>& ask) const {
 }
 
 void SourceLines::tell_truncated(size_t index, const Model& model) const {
+  if (model.answer_kind().is_span()) {
+    fmt::print(stderr, "attend: standard input, line {}: the question is cut\n", number(index));
+    return;
+  }
   fmt::print(stderr, "attend: standard input, line {}: cut to the {} {} tokens\n", number(index),
              model.answer_kind().kept_part(), model.maximum_source_length());
 }

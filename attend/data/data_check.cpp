@@ -45,7 +45,7 @@ struct Lengths {
 // Reads one file or two, and continues after invalid lines.
 class Rows {
  public:
-  Rows(const PairFiles& files, PairTexts pairs) : pairs_(pairs) {
+  explicit Rows(const PairFiles& files) : files_(files) {
     if (files.is_conll())
       sentences_.emplace(ByteReader(files.source), files.source_column, files.target_column,
                          longest_line);
@@ -123,13 +123,13 @@ class Rows {
     const auto tabs = std::count(row.source.begin(), row.source.end(), '\t');
     if (number() == 1) tabs_ = tabs > 0;
     if (!tabs_) return;
-    if (tabs != 1 && pairs_ == PairTexts::never) {
+    if (tabs != 1 && files_.pairs == PairTexts::never) {
       row.problem = fmt::format("{}: {} TABs; one is wanted, between source and target",
                                 source_->where(), tabs);
       return;
     }
     // pair_check() reports missing and further texts of the source.
-    const size_t tab = std::min(row.source.rfind('\t'), row.source.size());
+    const size_t tab = std::min(target_tab(row.source, files_), row.source.size());
     if (tab == row.source.size()) {
       row.problem = fmt::format("{}: no TAB", source_->where());
       return;
@@ -142,7 +142,7 @@ class Rows {
   std::optional<CsvReader> table_;
   std::string text_;  // FASTA file, converted to one sequence per line
   std::optional<internal::Lines> source_, target_;
-  PairTexts pairs_;
+  PairFiles files_;
   bool tabs_ = false;
   int64_t count_ = 0;
 };
@@ -192,9 +192,10 @@ class FileCheck {
       : kind_(text.source_kind()),
         frames_(text.frames),
         check_(pair_check(text)),
-        is_prose_(kind_ == nullptr && !refusing_units(text.source_units)) {
+        is_prose_(kind_ == nullptr && !refusing_units(text.source_units)),
+        may_be_empty_(in_form(files, text).takes_empty_targets) {
     summary_.path = files.source;
-    Rows rows(files, text.pairs);
+    Rows rows(in_form(files, text));
     summary_.columns = rows.columns();
     text_ = text;
     Row row;
@@ -269,7 +270,7 @@ class FileCheck {
   void add(const Row& row, int64_t line, bool pairs) {
     if (!row.problem.empty()) return tell_malformed(line, row.problem);
     const Count source = count(row.source), target = count(row.target);
-    if (source.words == 0 || (pairs && target.words == 0 && !text_.wants_labels()))
+    if (source.words == 0 || (pairs && target.words == 0 && !may_be_empty_))
       return tell(empty_, line);
     if (const std::string refusal = pairs ? refusal_of(row) : ""; !refusal.empty())
       return tell_malformed(line, fmt::format("{}:{}: {}", summary_.path, line, refusal));
@@ -361,7 +362,8 @@ class FileCheck {
   const SourceKind* kind_;  // kind used by training; null: texts, or determined by the names
   FrameConfig frames_;
   PairCheck check_;
-  bool is_prose_;  // sources are free text
+  bool is_prose_;      // sources are free text
+  bool may_be_empty_;  // targets
   FileSummary summary_;
   TextConfig text_;
   std::vector<Lengths> lengths_;
@@ -393,9 +395,9 @@ class FileCheck {
 };
 
 Overlap compare(const FileCheck& first, const FileCheck& other, const FileSummary& first_summary,
-                const FileSummary& summary, const PairFiles& files, PairTexts pairs) {
+                const FileSummary& summary, const PairFiles& files) {
   Overlap overlap{.path = summary.path};
-  Rows rows(files, pairs);
+  Rows rows(files);
   Row row;
   while (rows.next(row)) {
     const auto found = first.sources().find(first.key_of(row.source));
@@ -422,7 +424,7 @@ DataSummary check_data(const std::vector<PairFiles>& files, const TextConfig& te
     FileCheck other(files[i], text);
     summary.files.push_back(other.finish());
     summary.overlaps.push_back(
-        compare(first, other, summary.files[0], summary.files[i], files[i], text.pairs));
+        compare(first, other, summary.files[0], summary.files[i], in_form(files[i], text)));
   }
   return summary;
 }

@@ -25,26 +25,30 @@ bool is_blank(std::string_view text) { return split_words(text).empty(); }
 constexpr std::string_view wanted_lines = "each line is a source, a TAB and a target";
 
 // Forms of lines, by PairTexts.
-std::string_view wanted(PairTexts pairs) {
+std::string_view wanted(const PairFiles& files) {
+  if (files.takes_starts)
+    return "each line is a question, a TAB, a passage, a TAB and an answer, perhaps with a TAB and "
+           "the number of characters before it";
   constexpr std::string_view forms[] = {
       wanted_lines, "each line is a source, perhaps of two texts with a TAB, a TAB and a target",
       "each line is a text, a TAB, a second text, a TAB and a target"};
-  return forms[static_cast<size_t>(pairs)];
+  return forms[static_cast<size_t>(files.pairs)];
 }
 
-void check_tabs(std::string_view line, PairTexts pairs) {
+void check_tabs(std::string_view line, const PairFiles& files) {
   const auto tabs = std::count(line.begin(), line.end(), '\t');
-  if (tabs == 0) fail("no TAB; {}", wanted(pairs));
-  if (tabs == 1 && pairs == PairTexts::always) fail("only one TAB; {}", wanted(pairs));
-  if (pairs == PairTexts::never && tabs > 1)
-    fail("more than one TAB; {}; if sources are two texts, set data.pairs = always", wanted(pairs));
-  if (tabs > 2) fail("more than two TABs; {}", wanted(pairs));
+  if (tabs == 0) fail("no TAB; {}", wanted(files));
+  if (tabs == 1 && files.pairs == PairTexts::always) fail("only one TAB; {}", wanted(files));
+  if (files.pairs == PairTexts::never && tabs > 1)
+    fail("more than one TAB; {}; if sources are two texts, set data.pairs = always", wanted(files));
+  if (tabs > (files.takes_starts ? 3 : 2))
+    fail("more than {} TABs; {}", files.takes_starts ? "three" : "two", wanted(files));
 }
 
 std::pair<std::string_view, std::string_view> parse_line(std::string_view line,
                                                          const PairFiles& files = {}) {
-  check_tabs(line, files.pairs);
-  const size_t tab = line.rfind('\t');
+  check_tabs(line, files);
+  const size_t tab = target_tab(line, files);
   // Checks the whole line: the position of a bad byte counts from its start.
   internal::check_characters(line);
   const std::pair pair{line.substr(0, tab), line.substr(tab + 1)};
@@ -56,6 +60,12 @@ std::pair<std::string_view, std::string_view> parse_line(std::string_view line,
 }
 
 }  // namespace
+
+size_t target_tab(std::string_view line, const PairFiles& files) {
+  const size_t last = line.rfind('\t');
+  if (!files.takes_starts || std::count(line.begin(), line.end(), '\t') != 3) return last;
+  return line.rfind('\t', last - 1);
+}
 
 bool PairFiles::is_conll() const { return target.empty() && names_conll(source); }
 
@@ -245,7 +255,7 @@ std::vector<Example> read_pairs(const PairFiles& files, const Tell& tell, int64_
       files, [&](Example&& example) { examples.push_back(std::move(example)); }, tell, bad);
   if (examples.empty())
     fail("{}: is empty; {}", files.source,
-         files.target.empty() ? wanted(files.pairs) : "line i of both files must be a pair");
+         files.target.empty() ? wanted(files) : "line i of both files must be a pair");
   return examples;
 }
 

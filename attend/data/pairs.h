@@ -39,6 +39,8 @@ struct PairFiles {
   bool takes_empty_targets = false;
   // Whether sources are pairs of texts; a line of one file is then text TAB text TAB target.
   PairTexts pairs = PairTexts::never;
+  // Whether a target of one file may continue with a TAB and a number (data/span_target.h).
+  bool takes_starts = false;
   // If set, called with the error of each unreadable line, which is then left out. A file that
   // cannot be read is still an Error.
   Tell leave_out = {};
@@ -46,6 +48,9 @@ struct PairFiles {
   bool is_conll() const;
   bool is_csv() const;
 };
+
+// Returns the place of the TAB before the target of a line of one file; npos without a TAB.
+size_t target_tab(std::string_view line, const PairFiles& files);
 
 // Reads the pairs of files one at a time, unchanged. UTF-8, with or without a byte order mark; LF
 // or CRLF. In two files, pairs with an empty or blank side are skipped. Errors name file and line:

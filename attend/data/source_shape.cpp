@@ -37,7 +37,7 @@ const ImageForm* SourceShape::images() const {
 SourceShape SourceShape::grown(int64_t more_tokens) const {
   if (const auto* nodes = as<NodeForm>())
     return NodeForm{nodes->tokens + more_tokens, nodes->graph};
-  if (const auto* pair = as<PairForm>()) return PairForm{pair->tokens + more_tokens};
+  if (const auto* pair = as<PairForm>()) return PairForm{pair->tokens + more_tokens, pair->closing};
   return is_frames() ? *this : SourceShape(tokens() + more_tokens);
 }
 

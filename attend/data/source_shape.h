@@ -15,9 +15,11 @@ struct TokenForm {
   int64_t tokens = 0;
 };
 
-// One text or a pair of texts. A token of the second text has the id of a vocabulary plus `tokens`.
+// One text or a pair of texts. A token of the second text has the id of a vocabulary plus `tokens`,
+// and so have special tokens after it.
 struct PairForm {
   int64_t tokens = 0;
+  int64_t closing = 0;  // number of special tokens after the second text, if answers are its parts
 };
 
 // Ids of a vocabulary. The tokens after the fixed ones name the nodes of a graph, in order.

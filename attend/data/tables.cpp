@@ -9,6 +9,7 @@
 #include "attend/data/data_format.h"
 #include "attend/data/label_target.h"
 #include "attend/data/source_kind.h"
+#include "attend/data/span_target.h"
 #include "attend/text/conll.h"
 #include "attend/text/text_lines.h"
 #include "attend/text/units.h"
@@ -22,14 +23,19 @@ std::optional<Units> refusing_units(const std::string& name) {
   return may_refuse(units) ? std::optional(units) : std::nullopt;
 }
 
+PairFiles in_form(PairFiles files, const TextConfig& text) {
+  files.takes_empty_targets = text.wants_labels() || text.wants_spans();
+  files.takes_starts = text.wants_spans();
+  files.pairs = text.pairs;
+  return files;
+}
+
 std::vector<Example> read_examples(const PairFiles& files, const TextConfig& text, const Tell& tell,
                                    int64_t* bad) {
   if (text.format_row().is_split()) return read_split(files, text, tell, bad).test;
-  PairFiles checked = files;
+  PairFiles checked = in_form(files, text);
   if (std::filesystem::is_directory(files.source)) checked.source += "/test.tsv";
   checked.check = both_checks(files.check, pair_check(text));
-  checked.takes_empty_targets = text.wants_labels();
-  checked.pairs = text.pairs;
   std::vector<Example> examples = read_pairs(checked, tell, bad);
   if (const SourceKind* kind = text.source_kind(); kind != nullptr)
     place_sources(examples, *kind, checked.source);
@@ -84,6 +90,7 @@ PairCheck pair_check(const TextConfig& text) {
     if (wanted == TargetKind::number) target_number(target_text);
     if (wanted == TargetKind::probability) target_probability(target_text);
     if (wanted == TargetKind::labels) split_labels(target_text, separator);
+    if (wanted == TargetKind::span && texts.second) find_span(target_text, *texts.second);
   };
 }
 

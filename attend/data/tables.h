@@ -14,6 +14,9 @@
 
 namespace attend {
 
+// Returns the files with the form of lines that the configuration reads.
+PairFiles in_form(PairFiles files, const TextConfig& text);
+
 // Reads the pairs of files for a model. Pairs with the same source are one example if
 // text.references is merged. Relative names of images and sounds are relative to the table's
 // folder. For a folder of pairs, reads its test.tsv; for data of another format, the test examples.
@@ -28,7 +31,7 @@ SplitData read_split(const PairFiles& files, const TextConfig& text, const Tell&
                      int64_t* bad = nullptr);
 
 // Returns the PairFiles::check for the configuration: an Error if a molecule, a set or a numeric
-// target is invalid; null if all texts are valid.
+// target is invalid, or an answer does not occur in its passage; null if all texts are valid.
 PairCheck pair_check(const TextConfig& text);
 
 // Returns the units of a setting such as data.source_units, if they may reject a text (may_refuse);

@@ -47,13 +47,15 @@ Setting TextConfig::target_setting() {
   return {"data.target", &target,
           "text: answers are texts or labels; number: answers are one number, for model types that "
           "otherwise answer with a label; labels: answers are any number of labels, for the same "
-          "types; probability: answers are a number from 0 to 1, also for these types"};
+          "types; probability: answers are a number from 0 to 1, also for these types; span: "
+          "answers are "
+          "a part of the second text of a pair, only for model.type reader"};
 }
 
 Setting TextConfig::pairs_setting() {
   return {"data.pairs", &pairs,
           "whether a source is two texts with a TAB between them: never; optional: if it has a "
-          "TAB; always. Only model.type classifier reads pairs"};
+          "TAB; always. Only model.type classifier and reader read pairs"};
 }
 
 Setting TextConfig::label_separator_setting() {

@@ -65,6 +65,7 @@ struct TextConfig {
 
   bool wants_numbers() const { return target == TargetKind::number; }
   bool wants_labels() const { return target == TargetKind::labels; }
+  bool wants_spans() const { return target == TargetKind::span; }
   const DataFormatRow& format_row() const;
   const SourceKind* source_kind() const;  // kind of sources that name files; null: texts
 

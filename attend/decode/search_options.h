@@ -51,6 +51,7 @@ struct SearchOptions {
   // Number of most probable tokens returned per token; must be 0 with sampling.
   int64_t alternatives = 0;
   bool keep_seen = false;                 // answers may be items of the source, if items are ranked
+  bool no_answer = false;                 // an answer may be empty, if answers are spans (SQuAD 2)
   std::optional<Sampling> sampling = {};  // sample answers; beam is unused
   // Default: copy if the model copies (model.copy), else forbid, because <unk> is not part of any
   // text and an attended source token may not be a possible answer token.
@@ -58,10 +59,11 @@ struct SearchOptions {
 
   bool operator==(const SearchOptions&) const = default;
 
-  // beam, nbest, length_penalty, coverage_penalty, minimum_length, maximum_length and keep_seen,
-  // for configurations, the command line and requests.
+  // beam, nbest, length_penalty, coverage_penalty, minimum_length, maximum_length, keep_seen
+  // and no_answer, for configurations, the command line and requests.
   Settings settings();
-  // The options that a model folder may have: beam, length_penalty, minimum_length, maximum_length.
+  // The options that a model folder may have: beam, length_penalty, minimum_length, maximum_length,
+  // no_answer.
   Settings folder_settings();
 
   // Takes the lengths that were not given from `own`. If the minimum would exceed the maximum, the

@@ -158,6 +158,9 @@ class AblatedNetwork : public PairNetwork {
   TopVectors top_vectors(int64_t source_length, int64_t target_length) const override {
     return network_->top_vectors(source_length, target_length);
   }
+  TopVectors top_vectors_of(const Batch& batch) const override {
+    return network_->top_vectors_of(batch);
+  }
   std::vector<int64_t> with_surroundings(std::vector<int64_t> source) const override {
     return network_->with_surroundings(std::move(source));
   }

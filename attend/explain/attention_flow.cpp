@@ -65,7 +65,7 @@ Tensor attention_flow(const Subject& subject, const NetworkTrace& trace, const M
     if (one.site.layer == 0) pooling = &one;
   }
   const int64_t source = subject.source_length();
-  const TopVectors top = subject.network().top_vectors(source, subject.target_length());
+  const TopVectors top = subject.network().top_vectors_of(subject.batch);
   const Tensor read =
       pooling == nullptr ? top.shares : float64_on_cpu(traced_weights(*pooling)).mean(0);
   const VectorGroups groups = layer_groups(subject, layers[0].size(0), max_groups);

@@ -57,8 +57,7 @@ Tensor next_rows(const Tensor& map) { return at::cat({map.slice(0, 1), map.slice
 Tensor followed_down(const Subject& subject, const NetworkTrace& trace,
                      Tensor (*map_of)(const TracedAttention& attention)) {
   const TracedAttention& last = *answer_attention(trace, {});
-  const TopVectors top =
-      subject.network().top_vectors(subject.source_length(), subject.target_length());
+  const TopVectors top = subject.network().top_vectors_of(subject.batch);
   Tensor rows = is_pooling(last.site) ? map_of(last) : float64_on_cpu(top.shares);
   for (auto one = trace.attentions.rbegin(); one != trace.attentions.rend(); ++one) {
     if (is_pooling(one->site) || is_decoder(one->site)) continue;
@@ -129,17 +128,14 @@ std::vector<int64_t> chosen_heads(const TracedAttention& attention, const Method
 
 Tensor read_by_answer(const Subject& subject, const TracedAttention& attention, const Tensor& map) {
   if (reads_for_answer(attention)) return map;
-  const Tensor shares =
-      subject.network().top_vectors(subject.source_length(), subject.target_length()).shares;
+  const Tensor shares = subject.network().top_vectors_of(subject.batch).shares;
   return at::matmul(shares.to(map.options()), map);
 }
 
 Tensor source_columns(const Subject& subject, const TracedAttention& attention, const Tensor& map) {
   const int64_t before = reads_for_answer(attention)
                              ? 0
-                             : subject.network()
-                                   .top_vectors(subject.source_length(), subject.target_length())
-                                   .before_source;
+                             : subject.network().top_vectors_of(subject.batch).before_source;
   return map.slice(-1, before, before + subject.source_length());
 }
 
@@ -200,8 +196,7 @@ Tensor value_norms(const Subject& subject, const NetworkTrace& trace, const Meth
   std::vector<Tensor> rows;
   if (parts.has_factors() && !reads_for_answer(attention)) {
     // Rows have their own maps, so that only their parts can be added up.
-    const Tensor shares = float64_on_cpu(
-        subject.network().top_vectors(subject.source_length(), subject.target_length()).shares);
+    const Tensor shares = float64_on_cpu(subject.network().top_vectors_of(subject.batch).shares);
     for (const Tensor& row : shares.unbind()) {
       Tensor sum = at::zeros({parts.keys(), parts.depth()}, given.options());
       for (const Tensor& t : row.nonzero().unbind())
@@ -239,7 +234,7 @@ Tensor shifted_scope(const Subject& subject, const NetworkTrace& trace,
 }
 
 bool layers_add(const Subject& subject) {
-  return subject.network().top_vectors(subject.source_length(), subject.target_length()).layers_add;
+  return subject.network().top_vectors_of(subject.batch).layers_add;
 }
 
 Tensor layer_map(const Subject& subject, const TracedAttention& attention) {

@@ -54,9 +54,7 @@ ContactMap contact_map(const Explanation& explanation) {
   const auto [before, after] = special_tokens(subject);
   const int64_t count = subject.source_length() - before - after;
   if (count == 0) fail("view contacts: the source has no token to show; give a longer one");
-  const int64_t first =
-      before +
-      subject.network().top_vectors(subject.source_length(), subject.target_length()).before_source;
+  const int64_t first = before + subject.network().top_vectors_of(subject.batch).before_source;
   const auto tokens = subject.source.begin() + before;
   return {{tokens, tokens + count},
           contact_probabilities(*head, explanation.trace(TraceParts::attentions).attentions, first,

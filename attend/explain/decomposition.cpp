@@ -195,8 +195,7 @@ Tensor token_parts(const Subject& subject, const NetworkTrace& trace, const Meth
   };
   Tensor parts = parts_of(subject.batch.target);
   if (subject.against.defined()) parts = parts - parts_of(subject.against.unsqueeze(0));
-  const int64_t before =
-      subject.network().top_vectors(subject.source_length(), subject.target_length()).before_source;
+  const int64_t before = subject.network().top_vectors_of(subject.batch).before_source;
   // The decoder's own part is after the parts of the groups.
   const Tensor amounts = groups.shared_out(float64_on_cpu(parts.slice(0, 0, groups.count()).t()));
   return amounts.narrow(1, before, subject.source_length());

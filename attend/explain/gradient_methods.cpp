@@ -32,8 +32,7 @@ Tensor derivative(const Tensor& output, const Tensor& input) {
 
 // Returns the vectors of the source's tokens. `vectors`: all vectors that enter the network.
 Tensor of_source(const Subject& subject, const Tensor& vectors) {
-  const int64_t before =
-      subject.network().top_vectors(subject.source_length(), subject.target_length()).before_source;
+  const int64_t before = subject.network().top_vectors_of(subject.batch).before_source;
   // `input` lacks the class token, which is added later, but has the start token.
   const int64_t first = vectors.size(1) == subject.source_length() ? 0 : before;
   return vectors.narrow(1, first, subject.source_length());

@@ -125,6 +125,8 @@ Subject with_repeated_tokens(const Explanation& explanation) {
   if (model.answer_kind().is_tokenwise()) {
     // The model answers with one token per source token, whatever they are.
     pair.target.assign(pair.source.size(), Vocabulary::eos);
+  } else if (model.answer_kind().is_span()) {
+    pair.target = {0, 0};  // positions of the source, which has no second text
   } else if (has_decoder(explanation.trace(TraceParts::attentions))) {
     const std::vector<int64_t> answer = repeated_draws(
         model.target_vocabulary.size(), subject.network().maximum_answer_length(), draws);

@@ -73,7 +73,7 @@ std::optional<PageLens> page_lens(const Explanation& explanation) {
     const auto [best, tokens] = log_probabilities.max(1);
     for (int64_t t = 0; t < std::ssize(subject.target); ++t) {
       const Tensor own = log_probabilities[t][subject.batch.target[0][t]];
-      lens.cells.push_back({subject.model.target_vocabulary.token(tokens[t].item<int64_t>()),
+      lens.cells.push_back({target_name(subject, tokens[t].item<int64_t>()),
                             std::exp(best[t].item<double>()), std::exp(own.item<double>())});
     }
   });

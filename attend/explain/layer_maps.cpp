@@ -20,9 +20,7 @@ Tokens vector_tokens(const Subject& subject, const TracedAttention& attention) {
     tokens = {"<s>"};
     tokens.insert(tokens.end(), subject.target.begin(), subject.target.end());
   } else {
-    const int64_t before = subject.network()
-                               .top_vectors(subject.source_length(), subject.target_length())
-                               .before_source;
+    const int64_t before = subject.network().top_vectors_of(subject.batch).before_source;
     // A language model's text begins with a start token and ends with the answer.
     const bool has_bos = attention.site.part == NetworkPart::layers;
     if (before > 0) tokens = {has_bos ? "<s>" : "<class>"};

@@ -218,9 +218,7 @@ std::string no_weights_reason(const Subject& subject, const NetworkTrace& trace)
     return "the attention normalises by running sums, which form no weights; take a method of "
            "gradients";
   if (!reads_for_answer(*attention) &&
-      !subject.network()
-           .top_vectors(subject.source_length(), subject.target_length())
-           .shares.defined())
+      !subject.network().top_vectors_of(subject.batch).shares.defined())
     return "models of this type do not report how answers are read off their layers; take a method "
            "of gradients";
   return {};

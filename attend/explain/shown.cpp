@@ -162,7 +162,7 @@ void show_lens(const ShowOptions& options, const Explanation& explanation, Shown
         lens_tokens(probabilities, subject.batch.target[0][t].item<int64_t>());
     std::vector<std::string> tokens;
     tokens.reserve(ids.size());
-    for (const int64_t id : ids) tokens.push_back(subject.model.target_vocabulary.token(id));
+    for (const int64_t id : ids) tokens.push_back(target_name(subject, id));
     shown.maps.push_back(
         {answers.layers, tokens,
          grid_of(probabilities.index_select(1, at::tensor(ids)).t().contiguous()),

@@ -5,9 +5,11 @@
 #include <numeric>
 #include <optional>
 #include <span>
+#include <tuple>
 #include <utility>
 
 #include "attend/base/error.h"
+#include "attend/data/span_target.h"
 #include "attend/explain/stopping-inl.h"
 #include "attend/inference/predictor.h"
 
@@ -21,7 +23,8 @@ constexpr int64_t tokens_at_once = 4096, max_rows_at_once = 64;
 
 bool blanks(const PairModel& model) {
   const SourceShape shape = model.source_shape();
-  return model.answer_kind().is_tokenwise() || shape.is_grid() ||
+  const AnswerKind& kind = model.answer_kind();
+  return kind.is_tokenwise() || kind.is_span() || shape.is_grid() ||
          shape.as<NeighbourForm>() != nullptr || shape.as<NodeForm>() != nullptr;
 }
 
@@ -34,7 +37,9 @@ EncodedPair kept_pair(const Subject& subject, const std::vector<int64_t>& kept) 
   Tensor left;
   if (blanks(model)) {
     const int64_t blank = model.answer_kind().fills() ? Vocabulary::unknown : unknown_token(model);
-    left = frames ? at::zeros_like(source) : at::full_like(source, blank);
+    // Tokens of a second text stay in it.
+    left = frames ? at::zeros_like(source)
+                  : source - source.remainder(model.source_vocabulary.size()) + blank;
     left.index_copy_(0, places, source.index_select(0, places));
   } else if (kept.empty()) {
     left = frames ? at::zeros_like(source.slice(0, 0, 1))
@@ -96,6 +101,13 @@ std::string explained_label(const std::vector<std::string>& given, const Answer&
   return given[0];
 }
 
+// Target of the given answer, or of the model's at its place.
+std::string span_target(const Answer& answer, const std::string& given) {
+  const auto& [text, span] = std::tie(answer.best().text, answer.best().span);
+  if (!given.empty() || !span || text.empty()) return given;
+  return fmt::format("{}\t{}", text, span->begin);
+}
+
 // Replaces the names of tokens with texts to show.
 void show_texts(Subject& subject) {
   const TextCodecs& codecs = subject.model.codecs;
@@ -106,11 +118,34 @@ void show_texts(Subject& subject) {
   subject.target = codecs.target.texts(subject.target);
 }
 
+// A long source is cut to the part of the passage with most context of the answer.
+Subject span_subject(const PairModel& model, const std::string& source, const Answer& answer,
+                     const std::string& given) {
+  const std::string target = span_target(answer, given);
+  Subject subject = make_subject(model, model.encode({Example{source, {target}}})[0]);
+  if (subject.source.size() == answer.source.size()) {
+    subject.source = answer.source;
+    for (size_t t = 0; t < subject.target.size(); ++t)
+      subject.target[t] = target_name(subject, subject.batch.target[0][t].item<int64_t>());
+    show_texts(subject);
+  }
+  subject.truncated = answer.truncated;
+  subject.is_part = subject.source.size() < answer.source.size();
+  subject.source_text = source;
+  subject.target_text = span_text(target);
+  return subject;
+}
+
 }  // namespace
 
 int64_t Subject::second_text() const {
   if (batch.source.is_floating_point()) return source_length();
   return batch.source[0].lt(model.source_vocabulary.size()).sum().item<int64_t>();
+}
+
+std::string target_name(const Subject& subject, int64_t id) {
+  return subject.model.answer_kind().is_span() ? subject.source.at(static_cast<size_t>(id))
+                                               : subject.model.target_vocabulary.token(id);
 }
 
 Subject make_subject(const PairModel& model, const EncodedPair& given) {
@@ -123,8 +158,7 @@ Subject make_subject(const PairModel& model, const EncodedPair& given) {
     subject.source.push_back(model.source_vocabulary.token(model.vocabulary_id(id)));
   for (int64_t i = 0; i < encoded.source_length() && encoded.frames.defined(); ++i)
     subject.source.push_back(std::to_string(i + 1));
-  for (const int64_t id : encoded.target)
-    subject.target.push_back(model.target_vocabulary.token(id));
+  for (const int64_t id : encoded.target) subject.target.push_back(target_name(subject, id));
   show_texts(subject);
   return subject;
 }
@@ -140,6 +174,7 @@ Subject answered_subject(const Model& model, const std::string& source, const Se
   if (!answer.error.empty()) throw SourceError(0, answer.error);
   if (answer.source.empty()) fail("the text is empty; give one to explain");
   std::vector<std::string> tokens = answer.best().tokens;
+  if (kind.is_span()) return span_subject(parts, source, answer, target);
   if (forced) {
     model.check_labels({{source, {target}}}, "the target");
     tokens = parts.codecs.target.split(target);

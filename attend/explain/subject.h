@@ -38,6 +38,9 @@ struct Subject {
   int64_t second_text() const;
 };
 
+// Name of a token of the answer: of the vocabulary, or of the source if answers are its positions.
+std::string target_name(const Subject& subject, int64_t id);
+
 // Makes the subject of a pair of the model. Error if it has no source or no target.
 Subject make_subject(const PairModel& model, const EncodedPair& encoded);
 

@@ -82,8 +82,7 @@ VectorGroups source_groups(const Subject& subject, int64_t maximum) {
 
 VectorGroups layer_groups(const Subject& subject, int64_t vectors, int64_t maximum) {
   const int64_t source = subject.source_length();
-  const int64_t before =
-      subject.network().top_vectors(source, subject.target_length()).before_source;
+  const int64_t before = subject.network().top_vectors_of(subject.batch).before_source;
   return {before, std::min(source, vectors - before), vectors, group_size(vectors, maximum)};
 }
 

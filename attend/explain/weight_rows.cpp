@@ -17,7 +17,7 @@ Tensor rows_read(const Subject& subject, const TracedAttention& attention) {
   const int64_t length = subject.target_length();
   if (attention.rows() == 1) return at::zeros({length, 1}, at::kLong);  // pooling
   if (attention.site.reads_source) return at::arange(length).unsqueeze(1);
-  const Tensor shares = subject.network().top_vectors(subject.source_length(), length).shares;
+  const Tensor shares = subject.network().top_vectors_of(subject.batch).shares;
   const auto maximum = (shares != 0).sum(1).max().item<int64_t>();
   return std::get<1>(shares.topk(maximum, 1));
 }

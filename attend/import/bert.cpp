@@ -50,6 +50,12 @@ const EncoderType& bert_type() {
                                                       {{"classifier.weight", "output.weight"},
                                                        {"classifier.bias", "output.bias"},
                                                        {"pooler.dense.weight", {}, Use::unused},
+                                                       {"pooler.dense.bias", {}, Use::unused}}},
+                                                     {"BertForQuestionAnswering",
+                                                      EncoderHead::span,
+                                                      {{"qa_outputs.weight", "output.weight"},
+                                                       {"qa_outputs.bias", "output.bias"},
+                                                       {"pooler.dense.weight", {}, Use::unused},
                                                        {"pooler.dense.bias", {}, Use::unused}}}}};
   return type;
 }

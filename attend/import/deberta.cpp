@@ -115,7 +115,7 @@ std::vector<TensorRow> deberta_tensors() {
 // Inserts the weight and the bias of a part.
 void insert_part(ForeignModel& model, const std::string& theirs, const std::string& ours) {
   for (const char* kind : {"weight", "bias"})
-    insert(model, {{fmt::format("{}.{}", theirs, kind), fmt::format("{}.{}", ours, kind)}});
+    insert_rows(model, {{fmt::format("{}.{}", theirs, kind), fmt::format("{}.{}", ours, kind)}});
 }
 
 // The parts of a text such as "c2p|p2c", in lower case, or of a list.
@@ -182,7 +182,7 @@ void read_distances(const JsonPosition& config, SourceEncoderConfig& encoder, Fo
   const bool normalised = names_in(config, "norm_rel_ebd").contains("layer_norm");
   encoder.normalise_distances = normalised && encoder.distances != DistanceSource::own;
   if (encoder.distances != DistanceSource::own)
-    insert(model, {{"encoder.rel_embeddings.weight", ours + "distances.table"}});
+    insert_rows(model, {{"encoder.rel_embeddings.weight", ours + "distances.table"}});
   if (encoder.normalise_distances) insert_part(model, "encoder.LayerNorm", ours + "distances.norm");
   if (encoder.distances != DistanceSource::mapped) return;
   const std::string layer = "encoder.layer.{}.attention.self.";
@@ -199,8 +199,8 @@ void read_convolution(const JsonPosition& config, SourceEncoderConfig& encoder,
     config.member(key).refuse("is {}; odd widths are read", encoder.convolution);
   encoder.convolution_activation = activation_in(config, "conv_act", "tanh");
   const std::string ours = "encoder.layers.convolution.";
-  insert(model, {{"encoder.conv.conv.weight", ours + "map.weight", Use::convolution},
-                 {"encoder.conv.conv.bias", ours + "map.bias"}});
+  insert_rows(model, {{"encoder.conv.conv.weight", ours + "map.weight", Use::convolution},
+                      {"encoder.conv.conv.bias", ours + "map.bias"}});
   insert_part(model, "encoder.conv.LayerNorm", ours + "norm");
 }
 
@@ -209,8 +209,8 @@ void read_absolute_positions(const JsonPosition& config, SourceEncoderConfig& en
                              ForeignModel& model) {
   constexpr const char* theirs = "embeddings.position_embeddings.weight";
   if (config.flag("position_biased_input", true))
-    return insert(model, {{theirs, "encoder.positions.table", Use::position_rows}});
-  insert(model, {{theirs, {}, Use::unused}});
+    return insert_rows(model, {{theirs, "encoder.positions.table", Use::position_rows}});
+  insert_rows(model, {{theirs, {}, Use::unused}});
   encoder.positions = Positions::none;
   encoder.maximum_source_length = 1 << 20;
 }

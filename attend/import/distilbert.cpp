@@ -39,6 +39,7 @@ const EncoderType& distilbert_type() {
       .dropout = "dropout",
       .attention_dropout = "attention_dropout",
       .label_dropout = "seq_classif_dropout",
+      .span_dropout = "qa_dropout",
       .epsilon = nullptr,
       .prefix = "distilbert.",
       .keys = {{"dim"},
@@ -49,6 +50,7 @@ const EncoderType& distilbert_type() {
                {"dropout"},
                {"attention_dropout"},
                {"seq_classif_dropout"},
+               {"qa_dropout"},
                {"vocab_size"},
                {"max_position_embeddings"}},
       .tensors = distilbert_tensors(),
@@ -71,7 +73,10 @@ const EncoderType& distilbert_type() {
            HiddenActivation::relu},
           {"DistilBertForTokenClassification",
            EncoderHead::token_labels,
-           {{"classifier.weight", "output.weight"}, {"classifier.bias", "output.bias"}}}}};
+           {{"classifier.weight", "output.weight"}, {"classifier.bias", "output.bias"}}},
+          {"DistilBertForQuestionAnswering",
+           EncoderHead::span,
+           {{"qa_outputs.weight", "output.weight"}, {"qa_outputs.bias", "output.bias"}}}}};
   return type;
 }
 

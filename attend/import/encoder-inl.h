@@ -11,7 +11,7 @@
 namespace attend::internal {
 
 // Output of a foreign encoder.
-enum class EncoderHead { none, masked_words, labels, token_labels };
+enum class EncoderHead { none, masked_words, labels, token_labels, span };
 
 // Class of transformers with the encoder of a type.
 struct EncoderArchitecture {
@@ -51,6 +51,8 @@ struct EncoderType {
   const char* dropout;
   const char* attention_dropout;
   const char* label_dropout;
+  // Dropout before the scores of answers that are spans; null: 0.
+  const char* span_dropout = nullptr;
   const char* epsilon;  // null: it is 1e-12
   // The first position comes after the padding position (RoBERTa).
   bool positions_behind_padding = false;
@@ -88,8 +90,8 @@ void read_answers(const JsonPosition& config, ForeignModel& model);
 void read_token_labels(const JsonPosition& config, const char* dropout_key, double otherwise,
                        ForeignModel& model);
 
-// Inserts rows of tensors with the prefix; rows of the head stay last.
-void insert(ForeignModel& model, const std::vector<TensorRow>& rows);
+// Reads a type that answers with spans, with that dropout before its output.
+void read_span(double dropout, ForeignModel& model);
 
 ForeignModel read_encoder(const JsonPosition& config, const EncoderType& type);
 

@@ -4,6 +4,7 @@
 #include "attend/models/classifier.h"
 #include "attend/models/embedder.h"
 #include "attend/models/masked_language_model.h"
+#include "attend/models/passage_reader.h"
 #include "attend/models/tagger.h"
 
 namespace attend::internal {
@@ -58,6 +59,10 @@ void read_head(const JsonPosition& config, const EncoderType& type,
     read_token_labels(config, type.label_dropout, encoder.dropout, model);
     if (!architecture.two_labels.empty()) read_two_labels(config, architecture, model);
   }
+  if (architecture.head == EncoderHead::span)
+    read_span(
+        type.span_dropout == nullptr ? 0 : real_in(config, type.span_dropout, 0.1, 0, max_dropout),
+        model);
   if (architecture.head != EncoderHead::labels) return;
   auto& ours = model.config.of<ClassifierConfig>();
   ours.pooling = Pooling::first_token;
@@ -74,12 +79,13 @@ SourceEncoderConfig& encoder_of(ModelConfig& config, EncoderHead head) {
   if (head == EncoderHead::masked_words) return config.of<MaskedLanguageModelConfig>();
   if (head == EncoderHead::labels) return config.of<ClassifierConfig>();
   if (head == EncoderHead::token_labels) return config.of<TaggerConfig>();
+  if (head == EncoderHead::span) return config.of<PassageReaderConfig>();
   return config.of<EmbedderConfig>();
 }
 
 SourceEncoderConfig* find_encoder(ModelConfig& config) {
   for (const EncoderHead head : {EncoderHead::none, EncoderHead::masked_words, EncoderHead::labels,
-                                 EncoderHead::token_labels})
+                                 EncoderHead::token_labels, EncoderHead::span})
     if (config.type == type_of(head)) return &encoder_of(config, head);
   return nullptr;
 }
@@ -97,6 +103,8 @@ const char* type_of(EncoderHead head) {
       return "classifier";
     case EncoderHead::token_labels:
       return "tagger";
+    case EncoderHead::span:
+      return "reader";
     default:
       return "embedder";
   }
@@ -150,8 +158,11 @@ void read_token_labels(const JsonPosition& config, const char* dropout_key, doub
   model.labels = words_in(config, model.notes);
 }
 
-void insert(ForeignModel& model, const std::vector<TensorRow>& rows) {
-  model.tensors.insert(model.tensors.begin(), rows.begin(), rows.end());
+void read_span(double dropout, ForeignModel& model) {
+  auto& ours = model.config.of<PassageReaderConfig>();
+  ours.word_dropout = 0;
+  ours.output_dropout = dropout;
+  model.target = TargetKind::span;
 }
 
 std::vector<ForeignClass> classes_of(const std::vector<EncoderArchitecture>& architectures) {

@@ -6,6 +6,7 @@
 #include "attend/import/text_pairs-inl.h"
 #include "attend/models/classifier.h"
 #include "attend/models/embedder.h"
+#include "attend/models/passage_reader.h"
 #include "attend/models/tagger.h"
 
 namespace attend::internal {
@@ -64,6 +65,8 @@ Json config_of(const PairModel& model, const ExportTarget& target, int64_t token
   for (const TensorRow& row : type.tensors)
     if (row.use == TensorUse::first_row_added)
       config["type_vocab_size"] = has_side_vectors(model) ? 2 : 1;
+  if (head == EncoderHead::span && type.span_dropout != nullptr)
+    config[type.span_dropout] = ours.of<PassageReaderConfig>().output_dropout;
   if (head == EncoderHead::labels || head == EncoderHead::token_labels) {
     config[type.label_dropout] = head == EncoderHead::labels
                                      ? ours.of<ClassifierConfig>().output_dropout
@@ -146,6 +149,10 @@ ExportedFolder exported_encoder(const PairModel& model, const std::string& folde
   limit_source(find_encoder(ours)->maximum_source_length, made.again.config);
   if (has_side_vectors(model)) export_side_vectors(model, made);
   if (target->architecture.head == EncoderHead::none) made.again.prefix = "";
+  // BERT's class has no such dropout, which only training uses.
+  if (target->architecture.head == EncoderHead::span)
+    made.again.config.of<PassageReaderConfig>().output_dropout =
+        ours.of<PassageReaderConfig>().output_dropout;
   if (target->type.rotary) add_rotary_tensors(*find_encoder(ours), made);
   add_exported(model, tokens, made);
   add_tokenizer_config(model, tokens, made);

@@ -28,11 +28,14 @@ struct ExportedType {
 };
 
 const std::vector<ExportedType>& exported_types() {
-  static const std::vector<ExportedType> table = {
-      {"embedder", exported_encoder},   {"encoder", exported_encoder},
-      {"classifier", exported_encoder}, {"tagger", exported_encoder},
-      {"vit", exported_vision},         {"lm", exported_gpt2},
-      {"transformer", exported_marian}};
+  static const std::vector<ExportedType> table = {{"embedder", exported_encoder},
+                                                  {"encoder", exported_encoder},
+                                                  {"classifier", exported_encoder},
+                                                  {"tagger", exported_encoder},
+                                                  {"reader", exported_encoder},
+                                                  {"vit", exported_vision},
+                                                  {"lm", exported_gpt2},
+                                                  {"transformer", exported_marian}};
   return table;
 }
 
@@ -47,7 +50,8 @@ ExportedFolder exported_folder(const PairModel& model, const std::string& folder
 
 // Whether the setting is only used in training, or is in the files of sentence-transformers.
 bool is_elsewhere(std::string_view line) {
-  for (const std::string_view key : {"word_dropout", "text_", "unit_length", "side_vectors"})
+  for (const std::string_view key :
+       {"word_dropout", "text_", "unit_length", "side_vectors", "overlap"})
     if (line.starts_with(key)) return true;
   return false;
 }

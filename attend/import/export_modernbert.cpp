@@ -4,6 +4,7 @@
 #include "attend/import/encoder-inl.h"
 #include "attend/import/export-inl.h"
 #include "attend/models/classifier.h"
+#include "attend/models/passage_reader.h"
 #include "attend/models/tagger.h"
 
 namespace attend::internal {
@@ -61,7 +62,9 @@ void add_turns(const SourceEncoderConfig& encoder, Json& config) {
 
 void add_head(const PairModel& model, EncoderHead head, Json& config) {
   ModelConfig ours = model.config;
-  if (head == EncoderHead::masked_words || head == EncoderHead::token_labels)
+  if (head == EncoderHead::span)
+    config["classifier_dropout"] = ours.of<PassageReaderConfig>().output_dropout;
+  if (head != EncoderHead::none && head != EncoderHead::labels)
     config["classifier_activation"] = config["hidden_activation"];
   if (head == EncoderHead::token_labels) {
     config["classifier_dropout"] = ours.of<TaggerConfig>().output_dropout;

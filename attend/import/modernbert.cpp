@@ -4,6 +4,7 @@
 #include "attend/import/encoder-inl.h"
 #include "attend/models/classifier.h"
 #include "attend/models/masked_language_model.h"
+#include "attend/models/passage_reader.h"
 #include "attend/models/tagger.h"
 
 namespace attend::internal {
@@ -16,7 +17,8 @@ const std::vector<EncoderArchitecture>& modernbert_architectures() {
       {"ModernBertModel"},
       {"ModernBertForMaskedLM", EncoderHead::masked_words},
       {"ModernBertForSequenceClassification", EncoderHead::labels},
-      {"ModernBertForTokenClassification", EncoderHead::token_labels}};
+      {"ModernBertForTokenClassification", EncoderHead::token_labels},
+      {"ModernBertForQuestionAnswering", EncoderHead::span}};
   return table;
 }
 
@@ -237,7 +239,7 @@ void read_labels(const JsonPosition& config, ForeignModel& model) {
 template <class Config>
 void read_output_layer(const JsonPosition& config, ForeignModel& model) {
   auto& ours = model.config.of<Config>();
-  ours.class_token = false;
+  if constexpr (requires { ours.class_token; }) ours.class_token = false;
   ours.output_layer = true;
   if (activation_in(config, "classifier_activation") != ours.activation)
     config.member("classifier_activation")
@@ -292,6 +294,10 @@ ForeignModel read_modernbert(const JsonPosition& config) {
   if (architecture.head == EncoderHead::labels) read_labels(config, model);
   if (architecture.head == EncoderHead::masked_words)
     read_output_layer<MaskedLanguageModelConfig>(config, model);
+  if (architecture.head == EncoderHead::span) {
+    read_span(real_in(config, "classifier_dropout", 0, 0, max_dropout), model);
+    read_output_layer<PassageReaderConfig>(config, model);
+  }
   if (architecture.head == EncoderHead::token_labels) {
     read_token_labels(config, "classifier_dropout", 0, model);
     read_output_layer<TaggerConfig>(config, model);

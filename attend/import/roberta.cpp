@@ -38,6 +38,12 @@ std::vector<EncoderArchitecture> roberta_architectures() {
                     {"classifier.bias", "output.bias"},
                     {"pooler.dense.weight", {}, Use::unused},
                     {"pooler.dense.bias", {}, Use::unused}}});
+    all.push_back({name + "ForQuestionAnswering",
+                   EncoderHead::span,
+                   {{"qa_outputs.weight", "output.weight"},
+                    {"qa_outputs.bias", "output.bias"},
+                    {"pooler.dense.weight", {}, Use::unused},
+                    {"pooler.dense.bias", {}, Use::unused}}});
   }
   return all;
 }

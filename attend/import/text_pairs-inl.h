@@ -13,10 +13,10 @@ namespace attend::internal {
 TextLayer read_cross_encoder(const std::string& folder, const JsonPosition& config,
                              const ForeignModel& model);
 
-// Sets how a classifier of texts reads pairs, and what its number means. A cross-encoder reads only
-// pairs, and its config names an activation: none, or the sigmoid, which makes a number a
-// probability. Any other classifier reads a source with a TAB as a pair. Error on other
-// activations.
+// Sets how a classifier or a reader of texts reads pairs, and what a number means. A cross-encoder
+// reads only pairs, and its config names an activation: none, or the sigmoid, which makes a number
+// a probability. A reader reads only pairs, too. Any other classifier reads a source with a TAB as
+// a pair. Error on other activations.
 void read_pairs(const std::string& folder, const JsonPosition& config,
                 const TokenizerSettings& settings, const TextTokenizer& tokenizer,
                 ForeignModel& model);

@@ -8,7 +8,6 @@
 #include "attend/base/error.h"
 #include "attend/import/encoder-inl.h"
 #include "attend/import/text_pairs-inl.h"
-#include "attend/models/classifier.h"
 
 namespace attend::internal {
 namespace {
@@ -49,6 +48,8 @@ struct CrossEncoder {
 bool is_classifier(const ForeignModel& model) {
   return model.config.type == type_of(EncoderHead::labels);
 }
+
+bool is_reader(const ForeignModel& model) { return model.target == TargetKind::span; }
 
 // Whether transformers passes types of tokens to the model; empty if its versions 4 and 5 differ.
 std::optional<bool> passes_types(const TokenizerSettings& settings) {
@@ -119,9 +120,8 @@ TextLayer read_cross_encoder(const std::string& folder, const JsonPosition& conf
 void read_pairs(const std::string& folder, const JsonPosition& config,
                 const TokenizerSettings& settings, const TextTokenizer& tokenizer,
                 ForeignModel& model) {
-  if (!is_classifier(model)) return;
-  auto& ours = model.config.of<ClassifierConfig>();
-  ours.side_vectors = false;
+  if (!is_classifier(model) && !is_reader(model)) return;
+  find_encoder(model.config)->side_vectors = false;
   const CrossEncoder cross(folder, config);
   // The activation that sentence-transformers uses if the files name none.
   const bool is_number = model.target == TargetKind::number;
@@ -129,20 +129,23 @@ void read_pairs(const std::string& folder, const JsonPosition& config,
   const bool is_sigmoid =
       cross.is_named && cross.activation.value_or(usual) == HeadActivation::sigmoid;
   if (is_sigmoid) model.target = is_number ? TargetKind::probability : TargetKind::labels;
-  model.pairs = cross.is_named ? PairTexts::always : PairTexts::optional;
+  const bool reads_only_pairs = cross.is_named || is_reader(model);
+  model.pairs = reads_only_pairs ? PairTexts::always : PairTexts::optional;
   const bool has_types =
       std::any_of(model.tensors.begin(), model.tensors.end(),
                   [](const TensorRow& row) { return row.use == TensorUse::first_row_added; });
   const std::string reason =
       has_types ? take_types(config, settings, tokenizer, model) : form_problem(tokenizer);
   if (reason.empty()) return;
-  if (cross.is_named) config.refuse("is a cross-encoder, and {}", reason);
+  if (reads_only_pairs)
+    config.refuse("is {}, which reads pairs of texts, and {}",
+                  is_reader(model) ? model.architecture : "a cross-encoder", reason);
   model.pairs = PairTexts::never;
   model.notes.push_back(fmt::format("{}: pairs of texts are not read, because {}", folder, reason));
 }
 
 void keep_token_types(ForeignModel& model) {
-  model.config.of<ClassifierConfig>().side_vectors = true;
+  find_encoder(model.config)->side_vectors = true;
   for (TensorRow& row : model.tensors)
     if (row.use == TensorUse::first_row_added)
       row = {.theirs = row.theirs, .ours = side_vectors_name};

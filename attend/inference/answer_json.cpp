@@ -93,6 +93,8 @@ json answer_json(const Model& model, const std::string& source, const Answer& an
       prediction.update({{"score", candidate.score},
                          {"log_probability", candidate.log_probability},
                          {"complete", candidate.complete}});
+    if (candidate.span)
+      prediction.update({{"start", candidate.span->begin}, {"end", candidate.span->end}});
     for (const Alternative& label : candidate.labels)
       prediction["labels"].push_back(label_json("label", label));
     if (!details) continue;

@@ -18,7 +18,8 @@ namespace attend {
 
 // {source, predictions: [{target, score, log_probability, complete}], cut, unknown}, with `error`
 // if the source could not be read. A prediction of a number has target and number, of a set of
-// labels also labels: [{label, probability}], all and the most probable first. `details` adds
+// labels also labels: [{label, probability}], all and the most probable first. A span also has its
+// start and end in the second text, in characters, and its probability as score. `details` adds
 // source_tokens, source_spans if the tokenizer was imported, and per prediction tokens,
 // log_probabilities (not for numbers) and, if the model attends, weights.
 nlohmann::json answer_json(const Model& model, const std::string& source, const Answer& answer,

@@ -185,17 +185,18 @@ void Predictor::in_batches(const std::vector<EncodedPair>& pairs, const std::vec
                tell ? std::function<void(int64_t)>(tell_batch) : nullptr);
 }
 
-void Predictor::answer_by_step(Reading& reading, const std::vector<int64_t>& batch,
-                               bool with_weights) {
-  const auto rows = static_cast<int64_t>(batch.size());
-  const Batch sources = make_batch(reading.encoded, batch);
+Predictor::FirstSteps Predictor::mean_first_steps(const std::vector<EncodedPair>& sources,
+                                                  const std::vector<int64_t>& batch,
+                                                  bool with_weights) {
+  const Batch examples = make_batch(sources, batch);
   // The mean of several probabilities is a probability, too.
   const bool is_mean = kind_.has_probabilities() && networks_.size() > 1;
-  Tensor steps, weights;
+  FirstSteps mean;
+  auto& [steps, weights] = mean;
   for (const auto& network : networks_) {
     const StepResult one =
-        network->start(sources.source, sources.source_lengths, {})
-            ->step(at::full({rows}, Vocabulary::bos, at::kLong), with_weights, {});
+        network->start(examples.source, examples.source_lengths, {})
+            ->step(at::full({std::ssize(batch)}, Vocabulary::bos, at::kLong), with_weights, {});
     const auto share = [&](const Tensor& part) {
       return part.to(at::kCPU, at::kDouble) / static_cast<double>(networks_.size());
     };
@@ -206,32 +207,62 @@ void Predictor::answer_by_step(Reading& reading, const std::vector<int64_t>& bat
     weights = weights.defined() ? weights + share(one.weights) : share(one.weights);
   }
   if (is_mean) steps = steps.log();
-  for (int64_t i = 0; i < rows; ++i) {
-    Answer& answer = reading.answers[static_cast<size_t>(batch[static_cast<size_t>(i)])];
-    const Tensor step = steps[i].contiguous();
-    std::optional<StepAnswer> read =
-        kind_.read_step(model_, {step.data_ptr<double>(), static_cast<size_t>(step.numel())});
-    if (!read) {
+  return mean;
+}
+
+void Predictor::answer_by_step(Reading& reading, const std::vector<int64_t>& batch,
+                               const SearchOptions& options) {
+  std::vector<EncodedPair> parts;
+  std::vector<size_t> ends;  // index after the parts of each source
+  for (const int64_t i : batch) {
+    for (EncodedPair& part : kind_.parts(model_, reading.encoded[static_cast<size_t>(i)]))
+      parts.push_back(std::move(part));
+    ends.push_back(parts.size());
+  }
+  std::vector<Tensor> steps(parts.size()), weights(parts.size());
+  for (const auto& group : length_batches(parts, in_order(parts.size()), sentences_per_batch,
+                                          [&](int64_t n) { return may_pad(n, options); })) {
+    const auto [values, rows] = mean_first_steps(parts, group, options.with_weights);
+    for (size_t i = 0; i < group.size(); ++i) {
+      const auto part = static_cast<size_t>(group[i]);
+      steps[part] = values[static_cast<int64_t>(i)].contiguous();
+      if (rows.defined()) weights[part] = rows[static_cast<int64_t>(i)].to(at::kFloat).contiguous();
+    }
+  }
+  for (size_t i = 0; i < batch.size(); ++i) {
+    const auto text = static_cast<size_t>(batch[i]);
+    const size_t first = i == 0 ? 0 : ends[i - 1];
+    AskedSource asked{.text = reading.texts[text], .steps = {}, .options = options};
+    for (size_t part = first; part < ends[i]; ++part)
+      asked.steps.emplace_back(steps[part].data_ptr<double>(),
+                               static_cast<size_t>(steps[part].numel()));
+    Answer& answer = reading.answers[text];
+    for (StepAnswer& read : kind_.read_steps(model_, asked)) {
+      Candidate& candidate = answer.candidates.emplace_back(candidate_of(std::move(read)));
+      if (!weights[first].defined()) continue;
+      const auto* row = weights[first].data_ptr<float>();
+      candidate.weights.assign(candidate.ids.size(), {row, row + answer.source.size()});
+    }
+    if (answer.candidates.empty())
       put_failure(answer,
                   NotANumber(fmt::format("[predict] the model's {} is not finite", kind_.name())));
-      continue;
-    }
-    Candidate& only = answer.candidates.emplace_back();
-    only.number = read->number;
-    only.tokens = std::move(read->tokens);
-    only.text = model_.codecs.target.join(only.tokens);
-    only.ids = std::move(read->ids);
-    only.log_probabilities = std::move(read->log_probabilities);
-    only.log_probability = read->log_probability.value_or(
-        std::reduce(only.log_probabilities.begin(), only.log_probabilities.end()));
-    only.labels = std::move(read->labels);
-    only.score = only.log_probability;
-    only.complete = true;
-    if (!weights.defined()) continue;
-    const Tensor row = weights[i].to(at::kFloat).contiguous();
-    const auto* first = row.data_ptr<float>();
-    only.weights.assign(only.ids.size(), {first, first + answer.source.size()});
   }
+}
+
+Candidate Predictor::candidate_of(StepAnswer read) const {
+  Candidate candidate;
+  candidate.number = read.number;
+  candidate.span = read.span;
+  candidate.tokens = std::move(read.tokens);
+  candidate.text = read.text ? std::move(*read.text) : model_.codecs.target.join(candidate.tokens);
+  candidate.ids = std::move(read.ids);
+  candidate.log_probabilities = std::move(read.log_probabilities);
+  candidate.log_probability = read.log_probability.value_or(
+      std::reduce(candidate.log_probabilities.begin(), candidate.log_probabilities.end()));
+  candidate.labels = std::move(read.labels);
+  candidate.score = read.span ? std::exp(candidate.log_probability) : candidate.log_probability;
+  candidate.complete = true;
+  return candidate;
 }
 
 void Predictor::put_failure(Answer& answer, const NotANumber& error) const {
@@ -242,7 +273,8 @@ void Predictor::put_failure(Answer& answer, const NotANumber& error) const {
 
 void Predictor::check(const SearchOptions& options, bool has_prefixes) const {
   options.check();
-  if (!kind_.is_searched() && (options.beam > 1 || options.sampling || has_prefixes))
+  const bool has_beam = options.beam > 1 && !kind_.is_span();
+  if (!kind_.is_searched() && (has_beam || options.sampling || has_prefixes))
     fail("the model answers a {} without a search; leave beam, samples and prefixes out",
          kind_.name());
   if (options.minimum_length > maximum_answer_length())
@@ -309,7 +341,8 @@ double Predictor::loss_of_ensemble(const std::vector<EncodedPair>& pairs) {
   double sum = 0;
   for (size_t i = 0; i < pairs.size(); ++i)
     for (size_t t = 0; t < all[i].size(); ++t) {
-      const bool hidden = t < pairs[i].target.size() && pairs[i].target[t] == Vocabulary::padding;
+      const bool hidden = t < pairs[i].target.size() && !kind_.is_span() &&
+                          pairs[i].target[t] == Vocabulary::padding;
       if (!hidden) sum -= all[i][t];
     }
   return sum;

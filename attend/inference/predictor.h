@@ -138,8 +138,16 @@ class Predictor {
   std::unique_ptr<DecodingState> start(const Batch& batch);
   // Throws the error, or records it if bad sources are skipped.
   void put_failure(Answer& answer, const NotANumber& error) const;
-  // Answers the texts of a batch by AnswerKind::read_step() of the mean over the networks.
-  void answer_by_step(Reading& reading, const std::vector<int64_t>& batch, bool with_weights);
+  // First steps of sources of a batch: mean over the networks.
+  struct FirstSteps {
+    at::Tensor values, weights;  // [B, V] float64, and [B, S]; no weights: undefined
+  };
+  FirstSteps mean_first_steps(const std::vector<EncodedPair>& sources,
+                              const std::vector<int64_t>& batch, bool with_weights);
+  // Answers the texts of a batch by AnswerKind::read_steps() of the mean over the networks.
+  void answer_by_step(Reading& reading, const std::vector<int64_t>& batch,
+                      const SearchOptions& options);
+  Candidate candidate_of(StepAnswer read) const;
   bool wants_equal_lengths() const;
   // Whether sources of that length may share a batch with other lengths.
   bool may_pad(int64_t length, const SearchOptions& options) const;

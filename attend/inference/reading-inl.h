@@ -13,7 +13,8 @@ constexpr int64_t sentences_per_batch = 64;
 
 // Texts read before they are answered.
 struct Predictor::Reading {
-  std::vector<Answer> answers;  // without candidates
+  std::vector<std::string> texts = {};  // set if answers are not searched for
+  std::vector<Answer> answers;          // without candidates
   std::vector<EncodedPair> encoded;
   std::vector<int64_t> answered;  // texts that can be answered
 };

@@ -55,6 +55,7 @@ class Predictor::RequestGroup {
         return true;
       }
     });
+    if (!predictor.kind_.is_searched()) reading_.texts = std::move(texts);
     sinks_.reserve(requests_.size());
     for (size_t i = 0; i < requests_.size(); ++i) tasks_[i].sink = &sinks_.emplace_back(*this, i);
     std::vector<bool> is_searched(requests_.size());
@@ -84,7 +85,7 @@ class Predictor::RequestGroup {
     }
     if (awaited.empty()) return;
     if (!predictor_.kind_.is_searched()) {
-      predictor_.answer_by_step(reading_, awaited, options_.with_weights);
+      predictor_.answer_by_step(reading_, awaited, options_);
       for (const int64_t i : awaited) tell_ready(static_cast<size_t>(i));
       return;
     }

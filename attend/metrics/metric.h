@@ -72,6 +72,7 @@ enum class MeasuredFor {
   tags,
   numbers,
   rankings,
+  spans,
   all,
   always
 };

@@ -14,6 +14,7 @@ namespace attend::internal {
 std::deque<Metric> text_rows();
 std::deque<Metric> span_rows();
 std::deque<Metric> label_set_rows();
+std::deque<Metric> squad_rows();
 std::deque<Metric> number_rows();
 std::deque<Metric> ranking_rows();
 

@@ -145,8 +145,9 @@ std::deque<Metric> likelihood_rows() {
 std::deque<Metric>& rows() {
   static std::deque<Metric> all = [] {
     std::deque<Metric> table = internal::text_rows();
-    for (auto& more : {token_rows(), internal::span_rows(), internal::label_set_rows(),
-                       internal::number_rows(), internal::ranking_rows(), likelihood_rows()})
+    for (auto& more :
+         {token_rows(), internal::span_rows(), internal::label_set_rows(), internal::squad_rows(),
+          internal::number_rows(), internal::ranking_rows(), likelihood_rows()})
       table.insert(table.end(), more.begin(), more.end());
     return table;
   }();

@@ -361,6 +361,16 @@ std::optional<StepAnswer> AnswerKind::read_step(const PairModel&, std::span<cons
   return std::nullopt;
 }
 
+std::vector<EncodedPair> AnswerKind::parts(const PairModel&, const EncodedPair& source) const {
+  return {source};
+}
+
+std::vector<StepAnswer> AnswerKind::read_steps(const PairModel& model,
+                                               const AskedSource& asked) const {
+  std::optional<StepAnswer> answer = read_step(model, asked.steps.at(0));
+  return answer ? std::vector{std::move(*answer)} : std::vector<StepAnswer>();
+}
+
 MeasuredFor AnswerKind::measured() const { return MeasuredFor::sequences; }
 
 int64_t AnswerKind::loss_terms(const std::vector<EncodedPair>& pairs) const {

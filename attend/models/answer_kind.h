@@ -9,6 +9,7 @@
 
 #include "attend/data/text_config.h"
 #include "attend/decode/answer.h"
+#include "attend/decode/search_options.h"
 #include "attend/text/bpe.h"
 #include "attend/text/vocabulary.h"
 
@@ -35,6 +36,16 @@ struct StepAnswer {
   std::optional<double> number = {};           // in the unit of training
   std::optional<double> log_probability = {};  // default: sum of log_probabilities
   std::vector<Alternative> labels = {};        // Candidate::labels
+  std::optional<CharacterSpan> span = {};      // Candidate::span
+  std::optional<std::string> text = {};        // default: the text of the tokens
+};
+
+// Source of an answer without a search.
+struct AskedSource {
+  const std::string& text;
+  // Per part of the source that the network read (AnswerKind::parts): values of its first step.
+  std::vector<std::span<const double>> steps;
+  const SearchOptions& options;
 };
 
 // Kind of a model's answers, such as a sequence, a label or a number. A ModelType names one.
@@ -55,16 +66,20 @@ class AnswerKind {
   // Number of tokens of an answer to a source of `source_tokens`; 0: EOS ends the answer.
   virtual int64_t length(int64_t /*source_tokens*/) const { return 0; }
   // Whether an answer has one token per source token, at the same position.
-  bool is_tokenwise() const { return length(2) == 2; }
+  bool is_tokenwise() const { return length(3) == 3; }
   // Whether target tokens are labels: all occur in training, and none is unknown.
   virtual bool has_labels() const { return false; }
-  bool is_label() const { return has_labels() && length(2) == 1; }
+  bool is_label() const { return has_labels() && length(3) == 1; }
   bool is_tags() const { return has_labels() && is_tokenwise(); }
   // Whether an answer is any number of labels, with Candidate::labels, and EncodedPair::labels are
   // the target.
   virtual bool is_label_set() const { return false; }
   // Whether an answer is a number from 0 to 1. The network gives its logit.
   virtual bool is_probability() const { return false; }
+  // Whether an answer is a part of the second text of its source, or nothing. Its two tokens are
+  // the positions of the first and last token of the part; 0 and 0 mean nothing. The network reads
+  // a source that is too long in parts().
+  virtual bool is_span() const { return false; }
   // Whether an answer continues its source; it then has no end of its own.
   virtual bool continues() const { return false; }
   // Whether an answer is the source with its hidden tokens filled in.
@@ -116,10 +131,18 @@ class AnswerKind {
   // Answers.
 
   // Answer of a network's first step, or of the mean over the networks of an ensemble: log
-  // probabilities per target token, or one number; nullopt if they are not finite. Called unless
-  // is_searched().
+  // probabilities per target token, or one number; nullopt if they are not finite. Called by
+  // read_steps().
   virtual std::optional<StepAnswer> read_step(const PairModel& model,
                                               std::span<const double> step) const;
+  // The sources that the network reads for one source; by default only the source.
+  virtual std::vector<EncodedPair> parts(const PairModel& model, const EncodedPair& source) const;
+  // Answers to a source, best first; empty if values are not finite. Called unless is_searched().
+  // By default read_step() of the first part.
+  virtual std::vector<StepAnswer> read_steps(const PairModel& model,
+                                             const AskedSource& asked) const;
+  // Adapts options that the kind does not use, for example a beam for answers that are all ranked.
+  virtual void fit(SearchOptions& /*options*/) const {}
   // A value of the network in the unit of training.
   virtual double in_unit(double value, const TextConfig& /*text*/) const { return value; }
   // Brings a reference and its tokens into the form of answers.
@@ -152,6 +175,8 @@ const AnswerKind& sequence_answers();
 const AnswerKind& label_answers();
 // A label for each token of the source.
 const AnswerKind& tag_answers();
+// A part of the second text of the source (extractive question answering).
+const AnswerKind& span_answers();
 // The text that follows; trained on texts, with one vocabulary.
 const AnswerKind& continuation_answers();
 // The source with hidden tokens filled in; trained on texts.

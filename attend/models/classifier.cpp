@@ -34,11 +34,6 @@ Tensor word_mask(const StackSource& words) {
 
 }  // namespace
 
-Setting ClassifierConfig::sides_setting() {
-  return {"model.side_vectors", &side_vectors,
-          "if data.pairs reads pairs of texts: whether their tokens get a vector per text"};
-}
-
 Settings ClassifierConfig::weight_settings() {
   Settings all = SourceEncoderConfig::weight_settings();
   all.push_back(sides_setting());

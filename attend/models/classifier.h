@@ -42,9 +42,6 @@ struct ClassifierConfig : SourceEncoderConfig {
   int64_t class_tokens() const { return pooling == Pooling::class_token ? 1 + registers : 0; }
   // The setting that disables attention, for a network without attention.
   std::string no_weights_reason() const;
-
- private:
-  Setting sides_setting();
 };
 
 // A label for a text, an image or a sound. The vectors of its words, patches or frames are encoded

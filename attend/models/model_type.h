@@ -33,7 +33,9 @@ class NetworkConfig {
   virtual void check() const = 0;                     // Error if they describe no valid network
   virtual int64_t maximum_source_length() const = 0;  // maximum source tokens; the rest is cut
   virtual int64_t maximum_target_length() const = 0;  // maximum target tokens in training
-  virtual int64_t context() const = 0;              // context length in tokens; 0 if not applicable
+  virtual int64_t context() const = 0;  // context length in tokens; 0 if not applicable
+  // Tokens that consecutive parts of a long source share, for answers that are spans.
+  virtual int64_t overlap() const = 0;
   virtual bool wants_joint_vocabulary() const = 0;  // one vocabulary for sources and targets
   // Whether a text's vector is the vector of its first token; otherwise the mean of all.
   virtual bool takes_first_vector() const = 0;
@@ -86,6 +88,12 @@ class NetworkConfigOf final : public NetworkConfig {
   int64_t context() const override {
     if constexpr (requires { config.context; })
       return config.context;
+    else
+      return 0;
+  }
+  int64_t overlap() const override {
+    if constexpr (requires { config.overlap; })
+      return config.overlap;
     else
       return 0;
   }

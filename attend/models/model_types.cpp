@@ -8,6 +8,7 @@
 #include "attend/models/language_model.h"
 #include "attend/models/masked_language_model.h"
 #include "attend/models/model_type.h"
+#include "attend/models/passage_reader.h"
 #include "attend/models/seq2seq.h"
 #include "attend/models/set_transformer.h"
 #include "attend/models/tagger.h"
@@ -54,6 +55,11 @@ std::shared_ptr<PairNetwork> make_embedder(const EmbedderConfig& config, const S
   return std::make_shared<Embedder>(config, source);
 }
 
+std::shared_ptr<PairNetwork> make_reader(const PassageReaderConfig& config,
+                                         const SourceShape& source, const TargetShape&) {
+  return std::make_shared<PassageReader>(config, source);
+}
+
 std::shared_ptr<PairNetwork> make_encoder(const MaskedLanguageModelConfig& config,
                                           const SourceShape& source, const TargetShape&) {
   return std::make_shared<MaskedLanguageModel>(config, source);
@@ -95,6 +101,17 @@ struct Types {
        .text = {.source_units = "space", .target_units = "space"},
        .label_smoothing = 0,
        .config = pairs<TaggerConfig, Tagger>},
+      {.name = "reader",
+       .summary = "answers a question with a part of a passage",
+       .answers = &span_answers(),
+       .reads_pairs = true,
+       .text = {.source_units = "space",
+                .target_units = "line",
+                .normalise = NormalForm::none,
+                .pairs = PairTexts::always,
+                .target = TargetKind::span},
+       .label_smoothing = 0,
+       .config = made_by<make_reader, PassageReaderConfig>},
       {.name = "lm",
        .summary = "continues a text",
        .answers = &continuation_answers(),

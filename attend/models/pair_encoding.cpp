@@ -45,7 +45,10 @@ std::vector<PairModel::TokenRange> PairModel::excess_tokens(int64_t tokens, int6
   if (room < 2)
     fail("model.maximum_source_length is {}, and a pair has {} special tokens; take {} or more",
          maximum, before + between + after, before + between + after + 2);
-  const KeptTokens kept = kept_of_two(all, room);
+  // The parts of a long second text are read one after another.
+  const KeptTokens kept = answer_kind().is_span()
+                              ? KeptTokens{std::min(all.first, room / 2), all.second}
+                              : kept_of_two(all, room);
   std::vector<TokenRange> excess;
   const auto drop = [&](int64_t begin, int64_t count, int64_t keep) {
     if (left && keep < count) excess.push_back({begin, begin + count - keep});
@@ -99,9 +102,10 @@ std::vector<EncodedPair> PairModel::encode(const TokenisedExamples& tokenised, i
     }
     for (const std::string& target : example.targets) {
       const auto index = static_cast<int64_t>(pairs.size());
-      kind.encode_target(
-          *this, {example.source, target, looked_up(tokenised.targets[index], targets)}, pair);
       pairs.push_back(pair);
+      kind.encode_target(*this,
+                         {example.source, target, looked_up(tokenised.targets[index], targets)},
+                         pairs.back());
     }
   }
   return pairs;

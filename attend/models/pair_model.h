@@ -65,8 +65,8 @@ struct PairModel {
   // last tokens, except the closing tokens of each text. If the tokenizer truncates on the left,
   // drops the first tokens, except the opening tokens of each text. If
   // AnswerKind::keeps_end(), drops the very first tokens. The longer text of a pair is cut first
-  // (kept_of_two). Updates `second`, as in SourceTokens. Error if a pair's special tokens leave no
-  // room.
+  // (kept_of_two); if answers are spans, only a first text over half of the maximum is cut. Updates
+  // `second`, as in SourceTokens. Error if a pair's special tokens leave no room.
   template <class Token>
   bool truncate_source(std::vector<Token>& tokens, int64_t& second) const {
     const std::vector<TokenRange> excess = excess_tokens(std::ssize(tokens), second);

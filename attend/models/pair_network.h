@@ -31,9 +31,11 @@ struct TopVectors {
 // A network from one sequence of tokens to another. A label is a target of one token. A number is
 // also a target of one token. Its id is ignored: Batch::numbers holds the standardised value.
 // Each "log probability" below is then the predicted number, the only value at its position. A set
-// of labels is one prediction, too, with the ids in Batch::labels; labels-inl.h has its form. The
-// Pass holds the settings of a computation, and explanations observe what the network reports to
-// it. docs/architecture.md, "A contract for one network", lists the required and optional parts.
+// of labels is one prediction, too, with the ids in Batch::labels; labels-inl.h has its form. A
+// span is a target of two tokens, the positions of its first and last token in the source. The
+// "tokens" that have log probabilities are then positions, V = S. The Pass holds the settings of a
+// computation, and explanations observe what the network reports to it. docs/architecture.md, "A
+// contract for one network", lists the required and optional parts.
 class PairNetwork : public torch::nn::Module {
  public:
   // The training objective to minimise: a scalar in nats, summed over the tokens of batch.target
@@ -55,6 +57,10 @@ class PairNetwork : public torch::nn::Module {
   // Relation of tokens to layer vectors in log_probabilities() of one pair. Unknown by default;
   // methods that follow the layers then report that they are unsupported.
   virtual TopVectors top_vectors(int64_t source_length, int64_t target_length) const;
+  // As above, for a batch of one pair, whose target may decide which vectors are read.
+  virtual TopVectors top_vectors_of(const Batch& batch) const {
+    return top_vectors(batch.source.size(1), batch.target.size(1));
+  }
 
   // The source tokens, followed by all further tokens that the answer depends on, for explanations.
   // By default the source itself.

@@ -71,6 +71,11 @@ Setting SourceEncoderConfig::length_setting() {
           "maximum number of tokens of a source; the rest is cut", 1, 1 << 20};
 }
 
+Setting SourceEncoderConfig::sides_setting() {
+  return {"model.side_vectors", &side_vectors,
+          "if data.pairs reads pairs of texts: whether their tokens get a vector per text"};
+}
+
 Settings SourceEncoderConfig::weight_settings() {
   Settings all = LayersConfig::weight_settings();
   append(all, own_settings());

@@ -53,6 +53,7 @@ struct SourceEncoderConfig : LayersConfig {
 
   Settings settings();         // keys model.*
   Settings weight_settings();  // see NetworkConfig::weight_settings()
+  Setting sides_setting();     // a key of types that read pairs; defines the weights, too
   // The setting that disables attention, for a network without attention.
   std::string no_weights_reason() const;
   // See NetworkConfig::unused_mechanism_reason().

@@ -12,12 +12,9 @@ using at::Tensor;
 
 }  // namespace
 
-TokenwiseNetwork::TokenwiseNetwork(const SourceEncoderConfig& config, const SourceShape& source,
-                                   Parts parts)
-    : attends_(config.layers > 0 && config.attends(config.layers - 1) &&
-               !Normaliser(config.self.choices().normaliser).row().running_sums),
-      before_source_(parts.class_token ? 1 : 0),
-      activation_(config.activation) {
+EncoderNetwork::EncoderNetwork(const SourceEncoderConfig& config, const SourceShape& source,
+                               Parts parts)
+    : before_source_(parts.class_token ? 1 : 0), activation_(config.activation) {
   config.check();
   if (source.is_frames())
     fail(
@@ -33,12 +30,12 @@ TokenwiseNetwork::TokenwiseNetwork(const SourceEncoderConfig& config, const Sour
       "layer_norm", torch::nn::LayerNorm(torch::nn::LayerNormOptions({depth}).eps(config.epsilon)));
 }
 
-Tensor TokenwiseNetwork::vectors(const Tensor& source, const Tensor& lengths, const Pass& pass) {
+Tensor EncoderNetwork::vectors(const Tensor& source, const Tensor& lengths, const Pass& pass) {
   return encoder_->forward(to_device(source), lengths, pass.at_site({NetworkPart::encoder}))
       .vectors.slice(1, before_source_);
 }
 
-Tensor TokenwiseNetwork::read_off(const Tensor& vectors, const Pass& pass) {
+Tensor EncoderNetwork::read_off(const Tensor& vectors, const Pass& pass) {
   if (!layer_) return vectors;
   const Tensor made = activated(layer_->forward(vectors, pass), activation_, pass);
   if (!layer_norm_) return made;
@@ -46,12 +43,19 @@ Tensor TokenwiseNetwork::read_off(const Tensor& vectors, const Pass& pass) {
       {made, layer_norm_->weight, layer_norm_->bias, layer_norm_->options.eps()});
 }
 
-TopVectors TokenwiseNetwork::top_vectors(int64_t source_length, int64_t /*target_length*/) const {
-  return {before_source_, at::eye(before_source_ + source_length).slice(0, before_source_)};
+Tensor EncoderNetwork::encodings(const Tensor& source, const Tensor& lengths, const Pass& pass) {
+  return vectors(source, lengths, pass);
 }
 
-Tensor TokenwiseNetwork::encodings(const Tensor& source, const Tensor& lengths, const Pass& pass) {
-  return vectors(source, lengths, pass);
+TokenwiseNetwork::TokenwiseNetwork(const SourceEncoderConfig& config, const SourceShape& source,
+                                   Parts parts)
+    : EncoderNetwork(config, source, parts),
+      attends_(config.layers > 0 && config.attends(config.layers - 1) &&
+               !Normaliser(config.self.choices().normaliser).row().running_sums) {}
+
+TopVectors TokenwiseNetwork::top_vectors(int64_t source_length, int64_t /*target_length*/) const {
+  const int64_t before = before_source();
+  return {before, at::eye(before + source_length).slice(0, before)};
 }
 
 struct TokenwiseNetwork::State : DecodingState {
@@ -83,7 +87,7 @@ StepResult TokenwiseNetwork::State::step(const Tensor& /*tokens*/, bool with_wei
     if (!weights.defined()) {
       AttentionTrace trace;
       network.vectors(network.as_asked(source), lengths, pass.watched_by(trace));
-      const int64_t first = network.before_source_;
+      const int64_t first = network.before_source();
       weights = trace.attentions().back().weights().mean(1).slice(1, first).slice(2, first);
     }
     result.weights = weights.select(1, place);

@@ -9,19 +9,12 @@
 
 namespace attend {
 
-// A network that answers one token per source token, at the same position. It consists of a
-// SourceEncoder with an optional class token, and a readout of each token's vector that the type
-// defines.
-class TokenwiseNetwork : public PairNetwork {
+// A network that reads its answers off the vector of each source token. It consists of a
+// SourceEncoder with an optional class token, and an optional layer before the output.
+class EncoderNetwork : public PairNetwork {
  public:
-  TopVectors top_vectors(int64_t source_length, int64_t target_length) const override;
   at::Tensor encodings(const at::Tensor& source, const at::Tensor& lengths,
                        const Pass& pass) override;
-  // Weights of a step: the weights of the token's own vector, mean over the heads of the last
-  // layer.
-  std::unique_ptr<DecodingState> start(const at::Tensor& source, const at::Tensor& lengths,
-                                       const Pass& pass) override;
-  bool attends() const override { return attends_; }
   const ContactHead* contact_head() const override { return encoder_->contact_head(); }
 
  protected:
@@ -33,13 +26,37 @@ class TokenwiseNetwork : public PairNetwork {
     int64_t output_depth = 0;   // depth of this layer's output; 0: the encoder's
   };
   // Error as SourceEncoderConfig::check, and for frames, which are not supported.
-  TokenwiseNetwork(const SourceEncoderConfig& config, const SourceShape& source, Parts parts);
+  EncoderNetwork(const SourceEncoderConfig& config, const SourceShape& source, Parts parts);
 
   // Token vectors [B, S, depth], without the class token.
   at::Tensor vectors(const at::Tensor& source, const at::Tensor& lengths, const Pass& pass);
   // Input of the output, from vectors [.., depth].
   at::Tensor read_off(const at::Tensor& vectors, const Pass& pass);
   const SourceEncoder& encoder() const { return *encoder_; }
+  int64_t before_source() const { return before_source_; }  // number of vectors before the source
+
+ private:
+  int64_t before_source_;
+  HiddenActivation activation_;
+  std::shared_ptr<SourceEncoder> encoder_;
+  Linear layer_{nullptr};  // null without an output layer, as layer_norm_
+  torch::nn::LayerNorm layer_norm_{nullptr};
+};
+
+// A network that answers one token per source token, at the same position. The type defines the
+// readout of each token's vector.
+class TokenwiseNetwork : public EncoderNetwork {
+ public:
+  TopVectors top_vectors(int64_t source_length, int64_t target_length) const override;
+  // Weights of a step: the weights of the token's own vector, mean over the heads of the last
+  // layer.
+  std::unique_ptr<DecodingState> start(const at::Tensor& source, const at::Tensor& lengths,
+                                       const Pass& pass) override;
+  bool attends() const override { return attends_; }
+
+ protected:
+  // Errors as EncoderNetwork.
+  TokenwiseNetwork(const SourceEncoderConfig& config, const SourceShape& source, Parts parts);
 
   // The encoder input for a source to be answered.
   virtual at::Tensor as_asked(const at::Tensor& source) const { return source; }
@@ -50,11 +67,6 @@ class TokenwiseNetwork : public PairNetwork {
   struct State;
 
   bool attends_;
-  int64_t before_source_;  // number of vectors before the source
-  HiddenActivation activation_;
-  std::shared_ptr<SourceEncoder> encoder_;
-  Linear layer_{nullptr};                     // null without an output layer
-  torch::nn::LayerNorm layer_norm_{nullptr};  // null without a norm after it
 };
 
 }  // namespace attend

@@ -1,4 +1,8 @@
+#include <algorithm>
+
 #include "attend/base/error.h"
+#include "attend/base/trimmed.h"
+#include "attend/data/span_target.h"
 #include "attend/data/stream.h"
 #include "attend/models/model_folder.h"
 #include "attend/models/model_size.h"
@@ -30,6 +34,16 @@ PairModel new_model(const RunConfig& config, const PairData& data) {
   return make_pair_model(config.text, config.model, counts);
 }
 
+bool has_empty_target(const TokenisedExamples& tokenised) {
+  const auto is_empty = [](const std::string& target) {
+    return trimmed(span_text(target)).empty();
+  };
+  return std::any_of(tokenised.examples.begin(), tokenised.examples.end(),
+                     [&](const Example& example) {
+                       return std::any_of(example.targets.begin(), example.targets.end(), is_empty);
+                     });
+}
+
 }  // namespace
 
 PairModel begin_model(const TrainOptions& options, const RunConfig& config, const PairData& data,
@@ -37,6 +51,8 @@ PairModel begin_model(const TrainOptions& options, const RunConfig& config, cons
                       const Say& say) {
   PairModel model = new_model(config, data);
   if (initial) begin_from(*initial, options, model, say);
+  // A model that learns of questions without an answer gives none by default.
+  if (model.answer_kind().is_span() && has_empty_target(data.train)) model.decode.no_answer = true;
   check_memory(model, config.train.replicas, options.world ? options.world->processes_here() : 1);
   check_labels(model, data.train, data.train_file);
   if (!check_labels(model, data.valid, data.valid_file, say))

@@ -181,6 +181,8 @@ void begin_as(const PairModel& initial, RunConfig& config) {
   const TextConfig type_defaults = config.text;
   config.text = initial.text;
   take_targets(type_defaults, takes_target_tokens(initial, config.model), config.text);
+  // The type may read only pairs, and the initial model texts.
+  if (type_defaults.pairs != PairTexts::never) config.text.pairs = type_defaults.pairs;
 }
 
 // Error if a model would use the weights of the initial model differently, or read other texts than
@@ -251,6 +253,7 @@ RunConfig new_config(const TrainOptions& options) {
   if (initial) config.model.type = initial->config.type;
   // Other keys and some defaults depend on these three.
   command.apply(config.model.type_setting());
+  config.text.target = config.model.row().text.target;
   command.apply(config.text.target_setting());
   if (!config.text.wants_numbers()) command.check_no_numbers(config.text.target);
   set_type_defaults(config, config.text.target);

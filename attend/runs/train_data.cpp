@@ -27,9 +27,7 @@ namespace fs = std::filesystem;
 // With options.skip_bad, lines with a wrong number of labels are bad lines.
 PairFiles checked(PairFiles files, const TrainOptions& options, const RunConfig& config) {
   if (options.skip_bad) files.check = label_check(config.text, config.model);
-  files.takes_empty_targets = config.text.wants_labels();
-  files.pairs = config.text.pairs;
-  return files;
+  return in_form(std::move(files), config.text);
 }
 
 PairFiles training_files(const TrainOptions& options) {
@@ -282,6 +280,7 @@ TokenisedExamples within_limits(std::vector<Example> examples, const TrainOption
 // Lengths of images and sounds are only known after reading.
 void tell_cut_sources(const RunConfig& config, const TokenisedTexts& sources,
                       const std::string& name, const Tell& tell) {
+  if (config.answer_kind().is_span()) return;  // long passages are read in parts
   const int64_t longest = config.model.chosen().maximum_source_length();
   int64_t cut = 0;
   for (int64_t i = 0; i < sources.size(); ++i) cut += std::ssize(sources[i]) > longest ? 1 : 0;
@@ -353,7 +352,7 @@ void check_lengths(const RunConfig& config, const TokenisedExamples& tokenised, 
     const int64_t tokens = grid              ? 0
                            : kind != nullptr ? frames->read(example.source).size(0)
                                              : std::ssize(tokenised.sources[text]);
-    if (tokens > longest_source)
+    if (tokens > longest_source && !answers.is_span())
       fail(
           "{}: source {} has {} tokens, over model.maximum_source_length = {}; raise that, or "
           "leave out --strict to cut it",
@@ -413,8 +412,9 @@ PairData read_training_data(const TrainOptions& options, const RunConfig& config
   if (streamed) {
     data.stream = stream_of(options, config, tell, data.left_out);
   } else {
-    // Number targets are checked by their deviation.
-    if (kind.has_probabilities()) check_targets(data.train.targets, options.data);
+    // Number targets are checked by their deviation; passages differ even if answers are equal.
+    if (kind.has_probabilities() && !kind.is_span())
+      check_targets(data.train.targets, options.data);
   }
   return data;
 }

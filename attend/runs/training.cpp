@@ -63,7 +63,8 @@ void tell_unknown(const PairData& data, const PairModel& model, const Tell& tell
     return count(text.target, model.target_vocabulary, "");
   }
   count(data.valid.sources.counts(), model.source_vocabulary, "source ");
-  if (model.answer_kind().has_probabilities() && !model.answer_kind().fills())
+  const AnswerKind& kind = model.answer_kind();
+  if (kind.has_probabilities() && !kind.fills() && !kind.is_span())
     count(data.valid.targets.counts(), model.target_vocabulary, "target ");
 }
 

@@ -56,6 +56,7 @@ void add_own(json& all) {
                          {"answers", flag()},
                          {"answers_numbers", flag()},
                          {"answers_label_sets", flag()},
+                         {"answers_spans", flag()},
                          {"examples", list(text())}});
   all["Models"] = object({{"object", text()}, {"data", list(schema_reference("Model"))}});
   const json numbers = list(nullable(any_number()));
@@ -65,12 +66,14 @@ void add_own(json& all) {
                               {"score", nullable(any_number())},
                               {"log_probability", nullable(any_number())},
                               {"complete", flag()},
+                              {"start", whole()},
+                              {"end", whole()},
                               {"labels", list(schema_reference("LabelProbability"))},
                               {"tokens", list(text())},
                               {"log_probabilities", numbers},
                               {"weights", list(numbers)}},
-                             {"number", "score", "log_probability", "complete", "labels", "tokens",
-                              "log_probabilities", "weights"});
+                             {"number", "score", "log_probability", "complete", "start", "end",
+                              "labels", "tokens", "log_probabilities", "weights"});
   all["PredictedAnswer"] = object({{"source", text()},
                                    {"predictions", list(schema_reference("Prediction"))},
                                    {"cut", flag()},

@@ -23,6 +23,7 @@ json model_json(const Service& service, const ServedModel& served) {
           {"answers", model.answer_kind().has_answers()},
           {"answers_numbers", !model.answer_kind().has_probabilities()},
           {"answers_label_sets", model.answer_kind().is_label_set()},
+          {"answers_spans", model.answer_kind().is_span()},
           {"examples", service.options().examples}};
 }
 

@@ -73,6 +73,8 @@ void take_search_defaults(const Model& model, const std::set<std::string>& prese
   SearchOptions own = model.search_options();
   if (!present.contains("beam")) search.beam = std::min<int64_t>(own.beam, max_answers);
   if (!present.contains("length_penalty")) search.length_penalty = own.length_penalty;
+  if (!present.contains("no_answer")) search.no_answer = own.no_answer;
+  model.answer_kind().fit(search);
   own.minimum_length = std::min<int64_t>(own.minimum_length, max_answer_tokens);
   own.maximum_length = std::min<int64_t>(own.maximum_length, max_answer_tokens);
   search.take_lengths(own, present.contains("minimum_length"), present.contains("maximum_length"));
@@ -119,6 +121,9 @@ void answer_predict(Service& service, const HttpRequest& request, const HttpRepl
   if (asked.search.keep_seen && !served.model->answer_kind().ranks())
     throw RequestError(422, "keep_seen is for models that rank items", "keep_seen",
                        "invalid_value");
+  if (asked.search.no_answer && !served.model->answer_kind().is_span())
+    throw RequestError(422, "no_answer is for models that answer with parts of passages",
+                       "no_answer", "invalid_value");
   std::vector<Request> requests = requests_of(asked.texts, asked.search, nullptr, asked.prefixes);
   ask({service, served, reply}, std::move(requests),
       [&served, texts = std::move(asked.texts),

@@ -18,6 +18,7 @@ PAGE = pathlib.Path(__file__).resolve().parents[2] / "docs/pretrained.md"
 FOREIGN = {"all-MiniLM-L6-v2": "BertModel", "vit-base-patch16-224": "ViTForImageClassification",
            "opus-mt-en-roa": "MarianMTModel", "esm2_t6_8M_UR50D": "EsmForMaskedLM",
            "ms-marco-MiniLM-L-6-v2": "RobertaForSequenceClassification",
+           "roberta-base-squad2": "RobertaForQuestionAnswering",
            "flan-t5-small": "T5ForConditionalGeneration", "electra-small-discriminator": "ElectraForPreTraining",
            "albert-base-v2": "AlbertForMaskedLM", "all-mpnet-base-v2": "MPNetModel",
            "deberta-v3-small": "DebertaV2ForMaskedLM"}
@@ -44,6 +45,8 @@ class PretrainedDocs(program.Case):
                                         for number, protein in enumerate(proteins * 100)))
         self.write("judged.tsv", "".join(f"{text} {number}\t{text}\t{number % 2}\n"
                                          for number, text in enumerate(TEXTS * 20)))
+        self.write("questions.tsv", "".join(f"what {number}?\t{text}\t{text.split()[number % 2]}\n"
+                                            for number, text in enumerate(TEXTS * 20)))
         image = golden_case("ViTForImageClassification")["texts"][0]
         self.write("cat.png", base64.b64decode(image.partition(",")[2]))
 

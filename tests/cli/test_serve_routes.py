@@ -338,7 +338,7 @@ class Routes(program.Case):
             self.assertEqual(found, other, path)
         self.assertGreater(asked, 12)
         # The model's folder decides these.
-        decided = {"beam", "length_penalty", "minimum_length", "maximum_length"}
+        decided = {"beam", "length_penalty", "minimum_length", "maximum_length", "no_answer"}
         self.assertFalse(decided & set(defaults(schemas["PredictRequest"]) | defaults(schemas["ExplainRequest"])))
 
     def test_one_model_by_its_name(self):

@@ -33,18 +33,21 @@ struct SmallModel {
     text.target = kind;
     text.pairs = pairs;
     if (kind != TargetKind::text) text.target_units = "line";
+    if (kind == TargetKind::span) text.normalise = NormalForm::none;
     const AnswerKind& answers = config.answer_kind(text);
     text.joint_vocabulary = answers.is_text() || config.chosen().wants_joint_vocabulary();
     source = pairs == PairTexts::never ? "a b c d e" : "a b\tc d e";
     const bool number = text.wants_numbers(), tags = answers.is_tags();
     const bool label = answers.is_label() || answers.is_label_set();
-    target = number            ? "1.5"
-             : label           ? "good"
-             : answers.fills() ? source
-             : tags            ? "x y z x x"
-                               : "x y z";
+    target = number              ? "1.5"
+             : label             ? "good"
+             : answers.fills()   ? source
+             : answers.is_span() ? "d e"
+             : tags              ? "x y z x x"
+                                 : "x y z";
     const std::string other = number ? "-2" : label ? "bad" : tags ? "z x y" : "z x";
-    const std::vector<Example> examples = {{source, {target}}, {"e d a", {other}}};
+    std::vector<Example> examples = {{source, {target}}, {"e d a", {other}}};
+    if (answers.is_span()) examples[1] = {"e d\ta", {"a"}};
     model = make_pair_model(text, config, examples);
     model.network->to(at::kDouble);
     model.network->eval();
@@ -67,6 +70,9 @@ inline std::vector<SmallModel> other_classifiers() {
   std::vector<SmallModel> models;
   models.emplace_back("classifier_number", "classifier", two, TargetKind::number);
   models.emplace_back("classifier_labels", "classifier", two, TargetKind::labels);
+  std::vector<std::string> smooth = two;
+  smooth.emplace_back("model.activation=gelu");
+  models.emplace_back("reader", "reader", smooth, TargetKind::span, PairTexts::always);
   models.emplace_back("classifier_pairs", "classifier", first, TargetKind::text,
                       PairTexts::optional);
   return models;

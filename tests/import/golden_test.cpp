@@ -25,6 +25,14 @@ Answer answer_of_five(const Model& model, const std::string& text) {
   return model.answer({text}, search).at(0);
 }
 
+// The five best answers; the best may be none.
+Answer spans_of(const Model& model, const std::string& text) {
+  SearchOptions search;
+  search.beam = search.nbest = 5;
+  search.no_answer = true;
+  return model.answer({text}, search).at(0);
+}
+
 // The model's numbers for a text, of the kind that the case contains.
 std::vector<double> numbers_of(const json& one, const Model& model, const std::string& text) {
   std::vector<double> numbers;
@@ -51,6 +59,12 @@ std::vector<double> numbers_of(const json& one, const Model& model, const std::s
     for (const double logarithm : answer.best().log_probabilities)
       numbers.push_back(std::exp(logarithm));
   }
+  if (what == "spans") {
+    const Answer answer = spans_of(model, text);
+    const CharacterSpan& place = answer.best().span.value();
+    numbers = {static_cast<double>(place.begin), static_cast<double>(place.end)};
+    for (const Candidate& each : answer.candidates) numbers.push_back(each.log_probability);
+  }
   if (what == "masked")
     for (const auto& guesses : model.fill(text, one["mask"], 3))
       for (const TokenProbability& guess : guesses) numbers.push_back(guess.probability);
@@ -72,7 +86,9 @@ TEST_P(EveryGoldenCase, AnswersAsTransformersDoes) {
                 testing::Pointwise(testing::DoubleNear(1e-5), expected))
         << one["texts"][i];
     if (one.contains("said")) {
-      EXPECT_EQ(answer_of_five(model, one["texts"][i]).best().text, one["said"][i]);
+      const Answer answer = one["what"] == "spans" ? spans_of(model, one["texts"][i])
+                                                   : answer_of_five(model, one["texts"][i]);
+      EXPECT_EQ(answer.best().text, one["said"][i]);
     }
   }
 }

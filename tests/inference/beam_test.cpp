@@ -21,12 +21,13 @@ constexpr int64_t vocabulary = 12;
 const SpecialTokens special{
     Vocabulary::bos, Vocabulary::eos, {Vocabulary::padding, Vocabulary::bos, Vocabulary::unknown}};
 
-// Networks that search for answers: they neither fill in their sources nor answer numbers or sets.
+// Networks that search for answers: they neither fill in their sources nor answer numbers, sets or
+// spans.
 std::vector<test::SomeNetwork> answering_networks() {
   std::vector<test::SomeNetwork> all = test::some_networks();
   std::erase_if(all, [](const test::SomeNetwork& each) {
-    return each.config().row().answers->fills() || each.target.is_number() ||
-           each.target.is_label_set;
+    const AnswerKind& kind = *each.config().row().answers;
+    return kind.fills() || kind.is_span() || each.target.is_number() || each.target.is_label_set;
   });
   return all;
 }

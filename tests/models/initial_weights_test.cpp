@@ -33,6 +33,7 @@ PairModel model_of(const test::SomeNetwork& network, const std::vector<std::stri
   }
   model.text.joint_vocabulary =
       model.config.chosen().wants_joint_vocabulary() || model.config.row().answers->is_text();
+  if (model.config.row().answers->is_span()) model.text = model.config.row().text;
   if (network.target.is_number()) model.text.target = TargetKind::number;
   if (network.target.is_label_set) model.text.target = TargetKind::labels;
   if (network.source.as<NodeForm>() != nullptr)

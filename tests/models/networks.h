@@ -201,6 +201,7 @@ inline std::vector<SomeNetwork> some_networks() {
       {"tagger_recurrent", {"model.layers=0", "model.recurrent_layers=2", "model.cell=gru"}},
       {"tagger_layers", {"model.recurrent_layers=0", "model.class_token=false"}},
       {"tagger_bag", {"model.layers=0", "model.recurrent_layers=0"}},
+      {"reader", {"model.output_layer=true"}, PairForm{12, /*closing=*/1}},
       {"vit", {"model.convolutions=1"}, image},
       {"vit_number", {}, image, number_targets},
       {"vit_registers", {"model.registers=2", "model.layers=2"}, image},

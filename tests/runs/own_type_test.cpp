@@ -157,12 +157,12 @@ TEST(OwnType, IsTrainedAndAnswers) {
 
 TEST(OwnType, ThatReportsToItsPassIsExplained) {
   register_model_type(
-      {.name = "reader", .summary = "a sound a letter", .config = test::reader_config});
+      {.name = "listener", .summary = "a sound a letter", .config = test::reader_config});
   const test::TemporaryFolder folder;
   TrainOptions options;
   options.data = options.valid = folder.write("pairs.tsv", syllables());
   options.out = folder / "model";
-  options.assignments = {"model.type=reader",        "train.steps=400",      "train.batch=20",
+  options.assignments = {"model.type=listener",      "train.steps=400",      "train.batch=20",
                          "train.learning_rate=0.02", "train.warmup_steps=5", "train.replicas=2"};
   EXPECT_EQ(train_model(options).outcome.best_metric, 0) << "no token is wrong";
   const Model model(options.out, {.threads = 2});

@@ -36,7 +36,7 @@ class Side {
       throw problem;
     }
     await this.explain();
-    this.whyNot.hidden = this.hasOneAnswer();
+    this.whyNot.hidden = this.hasOneAnswer() || this.model.answers_spans;
   }
 
   // Numbers and sets of labels come without a search, and compete with no other answer.
