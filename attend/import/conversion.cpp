@@ -184,6 +184,13 @@ class Conversion {
     return made;
   }
 
+  void check_repeated(const std::string& name, const Tensor& tensor, const Tensor& made) const {
+    const bool has_token_rows = made.size(0) == rows_.size(0);
+    if (!tensor.equal(has_token_rows ? made.slice(0, first_rows) : made))
+      fail("{}: tensor {} differs from the one that it repeats; such models are not read", folder_,
+           in_quotes(name));
+  }
+
   void use(const TensorRow& row, const std::string& name, const Tensor& tensor) {
     Tensor& made = made_.tensors[row.ours];
     switch (row.use) {
@@ -234,13 +241,8 @@ class Conversion {
       case TensorUse::patch_biases:
         made = (tensor - (patch_map_ * per_channel(&PixelScale::zero)).sum({1, 2})).to(at::kFloat);
         return;
-      case TensorUse::repeated: {
-        const bool has_token_rows = made.size(0) == rows_.size(0);
-        if (!tensor.equal(has_token_rows ? made.slice(0, first_rows) : made))
-          fail("{}: tensor {} differs from the one that it repeats; such models are not read",
-               folder_, in_quotes(name));
-        return;
-      }
+      case TensorUse::repeated:
+        return check_repeated(name, tensor, made);
       case TensorUse::unused:
         return;
     }
