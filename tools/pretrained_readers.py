@@ -20,7 +20,7 @@ CAMEMBERT = ("Camembert", transformers.CamembertConfig, {**SIZES, "type_vocab_si
 
 
 def with_trimmed_places(tokenizer):
-    """A tokenizer of bytes whose tokens do not include the space before them, as RoBERTa's."""
+    """A tokenizer of bytes; places of tokens lack the space before them, as in RoBERTa."""
     marks = [(mark, tokenizer.convert_tokens_to_ids(mark)) for mark in ("</s>", "<s>")]
     tokenizer.backend_tokenizer.post_processor = processors.RobertaProcessing(*marks, add_prefix_space=False)
     return tokenizer

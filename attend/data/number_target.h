@@ -9,8 +9,8 @@
 
 namespace attend {
 
-// Kind of target: a text, a number to approximate, any number of labels, a number from 0 to 1 such
-// as the relevance of a passage, or a part of the second text of a pair.
+// Kind of target: a text, a number to approximate, any number of labels, or a number from 0 to 1
+// such as the relevance of a passage. A span is a part of the second text of a pair.
 enum class TargetKind { text, number, labels, probability, span };
 inline EnumNames names_of(TargetKind) {
   return {"text", "number", "labels", "probability", "span"};

@@ -32,7 +32,7 @@ struct Candidate {
   std::vector<std::string> tokens;        // without BOS and EOS
   std::vector<int64_t> ids;               // token ids in the vocabulary of answers
   std::vector<double> log_probabilities;  // per token, and of the final EOS
-  double score = 0;                       // ranks the candidates; of a span its probability
+  double score = 0;                       // ranks the candidates; spans have their probability
   double log_probability = 0;  // sum of log_probabilities; for a set of labels of the whole set
   bool complete = false;       // false: cut at the maximum length without EOS, or stopped
   // [tokens][source tokens]: attention weights of each token. Empty without
@@ -40,8 +40,8 @@ struct Candidate {
   std::vector<std::vector<float>> weights = {};
   // Value of `text` in the unit of training, if the model answers numbers.
   std::optional<double> number = {};
-  // Place of `text` in the second text of the source, if answers are parts of it; 0 to 0 if there
-  // is no answer.
+  // Place of `text` in the second text of the source, if answers are parts of it; 0 to 0 for an
+  // empty answer.
   std::optional<CharacterSpan> span = {};
   // All labels, most probable first, if an answer is any number of labels.
   std::vector<Alternative> labels = {};

@@ -24,7 +24,7 @@ Settings SearchOptions::settings() {
       {"minimum_length", &minimum_length, "minimum number of tokens of an answer", 0, max_tokens},
       {"maximum_length", &maximum_length,
        "maximum number of tokens of an answer, after a prefix; 0: 3 per token of the source plus "
-       "10, or the minimum if that is more; of a span: 15",
+       "10, or the minimum if that is more; spans: 15",
        0, max_tokens},
       {"keep_seen", &keep_seen, "rank items of the history, too (models that rank items)"},
       {"no_answer", &no_answer, "answer with nothing if that is most probable (models of spans)"}};

@@ -38,7 +38,7 @@ struct Subject {
   int64_t second_text() const;
 };
 
-// Name of a token of the answer: of the vocabulary, or of the source if answers are its positions.
+// Returns the name of an answer token: in the vocabulary or, if it is a position, in the source.
 std::string target_name(const Subject& subject, int64_t id);
 
 // Makes the subject of a pair of the model. Error if it has no source or no target.

@@ -57,7 +57,7 @@ class PairNetwork : public torch::nn::Module {
   // Relation of tokens to layer vectors in log_probabilities() of one pair. Unknown by default;
   // methods that follow the layers then report that they are unsupported.
   virtual TopVectors top_vectors(int64_t source_length, int64_t target_length) const;
-  // As above, for a batch of one pair, whose target may decide which vectors are read.
+  // As above, for a batch of one pair; the target may decide which vectors are read.
   virtual TopVectors top_vectors_of(const Batch& batch) const {
     return top_vectors(batch.source.size(1), batch.target.size(1));
   }

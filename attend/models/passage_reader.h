@@ -29,7 +29,7 @@ struct PassageReaderConfig : SourceEncoderConfig {
 // Answers a question with a part of a passage (SQuAD, Rajpurkar et al. 2016). Each token vector of
 // a source encoder gets two scores: for the first and for the last token of the answer (Devlin et
 // al. 2019, 4.2). Scores become probabilities over the tokens of the passage and the very first
-// token of the source, which means that there is no answer (4.3).
+// token of the source, which means an empty answer (4.3).
 class PassageReader : public EncoderNetwork {
  public:
   // Error as SourceEncoderConfig::check, and if sources are not pairs of texts.
@@ -44,7 +44,7 @@ class PassageReader : public EncoderNetwork {
   // [B, 2, S] float64.
   at::Tensor log_probabilities(const Batch& batch, const Pass& pass) override;
   TopVectors top_vectors_of(const Batch& batch) const override;
-  // The only step has the log probabilities [N, 2 S]: of all first tokens, then of all last ones.
+  // The only step returns log probabilities [N, 2 S]: first tokens, then last tokens.
   std::unique_ptr<DecodingState> start(const at::Tensor& source, const at::Tensor& lengths,
                                        const Pass& pass) override;
   bool attends() const override { return false; }

@@ -33,7 +33,7 @@ TEST(ImportModel, NamesASettingThatItDoesNotHonour) {
   EXPECT_THAT(with("num_attention_heads", 3), HasSubstr("does not divide hidden_size, 8"));
   EXPECT_THAT(with("hidden_size", "8"), HasSubstr("hidden_size is not a whole number"));
   EXPECT_THAT(with("model_type", "gpt_neox"), HasSubstr("is 'gpt_neox', which is not read; bert"));
-  EXPECT_THAT(with("architectures", json::array({"BertForQuestionAnswering"})),
+  EXPECT_THAT(with("architectures", json::array({"BertForMultipleChoice"})),
               HasSubstr("which is not read; BertModel"));
   EXPECT_THAT(with("vocab_size", 20), HasSubstr("tokens, and vocab_size of config.json is 20"));
 }

@@ -81,9 +81,8 @@ TEST(WorldFolders, AreRefusedForWhatChangesResults) {
   };
   EXPECT_THAT(with("auto_map", {{"AutoModel", "code.Model"}}), HasSubstr("has its own code"));
   EXPECT_THAT(with("quantization_config", {{"bits", 4}}), HasSubstr("quantised weights are not"));
-  EXPECT_THAT(
-      with("architectures", json::array({"BertForQuestionAnswering"})),
-      HasSubstr("(answers a question with a part of a text), which is not read; BertModel"));
+  EXPECT_THAT(with("architectures", json::array({"BertForMultipleChoice"})),
+              HasSubstr("(chooses between pairs of texts), which is not read; BertModel"));
   EXPECT_THAT(with("architectures", json::array()), HasSubstr("architectures names no class"));
   EXPECT_THAT(
       refused("ViTForImageClassification",
@@ -187,7 +186,8 @@ TEST(WorldFolders, AreRefusedWithWhatToWriteIfTensorsFitSeveralClasses) {
   EXPECT_THAT(
       without("architectures", "ModernBertForSequenceClassification", [](ForeignFolder&) {}),
       HasSubstr("fit several of ModernBertForSequenceClassification, "
-                "ModernBertForTokenClassification; write \"architectures\""));
+                "ModernBertForTokenClassification, ModernBertForQuestionAnswering; write "
+                "\"architectures\""));
 }
 
 TEST(WorldFolders, MayHaveAnotherTypeThanTheirClass) {
