@@ -2,9 +2,11 @@
 
 transformers 5 has no pipeline for this task any more. This file finds the answers by the rules of the pipeline of
 transformers 4, without its extension of answers to whole words: probabilities over the passage and the first token,
-spans of up to 15 tokens, and windows of a long passage.
+spans of up to 15 tokens, and windows of a long passage. Some tokenizers count the space before a token as its text;
+here answers have no space at their ends, and no token of spaces is one of their ends.
 """
 
+import itertools
 import math
 
 import torch
@@ -16,6 +18,7 @@ from pretrained_pairs import lines_of, with_types
 from pretrained_texts import difference
 
 LONGEST, OVERLAP, COUNT = 15, 128, 20
+READERS = ("Bert", "DistilBert", "Roberta", "XLMRoberta", "ModernBert")
 CAMEMBERT = ("Camembert", transformers.CamembertConfig, {**SIZES, "type_vocab_size": 1, "pad_token_id": 1}, unigram)
 
 
@@ -30,6 +33,13 @@ def reading_tokenizer(name, make_tokenizer):
     """The tokenizer of a model with this prefix, as released models have it."""
     change = {"Bert": with_types, "Roberta": with_trimmed_places}.get(name)
     return change(make_tokenizer()) if change else make_tokenizer()
+
+
+def without_spaces(passage, place):
+    begin, end = place
+    text = passage[begin:end]
+    begin += len(text) - len(text.lstrip())
+    return begin, max(begin, end - (len(text) - len(text.rstrip())))
 
 
 def logs_of(model, tokenizer, batch, row):
@@ -55,10 +65,10 @@ def found_spans(model, tokenizer, question, passage, no_answer=False):
     for row in range(len(batch["input_ids"])):
         firsts, lasts, sides = logs_of(model, tokenizer, batch, row)
         none = min(none, firsts[0] + lasts[0])
-        places = [place for place, side in enumerate(sides) if side == 1]
-        texts = batch["offset_mapping"][row]
-        for first in places:
-            for last in range(first, min(first + LONGEST, places[-1] + 1)):
+        texts = [without_spaces(passage, place) for place in batch["offset_mapping"][row]]
+        places = [place for place, side in enumerate(sides) if side == 1 and texts[place][0] < texts[place][1]]
+        for first, last in itertools.product(places, repeat=2):
+            if first <= last < first + LONGEST:
                 start, end = texts[first], texts[last]
                 tokens = (row * (room - overlap) + first, row * (room - overlap) + last)
                 best = max(firsts[first] + lasts[last], spans.get(tokens, (-math.inf,))[0])
@@ -109,7 +119,7 @@ def exported_readers_differ(program, model, tokenizer, pairs):
 def reader_rows(program):
     rows = []
     pairs = list(zip(drawn_texts(12, 2, 6), drawn_texts(12, 5, 24), strict=True))
-    families = [family for family in FAMILIES if hasattr(transformers, family[0] + "ForQuestionAnswering")]
+    families = [family for family in FAMILIES if family[0] in READERS]
     for name, make_config, values, make_tokenizer in [*families, CAMEMBERT]:
         kind = name + "ForQuestionAnswering"
         for what, differ in (("20 best answers in a passage", answers_differ(128, False)),
