@@ -156,8 +156,9 @@ TEST(DigitSums, FollowTheSeed) {
   sums.count = 10;
   const auto drawn = [&](int64_t seed) {
     sums.seed = seed;
+    sums.folder = folder / std::to_string(seed);
     write_digit_sums(sums);
-    return test::contents(folder / "out/train.tsv") + test::contents(folder / "out/train.idx");
+    return test::contents(sums.folder + "/train.tsv") + test::contents(sums.folder + "/train.idx");
   };
   const std::string first = drawn(1);
   EXPECT_NE(drawn(2), first);

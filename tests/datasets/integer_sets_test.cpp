@@ -36,8 +36,9 @@ TEST(IntegerSets, HaveTheirMaxima) {
 TEST(IntegerSets, FollowTheSeed) {
   const test::TemporaryFolder folder;
   const auto drawn = [&](int64_t seed) {
-    write_integer_sets(folder / "s", {.count = 20, .seed = seed});
-    return read_file(folder / "s");
+    const std::string path = folder / std::to_string(seed);
+    write_integer_sets(path, {.count = 20, .seed = seed});
+    return read_file(path);
   };
   EXPECT_EQ(drawn(3), drawn(3));
   EXPECT_NE(drawn(3), drawn(4));

@@ -199,8 +199,9 @@ TEST(DigitRows, AreAFunctionOfTheirSeed) {
   const auto drawn = [&](int64_t seed) {
     DigitRows rows = digit_rows(folder, 10);
     rows.seed = seed;
+    rows.folder = folder / std::to_string(seed);
     write_digit_rows(rows);
-    return test::contents(folder / "out/train.tsv") + test::contents(folder / "out/train.idx");
+    return test::contents(rows.folder + "/train.tsv") + test::contents(rows.folder + "/train.idx");
   };
   const std::string first = drawn(1);
   EXPECT_NE(drawn(2), first);

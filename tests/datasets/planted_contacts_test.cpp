@@ -64,8 +64,9 @@ TEST(PlantedContacts, ChangeTogether) {
 TEST(PlantedContacts, FollowTheSeed) {
   const test::TemporaryFolder folder;
   const auto drawn = [&](uint64_t seed) {
-    write_planted_contacts(folder.path(), {.count = 3, .valid = 1, .seed = seed});
-    return test::contents(folder / "train.fasta") + test::contents(folder / "contacts.tsv");
+    const std::string own = folder / std::to_string(seed);
+    write_planted_contacts(own, {.count = 3, .valid = 1, .seed = seed});
+    return test::contents(own + "/train.fasta") + test::contents(own + "/contacts.tsv");
   };
   const std::string first = drawn(1);
   EXPECT_NE(drawn(2), first);
@@ -76,7 +77,7 @@ TEST(PlantedContacts, FindRoom) {
   const test::TemporaryFolder folder;
   for (uint64_t seed = 1; seed <= 30; ++seed)
     EXPECT_EQ(
-        write_planted_contacts(folder.path(),
+        write_planted_contacts(folder / std::to_string(seed),
                                {.count = 1, .valid = 1, .length = 20, .contacts = 5, .seed = seed})
             .size(),
         5U);

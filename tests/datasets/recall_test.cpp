@@ -44,8 +44,9 @@ TEST(Recall, AsksForValuesOfItsPairs) {
 TEST(Recall, FollowsTheSeed) {
   const test::TemporaryFolder folder;
   const auto drawn = [&](int64_t seed) {
-    write_recall(folder / "r", {.count = 20, .seed = seed});
-    return read_file(folder / "r");
+    const std::string path = folder / std::to_string(seed);
+    write_recall(path, {.count = 20, .seed = seed});
+    return read_file(path);
   };
   EXPECT_EQ(drawn(3), drawn(3));
   EXPECT_NE(drawn(3), drawn(4));
