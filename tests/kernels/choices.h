@@ -169,6 +169,7 @@ inline constexpr BiasChoice kBiases[] = {
     {"edges", false, false, false, false, {false, true, false}, false, true},
     {"edges_of_entries", false, false, false, false, {true, false, false}, false, true},
     {"gates", false, false, false, false, {}, false, false, true},
+    {"all", true, true, true, true, {false, true, true}, true, true, true, true},
     {"products", false, false, false, false, {}, false, false, false, true},
     {"products_of_entries",
      false,
@@ -180,7 +181,6 @@ inline constexpr BiasChoice kBiases[] = {
      false,
      false,
      true},
-    {"all", true, true, true, true, {false, true, true}, true, true, true, true},
 };
 
 // Sums that fall by up to 1 from key to key, far from 0; a query has the sum of a key nearby, so

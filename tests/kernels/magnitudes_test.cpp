@@ -63,6 +63,9 @@ void add_holes(Case<S>& c) {
   }
 }
 
+// Without products, which are the last ones: scores much larger than these round them away.
+constexpr int kCount = std::size(kBiases) - 2;
+
 template <class S>
 Case<S> make(const FamilyChoice& family, const NormaliserChoice& normaliser, const Pattern& pattern,
              double magnitude, int turn) {
@@ -72,7 +75,6 @@ Case<S> make(const FamilyChoice& family, const NormaliserChoice& normaliser, con
   place(pattern, magnitude, shape.keys, shape.depth, true, c.key);
   c.score.activation = family.activation;
   set_normaliser(normaliser, c);
-  constexpr int kCount = std::size(kBiases);
   const int bias = turn % (kCount + 1);
   add_bias(c, kBiases[bias < kCount ? bias : 1]);
   if (bias == kCount) add_holes(c);
