@@ -65,7 +65,7 @@ function cardParts(method) {
               entry.missing ? element('span', {class: 'soft'}, 'not computed')
                 : element('span', {class: entry.passed ? 'good' : 'bad'}, entry.passed ? 'passed' : 'failed')),
       element('div', {class: 'value'}, entry.missing || figure(entry.value) + interval),
-      element('p', {class: 'soft'}, entry.bar ? `${entry.meaning} It passes with ${entry.bar}.` : entry.meaning)));
+      element('p', {class: 'soft'}, entry.bar ? `${entry.meaning} It passes if ${entry.bar}.` : entry.meaning)));
   }
   return [element('h2', {}, method.name), element('p', {class: 'soft'}, method.meaning),
           element('p', {}, verdict), list];
