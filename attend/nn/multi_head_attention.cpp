@@ -494,7 +494,8 @@ Tensor MultiHeadAttention::memory_contexts(const Group& group, const AttentionCa
   const Tensor contexts =
       group.memory->attend({given.query, given.key, given.value, query, plain, offset}, given.spec,
                            sums, given.output, call.pass);
-  if (!call.others_follow) return contexts;
+  // A watch sees the weights of all keys, so they stay.
+  if (!call.others_follow || call.pass.watch != nullptr) return contexts;
   const int64_t segment = group.memory->segment();
   const int64_t left = (offset + query.size(2) - 1) / segment * segment;
   held.sums = sums;

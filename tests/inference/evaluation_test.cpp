@@ -28,7 +28,7 @@ TEST(Evaluation, CountsLabelsThatTrainingLacksAsWrong) {
   const std::vector<Example> known = {examples[0], examples[2]};
   std::vector<std::string> said;
   model.check_labels(examples, "t.tsv", [&](const std::string& line) { said.push_back(line); });
-  EXPECT_THAT(said, ElementsAre(AllOf(HasSubstr("t.tsv: 1 target is of 1 label that"),
+  EXPECT_THAT(said, ElementsAre(AllOf(HasSubstr("t.tsv: training lacks 1 label of 1 target"),
                                       HasSubstr("'new' in t.tsv:7"))));
   EXPECT_THAT(test::error_of([&] { model.check_labels(examples, "t.tsv"); }),
               HasSubstr("label 'new' of 'bad' was not in training"));

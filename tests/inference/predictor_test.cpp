@@ -124,7 +124,7 @@ TEST(Predictor, RoundedWeightsAnswerAsFloatsDo) {
 TEST(Predictor, RefusesRoundedWeightsForAModelWithoutStepsForThem) {
   ModelConfig config;
   config.type = "transformer";
-  config.of<TransformerConfig>().positions = Positions::rotary;
+  config.of<TransformerConfig>().experts = 2;
   const PairModel model = make_pair_model({}, config, examples);
   Predictor predictor(model, {.threads = 1});
   EXPECT_NO_THROW(predictor.pack());
