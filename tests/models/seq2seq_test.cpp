@@ -156,7 +156,8 @@ TEST_P(EveryVariant, StepsGiveTheTeacherForcedProbabilities) {
 TEST_P(EveryVariant, PackedStepsAreThoseOfLibTorch) {
   const Seq2SeqConfig& config = GetParam().config;
   const AttentionChoices choices = config.attends() ? config.choices() : AttentionChoices();
-  const std::vector<std::string> scores = {"dot", "scaled_dot", "general", "additive", "linear"};
+  const std::vector<std::string> scores = {"dot",     "scaled_dot", "disentangled_dot",
+                                           "general", "additive",   "linear"};
   const bool reads_both_states = config.query.find("previous_state + state") == 0;
   const bool has_packed_form =
       config.attends() && !reads_both_states && !config.intra_decoder && !config.copy &&

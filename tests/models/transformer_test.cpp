@@ -123,15 +123,10 @@ TEST_P(EveryTransformer, StepsGiveTheTeacherForcedProbabilities) {
 TEST_P(EveryTransformer, BeamsReorderItsCaches) { reference::expect_reordering(*network, batch); }
 
 bool has_packed_steps(const std::string& variant) {
-  const std::vector<std::string> packed = {"plain",       "post_norm",
-                                           "gelu",        "untied",
-                                           "all_tied",    "learned_positions",
-                                           "shared_keys", "marian",
-                                           "unscaled",    "gated_attention",
-                                           "rotary",      "alibi",
-                                           "t5",          "t5_whole",
-                                           "tied_inputs", "kerple_power",
-                                           "yarn",        "score_disentangled_dot"};
+  const std::vector<std::string> packed = {
+      "plain",       "post_norm", "gelu",        "untied",          "all_tied", "learned_positions",
+      "shared_keys", "marian",    "unscaled",    "gated_attention", "rotary",   "alibi",
+      "t5",          "t5_whole",  "tied_inputs", "kerple_power",    "yarn"};
   return std::find(packed.begin(), packed.end(), variant) != packed.end();
 }
 
