@@ -411,8 +411,9 @@ TEST(Names, AreReadIntoAnEnumAndWrittenFromIt) {
   Named options;
   parse_toml(options.settings(), "[a]\nshape = 'square'\n", "c.toml");
   EXPECT_EQ(options.shape, Shape::square);
-  EXPECT_THAT(to_toml(options.settings(), true),
-              HasSubstr("# shape of the figure (one of round, square, none)\nshape = \"square\"\n"));
+  EXPECT_THAT(
+      to_toml(options.settings(), true),
+      HasSubstr("# shape of the figure (one of round, square, none)\nshape = \"square\"\n"));
   assign(options.settings(), "a.shape=none");
   EXPECT_EQ(options.shape, Shape::none);
   EXPECT_EQ(name_of(options.shape), "none");
