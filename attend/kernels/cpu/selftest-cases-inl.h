@@ -113,8 +113,6 @@ struct SelftestInputs {
   std::vector<S> query, key, value, grad_context;
   std::vector<T> vector, grad_lse, dense, slopes, sinks, relative, centres, widths, alphas;
   std::vector<double> query_sums, key_sums;
-  std::vector<T> query_products, key_products;
-  std::vector<int32_t> columns;
 };
 
 template <class T>
@@ -182,11 +180,6 @@ SelftestInputs<S> random_inputs(const Shape& s, uint64_t seed, double magnitude)
   in.centres = normal<T>(rows, engine, static_cast<double>(s.keys) / 2);
   in.widths = normal<T>(rows, engine, 20);
   add_gate_sums(s, engine, in);
-  in.query_products = normal<T>(rows * (2 * kReach), engine);
-  in.key_products = normal<T>(s.batch * s.heads * s.keys * (2 * kReach), engine);
-  for (int64_t n = 0; n < s.queries + s.keys - 1; ++n)
-    in.columns.push_back(
-        static_cast<int32_t>(std::clamp<int64_t>((n - s.queries) / 2 + kReach, 0, 2 * kReach - 1)));
   for (int64_t h = 0; h < s.heads; ++h) in.alphas.push_back(T(1.2 + 0.45 * static_cast<double>(h)));
   if (magnitude == 1) return in;
   scale(magnitude, in.query);
@@ -236,13 +229,6 @@ const std::vector<BiasChoice<S>>& biases() {
        [](const In& in, P& p) {
          p.bias.query_sums = in.query_sums.data();
          p.bias.key_sums = in.key_sums.data();
-       }},
-      {"products by distance",
-       [](const In& in, P& p) {
-         p.bias.query_products = in.query_products.data();
-         p.bias.key_products = in.key_products.data();
-         p.bias.product_columns = 2 * kReach;
-         p.bias.columns = in.columns.data();
        }},
       {"soft cap", [](const In&, P& p) { p.score.soft_cap = 4; }},
       {"dropout",
