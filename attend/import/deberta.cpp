@@ -119,7 +119,7 @@ void insert_part(ForeignModel& model, const std::string& theirs, const std::stri
 }
 
 // The parts of a text such as "c2p|p2c", in lower case, or of a list.
-std::set<std::string> names_in(const JsonPosition& config, const char* key) {
+std::set<std::string> term_names_in(const JsonPosition& config, const char* key) {
   std::set<std::string> names;
   if (!config.has(key)) return names;
   const JsonPosition place = config.member(key);
@@ -150,7 +150,7 @@ int64_t positive_or(const JsonPosition& config, const char* key, int64_t otherwi
 
 // The two relative terms of the scores.
 void read_terms(const JsonPosition& config, SourceEncoderConfig& encoder) {
-  const std::set<std::string> types = names_in(config, "pos_att_type");
+  const std::set<std::string> types = term_names_in(config, "pos_att_type");
   const bool both = types.contains("c2p") && types.contains("p2c");
   if (!both && (types.contains("c2p") || types.contains("p2c")))
     config.member("pos_att_type").refuse("names one of c2p and p2c; both and none are read");
@@ -179,7 +179,7 @@ void read_terms(const JsonPosition& config, SourceEncoderConfig& encoder) {
 
 void read_distances(const JsonPosition& config, SourceEncoderConfig& encoder, ForeignModel& model) {
   const std::string ours = "encoder.layers.";
-  const bool normalised = names_in(config, "norm_rel_ebd").contains("layer_norm");
+  const bool normalised = term_names_in(config, "norm_rel_ebd").contains("layer_norm");
   encoder.normalise_distances = normalised && encoder.distances != DistanceSource::own;
   if (encoder.distances != DistanceSource::own)
     insert_rows(model, {{"encoder.rel_embeddings.weight", ours + "distances.table"}});
