@@ -5,6 +5,7 @@
 #include <fmt/format.h>
 
 #include <CLI/CLI.hpp>
+#include <algorithm>
 #include <chrono>
 #include <ctime>
 #include <iostream>
@@ -27,9 +28,9 @@ struct Clocks {
 
 using Lines = std::vector<std::string>;
 
-// Calls ask(sources) with all lines or one by one, and returns the times, in total and per call.
+// Calls ask(sources) with `batch` lines at a time, and returns the times, in total and per call.
 template <class Ask>
-nlohmann::json timed(const Lines& lines, bool one_by_one, Ask ask) {
+nlohmann::json timed(const Lines& lines, size_t batch, Ask ask) {
   std::vector<double> seconds;
   const auto ask_timed = [&](const Lines& sources) {
     const Clocks begin;
@@ -37,8 +38,11 @@ nlohmann::json timed(const Lines& lines, bool one_by_one, Ask ask) {
     seconds.push_back(Clocks().wall - begin.wall);
   };
   const Clocks begin;
-  if (!one_by_one) ask_timed(lines);
-  for (size_t i = 0; one_by_one && i < lines.size(); ++i) ask_timed({lines[i]});
+  for (size_t first = 0; first < lines.size(); first += batch) {
+    const auto begin_of_batch = lines.begin() + static_cast<std::ptrdiff_t>(first);
+    const size_t count = std::min(batch, lines.size() - first);
+    ask_timed({begin_of_batch, begin_of_batch + static_cast<std::ptrdiff_t>(count)});
+  }
   const Clocks end;
   return {{"wall", end.wall - begin.wall},
           {"processor", end.processor - begin.processor},
@@ -47,9 +51,9 @@ nlohmann::json timed(const Lines& lines, bool one_by_one, Ask ask) {
 
 // One object per turn: the times and the best answers.
 nlohmann::json answer_turn(const Model& model, const Lines& lines, const SearchOptions& search,
-                           bool one_by_one) {
+                           size_t batch) {
   std::vector<Answer> answers;
-  nlohmann::json found = timed(lines, one_by_one, [&](const Lines& sources) {
+  nlohmann::json found = timed(lines, batch, [&](const Lines& sources) {
     for (Answer& each : model.answer(sources, search)) answers.push_back(std::move(each));
   });
   for (const Answer& each : answers)
@@ -59,9 +63,9 @@ nlohmann::json answer_turn(const Model& model, const Lines& lines, const SearchO
 }
 
 // One object per turn: the times and the vectors of the texts.
-nlohmann::json embed_turn(const Model& model, const Lines& lines, bool one_by_one) {
+nlohmann::json embed_turn(const Model& model, const Lines& lines, size_t batch) {
   std::vector<Embedding> embeddings;
-  nlohmann::json found = timed(lines, one_by_one, [&](const Lines& sources) {
+  nlohmann::json found = timed(lines, batch, [&](const Lines& sources) {
     for (Embedding& each : model.embed(sources)) embeddings.push_back(std::move(each));
   });
   for (const Embedding& each : embeddings) found["vectors"].push_back(each.whole);
@@ -78,7 +82,8 @@ int main(int argc, char** argv) {
   std::string folder, file;
   ModelOptions options{.threads = 1};
   SearchOptions search{.beam = 5};
-  bool one_by_one = false, embeds = false;
+  size_t batch = 0;
+  bool embeds = false;
   CLI::App app("Answers the lines of a file, in turns");
   app.add_option("model", folder, "the folder")->required();
   app.add_option("lines", file, "the file, a source a line")->required();
@@ -91,7 +96,7 @@ int main(int argc, char** argv) {
       "float32, bfloat16 or int8");
   app.add_option("--beam", search.beam, "hypotheses a source");
   app.add_option("--length", search.maximum_length, "tokens of every answer; 0: to its end");
-  app.add_flag("--one-by-one", one_by_one, "each line by a call of its own");
+  app.add_option("--batch", batch, "lines per call; 0: all");
   app.add_flag("--embed", embeds, "compute the vectors of the lines");
   CLI11_PARSE(app, argc, argv);
   search.minimum_length = search.maximum_length;
@@ -99,9 +104,10 @@ int main(int argc, char** argv) {
   std::vector<std::string> lines;
   std::istringstream text(read_file(file));
   for (std::string line; std::getline(text, line);) lines.push_back(line);
+  if (batch == 0) batch = std::max<size_t>(1, lines.size());
   for (std::string turn; std::getline(std::cin, turn);)
-    std::cout << (embeds ? embed_turn(model, lines, one_by_one)
-                         : answer_turn(model, lines, search, one_by_one))
+    std::cout << (embeds ? embed_turn(model, lines, batch)
+                         : answer_turn(model, lines, search, batch))
                      .dump()
               << std::endl;
 }

@@ -190,8 +190,8 @@ int main(int argc, char** argv) {
   const std::string slow_products = attend::bench::prepare_blas(argv);
   CLI::App app{
       "Attention kernels against the multiply-add peak of the core, the memory bandwidth and "
-      "LibTorch's composed path, each measured in the same run. Figures are medians; what is "
-      "compared takes turns. One thread is timed by its processor time, several by the clock."};
+      "LibTorch's composed path, each measured in the same run. Figures are medians; both "
+      "sides take turns. One thread is timed by its processor time, several by the clock."};
   attend::bench::Options options;
   options.picture =
       std::filesystem::absolute(argv[0]).parent_path().append("attention_bench.svg").string();

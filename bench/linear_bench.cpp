@@ -198,8 +198,8 @@ int main(int argc, char** argv) {
   using namespace attend::bench;
   CLI::App app{
       "Linear-time attention, one head of depth 64: microseconds a token from 1,024 to 65,536 with "
-      "the exponent of the length, the same of exact fused attention, and the error of the context "
-      "against exact attention, |difference| / |exact|. Medians; what is compared takes turns on "
+      "the exponent of the length, also of exact fused attention, and the error of the context "
+      "against exact attention, |difference| / |exact|. Medians; both sides take turns on "
       "one thread, timed by its processor time."};
   Options options;
   app.add_flag("--quick", options.quick, "shorter sequences and fewer turns");

@@ -52,9 +52,11 @@ PATTERNS = (
     pattern("so many", r"\b(?:so|thus|as) (?:many|much)\b", "a number, a name or a formula"),
 )
 SENTENCE = Pattern(f"over {LONGEST_SENTENCE} words", re.compile(""), "several sentences")
-CPP_TOKEN = re.compile(r'R"([^()\s]*)\((?:.|\n)*?\)\1"|"(?:\\.|[^"\\\n])*"|\'(?:\\.|[^\'\\\n])*\'|//[^\n]*'
+CPP_TOKEN = re.compile(r'R"([^()\s]*)\((?:.|\n)*?\)\1"|"(?:\\.| \n|[^"\\\n])*"|\'(?:\\.|[^\'\\\n])*\'|//[^\n]*'
                        r"|/\*(?:.|\n)*?\*/")
 CONTINUED_TEXT = re.compile(r'(?<=[^\\\n(])"\n\s*"(?=[^\n])')  # between two literals of one text
+MARKUP = re.compile(r"<[^>]*>|\{[^{}]*[; ][^{}]*\}")  # tags, JSON, CSS
+LIST_LINE = re.compile(r"\\n\s*(?=\\n|  )")  # such as a command of --help: ends a sentence
 TOOL_COMMENT = re.compile(r"NOLINT|clang-format|namespace|IWYU")
 
 
@@ -69,6 +71,11 @@ class Prose:
 
 def line_of(text, place):
     return text.count("\n", 0, place) + 1
+
+
+def kept_lines(instead):
+    """A replacement that keeps line breaks, so that numbers of lines stay right."""
+    return lambda match: instead + "\n" * match.group().count("\n")
 
 
 def cpp_prose(file, text):
@@ -87,8 +94,9 @@ def cpp_prose(file, text):
                 last[3] += "\n" + content
             else:
                 found.append([file, line, whole, content])
-        elif not token.startswith("'") and len(token.split()) >= 3:
-            found.append([file, line, False, re.sub(r"\\n|\\\"", " ", token.strip('"'))])
+        elif not token.startswith("'") and len(token.replace(" \n", "").split()) >= 3:
+            prose = LIST_LINE.sub(kept_lines("; "), MARKUP.sub(kept_lines("{}"), token.strip('"')))
+            found.append([file, line, False, re.sub(r"\\n|\\\"", " ", prose)])
     return [Prose(name, line, content) for name, line, _, content in found]
 
 

@@ -153,7 +153,7 @@ class Attend:
     def __init__(self, args, model, lines, case):
         command = [args.build / "answer_bench", model, lines, "--threads", str(case.threads),
                    "--beam", str(case.beam), "--length", str(args.length), "--weights",
-                   case.weights] + ["--one-by-one"] * case.one_by_one
+                   case.weights, "--batch", "1" if case.one_by_one else "0"]
         self.process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE,
                                         text=True)
 

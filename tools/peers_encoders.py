@@ -246,7 +246,7 @@ class Attend:
 
     def __init__(self, build, folder, case, lines):
         command = [build / "answer_bench", folder / "attend", lines, "--embed", "--threads", str(case.threads),
-                   "--weights", case.weights] + ["--one-by-one"] * (case.batch == 1)
+                   "--weights", case.weights, "--batch", str(case.batch)]
         self.process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
 
     def turn(self):
@@ -268,7 +268,7 @@ def check_equal(case, ours, peer, theirs):
 
 
 def compare(args, folder, case, tokenizer):
-    count = max(case.batch, 2048 // case.tokens // (4 if case.model == "bert-base" else 1))
+    count = max(1, 2048 // case.tokens // case.batch // (4 if case.model == "bert-base" else 1)) * case.batch
     drawn = random.Random(1)
     texts = [" ".join(f"w{drawn.randrange(WORDS - 5)}" for _ in range(case.tokens - 2)) for _ in range(count)]
     lines = folder / "lines.txt"
@@ -281,7 +281,7 @@ def compare(args, folder, case, tokenizer):
     turns = [[side.turn() for side in (ours, *peers)] for _ in range(args.turns)]
     ours.close()
     for i, peer in enumerate(peers, 1):
-        row = {"work": case.work(), "peer": peer.name, "unit": "ms a text", "bar": case.bar}
+        row = {"work": case.work(), "peer": peer.name, "unit": "ms per text", "bar": case.bar}
         for name, side in (("ours", 0), ("theirs", i)):
             row[name] = 1e3 * statistics.median(turn[side]["processor"] for turn in turns) / count
         row["ratio"] = statistics.median(turn[i]["processor"] / turn[0]["processor"] for turn in turns)

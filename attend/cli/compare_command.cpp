@@ -133,8 +133,10 @@ Evaluation test(const CompareOptions& options, const std::string& folder,
                 const std::vector<Example>& examples, MetricOptions& measured) {
   const Model model(folder, options.model);
   measured = metric_options(model);
+  SearchOptions search = options.search;
+  search.no_answer = model.search_options().no_answer;
   CountPrinter printer("decoded");
-  return evaluate(model, examples, options.search,
+  return evaluate(model, examples, search,
                   [&](int64_t done, int64_t total) { printer.show(done, total); });
 }
 

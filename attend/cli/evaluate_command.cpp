@@ -123,9 +123,10 @@ void write_scores(const std::string& path, const Model& model,
 // Items and labels that were not in training have no likelihood.
 void leave_likelihood_out(const EvaluateOptions& options, Measurement& result) {
   std::erase_if(result.metrics, [](const Metric* metric) { return !metric->of_answers(); });
-  print_remark(fmt::format(
-      "{}: the training data lack every {}, so loss is not computed", options.data,
-      result.popular.answers.empty() ? "target; check the column of the targets" : "last item"));
+  const bool ranks = !result.popular.answers.empty();
+  print_remark(fmt::format("{}: the training data lack every {}, so loss is not computed{}",
+                           options.data, ranks ? "last item" : "target",
+                           ranks ? "" : "; check the column of the targets"));
 }
 
 std::string unread_part(int64_t tokens) {

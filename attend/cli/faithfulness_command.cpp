@@ -132,7 +132,7 @@ void add_faithfulness_command(CLI::App& app) {
       "why}]}.\n"
       "If no example has a figure, its numbers are null, and missing gives the reason. An entry\n"
       "of left_out without a method is a whole example.\n"
-      "That two methods rank tokens alike proves nothing by itself (Neely et al. 2022).");
+      "Agreement of two methods proves nothing by itself (Neely et al. 2022).");
   command->callback([options] { run_faithfulness(*options); });
 }
 

@@ -142,14 +142,15 @@ void add_gradients_command(CLI::App& app) {
   add_output_file(*command, "--out", options->out, "plot to write, an .svg file");
   command->add_flag("--json", options->json, "print one JSON object");
   command->footer(
-      "Example:\n"
-      "  attend gradients runs/none-1 runs/bahdanau-1 --data data --out gradients.svg\n"
-      "The norm of the gradient of a pair's loss with respect to each hidden state of the\n"
-      "encoder's forward direction, by the number of tokens that follow it: the geometric mean\n"
-      "over the pairs, before training (new weights) and after it. Without attention the loss\n"
-      "reaches a state only through the recurrence, and the gradient vanishes with distance.\n"
+      "Measures the gradient of a pair's loss with respect to each hidden state of the\n"
+      "encoder's forward direction. Prints the geometric mean of its norm over the pairs, by the\n"
+      "number of tokens after the state, before training and after it. Without attention the\n"
+      "loss reaches a state only through the recurrence. Then the gradient vanishes with\n"
+      "distance.\n"
       "JSON: models: [{model, trained, norms, states (number of states per norm)}], from\n"
-      "distance 0.");
+      "distance 0.\n"
+      "Example:\n"
+      "  attend gradients runs/none-1 runs/bahdanau-1 --data data --out gradients.svg");
   command->callback([options] { run_gradients(*options); });
 }
 

@@ -16,11 +16,9 @@ void add_import_command(CLI::App& app) {
       ->add_option(
           "folder", *folder,
           "folder with config.json, model.safetensors or its shards, and tokenizer.json or older "
-          "files (vocab.txt, vocab.json and merges.txt, sentencepiece.bpe.model, spiece.model); "
-          "for "
-          "translators source.spm, target.spm and vocab.json, for images preprocessor_config.json; "
-          "or the "
-          "checkpoint20.npz of g2p-en")
+          "files (vocab.txt, vocab.json and merges.txt, sentencepiece.bpe.model, spiece.model, "
+          "spm.model); for translators source.spm, target.spm and vocab.json, for images "
+          "preprocessor_config.json; or the checkpoint20.npz of g2p-en")
       ->required();
   command->add_option("--out", *out, "model folder to write")->required();
   command->footer(
@@ -28,9 +26,10 @@ void add_import_command(CLI::App& app) {
       "  attend import all-MiniLM-L6-v2 --out minilm\n"
       "  attend embed minilm < sentences.txt\n"
       "Types: bert, distilbert, roberta, xlm-roberta, camembert, modernbert, electra, albert,\n"
-      "mpnet, esm: encoders (type embedder), masked words (encoder), labels (classifier) and\n"
-      "labels of tokens (tagger); vit, deit: labels of images (vit); gpt2: continuations (lm);\n"
-      "marian, t5, mt5: answers to lines (transformer).\n"
+      "mpnet, deberta-v2, esm: encoders (type embedder), masked words (encoder), labels\n"
+      "(classifier), labels of tokens (tagger); the first six also parts of passages (reader);\n"
+      "vit, deit: labels of images (vit); gpt2: continuations (lm); marian, t5, mt5: answers to\n"
+      "lines (transformer).\n"
       "If a setting or a tensor changes results and is not supported, the command names it and\n"
       "writes nothing. Notes on standard error name ignored settings. The search options of\n"
       "generation_config.json become decode.* of config.toml.");

@@ -206,7 +206,7 @@ void add_train_command(CLI::App& app) {
       "A first SIGINT, SIGTERM, SIGHUP (a closed terminal) or SIGUSR1 (Slurm's --signal) saves\n"
       "and stops; the exit code is then 128 + the signal.\n"
       "A killed training continues if its command is repeated with --resume. The result is\n"
-      "bit-identical, except with train.minutes, whose rates follow the clock. Training data\n"
+      "bit-identical, except with train.minutes: rates then follow the clock. Training data\n"
       "and settings of the model must be as before.\n"
       "Settings train.* may change from there on, except for train.seed and\n"
       "train.shuffle_buffer. With another train.batch or train.batch_tokens, the rest of the\n"

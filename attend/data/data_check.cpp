@@ -81,8 +81,7 @@ class Rows {
     const int64_t before = sentences_->lines_read();
     try {
       if (!sentences_->next(row.source, row.target)) return false;
-      row.source = to_nfc(row.source);
-      row.target = to_nfc(row.target);
+      normalise(row);
     } catch (const Error& error) {
       if (sentences_->lines_read() == before) throw;
       row.problem = error.what();
@@ -113,10 +112,15 @@ class Rows {
       fail("{}: the other file has fewer lines; line i of both files must be a pair",
            (more ? *source_ : *target_).where());
     if (!more || !row.problem.empty()) return more;
-    row.source = to_nfc(row.source);
-    row.target = to_nfc(row.target);
+    normalise(row);
     if (!target_) split(row);
     return true;
+  }
+
+  // Error if a text is not UTF-8. Places in texts as they are stay right.
+  void normalise(Row& row) const {
+    for (std::string* text : {&row.source, &row.target})
+      if (std::string normal = to_nfc(*text); !files_.takes_starts) *text = std::move(normal);
   }
 
   void split(Row& row) {

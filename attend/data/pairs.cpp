@@ -197,7 +197,7 @@ bool PairReader::next_of_two(std::string& source, std::string& target) {
     if (!more) return false;
     ++read_;
     if (!problem.empty()) fail("{}", problem);
-    if (!is_blank(source) && !is_blank(target)) return true;
+    if (!is_blank(source) && (files_.takes_empty_targets || !is_blank(target))) return true;
     ++skipped_;
   }
 }

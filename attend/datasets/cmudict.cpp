@@ -122,12 +122,11 @@ SplitCounts split_cmudict(const std::string& dictionary, const std::string& fold
     fail("{}: {} words are too few: they leave train, valid or test empty", dictionary,
          entries.size());
   }
-  create_folder(folder, folder);
-  remove_temporary_files(folder);
-  const std::filesystem::path place = folder;
-  write_new_files({{(place / "train.tsv").string(), train},
-                   {(place / "valid.tsv").string(), valid},
-                   {(place / "test.tsv").string(), test}});
+  NewFolder files(folder);
+  files.add("train.tsv", train);
+  files.add("valid.tsv", valid);
+  files.add("test.tsv", test);
+  files.write();
   return counts;
 }
 

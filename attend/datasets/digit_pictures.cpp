@@ -62,9 +62,9 @@ class Drawer {
   std::mt19937_64 random_;
 };
 
-// Writes part.idx and its table. `draw` fills each black picture and returns its target.
-WrittenTable write_pictures(
-    const std::string& folder, const DrawnPart& part, int64_t height, int64_t width,
+// Adds part.idx and its table. `draw` fills each black picture and returns its target.
+WrittenTable add_pictures(
+    NewFolder& folder, const DrawnPart& part, int64_t height, int64_t width,
     const std::function<std::string(const std::string& name, Image& picture)>& draw) {
   IdxArray pictures{{part.count, height, width}, {}};
   if (part.count > maximum_bytes / pictures.entry_size())
@@ -79,8 +79,8 @@ WrittenTable write_pictures(
     lines.push_back(name + '\t' + draw(name, picture));
     pictures.bytes += picture.pixels;
   }
-  write_new_files({{(fs::path(folder) / (part.name + ".idx")).string(), idx_bytes(pictures)}});
-  return internal::write_table(folder, part.name, lines);
+  folder.add(part.name + ".idx", idx_bytes(pictures));
+  return internal::add_table(folder, part.name, lines);
 }
 
 // Puts a row of digits into the picture and returns its target.
@@ -212,15 +212,15 @@ void check_digits(const LabelledImages& set, const std::string& images, const st
 std::vector<WrittenTable> write_digit_rows(const DigitRows& rows) {
   const LabelledImages read = read_labelled_images(rows.images, rows.labels);
   const std::vector<DrawnPart> parts = internal::drawn_parts(rows, read);
-  create_folder(rows.folder, rows.folder);
-  remove_temporary_files(rows.folder);
+  NewFolder folder(rows.folder);
   std::vector<WrittenTable> tables;
   for (const DrawnPart& part : parts) {
     Drawer drawer(read, part, rows.seed);
-    tables.push_back(write_pictures(
-        rows.folder, part, read.images.shape[1], max_digits * read.images.shape[2],
+    tables.push_back(add_pictures(
+        folder, part, read.images.shape[1], max_digits * read.images.shape[2],
         [&](const std::string& /*name*/, Image& picture) { return draw_row(drawer, picture); }));
   }
+  folder.write();
   return tables;
 }
 
@@ -228,19 +228,19 @@ std::vector<WrittenTable> write_digit_sums(const DigitSums& sums) {
   const LabelledImages read = read_labelled_images(sums.images, sums.labels);
   check_digits(read, sums.images, sums.labels);
   const std::vector<DrawnPart> parts = internal::drawn_parts(sums, read);
-  create_folder(sums.folder, sums.folder);
-  remove_temporary_files(sums.folder);
+  NewFolder folder(sums.folder);
   std::vector<WrittenTable> tables;
   for (const DrawnPart& part : parts) {
     Drawer drawer(read, part, sums.seed);
     std::vector<std::string> places;
-    tables.push_back(write_pictures(sums.folder, part, read.images.shape[1] * 3 / 2,
-                                    3 * read.images.shape[2],
-                                    [&](const std::string& name, Image& picture) {
-                                      return draw_sum(drawer, name, picture, places);
-                                    }));
-    internal::write_table(sums.folder, part.name + "-places", places);
+    tables.push_back(add_pictures(folder, part, read.images.shape[1] * 3 / 2,
+                                  3 * read.images.shape[2],
+                                  [&](const std::string& name, Image& picture) {
+                                    return draw_sum(drawer, name, picture, places);
+                                  }));
+    internal::add_table(folder, part.name + "-places", places);
   }
+  folder.write();
   return tables;
 }
 

@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "attend/datasets/media_sets.h"
+#include "attend/datasets/new_files.h"
 
 namespace attend::internal {
 
@@ -21,8 +22,8 @@ std::vector<DrawnPart> drawn_parts(const DrawnImages& drawn, const LabelledImage
 
 int label_of(const LabelledImages& set, int64_t index);
 
-// Writes name.tsv into the folder.
-WrittenTable write_table(const std::string& folder, const std::string& name,
-                         const std::vector<std::string>& lines);
+// Adds name.tsv to the folder.
+WrittenTable add_table(NewFolder& folder, const std::string& name,
+                       const std::vector<std::string>& lines);
 
 }  // namespace attend::internal

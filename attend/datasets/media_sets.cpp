@@ -18,9 +18,9 @@ namespace attend {
 namespace {
 
 namespace fs = std::filesystem;
+using internal::add_table;
 using internal::DrawnPart;
 using internal::label_of;
-using internal::write_table;
 
 // Returns the path as a table in the folder names it; a relative path stays relative. Both are made
 // absolute first, because the folder need not exist yet and relative() makes only existing paths
@@ -41,8 +41,8 @@ int64_t first_valid(int64_t count, int64_t valid, const std::string& name) {
   return count - valid;
 }
 
-WrittenTable write_sets(const DigitSets& sets, const LabelledImages& images,
-                        const std::string& file, const DrawnPart& part) {
+WrittenTable add_sets(NewFolder& folder, const DigitSets& sets, const LabelledImages& images,
+                      const std::string& file, const DrawnPart& part) {
   std::mt19937_64 random = internal::generator(static_cast<uint64_t>(sets.seed), part.stream);
   const auto below = [&](int64_t count) {
     return static_cast<int64_t>(internal::draw_below(static_cast<uint64_t>(count), random));
@@ -60,7 +60,7 @@ WrittenTable write_sets(const DigitSets& sets, const LabelledImages& images,
     }
     lines.push_back(fmt::format("{}\t{}", names, digits.size()));
   }
-  return write_table(sets.folder, part.name, lines);
+  return add_table(folder, part.name, lines);
 }
 
 // Returns the label and the index of "label_speaker_index.wav".
@@ -82,13 +82,11 @@ std::pair<std::string, int64_t> parse_recording(const fs::path& path) {
 
 namespace internal {
 
-WrittenTable write_table(const std::string& folder, const std::string& name,
-                         const std::vector<std::string>& lines) {
-  const std::string path = (fs::path(folder) / (name + ".tsv")).string();
+WrittenTable add_table(NewFolder& folder, const std::string& name,
+                       const std::vector<std::string>& lines) {
   std::string text;
   for (const std::string& line : lines) text += line + '\n';
-  write_new_files({{path, text}});
-  return {name, path, static_cast<int64_t>(lines.size())};
+  return {name, folder.add(name + ".tsv", std::move(text)), static_cast<int64_t>(lines.size())};
 }
 
 int label_of(const LabelledImages& set, int64_t index) {
@@ -124,8 +122,6 @@ std::vector<WrittenTable> write_image_tables(const ImageSet& set) {
   const LabelledImages read = read_labelled_images(set.images, set.labels);
   const int64_t count = read.labels.shape[0];
   const int64_t valid = first_valid(count, set.valid, set.images);
-  create_folder(set.folder, set.folder);
-  remove_temporary_files(set.folder);
   const std::string file = seen_from(set.folder, set.images);
   std::vector<std::string> lines, valid_lines;
   lines.reserve(static_cast<size_t>(valid));
@@ -133,8 +129,10 @@ std::vector<WrittenTable> write_image_tables(const ImageSet& set) {
   for (int64_t i = 0; i < count; ++i)
     (i < valid ? lines : valid_lines)
         .push_back(fmt::format("{}:{}\t{}", file, i, label_of(read, i)));
-  std::vector<WrittenTable> tables = {write_table(set.folder, set.part, lines)};
-  if (set.valid > 0) tables.push_back(write_table(set.folder, "valid", valid_lines));
+  NewFolder folder(set.folder);
+  std::vector<WrittenTable> tables = {add_table(folder, set.part, lines)};
+  if (set.valid > 0) tables.push_back(add_table(folder, "valid", valid_lines));
+  folder.write();
   return tables;
 }
 
@@ -148,11 +146,11 @@ std::vector<WrittenTable> write_digit_sets(const DigitSets& sets) {
   if (file.find(' ') != std::string::npos)
     fail("{}: a set names images with blanks between, and this name has one; rename it",
          in_quotes(file));
-  create_folder(sets.folder, sets.folder);
-  remove_temporary_files(sets.folder);
+  NewFolder folder(sets.folder);
   std::vector<WrittenTable> tables;
   tables.reserve(parts.size());
-  for (const DrawnPart& part : parts) tables.push_back(write_sets(sets, read, file, part));
+  for (const DrawnPart& part : parts) tables.push_back(add_sets(folder, sets, read, file, part));
+  folder.write();
   return tables;
 }
 
@@ -177,10 +175,12 @@ std::vector<WrittenTable> write_sound_tables(const std::string& recordings,
         "{}: {} recordings leave train, valid or test empty; indices 0 to 4 are for testing, 5 to "
         "9 for validation",
         recordings, files.size());
-  create_folder(folder, folder);
-  remove_temporary_files(folder);
-  return {write_table(folder, "train", train), write_table(folder, "valid", valid),
-          write_table(folder, "test", test)};
+  NewFolder tables(folder);
+  std::vector<WrittenTable> written = {add_table(tables, "train", train),
+                                       add_table(tables, "valid", valid),
+                                       add_table(tables, "test", test)};
+  tables.write();
+  return written;
 }
 
 }  // namespace attend

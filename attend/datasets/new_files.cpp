@@ -15,4 +15,16 @@ void write_new_files(const std::vector<NewFile>& files) {
   for (const auto& [path, bytes] : files) write_file(path, bytes);
 }
 
+std::string NewFolder::add(const std::string& name, std::string bytes) {
+  const std::string path = (std::filesystem::path(folder_) / name).string();
+  files_.push_back({path, std::move(bytes)});
+  return path;
+}
+
+void NewFolder::write() const {
+  create_folder(folder_, folder_);
+  remove_temporary_files(folder_);
+  write_new_files(files_);
+}
+
 }  // namespace attend

@@ -91,12 +91,10 @@ std::vector<WrittenTable> split_pairs(const PairSplit& split, const Tell& tell) 
   for (const WrittenTable& table : tables)
     if (table.examples == 0)
       fail("{}: {} pairs leave {} empty; more are needed", name, pairs.size(), table.name);
-  create_folder(split.folder, split.folder);
-  remove_temporary_files(split.folder);
-  std::vector<NewFile> written;
+  NewFolder folder(split.folder);
   for (size_t part = 0; part < lines.size(); ++part)
-    written.push_back({tables[part].path, lines[part]});
-  write_new_files(written);
+    tables[part].path = folder.add(tables[part].name + ".tsv", lines[part]);
+  folder.write();
   return tables;
 }
 

@@ -123,19 +123,15 @@ class ProteinFamily {
 std::vector<Contact> write_planted_contacts(const std::string& folder,
                                             const PlantedContacts& planted) {
   check_family(planted);
-  create_folder(folder, folder);
-  remove_temporary_files(folder);
   ProteinFamily family(planted);
-  const auto path = [&](const char* name) {
-    return (std::filesystem::path(folder) / name).string();
-  };
-  const std::string train = family.proteins(planted.count, "train");
-  const std::string valid = family.proteins(planted.valid, "valid");
+  NewFolder files(folder);
+  files.add("train.fasta", family.proteins(planted.count, "train"));
+  files.add("valid.fasta", family.proteins(planted.valid, "valid"));
   std::vector<Contact> contacts = family.contacts();
   std::string lines;
   for (const auto& [first, second] : contacts) lines += fmt::format("{}\t{}\n", first, second);
-  write_new_files(
-      {{path("train.fasta"), train}, {path("valid.fasta"), valid}, {path("contacts.tsv"), lines}});
+  files.add("contacts.tsv", lines);
+  files.write();
   return contacts;
 }
 

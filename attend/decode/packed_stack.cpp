@@ -18,11 +18,7 @@ bool takes_heads(const std::vector<HeadGroup>& groups, bool itself) {
   AttentionChoices choices = groups[0].choices;
   if (itself && PackedBias::takes(choices.bias)) choices.bias.clear();
   if (!itself && groups[0].rotary) return false;
-  const ScoreRow& score = score_row(choices.score);
-  const bool plain_score = score.family == Family::dot && score.parameters.empty() &&
-                           score.map_query == nullptr && score.map_key == nullptr &&
-                           score.map_past == nullptr;
-  return plain_score && reads_all_by_softmax(choices, itself);
+  return score_row(choices.score).compares_vectors() && reads_all_by_softmax(choices, itself);
 }
 
 std::vector<float> numbers(const Tensor& tensor) {

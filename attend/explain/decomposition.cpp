@@ -17,10 +17,11 @@ using at::Tensor;
 // Limit for all copies of a layer's vectors; an attention holds seven such tensors at a time.
 constexpr int64_t max_numbers = 9'000'000;
 
-// Runs copies of one pair. Copy 0 is unchanged. Copy 1 has what was added since the constants of
-// the network were last shared out. Each other copy has the part of one group of vectors. The
-// network is linearised at copy 0: attention weights, deviations of norms and gates are held, and
-// activations become slopes through 0 (Modarressi et al. 2023, 3).
+// Computes the parts of all groups of vectors in one pass over copies of a pair. Copy 0 has the
+// network's own vectors, copy i + 2 has the part of group i. Biases are added to every copy. Copy 1
+// has only these until share_out() distributes them. The network is linearised at copy 0: attention
+// weights, deviations of norms and gates are held, and activations become slopes through 0
+// (Modarressi et al. 2023, 3).
 class Decomposer : public Watch {
  public:
   // `has_decoder`: adds the group of all that a decoder reads.
@@ -90,7 +91,7 @@ class Decomposer : public Watch {
 
   static Tensor whole_of(const Tensor& x) { return x.narrow(0, 0, 1); }
 
-  // Shares out among the parts what was added to all copies.
+  // Distributes the biases of copy 1 among the parts.
   Tensor share_out(Tensor all) const {
     const Tensor added = all[1].clone();
     all.slice(0, 1).sub_(added);

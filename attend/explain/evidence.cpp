@@ -23,7 +23,7 @@ bool below(const FigureValue& figure) { return figure.value < figure.other; }
 bool any_value(const FigureValue&) { return true; }
 bool at_least_5_hundredths(const FigureValue& figure) { return figure.value >= 0.05; }
 
-// Whether all scores in scope of each row are equal up to rounding, so that the largest is chance.
+// Returns whether the scores of each row are equal up to rounding.
 bool is_flat(const AnswerEvidence& evidence, const MappedScores& map) {
   bool flat = false;
   for (const int64_t row : evidence.rows()) {
@@ -38,7 +38,6 @@ bool is_flat(const AnswerEvidence& evidence, const MappedScores& map) {
 
 Figure erased(AnswerEvidence& evidence, const MappedScores& map,
               double AnswerEvidence::Erased::*member) {
-  if (is_flat(evidence, map)) return FigureValue{.missing = no_order};
   const auto best = evidence.erase(map.scores, map.scope);
   const auto random = evidence.erase_in_random_order(map.scope);
   if (!best || !random) return FigureValue{.missing = too_few_keys};
@@ -54,7 +53,6 @@ Figure sufficiency(AnswerEvidence& evidence, const MappedScores& map) {
 }
 
 Figure flips_by_token(AnswerEvidence& evidence, const MappedScores& map) {
-  if (is_flat(evidence, map)) return FigureValue{.missing = no_order};
   return evidence.flips_by_token(map.scores, map.scope);
 }
 
@@ -100,12 +98,13 @@ const std::vector<FigureRow>& figure_table() {
       {"comprehensiveness",
        "mean loss of probability without the 1, 5, 10, 20 and 50 % of tokens with the largest "
        "scores",
-       "DeYoung et al. 2020", "above a random order", true, above, comprehensiveness},
+       "DeYoung et al. 2020", "above a random order", true, above, comprehensiveness, nullptr,
+       true},
       {"sufficiency", "mean loss of probability with only these tokens", "DeYoung et al. 2020",
-       "below a random order", true, below, sufficiency},
+       "below a random order", true, below, sufficiency, nullptr, true},
       {"flips_by_token", "share of answers that change without the token with the largest score",
        "Serrano & Smith 2019", "above a random token", true, above, flips_by_token,
-       "no token changes the answer"},
+       "no token changes the answer", true},
       {"flips_by_weight", "share of answers that change when the largest weight is 0",
        "Serrano & Smith 2019", "above a random weight", true, above, flips_by_weight,
        "no removed weight changes the answer"},
@@ -123,13 +122,14 @@ const std::vector<FigureRow>& figure_table() {
        weights_alone<&WeightTests::uniform_loss>},
       {"tau_gradient",
        "Kendall's rank correlation with the gradient by each token, with constant weights",
-       "Jain & Wallace 2019", "", false, any_value, tau_gradient},
+       "Jain & Wallace 2019", "", false, any_value, tau_gradient, nullptr, true},
       {"tau_occlusion",
        "Kendall's rank correlation with the change of the answer without each token",
-       "Jain & Wallace 2019", "", false, any_value, tau_occlusion},
+       "Jain & Wallace 2019", "", false, any_value, tau_occlusion, nullptr, true},
       {"tau_random_weights", "Kendall's rank correlation with the map of an untrained network",
-       "Adebayo et al. 2018", "at most 0.3 either way", false,
-       [](const FigureValue& figure) { return std::abs(figure.value) <= 0.3; }, tau_random_weights},
+       "Adebayo et al. 2018", "from -0.3 to 0.3", false,
+       [](const FigureValue& figure) { return std::abs(figure.value) <= 0.3; }, tau_random_weights,
+       nullptr, true},
   };
   return table;
 }
@@ -152,11 +152,15 @@ std::vector<MeasuredFigure> EvidenceTester::measure(const MethodRow& method, con
                                                     const MethodChoice& choice) {
   const at::NoGradGuard not_recorded;
   const Tensor scope = evidence_->scope(method, choice);
+  const MappedScores map{method, choice, scores, scope};
+  const bool flat = is_flat(*evidence_, map);
   std::vector<MeasuredFigure> figures;
   for (const FigureRow& row : figure_table()) {
     if (!rows.empty() && std::find(rows.begin(), rows.end(), &row) == rows.end()) continue;
-    if (const Figure figure = row.measure(*evidence_, {method, choice, scores, scope}))
-      figures.push_back({&row, *figure});
+    Figure figure = row.measure(*evidence_, map);
+    if (!figure) continue;
+    if (flat && row.needs_order && figure->missing == nullptr) figure = {.missing = no_order};
+    figures.push_back({&row, *figure});
   }
   return figures;
 }

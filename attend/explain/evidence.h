@@ -40,6 +40,7 @@ struct FigureRow {
   std::optional<FigureValue> (*measure)(AnswerEvidence& evidence, const MappedScores& map);
   // Why the figure is meaningless if value and baseline are both 0; null: it has a meaning.
   const char* both_zero = nullptr;
+  bool needs_order = false;  // not computed for maps with equal scores
 };
 
 const std::vector<FigureRow>& figure_table();

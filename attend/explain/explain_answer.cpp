@@ -28,6 +28,8 @@ Shown shown_of(const Model& model, const Explanation& explanation,
 ExplanationPage page_of(const Model& model, const Explanation& explanation,
                         const ExplanationRequest& request, const Report& report) {
   const ShowOptions& options = request.show;
+  if (!options.edge.empty())
+    fail("at: a page shows no single score; take another format, such as json");
   const MethodRow* only = options.method.empty() ? nullptr : &find_method(options.method);
   const std::optional<SourcePicture> picture = source_picture(model, request.text);
   if (!options.evidence && !request.file->always_tested) {

@@ -22,10 +22,10 @@ constexpr int64_t max_part_numbers = 9'000'000;
 // Indices of the first parts.
 enum FirstPart { token_part, position_part, biases_part };
 
-// Runs copies of one pair. Copy 0 is unchanged. Copy 1 has what was added to all copies since these
-// constants were last collected. Each other copy has one part, from number `first` on. No part
-// passes through an attention or a feed-forward network, since the output of each head and each
-// such network is a part of its own.
+// Computes `count` parts, from number `first` on, in one pass over count + 2 copies of a pair. Copy
+// 0 has the network's own vectors, copy i + 2 has part first + i. Positions and biases are added to
+// every copy. Copy 1 has only these; collected() subtracts it. The output of each head and of each
+// feed-forward network becomes a new part.
 class PartsWatch : public Watch {
  public:
   PartsWatch(const HeadPlace& place, int64_t first, int64_t count)
@@ -109,7 +109,7 @@ class PartsWatch : public Watch {
     if (const auto copy = copy_of(part)) all[*copy].add_(added);
   }
 
-  // Only the part has these vectors.
+  // Returns copies that are 0, except copy 0 and the copy of `part`.
   Tensor as_part(const Tensor& x, int64_t part) const {
     Tensor all = at::zeros_like(x);
     all[0].copy_(x[0]);
@@ -124,7 +124,8 @@ class PartsWatch : public Watch {
     return as_part(x, token_part);
   }
 
-  // Moves what was added to all copies into one part.
+  // Subtracts copy 1 from copy 1 and the parts, and adds it to one part: the positions in the first
+  // call, later the biases.
   Tensor collected(Tensor all) {
     const Tensor added = all[1].clone();
     all.slice(0, 1).sub_(added);
@@ -180,10 +181,10 @@ PartsWatch run_parts(const Subject& subject, const HeadPlace& place, int64_t fir
   return watch;
 }
 
-// Parts without what is added to all copies.
+// Subtracts copy 1 from the copies of the parts: [parts, D].
 Tensor without_constants(const Tensor& copies) { return copies.slice(0, 2) - copies[1]; }
 
-// Returns what a linear map adds to queries or keys; it belongs to the biases.
+// Returns copy 1: biases of the map to queries or keys, [D].
 Tensor constants_in(const Tensor& copies) { return copies[1]; }
 
 void check_sum(const Tensor& parts, const Tensor& whole) {

@@ -33,10 +33,17 @@ CallHead call_of(const TracedAttention& attention, int64_t head) {
 }
 
 // Error unless the score is a product of query and key, with a constant factor and plus a bias.
-void check_product(const AttentionSpec& spec) {
+void check_product(const AttentionCall& call) {
+  const AttentionSpec& spec = call.spec;
   const ScoreRow& row = spec.score.row();
-  if (row.family != Family::dot || row.map_query || row.map_key || row.map_past ||
-      spec.normaliser.row().running_sums)
+  // See weights_call().
+  if (spec.normaliser.row().kernel == kernels::Normaliser::none &&
+      call.query.size(-1) == call.key.size(-2))
+    fail(
+        "view scores: the weights of this head combine several scores, as in multi-token, sparse "
+        "or "
+        "differential attention");
+  if (!row.compares_vectors() || spec.normaliser.row().running_sums)
     fail("view scores: the score of this head is {}, which is not a product of query and key",
          row.formula);
   if (spec.soft_cap > 0)
@@ -108,7 +115,7 @@ ScoreParts score_parts(const Explanation& explanation, const std::string& name) 
   const AttentionHead edge = edge_of(name, trace);
   const TracedAttention& attention = attention_at(trace, edge.site);
   const auto [call, head] = call_of(attention, edge.head);
-  check_product(call.spec);
+  check_product(call);
   const LayerMap map = map_of(subject, attention);
   const HeadPlace place{edge.site, edge.head, edge.queries->first - 1, edge.keys->first - 1};
   if (place.query >= std::ssize(map.rows) || place.key >= std::ssize(map.columns))

@@ -94,7 +94,7 @@ WithoutGroups vectors_without(const Subject& subject, const VectorGroups& groups
   return {at::cat(vectors), at::tensor(chosen, at::kLong)};
 }
 
-// Similarities that remain, by pairs of groups: [first text, second text].
+// Results without pairs of groups, each [first text, second text].
 struct PairTests {
   Tensor parts;   // the explanation
   Tensor losses;  // without both groups
@@ -124,6 +124,9 @@ PairTests pair_tests(const SimilarityParts& explained, const MethodChoice& choic
 FigureValue of_largest(const PairTests& tests, const Tensor& amounts) {
   const int64_t pairs = tests.parts.numel();
   if (pairs < 2) return {.missing = too_few_pairs};
+  const double largest = tests.parts.abs().max().item<double>();
+  if ((tests.parts.max() - tests.parts.min()).item<double>() <= 1e-5 * largest)
+    return {.missing = "all pairs have equal parts"};
   const auto count =
       std::max<int64_t>(1, std::llround(selected_share * static_cast<double>(pairs)));
   const Tensor best = std::get<1>(tests.parts.flatten().topk(count));
@@ -176,11 +179,11 @@ const std::vector<FigureRow>& similarity_figure_table() {
       {"pair_loss",
        "mean loss of similarity without both tokens of a pair, for the 5 % of pairs with the "
        "largest parts",
-       "DeYoung et al. 2020", "above all pairs", true, exceeds_all, nullptr},
+       "DeYoung et al. 2020", "above the mean of all pairs", true, exceeds_all, nullptr},
       {"pair_interaction",
        "mean loss of similarity that these pairs cause together: the losses without either token, "
        "less the loss without both",
-       "Tsang et al. 2020", "above all pairs", true, exceeds_all, nullptr},
+       "Tsang et al. 2020", "above the mean of all pairs", true, exceeds_all, nullptr},
       {"tau_interaction",
        "Kendall's rank correlation of the parts with the losses that pairs cause together",
        "Kendall 1938", "", false, [](const FigureValue&) { return true; }, nullptr},

@@ -28,8 +28,8 @@ struct SimilarityParts {
 // if the measure is not bilinear, and if a vector is not a sum over tokens.
 SimilarityParts similarity_parts(Subject first, Subject second, const MethodChoice& choice = {});
 
-// Tests whether the similarity depends on the pairs with the largest parts: tokens of both texts
-// are left out, and compared with all pairs. Special tokens are kept.
+// Leaves out the tokens of each pair, and compares the losses of the pairs with the largest parts
+// with the mean of all pairs. Special tokens are kept.
 std::vector<MeasuredFigure> similarity_figures(const SimilarityParts& explained,
                                                const MethodChoice& choice = {});
 

@@ -209,6 +209,7 @@ Subject text_subject(const PairModel& model, const std::string& text, const std:
   if (split_words(text).empty()) fail("{} is empty; give one to explain", name);
   try {
     SourceTokens tokens = model.codecs.source.split_source(text);
+    if (tokens.names.empty()) fail("the text has no tokens; give another");
     const bool truncated = model.truncate_source(tokens.names, tokens.second);
     const EncodedPair pair{
         .source = model.source_ids(tokens), .target = {Vocabulary::bos}, .no_eos = true};

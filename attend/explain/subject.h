@@ -52,8 +52,8 @@ Subject make_subject(const PairModel& model, const EncodedPair& encoded);
 Subject answered_subject(const Model& model, const std::string& source, const SearchOptions& search,
                          const std::string& target = "");
 
-// Returns a text for a model that only gives vectors, with a target that means nothing. Errors
-// begin with `name`, such as "the first text": if the text is empty or not UTF-8, and if sources
+// Returns the subject of a text without an answer; batch.target is a placeholder. Errors begin
+// with `name`, such as "the first text": if the text is empty or not UTF-8, and if sources
 // are not texts.
 Subject text_subject(const PairModel& model, const std::string& text, const std::string& name);
 

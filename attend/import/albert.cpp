@@ -47,57 +47,28 @@ std::vector<TensorRow> albert_tensors() {
 
 // AlbertForPreTraining also judges whether two texts are in order.
 EncoderArchitecture albert_masked_words(const std::string& name) {
-  return {name,
-          EncoderHead::masked_words,
-          {{"predictions.dense.weight", "layer.weight"},
-           {"predictions.dense.bias", "layer.bias"},
-           {"predictions.LayerNorm.weight", "layer_norm.weight"},
-           {"predictions.LayerNorm.bias", "layer_norm.bias"},
-           {"predictions.bias", "bias", Use::token_biases},
-           {"predictions.decoder.weight", "encoder.input.weight", Use::repeated},
-           {"predictions.decoder.bias", "bias", Use::repeated},
-           {"pooler.weight", {}, Use::unused},
-           {"pooler.bias", {}, Use::unused},
-           {"sop_classifier.classifier.weight", {}, Use::unused},
-           {"sop_classifier.classifier.bias", {}, Use::unused}}};
+  return {name, EncoderHead::masked_words,
+          with_unused(word_head("predictions.dense", "predictions.LayerNorm", "predictions"),
+                      {"pooler", "sop_classifier.classifier"})};
 }
 
 std::vector<EncoderArchitecture> albert_architectures() {
-  return {{"AlbertModel",
-           EncoderHead::none,
-           {{"pooler.weight", {}, Use::unused}, {"pooler.bias", {}, Use::unused}}},
+  return {{"AlbertModel", EncoderHead::none, with_unused({}, {"pooler"})},
           albert_masked_words("AlbertForMaskedLM"),
           albert_masked_words("AlbertForPreTraining"),
-          {"AlbertForSequenceClassification",
-           EncoderHead::labels,
-           {{"pooler.weight", "hidden.weight"},
-            {"pooler.bias", "hidden.bias"},
-            {"classifier.weight", "output.weight"},
-            {"classifier.bias", "output.bias"}}},
-          {"AlbertForTokenClassification",
-           EncoderHead::token_labels,
-           {{"classifier.weight", "output.weight"},
-            {"classifier.bias", "output.bias"},
-            {"pooler.weight", {}, Use::unused},
-            {"pooler.bias", {}, Use::unused}}}};
+          {"AlbertForSequenceClassification", EncoderHead::labels,
+           rows_of({{"pooler", "hidden"}, {"classifier", "output"}})},
+          {"AlbertForTokenClassification", EncoderHead::token_labels,
+           with_unused(rows_of({{"classifier", "output"}}), {"pooler"})}};
 }
-
-struct AlbertPart {
-  const char *theirs, *ours;
-};
-
-constexpr AlbertPart albert_parts[] = {
-    {"attention.query", "self.query"},     {"attention.key", "self.key"},
-    {"attention.value", "self.value"},     {"attention.dense", "self.output"},
-    {"attention.LayerNorm", "self_norm"},  {"ffn", "feed_forward.hidden"},
-    {"ffn_output", "feed_forward.output"}, {"full_layer_layer_norm", "feed_forward_norm"}};
 
 // Number of their groups and of the layers of a group.
 struct LayerGroups {
   int64_t groups = 1, inner = 1;
 };
 
-// The group that pass `pass` of `passes` over the layers of a group applies, rounded as there.
+// The group that pass `pass` of `passes` over the layers of a group applies, rounded as in
+// transformers.
 int64_t group_of(int64_t pass, int64_t passes, const LayerGroups& shared) {
   return static_cast<int64_t>(static_cast<double>(pass) /
                               (static_cast<double>(passes) / static_cast<double>(shared.groups)));
@@ -128,11 +99,17 @@ std::vector<TensorRow> layer_rows(const std::vector<int64_t>& first, const Layer
   for (int64_t layer = 0; layer < layers; ++layer) {
     if (first[static_cast<size_t>(layer)] != layer) continue;
     const int64_t group = group_of(layer / shared.inner, passes, shared);
-    for (const AlbertPart& part : albert_parts)
-      for (const char* kind : {"weight", "bias"})
-        rows.push_back({fmt::format("encoder.albert_layer_groups.{}.albert_layers.{}.{}.{}", group,
-                                    layer % shared.inner, part.theirs, kind),
-                        fmt::format("encoder.layers.layer{}_{}.{}", layer, part.ours, kind)});
+    add_rows({{"attention.query", "self.query"},
+              {"attention.key", "self.key"},
+              {"attention.value", "self.value"},
+              {"attention.dense", "self.output"},
+              {"attention.LayerNorm", "self_norm"},
+              {"ffn", "feed_forward.hidden"},
+              {"ffn_output", "feed_forward.output"},
+              {"full_layer_layer_norm", "feed_forward_norm"}},
+             fmt::format("encoder.albert_layer_groups.{}.albert_layers.{}.", group,
+                         layer % shared.inner),
+             fmt::format(layer_prefix, layer), rows);
   }
   return rows;
 }
@@ -162,7 +139,7 @@ void read_albert_more(const JsonPosition& config, ForeignModel& model) {
                  .changes_texts = true};
 }
 
-// Their sizes that give our list of layers: the fewest layers per group.
+// Writes the sizes that give `shared_layers`, with the fewest layers per group. Error if none do.
 void write_groups(ModelConfig& ours, Json& config) {
   const SourceEncoderConfig& encoder = *find_encoder(ours);
   const std::vector<int64_t> owners = encoder.layer_owners();

@@ -8,19 +8,22 @@ using Use = TensorUse;
 // BertForPreTraining also has a head for pairs of texts, a layer on top of the pooler. Its other
 // head equals BertForMaskedLM's.
 EncoderArchitecture masked_words(const std::string& name) {
-  return {name,
-          EncoderHead::masked_words,
-          {{"cls.predictions.transform.dense.weight", "layer.weight"},
-           {"cls.predictions.transform.dense.bias", "layer.bias"},
-           {"cls.predictions.transform.LayerNorm.weight", "layer_norm.weight"},
-           {"cls.predictions.transform.LayerNorm.bias", "layer_norm.bias"},
-           {"cls.predictions.bias", "bias", Use::token_biases},
-           {"cls.predictions.decoder.weight", "encoder.input.weight", Use::repeated},
-           {"cls.predictions.decoder.bias", "bias", Use::repeated},
-           {"pooler.dense.weight", {}, Use::unused},
-           {"pooler.dense.bias", {}, Use::unused},
-           {"cls.seq_relationship.weight", {}, Use::unused},
-           {"cls.seq_relationship.bias", {}, Use::unused}}};
+  return {name, EncoderHead::masked_words,
+          with_unused(word_head("cls.predictions.transform.dense",
+                                "cls.predictions.transform.LayerNorm", "cls.predictions"),
+                      {"pooler.dense", "cls.seq_relationship"})};
+}
+
+std::vector<EncoderArchitecture> bert_architectures() {
+  return {{"BertModel", EncoderHead::none, with_unused({}, {"pooler.dense"})},
+          masked_words("BertForMaskedLM"),
+          masked_words("BertForPreTraining"),
+          {"BertForSequenceClassification", EncoderHead::labels,
+           rows_of({{"pooler.dense", "hidden"}, {"classifier", "output"}})},
+          {"BertForTokenClassification", EncoderHead::token_labels,
+           with_unused(rows_of({{"classifier", "output"}}), {"pooler.dense"})},
+          {"BertForQuestionAnswering", EncoderHead::span,
+           with_unused(rows_of({{"qa_outputs", "output"}}), {"pooler.dense"})}};
 }
 
 }  // namespace
@@ -33,30 +36,7 @@ const EncoderType& bert_type() {
                                    .prefix = "bert.",
                                    .keys = bert_keys(),
                                    .tensors = bert_tensors(),
-                                   .architectures = {{"BertModel",
-                                                      EncoderHead::none,
-                                                      {{"pooler.dense.weight", {}, Use::unused},
-                                                       {"pooler.dense.bias", {}, Use::unused}}},
-                                                     masked_words("BertForMaskedLM"),
-                                                     masked_words("BertForPreTraining"),
-                                                     {"BertForSequenceClassification",
-                                                      EncoderHead::labels,
-                                                      {{"pooler.dense.weight", "hidden.weight"},
-                                                       {"pooler.dense.bias", "hidden.bias"},
-                                                       {"classifier.weight", "output.weight"},
-                                                       {"classifier.bias", "output.bias"}}},
-                                                     {"BertForTokenClassification",
-                                                      EncoderHead::token_labels,
-                                                      {{"classifier.weight", "output.weight"},
-                                                       {"classifier.bias", "output.bias"},
-                                                       {"pooler.dense.weight", {}, Use::unused},
-                                                       {"pooler.dense.bias", {}, Use::unused}}},
-                                                     {"BertForQuestionAnswering",
-                                                      EncoderHead::span,
-                                                      {{"qa_outputs.weight", "output.weight"},
-                                                       {"qa_outputs.bias", "output.bias"},
-                                                       {"pooler.dense.weight", {}, Use::unused},
-                                                       {"pooler.dense.bias", {}, Use::unused}}}}};
+                                   .architectures = bert_architectures()};
   return type;
 }
 
@@ -86,16 +66,15 @@ std::vector<TensorRow> bert_tensors() {
       {"embeddings.LayerNorm.bias", "encoder.norm.bias"},
       {"embeddings.position_ids", {}, Use::unused},
       {"embeddings.token_type_ids", {}, Use::unused}};
-  // Their names and ours of parts with a weight and a bias in each layer.
-  constexpr std::pair<const char*, const char*> parts[] = {
-      {"attention.self.query", "self.query"},      {"attention.self.key", "self.key"},
-      {"attention.self.value", "self.value"},      {"attention.output.dense", "self.output"},
-      {"attention.output.LayerNorm", "self_norm"}, {"intermediate.dense", "feed_forward.hidden"},
-      {"output.dense", "feed_forward.output"},     {"output.LayerNorm", "feed_forward_norm"}};
-  for (const auto& [theirs, ours] : parts)
-    for (const char* kind : {"weight", "bias"})
-      rows.push_back({fmt::format("encoder.layer.{{}}.{}.{}", theirs, kind),
-                      fmt::format("encoder.layers.layer{{}}_{}.{}", ours, kind)});
+  add_rows({{"attention.self.query", "self.query"},
+            {"attention.self.key", "self.key"},
+            {"attention.self.value", "self.value"},
+            {"attention.output.dense", "self.output"},
+            {"attention.output.LayerNorm", "self_norm"},
+            {"intermediate.dense", "feed_forward.hidden"},
+            {"output.dense", "feed_forward.output"},
+            {"output.LayerNorm", "feed_forward_norm"}},
+           "encoder.layer.{}.", layer_prefix, rows);
   return rows;
 }
 

@@ -4,6 +4,7 @@
 #include <cctype>
 #include <set>
 
+#include "attend/base/trimmed_parts.h"
 #include "attend/import/encoder-inl.h"
 #include "attend/models/classifier.h"
 #include "attend/nn/choice_parameters.h"
@@ -17,49 +18,29 @@ constexpr const char *word_layer = "cls.predictions.transform.dense.weight",
                      *newer_word_layer = "lm_predictions.lm_head.dense.weight";
 
 // Tensors of released files that no class reads.
-void add_unused(std::vector<TensorRow>& rows) {
-  for (const char* part : {"dense", "LayerNorm", "classifier"})
-    for (const char* kind : {"weight", "bias"})
-      rows.push_back({fmt::format("mask_predictions.{}.{}", part, kind), {}, Use::unused});
-}
-
-std::vector<TensorRow> with_unused(std::vector<TensorRow> rows) {
-  add_unused(rows);
-  return rows;
-}
-
-std::vector<TensorRow> word_tensors() {
-  return with_unused({{word_layer, "layer.weight"},
-                      {"cls.predictions.transform.dense.bias", "layer.bias"},
-                      {"cls.predictions.transform.LayerNorm.weight", "layer_norm.weight"},
-                      {"cls.predictions.transform.LayerNorm.bias", "layer_norm.bias"},
-                      {"cls.predictions.bias", "bias", Use::token_biases},
-                      {"cls.predictions.decoder.weight", "encoder.input.weight", Use::repeated},
-                      {"cls.predictions.decoder.bias", "bias", Use::repeated}});
+std::vector<TensorRow> with_unused_head(std::vector<TensorRow> rows) {
+  return with_unused(std::move(rows), {"mask_predictions.dense", "mask_predictions.LayerNorm",
+                                       "mask_predictions.classifier"});
 }
 
 // The same head with the names of files in which the key legacy is false.
 std::vector<TensorRow> newer_word_tensors() {
-  return with_unused({{newer_word_layer, "layer.weight"},
-                      {"lm_predictions.lm_head.dense.bias", "layer.bias"},
-                      {"lm_predictions.lm_head.LayerNorm.weight", "layer_norm.weight"},
-                      {"lm_predictions.lm_head.LayerNorm.bias", "layer_norm.bias"},
-                      {"lm_predictions.lm_head.bias", "bias", Use::token_biases}});
+  return with_unused_head(word_head("lm_predictions.lm_head.dense",
+                                    "lm_predictions.lm_head.LayerNorm", "lm_predictions.lm_head"));
 }
 
 std::vector<EncoderArchitecture> deberta_architectures() {
   return {
-      {"DebertaV2Model", EncoderHead::none, with_unused({})},
-      {"DebertaV2ForMaskedLM", EncoderHead::masked_words, word_tensors()},
+      {"DebertaV2Model", EncoderHead::none, with_unused_head({})},
+      {"DebertaV2ForMaskedLM", EncoderHead::masked_words,
+       with_unused_head(word_head("cls.predictions.transform.dense",
+                                  "cls.predictions.transform.LayerNorm", "cls.predictions"))},
       {.name = "DebertaV2ForSequenceClassification",
        .head = EncoderHead::labels,
-       .tensors = with_unused({{"pooler.dense.weight", "hidden.weight"},
-                               {"pooler.dense.bias", "hidden.bias"},
-                               {"classifier.weight", "output.weight"},
-                               {"classifier.bias", "output.bias"}}),
+       .tensors = with_unused_head(rows_of({{"pooler.dense", "hidden"}, {"classifier", "output"}})),
        .pooled = std::nullopt},
       {"DebertaV2ForTokenClassification", EncoderHead::token_labels,
-       with_unused({{"classifier.weight", "output.weight"}, {"classifier.bias", "output.bias"}})}};
+       with_unused_head(rows_of({{"classifier", "output"}}))}};
 }
 
 std::vector<ConfigKey> deberta_keys() {
@@ -100,22 +81,16 @@ std::vector<TensorRow> deberta_tensors() {
       {"embeddings.LayerNorm.weight", "encoder.norm.weight"},
       {"embeddings.LayerNorm.bias", "encoder.norm.bias"},
       {"embeddings.position_ids", {}, Use::unused}};
-  constexpr std::pair<const char*, const char*> parts[] = {
-      {"attention.self.query_proj", "self.query"}, {"attention.self.key_proj", "self.key"},
-      {"attention.self.value_proj", "self.value"}, {"attention.output.dense", "self.output"},
-      {"attention.output.LayerNorm", "self_norm"}, {"intermediate.dense", "feed_forward.hidden"},
-      {"output.dense", "feed_forward.output"},     {"output.LayerNorm", "feed_forward_norm"}};
-  for (const auto& [theirs, ours] : parts)
-    for (const char* kind : {"weight", "bias"})
-      rows.push_back({fmt::format("encoder.layer.{{}}.{}.{}", theirs, kind),
-                      fmt::format("encoder.layers.layer{{}}_{}.{}", ours, kind)});
+  add_rows({{"attention.self.query_proj", "self.query"},
+            {"attention.self.key_proj", "self.key"},
+            {"attention.self.value_proj", "self.value"},
+            {"attention.output.dense", "self.output"},
+            {"attention.output.LayerNorm", "self_norm"},
+            {"intermediate.dense", "feed_forward.hidden"},
+            {"output.dense", "feed_forward.output"},
+            {"output.LayerNorm", "feed_forward_norm"}},
+           "encoder.layer.{}.", layer_prefix, rows);
   return rows;
-}
-
-// Inserts the weight and the bias of a part.
-void insert_part(ForeignModel& model, const std::string& theirs, const std::string& ours) {
-  for (const char* kind : {"weight", "bias"})
-    insert_rows(model, {{fmt::format("{}.{}", theirs, kind), fmt::format("{}.{}", ours, kind)}});
 }
 
 // The parts of a text such as "c2p|p2c", in lower case, or of a list.
@@ -128,18 +103,14 @@ std::set<std::string> term_names_in(const JsonPosition& config, const char* key)
     all = place.text();
   else
     for (const JsonPosition& name : place.list()) all += name.text() + "|";
-  std::string name;
-  for (const char c : all + "|") {
-    if (c == '|') {
-      if (!name.empty()) names.insert(std::exchange(name, {}));
-    } else if (c != ' ') {
-      name += static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
-    }
-  }
+  std::transform(all.begin(), all.end(), all.begin(),
+                 [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
+  for (std::string& name : trimmed_parts(all, '|'))
+    if (!name.empty()) names.insert(std::move(name));
   return names;
 }
 
-// Numbers below 1 mean that the key says nothing.
+// Returns `otherwise` if the key is missing or its number is below 1.
 int64_t positive_or(const JsonPosition& config, const char* key, int64_t otherwise,
                     int64_t most = largest_bias_number) {
   if (!config.has(key)) return otherwise;
@@ -183,11 +154,12 @@ void read_distances(const JsonPosition& config, SourceEncoderConfig& encoder, Fo
   encoder.normalise_distances = normalised && encoder.distances != DistanceSource::own;
   if (encoder.distances != DistanceSource::own)
     insert_rows(model, {{"encoder.rel_embeddings.weight", ours + "distances.table"}});
-  if (encoder.normalise_distances) insert_part(model, "encoder.LayerNorm", ours + "distances.norm");
+  if (encoder.normalise_distances)
+    insert_rows(model, rows_of({{"encoder.LayerNorm", ours + "distances.norm"}}));
   if (encoder.distances != DistanceSource::mapped) return;
   const std::string layer = "encoder.layer.{}.attention.self.";
-  insert_part(model, layer + "pos_key_proj", ours + "layer{}_self.distance_key");
-  insert_part(model, layer + "pos_query_proj", ours + "layer{}_self.distance_query");
+  insert_rows(model, rows_of({{layer + "pos_key_proj", ours + "layer{}_self.distance_key"}}));
+  insert_rows(model, rows_of({{layer + "pos_query_proj", ours + "layer{}_self.distance_query"}}));
 }
 
 void read_convolution(const JsonPosition& config, SourceEncoderConfig& encoder,
@@ -201,7 +173,7 @@ void read_convolution(const JsonPosition& config, SourceEncoderConfig& encoder,
   const std::string ours = "encoder.layers.convolution.";
   insert_rows(model, {{"encoder.conv.conv.weight", ours + "map.weight", Use::convolution},
                       {"encoder.conv.conv.bias", ours + "map.bias"}});
-  insert_part(model, "encoder.conv.LayerNorm", ours + "norm");
+  insert_rows(model, rows_of({{"encoder.conv.LayerNorm", ours + "norm"}}));
 }
 
 // Without vectors of positions, their number is not limited.
@@ -261,8 +233,6 @@ void read_deberta_more(const JsonPosition& config, ForeignModel& model) {
     model.complete = complete_deberta;
   }
   model.older = {.special = {"[UNK]", "[CLS]", "[SEP]", "[PAD]", "[MASK]"},
-                 .first_pieces = {"[PAD]", "[CLS]", "[SEP]", "[UNK]"},
-                 .replaced_pieces = 4,
                  .pieces = "spm.model",
                  .pieces_like_bert = true};
 }

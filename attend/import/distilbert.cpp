@@ -14,15 +14,15 @@ std::vector<TensorRow> distilbert_tensors() {
       {"embeddings.LayerNorm.weight", "encoder.norm.weight"},
       {"embeddings.LayerNorm.bias", "encoder.norm.bias"},
       {"embeddings.position_ids", {}, Use::unused}};
-  constexpr std::pair<const char*, const char*> parts[] = {
-      {"attention.q_lin", "self.query"},   {"attention.k_lin", "self.key"},
-      {"attention.v_lin", "self.value"},   {"attention.out_lin", "self.output"},
-      {"sa_layer_norm", "self_norm"},      {"ffn.lin1", "feed_forward.hidden"},
-      {"ffn.lin2", "feed_forward.output"}, {"output_layer_norm", "feed_forward_norm"}};
-  for (const auto& [theirs, ours] : parts)
-    for (const char* kind : {"weight", "bias"})
-      rows.push_back({fmt::format("transformer.layer.{{}}.{}.{}", theirs, kind),
-                      fmt::format("encoder.layers.layer{{}}_{}.{}", ours, kind)});
+  add_rows({{"attention.q_lin", "self.query"},
+            {"attention.k_lin", "self.key"},
+            {"attention.v_lin", "self.value"},
+            {"attention.out_lin", "self.output"},
+            {"sa_layer_norm", "self_norm"},
+            {"ffn.lin1", "feed_forward.hidden"},
+            {"ffn.lin2", "feed_forward.output"},
+            {"output_layer_norm", "feed_forward_norm"}},
+           "transformer.layer.{}.", layer_prefix, rows);
   return rows;
 }
 
@@ -54,29 +54,22 @@ const EncoderType& distilbert_type() {
                {"vocab_size"},
                {"max_position_embeddings"}},
       .tensors = distilbert_tensors(),
-      .architectures = {
-          {"DistilBertModel"},
-          {"DistilBertForMaskedLM",
-           EncoderHead::masked_words,
-           {{"vocab_transform.weight", "layer.weight"},
-            {"vocab_transform.bias", "layer.bias"},
-            {"vocab_layer_norm.weight", "layer_norm.weight"},
-            {"vocab_layer_norm.bias", "layer_norm.bias"},
-            {"vocab_projector.bias", "bias", Use::token_biases},
-            {"vocab_projector.weight", "encoder.input.weight", Use::repeated}}},
-          {"DistilBertForSequenceClassification",
-           EncoderHead::labels,
-           {{"pre_classifier.weight", "hidden.weight"},
-            {"pre_classifier.bias", "hidden.bias"},
-            {"classifier.weight", "output.weight"},
-            {"classifier.bias", "output.bias"}},
-           HiddenActivation::relu},
-          {"DistilBertForTokenClassification",
-           EncoderHead::token_labels,
-           {{"classifier.weight", "output.weight"}, {"classifier.bias", "output.bias"}}},
-          {"DistilBertForQuestionAnswering",
-           EncoderHead::span,
-           {{"qa_outputs.weight", "output.weight"}, {"qa_outputs.bias", "output.bias"}}}}};
+      .architectures = {{"DistilBertModel"},
+                        {"DistilBertForMaskedLM",
+                         EncoderHead::masked_words,
+                         {{"vocab_transform.weight", "layer.weight"},
+                          {"vocab_transform.bias", "layer.bias"},
+                          {"vocab_layer_norm.weight", "layer_norm.weight"},
+                          {"vocab_layer_norm.bias", "layer_norm.bias"},
+                          {"vocab_projector.bias", "bias", Use::token_biases},
+                          {"vocab_projector.weight", "encoder.input.weight", Use::repeated}}},
+                        {"DistilBertForSequenceClassification", EncoderHead::labels,
+                         rows_of({{"pre_classifier", "hidden"}, {"classifier", "output"}}),
+                         HiddenActivation::relu},
+                        {"DistilBertForTokenClassification", EncoderHead::token_labels,
+                         rows_of({{"classifier", "output"}})},
+                        {"DistilBertForQuestionAnswering", EncoderHead::span,
+                         rows_of({{"qa_outputs", "output"}})}}};
   return type;
 }
 

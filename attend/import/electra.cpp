@@ -24,25 +24,17 @@ std::vector<EncoderArchitecture> electra_architectures() {
                        {"generator_lm_head.bias", "bias", Use::token_biases},
                        {"generator_lm_head.weight", "encoder.input.weight", Use::repeated}},
            .gelu_below_words = true},
-          {"ElectraForSequenceClassification",
-           EncoderHead::labels,
-           {{"classifier.dense.weight", "hidden.weight"},
-            {"classifier.dense.bias", "hidden.bias"},
-            {"classifier.out_proj.weight", "output.weight"},
-            {"classifier.out_proj.bias", "output.bias"}},
+          {"ElectraForSequenceClassification", EncoderHead::labels,
+           rows_of({{"classifier.dense", "hidden"}, {"classifier.out_proj", "output"}}),
            HiddenActivation::gelu},
-          {"ElectraForTokenClassification",
-           EncoderHead::token_labels,
-           {{"classifier.weight", "output.weight"}, {"classifier.bias", "output.bias"}}},
+          {"ElectraForTokenClassification", EncoderHead::token_labels,
+           rows_of({{"classifier", "output"}})},
           // Its output is one score per token, high if another model replaced the token.
           {.name = "ElectraForPreTraining",
            .head = EncoderHead::token_labels,
-           .tensors = {{"discriminator_predictions.dense.weight", "layer.weight"},
-                       {"discriminator_predictions.dense.bias", "layer.bias"},
-                       {"discriminator_predictions.dense_prediction.weight", "output.weight",
-                        Use::second_row},
-                       {"discriminator_predictions.dense_prediction.bias", "output.bias",
-                        Use::second_row}},
+           .tensors =
+               rows_of({{"discriminator_predictions.dense", "layer"},
+                        {"discriminator_predictions.dense_prediction", "output", Use::second_row}}),
            .two_labels = {"original", "replaced"}}};
 }
 
@@ -51,8 +43,7 @@ void read_embedding(const JsonPosition& config, ForeignModel& model) {
   const int64_t depth = size_in(config, electra_type().embedding, 65536);
   if (depth == encoder.depth) return;
   encoder.embedding_depth = depth;
-  insert_rows(model, {{"embeddings_project.weight", "encoder.projection.weight"},
-                      {"embeddings_project.bias", "encoder.projection.bias"}});
+  insert_rows(model, rows_of({{"embeddings_project", "encoder.projection"}}));
 }
 
 }  // namespace

@@ -106,6 +106,25 @@ const EncoderType& esm_type();
 const EncoderType& mpnet_type();
 const EncoderType& deberta_type();
 
+// Names of a part with a weight and a bias.
+struct PartNames {
+  std::string theirs, ours;
+  TensorUse use = TensorUse::copied;
+};
+// Adds the weight and the bias of each part; their and our names begin with the prefixes.
+void add_rows(const std::vector<PartNames>& parts, const std::string& theirs,
+              const std::string& ours, std::vector<TensorRow>& rows);
+std::vector<TensorRow> rows_of(const std::vector<PartNames>& parts);
+// Adds the weights and the biases of parts of theirs that our model lacks.
+std::vector<TensorRow> with_unused(std::vector<TensorRow> rows,
+                                   const std::vector<std::string>& parts);
+// Rows of a layer, its norm and an output that shares the vectors of the tokens. `output` has a
+// bias and, except in some files, copies of both.
+std::vector<TensorRow> word_head(const std::string& layer, const std::string& norm,
+                                 const std::string& output);
+// Prefix of our names of the parts of each layer.
+inline constexpr const char* layer_prefix = "encoder.layers.layer{}_";
+
 // Inserts rows with the prefix; rows of the head stay last.
 void insert_rows(ForeignModel& model, const std::vector<TensorRow>& rows);
 

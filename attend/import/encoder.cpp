@@ -178,6 +178,36 @@ std::vector<ForeignClass> classes_of(const std::vector<EncoderArchitecture>& arc
   return classes;
 }
 
+void add_rows(const std::vector<PartNames>& parts, const std::string& theirs,
+              const std::string& ours, std::vector<TensorRow>& rows) {
+  for (const PartNames& part : parts)
+    for (const std::string kind : {".weight", ".bias"})
+      rows.push_back({theirs + part.theirs + kind, ours + part.ours + kind, part.use});
+}
+
+std::vector<TensorRow> rows_of(const std::vector<PartNames>& parts) {
+  std::vector<TensorRow> rows;
+  add_rows(parts, "", "", rows);
+  return rows;
+}
+
+std::vector<TensorRow> with_unused(std::vector<TensorRow> rows,
+                                   const std::vector<std::string>& parts) {
+  for (const std::string& part : parts)
+    for (const std::string kind : {".weight", ".bias"})
+      rows.push_back({part + kind, {}, TensorUse::unused});
+  return rows;
+}
+
+std::vector<TensorRow> word_head(const std::string& layer, const std::string& norm,
+                                 const std::string& output) {
+  std::vector<TensorRow> rows = rows_of({{layer, "layer"}, {norm, "layer_norm"}});
+  rows.push_back({output + ".bias", "bias", TensorUse::token_biases});
+  rows.push_back({output + ".decoder.weight", "encoder.input.weight", TensorUse::repeated});
+  rows.push_back({output + ".decoder.bias", "bias", TensorUse::repeated});
+  return rows;
+}
+
 void insert_rows(ForeignModel& model, const std::vector<TensorRow>& rows) {
   model.tensors.insert(model.tensors.begin(), rows.begin(), rows.end());
 }

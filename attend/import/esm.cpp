@@ -18,13 +18,6 @@ constexpr double hidden_in_training = 0.15 * 0.8;
 constexpr const char *contact_weight = "contact_head.regression.weight",
                      *contact_bias = "contact_head.regression.bias";
 
-// Their tensors of the encoder that are read later or not at all.
-std::vector<TensorRow> more_tensors(std::vector<TensorRow> head) {
-  for (const char* name : {"pooler.dense.weight", "pooler.dense.bias"})
-    head.push_back({name, {}, Use::unused});
-  return head;
-}
-
 std::vector<ConfigKey> esm_keys() {
   return {{"hidden_size"},
           {"num_hidden_layers"},
@@ -58,45 +51,32 @@ std::vector<TensorRow> esm_tensors() {
       // The name in files that transformers 5 writes.
       {"encoder.layer.*.attention.self.rotary_embeddings.inv_freq", {}, Use::unused},
       {esm_frequencies, {}, Use::unused}};
-  struct Part {
-    const char *theirs, *ours;
-    Use use = Use::copied;
-  };
-  for (const Part& part :
-       {Part{"attention.LayerNorm", "self_norm"},
-        Part{"attention.self.query", "self.query", Use::rotary_rows},
-        Part{"attention.self.key", "self.key", Use::rotary_rows},
-        Part{"attention.self.value", "self.value"}, Part{"attention.output.dense", "self.output"},
-        Part{"LayerNorm", "feed_forward_norm"}, Part{"intermediate.dense", "feed_forward.hidden"},
-        Part{"output.dense", "feed_forward.output"}})
-    for (const char* kind : {"weight", "bias"})
-      rows.push_back({fmt::format("encoder.layer.{{}}.{}.{}", part.theirs, kind),
-                      fmt::format("encoder.layers.layer{{}}_{}.{}", part.ours, kind), part.use});
-  for (const char* kind : {"weight", "bias"})
-    rows.push_back({fmt::format("encoder.emb_layer_norm_after.{}", kind),
-                    fmt::format("encoder.layers.norm.{}", kind)});
+  add_rows({{"attention.LayerNorm", "self_norm"},
+            {"attention.self.query", "self.query", Use::rotary_rows},
+            {"attention.self.key", "self.key", Use::rotary_rows},
+            {"attention.self.value", "self.value"},
+            {"attention.output.dense", "self.output"},
+            {"LayerNorm", "feed_forward_norm"},
+            {"intermediate.dense", "feed_forward.hidden"},
+            {"output.dense", "feed_forward.output"}},
+           "encoder.layer.{}.", layer_prefix, rows);
+  add_rows({{"encoder.emb_layer_norm_after", "encoder.layers.norm"}}, "", "", rows);
   return rows;
 }
 
 std::vector<EncoderArchitecture> esm_architectures() {
+  const std::vector<std::string> pooler = {"pooler.dense"};
   return {
-      {"EsmModel", EncoderHead::none, more_tensors({})},
+      {"EsmModel", EncoderHead::none, with_unused({}, pooler)},
       {.name = "EsmForMaskedLM",
        .head = EncoderHead::masked_words,
-       .tensors = more_tensors({{"lm_head.dense.weight", "layer.weight"},
-                                {"lm_head.dense.bias", "layer.bias"},
-                                {"lm_head.layer_norm.weight", "layer_norm.weight"},
-                                {"lm_head.layer_norm.bias", "layer_norm.bias"},
-                                {"lm_head.bias", "bias", Use::token_biases},
-                                {"lm_head.decoder.weight", "encoder.input.weight", Use::repeated}}),
+       .tensors = with_unused(word_head("lm_head.dense", "lm_head.layer_norm", "lm_head"), pooler),
        .gelu_below_words = true},
       {"EsmForSequenceClassification", EncoderHead::labels,
-       more_tensors({{"classifier.dense.weight", "hidden.weight"},
-                     {"classifier.dense.bias", "hidden.bias"},
-                     {"classifier.out_proj.weight", "output.weight"},
-                     {"classifier.out_proj.bias", "output.bias"}})},
+       with_unused(rows_of({{"classifier.dense", "hidden"}, {"classifier.out_proj", "output"}}),
+                   pooler)},
       {"EsmForTokenClassification", EncoderHead::token_labels,
-       more_tensors({{"classifier.weight", "output.weight"}, {"classifier.bias", "output.bias"}})}};
+       with_unused(rows_of({{"classifier", "output"}}), pooler)}};
 }
 
 // Reads from the angles per position which rule gives them. Released files may hold them rounded to

@@ -65,12 +65,12 @@ Json config_of(const PairModel& model, const ExportTarget& target, int64_t token
   for (const TensorRow& row : type.tensors)
     if (row.use == TensorUse::first_row_added)
       config["type_vocab_size"] = has_side_vectors(model) ? 2 : 1;
-  if (head == EncoderHead::span && type.span_dropout != nullptr)
-    config[type.span_dropout] = ours.of<PassageReaderConfig>().output_dropout;
   if (head == EncoderHead::labels || head == EncoderHead::token_labels) {
-    config[type.label_dropout] = head == EncoderHead::labels
-                                     ? ours.of<ClassifierConfig>().output_dropout
-                                     : ours.of<TaggerConfig>().output_dropout;
+    // MPNet has one dropout for all.
+    if (type.label_dropout != std::string_view(type.dropout))
+      config[type.label_dropout] = head == EncoderHead::labels
+                                       ? ours.of<ClassifierConfig>().output_dropout
+                                       : ours.of<TaggerConfig>().output_dropout;
     add_labels(model, config);
   }
   return config;
@@ -137,8 +137,8 @@ ExportedFolder exported_encoder(const PairModel& model, const std::string& folde
   const std::optional<ExportTarget> target = find_target(model.config);
   if (!target)
     fail(
-        "{}: no class of transformers has the layers before its labels; such models are not "
-        "exported",
+        "{}: no class of transformers has these layers (model.positions, distances, shared_bias, "
+        "shared_layers, embedding_depth) and this output; such models are not exported",
         folder);
   ExportedFolder made{.architecture = target->architecture.name,
                       .config = config_of(model, *target, std::ssize(tokens.vectors))};
@@ -149,10 +149,10 @@ ExportedFolder exported_encoder(const PairModel& model, const std::string& folde
   limit_source(find_encoder(ours)->maximum_source_length, made.again.config);
   if (has_side_vectors(model)) export_side_vectors(model, made);
   if (target->architecture.head == EncoderHead::none) made.again.prefix = "";
-  // BERT's class has no such dropout, which only training uses.
-  if (target->architecture.head == EncoderHead::span)
-    made.again.config.of<PassageReaderConfig>().output_dropout =
-        ours.of<PassageReaderConfig>().output_dropout;
+  // model.bias may be empty or auto.
+  SourceEncoderConfig& theirs = *find_encoder(made.again.config);
+  const MechanismSettings& own = find_encoder(ours)->self;
+  if (theirs.self.choices().bias == own.choices().bias) theirs.self.bias = own.bias;
   if (target->type.rotary) add_rotary_tensors(*find_encoder(ours), made);
   add_exported(model, tokens, made);
   add_tokenizer_config(model, tokens, made);

@@ -51,7 +51,7 @@ ExportedFolder exported_folder(const PairModel& model, const std::string& folder
 // Whether the setting is only used in training, or is in the files of sentence-transformers.
 bool is_elsewhere(std::string_view line) {
   for (const std::string_view key :
-       {"word_dropout", "text_", "unit_length", "side_vectors", "overlap"})
+       {"word_dropout", "output_dropout", "text_", "unit_length", "side_vectors", "overlap"})
     if (line.starts_with(key)) return true;
   return false;
 }

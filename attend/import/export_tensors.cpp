@@ -80,12 +80,13 @@ void add_exported(const PairModel& model, const ExportedTokens& tokens, Exported
     const bool layered = row.ours.find("{}") != std::string::npos;
     for (int64_t layer = 0; layer < (layered ? theirs.layers : 1); ++layer) {
       const std::string own = fmt::format(fmt::runtime(row.ours), layer);
-      const Tensor& ours = parameters[own];
+      const Tensor* const ours = parameters.find(own);
+      if (ours == nullptr) continue;  // check_same() names the setting by which it is missing
       if (row.theirs.empty()) {
-        if (row.use == TensorUse::copied) check_zeros(own, ours, made);
+        if (row.use == TensorUse::copied) check_zeros(own, *ours, made);
         continue;
       }
-      const Tensor part = exported(row, ours.detach(), tokens, theirs);
+      const Tensor part = exported(row, ours->detach(), tokens, theirs);
       const std::string name = fmt::format(fmt::runtime(row.theirs), layer);
       Tensor& whole = made.file.tensors[(i < head ? theirs.prefix : "") + name];
       whole = whole.defined() ? at::cat({whole, part}, axis_of(row.use)) : part.contiguous();

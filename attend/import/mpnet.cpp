@@ -33,46 +33,31 @@ std::vector<TensorRow> mpnet_tensors() {
       {"embeddings.position_ids", {}, Use::unused},
       {"encoder.relative_attention_bias.weight", "encoder.layers.layer0_self.group0.buckets_table",
        Use::transposed}};
-  constexpr std::pair<const char*, const char*> parts[] = {
-      {"attention.attn.q", "self.query"},      {"attention.attn.k", "self.key"},
-      {"attention.attn.v", "self.value"},      {"attention.attn.o", "self.output"},
-      {"attention.LayerNorm", "self_norm"},    {"intermediate.dense", "feed_forward.hidden"},
-      {"output.dense", "feed_forward.output"}, {"output.LayerNorm", "feed_forward_norm"}};
-  for (const auto& [theirs, ours] : parts)
-    for (const char* kind : {"weight", "bias"})
-      rows.push_back({fmt::format("encoder.layer.{{}}.{}.{}", theirs, kind),
-                      fmt::format("encoder.layers.layer{{}}_{}.{}", ours, kind)});
+  add_rows({{"attention.attn.q", "self.query"},
+            {"attention.attn.k", "self.key"},
+            {"attention.attn.v", "self.value"},
+            {"attention.attn.o", "self.output"},
+            {"attention.LayerNorm", "self_norm"},
+            {"intermediate.dense", "feed_forward.hidden"},
+            {"output.dense", "feed_forward.output"},
+            {"output.LayerNorm", "feed_forward_norm"}},
+           "encoder.layer.{}.", layer_prefix, rows);
   return rows;
 }
 
 std::vector<EncoderArchitecture> mpnet_architectures() {
-  const TensorRow weight = {"pooler.dense.weight", {}, Use::unused},
-                  bias = {"pooler.dense.bias", {}, Use::unused};
+  const std::vector<std::string> pooler = {"pooler.dense"};
   return {
-      {"MPNetModel", EncoderHead::none, {weight, bias}},
+      {"MPNetModel", EncoderHead::none, with_unused({}, pooler)},
       {.name = "MPNetForMaskedLM",
        .head = EncoderHead::masked_words,
-       .tensors = {{"lm_head.dense.weight", "layer.weight"},
-                   {"lm_head.dense.bias", "layer.bias"},
-                   {"lm_head.layer_norm.weight", "layer_norm.weight"},
-                   {"lm_head.layer_norm.bias", "layer_norm.bias"},
-                   {"lm_head.bias", "bias", Use::token_biases},
-                   {"lm_head.decoder.weight", "encoder.input.weight", Use::repeated},
-                   {"lm_head.decoder.bias", "bias", Use::repeated},
-                   weight,
-                   bias},
+       .tensors = with_unused(word_head("lm_head.dense", "lm_head.layer_norm", "lm_head"), pooler),
        .gelu_below_words = true},
-      {"MPNetForSequenceClassification",
-       EncoderHead::labels,
-       {{"classifier.dense.weight", "hidden.weight"},
-        {"classifier.dense.bias", "hidden.bias"},
-        {"classifier.out_proj.weight", "output.weight"},
-        {"classifier.out_proj.bias", "output.bias"},
-        weight,
-        bias}},
-      {"MPNetForTokenClassification",
-       EncoderHead::token_labels,
-       {{"classifier.weight", "output.weight"}, {"classifier.bias", "output.bias"}, weight, bias}}};
+      {"MPNetForSequenceClassification", EncoderHead::labels,
+       with_unused(rows_of({{"classifier.dense", "hidden"}, {"classifier.out_proj", "output"}}),
+                   pooler)},
+      {"MPNetForTokenClassification", EncoderHead::token_labels,
+       with_unused(rows_of({{"classifier", "output"}}), pooler)}};
 }
 
 void read_mpnet_more(const JsonPosition& config, ForeignModel& model) {

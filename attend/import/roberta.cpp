@@ -3,47 +3,24 @@
 namespace attend::internal {
 namespace {
 
-using Use = TensorUse;
-
 // Classes of RoBERTa (Liu et al. 2019) and of types that only differ in their texts and in the
 // beginning of their names.
 std::vector<EncoderArchitecture> roberta_architectures() {
   std::vector<EncoderArchitecture> all;
   for (const std::string name : {"Roberta", "XLMRoberta", "Camembert"}) {
+    all.push_back({name + "Model", EncoderHead::none, with_unused({}, {"pooler.dense"})});
     all.push_back(
-        {name + "Model",
-         EncoderHead::none,
-         {{"pooler.dense.weight", {}, Use::unused}, {"pooler.dense.bias", {}, Use::unused}}});
-    all.push_back({.name = name + "ForMaskedLM",
-                   .head = EncoderHead::masked_words,
-                   .tensors = {{"lm_head.dense.weight", "layer.weight"},
-                               {"lm_head.dense.bias", "layer.bias"},
-                               {"lm_head.layer_norm.weight", "layer_norm.weight"},
-                               {"lm_head.layer_norm.bias", "layer_norm.bias"},
-                               {"lm_head.bias", "bias", Use::token_biases},
-                               {"lm_head.decoder.weight", "encoder.input.weight", Use::repeated},
-                               {"lm_head.decoder.bias", "bias", Use::repeated},
-                               {"pooler.dense.weight", {}, Use::unused},
-                               {"pooler.dense.bias", {}, Use::unused}},
-                   .gelu_below_words = true});
-    all.push_back({name + "ForSequenceClassification",
-                   EncoderHead::labels,
-                   {{"classifier.dense.weight", "hidden.weight"},
-                    {"classifier.dense.bias", "hidden.bias"},
-                    {"classifier.out_proj.weight", "output.weight"},
-                    {"classifier.out_proj.bias", "output.bias"}}});
-    all.push_back({name + "ForTokenClassification",
-                   EncoderHead::token_labels,
-                   {{"classifier.weight", "output.weight"},
-                    {"classifier.bias", "output.bias"},
-                    {"pooler.dense.weight", {}, Use::unused},
-                    {"pooler.dense.bias", {}, Use::unused}}});
-    all.push_back({name + "ForQuestionAnswering",
-                   EncoderHead::span,
-                   {{"qa_outputs.weight", "output.weight"},
-                    {"qa_outputs.bias", "output.bias"},
-                    {"pooler.dense.weight", {}, Use::unused},
-                    {"pooler.dense.bias", {}, Use::unused}}});
+        {.name = name + "ForMaskedLM",
+         .head = EncoderHead::masked_words,
+         .tensors = with_unused(word_head("lm_head.dense", "lm_head.layer_norm", "lm_head"),
+                                {"pooler.dense"}),
+         .gelu_below_words = true});
+    all.push_back({name + "ForSequenceClassification", EncoderHead::labels,
+                   rows_of({{"classifier.dense", "hidden"}, {"classifier.out_proj", "output"}})});
+    all.push_back({name + "ForTokenClassification", EncoderHead::token_labels,
+                   with_unused(rows_of({{"classifier", "output"}}), {"pooler.dense"})});
+    all.push_back({name + "ForQuestionAnswering", EncoderHead::span,
+                   with_unused(rows_of({{"qa_outputs", "output"}}), {"pooler.dense"})});
   }
   return all;
 }

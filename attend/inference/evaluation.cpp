@@ -91,7 +91,8 @@ ScoredAnswer scored_answer(const PairModel& model, const Candidate& best,
                            const std::vector<std::string>& targets) {
   const TextCodec& codec = model.codecs.target;
   ScoredAnswer answer{.text = best.text, .references = targets};
-  answer.tokens = best.tokens;
+  // As AnswerKind::normalise() gives the references of spans.
+  answer.tokens = best.span ? std::vector<std::string>{best.text} : best.tokens;
   answer.reference_tokens.reserve(targets.size());
   for (std::string& reference : answer.references) {
     answer.reference_tokens.push_back(codec.split(reference));
@@ -147,7 +148,8 @@ std::vector<ScoredAnswer> class_scores(const Model& model, const std::vector<Exa
 
 std::vector<ScoredAnswer> measured_answers(const Metric& metric, const Model& model,
                                            const std::vector<Example>& examples) {
-  return metric.of_scores() ? class_scores(model, examples) : evaluate(model, examples, {}).answers;
+  if (metric.of_scores()) return class_scores(model, examples);
+  return evaluate(model, examples, {.no_answer = model.search_options().no_answer}).answers;
 }
 
 MetricOptions metric_options(const Model& model) {

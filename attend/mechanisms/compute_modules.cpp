@@ -168,6 +168,16 @@ void check_begins_at_first(const AttentionSpec& spec, std::string_view what) {
     fail("{} begins at the first key; leave out --align and query_offsets", what);
 }
 
+// Error unless queries read all earlier keys by softmax without a bias.
+void check_plain_causal(const AttentionSpec& spec, std::string_view what) {
+  if (last_key(spec.scope) != 0 || !spec.bias.terms.empty() || spec.soft_cap != 0 ||
+      &spec.normaliser.row() != &Normaliser().row())
+    fail(
+        "{} takes scope causal without padding, and softmax without a bias or a cap; leave out the "
+        "other options",
+        what);
+}
+
 void lower_scores(const Parameters&, Attended& given) {
   check_begins_at_first(given.spec, "selective attention");
   const auto first_head = [](const Tensor& x) { return four_axes_of(x).narrow(1, 0, 1); };
@@ -187,6 +197,7 @@ void take_all_weights(const Tensor& weights, Attended& given) {
 
 void remember_segments(const Parameters& parameters, Attended& given) {
   check_begins_at_first(given.spec, "a memory of segments");
+  check_plain_causal(given.spec, "a memory of segments");
   const Tensor query = four_axes_of(given.query), key = four_axes_of(given.key);
   const Tensor gate = at::sigmoid(parameters.at("beta")).view({-1, 1, 1});
   if (gate.size(0) != 1 && gate.size(0) != query.size(1))
@@ -199,6 +210,7 @@ void remember_segments(const Parameters& parameters, Attended& given) {
 
 void mix_scores(const Parameters& parameters, Attended& given) {
   check_begins_at_first(given.spec, "a kernel over scores");
+  check_plain_causal(given.spec, "a kernel over scores");
   const Tensor query = four_axes_of(given.query), key = four_axes_of(given.key);
   const Tensor& kernel = parameters.at("kernel");
   const auto found = parameters.find("mix");

@@ -31,12 +31,13 @@ AttentionChoices MechanismSettings::choices() const {
   AttentionChoices choices = attend::mechanism(mechanism).choices;
   if (!score.empty()) choices.score = score;
   if (!scope.empty()) choices.scope = scope;
+  if (!normaliser.empty()) choices.normaliser = normaliser;
   if (bias == automatic_bias) {
-    if (choices == AttentionChoices()) choices.bias = "buckets:32";
+    const bool supports_bias = !Normaliser(choices.normaliser).row().running_sums;
+    if (choices.bias.empty() && supports_bias) choices.bias = "buckets:32";
   } else if (!bias.empty()) {
     choices.bias = bias == no_bias ? "" : bias;
   }
-  if (!normaliser.empty()) choices.normaliser = normaliser;
   return choices;
 }
 
@@ -91,7 +92,7 @@ Settings MechanismSettings::settings(const std::string& prefix, const std::strin
        "scope: keys that a query may attend to, such as window:5; empty: the mechanism's own"},
       {prefix + "bias", &bias,
        "bias of the scores, such as alibi + sink; none: no bias; empty: the mechanism's own; auto: "
-       "the same, or buckets:32 if the mechanism is plain attention"},
+       "the same, or buckets:32 if it lacks one"},
       {prefix + "normaliser", &normaliser,
        "normaliser of the scores, such as sparsemax; empty: the mechanism's own"},
   };

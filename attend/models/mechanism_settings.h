@@ -13,8 +13,8 @@ namespace attend {
 // of its choices.
 struct MechanismSettings {
   static constexpr std::string_view no_bias = "none";
-  // The mechanism's own bias; if it is the softmax of scaled dot products over all keys without a
-  // bias, which does not depend on positions, buckets:32.
+  // The mechanism's own bias. If it lacks a bias, so that weights would not depend on positions,
+  // and the normaliser supports biases: buckets:32.
   static constexpr std::string_view automatic_bias = "auto";
 
   std::string mechanism;

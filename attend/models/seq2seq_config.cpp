@@ -216,6 +216,8 @@ void Seq2SeqConfig::check() const {
   }
   const Mechanism& row = attend::mechanism(mechanism);
   if (!row.refusal.empty()) fail("model.mechanism is {}: {}", row.name, row.refusal);
+  if (bias == automatic_bias)
+    fail("model.bias is auto, which is for distances in one sequence; leave it out");
   const AttentionChoices choices = this->choices();
   check_recurrent(choices);
   check_sizes(choices, attention_sizes());

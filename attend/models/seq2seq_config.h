@@ -59,6 +59,8 @@ struct Seq2SeqConfig : MechanismSettings {
   Settings weight_settings();  // see NetworkConfig::weight_settings()
 
   bool attends() const { return score != no_attention; }
+  // See NetworkConfig::unused_mechanism_reason().
+  std::string unused_mechanism_reason() const { return attends() ? "" : "model.score = none"; }
 
   // The query's parts, in order. Error if one is unknown or repeated.
   std::vector<QueryVector> query_parts() const;

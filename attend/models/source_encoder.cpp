@@ -1,10 +1,10 @@
 #include "attend/models/source_encoder.h"
 
-#include <charconv>
 #include <cmath>
 #include <optional>
 
 #include "attend/base/error.h"
+#include "attend/base/parse_number.h"
 #include "attend/base/trimmed_parts.h"
 #include "attend/decode/packed_output.h"
 #include "attend/models/frame_neighbours.h"
@@ -52,12 +52,11 @@ std::vector<int64_t> SourceEncoderConfig::layer_owners() const {
   std::vector<int64_t> owners;
   if (trimmed(shared_layers).empty()) return owners;
   for (const std::string& text : trimmed_parts(shared_layers, ',')) {
-    int64_t number = 0;
-    const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
-    if (error != std::errc() || end != text.data() + text.size() || number < 1)
+    const std::optional<int64_t> number = parse_number<int64_t>(text);
+    if (number.value_or(0) < 1)
       fail("model.shared_layers has {}; write numbers of layers, from 1, such as 1, 1, 3, 3",
            in_quotes(text));
-    owners.push_back(number - 1);
+    owners.push_back(*number - 1);
   }
   return owners;
 }

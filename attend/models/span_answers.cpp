@@ -48,9 +48,8 @@ std::vector<TokenRange> windows_of(const PairModel& model, const std::vector<int
 }
 
 // The source with only a part of its passage.
-std::vector<int64_t> source_with(const PairModel& model, const std::vector<int64_t>& source,
+std::vector<int64_t> source_with(const std::vector<int64_t>& source, const TokenRange& passage,
                                  const TokenRange& window) {
-  const TokenRange passage = passage_of(model, source);
   std::vector<int64_t> ids(source.begin(), source.begin() + passage.begin);
   ids.insert(ids.end(), source.begin() + window.begin, source.begin() + window.end);
   ids.insert(ids.end(), source.begin() + passage.end, source.end());
@@ -161,8 +160,12 @@ void add_spans(const PlacedTokens& placed, const TokenRange& passage, const Toke
     for (int64_t last = first; last < std::min(first + longest, window.end); ++last)
       if (placed.has_text(last))
         found.push_back({{first, last + 1}, firsts[here(first)], lasts[here(last)]});
+    // Long passages have many spans.
+    if (found.size() > 2 * static_cast<size_t>(options.nbest) + 4096)
+      keep_best(found, static_cast<size_t>(options.nbest));
   }
-  keep_best(found, static_cast<size_t>(options.nbest));
+  const auto count = static_cast<size_t>(options.nbest);
+  keep_best(found, count);
   for (const FoundSpan& span : found) {
     const auto same = std::find_if(all.begin(), all.end(), [&](const FoundSpan& other) {
       return other.tokens.begin == span.tokens.begin && other.tokens.end == span.tokens.end;
@@ -172,6 +175,7 @@ void add_spans(const PlacedTokens& placed, const TokenRange& passage, const Toke
     else if (span < *same)
       *same = span;
   }
+  keep_best(all, count);
 }
 
 StepAnswer answer_of(const FoundSpan& span, const PlacedTokens& placed) {
@@ -266,20 +270,21 @@ void Span::encode_target(const PairModel& model, GivenTarget given, EncodedPair&
     if (tokens.size() <= 0)
       fail("the answer {} has no tokens of its own; give another part of the passage",
            in_quotes(span_text(given.text)));
-    // An answer that is longer than a part is as good as none.
+    // If no part holds the whole answer, the target is the empty answer.
     if (const TokenRange* around = window_around(windows, tokens)) {
       window = around;
       const int64_t shift = passage.begin - window->begin;
       pair.target = {tokens.begin + shift, tokens.end - 1 + shift};
     }
   }
-  if (windows.size() > 1) pair.source = source_with(model, pair.source, *window);
+  if (windows.size() > 1) pair.source = source_with(pair.source, passage, *window);
 }
 
 std::vector<EncodedPair> Span::parts(const PairModel& model, const EncodedPair& source) const {
   std::vector<EncodedPair> parts;
+  const TokenRange passage = passage_of(model, source.source);
   for (const TokenRange& window : windows_of(model, source.source))
-    parts.push_back({source_with(model, source.source, window), {}});
+    parts.push_back({source_with(source.source, passage, window), {}});
   return parts;
 }
 

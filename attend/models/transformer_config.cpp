@@ -543,6 +543,8 @@ void TransformerConfig::check() const {
   const ModuleKind kind = row.module_kind;
   if (kind == ModuleKind::latent || kind == ModuleKind::indexer || reads_earlier(kind))
     fail("model.source_mechanism is {}, which reads its own sequence; take cross", row.name);
+  if (source.bias == MechanismSettings::automatic_bias)
+    fail("model.source_bias is auto, which is for distances in one sequence; leave it out");
   source.check("model.source_");
 }
 

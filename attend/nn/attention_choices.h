@@ -10,8 +10,6 @@ struct AttentionChoices {
   std::string scope = "all";           // syntax of parse_scope, or around:D
   std::string bias = {};               // parts joined by +, syntax of parse_biases
   std::string normaliser = "softmax";  // syntax of Normaliser
-
-  bool operator==(const AttentionChoices&) const = default;
 };
 
 // Error if a choice does not exist, or if a bias cannot be trained or lacks the numbers that give

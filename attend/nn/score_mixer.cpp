@@ -48,8 +48,8 @@ Tensor mixed_weights(const Tensor& scores, int64_t queries, const Tensor& kernel
          shape_of(kernel), heads, heads);
   if (mix.defined() &&
       (mix.dim() != 3 || mix.size(1) != mix.size(2) || mix.size(0) * mix.size(1) != heads))
-    fail("[score mixer] mix has shape {}; {} heads need [{} / heads, heads, heads]", shape_of(mix),
-         heads, heads);
+    fail("[score mixer] mix has shape {}; {} heads need [groups, g, g], groups times g = {}",
+         shape_of(mix), heads, heads);
   const Tensor outside = scores == -INFINITY;
   const Tensor own = outside.narrow(2, scores.size(2) - queries, queries);
   const Tensor mixed = convolved(scores.masked_fill(outside, 0), queries, kernel);

@@ -94,9 +94,8 @@ SegmentMemory::SegmentMemory(int64_t segment, int64_t heads) : segment_(segment)
 Tensor SegmentMemory::attend(const SegmentHeads& heads, const AttentionSpec& spec, MemorySums& sums,
                              const Tensor& output, const Pass& pass) const {
   const Tensor gate = at::sigmoid(beta_).view({-1, 1, 1});
-  const bool has_weights = pass.watch != nullptr && !sums.values.defined();
-  const Tensor contexts = memory_contexts(segment_, heads, spec, gate, sums, pass.unseen());
-  if (!has_weights) return contexts;
+  if (pass.watch == nullptr || sums.values.defined())
+    return memory_contexts(segment_, heads, spec, gate, sums, pass.unseen());
   AttentionSpec whole = spec;
   whole.scope = causal(heads.offset);
   return pass.apply_weights(memory_weights(segment_, heads, spec, gate), heads.value, whole,

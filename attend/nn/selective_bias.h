@@ -14,11 +14,11 @@ namespace attend {
 // All heads share F.
 struct SelectiveBias {
   at::Tensor bias;   // [B, 1, Tq, Tk], -F
-  at::Tensor total;  // [B, 1, 1, Tk], sum of F and of the rows of all queries so far
+  at::Tensor total;  // [B, 1, 1, Tk], F of the next query
 };
 
 // F for query [B, 1, Tq, D] and key [B, 1, Tk, D] of head 0. Query i has position i + offset, and
-// `scope` counts from there; keys outside of it add nothing. `total` of the queries before;
+// `scope` is relative to query 0; keys outside of it add nothing. `total` of the queries before;
 // undefined: none. Holds Tq Tk numbers: a row needs the sums over all rows before it.
 SelectiveBias selective_bias(const at::Tensor& query, const at::Tensor& key, const Score& score,
                              const Scope& scope, int64_t offset, const at::Tensor& total);

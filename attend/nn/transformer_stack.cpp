@@ -96,10 +96,10 @@ TransformerStack::TransformerStack(const TransformerStackConfig& config) : confi
                                            : layers_[static_cast<size_t>(config.owner(i))]);
   if (config.normalise_first) final_norm_ = register_module("norm", new_norm(config));
   if (config.depth_block <= 0) return;
-  if (!config.normalise_first)
+  if (!config.normalise_first || config.convolution > 0)
     fail(
-        "[transformer] attention over depth needs norms before the sublayers; take normalise_first "
-        "= true");
+        "[transformer] attention over depth needs norms before the sublayers and no convolution; "
+        "take normalise_first = true and convolution = 0");
   const int64_t sublayers = config.layers * (config.cross.empty() ? 2 : 3);
   depth_attention_ = register_module(
       "depth", std::make_shared<DepthAttention>(config.depth, sublayers, config.depth_block));

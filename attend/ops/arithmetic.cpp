@@ -42,7 +42,8 @@ Tensor without_repetitions(const Tensor& x) {
 Tensor per_head(const Tensor& given, const char* name, const Parts& parts,
                 const LoweredSpec& spec) {
   const Tensor number = in_arithmetic(given, name, parts, spec);
-  if (number.dim() > 1 || (number.dim() == 1 && number.size(0) != spec.heads))
+  if (number.dim() > 1 ||
+      (number.dim() == 1 && number.size(0) != 1 && number.size(0) != spec.heads))
     fail("[attention] {} has shape {}; it must have one number for each of the {} heads, or one",
          name, shape_of(number), spec.heads);
   return number.expand({spec.heads});

@@ -183,7 +183,7 @@ struct BiasNumbers {
   int64_t shift = 0;
   bool sizes_table = true;   // false: the numbers give no axis of a table
   int64_t for_sentence = 0;  // a number that suits a sentence of a picture; 0: the given ones do
-  // The largest distance may follow after a comma; also separates further numbers.
+  // The largest distance may follow after a comma; numbers are then separated by commas, not x.
   bool takes_distance = false;
 };
 

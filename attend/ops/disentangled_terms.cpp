@@ -33,7 +33,9 @@ class DisentangledTerm : public PlacedTerm<DisentangledTerm> {
     check(table, vectors.size(-1), spec.heads);
     const Tensor all = columns(parts, table);
     // Short sequences use few columns.
-    const auto first = all.min().item<int64_t>(), last = all.max().item<int64_t>();
+    const bool has_pairs = all.numel() > 0;
+    const int64_t first = has_pairs ? all.min().item<int64_t>() : 0,
+                  last = has_pairs ? all.max().item<int64_t>() : 0;
     const Tensor used = table.narrow(-2, first, last - first + 1);
     const Tensor products = at::matmul(vectors * spec.scale, used.transpose(-2, -1));
     const Tensor column = all - first;

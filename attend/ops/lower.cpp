@@ -281,9 +281,10 @@ Lowered lower(const Tensor& given_query, const Tensor& given_key, const Tensor& 
               lowered_spec.keys);
   lowered.parameters =
       map_inputs(query, key, value, spec.score, lowered.parts, lowered_spec, for_later_queries);
-  add_normaliser(spec.normaliser, lowered.parts, lowered_spec);
   BiasParts bias(query.dim(), lowered.parts, lowered_spec);
   for (const BiasTermPointer& term : spec.bias.terms) term->add_to(bias);
+  // After the biases, which compare queries that are not multiplied yet.
+  add_normaliser(spec.normaliser, lowered.parts, lowered_spec);
   add_sink(spec.sink, lowered.parts, lowered_spec);
   fold_temperature(lowered.parts, lowered_spec);
   lowered.past = past_of(spec.past, query, lowered.parts, lowered_spec);

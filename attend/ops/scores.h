@@ -71,6 +71,12 @@ struct ScoreRow {
   // Without optional parameters the maps are the identity; no scale, no past. Each family has one
   // such row, the additive family one per activation.
   bool is_plain = false;
+
+  // Whether a score is a multiple of the product of query and key, which have no maps.
+  bool compares_vectors() const {
+    return family == Family::dot && parameters.empty() && map_query == nullptr &&
+           map_key == nullptr && map_past == nullptr;
+  }
 };
 
 // All scores, in the order of the documentation.

@@ -25,7 +25,8 @@ Lowered step_of(const Lowered& whole, int64_t i, const PastWeights& past) {
   else
     spec.relative_offset -= i;
   if (spec.columns.defined())
-    spec.columns = spec.columns.narrow(1, whole.spec->queries - 1 - i, spec.keys);
+    spec.columns =
+        spec.columns.narrow(1, whole.spec->queries - 1 - i, std::max<int64_t>(spec.keys, 1));
   // Large steps: the seeds of the queries of one call do not coincide with the next seed's.
   const auto draw = static_cast<uint64_t>(i) * split_mix_step;
   spec.dropout.seed += draw;

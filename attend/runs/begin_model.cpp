@@ -51,7 +51,7 @@ PairModel begin_model(const TrainOptions& options, const RunConfig& config, cons
                       const Say& say) {
   PairModel model = new_model(config, data);
   if (initial) begin_from(*initial, options, model, say);
-  // A model that learns of questions without an answer gives none by default.
+  // If training has questions without an answer, answers may be empty by default.
   if (model.answer_kind().is_span() && has_empty_target(data.train)) model.decode.no_answer = true;
   check_memory(model, config.train.replicas, options.world ? options.world->processes_here() : 1);
   check_labels(model, data.train, data.train_file);

@@ -50,15 +50,18 @@ class FilesTest(unittest.TestCase):
 
 
 class ComputeCase(FilesTest):
-    def compute(self, inputs, *options, printed=False):
-        """Returns the arrays of `attend compute` as nested lists; if `printed`, also its output."""
+    def run_compute(self, inputs, *options):
         arguments = ["compute"]
         for option in ("query", "key", "value"):
             arguments += ["--" + option, self.npy(option + ".npy", inputs[option])]
         for name, value in inputs.get("parameters", {}).items():
             arguments += ["--param", f"{name}={self.npy('p_' + name + '.npy', value)}"]
+        return arrays.run(*arguments, *options)
+
+    def compute(self, inputs, *options, printed=False):
+        """Returns the arrays of `attend compute` as nested lists; if `printed`, also its output."""
         out = self.path("out.npz")
-        done = arrays.run(*arguments, *options, "--out", out)
+        done = self.run_compute(inputs, *options, "--out", out)
         self.assertEqual(done.returncode, 0, done.stderr)
         found, _ = arrays.read_npz(out)
         lists = {name: arrays.nested(array) for name, array in found.items()}

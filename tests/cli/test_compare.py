@@ -109,6 +109,8 @@ class Compare(program.Case):
                     names=["--mechanisms none", "classifier", "leave out none"])
         self.refuse(*options, "--set", "model.type=lm", "--set", "model.layer=gla", "--mechanisms", "self,alibi",
                     names=["model.layer = gla"])
+        self.refuse(*options, "--set", "model.score=none", "--mechanisms", "bahdanau,luong_dot",
+                    names=["model.score = none", "uses no mechanism"])
         self.refuse("compare", "--data", "nowhere", "--out", "runs", names=["nowhere"])
         self.refuse("compare", "--data", "data", "--out", "data", names=["data", "new folder"])
         self.refuse("gradients", "nowhere", "--data", "data", names=["nowhere"])

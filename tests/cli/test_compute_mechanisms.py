@@ -123,6 +123,17 @@ class MechanismsTest(compute_case.ComputeCase):
         for name, lists in wanted.items():
             self.assert_close(got[name], lists, where=name)
 
+    def test_mixed_and_remembered_scores_take_no_other_choices(self):
+        for row in TABLES["mechanisms"]:
+            if row["name"] not in ("multi_token", "infini"):
+                continue
+            inputs = self.mechanism_problem(row)
+            for options in (["--normaliser", "sparsemax"], ["--soft-cap", "0.1"], ["--scope", "window:1"],
+                            ["--scope", "all"], ["--bias", "alibi"]):
+                done = self.run_compute(inputs, "--mechanism", row["name"], *options, "--out", self.path("none.npz"))
+                self.assertEqual(done.returncode, 2, f"{row['name']} {options}: {done.stderr}")
+                self.assertIn("takes scope causal without padding", done.stderr)
+
     def test_alibi_has_the_slopes_of_the_paper(self):
         inputs = {name: self.numbers(1, 8, 3, 2) for name in ("query", "key", "value")}
         got = self.compute(inputs, "--bias", "alibi", "--weights")

@@ -15,10 +15,11 @@ namespace attend::fuzz {
 
 // Every config.json that a type accepts describes a network.
 inline void read_config(std::string_view document) {
-  for (const auto read : {internal::read_bert, internal::read_distilbert, internal::read_roberta,
-                          internal::read_camembert, internal::read_vit, internal::read_deit,
-                          internal::read_gpt2, internal::read_modernbert, internal::read_marian,
-                          internal::read_electra, internal::read_albert, internal::read_mpnet})
+  for (const auto read :
+       {internal::read_bert, internal::read_distilbert, internal::read_roberta,
+        internal::read_camembert, internal::read_vit, internal::read_deit, internal::read_gpt2,
+        internal::read_modernbert, internal::read_marian, internal::read_electra,
+        internal::read_albert, internal::read_mpnet, internal::read_deberta})
     accept_errors([&] {
       const std::string name = "input";
       const Json json = parse_json(document, name);

@@ -63,7 +63,7 @@ void add_holes(Case<S>& c) {
   }
 }
 
-// Without products, which are the last ones: scores much larger than these round them away.
+// Leaves out the last two, only products by distance: large scores round them away.
 constexpr int kCount = std::size(kBiases) - 2;
 
 template <class S>

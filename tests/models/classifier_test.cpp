@@ -46,6 +46,8 @@ TEST(ClassifierBias, DependsOnTheMechanism) {
   EXPECT_EQ(config.self.choices().bias, "buckets:32");
   config.self.mechanism = "alibi";
   EXPECT_EQ(config.self.choices().bias, "alibi");
+  config.self.mechanism = "sparsemax";
+  EXPECT_EQ(config.self.choices().bias, "buckets:32");
   config.self.mechanism = "linear";
   EXPECT_EQ(config.self.choices().bias, "");
   config.self.bias = "sink";

@@ -173,6 +173,31 @@ TEST(Disentangled, TermsOfOtherDistancesAreAdded) {
 }
 
 // Scores that look back are computed query by query; edges, pair by pair.
+// Factors of the scores leave biases as they are.
+TEST(Disentangled, IsNotMultipliedByScalableSoftmax) {
+  const Sizes sizes;
+  const Tensors x = inputs_of(sizes);
+  AttentionSpec spec = spec_of(x);
+  const Tensor product = attention_scores(x[0], x[1], {.score = spec.score});
+  const Tensor all = attention_scores(x[0], x[1], {.score = spec.score, .bias = spec.bias});
+  const Tensor strength = at::full({1}, 1.5, at::kDouble);
+  const Tensor factor = strength * std::log(static_cast<double>(sizes.keys));
+  const Tensor expected = at::matmul((all + (factor - 1) * product).softmax(-1), x[2]);
+  spec.normaliser = Normaliser("scalable", 0, strength);
+  EXPECT_TRUE(attention(x[0], x[1], x[2], spec).context.allclose(expected, 1e-12, 1e-12));
+}
+
+TEST(Disentangled, TakesNoKeysAndNoEntries) {
+  for (const Sizes& sizes : {Sizes{.keys = 0}, Sizes{.batch = 0}})
+    for (const char* normaliser : {"softmax", "monotonic"}) {
+      const Tensors x = inputs_of(sizes);
+      AttentionSpec spec = spec_of(x, 0, at::zeros({sizes.batch}, at::kLong));
+      spec.normaliser = normaliser;
+      EXPECT_EQ(attention(x[0], x[1], x[2], spec).context.sizes(),
+                (at::IntArrayRef{sizes.batch, sizes.heads, sizes.queries, 3}));
+    }
+}
+
 TEST(Disentangled, GoesWithEveryWayOfComputing) {
   const Tensors x = inputs_of({.queries = 5, .keys = 5});
   const Tensor v = doubles({4}), w = doubles({4});

@@ -53,6 +53,14 @@ class Kinds(unittest.TestCase):
         self.assertEqual(self.lines("attend/a/b.cpp", 'f();  // beside it\ng("it stands beside alone");\n'), [1, 2, 2, 2])
         self.assertEqual(self.lines("attend/a/b.cpp", 'f(beside, "alone", R"(alone)");  // NOLINT(alone)\n'), [])
 
+    def test_adjacent_literals_of_cpp_are_one_text(self):
+        half = "one " * 16
+        self.assertEqual(self.lines("attend/a/b.cpp", f'f("{half}"\n  "{half}");\ng(beside);\n'), [1])
+        self.assertEqual(self.lines("attend/a/b.cpp", 'f("any "\n  "of them is right");\n'), [])
+        self.assertEqual(self.lines("attend/a/b.cpp", 'f("it is right\\n"\n  "  the file beside it");\n'), [2])
+        listed = "Examples:\\n" + "".join(f'"\n  "  attend train {"--set " * 12}x\\n' for _ in range(3))
+        self.assertEqual(self.lines("attend/a/b.cpp", f'f("{listed}");\n'), [])
+
     def test_a_sentence_of_several_lines_is_one(self):
         half = "one " * 16
         self.assertEqual(self.lines("attend/a/b.h", f"// {half}\n// {half}\n"), [1])

@@ -42,8 +42,9 @@ function showFailures(line, misses) {
 }
 
 function verdictSign(method) {
-  if (!method.card.length) return ['?', 'soft', 'not tested'];
-  return method.card.every(entry => entry.passed) ? ['✓', 'good', 'passes its tests'] : ['✗', 'bad', 'fails a test'];
+  const made = method.card.filter(entry => !entry.missing);
+  if (!made.length) return ['?', 'soft', 'not tested'];
+  return made.every(entry => entry.passed) ? ['✓', 'good', 'passes its tests'] : ['✗', 'bad', 'fails a test'];
 }
 
 function listed(names) {
@@ -53,7 +54,7 @@ function listed(names) {
 function cardParts(method) {
   const made = method.card.filter(entry => !entry.missing);
   const passed = made.filter(entry => entry.passed).length;
-  const verdict = method.card.length
+  const verdict = made.length
     ? `${passed} of ${made.length} tests passed.`
     : 'This method was not tested here: nothing says that its map can be relied on.';
   const list = element('ul');
@@ -65,7 +66,7 @@ function cardParts(method) {
               entry.missing ? element('span', {class: 'soft'}, 'not computed')
                 : element('span', {class: entry.passed ? 'good' : 'bad'}, entry.passed ? 'passed' : 'failed')),
       element('div', {class: 'value'}, entry.missing || figure(entry.value) + interval),
-      element('p', {class: 'soft'}, entry.bar ? `${entry.meaning} It passes if ${entry.bar}.` : entry.meaning)));
+      element('p', {class: 'soft'}, entry.bar ? `${entry.meaning} It passes if the value is ${entry.bar}.` : entry.meaning)));
   }
   return [element('h2', {}, method.name), element('p', {class: 'soft'}, method.meaning),
           element('p', {}, verdict), list];
