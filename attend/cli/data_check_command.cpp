@@ -195,17 +195,23 @@ void run_check(const CheckOptions& options) {
       files.push_back({path, options.targets.empty() ? "" : options.targets[i],
                        options.source_column, options.target_column});
   }
+  bool stops = std::any_of(others.begin(), others.end(),
+                           [](const FormatSummary& file) { return file.malformed > 0; });
   const DataSummary summary = files.empty() ? DataSummary() : check_data(files, pair_config);
   if (options.json) {
     ordered_json report = as_json(summary);
     for (const FormatSummary& file : others) report["files"].push_back(as_json(file));
     fmt::print("{}\n", json_line(report));
-    return;
+  } else {
+    for (const FormatSummary& file : others) print_format(file);
+    for (const FileSummary& file : summary.files) print_file(file);
+    for (size_t i = 0; i < summary.overlaps.size(); ++i)
+      print_overlap(summary.files[0].path, summary.overlaps[i], summary.files[i + 1]);
   }
-  for (const FormatSummary& file : others) print_format(file);
-  for (const FileSummary& file : summary.files) print_file(file);
-  for (size_t i = 0; i < summary.overlaps.size(); ++i)
-    print_overlap(summary.files[0].path, summary.overlaps[i], summary.files[i + 1]);
+  for (const FileSummary& file : summary.files)
+    stops |= std::any_of(file.odd.begin(), file.odd.end(),
+                         [](const OddLines& odd) { return odd.stops_training; });
+  if (stops) throw CLI::RuntimeError(1);
 }
 
 }  // namespace
@@ -240,6 +246,7 @@ void add_data_check_command(CLI::App& data) {
       "  attend data check molecules.tsv --set data.source_units=smiles\n"
       "If most sources name images or sounds, or data.source_units says so, these files are\n"
       "read too.\n"
+      "The exit code is 1 if training would stop at a line.\n"
       "Molecules, sets and numeric targets are checked only if --set names them.\n"
       "JSON keys: files: [{path, lines, files_read (images and sounds), repeated, source:\n"
       "{words, characters: {median, percent_90, percent_99, longest, longest_line}}, odd:\n"

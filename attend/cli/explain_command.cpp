@@ -231,14 +231,13 @@ void add_explain_command(CLI::App& app) {
           "or a sound, or the name of a node")
       ->required();
   command->add_option("--target", options->request.target,
-                      "explain this answer instead of the model's own");
+                      "answer to explain, not the model's own");
   command->add_option("--against", options->request.against,
                       "explain why the answer and not this one: one token for every position, or "
                       "one token per position");
   command->add_option_function<std::string>(
       "--pair", [options](const std::string& text) { options->request.pair = text; },
-      "explain why the model finds the text and this one alike, instead of an answer (sentence "
-      "encoders)");
+      "explain why the model finds the text and this one alike (sentence encoders)");
   command
       ->add_option(
           "--without", options->request.without,
@@ -246,8 +245,10 @@ void add_explain_command(CLI::App& app) {
       ->delimiter(',');
   add_named_option<Ablation>(*command, "--ablation", options->request.show.ablation,
                              "output of heads that are off: zeros, or their mean over the answer");
-  command->add_option("--method", options->request.show.method,
-                      "method, see below; default: the attention weights");
+  command->add_option(
+      "--method", options->request.show.method,
+      "method, see below; default: attention; rollout for labels of transformers; occlusion "
+      "for models without attention weights and with --against");
   add_named_option<ExplanationView>(*command, "--view", options->request.show.view,
                                     "view, see below");
   command->add_option("--at", options->request.show.edge,

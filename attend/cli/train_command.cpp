@@ -1,4 +1,5 @@
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <cmath>
 #include <memory>
@@ -13,6 +14,7 @@
 #include "attend/cli/named_option.h"
 #include "attend/cli/progress.h"
 #include "attend/cli/recipes.h"
+#include "attend/data/text_config.h"
 #include "attend/files/json_line.h"
 #include "attend/parallel/process_world.h"
 #include "attend/runs/child_processes.h"
@@ -135,8 +137,9 @@ void add_settings_options(CLI::App& command, TrainOptions& options, CommandOptio
       ->excludes("--config");
   command.add_option("--set", options.assignments, "key=value, overrides the file; repeatable")
       ->allow_extra_args(false);
-  command.add_option("--source-units", options.source_units,
-                     "char, space, line, byte, bpe, image or sound");
+  command.add_option(
+      "--source-units", options.source_units,
+      fmt::format("{}", fmt::join(TextConfig().source_units_setting().choices, ", ")));
   command.add_option("--target-units", options.target_units, "char, space, line, byte or bpe");
   command.add_option("--init", options.init,
                      "model folder to take fitting weights from, with its source tokens and, for a "

@@ -376,8 +376,9 @@ class FileCheck {
   std::optional<std::string> first_target_;           // target of line 1
   std::vector<NamedFile> named_;                      // only of pairs
   size_t media_ = 0;                                  // number of named_ with a kind
-  OddLines malformed_{"malformed", "cannot be read", "mend or remove them: training stops there"};
-  OddLines empty_{"empty", "have an empty side", "remove them: training stops there"};
+  OddLines malformed_{"malformed", "cannot be read", "mend or remove them: training stops there",
+                      true};
+  OddLines empty_{"empty", "have an empty side", "remove them: training stops there", true};
   OddLines long_{"long", "are over ten times as long as most",
                  "split them, or lower model.maximum_source_length"};
   OddLines uneven_{"uneven", "have a side over three times as long as the other side suggests",
@@ -388,10 +389,10 @@ class FileCheck {
                       "see whether these were left untranslated; a model learns to copy from them"};
   OddLines header_{"header", "have a label of their own", "if that is a header, remove it"};
   OddLines unreadable_{"unreadable", "name files that cannot be read",
-                       "mend or remove them: training stops there"};
+                       "mend or remove them: training stops there", true};
   OddLines other_form_{"other_form",
                        "name images of another size, or sounds of another rate, than the first",
-                       "convert them: training stops there"};
+                       "convert them: training stops there", true};
   OddLines coloured_{"coloured", "name images in colour",
                      "they are read in grey, unless data.colours is true"};
   OddLines transparent_{"transparent", "name images with transparent pixels",

@@ -27,6 +27,7 @@ struct OddLines {
   std::string kind;
   std::string meaning;  // description of such lines
   std::string remedy;
+  bool stops_training = false;
   int64_t count = 0;
   std::vector<int64_t> lines = {};  // the first line numbers
   std::string example = {};         // details on the first line, if they vary between lines

@@ -172,6 +172,7 @@ bool PairReader::next_row(std::string& source, std::string& target) {
     throw;
   }
   ++read_;
+  repeats_header_ |= target == table.columns()[1];
   try {
     internal::check_characters(source);
     internal::check_characters(target);
@@ -206,8 +207,12 @@ std::vector<std::string> PairReader::remarks() const {
   std::vector<std::string> remarks;
   if (streams_->table && files_.source_column.empty()) {
     const std::vector<std::string>& names = streams_->table->columns();
-    remarks.push_back(fmt::format("{}: the first row names the columns {} and {}", files_.source,
-                                  in_quotes(names[0]), in_quotes(names[1])));
+    remarks.push_back(fmt::format(
+        "{}: the first row names the columns {} and {}{}", files_.source, in_quotes(names[0]),
+        in_quotes(names[1]),
+        repeats_header_ ? "; the second is also a target: if the file has no header, add a first "
+                          "row of names, as source,target"
+                        : ""));
   }
   if (streams_->sentences && streams_->sentences->joined() > 0)
     remarks.push_back(fmt::format("{}: {} words hold blanks, which are read as _", files_.source,
@@ -255,7 +260,9 @@ std::vector<Example> read_pairs(const PairFiles& files, const Tell& tell, int64_
       files, [&](Example&& example) { examples.push_back(std::move(example)); }, tell, bad);
   if (examples.empty())
     fail("{}: is empty; {}", files.source,
-         files.target.empty() ? wanted(files) : "line i of both files must be a pair");
+         files.is_csv()         ? "a row for each example is wanted after the first, of names"
+         : files.target.empty() ? wanted(files)
+                                : "line i of both files must be a pair");
   return examples;
 }
 

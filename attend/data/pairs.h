@@ -86,8 +86,9 @@ class PairReader {
 
   std::unique_ptr<Streams> streams_;
   PairFiles files_;
-  int64_t read_ = 0;     // rows or pairs of lines
-  int64_t skipped_ = 0;  // pairs with an empty side
+  int64_t read_ = 0;             // rows or pairs of lines
+  int64_t skipped_ = 0;          // pairs with an empty side
+  bool repeats_header_ = false;  // a target is the name of its column
 };
 
 // Calls `take` with each pair as a separate example, in order. With `bad`, unreadable lines are

@@ -152,7 +152,7 @@ std::vector<MethodRow> answer_methods() {
        ScoresOf::answer, ScoreScale::amounts, false, true, token_parts},
       {"occlusion", "log p_t - log p_t without j", "loss of log probability without the token",
        "Li et al. 2016", "S forward; fewer of long sources", MethodNeeds::nothing, ScoresOf::answer,
-       ScoreScale::amounts, false, true, occlusion, nullptr, DefaultFor::comparisons},
+       ScoreScale::amounts, false, true, occlusion, nullptr, DefaultFor::erasures},
   };
 }
 
@@ -171,21 +171,24 @@ const MethodRow& find_method(const std::string& name) {
   return find_row(method_table(), "method", name);
 }
 
-const MethodRow* default_method(const Explanation& explanation) {
+const MethodRow& default_method(const Explanation& explanation) {
   const Subject& subject = explanation.subject();
-  const auto row_for = [](DefaultFor answers) {
-    return &*std::find_if(method_table().begin(), method_table().end(),
-                          [&](const MethodRow& row) { return row.default_for == answers; });
+  const auto row_for = [](DefaultFor answers) -> const MethodRow& {
+    return *std::find_if(method_table().begin(), method_table().end(),
+                         [&](const MethodRow& row) { return row.default_for == answers; });
   };
-  if (subject.against.defined()) return row_for(DefaultFor::comparisons);
+  const auto applies = [&](const MethodRow& row) {
+    return refusal_reason(row, subject, explanation.trace(row.traces())).empty();
+  };
+  const MethodRow& erasures = row_for(DefaultFor::erasures);
+  if (subject.against.defined()) return erasures;
   if (subject.model.answer_kind().is_pooled() && layers_add(subject)) {
-    const MethodRow* row = row_for(DefaultFor::mixed_layers);
-    if (refusal_reason(*row, subject, explanation.trace(row->traces())).empty()) return row;
+    const MethodRow& row = row_for(DefaultFor::mixed_layers);
+    if (applies(row)) return row;
   }
-  const MethodRow* row = row_for(DefaultFor::answers);
-  if (subject.network().attends()) return row;
+  const MethodRow& row = row_for(DefaultFor::answers);
   // Recurrences form weights only if a watch asks.
-  return refusal_reason(*row, subject, explanation.trace(row->traces())).empty() ? row : nullptr;
+  return subject.network().attends() || applies(row) ? row : erasures;
 }
 
 std::string refusal_reason(const MethodRow& method, const Subject& subject,

@@ -41,7 +41,7 @@ enum class ScoreScale {
 enum class DefaultFor {
   nothing,
   answers,       // default for networks with attention
-  comparisons,   // compared with another answer
+  erasures,      // compared with another answer, or of networks without weights
   mixed_layers,  // labels and numbers, if layers add to their input
 };
 
@@ -85,8 +85,8 @@ const std::vector<MethodRow>& method_table();
 // Error with the nearest name if `name` is not a method.
 const MethodRow& find_method(const std::string& name);
 
-// Returns the method that is shown by default; null if the network has no attention.
-const MethodRow* default_method(const Explanation& explanation);
+// Returns the method that is shown by default.
+const MethodRow& default_method(const Explanation& explanation);
 
 // Returns why the method does not apply to an answer with this trace; empty if it does.
 std::string refusal_reason(const MethodRow& method, const Subject& subject,

@@ -23,16 +23,8 @@
 namespace attend {
 namespace {
 
-std::string no_weights(const Subject& subject) {
-  return fmt::format(
-      "the model was trained with {}, so it has no weights to show; take the method gradient or "
-      "another without weights",
-      subject.model.config.chosen().no_weights_reason());
-}
-
-// Named method, or the default; null if there is neither.
-const MethodRow* shown_method(const Explanation& explanation, const ShowOptions& options) {
-  return options.method.empty() ? default_method(explanation) : &find_method(options.method);
+const MethodRow& shown_method(const Explanation& explanation, const ShowOptions& options) {
+  return options.method.empty() ? default_method(explanation) : find_method(options.method);
 }
 
 void add_map(const ShowOptions& options, const std::vector<std::string>& rows,
@@ -47,24 +39,24 @@ void add_map(const ShowOptions& options, const std::vector<std::string>& rows,
                   grid_of(merge_words(map, row_words, column_words)), title});
 }
 
-std::string map_title(const ShowOptions& options, const Subject& subject) {
-  if (!subject.against.defined()) return options.method;
-  return fmt::format("{}{}not {}", options.method, options.method.empty() ? "" : ", ",
-                     subject.against_text);
+// The attention weights need no title unless they are asked for.
+std::string map_title(const ShowOptions& options, const MethodRow& row, const Subject& subject) {
+  const bool named = !options.method.empty() || row.default_for != DefaultFor::answers;
+  const std::string_view name = named ? row.name : "";
+  if (!subject.against.defined()) return std::string(name);
+  return fmt::format("{}{}not {}", name, named ? ", " : "", subject.against_text);
 }
 
 void show_method(const ShowOptions& options, const Explanation& explanation, Shown& shown) {
   const Subject& subject = explanation.subject();
   if (options.evidence) explanation.trace();  // the tests read all parts
-  const MethodRow* found = shown_method(explanation, options);
-  if (found == nullptr) fail("{}", no_weights(subject));
-  const MethodRow& row = *found;
+  const MethodRow& row = shown_method(explanation, options);
   const at::Tensor scores = method_scores(row, explanation, options.choice);
   TestedMethod method{&row, scores.slice(0, 0, std::ssize(subject.target))};
   if (options.evidence)
     method.card =
         evidence_card(EvidenceTester(explanation).measure(row, scores, {}, options.choice));
-  const std::string title = map_title(options, subject);
+  const std::string title = map_title(options, row, subject);
   add_map(options, subject.target, subject.source, drawn_scores(row, method.scores).to(at::kFloat),
           title, shown.maps);
   if (row.scale != ScoreScale::weights) {
@@ -263,10 +255,9 @@ Shown show(const Explanation& explanation, const ShowOptions& options) {
 
 TestedMethods first_method(const Explanation& explanation, const ShowOptions& options) {
   const Subject& subject = explanation.subject();
-  const MethodRow* row = shown_method(explanation, options);
-  if (row == nullptr) return {.methods = {}, .note = no_weights(subject)};
-  const at::Tensor scores = method_scores(*row, explanation, options.choice);
-  return {.methods = {{row, scores.slice(0, 0, std::ssize(subject.target))}}};
+  const MethodRow& row = shown_method(explanation, options);
+  const at::Tensor scores = method_scores(row, explanation, options.choice);
+  return {.methods = {{&row, scores.slice(0, 0, std::ssize(subject.target))}}};
 }
 
 std::vector<Alignment> titled_maps(const Shown& shown) {

@@ -35,8 +35,7 @@ std::optional<SourcePicture> source_picture(const Model& model, const std::strin
 // a method that does not exist, and on evidence for a view without a method.
 Shown show(const Explanation& explanation, const ShowOptions& options);
 
-// Returns the map of the options' method, not tested. If none is named and default_method() is
-// null, returns a note with the reason instead.
+// Returns the map of the options' method, not tested.
 TestedMethods first_method(const Explanation& explanation, const ShowOptions& options);
 
 // Returns the maps with titles that name the patterns of their heads.

@@ -69,6 +69,24 @@ class Data(program.Case):
         self.refuse("evaluate", "model", "--data", "t.csv", "--source-column", "words",
                     "--target-column", "sound", names=["'words'", "id, word, sound"])
 
+    def test_first_rows_of_csv(self):
+        self.write("empty.csv", "text,stars\n")
+        self.refuse("train", "--data", "empty.csv", "--out", "model",
+                    names=["empty.csv: is empty", "a row for each example"],
+                    told="attend: empty.csv: the first row names the columns 'text' and 'stars'\n")
+        rows = "".join(f"text {i},{'good' if i % 3 else 'bad'}\n" for i in range(60))
+        self.write("bare.csv", rows)
+        self.write("named.csv", "text,stars\n" + rows)
+        options = ["--out", "model", *settings(program.SMALL | {"train.steps": 1})]
+        run = self.succeed("train", "--data", "bare.csv", *options)
+        self.assertIn("the second is also a target: if the file has no header", run.stderr)
+        self.assertIn("bare.csv: all targets together are 2 texts; if they are labels, set model.type = classifier",
+                      run.stderr)
+        run = self.succeed("train", "--data", "named.csv", "--out", "labels",
+                           *settings({"train.steps": 1, "model.type": "classifier"}))
+        self.assertNotIn("also a target", run.stderr)
+        self.assertNotIn("model.type", run.stderr)
+
     def test_bpe_applies_to_what_it_was_learned_from(self):
         text = "cafe\u0301 cafe\u0301\n"
         self.write("text", text)
@@ -79,6 +97,12 @@ class Data(program.Case):
         capitals = self.succeed("data", "bpe", "apply", "--codes", "codes", "--lowercase",
                                 stdin=b"\xef\xbb\xbf" + text.upper().encode()).stdout
         self.assertEqual(capitals, "caf\u00e9 caf\u00e9\n")
+
+    def found_faults(self, *arguments):
+        """Output of a check of data that training would refuse."""
+        run = self.attend("data", "check", *arguments)
+        self.assertEqual((run.returncode, run.stderr), (1, ""), arguments)
+        return run.stdout
 
     def test_check_of_a_folder_and_a_table(self):
         self.write("train.tsv", "a\tx\nb\ty\n")
@@ -92,12 +116,11 @@ class Data(program.Case):
         self.assertIn("1 lines", page)
         self.assertIn("the columns 'text' and 'stars'", page)
         self.write("images.tsv", "none.png\t1\n")
-        page = self.succeed("data", "check", "images.tsv").stdout
+        page = self.found_faults("images.tsv")
         self.assertIn("1 lines name files that cannot be read (1)", page)
         self.assertIn("none.png: no such file", page)
         self.write("molecules.tsv", "CCO\t1.5\nC1CC\t2\nCO\tnan\n")
-        told = self.succeed("data", "check", "molecules.tsv", "--set", "data.target=number", "--set",
-                            "data.source_units=smiles").stdout
+        told = self.found_faults("molecules.tsv", "--set", "data.target=number", "--set", "data.source_units=smiles")
         self.assertIn("2 lines cannot be read (2, 3)", told)
         self.assertIn("molecules.tsv:2: SMILES 'C1CC'", told)
         (self.folder / "empty").mkdir()
@@ -107,11 +130,11 @@ class Data(program.Case):
         (self.folder / "cora").mkdir()
         self.write("cora/nodes.tsv", "a\ttrain\tx\t1\nb\tvalid\ty\nc\ttest\tx\nc\t-\t\n")
         self.write("cora/edges.tsv", "a b\na d\n")
-        page = self.succeed("data", "check", "cora").stdout
+        page = self.found_faults("cora")
         for part in ("nodes of other classes", "lines that cannot be read", "cora/nodes.tsv:4: ",
                      "cora/edges.tsv:2: "):
             self.assertIn(part, page)
-        told = json.loads(self.succeed("data", "check", "cora", "--json").stdout)["files"][0]
+        told = json.loads(self.found_faults("cora", "--json"))["files"][0]
         self.assertEqual([told[key] for key in ("nodes", "nodes_to_learn_from", "malformed")],
                          [3, 1, 2])
         self.write("shop.csv", "who,item\nu,a\nu,b\nu,c\nv,a\n")
@@ -120,7 +143,7 @@ class Data(program.Case):
         self.assertEqual(told["files"][0]["items"], 3)
         self.assertIn("1 users have only one item", told["files"][0]["remarks"][0])
         self.write("many.tsv", "u a\nu b\n" + "u\n" * 100)
-        told = json.loads(self.succeed("data", "check", "many.tsv", *shop, "--json").stdout)
+        told = json.loads(self.found_faults("many.tsv", *shop, "--json"))
         self.assertEqual(told["files"][0]["malformed"], 100)
         self.assertEqual(len(told["files"][0]["remarks"]), 20)
         self.refuse("data", "check", "many.tsv", "--set", "data.bpe=codes", names=["data.bpe"])
@@ -135,13 +158,12 @@ class Data(program.Case):
         self.write("train.tsv", "".join(f"text {i}\t{'good' if i % 3 else 'bad'}\n"
                                         for i in range(30)) + "no tab\n")
         self.write("test.tsv.gz", gzip.compress(b"text 3\tbad\ntext 99\tfair\n"))
-        page = self.succeed("data", "check", "train.tsv", "test.tsv.gz").stdout
+        page = self.found_faults("train.tsv", "test.tsv.gz")
         for part in ("31 lines", "label good: 20", "1 lines cannot be read (31)",
                      "test.tsv.gz shares 1 sources (50.00 %) with train.tsv, 1 of them",
                      "1 labels that train.tsv lacks: fair"):
             self.assertIn(part, page)
-        told = json.loads(self.succeed("data", "check", "train.tsv", "test.tsv.gz",
-                                       "--json").stdout)
+        told = json.loads(self.found_faults("train.tsv", "test.tsv.gz", "--json"))
         self.assertEqual(told["files"][0]["labels"], {"good": 20, "bad": 10})
         self.assertEqual(told["files"][0]["odd"],
                          [{"kind": "malformed", "count": 1, "lines": [31]}])

@@ -94,7 +94,7 @@ class Translation(program.Case):
         plain, = self.maps("--target", "D A D", "--method", "gradient_x_input")
         self.assertNotEqual(record["scores"], plain["scores"])
         record, = self.maps("--target", "D A D", "--against", "D A B", "--evidence")
-        self.assertEqual(record["title"], "not D A B")
+        self.assertEqual(record["title"], "occlusion, not D A B")
         self.assertEqual(record["scores"][:2], [[0.0] * 3] * 2)
         self.assertNotEqual(record["scores"][2], [0.0] * 3)
         self.assertIn("comprehensiveness", [one["name"] for one in record["evidence"]])
@@ -316,7 +316,10 @@ class WithoutAttention(program.Case):
         self.write("pairs.tsv", program.PAIRS)
         self.succeed("train", "--data", "pairs.tsv", "--valid", "pairs.tsv", "--out", "model",
                      *settings(SMALL | {"train.epochs": 1, "model.score": "none"}))
-        self.refuse("explain", "model", "bab", names=["model.score = none", "method gradient"])
+        run = self.succeed("explain", "model", "bab", "--target", "B A B", "--json")
+        self.assertEqual(json.loads(run.stdout)["title"], "occlusion")
+        self.refuse("explain", "model", "bab", "--target", "B A B", "--method", "attention",
+                    names=["nothing in the model attends"])
         run = self.succeed("explain", "model", "bab", "--method", "gradient", "--target", "B A B",
                            "--json")
         self.assertEqual(json.loads(run.stdout)["target"], ["B", "A", "B"])

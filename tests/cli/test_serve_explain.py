@@ -119,10 +119,9 @@ class Explain(program.Case):
         self.assertTrue(all(method["card"] for method in every["texts"]["methods"]))
         heads = sum(len(layer["heads"]) for layer in every["texts"]["maps"])
         self.assertEqual(len(every["blocks"]), len(names) + heads)
-        # A model without weights has no map until methods are tested, and says so.
-        none = json.loads(self.ask(model="plain", format="page")[2])["texts"]
-        self.assertEqual((none["methods"], none["maps"]), ([], []))
-        self.assertIn("model.score = none", none["note"])
+        plain = json.loads(self.ask(model="plain", format="page")[2])["texts"]
+        self.assertEqual([method["name"] for method in plain["methods"]], ["occlusion"])
+        self.assertEqual(plain["maps"], [])
 
     def test_refusals(self):
         for fields, status, param, words in (
@@ -147,7 +146,7 @@ class Explain(program.Case):
                 ({"format": "molecule.svg"}, 422, None, "this map has"),
                 ({"view": "graph", "format": "npz"}, 422, None, "take the format svg"),
                 ({"view": "effects", "head": 1}, 422, None, "leave method, layer and head out"),
-                ({"model": "plain"}, 422, None, "model.score = none"),
+                ({"model": "plain", "method": "attention"}, 422, None, "attends"),
                 ({"model": "other"}, 404, "model", "/v1/models"),
                 ({"texts": ["a"]}, 422, "texts", "did you mean text?")):
             found, _, body = self.ask(**fields)

@@ -129,7 +129,7 @@ TEST(Contrast, OneTokenOrAsManyAsTheAnswerHas) {
 TEST(Contrast, OfLabelsIsShownByOcclusion) {
   const SmallModel small = small_model("classifier_fixed");
   const Subject compared = compared_with(small.subject(), "bad");
-  EXPECT_STREQ(default_method(compared)->name, "occlusion");
+  EXPECT_STREQ(default_method(compared).name, "occlusion");
   EXPECT_THAT(test::error_of([&] { compared_with(small.subject(), "good"); }),
               HasSubstr("give another"));
   const ExplanationPage page = answer_page(compared, {});

@@ -375,15 +375,14 @@ TEST(Methods, LayersAndHeadsAreChosen) {
 TEST(Methods, OneIsShownWhereNoneIsNamed) {
   const auto shown = [](const char* model) -> std::string {
     const SmallModel small = small_model(model);
-    const MethodRow* row = default_method(small.subject());
-    return row == nullptr ? "none" : row->name;
+    return default_method(small.subject()).name;
   };
   EXPECT_EQ(shown("transformer"), "attention");
   EXPECT_EQ(shown("lm"), "attention");
   // Labels and numbers are computed from the mixed vectors of layers.
   EXPECT_EQ(shown("classifier_mean"), "rollout");
   EXPECT_EQ(shown("classifier_number"), "rollout");
-  EXPECT_EQ(shown("seq2seq_without_attention"), "none");
+  EXPECT_EQ(shown("seq2seq_without_attention"), "occlusion");
 }
 
 TEST(Methods, AMistypedNameIsCorrected) {
