@@ -5,7 +5,6 @@
 #include <algorithm>
 #include <filesystem>
 #include <iterator>
-#include <unordered_set>
 #include <utility>
 
 #include "attend/base/error.h"
@@ -132,23 +131,6 @@ class HeaderSearch {
   std::pair<std::string, std::string> first_;  // label and source
 };
 
-// Labels are easily taken for texts, the default. Texts of few examples may repeat by chance.
-void tell_labels(const std::vector<Example>& examples, const AnswerKind& kind,
-                 const std::string& name, const Tell& tell) {
-  constexpr size_t max_labels = 20, least_lines_per_label = 10;
-  if (!kind.is_searched() || kind.has_labels() || kind.is_text() || kind.ranks()) return;
-  std::unordered_set<std::string_view> targets;
-  for (const Example& example : examples) {
-    targets.insert(example.targets.begin(), example.targets.end());
-    if (targets.size() > max_labels) return;
-  }
-  if (examples.size() < targets.size() * least_lines_per_label) return;
-  tell(
-      fmt::format("{}: all targets together are {} texts; if they are labels, set model.type = "
-                  "classifier",
-                  name, targets.size()));
-}
-
 // Answers have the normal form the model learns; users should be aware of this.
 void tell_form(const std::vector<Example>& examples, const TextConfig& text,
                const std::string& name, const Tell& tell) {
@@ -216,7 +198,6 @@ Texts read_both(const TrainOptions& options, const RunConfig& config, const Tell
   HeaderSearch header(config);
   for (const Example& example : train) header.add(example);
   header.tell(files.source, tell);
-  tell_labels(train, config.answer_kind(), files.source, tell);
   tell_form(train, config.text, files.source, tell);
   if (is_split(options)) return split(std::move(train), config.text, options.data);
   const PairFiles others = checked(validation_files(options), options, config);

@@ -6,6 +6,9 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <string_view>
+#include <unordered_set>
+#include <vector>
 
 #include "attend/base/error.h"
 #include "attend/data/node_graph.h"
@@ -66,6 +69,23 @@ void tell_unknown(const PairData& data, const PairModel& model, const Tell& tell
   const AnswerKind& kind = model.answer_kind();
   if (kind.has_probabilities() && !kind.fills() && !kind.is_span())
     count(data.valid.targets.counts(), model.target_vocabulary, "target ");
+}
+
+// Labels are easily taken for texts, the default. Texts of few examples may repeat by chance.
+void tell_labels(const std::vector<Example>& examples, const AnswerKind& kind,
+                 const std::string& name, const Tell& tell) {
+  constexpr size_t max_labels = 20, least_lines_per_label = 10;
+  if (!kind.is_searched() || kind.has_labels() || kind.is_text() || kind.ranks()) return;
+  std::unordered_set<std::string_view> targets;
+  for (const Example& example : examples) {
+    targets.insert(example.targets.begin(), example.targets.end());
+    if (targets.size() > max_labels) return;
+  }
+  if (targets.empty() || examples.size() < targets.size() * least_lines_per_label) return;
+  tell(
+      fmt::format("{}: all targets together are {} texts; if they are labels, set model.type = "
+                  "classifier",
+                  name, targets.size()));
 }
 
 RunConfig config_of(const TrainOptions& options) {
@@ -131,6 +151,7 @@ Trained train_model(const TrainOptions& options, const TrainWatch& given) {
     watch.say("warning: " + slow);
   watch.say(description(data, model));
   if (!settled.empty()) watch.say(settled);
+  if (!resume) tell_labels(data.train.examples, model.answer_kind(), data.train_file, watch.remark);
   tell_unknown(data, model, watch.remark);
   Trained trained = internal::run_training(options, config, model, data, resume, world, watch);
   trained.outcome.left_out = data.left_out;
