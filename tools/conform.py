@@ -206,27 +206,31 @@ def recorded():
     return json.loads(OUTCOMES.read_text(encoding="utf-8")) if OUTCOMES.exists() else {}
 
 
-def table():
+def table(page):
+    """The last outcome of each row; a row without one here keeps its lines of `page`."""
     lines = ["| row | compares | peers | agree | explained | differ | run |", "|---|---|---|---|---|---|---|"]
     known, found = [], recorded()
     for row in ROWS:
         if row.name not in found:
-            lines.append(f"| `{row.name}` | {row.compares} | {', '.join(row.peers) or 'none'} | | | | not yet |")
+            old = [line for line in page if line.startswith(f"| `{row.name}` |")]
+            lines += old or [f"| `{row.name}` | {row.compares} | {', '.join(row.peers) or 'none'} | | | | not yet |"]
+            known += [line for line in page if line.startswith(f"- `{row.name}`, ")]
             continue
         one = Outcome(**found[row.name])
         run = f"seed {one.seed}, {one.processor}, {one.date}" + ("" if one.complete else ", ended early")
         lines.append(f"| `{row.name}` | {row.compares} | {one.versions or 'none'} | {one.agree} | {one.explained} | "
                      f"{one.differ} | {run} |")
-        known += [(row.name, re.sub("^(explained|DIFFERS) +", "", line)) for line in one.said]
+        known += [f"- `{row.name}`, " + re.sub("^(explained|DIFFERS) +", "", line) for line in one.said]
     if known:
-        lines += ["", "Differences that remain:", ""] + [f"- `{name}`, {said}" for name, said in known]
+        lines += ["", "Differences that remain:", ""] + known
     return "\n".join(lines)
 
 
 def write_page():
     text = PAGE.read_text(encoding="utf-8")
-    before, after = text.split(BEGIN)[0], text.split(END)[1]
-    PAGE.write_text(f"{before}{BEGIN}\n\n{table()}\n\n{END}{after}", encoding="utf-8")
+    before, rest = text.split(BEGIN)
+    page, after = rest.split(END)
+    PAGE.write_text(f"{before}{BEGIN}\n\n{table(page.splitlines())}\n\n{END}{after}", encoding="utf-8")
 
 
 def main():
