@@ -199,6 +199,7 @@ class FileCheck {
         is_prose_(kind_ == nullptr && !refusing_units(text.source_units)),
         may_be_empty_(in_form(files, text).takes_empty_targets) {
     summary_.path = files.source;
+    if (!files.target.empty()) empty_ = {"empty", "have an empty side", "training leaves them out"};
     Rows rows(in_form(files, text));
     summary_.columns = rows.columns();
     text_ = text;
@@ -274,7 +275,8 @@ class FileCheck {
   void add(const Row& row, int64_t line, bool pairs) {
     if (!row.problem.empty()) return tell_malformed(line, row.problem);
     const Count source = count(row.source), target = count(row.target);
-    if (source.words == 0 || (pairs && target.words == 0 && !may_be_empty_))
+    if (source.words == 0 && !pairs) return;  // texts may have blank lines
+    if (source.words == 0 || (target.words == 0 && pairs && !may_be_empty_))
       return tell(empty_, line);
     if (const std::string refusal = pairs ? refusal_of(row) : ""; !refusal.empty())
       return tell_malformed(line, fmt::format("{}:{}: {}", summary_.path, line, refusal));

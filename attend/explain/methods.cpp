@@ -152,7 +152,7 @@ std::vector<MethodRow> answer_methods() {
        ScoresOf::answer, ScoreScale::amounts, false, true, token_parts},
       {"occlusion", "log p_t - log p_t without j", "loss of log probability without the token",
        "Li et al. 2016", "S forward; fewer of long sources", MethodNeeds::nothing, ScoresOf::answer,
-       ScoreScale::amounts, false, true, occlusion, nullptr, DefaultFor::erasures},
+       ScoreScale::amounts, false, true, occlusion, nullptr, DefaultFor::unweighted},
   };
 }
 
@@ -180,15 +180,15 @@ const MethodRow& default_method(const Explanation& explanation) {
   const auto applies = [&](const MethodRow& row) {
     return refusal_reason(row, subject, explanation.trace(row.traces())).empty();
   };
-  const MethodRow& erasures = row_for(DefaultFor::erasures);
-  if (subject.against.defined()) return erasures;
+  const MethodRow& unweighted = row_for(DefaultFor::unweighted);
+  if (subject.against.defined()) return unweighted;
   if (subject.model.answer_kind().is_pooled() && layers_add(subject)) {
     const MethodRow& row = row_for(DefaultFor::mixed_layers);
     if (applies(row)) return row;
   }
   const MethodRow& row = row_for(DefaultFor::answers);
   // Recurrences form weights only if a watch asks.
-  return subject.network().attends() || applies(row) ? row : erasures;
+  return subject.network().attends() || applies(row) ? row : unweighted;
 }
 
 std::string refusal_reason(const MethodRow& method, const Subject& subject,

@@ -41,7 +41,7 @@ enum class ScoreScale {
 enum class DefaultFor {
   nothing,
   answers,       // default for networks with attention
-  erasures,      // compared with another answer, or of networks without weights
+  unweighted,    // compared with another answer, or of networks without weights
   mixed_layers,  // labels and numbers, if layers add to their input
 };
 

@@ -32,17 +32,22 @@ CallHead call_of(const TracedAttention& attention, int64_t head) {
   fail("view scores: {} has no such head", attention.name());
 }
 
+// Whether the queries are weights, from weights_call().
+bool holds_weights(const AttentionCall& call) {
+  const int64_t keys = call.key.size(-2);
+  return call.spec.normaliser.row().kernel == kernels::Normaliser::none &&
+         call.key.size(-1) == keys &&
+         (call.key == at::eye(keys, call.key.options())).all().item<bool>();
+}
+
 // Error unless the score is a product of query and key, with a constant factor and plus a bias.
 void check_product(const AttentionCall& call) {
   const AttentionSpec& spec = call.spec;
   const ScoreRow& row = spec.score.row();
-  // See weights_call().
-  if (spec.normaliser.row().kernel == kernels::Normaliser::none &&
-      call.query.size(-1) == call.key.size(-2))
+  if (holds_weights(call))
     fail(
         "view scores: the weights of this head combine several scores, as in multi-token, sparse "
-        "or "
-        "differential attention");
+        "or differential attention");
   if (!row.compares_vectors() || spec.normaliser.row().running_sums)
     fail("view scores: the score of this head is {}, which is not a product of query and key",
          row.formula);

@@ -66,16 +66,20 @@ std::vector<TensorRow> bert_tensors() {
       {"embeddings.LayerNorm.bias", "encoder.norm.bias"},
       {"embeddings.position_ids", {}, Use::unused},
       {"embeddings.token_type_ids", {}, Use::unused}};
-  add_rows({{"attention.self.query", "self.query"},
-            {"attention.self.key", "self.key"},
-            {"attention.self.value", "self.value"},
+  add_bert_layers("", rows);
+  return rows;
+}
+
+void add_bert_layers(const std::string& heads, std::vector<TensorRow>& rows) {
+  add_rows({{"attention.self.query" + heads, "self.query"},
+            {"attention.self.key" + heads, "self.key"},
+            {"attention.self.value" + heads, "self.value"},
             {"attention.output.dense", "self.output"},
             {"attention.output.LayerNorm", "self_norm"},
             {"intermediate.dense", "feed_forward.hidden"},
             {"output.dense", "feed_forward.output"},
             {"output.LayerNorm", "feed_forward_norm"}},
            "encoder.layer.{}.", layer_prefix, rows);
-  return rows;
 }
 
 ForeignModel read_bert(const JsonPosition& config) { return read_encoder(config, bert_type()); }

@@ -81,15 +81,7 @@ std::vector<TensorRow> deberta_tensors() {
       {"embeddings.LayerNorm.weight", "encoder.norm.weight"},
       {"embeddings.LayerNorm.bias", "encoder.norm.bias"},
       {"embeddings.position_ids", {}, Use::unused}};
-  add_rows({{"attention.self.query_proj", "self.query"},
-            {"attention.self.key_proj", "self.key"},
-            {"attention.self.value_proj", "self.value"},
-            {"attention.output.dense", "self.output"},
-            {"attention.output.LayerNorm", "self_norm"},
-            {"intermediate.dense", "feed_forward.hidden"},
-            {"output.dense", "feed_forward.output"},
-            {"output.LayerNorm", "feed_forward_norm"}},
-           "encoder.layer.{}.", layer_prefix, rows);
+  add_bert_layers("_proj", rows);
   return rows;
 }
 

@@ -122,6 +122,8 @@ std::vector<TensorRow> with_unused(std::vector<TensorRow> rows,
 // bias and, except in some files, copies of both.
 std::vector<TensorRow> word_head(const std::string& layer, const std::string& norm,
                                  const std::string& output);
+// Adds the layers of BERT; `heads` ends the names of the maps to queries, keys and values.
+void add_bert_layers(const std::string& heads, std::vector<TensorRow>& rows);
 // Prefix of our names of the parts of each layer.
 inline constexpr const char* layer_prefix = "encoder.layers.layer{}_";
 

@@ -204,6 +204,8 @@ TEST(ScoreParts, NamesWhatItCannotExplain) {
               HasSubstr("not a product"));
   EXPECT_THAT(refusal(small_model("classifier_recurrence"), "encoder.2.head.1.query.2.key.1"),
               HasSubstr("is not a sum"));
+  EXPECT_THAT(refusal(small_model("lm_mixed"), "layer.1.head.1.query.3.key.1"),
+              HasSubstr("combine several scores"));
   const Explanation explanation(mean.subject());
   EXPECT_THAT(
       test::error_of([&] { show(explanation, {.edge = "encoder.1.head.1.query.1.key.1"}); }),
