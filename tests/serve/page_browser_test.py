@@ -20,7 +20,7 @@ from test_classify import SMALL as CLASSIFIER  # noqa: E402
 from test_media import VIT, png, tone, wav  # noqa: E402
 from test_serve import Server  # noqa: E402
 
-ENTER, SPACE, RIGHT = "\ue007", "\ue00d", "\ue014"
+ENTER, SPACE, RIGHT, DOWN = "\ue007", "\ue00d", "\ue014", "\ue015"
 ANSWERED = "document.querySelector('.first')?.textContent"
 TESTED = ANSWERED + " && !document.querySelector('.busy')"  # all methods, of all models
 
@@ -44,6 +44,8 @@ class Page(unittest.TestCase):
         (cls.folder / "images.tsv").write_text("".join(f"{i}.png\t{i % 2}\n" for i in range(8)))
         cls.succeed("train", "--data", "images.tsv", "--valid", "images.tsv", "--out", "images",
                     *settings(VIT | {"data.source_units": "image", "train.epochs": 1}))
+        write_foreign("DistilBertForSequenceClassification", cls.folder / "theirs")
+        cls.succeed("import", "theirs", "--out", "bert")
         cls.server = Server("words", "plain", "images", "--port", 0, "--examples", "pairs.tsv", cwd=cls.folder)
         cls.addClassCleanup(cls.server.end)
         cls.browsers = {}
@@ -86,7 +88,7 @@ class Page(unittest.TestCase):
         browser.keys("#text", text + ENTER)
         browser.wait(ANSWERED)
 
-    def assertQuiet(self, browser):
+    def assertQuiet(self, browser, server=None):
         """Expects a log without errors, and requests only to this host."""
         self.assertEqual([entry for entry in browser.logs("browser") if entry["level"] == "SEVERE"], [])
         events = [json.loads(entry["message"])["message"] for entry in browser.logs("performance")]
@@ -94,7 +96,7 @@ class Page(unittest.TestCase):
                 if event["method"] == "Network.requestWillBeSent"]
         self.assertGreater(len(urls), 2)
         self.assertEqual([url for url in urls
-                          if not url.startswith((self.server.url + "/", "data:", "blob:", "about:"))], [])
+                          if not url.startswith(((server or self.server).url + "/", "data:", "blob:", "about:"))], [])
 
     def test_a_text_is_answered_as_predict_answers_it(self):
         browser = self.browse()
@@ -108,18 +110,43 @@ class Page(unittest.TestCase):
         self.assertTrue(any(name.startswith("integrated_gradients") for name in methods), methods)
         self.assertQuiet(browser)
 
-    def test_tokens_of_an_imported_model_are_switched_off(self):
-        write_foreign("DistilBertForSequenceClassification", self.folder / "theirs")
-        self.succeed("import", "theirs", "--out", "bert")
+    def browse_imported(self):
+        """Returns a browser with the page of an imported classifier."""
         server = Server("bert", "--port", 0, cwd=self.folder)
         self.addCleanup(server.end)
-        browser = self.browse(server=server)
+        return self.browse(server=server), server
+
+    def test_tokens_of_an_imported_model_are_switched_off(self):
+        browser, _ = self.browse_imported()
         self.type(browser, "Don't   Paris")
         # [CLS] and [SEP] are not in the text, and the tokens are in lower case.
         self.assertEqual(self.texts(browser, ".token"), ["Don", "'", "t", "Paris"])
         browser.click(".token:nth-of-type(4)")
         browser.wait("document.querySelector('.instead .asked')")
         self.assertEqual(self.text(browser, ".instead .asked"), "Don't")
+
+    def test_a_cell_shows_the_parts_of_its_score(self):
+        browser, server = self.browse_imported()
+        self.type(browser, "the cat sees")
+        browser.wait(TESTED)
+        browser.click("#side1-tab-matrix")
+        canvas, told = "#side1-view-matrix canvas", "#side1-view-matrix .instead"
+        browser.wait(f"document.querySelector('{canvas}').height > 200")
+        browser.keys(canvas, DOWN + DOWN + RIGHT + SPACE)  # the first key goes to the first cell
+        browser.wait(f"!document.querySelector('{told}').hidden")
+        score = json.loads(self.succeed("explain", "bert", "the cat sees", "--json", "--view", "scores",
+                                        "--at", "encoder.1.head.1.query.2.key.2"))
+        self.assertEqual(self.text(browser, told + " p"), score["title"] + ". The score is the sum of")
+        parts = [float(part) for part in self.texts(browser, told + " td:first-child")]
+        self.assertAlmostEqual(sum(parts), score["score"], delta=len(parts) * 0.5e-4)
+        largest = max((part for row in score["scores"] for part in row), key=abs)
+        self.assertAlmostEqual(parts[0], largest, delta=0.5e-4)
+        self.choose(browser, "#side1-view-matrix label:nth-of-type(2) select", 1)
+        browser.wait(f"document.querySelector('{told}').hidden")
+        browser.click(canvas)
+        browser.wait(f"!document.querySelector('{told}').hidden")
+        self.assertIn("encoder.1.head.2, ", self.text(browser, told + " p"))
+        self.assertQuiet(browser, server)
 
     def test_an_answer_is_compared_with_another(self):
         browser = self.browse()

@@ -27,7 +27,10 @@ function attachPointers(matrix) {
   canvas.addEventListener('pointermove', event => {
     const now = pointIn(canvas, event), before = pointers.get(event.pointerId);
     if (!matrix.head) return;
-    if (!before) return hoverMatrix(matrix, event);
+    if (!before) {
+      hoverMatrix(matrix, event);
+      return;
+    }
     travelled += Math.abs(now.x - before.x) + Math.abs(now.y - before.y);
     const others = [...pointers].filter(([id]) => id !== event.pointerId).map(([, point]) => point);
     pointers.set(event.pointerId, now);
@@ -39,20 +42,26 @@ function attachPointers(matrix) {
   });
   canvas.addEventListener('pointerup', event => {
     pointers.delete(event.pointerId);
-    if (travelled < 6 && matrix.head) hoverMatrix(matrix, event);
+    if (travelled >= 6 || !matrix.head) return;
+    const cell = hoverMatrix(matrix, event);
+    if (cell) matrix.choose?.(cell);
   });
   canvas.addEventListener('pointercancel', event => pointers.delete(event.pointerId));
 }
 
+// Returns the cell at the pointer, or null.
 function hoverMatrix(matrix, event) {
   const at = pointIn(matrix.canvas, event);
   const cell = matrix.cellAt(at.x, at.y);
-  if (cell[0] === null && cell[1] === null) return hush();
-  if (cell[0] !== null && cell[1] !== null) {
-    matrix.cursor = cell;
-    matrix.request();
+  if (cell[0] === null && cell[1] === null) {
+    hush();
+    return null;
   }
   tell(matrix.lines(cell), event.clientX, event.clientY);
+  if (cell[0] === null || cell[1] === null) return null;
+  matrix.cursor = cell;
+  matrix.request();
+  return cell;
 }
 
 // A map that can be read as a whole leaves the wheel to the page.
@@ -90,6 +99,10 @@ function matrixKey(matrix, event) {
     matrix.cursor = null;
     matrix.request();
     return hush();
+  }
+  if (event.key === ' ' && matrix.choose && matrix.cursor) {
+    event.preventDefault();
+    return matrix.choose(matrix.cursor);
   }
   if (zooms[event.key]) matrix.zoomAtCentre(zooms[event.key]);
   else if (event.key === '0') matrix.fit();

@@ -5,7 +5,7 @@ function makeLensView(host, page) {
     'What the model would answer if its layers ended early (the logit lens): at each place of the answer the most ' +
     'probable token, coloured by its probability. Bold: the token of the answer itself. Early layers are trained to be ' +
     'read by the next, so what they seem to answer may be nonsense.'));
-  const head = element('tr', {}, element('th', {scope: 'col'}, 'behind'),
+  const head = element('tr', {}, element('th', {scope: 'col'}, 'after'),
                        ...tokens.map(token => element('th', {scope: 'col'}, shown(token))));
   const painted = [];
   const rows = layers.map((layer, row) => element('tr', {}, element('th', {scope: 'row'}, layer),

@@ -20,6 +20,7 @@ class Matrix {
     this.tiles = new Tiles(this);
     this.cursor = null;
     this.head = null;
+    this.choose = null;  // what a click on a cell does, if anything
     this.moving = false;
     this.widths = new Map();
     new ResizeObserver(() => this.resize()).observe(this.frame);
@@ -44,9 +45,11 @@ class Matrix {
     Object.assign(this, {head, rows, columns, grey});
     this.canvas.setAttribute('aria-label',
       `${name}: ${head.rows} by ${head.columns} weights. Arrow keys move from weight to weight, ` +
-      'plus and minus zoom, 0 shows the whole map, Enter goes to the strongest weight of the row.');
+      'plus and minus zoom, 0 shows the whole map, Enter goes to the strongest weight of the row.' +
+      (this.choose ? ' Space shows the parts of the score.' : ''));
     this.caption.textContent = `rows: ${rows.name}, columns: ${columns.name}` +
-      (head.whole ? '' : `; up close, the ${head.kept} largest weights of each row`);
+      (head.whole ? '' : `; up close, the ${head.kept} largest weights of each row`) +
+      (this.choose ? '; click a cell for the parts of its score' : '');
     this.recolor();
     this.measureGutters();
     if (!same) this.cursor = null;

@@ -25,7 +25,7 @@ async function makeModelView(host, page, open, parts) {
       }, canvas);
       button.addEventListener('click', () => open(layer, number));
       const name = about.note ? [element('span', {class: 'does'}, about.note)] : [];
-      heads.append(element('div', {}, button, ...name, ...(parts ? parts.below(map, number) : [])));
+      heads.append(element('div', {}, button, ...name, ...(parts && map.key ? parts.below(map, number) : [])));
       pictures.push([canvas, thumbnails[about.block]]);
     });
     host.append(element('div', {class: 'layer'}, element('h3', {}, map.name), heads));

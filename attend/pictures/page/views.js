@@ -1,9 +1,10 @@
 // The views of an explanation, the tabs that lead to them, and what is chosen in them.
 class Explanation {
   // `tabs` and `main` are elements to fill. Ids begin with `prefix`, which is unique in a document.
-  // `changed` is called with the name of a view that is shown; `parts` is for makeModelView().
-  constructor(page, tabs, main, {prefix = '', changed = () => {}, parts = null} = {}) {
-    Object.assign(this, {page, tabs, main, prefix, changed});
+  // `changed` is called with the name of a view that is shown; `parts` is for makeModelView(). `cells`, if any, shows a
+  // chosen cell of a matrix: an element with show(map, head, cell), and keep(map, head), which hides other heads' cells.
+  constructor(page, tabs, main, {prefix = '', changed = () => {}, parts = null, cells = null} = {}) {
+    Object.assign(this, {page, tabs, main, prefix, changed, cells});
     this.chosen = {map: Math.max(0, page.maps.findIndex(map => map.heads.length > 0)), head: 0};
     const hasMaps = page.maps.some(map => map.heads.length > 0);
     const hasPicture = [...page.methods, ...page.maps].some(map => pictureOf(page, map));
@@ -100,10 +101,11 @@ function fillHeads(select, {page, chosen}) {
 }
 
 function makeMatrixView(host, explanation) {
-  const {page, chosen} = explanation;
+  const {page, chosen, cells} = explanation;
   const bar = element('div', {class: 'bar'});
   host.append(bar);
   const matrix = new Matrix(host, 'Weights');
+  if (cells) host.append(cells.element);
   const head = selector('Head', [], 0, index => {
     chosen.head = index;
     show();
@@ -115,10 +117,12 @@ function makeMatrixView(host, explanation) {
   const show = () => {
     map.select.value = chosen.map;
     fillHeads(head.select, explanation);
+    cells?.keep(page.maps[chosen.map], chosen.head);
     const at = page.maps[chosen.map], about = at.heads[chosen.head];
     if (!about) return;
     loadHead(page, about).then(loaded => {
       if (page.maps[chosen.map].heads[chosen.head] !== about) return;
+      matrix.choose = cells && at.key ? cell => cells.show(at, chosen.head, cell) : null;
       matrix.show(loaded, page.lists[at.rows], page.lists[at.columns],
                   {name: `${at.name}, head ${chosen.head + 1}`});
     }).catch(complain);

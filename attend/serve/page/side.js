@@ -46,7 +46,9 @@ class Side {
 
   async explain() {
     const {fields, signal} = this;
-    this.switches = new HeadSwitches(more => ask('v1/explain', {...fields, ...more}, signal), this.model, fields.against);
+    const explained = more => ask('v1/explain', {...fields, ...more}, signal);
+    this.switches = new HeadSwitches(explained, this.model, fields.against);
+    this.cells = new ScoreSum(explained);
     try {
       this.busy('Drawing what it looked at');
       this.showViews(await askPage(fields, signal));
@@ -179,6 +181,7 @@ class Side {
     this.explanation = new Explanation(page, this.tabs, this.views, {
       prefix: this.prefix,
       parts: this.switches,
+      cells: this.cells,
       changed: view => { this.view = view; },
     });
     if (before) Object.assign(this.explanation.chosen, before.chosen);
