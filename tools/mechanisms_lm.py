@@ -51,6 +51,8 @@ def rows():
     """Name, setting and cache of every mechanism and recurrence, the oldest first."""
     table = json.loads(attend("mechanisms", "--json").stdout)
     found = [(row["year"], row["name"], "model.mechanism", row["cache"]) for row in table["mechanisms"]]
+    base = next(row[3] for row in found if row[1] == BASE)
+    found = [(*row[:3], base if row[1] in SETTING else row[3]) for row in found]
     found += [(row["year"], row["name"], "model.layer", "d^2 in all") for row in table["recurrences"]]
     return sorted(found, key=lambda row: row[0])
 

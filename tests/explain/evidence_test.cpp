@@ -5,6 +5,7 @@
 
 #include <cmath>
 #include <map>
+#include <numeric>
 #include <sstream>
 
 #include "attend/base/error.h"
@@ -39,7 +40,43 @@ TEST(RankCorrelation, CountsPairsInAndOutOfOrder) {
   EXPECT_NEAR(tau({1, 1, 2, 3}, {1, 2, 2, 0}), (1 - 3) / 5.0, 1e-12);
   EXPECT_FALSE(kendall_tau(std::vector<double>{1, 1}, std::vector<double>{1, 2}).has_value());
   EXPECT_FALSE(kendall_tau({}, {}).has_value());
+  EXPECT_FALSE(kendall_tau(std::vector<double>{1, NAN}, std::vector<double>{1, 2}).has_value());
   EXPECT_THAT(test::error_of([] { tau({1}, {1, 2}); }), HasSubstr("1 and 2 values"));
+}
+
+// Compares every pair.
+double tau_by_pairs(const std::vector<double>& a, const std::vector<double>& b) {
+  double agreement = 0, pairs_a = 0, pairs_b = 0;
+  for (size_t i = 0; i < a.size(); ++i) {
+    for (size_t j = 0; j < i; ++j) {
+      const int order_a = (a[i] > a[j]) - (a[i] < a[j]), order_b = (b[i] > b[j]) - (b[i] < b[j]);
+      agreement += order_a * order_b;
+      pairs_a += order_a * order_a;
+      pairs_b += order_b * order_b;
+    }
+  }
+  return pairs_a * pairs_b > 0 ? agreement / std::sqrt(pairs_a * pairs_b) : 7;
+}
+
+TEST(RankCorrelation, IsThatOfEveryPair) {
+  for (const int64_t count : {1, 2, 3, 59, 111}) {
+    for (const int64_t values : {1, 2, 10, 1000}) {
+      const Tensor drawn =
+          at::remainder(at::arange(2 * count) * 7919 + count * values, 104729) % values;
+      const auto ranking = [&](int64_t first) {
+        const Tensor part = drawn.slice(0, first, first + count).to(at::kDouble).contiguous();
+        return std::vector<double>(part.data_ptr<double>(), part.data_ptr<double>() + count);
+      };
+      const std::vector<double> a = ranking(0), b = ranking(count);
+      EXPECT_DOUBLE_EQ(tau(a, b), tau_by_pairs(a, b)) << count << " of " << values;
+    }
+  }
+}
+
+TEST(RankCorrelation, TakesRankingsOfManyItems) {
+  std::vector<double> up(2'000'000);
+  std::iota(up.begin(), up.end(), 0);
+  EXPECT_EQ(tau(up, {up.rbegin(), up.rend()}), -1);
 }
 
 TEST(WeightTests, ChangeTheAnswerOnlyWhereItIsReadOffWeights) {

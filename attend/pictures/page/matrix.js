@@ -20,7 +20,7 @@ class Matrix {
     this.tiles = new Tiles(this);
     this.cursor = null;
     this.head = null;
-    this.choose = null;  // what a click on a cell does, if anything
+    this.choose = null;  // optional function of a cell that is clicked
     this.moving = false;
     this.widths = new Map();
     new ResizeObserver(() => this.resize()).observe(this.frame);
