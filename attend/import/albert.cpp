@@ -165,10 +165,7 @@ void write_groups(ModelConfig& ours, Json& config) {
 // ALBERT (Lan et al. 2020): groups of layers with the same parameters, and smaller vectors of
 // tokens.
 const EncoderType& albert_type() {
-  static const EncoderType type = {.dropout = "hidden_dropout_prob",
-                                   .attention_dropout = "attention_probs_dropout_prob",
-                                   .label_dropout = "classifier_dropout_prob",
-                                   .epsilon = "layer_norm_eps",
+  static const EncoderType type = {.label_dropout = "classifier_dropout_prob",
                                    .embedding = "embedding_size",
                                    .shares_layers = true,
                                    .prefix = "albert.",

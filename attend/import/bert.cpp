@@ -29,11 +29,7 @@ std::vector<EncoderArchitecture> bert_architectures() {
 }  // namespace
 
 const EncoderType& bert_type() {
-  static const EncoderType type = {.dropout = "hidden_dropout_prob",
-                                   .attention_dropout = "attention_probs_dropout_prob",
-                                   .label_dropout = "classifier_dropout",
-                                   .epsilon = "layer_norm_eps",
-                                   .prefix = "bert.",
+  static const EncoderType type = {.prefix = "bert.",
                                    .keys = bert_keys(),
                                    .tensors = bert_tensors(),
                                    .architectures = bert_architectures()};

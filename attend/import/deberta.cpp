@@ -257,10 +257,7 @@ void write_deberta_more(ModelConfig& ours, Json& config) {
 
 // DeBERTa of versions 2 and 3 (He et al. 2021; He et al. 2023).
 const EncoderType& deberta_type() {
-  static const EncoderType type = {.dropout = "hidden_dropout_prob",
-                                   .attention_dropout = "attention_probs_dropout_prob",
-                                   .label_dropout = "cls_dropout",
-                                   .epsilon = "layer_norm_eps",
+  static const EncoderType type = {.label_dropout = "cls_dropout",
                                    .relative = true,
                                    .prefix = "deberta.",
                                    .keys = deberta_keys(),

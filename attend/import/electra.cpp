@@ -50,11 +50,7 @@ void read_embedding(const JsonPosition& config, ForeignModel& model) {
 
 // ELECTRA (Clark et al. 2020): BERT's layers, with smaller vectors of tokens.
 const EncoderType& electra_type() {
-  static const EncoderType type = {.dropout = "hidden_dropout_prob",
-                                   .attention_dropout = "attention_probs_dropout_prob",
-                                   .label_dropout = "classifier_dropout",
-                                   .epsilon = "layer_norm_eps",
-                                   .embedding = "embedding_size",
+  static const EncoderType type = {.embedding = "embedding_size",
                                    .prefix = "electra.",
                                    .keys = electra_keys(),
                                    .tensors = bert_tensors(),

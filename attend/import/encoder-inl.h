@@ -48,12 +48,12 @@ void check_rotated_heads(const JsonPosition& config, const LayerKeys& keys,
 // a norm of the embeddings. The first members are keys of its config.json.
 struct EncoderType {
   LayerKeys sizes = {};
-  const char* dropout;
-  const char* attention_dropout;
-  const char* label_dropout;
+  const char* dropout = "hidden_dropout_prob";
+  const char* attention_dropout = "attention_probs_dropout_prob";
+  const char* label_dropout = "classifier_dropout";
   // Dropout before the scores of answers that are spans; null: 0.
   const char* span_dropout = nullptr;
-  const char* epsilon;  // null: it is 1e-12
+  const char* epsilon = "layer_norm_eps";  // null: it is 1e-12
   // The first position comes after the padding position (RoBERTa).
   bool positions_behind_padding = false;
   // Pre-norm layers with rotary positions instead (ESM-2).

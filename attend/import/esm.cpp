@@ -145,10 +145,7 @@ void add_contact_head(ForeignModel& model) {
 
 // ESM-2 (Lin et al. 2023), which reads proteins.
 const EncoderType& esm_type() {
-  static const EncoderType type = {.dropout = "hidden_dropout_prob",
-                                   .attention_dropout = "attention_probs_dropout_prob",
-                                   .label_dropout = "hidden_dropout_prob",
-                                   .epsilon = "layer_norm_eps",
+  static const EncoderType type = {.label_dropout = "hidden_dropout_prob",
                                    .rotary = true,
                                    .prefix = "esm.",
                                    .keys = esm_keys(),

@@ -86,10 +86,7 @@ void write_mpnet_more(ModelConfig& ours, Json& config) {
 // MPNet (Song et al. 2020), with learned positions and T5's bias of distances, the same in all
 // layers.
 const EncoderType& mpnet_type() {
-  static const EncoderType type = {.dropout = "hidden_dropout_prob",
-                                   .attention_dropout = "attention_probs_dropout_prob",
-                                   .label_dropout = "hidden_dropout_prob",
-                                   .epsilon = "layer_norm_eps",
+  static const EncoderType type = {.label_dropout = "hidden_dropout_prob",
                                    .positions_behind_padding = true,
                                    .shares_bias = true,
                                    .prefix = "mpnet.",

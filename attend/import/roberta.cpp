@@ -26,11 +26,7 @@ std::vector<EncoderArchitecture> roberta_architectures() {
 }
 
 const EncoderType& roberta_type() {
-  static const EncoderType type = {.dropout = "hidden_dropout_prob",
-                                   .attention_dropout = "attention_probs_dropout_prob",
-                                   .label_dropout = "classifier_dropout",
-                                   .epsilon = "layer_norm_eps",
-                                   .positions_behind_padding = true,
+  static const EncoderType type = {.positions_behind_padding = true,
                                    .prefix = "roberta.",
                                    .keys = bert_keys(),
                                    .tensors = bert_tensors(),
