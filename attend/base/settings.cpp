@@ -54,8 +54,22 @@ std::string suggestion(const std::string& word) {
   return word.empty() ? "" : fmt::format("; did you mean {}?", word);
 }
 
+// Keys whose last part is, or else ends with, that of `key`: model.dropout for train.dropout,
+// model.encoder_layers for model.layers.
+std::string keys_ending_like(const Settings& settings, std::string_view key) {
+  for (const char sign : {'.', '_'}) {
+    const std::string end = fmt::format("{}{}", sign, last_part(key));
+    std::vector<std::string> keys;
+    for (const Setting& setting : settings)
+      if (setting.key.ends_with(end)) keys.push_back(setting.key);
+    if (!keys.empty()) return fmt::format("{}", fmt::join(keys, " or "));
+  }
+  return "";
+}
+
 // A key may also be written under a wrong table or under none; then its last part is compared.
 std::string nearest_key(const Settings& settings, std::string_view key) {
+  if (const std::string like = keys_ending_like(settings, key); !like.empty()) return like;
   std::vector<std::string> keys, parts;
   for (const Setting& setting : settings) {
     keys.push_back(setting.key);

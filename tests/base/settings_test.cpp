@@ -79,6 +79,19 @@ TEST(Toml, SuggestsTheNearestKey) {
   EXPECT_EQ(toml_error("zebra = 12\n"), "c.toml:1: unknown key 'zebra'");
   EXPECT_EQ(toml_error("\"model.hidden\" = 3"),
             "c.toml:1: unknown key '\"model.hidden\"'; did you mean model.hidden?");
+  EXPECT_EQ(toml_error("note = 3"), "c.toml:1: unknown key 'note'; did you mean seed_note?");
+  EXPECT_EQ(toml_error("model.rate = 3"),
+            "c.toml:1: unknown key 'model.rate'; did you mean train.rate?");
+}
+
+TEST(Toml, SuggestsAllKeysThatEndAlike) {
+  int64_t layers = 1;
+  const Settings settings = {{"model.encoder_layers", &layers, "layers"},
+                             {"model.decoder_layers", &layers, "layers"},
+                             {"model.layer", &layers, "layer"}};
+  EXPECT_EQ(error_of([&] { parse_toml(settings, "model.layers = 2", "c.toml"); }),
+            "c.toml:1: unknown key 'model.layers'; did you mean model.encoder_layers or "
+            "model.decoder_layers?");
 }
 
 TEST(Toml, NamesTheWantedType) {
