@@ -54,8 +54,8 @@ std::string suggestion(const std::string& word) {
   return word.empty() ? "" : fmt::format("; did you mean {}?", word);
 }
 
-// Keys whose last part is, or else ends with, that of `key`: model.dropout for train.dropout,
-// model.encoder_layers for model.layers.
+// Keys with the last part of `key`, such as model.dropout for train.dropout. If there are none,
+// keys that end with it: model.encoder_layers for model.layers.
 std::string keys_ending_like(const Settings& settings, std::string_view key) {
   for (const char sign : {'.', '_'}) {
     const std::string end = fmt::format("{}{}", sign, last_part(key));
