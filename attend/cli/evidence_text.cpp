@@ -5,7 +5,7 @@
 namespace attend {
 
 std::string verdict(const std::string& bar, bool passed) {
-  return bar.empty() ? "" : (passed ? "passed: " : "FAILED: ") + bar;
+  return bar.empty() ? "" : (passed ? "passed: " : "FAILED: must be ") + bar;
 }
 
 std::string evidence_text(const std::vector<EvidenceFigure>& card) {

@@ -7,7 +7,7 @@
 
 namespace attend {
 
-// "passed: at least 0.5" or "FAILED: ..."; empty without a bar.
+// "passed: at least 0.5" or "FAILED: must be ..."; empty without a bar.
 std::string verdict(const std::string& bar, bool passed);
 
 // A card as lines: each figure with its bar and verdict, or the reason why it was not computed.
