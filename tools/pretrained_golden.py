@@ -219,6 +219,13 @@ def golden_t5(folder):
             "texts": texts, "answers": answers, "said": said}
 
 
+def golden_t5_encoder(folder):
+    """The encoder of a small T5."""
+    family = ("T5", transformers.T5Config, {**T5_SIZES, "num_layers": 2, "feed_forward_proj": "gated-gelu"},
+              lambda: sentinel_tokenizer(folder.with_name("pieces"), "identity"))
+    return golden_case(folder, family, "EncoderModel", "vector")
+
+
 def golden_encoders(folder):
     """ELECTRA, ALBERT and MPNet."""
     cases = []
@@ -256,6 +263,7 @@ def write_golden(path):
         cases.append(golden_pairs(pathlib.Path(folder) / "pairs", FAMILIES[0]))
         cases.append(golden_pairs(pathlib.Path(folder) / "scores", FAMILIES[3], "activation.Sigmoid"))
         cases.append(golden_t5(pathlib.Path(folder) / "t5"))
+        cases.append(golden_t5_encoder(pathlib.Path(folder) / "t5-encoder"))
         cases += golden_encoders(pathlib.Path(folder))
         cases += golden_deberta(pathlib.Path(folder))
         for index in (0, 2, 3, 5):

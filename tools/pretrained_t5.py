@@ -85,7 +85,15 @@ def t5_rows(program, family):
     add("answers, beam 4", translations_differ, 4, answered)
     add("nats a token of given answers", references_differ)
     add("attention maps of all layers and heads", all_maps_differ)
-    return rows
+    return rows + [encoder_row(program, family, tokenizer, texts)]
+
+
+def encoder_row(program, family, tokenizer, texts):
+    """The encoder without a decoder."""
+    name, make_config, _, values, _ = family
+    kind = make_config.__name__.replace("Config", "EncoderModel")
+    model = drawn_t5(tokenizer, (name, make_config, getattr(transformers, kind), values, False))
+    return model.config.model_type, kind, f"vectors of tokens; {name}", encodings_differ(program, model, tokenizer, texts)
 
 
 def splits_differ(program, tokenizer, folder, texts):

@@ -51,10 +51,11 @@ void add_unit(const PairModel& model, ExportedFolder& made);
 void add_tokenizer_config(const PairModel& model, const ExportedTokens& tokens,
                           ExportedFolder& made);
 
-// Exports to a class of BERT, DistilBERT, ELECTRA, ALBERT, MPNet, ESM-2 or DeBERTa-v2, or of
-// ModernBERT if the layers are gated.
+// Exports to a class of BERT, DistilBERT, ELECTRA, ALBERT, MPNet, ESM-2 or DeBERTa-v2, of T5 if the
+// norms are RMS norms, or of ModernBERT if the layers are gated.
 ExportedFolder exported_encoder(const PairModel& model, const std::string& folder);
 ExportedFolder exported_modernbert(const PairModel& model, const std::string& folder);
+ExportedFolder exported_t5_encoder(const PairModel& model, const std::string& folder);
 // Exports a model of type vit to ViT's or DeiT's class.
 ExportedFolder exported_vision(const PairModel& model, const std::string& folder);
 

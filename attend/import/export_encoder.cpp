@@ -95,11 +95,6 @@ bool has_head(const EncoderArchitecture& row, ModelConfig config) {
          row.two_labels.empty() != config.of<TaggerConfig>().output_layer;
 }
 
-bool is_gated(ModelConfig config) {
-  const SourceEncoderConfig* encoder = find_encoder(config);
-  return encoder != nullptr && encoder->gated;
-}
-
 std::optional<ExportTarget> find_target(ModelConfig config) {
   const std::pair<const char*, const EncoderType&> types[] = {
       {"bert", bert_type()},         {"distilbert", distilbert_type()}, {"esm", esm_type()},
@@ -129,7 +124,11 @@ void export_side_vectors(const PairModel& model, ExportedFolder& made) {
 }  // namespace
 
 ExportedFolder exported_encoder(const PairModel& model, const std::string& folder) {
-  if (is_gated(model.config)) {
+  ModelConfig ours = model.config;
+  const SourceEncoderConfig* encoder = find_encoder(ours);
+  if (encoder != nullptr && encoder->norm == NormKind::rms)
+    return exported_t5_encoder(model, folder);
+  if (encoder != nullptr && encoder->gated) {
     if (has_side_vectors(model)) refuse_side_vectors("ModernBERT has no types of tokens");
     return exported_modernbert(model, folder);
   }
@@ -145,15 +144,14 @@ ExportedFolder exported_encoder(const PairModel& model, const std::string& folde
   made.again = read_again(
       made.config, [&](const JsonPosition& config) { return read_encoder(config, target->type); });
   // The length is in tokenizer_config.json, too.
-  ModelConfig ours = model.config;
-  limit_source(find_encoder(ours)->maximum_source_length, made.again.config);
+  limit_source(encoder->maximum_source_length, made.again.config);
   if (has_side_vectors(model)) export_side_vectors(model, made);
   if (target->architecture.head == EncoderHead::none) made.again.prefix = "";
   // model.bias may be empty or auto.
   SourceEncoderConfig& theirs = *find_encoder(made.again.config);
-  const MechanismSettings& own = find_encoder(ours)->self;
+  const MechanismSettings& own = encoder->self;
   if (theirs.self.choices().bias == own.choices().bias) theirs.self.bias = own.bias;
-  if (target->type.rotary) add_rotary_tensors(*find_encoder(ours), made);
+  if (target->type.rotary) add_rotary_tensors(*encoder, made);
   add_exported(model, tokens, made);
   add_tokenizer_config(model, tokens, made);
   const int64_t first = made.again.first_position;

@@ -179,7 +179,7 @@ ForeignModel read_model(const std::string& folder, JsonFile& config,
   take_generation_tokens(generation, config);
   ForeignModel model = type.read(config.place());
   model.notes.insert(model.notes.begin(), notes.begin(), notes.end());
-  if (type.answers_texts)
+  if (type.answers_texts && model.config.row().answers->has_answers())
     read_generation(generation ? generation->place() : config.place(), generation.has_value(),
                     model);
   if (model.complete != nullptr) {

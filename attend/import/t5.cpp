@@ -2,6 +2,7 @@
 
 #include "attend/import/config_keys-inl.h"
 #include "attend/import/foreign_model-inl.h"
+#include "attend/models/embedder.h"
 #include "attend/models/transformer_config.h"
 
 namespace attend::internal {
@@ -14,17 +15,19 @@ constexpr const char* output_weight = "lm_head.weight";
 
 struct T5Architecture {
   std::string name;
+  bool decodes = true;  // false: the encoder alone
 };
 
-// The last name is of 2019.
+// T5WithLMHeadModel is a name of 2019.
 const std::vector<T5Architecture>& t5_architectures() {
-  static const std::vector<T5Architecture> table = {{"T5ForConditionalGeneration"},
-                                                    {"T5WithLMHeadModel"}};
+  static const std::vector<T5Architecture> table = {
+      {"T5ForConditionalGeneration"}, {"T5WithLMHeadModel"}, {"T5EncoderModel", false}};
   return table;
 }
 
 const std::vector<T5Architecture>& mt5_architectures() {
-  static const std::vector<T5Architecture> table = {{"MT5ForConditionalGeneration"}};
+  static const std::vector<T5Architecture> table = {{"MT5ForConditionalGeneration"},
+                                                    {"MT5EncoderModel", false}};
   return table;
 }
 
@@ -45,7 +48,7 @@ const std::vector<ConfigKey>& t5_keys() {
       {"dropout_rate"},
       {"vocab_size"},
       {"scale_decoder_outputs"},
-      {"is_encoder_decoder", "true"},
+      {"is_encoder_decoder"},
       {"is_decoder", "false"},
       // Keys of training, of other classes and of tasks; and the length of texts in training.
       {"initializer_factor"},
@@ -69,7 +72,7 @@ std::vector<T5Part> attention_parts(const std::string& theirs, const std::string
 }
 
 // Maps of a layer. They lack biases there.
-std::vector<T5Part> maps_of_layer(const TransformerConfig& ours, bool reads_source) {
+std::vector<T5Part> maps_of_layer(const LayersConfig& ours, bool reads_source) {
   std::vector<T5Part> maps = attention_parts("layer.0.SelfAttention", "self");
   if (reads_source)
     for (const T5Part& part : attention_parts("layer.1.EncDecAttention", "cross"))
@@ -90,15 +93,15 @@ std::vector<T5Part> norms_of_layer(bool reads_source) {
 }
 
 struct T5Stack {
-  std::string name;
+  std::string theirs, ours;
   int64_t layers;
   bool reads_source;
 };
 
-void add_stack(const T5Stack& stack, const TransformerConfig& ours, std::vector<TensorRow>& rows) {
+void add_stack(const T5Stack& stack, const LayersConfig& ours, std::vector<TensorRow>& rows) {
   for (int64_t layer = 0; layer < stack.layers; ++layer) {
-    const std::string their = fmt::format("{}.block.{}.", stack.name, layer);
-    const std::string own = fmt::format("{}.layer{}_", stack.name, layer);
+    const std::string their = fmt::format("{}.block.{}.", stack.theirs, layer);
+    const std::string own = fmt::format("{}.layer{}_", stack.ours, layer);
     for (const T5Part& part : maps_of_layer(ours, stack.reads_source)) {
       rows.push_back({their + part.theirs + ".weight", own + part.ours + ".weight"});
       rows.push_back({"", own + part.ours + ".bias"});
@@ -106,20 +109,35 @@ void add_stack(const T5Stack& stack, const TransformerConfig& ours, std::vector<
     for (const T5Part& part : norms_of_layer(stack.reads_source))
       rows.push_back({their + part.theirs + ".weight", own + part.ours + ".weight"});
   }
-  rows.push_back({stack.name + ".block.0.layer.0.SelfAttention.relative_attention_bias.weight",
-                  stack.name + ".layer0_self.group0.buckets_table", Use::transposed});
-  rows.push_back({stack.name + ".final_layer_norm.weight", stack.name + ".norm.weight"});
+  rows.push_back({stack.theirs + ".block.0.layer.0.SelfAttention.relative_attention_bias.weight",
+                  stack.ours + ".layer0_self.group0.buckets_table", Use::transposed});
+  rows.push_back({stack.theirs + ".final_layer_norm.weight", stack.ours + ".norm.weight"});
+}
+
+constexpr const char* cross_bias =
+    "decoder.block.0.layer.1.EncDecAttention.relative_attention_bias.weight";
+
+// Rows of the encoder alone. Files may have the rest, which is not used.
+std::vector<TensorRow> encoder_tensors(const EmbedderConfig& ours, int64_t decoder_layers) {
+  std::vector<TensorRow> rest = {{"decoder.embed_tokens.weight"}, {output_weight}, {cross_bias}};
+  add_stack({"decoder", "", decoder_layers, /*reads_source=*/true}, ours, rest);
+  std::vector<TensorRow> rows = {
+      {"shared.weight", "encoder.input.weight", Use::token_rows},
+      {"encoder.embed_tokens.weight", "encoder.input.weight", Use::repeated}};
+  add_stack({"encoder", "encoder.layers", ours.layers, /*reads_source=*/false}, ours, rows);
+  for (const TensorRow& row : rest)
+    if (!row.theirs.empty()) rows.push_back({row.theirs, {}, Use::unused});
+  return rows;
 }
 
 std::vector<TensorRow> t5_tensors(const TransformerConfig& ours) {
   std::vector<TensorRow> rows = {{"shared.weight", t5_embedding, Use::token_rows},
                                  {"encoder.embed_tokens.weight", t5_embedding, Use::repeated},
                                  {"decoder.embed_tokens.weight", t5_embedding, Use::repeated}};
-  add_stack({"encoder", ours.encoder_layers, /*reads_source=*/false}, ours, rows);
-  add_stack({"decoder", ours.decoder_layers, /*reads_source=*/true}, ours, rows);
+  add_stack({"encoder", "encoder", ours.encoder_layers, /*reads_source=*/false}, ours, rows);
+  add_stack({"decoder", "decoder", ours.decoder_layers, /*reads_source=*/true}, ours, rows);
   // Files of 2019 have it; nothing reads it.
-  rows.push_back(
-      {"decoder.block.0.layer.1.EncDecAttention.relative_attention_bias.weight", {}, Use::unused});
+  rows.push_back({cross_bias, {}, Use::unused});
   if (shares_output(ours.tied)) {
     rows.push_back({output_weight, t5_embedding, Use::repeated});
     rows.push_back({"", "output_bias", Use::token_biases});
@@ -131,7 +149,7 @@ std::vector<TensorRow> t5_tensors(const TransformerConfig& ours) {
 }
 
 // feed_forward_proj is the name of an activation, or that name after gated-.
-void read_feed_forward(const JsonPosition& config, const char* usual, TransformerConfig& ours) {
+void read_feed_forward(const JsonPosition& config, const char* usual, LayersConfig& ours) {
   constexpr const char* key = "feed_forward_proj";
   constexpr std::string_view gate = "gated-";
   std::string name = config.text(key, usual);
@@ -146,7 +164,7 @@ void read_feed_forward(const JsonPosition& config, const char* usual, Transforme
     config.member("is_gated_act").refuse("contradicts {}; make them alike", key);
 }
 
-void read_buckets(const JsonPosition& config, TransformerConfig& ours) {
+void read_buckets(const JsonPosition& config, LayersConfig& ours) {
   constexpr const char *count_key = "relative_attention_num_buckets",
                        *distance_key = "relative_attention_max_distance";
   const int64_t count = config.has(count_key) ? size_in(config, count_key, 1 << 20) : 32;
@@ -159,15 +177,10 @@ void read_buckets(const JsonPosition& config, TransformerConfig& ours) {
   ours.self.mechanism = "t5";
   ours.self.bias = fmt::format("buckets:{},{}", count, distance);
   ours.shared_bias = true;
-  ours.source.score = "dot";
 }
 
-void read_t5_layers(const JsonPosition& config, TransformerConfig& ours) {
+void read_t5_layers(const JsonPosition& config, const char* feed_forward, LayersConfig& ours) {
   ours.depth = size_in(config, "d_model", 65536);
-  ours.encoder_layers = size_in(config, "num_layers", 256);
-  ours.decoder_layers = config.has("num_decoder_layers")
-                            ? size_in(config, "num_decoder_layers", 256)
-                            : ours.encoder_layers;
   ours.heads = size_in(config, "num_heads", 1024);
   const int64_t head_depth = size_in(config, "d_kv", 65536);
   ours.head_depth = head_depth * ours.heads == ours.depth ? 0 : head_depth;
@@ -175,11 +188,27 @@ void read_t5_layers(const JsonPosition& config, TransformerConfig& ours) {
   ours.epsilon = real_in(config, "layer_norm_epsilon", 1e-6, 1e-15, 1);
   ours.dropout = ours.attention_dropout = real_in(config, "dropout_rate", 0.1, 0, max_dropout);
   read_buckets(config, ours);
+  read_feed_forward(config, feed_forward, ours);
   ours.norm = NormKind::rms;
   ours.positions = Positions::none;
-  ours.scale_embedding = false;
-  ours.output_bias = true;               // tokens that are never answered
-  ours.maximum_source_length = 1 << 20;  // positions are not limited
+}
+
+int64_t encoder_layers_in(const JsonPosition& config) { return size_in(config, "num_layers", 256); }
+
+int64_t decoder_layers_in(const JsonPosition& config) {
+  return config.has("num_decoder_layers") ? size_in(config, "num_decoder_layers", 256)
+                                          : encoder_layers_in(config);
+}
+
+constexpr int64_t longest_source = 1 << 20;  // positions are not limited
+
+void read_t5_encoder(const JsonPosition& config, const char* feed_forward, ForeignModel& model) {
+  model.config.type = "embedder";
+  auto& ours = model.config.of<EmbedderConfig>();
+  read_t5_layers(config, feed_forward, ours);
+  ours.layers = encoder_layers_in(config);
+  ours.maximum_source_length = longest_source;
+  model.tensors = encoder_tensors(ours, decoder_layers_in(config));
 }
 
 // Newer versions of transformers call every output tied, and read another tensor all the same.
@@ -193,20 +222,20 @@ void complete_output(const TensorFile& theirs, ForeignModel& model) {
   model.tensors = t5_tensors(ours);
 }
 
-ForeignModel read_t5_like(const JsonPosition& config, const std::vector<T5Architecture>& classes,
-                          const char* feed_forward) {
-  ForeignModel model;
-  check_values(config, t5_keys(), model.notes);
-  model.architecture = architecture_in(config, classes).name;
+// Reads a translator, with its fixed tokens.
+void read_t5_translator(const JsonPosition& config, const char* feed_forward, ForeignModel& model) {
   model.config.type = "transformer";
   auto& ours = model.config.of<TransformerConfig>();
-  read_t5_layers(config, ours);
-  read_feed_forward(config, feed_forward, ours);
+  read_t5_layers(config, feed_forward, ours);
+  ours.source.score = "dot";
+  ours.encoder_layers = encoder_layers_in(config);
+  ours.decoder_layers = decoder_layers_in(config);
+  ours.scale_embedding = false;
+  ours.output_bias = true;  // tokens that are never answered
+  ours.maximum_source_length = longest_source;
   ours.tied = config.flag("tie_word_embeddings", true) ? Tied::all : Tied::inputs;
   model.tensors = t5_tensors(ours);
   model.complete = complete_output;
-  model.layers = ours.encoder_layers;
-  model.tokens = size_in(config, "vocab_size", max_tokens);
   const auto token = [&](const char* key, int64_t otherwise) {
     return config.has(key) ? token_in(config, key, model.tokens) : otherwise;
   };
@@ -218,22 +247,40 @@ ForeignModel read_t5_like(const JsonPosition& config, const std::vector<T5Archit
     config.member("vocab_size").refuse("is {}, too few for the special tokens", model.tokens);
   // Padding may be answered, as any token.
   model.fixed = {.rows = {padding, begin, end, end}, .scores = {{{}, {}, end, {}}}};
+}
+
+ForeignModel read_t5_like(const JsonPosition& config, const std::vector<T5Architecture>& classes,
+                          const char* feed_forward) {
+  ForeignModel model;
+  check_values(config, t5_keys(), model.notes);
+  const T5Architecture& architecture = architecture_in(config, classes);
+  model.architecture = architecture.name;
+  model.layers = encoder_layers_in(config);
+  model.tokens = size_in(config, "vocab_size", max_tokens);
   model.older = {.special = {.unknown = "<unk>", .end = "</s>", .padding = "<pad>"},
                  .pieces = "spiece.model",
                  .sentinels = 100,
                  .bytes = "ByT5Tokenizer"};
+  if (architecture.decodes && !config.flag("is_encoder_decoder", true))
+    config.member("is_encoder_decoder").refuse("is false, and {} decodes", architecture.name);
+  (architecture.decodes ? read_t5_translator : read_t5_encoder)(config, feed_forward, model);
   return model;
+}
+
+std::vector<ForeignClass> classes_of(const std::vector<T5Architecture>& architectures) {
+  std::vector<ForeignClass> classes;
+  for (const T5Architecture& row : architectures) {
+    classes.push_back({.name = row.name});
+    if (row.decodes) classes.back().required = {"decoder.final_layer_norm.weight"};
+  }
+  return classes;
 }
 
 }  // namespace
 
-std::vector<ForeignClass> t5_classes() {
-  std::vector<ForeignClass> classes;
-  for (const T5Architecture& row : t5_architectures()) classes.push_back({.name = row.name});
-  return classes;
-}
+std::vector<ForeignClass> t5_classes() { return classes_of(t5_architectures()); }
 
-std::vector<ForeignClass> mt5_classes() { return {{.name = mt5_architectures()[0].name}}; }
+std::vector<ForeignClass> mt5_classes() { return classes_of(mt5_architectures()); }
 
 // T5 and its kin with a gated feed-forward network and an output of its own (Raffel et al. 2020;
 // Shazeer 2020). Answers begin with the vector of padding.

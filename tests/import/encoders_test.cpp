@@ -142,6 +142,28 @@ TEST(MPNet, NamesWhatIsNotRead) {
   EXPECT_THAT(with_key("MPNetModel", "pad_token_id", 0), HasSubstr("pad_token_id is not 1"));
 }
 
+TEST(T5Encoder, IsExportedAgain) {
+  expect_exported_again(ForeignFolder("T5EncoderModel"));
+  ForeignFolder deeper("T5EncoderModel");
+  deeper.config()["feed_forward_proj"] = "gated-silu";
+  deeper.config()["dense_act_fn"] = "silu";
+  deeper.config()["layer_norm_epsilon"] = 1e-3;
+  expect_exported_again(deeper);
+}
+
+// Sentence encoders may be saved with the decoder, which they do not use.
+TEST(T5Encoder, LeavesOutTheDecoder) {
+  ForeignFolder whole("T5ForConditionalGeneration");
+  whole.config()["architectures"] = {"T5EncoderModel"};
+  const test::TemporaryFolder folder;
+  whole.write(folder / "theirs");
+  EXPECT_EQ(import_model(folder / "theirs", folder / "ours").type, "embedder");
+  whole.config().erase("architectures");
+  whole.write(folder / "theirs");
+  EXPECT_EQ(import_model(folder / "theirs", folder / "decoding").type, "transformer")
+      << "by the tensors";
+}
+
 // vocab.txt with RoBERTa's marks around one text and between two.
 TEST(MPNet, ReadsOlderFiles) {
   const test::TemporaryFolder folder, older;
