@@ -197,7 +197,8 @@ class FileCheck {
         frames_(text.frames),
         check_(pair_check(text)),
         is_prose_(kind_ == nullptr && !refusing_units(text.source_units)),
-        may_be_empty_(in_form(files, text).takes_empty_targets) {
+        may_be_empty_(in_form(files, text).takes_empty_targets),
+        has_plain_fields_(!in_form(files, text).is_csv() && !in_form(files, text).is_conll()) {
     summary_.path = files.source;
     if (!files.target.empty()) empty_ = {"empty", "have an empty side", "training leaves them out"};
     Rows rows(in_form(files, text));
@@ -207,6 +208,7 @@ class FileCheck {
     while (rows.next(row)) add(row, rows.number(), rows.pairs());
     summary_.pairs = rows.pairs();
     summary_.lines = rows.count();
+    if (lengths_.empty() && malformed_.count == 0 && empty_.count == 0) fail_empty(files);
   }
 
   FileSummary finish() {
@@ -223,8 +225,9 @@ class FileCheck {
       look_at_media();
     else if (kind_ == nullptr)
       look_at_lengths();
-    for (OddLines* odd : {&malformed_, &empty_, &long_, &uneven_, &no_letters_, &unchanged_,
-                          &header_, &unreadable_, &other_form_, &coloured_, &transparent_})
+    for (OddLines* odd :
+         {&malformed_, &empty_, &long_, &uneven_, &no_letters_, &unchanged_, &header_, &quoted_,
+          &unreadable_, &other_form_, &coloured_, &transparent_})
       if (odd->count > 0) summary_.odd.push_back(std::move(*odd));
     return std::move(summary_);
   }
@@ -295,12 +298,19 @@ class FileCheck {
     if (is_prose_ && source.characters >= 10 && 2 * source.letters < source.characters)
       tell(no_letters_, line);
     if (pairs && row.source == row.target) tell(unchanged_, line);
+    if (has_plain_fields_ && (is_quoted(row.source) || is_quoted(row.target))) tell(quoted_, line);
   }
 
   // As training reads them.
   std::vector<std::string> labels_of(const std::string& target) const {
     if (text_.wants_labels()) return split_labels(target, text_.label_separator);
     return {join_units(split_units(target, Units::line), Units::line)};
+  }
+
+  // Whether the field is written as in CSV: "He said ""wow""".
+  static bool is_quoted(std::string_view field) {
+    if (field.size() < 4 || field.front() != '"' || field.back() != '"') return false;
+    return field.substr(1, field.size() - 2).find("\"\"") != field.npos;
   }
 
   void find_labels() {
@@ -368,8 +378,9 @@ class FileCheck {
   const SourceKind* kind_;  // kind used by training; null: texts, or determined by the names
   FrameConfig frames_;
   PairCheck check_;
-  bool is_prose_;      // sources are free text
-  bool may_be_empty_;  // targets
+  bool is_prose_;          // sources are free text
+  bool may_be_empty_;      // targets
+  bool has_plain_fields_;  // quotes are text
   FileSummary summary_;
   TextConfig text_;
   std::vector<Lengths> lengths_;
@@ -390,6 +401,8 @@ class FileCheck {
   OddLines unchanged_{"unchanged", "have a target that is the source",
                       "see whether these were left untranslated; a model learns to copy from them"};
   OddLines header_{"header", "have a label of their own", "if that is a header, remove it"};
+  OddLines quoted_{"quoted", "have a field in quotes with quotes doubled, as in CSV",
+                   "quotes are read as text; save the file as CSV, or without them"};
   OddLines unreadable_{"unreadable", "name files that cannot be read",
                        "mend or remove them: training stops there", true};
   OddLines other_form_{"other_form",

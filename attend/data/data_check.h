@@ -22,8 +22,8 @@ struct SideSummary {
 
 // Suspicious lines of one kind.
 struct OddLines {
-  // "malformed", "empty", "long", "uneven", "no_letters", "unchanged", "header"; for sources that
-  // name images or sounds also "unreadable", "other_form", "coloured", "transparent".
+  // "malformed", "empty", "long", "uneven", "no_letters", "unchanged", "header", "quoted"; for
+  // sources that name images or sounds also "unreadable", "other_form", "coloured", "transparent".
   std::string kind;
   std::string meaning;  // description of such lines
   std::string remedy;

@@ -254,15 +254,18 @@ void each_pair(PairFiles files, const std::function<void(Example&&)>& take, cons
     tell(fmt::format("{}: {} lines cannot be read and are left out", files.source, left_out));
 }
 
+void fail_empty(const PairFiles& files) {
+  fail("{}: is empty; {}", files.source,
+       files.is_csv()         ? "a row for each example is wanted after the first, of names"
+       : files.target.empty() ? wanted(files)
+                              : "line i of both files must be a pair");
+}
+
 std::vector<Example> read_pairs(const PairFiles& files, const Tell& tell, int64_t* bad) {
   std::vector<Example> examples;
   each_pair(
       files, [&](Example&& example) { examples.push_back(std::move(example)); }, tell, bad);
-  if (examples.empty())
-    fail("{}: is empty; {}", files.source,
-         files.is_csv()         ? "a row for each example is wanted after the first, of names"
-         : files.target.empty() ? wanted(files)
-                                : "line i of both files must be a pair");
+  if (examples.empty()) fail_empty(files);
   return examples;
 }
 

@@ -96,6 +96,9 @@ class PairReader {
 void each_pair(PairFiles files, const std::function<void(Example&&)>& take, const Tell& tell = {},
                int64_t* bad = nullptr);
 
+// Throws the Error of a file without examples, with what is wanted.
+[[noreturn]] void fail_empty(const PairFiles& files);
+
 // Returns all examples of each_pair. Error also if there are none.
 std::vector<Example> read_pairs(const PairFiles& files, const Tell& tell = {},
                                 int64_t* bad = nullptr);

@@ -137,6 +137,19 @@ ForeignTokenizer read_tokenizer(const ForeignModel& foreign, const TokenizerSett
   return tokenizer;
 }
 
+// Error unless the tokenizer pads with the token that is not counted in positions. Texts could
+// contain another one.
+void check_padding(const ForeignModel& foreign, const TokenizerSettings& settings,
+                   const ForeignTokenizer& tokenizer, const std::string& folder) {
+  const auto padding = static_cast<int32_t>(foreign.first_position - 1);
+  if (padding < 0 || padding >= tokenizer.size()) return;
+  const std::string name = tokenizer.name(padding), named = special_token(settings, "pad_token");
+  const auto is = [&](const std::string& token) { return name == vocabulary_name(token, padding); };
+  if (named.empty() ? is("<pad>") || is("[PAD]") : is(named)) return;
+  fail("{}: positions leave out token {}, {}, which texts may contain; such models are not read",
+       folder, padding, in_quotes(name));
+}
+
 // Default mask of the class of a type, for folders that name none.
 std::optional<int32_t> usual_mask(const ForeignTokenizer& tokenizer, const std::string& mask) {
   if (mask.empty()) return std::nullopt;
@@ -227,6 +240,7 @@ ImportedModel import_model(const std::string& folder, const std::string& out) {
     if (longest) limit_source(*longest, foreign.config);
     foreign.tensors.insert(foreign.tensors.end(), layer.rows.begin(), layer.rows.end());
     tokenizer.emplace(read_tokenizer(foreign, settings, folder));
+    check_padding(foreign, settings, *tokenizer, folder);
     if (!tokenizer->mask) tokenizer->mask = usual_mask(*tokenizer, foreign.older.special.mask);
     read_pairs(folder, config.place(), settings, tokenizer->tokenizer, foreign);
     model = description_of_texts(foreign, *tokenizer, folder);

@@ -117,7 +117,7 @@ void add_stack(const T5Stack& stack, const LayersConfig& ours, std::vector<Tenso
 constexpr const char* cross_bias =
     "decoder.block.0.layer.1.EncDecAttention.relative_attention_bias.weight";
 
-// Rows of the encoder alone. Files may have the rest, which is not used.
+// Rows of the encoder without a decoder, which files may have.
 std::vector<TensorRow> encoder_tensors(const EmbedderConfig& ours, int64_t decoder_layers) {
   std::vector<TensorRow> rest = {{"decoder.embed_tokens.weight"}, {output_weight}, {cross_bias}};
   add_stack({"decoder", "", decoder_layers, /*reads_source=*/true}, ours, rest);

@@ -112,6 +112,26 @@ TEST_F(DataCheck, ReadsTwoFilesAsPairs) {
   EXPECT_THAT(error_of([&] { check_data({{source, shorter}}); }), HasSubstr("fewer lines"));
 }
 
+TEST_F(DataCheck, RefusesFilesWithoutExamples) {
+  for (const char* text : {"", "\n \n", "\n"})
+    EXPECT_THAT(error_of([&] { check(text); }), HasSubstr("is empty; each line is a source"));
+  const std::string table = folder.write("t.csv", "text,label\n");
+  EXPECT_THAT(error_of([&] {
+                check_data({{table, "", "text", "label"}});
+              }),
+              HasSubstr("is empty; a row for each example"));
+}
+
+TEST_F(DataCheck, PointsOutQuotesOfCsv) {
+  const char* text = "\"he said \"\"wow\"\"\"\tx\n\"a b\"\ty\nan \"\" c\t\"\"\n";
+  const FileSummary file = check(text);
+  ASSERT_EQ(file.odd.size(), 1u);
+  EXPECT_EQ(file.odd[0].kind, "quoted");
+  EXPECT_THAT(file.odd[0].lines, ElementsAre(1));
+  const std::string table = folder.write("t.csv", "a,b\n\"\"\"\"\"wow\"\"\"\"\",x\n");
+  EXPECT_THAT(check_data({{table, "", "a", "b"}}).files[0].odd, IsEmpty());
+}
+
 TEST_F(DataCheck, StopsAtEmptySidesOnlyIfTrainingDoes) {
   const std::string source = folder.write("s", "a b\n\nc\n"),
                     target = folder.write("t", "x\ny\n\n");

@@ -142,6 +142,16 @@ TEST(MPNet, NamesWhatIsNotRead) {
   EXPECT_THAT(with_key("MPNetModel", "pad_token_id", 0), HasSubstr("pad_token_id is not 1"));
 }
 
+TEST(Roberta, PadsWithTheTokenThatPositionsLeaveOut) {
+  EXPECT_THAT(with_key("RobertaForMaskedLM", "pad_token_id", 3),
+              HasSubstr("positions leave out token 3"));
+  EXPECT_THAT(refused("MPNetModel",
+                      [](ForeignFolder& foreign) {
+                        foreign.files["tokenizer_config.json"]["pad_token"] = "<s>";
+                      }),
+              HasSubstr("positions leave out token 1"));
+}
+
 TEST(T5Encoder, IsExportedAgain) {
   expect_exported_again(ForeignFolder("T5EncoderModel"));
   ForeignFolder deeper("T5EncoderModel");
