@@ -55,9 +55,11 @@ LanguageModel::LanguageModel(const LanguageModelConfig& config, int64_t tokens)
       start_(config.start),
       dropout_(config.dropout) {
   config.check();
-  embedding_ = register_module(
-      "embedding", std::make_shared<PositionedEmbedding>(tokens, config.depth, config.positions,
-                                                         config.context, config.scale_embedding));
+  embedding_ = register_module("embedding", std::make_shared<PositionedEmbedding>(
+                                                tokens, config.depth,
+                                                EmbeddingForm{.positions = config.positions,
+                                                              .maximum = config.context,
+                                                              .scaled = config.scale_embedding}));
   if (config.embedding_deviation > 0)
     torch::nn::init::normal_(embedding_->weight(), 0, config.embedding_deviation);
   stack_ = register_module(

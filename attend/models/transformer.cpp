@@ -19,7 +19,10 @@ using at::Tensor;
 constexpr Site in_decoder{NetworkPart::decoder, 0, false};
 
 // Number of learned target positions: maximum answer length plus the start token.
-int64_t longest_target(int64_t source) { return 3 * source + 11; }
+int64_t longest_target(const TransformerConfig& config) {
+  return config.maximum_target_length > 0 ? config.maximum_target_length + 1
+                                          : 3 * config.maximum_source_length + 11;
+}
 
 SourceEncoderConfig encoder_config(const TransformerConfig& config) {
   SourceEncoderConfig result;
@@ -50,25 +53,28 @@ Transformer::Transformer(const TransformerConfig& config, const SourceShape& sou
   config.check();
   check_tied(config, source, target_tokens);
   const bool shared = shares_inputs(config.tied);
-  const int64_t longest = longest_target(config.maximum_source_length);
+  const int64_t longest = longest_target(config);
   if (source.is_frames()) {
     frames_ = register_module(
         "source_encoder",
         std::make_shared<SourceEncoder>(source, encoder_config(config), /*class_tokens=*/0));
   } else {
+    const bool one = shared && !config.separate_positions;
     source_embedding_ = register_module(
-        "source_embedding",
-        std::make_shared<PositionedEmbedding>(source.tokens(), config.depth, config.positions,
-                                              shared ? longest : config.maximum_source_length,
-                                              config.scale_embedding));
+        "source_embedding", std::make_shared<PositionedEmbedding>(
+                                source.tokens(), config.depth,
+                                config.embedding(one ? longest : config.maximum_source_length)));
     encoder_ = register_module("encoder", std::make_shared<TransformerStack>(config.stack(
                                               config.encoder_layers, /*causal=*/false)));
   }
-  target_embedding_ = shared ? source_embedding_
-                             : register_module("target_embedding",
-                                               std::make_shared<PositionedEmbedding>(
-                                                   target_tokens, config.depth, config.positions,
-                                                   longest, config.scale_embedding));
+  const EmbeddingForm form = config.embedding(longest);
+  target_embedding_ = source_embedding_;
+  if (!shared)
+    target_embedding_ = register_module("target_embedding", std::make_shared<PositionedEmbedding>(
+                                                                target_tokens, config.depth, form));
+  else if (config.separate_positions)
+    target_embedding_ = register_module(
+        "target_embedding", std::make_shared<PositionedEmbedding>(*source_embedding_, form));
   TransformerStackConfig decoder =
       config.stack(config.decoder_layers, /*causal=*/true, &config.source);
   if (config.scale_output) decoder.output_scale = 1 / std::sqrt(static_cast<double>(config.depth));
@@ -85,7 +91,8 @@ void Transformer::place(const Devices& devices) {
     fail(
         "the layers of a Transformer hold their attention; place it with the decoder: attention={}",
         rest.str());
-  if (devices.encoder != rest && source_embedding_ == target_embedding_)
+  if (devices.encoder != rest && source_embedding_ &&
+      source_embedding_->weight().is_same(target_embedding_->weight()))
     fail("encoder and decoder share an embedding by model.tied; place both on {}", rest.str());
   PairNetwork::place({rest, rest, rest});
   encoder_device_ = devices.encoder;

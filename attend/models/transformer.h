@@ -20,7 +20,8 @@ class SharedSequence;
 
 // The Transformer of Vaswani et al. 2017 with any mechanism of the table for self-attention and
 // cross-attention. Sources of frames pass a linear map (Dosovitskiy et al. 2021, eq. 1). With
-// learned positions, answers have at most 3 * maximum_source_length + 10 tokens.
+// learned positions, answers have at most model.maximum_target_length tokens, or, if that is 0,
+// 3 * maximum_source_length + 10.
 class Transformer : public PairNetwork {
  public:
   // Error as TransformerConfig::check and SourceInput, and if model.tied is all but the

@@ -407,6 +407,9 @@ void LayersConfig::check() const {
   check_turns();
   check_rotation();
   check_positions(row, positions);
+  if (positions == Positions::sinusoidal_fairseq && (depth < 4 || depth % 2 != 0))
+    fail("model.positions is {}, which needs an even model.depth from 4; model.depth is {}",
+         name_of(positions), depth);
 }
 
 void LayersConfig::check_distances() const {
@@ -499,22 +502,40 @@ std::string TransformerConfig::not_shared_reason() const {
   return why.empty() ? source.not_shared_reason("model.source_") : why;
 }
 
-Setting TransformerConfig::length_setting() {
-  return {"model.maximum_source_length", &maximum_source_length,
-          "maximum number of tokens of a source; the rest is cut", 1, 1 << 20};
+Settings TransformerConfig::length_settings() {
+  return {{"model.maximum_source_length", &maximum_source_length,
+           "maximum number of tokens of a source; the rest is cut", 1, 1 << 20},
+          {"model.maximum_target_length", &maximum_target_length,
+           "maximum number of tokens of an answer, with model.positions = learned; 0: 3 times "
+           "model.maximum_source_length plus 10",
+           0, 1 << 20}};
 }
 
-Setting TransformerConfig::scale_setting() {
-  return {"model.scale_output", &scale_output,
-          "whether the decoder's vectors are divided by the square root of model.depth before the "
-          "output"};
+EmbeddingForm TransformerConfig::embedding(int64_t learned) const {
+  EmbeddingForm form{.positions = positions, .maximum = learned, .scaled = scale_embedding};
+  if (normalise_input) form.norm_epsilon = epsilon;
+  return form;
+}
+
+Settings TransformerConfig::input_settings() {
+  Settings all = embedding_settings(output_bias, scale_embedding);
+  append(
+      all,
+      {{"model.scale_output", &scale_output,
+        "whether the decoder's vectors are divided by the square root of model.depth before the "
+        "output"},
+       {"model.normalise_input", &normalise_input,
+        "whether the sum of token and position vectors is normalised, before the layers"},
+       {"model.separate_positions", &separate_positions,
+        "whether source and target have learned positions and an input norm of their own although "
+        "model.tied shares the token vectors"}});
+  return all;
 }
 
 Settings TransformerConfig::weight_settings() {
   Settings all = LayersConfig::weight_settings();
-  append(all, embedding_settings(output_bias, scale_embedding));
-  all.push_back(scale_setting());
-  if (positions == Positions::learned) all.push_back(length_setting());
+  append(all, input_settings());
+  if (positions == Positions::learned) append(all, length_settings());
   return all;
 }
 
@@ -526,10 +547,9 @@ Settings TransformerConfig::settings() {
                {"model.decoder_layers", &decoder_layers, "number of layers of the decoder", 1, 256},
                {"model.tied", &tied,
                 "embeddings that the output shares, or inputs: source and target share theirs; all "
-                "and inputs need data.joint_vocabulary"},
-               length_setting()});
-  append(all, embedding_settings(output_bias, scale_embedding));
-  all.push_back(scale_setting());
+                "and inputs need data.joint_vocabulary"}});
+  append(all, length_settings());
+  append(all, input_settings());
   return all;
 }
 
@@ -537,6 +557,9 @@ void TransformerConfig::check() const {
   LayersConfig::check();
   if (scale_output && !normalise_first)
     fail("model.scale_output is true, and model.normalise_first false; take true, or false");
+  if (separate_positions && !shares_inputs(tied))
+    fail("model.separate_positions is true, and model.tied {}; take false, or all, or inputs",
+         name_of(tied));
   check_both_ways();
   const Mechanism& row = mechanism(source.mechanism);
   check_row("model.source_mechanism", row);

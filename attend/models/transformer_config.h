@@ -115,11 +115,16 @@ struct TransformerConfig : LayersConfig {
   int64_t decoder_layers = 4;
   ImageInputConfig image;
   Tied tied = Tied::target;
-  bool output_bias = false;     // bias per token, if the output shares an embedding
-  bool scale_embedding = true;  // by sqrt(depth)
-  bool scale_output = false;    // by 1 / sqrt(depth)
+  bool output_bias = false;      // bias per token, if the output shares an embedding
+  bool scale_embedding = true;   // by sqrt(depth)
+  bool scale_output = false;     // by 1 / sqrt(depth)
+  bool normalise_input = false;  // layer norm of the sum of token and position vectors
+  bool separate_positions = false;
   int64_t maximum_source_length = 256;
+  int64_t maximum_target_length = 0;  // see Transformer
 
+  // Form of an embedding with up to `positions` learned positions.
+  EmbeddingForm embedding(int64_t positions) const;
   bool wants_joint_vocabulary() const { return shares_inputs(tied); }
   std::string not_shared_reason() const;
 
@@ -128,8 +133,8 @@ struct TransformerConfig : LayersConfig {
   void check() const;
 
  private:
-  Setting length_setting();
-  Setting scale_setting();
+  Settings length_settings();
+  Settings input_settings();
 };
 
 }  // namespace attend

@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
+#include <utility>
 
 #include "attend/base/error.h"
 #include "attend/nn/shared_sequence.h"
@@ -16,18 +17,34 @@ namespace attend {
 std::optional<SinusoidOrder> sinusoid_order(Positions positions) {
   if (positions == Positions::sinusoidal) return SinusoidOrder::alternating;
   if (positions == Positions::sinusoidal_halves) return SinusoidOrder::halves;
+  if (positions == Positions::sinusoidal_fairseq) return SinusoidOrder::fairseq;
   return std::nullopt;
 }
 
-PositionedEmbedding::PositionedEmbedding(int64_t tokens, int64_t depth, Positions positions,
-                                         int64_t maximum, bool scaled)
-    : sinusoids_(sinusoid_order(positions)),
-      scale_(scaled ? std::sqrt(static_cast<double>(depth)) : 1),
-      embedding_(register_module("tokens", torch::nn::Embedding(tokens, depth))) {
-  torch::nn::init::normal_(embedding_->weight, 0, 1 / std::sqrt(static_cast<double>(depth)));
-  if (positions == Positions::learned)
-    learned_ = register_module("positions", std::make_shared<LearnedPositions>(maximum, depth));
+PositionedEmbedding::PositionedEmbedding(torch::nn::Embedding embedding, const EmbeddingForm& form,
+                                         bool is_own)
+    : sinusoids_(sinusoid_order(form.positions)), scale_(1), embedding_(std::move(embedding)) {
+  const int64_t depth = embedding_->weight.size(1);
+  const double root = std::sqrt(static_cast<double>(depth));
+  if (form.scaled) scale_ = root;
+  if (is_own) {
+    register_module("tokens", embedding_);
+    torch::nn::init::normal_(embedding_->weight, 0, 1 / root);
+  }
+  if (form.positions == Positions::learned)
+    learned_ =
+        register_module("positions", std::make_shared<LearnedPositions>(form.maximum, depth));
+  if (form.norm_epsilon)
+    norm_ =
+        register_module("norm", std::make_shared<Norm>(depth, NormKind::layer, *form.norm_epsilon));
 }
+
+PositionedEmbedding::PositionedEmbedding(int64_t tokens, int64_t depth, const EmbeddingForm& form)
+    : PositionedEmbedding(torch::nn::Embedding(tokens, depth), form, /*is_own=*/true) {}
+
+PositionedEmbedding::PositionedEmbedding(const PositionedEmbedding& tokens,
+                                         const EmbeddingForm& form)
+    : PositionedEmbedding(tokens.embedding_, form, /*is_own=*/false) {}
 
 at::Tensor PositionedEmbedding::forward(const at::Tensor& tokens, int64_t offset, double dropout,
                                         const Pass& pass) {
@@ -41,6 +58,7 @@ at::Tensor PositionedEmbedding::forward(const at::Tensor& tokens, int64_t offset
     vectors = by_runs(vectors, runs, [this](const at::Tensor& x, int64_t first) {
       return learned_->forward(x, first);
     });
+  if (norm_) vectors = norm_->forward(vectors, pass);
   return attend::dropout(vectors, dropout, pass);
 }
 
@@ -76,7 +94,7 @@ at::Tensor PositionedEmbedding::next(const at::Tensor& tokens,
         added.data_ptr<float>() + (positions[static_cast<size_t>(n)] - *first) * depth;
     for (int64_t k = 0; k < depth; ++k) to[k] += position[k];
   }
-  return vectors;
+  return norm_ ? norm_->forward(vectors, {}) : vectors;
 }
 
 at::Tensor PositionedEmbedding::position_vectors(int64_t first, int64_t end,

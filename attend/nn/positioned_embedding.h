@@ -9,27 +9,37 @@
 
 #include "attend/base/enum_names.h"
 #include "attend/nn/dropout.h"
+#include "attend/nn/norm.h"
 #include "attend/nn/positions.h"
 
 namespace attend {
 
 // Encoding of positions in a network: added to the vectors, or, for rotary, applied in the heads
-// (HeadGroup). sinusoidal_halves has all sines before the cosines (SinusoidOrder).
-enum class Positions { sinusoidal, learned, rotary, none, sinusoidal_halves };
+// (HeadGroup). SinusoidOrder describes the three kinds of sinusoids.
+enum class Positions { sinusoidal, learned, rotary, none, sinusoidal_halves, sinusoidal_fairseq };
 inline EnumNames names_of(Positions) {
-  return {"sinusoidal", "learned", "rotary", "none", "sinusoidal_halves"};
+  return {"sinusoidal", "learned", "rotary", "none", "sinusoidal_halves", "sinusoidal_fairseq"};
 }
 
 // The order of sinusoids that are added to vectors; empty if none are added.
 std::optional<SinusoidOrder> sinusoid_order(Positions positions);
 
+struct EmbeddingForm {
+  Positions positions = Positions::sinusoidal;  // rotary and none add nothing here
+  int64_t maximum = 0;                          // number of learned positions
+  bool scaled = true;                           // multiplies token vectors by sqrt(depth)
+  std::optional<double> norm_epsilon = {};  // epsilon of a layer norm of the sum; empty: no norm
+};
+
 // Vectors for tokens at positions: sqrt(depth) times the token's vector, or the vector itself if
-// not `scaled`, plus the vector of the position (Vaswani et al. 2017, 3.4 and 3.5).
+// not `scaled`, plus the vector of the position (Vaswani et al. 2017, 3.4 and 3.5), and optionally
+// a layer norm of the sum.
 class PositionedEmbedding : public torch::nn::Module {
  public:
-  // `maximum`: number of learned positions. The position types rotary and none add nothing here.
-  PositionedEmbedding(int64_t tokens, int64_t depth, Positions positions, int64_t maximum,
-                      bool scaled = true);
+  PositionedEmbedding(int64_t tokens, int64_t depth, const EmbeddingForm& form);
+  // Shares the token vectors of `tokens`; positions and the norm are separate. Only `tokens`
+  // registers the shared vectors as a module.
+  PositionedEmbedding(const PositionedEmbedding& tokens, const EmbeddingForm& form);
 
   // tokens [B, T] int64, the first at position `offset` -> [B, T, depth]. With a generator, applies
   // `dropout`. Error if learned positions end before the last token. Over a SharedSequence, the
@@ -54,9 +64,13 @@ class PositionedEmbedding : public torch::nn::Module {
   // As sinusoidal_positions(); caches the first positions.
   at::Tensor sinusoids(int64_t count, int64_t offset, const at::TensorOptions& options);
 
+  // `is_own`: registers `embedding` and draws its weights.
+  PositionedEmbedding(torch::nn::Embedding embedding, const EmbeddingForm& form, bool is_own);
+
   std::optional<SinusoidOrder> sinusoids_;
   double scale_;
   torch::nn::Embedding embedding_{nullptr};
+  std::shared_ptr<Norm> norm_;                 // null without a norm
   std::shared_ptr<LearnedPositions> learned_;  // null unless positions are learned
   std::mutex mutex_;
   at::Tensor kept_;  // [positions, depth] float32 on the CPU, or undefined

@@ -1,6 +1,7 @@
 #include "attend/nn/positions.h"
 
 #include <cmath>
+#include <vector>
 
 #include "attend/base/error.h"
 
@@ -19,6 +20,24 @@ Tensor angles(int64_t count, int64_t depth, int64_t offset, double base,
   return at::outer(at::arange(offset, offset + count, exact), exponent.exp());
 }
 
+// As angles(), for SinusoidOrder::fairseq. fairseq multiplies in float32, and models were trained
+// with these angles.
+Tensor fairseq_angles(int64_t count, int64_t depth, int64_t offset,
+                      const at::TensorOptions& options) {
+  if (depth < 4 || depth % 2 != 0)
+    fail("[sinusoidal_positions] depth is {}; fairseq's sinusoids need an even depth from 4",
+         depth);
+  const int64_t half = depth / 2;
+  const auto step = static_cast<float>(-std::log(10000.0) / static_cast<double>(half - 1));
+  std::vector<float> frequencies;
+  for (int64_t i = 0; i < half; ++i)
+    frequencies.push_back(
+        static_cast<float>(std::exp(static_cast<double>(static_cast<float>(i) * step))));
+  constexpr int64_t first = 2;
+  const Tensor places = at::arange(offset + first, offset + first + count, at::kFloat);
+  return at::outer(places, at::tensor(frequencies)).to(options.dtype(at::kDouble));
+}
+
 }  // namespace
 
 Tensor sinusoidal_positions(int64_t count, int64_t depth, int64_t offset,
@@ -28,11 +47,13 @@ Tensor sinusoidal_positions(int64_t count, int64_t depth, int64_t offset,
         "[sinusoidal_positions] {} positions of depth {} from {} on; the depth must be 1 or more, "
         "the others 0 or more",
         count, depth, offset);
-  const Tensor angle = angles(count, depth, offset, 10000, options);
+  const Tensor angle = order == SinusoidOrder::fairseq
+                           ? fairseq_angles(count, depth, offset, options)
+                           : angles(count, depth, offset, 10000, options);
   const Tensor sines = angle.sin(), cosines = angle.cos();
-  const Tensor columns = order == SinusoidOrder::halves
-                             ? at::cat({sines, cosines}, -1)
-                             : at::stack({sines, cosines}, -1).flatten(1);
+  const Tensor columns = order == SinusoidOrder::alternating
+                             ? at::stack({sines, cosines}, -1).flatten(1)
+                             : at::cat({sines, cosines}, -1);
   return columns.narrow(1, 0, depth).to(options);
 }
 

@@ -11,12 +11,14 @@ namespace attend {
 // (attend/ops/biases.h) encode positions in the scores.
 
 // Which columns of sinusoids are sines: every other column (Vaswani et al. 2017, 3.5), or the first
-// half, as in tensor2tensor and Marian.
-enum class SinusoidOrder { alternating, halves };
+// half, as in tensor2tensor and Marian. fairseq: as halves, but the frequency of column i is
+// 10000^(-i / (depth / 2 - 1)), and positions begin with 2.
+enum class SinusoidOrder { alternating, halves, fairseq };
 
 // Rows p = offset, offset + 1, ...: column 2 i holds sin(p / 10000^(2 i / depth)), column 2 i + 1
 // the cosine (Vaswani et al. 2017, 3.5), or all sines come first. Returns [count, depth]; an odd
-// depth has one more sine than cosines. Error if count or offset is negative or depth is below 1.
+// depth has one more sine than cosines. Error if count or offset is negative or depth is below 1;
+// fairseq needs an even depth from 4.
 at::Tensor sinusoidal_positions(int64_t count, int64_t depth, int64_t offset = 0,
                                 const at::TensorOptions& options = at::kFloat,
                                 SinusoidOrder order = SinusoidOrder::alternating);

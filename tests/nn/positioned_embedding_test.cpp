@@ -21,9 +21,11 @@ TEST(PositionedEmbedding, NextIsForwardOfOneToken) {
   torch::manual_seed(test::seed());
   const Tensor tokens = at::tensor({3, 0, 10, 3}, at::kLong);
   for (const int64_t depth : {1, 7, 32}) {
-    for (const Positions positions : {Positions::sinusoidal, Positions::learned, Positions::rotary,
-                                      Positions::none, Positions::sinusoidal_halves}) {
-      PositionedEmbedding embedding(count, depth, positions, longest);
+    for (const Positions positions :
+         {Positions::sinusoidal, Positions::learned, Positions::rotary, Positions::none,
+          Positions::sinusoidal_halves, Positions::sinusoidal_fairseq}) {
+      if (positions == Positions::sinusoidal_fairseq && depth % 2 != 0) continue;
+      PositionedEmbedding embedding(count, depth, {positions, longest});
       for (const int64_t offset : {0, 70, 3, 4095, 4096, 4999}) {
         const std::vector<int64_t> at_offset(4, offset);
         const Tensor recorded = embedding.next(tokens, at_offset);
@@ -43,7 +45,7 @@ TEST(PositionedEmbedding, TokensHavePositionsOfTheirOwn) {
   const Tensor tokens = at::tensor({3, 0, 10, 3}, at::kLong);
   for (const Positions kind : {Positions::sinusoidal, Positions::learned, Positions::rotary,
                                Positions::none, Positions::sinusoidal_halves}) {
-    PositionedEmbedding embedding(count, 7, kind, longest);
+    PositionedEmbedding embedding(count, 7, {kind, longest});
     const Tensor recorded = embedding.next(tokens, positions);
     const at::NoGradGuard no_gradient;
     const Tensor together = embedding.next(tokens, positions);
@@ -54,10 +56,35 @@ TEST(PositionedEmbedding, TokensHavePositionsOfTheirOwn) {
   }
 }
 
+TEST(PositionedEmbedding, SharesTokensButNotPositions) {
+  torch::manual_seed(test::seed());
+  const Tensor tokens = at::tensor({3, 0, 10, 3}, at::kLong);
+  const EmbeddingForm form{
+      .positions = Positions::learned, .maximum = 6, .scaled = true, .norm_epsilon = 1e-3};
+  PositionedEmbedding first(count, 8, form), second(first, form);
+  EXPECT_TRUE(second.weight().is_same(first.weight()));
+  EXPECT_EQ(first.named_parameters().size(), 4);
+  EXPECT_EQ(second.named_parameters().size(), 3);
+  const at::NoGradGuard no_gradient;
+  for (PositionedEmbedding* each : {&first, &second}) {
+    const auto own = each->named_parameters();
+    own["norm.weight"].normal_();
+    own["norm.bias"].normal_();
+    const Tensor sum = at::embedding(first.weight(), tokens) * std::sqrt(8.0) +
+                       own["positions.table"].narrow(0, 2, 4);
+    const Tensor expected =
+        at::layer_norm(sum.to(at::kDouble), {8}, own["norm.weight"].to(at::kDouble),
+                       own["norm.bias"].to(at::kDouble), 1e-3);
+    const Tensor found = each->forward(tokens.unsqueeze(0), 2, 0, {})[0];
+    EXPECT_LT((found - expected).abs().max().item<double>(), 1e-5);
+    EXPECT_TRUE(at::equal(found, each->next(tokens, {2, 3, 4, 5})));
+  }
+}
+
 // Cached position vectors do not depend on earlier requests.
 TEST(PositionedEmbedding, AddsTheVectorsOfItsPositions) {
   const at::NoGradGuard no_gradient;
-  PositionedEmbedding embedding(count, 6, Positions::sinusoidal, longest);
+  PositionedEmbedding embedding(count, 6, {Positions::sinusoidal, longest});
   const Tensor tokens = at::arange(count, at::kLong).unsqueeze(0);
   const Tensor scaled = embedding.weight() * std::sqrt(6.0);
   for (const int64_t offset : {2, 0, 90, 4090, 40}) {
@@ -68,7 +95,7 @@ TEST(PositionedEmbedding, AddsTheVectorsOfItsPositions) {
 
 TEST(PositionedEmbedding, RefusesTokensThatItHasNot) {
   const at::NoGradGuard no_gradient;
-  PositionedEmbedding embedding(count, 4, Positions::none, longest);
+  PositionedEmbedding embedding(count, 4, {Positions::none, longest});
   for (const int64_t token : {int64_t{-1}, count})
     EXPECT_THROW(embedding.next(at::tensor({token}, at::kLong), {0}), Error);
 }

@@ -60,6 +60,26 @@ TEST(SinusoidalPositions, HaveTheirSinesFirst) {
   }
 }
 
+// Angle of row p and frequency i: (p + 2) 10000^(-i / (half - 1)), rounded to float32 as in
+// fairseq.
+TEST(SinusoidalPositions, BeginAtTwoAsInFairseq) {
+  constexpr int64_t half = 5, first = 1020;
+  const Tensor table =
+      sinusoidal_positions(3, 2 * half, first, at::kDouble, SinusoidOrder::fairseq);
+  for (int64_t row = 0; row < 3; ++row)
+    for (int64_t i = 0; i < half; ++i) {
+      const auto place = static_cast<double>(first + row + 2);
+      const double angle = place * std::pow(10000.0, -static_cast<double>(i) / (half - 1));
+      // The frequency and the angle are each rounded twice, by 2^-24 of their size.
+      const double tolerance = 4 * angle * std::exp2(-24) + 1e-12;
+      EXPECT_NEAR(table[row][i].item<double>(), std::sin(angle), tolerance);
+      EXPECT_NEAR(table[row][half + i].item<double>(), std::cos(angle), tolerance);
+    }
+  EXPECT_EQ(
+      test::error_of([] { sinusoidal_positions(1, 7, 0, at::kFloat, SinusoidOrder::fairseq); }),
+      "[sinusoidal_positions] depth is 7; fairseq's sinusoids need an even depth from 4");
+}
+
 TEST(SinusoidalGrid, EncodesRowsThenColumns) {
   const Tensor grid = sinusoidal_grid({3, 5}, 14, at::kDouble);
   const Tensor line = sinusoidal_positions(5, 7, 0, at::kDouble);
