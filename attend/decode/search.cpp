@@ -74,6 +74,7 @@ class Search::Steps {
     std::vector<Candidate> grown = {};  // answers so far, if the task streams
 
     bool is_given() const { return step < static_cast<int64_t>(task.prefix.size()); }
+    bool is_certain() const { return step < task.certain; }
     const Node& node(int64_t index) const { return nodes[static_cast<size_t>(index)]; }
   };
 
@@ -138,7 +139,8 @@ class Search::Steps {
 
   // Whether EOS is excluded as the next token.
   bool goes_on(const Sentence& sentence) const {
-    return sentence.task.length > 0 || sentence.step < options_.minimum_length;
+    return sentence.task.length > 0 ||
+           sentence.step - sentence.task.certain < options_.minimum_length;
   }
 
   // Tokens excluded only for this sentence.
@@ -234,10 +236,11 @@ class Search::Steps {
       const bool is_given = sentence.is_given();
       for (int64_t c = 0; c < (is_given ? 1 : value.size(1)); ++c)
         if (is_given || (value[row][c] > impossible && !is_never(token[row][c]))) {
-          extensions.push_back({sentence.live[live].log_probability + value[row][c], value[row][c],
-                                live, token[row][c]});
+          const double own = sentence.is_certain() ? 0 : value[row][c];
+          extensions.push_back(
+              {sentence.live[live].log_probability + own, own, live, token[row][c]});
           if (std::ssize(alternatives_[live]) < options_.alternatives)
-            alternatives_[live].push_back({token[row][c], value[row][c]});
+            alternatives_[live].push_back({token[row][c], own});
         }
     }
     if (options_.sampling) return extensions;  // sampled answers do not compete
@@ -468,6 +471,9 @@ void Search::add(std::unique_ptr<DecodingState> start, std::vector<SearchTask> t
     if (static_cast<int64_t>(task.prefix.size()) > task.longest)
       fail("[search] a prefix of {} tokens for an answer of at most {}; raise longest",
            task.prefix.size(), task.longest);
+    else if (task.certain < 0 || task.certain > static_cast<int64_t>(task.prefix.size()))
+      fail("[search] {} certain tokens in a prefix of {}; set at most that many", task.certain,
+           task.prefix.size());
   if (!takes_more())
     fail("[search] add() needs takes_more() to be true; wait for the end of the search");
   at::NoGradGuard no_gradient;

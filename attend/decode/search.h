@@ -28,10 +28,13 @@ struct SearchTask {
   // have a fixed length or none.
   int64_t length = 0;
   std::vector<int64_t> prefix = {};  // beginning of the answer
-  std::vector<int64_t> never = {};   // never in the answer, except in its prefix
-  int64_t source_length = 0;         // for the coverage penalty
-  size_t number = 0;                 // selects the random numbers; passed to the sink
-  bool streams = false;              // calls Sink::token, in greedy search and sampling
+  // Number of first tokens of the prefix with probability 1, such as the language of a translation.
+  // They are not part of a minimum length.
+  int64_t certain = 0;
+  std::vector<int64_t> never = {};  // never in the answer, except in its prefix
+  int64_t source_length = 0;        // for the coverage penalty
+  size_t number = 0;                // selects the random numbers; passed to the sink
+  bool streams = false;             // calls Sink::token, in greedy search and sampling
   // Receives candidates without texts, or Answer::error if the model's probabilities for the
   // sentence are NaN. Must outlive the search.
   Sink* sink = nullptr;

@@ -370,6 +370,39 @@ TEST(Prefix, MayBeWhatTheModelHoldsImpossible) {
   EXPECT_EQ(found.log_probabilities[0], -std::numeric_limits<double>::infinity());
 }
 
+// Certain tokens have probability 1: answers rank by the rest, but lengths count all tokens.
+TEST(Prefix, MayBeCertain) {
+  torch::manual_seed(38);
+  constexpr int64_t longest = 4;
+  TableModel model(longest, 2);
+  auto tasks = tasks_of({longest, longest});
+  tasks[1].prefix = {3, 2};
+  tasks[1].certain = 1;
+  const SearchOptions options{.beam = 400, .nbest = 5, .length_penalty = 0.7, .minimum_length = 2};
+  const auto found = search(model.start(), tasks, ends, options);
+  SearchOptions shorter = options;
+  shorter.minimum_length = 3;
+  const double own = model.log_probability(1, 0, ends.bos, 3);
+  std::vector<Scored> expected;
+  for (Scored each : exhaustive(model, 1, longest, shorter)) {
+    if (each.sequence.size() < 2 || each.sequence[0] != 3 || each.sequence[1] != 2) continue;
+    const auto length = static_cast<double>(each.sequence.size() + 1);
+    each.score -= own / std::pow(length, options.length_penalty);
+    expected.push_back(each);
+  }
+  std::sort(expected.begin(), expected.end(),
+            [](const auto& a, const auto& b) { return a.score > b.score; });
+  ASSERT_GE(expected.size(), 5U);
+  for (size_t i = 0; i < 5; ++i) {
+    EXPECT_EQ(found[1][i].ids, expected[i].sequence);
+    EXPECT_NEAR(found[1][i].score, expected[i].score, 1e-12);
+    EXPECT_EQ(found[1][i].log_probabilities[0], 0);
+  }
+  tasks[1].certain = 3;
+  EXPECT_THAT(test::error_of([&] { search(model.start(), tasks, ends, options); }),
+              HasSubstr("3 certain tokens in a prefix of 2"));
+}
+
 // These answers do not end by EOS: they are done at their given length.
 TEST(BeamSearch, AnswersOfAGivenLength) {
   torch::manual_seed(39);
