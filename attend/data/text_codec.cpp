@@ -87,6 +87,16 @@ SourceTokens TextCodec::split_source(std::string_view text) const {
   return tokens;
 }
 
+TextCodec TextCodec::in_language(const std::string& language) const {
+  if (language.empty()) return *this;
+  if (!tokenizer)
+    fail("{} is asked for as a language, and the model has no languages; leave it out",
+         in_quotes(language));
+  TextCodec codec = *this;
+  codec.tokenizer = tokenizer->in_language(language);
+  return codec;
+}
+
 TextMargins TextCodec::margins(bool is_pair) const {
   if (is_pair) return tokenizer ? tokenizer->pair_margins() : TextMargins{.between = 1};
   if (!tokenizer) return {};
@@ -237,6 +247,8 @@ TextCodecs make_codecs(const TextConfig& text) {
       make_codec(text, "target", text.target_units, text.target_bpe, target_tokenizer)};
   codecs.source.language_token = text.language_token;
   codecs.source.pairs = text.pairs;
+  codecs.source = codecs.source.in_language(text.source_language);
+  codecs.target = codecs.target.in_language(text.target_language);
   if (text.wants_labels()) codecs.target.label_separator = text.label_separator;
   return codecs;
 }

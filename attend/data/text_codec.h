@@ -57,6 +57,9 @@ struct TextCodec {
   // Returns the text of tokens. It equals the text that was split, except for letter case, normal
   // form and, for split words, white space other than line breaks.
   std::string join(const std::vector<std::string>& tokens) const;
+  // Returns the codec for texts in a language; unchanged if `language` is empty. Error as
+  // TextTokenizer::in_language(), and if no tokenizer splits the texts.
+  TextCodec in_language(const std::string& language) const;
   // Returns the tokens that exist independently of the texts: all bytes if these are the units,
   // otherwise none.
   std::vector<std::string> alphabet() const;

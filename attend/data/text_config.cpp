@@ -116,6 +116,10 @@ Settings TextConfig::pair_settings() {
       {"data.language_token", &language_token,
        "whether a source begins with the language of the answer, such as <2de>, as one token for "
        "any units"},
+      {"data.source_language", &source_language,
+       "language of the sources, if data.tokenizer has languages; empty: its own default"},
+      {"data.target_language", &target_language,
+       "language of the targets, if data.tokenizer has languages"},
       pairs_setting(),
   };
   if (source_kind() != nullptr) append(all, frames.settings());

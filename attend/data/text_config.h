@@ -52,7 +52,11 @@ struct TextConfig {
   References references = References::each;
   bool lowercase = false;
   bool tokenise = false;
-  bool language_token = false;         // a source begins with a language token, such as <2de>
+  bool language_token = false;  // a source begins with a language token, such as <2de>
+  // Languages of a tokenizer's texts, as TextTokenizer::in_language(). Empty: the source's default
+  // in the tokenizer; the target's is then named with each request.
+  std::string source_language = "";
+  std::string target_language = "";
   PairTexts pairs = PairTexts::never;  // whether sources are pairs of texts
 
   TargetKind target = TargetKind::text;

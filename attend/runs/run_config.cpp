@@ -171,6 +171,7 @@ void take_targets(const TextConfig& other, bool takes_tokens, TextConfig& text) 
   text.target_units = other.target_units;
   text.target_bpe = other.target_bpe;
   text.target_tokenizer = other.target_tokenizer;
+  text.target_language = other.target_language;
   text.joint_vocabulary = other.joint_vocabulary;
 }
 
@@ -195,6 +196,8 @@ void check_initial(RunConfig& config, PairModel& initial, const std::string& fol
   theirs.references = config.text.references;
   theirs.minimum_count = config.text.minimum_count;
   theirs.pairs = config.text.pairs;  // a pair is read as a longer text
+  theirs.source_language = config.text.source_language;
+  theirs.target_language = config.text.target_language;
   check_as_initial(config.text.settings(), theirs.settings(), folder);
 }
 

@@ -1,7 +1,9 @@
 #include "attend/text/text_tokenizer.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
+#include <algorithm>
 #include <limits>
 #include <optional>
 #include <unordered_map>
@@ -9,6 +11,7 @@
 
 #include "attend/base/error.h"
 #include "attend/base/files.h"
+#include "attend/base/settings.h"
 #include "attend/base/suffix.h"
 #include "attend/text/vocabulary.h"
 #include "attend/tokenizers/marian_tokenizer.h"
@@ -55,6 +58,10 @@ struct TextTokenizer::Parts {
   virtual int64_t closing_tokens() const = 0;
   virtual bool cuts_left() const = 0;
   virtual std::string unknown() const = 0;
+  // As Tokenizer::languages(), with names of tokens in a Vocabulary, and language_place(). In
+  // tokens without such a place the language comes first.
+  virtual std::vector<LanguageToken> languages() const = 0;
+  virtual std::optional<int64_t> language_place() const = 0;
 
   std::string bytes;
 };
@@ -64,11 +71,16 @@ namespace {
 class JsonParts final : public TextTokenizer::Parts {
  public:
   JsonParts(std::string its_bytes, const std::string& name)
-      : Parts(std::move(its_bytes)), tokenizer_(Tokenizer::parse(bytes, name)) {
+      : Parts(std::move(its_bytes)),
+        tokenizer_(Tokenizer::parse(bytes, name)),
+        languages_(tokenizer_.languages()),
+        language_place_(tokenizer_.language_place()) {
     for (int32_t id = 0; id < tokenizer_.size(); ++id) {
       names_.push_back(vocabulary_name(tokenizer_.token(id), id));
       ids_.emplace(names_.back(), id);
     }
+    for (LanguageToken& each : languages_)
+      each.token = names_[static_cast<size_t>(*tokenizer_.id(each.token))];
   }
 
   int32_t size() const override { return tokenizer_.size(); }
@@ -135,6 +147,8 @@ class JsonParts final : public TextTokenizer::Parts {
     const std::optional<int32_t> id = tokenizer_.unknown();
     return id ? name(*id) : "";
   }
+  std::vector<LanguageToken> languages() const override { return languages_; }
+  std::optional<int64_t> language_place() const override { return language_place_; }
 
  private:
   std::vector<std::string> names_of(const Encoding& encoding) const {
@@ -145,6 +159,8 @@ class JsonParts final : public TextTokenizer::Parts {
   }
 
   Tokenizer tokenizer_;
+  std::vector<LanguageToken> languages_;  // with names of tokens in a Vocabulary
+  std::optional<int64_t> language_place_;
   std::vector<std::string> names_;  // by id
   std::unordered_map<std::string, int32_t> ids_;
 };
@@ -204,6 +220,8 @@ class PieceParts final : public TextTokenizer::Parts {
   std::string unknown() const override {
     return vocabulary_name(std::string(MarianTokenizer::unknown), -1);
   }
+  std::vector<LanguageToken> languages() const override { return tokenizer_.languages(); }
+  std::optional<int64_t> language_place() const override { return std::nullopt; }
 
  private:
   [[noreturn]] static void refuse_pairs() {
@@ -213,6 +231,20 @@ class PieceParts final : public TextTokenizer::Parts {
   MarianTokenizer tokenizer_;
   std::unordered_map<std::string, std::string> spellings_;  // only of tokens with another name
 };
+
+[[noreturn]] void fail_language(const std::string& language,
+                                const std::vector<std::string>& known) {
+  constexpr size_t max_shown = 12;
+  if (known.empty())
+    fail("{} is asked for as a language, and the model's tokenizer has no languages; leave it out",
+         in_quotes(language));
+  if (const std::string meant = nearest(language, known); !meant.empty())
+    fail("the model has no language {}; did you mean {}?", in_quotes(language), meant);
+  const size_t shown = std::min(known.size(), max_shown);
+  fail("the model has no language {}; there are {}{}", in_quotes(language),
+       fmt::join(known.begin(), known.begin() + static_cast<std::ptrdiff_t>(shown), ", "),
+       shown == known.size() ? "" : fmt::format(" and {} more", known.size() - shown));
+}
 
 }  // namespace
 
@@ -240,9 +272,44 @@ std::string TextTokenizer::name(int32_t id) const {
   return id >= 0 && id < size() ? parts_->name(id) : name_by_id(id);
 }
 
+std::vector<std::string> TextTokenizer::languages() const {
+  std::vector<std::string> names;
+  for (const LanguageToken& each : parts_->languages()) names.push_back(each.language);
+  return names;
+}
+
+TextTokenizer TextTokenizer::in_language(const std::string& language) const {
+  for (const LanguageToken& each : parts_->languages()) {
+    if (each.language != language) continue;
+    TextTokenizer result = *this;
+    result.language_token_ = each.token;
+    return result;
+  }
+  fail_language(language, languages());
+}
+
+// Whether the language token is put before the other tokens, not in the place of another one.
+bool TextTokenizer::puts_language_first() const {
+  const bool has_place = special_tokens_ && parts_->language_place();
+  return !language_token_.empty() && !has_place;
+}
+
 std::vector<std::string> TextTokenizer::split(std::string_view text) const {
   if (text.empty()) return {};
-  return parts_->split(text, special_tokens_);
+  std::vector<std::string> tokens = parts_->split(text, special_tokens_);
+  if (puts_language_first()) {
+    tokens.insert(tokens.begin(), language_token_);
+  } else if (!language_token_.empty()) {
+    const int64_t place = *parts_->language_place();
+    tokens.at(static_cast<size_t>(place < 0 ? std::ssize(tokens) + place : place)) =
+        language_token_;
+  } else if (!special_tokens_ && !parts_->languages().empty()) {
+    fail(
+        "the language of a text is not known, one of {}; set data.target_language, or name it by "
+        "--to",
+        parts_->languages().size());
+  }
+  return tokens;
 }
 
 SourceTokens TextTokenizer::split(std::string_view first, std::string_view second) const {
@@ -262,6 +329,7 @@ std::vector<TokenSpan> TextTokenizer::places(std::string_view text) const {
   if (text.empty()) return {};
   std::vector<TokenSpan> all = parts_->places(text);
   if (!special_tokens_) std::erase_if(all, [](const TokenSpan& place) { return place.is_added; });
+  if (puts_language_first()) all.insert(all.begin(), {.is_added = true});
   return all;
 }
 
@@ -274,7 +342,7 @@ std::optional<int32_t> TextTokenizer::id(const std::string& name) const { return
 bool TextTokenizer::cuts_left() const { return parts_->cuts_left(); }
 
 int64_t TextTokenizer::opening_tokens() const {
-  return special_tokens_ ? parts_->opening_tokens() : 0;
+  return (special_tokens_ ? parts_->opening_tokens() : 0) + (puts_language_first() ? 1 : 0);
 }
 
 std::string TextTokenizer::join(const std::vector<std::string>& tokens) const {

@@ -33,6 +33,15 @@ class TextTokenizer {
   // networks add EOS themselves.
   TextTokenizer without_special_tokens() const;
 
+  // Names of the languages that tokens mark; empty for most tokenizers.
+  std::vector<std::string> languages() const;
+  // Returns a tokenizer for texts in a language. Its token replaces the language token that the
+  // file puts around a text; if special tokens are not added, it is put before a text. Error, with
+  // the nearest name, if the tokenizer lacks the language.
+  TextTokenizer in_language(const std::string& language) const;
+  // Name of the token of in_language(); empty without a call of it.
+  const std::string& language_token() const { return language_token_; }
+
   int32_t size() const;  // the largest id + 1
   // Returns the name of a token in a Vocabulary: its spelling, in brackets if a fixed token has
   // that spelling. It is derived from the id if a vocabulary cannot contain the token or there is
@@ -42,7 +51,8 @@ class TextTokenizer {
   // its token ids.
   std::optional<int32_t> id(const std::string& name) const;
 
-  // Returns no tokens for an empty text. Ignores a limit in the file.
+  // Returns no tokens for an empty text. Ignores a limit in the file. Error if a text needs a
+  // language token, and in_language() was not called.
   std::vector<std::string> split(std::string_view text) const;
   // Splits two texts as one sequence. Error for a .spm, which has no form of pairs.
   SourceTokens split(std::string_view first, std::string_view second) const;
@@ -71,8 +81,11 @@ class TextTokenizer {
  private:
   explicit TextTokenizer(std::shared_ptr<const Parts> parts) : parts_(std::move(parts)) {}
 
+  bool puts_language_first() const;
+
   std::shared_ptr<const Parts> parts_;
   bool special_tokens_ = true;
+  std::string language_token_ = {};
 };
 
 // Returns the name of a pretrained model's token in a Vocabulary, as TextTokenizer::name().

@@ -5,6 +5,7 @@
 #include <unordered_set>
 #include <utility>
 
+#include "attend/base/error.h"
 #include "attend/base/trimmed.h"
 #include "attend/tokenizers/added_tokens-inl.h"
 #include "attend/tokenizers/characters-inl.h"
@@ -18,14 +19,26 @@ namespace attend {
 struct MarianTokenizer::Added {
   internal::TokenSearch search;
   std::unordered_set<std::string> special;
+  std::vector<LanguageToken> languages;
 };
 
 namespace {
 
 // SentencePiece reserves fields from 200 for extensions.
-enum AddedField : uint64_t { ordinary_field = 1000, special_field = 1001 };
+// A language's field holds its name, `separator`, and its token.
+enum AddedField : uint64_t { ordinary_field = 1000, special_field = 1001, language_field = 1002 };
+constexpr char separator = '\0';
 
-bool is_added(uint64_t field) { return field == ordinary_field || field == special_field; }
+bool is_added(uint64_t field) { return field >= ordinary_field && field <= language_field; }
+
+AddedPiece added_piece(uint64_t field, std::string_view bytes, const std::string& name) {
+  if (field != language_field) return {std::string(bytes), field == special_field};
+  const size_t end = bytes.find(separator);
+  if (end == bytes.npos || end == 0 || end + 1 == bytes.size())
+    fail("{}: a language lacks its name or its token; import the model anew", name);
+  return {std::string(bytes.substr(end + 1)), /*is_special=*/true,
+          std::string(bytes.substr(0, end))};
+}
 
 void append_varint(uint64_t value, std::string& bytes) {
   for (; value >= 0x80; value >>= 7) bytes += static_cast<char>(0x80 | (value & 0x7F));
@@ -64,9 +77,15 @@ class PieceNormaliser : public internal::Normaliser {
 std::string with_added_pieces(std::string model, const std::vector<AddedPiece>& added) {
   constexpr uint64_t sized = 2;  // the wire type of a field of bytes
   for (const AddedPiece& piece : added) {
-    append_varint((piece.is_special ? special_field : ordinary_field) << 3 | sized, model);
-    append_varint(piece.content.size(), model);
-    model += piece.content;
+    const bool is_language = !piece.language.empty();
+    const AddedField field = is_language        ? language_field
+                             : piece.is_special ? special_field
+                                                : ordinary_field;
+    const std::string bytes =
+        is_language ? piece.language + separator + piece.content : piece.content;
+    append_varint(field << 3 | sized, model);
+    append_varint(bytes.size(), model);
+    model += bytes;
   }
   return model;
 }
@@ -83,7 +102,7 @@ std::vector<AddedPiece> added_pieces(std::string_view model, const std::string& 
   std::vector<AddedPiece> added;
   for (internal::ProtobufFields fields(model, name); fields.next();)
     if (is_added(fields.number()))
-      added.push_back({std::string(fields.bytes()), fields.number() == special_field});
+      added.push_back(added_piece(fields.number(), fields.bytes(), name));
   return added;
 }
 
@@ -101,6 +120,7 @@ MarianTokenizer MarianTokenizer::parse(std::string_view bytes, const std::string
     texts.push_back(piece.content);
     tokens.push_back({.content = piece.content});
     if (piece.is_special) added.special.insert(piece.content);
+    if (!piece.language.empty()) added.languages.push_back({piece.language, piece.content});
   }
   added.search = internal::TokenSearch(std::move(texts), std::move(tokens));
   return {SentencePiece::parse(bytes, name), std::make_shared<const Added>(std::move(added))};
@@ -111,7 +131,7 @@ std::vector<std::string> MarianTokenizer::split(std::string_view text) const {
   added_->search.split(
       text,
       [&](std::string_view part) {
-        const size_t language = language_size(part);
+        const size_t language = added_->languages.empty() ? language_size(part) : 0;
         if (language > 0) tokens.emplace_back(part.substr(0, language));
         for (std::string& piece : pieces_.split(part.substr(language)))
           tokens.push_back(std::move(piece));
@@ -119,6 +139,8 @@ std::vector<std::string> MarianTokenizer::split(std::string_view text) const {
       [&](int32_t, std::string_view token) { tokens.emplace_back(token); });
   return tokens;
 }
+
+const std::vector<LanguageToken>& MarianTokenizer::languages() const { return added_->languages; }
 
 std::vector<TokenSpan> MarianTokenizer::places(std::string_view text) const {
   const std::vector<std::string> tokens = split(text);

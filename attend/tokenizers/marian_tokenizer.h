@@ -15,18 +15,20 @@ namespace attend {
 struct AddedPiece {
   std::string content;
   bool is_special = false;  // omitted by join()
+  // Name of the language that the token marks; empty for other tokens.
+  std::string language = {};
 };
 
 // Append, remove and read the added tokens of a SentencePiece model. They are stored as fields 1000
-// and 1001, which other readers skip. Errors name the file: a field that extends past its end.
+// to 1002, which other readers skip. Errors name the file: a field that extends past its end.
 std::string with_added_pieces(std::string model, const std::vector<AddedPiece>& added);
 std::string without_added_pieces(std::string_view model, const std::string& name);
 std::vector<AddedPiece> added_pieces(std::string_view model, const std::string& name);
 
-// Tokens of one side of a Marian translator (Junczys-Dowmunt et al. 2018), as in transformers'
-// MarianTokenizer: the texts of a SentencePiece model's pieces, a leading language token such as
-// >>fra<<, and special and added tokens. Their ids are in a vocabulary. Threads may share a
-// tokenizer.
+// Tokens of a translator with a SentencePiece model, as in transformers' MarianTokenizer
+// (Junczys-Dowmunt et al. 2018) and M2M100Tokenizer: the texts of the model's pieces, and special
+// and added tokens. A leading language token such as >>fra<< is one token if no added token marks a
+// language. The ids of tokens are in a vocabulary. Threads may share a tokenizer.
 class MarianTokenizer {
  public:
   static constexpr std::string_view end = "</s>", unknown = "<unk>", padding = "<pad>";
@@ -44,6 +46,7 @@ class MarianTokenizer {
   std::string join(std::span<const std::string> tokens) const;
 
   const SentencePiece& pieces() const { return pieces_; }
+  const std::vector<LanguageToken>& languages() const;
 
  private:
   struct Added;

@@ -52,6 +52,22 @@ void read_truncation(const JsonPosition& place, TokenizerParts& parts) {
         .refuse("is {}, which is not read; {} is", in_quotes(strategy), longest_first);
 }
 
+// {"English": "eng_Latn"}: each token must exist, and two languages must not share one.
+std::vector<LanguageToken> read_languages(const JsonPosition& place, const Tokenizer& tokenizer) {
+  if (!place.value().is_object()) place.refuse("is not an object");
+  std::vector<LanguageToken> languages;
+  std::set<int32_t> met;
+  for (const auto& [name, token] : place.value().items()) {
+    const JsonPosition entry = place.member(name.c_str());
+    const std::optional<int32_t> id = tokenizer.id(entry.text());
+    if (!id) entry.refuse("is {}, which no token is", in_quotes(entry.text()));
+    if (!met.insert(*id).second)
+      entry.refuse("is {}, as for another language", in_quotes(entry.text()));
+    languages.push_back({name, entry.text()});
+  }
+  return languages;
+}
+
 void check_specials(const std::vector<TemplatePart>& sequence, const Tokenizer& tokenizer,
                     const JsonPosition& place) {
   for (const TemplatePart& part : sequence)
@@ -117,6 +133,8 @@ std::shared_ptr<const TokenizerParts> read_parts(const Json& json, const std::st
     check_specials(parts->sequence.single, tokenizer, file.member("post_processor"));
     check_specials(parts->sequence.pair, tokenizer, file.member("post_processor"));
   }
+  if (file.has(languages_key))
+    parts->languages = read_languages(file.member(languages_key), Tokenizer(parts));
   return parts;
 }
 

@@ -252,6 +252,24 @@ int64_t Tokenizer::opening_tokens() const {
   return count;
 }
 
+const std::vector<LanguageToken>& Tokenizer::languages() const { return parts_->languages; }
+
+std::optional<int64_t> Tokenizer::language_place() const {
+  const auto is_language = [&](int32_t id) {
+    return std::any_of(parts_->languages.begin(), parts_->languages.end(),
+                       [&](const LanguageToken& each) { return this->id(each.token) == id; });
+  };
+  int64_t index = 0;
+  for (const TemplatePart& part : parts_->sequence.single) {
+    if (part.kind == TemplatePart::Kind::first) index = -closing_tokens();
+    for (const int32_t id : part.ids) {
+      if (is_language(id)) return index;
+      ++index;
+    }
+  }
+  return std::nullopt;
+}
+
 bool Tokenizer::cuts_left() const { return parts_->cut_left; }
 
 std::optional<int32_t> Tokenizer::unknown() const { return parts_->model->unknown(); }

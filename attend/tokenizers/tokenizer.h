@@ -32,6 +32,14 @@ struct TokenSpan {
 // special tokens that a text spells are split like other text.
 constexpr const char* splits_special_key = "split_special_tokens";
 
+// Member of a tokenizer.json of a translator: {"en": "__en__"}, names of languages and the tokens
+// that mark their texts. transformers keeps them in the code of its classes.
+constexpr const char* languages_key = "languages";
+
+struct LanguageToken {
+  std::string language, token;
+};
+
 // Numbers of tokens of two texts.
 struct KeptTokens {
   int64_t first = 0, second = 0;
@@ -98,6 +106,12 @@ class Tokenizer {
   PairTypes pair_types() const;
   // Returns whether a limit drops the first tokens of a text instead of the last.
   bool cuts_left() const;
+
+  // Languages of the texts, by name; empty for most tokenizers.
+  const std::vector<LanguageToken>& languages() const;
+  // Returns the index of the language token among the ids of encode(text); a negative index counts
+  // from the end. Empty if no language token is put around a text.
+  std::optional<int64_t> language_place() const;
 
   // Returns the id of the token for unknown parts of a text; none if the tokenizer never produces
   // one.

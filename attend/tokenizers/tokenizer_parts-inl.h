@@ -2,6 +2,7 @@
 
 #include <cstdint>
 #include <optional>
+#include <vector>
 
 #include "attend/tokenizers/added_tokens-inl.h"
 #include "attend/tokenizers/decoder-inl.h"
@@ -9,6 +10,7 @@
 #include "attend/tokenizers/post_processor-inl.h"
 #include "attend/tokenizers/splitter-inl.h"
 #include "attend/tokenizers/token_model-inl.h"
+#include "attend/tokenizers/tokenizer.h"
 
 namespace attend::internal {
 
@@ -22,6 +24,7 @@ struct TokenizerParts {
   TokenDecoderPointer decoder = spaces_decoder();
   std::optional<int64_t> maximum = {};  // default maximum number of ids of a text
   bool cut_left = false;                // a text that is too long loses its beginning
+  std::vector<LanguageToken> languages = {};
 };
 
 }  // namespace attend::internal

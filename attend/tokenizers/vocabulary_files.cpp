@@ -215,7 +215,7 @@ Json normaliser_of(const internal::SentencePieceFile& pieces, const PieceFiles& 
   Json charsmap = nullptr;
   if (!pieces.charsmap.empty())
     charsmap = {{"type", "Precompiled"}, {"precompiled_charsmap", base64_text(pieces.charsmap)}};
-  if (!files.rules && !files.like_bert) return charsmap;
+  if (!files.rules && !files.like_bert && !files.keeps_spaces) return charsmap;
   Json all = Json::array();
   if (files.rules) {
     all = {replacement("``", "\""), replacement("''", "\"")};
@@ -227,7 +227,7 @@ Json normaliser_of(const internal::SentencePieceFile& pieces, const PieceFiles& 
   if (files.like_bert)
     all.push_back({{"type", "Strip"}, {"strip_left", true}, {"strip_right", true}});
   if (!charsmap.is_null()) all.push_back(charsmap);
-  if (files.like_bert)
+  if (files.like_bert || files.keeps_spaces)
     all.push_back({{"type", "Replace"}, {"pattern", {{"Regex", " {2,}"}}}, {"content", " "}});
   return {{"type", "Sequence"}, {"normalizers", all}};
 }
@@ -349,7 +349,7 @@ Json tokenizer_json(std::string_view model, const PieceFiles& files) {
   const Json added =
       added_tokens(with_special(files.tokens, files.last), tokens, !files.like_bert, files.model);
   Json splitter = metaspace(files.prefix_space);
-  if (!files.like_bert)
+  if (!files.like_bert && !files.keeps_spaces)
     splitter = {{"type", "Sequence"}, {"pretokenizers", {{{"type", "WhitespaceSplit"}}, splitter}}};
   return {{"version", "1.0"},
           {"added_tokens", added},

@@ -66,9 +66,9 @@ struct TextRules {
   bool keep_accents = false;
 };
 
-// XLM-R, CamemBERT and DeBERTa-v2: a unigram model of SentencePiece, with other ids for the pieces;
-// T5, with more tokens after them; ALBERT, with rules of its own for texts. Unlike SentencePiece,
-// the tokenizer normalises by graphemes.
+// XLM-R, CamemBERT, DeBERTa-v2 and mBART-50: a unigram model of SentencePiece, with other ids for
+// the pieces; T5, with more tokens after them; ALBERT, with rules of its own for texts. Unlike
+// SentencePiece, the tokenizer normalises by graphemes.
 struct PieceFiles {
   std::string model;
   std::vector<std::string> first = {};  // tokens that replace the first pieces
@@ -79,7 +79,9 @@ struct PieceFiles {
   // As DeBERTa-v2's: tokens around texts and pairs as BERT's; the mask keeps the space before it;
   // spaces at the ends are removed, and runs of spaces become one.
   bool like_bert = false;
-  bool lowercase = false;   // only with like_bert
+  bool lowercase = false;  // only with like_bert
+  // As mBART-50's: runs of spaces become one, and spaces at the ends are kept.
+  bool keeps_spaces = false;
   OlderTokens tokens = {};  // the mask follows the pieces unless it is one of them
 };
 // Errors also as SentencePiece::parse, on byte pairs, and on fewer pieces than are replaced.

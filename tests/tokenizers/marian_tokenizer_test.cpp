@@ -55,6 +55,27 @@ TEST(MarianTokenizer, JoinsWithoutSpecialTokens) {
   EXPECT_EQ(tokenizer().join(others), "eau>>fra<< low");
 }
 
+// As transformers' M2M100Tokenizer 5.24.0: languages are special tokens, and >>fra<< is text.
+TEST(MarianTokenizer, MayHaveTokensOfLanguages) {
+  const std::vector<AddedPiece> added = {{"__en__", true, "en"}, {"__ast__", true, "ast"}};
+  const std::string bytes = with_added_pieces(model(), added);
+  const MarianTokenizer languages = MarianTokenizer::parse(bytes, "input");
+  ASSERT_EQ(languages.languages().size(), 2U);
+  EXPECT_EQ(languages.languages()[1].language, "ast");
+  EXPECT_EQ(languages.languages()[1].token, "__ast__");
+  EXPECT_THAT(languages.split("low__ast__er"), ElementsAre("\u2581low", "__ast__", "\u2581", "er"));
+  EXPECT_THAT(languages.split(">>fra<< low"), ElementsAre("\u2581", ">>fra<<", "\u2581low"));
+  EXPECT_EQ(languages.join(std::vector<std::string>{"__en__", "\u2581low"}), "low");
+  EXPECT_EQ(without_added_pieces(bytes, "input"), model());
+  for (const std::string& field :
+       {std::string("en"), std::string("en\0", 3), std::string("\0en", 3)})
+    EXPECT_THAT(error_of([&] {
+                  MarianTokenizer::parse(model() + test::ModelWriter().bytes(1002, field).text(),
+                                         "input");
+                }),
+                HasSubstr("input: a language lacks its name or its token"));
+}
+
 // Expected tokens are from transformers 5.24.0 with add_tokens().
 TEST(MarianTokenizer, FindsAddedTokens) {
   const std::string bytes =
