@@ -46,6 +46,15 @@ void add_model_option(CLI::App& command, DecodeOptions& options, const Setting& 
   });
 }
 
+void add_language_options(CLI::App& command, ModelOptions& options) {
+  command.add_option("--from", options.source_language,
+                     "language of the sources, such as eng_Latn, for a model with languages; "
+                     "default: data.source_language of the model");
+  command.add_option("--to", options.target_language,
+                     "language of the answers, for a model with languages; default: "
+                     "data.target_language of the model");
+}
+
 // A default of the model gives way to a length that was given.
 void add_length_options(CLI::App& command, DecodeOptions& options, const Settings& settings) {
   const CLI::Option* minimum =
@@ -60,6 +69,7 @@ void add_length_options(CLI::App& command, DecodeOptions& options, const Setting
 }  // namespace
 
 void add_search_options(CLI::App& command, DecodeOptions& options) {
+  add_language_options(command, options.model);
   SearchOptions& search = options.search;
   const Settings settings = search.settings();
   for (const char* name : {"beam", "length_penalty"})

@@ -26,6 +26,12 @@ Settings SearchOptions::settings() {
        "maximum number of tokens of an answer, after a prefix; 0: 3 per token of the source plus "
        "10, or the minimum if that is more; spans: 15",
        0, max_tokens},
+      {"from", &source_language,
+       "language of the sources, for a model with languages; default: data.source_language of the "
+       "model"},
+      {"to", &target_language,
+       "language of the answers, for a model with languages; default: data.target_language of the "
+       "model"},
       {"keep_seen", &keep_seen, "rank items of the history, too (models that rank items)"},
       {"no_answer", &no_answer, "answer with nothing if that is most probable (models of spans)"}};
 }

@@ -53,14 +53,17 @@ struct SearchOptions {
   bool keep_seen = false;                 // answers may be items of the source, if items are ranked
   bool no_answer = false;                 // an answer may be empty, if answers are spans (SQuAD 2)
   std::optional<Sampling> sampling = {};  // sample answers; beam is unused
+  // Languages of a translator's sources and answers; empty: the model's default.
+  std::string source_language = {};
+  std::string target_language = {};
   // Default: copy if the model copies (model.copy), else forbid, because <unk> is not part of any
   // text and an attended source token may not be a possible answer token.
   std::optional<UnknownTokens> unknown = {};
 
   bool operator==(const SearchOptions&) const = default;
 
-  // beam, nbest, length_penalty, coverage_penalty, minimum_length, maximum_length, keep_seen
-  // and no_answer, for configurations, the command line and requests.
+  // beam, nbest, length_penalty, coverage_penalty, minimum_length, maximum_length, from, to,
+  // keep_seen and no_answer, for configurations, the command line and requests.
   Settings settings();
   // The options that a model folder may have: beam, length_penalty, minimum_length, maximum_length,
   // no_answer.

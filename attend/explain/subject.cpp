@@ -67,7 +67,12 @@ void check_known(const PairModel& model, const std::vector<std::string>& tokens,
 std::vector<int64_t> answer_ids(const PairModel& model, const std::string& text, const char* name) {
   const int64_t whole = model.target_vocabulary.id(text);
   if (whole != Vocabulary::unknown) return {whole};
-  const std::vector<std::string> tokens = model.codecs.target.split(text);
+  const TextCodec& codec = model.codecs.target;
+  std::vector<std::string> tokens = codec.split(text);
+  // A single token has no language of its own.
+  const bool is_single =
+      codec.tokenizer && tokens.size() == 2 && tokens.front() == codec.tokenizer->language_token();
+  if (is_single) tokens.erase(tokens.begin());
   std::vector<int64_t> ids = model.target_vocabulary.encode(tokens);
   check_known(model, tokens, ids, name);
   return ids;

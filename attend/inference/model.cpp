@@ -64,9 +64,18 @@ std::vector<float> numbers_of(const at::Tensor& tensor) {
   return {plain.data_ptr<float>(), plain.data_ptr<float>() + plain.numel()};
 }
 
+// Replaces the languages of the folder by the given ones.
+void choose_languages(const ModelOptions& options, PairModel& model) {
+  model.codecs.source = model.codecs.source.in_language(options.source_language);
+  model.codecs.target = model.codecs.target.in_language(options.target_language);
+  if (!options.source_language.empty()) model.text.source_language = options.source_language;
+  if (!options.target_language.empty()) model.text.target_language = options.target_language;
+}
+
 std::unique_ptr<Predictor> ready_predictor(
     PairModel model, const ModelOptions& options,
     const std::vector<std::shared_ptr<PairNetwork>>& others = {}) {
+  choose_languages(options, model);
   auto predictor = std::make_unique<Predictor>(std::move(model), options, others);
   predictor->place(devices_of(options.placement));
   predictor->pack(options.weights);
@@ -116,6 +125,10 @@ Model::Model(std::unique_ptr<Predictor> predictor) : predictor_(std::move(predic
 Model::Model(Model&&) noexcept = default;
 Model& Model::operator=(Model&&) noexcept = default;
 Model::~Model() = default;
+
+void Model::check(const SearchOptions& options) const {
+  predictor_->check(options, /*has_prefixes=*/false);
+}
 
 void Model::answer_each(std::vector<Request> requests) const {
   predictor_->answer_each(std::move(requests));

@@ -34,6 +34,9 @@ struct ModelOptions {
   // Bad sources do not end a call: their Answer or Embedding holds the error instead. A source is
   // bad if it is an Error or the model computes numbers that are not finite.
   bool skip_bad = false;
+  // Languages of sources and answers; empty: data.source_language and data.target_language of the
+  // folder. Error if the model lacks a language.
+  std::string source_language = {}, target_language = {};
 };
 
 // Name of the mask in texts of a model without a tokenizer of its own.
@@ -136,6 +139,9 @@ class Model {
   // Options of the model's folder (decode.* of config.toml). An ensemble has the options of
   // its first model.
   SearchOptions search_options() const;
+
+  // Error if a search option is out of range or does not apply to the model.
+  void check(const SearchOptions& options) const;
 
   // Answers requests with equal options. Calls Sink::done with each answer as soon as it and all
   // earlier ones are ready, on the calling thread, in the order of the requests. If done() throws,

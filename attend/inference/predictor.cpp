@@ -104,8 +104,9 @@ bool Predictor::may_pad(int64_t length, const SearchOptions& options) const {
                      [&](const auto& network) { return network->pads_exactly(length); });
 }
 
-void Predictor::read_text(const std::string& text, Answer& answer, EncodedPair& encoded) const {
-  SourceTokens tokens = model_.codecs.source.split_source(text);
+void Predictor::read_text(const std::string& text, const TextCodec& codec, Answer& answer,
+                          EncodedPair& encoded) const {
+  SourceTokens tokens = codec.split_source(text);
   answer.truncated = model_.truncate_source(tokens.names, tokens.second);
   encoded.source = model_.source_ids(tokens);
   for (size_t i = 0; i < tokens.names.size(); ++i)
@@ -120,6 +121,11 @@ void Predictor::read_text(const std::string& text, Answer& answer, EncodedPair& 
 }
 
 Predictor::Reading Predictor::read(const std::vector<std::string>& texts) const {
+  return read(texts, model_.codecs.source);
+}
+
+Predictor::Reading Predictor::read(const std::vector<std::string>& texts,
+                                   const TextCodec& codec) const {
   Reading reading;
   reading.answers.resize(texts.size());
   reading.encoded.resize(texts.size());
@@ -132,7 +138,7 @@ Predictor::Reading Predictor::read(const std::vector<std::string>& texts) const 
       const bool blank = split_words(texts[i]).empty();
       if (reader == nullptr) {
         // A blank text is not answered, although it may have tokens; it can only be continued.
-        if (!blank || kind_.continues()) read_text(texts[i], answer, encoded);
+        if (!blank || kind_.continues()) read_text(texts[i], codec, answer, encoded);
       } else if (!blank) {
         const int64_t converted_to_grey = reader->converted_to_grey();
         encoded.frames = reader->read(texts[i]);
@@ -281,6 +287,15 @@ void Predictor::check(const SearchOptions& options, bool has_prefixes) const {
     fail(
         "[predict] minimum_length {}: the model has positions for {} tokens of an answer; lower it",
         options.minimum_length, maximum_answer_length());
+  model_.codecs.source.in_language(options.source_language);
+  const TextCodec target = model_.codecs.target.in_language(options.target_language);
+  if (kind_.is_searched() && target.tokenizer && target.tokenizer->language_token().empty() &&
+      !target.tokenizer->languages().empty())
+    fail(
+        "the model translates into {} languages, and none is chosen; name one by --to, the field "
+        "to "
+        "of a request, or data.target_language",
+        target.tokenizer->languages().size());
 }
 
 std::vector<std::vector<double>> Predictor::token_log_probabilities(

@@ -42,6 +42,9 @@ class Predictor {
 
   const PairModel& model() const { return model_; }
 
+  // Error if options do not apply to the model, or prefixes do not.
+  void check(const SearchOptions& options, bool has_prefixes) const;
+
   // Calls PairNetwork::place of all networks.
   void place(const Devices& devices);
 
@@ -103,15 +106,17 @@ class Predictor {
   class ArrivingCall;
 
   // Tokens of each text, their ids, and the texts that can be answered.
+  Reading read(const std::vector<std::string>& texts, const TextCodec& codec) const;
   Reading read(const std::vector<std::string>& texts) const;
-  void read_text(const std::string& text, Answer& answer, EncodedPair& encoded) const;
+  void read_text(const std::string& text, const TextCodec& codec, Answer& answer,
+                 EncodedPair& encoded) const;
   // As read(). SourceError on the first text that cannot be read.
   Reading read_all(const std::vector<std::string>& texts) const;
 
-  void check(const SearchOptions& options, bool has_prefixes) const;
-  // Search task of a request. Error on a prefix that is too long or has unknown tokens.
-  SearchTask task_of(const std::string& text, const EncodedPair& encoded,
-                     const Request& request) const;
+  // Search task of a request; `codec` splits its prefix. Error on a prefix that is too long or has
+  // unknown tokens.
+  SearchTask task_of(const std::string& text, const EncodedPair& encoded, const Request& request,
+                     const TextCodec& codec) const;
   SearchOptions search_options(const SearchOptions& options) const;
   SpecialTokens special_tokens(const SearchOptions& options) const;
   UnknownTokens unknown_tokens(const SearchOptions& options) const;

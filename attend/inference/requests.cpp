@@ -44,11 +44,13 @@ class Predictor::RequestGroup {
     std::vector<std::string> texts;
     texts.reserve(requests_.size());
     for (Request& request : requests_) texts.push_back(std::move(request.source));
-    reading_ = predictor.read(texts);
+    const TextCodecs& codecs = predictor.model_.codecs;
+    const TextCodec target = codecs.target.in_language(options_.target_language);
+    reading_ = predictor.read(texts, codecs.source.in_language(options_.source_language));
     std::erase_if(reading_.answered, [&](int64_t answered) {
       const auto i = static_cast<size_t>(answered);
       try {
-        tasks_[i] = predictor.task_of(texts[i], reading_.encoded[i], requests_[i]);
+        tasks_[i] = predictor.task_of(texts[i], reading_.encoded[i], requests_[i], target);
         return false;
       } catch (const Error& error) {
         reading_.answers[i].error = error.what();

@@ -15,9 +15,11 @@ int64_t Predictor::maximum_answer_length() const {
 }
 
 SearchTask Predictor::task_of(const std::string& text, const EncodedPair& encoded,
-                              const Request& request) const {
+                              const Request& request, const TextCodec& codec) const {
   const SearchOptions& options = request.options;
-  const std::vector<std::string> begin = model_.codecs.target.split(request.prefix);
+  const std::string language = codec.tokenizer ? codec.tokenizer->language_token() : "";
+  std::vector<std::string> begin = codec.split(request.prefix);
+  if (begin.empty() && !language.empty()) begin = {language};
   if (!kind_.is_searched() && !request.prefix.empty())
     fail("the model answers a {}; leave prefixes out", kind_.name());
   SearchTask task;
@@ -27,6 +29,7 @@ SearchTask Predictor::task_of(const std::string& text, const EncodedPair& encode
   if (kind_.ranks() && !options.keep_seen)
     task.never = model_.source_vocabulary.encode(model_.codecs.source.split(text));
   task.prefix = model_.target_vocabulary.encode(begin);
+  task.certain = language.empty() ? 0 : 1;
   for (size_t i = 0; i < begin.size(); ++i)
     if (task.prefix[i] == Vocabulary::unknown)
       fail("the answer cannot begin with {}, which is not one of the {} tokens of the model",

@@ -124,6 +124,7 @@ void answer_predict(Service& service, const HttpRequest& request, const HttpRepl
   if (asked.search.no_answer && !served.model->answer_kind().is_span())
     throw RequestError(422, "no_answer is for models that answer with parts of passages",
                        "no_answer", "invalid_value");
+  served.model->check(asked.search);
   std::vector<Request> requests = requests_of(asked.texts, asked.search, nullptr, asked.prefixes);
   ask({service, served, reply}, std::move(requests),
       [&served, texts = std::move(asked.texts),
