@@ -105,6 +105,8 @@ ExportedFolder exported_marian(const PairModel& model, const std::string& folder
         "{}: its texts are not split by source.spm and target.spm; translators that came from "
         "Marian are exported",
         folder);
+  if (!model.codecs.source.tokenizer->languages().empty())
+    fail("{}: it translates between chosen languages; such models are not exported", folder);
   const std::vector<std::string> spelled = spelled_tokens(model.source_vocabulary);
   const int64_t unknown = id_of(spelled, MarianTokenizer::unknown, folder),
                 padding = id_of(spelled, MarianTokenizer::padding, folder),

@@ -70,10 +70,24 @@ struct OlderNames {
   std::string pieces = {};        // name of the SentencePiece model; empty: there is none
   bool changes_texts = false;     // by TextRules, before the pieces
   bool pieces_like_bert = false;  // see PieceFiles
+  bool keeps_spaces = false;      // see PieceFiles
   // Number of tokens <extra_id_N> after the pieces, the highest N first; extra_ids of
   // tokenizer_config.json replaces it.
   int64_t sentinels = 0;
   std::string bytes = {};  // tokenizer_class for bytes as tokens, without a file
+};
+
+// Tokenizer class of transformers that marks the language of a text by a token.
+struct LanguageTokenizer {
+  std::string name;  // tokenizer_class, without the ending Fast
+  // Spelling of a language's token: x is a small letter, X a capital; other characters are
+  // themselves. The language is the token without _ at its ends.
+  std::vector<std::string> forms;
+  std::string usual;  // language of a source without src_lang
+  // Tokens of languages that follow the pieces of SentencePiece, in order; empty: others follow.
+  std::vector<std::string> tokens = {};
+  bool has_ids =
+      false;  // ids of pieces and of other tokens are in vocab.json, not in tokenizer.json
 };
 
 // The foreign model reads gain (x - zero) for a channel's pixel x, 0 .. 1.
@@ -106,7 +120,10 @@ struct ForeignModel {
   PairTexts pairs = PairTexts::never;        // whether sources are pairs of texts
   std::optional<FixedTokens> fixed = {};     // empty: all have the mask's vector
   TokenizerFiles tokenizer = TokenizerFiles::one;
-  OlderNames older = {};    // if tokenizer.json is missing
+  // Tokenizers of a translator between languages; the first one if the folder names none.
+  std::vector<LanguageTokenizer> languages = {};
+  std::optional<int64_t> first_token = {};  // token that begins each answer, such as its language
+  OlderNames older = {};                    // if tokenizer.json is missing
   std::string output = {};  // foreign output tensor that repeats the embedding; may be ""
   bool tied = true;         // if `output` is missing, the embedding is the output
   bool forces_end = false;  // whether forced_eos_token_id is the end if config.json lacks it
@@ -154,6 +171,8 @@ ForeignModel read_esm(const JsonPosition& config);
 ForeignModel read_deberta(const JsonPosition& config);
 ForeignModel read_modernbert(const JsonPosition& config);
 ForeignModel read_marian(const JsonPosition& config);
+ForeignModel read_m2m100(const JsonPosition& config);
+ForeignModel read_mbart(const JsonPosition& config);
 ForeignModel read_t5(const JsonPosition& config);
 ForeignModel read_mt5(const JsonPosition& config);
 
@@ -170,6 +189,8 @@ std::vector<ForeignClass> esm_classes();
 std::vector<ForeignClass> deberta_classes();
 std::vector<ForeignClass> modernbert_classes();
 std::vector<ForeignClass> marian_classes();
+std::vector<ForeignClass> m2m100_classes();
+std::vector<ForeignClass> mbart_classes();
 std::vector<ForeignClass> t5_classes();
 std::vector<ForeignClass> mt5_classes();
 

@@ -21,6 +21,7 @@ struct ForeignTokenizer {
   // Names of the tokens in a Vocabulary, by id, if no tokenizer provides them.
   std::vector<std::string> names = {};
   std::optional<int32_t> unknown = {};  // its id in `names`
+  std::string source_language = {};     // default language of sources, if the model has languages
 
   int32_t size() const;
   std::string name(int32_t id) const;
@@ -28,10 +29,11 @@ struct ForeignTokenizer {
 
 // Settings in files next to a tokenizer's own.
 struct TokenizerSettings {
-  std::optional<JsonFile> config;   // tokenizer_config.json
-  std::optional<JsonFile> special;  // special_tokens_map.json
-  std::optional<JsonFile> added;    // added_tokens.json
-  bool lowercase = false;           // texts are first converted to lower case
+  std::optional<JsonFile> config;                // tokenizer_config.json
+  std::optional<JsonFile> special;               // special_tokens_map.json
+  std::optional<JsonFile> added;                 // added_tokens.json
+  bool lowercase = false;                        // texts are first converted to lower case
+  const LanguageTokenizer* languages = nullptr;  // null: texts have no language
 };
 TokenizerSettings read_tokenizer_settings(const std::string& folder);
 
@@ -70,6 +72,24 @@ ForeignTokenizer read_foreign_tokenizer(const std::string& folder,
 // settings.
 std::string older_tokenizer(const std::string& folder, const TokenizerSettings& settings,
                             const OlderNames& names);
+
+// Returns the row for the tokenizer_class of the folder. Error, naming the rows, if there is none.
+const LanguageTokenizer& language_tokenizer(const TokenizerSettings& settings,
+                                            const JsonPosition& config,
+                                            const std::vector<LanguageTokenizer>& rows);
+// Returns the language that a token marks, by the forms of a row; empty if it marks none.
+std::string language_of(const std::string& token, const LanguageTokenizer& row);
+// Returns src_lang, or the usual language. Error, naming the nearest, if the tokenizer lacks it.
+std::string source_language(const TokenizerSettings& settings, const TextTokenizer& tokenizer);
+// Adds the member languages_key to a tokenizer.json, and puts the source's language and the end
+// around texts. Error if no special token marks a language, and on an unknown src_lang.
+std::string with_languages(const std::string& bytes, const std::string& path,
+                           const TokenizerSettings& settings);
+// Returns the language of a token; empty if it marks none.
+std::string language_of(const ForeignTokenizer& tokenizer, int64_t token);
+
+// Reads sentencepiece.bpe.model and vocab.json of M2M100. Errors as read_side_tokenizers.
+ForeignTokenizer read_language_pieces(const std::string& folder, const TokenizerSettings& settings);
 
 // Returns a vocabulary in the order of the list, instead of its usual order. Error, naming the
 // folder, on duplicate names.

@@ -25,7 +25,8 @@ int32_t ForeignTokenizer::size() const {
 }
 
 std::string ForeignTokenizer::name(int32_t id) const {
-  return id < std::ssize(names) ? names[static_cast<size_t>(id)] : tokenizer.name(id);
+  if (names.empty()) return tokenizer.name(id);
+  return id < std::ssize(names) ? names[static_cast<size_t>(id)] : name_by_id(id);
 }
 
 ForeignTokenizer read_foreign_tokenizer(const std::string& folder,
@@ -39,10 +40,14 @@ ForeignTokenizer read_foreign_tokenizer(const std::string& folder,
     bytes = older_tokenizer(folder, settings, names);
     if (mask.empty()) mask = names.special.mask;
   }
-  TextTokenizer tokenizer =
-      TextTokenizer::parse(settled_tokenizer(std::move(bytes), path, settings), path);
+  bytes = settled_tokenizer(std::move(bytes), path, settings);
+  if (settings.languages != nullptr) bytes = with_languages(bytes, path, settings);
+  TextTokenizer tokenizer = TextTokenizer::parse(std::move(bytes), path);
   const std::optional<int32_t> id = id_of(tokenizer, mask);
-  return {std::move(tokenizer), id};
+  ForeignTokenizer result{std::move(tokenizer), id};
+  if (settings.languages != nullptr)
+    result.source_language = source_language(settings, result.tokenizer);
+  return result;
 }
 
 Vocabulary in_order(const std::vector<std::string>& names, const std::string& folder) {

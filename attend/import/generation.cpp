@@ -17,21 +17,33 @@ struct NeutralKey {
 };
 
 constexpr NeutralKey unhonoured_keys[] = {
-    {"repetition_penalty", "1.0"},   {"encoder_repetition_penalty", "1.0"},
-    {"no_repeat_ngram_size", "0"},   {"encoder_no_repeat_ngram_size", "0"},
-    {"suppress_tokens", "[]"},       {"begin_suppress_tokens", "[]"},
-    {"forced_bos_token_id", "null"}, {"forced_decoder_ids", "null"},
-    {"do_sample", "false"},          {"num_beam_groups", "1"},
-    {"diversity_penalty", "0.0"},    {"penalty_alpha", "0.0"},
-    {"dola_layers", "null"},         {"exponential_decay_length_penalty", "null"},
-    {"sequence_bias", "null"},       {"guidance_scale", "1.0"},
-    {"constraints", "null"},         {"force_words_ids", "null"},
-    {"stop_strings", "null"},        {"max_time", "null"},
-    {"token_healing", "false"},      {"watermarking_config", "null"},
+    {"repetition_penalty", "1.0"},
+    {"encoder_repetition_penalty", "1.0"},
+    {"no_repeat_ngram_size", "0"},
+    {"encoder_no_repeat_ngram_size", "0"},
+    {"suppress_tokens", "[]"},
+    {"begin_suppress_tokens", "[]"},
+    {"forced_decoder_ids", "null"},
+    {"do_sample", "false"},
+    {"num_beam_groups", "1"},
+    {"diversity_penalty", "0.0"},
+    {"penalty_alpha", "0.0"},
+    {"dola_layers", "null"},
+    {"exponential_decay_length_penalty", "null"},
+    {"sequence_bias", "null"},
+    {"guidance_scale", "1.0"},
+    {"constraints", "null"},
+    {"force_words_ids", "null"},
+    {"stop_strings", "null"},
+    {"max_time", "null"},
+    {"token_healing", "false"},
+    {"watermarking_config", "null"},
     {"num_return_sequences", "1"},
 };
 
 // Keys of beam search, which change nothing without it.
+constexpr const char* forced_first = "forced_bos_token_id";
+
 constexpr NeutralKey beam_keys[] = {{"early_stopping", "false"}, {"renormalize_logits", "false"}};
 
 // Other known keys: read elsewhere, or without effect on answers that are not sampled.
@@ -63,6 +75,7 @@ constexpr std::string_view other_keys[] = {"_from_model_config",
                                            "max_new_tokens",
                                            "bad_words_ids",
                                            "forced_eos_token_id",
+                                           forced_first,
                                            "cache_config",
                                            "compile_config",
                                            "low_memory",
@@ -80,6 +93,7 @@ class GenerationReader {
     read_length_penalty();
     read_lengths();
     read_bad_words();
+    read_first();
     for (const NeutralKey& key : unhonoured_keys) leave_aside(key);
     if (is_own_file_) leave_unknown_aside();
     if (model_.decode.beam > 1)
@@ -139,6 +153,19 @@ class GenerationReader {
     if (beam > 1) honour("num_beams", fmt::format("decode.beam = {}", beam));
   }
 
+  // The token that an answer begins with is known only for languages.
+  void read_first() {
+    if (!settings_.has(forced_first)) return;
+    if (model_.languages.empty()) return add(unhonoured_, forced_first);
+    const int64_t token = settings_.member(forced_first).number();
+    if (token >= model_.tokens)
+      settings_.member(forced_first).refuse("is {}, and vocab_size is {}", token, model_.tokens);
+    model_.first_token = token;
+  }
+
+  // The language of an answer is its first token, and is not part of our lengths.
+  int64_t first_tokens() const { return model_.languages.empty() ? 0 : 1; }
+
   void read_length_penalty() {
     const double penalty = settings_.real("length_penalty", 1);
     if (penalty == 1) return;
@@ -156,7 +183,8 @@ class GenerationReader {
     for (const char* name : {"max_new_tokens", "max_length"}) {
       if (!settings_.has(name)) continue;
       const bool is_new = std::string_view(name) == "max_new_tokens";
-      const int64_t length = settings_.member(name).number() - (is_new ? 0 : 1) - end;
+      const int64_t length =
+          settings_.member(name).number() - (is_new ? 0 : 1) - first_tokens() - end;
       if ((continues() && !is_new) || length < 1 || length > maximum) {
         add(unhonoured_, name);
         continue;
@@ -172,7 +200,7 @@ class GenerationReader {
     constexpr int64_t maximum = 1'000'000;
     for (const char* name : {"min_new_tokens", "min_length"}) {
       const bool is_new = std::string_view(name) == "min_new_tokens";
-      const int64_t length = settings_.number(name, 0) - (is_new ? 0 : 1);
+      const int64_t length = settings_.number(name, 0) - (is_new ? 0 : 1) - first_tokens();
       if (length < 1) continue;
       const bool is_over =
           model_.decode.maximum_length > 0 && length > model_.decode.maximum_length;

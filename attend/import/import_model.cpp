@@ -56,6 +56,8 @@ const std::vector<ForeignType>& foreign_types() {
        deberta_classes,
        {"deberta.encoder.layer.0.attention.self.query_proj.weight"}},
       {"marian", read_marian, marian_classes, {}, true, {"bart"}},
+      {"m2m_100", read_m2m100, m2m100_classes, {}, true},
+      {"mbart", read_mbart, mbart_classes, {"model.encoder.layernorm_embedding.weight"}, true},
       {"t5", read_t5, t5_classes, {"encoder.block.0.layer.0.SelfAttention.q.weight"}, true},
       {"mt5", read_mt5, mt5_classes, {}, true}};
   return table;
@@ -97,10 +99,13 @@ PairModel description_of_texts(const ForeignModel& foreign, const ForeignTokeniz
   if (is_one) tokenizer.tokenizer.join({});
   if (is_one) model.text.target_units = tokenizer_units;
   model.text.joint_vocabulary = tokenizer.target || model.text.joint_vocabulary;
-  const bool has_pieces = foreign.tokenizer == TokenizerFiles::sides;
+  const bool has_pieces = !tokenizer.names.empty();
   model.text.tokenizer = has_pieces ? "source.spm" : "tokenizer.json";
   if (tokenizer.target)
     model.text.target_tokenizer = has_pieces ? "target.spm" : "target_tokenizer.json";
+  model.text.source_language = tokenizer.source_language;
+  if (foreign.first_token)
+    model.text.target_language = language_of(tokenizer, *foreign.first_token);
   model.text.target = foreign.target;
   model.text.pairs = foreign.pairs;
   if (model.text.wants_numbers()) model.text.target_scale = {.mean = 0, .deviation = 1};
@@ -130,6 +135,8 @@ FixedTokens fixed_of(const ForeignModel& foreign, const ForeignTokenizer& tokeni
 ForeignTokenizer read_tokenizer(const ForeignModel& foreign, const TokenizerSettings& settings,
                                 const std::string& folder) {
   if (foreign.tokenizer == TokenizerFiles::sides) return read_side_tokenizers(folder, settings);
+  if (settings.languages != nullptr && settings.languages->has_ids)
+    return read_language_pieces(folder, settings);
   ForeignTokenizer tokenizer = read_foreign_tokenizer(folder, settings, foreign.older);
   // A network ends answers itself.
   if (foreign.config.chosen().wants_joint_vocabulary())
@@ -236,14 +243,22 @@ ImportedModel import_model(const std::string& folder, const std::string& out) {
       layer = read_cross_encoder(folder, config.place(), foreign);
     }
     settings.lowercase = layer.lowercase;
+    if (!foreign.languages.empty())
+      settings.languages = &language_tokenizer(settings, config.place(), foreign.languages);
     if (layer.longest) longest = layer.longest;
     if (longest) limit_source(*longest, foreign.config);
     foreign.tensors.insert(foreign.tensors.end(), layer.rows.begin(), layer.rows.end());
     tokenizer.emplace(read_tokenizer(foreign, settings, folder));
     check_padding(foreign, settings, *tokenizer, folder);
     if (!tokenizer->mask) tokenizer->mask = usual_mask(*tokenizer, foreign.older.special.mask);
+    // A translator reads its mask as any token.
+    if (settings.languages != nullptr) tokenizer->mask.reset();
     read_pairs(folder, config.place(), settings, tokenizer->tokenizer, foreign);
     model = description_of_texts(foreign, *tokenizer, folder);
+    if (foreign.first_token && model.text.target_language.empty())
+      foreign.notes.push_back(
+          fmt::format("{}: forced_bos_token_id = {} marks no language and is not supported", folder,
+                      *foreign.first_token));
     fixed = fixed_of(foreign, *tokenizer);
   }
   if (!tensors) tensors = read_foreign_tensors(folder);

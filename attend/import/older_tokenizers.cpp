@@ -170,6 +170,12 @@ std::vector<std::string> sentinels_of(const TokenizerSettings& settings, int64_t
   return tokens;
 }
 
+// Special tokens after the pieces.
+std::vector<std::string> last_tokens(const TokenizerSettings& settings, const OlderNames& names) {
+  if (settings.languages != nullptr) return settings.languages->tokens;
+  return sentinels_of(settings, names.sentinels, /*rising=*/false);
+}
+
 std::string read_words(const std::string& path, const TokenizerSettings& settings, bool two_ends,
                        OlderTokens tokens) {
   WordPieceFiles files{.vocabulary = path,
@@ -251,11 +257,12 @@ std::string older_tokenizer(const std::string& folder, const TokenizerSettings& 
     const PieceFiles files{.model = pieces,
                            .first = names.first_pieces,
                            .replaced = names.replaced_pieces,
-                           .last = sentinels_of(settings, names.sentinels, /*rising=*/false),
+                           .last = last_tokens(settings, names),
                            .prefix_space = flag(settings, "add_prefix_space", true),
                            .rules = rules,
                            .like_bert = names.pieces_like_bert,
                            .lowercase = flag(settings, "do_lower_case", false),
+                           .keeps_spaces = names.keeps_spaces,
                            .tokens = std::move(tokens)};
     return tokenizer_json(read_file(pieces, maximum_vocabulary_bytes), files).dump();
   }

@@ -152,7 +152,8 @@ class SettledTokenizer {
   }
 
   void check_around() const {
-    if (is_plain_ || !whole_.contains("post_processor")) return;
+    // Languages replace the tokens around texts.
+    if (is_plain_ || settings_.languages != nullptr || !whole_.contains("post_processor")) return;
     const auto [begin, end] = tokens_around(whole_["post_processor"]);
     for (const auto& [key, token] : {std::pair{"cls_token", begin}, {"sep_token", end}}) {
       const auto said = special_place(settings_, key);

@@ -68,6 +68,31 @@ std::vector<AddedPiece> read_added(const TokenizerSettings& settings, const std:
   return added;
 }
 
+// Names the tokens of a translator, and its unknown token.
+void set_names(std::vector<std::string> names, const std::string& path, ForeignTokenizer& all) {
+  all.names = std::move(names);
+  for (const auto& [key, token] : special_tokens) {
+    const auto found = std::find(all.names.begin(), all.names.end(), token);
+    if (found == all.names.end())
+      fail("{}: has no special token {}, which is {}; fetch the file anew", path, token, key);
+    if (token == MarianTokenizer::unknown)
+      all.unknown = static_cast<int32_t>(found - all.names.begin());
+  }
+  for (size_t id = 0; id < all.names.size(); ++id)
+    all.names[id] = vocabulary_name(all.names[id], static_cast<int32_t>(id));
+}
+
+// Marks the languages among added tokens, and adds the others.
+void mark_languages(const LanguageTokenizer& row, std::vector<AddedPiece>& added) {
+  for (const std::string& token : row.tokens) {
+    auto found = std::find_if(added.begin(), added.end(),
+                              [&](const AddedPiece& each) { return each.content == token; });
+    if (found == added.end()) found = added.insert(found, {token});
+    found->is_special = true;
+    found->language = language_of(token, row);
+  }
+}
+
 std::string read_part(const std::string& path) {
   if (!std::filesystem::exists(path))
     fail("{}: is missing and splits texts of a translator; fetch it", path);
@@ -88,16 +113,26 @@ ForeignTokenizer read_side_tokenizers(const std::string& folder,
   };
   ForeignTokenizer all{.tokenizer = side("source.spm")};
   all.target = side("target.spm").without_special_tokens();
-  all.names = std::move(names);
-  for (const auto& [key, token] : special_tokens) {
-    const auto found = std::find(all.names.begin(), all.names.end(), token);
-    if (found == all.names.end())
-      fail("{}: has no special token {}, which is {}; fetch the file anew", path, token, key);
-    if (token == MarianTokenizer::unknown)
-      all.unknown = static_cast<int32_t>(found - all.names.begin());
-  }
-  for (size_t id = 0; id < all.names.size(); ++id)
-    all.names[id] = vocabulary_name(all.names[id], static_cast<int32_t>(id));
+  set_names(std::move(names), path, all);
+  return all;
+}
+
+ForeignTokenizer read_language_pieces(const std::string& folder,
+                                      const TokenizerSettings& settings) {
+  check_settings(settings);
+  const LanguageTokenizer& row = *settings.languages;
+  const std::string path = folder + "/vocab.json", file = folder + "/sentencepiece.bpe.model";
+  std::vector<std::string> names = parse_vocabulary(read_part(path), path);
+  names.insert(names.end(), row.tokens.begin(), row.tokens.end());
+  std::vector<AddedPiece> added = read_added(settings, folder, names);
+  mark_languages(row, added);
+  const std::string pieces = read_part(file);
+  SentencePiece::parse(pieces, file);  // errors name the file; the ending .spm is only a kind
+  ForeignTokenizer all{.tokenizer =
+                           TextTokenizer::parse(with_added_pieces(pieces, added), file + ".spm")};
+  all.target = all.tokenizer.without_special_tokens();
+  set_names(std::move(names), path, all);
+  all.source_language = source_language(settings, all.tokenizer);
   return all;
 }
 

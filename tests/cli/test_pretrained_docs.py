@@ -19,6 +19,7 @@ FOREIGN = {"all-MiniLM-L6-v2": "BertModel", "vit-base-patch16-224": "ViTForImage
            "opus-mt-en-roa": "MarianMTModel", "esm2_t6_8M_UR50D": "EsmForMaskedLM",
            "ms-marco-MiniLM-L-6-v2": "RobertaForSequenceClassification",
            "roberta-base-squad2": "RobertaForQuestionAnswering",
+           "nllb-200-distilled-600M": "M2M100ForConditionalGeneration",
            "flan-t5-small": "T5ForConditionalGeneration", "electra-small-discriminator": "ElectraForPreTraining",
            "albert-base-v2": "AlbertForMaskedLM", "all-mpnet-base-v2": "MPNetModel",
            "deberta-v3-small": "DebertaV2ForMaskedLM"}

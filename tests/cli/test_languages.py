@@ -1,0 +1,100 @@
+"""Translators between languages: imported, predicted, explained, served, trained further and refused."""
+
+import json
+
+import program
+from foreign import write_foreign
+from program import settings
+from test_serve import Server
+
+TEXT = "the cat sees"
+
+
+class Languages(program.Case):
+    """NLLB has four languages; its folder names no target."""
+
+    def setUp(self):
+        super().setUp()
+        write_foreign("M2M100ForConditionalGeneration", self.folder / "theirs")
+        generation = self.folder / "theirs/generation_config.json"
+        keys = json.loads(generation.read_text())
+        del keys["forced_bos_token_id"]
+        generation.write_text(json.dumps(keys))
+        self.succeed("import", "theirs", "--out", "nllb")
+
+    def answer(self, *arguments, stdin=TEXT + "\n"):
+        line = self.succeed("predict", "nllb", "--json", "--details", "--maximum-length", 4, *arguments,
+                            stdin=stdin).stdout
+        return json.loads(line)
+
+    def test_answers_in_a_language(self):
+        for source, target in (("eng_Latn", "fra_Latn"), ("zho_Hans", "deu_Latn")):
+            answer = self.answer("--from", source, "--to", target, "--beam", 3)
+            best = answer["predictions"][0]
+            self.assertEqual(answer["source_tokens"][0], source)
+            self.assertEqual((best["tokens"][0], best["log_probabilities"][0]), (target, 0))
+            self.assertLessEqual(len(best["tokens"]), 5)
+            self.assertNotIn("Latn", best["target"])
+        self.assertEqual(self.answer("--to", "fra_Latn")["source_tokens"][0], "eng_Latn")
+
+    def test_explains_and_measures_answers(self):
+        told = json.loads(self.succeed("explain", "nllb", TEXT, "--to", "deu_Latn", "--target", "no dog",
+                                       "--json").stdout)
+        self.assertEqual(told["target"][0], "deu_Latn")
+        self.assertEqual(told["source"][0], "eng_Latn")
+        self.write("pairs.tsv", f"{TEXT}\tno dog\n")
+        losses = [json.loads(self.succeed("evaluate", "nllb", "--to", to, "--data", "pairs.tsv", "--json",
+                                          "--metric", "perplexity").stdout)["loss"] for to in ("deu_Latn", "fra_Latn")]
+        self.assertNotEqual(*losses)
+
+    def test_trains_further_for_a_pair_of_languages(self):
+        self.write("pairs.tsv", "".join(f"{TEXT} {number}\tno dog\n" for number in range(40)))
+        chosen = {"train.epochs": 1, "train.replicas": 1}
+        self.refuse("train", "--data", "pairs.tsv", "--init", "nllb", "--out", "tuned", *settings(chosen),
+                    names=["data.target_language"])
+        chosen |= {"data.source_language": "deu_Latn", "data.target_language": "fra_Latn"}
+        self.succeed("train", "--data", "pairs.tsv", "--init", "nllb", "--out", "tuned", *settings(chosen))
+        answer = json.loads(self.succeed("predict", "tuned", "--json", "--details", stdin=TEXT + "\n").stdout)
+        self.assertEqual(answer["source_tokens"][0], "deu_Latn")
+        self.assertEqual(answer["predictions"][0]["tokens"][0], "fra_Latn")
+
+    def test_serves_answers_in_the_languages_of_a_request(self):
+        server = Server("nllb", "--port", 0, cwd=self.folder)
+        self.addCleanup(server.end)
+        self.assertEqual(server.said, "attend: ready\n", server.errors)
+
+        def ask(**fields):
+            status, _, body = server.ask("POST", "/v1/predict", {"texts": [TEXT], "maximum_length": 4, "details": True,
+                                                                 **fields})
+            return status, json.loads(body)
+
+        status, body = ask(to="fra_Latn", **{"from": "zho_Hans"})
+        self.assertEqual(status, 200, body)
+        expected = self.answer("--from", "zho_Hans", "--to", "fra_Latn")
+        self.assertEqual(body["answers"][0]["predictions"][0]["tokens"], expected["predictions"][0]["tokens"])
+        self.assertEqual(body["answers"][0]["source_tokens"], expected["source_tokens"])
+        for fields, name in (({"to": "fra_Lat"}, "did you mean fra_Latn?"), ({}, "none is chosen"),
+                             ({"to": "fra_Latn", "from": "x"}, "no language")):
+            status, body = ask(**fields)
+            self.assertEqual(status, 422)
+            self.assertIn(name, body["error"]["message"])
+
+    def test_refuses_what_is_no_language(self):
+        self.refuse("predict", "nllb", stdin=TEXT + "\n", names=["4 languages", "--to"])
+        self.refuse("predict", "nllb", "--to", "fra_Lat", stdin=TEXT + "\n", names=["did you mean fra_Latn?"])
+        self.refuse("explain", "nllb", TEXT, "--from", "english", "--to", "fra_Latn", names=["english", "eng_Latn"])
+        self.refuse("export", "nllb", "--out", "exported", names=["came from Marian are exported"])
+        write_foreign("T5ForConditionalGeneration", self.folder / "t5")
+        self.succeed("import", "t5", "--out", "flan")
+        self.refuse("predict", "flan", "--to", "fra_Latn", stdin=TEXT + "\n", names=["no languages"])
+
+    def test_reads_mbart(self):
+        write_foreign("MBartForConditionalGeneration", self.folder / "mbart-theirs")
+        self.succeed("import", "mbart-theirs", "--out", "mbart")
+        line = self.succeed("predict", "mbart", "--json", "--details", "--to", "ro_RO", stdin=TEXT + "\n").stdout
+        self.assertEqual(json.loads(line)["predictions"][0]["tokens"][0], "ro_RO")
+        self.refuse("predict", "mbart", "--to", "ro_R", stdin=TEXT + "\n", names=["did you mean ro_RO?"])
+
+
+if __name__ == "__main__":
+    program.main()
