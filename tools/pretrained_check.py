@@ -52,6 +52,7 @@ import conform_report
 from pretrained_exports import export_rows
 from pretrained_golden import write_golden
 from pretrained_heads import dense_differ, module_list, numbers_differ, poolings_differ, replaced_differ, tags_differ
+from pretrained_languages import LANGUAGE_FAMILIES, language_rows, language_tokenizing_rows
 from pretrained_models import (CONTINUING, FAMILIES, IMAGE_FAMILIES, Draws, draw_weights, drawn_images, drawn_texts,
                                sources_of)
 from pretrained_older import older_rows
@@ -368,6 +369,9 @@ def main():
         for family in T5_FAMILIES:
             show(t5_rows(program, family))
         show(t5_tokenizing_rows(program, 2_000))
+        for family in LANGUAGE_FAMILIES:
+            show(language_rows(program, family))
+        show(language_tokenizing_rows(program, 500))
         show(byte_rows(program, 1_000))
         show(older_rows(program, 2_000))
         if options.real:

@@ -15,6 +15,7 @@ from PIL import Image
 
 from pretrained_models import (ALBERT, CONTINUING, DEBERTA, ELECTRA, ESM, FAMILIES, IMAGE_FAMILIES, MPNET,
                                is_norm_weight)
+from pretrained_languages import LANGUAGE_FAMILIES, PIECES, SIZES as LANGUAGE_SIZES, language_tokenizer, token_of
 from pretrained_pairs import with_types
 from pretrained_readers import found_spans, reading_tokenizer
 from pretrained_t5 import SIZES as T5_SIZES, sentinel_tokenizer
@@ -243,6 +244,34 @@ def golden_deberta(folder):
             golden_pairs(folder / "deberta-pairs", DEBERTA[2])]
 
 
+def golden_languages(folder, family):
+    """A small translator between languages, its answers in one of them and the probability of each token."""
+    _, make, make_config, make_model, _, _, target, _ = family
+    tokenizer = language_tokenizer(folder, family, "identity")
+    sizes = {**LANGUAGE_SIZES, "d_model": 12, "encoder_layers": 1, "decoder_layers": 2, "encoder_attention_heads": 2,
+             "decoder_attention_heads": 2, "encoder_ffn_dim": 6, "decoder_ffn_dim": 6, "max_position_embeddings": 40}
+    config = make_config(vocab_size=len(tokenizer) + 2, decoder_start_token_id=tokenizer.eos_token_id, **sizes)
+    model, shapes = with_formula(make_model(config), folder)
+    first = token_of(tokenizer, target)
+    texts = ["the cat sees", "Paris is not </s> of France", "don't"]
+    answers, said = [], []
+    for text in texts:
+        ids = translated(model, tokenizer, text, 6, forced_bos_token_id=first, forced_eos_token_id=None)
+        logs = logs_of(model, tokenizer, text, ids)
+        answers.append([1, *with_digits(logs.exp()[1:5])])
+        said.append(tokenizer.decode(ids, skip_special_tokens=True))
+    if make is not transformers.MBart50Tokenizer:  # its case has the pieces instead
+        tokenizer.save_pretrained(folder)
+    names = ("config.json", "tokenizer_config.json", "tokenizer.json")
+    files = {file: json.loads((folder / file).read_text()) for file in names if (folder / file).exists()}
+    if "tokenizer.json" not in files:
+        files[PIECES] = base64.b64encode((folder / PIECES).read_bytes()).decode()
+    files["generation_config.json"] = {"forced_bos_token_id": first, "decoder_start_token_id": tokenizer.eos_token_id,
+                                       "eos_token_id": tokenizer.eos_token_id}
+    return {"name": make_model.__name__, "what": "translation", "files": files, "tensors": shapes, "texts": texts,
+            "answers": answers, "said": said}
+
+
 def write_golden(path):
     cases = []
     with tempfile.TemporaryDirectory() as folder:
@@ -264,6 +293,8 @@ def write_golden(path):
         cases.append(golden_pairs(pathlib.Path(folder) / "scores", FAMILIES[3], "activation.Sigmoid"))
         cases.append(golden_t5(pathlib.Path(folder) / "t5"))
         cases.append(golden_t5_encoder(pathlib.Path(folder) / "t5-encoder"))
+        for index in (0, 3):
+            cases.append(golden_languages(pathlib.Path(folder) / f"languages{index}", LANGUAGE_FAMILIES[index]))
         cases += golden_encoders(pathlib.Path(folder))
         cases += golden_deberta(pathlib.Path(folder))
         for index in (0, 2, 3, 5):

@@ -65,12 +65,12 @@ def drawn_translator(tokenizer, seed=4, **more):
     return model
 
 
-def translated(model, tokenizer, text, tokens, beam=1):
+def translated(model, tokenizer, text, tokens, beam=1, **more):
     """The ids that `generate` returns, without the start."""
     never = getattr(model.config, "bad_words_ids", None)
     with torch.no_grad():
         return model.generate(**encoded(tokenizer, text), max_new_tokens=tokens, do_sample=False, num_beams=beam,
-                              bad_words_ids=never)[0][1:]
+                              bad_words_ids=never, **more)[0][1:]
 
 
 def logs_of(model, tokenizer, text, answer):
@@ -135,15 +135,18 @@ def encodings_differ(program, model, tokenizer, texts):
     return worst
 
 
-def all_maps_differ(program, model, tokenizer, texts):
-    """Compares every head of every layer: encoder, decoder self-attention and cross-attention."""
+def all_maps_differ(program, model, tokenizer, texts, certain=0):
+    """Compares every head of every layer: encoder, decoder self-attention and cross-attention.
+
+    An answer has `certain` tokens more than its limit.
+    """
     worst, tokens = 0, 5
     out = program.imported(model, tokenizer)
     model.set_attn_implementation("eager")
     path = program.folder / "maps.npz"
     start = torch.tensor([model.config.decoder_start_token_id])
     for text in texts[:3]:
-        answer = translated(model, tokenizer, text, tokens)
+        answer = translated(model, tokenizer, text, tokens + certain)
         with torch.no_grad():
             found = model(**encoded(tokenizer, text), decoder_input_ids=torch.cat([start, answer[:-1]])[None],
                           output_attentions=True)
