@@ -6,7 +6,7 @@
 PYTHON needs transformers (4 or 5), sentence-transformers (5 or 6) and sentencepiece. For each case, the library saves a
 tiny random folder:
 
-- a sentence encoder with a limit, a pooling, a layer, a cut and a prompt;
+- a sentence encoder with a limit, poolings, layers, a cut and prompts, and its vectors as bytes and signs;
 - a tokenizer with contradictory flags in tokenizer_config.json and tokenizer.json;
 - a translator with added tokens.
 
@@ -28,12 +28,14 @@ import tempfile
 os.environ["TOKENIZERS_PARALLELISM"] = "false"
 os.environ["HF_HUB_OFFLINE"] = "1"
 
+import numpy
 import sentence_transformers
 import sentencepiece
 import tokenizers
 import torch
 import transformers
 from sentence_transformers.sentence_transformer import modules
+from sentence_transformers.util.quantization import quantize_embeddings
 from tokenizers import decoders, models, normalizers, pre_tokenizers, processors, trainers
 
 import conform_report
@@ -143,6 +145,10 @@ def settings_of(kind):
                 tokenizer_class="BertTokenizer")
 
 
+POOLINGS = ("mean", "cls", "max", "mean_sqrt_len_tokens", "weightedmean", "lasttoken")
+PROMPTS = {"query": "find: ", "plain": "", "document": "text of Zürich"}
+
+
 def sentence_encoder(program, draw):
     """A sentence encoder with random settings, the folder that its library saved, and a name for reports."""
     kind = draw.choice(("bert", "roberta"))
@@ -157,18 +163,28 @@ def sentence_encoder(program, draw):
         settings["truncation_side"] = "left"
     folder = encoder_folder(program, draw, kind, word_pieces() if kind == "bert" else byte_pairs(), settings)
     transformer = modules.Transformer(str(folder), max_seq_length=limit, do_lower_case=draw.random() < 0.3)
-    chain = [transformer, modules.Pooling(DEPTH, draw.choice(("mean", "cls")))]
+    poolings = draw.sample(POOLINGS, draw.choice((1, 1, 2)))
+    chain = [transformer, modules.Pooling(DEPTH, tuple(poolings), include_prompt=draw.random() < 0.5)]
+    depth = DEPTH * len(poolings)
     if draw.random() < 0.5:
         activation = torch.nn.Tanh() if draw.random() < 0.5 else torch.nn.Identity()
-        chain.append(modules.Dense(DEPTH, 12, bias=draw.random() < 0.5, activation_function=activation))
+        chain.append(modules.Dense(depth, 12, bias=draw.random() < 0.5, activation_function=activation))
         draw_weights(chain[-1], draw.randrange(1 << 30))
+        depth = 12
+    if draw.random() < 0.3:
+        chain.append(modules.LayerNorm(depth))
+        draw_weights(chain[-1], draw.randrange(1 << 30))
+    if draw.random() < 0.3:
+        chain.append(modules.Dropout(0.2))
     if draw.random() < 0.5:
         chain.append(modules.Normalize())
     cut = draw.choice((None, None, 8, 12))
-    model = sentence_transformers.SentenceTransformer(modules=chain, truncate_dim=cut, device="cpu",
-                                                      prompts={"query": "find: ", "plain": ""})
+    model = sentence_transformers.SentenceTransformer(modules=chain, truncate_dim=cut, device="cpu", prompts=PROMPTS,
+                                                      default_prompt_name=draw.choice((None, "query", "plain")))
     name = f"{kind}, limit {settings.get('model_max_length') or limit}, {settings.get('truncation_side', 'right')}, " \
-           f"{len(chain)} modules, cut {cut}, lower case {settings.get('do_lower_case')} {transformer.do_lower_case}"
+           f"{'+'.join(poolings)}, {len(chain)} modules, cut {cut}, prompt {model.default_prompt_name}, " \
+           f"{'with' if chain[1].include_prompt else 'without'} its tokens, " \
+           f"lower case {settings.get('do_lower_case')} {transformer.do_lower_case}"
     saved = program.new_folder("saved")
     model.save_pretrained(str(saved))
     return sentence_transformers.SentenceTransformer(str(saved), device="cpu"), saved, name
@@ -178,18 +194,37 @@ def sentence_encoder(program, draw):
 LOST_LOWER_CASE = "the library loses its own do_lower_case when it reads the folder again with transformers 5"
 
 
+def compare_precisions(program, report, name, ours, texts):
+    """Values of the vectors that `attend embed` prints, so that none is at another side of a border."""
+    calibration = program.new_folder("texts").with_suffix(".txt")
+    calibration.write_text("\n".join(texts[:3]) + "\n")
+    vectors = numpy.array([line["vector"] for line in program.lines("embed", ours, texts=texts)], numpy.float32)
+    for precision in ("int8", "uint8", "binary", "ubinary"):
+        options = [[]] if precision.endswith("binary") else [[], ["--calibration", calibration]]
+        for more in options:
+            found = program.lines("embed", ours, "--precision", precision, *more, texts=texts)
+            wanted = quantize_embeddings(vectors, precision, calibration_embeddings=vectors[:3] if more else None)
+            report.compare(f"{name}, {precision}{', calibrated' if more else ''}",
+                           [line["vector"] for line in found], wanted.tolist(), 0)
+
+
 def sentence_case(program, draw, report, number):
     model, saved, name = sentence_encoder(program, draw)
     texts = drawn_texts(draw, 6)
     theirs = model.encode(texts).tolist()
     ours = program.imported(saved)
     found = [line["vector"] for line in program.lines("embed", ours, texts=texts)]
-    for case in (f"sentence encoder {number} ({name})", f"sentence encoder {number}, exported"):
+    case_name, prompt = f"sentence encoder {number}", draw.choice(tuple(PROMPTS))
+    for case in (f"{case_name} ({name})", f"{case_name}, prompt {prompt}", f"{case_name}, exported"):
         if name.endswith(("None True", "False True")):
             report.reasons[case] = LOST_LOWER_CASE
-    report.compare(f"sentence encoder {number} ({name})", found, theirs, BAR)
+    report.compare(f"{case_name} ({name})", found, theirs, BAR)
+    found = [line["vector"] for line in program.lines("embed", ours, "--prompt-name", prompt, texts=texts)]
+    report.compare(f"{case_name}, prompt {prompt}", found, model.encode(texts, prompt_name=prompt).tolist(), BAR)
+    if number % 6 == 0:  # about the time of the other comparisons of six encoders
+        compare_precisions(program, report, case_name, ours, texts)
     again = sentence_transformers.SentenceTransformer(str(program.exported(ours)), device="cpu")
-    report.compare(f"sentence encoder {number}, exported", again.encode(texts).tolist(), theirs, BAR)
+    report.compare(f"{case_name}, exported", again.encode(texts).tolist(), theirs, BAR)
 
 
 def flag(draw, settings, key, values):

@@ -13,6 +13,7 @@ texts:
 - vectors of every layer (by models with fewer layers) and weights of every head;
 - probabilities of masked words, of labels and of texts;
 - labels and scores of pairs of texts, also by CrossEncoder of sentence-transformers;
+- whole sentence encoders of sentence-transformers with prompts, also after export;
 - answers to questions in passages, also in windows of them;
 - continuations and translations by greedy and by beam search;
 - tokens of 10,000 random lines for a translator, and of 2,000 lines for the files before tokenizer.json.
@@ -58,6 +59,7 @@ from pretrained_models import (CONTINUING, FAMILIES, IMAGE_FAMILIES, Draws, draw
 from pretrained_older import older_rows
 from pretrained_pairs import pair_rows
 from pretrained_readers import reader_rows
+from pretrained_sentences import sentences_differ
 from pretrained_t5 import T5_FAMILIES, byte_rows, t5_rows, t5_tokenizing_rows
 from pretrained_texts import (contacts_differ, continuations_differ, difference, encoded, maps_differ, shown,
                               texts_differ)
@@ -234,6 +236,7 @@ def family_rows(program, family):
     add("ForMaskedLM", "attention maps of all layers and heads", maps_differ)
     add("Model", "behind a layer with tanh", dense_differ)
     add("Model", "all poolings", poolings_differ)
+    add("Model", "all poolings without the prompt, a norm, cut; exported", sentences_differ)
 
     def named(names):
         return {"id2label": dict(enumerate(names)), "label2id": {name: i for i, name in enumerate(names)}}

@@ -15,9 +15,11 @@ from PIL import Image
 
 from pretrained_models import (ALBERT, CONTINUING, DEBERTA, ELECTRA, ESM, FAMILIES, IMAGE_FAMILIES, MPNET,
                                is_norm_weight)
+from pretrained_heads import POOLINGS
 from pretrained_languages import LANGUAGE_FAMILIES, PIECES, SIZES as LANGUAGE_SIZES, language_tokenizer, token_of
 from pretrained_pairs import with_types
 from pretrained_readers import found_spans, reading_tokenizer
+from pretrained_sentences import NORM_FILE, PROMPTS, encoder_files, vectors_of
 from pretrained_t5 import SIZES as T5_SIZES, sentinel_tokenizer
 from pretrained_texts import behind, continued, encoded
 from pretrained_translators import TRANSLATORS, logs_of, translated, translating_config, translating_tokenizer
@@ -126,6 +128,22 @@ def golden_case(folder, family, kind, what):
         files["vocab.txt"] = (folder / "vocab.txt").read_text()
     return {"name": name + kind, "what": what, "files": files, "mask": tokenizer.mask_token,
             "tensors": shapes, "texts": texts, "answers": answers, **more}
+
+
+def golden_sentences(folder):
+    """Makes the folder of the first case a whole sentence encoder. Its vectors by the name of a prompt; "": usual."""
+    width = 8 * len(POOLINGS)
+    files = encoder_files(8, width - 5)
+    shapes = {"norm.bias": [width], "norm.weight": [width]}
+    for name, document in files.items():
+        (folder / name).parent.mkdir(exist_ok=True)
+        (folder / name).write_text(json.dumps(document))
+    drawn = {key: formula(number, shape, is_norm_weight(key)) for number, (key, shape) in enumerate(shapes.items())}
+    safetensors.torch.save_file(drawn, folder / NORM_FILE, {"format": "pt"})
+    texts = ["the cat sees", "Paris is the capital of France"]
+    answers = {name: [with_digits(vector) for vector in vectors_of(folder, texts, prompt_name=name or None).tolist()]
+               for name in ("", *PROMPTS)}
+    return {"files": files, "tensors": {NORM_FILE: shapes}, "texts": texts, "answers": answers}
 
 
 def golden_pairs(folder, family, activation=None):
@@ -299,7 +317,8 @@ def write_golden(path):
         cases += golden_deberta(pathlib.Path(folder))
         for index in (0, 2, 3, 5):
             cases.append(golden_answers(pathlib.Path(folder) / str(len(cases)), FAMILIES[index]))
+        sentences = golden_sentences(pathlib.Path(folder) / "0")
     versions = {name: importlib.metadata.version(name) for name in ("transformers", "tokenizers", "torch", "pillow",
-                                                                         "sentencepiece")}
-    pathlib.Path(path).write_text(json.dumps({"versions": versions, "cases": cases, "resizing": golden_resizing()},
-                                             ensure_ascii=False) + "\n")
+                                                                         "sentencepiece", "sentence-transformers")}
+    pathlib.Path(path).write_text(json.dumps({"versions": versions, "cases": cases, "sentences": sentences,
+                                              "resizing": golden_resizing()}, ensure_ascii=False) + "\n")

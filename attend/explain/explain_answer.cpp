@@ -11,7 +11,9 @@
 #include "attend/explain/stopping-inl.h"
 #include "attend/inference/model.h"
 #include "attend/inference/predictor.h"
+#include "attend/models/text_comparison.h"
 #include "attend/pictures/layer_graph.h"
+#include "attend/text/units.h"
 
 namespace attend {
 namespace {
@@ -70,13 +72,25 @@ void check_pair(const ExplanationRequest& request) {
     if (is_set) fail("pair: compares two texts, and explains no answer; leave {} out", name);
 }
 
+// The text after the usual prompt. Error if the prompt's tokens are not part of text vectors.
+Subject prompted_subject(const Model& model, const std::string& text, const char* name) {
+  const PairModel& parts = Predictor::of(model).model();
+  if (split_words(text).empty()) return text_subject(parts, text, name);
+  const auto* comparison = dynamic_cast<const TextComparison*>(parts.network.get());
+  const std::string prompt = model.prompt();
+  if (!prompt.empty() && comparison != nullptr && !comparison->prompts().are_pooled)
+    fail(
+        "pair: the model leaves the tokens of its prompt out of text vectors "
+        "(model.pool_prompt), which parts of a similarity do not support");
+  return text_subject(parts, prompt + text, name);
+}
+
 std::shared_ptr<const ExplainedAnswer> explain_similarity(const Model& model,
                                                           const ExplanationRequest& request,
                                                           const ExplanationWatch& watch) {
   check_pair(request);
-  const PairModel& parts = Predictor::of(model).model();
-  SimilarityParts similarity = similarity_parts(text_subject(parts, request.text, "the text"),
-                                                text_subject(parts, *request.pair, "pair"));
+  SimilarityParts similarity = similarity_parts(prompted_subject(model, request.text, "the text"),
+                                                prompted_subject(model, *request.pair, "pair"));
   if (watch.answered)
     for (const Subject* each : {&similarity.first, &similarity.second}) watch.answered(*each);
   const bool is_page = request.file != nullptr && request.file->page;

@@ -51,7 +51,8 @@ ExportedFolder exported_folder(const PairModel& model, const std::string& folder
 // Whether the setting is only used in training, or is in the files of sentence-transformers.
 bool is_elsewhere(std::string_view line) {
   for (const std::string_view key :
-       {"word_dropout", "output_dropout", "text_", "unit_length", "side_vectors", "overlap"})
+       {"word_dropout", "output_dropout", "text_", "unit_length", "prompts", "default_prompt",
+        "pool_prompt", "side_vectors", "overlap"})
     if (line.starts_with(key)) return true;
   return false;
 }
@@ -90,7 +91,7 @@ void write_tokenizers(const PairModel& model, const std::string& out) {
 
 // Accepts what a killed export leaves: config.json is written last.
 FolderLock take_exported(const std::string& out) {
-  const std::set<std::string> folders = {"1_Pooling", "2_Dense"};
+  const std::set<std::string> folders = {"1_Pooling", "2_Dense", "2_LayerNorm", "3_LayerNorm"};
   std::set<std::string> names = {"added_tokens.json",
                                  "config_sentence_transformers.json",
                                  "generation_config.json",

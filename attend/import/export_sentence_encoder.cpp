@@ -10,6 +10,7 @@ namespace {
 // Returns flags, which all versions read, or a list if its order differs from the flags' order.
 Json pooling_of(const EmbedderConfig& config) {
   Json flags = {{"word_embedding_dimension", config.depth}};
+  flags["include_prompt"] = config.pool_prompt;
   Json list = flags;
   std::vector<TextVector> in_order;
   const std::vector<TextVector> all = config.text_vectors();
@@ -24,6 +25,14 @@ Json pooling_of(const EmbedderConfig& config) {
   return list;
 }
 
+void add_tensors(const PairModel& model, const std::vector<TensorRow>& rows, const char* prefix,
+                 TensorFile& file) {
+  const auto parameters = model.network->named_parameters();
+  for (const TensorRow& row : rows)
+    file.tensors[row.theirs.substr(std::string_view(prefix).size())] =
+        parameters[row.ours].detach();
+}
+
 // The layer after the pooling, in a folder of its own.
 void add_dense(const PairModel& model, const EmbedderConfig& config, const std::string& folder,
                ExportedFolder& made) {
@@ -34,11 +43,14 @@ void add_dense(const PairModel& model, const EmbedderConfig& config, const std::
       {"bias", true},
       {"activation_function",
        is_tanh ? "torch.nn.modules.activation.Tanh" : "torch.nn.modules.linear.Identity"}};
-  const auto parameters = model.network->named_parameters();
-  TensorFile& file = made.more[folder + "/model.safetensors"];
-  for (const TensorRow& row : dense_rows(/*has_bias=*/true))
-    file.tensors[row.theirs.substr(std::string_view(dense_prefix).size())] =
-        parameters[row.ours].detach();
+  add_tensors(model, dense_rows(/*has_bias=*/true), dense_prefix,
+              made.more[folder + "/model.safetensors"]);
+}
+
+void add_text_norm(const PairModel& model, const EmbedderConfig& config, const std::string& folder,
+                   ExportedFolder& made) {
+  made.documents[folder + "/config.json"] = {{"dimension", config.text_size()}};
+  add_tensors(model, text_norm_rows(), text_norm_prefix, made.more[folder + "/model.safetensors"]);
 }
 
 }  // namespace
@@ -59,6 +71,7 @@ void add_sentence_encoder(const PairModel& model, ExportedFolder& made) {
   add("Transformer", /*has_folder=*/false);
   made.documents[add("Pooling") + "/config.json"] = pooling_of(config);
   if (config.text_depth > 0) add_dense(model, config, add("Dense"), made);
+  if (config.text_norm) add_text_norm(model, config, add("LayerNorm"), made);
   if (config.unit_length) add("Normalize");
   made.documents["sentence_bert_config.json"] = {{"max_seq_length", config.maximum_source_length},
                                                  {"do_lower_case", false}};
@@ -66,6 +79,8 @@ void add_sentence_encoder(const PairModel& model, ExportedFolder& made) {
   whole_document = {{"model_type", "SentenceTransformer"},
                     {"similarity_fn_name", name_of(config.text_similarity)}};
   if (config.text_cut > 0) whole_document["truncate_dim"] = config.text_cut;
+  if (!config.prompts.empty()) whole_document["prompts"] = Json::parse(config.prompts);
+  if (!config.default_prompt.empty()) whole_document["default_prompt_name"] = config.default_prompt;
   made.documents["modules.json"] = modules;
 }
 

@@ -13,7 +13,7 @@ namespace attend::internal {
 
 // Contents of the files of a sentence encoder except its settings.
 struct TextLayer {
-  // Tensors of a layer that reads the vector of a text, and their table rows.
+  // Tensors of layers that read the vector of a text, and their table rows.
   std::vector<TensorRow> rows = {};
   TensorFile file = {};
   std::optional<int64_t> longest = {};  // maximum tokens of a text; overrides model_max_length
@@ -28,9 +28,11 @@ struct PoolingName {
 };
 const std::vector<PoolingName>& pooling_names();
 
-// Prefix of the tensors of that layer, to distinguish them from the encoder's.
+// Prefixes of the tensors of these layers, to distinguish them from the encoder's.
 constexpr const char* dense_prefix = "text_layer.";
+constexpr const char* text_norm_prefix = "text_norm.";
 std::vector<TensorRow> dense_rows(bool has_bias);
+std::vector<TensorRow> text_norm_rows();
 
 // Reads modules.json and the files that it names, which define the vector of a text
 // (sentence-transformers). Returns an empty layer if modules.json is missing. Error on unsupported

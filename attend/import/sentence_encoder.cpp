@@ -55,6 +55,7 @@ void read_pooling(const JsonFile& file, EmbedderConfig& config) {
   for (const PoolingName& row : chosen)
     config.text_vector += (config.text_vector.empty() ? "" : ", ") + name_of(row.vector);
   config.text_vectors();
+  config.pool_prompt = place.flag("include_prompt", true);
 }
 
 // Error if the member is present and has another value.
@@ -75,6 +76,19 @@ void read_transformer(const std::string& folder, TextLayer& layer) {
                "last_hidden_state");
 }
 
+// Adds the tensors of a layer, under names that the encoder does not have.
+void add_tensors(const std::string& folder, const char* prefix, const std::vector<TensorRow>& rows,
+                 TextLayer& layer) {
+  for (auto& [name, tensor] : read_foreign_tensors(folder).tensors)
+    layer.file.tensors[prefix + name] = std::move(tensor);
+  layer.rows.insert(layer.rows.end(), rows.begin(), rows.end());
+}
+
+void check_width(const JsonPosition& place, const char* key, int64_t depth) {
+  const int64_t read = size_in(place, key, 65536);
+  if (read != depth) place.member(key).refuse("is {}, and vectors have depth {}", read, depth);
+}
+
 // Reads a layer after the pooling.
 void read_dense(const std::string& folder, EmbedderConfig& config, TextLayer& layer) {
   const JsonFile file = read_json_file(folder + "/config.json");
@@ -86,10 +100,7 @@ void read_dense(const std::string& folder, EmbedderConfig& config, TextLayer& la
                      {"module_input_name", R"("sentence_embedding")"},
                      {"module_output_name", R"("sentence_embedding")"},
                      {"use_residual", "false"}});
-  const int64_t read = size_in(place, "in_features", 65536);
-  if (read != config.pooled_depth())
-    place.member("in_features")
-        .refuse("is {}, and vectors have depth {}", read, config.pooled_depth());
+  check_width(place, "in_features", config.pooled_depth());
   config.text_depth = size_in(place, "out_features", 65536);
   const std::string activation = place.member("activation_function").text();
   const std::string kind = activation.substr(activation.rfind('.') + 1);
@@ -98,10 +109,15 @@ void read_dense(const std::string& folder, EmbedderConfig& config, TextLayer& la
   else if (kind != "Identity")
     place.member("activation_function")
         .refuse("is {}, which is not supported; Tanh and Identity are", in_quotes(activation));
-  // The prefix avoids names of the encoder's tensors.
-  for (auto& [name, tensor] : read_foreign_tensors(folder).tensors)
-    layer.file.tensors[dense_prefix + name] = std::move(tensor);
-  layer.rows = dense_rows(place.flag("bias", true));
+  add_tensors(folder, dense_prefix, dense_rows(place.flag("bias", true)), layer);
+}
+
+void read_text_norm(const std::string& folder, EmbedderConfig& config, TextLayer& layer) {
+  const JsonFile file = read_json_file(folder + "/config.json");
+  check_keys(file.place(), {{"dimension"}});
+  check_width(file.place(), "dimension", config.text_size());
+  config.text_norm = true;
+  add_tensors(folder, text_norm_prefix, text_norm_rows(), layer);
 }
 
 bool is_folder_name(const std::string& path) {
@@ -109,7 +125,7 @@ bool is_folder_name(const std::string& path) {
 }
 
 // Supported modules, in order.
-enum class Module { transformer, pooling, dense, normalise, dropout, none };
+enum class Module { transformer, pooling, dense, text_norm, normalise, dropout, none };
 
 Module module_of(const JsonPosition& module, const std::string& path) {
   const std::string type = module.member("type").text();
@@ -117,10 +133,12 @@ Module module_of(const JsonPosition& module, const std::string& path) {
   if (kind == "Transformer" && path.empty()) return Module::transformer;
   if (kind == "Pooling" && is_folder_name(path)) return Module::pooling;
   if (kind == "Dense" && is_folder_name(path)) return Module::dense;
+  if (kind == "LayerNorm" && is_folder_name(path)) return Module::text_norm;
   if (kind == "Normalize") return Module::normalise;
   if (kind == "Dropout") return Module::dropout;
   module.refuse(
-      "is {} in {}, which is not read; Transformer here, Pooling, Dense, Normalize and Dropout are",
+      "is {} in {}, which is not read; Transformer here, Pooling, Dense, LayerNorm, Normalize and "
+      "Dropout are",
       in_quotes(type), in_quotes(path));
 }
 
@@ -133,6 +151,8 @@ void read_module(Module module, const std::string& folder, const std::string& pa
       return read_pooling(read_json_file(folder + "/" + path + "/config.json"), config);
     case Module::dense:
       return read_dense(folder + "/" + path, config, layer);
+    case Module::text_norm:
+      return read_text_norm(folder + "/" + path, config, layer);
     case Module::normalise:
       config.unit_length = true;
       return;
@@ -152,6 +172,26 @@ void read_similarity(const JsonPosition& place, EmbedderConfig& config) {
   config.text_similarity = static_cast<TextSimilarity>(found - names.begin());
 }
 
+void read_prompts(const JsonPosition& place, EmbedderConfig& config) {
+  Json prompts = Json::object();
+  if (place.has("prompts")) {
+    const JsonPosition read = place.member("prompts");
+    if (!read.value().is_object()) read.refuse("is not an object of names and texts");
+    prompts = read.value();
+    for (auto& [name, text] : prompts.items()) {
+      if (name.empty()) read.refuse("has a prompt without a name");
+      if (text.is_null()) text = "";  // as in sentence-transformers
+      if (!text.is_string()) read.refuse("has {} that is not a text", in_quotes(name));
+    }
+  }
+  if (!prompts.empty()) config.prompts = prompts.dump();
+  if (!place.has("default_prompt_name")) return;
+  config.default_prompt = place.member("default_prompt_name").text();
+  if (!prompts.contains(config.default_prompt))
+    place.member("default_prompt_name")
+        .refuse("is {}, which prompts lacks", in_quotes(config.default_prompt));
+}
+
 // Reads the settings that apply to all modules.
 void read_whole(const std::string& folder, EmbedderConfig& config) {
   const std::optional<JsonFile> file =
@@ -159,12 +199,11 @@ void read_whole(const std::string& folder, EmbedderConfig& config) {
   if (!file) return;
   const JsonPosition place = file->place();
   check_only(place, "model_type", "SentenceTransformer");
-  refuse_prompt(place);
+  read_prompts(place, config);
   read_similarity(place, config);
   if (!place.has("truncate_dim")) return;
   const int64_t kept = size_in(place, "truncate_dim", 65536);
-  const int64_t all = config.text_depth > 0 ? config.text_depth : config.pooled_depth();
-  if (kept < all) config.text_cut = kept;
+  if (kept < config.text_size()) config.text_cut = kept;
 }
 
 }  // namespace
@@ -185,6 +224,11 @@ std::vector<TensorRow> dense_rows(bool has_bias) {
   const std::string prefix = dense_prefix;
   return {{prefix + "linear.weight", "text_layer.weight"},
           {has_bias ? prefix + "linear.bias" : "", "text_layer.bias"}};
+}
+
+std::vector<TensorRow> text_norm_rows() {
+  const std::string prefix = text_norm_prefix;
+  return {{prefix + "norm.weight", "text_norm.weight"}, {prefix + "norm.bias", "text_norm.bias"}};
 }
 
 void refuse_prompt(const JsonPosition& settings) {

@@ -7,7 +7,10 @@
 #include "attend/inference/predictor.h"
 #include "attend/models/model_folder.h"
 #include "attend/models/new_pair_model.h"
+#include "attend/models/text_comparison.h"
 #include "attend/nn/devices.h"
+#include "attend/text/normalise.h"
+#include "attend/text/units.h"
 
 namespace attend {
 namespace {
@@ -57,6 +60,40 @@ std::vector<int64_t> masked_ids(const PairModel& model, const std::string& text,
     begin = end + mask.size();
   }
   return ids;
+}
+
+const TextPrompts& text_prompts(const PairModel& model) {
+  static const TextPrompts none;
+  const auto* comparison = dynamic_cast<const TextComparison*>(model.network.get());
+  return comparison == nullptr ? none : comparison->prompts();
+}
+
+// Why the text is invalid; empty for a valid text.
+std::string fault_of(const std::string& text) {
+  try {
+    (void)normalised(text, NormalForm::none);
+    return "";
+  } catch (const Error& error) {
+    return error.what();
+  }
+}
+
+// Invalid texts stay as they are, so that errors give positions in them.
+std::vector<std::string> prompted(std::vector<std::string> texts, const std::string& prompt) {
+  if (prompt.empty()) return texts;
+  if (const std::string fault = fault_of(prompt); !fault.empty()) fail("the prompt: {}", fault);
+  for (std::string& text : texts)
+    if (!split_words(text).empty() && fault_of(text).empty()) text.insert(0, prompt);
+  return texts;
+}
+
+// Number of tokens of the prompt that are not part of the text vector. As in sentence-transformers,
+// a special token at its end does not count.
+int64_t unpooled_tokens(const Model& model, const std::string& prompt, const TextPrompts& prompts) {
+  if (prompt.empty() || prompts.are_pooled) return 0;
+  const std::vector<SourceToken> tokens = model.tokenise(prompt);
+  const int64_t read = std::min<int64_t>(std::ssize(tokens), model.maximum_source_length());
+  return read - (!tokens.empty() && tokens.back().is_special);
 }
 
 std::vector<float> numbers_of(const at::Tensor& tensor) {
@@ -218,10 +255,21 @@ std::vector<std::vector<TokenProbability>> Model::fill(const std::string& text,
   return found;
 }
 
+std::string Model::prompt(const std::string& name) const {
+  return text_prompts(parts()).text(name);
+}
+
 std::vector<Embedding> Model::embed(const std::vector<std::string>& sources) const {
+  return embed(sources, prompt());
+}
+
+std::vector<Embedding> Model::embed(const std::vector<std::string>& sources,
+                                    const std::string& prompt) const {
   std::vector<Embedding> embeddings;
   embeddings.reserve(sources.size());
-  for (EncodedText& text : predictor_->encodings(sources)) {
+  const std::vector<std::string> texts = prompted(sources, prompt);
+  const int64_t skipped = unpooled_tokens(*this, prompt, text_prompts(parts()));
+  for (EncodedText& text : predictor_->encodings(texts, skipped)) {
     Embedding& embedding = embeddings.emplace_back();
     embedding.tokens = std::move(text.tokens);
     embedding.truncated = text.truncated;

@@ -193,7 +193,16 @@ class Model {
 
   // Vectors of the encoder, or of the layers of a language model, for each source. Error for
   // ensembles, and on vectors that are not finite.
+  // Sentence encoders put their usual prompt before each text.
   std::vector<Embedding> embed(const std::vector<std::string>& sources) const;
+  // As above, with this prompt instead of the usual one; empty: no prompt. Empty sources stay
+  // empty.
+  std::vector<Embedding> embed(const std::vector<std::string>& sources,
+                               const std::string& prompt) const;
+
+  // The text of a sentence encoder's prompt, such as "query: "; an empty name means the usual
+  // prompt, which may be empty. Error on an unknown name.
+  std::string prompt(const std::string& name = "") const;
 
   // Tokens of a text, including tokens after maximum_source_length(). Error if the text is not
   // UTF-8, and if sources are not texts.

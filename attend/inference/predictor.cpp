@@ -13,6 +13,7 @@
 #include "attend/decode/not_a_number.h"
 #include "attend/inference/length_batches-inl.h"
 #include "attend/inference/reading-inl.h"
+#include "attend/models/text_comparison.h"
 
 namespace attend {
 namespace {
@@ -405,9 +406,13 @@ Tensor Predictor::steps(const std::vector<int64_t>& source) {
   return found.empty() ? Tensor() : at::cat(found);
 }
 
-std::vector<EncodedText> Predictor::encodings(const std::vector<std::string>& texts) {
+std::vector<EncodedText> Predictor::encodings(const std::vector<std::string>& texts,
+                                              int64_t skipped) {
   if (networks_.size() > 1)
     fail("[embed] the vectors of {} models have no mean; load one of them", networks_.size());
+  const auto* comparison = dynamic_cast<const TextComparison*>(networks_[0].get());
+  if (skipped > 0 && comparison == nullptr)
+    fail("[embed] a model of type {} has no prompts", model_.config.type);
   Reading reading = skips_bad_ ? read(texts) : read_all(texts);
   std::vector<EncodedText> encoded(texts.size());
   in_batches(reading.encoded, reading.answered, sentences_per_batch,
@@ -420,7 +425,9 @@ std::vector<EncodedText> Predictor::encodings(const std::vector<std::string>& te
                  EncodedText& text = encoded[static_cast<size_t>(batch[i])];
                  text.vectors = found[static_cast<int64_t>(i)];
                  const auto& read = reading.answers[static_cast<size_t>(batch[i])].source;
-                 if (!read.empty()) text.whole = networks_[0]->text_vector(text.vectors);
+                 if (std::ssize(read) <= skipped) continue;
+                 text.whole = skipped > 0 ? comparison->text_vector_after(text.vectors, skipped)
+                                          : networks_[0]->text_vector(text.vectors);
                }
              });
   for (size_t i = 0; i < texts.size(); ++i) {

@@ -94,9 +94,10 @@ class Predictor {
   // Log probabilities [S, V] of each step of a greedy answer to these ids.
   at::Tensor steps(const std::vector<int64_t>& source);
 
-  // Result of PairNetwork::encodings() for each text. Error for several networks, and if the
-  // network has no vectors.
-  std::vector<EncodedText> encodings(const std::vector<std::string>& texts);
+  // Result of PairNetwork::encodings() for each text. The first `skipped` tokens are not part of
+  // `whole`; if a text has no others, `whole` is undefined. Error for several networks, and if the
+  // network has no vectors, or cannot skip tokens.
+  std::vector<EncodedText> encodings(const std::vector<std::string>& texts, int64_t skipped = 0);
 
  private:
   // Sum of the negative log-likelihoods in nats.

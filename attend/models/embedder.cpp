@@ -14,8 +14,11 @@ namespace {
 
 using at::Tensor;
 
-// [.., depth] of token vectors [.., S, depth].
-Tensor pooled(TextVector how, const Tensor& vectors, const Pass& pass) {
+// torch.nn.LayerNorm's default, which sentence-transformers uses.
+constexpr double text_norm_epsilon = 1e-5;
+
+// [.., depth] of token vectors [.., S, depth] at the positions from `first`.
+Tensor pooled(TextVector how, const Tensor& vectors, int64_t first, const Pass& pass) {
   const int64_t tokens = vectors.size(-2);
   switch (how) {
     case TextVector::mean:
@@ -29,7 +32,8 @@ Tensor pooled(TextVector how, const Tensor& vectors, const Pass& pass) {
       return (vectors * pass.watched(WatchedVectors::gate, largest)).sum(-2);
     }
     case TextVector::weighted_mean: {
-      const Tensor weights = at::arange(1, tokens + 1, vectors.options()).unsqueeze(1);
+      const Tensor weights =
+          at::arange(first + 1, first + tokens + 1, vectors.options()).unsqueeze(1);
       return (vectors * weights).sum(-2) / weights.sum();
     }
     case TextVector::mean_by_root:
@@ -52,10 +56,18 @@ Settings EmbedderConfig::settings() {
        0, 65536},
       {"model.text_activation", &text_activation,
        "activation of the layer on top of the text vector"},
+      {"model.text_norm", &text_norm,
+       "whether a norm with weights is on top of the text vector, before model.unit_length"},
       {"model.unit_length", &unit_length, "whether the text vector is scaled to length 1"},
       {"model.text_cut", &text_cut, "number of leading numbers of the text vector to keep; 0: all",
        0, 65536},
-      {"model.text_similarity", &text_similarity, "how the vectors of two texts are compared"}};
+      {"model.text_similarity", &text_similarity, "how the vectors of two texts are compared"},
+      {"model.prompts", &prompts,
+       "named prompts that can precede a text, as a JSON object of names and texts; empty: none"},
+      {"model.default_prompt", &default_prompt,
+       "name of the prompt of texts for which none is named; empty: no prompt"},
+      {"model.pool_prompt", &pool_prompt,
+       "whether the tokens of a prompt are part of the text vector"}};
   append(all, SourceEncoderConfig::settings());
   return all;
 }
@@ -75,14 +87,16 @@ std::vector<TextVector> EmbedderConfig::text_vectors() const {
 
 int64_t EmbedderConfig::pooled_depth() const { return depth * std::ssize(text_vectors()); }
 
+int64_t EmbedderConfig::text_size() const { return text_depth > 0 ? text_depth : pooled_depth(); }
+
 void EmbedderConfig::check() const {
   SourceEncoderConfig::check();
   if (text_depth == 0 && text_activation != TextActivation::none)
     fail("model.text_activation is {}, and model.text_depth 0; take a depth, or none",
          name_of(text_activation));
-  const int64_t all = text_depth > 0 ? text_depth : pooled_depth();
-  if (text_cut > all)
-    fail("model.text_cut is {}, and the vector of a text has {} numbers; lower it", text_cut, all);
+  if (text_cut > text_size())
+    fail("model.text_cut is {}, and the vector of a text has {} numbers; lower it", text_cut,
+         text_size());
   if (layers == 0)
     fail("model.layers is 0; token vectors need layers to read each other: set 1 or more");
 }
@@ -92,7 +106,8 @@ Embedder::Embedder(const EmbedderConfig& config, const SourceShape& source)
       text_activation_(config.text_activation),
       unit_length_(config.unit_length),
       text_cut_(config.text_cut),
-      similarity_(config.text_similarity) {
+      similarity_(config.text_similarity),
+      prompts_(read_text_prompts(config.prompts, config.default_prompt, config.pool_prompt)) {
   config.check();
   if (source.is_frames())
     fail("a model of type embedder reads only texts, not images, sounds, sets or molecules");
@@ -101,6 +116,10 @@ Embedder::Embedder(const EmbedderConfig& config, const SourceShape& source)
   if (config.text_depth > 0)
     text_layer_ =
         register_module("text_layer", torch::nn::Linear(config.pooled_depth(), config.text_depth));
+  if (config.text_norm)
+    text_norm_ = register_module(
+        "text_norm", torch::nn::LayerNorm(
+                         torch::nn::LayerNormOptions({config.text_size()}).eps(text_norm_epsilon)));
 }
 
 Tensor Embedder::encodings(const Tensor& source, const Tensor& lengths, const Pass& pass) {
@@ -108,13 +127,17 @@ Tensor Embedder::encodings(const Tensor& source, const Tensor& lengths, const Pa
       .vectors;
 }
 
-Tensor Embedder::text_vectors(const Tensor& vectors, const Pass& pass) const {
+Tensor Embedder::text_vectors(const Tensor& vectors, int64_t skipped, const Pass& pass) const {
+  const Tensor read = skipped > 0 ? vectors.slice(-2, skipped) : vectors;
   std::vector<Tensor> parts;
-  for (const TextVector how : text_vectors_) parts.push_back(pooled(how, vectors, pass));
+  for (const TextVector how : text_vectors_) parts.push_back(pooled(how, read, skipped, pass));
   Tensor vector = parts.size() == 1 ? parts[0] : at::cat(parts, -1);
   if (text_layer_) vector = at::linear(vector, text_layer_->weight, text_layer_->bias);
   if (text_activation_ == TextActivation::tanh)
     vector = pass.activated(vector, [](const Tensor& x) { return x.tanh(); });
+  if (text_norm_)
+    vector = pass.normalised({vector, text_norm_->weight, text_norm_->bias,
+                              text_norm_->options.eps(), /*centred=*/true});
   // Epsilon of torch.nn.functional.normalize.
   if (unit_length_)
     vector = vector / pass.watched(WatchedVectors::gate,

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <torch/nn/modules/linear.h>
+#include <torch/nn/modules/normalization.h>
 
 #include <memory>
 #include <string>
@@ -35,14 +36,19 @@ struct EmbedderConfig : SourceEncoderConfig {
   std::string text_vector = "mean";  // TextVector, or several, separated by commas: concatenated
   int64_t text_depth = 0;            // size of an additional layer on the text vector; 0: no layer
   TextActivation text_activation = TextActivation::none;  // activation of that layer
-  bool unit_length = false;                               // normalises the text vector to length 1
-  int64_t text_cut = 0;  // how many leading numbers of the text vector are kept; 0: all
+  bool text_norm = false;    // normalises the text vector to mean 0 and variance 1, with weights
+  bool unit_length = false;  // normalises the text vector to length 1
+  int64_t text_cut = 0;      // how many leading numbers of the text vector are kept; 0: all
   TextSimilarity text_similarity = TextSimilarity::cosine;  // how texts are compared
+  std::string prompts = {};                                 // see read_text_prompts()
+  std::string default_prompt = {};                          // name of the usual one
+  bool pool_prompt = true;  // whether tokens of a prompt are part of the text vector
 
   EmbedderConfig();
 
   std::vector<TextVector> text_vectors() const;  // Error on an unknown name
   int64_t pooled_depth() const;                  // depth of all these vectors together
+  int64_t text_size() const;                     // depth of the text vector before text_cut
   bool takes_first_vector() const {
     return text_vectors() == std::vector<TextVector>{TextVector::first};
   }
@@ -65,8 +71,14 @@ class Embedder : public PairNetwork, public TextComparison {
   at::Tensor text_vector(const at::Tensor& vectors) const override {
     return text_vectors(vectors, {});
   }
-  at::Tensor text_vectors(const at::Tensor& vectors, const Pass& pass) const override;
+  at::Tensor text_vectors(const at::Tensor& vectors, const Pass& pass) const override {
+    return text_vectors(vectors, 0, pass);
+  }
+  at::Tensor text_vector_after(const at::Tensor& vectors, int64_t skipped) const override {
+    return text_vectors(vectors, skipped, {});
+  }
   TextSimilarity similarity() const override { return similarity_; }
+  const TextPrompts& prompts() const override { return prompts_; }
   bool pack(WeightType weights) override { return encoder_->pack(weights); }
   bool attends() const override { return true; }
   const ContactHead* contact_head() const override { return encoder_->contact_head(); }
@@ -77,12 +89,16 @@ class Embedder : public PairNetwork, public TextComparison {
                                        const Pass& pass) override;
 
  private:
+  at::Tensor text_vectors(const at::Tensor& vectors, int64_t skipped, const Pass& pass) const;
+
   std::vector<TextVector> text_vectors_;
   TextActivation text_activation_;
   bool unit_length_;
   int64_t text_cut_;
   TextSimilarity similarity_;
-  torch::nn::Linear text_layer_{nullptr};  // null without that layer
+  TextPrompts prompts_;
+  torch::nn::Linear text_layer_{nullptr};    // null without that layer
+  torch::nn::LayerNorm text_norm_{nullptr};  // null without that norm
   std::shared_ptr<SourceEncoder> encoder_;
 };
 

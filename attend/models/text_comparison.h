@@ -3,6 +3,7 @@
 #include <ATen/ATen.h>
 
 #include "attend/base/enum_names.h"
+#include "attend/models/text_prompts.h"
 #include "attend/nn/pass.h"
 
 namespace attend {
@@ -26,6 +27,12 @@ class TextComparison {
   // Returns vectors [.., D] of texts with token vectors [.., S, depth], S at least 1. Reports
   // activations and factors to the pass.
   virtual at::Tensor text_vectors(const at::Tensor& vectors, const Pass& pass) const = 0;
+
+  // Returns the vector [D] of a text with token vectors [S, depth] without the first `skipped` of
+  // them, 0 <= skipped < S, which other tokens have read. Weights by position count them.
+  virtual at::Tensor text_vector_after(const at::Tensor& vectors, int64_t skipped) const = 0;
+
+  virtual const TextPrompts& prompts() const = 0;
 };
 
 }  // namespace attend

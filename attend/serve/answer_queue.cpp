@@ -42,6 +42,7 @@ class AnswerQueue::Call {
         first_(first.sink),
         options_(first.requests.at(0).options),
         wants_vectors_(first.wants_vectors),
+        prompt_(first.prompt),
         is_long_(first.is_long) {}
 
   void run() {
@@ -96,7 +97,7 @@ class AnswerQueue::Call {
       std::vector<std::string> sources;
       sources.reserve(requests.size());
       for (Request& request : requests) sources.push_back(std::move(request.source));
-      std::vector<Embedding> embeddings = queue_.embed_(sources);
+      std::vector<Embedding> embeddings = queue_.embed_(sources, prompt_);
       for (size_t i = 0; i < requests.size(); ++i)
         held_.front().embedded(requests[i].number, std::move(embeddings[i]));
     }
@@ -104,7 +105,8 @@ class AnswerQueue::Call {
 
   bool shares(const ClientRequests& client) const {
     if (client.sink == first_) return true;
-    if (client.wants_vectors || wants_vectors_) return client.wants_vectors == wants_vectors_;
+    if (client.wants_vectors || wants_vectors_)
+      return client.wants_vectors == wants_vectors_ && client.prompt == prompt_;
     return !options_.sampling && client.requests.at(0).options == options_;
   }
 
@@ -164,7 +166,9 @@ class AnswerQueue::Call {
   AnswerQueue& queue_;
   const std::shared_ptr<ClientSink> first_;
   const SearchOptions options_;
-  const bool wants_vectors_, is_long_;
+  const bool wants_vectors_;
+  const std::string prompt_;
+  const bool is_long_;
   std::list<Held> held_;
   bool has_begun_ = false;      // next() was called
   bool is_overtaking_ = false;  // passed over a client with other options

@@ -33,6 +33,7 @@ struct ClientRequests {
   std::vector<Request> requests;     // with equal options; their sinks are not used
   std::shared_ptr<ClientSink> sink;  // shared by the requests
   bool wants_vectors = false;        // instead of answers
+  std::string prompt = {};           // before the texts of vectors, see Model::embed()
   // A single thread answers all requests of a long client, which leaves the model's other threads
   // to other clients.
   bool is_long = false;
@@ -58,7 +59,8 @@ class AnswerQueue {
   // Does the work of Model::answer_arriving, on any thread.
   using Ask = std::function<void(const Model::Arrivals& arrivals)>;
   // Does the work of Model::embed, on any thread.
-  using Embed = std::function<std::vector<Embedding>(const std::vector<std::string>& sources)>;
+  using Embed = std::function<std::vector<Embedding>(const std::vector<std::string>& sources,
+                                                     const std::string& prompt)>;
   // Called when a thread takes requests, with the queue times of their clients and the number of
   // requests that the thread then answers.
   using Watch = std::function<void(const std::vector<double>& queued_seconds, size_t together)>;

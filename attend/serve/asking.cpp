@@ -174,11 +174,15 @@ void ask(const Asking& asking, std::vector<Request> requests,
 }
 
 void ask_vectors(const Asking& asking, const std::vector<std::string>& texts,
+                 const std::string& prompt,
                  std::function<HttpResponse(const std::vector<Embedding>&)> respond) {
   std::vector<Request> requests = requests_of(texts, {});
   check_sources(asking, requests);
   auto sink = std::make_shared<Responder<Embedding>>(asking, texts.size(), std::move(respond));
-  put(asking, {.requests = std::move(requests), .sink = std::move(sink), .wants_vectors = true});
+  put(asking, {.requests = std::move(requests),
+               .sink = std::move(sink),
+               .wants_vectors = true,
+               .prompt = prompt});
 }
 
 std::vector<std::string> texts_of(const ServedModel& served, const RequestInputs& inputs,

@@ -34,8 +34,9 @@ struct Asking {
 void ask(const Asking& asking, std::vector<Request> requests,
          std::function<HttpResponse(const std::vector<Answer>&)> respond);
 
-// Like ask(), for the vectors of texts.
+// Like ask(), for the vectors of texts after a prompt, see Model::embed().
 void ask_vectors(const Asking& asking, const std::vector<std::string>& texts,
+                 const std::string& prompt,
                  std::function<HttpResponse(const std::vector<Embedding>&)> respond);
 
 // Queues requests with their sink, or replies 429 if the queue is full. RequestError (422) if their

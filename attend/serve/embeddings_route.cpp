@@ -5,6 +5,7 @@
 #include <nlohmann/json.hpp>
 
 #include "attend/base/base64.h"
+#include "attend/inference/vector_precision.h"
 #include "attend/serve/asking.h"
 #include "attend/serve/handlers-inl.h"
 
@@ -14,8 +15,9 @@ namespace {
 // OpenAI's limit.
 constexpr double max_inputs = 2048;
 
-enum class VectorEncoding { numbers, base64 };
-EnumNames names_of(VectorEncoding) { return {"float", "base64"}; }
+// The last two are bytes of signs, as JSON arrays (VectorPrecision).
+enum class VectorEncoding { numbers, base64, binary, ubinary };
+EnumNames names_of(VectorEncoding) { return {"float", "base64", "binary", "ubinary"}; }
 
 struct EmbeddingsRequest {
   std::string model, user;
@@ -43,6 +45,23 @@ std::string packed_numbers(const std::vector<float>& vector) {
   return base64_text(bytes);
 }
 
+std::string encoded(const std::vector<float>& vector, VectorEncoding encoding) {
+  const auto signs = [&](VectorPrecision precision) {
+    return fmt::format("[{}]", fmt::join(quantised(vector, precision), ","));
+  };
+  switch (encoding) {
+    case VectorEncoding::numbers:
+      break;
+    case VectorEncoding::base64:
+      return fmt::format("\"{}\"", packed_numbers(vector));
+    case VectorEncoding::binary:
+      return signs(VectorPrecision::binary);
+    case VectorEncoding::ubinary:
+      return signs(VectorPrecision::ubinary);
+  }
+  return numbers_json(vector);
+}
+
 }  // namespace
 
 void check_vector(const Model& model, const Embedding& embedding, size_t index,
@@ -56,6 +75,10 @@ void check_vector(const Model& model, const Embedding& embedding, size_t index,
 std::vector<float> text_vector(const Model& model, const Embedding& embedding, size_t index,
                                const VectorForm& form) {
   check_vector(model, embedding, index, form);
+  if (embedding.whole.empty())
+    throw RequestError(
+        422, fmt::format("{}[{}] has no tokens after its prompt; send a text", form.field, index),
+        form.field, "invalid_value");
   if (form.dimensions > std::ssize(embedding.whole))
     throw RequestError(422,
                        fmt::format("dimensions is {}; vectors of the model have {}",
@@ -79,25 +102,24 @@ void answer_embeddings(Service& service, const HttpRequest& request, const HttpR
   EmbeddingsRequest asked;
   read_request(request.body, asked.fields());
   const ServedModel& served = service.model_named(asked.model);
-  ask_vectors(
-      {service, served, reply, "input"}, texts_of(served, asked.input, "input", reply),
-      [&served, encoding = asked.encoding,
-       form = VectorForm{asked.dimensions}](const std::vector<Embedding>& embeddings) {
-        std::string data;
-        size_t tokens = 0;
-        for (size_t i = 0; i < embeddings.size(); ++i) {
-          const std::vector<float> vector = text_vector(*served.model, embeddings[i], i, form);
-          data += fmt::format(
-              R"({}{{"object":"embedding","index":{},"embedding":{}}})", i > 0 ? "," : "", i,
-              encoding == VectorEncoding::base64 ? fmt::format("\"{}\"", packed_numbers(vector))
-                                                 : numbers_json(vector));
-          tokens += embeddings[i].tokens.size();
-        }
-        return HttpResponse{.body =
-                                fmt::format(R"({{"object":"list","data":[{}],"model":{},)"
-                                            R"("usage":{{"prompt_tokens":{},"total_tokens":{}}}}})",
-                                            data, json_text(served.name), tokens, tokens)};
-      });
+  ask_vectors({service, served, reply, "input"}, texts_of(served, asked.input, "input", reply),
+              served.model->prompt(),
+              [&served, encoding = asked.encoding,
+               form = VectorForm{asked.dimensions}](const std::vector<Embedding>& embeddings) {
+                std::string data;
+                size_t tokens = 0;
+                for (size_t i = 0; i < embeddings.size(); ++i) {
+                  const std::vector<float> vector =
+                      text_vector(*served.model, embeddings[i], i, form);
+                  data += fmt::format(R"({}{{"object":"embedding","index":{},"embedding":{}}})",
+                                      i > 0 ? "," : "", i, encoded(vector, encoding));
+                  tokens += embeddings[i].tokens.size();
+                }
+                return HttpResponse{
+                    .body = fmt::format(R"({{"object":"list","data":[{}],"model":{},)"
+                                        R"("usage":{{"prompt_tokens":{},"total_tokens":{}}}}})",
+                                        data, json_text(served.name), tokens, tokens)};
+              });
 }
 
 std::vector<RequestField> embeddings_fields() { return fields_of<EmbeddingsRequest>(); }

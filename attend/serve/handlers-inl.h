@@ -74,8 +74,8 @@ RouteFields score_fields;
 
 // Routes in the format of text-embeddings-inference. Its servers have one model; here the optional
 // field `model` selects one of several, and the default is the first. Fields that request the usual
-// behaviour are accepted: "truncation_direction": "right", "raw_scores": false, "prompt_name":
-// null.
+// behaviour are accepted: "truncation_direction": "right", "raw_scores": false. "prompt_name"
+// selects a prompt of the model; null means its usual prompt.
 
 // {"error", "error_type"}
 HttpResponse tei_error(const RequestError& error);

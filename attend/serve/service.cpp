@@ -100,8 +100,9 @@ void Service::load() {
           metrics_.count_batch(queued_seconds, together);
         },
         static_cast<size_t>(served.model->threads()),
-        [&model = *served.model](const std::vector<std::string>& sources) {
-          return model.embed(sources);
+        [&model = *served.model](const std::vector<std::string>& sources,
+                                 const std::string& prompt) {
+          return model.embed(sources, prompt);
         },
         static_cast<size_t>(served.model->maximum_source_length()));
     served.worker = std::make_unique<WorkThreads>(worker_threads, options_.queue);

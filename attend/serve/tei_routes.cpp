@@ -51,9 +51,6 @@ struct TeiRequest {
   }
 
   void check() const {
-    if (!prompt_name.empty())
-      throw RequestError(422, "the server has no named prompts; put the prompt before the text",
-                         "prompt_name", "invalid_value");
     if (is_raw)
       throw RequestError(422, "scores are probabilities; leave raw_scores out", "raw_scores",
                          "invalid_value");
@@ -141,15 +138,25 @@ Request read_tei(const HttpRequest& request) {
   return asked;
 }
 
+// The prompt of that name. RequestError (422) if the model lacks it.
+std::string prompt_of(const ServedModel& served, const TeiRequest& asked) {
+  try {
+    return served.model->prompt(asked.prompt_name);
+  } catch (const Error& error) {
+    throw RequestError(422, error.what(), "prompt_name", "invalid_value");
+  }
+}
+
 VectorForm vector_form(const TeiRequest& asked) {
   return {asked.dimensions, asked.is_normalised, asked.is_cut, "inputs"};
 }
 
 void embed(Service& service, const ServedModel& served, const HttpReply& reply,
-           const RequestInputs& inputs, const VectorForm& form) {
+           const RequestInputs& inputs, const TeiRequest& asked) {
+  const std::string prompt = prompt_of(served, asked);
   ask_vectors({service, served, reply, "inputs", tei_error},
-              texts_of(served, inputs, "inputs", reply),
-              [&served, form](const std::vector<Embedding>& embeddings) {
+              texts_of(served, inputs, "inputs", reply), prompt,
+              [&served, form = vector_form(asked)](const std::vector<Embedding>& embeddings) {
                 std::vector<std::string> all;
                 for (size_t i = 0; i < embeddings.size(); ++i)
                   all.push_back(numbers_json(text_vector(*served.model, embeddings[i], i, form)));
@@ -253,20 +260,23 @@ void answer_tei_root(Service& service, const HttpRequest& request, const HttpRep
                        is_of_labels ? "the model gives vectors; inputs must be texts or token ids"
                                     : "the model gives labels; inputs must be [[\"text\"], ..]",
                        "inputs", "invalid_value");
-  if (has_labels) return predict(service, served, reply, asked.inputs, asked.is_cut);
-  embed(service, served, reply, asked.inputs, vector_form(asked));
+  if (has_labels) {
+    prompt_of(served, asked);  // refuses names, since only vectors have prompts
+    return predict(service, served, reply, asked.inputs, asked.is_cut);
+  }
+  embed(service, served, reply, asked.inputs, asked);
 }
 
 void answer_tei_embed(Service& service, const HttpRequest& request, const HttpReply& reply) {
   const auto asked = read_tei<TeiEmbedRequest>(request);
-  embed(service, tei_model(service, asked.model), reply, asked.inputs, vector_form(asked));
+  embed(service, tei_model(service, asked.model), reply, asked.inputs, asked);
 }
 
 void answer_tei_embed_all(Service& service, const HttpRequest& request, const HttpReply& reply) {
   const auto asked = read_tei<TeiEmbedAllRequest>(request);
   const ServedModel& served = tei_model(service, asked.model);
   ask_vectors({service, served, reply, "inputs", tei_error},
-              texts_of(served, asked.inputs, "inputs", reply),
+              texts_of(served, asked.inputs, "inputs", reply), prompt_of(served, asked),
               [&served, form = vector_form(asked)](const std::vector<Embedding>& embeddings) {
                 std::vector<std::string> all;
                 size_t numbers = 0;
@@ -290,7 +300,7 @@ void answer_tei_similarity(Service& service, const HttpRequest& request, const H
   const ServedModel& served = tei_model(service, asked.model);
   std::vector<std::string> texts = {asked.sentence};
   texts.insert(texts.end(), asked.others.begin(), asked.others.end());
-  ask_vectors({service, served, reply, "inputs", tei_error}, texts,
+  ask_vectors({service, served, reply, "inputs", tei_error}, texts, prompt_of(served, asked),
               [&served, form = vector_form(asked)](const std::vector<Embedding>& embeddings) {
                 std::vector<std::vector<float>> vectors;
                 for (size_t i = 0; i < embeddings.size(); ++i)
@@ -310,8 +320,9 @@ void answer_tei_predict(Service& service, const HttpRequest& request, const Http
 void answer_tei_tokenize(Service& service, const HttpRequest& request, const HttpReply& reply) {
   auto asked = read_tei<TeiTokenizeRequest>(request);
   const ServedModel& served = text_model(service, tei_model(service, asked.model).name);
+  const std::string prompt = asked.prompt_name.empty() ? "" : prompt_of(served, asked);
   size_t bytes = 0;
-  for (const std::string& text : asked.inputs.texts) bytes += text.size();
+  for (std::string& text : asked.inputs.texts) bytes += text.insert(0, prompt).size();
   if (bytes > max_tokenised_bytes)
     throw RequestError(422,
                        fmt::format("the inputs have {} bytes; up to {} are tokenised at once, send "

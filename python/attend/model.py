@@ -26,6 +26,8 @@ if TYPE_CHECKING:
 
 Option = Union[bool, int, float, str, None]
 
+_PACKED_TYPES = {"binary": "int8", "ubinary": "uint8"}  # other names of `precision` are types of numpy
+
 
 @dataclass(frozen=True, eq=False)
 class Map:
@@ -116,15 +118,17 @@ class Model:
         return [_label_probabilities(answer["predictions"]) for answer in self.answers(texts, **search, **options)]
 
     def embed(self, texts: Iterable[str], **options: Option) -> np.ndarray:
-        """The vectors of `attend embed`, float32 [texts, width]; [0, 0] without texts. ValueError for an empty text,
-        since it has no vector."""
+        """The vectors of `attend embed`, [texts, width]; [0, 0] without texts. The type is float32, or the one of
+        `precision` (int8 for "binary", uint8 for "ubinary"). ValueError for an empty text, since it has no vector."""
         import numpy as np
 
         vectors = [answer["vector"] for answer in self._objects("embed", texts, options)]
         for i, vector in enumerate(vectors):
             if not vector:
                 raise ValueError(f"texts[{i}] has no vector; leave empty texts out")
-        return np.array(vectors, dtype=np.float32).reshape(len(vectors), -1 if vectors else 0)
+        precision = str(options.get("precision") or "float32")
+        numbers = np.array(vectors, dtype=_PACKED_TYPES.get(precision, precision))
+        return numbers.reshape(len(vectors), -1 if vectors else 0)
 
     def explain(self, source: str, target: str | None = None, *, method: str | None = None, evidence: bool = False,
                 **options: Option) -> Explanation:
@@ -191,7 +195,9 @@ class Model:
 
 def _arguments(options: dict[str, Option]) -> Iterator[str]:
     for name, value in options.items():
-        if value is not None and value is not False:
+        if value == "":  # the program would read the next argument after `=`
+            yield from ("--" + name.replace("_", "-"), "")
+        elif value is not None and value is not False:
             yield "--" + name.replace("_", "-") + ("" if value is True else f"={value}")
 
 

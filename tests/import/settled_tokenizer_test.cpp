@@ -15,7 +15,6 @@ using nlohmann::json;
 using test::ForeignFolder;
 using test::refused;
 using testing::ElementsAre;
-using testing::ElementsAreArray;
 using testing::HasSubstr;
 
 using Change = std::function<void(ForeignFolder&)>;
@@ -171,53 +170,6 @@ TEST(LongestText, IsTheModelsUnlessTheEncoderSaysIt) {
   EXPECT_THAT(refused("BertModel",
                       [](ForeignFolder& foreign) { settings(foreign)["model_max_length"] = 0; }),
               HasSubstr("model_max_length is 0; set 1 or more"));
-}
-
-// The vector of a text by a sentence encoder with these files.
-std::vector<float> vector_of(const json& files, const std::string& text) {
-  const test::TemporaryFolder folder;
-  ForeignFolder foreign("BertModel");
-  foreign.files["modules.json"] = {{{"path", ""}, {"type", "base.modules.transformer.Transformer"}},
-                                   {{"path", "1_Pooling"}, {"type", "modules.pooling.Pooling"}},
-                                   {{"path", "2_Dropout"}, {"type", "modules.dropout.Dropout"}}};
-  foreign.files["1_Pooling/config.json"] = {{"embedding_dimension", 8}, {"pooling_mode", {"mean"}}};
-  foreign.files.update(files);
-  foreign.write(folder / "theirs");
-  import_model(folder / "theirs", folder / "ours");
-  return Model(folder / "ours").embed({text})[0].whole;
-}
-
-TEST(SentenceEncoder, KeepsTheFirstNumbers) {
-  const std::vector<float> whole = vector_of(json::object(), "the cat");
-  const json cut = {{"config_sentence_transformers.json",
-                     {{"model_type", "SentenceTransformer"}, {"truncate_dim", 3}}}};
-  EXPECT_THAT(vector_of(cut, "the cat"), ElementsAreArray(whole.begin(), whole.begin() + 3));
-  const json more = {{"config_sentence_transformers.json", {{"truncate_dim", 9}}}};
-  EXPECT_EQ(vector_of(more, "the cat"), whole);
-}
-
-TEST(SentenceEncoder, PutsTextsIntoLowerCase) {
-  const json cased = {
-      {"tokenizer_config.json", {{"tokenizer_class", "BertTokenizer"}, {"do_lower_case", false}}}};
-  json lowered = cased;
-  lowered["sentence_bert_config.json"] = {{"do_lower_case", true}};
-  EXPECT_NE(vector_of(cased, "THE Cat"), vector_of(cased, "the cat"));
-  EXPECT_EQ(vector_of(lowered, "THE Cat"), vector_of(cased, "the cat"));
-}
-
-TEST(SentenceEncoder, NamesWhatItDoesNotHonour) {
-  const auto refusal = [](const std::string& file, const json& document) {
-    return test::error_of([&] { vector_of({{file, document}}, "the"); });
-  };
-  const std::string whole = "config_sentence_transformers.json";
-  EXPECT_THAT(refusal(whole, {{"model_type", "SparseEncoder"}}), HasSubstr("model_type is"));
-  EXPECT_THAT(refusal(whole, {{"default_prompt_name", "q"}, {"prompts", {{"q", "query: "}}}}),
-              HasSubstr("default_prompt_name is set"));
-  EXPECT_EQ(refusal(whole, {{"default_prompt_name", "q"}, {"prompts", {{"q", ""}}}}), "");
-  EXPECT_THAT(refusal("sentence_bert_config.json", {{"query_length", 8}}),
-              HasSubstr("query_length is set"));
-  EXPECT_THAT(refusal("sentence_bert_config.json", {{"transformer_task", "fill-mask"}}),
-              HasSubstr("transformer_task is"));
 }
 
 TEST(Decoders, AreNotNeededByModelsThatAnswerNoText) {

@@ -87,6 +87,50 @@ TEST(Embedder, PoolsInEachWayAndInSeveral) {
   EXPECT_THAT(test::error_of([&] { config.check(); }), HasSubstr("median"));
 }
 
+TEST(Embedder, NormalisesTheTextVectorBeforeItsLength) {
+  const Tensor vectors = at::randn({3, 20});
+  EmbedderConfig config = small();
+  config.text_norm = true;
+  const Tensor mean = vectors.mean(0);
+  const Tensor wanted = at::layer_norm(mean, {20}, {}, {}, 1e-5);
+  EXPECT_TRUE(make(config)->text_vector(vectors).allclose(wanted, 0, 1e-6));
+  config.unit_length = true;
+  EXPECT_TRUE(make(config)->text_vector(vectors).allclose(wanted / wanted.norm(), 0, 1e-6));
+}
+
+TEST(Embedder, LeavesTheFirstTokensOut) {
+  const Tensor vectors = at::randn({4, 20});
+  const auto rest = [&](const std::string& way) {
+    EmbedderConfig config = small();
+    config.text_vector = way;
+    return make(config)->text_vector_after(vectors, 2);
+  };
+  EXPECT_TRUE(rest("mean").allclose((vectors[2] + vectors[3]) / 2, 0, 1e-6));
+  EXPECT_TRUE(rest("first").equal(vectors[2]));
+  EXPECT_TRUE(rest("last").equal(vectors[3]));
+  EXPECT_TRUE(rest("maximum").equal(at::maximum(vectors[2], vectors[3])));
+  EXPECT_TRUE(rest("mean_by_root").allclose((vectors[2] + vectors[3]) / std::sqrt(2), 0, 1e-6));
+  // Weights count the tokens that are left out.
+  EXPECT_TRUE(rest("weighted_mean").allclose((3 * vectors[2] + 4 * vectors[3]) / 7, 0, 1e-6));
+}
+
+TEST(TextPrompts, AreFoundByName) {
+  const TextPrompts prompts =
+      read_text_prompts(R"({"query": "find: ", "plain": ""})", "query", /*are_pooled=*/true);
+  EXPECT_EQ(prompts.text(), "find: ");
+  EXPECT_EQ(prompts.text("plain"), "");
+  EXPECT_THAT(test::error_of([&] { (void)prompts.text("quary"); }), HasSubstr("query"));
+  EXPECT_EQ(TextPrompts{}.text(), "");
+  EXPECT_THAT(test::error_of([] { (void)TextPrompts{}.text("query"); }),
+              HasSubstr("no named prompts"));
+  for (const char* text : {"[]", R"({"a": 1})", R"({"": "a"})", "{", "1"})
+    EXPECT_THAT(test::error_of([&] { read_text_prompts(text, "", true); }),
+                HasSubstr("write a JSON object"))
+        << text;
+  EXPECT_THAT(test::error_of([] { read_text_prompts(R"({"a": "b"})", "c", true); }),
+              HasSubstr("model.default_prompt is 'c', which model.prompts lacks"));
+}
+
 TEST(Embedder, SaysWhatToDoWhereItIsAskedForMore) {
   const auto network = make(small());
   EXPECT_THAT(test::error_of([&] { network->objective({}, {}, 0); }), HasSubstr("--init"));

@@ -53,7 +53,7 @@ class Model {
   }
   // Makes vectors with the source as their token.
   AnswerQueue::Embed embed() {
-    return [this](const Texts& sources) {
+    return [this](const Texts& sources, const std::string& /*prompt*/) {
       pass(sources);
       std::vector<Embedding> embeddings(sources.size());
       for (size_t i = 0; i < sources.size(); ++i) {
