@@ -15,7 +15,7 @@ constexpr const char* output_weight = "lm_head.weight";
 
 struct T5Architecture {
   std::string name;
-  bool decodes = true;  // false: the encoder alone
+  bool decodes = true;  // false: only the encoder
 };
 
 // T5WithLMHeadModel is a name of 2019.

@@ -41,9 +41,10 @@ RouteFields predict_fields;
 RouteAnswer answer_classify;
 RouteFields classify_fields;
 
-// POST /v1/rerank as Jina's and Cohere's clients send it: {"model", "query", "documents", "top_n",
-// "return_documents"} to {"results": [{"index", "relevance_score", "document"}]}, the most relevant
-// document first, for classifiers of pairs that answer one number. Long documents are cut.
+// POST /v1/rerank and /v2/rerank as Jina's and Cohere's clients send it: {"model", "query",
+// "documents", "top_n", "return_documents", "max_tokens_per_doc"} to {"results": [{"index",
+// "relevance_score", "document"}]}, the most relevant document first, for classifiers of pairs that
+// answer one number. Long documents are cut.
 RouteAnswer answer_rerank;
 RouteFields rerank_fields;
 
@@ -80,9 +81,9 @@ RouteFields score_fields;
 // {"error", "error_type"}
 HttpResponse tei_error(const RequestError& error);
 
-// End at which a long text is cut.
-enum class CutEnd { right };
-inline EnumNames names_of(CutEnd) { return {"right"}; }
+// End at which a long text is cut. Some clients send the second spelling.
+enum class CutEnd { right, capitalised_right };
+inline EnumNames names_of(CutEnd) { return {"right", "Right"}; }
 
 // The named model; clients usually name none, which means the first.
 const ServedModel& tei_model(const Service& service, const std::string& name);

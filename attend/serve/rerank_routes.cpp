@@ -20,6 +20,7 @@ using nlohmann::json;
 
 // Maximum number of texts that one request ranks; half of the default queue.
 constexpr double max_ranked = 128;
+constexpr double max_document_tokens = 1 << 20;
 
 struct TeiRerankRequest {
   std::string model, query;
@@ -41,7 +42,7 @@ struct TeiRerankRequest {
 struct RerankRequest {
   std::string model, query;
   RequestInputs documents{{InputForm::texts, InputForm::text_objects}};
-  int64_t top = 0;
+  int64_t top = 0, longest = 0;
   bool has_documents = false;
 
   std::vector<RequestField> fields() {
@@ -49,13 +50,14 @@ struct RerankRequest {
             {"query", &query, 0, 0, true},
             {"documents", &documents, 1, max_ranked, true},
             {"top_n", &top, 1, max_ranked, false, true, false},
-            {"return_documents", &has_documents, 0, 0, false, true}};
+            {"return_documents", &has_documents, 0, 0, false, true},
+            {"max_tokens_per_doc", &longest, 1, max_document_tokens, false, true, false}};
   }
 };
 
-// Sources of the query with each text. A TAB would separate further texts.
+// Sources of the query with each text of the field. A TAB would separate further texts.
 std::vector<std::string> pairs_of(const ServedModel& served, const std::string& query,
-                                  const std::vector<std::string>& texts) {
+                                  const std::string& field, const std::vector<std::string>& texts) {
   const Model& model = *served.model;
   if (model.text().pairs == PairTexts::never || model.answer_kind().has_probabilities())
     throw RequestError(422,
@@ -71,8 +73,12 @@ std::vector<std::string> pairs_of(const ServedModel& served, const std::string& 
   };
   std::vector<std::string> pairs;
   pairs.reserve(texts.size());
-  for (const std::string& text : texts)
+  for (const std::string& text : texts) {
+    if (split_words(text).empty())
+      throw RequestError(422, fmt::format("{}[{}] is blank; send a text", field, pairs.size()),
+                         field, "invalid_value");
     pairs.push_back(without_tabs(query) + '\t' + without_tabs(text));
+  }
   return pairs;
 }
 
@@ -111,7 +117,7 @@ void answer_tei_rerank(Service& service, const HttpRequest& request, const HttpR
   read_request(request.body, asked.fields());
   const ServedModel& served = tei_model(service, asked.model);
   ask({service, served, reply, "texts", tei_error},
-      requests_of(pairs_of(served, asked.query, asked.texts.texts), SearchOptions()),
+      requests_of(pairs_of(served, asked.query, "texts", asked.texts.texts), SearchOptions()),
       [&served, asked](const std::vector<Answer>& answers) {
         for (size_t i = 0; i < answers.size(); ++i)
           if (answers[i].truncated && !asked.is_cut) throw too_long(*served.model, "texts", i);
@@ -130,8 +136,16 @@ void answer_rerank(Service& service, const HttpRequest& request, const HttpReply
   RerankRequest asked;
   read_request(request.body, asked.fields());
   const ServedModel& served = service.model_named(asked.model);
+  if (const int64_t most = served.model->maximum_source_length();
+      asked.longest > 0 && asked.longest < most)
+    throw RequestError(422,
+                       fmt::format("the model cuts a query and a document at {} tokens together; "
+                                   "leave max_tokens_per_doc out",
+                                   most),
+                       "max_tokens_per_doc", "invalid_value");
   ask({service, served, reply, "documents"},
-      requests_of(pairs_of(served, asked.query, asked.documents.texts), SearchOptions()),
+      requests_of(pairs_of(served, asked.query, "documents", asked.documents.texts),
+                  SearchOptions()),
       [&served, asked](const std::vector<Answer>& answers) {
         const std::vector<double> scores = scores_of(*served.model, answers, /*is_raw=*/false);
         json results = json::array();

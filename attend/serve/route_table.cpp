@@ -82,6 +82,7 @@ std::vector<Route> own_routes() {
       post("/v1/predict", "predict", answer_predict, predict_fields, "Predictions"),
       post("/v1/classify", "classify", answer_classify, classify_fields, "Classifications"),
       post("/v1/rerank", "rerank", answer_rerank, rerank_fields, "RankedDocuments"),
+      post("/v2/rerank", "rerank_v2", answer_rerank, rerank_fields, "RankedDocuments"),
       post("/v1/embeddings", "embeddings", answer_embeddings, embeddings_fields, "Embeddings"),
       with_types(post("/v1/explain", "explain", answer_explain, explain_fields, "Explanations",
                       RouteNeeds::models),

@@ -232,6 +232,13 @@ json model_type_json(const Model& model) {
   return {{"classifier", {{"id2label", names}, {"label2id", ids}}}};
 }
 
+// Whether /predict is the route of the model, or the one that refuses it.
+bool answers_labels(const Model& model) {
+  const AnswerKind& kind = model.answer_kind();
+  const bool is_number = kind.has_answers() && !kind.has_probabilities();
+  return kind.is_label() || kind.is_label_set() || kind.is_tags() || is_number;
+}
+
 }  // namespace
 
 const ServedModel& tei_model(const Service& service, const std::string& name) {
@@ -254,7 +261,7 @@ void answer_tei_root(Service& service, const HttpRequest& request, const HttpRep
   const ServedModel& served = tei_model(service, asked.model);
   const InputForm form = asked.inputs.form;
   const bool is_of_labels = form == InputForm::text_rows;
-  const bool has_labels = !served.model->labels().empty();
+  const bool has_labels = answers_labels(*served.model);
   if (form != InputForm::text && is_of_labels != has_labels)
     throw RequestError(422,
                        is_of_labels ? "the model gives vectors; inputs must be texts or token ids"

@@ -43,6 +43,10 @@ class Ranked(program.Case):
         objects = self.server.answer("/v1/rerank", model="ranker", query=QUERY,
                                      documents=[{"text": text} for text in TEXTS])
         self.assertEqual({one["index"]: one["relevance_score"] for one in objects["results"]}, dict(enumerate(scores)))
+        # As Cohere's newer client sends it.
+        newer = self.server.answer("/v2/rerank", model="ranker", query=QUERY, documents=TEXTS, top_n=3,
+                                   max_tokens_per_doc=4096)
+        self.assertEqual(newer["results"], objects["results"])
 
     def test_reads_a_tab_as_a_blank(self):
         tabs, blanks = (self.server.answer("/rerank", query=f"the{space}cat", texts=[f"a{space}dog"])
@@ -51,14 +55,19 @@ class Ranked(program.Case):
 
     def test_cuts_only_if_asked(self):
         long = ["a dog " * 20]
-        self.server.refusal("/rerank", 413, query=QUERY, texts=long)
+        self.server.refusal("/rerank", 413, query=QUERY, texts=long, truncation_direction="Right")
         self.assertEqual(len(self.server.answer("/rerank", query=QUERY, texts=long, truncate=True)), 1)
         self.assertEqual(len(self.server.answer("/v1/rerank", model="ranker", query=QUERY, documents=long)["results"]), 1)
 
     def test_refuses_what_it_cannot_rank(self):
         self.assertIn("does not score pairs", self.server.refusal("/rerank", 422, model="labels", query=QUERY, texts=TEXTS))
         self.assertIn("query is blank", self.server.refusal("/rerank", 422, query=" ", texts=TEXTS))
-        self.assertIn("second text of the pair is empty", self.server.refusal("/rerank", 422, query=QUERY, texts=["a", " "]))
+        self.assertIn("texts[1] is blank", self.server.refusal("/rerank", 422, query=QUERY, texts=["a", " "]))
+        self.assertIn("documents[0] is blank",
+                      self.server.refusal("/v1/rerank", 422, model="ranker", query=QUERY, documents=["\t"]))
+        self.assertIn("leave max_tokens_per_doc out", self.server.refusal(
+            "/v2/rerank", 422, model="ranker", query=QUERY, documents=TEXTS, max_tokens_per_doc=2))
+        self.assertIn("has no labels", self.server.refusal("/", 422, model="ranker", inputs="a text"))
         self.assertIn("from 1 to 128", self.server.refusal("/rerank", 422, query=QUERY, texts=["a"] * 129))
         self.assertIn("an array of strings or an array of objects with a text",
                       self.server.refusal("/v1/rerank", 422, model="ranker", query=QUERY, documents=[{"title": "a"}]))
