@@ -46,13 +46,9 @@ void add_model_option(CLI::App& command, DecodeOptions& options, const Setting& 
   });
 }
 
-void add_language_options(CLI::App& command, ModelOptions& options) {
-  command.add_option("--from", options.source_language,
-                     "language of the sources, such as eng_Latn, for a model with languages; "
-                     "default: data.source_language of the model");
-  command.add_option("--to", options.target_language,
-                     "language of the answers, for a model with languages; default: "
-                     "data.target_language of the model");
+void add_language_options(CLI::App& command, ModelOptions& options, const Settings& settings) {
+  command.add_option("--from", options.source_language, setting_of(settings, "from").help);
+  command.add_option("--to", options.target_language, setting_of(settings, "to").help);
 }
 
 // A default of the model gives way to a length that was given.
@@ -69,9 +65,9 @@ void add_length_options(CLI::App& command, DecodeOptions& options, const Setting
 }  // namespace
 
 void add_search_options(CLI::App& command, DecodeOptions& options) {
-  add_language_options(command, options.model);
   SearchOptions& search = options.search;
   const Settings settings = search.settings();
+  add_language_options(command, options.model, settings);
   for (const char* name : {"beam", "length_penalty"})
     add_model_option(command, options, setting_of(settings, name));
   command.add_flag_callback(

@@ -96,7 +96,7 @@ class PairReader {
 void each_pair(PairFiles files, const std::function<void(Example&&)>& take, const Tell& tell = {},
                int64_t* bad = nullptr);
 
-// Throws the Error of a file without examples, with what is wanted.
+// Throws an Error: the file has no examples. The message says what a line must be.
 [[noreturn]] void fail_empty(const PairFiles& files);
 
 // Returns all examples of each_pair. Error also if there are none.

@@ -293,9 +293,8 @@ void Predictor::check(const SearchOptions& options, bool has_prefixes) const {
   if (kind_.is_searched() && target.tokenizer && target.tokenizer->language_token().empty() &&
       !target.tokenizer->languages().empty())
     fail(
-        "the model translates into {} languages, and none is chosen; name one by --to, the field "
-        "to "
-        "of a request, or data.target_language",
+        "the model translates into {} languages, and none is chosen; name one by --to, by to in a "
+        "request, or by data.target_language",
         target.tokenizer->languages().size());
 }
 

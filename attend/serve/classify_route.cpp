@@ -26,11 +26,15 @@ struct ClassifyRequest {
 
 }  // namespace
 
+bool gives_labels(const AnswerKind& kind) {
+  return kind.is_label() || kind.is_label_set() || kind.is_tags();
+}
+
 std::vector<Request> label_requests(const ServedModel& served,
                                     const std::vector<std::string>& texts, int64_t maximum) {
   const Model& model = *served.model;
   const AnswerKind& kind = model.answer_kind();
-  if (!kind.is_label() && !kind.is_label_set() && !kind.is_tags())
+  if (!gives_labels(kind))
     throw RequestError(
         422, fmt::format("a model of type {} has no labels; ask /v1/predict", model.type()),
         "model", "invalid_value");

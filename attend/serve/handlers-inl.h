@@ -120,6 +120,9 @@ RouteFields tei_decode_fields;
 // GET /info: type of the model and limits of the server.
 RouteAnswer answer_tei_info;
 
+// Whether answers are a label, any number of labels, or a label per token.
+bool gives_labels(const AnswerKind& kind);
+
 // Requests for the `maximum` most probable labels of each text; 0: all labels. RequestError (422)
 // if the model has no labels.
 std::vector<Request> label_requests(const ServedModel& served,

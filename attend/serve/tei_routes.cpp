@@ -236,7 +236,7 @@ json model_type_json(const Model& model) {
 bool answers_labels(const Model& model) {
   const AnswerKind& kind = model.answer_kind();
   const bool is_number = kind.has_answers() && !kind.has_probabilities();
-  return kind.is_label() || kind.is_label_set() || kind.is_tags() || is_number;
+  return gives_labels(kind) || is_number;
 }
 
 }  // namespace
