@@ -12,7 +12,7 @@ std::string TextPrompts::text(const std::string& name) const {
   const std::string& chosen = name.empty() ? usual : name;
   if (chosen.empty()) return "";
   if (rows.empty())
-    fail("the model has no named prompts, and {} is one; write the prompt before the text",
+    fail("the model has no named prompts, so it lacks {}; write the prompt before the text",
          in_quotes(chosen));
   return find_row(rows, "prompt", chosen).text;
 }
