@@ -69,7 +69,7 @@ std::string keys_ending_like(const Settings& settings, std::string_view key) {
 
 // A key may also be written under a wrong table or under none; then its last part is compared.
 std::string nearest_key(const Settings& settings, std::string_view key) {
-  if (const std::string like = keys_ending_like(settings, key); !like.empty()) return like;
+  if (std::string like = keys_ending_like(settings, key); !like.empty()) return like;
   std::vector<std::string> keys, parts;
   for (const Setting& setting : settings) {
     keys.push_back(setting.key);
