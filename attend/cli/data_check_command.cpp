@@ -11,6 +11,7 @@
 #include "attend/data/data_check.h"
 #include "attend/data/data_format.h"
 #include "attend/files/json_line.h"
+#include "attend/text/fasta.h"
 
 namespace attend {
 namespace {
@@ -89,6 +90,8 @@ void print_file(const FileSummary& file) {
       "  {} lines, {} of them repeated{}\n",
       file.path, file.lines, file.repeated,
       file.pairs ? fmt::format("; {} sources with several targets", file.several_targets) : "");
+  if (!file.pairs && !is_fasta(file.path))
+    fmt::print("  read as texts, as its first line has no TAB\n");
   if (!file.columns.empty())
     fmt::print("  the columns {} and {}, as the first row names them\n", in_quotes(file.columns[0]),
                in_quotes(file.columns[1]));
@@ -154,6 +157,9 @@ std::vector<std::string> files_of(const std::string& path) {
 // Returns the settings for reading the data: from --set, or from the format of the file in the
 // folder.
 TextConfig text_of(const CheckOptions& options, const std::string& path) {
+  for (const std::string& assignment : options.assignments)
+    if (!assigned_key(assignment).starts_with("data."))
+      fail("--set {}: does not change how data are read; leave it out", assignment);
   TextConfig text;
   for (const DataFormatRow& row : data_formats())
     if (row.is_folder() && std::filesystem::is_directory(path) &&

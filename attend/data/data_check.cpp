@@ -4,6 +4,7 @@
 #include <array>
 #include <map>
 #include <memory>
+#include <nlohmann/json.hpp>
 #include <optional>
 #include <unordered_map>
 #include <unordered_set>
@@ -125,7 +126,7 @@ class Rows {
 
   void split(Row& row) {
     const auto tabs = std::count(row.source.begin(), row.source.end(), '\t');
-    if (number() == 1) tabs_ = tabs > 0;
+    if (number() == 1) tabs_ = tabs > 0 || !names_text(files_.source);
     if (!tabs_) return;
     if (tabs != 1 && files_.pairs == PairTexts::never) {
       row.problem = fmt::format("{}: {} TABs; one is wanted, between source and target",
@@ -227,7 +228,7 @@ class FileCheck {
       look_at_lengths();
     for (OddLines* odd :
          {&malformed_, &empty_, &long_, &uneven_, &no_letters_, &unchanged_, &header_, &quoted_,
-          &unreadable_, &other_form_, &coloured_, &transparent_})
+          &json_, &unreadable_, &other_form_, &coloured_, &transparent_})
       if (odd->count > 0) summary_.odd.push_back(std::move(*odd));
     return std::move(summary_);
   }
@@ -279,6 +280,8 @@ class FileCheck {
     if (!row.problem.empty()) return tell_malformed(line, row.problem);
     const Count source = count(row.source), target = count(row.target);
     if (source.words == 0 && !pairs) return;  // texts may have blank lines
+    if (!pairs && row.source.starts_with('{') && nlohmann::json::accept(row.source))
+      tell(json_, line);
     if (source.words == 0 || (target.words == 0 && pairs && !may_be_empty_))
       return tell(empty_, line);
     if (const std::string refusal = pairs ? refusal_of(row) : ""; !refusal.empty())
@@ -403,6 +406,8 @@ class FileCheck {
   OddLines header_{"header", "have a label of their own", "if that is a header, remove it"};
   OddLines quoted_{"quoted", "have a field in quotes with quotes doubled, as in CSV",
                    "quotes are read as text; save the file as CSV, or without them"};
+  OddLines json_{"json", "are objects of JSON",
+                 "they are read as texts; to learn pairs, write two of the fields as TSV or CSV"};
   OddLines unreadable_{"unreadable", "name files that cannot be read",
                        "mend or remove them: training stops there", true};
   OddLines other_form_{"other_form",

@@ -27,9 +27,9 @@ using PairCheck = std::function<void(const std::string& source, const std::strin
 using Tell = std::function<void(const std::string& remark)>;
 
 // Files of pairs: one file of lines source TAB target; a file in CoNLL columns, if its name ends in
-// .conll or .conllu; a CSV file with a header, if its name ends in .csv or columns are named; or,
-// with a `target`, two files (lines with equal numbers are pairs). Any file may be packed by
-// gzip or xz; its name then ends in .gz or .xz.
+// .conll or .conllu; a table with a header (CsvReader), if its name ends in .csv or columns are
+// named; or, with a `target`, two files (lines with equal numbers are pairs). Any file may be
+// packed by gzip or xz; its name then ends in .gz or .xz.
 struct PairFiles {
   std::string source;
   std::string target = {};

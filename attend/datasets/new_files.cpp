@@ -16,7 +16,7 @@ void write_new_files(const std::vector<NewFile>& files) {
 }
 
 std::string NewFolder::add(const std::string& name, std::string bytes) {
-  const std::string path = (std::filesystem::path(folder_) / name).string();
+  std::string path = (std::filesystem::path(folder_) / name).string();
   files_.push_back({path, std::move(bytes)});
   return path;
 }

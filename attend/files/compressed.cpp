@@ -17,17 +17,34 @@ namespace {
 constexpr std::string_view gzip_magic = "\x1f\x8b";
 constexpr std::string_view xz_magic("\xfd\x37zXZ\0", 6);
 
-// First bytes of files that other programs packed.
-struct OtherPacking {
+// First bytes of files that hold no plain text.
+struct OtherForm {
   std::string_view magic, name;
+  std::string_view remedy = "unpack it, or pack it by gzip or xz";
   size_t between = 0;             // variable bytes after `magic`
   std::string_view further = {};  // bytes after these
 };
-constexpr OtherPacking other_packings[] = {{"BZh", "bzip2", 1, "1AY&SY"},
-                                           {"\x28\xb5\x2f\xfd", "zstd"},
-                                           {"\x04\x22\x4d\x18", "lz4"},
-                                           {"\x1f\x9d", "compress"},
-                                           {"7z\xbc\xaf\x27\x1c", "7-Zip"}};
+constexpr std::string_view as_table = "write its rows as CSV or TSV";
+constexpr std::string_view as_utf8 = "save it as UTF-8";
+constexpr OtherForm other_forms[] = {
+    {.magic = "BZh", .name = "packed by bzip2", .between = 1, .further = "1AY&SY"},
+    {"\x28\xb5\x2f\xfd", "packed by zstd"},
+    {"\x04\x22\x4d\x18", "packed by lz4"},
+    {"\x1f\x9d", "packed by compress"},
+    {"7z\xbc\xaf\x27\x1c", "packed by 7-Zip"},
+    {"PK\x03\x04", "a ZIP archive or an Excel workbook", "unpack it, or save the sheet as CSV"},
+    {"\xd0\xcf\x11\xe0", "an old Excel workbook or another Office document",
+     "save the sheet as CSV"},
+    {"PAR1\x15", "a Parquet file", as_table},
+    {{"ARROW1\0", 7}, "an Arrow file", as_table},
+    {"\xff\xff\xff\xff", "a stream of Arrow", as_table},
+    {{"SQLite format 3\0", 16}, "an SQLite database", as_table},
+    {"\x89HDF\r\n", "an HDF5 file", as_table},
+    {"\x80\x04\x95", "a pickle of Python", as_table},
+    {"\x80\x05\x95", "a pickle of Python", as_table},
+    {"%PDF-", "a PDF document", "save its text as UTF-8"},
+    {"\xff\xfe", "UTF-16 text", as_utf8},
+    {"\xfe\xff", "UTF-16 text", as_utf8}};
 
 // A higher ratio indicates a decompression bomb.
 constexpr int64_t largest_ratio = 200;
@@ -101,12 +118,11 @@ void ByteReader::State::begin() {
     if (lzma_stream_decoder(&xz, xz_memory, LZMA_CONCATENATED) != LZMA_OK) throw std::bad_alloc();
     packing = Packing::xz;
   }
-  for (const OtherPacking& other : other_packings)
+  for (const OtherForm& other : other_forms)
     if (packed.starts_with(other.magic) &&
         packed.substr(std::min(other.magic.size() + other.between, packed.size()))
             .starts_with(other.further))
-      fail("{}: is packed by {}, which is not read; unpack it, or pack it by gzip or xz", name,
-           other.name);
+      fail("{}: is {}, which is not read; {}", name, other.name, other.remedy);
 }
 
 void ByteReader::State::fail_packed(std::string_view problem) const {

@@ -12,8 +12,8 @@ namespace attend {
 // Reads the bytes of a file in order and unpacks gzip and xz, which are detected by the first
 // bytes, not by the name. Errors begin with the file's name: errors of InputFile; packed data that
 // is truncated, damaged (checksums are verified) or followed by other bytes; output over
-// `maximum_bytes`; output over 16 MiB and over 200 times the input; files packed by bzip2, zstd,
-// lz4, compress or 7-Zip.
+// `maximum_bytes`; output over 16 MiB and over 200 times the input; files packed by other programs,
+// and forms that are not plain text, such as workbooks, Parquet and UTF-16.
 class ByteReader {
  public:
   static constexpr int64_t no_limit = int64_t{1} << 62;

@@ -154,10 +154,9 @@ Tensor Embedder::objective(const Batch& /*batch*/, const Pass& /*pass*/, double 
 std::unique_ptr<DecodingState> Embedder::start(const Tensor& /*source*/, const Tensor& /*lengths*/,
                                                const Pass& /*pass*/) {
   fail(
-      "a model of type embedder gives vectors and answers nothing; ask for them with attend embed, "
-      "compare two texts with attend explain --pair, or begin a classifier with its weights: "
-      "attend "
-      "train --init FOLDER");
+      "a model of type embedder gives vectors and answers nothing; ask for them with attend embed "
+      "or at /v1/embeddings, compare two texts with attend explain --pair, or begin a classifier "
+      "with its weights: attend train --init FOLDER");
 }
 
 }  // namespace attend

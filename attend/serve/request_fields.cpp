@@ -281,6 +281,25 @@ std::set<std::string> read_object(const json& object, const std::vector<RequestF
   return present;
 }
 
+bool has_names(const json& value, const RequestField& field);
+
+bool has_names(const json& value, const std::vector<RequestField>& fields) {
+  if (!value.is_object()) return false;
+  size_t known = 0;
+  for (const RequestField& field : fields) {
+    const auto found = value.find(field.name);
+    if (found == value.end() ? field.is_required : !has_names(*found, field)) return false;
+    known += found != value.end();
+  }
+  return known == value.size();
+}
+
+bool has_names(const json& value, const RequestField& field) {
+  if (field.is_nullable && value.is_null()) return true;
+  const auto* fields = std::get_if<std::vector<RequestField>>(&field.value);
+  return fields == nullptr ? !value.is_object() : has_names(value, *fields);
+}
+
 // The bound as a whole number, clamped to int64_t.
 int64_t whole_bound(double bound) {
   constexpr double end = 9223372036854775808.0;
@@ -361,6 +380,14 @@ std::set<std::string> read_request(std::string_view body, const std::vector<Requ
   const json object = parse_body(body);
   if (!object.is_object()) throw RequestError(422, "the body must be one JSON object");
   return read_object(object, fields);
+}
+
+bool takes_names_of(std::string_view body, const std::vector<RequestField>& fields) {
+  try {
+    return has_names(parse_body(body), fields);
+  } catch (const RequestError&) {
+    return false;
+  }
 }
 
 json request_schema(const std::vector<RequestField>& fields) {

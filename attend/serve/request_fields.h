@@ -94,6 +94,10 @@ constexpr size_t json_values = 1000000;
 // name), a duplicate, missing or out-of-range field, a wrong type, and JSON beyond the limits.
 std::set<std::string> read_request(std::string_view body, const std::vector<RequestField>& fields);
 
+// Whether a body is a JSON object with the names of these fields, at all depths, and no others.
+// Values are not checked further.
+bool takes_names_of(std::string_view body, const std::vector<RequestField>& fields);
+
 // JSON schema of the bodies that read_request() accepts.
 nlohmann::json request_schema(const std::vector<RequestField>& fields);
 

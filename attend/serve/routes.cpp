@@ -67,6 +67,18 @@ std::optional<HttpResponse> load_refusal(const Route& route, Service& service) {
   return std::nullopt;
 }
 
+// Adds to the refusal of a request which other path takes its fields, if this one does not.
+RequestError with_other_path(const RequestError& error, const Route& route,
+                             const std::string& body) {
+  if (error.status() != 422 || route.fields == nullptr || takes_names_of(body, route.fields()))
+    return error;
+  for (const Route& other : route_table())
+    if (other.fields != nullptr && other.path != route.path && takes_names_of(body, other.fields()))
+      return {422, fmt::format("{}; {} takes the fields of this request", error.what(), other.path),
+              error.param(), error.code()};
+  return error;
+}
+
 }  // namespace
 
 std::string route_parameter(const Route& route) {
@@ -114,7 +126,7 @@ void answer_by_route(const Route& route, Service& service, const HttpRequest& re
   try {
     route.answer(service, request, reply);
   } catch (const Error& error) {
-    reply.send(route.error(failure_of(error)));
+    reply.send(route.error(with_other_path(failure_of(error), route, request.body)));
   }
 }
 

@@ -24,7 +24,7 @@ struct TeiRequest {
   std::string model, prompt_name;
   bool is_cut = false, is_normalised = true, is_raw = false;
   CutEnd cut_end = CutEnd::right;
-  int64_t dimensions = 0;
+  int64_t dimensions = 0, top = 0;
 
   static std::vector<RequestField> joined(std::vector<std::vector<RequestField>> parts) {
     std::vector<RequestField> all;
@@ -46,8 +46,10 @@ struct TeiRequest {
   }
   std::vector<RequestField> scoring() {
     return {{"raw_scores", &is_raw, 0, 0, false, true},
-            // Hugging Face's client sends this field, empty.
-            {"parameters", std::vector<RequestField>{}, 0, 0, false, true}};
+            // Hugging Face's client sends this field, perhaps empty.
+            {"parameters",
+             std::vector<RequestField>{{"top_k", &top, 1, max_labels, false, true, false}}, 0, 0,
+             false, true}};
   }
 
   void check() const {
@@ -164,7 +166,8 @@ void embed(Service& service, const ServedModel& served, const HttpReply& reply,
               });
 }
 
-json labels_json(const Answer& answer) {
+// At most `top` labels, if that is not 0.
+json labels_json(const Answer& answer, int64_t top) {
   json labels = json::array();
   const auto add = [&](const std::string& label, double log_probability) {
     labels.push_back({{"label", label}, {"score", std::exp(log_probability)}});
@@ -173,20 +176,23 @@ json labels_json(const Answer& answer) {
     for (const Alternative& label : candidate.labels) add(label.token, label.log_probability);
     if (candidate.labels.empty()) add(candidate.text, candidate.log_probability);
   }
+  if (top > 0 && top < std::ssize(labels))
+    labels.erase(labels.begin() + static_cast<std::ptrdiff_t>(top), labels.end());
   return labels;
 }
 
 void predict(Service& service, const ServedModel& served, const HttpReply& reply,
-             const RequestInputs& inputs, bool is_cut) {
+             const RequestInputs& inputs, const TeiRequest& asked) {
   if (served.model->answer_kind().is_tags())
     throw RequestError(422, "a tagger labels tokens; ask /v1/classify", "model", "invalid_value");
-  ask({service, served, reply, "inputs", tei_error}, label_requests(served, inputs.texts, 0),
-      [&served, is_cut,
+  ask({service, served, reply, "inputs", tei_error},
+      label_requests(served, inputs.texts, asked.top),
+      [&served, is_cut = asked.is_cut, top = asked.top,
        is_one = inputs.form == InputForm::text](const std::vector<Answer>& answers) {
         json all = json::array();
         for (size_t i = 0; i < answers.size(); ++i) {
           if (answers[i].truncated && !is_cut) throw too_long(*served.model, "inputs", i);
-          all.push_back(labels_json(answers[i]));
+          all.push_back(labels_json(answers[i], top));
         }
         return HttpResponse{.body = json_text(is_one ? all[0] : all)};
       });
@@ -269,8 +275,11 @@ void answer_tei_root(Service& service, const HttpRequest& request, const HttpRep
                        "inputs", "invalid_value");
   if (has_labels) {
     prompt_of(served, asked);  // refuses names, since only vectors have prompts
-    return predict(service, served, reply, asked.inputs, asked.is_cut);
+    return predict(service, served, reply, asked.inputs, asked);
   }
+  if (asked.top > 0)
+    throw RequestError(422, "the model gives vectors; leave top_k out", "parameters",
+                       "invalid_value");
   embed(service, served, reply, asked.inputs, asked);
 }
 
@@ -321,7 +330,7 @@ void answer_tei_similarity(Service& service, const HttpRequest& request, const H
 
 void answer_tei_predict(Service& service, const HttpRequest& request, const HttpReply& reply) {
   const auto asked = read_tei<TeiPredictRequest>(request);
-  predict(service, tei_model(service, asked.model), reply, asked.inputs, asked.is_cut);
+  predict(service, tei_model(service, asked.model), reply, asked.inputs, asked);
 }
 
 void answer_tei_tokenize(Service& service, const HttpRequest& request, const HttpReply& reply) {

@@ -11,10 +11,13 @@
 #include <vector>
 
 #include "attend/base/error.h"
+#include "attend/base/suffix.h"
 
 namespace attend {
 
 struct CsvReader::State {
+  static constexpr unsigned char no_quote = '\0';  // which no row contains
+
   struct Row {
     std::vector<std::string> fields;
     int64_t line;       // its first line
@@ -23,6 +26,7 @@ struct CsvReader::State {
 
   State(ByteReader bytes, int64_t maximum_line)
       : bytes(std::move(bytes)), maximum_line(maximum_line) {
+    is_tsv = has_suffix(without_packing(this->bytes.name()), ".tsv");
     begin();
   }
   ~State() { csv_free(&parser); }
@@ -33,6 +37,9 @@ struct CsvReader::State {
     if (csv_init(&parser, CSV_STRICT | CSV_STRICT_FINI) != 0) throw std::bad_alloc();
     // White space around a field belongs to it.
     csv_set_space_func(&parser, [](unsigned char) { return 0; });
+    if (!is_tsv) return;
+    csv_set_delim(&parser, '\t');
+    csv_set_quote(&parser, no_quote);
   }
 
   std::string where() const { return fmt::format("{}:{}", bytes.name(), line); }
@@ -55,7 +62,7 @@ struct CsvReader::State {
       if (part.empty()) return true;
       if (csv_error(&parser) == CSV_ENOMEM) throw std::bad_alloc();
       if (part[0] != '"') return false;
-      csv_set_quote(&parser, '\0');  // which no part contains
+      csv_set_quote(&parser, no_quote);
       const size_t read = csv_parse(&parser, part.data(), 1, take_field, take_row, this);
       csv_set_quote(&parser, CSV_QUOTE);
       if (read != 1) return false;
@@ -153,6 +160,7 @@ struct CsvReader::State {
 
   ByteReader bytes;
   int64_t maximum_line;
+  bool is_tsv = false;
   csv_parser parser = {};
   std::vector<std::string> fields;  // current row
   std::deque<Row> rows;

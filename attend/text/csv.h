@@ -12,7 +12,7 @@ namespace attend {
 // Reads a CSV file with a header (RFC 4180). Fields are separated by commas. Fields that contain
 // commas or line breaks, or begin with a quote, are in quotes, with each inner quote doubled. In
 // other fields, such as 5" pipe, a quote is an ordinary character. A line break in a field becomes
-// a space.
+// a space. In a file named .tsv, TABs separate fields, and quotes are ordinary characters.
 class CsvReader {
  public:
   // Error, naming the file, if the header is missing or uses another separator than commas.

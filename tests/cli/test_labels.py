@@ -172,6 +172,8 @@ class Labels(program.Case):
         scores = answer("/predict", inputs="the law")
         self.assertEqual([one["label"] for one in scores], [one["label"] for one in labels])
         self.assertAlmostEqual(scores[0]["score"], labels[0]["probability"], places=6)
+        for path in "/predict", "/":
+            self.assertEqual(answer(path, inputs="the law", parameters={"top_k": 1}), scores[:1])
         picture, = answer("/v1/explain", text="the law", target="money")["explanations"]
         self.assertEqual(picture["target"], ["money"])
 

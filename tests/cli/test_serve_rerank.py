@@ -73,6 +73,15 @@ class Ranked(program.Case):
                       self.server.refusal("/v1/rerank", 422, model="ranker", query=QUERY, documents=[{"title": "a"}]))
         self.assertIn("top_n", self.server.refusal("/v1/rerank", 422, model="ranker", query=QUERY, documents=TEXTS, top_n=0))
 
+    def test_names_the_path_that_takes_the_fields(self):
+        other = self.server.refusal("/rerank", 422, model="ranker", query=QUERY, documents=TEXTS, top_n=1)
+        self.assertIn("unknown field 'documents'", other)
+        self.assertIn("; /v1/rerank takes the fields of this request", other)
+        nested = {"source_sentence": QUERY, "sentences": TEXTS}
+        self.assertIn("; /similarity takes the fields of this request", self.server.refusal("/", 422, inputs=nested))
+        for fields in ({"query": QUERY, "texts": TEXTS, "top": 1}, {"query": 3, "texts": TEXTS}):
+            self.assertNotIn("takes the fields", self.server.refusal("/rerank", 422, **fields))
+
 
 if __name__ == "__main__":
     program.main()

@@ -56,6 +56,18 @@ TEST(Csv, AQuoteWithinAFieldIsACharacter) {
               ElementsAre(Pair("5\" pipe", "x"), Pair("5\" pipe", "y"), Pair("1\"\"", "2\"")));
 }
 
+TEST(Csv, SeparatesByTabsInAFileNamedTsv) {
+  CsvReader reader(ByteReader("id\ta\tb\n1\tsay \"x\t2,5\n\n2\t\"y\"\t\"\r\n3\tz\n", "t.TSV.gz"),
+                   "b", "a", 1000);
+  std::string source, target;
+  ASSERT_TRUE(reader.next(source, target));
+  EXPECT_EQ(source + "|" + target, "2,5|say \"x");
+  ASSERT_TRUE(reader.next(source, target));
+  EXPECT_EQ(source + "|" + target, "\"|\"y\"");
+  EXPECT_THAT(test::error_of([&] { reader.next(source, target); }),
+              HasSubstr("t.TSV.gz:5: has 2 fields, the header 3"));
+}
+
 TEST(Csv, RefusesAColumnWhoseNameIsThereTwice) {
   const std::string table = "text,label,text\na,x,b\n";
   EXPECT_THAT(refusal(table, "text", "label"), HasSubstr("t.csv: has 2 columns 'text'"));

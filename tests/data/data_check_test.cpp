@@ -81,6 +81,22 @@ TEST_F(DataCheck, ReadsPlainText) {
   EXPECT_THAT(file.odd, IsEmpty()) << "texts may have blank lines";
 }
 
+TEST_F(DataCheck, PointsOutObjectsOfJson) {
+  const FileSummary file = check("{\"text\": \"one long line\"}\n{text}\n{\"text\": \"another line\"}\n");
+  EXPECT_FALSE(file.pairs);
+  ASSERT_EQ(file.odd.size(), 1u);
+  EXPECT_EQ(file.odd[0].kind, "json");
+  EXPECT_THAT(file.odd[0].lines, ElementsAre(1, 3));
+}
+
+TEST_F(DataCheck, TakesAFileNamedTsvForPairs) {
+  const FileSummary file = check_data({{folder.write("t.tsv", "no tab\na\tb\n")}}).files[0];
+  EXPECT_TRUE(file.pairs);
+  ASSERT_EQ(file.odd.size(), 1u);
+  EXPECT_THAT(file.odd[0].lines, ElementsAre(1));
+  EXPECT_THAT(file.odd[0].example, HasSubstr("t.tsv:1: 0 TABs"));
+}
+
 TEST_F(DataCheck, CountsLabels) {
   std::string text;
   for (int i = 0; i < 30; ++i) text += fmt::format("text {}\t{}\n", i, i % 3 == 0 ? "bad" : "good");

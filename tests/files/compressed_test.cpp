@@ -55,6 +55,25 @@ TEST(ByteReader, NamesOtherPackings) {
   EXPECT_EQ(unpacked("BZh9 is text"), "BZh9 is text");
 }
 
+TEST(ByteReader, NamesFormsThatAreNoText) {
+  EXPECT_EQ(message("PK\x03\x04 and more"),
+            "a: is a ZIP archive or an Excel workbook, which is not read; unpack it, or save the "
+            "sheet as CSV");
+  EXPECT_EQ(message("PAR1\x15 and more"),
+            "a: is a Parquet file, which is not read; write its rows as CSV or TSV");
+  EXPECT_THAT(message("\xd0\xcf\x11\xe0 and more"), HasSubstr("old Excel workbook"));
+  EXPECT_THAT(message(std::string("ARROW1\0 and more", 16)), HasSubstr("an Arrow file"));
+  EXPECT_THAT(message("\xff\xff\xff\xff and more"), HasSubstr("a stream of Arrow"));
+  EXPECT_THAT(message(std::string("SQLite format 3\0", 16)), HasSubstr("an SQLite database"));
+  EXPECT_THAT(message("\x89HDF\r\n\x1a\n"), HasSubstr("an HDF5 file"));
+  EXPECT_THAT(message("\x80\x04\x95 and more"), HasSubstr("a pickle"));
+  EXPECT_THAT(message("\x80\x05\x95 and more"), HasSubstr("a pickle"));
+  EXPECT_THAT(message("%PDF-1.7"), HasSubstr("a PDF document"));
+  EXPECT_EQ(message("\xff\xfe and more"), "a: is UTF-16 text, which is not read; save it as UTF-8");
+  EXPECT_THAT(message("\xfe\xff and more"), HasSubstr("UTF-16"));
+  EXPECT_EQ(unpacked("PAR1 is a gene"), "PAR1 is a gene");
+}
+
 TEST(ByteReader, ReadsPackedFilesPutTogether) {
   EXPECT_EQ(unpacked(test::gzip("one ") + test::gzip("") + test::gzip("two")), "one two");
   EXPECT_EQ(unpacked(test::xz("one ") + test::xz("two")), "one two");
