@@ -62,7 +62,7 @@ void check_same(ModelConfig ours, ModelConfig theirs, const std::string& archite
   std::istringstream here(to_toml(ours.settings())), there(to_toml(theirs.settings()));
   for (std::string line, other; std::getline(here, line) && std::getline(there, other);)
     if (line != other && !is_elsewhere(line))
-      fail("model.{}: {} of transformers has {}; such models are not exported", line, architecture,
+      fail("model.{}: {} of transformers has {}; models with that are exported", line, architecture,
            other);
 }
 

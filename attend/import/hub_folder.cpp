@@ -31,6 +31,38 @@ bool is_there(const std::string& path) { return std::filesystem::exists(path); }
        folder);
 }
 
+// Files of other libraries in a folder without config.json.
+struct OtherFolder {
+  const char *file, *what;
+};
+constexpr OtherFolder other_folders[] = {
+    {"adapter_config.json",
+     "an adapter of PEFT, which changes another model; merge the two by merge_and_unload() of "
+     "PEFT, "
+     "and save the result"},
+    {"model_index.json", "a pipeline of diffusers; only models of transformers are read"},
+    {"open_clip_config.json", "a model of OpenCLIP; only models of transformers are read"},
+    {"params.json", "weights in the form of their authors; convert them to transformers first"},
+    {"modules.json",
+     "a model of sentence-transformers without an encoder of transformers; such models are not "
+     "read"}};
+
+[[noreturn]] void refuse_folder(const std::string& folder) {
+  if (!std::filesystem::is_directory(folder))
+    fail("{}: is a file; name the folder that holds it and config.json", folder);
+  for (const OtherFolder& other : other_folders)
+    if (is_there(fmt::format("{}/{}", folder, other.file)))
+      fail("{}: holds no config.json, and by {} it is {}", folder, other.file, other.what);
+  for (const auto& entry : std::filesystem::directory_iterator(folder))
+    if (entry.path().extension() == ".gguf")
+      fail(
+          "{}: is a model of llama.cpp, which is not read; fetch the folder of transformers that "
+          "it was made from",
+          entry.path().string());
+  fail("{}: holds no config.json, so it is not a model of transformers; name the folder with it",
+       folder);
+}
+
 // Shards are in the folder of their index.
 void check_shard_name(const JsonPosition& place, const std::string& name) {
   const std::filesystem::path path(name);
@@ -87,9 +119,7 @@ std::optional<JsonFile> find_json_file(const std::string& path) {
 
 JsonFile read_foreign_config(const std::string& folder) {
   if (!is_there(folder)) fail("{}: no such folder; name one that holds config.json", folder);
-  if (!is_there(folder + "/config.json"))
-    fail("{}: holds no config.json, so it is not a model of transformers; name the folder with it",
-         folder);
+  if (!is_there(folder + "/config.json")) refuse_folder(folder);
   return read_json_file(folder + "/config.json");
 }
 

@@ -367,6 +367,12 @@ class Import(program.Case):
         self.refuse("import", "nowhere", "--out", "model", names=["nowhere", "config.json"])
         self.refuse("train", "--data", "x", "--out", "y", "--set", "model.type=embedder",
                     names=["--init"])
+        self.refuse("import", "theirs/config.json", "--out", "model", names=["is a file", "name the folder"])
+        for name, words in (("adapter_config.json", ["PEFT", "merge_and_unload"]), ("model_index.json", ["diffusers"]),
+                            ("small.gguf", ["small.gguf", "llama.cpp"]), ("other", ["holds no config.json"])):
+            (self.folder / f"of {name}").mkdir()
+            self.write(f"of {name}/{name}", "{}")
+            self.refuse("import", f"of {name}", "--out", "model", names=words)
 
     def refuse_folder(self, name, change, names):
         """Refuses to import a folder changed by `change`; nothing is written."""
