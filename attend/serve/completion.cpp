@@ -36,16 +36,18 @@ size_t settled_size(std::string_view text, const std::vector<std::string>& stops
 // Probabilities of tokens in OpenAI's format.
 class LogarithmsJson {
  public:
+  explicit LogarithmsJson(const Model& model) : model_(model) {}
+
   void add(const std::string& token, const json& logarithm, size_t offset,
            const std::vector<Alternative>& alternatives) {
     tokens_.push_back(token);
     logarithms_.push_back(logarithm);
     offsets_.push_back(offset);
     if (logarithm.is_null()) return best_.push_back(nullptr);
-    // Tokens with equal names, e.g. bytes displayed alike, give one entry, the most probable.
+    // Tokens with equal texts, e.g. parts of characters, give one entry, the most probable.
     json& best = best_.emplace_back(json::object());
     for (const Alternative& alternative : alternatives)
-      best.emplace(alternative.token, alternative.log_probability);
+      best.emplace(model_.answer_texts({alternative.token})[0], alternative.log_probability);
   }
 
   std::string text(bool has_rivals) const {
@@ -56,6 +58,7 @@ class LogarithmsJson {
   }
 
  private:
+  const Model& model_;
   json tokens_ = json::array(), logarithms_ = json::array(), offsets_ = json::array(),
        best_ = json::array();
 };
@@ -246,18 +249,24 @@ std::string Completion::usage_json() const {
 
 std::string Completion::logarithms_json(const Choice& choice) const {
   if (!options_.has_logarithms) return "null";
-  LogarithmsJson all;
+  const Model& model = *served_.model;
+  LogarithmsJson all(model);
   size_t echoed = 0;
   if (!options_.echoed_tokens.empty()) {
-    for (const ScoredToken& token : options_.echoed_tokens[choice.prompt])
-      all.add(token.token, token.log_probability ? json(*token.log_probability) : json(),
-              token.offset, token.alternatives);
+    const std::vector<ScoredToken>& tokens = options_.echoed_tokens[choice.prompt];
+    std::vector<std::string> names;
+    names.reserve(tokens.size());
+    for (const ScoredToken& token : tokens) names.push_back(token.token);
+    const std::vector<std::string> texts = model.answer_texts(names);
+    for (size_t i = 0; i < tokens.size(); ++i)
+      all.add(texts[i], tokens[i].log_probability ? json(*tokens[i].log_probability) : json(),
+              tokens[i].offset, tokens[i].alternatives);
     echoed = character_count(options_.echoes[choice.prompt]);
   }
+  const std::vector<std::string> texts = model.answer_texts(choice.tokens);
   const size_t end = character_count(choice.text);
   for (size_t i = 0; i < choice.tokens.size() && choice.offsets[i] < end; ++i)
-    all.add(choice.tokens[i], choice.logarithms[i], echoed + choice.offsets[i],
-            choice.alternatives[i]);
+    all.add(texts[i], choice.logarithms[i], echoed + choice.offsets[i], choice.alternatives[i]);
   return all.text(options_.has_rivals);
 }
 

@@ -72,7 +72,11 @@ class Imported(program.Case):
             answers.append(json.loads(body)["choices"])
         self.assertEqual(answers[1:], answers[:1] * 2)
         logs = answers[0][0]["logprobs"]
-        self.assertEqual(logs["tokens"][:-1], [one["text"] for one in tokens])
+        # Tokens are parts of the text, without the marks of their names.
+        self.assertEqual("".join(logs["tokens"][:-1]), "the cat sat")
+        self.assertEqual(len(logs["tokens"]), len(tokens) + 1)
+        for top in logs["top_logprobs"][1:]:
+            self.assertNotIn("\u0120", "".join(top))
         self.assertIsNone(logs["token_logprobs"][0])
         for logarithm, top in zip(logs["token_logprobs"][1:], logs["top_logprobs"][1:]):
             self.assertLessEqual(logarithm, max(top.values()))
