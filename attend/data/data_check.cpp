@@ -18,9 +18,9 @@
 #include "attend/data/tables.h"
 #include "attend/text/characters.h"
 #include "attend/text/conll.h"
-#include "attend/text/csv.h"
 #include "attend/text/fasta.h"
 #include "attend/text/lines.h"
+#include "attend/text/pair_table.h"
 
 namespace attend {
 namespace {
@@ -50,9 +50,9 @@ class Rows {
     if (files.is_conll())
       sentences_.emplace(ByteReader(files.source), files.source_column, files.target_column,
                          longest_line);
-    else if (files.is_csv())
-      table_.emplace(ByteReader(files.source), files.source_column, files.target_column,
-                     longest_line);
+    else if (files.is_table())
+      table_ =
+          open_pair_table(files.source, files.source_column, files.target_column, longest_line);
     else if (is_fasta(files.source))
       source_.emplace(text_ = read_text(files.source), files.source, longest_line);
     else
@@ -144,7 +144,7 @@ class Rows {
   }
 
   std::optional<ConllReader> sentences_;
-  std::optional<CsvReader> table_;
+  std::unique_ptr<PairTable> table_;
   std::string text_;  // FASTA file, converted to one sequence per line
   std::optional<internal::Lines> source_, target_;
   PairFiles files_;
@@ -199,7 +199,7 @@ class FileCheck {
         check_(pair_check(text)),
         is_prose_(kind_ == nullptr && !refusing_units(text.source_units)),
         may_be_empty_(in_form(files, text).takes_empty_targets),
-        has_plain_fields_(!in_form(files, text).is_csv() && !in_form(files, text).is_conll()) {
+        has_plain_fields_(!in_form(files, text).is_table() && !in_form(files, text).is_conll()) {
     summary_.path = files.source;
     if (!files.target.empty()) empty_ = {"empty", "have an empty side", "training leaves them out"};
     Rows rows(in_form(files, text));

@@ -13,9 +13,9 @@
 #include "attend/files/compressed.h"
 #include "attend/text/characters.h"
 #include "attend/text/conll.h"
-#include "attend/text/csv.h"
 #include "attend/text/fasta.h"
 #include "attend/text/lines.h"
+#include "attend/text/pair_table.h"
 
 namespace attend {
 namespace {
@@ -69,10 +69,11 @@ size_t target_tab(std::string_view line, const PairFiles& files) {
 
 bool PairFiles::is_conll() const { return target.empty() && names_conll(source); }
 
-bool PairFiles::is_csv() const {
+bool PairFiles::is_table() const {
   if (is_conll()) return false;
   if (!source_column.empty() || !target_column.empty()) return true;
-  return target.empty() && has_suffix(without_packing(source), ".csv");
+  return target.empty() &&
+         (names_json_lines(source) || has_suffix(without_packing(source), ".csv"));
 }
 
 struct PairReader::Streams {
@@ -82,9 +83,8 @@ struct PairReader::Streams {
                         maximum_line);
       return;
     }
-    if (files.is_csv()) {
-      table.emplace(ByteReader(files.source), files.source_column, files.target_column,
-                    maximum_line);
+    if (files.is_table()) {
+      table = open_pair_table(files.source, files.source_column, files.target_column, maximum_line);
       return;
     }
     source.emplace(ByteReader(files.source), maximum_line);
@@ -92,7 +92,7 @@ struct PairReader::Streams {
   }
 
   std::optional<ConllReader> sentences;
-  std::optional<CsvReader> table;
+  std::unique_ptr<PairTable> table;
   std::optional<internal::Lines> source, target;
 };
 
@@ -164,7 +164,7 @@ bool PairReader::next_sentence(std::string& source, std::string& target) {
 }
 
 bool PairReader::next_row(std::string& source, std::string& target) {
-  CsvReader& table = *streams_->table;
+  PairTable& table = *streams_->table;
   try {
     if (!table.next(source, target)) return false;
   } catch (const Error&) {
@@ -256,9 +256,10 @@ void each_pair(PairFiles files, const std::function<void(Example&&)>& take, cons
 
 void fail_empty(const PairFiles& files) {
   fail("{}: is empty; {}", files.source,
-       files.is_csv()         ? "a row for each example is wanted after the first, of names"
-       : files.target.empty() ? wanted(files)
-                              : "line i of both files must be a pair");
+       names_json_lines(files.source) ? "an object for each line is wanted"
+       : files.is_table()             ? "a row for each example is wanted after the first, of names"
+       : files.target.empty()         ? wanted(files)
+                                      : "line i of both files must be a pair");
 }
 
 std::vector<Example> read_pairs(const PairFiles& files, const Tell& tell, int64_t* bad) {

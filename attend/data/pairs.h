@@ -27,13 +27,13 @@ using PairCheck = std::function<void(const std::string& source, const std::strin
 using Tell = std::function<void(const std::string& remark)>;
 
 // Files of pairs: one file of lines source TAB target; a file in CoNLL columns, if its name ends in
-// .conll or .conllu; a table with a header (CsvReader), if its name ends in .csv or columns are
-// named; or, with a `target`, two files (lines with equal numbers are pairs). Any file may be
-// packed by gzip or xz; its name then ends in .gz or .xz.
+// .conll or .conllu; a table with a header (PairTable), if its name ends in .csv, .jsonl, .ndjson
+// or .json or columns are named; or, with a `target`, two files (lines with equal numbers are
+// pairs). Any file may be packed by gzip or xz; its name then ends in .gz or .xz.
 struct PairFiles {
   std::string source;
   std::string target = {};
-  std::string source_column = {}, target_column = {};  // as in ConllReader and CsvReader
+  std::string source_column = {}, target_column = {};  // as in ConllReader and PairTable
   PairCheck check = {};
   // Whether a target may be empty, except in two files and in CoNLL columns.
   bool takes_empty_targets = false;
@@ -46,7 +46,7 @@ struct PairFiles {
   Tell leave_out = {};
 
   bool is_conll() const;
-  bool is_csv() const;
+  bool is_table() const;
 };
 
 // Returns the place of the TAB before the target of a line of one file; npos without a TAB.
@@ -57,7 +57,7 @@ size_t target_tab(std::string_view line, const PairFiles& files);
 // a missing file; no TAB; more TABs than PairFiles::pairs allows; an empty or blank source; an
 // empty or blank target unless PairFiles::takes_empty_targets; invalid UTF-8; a NUL or a lone
 // carriage return; a line over `maximum_line` bytes; two files of different lengths. ByteReader,
-// ConllReader and CsvReader report further errors; the errors of PairFiles::check name file and
+// ConllReader and PairTable report further errors; the errors of PairFiles::check name file and
 // line, too.
 // PairFiles::leave_out receives the errors of lines.
 class PairReader {

@@ -11,6 +11,7 @@
 #include "attend/data/source_kind.h"
 #include "attend/data/span_target.h"
 #include "attend/text/conll.h"
+#include "attend/text/pair_table.h"
 #include "attend/text/text_lines.h"
 #include "attend/text/units.h"
 
@@ -99,7 +100,8 @@ bool names_text(const std::string& path) {
   if (fs::is_directory(path))
     return fs::exists(path + "/train.txt") || fs::exists(path + "/test.txt");
   const std::string_view name = without_packing(path);
-  return !has_suffix(name, ".tsv") && !has_suffix(name, ".csv") && !names_conll(path);
+  return !has_suffix(name, ".tsv") && !has_suffix(name, ".csv") && !names_conll(path) &&
+         !names_json_lines(path);
 }
 
 bool is_header(const std::string& first, const std::unordered_map<std::string, int64_t>& lines) {

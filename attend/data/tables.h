@@ -42,7 +42,8 @@ std::optional<Units> refusing_units(const std::string& name);
 PairCheck both_checks(PairCheck first, PairCheck second);
 
 // Returns whether a path names a text, not pairs: a folder with train.txt or test.txt, or a file
-// with another suffix than .tsv, .csv, .conll or .conllu. A last suffix .gz or .xz is ignored.
+// with another suffix than a table (PairTable), .tsv, .conll or .conllu. A last suffix .gz
+// or .xz is ignored.
 bool names_text(const std::string& path);
 
 // Returns whether the label of a file's first line looks like a header: it occurs once, and every

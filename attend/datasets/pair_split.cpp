@@ -69,7 +69,7 @@ std::vector<Part> named_parts(const PairSplit& split) {
 std::vector<WrittenTable> split_pairs(const PairSplit& split, const Tell& tell) {
   const std::string& name = split.files.source;
   if (!split.column.empty() && split.files.source_column.empty())
-    fail("--split-column {}: needs a CSV file; name its columns of sources and targets too",
+    fail("--split-column {}: needs a table; name its columns of sources and targets too",
          split.column);
   PairFiles files = split.files;
   files.check = both_checks(files.check, pair_check(split.text));

@@ -39,6 +39,11 @@ struct OrderedRuns {
   }
 };
 
+struct KeptWorld : torch::CustomClassHolder {
+  explicit KeptWorld(Communicator* world) : world(world) {}
+  Communicator* world;
+};
+
 // Tensors of the runs of this rank [own runs, ...] -> tensors of all runs in order [runs, ...].
 struct GatherRuns : torch::autograd::Function<GatherRuns> {
   static Tensor forward(AutogradContext* context, const Tensor& mine, Communicator* world,
@@ -50,7 +55,7 @@ struct GatherRuns : torch::autograd::Function<GatherRuns> {
     all.index_copy_(0, index, mine.detach());
     world->sum(all);
     context->save_for_backward({index});
-    context->saved_data["world"] = reinterpret_cast<int64_t>(world);
+    context->saved_data["world"] = c10::IValue::make_capsule(c10::make_intrusive<KeptWorld>(world));
     return all;
   }
 
@@ -60,7 +65,8 @@ struct GatherRuns : torch::autograd::Function<GatherRuns> {
           "[distributed recurrence] has no second derivative; differentiate it once, without "
           "create_graph, or gather the sequence and take linear_recurrence()");
     Tensor gradient = upstream[0].contiguous().clone();
-    reinterpret_cast<Communicator*>(context->saved_data["world"].toInt())->sum(gradient);
+    const auto kept = context->saved_data["world"].toCapsule();
+    c10::static_intrusive_pointer_cast<KeptWorld>(kept)->world->sum(gradient);
     return {gradient.index_select(0, context->get_saved_variables()[0]), {}, {}, {}};
   }
 };

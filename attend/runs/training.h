@@ -27,7 +27,7 @@ struct TrainOptions {
   InitVocabulary init_vocabulary = InitVocabulary::extend;
   std::vector<std::string> assignments;
   std::string source_units, target_units;
-  std::string source_column, target_column;  // columns of a CSV file, see CsvReader
+  std::string source_column, target_column;  // columns of a table, see PairTable
   DevicePlacement placement;
   bool resume = false, strict = false;
   bool skip_bad = false;  // skips unreadable lines, images and sounds; otherwise they are Errors

@@ -12,6 +12,7 @@
 
 #include "attend/base/error.h"
 #include "attend/base/suffix.h"
+#include "attend/text/lines.h"
 
 namespace attend {
 
@@ -183,17 +184,6 @@ std::string shown_names(const std::vector<std::string>& names) {
   return in_quotes(fmt::format("{}", fmt::join(names, ", ")));
 }
 
-// Converts a field to one line.
-std::string joined_line(std::string_view text) {
-  std::string line;
-  line.reserve(text.size());
-  for (size_t i = 0; i < text.size(); ++i) {
-    if (text.substr(i, 2) == "\r\n") ++i;
-    line += text[i] == '\r' || text[i] == '\n' || text[i] == '\t' ? ' ' : text[i];
-  }
-  return line;
-}
-
 // Error if the header has one field with another separator.
 void check_separator(const std::vector<std::string>& header, const std::string& name) {
   if (header.size() != 1) return;
@@ -237,7 +227,7 @@ bool CsvReader::next(std::vector<std::string>& fields) {
   if (!state_->next(row)) return false;
   if (row.fields.size() != header().size())
     fail("{}: has {} fields, the header {}", where(), row.fields.size(), header().size());
-  for (std::string& field : row.fields) field = joined_line(field);
+  for (std::string& field : row.fields) field = internal::joined_line(field);
   fields = std::move(row.fields);
   return true;
 }

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "attend/files/compressed.h"
+#include "attend/text/pair_table.h"
 
 namespace attend {
 
@@ -13,7 +14,7 @@ namespace attend {
 // commas or line breaks, or begin with a quote, are in quotes, with each inner quote doubled. In
 // other fields, such as 5" pipe, a quote is an ordinary character. A line break in a field becomes
 // a space. In a file named .tsv, TABs separate fields, and quotes are ordinary characters.
-class CsvReader {
+class CsvReader : public PairTable {
  public:
   // Error, naming the file, if the header is missing or uses another separator than commas.
   CsvReader(ByteReader bytes, int64_t maximum_line);
@@ -22,26 +23,25 @@ class CsvReader {
   // equal.
   CsvReader(ByteReader bytes, const std::string& source_column, const std::string& target_column,
             int64_t maximum_line);
-  ~CsvReader();
+  ~CsvReader() override;
 
   // Reads the fields of the next row, unchanged; false at the end. Errors name file and line: a row
   // with another number of fields than the header, unpaired quotes, a NUL byte, a row of over
   // maximum_line bytes.
   bool next(std::vector<std::string>& fields);
   // Reads the two columns of the next row.
-  bool next(std::string& source, std::string& target);
+  bool next(std::string& source, std::string& target) override;
 
   const std::vector<std::string>& header() const;
   // Returns the index of a column in the header. Error if not exactly one has that name.
   size_t column(const std::string& name) const;
 
-  std::string where() const;  // "pairs.csv:17", the first line of that row
-  int64_t line() const;       // 17
+  std::string where() const override;
+  int64_t line() const override;
   // Returns whether reading can continue after an Error: not after a NUL, unpaired quotes, or a
   // multi-line row that is too long or has text after a closing quote.
-  bool goes_on() const;
-  // Returns the names of both columns in the header.
-  std::vector<std::string> columns() const;
+  bool goes_on() const override;
+  std::vector<std::string> columns() const override;
 
  private:
   struct State;

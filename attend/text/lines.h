@@ -102,6 +102,17 @@ class Lines {
   std::string buffer_;
 };
 
+// Converts a text to one line without TABs.
+inline std::string joined_line(std::string_view text) {
+  std::string line;
+  line.reserve(text.size());
+  for (size_t i = 0; i < text.size(); ++i) {
+    if (text.substr(i, 2) == "\r\n") ++i;
+    line += text[i] == '\r' || text[i] == '\n' || text[i] == '\t' ? ' ' : text[i];
+  }
+  return line;
+}
+
 // Splits a line at its TABs.
 inline std::vector<std::string_view> between_tabs(std::string_view line) {
   std::vector<std::string_view> parts;

@@ -66,6 +66,12 @@ class Data(program.Case):
         self.succeed(*train, *columns)
         run = self.succeed("evaluate", "model", "--data", "t.csv", *columns, "--json")
         self.assertEqual(json.loads(run.stdout)["examples"], 60)
+        lines = [line.split("\t") for line in program.PAIRS.splitlines()]
+        self.write("t.jsonl", "".join(json.dumps({"id": i, "word": f"{source}, so", "sound": target}) + "\n"
+                                      for i, (source, target) in enumerate(lines)))
+        other = self.succeed("evaluate", "model", "--data", "t.jsonl", *columns, "--json")
+        self.assertEqual(*[json.loads(each.stdout)["known_loss"] for each in (other, run)])
+        self.refuse("evaluate", "model", "--data", "t.jsonl", names=["t.jsonl", "--source-column"])
         self.refuse("evaluate", "model", "--data", "t.csv", "--source-column", "words",
                     "--target-column", "sound", names=["'words'", "id, word, sound"])
 
@@ -115,6 +121,10 @@ class Data(program.Case):
         page = self.succeed("data", "check", "t.csv", *columns).stdout
         self.assertIn("1 lines", page)
         self.assertIn("the columns 'text' and 'stars'", page)
+        self.write("t.jsonl", '{"text": "so", "stars": 3}\n\n{"text": null, "stars": 4}\n')
+        told = self.found_faults("t.jsonl", *columns)
+        self.assertIn("the columns 'text' and 'stars'", told)
+        self.assertIn("t.jsonl:3: 'text' is null", told)
         self.write("images.tsv", "none.png\t1\n")
         page = self.found_faults("images.tsv")
         self.assertIn("1 lines name files that cannot be read (1)", page)

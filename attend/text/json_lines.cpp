@@ -1,0 +1,83 @@
+#include "attend/text/json_lines.h"
+
+#include <fmt/format.h>
+
+#include <string_view>
+#include <utility>
+
+#include "attend/base/error.h"
+#include "attend/text/lines.h"
+#include "attend/tokenizers/json.h"
+
+namespace attend {
+namespace {
+
+std::string names_of_members(const Json& object) {
+  std::vector<std::string> names;
+  names.reserve(object.size());
+  for (const auto& [name, value] : object.items()) names.push_back(name);
+  return in_quotes(fmt::format("{}", fmt::join(names, ", ")));
+}
+
+std::string member_of(const Json& object, const std::string& name, const std::string& where) {
+  const auto found = object.find(name);
+  if (found == object.end())
+    fail("{}: has no member {}; there are {}", where, in_quotes(name), names_of_members(object));
+  if (found->is_string()) return internal::joined_line(found->get_ref<const std::string&>());
+  if (!found->is_number() && !found->is_boolean())
+    fail("{}: {} is {}; a string, a number or a boolean is wanted", where, in_quotes(name),
+         found->is_null()    ? "null"
+         : found->is_array() ? "an array"
+                             : "an object");
+  return found->dump();
+}
+
+Json object_of(std::string_view line, const std::string& where) {
+  const std::string_view text = line.substr(line.find_first_not_of(" \t"));
+  if (!text.starts_with('{') || text.find('}') == text.npos)
+    fail(
+        "{}: is not an object; each line must be a whole one, such as {{\"text\": \"a\", "
+        "\"label\": "
+        "\"b\"}} (jq -c '.[]' writes an array of JSON so)",
+        where);
+  return parse_json(text, where);
+}
+
+}  // namespace
+
+struct JsonLinesReader::State {
+  State(ByteReader bytes, int64_t maximum_line) : lines(std::move(bytes), maximum_line) {}
+
+  internal::Lines lines;
+};
+
+JsonLinesReader::JsonLinesReader(ByteReader bytes, std::string source_column,
+                                 std::string target_column, int64_t maximum_line)
+    : source_column_(std::move(source_column)), target_column_(std::move(target_column)) {
+  const std::string name = bytes.name();
+  if (source_column_.empty() || target_column_.empty())
+    fail("{}: name two members of its objects with --source-column and --target-column", name);
+  if (source_column_ == target_column_)
+    fail("{}: {} is given for sources and for targets; name two members", name,
+         in_quotes(source_column_));
+  state_ = std::make_unique<State>(std::move(bytes), maximum_line);
+}
+
+JsonLinesReader::~JsonLinesReader() = default;
+
+bool JsonLinesReader::next(std::string& source, std::string& target) {
+  std::string_view line;
+  do {
+    if (!state_->lines.next(line)) return false;
+  } while (line.find_first_not_of(" \t") == line.npos);
+  const Json object = object_of(line, where());
+  source = member_of(object, source_column_, where());
+  target = member_of(object, target_column_, where());
+  return true;
+}
+
+std::string JsonLinesReader::where() const { return state_->lines.where(); }
+
+int64_t JsonLinesReader::line() const { return state_->lines.number(); }
+
+}  // namespace attend
