@@ -16,18 +16,19 @@ void add_data_split_command(CLI::App& data) {
   auto options = std::make_shared<Options>();
   auto* command = data.add_subcommand(
       "split", "Split pairs into train.tsv, valid.tsv and test.tsv, at random or by a column");
-  command->add_option("data", options->files.source, "TSV or CSV file of pairs")
+  command->add_option("data", options->files.source, "TSV, CSV or JSON Lines file of pairs")
       ->type_name("FILE")
       ->required();
   command->add_option("--target", options->files.target,
                       "file of targets, if FILE holds only one source per line");
   add_column_options(*command, options->files.source_column, options->files.target_column);
   command->add_option("--split-column", options->column,
-                      "column of a CSV file with train, valid or test; default: random parts");
+                      "column of a table with train, valid or test; default: random parts");
   command->add_option("--seed", options->seed, "random seed")->capture_default_str();
   command->add_option(
       "--set", options->assignments,
-      "KEY=VALUE: data.source_units, so that all spellings of a molecule are in one part");
+      "KEY=VALUE: data.source_units, so that all spellings of a molecule are in one part; "
+      "data.pairs and data.target, for the form of lines");
   command->add_option("--out", options->folder, "Folder to write into, created if missing")
       ->type_name("DIR")
       ->required();
@@ -47,7 +48,9 @@ void add_data_split_command(CLI::App& data) {
       "    --split-column scaffold_split --out data");
   command->callback([options] {
     for (const std::string& assignment : options->assignments)
-      assign({options->text.source_units_setting()}, assignment);
+      assign({options->text.source_units_setting(), options->text.pairs_setting(),
+              options->text.target_setting()},
+             assignment);
     print_tables(split_pairs(*options, print_remark), options->json);
   });
 }

@@ -8,10 +8,13 @@
 namespace attend {
 
 void add_column_options(CLI::App& command, std::string& source, std::string& target) {
-  command.add_option(
-      "--source-column", source,
-      "source column: its name in a CSV or TSV file with a header or in JSON "
-      "Lines, or its number in a .conll file (default 1) or .conllu file (default 2)");
+  command
+      .add_option(
+          "--source-column", source,
+          "source column: its name in a CSV or TSV file with a header or in JSON Lines, or "
+          "its number in a .conll file (default 1) or .conllu file (default 2); given twice, "
+          "for pairs of texts (data.pairs)")
+      ->join('\t');
   command.add_option(
       "--target-column", target,
       "target column: its name, or the number of the label column (default: the last; .conllu: 4)");

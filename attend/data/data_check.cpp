@@ -20,7 +20,6 @@
 #include "attend/text/conll.h"
 #include "attend/text/fasta.h"
 #include "attend/text/lines.h"
-#include "attend/text/pair_table.h"
 
 namespace attend {
 namespace {
@@ -51,8 +50,7 @@ class Rows {
       sentences_.emplace(ByteReader(files.source), files.source_column, files.target_column,
                          longest_line);
     else if (files.is_table())
-      table_ =
-          open_pair_table(files.source, files.source_column, files.target_column, longest_line);
+      table_ = open_table(files, longest_line);
     else if (is_fasta(files.source))
       source_.emplace(text_ = read_text(files.source), files.source, longest_line);
     else

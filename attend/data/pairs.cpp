@@ -15,7 +15,6 @@
 #include "attend/text/conll.h"
 #include "attend/text/fasta.h"
 #include "attend/text/lines.h"
-#include "attend/text/pair_table.h"
 
 namespace attend {
 namespace {
@@ -76,6 +75,12 @@ bool PairFiles::is_table() const {
          (names_json_lines(source) || has_suffix(without_packing(source), ".csv"));
 }
 
+std::unique_ptr<PairTable> open_table(const PairFiles& files, int64_t maximum_line) {
+  if (files.pairs == PairTexts::never && files.source_column.find('\t') != std::string::npos)
+    fail("--source-column: two columns are a pair of texts; set data.pairs = always");
+  return open_pair_table(files.source, files.source_column, files.target_column, maximum_line);
+}
+
 struct PairReader::Streams {
   Streams(const PairFiles& files, int64_t maximum_line) {
     if (files.is_conll()) {
@@ -84,7 +89,7 @@ struct PairReader::Streams {
       return;
     }
     if (files.is_table()) {
-      table = open_pair_table(files.source, files.source_column, files.target_column, maximum_line);
+      table = open_table(files, maximum_line);
       return;
     }
     source.emplace(ByteReader(files.source), maximum_line);

@@ -9,6 +9,7 @@
 
 #include "attend/data/source_texts.h"
 #include "attend/text/line_reader.h"
+#include "attend/text/pair_table.h"
 #include "attend/text/units.h"
 
 namespace attend {
@@ -33,7 +34,8 @@ using Tell = std::function<void(const std::string& remark)>;
 struct PairFiles {
   std::string source;
   std::string target = {};
-  std::string source_column = {}, target_column = {};  // as in ConllReader and PairTable
+  // As in ConllReader and open_pair_table. Two columns of sources are pairs of texts.
+  std::string source_column = {}, target_column = {};
   PairCheck check = {};
   // Whether a target may be empty, except in two files and in CoNLL columns.
   bool takes_empty_targets = false;
@@ -48,6 +50,10 @@ struct PairFiles {
   bool is_conll() const;
   bool is_table() const;
 };
+
+// Opens the table of files that are one. Error also if sources are two columns, and files.pairs is
+// never.
+std::unique_ptr<PairTable> open_table(const PairFiles& files, int64_t maximum_line);
 
 // Returns the place of the TAB before the target of a line of one file; npos without a TAB.
 size_t target_tab(std::string_view line, const PairFiles& files);

@@ -51,7 +51,7 @@ void tell_spellings(const std::vector<Example>& pairs, const PairSplit& split, c
 
 // Returns the part of each pair, as given in a column of its row.
 std::vector<Part> named_parts(const PairSplit& split) {
-  PairFiles files = split.files;
+  PairFiles files = in_form(split.files, split.text);
   files.target_column = split.column;
   std::vector<Part> all;
   for (const Example& row : read_pairs(files)) {
@@ -71,7 +71,7 @@ std::vector<WrittenTable> split_pairs(const PairSplit& split, const Tell& tell) 
   if (!split.column.empty() && split.files.source_column.empty())
     fail("--split-column {}: needs a table; name its columns of sources and targets too",
          split.column);
-  PairFiles files = split.files;
+  PairFiles files = in_form(split.files, split.text);
   files.check = both_checks(files.check, pair_check(split.text));
   const std::vector<Example> pairs = read_pairs(files);
   if (tell) tell_spellings(pairs, split, tell);

@@ -170,7 +170,8 @@ struct CsvReader::State {
   bool is_new_row = true, ended = false;
   bool is_passing = false;  // the rest of the line belongs to an invalid row
   std::vector<std::string> header;
-  size_t source = 0, target = 1;  // the two columns
+  std::vector<size_t> sources = {0};
+  size_t target = 1;
   // A parse error is thrown after the rows before it were returned; nothing after it is read.
   std::exception_ptr problem;
   int64_t problem_line = 0;
@@ -211,13 +212,11 @@ CsvReader::CsvReader(ByteReader bytes, const std::string& source_column,
   if (source_column.empty() && header().size() != 2)
     fail("{}: has the columns {}; name two of them with --source-column and --target-column", name,
          shown_names(header()));
-  if (!source_column.empty()) {
-    state_->source = column(source_column);
-    state_->target = column(target_column);
-  }
-  if (state_->source == state_->target)
-    fail("{}: {} is given for sources and for targets; name two columns", name,
-         in_quotes(source_column));
+  if (source_column.empty()) return;
+  state_->sources.clear();
+  for (const std::string& each : source_columns(source_column, target_column, name))
+    state_->sources.push_back(column(each));
+  state_->target = column(target_column);
 }
 
 CsvReader::~CsvReader() = default;
@@ -235,7 +234,9 @@ bool CsvReader::next(std::vector<std::string>& fields) {
 bool CsvReader::next(std::string& source, std::string& target) {
   std::vector<std::string> fields;
   if (!next(fields)) return false;
-  source = std::move(fields[state_->source]);
+  source.clear();
+  for (const size_t& each : state_->sources)
+    source.append(&each == state_->sources.data() ? "" : "\t").append(fields[each]);
   target = std::move(fields[state_->target]);
   return true;
 }
@@ -260,7 +261,9 @@ int64_t CsvReader::line() const { return state_->line; }
 bool CsvReader::goes_on() const { return !state_->broken; }
 
 std::vector<std::string> CsvReader::columns() const {
-  return {header()[state_->source], header()[state_->target]};
+  std::vector<std::string> sources;
+  for (const size_t each : state_->sources) sources.push_back(header()[each]);
+  return {fmt::format("{}", fmt::join(sources, ", ")), header()[state_->target]};
 }
 
 }  // namespace attend

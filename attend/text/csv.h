@@ -18,9 +18,9 @@ class CsvReader : public PairTable {
  public:
   // Error, naming the file, if the header is missing or uses another separator than commas.
   CsvReader(ByteReader bytes, int64_t maximum_line);
-  // Reads two columns by their names in the header. If both names are empty, the header must have
-  // two columns. Errors also if a column is missing, its name is not unique, or both names are
-  // equal.
+  // Reads columns by their names in the header; `source_column` as for open_pair_table. If both
+  // names are empty, the header must have two columns. Errors also if a column is missing, its name
+  // is not unique, or two names are equal.
   CsvReader(ByteReader bytes, const std::string& source_column, const std::string& target_column,
             int64_t maximum_line);
   ~CsvReader() override;
@@ -29,7 +29,7 @@ class CsvReader : public PairTable {
   // with another number of fields than the header, unpaired quotes, a NUL byte, a row of over
   // maximum_line bytes.
   bool next(std::vector<std::string>& fields);
-  // Reads the two columns of the next row.
+  // Reads the source and the target of the next row.
   bool next(std::string& source, std::string& target) override;
 
   const std::vector<std::string>& header() const;

@@ -51,15 +51,13 @@ struct JsonLinesReader::State {
   internal::Lines lines;
 };
 
-JsonLinesReader::JsonLinesReader(ByteReader bytes, std::string source_column,
+JsonLinesReader::JsonLinesReader(ByteReader bytes, const std::string& source_column,
                                  std::string target_column, int64_t maximum_line)
-    : source_column_(std::move(source_column)), target_column_(std::move(target_column)) {
+    : target_(std::move(target_column)) {
   const std::string name = bytes.name();
-  if (source_column_.empty() || target_column_.empty())
+  if (source_column.empty() || target_.empty())
     fail("{}: name two members of its objects with --source-column and --target-column", name);
-  if (source_column_ == target_column_)
-    fail("{}: {} is given for sources and for targets; name two members", name,
-         in_quotes(source_column_));
+  sources_ = source_columns(source_column, target_, name);
   state_ = std::make_unique<State>(std::move(bytes), maximum_line);
 }
 
@@ -71,12 +69,18 @@ bool JsonLinesReader::next(std::string& source, std::string& target) {
     if (!state_->lines.next(line)) return false;
   } while (line.find_first_not_of(" \t") == line.npos);
   const Json object = object_of(line, where());
-  source = member_of(object, source_column_, where());
-  target = member_of(object, target_column_, where());
+  source.clear();
+  for (const std::string& name : sources_)
+    source.append(&name == sources_.data() ? "" : "\t").append(member_of(object, name, where()));
+  target = member_of(object, target_, where());
   return true;
 }
 
 std::string JsonLinesReader::where() const { return state_->lines.where(); }
+
+std::vector<std::string> JsonLinesReader::columns() const {
+  return {fmt::format("{}", fmt::join(sources_, ", ")), target_};
+}
 
 int64_t JsonLinesReader::line() const { return state_->lines.number(); }
 

@@ -10,13 +10,14 @@
 
 namespace attend {
 
-// Reads JSON Lines: one object per line. It takes two members of each. Texts are unchanged, except
-// that a line break or a TAB becomes a space; numbers and booleans are read as they are written in
-// JSON. Blank lines are skipped.
+// Reads JSON Lines: one object per line. Sources and targets are its members. Texts are unchanged,
+// except that a line break or a TAB becomes a space; numbers and booleans are read as they are
+// written in JSON. Blank lines are skipped.
 class JsonLinesReader : public PairTable {
  public:
-  // Error, naming the file, if a column is not named, or both names are equal.
-  JsonLinesReader(ByteReader bytes, std::string source_column, std::string target_column,
+  // `source_column` as for open_pair_table. Error, naming the file, if a column is not named, or
+  // two names are equal.
+  JsonLinesReader(ByteReader bytes, const std::string& source_column, std::string target_column,
                   int64_t maximum_line);
   ~JsonLinesReader() override;
 
@@ -26,12 +27,13 @@ class JsonLinesReader : public PairTable {
   std::string where() const override;
   int64_t line() const override;
   bool goes_on() const override { return true; }
-  std::vector<std::string> columns() const override { return {source_column_, target_column_}; }
+  std::vector<std::string> columns() const override;
 
  private:
   struct State;
   std::unique_ptr<State> state_;
-  std::string source_column_, target_column_;
+  std::vector<std::string> sources_;
+  std::string target_;
 };
 
 }  // namespace attend

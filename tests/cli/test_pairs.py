@@ -44,6 +44,22 @@ class Pairs(program.Case):
         measured = json.loads(self.succeed("evaluate", self.model, "--data", self.shared, "--json").stdout)
         self.assertGreater(measured["accuracy"], 0.95)
 
+    def test_reads_two_columns_of_a_table(self):
+        cells = [line.split("\t") for line in rows(80, 3).splitlines()]
+        self.write("t.csv", "one,label,two\n" + "".join(f"{one},{label},{two}\n" for one, two, label in cells))
+        self.write("t.jsonl", "".join(json.dumps(dict(zip(("one", "two", "label"), line))) + "\n" for line in cells))
+        columns = ["--source-column", "one", "--source-column", "two", "--target-column", "label"]
+        losses = [json.loads(self.succeed("evaluate", self.model, "--data", *data, "--json").stdout)["known_loss"]
+                  for data in ([self.shared / "test.tsv"], ["t.csv", *columns], ["t.jsonl", *columns])]
+        self.assertEqual(losses[1:], losses[:1] * 2)
+        self.refuse("data", "check", "t.csv", *columns, names=["data.pairs = always"])
+        checked = self.succeed("data", "check", "t.csv", *columns, "--set", "data.pairs=always").stdout
+        self.assertIn("the columns 'one, two' and 'label'", checked)
+        self.succeed("data", "split", "t.csv", *columns, "--set", "data.pairs=always", "--out", "parts")
+        lines = "".join((self.folder / "parts" / f"{part}.tsv").read_text() for part in ("train", "valid", "test"))
+        self.assertEqual(sorted(lines.splitlines()), sorted(rows(80, 3).splitlines()))
+        self.succeed("data", "split", "parts/train.tsv", "--set", "data.pairs=always", "--out", "again")
+
     def test_explains_a_pair_and_each_text_over_the_other(self):
         pair = "the red car\ta red bus"
         shown = json.loads(self.succeed("explain", self.model, pair, "--method", "integrated_gradients",

@@ -68,6 +68,20 @@ TEST(Csv, SeparatesByTabsInAFileNamedTsv) {
               HasSubstr("t.TSV.gz:5: has 2 fields, the header 3"));
 }
 
+TEST(Csv, JoinsTwoColumnsOfAPairOfTexts) {
+  const std::string table = "id,one,score,two\n1,a b,0.5,\"c\td\"\n";
+  EXPECT_THAT(read(table, "two\tone", "score"), ElementsAre(Pair("c d\ta b", "0.5")));
+  EXPECT_THAT(refusal(table, "one\ttwo\tid", "score"), HasSubstr("t.csv: 3 columns of sources"));
+  EXPECT_THAT(refusal(table, "one\tone", "score"), HasSubstr("'one' is given for both texts"));
+  EXPECT_THAT(refusal(table, "one\tscore", "score"), HasSubstr("for sources and for targets"));
+  EXPECT_THAT(refusal(table, "one\tthree", "score"), HasSubstr("has no column 'three'"));
+  const test::TemporaryFolder folder;
+  PairFiles files{folder.write("t.csv", table), "", "one\ttwo", "score"};
+  EXPECT_THAT(test::error_of([&] { read_pairs(files); }), HasSubstr("set data.pairs = always"));
+  files.pairs = PairTexts::always;
+  EXPECT_EQ(read_pairs(files)[0].source, "a b\tc d");
+}
+
 TEST(Csv, RefusesAColumnWhoseNameIsThereTwice) {
   const std::string table = "text,label,text\na,x,b\n";
   EXPECT_THAT(refusal(table, "text", "label"), HasSubstr("t.csv: has 2 columns 'text'"));

@@ -37,6 +37,15 @@ TEST(JsonLines, ReadsTwoMembers) {
               ElementsAre(Pair("a b c é", "x"), Pair("true", "2"), Pair("", "-0.5")));
 }
 
+TEST(JsonLines, JoinsTwoMembersOfAPairOfTexts) {
+  JsonLinesReader reader(ByteReader("{\"a\": \"x\", \"b\": \"y\\tz\", \"c\": 1}", "t.jsonl"),
+                         "a\tb", "c", 1000);
+  std::string source, target;
+  ASSERT_TRUE(reader.next(source, target));
+  EXPECT_EQ(source, "x\ty z");
+  EXPECT_THAT(reader.columns(), ElementsAre("a, b", "c"));
+}
+
 TEST(JsonLines, RefusesByLine) {
   EXPECT_THAT(refusal("", ""), HasSubstr("t.jsonl: name two members of its objects with --source"));
   EXPECT_THAT(refusal("", "a", "a"), HasSubstr("'a' is given for sources and for targets"));
