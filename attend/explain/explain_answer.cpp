@@ -61,6 +61,8 @@ void check_pair(const ExplanationRequest& request) {
   const ShowOptions& show = request.show;
   const std::pair<bool, const char*> others[] = {{!request.target.empty(), "target"},
                                                  {!request.against.empty(), "against"},
+                                                 {!request.search.source_language.empty(), "from"},
+                                                 {!request.search.target_language.empty(), "to"},
                                                  {!request.without.empty(), "without"},
                                                  {show.view != ShowOptions{}.view, "view"},
                                                  {!show.method.empty(), "method"},

@@ -24,7 +24,7 @@ struct ExplanationRequest {
   // Other text, for a model that compares texts: explains their similarity instead of an answer.
   // In `show`, only `evidence` may be set.
   std::optional<std::string> pair = {};
-  SearchOptions search = {};  // for the model's answer
+  SearchOptions search = {};  // for the model's answer; its languages also for given answers
   // Heads to switch off, as for named_heads(). The result then describes the changed answer instead
   // of a map. In `show`, only the ablation may be set.
   std::vector<std::string> without = {};

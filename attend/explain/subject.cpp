@@ -12,6 +12,7 @@
 #include "attend/data/span_target.h"
 #include "attend/explain/stopping-inl.h"
 #include "attend/inference/predictor.h"
+#include "attend/models/new_pair_model.h"
 
 namespace attend {
 namespace {
@@ -64,10 +65,11 @@ void check_known(const PairModel& model, const std::vector<std::string>& tokens,
 }
 
 // Tokens of an answer: the one that is written like the text, or the tokens of the text.
-std::vector<int64_t> answer_ids(const PairModel& model, const std::string& text, const char* name) {
+std::vector<int64_t> answer_ids(const Subject& subject, const std::string& text, const char* name) {
+  const PairModel& model = subject.model;
   const int64_t whole = model.target_vocabulary.id(text);
   if (whole != Vocabulary::unknown) return {whole};
-  const TextCodec& codec = model.codecs.target;
+  const TextCodec codec = model.codecs.target.in_language(subject.target_language);
   std::vector<std::string> tokens = codec.split(text);
   // A single token has no language of its own.
   const bool is_single =
@@ -178,16 +180,19 @@ Subject answered_subject(const Model& model, const std::string& source, const Se
   const Answer answer = answer_unless_stopped(model, source, search);
   if (!answer.error.empty()) throw SourceError(0, answer.error);
   if (answer.source.empty()) fail("the text is empty; give one to explain");
+  const TextCodecs codecs{parts.codecs.source.in_language(search.source_language),
+                          parts.codecs.target.in_language(search.target_language)};
   std::vector<std::string> tokens = answer.best().tokens;
   if (kind.is_span()) return span_subject(parts, source, answer, target);
   if (forced) {
-    model.check_labels({{source, {target}}}, "the target");
-    tokens = parts.codecs.target.split(target);
+    check_labels(parts, tokenise_examples({{source, {target}}}, codecs), "the target");
+    tokens = codecs.target.split(target);
     check_known(parts, tokens, parts.target_vocabulary.encode(tokens), "the target");
   }
   if (kind.is_label_set()) tokens = {explained_label(tokens, answer, forced)};
   const std::string& text = forced ? target : answer.best().text;
-  EncodedPair pair = std::move(parts.encode({Example{source, {text}}})[0]);
+  EncodedPair pair =
+      std::move(parts.encode(tokenise_examples({Example{source, {text}}}, codecs))[0]);
   if (kind.is_label_set()) pair.labels.reset();
   if (kind.has_probabilities() && (!forced || kind.is_label_set())) {
     pair.target = parts.target_vocabulary.encode(tokens);
@@ -195,6 +200,7 @@ Subject answered_subject(const Model& model, const std::string& source, const Se
   }
   const bool is_part = !forced && cut_to_one_pass(parts, pair);
   Subject subject = make_subject(parts, pair);
+  subject.target_language = search.target_language;
   subject.truncated = answer.truncated;
   subject.is_part = is_part;
   subject.converted_to_grey = answer.converted_to_grey;
@@ -233,7 +239,7 @@ Subject compared_with(Subject subject, const std::string& other) {
   if (const AnswerKind& kind = subject.model.answer_kind(); !kind.shares_probability())
     fail("an answer to compare with is given, and the model answers with a {}; leave it out",
          kind.name());
-  const std::vector<int64_t> ids = answer_ids(subject.model, other, "the answer to compare with");
+  const std::vector<int64_t> ids = answer_ids(subject, other, "the answer to compare with");
   subject.against_text = other;
   const int64_t length = subject.target_length();
   const auto tokens = static_cast<int64_t>(subject.target.size()), given = std::ssize(ids);

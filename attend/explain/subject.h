@@ -30,6 +30,8 @@ struct Subject {
   // are not compared.
   at::Tensor against = {};
   std::string against_text = {};  // the compared tokens as given
+  // Language of the answer and of a compared one; empty: the model's default.
+  std::string target_language = {};
 
   PairNetwork& network() const { return *model.network; }
   int64_t source_length() const { return batch.source.size(1); }
@@ -48,7 +50,7 @@ Subject make_subject(const PairModel& model, const EncodedPair& encoded);
 // as Model, and if the model cannot be forced to give the target: a label that was not in training,
 // a token that its vocabulary lacks, or any target of a model that fills in hidden tokens or
 // answers with numbers. An answer that continues its source is cut to what fits into the context
-// with it.
+// with it. The target is read in the target language of the search.
 Subject answered_subject(const Model& model, const std::string& source, const SearchOptions& search,
                          const std::string& target = "");
 

@@ -141,7 +141,9 @@ void add_of_tei(json& all) {
   all["RankedText"] =
       object({{"index", whole()}, {"score", nullable(any_number())}, {"text", text()}}, {"text"});
   all["RankedTexts"] = list(schema_reference("RankedText"));
-  all["VectorsOrLabels"] = either({schema_reference("Vectors"), schema_reference("Labels")});
+  all["Translations"] = list(object({{"translation_text", text()}}));
+  all["RootAnswers"] = either(
+      {schema_reference("Vectors"), schema_reference("Labels"), schema_reference("Translations")});
   all["Token"] = object({{"id", whole()},
                          {"text", text()},
                          {"special", flag()},

@@ -230,6 +230,17 @@ const ServedModel& text_model(const Service& service, const std::string& name) {
   return served;
 }
 
+std::vector<RequestField> language_fields(SearchOptions& search, const std::string& from,
+                                          const std::string& to) {
+  const Settings settings = search.settings();
+  std::vector<RequestField> fields;
+  for (const auto& [key, name] : {std::pair{"from", from}, {"to", to}}) {
+    fields.push_back(request_field(setting_of(settings, key), 0, /*has_default=*/false));
+    fields.back().name = name;
+  }
+  return fields;
+}
+
 HttpResponse answers_response(const ServedModel& served, const nlohmann::json& answers) {
   return {.body = fmt::format(R"({{"model":{},"answers":{}}})", json_text(served.name),
                               json_text(answers))};

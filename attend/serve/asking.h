@@ -94,6 +94,10 @@ void check_source(const ServedModel& served, const std::string& source, const st
 // sounds.
 const ServedModel& text_model(const Service& service, const std::string& name);
 
+// The fields for the languages of texts and answers of one request, with these names.
+std::vector<RequestField> language_fields(SearchOptions& search, const std::string& from = "from",
+                                          const std::string& to = "to");
+
 // Body: {"model", "answers"}.
 HttpResponse answers_response(const ServedModel& served, const nlohmann::json& answers);
 

@@ -39,8 +39,15 @@ struct CompletionsRequest {
   int64_t maximum = 0, answers = 1, best_of = 1, seed = 0, logarithms = 0;
   double temperature = 1, top_p = 1, no_penalty = 0;
   bool echoes = false, streams = false, tells_usage = false, pads_events = false;
+  SearchOptions languages;
 
   std::vector<RequestField> fields() {
+    std::vector<RequestField> all = own_fields();
+    for (RequestField& field : language_fields(languages)) all.push_back(std::move(field));
+    return all;
+  }
+
+  std::vector<RequestField> own_fields() {
     return {{"model", &model},
             {"prompt", &prompt, 1, max_texts, true},
             {"suffix", &suffix, 0, 0, false, true},
@@ -88,7 +95,7 @@ void check_completions(const CompletionsRequest& asked, const std::set<std::stri
 // Greedy search at temperature 0, and if no field requests sampling.
 SearchOptions completion_search(const CompletionsRequest& asked,
                                 const std::set<std::string>& present) {
-  SearchOptions search;
+  SearchOptions search = asked.languages;
   search.maximum_length = asked.maximum;
   search.alternatives = asked.logarithms;
   const bool draws =
@@ -139,7 +146,9 @@ void answer_completions(Service& service, const HttpRequest& request, const Http
   check_completions(asked, present);
   const ServedModel& served = text_model(service, asked.model);
   const std::vector<std::string> prompts = texts_of(served, asked.prompt, "prompt", reply);
-  std::vector<Request> requests = requests_of(prompts, completion_search(asked, present));
+  const SearchOptions search = completion_search(asked, present);
+  served.model->check(search);
+  std::vector<Request> requests = requests_of(prompts, search);
 
   CompletionOptions options{.stops = asked.stop.texts,
                             .answers = static_cast<size_t>(asked.answers),

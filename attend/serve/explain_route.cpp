@@ -27,28 +27,31 @@ struct ExplainRequest {
 
   std::vector<RequestField> fields() {
     ShowOptions& show = asked.show;
-    return {{"model", &model},
-            {"text", &asked.text, 0, 0, true},
-            {"target", &asked.target},
-            {"against", &asked.against},
-            {.name = "pair",
-             .value = &pair,
-             .has_default = false,
-             .help = "other text: explains why the model finds both alike"},
-            {"without", &asked.without, 1, max_named_heads},
-            {"ablation", &show.ablation},
-            // Without the field, the model's folder decides.
-            request_field(setting_of(asked.search.settings(), "beam"), max_explained_beam, false),
-            {"view", &show.view},
-            {"method", &show.method},
-            {.name = "at",
-             .value = &show.edge,
-             .help = "the score of the view scores: encoder.3.head.5.query.7.key.2"},
-            {"layer", &layer, 1, max_numbered},
-            {"head", &head, 1, max_numbered},
-            {"words", &show.words},
-            {"evidence", &show.evidence},
-            {"format", &format}};
+    std::vector<RequestField> all = {
+        {"model", &model},
+        {"text", &asked.text, 0, 0, true},
+        {"target", &asked.target},
+        {"against", &asked.against},
+        {.name = "pair",
+         .value = &pair,
+         .has_default = false,
+         .help = "other text: explains why the model finds both alike"},
+        {"without", &asked.without, 1, max_named_heads},
+        {"ablation", &show.ablation},
+        // Without the field, the model's folder decides.
+        request_field(setting_of(asked.search.settings(), "beam"), max_explained_beam, false),
+        {"view", &show.view},
+        {"method", &show.method},
+        {.name = "at",
+         .value = &show.edge,
+         .help = "the score of the view scores: encoder.3.head.5.query.7.key.2"},
+        {"layer", &layer, 1, max_numbered},
+        {"head", &head, 1, max_numbered},
+        {"words", &show.words},
+        {"evidence", &show.evidence},
+        {"format", &format}};
+    for (RequestField& field : language_fields(asked.search)) all.push_back(std::move(field));
+    return all;
   }
 };
 
@@ -63,9 +66,12 @@ void check_explained_size(const std::string& text, const std::string& field) {
 ExplainRequest read_explain(const Service& service, const std::string& body) {
   ExplainRequest request;
   const std::set<std::string> present = read_request(body, request.fields());
-  const int64_t beam = request.asked.search.beam;
-  request.asked.search = service.model_named(request.model).model->search_options();
-  if (present.contains("beam")) request.asked.search.beam = beam;
+  const SearchOptions given = request.asked.search;
+  SearchOptions& search = request.asked.search;
+  search = service.model_named(request.model).model->search_options();
+  if (present.contains("beam")) search.beam = given.beam;
+  search.source_language = given.source_language;
+  search.target_language = given.target_language;
   MethodChoice& choice = request.asked.show.choice;
   if (present.contains("pair")) request.asked.pair = request.pair;
   if (present.contains("layer")) choice.layer = request.layer;

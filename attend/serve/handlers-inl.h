@@ -88,7 +88,8 @@ inline EnumNames names_of(CutEnd) { return {"right", "Right"}; }
 // The named model; clients usually name none, which means the first.
 const ServedModel& tei_model(const Service& service, const std::string& name);
 
-// POST /: as /embed, or as /predict if the model answers labels.
+// POST /: as /embed, or as /predict if the model answers labels. {"inputs", "parameters":
+// {"src_lang", "tgt_lang"}} to [{"translation_text"}], if the model translates.
 RouteAnswer answer_tei_root;
 RouteFields tei_root_fields;
 // POST /embed: {"inputs", "normalize", "truncate", "dimensions"} to an array of vectors.

@@ -96,7 +96,7 @@ std::vector<Route> own_routes() {
 
 std::vector<Route> tei_routes() {
   return {
-      with_tei_errors(post("/", "tei_root", answer_tei_root, tei_root_fields, "VectorsOrLabels")),
+      with_tei_errors(post("/", "tei_root", answer_tei_root, tei_root_fields, "RootAnswers")),
       with_tei_errors(post("/embed", "tei_embed", answer_tei_embed, tei_embed_fields, "Vectors")),
       with_tei_errors(post("/embed_all", "tei_embed_all", answer_tei_embed_all,
                            tei_embed_all_fields, "TokenVectors")),

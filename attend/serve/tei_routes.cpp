@@ -2,6 +2,7 @@
 
 #include <cmath>
 #include <nlohmann/json.hpp>
+#include <set>
 #include <string>
 #include <utility>
 
@@ -44,12 +45,13 @@ struct TeiRequest {
     return {{"normalize", &is_normalised, 0, 0, false, true},
             {"dimensions", &dimensions, 1, max_dimensions, false, true}};
   }
-  std::vector<RequestField> scoring() {
-    return {{"raw_scores", &is_raw, 0, 0, false, true},
-            // Hugging Face's client sends this field, perhaps empty.
-            {"parameters",
-             std::vector<RequestField>{{"top_k", &top, 1, max_labels, false, true, false}}, 0, 0,
-             false, true}};
+  std::vector<RequestField> scoring() { return {{"raw_scores", &is_raw, 0, 0, false, true}}; }
+  std::vector<RequestField> ranking() {
+    return {{"top_k", &top, 1, max_labels, false, true, false}};
+  }
+  // Hugging Face's client sends this field, perhaps empty.
+  static std::vector<RequestField> parameters(std::vector<RequestField> fields) {
+    return {{"parameters", std::move(fields), 0, 0, false, true}};
   }
 
   void check() const {
@@ -78,13 +80,18 @@ struct TeiPredictRequest : TeiRequest {
   RequestInputs inputs{{InputForm::text, InputForm::text_rows}};
 
   std::vector<RequestField> fields() {
-    return joined({naming(), {{"inputs", &inputs, 1, max_texts, true}}, cutting(), scoring()});
+    return joined({naming(),
+                   {{"inputs", &inputs, 1, max_texts, true}},
+                   cutting(),
+                   scoring(),
+                   parameters(ranking())});
   }
 };
 
 struct TeiRootRequest : TeiRequest {
   RequestInputs inputs{{InputForm::text, InputForm::texts, InputForm::text_rows, InputForm::ids,
                         InputForm::id_rows}};
+  SearchOptions search;
 
   std::vector<RequestField> fields() {
     return joined({naming(),
@@ -92,7 +99,15 @@ struct TeiRootRequest : TeiRequest {
                    cutting(),
                    prompting(),
                    scaling(),
-                   scoring()});
+                   scoring(),
+                   parameters(joined({ranking(), languages()}))});
+  }
+
+  // The names of transformers' pipelines.
+  std::vector<RequestField> languages() {
+    std::vector<RequestField> fields = language_fields(search, "src_lang", "tgt_lang");
+    for (RequestField& field : fields) field.is_nullable = true;
+    return fields;
   }
 };
 
@@ -133,9 +148,10 @@ struct TeiDecodeRequest : TeiRequest {
 };
 
 template <class Request>
-Request read_tei(const HttpRequest& request) {
+Request read_tei(const HttpRequest& request, std::set<std::string>* present = nullptr) {
   Request asked;
-  read_request(request.body, asked.fields());
+  const std::set<std::string> found = read_request(request.body, asked.fields());
+  if (present != nullptr) *present = found;
   asked.check();
   return asked;
 }
@@ -195,6 +211,34 @@ void predict(Service& service, const ServedModel& served, const HttpReply& reply
           all.push_back(labels_json(answers[i], top));
         }
         return HttpResponse{.body = json_text(is_one ? all[0] : all)};
+      });
+}
+
+// Whether the model answers texts that do not continue their sources, such as translations.
+bool translates(const Model& model) {
+  const AnswerKind& kind = model.answer_kind();
+  return kind.is_searched() && !kind.continues();
+}
+
+// The answers as Hugging Face's client reads them, [{"translation_text"}].
+void translate(Service& service, const ServedModel& served, const HttpReply& reply,
+               const TeiRootRequest& asked) {
+  if (asked.top > 0)
+    throw RequestError(422, "the model gives no labels; leave top_k out", "parameters",
+                       "invalid_value");
+  SearchOptions search = served.model->search_options();
+  search.source_language = asked.search.source_language;
+  search.target_language = asked.search.target_language;
+  served.model->check(search);
+  ask({service, served, reply, "inputs", tei_error},
+      requests_of(texts_of(served, asked.inputs, "inputs", reply), search),
+      [&served, is_cut = asked.is_cut](const std::vector<Answer>& answers) {
+        json all = json::array();
+        for (size_t i = 0; i < answers.size(); ++i) {
+          if (answers[i].truncated && !is_cut) throw too_long(*served.model, "inputs", i);
+          all.push_back({{"translation_text", answers[i].best().text}});
+        }
+        return HttpResponse{.body = json_text(all)};
       });
 }
 
@@ -263,8 +307,15 @@ HttpResponse tei_error(const RequestError& error) {
 }
 
 void answer_tei_root(Service& service, const HttpRequest& request, const HttpReply& reply) {
-  const auto asked = read_tei<TeiRootRequest>(request);
+  std::set<std::string> present;
+  const auto asked = read_tei<TeiRootRequest>(request, &present);
   const ServedModel& served = tei_model(service, asked.model);
+  // Requests for vectors have no parameters.
+  if (present.contains("parameters") && translates(*served.model))
+    return translate(service, served, reply, asked);
+  if (!(asked.search == SearchOptions()))
+    throw RequestError(422, "the model does not translate; leave parameters out", "parameters",
+                       "invalid_value");
   const InputForm form = asked.inputs.form;
   const bool is_of_labels = form == InputForm::text_rows;
   const bool has_labels = answers_labels(*served.model);

@@ -58,10 +58,14 @@ class Languages(program.Case):
         self.assertEqual(answer["source_tokens"][0], "deu_Latn")
         self.assertEqual(answer["predictions"][0]["tokens"][0], "fra_Latn")
 
-    def test_serves_answers_in_the_languages_of_a_request(self):
-        server = Server("nllb", "--port", 0, cwd=self.folder)
+    def serve(self, folder):
+        server = Server(folder, "--port", 0, cwd=self.folder)
         self.addCleanup(server.end)
         self.assertEqual(server.said, "attend: ready\n", server.errors)
+        return server
+
+    def test_serves_answers_in_the_languages_of_a_request(self):
+        server = self.serve("nllb")
 
         def ask(**fields):
             status, _, body = server.ask("POST", "/v1/predict", {"texts": [TEXT], "maximum_length": 4, "details": True,
@@ -78,6 +82,50 @@ class Languages(program.Case):
             status, body = ask(**fields)
             self.assertEqual(status, 422)
             self.assertIn(name, body["error"]["message"])
+
+    def test_serves_explanations_in_the_languages_of_a_request(self):
+        server = self.serve("nllb")
+        languages = {"from": "zho_Hans", "to": "fra_Latn"}
+        options = ["--from", "zho_Hans", "--to", "fra_Latn"]
+        for fields, more in (({}, []), ({"target": "no dog"}, ["--target", "no dog"]),
+                             ({"target": "no dog", "against": "dog no"},
+                              ["--target", "no dog", "--against", "dog no"]),
+                             ({"target": "no dog", "method": "integrated_gradients"},
+                              ["--target", "no dog", "--method", "integrated_gradients"])):
+            told = server.answer("/v1/explain", text=TEXT, beam=1, **languages, **fields)
+            line = self.succeed("explain", "nllb", TEXT, "--json", *options, *more).stdout
+            self.assertEqual(told["explanations"], [json.loads(each) for each in line.splitlines()])
+        for fields, name in (({"to": "fra_Lat"}, "did you mean fra_Latn?"), ({}, "none is chosen"),
+                             ({"to": "fra_Latn", "pair": "a"}, "leave to out")):
+            self.assertIn(name, server.refusal("/v1/explain", 422, text=TEXT, **fields))
+        off = server.answer("/v1/explain", text=TEXT, without=["encoder.1.head.1"], **languages)
+        line = self.succeed("explain", "nllb", TEXT, "--json", *options, "--without", "encoder.1.head.1").stdout
+        self.assertEqual(off["explanations"], [json.loads(line)])
+
+    def test_serves_translations_to_other_clients(self):
+        server = self.serve("nllb")
+        expected = self.answer("--from", "zho_Hans", "--to", "fra_Latn")["predictions"][0]["target"]
+        choice = server.answer("/v1/completions", prompt=TEXT, max_tokens=4, to="fra_Latn",
+                               **{"from": "zho_Hans"})["choices"][0]
+        self.assertEqual(choice["text"], expected)
+        for stream in (False, True):
+            self.assertIn("did you mean fra_Latn?", server.refusal("/v1/completions", 422, prompt=TEXT, stream=stream,
+                                                                   to="fra_Lat"))
+        # Without a limit, Hugging Face's client of translations.
+        expected = json.loads(self.succeed("predict", "nllb", "--json", "--from", "zho_Hans", "--to", "fra_Latn",
+                                           stdin=TEXT + "\n").stdout)["predictions"][0]["target"]
+        chosen = {"src_lang": "zho_Hans", "tgt_lang": "fra_Latn"}
+        self.assertEqual(server.answer("/", inputs=TEXT, parameters=chosen), [{"translation_text": expected}])
+        self.assertEqual(server.answer("/", inputs=[TEXT, TEXT], parameters=chosen),
+                         [{"translation_text": expected}] * 2)
+        self.assertIn("none is chosen", server.refusal("/", 422, inputs=TEXT, parameters={}))
+        self.assertIn("did you mean fra_Latn?",
+                      server.refusal("/", 422, inputs=TEXT, parameters={"tgt_lang": "fra_Lat", "src_lang": None}))
+        self.assertIn("has more", server.refusal("/", 413, inputs="cat " * 600, parameters=chosen))
+        self.assertEqual(server.answer("/", inputs=TEXT), server.answer("/embed", inputs=TEXT))
+        schemas = json.loads(server.ask("GET", "/openapi.json")[2])["components"]["schemas"]
+        for name in ("PredictRequest", "ExplainRequest", "CompletionsRequest"):
+            self.assertLessEqual({"from", "to"}, set(schemas[name]["properties"]))
 
     def test_refuses_what_is_no_language(self):
         self.refuse("predict", "nllb", stdin=TEXT + "\n", names=["4 languages", "--to"])
