@@ -3,14 +3,20 @@
 Both compute in float64, so that any difference results from the written weights.
 """
 
+import json
+import math
+
 import torch
 import transformers
 from PIL import Image
 
+from pretrained_languages import LANGUAGE_FAMILIES, drawn_model, language_tokenizer, token_of
 from pretrained_models import (ALBERT, CONTINUING, DEBERTA, ELECTRA, ESM, FAMILIES, IMAGE_FAMILIES, MPNET,
                                draw_weights, drawn_texts, sources_of)
+from pretrained_t5 import T5_FAMILIES, answered, drawn_t5, sentinel_tokenizer
 from pretrained_texts import difference, encoded
-from pretrained_translators import TRANSLATORS, drawn_translator, translating_tokenizer
+from pretrained_translators import (TRANSLATORS, drawn_translator, logs_of, names_of, translated,
+                                    translating_tokenizer)
 
 LABELS = ("ForMaskedLM", "ForSequenceClassification", "ForTokenClassification")
 # Family, suffixes of classes, further settings.
@@ -83,22 +89,84 @@ def image_row(program, family, paths):
     return config.model_type, written, "export", worst
 
 
-def translation_row(program, family):
-    name, values = family
-    tokenizer = translating_tokenizer(program.folder / f"written-pieces{program.count}")
-    model = drawn_translator(tokenizer, **values)
-    out, written, again = exported(program, model, tokenizer)
-    their_tokenizer = transformers.AutoTokenizer.from_pretrained(out)
+def translations_differ(models, tokenizers, texts):
+    """Compares the answers of two models to given translations, each with its own tokenizer."""
     worst = 0
-    for text in drawn_texts(20, 2, 12):
-        target = tokenizer(text_target=text.upper(), return_tensors="pt")["input_ids"]
-        answers = [answer_of(one, {**encoded(splitter, text), "decoder_input_ids": target})
-                   for one, splitter in ((again, their_tokenizer), (model, tokenizer))]
+    for text in texts:
+        target = tokenizers[0](text_target=text.upper(), return_tensors="pt")["input_ids"]
+        answers = [answer_of(model, {**encoded(tokenizer, text), "decoder_input_ids": target})
+                   for model, tokenizer in zip(models, tokenizers)]
         worst = max(worst, difference(*answers))
-    return "marian", written, f"export; {name}", worst
+    return worst
+
+
+def answers_differ(program, folder, out, texts, names, tokens=8):
+    """Compares the greedy answers of a folder and the log probabilities of their tokens with `generate` of its
+    export, with the languages and the search of its files."""
+    model = transformers.AutoModelForSeq2SeqLM.from_pretrained(out).eval().double()
+    tokenizer = transformers.AutoTokenizer.from_pretrained(out)
+    first = model.generation_config.forced_bos_token_id
+    certain = 0 if first is None else 1
+    worst = 0
+    lines = program.lines("predict", folder, texts, "--details", "--maximum-length", tokens, "--unknown", "keep")
+    for text, line in zip(texts, lines, strict=True):
+        answer = translated(model, tokenizer, text, tokens + certain)
+        found = line["predictions"][0]
+        said = [id for id in answer.tolist() if id != model.generation_config.eos_token_id]
+        if found["tokens"] != names(tokenizer, said):
+            return math.inf
+        logs = found["log_probabilities"][certain:len(answer)]
+        worst = max(worst, difference(logs, logs_of(model, tokenizer, text, answer)[certain:certain + len(logs)]))
+    return worst
+
+
+def trained(program, folder):
+    """The folder of an imported translator after further training."""
+    pairs, out = program.folder / "training.tsv", program.folder / f"tuned{program.count}"
+    pairs.write_text("".join(f"{text}\t{text[::-1]}\n" for text in drawn_texts(40, 3, 12)))
+    program.run("train", "--data", pairs, "--init", folder, "--out", out, "--set", "train.epochs=2", "--set",
+                "train.learning_rate=0.01", "--set", "train.replicas=1")
+    return out
+
+
+def exported_rows(program, name, model, tokenizer, names):
+    """Rows of the export of an imported translator: answers to given translations, and its own by `generate`."""
+    texts = drawn_texts(20, 2, 12)
+    out, written, again = exported(program, model, tokenizer)
+    splitters = (transformers.AutoTokenizer.from_pretrained(out), tokenizer)
+    folder = program.folder / f"ours{program.count}"
+    differences = {"export": translations_differ((again, model), splitters, texts),
+                   "answers of an export": answers_differ(program, folder, out, texts, names)}
+    return [(model.config.model_type, written, f"{what}; {name}", worst) for what, worst in differences.items()]
+
+
+def trained_row(program, name, model):
+    """A row of an export after training of the model of exported_rows()."""
+    tuned = trained(program, program.folder / f"ours{program.count}")
+    out = program.folder / f"tuned-written{program.count}"
+    written = program.run("export", tuned, "--out", out).split()[-1]
+    return (model.config.model_type, written, f"answers of an export after training; {name}",
+            answers_differ(program, tuned, out, drawn_texts(20, 2, 12), names_of))
+
+
+def translator_export_rows(program):
+    rows = []
+    for name, values in TRANSLATORS:
+        tokenizer = translating_tokenizer(program.folder / f"written-pieces{program.count}")
+        model = drawn_translator(tokenizer, **values)
+        rows += [*exported_rows(program, name, model, tokenizer, names_of), trained_row(program, name, model)]
+    for family in LANGUAGE_FAMILIES:
+        tokenizer = language_tokenizer(program.folder / f"written-languages{program.count}", family)
+        model = drawn_model(tokenizer, family)
+        model.generation_config.forced_bos_token_id = token_of(tokenizer, family[6])
+        rows += [*exported_rows(program, family[0], model, tokenizer, names_of), trained_row(program, family[0], model)]
+    for family in T5_FAMILIES:
+        tokenizer = sentinel_tokenizer(program.folder / f"written-spiece{program.count}")
+        rows += exported_rows(program, family[0], drawn_t5(tokenizer, family), tokenizer, answered)
+    return rows
 
 
 def export_rows(program, images):
     rows = [text_row(program, family, kind, more) for family, kinds, more in EXPORTS for kind in kinds]
     rows += [image_row(program, family, images) for family in IMAGE_FAMILIES]
-    return rows + [translation_row(program, family) for family in TRANSLATORS]
+    return rows + translator_export_rows(program)

@@ -1,6 +1,7 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <map>
 #include <set>
 #include <vector>
 
@@ -77,9 +78,7 @@ class Conversion {
     return at::tensor(numbers, at::kDouble).unsqueeze(1);
   }
 
-  static bool may_be_absent(TensorUse use) {
-    return use == TensorUse::repeated || use == TensorUse::unused;
-  }
+  static bool may_be_absent(TensorUse use) { return is_repeated(use) || use == TensorUse::unused; }
 
   using Found = std::map<std::string, Tensor>::const_iterator;
 
@@ -91,7 +90,7 @@ class Conversion {
   // The tensor that repeats a parameter; some files have only that one.
   Found repetition_of(const std::string& ours) const {
     for (const TensorRow& row : model_.tensors) {
-      if (row.use != TensorUse::repeated || row.ours != ours) continue;
+      if (!is_repeated(row.use) || row.ours != ours) continue;
       const Found found = found_by(row.theirs);
       if (found != theirs_.tensors.end()) return found;
     }
@@ -126,9 +125,9 @@ class Conversion {
   // Expected shape of their tensor, from the shape of the parameter.
   std::vector<int64_t> shape_of(const TensorRow& row, const Tensor& tensor) const {
     std::vector<int64_t> shape = outline_[row.ours].sizes().vec();
-    const bool has_token_rows = row.use == TensorUse::token_rows ||
-                                row.use == TensorUse::token_biases ||
-                                (row.use == TensorUse::repeated && shape[0] == rows_.size(0));
+    const bool has_token_rows =
+        row.use == TensorUse::token_rows || row.use == TensorUse::output_rows ||
+        row.use == TensorUse::token_biases || (is_repeated(row.use) && shape[0] == rows_.size(0));
     if (has_token_rows) shape[0] = model_.tokens;
     if (row.use == TensorUse::second_row) shape[0] = 1;
     shape[0] *= row.parts;
@@ -184,9 +183,29 @@ class Conversion {
     return made;
   }
 
-  void check_repeated(const std::string& name, const Tensor& tensor, const Tensor& made) const {
+  // Rows of a repeated tensor that may differ, by their token; the values are our fixed tokens.
+  std::map<int64_t, int64_t> own_rows(TensorUse use) const {
+    std::map<int64_t, int64_t> own;
+    if (use == TensorUse::repeated_answers) own[fixed_.rows[Vocabulary::bos]] = Vocabulary::bos;
+    for (int64_t id = 0; id < first_rows && use == TensorUse::repeated_outputs; ++id)
+      if (const auto& token = fixed_.scores[static_cast<size_t>(id)]) own[*token] = id;
+    return own;
+  }
+
+  // Takes these rows, and checks the others.
+  void take_repeated(const TensorRow& row, const std::string& name, const Tensor& tensor,
+                     Tensor& made) const {
     const bool has_token_rows = made.size(0) == rows_.size(0);
-    if (!tensor.equal(has_token_rows ? made.slice(0, first_rows) : made))
+    const Tensor expected = has_token_rows ? made.slice(0, first_rows) : made;
+    std::map<int64_t, int64_t> own = own_rows(row.use);
+    for (const auto& [token, id] : own) made[id] = tensor[token];
+    own[tensor.size(0)] = 0;
+    bool is_equal = true;
+    for (int64_t begin = 0; const auto& [token, id] : own) {
+      is_equal = is_equal && tensor.slice(0, begin, token).equal(expected.slice(0, begin, token));
+      begin = token + 1;
+    }
+    if (!is_equal)
       fail("{}: tensor {} differs from the one that it repeats; such models are not read", folder_,
            in_quotes(name));
   }
@@ -207,6 +226,7 @@ class Conversion {
         made = rotary_rows(part_of(row, tensor, 0));
         return;
       case TensorUse::token_rows:
+      case TensorUse::output_rows:
         made = tensor.index_select(0, rows_);
         return;
       case TensorUse::token_biases:
@@ -242,7 +262,9 @@ class Conversion {
         made = (tensor - (patch_map_ * per_channel(&PixelScale::zero)).sum({1, 2})).to(at::kFloat);
         return;
       case TensorUse::repeated:
-        return check_repeated(name, tensor, made);
+      case TensorUse::repeated_answers:
+      case TensorUse::repeated_outputs:
+        return take_repeated(row, name, tensor, made);
       case TensorUse::unused:
         return;
     }

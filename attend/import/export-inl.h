@@ -16,6 +16,9 @@ namespace attend::internal {
 // Rows of our tables for the foreign tokens, by their id.
 struct ExportedTokens {
   std::vector<int64_t> vectors, biases;
+  // A translator reads the rows `answers` in its decoder and has the rows `outputs` in its output.
+  std::vector<int64_t> answers = {}, outputs = {};
+  bool separate = false;             // whether these rows have other vectors than `vectors`
   std::optional<int64_t> mask = {};  // its id
 };
 
@@ -25,7 +28,8 @@ struct ExportedFolder {
   Json config = {};
   TensorFile file = {};
   ForeignModel again = {};
-  std::optional<int64_t> end = {};              // token that ends answers
+  std::optional<int64_t> end = {};  // token that ends answers
+  std::string pieces = {};          // name of a SentencePiece model of both sides; empty: as ours
   std::map<std::string, Json> documents = {};   // further files, by name
   std::map<std::string, TensorFile> more = {};  // further tensor files, by name
 };
@@ -59,9 +63,15 @@ ExportedFolder exported_t5_encoder(const PairModel& model, const std::string& fo
 // Exports a model of type vit to ViT's or DeiT's class.
 ExportedFolder exported_vision(const PairModel& model, const std::string& folder);
 
-// Export a model of type lm to GPT2LMHeadModel, and one of type transformer to MarianMTModel. Error
-// if training changed parameters that these classes lack.
+// Export a model of type lm to GPT2LMHeadModel, and one of type transformer to the class of the
+// second function that fits: T5ForConditionalGeneration, M2M100ForConditionalGeneration (with
+// NLLB's tokenizer or M2M100's), MBartForConditionalGeneration or MarianMTModel. Error if training
+// changed parameters that the class lacks.
 ExportedFolder exported_gpt2(const PairModel& model, const std::string& folder);
+ExportedFolder exported_translator(const PairModel& model, const std::string& folder);
+ExportedFolder exported_t5(const PairModel& model, const std::string& folder);
+ExportedFolder exported_m2m100(const PairModel& model, const std::string& folder);
+ExportedFolder exported_mbart(const PairModel& model, const std::string& folder);
 ExportedFolder exported_marian(const PairModel& model, const std::string& folder);
 
 // Adds the files that sentence-transformers reads: modules.json, and the settings and weights of

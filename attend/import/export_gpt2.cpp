@@ -80,7 +80,7 @@ ExportedFolder exported_gpt2(const PairModel& model, const std::string& folder) 
   add_tokenizer_config(model, tokens, made);
   made.documents["tokenizer_config.json"]["model_max_length"] = ours.context;
   Json& generation = made.documents["generation_config.json"];
-  generation = exported_generation(model.decode, true, end);
+  generation = exported_generation(model.decode, {.end = end, .continues = true});
   generation["bos_token_id"] = begin;
   return made;
 }

@@ -35,7 +35,7 @@ const std::vector<ExportedType>& exported_types() {
                                                   {"reader", exported_encoder},
                                                   {"vit", exported_vision},
                                                   {"lm", exported_gpt2},
-                                                  {"transformer", exported_marian}};
+                                                  {"transformer", exported_translator}};
   return table;
 }
 
@@ -76,16 +76,26 @@ void write_documents(const ExportedFolder& made, const std::string& out) {
   for (const auto& [name, file] : made.more) write_safetensors((folder / name).string(), file);
 }
 
-void write_tokenizers(const PairModel& model, const std::string& out) {
-  for (const std::string& path : {model.text.tokenizer, model.text.target_tokenizer}) {
-    if (path.empty()) continue;
-    std::string bytes = read_file(path);
+// Returns the tokenizers that are written. Both sides share a tokenizer.json.
+std::vector<std::string> tokenizers_of(const PairModel& model, const ExportedFolder& made) {
+  std::vector<std::string> paths;
+  if (!model.text.tokenizer.empty()) paths.push_back(model.text.tokenizer);
+  if (holds_pieces(model.text.target_tokenizer) && made.pieces.empty())
+    paths.push_back(model.text.target_tokenizer);
+  return paths;
+}
+
+void write_tokenizers(const PairModel& model, const ExportedFolder& made, const std::string& out) {
+  for (const std::string& path : tokenizers_of(model, made)) {
+    std::string bytes = read_file(path), name = std::filesystem::path(path).filename().string();
     if (holds_pieces(path)) {
       bytes = without_added_pieces(bytes, path);
-    } else if (Json whole = parse_json(bytes, path); whole.erase(splits_special_key) > 0) {
-      bytes = whole.dump();
+      if (!made.pieces.empty()) name = made.pieces;
+    } else {
+      Json whole = parse_json(bytes, path);
+      if (whole.erase(splits_special_key) + whole.erase(languages_key) > 0) bytes = whole.dump();
     }
-    write_file(out + "/" + std::filesystem::path(path).filename().string(), bytes);
+    write_file(fmt::format("{}/{}", out, name), bytes);
   }
 }
 
@@ -99,6 +109,7 @@ FolderLock take_exported(const std::string& out) {
                                  "modules.json",
                                  "preprocessor_config.json",
                                  "sentence_bert_config.json",
+                                 "sentencepiece.bpe.model",
                                  "source.spm",
                                  "target.spm",
                                  "tokenizer.json",
@@ -226,7 +237,7 @@ ExportedModel export_model(const std::string& folder, const std::string& out) {
   const FolderLock lock = take_exported(out);
   made.file.metadata["format"] = "pt";
   write_safetensors(out + "/model.safetensors", made.file);
-  write_tokenizers(model, out);
+  write_tokenizers(model, made, out);
   write_documents(made, out);
   write_file(out + "/config.json", made.config.dump(2) + "\n");
   return {made.architecture};

@@ -1,4 +1,5 @@
 #include "attend/base/error.h"
+#include "attend/import/conversion-inl.h"
 #include "attend/import/export-inl.h"
 
 namespace attend::internal {
@@ -23,7 +24,13 @@ Tensor exported(const TensorRow& row, const Tensor& ours, const ExportedTokens& 
                 const ForeignModel& theirs) {
   switch (row.use) {
     case TensorUse::token_rows:
+    case TensorUse::repeated:
       return ours.index_select(0, at::tensor(tokens.vectors, at::kLong));
+    case TensorUse::repeated_answers:
+      return ours.index_select(0, at::tensor(tokens.answers, at::kLong));
+    case TensorUse::output_rows:
+    case TensorUse::repeated_outputs:
+      return ours.index_select(0, at::tensor(tokens.outputs, at::kLong));
     case TensorUse::token_biases:
       return ours.index_select(0, at::tensor(tokens.biases, at::kLong));
     case TensorUse::second_row:
@@ -63,6 +70,17 @@ void check_zeros(const std::string& name, const Tensor& ours, const ExportedFold
          made.architecture);
 }
 
+// Error if training gave tokens scores, which have no tensor there.
+void check_scores(const std::string& name, const Tensor& ours, const ExportedFolder& made) {
+  const Tensor answered = ours.masked_select(ours > never_answered / 2);
+  if (made.again.fixed && answered.count_nonzero().item<int64_t>() > 0)
+    fail(
+        "{} holds token scores from training, and {} lacks them; set model.fixed_output_bias = "
+        "true "
+        "in training",
+        name, made.architecture);
+}
+
 // Axis along which the parts of one tensor are joined, in the order of the table.
 int64_t axis_of(TensorUse use) {
   return use == TensorUse::transposed || use == TensorUse::grid_positions ? 1 : 0;
@@ -76,7 +94,7 @@ void add_exported(const PairModel& model, const ExportedTokens& tokens, Exported
   const size_t head = theirs.tensors.size() - theirs.head_tensors;
   for (size_t i = 0; i < theirs.tensors.size(); ++i) {
     const TensorRow& row = theirs.tensors[i];
-    if (row.use == TensorUse::unused || row.use == TensorUse::repeated) continue;
+    if (row.use == TensorUse::unused || (is_repeated(row.use) && !tokens.separate)) continue;
     const bool layered = row.ours.find("{}") != std::string::npos;
     for (int64_t layer = 0; layer < (layered ? theirs.layers : 1); ++layer) {
       const std::string own = fmt::format(fmt::runtime(row.ours), layer);
@@ -84,6 +102,7 @@ void add_exported(const PairModel& model, const ExportedTokens& tokens, Exported
       if (ours == nullptr) continue;  // check_same() names the setting by which it is missing
       if (row.theirs.empty()) {
         if (row.use == TensorUse::copied) check_zeros(own, *ours, made);
+        if (row.use == TensorUse::token_biases) check_scores(own, *ours, made);
         continue;
       }
       const Tensor part = exported(row, ours->detach(), tokens, theirs);

@@ -19,23 +19,32 @@ namespace attend::internal {
 // Conversion of a foreign tensor to a parameter of ours.
 enum class TensorUse {
   copied,
-  transposed,       // a layer; its weight has a row per input number (Conv1D)
-  convolution,      // [depth, depth, width], to a map of `width` neighbours, the first one first
-  rotary_rows,      // queries or keys; heads rotate their first half with their second
-  token_rows,       // one row per foreign token
-  token_biases,     // one score per foreign token
-  second_row,       // the second of two rows; the first is 0
-  token_bias_row,   // the same as [1, tokens]; optional
-  position_rows,    // rows from ForeignModel::first_position on
-  first_row_added,  // its first row is added to all rows of the parameter, made earlier
-  class_tokens,     // [1, 1, depth], appended to class tokens of earlier table rows
-  class_positions,  // [1, positions, depth]; positions of class tokens are added to these tokens
-  grid_positions,   // the same; the other positions are copied
-  patch_weights,    // weights of a convolution over pixels, scaled to our pixels
-  patch_biases,     // biases of the same convolution
-  repeated,         // repeats the parameter; optional
-  unused,           // optional
+  transposed,        // a layer; its weight has a row per input number (Conv1D)
+  convolution,       // [depth, depth, width], to a map of `width` neighbours, the first one first
+  rotary_rows,       // queries or keys; heads rotate their first half with their second
+  token_rows,        // one row per foreign token
+  output_rows,       // the same for the output
+  token_biases,      // one score per foreign token
+  second_row,        // the second of two rows; the first is 0
+  token_bias_row,    // the same as [1, tokens]; optional
+  position_rows,     // rows from ForeignModel::first_position on
+  first_row_added,   // its first row is added to all rows of the parameter, made earlier
+  class_tokens,      // [1, 1, depth], appended to class tokens of earlier table rows
+  class_positions,   // [1, positions, depth]; positions of class tokens are added to these tokens
+  grid_positions,    // the same; the other positions are copied
+  patch_weights,     // weights of a convolution over pixels, scaled to our pixels
+  patch_biases,      // biases of the same convolution
+  repeated,          // repeats the parameter; optional
+  repeated_answers,  // the same for token_rows; the row of the token that begins answers may
+                     // differ, and becomes the one of our fixed token
+  repeated_outputs,  // the same; rows of FixedTokens::scores may differ
+  unused,            // optional
 };
+
+constexpr bool is_repeated(TensorUse use) {
+  return use == TensorUse::repeated || use == TensorUse::repeated_answers ||
+         use == TensorUse::repeated_outputs;
+}
 
 // Row of a table of tensor names.
 struct TensorRow {
@@ -86,8 +95,8 @@ struct LanguageTokenizer {
   std::string usual;  // language of a source without src_lang
   // Tokens of languages that follow the pieces of SentencePiece, in order; empty: others follow.
   std::vector<std::string> tokens = {};
-  bool has_ids =
-      false;  // ids of pieces and of other tokens are in vocab.json, not in tokenizer.json
+  // Ids of pieces and of other tokens are in vocab.json, not in tokenizer.json.
+  bool has_ids = false;
 };
 
 // The foreign model reads gain (x - zero) for a channel's pixel x, 0 .. 1.
@@ -120,7 +129,8 @@ struct ForeignModel {
   PairTexts pairs = PairTexts::never;        // whether sources are pairs of texts
   std::optional<FixedTokens> fixed = {};     // empty: all have the mask's vector
   TokenizerFiles tokenizer = TokenizerFiles::one;
-  // Tokenizers of a translator between languages; the first one if the folder names none.
+  // Tokenizers of a translator between languages; the first one if the folder names none, as for
+  // transformers.
   std::vector<LanguageTokenizer> languages = {};
   std::optional<int64_t> first_token = {};  // token that begins each answer, such as its language
   OlderNames older = {};                    // if tokenizer.json is missing

@@ -16,8 +16,14 @@ void take_generation_tokens(const std::optional<JsonFile>& generation, JsonFile&
 // unsupported settings. Error on values of a wrong type.
 void read_generation(const JsonPosition& settings, bool is_own_file, ForeignModel& model);
 
-// Returns the keys from which read_generation() makes `decode`. `end` is their id of the token that
-// ends answers. `continues` is true for a language model.
-Json exported_generation(const SearchOptions& decode, bool continues, int64_t end);
+// Answers of an exported model.
+struct ExportedAnswers {
+  int64_t end = 0;           // id of the token that ends them
+  int64_t first_tokens = 0;  // number of forced tokens that begin them
+  bool continues = false;    // whether they continue their sources
+};
+
+// Returns the keys from which read_generation() makes `decode`.
+Json exported_generation(const SearchOptions& decode, const ExportedAnswers& answers);
 
 }  // namespace attend::internal

@@ -243,23 +243,25 @@ void read_generation(const JsonPosition& settings, bool is_own_file, ForeignMode
   reader.tell();
 }
 
-Json exported_generation(const SearchOptions& decode, bool continues, int64_t end) {
-  Json keys = {{"eos_token_id", end}};
+Json exported_generation(const SearchOptions& decode, const ExportedAnswers& answers) {
+  Json keys = {{"eos_token_id", answers.end}};
   if (decode.beam > 1) {
     keys["num_beams"] = decode.beam;
     // Without beams transformers does not save a folder that has it.
     if (decode.length_penalty != 1) keys["length_penalty"] = decode.length_penalty;
   }
-  if (continues) {
+  if (answers.continues) {
     if (decode.maximum_length > 0) keys["max_new_tokens"] = decode.maximum_length;
     if (decode.minimum_length > 0) keys["min_new_tokens"] = decode.minimum_length;
     return keys;
   }
   if (decode.maximum_length > 0) {
-    keys["max_length"] = decode.maximum_length + 2;  // the token that begins it, and the end
-    keys["forced_eos_token_id"] = end;
+    // The start token, and the end.
+    keys["max_length"] = decode.maximum_length + answers.first_tokens + 2;
+    keys["forced_eos_token_id"] = answers.end;
   }
-  if (decode.minimum_length > 0) keys["min_length"] = decode.minimum_length + 1;
+  if (decode.minimum_length > 0)
+    keys["min_length"] = decode.minimum_length + answers.first_tokens + 1;
   return keys;
 }
 

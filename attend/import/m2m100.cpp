@@ -112,7 +112,8 @@ ForeignModel read_m2m100(const JsonPosition& config) {
   // Older files hold the computed sinusoids.
   for (const char* stack : {"encoder", "decoder"})
     model.tensors.push_back({fmt::format("{}.embed_positions.weights", stack), {}, Use::unused});
-  model.tensors.push_back({"", "output_bias", Use::token_biases});
+  add_translator_output({"", "output_bias", Use::token_biases}, model);
+  ours.fixed_output_bias = true;
   model.languages = m2m100_tokenizers();
   return model;
 }
@@ -136,8 +137,7 @@ ForeignModel read_mbart(const JsonPosition& config) {
     add_translator_part(fmt::format("{}.layernorm_embedding", stack),
                         fmt::format("{}.norm", embedding), model.tensors);
   }
-  model.tensors.push_back({"final_logits_bias", "output_bias", Use::token_bias_row});
-  model.head_tensors = 1;
+  add_translator_output({"final_logits_bias", "output_bias", Use::token_bias_row}, model);
   model.forces_end = true;
   model.languages = mbart_tokenizers();
   model.older = {.special = {"<unk>", "<s>", "</s>", "<pad>", "<mask>"},

@@ -30,7 +30,6 @@ std::vector<TensorRow> marian_tensors(const TransformerConfig& ours) {
   // Sinusoids are computed.
   rows.push_back({"encoder.embed_positions.weight", {}, Use::unused});
   rows.push_back({"decoder.embed_positions.weight", {}, Use::unused});
-  rows.push_back({"final_logits_bias", "output_bias", Use::token_bias_row});
   return rows;
 }
 
@@ -52,7 +51,7 @@ ForeignModel read_marian(const JsonPosition& config) {
   ours.scale_embedding = config.flag("scale_embedding", false);
   model.prefix = "model.";
   model.tensors = marian_tensors(ours);
-  model.head_tensors = 1;
+  add_translator_output({"final_logits_bias", "output_bias", Use::token_bias_row}, model);
   model.layers = ours.encoder_layers;
   // Files of 2020 lack decoder_start_token_id.
   read_translator_tokens(config, "pad_token_id", model);

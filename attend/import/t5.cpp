@@ -1,6 +1,7 @@
 #include <algorithm>
 
 #include "attend/import/config_keys-inl.h"
+#include "attend/import/export_translator-inl.h"
 #include "attend/import/foreign_model-inl.h"
 #include "attend/models/embedder.h"
 #include "attend/models/transformer_config.h"
@@ -131,18 +132,19 @@ std::vector<TensorRow> encoder_tensors(const EmbedderConfig& ours, int64_t decod
 }
 
 std::vector<TensorRow> t5_tensors(const TransformerConfig& ours) {
-  std::vector<TensorRow> rows = {{"shared.weight", t5_embedding, Use::token_rows},
-                                 {"encoder.embed_tokens.weight", t5_embedding, Use::repeated},
-                                 {"decoder.embed_tokens.weight", t5_embedding, Use::repeated}};
+  std::vector<TensorRow> rows = {
+      {"shared.weight", t5_embedding, Use::token_rows},
+      {"encoder.embed_tokens.weight", t5_embedding, Use::repeated},
+      {"decoder.embed_tokens.weight", t5_embedding, Use::repeated_answers}};
   add_stack({"encoder", "encoder", ours.encoder_layers, /*reads_source=*/false}, ours, rows);
   add_stack({"decoder", "decoder", ours.decoder_layers, /*reads_source=*/true}, ours, rows);
   // Files of 2019 have it; nothing reads it.
   rows.push_back({cross_bias, {}, Use::unused});
   if (shares_output(ours.tied)) {
-    rows.push_back({output_weight, t5_embedding, Use::repeated});
+    rows.push_back({output_weight, t5_embedding, Use::repeated_outputs});
     rows.push_back({"", "output_bias", Use::token_biases});
   } else {
-    rows.push_back({output_weight, "output.weight", Use::token_rows});
+    rows.push_back({output_weight, "output.weight", Use::output_rows});
     rows.push_back({"", "output.bias", Use::token_biases});
   }
   return rows;
@@ -211,15 +213,23 @@ void read_t5_encoder(const JsonPosition& config, const char* feed_forward, Forei
   model.tensors = encoder_tensors(ours, decoder_layers_in(config));
 }
 
+}  // namespace
+
+void set_t5_output(Tied tied, ForeignModel& model) {
+  auto& ours = model.config.of<TransformerConfig>();
+  ours.tied = tied;
+  model.tensors = t5_tensors(ours);
+}
+
+namespace {
+
 // Newer versions of transformers call every output tied, and read another tensor all the same.
 void complete_output(const TensorFile& theirs, ForeignModel& model) {
   const auto output = theirs.tensors.find(output_weight);
   const auto shared = theirs.tensors.find("shared.weight");
   const bool is_own = output != theirs.tensors.end() && shared != theirs.tensors.end() &&
                       !output->second.equal(shared->second);
-  auto& ours = model.config.of<TransformerConfig>();
-  ours.tied = is_own ? Tied::inputs : Tied::all;
-  model.tensors = t5_tensors(ours);
+  set_t5_output(is_own ? Tied::inputs : Tied::all, model);
 }
 
 // Reads a translator, with its fixed tokens.
@@ -233,8 +243,7 @@ void read_t5_translator(const JsonPosition& config, const char* feed_forward, Fo
   ours.scale_embedding = false;
   ours.output_bias = true;  // tokens that are never answered
   ours.maximum_source_length = longest_source;
-  ours.tied = config.flag("tie_word_embeddings", true) ? Tied::all : Tied::inputs;
-  model.tensors = t5_tensors(ours);
+  set_t5_output(config.flag("tie_word_embeddings", true) ? Tied::all : Tied::inputs, model);
   model.complete = complete_output;
   const auto token = [&](const char* key, int64_t otherwise) {
     return config.has(key) ? token_in(config, key, model.tokens) : otherwise;

@@ -18,8 +18,11 @@ std::vector<ConfigKey> with_translator_keys(const std::vector<ConfigKey>& own);
 void read_translator_layers(const JsonPosition& config, const char* activation,
                             TransformerConfig& ours);
 
-// Returns the rows of the embedding and of the layers, without positions.
+// Returns the rows of the embedding and of the layers, without positions and output.
 std::vector<TensorRow> translator_tensors(const TransformerConfig& ours);
+
+// Adds the rows of the output, which repeats the embedding, and of its biases, last.
+void add_translator_output(const TensorRow& biases, ForeignModel& model);
 
 // Adds the rows of the weight and the bias of a layer.
 void add_translator_part(const std::string& theirs, const std::string& ours,

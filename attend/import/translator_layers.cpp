@@ -67,10 +67,10 @@ void add_translator_part(const std::string& theirs, const std::string& ours,
 }
 
 std::vector<TensorRow> translator_tensors(const TransformerConfig& ours) {
-  std::vector<TensorRow> rows = {{"shared.weight", shared_weight, Use::token_rows},
-                                 {"encoder.embed_tokens.weight", shared_weight, Use::repeated},
-                                 {"decoder.embed_tokens.weight", shared_weight, Use::repeated},
-                                 {"lm_head.weight", shared_weight, Use::repeated}};
+  std::vector<TensorRow> rows = {
+      {"shared.weight", shared_weight, Use::token_rows},
+      {"encoder.embed_tokens.weight", shared_weight, Use::repeated},
+      {"decoder.embed_tokens.weight", shared_weight, Use::repeated_answers}};
   std::vector<LayerPart> parts = {
       {"self_attn.q_proj", "self.query"},    {"self_attn.k_proj", "self.key"},
       {"self_attn.v_proj", "self.value"},    {"self_attn.out_proj", "self.output"},
@@ -85,6 +85,13 @@ std::vector<TensorRow> translator_tensors(const TransformerConfig& ours) {
     parts.push_back(part);
   add_layers("decoder", ours.decoder_layers, parts, rows);
   return rows;
+}
+
+void add_translator_output(const TensorRow& biases, ForeignModel& model) {
+  model.output = "lm_head.weight";
+  model.tensors.push_back({model.output, shared_weight, Use::repeated_outputs});
+  model.tensors.push_back(biases);
+  model.head_tensors = 2;
 }
 
 void read_translator_layers(const JsonPosition& config, const char* activation,
@@ -116,7 +123,6 @@ void read_translator_tokens(const JsonPosition& config, const char* usual_begin,
   if (end == padding)
     config.member("eos_token_id")
         .refuse("is the padding token, {}, which never ends an answer", end);
-  model.output = "lm_head.weight";
   model.tied = config.flag("tie_word_embeddings", true);
   model.fixed = {.rows = {padding, begin, end, end}, .scores = {{{}, {}, end, {}}}};
 }

@@ -83,6 +83,7 @@ Transformer::Transformer(const TransformerConfig& config, const SourceShape& sou
     output_ = register_module("output", torch::nn::Linear(config.depth, target_tokens));
   else if (config.output_bias)
     output_bias_ = register_parameter("output_bias", at::zeros(target_tokens));
+  trains_bias_ = !config.fixed_output_bias;
 }
 
 void Transformer::place(const Devices& devices) {
@@ -102,8 +103,9 @@ void Transformer::place(const Devices& devices) {
 }
 
 TokenOutput Transformer::output() const {
-  if (!output_) return {target_embedding_->weight(), output_bias_};
-  return {output_->weight, output_->bias};
+  const Tensor weight = output_ ? output_->weight : target_embedding_->weight();
+  const Tensor bias = output_ ? output_->bias : output_bias_;
+  return {weight, trains_bias_ || !bias.defined() ? bias : bias.detach()};
 }
 
 StackSource Transformer::encode(const Tensor& source, const Tensor& lengths, const Pass& pass) {

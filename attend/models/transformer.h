@@ -64,6 +64,7 @@ class Transformer : public PairNetwork {
   std::shared_ptr<TransformerStack> encoder_, decoder_;
   torch::nn::Linear output_{nullptr};  // null if tied
   at::Tensor output_bias_;             // [V]; undefined unless tied with a bias
+  bool trains_bias_ = true;            // whether the output's bias is trained
   // Null until pack(), or if not supported.
   std::shared_ptr<const PackedStack> packed_encoder_;
   std::shared_ptr<const PackedDecoder> packed_decoder_;

@@ -521,7 +521,10 @@ Settings TransformerConfig::input_settings() {
   Settings all = embedding_settings(output_bias, scale_embedding);
   append(
       all,
-      {{"model.scale_output", &scale_output,
+      {{"model.fixed_output_bias", &fixed_output_bias,
+        "whether training leaves the biases of answered tokens unchanged, for classes of "
+        "transformers without biases"},
+       {"model.scale_output", &scale_output,
         "whether the decoder's vectors are divided by the square root of model.depth before the "
         "output"},
        {"model.normalise_input", &normalise_input,

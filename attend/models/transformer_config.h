@@ -115,10 +115,11 @@ struct TransformerConfig : LayersConfig {
   int64_t decoder_layers = 4;
   ImageInputConfig image;
   Tied tied = Tied::target;
-  bool output_bias = false;      // bias per token, if the output shares an embedding
-  bool scale_embedding = true;   // by sqrt(depth)
-  bool scale_output = false;     // by 1 / sqrt(depth)
-  bool normalise_input = false;  // layer norm of the sum of token and position vectors
+  bool output_bias = false;        // bias per token, if the output shares an embedding
+  bool fixed_output_bias = false;  // training leaves the biases of tokens unchanged
+  bool scale_embedding = true;     // by sqrt(depth)
+  bool scale_output = false;       // by 1 / sqrt(depth)
+  bool normalise_input = false;    // layer norm of the sum of token and position vectors
   bool separate_positions = false;
   int64_t maximum_source_length = 256;
   int64_t maximum_target_length = 0;  // see Transformer

@@ -283,6 +283,19 @@ class Import(program.Case):
             for folder in ("theirs", "model", "written", "again"):
                 shutil.rmtree(self.folder / folder)
 
+    def test_an_export_is_the_translator_after_training(self):
+        source, other = self.imported("MarianMTModel")["texts"][:2]
+        self.write("pairs.tsv", f"{source}\t{other}\n{other}\t{source}\n")
+        self.succeed("train", "--data", "pairs.tsv", "--valid", "pairs.tsv", "--init", "model", "--out", "tuned",
+                     *settings({"train.steps": 3, "train.replicas": 1, "train.learning_rate": 0.01}))
+        self.succeed("export", "tuned", "--out", "written")
+        self.assertFalse(json.loads((self.folder / "written/config.json").read_text())["tie_word_embeddings"])
+        self.succeed("import", "written", "--out", "again")
+        before, tuned, again = (self.succeed("predict", model, "--json", "--details", "--maximum-length", 5,
+                                             stdin=f"{source}\n").stdout for model in ("model", "tuned", "again"))
+        self.assertEqual(tuned, again)
+        self.assertNotEqual(before, tuned)
+
     def test_an_export_answers_numbers_in_their_unit(self):
         text, other = self.imported("BertModel")["texts"][:2]
         self.write("numbers.tsv", f"{text}\t120\n{other}\t80\n" * 4)
@@ -336,11 +349,11 @@ class Import(program.Case):
         self.refuse("export", "own", "--out", "written", names=["model.type is seq2seq", "tagger"])
         for folder in ("theirs", "model"):
             shutil.rmtree(self.folder / folder)
-        source = self.imported("MarianMTModel")["texts"][0]
+        source = self.imported("T5ForConditionalGeneration")["texts"][0]
         self.write("pairs.tsv", f"{source}\t{source}\n")
         self.succeed("train", "--data", "pairs.tsv", "--valid", "pairs.tsv", "--init", "model", "--out",
                      "translator", *steps)
-        self.refuse("export", "translator", "--out", "written", names=["Marian", "without further training"])
+        self.refuse("export", "translator", "--out", "written", names=["bias is not 0 after training", "T5For"])
         for folder in ("theirs", "model"):
             shutil.rmtree(self.folder / folder)
         text = self.imported("GPT2LMHeadModel")["texts"][0]

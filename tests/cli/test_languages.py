@@ -57,6 +57,20 @@ class Languages(program.Case):
         answer = json.loads(self.succeed("predict", "tuned", "--json", "--details", stdin=TEXT + "\n").stdout)
         self.assertEqual(answer["source_tokens"][0], "deu_Latn")
         self.assertEqual(answer["predictions"][0]["tokens"][0], "fra_Latn")
+        self.check_export("tuned", "deu_Latn", "fra_Latn")
+
+    def check_export(self, folder, source, target):
+        """An export has the model's languages, and answers as the model after another import."""
+        self.assertIn("M2M100ForConditionalGeneration", self.succeed("export", folder, "--out", "exported").stdout)
+        tokenizer = json.loads((self.folder / "exported/tokenizer_config.json").read_text())
+        self.assertEqual([tokenizer.get(key) for key in ("src_lang", "tgt_lang")], [source, target])
+        self.succeed("import", "exported", "--out", "again")
+        lines = [self.succeed("predict", model, "--json", "--details", "--to", "zho_Hans", "--maximum-length", 5,
+                              stdin=TEXT + "\n").stdout for model in (folder, "again")]
+        self.assertEqual(*lines)
+
+    def test_is_exported(self):
+        self.check_export("nllb", "eng_Latn", None)
 
     def serve(self, folder):
         server = Server(folder, "--port", 0, cwd=self.folder)
@@ -131,7 +145,6 @@ class Languages(program.Case):
         self.refuse("predict", "nllb", stdin=TEXT + "\n", names=["4 languages", "--to"])
         self.refuse("predict", "nllb", "--to", "fra_Lat", stdin=TEXT + "\n", names=["did you mean fra_Latn?"])
         self.refuse("explain", "nllb", TEXT, "--from", "english", "--to", "fra_Latn", names=["english", "eng_Latn"])
-        self.refuse("export", "nllb", "--out", "exported", names=["came from Marian are exported"])
         write_foreign("T5ForConditionalGeneration", self.folder / "t5")
         self.succeed("import", "t5", "--out", "flan")
         self.refuse("predict", "flan", "--to", "fra_Latn", stdin=TEXT + "\n", names=["no languages"])

@@ -7,6 +7,7 @@
 
 #include <algorithm>
 #include <functional>
+#include <map>
 
 #include "attend/base/error.h"
 #include "attend/text/vocabulary.h"
@@ -201,6 +202,37 @@ TEST_P(EveryTransformer, NoPositionSeesLaterOnes) {
   const Tensor a = network->logits(batch, {}), b = network->logits(other, {});
   EXPECT_TRUE(torch::allclose(a[0].slice(0, 0, 3), b[0].slice(0, 0, 3), 1e-12, 1e-12));
   EXPECT_FALSE(torch::allclose(a[0][3], b[0][3], 1e-6, 1e-6));
+}
+
+// A fixed bias is part of the scores, and has no gradient; other parameters have the same one.
+TEST(Transformer, MayKeepTheOutputsBias) {
+  for (const Tied tied : {Tied::all, Tied::inputs}) {
+    std::map<std::string, Tensor> gradients[2];
+    for (const bool is_fixed : {false, true}) {
+      TransformerConfig config;
+      config.depth = config.feed_forward = 8;
+      config.heads = 2;
+      config.encoder_layers = config.decoder_layers = 1;
+      config.dropout = 0;
+      config.tied = tied;
+      config.output_bias = true;
+      config.fixed_output_bias = is_fixed;
+      torch::manual_seed(5);
+      Transformer network(config, tokens, tokens);
+      const auto parameters = network.named_parameters();
+      const std::string name = tied == Tied::all ? "output_bias" : "output.bias";
+      {
+        torch::NoGradGuard no_gradient;
+        parameters[name].copy_(at::linspace(-1, 1, tokens));
+      }
+      network.objective(make_batch(pairs, {0, 1, 2}), {}, 0).backward();
+      EXPECT_EQ(parameters[name].grad().defined(), !is_fixed);
+      for (const auto& item : parameters)
+        if (item.key() != name) gradients[is_fixed ? 1 : 0][item.key()] = item.value().grad();
+    }
+    for (const auto& [name, gradient] : gradients[0])
+      EXPECT_TRUE(gradient.equal(gradients[1].at(name))) << name;
+  }
 }
 
 // Sounds of 3 and 2 frames, and images of 2 x 1 patches.
