@@ -50,6 +50,9 @@ LanguageTokens language_tokens(const PairModel& model, const std::string& folder
     marks.push_back(tokenizer->in_language(language).language_token());
   std::copy_if(tokens.spelled.begin(), tokens.spelled.end(), std::back_inserter(tokens.languages),
                [&](const std::string& token) { return contains(marks, token); });
+  if (tokens.languages.size() != marks.size())
+    fail("{}: its vocabulary lacks the tokens of {} languages; import the model anew", folder,
+         marks.size() - tokens.languages.size());
   if (const std::string& usual = model.text.target_language; !usual.empty())
     tokens.first = id_of(tokens.spelled, tokenizer->in_language(usual).language_token(), folder);
   return tokens;

@@ -97,6 +97,7 @@ struct LanguageTokenizer {
   std::vector<std::string> tokens = {};
   // Ids of pieces and of other tokens are in vocab.json, not in tokenizer.json.
   bool has_ids = false;
+  std::string refusal = {};  // reason why the class is not read; empty: it is read
 };
 
 // The foreign model reads gain (x - zero) for a channel's pixel x, 0 .. 1.

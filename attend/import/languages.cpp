@@ -31,8 +31,8 @@ std::string without_ending(std::string name, std::string_view ending) {
 
 // Classes that say nothing about languages.
 bool is_general(const std::string& name) {
-  constexpr std::array<std::string_view, 4> general = {
-      "", "PreTrainedTokenizer", "PreTrainedTokenizerFast", "TokenizersBackend"};
+  constexpr std::array<std::string_view, 3> general = {
+      "PreTrainedTokenizer", "PreTrainedTokenizerFast", "TokenizersBackend"};
   return std::find(general.begin(), general.end(), name) != general.end();
 }
 
@@ -100,12 +100,21 @@ const LanguageTokenizer& language_tokenizer(const TokenizerSettings& settings,
   const bool is_own = settings.config && settings.config->place().has(class_key);
   const JsonPosition place = is_own ? settings.config->place() : config;
   const std::string name = without_ending(place.text(class_key, ""), "Fast");
+  const auto chosen = [&](const LanguageTokenizer& row) -> const LanguageTokenizer& {
+    if (row.refusal.empty()) return row;
+    fail("{}: {} is {}, which {}", place.file(), class_key,
+         name.empty() ? fmt::format("missing and means {}", row.name) : in_quotes(name),
+         row.refusal);
+  };
   std::string known;
   for (const LanguageTokenizer& row : rows) {
-    if (row.name == name) return row;
-    known += (known.empty() ? "" : ", ") + row.name;
+    if (row.name == name) return chosen(row);
+    if (row.refusal.empty()) known += (known.empty() ? "" : ", ") + row.name;
   }
-  if (is_general(place.text(class_key, ""))) return rows.front();
+  if (name.empty()) return chosen(rows.front());
+  if (is_general(place.text(class_key, "")))
+    return *std::find_if(rows.begin(), rows.end(),
+                         [](const LanguageTokenizer& row) { return row.refusal.empty(); });
   place.member(class_key).refuse("is {}, which is not read; {} is", in_quotes(name), known);
 }
 

@@ -47,6 +47,11 @@ const std::vector<LanguageTokenizer>& m2m100_tokenizers() {
 
 const std::vector<LanguageTokenizer>& mbart_tokenizers() {
   static const std::vector<LanguageTokenizer> table = {
+      {.name = "MBartTokenizer",
+       .forms = {},
+       .usual = {},
+       .refusal = "begins answers with the token of their language, not with a start token, and is "
+                  "not read; take an mBART-50, and if this is one, set MBart50Tokenizer"},
       {.name = "MBart50Tokenizer",
        .forms = {"xx_XX"},
        .usual = "en_XX",

@@ -185,6 +185,18 @@ TEST(Languages, RefuseUnsupportedFoldersByName) {
     return refused(
         nllb, [&](ForeignFolder& folder) { folder.files["tokenizer_config.json"][key] = value; });
   };
+  const auto begins = HasSubstr("begins answers with the token of their language");
+  const auto without_class = [](ForeignFolder& folder) {
+    folder.files["tokenizer_config.json"].erase("tokenizer_class");
+  };
+  EXPECT_THAT(refused(mbart, without_class),
+              AllOf(HasSubstr("is missing and means MBartTokenizer"), begins));
+  EXPECT_THAT(refused(mbart,
+                      [](ForeignFolder& folder) {
+                        folder.files["tokenizer_config.json"]["tokenizer_class"] = "MBartTokenizer";
+                      }),
+              AllOf(HasSubstr("tokenizer_class is 'MBartTokenizer'"), begins,
+                    HasSubstr("MBart50Tokenizer")));
   EXPECT_THAT(tokenizer("tokenizer_class", "MBartTokenizer"),
               HasSubstr("NllbTokenizer, M2M100Tokenizer"));
   EXPECT_THAT(tokenizer("src_lang", "eng_Lat"), HasSubstr("did you mean eng_Latn?"));
